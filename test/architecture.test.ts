@@ -124,7 +124,6 @@ const layers: Record<string, readonly string[]> = {
     'tokens',
     'webhooks',
     'usage',
-    'users',
     'status',
     'files',
     'audio',

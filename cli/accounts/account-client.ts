@@ -1,9 +1,8 @@
 import type { AuditEntryView } from '../../core/accounts/audit-view.ts'
 import type { OrganizationLimitsChange, OrganizationView } from '../../core/accounts/organization-view.ts'
 import { UserChange, UserCreate, type UserView } from '../../core/accounts/user-view.ts'
-import { newId } from '../../core/ids.ts'
 import type { Role } from '../../core/store/store.ts'
-import { type Client, dataOf } from '../client/client.ts'
+import { type Client, dataOf, memberOf } from '../client/client.ts'
 import { refused, usageFailure } from '../terminal/exit-codes.ts'
 import { chooseOrganization } from './organizations.ts'
 import { allPages } from './pages.ts'
@@ -45,14 +44,13 @@ export const openAccountClient = ({ api }: Client) => ({
       return { ...page, entries: page.organizations }
     }),
 
-  /** Without a name, an id is the name. */
   async create(fields: OrganizationFields): Promise<OrganizationView> {
-    const body = { ...fields, name: requireName(fields.name ?? newId('org')) }
-    return (await dataOf(api.POST('/api/organizations', { body }))).organization
+    const body = withName(fields)
+    return memberOf(api.POST('/api/organizations', { body }), 'organization')
   },
   async update(organization: string, fields: OrganizationFields): Promise<OrganizationView> {
-    const body = { ...fields, ...(fields.name === undefined ? {} : { name: requireName(fields.name) }) }
-    return (await dataOf(api.PATCH(one, { params: pathOf(organization), body }))).organization
+    const body = withName(fields)
+    return memberOf(api.PATCH(one, { params: pathOf(organization), body }), 'organization')
   },
   suspend: (organization: string, { cancel }: { cancel: boolean }) =>
     dataOf(
@@ -60,8 +58,8 @@ export const openAccountClient = ({ api }: Client) => ({
         params: { ...pathOf(organization), ...(cancel ? { query: { cancel: 'true' } as const } : {}) },
       }),
     ),
-  resume: async (organization: string): Promise<OrganizationView> =>
-    (await dataOf(api.POST(`${one}/resume`, { params: pathOf(organization) }))).organization,
+  resume: (organization: string): Promise<OrganizationView> =>
+    memberOf(api.POST(`${one}/resume`, { params: pathOf(organization) }), 'organization'),
   remove: (organization: string, { force }: { force: boolean }) =>
     dataOf(api.DELETE(one, { params: { ...pathOf(organization), ...forced(force) } })),
 
@@ -73,7 +71,7 @@ export const openAccountClient = ({ api }: Client) => ({
     }),
   async addUser(organization: string, fields: Required<UserFields>): Promise<UserView> {
     const body = checked(UserCreate.safeParse(fields))
-    return (await dataOf(api.POST(`${one}/members`, { params: pathOf(organization), body }))).user
+    return memberOf(api.POST(`${one}/members`, { params: pathOf(organization), body }), 'user')
   },
   updateUser(organization: string, user: string, fields: UserFields, { force }: { force: boolean }) {
     const body = checked(UserChange.safeParse(fields))
@@ -100,16 +98,36 @@ export const withAccountClient = (
   options?: { stopsWork?: boolean },
 ): Promise<void> => withClient(dataDir, client => work(openAccountClient(client)), options)
 
-/** Finds the organization with this id or name; without one, the only organization or the one named `default`. */
+/**
+ * Finds the organization with this id or name; without one, the only organization or the one named `default`. A deleted
+ * one is found by its id if it may be deleted: its usage and its audit log are kept.
+ */
 export async function organizationFor(
   client: Pick<AccountClient, 'organizations'>,
   idOrName: string | undefined,
+  { mayBeDeleted = true } = {},
 ): Promise<OrganizationView> {
   const all = (await client.organizations()).toReversed()
   const present = all.filter(({ status }) => status !== 'deleted')
-  // A deleted one is found by its id: its audit log is kept.
-  return all.find(({ id }) => id === idOrName) ?? chooseOrganization(present, idOrName)
+  return (mayBeDeleted ? all : present).find(({ id }) => id === idOrName) ?? chooseOrganization(present, idOrName)
 }
+
+/**
+ * Returns the id of the organization with this id or name. Without one: at a server that of the client's token, on this
+ * machine as `organizationFor`. A server is not asked about an id.
+ */
+export async function organizationIdFor(
+  client: Client,
+  idOrName: string | undefined,
+  options?: { mayBeDeleted: boolean },
+): Promise<string> {
+  if (!client.isInProcess && idOrName === undefined) return (await ownOrganization(client)).id
+  if (!client.isInProcess && idOrName?.startsWith('org_')) return idOrName
+  return (await organizationFor(openAccountClient(client), idOrName, options)).id
+}
+
+/** The organization of the client's token. */
+export const ownOrganization = ({ api }: Client) => memberOf(api.GET('/api/me'), 'organization')
 
 /** Finds the user with this id or e-mail address. */
 export async function userFor(
@@ -123,10 +141,12 @@ export async function userFor(
   return found
 }
 
-function requireName(name: string): string {
-  const trimmed = name.trim()
-  if (trimmed === '' || trimmed.length > 128) throw usageFailure('The name of an organization has 1 to 128 characters.')
-  return trimmed
+/** The same fields with a trimmed name. Throws usage for a wrong one. */
+function withName(fields: OrganizationFields): OrganizationFields {
+  if (fields.name === undefined) return fields
+  const name = fields.name.trim()
+  if (name === '' || name.length > 128) throw usageFailure('The name of an organization has 1 to 128 characters.')
+  return { ...fields, name }
 }
 
 /** Returns what was read of the fields. Throws usage with the first mistake. */

@@ -1,16 +1,14 @@
 import { createServer, type ServerResponse } from 'node:http'
-import { join } from 'node:path'
 import { duplexPair } from 'node:stream'
 import type { Caller } from '../../core/accounts/accounts.ts'
 import { openLimiter, openWrongTokenLimiter } from '../../core/accounts/limiter.ts'
-import { openPlans } from '../../core/accounts/plans.ts'
+import { spendReading } from '../../core/accounts/spend-reading.ts'
 import { openTokenLimiter } from '../../core/accounts/token-limiter.ts'
 import { openUsageReports } from '../../core/accounts/usage-report.ts'
-import { openSpend } from '../../core/admission/spend.ts'
 import { readBodyValue } from '../../core/cpu/body-work.ts'
-import { isId } from '../../core/ids.ts'
 import { openLog } from '../../core/log.ts'
-import { readConfig } from '../../core/models/config.ts'
+import { Config } from '../../core/models/config.ts'
+import { monthOf } from '../../core/month.ts'
 import { type Actor, scopes } from '../../core/store/store.ts'
 import { SwapSet } from '../../core/swap-set.ts'
 import { webhookRules } from '../../core/webhooks/endpoint-rules.ts'
@@ -18,8 +16,7 @@ import { openEndpoints } from '../../core/webhooks/endpoints.ts'
 import { openMessages } from '../../core/webhooks/webhooks.ts'
 import { answerFailure, dispatch, endCall, type HttpEvent } from '../../server/http/dispatch.ts'
 import { openHttpApp } from '../../server/http/http-app.ts'
-import type { Owners } from '../../server/http/request/owners.ts'
-import { openStreamLimits } from '../../server/http/streams/stream-limits.ts'
+import type { Route } from '../../server/http/request/route.ts'
 import { auditRoutes } from '../../server/surfaces/native/audit.ts'
 import { memberRoutes } from '../../server/surfaces/native/members.ts'
 import { organizationRoutes } from '../../server/surfaces/native/organizations.ts'
@@ -29,50 +26,78 @@ import { webhookDeliveryRoutes } from '../../server/surfaces/native/webhook-deli
 import { webhookSecretRoutes } from '../../server/surfaces/native/webhook-secrets.ts'
 import { webhookRoutes } from '../../server/surfaces/native/webhooks.ts'
 import { type Client, clientOf } from '../client/client.ts'
-import { type InferInstallation, openInstallation } from './installation.ts'
+import { type Directory, type Installation, openDirectory, openInstallation } from './installation.ts'
+
+interface InProcess {
+  client: Client
+  close: () => Promise<void>
+}
 
 /**
- * Answers the routes of organizations, users, tokens, webhooks and usage in this process, from the data directory, with
- * or without a running server. No socket is opened: a connection is a pair of streams. The caller is the user of the
- * operating system, who owns the machine; a token of the client is the id of the organization that it acts for.
+ * Answers the routes of organizations, users, tokens and webhooks in this process, from the data directory, with or
+ * without a running server.
  */
-export async function openInProcess(dataDir: string): Promise<{ client: Client; close: () => Promise<void> }> {
+export async function openInProcess(dataDir: string): Promise<InProcess> {
   const installation = await openInstallation(dataDir)
+  const { owners, close } = accountOwners(installation)
+  const routes = [
+    ...organizationRoutes(owners),
+    ...memberRoutes(owners),
+    ...tokenRoutes(owners),
+    ...webhookRoutes(owners),
+    ...webhookDeliveryRoutes(owners),
+    ...webhookSecretRoutes(owners),
+    ...auditRoutes(owners),
+  ]
+  return { client: clientOfRoutes(routes, installation.actor, dataDir), close }
+}
+
+/** Answers the routes of usage and organizations in the same way, without the keys of the server. */
+export async function openUsageInProcess(dataDir: string): Promise<InProcess> {
+  const directory = await openDirectory(dataDir)
   try {
-    const { owners, close } = await openOwners(dataDir, installation)
-    const options = { owners, calls: new SwapSet<NonNullable<HttpEvent['call']>>() }
-    const app = openHttpApp<HttpEvent>({
-      routes: [
-        ...organizationRoutes(owners),
-        ...memberRoutes(owners),
-        ...tokenRoutes(owners),
-        ...webhookRoutes(owners),
-        ...webhookDeliveryRoutes(owners),
-        ...webhookSecretRoutes(owners),
-        ...usageRoutes(owners),
-        ...auditRoutes(owners),
-      ],
-      begin: (req, res) => ({ req, res, params: {}, call: undefined }),
-      handle: (route, event) => dispatch(route, event, options),
-      explain: () => undefined,
-      onError: (thrown, event) => answerFailure(thrown, event, { log: owners.log, errorsBelow: () => undefined }),
-      end: event => endCall(event, options),
-    })
-    const server = createServer((req, res) => app.answer(req, res))
-    const connect = () => {
-      const [ours, theirs] = duplexPair()
-      server.emit('connection', theirs)
-      return ours
-    }
-    const place = { url: 'http://localhost', token: anyOrganization, isRemote: false, connect }
-    return { client: clientOf(place, dataDir), close }
+    const { config, plans } = directory.settings()
+    const usage = openUsageReports({ store: directory.store, currency: config.currency })
+    const owners = { ...organizationOwners(directory), plans, usage }
+    const routes = [...organizationRoutes(owners), ...usageRoutes(owners)]
+    return { client: clientOfRoutes(routes, directory.actor, dataDir), close: directory.close }
   } catch (thrown) {
-    await installation.close()
+    await directory.close()
     throw thrown
   }
 }
 
-const isOrganizationId = (name: string): boolean => name.startsWith('org_') && isId(name)
+/**
+ * Returns a client whose server is inside this process. No socket is opened: a connection is a pair of streams. The
+ * caller is the user of the operating system, who owns the machine; a token of the client is the id of the organization
+ * that it acts for.
+ */
+function clientOfRoutes(routes: readonly Route[], actor: Actor, dataDir: string): Client {
+  let thrown: unknown
+  const options = { owners: dispatchOwners(actor), calls: new SwapSet<NonNullable<HttpEvent['call']>>() }
+  const app = openHttpApp<HttpEvent>({
+    routes,
+    begin: (req, res) => ({ req, res, params: {}, call: undefined }),
+    handle: (route, event) => dispatch(route, event, options),
+    explain: () => undefined,
+    onError: (cause, event) => {
+      thrown = cause
+      answerFailure(cause, event, { log: silent, errorsBelow: () => undefined })
+    },
+    end: event => endCall(event, options),
+  })
+  const server = createServer((req, res) => app.answer(req, res))
+  const connect = () => {
+    const [ours, theirs] = duplexPair()
+    server.emit('connection', theirs)
+    return ours
+  }
+  const inside = { connect, thrown: () => thrown }
+  return clientOf({ url: 'http://localhost', token: anyOrganization, isRemote: false, inside }, dataDir)
+}
+
+/** The command reports what was thrown. */
+const silent = openLog('error', () => {})
 
 /** Stands for a token where the route names the organization. */
 const anyOrganization = 'none'
@@ -116,49 +141,81 @@ const callerOf = (organizationId: string, actor: Actor): Caller => ({
   } as unknown as Caller['token'],
 })
 
-/** The owners that these routes use. What only a running server has, such as its running requests, is empty. */
-async function openOwners(dataDir: string, { accounts, organizations, store, keys, actor, close }: InferInstallation) {
-  const log = openLog('error')
-  const config = readConfig(join(dataDir, 'infer.yaml'), false)
-  const plans = openPlans({ configured: config.plans, log })
-  const endpoints = openEndpoints({ store, key: keys.webhooks, rules: webhookRules(config.webhooks) })
-  const messages = openMessages({ keys, config: config.webhooks })
-  const owners = {
+/** Stands for an owner that none of these routes uses. */
+const unused = undefined as never
+
+type DispatchOwners = Parameters<typeof dispatch>[2]['owners']
+
+/** The owners for dispatching. No limit of infer.yaml holds here: it is for clients of the server. */
+function dispatchOwners(actor: Actor): DispatchOwners {
+  const config = Config.parse({})
+  return {
     config,
-    log,
-    plans,
-    store,
-    accounts: { ...accounts, find: () => undefined, authenticate: (token = '') => callerOf(token, actor) },
-    organizations: {
-      ...organizations,
-      // Without a name, an id is the name.
-      create: (...[options, by]: Parameters<typeof organizations.create>) =>
-        organizations.create(isOrganizationId(options.name) ? { id: options.name, ...options } : options, by),
-    },
-    spend: await openSpend({ store, plans, currency: config.currency, log }),
-    usage: openUsageReports({ store, currency: config.currency }),
-    webhooks: {
-      ...endpoints,
-      create: (...[options, by]: Parameters<typeof endpoints.create>) =>
-        endpoints.create({ ...options, origin: config.public_url ?? null }, by),
-      test: (...message: Parameters<typeof messages.test>) => messages.test(...message),
-    },
-    cpu: { readBody: readBodyValue },
-    jobs: { calls: { cancelAll: () => 0, runningOf: () => 0 } },
-    files: { sweep: () => Promise.resolve() },
-    metrics: { answered: () => {} },
+    accounts: {
+      find: () => undefined,
+      authenticate: (token = '') => callerOf(token, actor),
+    } as unknown as DispatchOwners['accounts'],
+    cpu: { readBody: readBodyValue } as unknown as DispatchOwners['cpu'],
+    metrics: { answered: () => {} } as unknown as DispatchOwners['metrics'],
     // The reader is this process.
-    streams: { sendLarge: (res: ServerResponse, bytes: Uint8Array) => void res.end(bytes) },
+    streams: {
+      sendLarge: (res: ServerResponse, bytes: Uint8Array) => void res.end(bytes),
+    } as unknown as DispatchOwners['streams'],
     limiter: openLimiter(),
     tokenLimiter: openTokenLimiter(),
     wrongTokens: openWrongTokenLimiter(config.limits.wrong_tokens_per_minute),
-    streamLimits: openStreamLimits(config.limits),
+    access: unused,
+    admission: unused,
+    steady: unused,
+    streamLimits: unused,
+  }
+}
+
+type OrganizationOwners = Parameters<typeof organizationRoutes>[0]
+
+/** What only a running server has, its running requests and its sweep of files, is empty. */
+const organizationOwners = ({ organizations }: Directory): OrganizationOwners => ({
+  organizations,
+  jobs: { calls: { cancelAll: () => 0, runningOf: () => 0 } } as unknown as OrganizationOwners['jobs'],
+  files: { sweep: () => Promise.resolve() } as unknown as OrganizationOwners['files'],
+})
+
+type TokenOwners = Parameters<typeof tokenRoutes>[0]
+type WebhookOwners = Parameters<typeof webhookRoutes>[0]
+
+function accountOwners(installation: Installation) {
+  const { accounts, close } = installation
+  let webhooks: ReturnType<typeof openWebhooks> | undefined
+  const owners: OrganizationOwners & TokenOwners & WebhookOwners = {
+    ...organizationOwners(installation),
+    accounts,
+    // The client leaves out what tokens have spent: all spending of the server would be read for it.
+    spend: {
+      ofToken: (_, limit) => spendReading({ spent: 0, held: 0, limit, period: monthOf(Date.now()) }),
+    } as TokenOwners['spend'],
+    // Opened when it is needed, because it reads infer.yaml.
+    get webhooks() {
+      return (webhooks ??= openWebhooks(installation)) as unknown as WebhookOwners['webhooks']
+    },
+    idempotency: unused,
   }
   return {
-    owners: owners as unknown as Owners,
+    owners,
     close: async () => {
-      await messages.close()
+      await webhooks?.close()
       await close()
     },
+  }
+}
+
+function openWebhooks({ store, keys, settings }: Installation) {
+  const { webhooks: config, public_url: origin = null } = settings().config
+  const endpoints = openEndpoints({ store, key: keys.webhooks, rules: webhookRules(config) })
+  const messages = openMessages({ keys, config })
+  return {
+    ...endpoints,
+    create: (...[options, by]: Parameters<typeof endpoints.create>) => endpoints.create({ ...options, origin }, by),
+    test: (...message: Parameters<typeof messages.test>) => messages.test(...message),
+    close: () => messages.close(),
   }
 }

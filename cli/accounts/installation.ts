@@ -4,33 +4,59 @@ import { join } from 'node:path'
 import { type Accounts, openAccounts } from '../../core/accounts/accounts.ts'
 import { type Keys, openStoredKeys } from '../../core/accounts/keys.ts'
 import { type Organizations, openOrganizations } from '../../core/accounts/organizations.ts'
-import { openPlans } from '../../core/accounts/plans.ts'
+import { openPlans, type Plans } from '../../core/accounts/plans.ts'
 import { parseSecret } from '../../core/accounts/secret.ts'
 import { masterKey } from '../../core/config.ts'
-import { openLog } from '../../core/log.ts'
-import { readConfig } from '../../core/models/config.ts'
+import { type Log, openLog } from '../../core/log.ts'
+import { type Config, readConfig } from '../../core/models/config.ts'
 import { openAdminStore } from '../../core/store/sqlite/admin.ts'
 import { type Actor, type Store, theServer } from '../../core/store/store.ts'
 import { refused } from '../terminal/exit-codes.ts'
 
-/** Direct access to the organizations and tokens in a data directory, with or without a running server. */
-export interface InferInstallation {
-  accounts: Accounts
-  store: Store
-  keys: Keys
+/** The organizations in a data directory, with or without a running server. */
+export interface Directory {
   organizations: Organizations
+  store: Store
+  /** Reads infer.yaml when it is first needed: most commands work although it is invalid. */
+  settings: () => Settings
   /** The user of the operating system, for the audit log. */
   actor: Actor
   close: () => Promise<void>
 }
 
-/**
- * Opens the store of a data directory for administration. Throws when the available master key is not the server's: the
- * server would never accept tokens created with another key.
- */
-export async function openInstallation(dataDir: string): Promise<InferInstallation> {
+/** A data directory with the keys of its server, for tokens, users and webhooks. */
+export interface Installation extends Directory {
+  accounts: Accounts
+  keys: Keys
+}
+
+interface Settings {
+  config: Config
+  plans: Plans
+}
+
+/** Opens the store of a data directory for administration. Needs no master key and creates none. */
+export async function openDirectory(dataDir: string): Promise<Directory> {
   const log = openLog('warn')
   const store = await openAdminStore(dataDir, log)
+  let read: Settings | undefined
+  const settings = () => (read ??= readSettings(dataDir, log))
+  return {
+    organizations: openOrganizations({ store, log, planNames: () => settings().plans.names() }),
+    store,
+    settings,
+    actor: { ...theServer, kind: 'command_line', osUser: osUser() },
+    close: () => store.close(),
+  }
+}
+
+/**
+ * Opens the store of a data directory and the keys. Throws when the available master key is not the server's: the server
+ * would never accept tokens created with another key.
+ */
+export async function openInstallation(dataDir: string): Promise<Installation> {
+  const directory = await openDirectory(dataDir)
+  const { store } = directory
   try {
     const given = masterKey()
     if (
@@ -43,23 +69,22 @@ export async function openInstallation(dataDir: string): Promise<InferInstallati
         `There is no master key in ${dataDir}, because the server gets it from the environment. Set the same INFER_MASTER_KEY_FILE or INFER_MASTER_KEY here.`,
       )
     const keys = openStoredKeys(dataDir, given)
-    const accounts = openAccounts({ store, keys, log })
+    const accounts = openAccounts({ store, keys, log: openLog('warn') })
     if (usesAnotherKey(dataDir, store, accounts))
       throw refused(
         'conflict',
         'The master key here differs from the key of the server. Set the same INFER_MASTER_KEY_FILE or INFER_MASTER_KEY, or unset them if the server does not use them.',
       )
-    const actor: Actor = { ...theServer, kind: 'command_line', osUser: osUser() }
-    const organizations = openOrganizations({
-      store,
-      log,
-      planNames: () => openPlans({ configured: readConfig(join(dataDir, 'infer.yaml'), false).plans, log }).names(),
-    })
-    return { accounts, organizations, store, keys, actor, close: () => store.close() }
+    return { ...directory, accounts, keys }
   } catch (cause) {
-    await store.close()
+    await directory.close()
     throw cause
   }
+}
+
+function readSettings(dataDir: string, log: Log): Settings {
+  const config = readConfig(join(dataDir, 'infer.yaml'), false)
+  return { config, plans: openPlans({ configured: config.plans, log }) }
 }
 
 /** The name of the user who runs this process; null if the system has no name for him. */

@@ -1,3 +1,5 @@
+import { unreadableAnswer } from '../client/client.ts'
+
 /** Maximum number of pages, in case a server always reports more. */
 const maxPages = 10_000
 
@@ -11,7 +13,10 @@ export async function allPages<T>(
   let after: string | undefined
   for (let count = 0; count < maxPages && found.length < limit; count++) {
     const { entries, next_cursor } = await page(after, Math.min(largestPage, limit - found.length))
-    found.push(...entries)
+    // The types hold for a server of this version only.
+    if (!Array.isArray(entries) || next_cursor === undefined)
+      throw unreadableAnswer('the server', new Error('The response is no page.'))
+    found.push(...(entries as readonly T[]))
     if (next_cursor === null) break
     after = next_cursor
   }

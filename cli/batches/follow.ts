@@ -11,7 +11,7 @@ const barWidth = 24
 const [firstMs, longestMs] = [200, 2_000]
 
 /** One line of progress: `in progress ━━━━────────── 42 %  210 of 500 completed`. */
-export function batchLine(batch: Batch): string {
+function batchLine(batch: Batch): string {
   const { total, completed, failed } = batch.request_counts
   const part = total === 0 ? 0 : (completed + failed) / total
   const filled = Math.floor(part * barWidth)

@@ -3,7 +3,7 @@ import { Readable } from 'node:stream'
 import createClient from 'openapi-fetch'
 import type { z } from 'zod'
 import { Failure } from '../../core/failure.ts'
-import { refused } from '../terminal/exit-codes.ts'
+import { failureOfThrown, refused } from '../terminal/exit-codes.ts'
 import { type FoundServer, findServer, serverUnreachable } from './find-server.ts'
 import { readText, send } from './http.ts'
 import { serverRefusal } from './refusal.ts'
@@ -31,7 +31,7 @@ export class UnreadableAnswer extends Error {}
 /** Maximum bytes of a response without streaming (the limit for engine responses), and of an error body. */
 const maxAnswerBytes = 64 << 20
 const maxErrorBytes = 1 << 20
-/** Stands for the address of the server in requests of the typed API, so that paths can be told from it. */
+/** Base of the typed API; replaced by the address of the server. */
 const typedBase = 'http://infer'
 /** Maximum time without any byte of a file before the transfer fails. Milliseconds. */
 const fileSilenceMs = 60_000
@@ -44,46 +44,60 @@ export const openClient = (dataDir: string) => clientOf(findServer(dataDir), dat
 
 /** Sends requests to this server, in the same way. */
 export function clientOf(server: FoundServer, dataDir: string) {
-  const { url, token, isRemote, certificate, connect } = server
+  const { url, token, isRemote, certificate, inside } = server
 
-  async function open({ path, body, signal, ...options }: RawRequest) {
+  const open = ({ path, ...options }: RawRequest) => openAt(url + path, { ...options, token })
+
+  /** Sends a request to an address of the server. Rejects with a Failure unless the answer is a success. */
+  async function openAt(
+    address: string,
+    { body, signal, ...options }: Omit<RawRequest, 'path'> & { token: string | undefined },
+  ): Promise<IncomingMessage> {
     let message: IncomingMessage
     try {
       const sent =
         body === undefined || typeof body === 'string' || body instanceof Readable ? body : JSON.stringify(body)
-      message = await send({ ...options, url: url + path, token, body: sent, signal, certificate, connect })
+      message = await send({ ...options, url: address, body: sent, signal, certificate, connect: inside?.connect })
     } catch (cause) {
       signal?.throwIfAborted()
       throw serverUnreachable(server, dataDir, cause)
     }
     const status = message.statusCode ?? 0
     if (status >= 200 && status < 300) return message
-    const failure = serverRefusal(url, await readText(message, maxErrorBytes).catch(() => ''), {
-      status,
-      headers: message.headers,
-    })
-    if (!connect) throw failure
-    // In this process the server's refusal is the command's own failure: no request can be found in a log.
-    const { code, param, details } = failure
-    throw new Failure(code, failure.message, { ...(param ? { param } : {}), ...(details ? { details } : {}) })
+    const text = await readText(message, maxErrorBytes).catch(() => '')
+    // In this process the server's failure is the command's own, with its cause and exit code.
+    if (inside) throw failureOfThrown(inside.thrown())
+    // The files of a remote server may be elsewhere. The query of their addresses is a secret.
+    const from = address.startsWith(`${url}/`) ? url : address.split('?')[0]!
+    throw serverRefusal(from, text, { status, headers: message.headers })
   }
 
   /** Answers a request of the typed API. Rejects with a Failure unless the answer is a success and JSON. */
   async function answerOf(request: globalThis.Request): Promise<Response> {
     const { method, signal } = request
+    const headers = Object.fromEntries(request.headers)
     const body = request.body === null ? undefined : await request.text()
     const path = request.url.slice(typedBase.length)
-    const message = await open({ method: method as RawRequest['method'], path, body, signal })
+    const message = await open({ method: method as RawRequest['method'], path, headers, body, signal })
     // The types hold for infer only, and every answer of infer has the id of its request.
     if (message.headers['x-request-id'] === undefined) {
       message.destroy()
-      throw unreadable(path, new Error('The response has no x-request-id.'))
+      throw unreadableAnswer(url + path, new Error('The response has no x-request-id.'))
     }
     const text = await wholeText(message, signal)
+    parsed(path, text)
+    return new Response(text, { headers: { 'content-type': 'application/json' } })
+  }
+
+  /** Parses a JSON body. Throws the Failure for an unreadable answer. */
+  function parsed(path: string, text: string): unknown
+  function parsed<S extends z.ZodType>(path: string, text: string, answer: S): z.output<S>
+  function parsed(path: string, text: string, answer?: z.ZodType): unknown {
     try {
-      return Response.json(JSON.parse(text))
+      const value: unknown = JSON.parse(text)
+      return answer ? answer.parse(value) : value
     } catch (cause) {
-      throw unreadable(path, cause)
+      throw unreadableAnswer(url + path, cause)
     }
   }
 
@@ -95,13 +109,6 @@ export function clientOf(server: FoundServer, dataDir: string) {
       throw broken(url, cause)
     }
   }
-
-  const unreadable = (path: string, cause: unknown): Failure =>
-    refused(
-      'worker_error',
-      `This version of infer cannot read the response of ${url}${path}. Is it an infer server of another version?`,
-      { cause: new UnreadableAnswer(String(cause), { cause }) },
-    )
 
   const api = createClient<paths>({ baseUrl: typedBase, fetch: answerOf })
 
@@ -117,7 +124,7 @@ export function clientOf(server: FoundServer, dataDir: string) {
     url,
     isRemote,
     /** Whether the server is inside this process. */
-    isInProcess: connect !== undefined,
+    isInProcess: inside !== undefined,
 
     /**
      * The API with the types of its reference. A call resolves with an answer of success and rejects with a Failure, as
@@ -138,14 +145,9 @@ export function clientOf(server: FoundServer, dataDir: string) {
       request: ClientRequest<S>,
     ): Promise<{ answer: z.output<S>; headers: IncomingHttpHeaders }> {
       const { answer, ...rest } = request
-      const { path, signal } = rest
       const message = await open(rest)
-      const text = await wholeText(message, signal)
-      try {
-        return { answer: answer.parse(JSON.parse(text)), headers: message.headers }
-      } catch (cause) {
-        throw unreadable(path, cause)
-      }
+      const text = await wholeText(message, rest.signal)
+      return { answer: parsed(rest.path, text, answer), headers: message.headers }
     },
 
     /**
@@ -179,40 +181,16 @@ export function clientOf(server: FoundServer, dataDir: string) {
     /** Sends a request and resolves with the headers and the bytes of the response as they arrive. */
     async raw(request: RawRequest): Promise<{ headers: IncomingHttpHeaders; bytes: AsyncIterable<Buffer> }> {
       const message = await open(request)
-      async function* bytes(): AsyncGenerator<Buffer> {
-        try {
-          yield* message as AsyncIterable<Buffer>
-        } catch (cause) {
-          request.signal?.throwIfAborted()
-          throw broken(url, cause)
-        }
-      }
-      return { headers: message.headers, bytes: bytes() }
+      return { headers: message.headers, bytes: bytesOf(message, request.signal) }
     },
 
     /**
      * Uploads a file to a signed URL of the server, without a token. Throws a Failure when the server refuses it.
      */
     async put(address: string, body: Readable, headers: Record<string, string>, signal?: AbortSignal): Promise<void> {
-      let message: IncomingMessage
-      try {
-        message = await send({
-          method: 'PUT',
-          url: ownAddress(address),
-          token: undefined,
-          body,
-          headers,
-          signal,
-          silenceMs: fileSilenceMs,
-          certificate,
-        })
-      } catch (cause) {
-        signal?.throwIfAborted()
-        throw serverUnreachable(server, dataDir, cause)
-      }
-      const status = message.statusCode ?? 0
-      const text = await readText(message, maxErrorBytes).catch(() => '')
-      if (status < 200 || status > 299) throw serverRefusal(url, text, { status, headers: message.headers })
+      const options = { method: 'PUT', token: undefined, body, headers, silenceMs: fileSilenceMs } as const
+      const message = await openAt(ownAddress(address), { ...options, ...(signal ? { signal } : {}) })
+      await readText(message, maxErrorBytes).catch(() => '')
     },
 
     /** Sends a body that is not JSON, with the token, and returns the JSON body of the response. */
@@ -222,15 +200,8 @@ export function clientOf(server: FoundServer, dataDir: string) {
       headers: Record<string, string>,
       { answer, signal }: { answer: S; signal: AbortSignal },
     ): Promise<z.output<S>> {
-      const options = { method: 'POST', url: url + path, token, headers, signal, silenceMs: fileSilenceMs, certificate }
-      const message = await send({ ...options, body }).catch((cause: unknown) => {
-        signal.throwIfAborted()
-        throw serverUnreachable(server, dataDir, cause)
-      })
-      const status = message.statusCode ?? 0
-      const text = await readText(message, maxErrorBytes).catch(() => '')
-      if (status < 200 || status > 299) throw serverRefusal(url, text, { status, headers: message.headers })
-      return answer.parse(JSON.parse(text))
+      const message = await open({ method: 'POST', path, body, headers, signal, silenceMs: fileSilenceMs })
+      return parsed(path, await wholeText(message, signal), answer)
     },
 
     /** Downloads the content at a path of the API, with the token. */
@@ -247,30 +218,18 @@ export function clientOf(server: FoundServer, dataDir: string) {
     withToken: string | undefined,
     signal: AbortSignal,
   ): AsyncGenerator<Buffer, void, void> {
-    let message: IncomingMessage
-    try {
-      message = await send({
-        method: 'GET',
-        url: from,
-        token: withToken,
-        signal,
-        silenceMs: fileSilenceMs,
-        certificate,
-      })
-    } catch (cause) {
-      signal.throwIfAborted()
-      throw serverUnreachable(server, dataDir, cause)
-    }
-    const status = message.statusCode ?? 0
-    if (status !== 200)
-      throw serverRefusal(from.split('?')[0]!, await readText(message, maxErrorBytes).catch(() => ''), {
-        status,
-        headers: message.headers,
-      })
+    const options = { method: 'GET', token: withToken, signal, silenceMs: fileSilenceMs } as const
+    yield* bytesOf(await openAt(from, options), signal)
+  }
+
+  async function* bytesOf(
+    message: IncomingMessage,
+    signal: AbortSignal | undefined,
+  ): AsyncGenerator<Buffer, void, void> {
     try {
       yield* message as AsyncIterable<Buffer>
     } catch (cause) {
-      signal.throwIfAborted()
+      signal?.throwIfAborted()
       throw broken(url, cause)
     }
   }
@@ -279,8 +238,25 @@ export type Client = ReturnType<typeof openClient>
 
 /** Resolves with the data of a call of `api`. */
 export async function dataOf<T>(call: Promise<{ data?: T }>): Promise<NonNullable<T>> {
-  return (await call).data as NonNullable<T>
+  const { data } = await call
+  if (typeof data === 'object' && data !== null) return data
+  throw unreadableAnswer('the server', new Error('The response is no object.'))
+}
+
+/** Resolves with an object or a list that such an answer has as a member. */
+export async function memberOf<T, Name extends keyof T>(call: Promise<{ data?: T }>, name: Name): Promise<T[Name]> {
+  const member = (await dataOf(call))[name]
+  if (typeof member === 'object' && member !== null) return member
+  throw unreadableAnswer('the server', new Error(`The response has no ${String(name)}.`))
 }
 
 const broken = (url: string, cause: unknown): Failure =>
   refused('worker_error', `The connection to ${url} was lost during the response. Run the command again.`, { cause })
+
+/** Returns the failure for an answer that is not in the form of this version. `from`: the address that answered. */
+export const unreadableAnswer = (from: string, cause: unknown): Failure =>
+  refused(
+    'worker_error',
+    `This version of infer cannot read the response of ${from}. Is it an infer server of another version?`,
+    { cause: new UnreadableAnswer(String(cause), { cause }) },
+  )

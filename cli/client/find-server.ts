@@ -14,8 +14,15 @@ export interface FoundServer {
   isRemote: boolean
   /** PEM: the only certificate that is accepted from it; undefined for the usual verification. */
   certificate?: string | undefined
-  /** Opens a connection to a server inside this process; undefined for any other. */
-  connect?: (() => Duplex) | undefined
+  /** A server inside this process; undefined for any other. */
+  inside?: InsideServer | undefined
+}
+
+export interface InsideServer {
+  /** Opens a connection to it. */
+  connect: () => Duplex
+  /** Returns what the last failed request has thrown. */
+  thrown: () => unknown
 }
 
 /** Finds the server for commands. Throws usage for invalid variables, and a Failure when no server runs. */

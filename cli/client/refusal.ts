@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { type Failure, type FailureCode, type FailureDetail, type FailureMore, failures } from '../../core/failure.ts'
+import { Failure, type FailureCode, type FailureDetail, type FailureMore, failures } from '../../core/failure.ts'
 import { refused } from '../terminal/exit-codes.ts'
 import { withCommands } from './command-hints.ts'
 
@@ -26,6 +26,20 @@ export function serverRefusal(
     ...(Number.isFinite(wait) && wait > 0 ? { retryAfterMs: wait } : {}),
     ...(Array.isArray(error.details) ? { details: error.details.filter(isDetail) } : {}),
   })
+}
+
+/** Resolves with what a call answers; with undefined where the server knows no such thing. */
+export const ifFound = <T>(call: Promise<T>): Promise<T | undefined> =>
+  call.catch((thrown: unknown) => {
+    if (thrown instanceof Failure && thrown.code === 'not_found') return undefined
+    throw thrown
+  })
+
+/** Rejects with this sentence where the server knows no such thing, because it names the command that lists them. */
+export async function orAbsent<T>(call: Promise<T>, sentence: string): Promise<T> {
+  const found = await ifFound(call)
+  if (found === undefined) throw refused('not_found', sentence)
+  return found
 }
 
 interface ErrorBody {

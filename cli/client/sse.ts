@@ -8,8 +8,8 @@ export interface SseEvent {
 }
 
 /**
- * Parses server-sent events from bytes in chunks of any size, whose lines end with LF or CRLF, as infer's do. Throws Failure `worker_error` when one event is longer
- * than `maxLength` characters.
+ * Parses server-sent events from bytes in chunks of any size, whose lines end with LF or CRLF, as infer's do. Throws
+ * Failure `worker_error` when one event is longer than `maxLength` characters.
  */
 export function openSseParser(maxLength = 8 << 20) {
   const decoder = new TextDecoder()

@@ -1,11 +1,10 @@
 import type { Command } from 'commander'
 import type { AuditEntryView } from '../../core/accounts/audit-view.ts'
 import { organizationFor, withAccountClient } from '../accounts/account-client.ts'
-import { readCount, withDataDir, withExamples, withJson } from '../terminal/options.ts'
+import { readCount, readPast, withDataDir, withExamples, withJson } from '../terminal/options.ts'
 import { printable } from '../terminal/paint.ts'
 import { timeText } from '../terminal/quantities-text.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { readSince } from './job/list.ts'
 
 interface Options {
   org?: string
@@ -22,7 +21,7 @@ export function define(command: Command, terminal: Terminal): void {
   withDataDir(withJson(command))
     .description('Lists who changed an organization, its limits, users and tokens, and from where, newest first.')
     .option('--org <organization>', 'id or name; needed when there are several')
-    .option('--since <time>', 'only acts since: 30m, 2h, 7d or a date', (text: string) => readSince(text))
+    .option('--since <time>', 'only acts since: 30m, 2h, 7d or a date', (text: string) => readPast(text))
     .option('--action <name>', 'only these, such as token.created')
     .option('--target <id>', 'only acts on the object with this id')
     .option('--limit <count>', 'how many entries', readCount(1, 100_000), 50)

@@ -46,7 +46,7 @@ export function define(command: Command, terminal: Terminal): void {
 }
 
 /** Returns a reference in the form that `infer model add` takes. Throws usage for text that names no repository. */
-export function hubReference(text: string): string {
+function hubReference(text: string): string {
   if (/^(hf:|https?:\/\/)/i.test(text)) return text
   const bare = text.replace(/^(www\.)?(hf\.co|huggingface\.co)\//i, '')
   if (/^[\w.-]*\w[\w.-]*\/[\w.-]+(@[^:]+)?(:.+)?$/.test(bare) && !bare.startsWith('.')) return `hf:${bare}`

@@ -59,7 +59,7 @@ export function define(command: Command, terminal: Terminal): void {
         width: width ?? (end - start <= 2 * day ? '1h' : '1d'),
         groupBy,
       } as const
-      const used = await withClient(dataDir, client => readUsage(client, options))
+      const used = await withClient(dataDir, client => readUsage(client, options), { readsUsage: true })
       if (json) return terminal.json(used)
       if (csv) {
         const { csvHeader, csvLine, sumsOf } = await import('../../core/store/usage-text.ts')

@@ -1,6 +1,6 @@
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 import type { UserView } from '../../core/accounts/user-view.ts'
-import type { Role } from '../../core/store/store.ts'
+import { type Role, roles } from '../../core/store/store.ts'
 import { organizationFor, userFor, withAccountClient } from '../accounts/account-client.ts'
 import { confirmDestructive } from '../terminal/confirm.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
@@ -9,7 +9,14 @@ import { withDataDir, withExamples, withJson } from '../terminal/options.ts'
 import { printable } from '../terminal/paint.ts'
 import { timeText } from '../terminal/quantities-text.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { type CommonOptions, roleOption } from '../users/options.ts'
+
+interface CommonOptions {
+  org?: string
+  json?: boolean
+  dataDir?: string
+}
+
+const roleOption = (description: string): Option => new Option('--role <role>', description).choices(roles)
 
 const shared = (command: Command): Command =>
   withDataDir(withJson(command)).option('--org <organization>', 'id or name; needed when there are several')

@@ -1,5 +1,5 @@
 import type { SandboxLevel } from '../../core/schemas/sandbox-level.ts'
-import { effectiveLevel, notStopped, type SandboxSupport } from '../../gpu/sandbox/level.ts'
+import { effectiveLevel, type SandboxSupport, sandboxLimits } from '../../gpu/sandbox/level.ts'
 import { broken, type Finding, fine, warning } from './finding.ts'
 
 /** A model whose engine this machine starts, and the sandbox level that it should have. */
@@ -27,16 +27,12 @@ export function checkSandbox(support: SandboxSupport, models: readonly Sandboxed
     return broken(name, `not available: ${missing.join('; ')}`, `${advice} Or change 'sandbox' in infer.yaml.`)
   }
   if (support.tool === null)
-    return warning(
-      name,
-      `no sandbox works here (${support.why}). Engines can do what the user who runs infer can do, including reading the database and the keys`,
-      advice,
-    )
+    return warning(name, `no sandbox works here (${support.why}): ${sandboxLimits.none}`, advice)
   const inForce = (level: SandboxLevel) =>
     models.filter(model => effectiveLevel(model.level, support).level === level).map(({ id }) => id)
   const levels = (['strict', 'files', 'none'] as const).flatMap(level => {
     const ids = inForce(level)
-    return ids.length === 0 ? [] : [`'${level}' applies to ${ids.join(', ')}: it does not ${notStopped[level]}`]
+    return ids.length === 0 ? [] : [`'${level}' applies to ${ids.join(', ')}: ${sandboxLimits[level]}`]
   })
   const { userNamespace, ownProc, network } = support.tool
   const remarks = [

@@ -108,7 +108,7 @@ export async function reportOutcome(
 }
 
 /** Returns the failure of an execution that ended without outputs, with the server's message. */
-export function failureOfExecution({ id, status, error }: Execution): Error {
+function failureOfExecution({ id, status, error }: Execution): Error {
   if (status === 'cancelled') return refused('cancelled', `The execution ${id} was cancelled.`)
   const cause = (error as { cause?: { code?: string } | null } | null | undefined)?.cause?.code ?? error?.code ?? ''
   return refused(

@@ -50,7 +50,7 @@ export function readSize(text: string): SizeFlag {
 }
 
 /** Reads `name=value`. A value that is not JSON is text. */
-export function readSetting(text: string, before: GivenSetting[] = []): GivenSetting[] {
+function readSetting(text: string, before: GivenSetting[] = []): GivenSetting[] {
   const at = text.indexOf('=')
   if (at <= 0) throw new InvalidArgumentError('Write it as name=value.')
   const valueText = text.slice(at + 1)

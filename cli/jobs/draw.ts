@@ -1,6 +1,8 @@
 import { storedSentence } from '../client/command-hints.ts'
+import { drawRows } from '../help/manual.ts'
 import { type Paint, printable } from '../terminal/paint.ts'
 import { lengthText, tookText as preciseText, timeText } from '../terminal/quantities-text.ts'
+import type { Terminal } from '../terminal/terminal.ts'
 import { type Job, tookOf } from './job.ts'
 import { jobSnapshot } from './job-snapshot.ts'
 import { joinFacts, percentOf, reasonText } from './progress-line.ts'
@@ -32,7 +34,7 @@ export function noteOf(job: Job): string {
 }
 
 /** Returns how long the job ran; a dash if it never started. */
-export function jobDurationText(job: Job): string {
+function jobDurationText(job: Job): string {
   const took = tookOf(job)
   if (took === undefined) return '-'
   // Without `run_ms` there are only start and end in whole seconds.
@@ -84,8 +86,22 @@ export function factsOf(job: Job, paint: Paint): [name: string, value: string][]
   return rows.filter((row): row is [string, string] => row[1] !== undefined)
 }
 
+/** Draws facts: a line each, the names in one column. */
+export const factLines = (facts: readonly (readonly [name: string, value: string])[], paint: Paint): string[] =>
+  facts.map(([name, value]) => `${paint.faint(name.padEnd(11))}${value}`)
+
+/** Returns the columns for a value beside its name; 0 is a pipe, which gets whole values. */
+export const valueWidth = ({ isTerminal, stdout }: Pick<Terminal, 'isTerminal' | 'stdout'>): number =>
+  isTerminal ? Math.max(40, (stdout.columns || 80) - 26) : 0
+
+/** Draws the members of a value below a title; nothing for one without members. */
+export function section(title: string, value: unknown, width: number, paint: Paint): string[] {
+  const rows = valueRows(value, width)
+  return rows.length === 0 ? [] : ['', paint.strong(title), ...drawRows(rows, Number.MAX_SAFE_INTEGER)]
+}
+
 /** Returns the inputs or the result of a job as rows. Long values are cut, nested values are JSON. */
-export function valueRows(value: unknown, width: number): [name: string, value: string][] {
+function valueRows(value: unknown, width: number): [name: string, value: string][] {
   if (value === null || typeof value !== 'object' || Array.isArray(value)) return []
   return Object.entries(value)
     .filter(([, one]) => one !== null && one !== undefined)

@@ -10,7 +10,7 @@ const minIdPart = 4
 const maxSearched = 500
 
 /** Returns a whole job id, or the job id of a `q_…` id; undefined for a part of an id. */
-export function wholeId(text: string): string | undefined {
+function wholeId(text: string): string | undefined {
   if (!isId(text)) return undefined
   return text.startsWith('q_') ? jobIdOf(text) : text.startsWith('job_') ? text : undefined
 }
@@ -21,6 +21,12 @@ const core = (text: string): string => text.replace(/^(job|q)_/i, '').toUpperCas
 /** Returns the ids that begin or end with this part. */
 export const matching = (part: string, ids: readonly string[]): string[] =>
   ids.filter(id => core(id).startsWith(core(part)) || core(id).endsWith(core(part)))
+
+/** Finds one job, as `findIds` does. */
+export async function findJob(client: Client, text: string, signal?: AbortSignal): Promise<string> {
+  const [id] = await findIds(client, [text], signal)
+  return id!
+}
 
 /**
  * Finds jobs by their ids, or by the beginning or end of an id, which must be unique among the newest jobs. Throws

@@ -25,7 +25,6 @@ import type { GivenSettings, Proposal } from './proposal.ts'
 import { withDownload, withTokenFile } from './pull.ts'
 import { openPullDisplay } from './pull-progress.ts'
 import { showDryRun, showProposal } from './show-proposal.ts'
-import { tryCommand } from './try-command.ts'
 
 export interface AddOptions extends GivenSettings {
   yes?: boolean
@@ -256,6 +255,7 @@ export async function addOne(
   if (models.length === 0 && !toys && !keepsToys)
     terminal.remark('The toy models are no longer offered: infer offers them only while no model is configured.')
   if (options.isStarting) return
+  const { tryCommand } = await import('./try-command.ts')
   const next = tryCommand(entry.id, entry.tasks ?? [])
   if (offered === true) terminal.print(`Ready to use: ${next}`)
   else if (offered instanceof Failure)

@@ -18,7 +18,7 @@ import type { GivenSettings, Proposal } from './proposal.ts'
 const usualFolders = ['/opt/ComfyUI', join(homedir(), 'ComfyUI'), join(homedir(), 'comfy', 'ComfyUI')]
 
 /** Whether the text names a ComfyUI graph, as in `comfyui:workflow.json`. */
-export const graphPrefix = 'comfyui:'
+const graphPrefix = 'comfyui:'
 
 /** Returns the graph that a text with the prefix names. Throws Failure if it is no graph in API format. */
 export function locateGraph(text: string): Located {

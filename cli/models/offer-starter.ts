@@ -16,7 +16,7 @@ import type { Terminal } from '../terminal/terminal.ts'
 import { addByName } from './add.ts'
 
 /** The file in the data directory that records that the user declined the offer. */
-export const declinedFile = 'starter-declined'
+const declinedFile = 'starter-declined'
 
 /** Maximum time for which a start waits for a network. Milliseconds. */
 const reachWithinMs = 2_500

@@ -16,7 +16,7 @@ const units: readonly (readonly [key: string, unit: string])[] = [
 ]
 
 /** Returns the lines of one model: the model, an amount, and what it is for. */
-export function priceRows({ model_id, price }: Pick<ModelStatus, 'model_id' | 'price'>): string[][] {
+function priceRows({ model_id, price }: Pick<ModelStatus, 'model_id' | 'price'>): string[][] {
   if (!price) return [[printable(model_id), '0', 'everything']]
   const amount = (value: number) => `${value} ${price.currency}`
   const single = units.flatMap(([key, unit]) => {

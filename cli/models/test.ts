@@ -1,7 +1,6 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
 import { dataDirectory } from '../../core/config.ts'
-import { taskNamed } from '../../core/tasks/registry.ts'
 import type { Streamed, TaskTest } from '../../core/tasks/task-test.ts'
 import { type Client, openClient } from '../client/client.ts'
 import { storedSentence, withCommands } from '../client/command-hints.ts'
@@ -105,6 +104,8 @@ interface SentTest extends TaskTest {
 }
 
 async function testTask(task: string, model: string, client: Client, signal: AbortSignal): Promise<Outcome> {
+  // Loaded only to test, because it loads the records of all tasks.
+  const { taskNamed } = await import('../../core/tasks/registry.ts')
   const { test, path } = taskNamed(task) ?? {}
   if (!test || path === undefined) return unmeasured(task)
   const request: SentTest = { ...test, path }

@@ -53,6 +53,9 @@ export function readPast(text: string, now = Date.now()): number {
   return at
 }
 
+/** Reads a time in the past, as Unix seconds. */
+export const readSince = (text: string): number => Math.floor(readPast(text) / 1000)
+
 /** Reads `user:read,user:write` as scopes. */
 export function readScopes(text: string): Scope[] {
   const names = readList(text)
@@ -80,6 +83,12 @@ export function readList(text: string): string[] {
   return [...new Set(words)]
 }
 
+/** What stands for null on the command line: commander treats null as a missing value. */
+export const nothing = 'none'
+export type Given<T> = T | typeof nothing
+/** Converts an option's value; undefined for an absent one. */
+export const orNull = <T>(given: Given<T> | undefined): T | null | undefined => (given === nothing ? null : given)
+
 /** Collects the values of a repeatable option, in order. */
 export const collect = (text: string, before: string[] = []): string[] => [...before, text]
 
@@ -100,5 +109,16 @@ export const readNumber =
     const value = Number(text)
     if (text.trim() === '' || !Number.isFinite(value) || value < min || value > max)
       throw new InvalidArgumentError(`Write a number from ${min} to ${max}.`)
+    return value
+  }
+
+/** Reads a number in a range, or `none`. */
+export const readOrNone =
+  (min: number, max: number, whole = true) =>
+  (text: string): Given<number> => {
+    if (text === nothing) return nothing
+    const value = Number(text)
+    if (text.trim() === '' || !(value >= min && value <= max) || (whole && !Number.isInteger(value)))
+      throw new InvalidArgumentError(`Write ${whole ? 'a whole number' : 'a number'} from ${min} to ${max}, or none.`)
     return value
   }

@@ -1,10 +1,10 @@
 import type { TokenView } from '../../core/accounts/token-view.ts'
-import type { Failure } from '../../core/failure.ts'
 import type { AllowedHours, Scope, TokenStatus } from '../../core/store/store.ts'
-import { openAccountClient, organizationFor, userFor } from '../accounts/account-client.ts'
+import { openAccountClient, organizationIdFor, userFor } from '../accounts/account-client.ts'
 import { allPages } from '../accounts/pages.ts'
 import { withClient } from '../accounts/with-client.ts'
-import { type Client, dataOf } from '../client/client.ts'
+import { type Client, dataOf, memberOf } from '../client/client.ts'
+import { ifFound, orAbsent } from '../client/refusal.ts'
 import { refused } from '../terminal/exit-codes.ts'
 
 export interface NewTokenOptions {
@@ -55,8 +55,8 @@ export interface TokenFieldsOption {
   metadata?: Record<string, string> | null
 }
 
-/** Unix seconds; absent and null stay so. */
-const seconds = (ms: number | null | undefined) => ms && Math.floor(ms / 1000)
+/** Unix seconds, rounded up so that no token ends early; absent and null stay so. */
+const seconds = (ms: number | null | undefined) => ms && Math.ceil(ms / 1000)
 
 const tokens = '/api/organizations/{organization}/tokens'
 const one = '/api/organizations/{organization}/tokens/{id}'
@@ -66,28 +66,26 @@ export function openTokenClient(client: Client) {
   const { api } = client
   const accounts = openAccountClient(client)
 
-  /** The organization with this id or name; without one, that of the client's token. */
-  async function organizationOf(organization: string | undefined): Promise<string> {
-    if (organization === undefined && !client.isInProcess) return (await dataOf(api.GET('/api/me'))).organization.id
-    if (organization?.startsWith('org_') && !client.isInProcess) return organization
-    return (await organizationFor(accounts, organization)).id
-  }
+  const organizationOf = (organization: string | undefined) =>
+    organizationIdFor(client, organization, { mayBeDeleted: false })
 
-  const find = async (organization: string, id: string): Promise<TokenView> =>
-    (await dataOf(api.GET(one, { params: { path: { organization, id } } }))).token
+  const find = (organization: string, id: string): Promise<TokenView> =>
+    memberOf(api.GET(one, { params: { path: { organization, id } } }), 'token')
 
   /** The path of a token. On this machine it is searched in all organizations if none is given. */
   async function pathOf(id: string, organization: string | undefined) {
     if (organization !== undefined || !client.isInProcess)
       return { path: { organization: await organizationOf(organization), id } }
     for (const { id: candidate } of await accounts.organizations())
-      if (await find(candidate, id).catch(() => undefined)) return { path: { organization: candidate, id } }
-    throw noToken(id)
+      if (await ifFound(find(candidate, id))) return { path: { organization: candidate, id } }
+    throw refused('not_found', noToken(id))
   }
 
-  /** Finds the user with this id or e-mail address; null and absent stay so. */
+  /** Finds the user with this id or e-mail address; null and absent stay so. A server is not asked about an id. */
   const userIdOf = async (organization: string, user: string | null | undefined) =>
-    user == null ? user : (await userFor(accounts, organization, user)).id
+    user == null || (!client.isInProcess && !user.includes('@'))
+      ? user
+      : (await userFor(accounts, organization, user)).id
 
   return {
     async create(options: NewTokenOptions): Promise<{ token: TokenView; secret: string }> {
@@ -106,11 +104,12 @@ export function openTokenClient(client: Client) {
     /** Returns all tokens, newest first. */
     async list(options: { organization: string | undefined; status: TokenStatus | undefined }): Promise<TokenView[]> {
       const path = { organization: await organizationOf(options.organization) }
-      return allPages(async (after, limit) => {
+      const found = await allPages(async (after, limit) => {
         const query = { limit, status: options.status, after }
         const page = await dataOf(api.GET(tokens, { params: { path, query } }))
-        return { ...page, entries: page.tokens.map(withoutSpend) }
+        return { ...page, entries: page.tokens }
       })
+      return found.map(withoutSpend)
     },
 
     /** Throws Failure `not_found`, or `conflict` when `force` is necessary. */
@@ -120,21 +119,24 @@ export function openTokenClient(client: Client) {
       const body = {
         ...more,
         expires_at: seconds(expiresAt),
-        rate_limit: await changedRates(rates, () => find(path.organization, id)),
+        rate_limit: await changedRates(rates, () => existing(id, find(path.organization, id))),
         user_id: await userIdOf(path.organization, user),
         ...fields,
       }
-      return withoutSpend((await dataOf(api.PATCH(one, { params: { path, ...forced(force) }, body }))).token)
+      const changed = memberOf(api.PATCH(one, { params: { path, ...forced(force) }, body }), 'token')
+      return withoutSpend(await existing(id, changed))
     },
 
     /** Throws Failure `not_found`, or `conflict` when `force` is necessary. */
     async revoke(id: string, { organization, force }: { organization: string | undefined; force: boolean }) {
-      await api.DELETE(one, { params: { ...(await pathOf(id, organization)), ...forced(force) } })
+      const params = { ...(await pathOf(id, organization)), ...forced(force) }
+      await existing(id, api.DELETE(one, { params }))
     },
 
     async rotate(id: string, { organization, overlapMs }: { organization: string | undefined; overlapMs: number }) {
       const body = { overlap_seconds: Math.round(overlapMs / 1000) }
-      return dataOf(api.POST(`${one}/rotate`, { params: await pathOf(id, organization), body }))
+      const params = await pathOf(id, organization)
+      return existing(id, dataOf(api.POST(`${one}/rotate`, { params, body })))
     },
   }
 }
@@ -152,8 +154,8 @@ export const withTokenClient = (
   work: (client: TokenClient) => Promise<void>,
 ): Promise<void> => withClient(dataDir, client => work(openTokenClient(client)))
 
-/** Returns the failure for an unknown token id. */
-const noToken = (id: string): Failure => refused('not_found', `There is no token '${id}' here. See: infer token list`)
+const noToken = (id: string): string => `There is no token '${id}' here. See: infer token list`
+const existing = <T>(id: string, call: Promise<T>): Promise<T> => orAbsent(call, noToken(id))
 
 /**
  * The rate limits after a change, as the API takes them: both at once. Undefined if none changes. `current` is called

@@ -1,5 +1,5 @@
 import type { BucketWidth, UsageGroup, UsageSums } from '../../core/store/store.ts'
-import { openAccountClient, organizationFor } from '../accounts/account-client.ts'
+import { organizationIdFor } from '../accounts/account-client.ts'
 import { type Client, dataOf } from '../client/client.ts'
 
 /** The usage to read; times are Unix seconds. */
@@ -36,10 +36,8 @@ const maxPages = 10_000
 
 /** Reads all pages of usage. */
 export async function readUsage(client: Client, options: UsageOptions): Promise<Usage> {
-  const { organization: idOrName, start, end, width, groupBy } = options
-  const organization = client.isInProcess
-    ? (await organizationFor(openAccountClient(client), idOrName)).id
-    : (idOrName ?? (await dataOf(client.api.GET('/api/me'))).organization.id)
+  const { start, end, width, groupBy } = options
+  const organization = await organizationIdFor(client, options.organization)
   const pageAt = async (page: string | undefined): Promise<Page> => {
     const query = { start_time: start, end_time: end, bucket_width: width, group_by: [groupBy], page }
     const params = { path: { organization }, query }

@@ -20,7 +20,7 @@ const plus = (one: UsageSums, other: UsageSums): UsageSums =>
   ) as never
 
 /** Adds up the results of each group. The largest come first, days in their order. */
-export function usageRows({ buckets }: Pick<Usage, 'buckets'>, by: UsageGroup): Row[] {
+function usageRows({ buckets }: Pick<Usage, 'buckets'>, by: UsageGroup): Row[] {
   const rows = new Map<string, UsageSums>()
   for (const { results } of buckets)
     for (const result of results) {

@@ -1,10 +1,10 @@
-import { Failure } from '../../core/failure.ts'
 import type { DeliveryStatus } from '../../core/store/store.ts'
 import type { DeliveryView, WebhookView } from '../../core/webhooks/webhook-view.ts'
-import { openAccountClient, organizationFor } from '../accounts/account-client.ts'
+import { organizationIdFor, ownOrganization } from '../accounts/account-client.ts'
 import { allPages } from '../accounts/pages.ts'
-import { type Client, dataOf } from '../client/client.ts'
-import { refused, usageFailure } from '../terminal/exit-codes.ts'
+import { type Client, dataOf, memberOf } from '../client/client.ts'
+import { orAbsent } from '../client/refusal.ts'
+import { usageFailure } from '../terminal/exit-codes.ts'
 
 export interface WebhookChange {
   name?: string | undefined
@@ -24,11 +24,11 @@ const overlap = (ms: number) => ({ overlap_seconds: Math.round(ms / 1000) })
  * another one is refused as usage. The token needs the scopes admin:read and admin:write.
  */
 export async function openWebhookClient(client: Client, idOrName: string | undefined) {
-  const organization = client.isInProcess
-    ? (await organizationFor(openAccountClient(client), idOrName)).id
-    : await ownOrganization(client, idOrName)
-  const { api } = client.isInProcess ? client.withToken(organization) : client
-  const secretPath = { params: { path: { organization } } }
+  const organization = await organizationOf(client, idOrName)
+  const { api } = client.isInProcess && organization !== undefined ? client.withToken(organization) : client
+  const secretPath = async () => ({
+    params: { path: { organization: organization ?? (await ownOrganization(client)).id } },
+  })
 
   return {
     create: (body: { name: string; url: string; event_types: string[]; enabled: boolean }) =>
@@ -39,8 +39,8 @@ export async function openWebhookClient(client: Client, idOrName: string | undef
         const page = await dataOf(api.GET('/api/webhooks', { params: { query: { limit, after } } }))
         return { ...page, entries: page.webhooks }
       }),
-    update: async (id: string, body: WebhookChange): Promise<WebhookView> =>
-      (await endpoint(id, dataOf(api.PATCH('/api/webhooks/{id}', { ...of(id), body })))).webhook,
+    update: (id: string, body: WebhookChange): Promise<WebhookView> =>
+      endpoint(id, memberOf(api.PATCH('/api/webhooks/{id}', { ...of(id), body }), 'webhook')),
     remove: (id: string) => endpoint(id, api.DELETE('/api/webhooks/{id}', of(id))),
     rotate: (id: string, overlapMs: number) =>
       endpoint(id, dataOf(api.POST('/api/webhooks/{id}/rotate', { ...of(id), body: overlap(overlapMs) }))),
@@ -66,15 +66,15 @@ export async function openWebhookClient(client: Client, idOrName: string | undef
       ),
     async redeliver(delivery: string): Promise<DeliveryView> {
       const params = { path: { delivery } }
-      const sent = dataOf(api.POST('/api/webhook-deliveries/{delivery}/redeliver', { params }))
-      return (await orAbsent(sent, `There is no delivery '${delivery}' here. See: infer webhook deliveries`)).delivery
+      const sent = memberOf(api.POST('/api/webhook-deliveries/{delivery}/redeliver', { params }), 'delivery')
+      return orAbsent(sent, `There is no delivery '${delivery}' here. See: infer webhook deliveries`)
     },
     /** The secret that signs the webhooks of requests. */
-    secret: () => dataOf(api.GET('/api/organizations/{organization}/webhook-secret', secretPath)),
-    rotateSecret: (overlapMs: number) =>
+    secret: async () => dataOf(api.GET('/api/organizations/{organization}/webhook-secret', await secretPath())),
+    rotateSecret: async (overlapMs: number) =>
       dataOf(
         api.POST('/api/organizations/{organization}/webhook-secret/rotate', {
-          ...secretPath,
+          ...(await secretPath()),
           body: overlap(overlapMs),
         }),
       ),
@@ -85,15 +85,14 @@ export type WebhookClient = Awaited<ReturnType<typeof openWebhookClient>>
 const endpoint = <T>(id: string, call: Promise<T>): Promise<T> =>
   orAbsent(call, `There is no webhook endpoint '${id}' here. See: infer webhook list`)
 
-/** Rejects with this sentence where the server knows no such thing, because it names the command that lists them. */
-const orAbsent = <T>(call: Promise<T>, sentence: string): Promise<T> =>
-  call.catch((thrown: unknown) => {
-    throw thrown instanceof Failure && thrown.code === 'not_found' ? refused('not_found', sentence) : thrown
-  })
-
-/** The organization of the token. Throws usage if another one is meant. */
-async function ownOrganization({ api }: Client, idOrName: string | undefined): Promise<string> {
-  const { id, name } = (await dataOf(api.GET('/api/me'))).organization
-  if (idOrName === undefined || idOrName === id || idOrName === name) return id
+/**
+ * The organization with this id or name, or undefined for that of the client's token. Throws usage if a server's token
+ * belongs to another one, and not_found if it was deleted.
+ */
+async function organizationOf(client: Client, idOrName: string | undefined): Promise<string | undefined> {
+  if (client.isInProcess) return organizationIdFor(client, idOrName, { mayBeDeleted: false })
+  if (idOrName === undefined) return undefined
+  const { id, name } = await ownOrganization(client)
+  if (idOrName === id || idOrName === name) return id
   throw usageFailure(`INFER_TOKEN belongs to the organization '${name}' (${id}), not to '${idOrName}'.`)
 }

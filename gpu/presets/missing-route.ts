@@ -23,7 +23,8 @@ export function missingRoute(model: Model, path: string, status: number, body: s
     )
   const operation = (Object.keys(routes) as Operation[]).find(one => routes[one]?.path === path)
   if (!operation) return undefined
-  const [task] = tasks.filter(one => operationOf(one) === operation && impliedBy[one] === undefined)
+  const task = tasks.find(one => operationOf(one) === operation && impliedBy[one] === undefined)
+  const what = task === undefined ? 'this request' : `'${task}'`
   const able = [...presets.values()].filter(
     preset =>
       !preset.assumesRoutes && preset.name !== model.engine && preset.traits(model).routes[operation] !== undefined,
@@ -32,6 +33,6 @@ export function missingRoute(model: Model, path: string, status: number, body: s
   const instead = names === '' ? '' : ` These have one: ${names}; set 'engine' in infer.yaml.`
   return new Failure(
     'unsupported_task',
-    `The engine of '${model.id}' (${model.engine}) has no route for '${task}': it answered ${status} at ${path}.${instead}`,
+    `The engine of '${model.id}' (${model.engine}) has no route for ${what}: it answered ${status} at ${path}.${instead}`,
   )
 }

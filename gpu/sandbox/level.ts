@@ -80,10 +80,11 @@ export function sandboxWarning(support: SandboxSupport): string | undefined {
     : 'Engines can reach the network: this machine cannot create a network namespace.'
 }
 
-/** The limits of each level, for users who choose one. Each text continues a sentence that begins with "it does not". */
-export const notStopped: Record<SandboxLevel, string> = {
-  strict: 'limit the use of CPU, memory, disk and GPU, or protect against bugs in the kernel and the GPU driver',
+/** The limits of each level, for users who choose one: sentences in lower case, without a full stop. */
+export const sandboxLimits: Record<SandboxLevel, string> = {
+  strict:
+    'it does not limit the use of CPU, memory, disk and GPU, or protect against bugs in the kernel and the GPU driver',
   files:
-    'block the network, including this server and other local services, hide programs and data outside of /etc, /home, /root, /run, /var and the data directory, limit the use of CPU, memory, disk and GPU, or protect against bugs in the kernel and the GPU driver',
-  none: 'restrict engines: they can do what the user who runs infer can do, including reading the database and the keys',
+    'it does not block the network, including this server and other local services, hide programs and data outside of /etc, /home, /root, /run, /var and the data directory, limit the use of CPU, memory, disk and GPU, or protect against bugs in the kernel and the GPU driver',
+  none: 'engines can do what the user who runs infer can do, including reading the database and the keys',
 }

@@ -6,12 +6,11 @@ import { storedSentence } from '../../client/command-hints.ts'
 import { type Execution, ExecutionPage } from '../../executions/execution.ts'
 import { listPath } from '../../executions/find.ts'
 import { idText, jobStatusText } from '../../jobs/draw.ts'
-import { readCount, withDataDir, withExamples, withJson } from '../../terminal/options.ts'
+import { readCount, readSince, withDataDir, withExamples, withJson } from '../../terminal/options.ts'
 import { type Paint, printable } from '../../terminal/paint.ts'
 import { lengthText, tookText } from '../../terminal/quantities-text.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 import { findWorkflow, WorkflowPage } from '../../workflows/workflow.ts'
-import { readSince } from '../job/list.ts'
 
 interface Options {
   workflow?: string
@@ -31,7 +30,7 @@ export function define(command: Command, terminal: Terminal): void {
     )
     .option('--workflow <workflow>', 'only executions of this workflow, by id or name')
     .addOption(new Option('--status <status>', 'only executions in this state').choices([...executionStatuses]))
-    .option('--since <time>', 'only executions created since: 30m, 2h, 7d or a date', (text: string) => readSince(text))
+    .option('--since <time>', 'only executions created since: 30m, 2h, 7d or a date', readSince)
     .option('--limit <count>', 'maximum number, 1 to 100', readCount(1, 100), 20)
     .action(async ({ workflow, status, since, limit, json, dataDir }: Options) => {
       const client = openClient(dataDirectory(dataDir))

@@ -3,13 +3,13 @@ import { dataDirectory } from '../../../core/config.ts'
 import { openClient } from '../../client/client.ts'
 import { ExecutionAnswer, executionPath } from '../../executions/execution.ts'
 import { findExecution } from '../../executions/find.ts'
+import { lineText } from '../../jobs/log-line.ts'
 import { type LogLine, logsOf } from '../../jobs/log-reader.ts'
 import { refused } from '../../terminal/exit-codes.ts'
 import { interruptible } from '../../terminal/interruption.ts'
 import { withDataDir, withExamples } from '../../terminal/options.ts'
 import { printable } from '../../terminal/paint.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
-import { lineText } from '../job/logs.ts'
 
 interface Options {
   node?: string

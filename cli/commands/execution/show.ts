@@ -8,8 +8,7 @@ import { type Execution, ExecutionAnswer, type ExecutionNode, executionPath } fr
 import { executionSnapshot, unknownExecution } from '../../executions/execution-snapshot.ts'
 import { findExecution } from '../../executions/find.ts'
 import { asJob, stateText } from '../../executions/label.ts'
-import { drawRows } from '../../help/manual.ts'
-import { idText, jobStatusText, valueRows } from '../../jobs/draw.ts'
+import { factLines, idText, jobStatusText, section, valueWidth } from '../../jobs/draw.ts'
 import { joinFacts, reasonText } from '../../jobs/progress-line.ts'
 import { withDataDir, withExamples, withJson } from '../../terminal/options.ts'
 import { type Paint, printable } from '../../terminal/paint.ts'
@@ -31,10 +30,8 @@ export function define(command: Command, terminal: Terminal): void {
       const { paint } = terminal
       const name = await nameOfWorkflow(client, execution)
       const width = terminal.isTerminal ? terminal.stdout.columns || 80 : 0
-      const facts = factsOf(execution, name, paint).map(([fact, value]) => `${paint.faint(fact.padEnd(11))}${value}`)
-      const given = valueRows(execution.input_params, width > 0 ? Math.max(40, width - 26) : 0)
-      const parameters =
-        given.length === 0 ? [] : ['', paint.strong('parameters'), ...drawRows(given, Number.MAX_SAFE_INTEGER)]
+      const facts = factLines(factsOf(execution, name, paint), paint)
+      const parameters = section('parameters', execution.input_params, valueWidth(terminal), paint)
       terminal.print([...facts, ...parameters, ''].join('\n'))
       const run = executionSnapshot(unknownExecution, execution, 0)
       terminal.table(

@@ -2,8 +2,8 @@ import type { Command } from 'commander'
 import { dataDirectory } from '../../../core/config.ts'
 import { openClient } from '../../client/client.ts'
 import { findIds } from '../../jobs/find.ts'
+import { forEachId } from '../../jobs/for-each-id.ts'
 import { Job, jobPath } from '../../jobs/job.ts'
-import { exitCodeOf, failureOfThrown } from '../../terminal/exit-codes.ts'
 import { withDataDir, withExamples, withJson } from '../../terminal/options.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 
@@ -18,16 +18,10 @@ export function define(command: Command, terminal: Terminal): void {
     .action(async (texts: string[], { dataDir, json }: { dataDir?: string; json?: boolean }) => {
       const client = openClient(dataDirectory(dataDir))
       const jobs: Job[] = []
-      // Sequentially, so that the output has the order of the ids.
-      for (const id of await findIds(client, texts))
-        try {
-          jobs.push(await client.ask({ method: 'POST', path: `${jobPath(id)}/cancel`, answer: Job }))
-          if (!json) terminal.print(`${id} is cancelled.`)
-        } catch (thrown) {
-          const failure = failureOfThrown(thrown)
-          terminal.failed(failure, json === true)
-          terminal.setExitCode(exitCodeOf(failure))
-        }
+      await forEachId(await findIds(client, texts), terminal, { json }, async id => {
+        jobs.push(await client.ask({ method: 'POST', path: `${jobPath(id)}/cancel`, answer: Job }))
+        if (!json) terminal.print(`${id} is cancelled.`)
+      })
       if (json) terminal.json(texts.length === 1 ? (jobs[0] ?? null) : { jobs })
     })
   withExamples(cancel, [

@@ -1,14 +1,13 @@
 import type { Command } from 'commander'
 import { InvalidArgumentError, Option } from 'commander'
 import { dataDirectory } from '../../../core/config.ts'
-import { Duration } from '../../../core/quantities.ts'
 import { tasks } from '../../../core/schemas/task.ts'
 import { jobStatuses } from '../../../core/store/store.ts'
 import { openClient } from '../../client/client.ts'
 import { jobRows, tableHead } from '../../jobs/draw.ts'
 import type { Job } from '../../jobs/job.ts'
 import { jobPages } from '../../jobs/job-pages.ts'
-import { readCount, withDataDir, withExamples, withJson } from '../../terminal/options.ts'
+import { readCount, readSince, withDataDir, withExamples, withJson } from '../../terminal/options.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 
 interface Options {
@@ -21,16 +20,8 @@ interface Options {
   dataDir?: string
 }
 
-/** Reads a duration before now such as `2h`, or a date, as Unix seconds. */
-export function readSince(text: string, now = Date.now()): number {
-  const length = Duration.safeParse(text)
-  const at = length.success ? now - length.data : /^\d{4}-\d{2}-\d{2}/.test(text) ? Date.parse(text) : Number.NaN
-  if (Number.isNaN(at)) throw new InvalidArgumentError('Write it as 30m, 2h, 7d or 2027-01-31.')
-  return Math.floor(at / 1000)
-}
-
 /** Reads a task name, with or without its prefix. */
-export function readTaskName(text: string): string {
+function readTaskName(text: string): string {
   const task = tasks.find(one => one === text || one.split('/')[1] === text)
   if (!task) throw new InvalidArgumentError(`There is no task '${text}'. The tasks are ${tasks.join(', ')}.`)
   return task
@@ -46,7 +37,7 @@ export function define(command: Command, terminal: Terminal): void {
     .addOption(new Option('--status <status>', 'only jobs in this state').choices(jobStatuses))
     .option('--task <name>', 'only jobs of this task, such as text-to-image', readTaskName)
     .option('--model <id>', 'only jobs of this model')
-    .option('--since <time>', 'only jobs created since: 30m, 2h, 7d or a date', (text: string) => readSince(text))
+    .option('--since <time>', 'only jobs created since: 30m, 2h, 7d or a date', readSince)
     .option('--limit <count>', 'maximum number, 1 to 10000', readCount(1, 10_000), 20)
     .action(async ({ status, task, model, since, limit, json, dataDir }: Options) => {
       const jobs: Job[] = []

@@ -1,26 +1,18 @@
 import type { Command } from 'commander'
 import { dataDirectory } from '../../../core/config.ts'
 import { openClient } from '../../client/client.ts'
-import { findIds } from '../../jobs/find.ts'
+import { findJob } from '../../jobs/find.ts'
 import { followJob } from '../../jobs/follow.ts'
+import { lineText } from '../../jobs/log-line.ts'
 import { type LogLine, logsOf, openLogReader } from '../../jobs/log-reader.ts'
 import { interruptible } from '../../terminal/interruption.ts'
 import { withDataDir, withExamples } from '../../terminal/options.ts'
-import { type Paint, printable } from '../../terminal/paint.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 
 interface Options {
   follow?: boolean
   json?: boolean
   dataDir?: string
-}
-
-const levels: Record<string, keyof Paint> = { ERROR: 'bad', WARN: 'warning', STDERR: 'warning' }
-
-/** Formats a log line: `12:00:00 INFO step 12/30`, the time in UTC. */
-export function lineText({ timestamp, level, message }: LogLine, paint: Paint): string {
-  const time = /T(\d{2}:\d{2}:\d{2})/.exec(timestamp)?.[1] ?? printable(timestamp)
-  return `${paint.faint(time)} ${paint[levels[level] ?? 'faint'](printable(level).padEnd(6))} ${printable(message)}`
 }
 
 /** `infer job logs <id>`: prints the log of a job. */
@@ -37,14 +29,14 @@ export function define(command: Command, terminal: Terminal): void {
       interruptible(terminal, async signal => {
         const connect = () => openClient(dataDirectory(dataDir))
         const client = connect()
-        const [id] = await findIds(client, [text], signal)
+        const id = await findJob(client, text, signal)
         const print = (line: LogLine) => terminal.print(json ? JSON.stringify(line) : lineText(line, terminal.paint))
         if (follow) {
-          await using reader = openLogReader(connect, id!, signal, print)
-          await followJob(connect, id!, { signal, onChange: reader.readNow })
+          await using reader = openLogReader(connect, id, signal, print)
+          await followJob(connect, id, { signal, onChange: reader.readNow })
           return
         }
-        const lines = await logsOf(client, id!, signal)
+        const lines = await logsOf(client, id, signal)
         for (const line of lines) print(line)
         if (lines.length === 0 && !json) terminal.remark('The log is empty.')
       }),

@@ -3,9 +3,9 @@ import { z } from 'zod'
 import { dataDirectory } from '../../../core/config.ts'
 import { openClient } from '../../client/client.ts'
 import { findIds } from '../../jobs/find.ts'
+import { forEachId } from '../../jobs/for-each-id.ts'
 import { jobPath } from '../../jobs/job.ts'
 import { confirmDestructive } from '../../terminal/confirm.ts'
-import { exitCodeOf, failureOfThrown } from '../../terminal/exit-codes.ts'
 import { interruptible } from '../../terminal/interruption.ts'
 import { withDataDir, withExamples, withJson } from '../../terminal/options.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
@@ -32,17 +32,11 @@ export function define(command: Command, terminal: Terminal): void {
         const what = ids.length === 1 ? `${ids[0]} with its files` : `${ids.length} jobs with their files`
         if (!(await confirmDestructive(`Delete ${what}?`, yes, terminal, signal))) return
         const deleted: string[] = []
-        for (const id of ids)
-          try {
-            await client.ask({ method: 'DELETE', path: jobPath(id), answer: z.unknown(), signal })
-            deleted.push(id)
-            if (!json) terminal.print(`${id} is deleted.`)
-          } catch (thrown) {
-            signal.throwIfAborted()
-            const failure = failureOfThrown(thrown)
-            terminal.failed(failure, json === true)
-            terminal.setExitCode(exitCodeOf(failure))
-          }
+        await forEachId(ids, terminal, { json, signal }, async id => {
+          await client.ask({ method: 'DELETE', path: jobPath(id), answer: z.unknown(), signal })
+          deleted.push(id)
+          if (!json) terminal.print(`${id} is deleted.`)
+        })
         if (json) terminal.json({ deleted })
       }),
     )

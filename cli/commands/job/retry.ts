@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { dataDirectory } from '../../../core/config.ts'
 import { openClient } from '../../client/client.ts'
-import { findIds } from '../../jobs/find.ts'
+import { findJob } from '../../jobs/find.ts'
 import { jobPath } from '../../jobs/job.ts'
 import { Created } from '../../jobs/submit.ts'
 import { withDataDir, withExamples, withJson } from '../../terminal/options.ts'
@@ -15,8 +15,8 @@ export function define(command: Command, terminal: Terminal): void {
     .argument('<id>', 'the job, or the end of its id')
     .action(async (text: string, { dataDir, json }: { dataDir?: string; json?: boolean }) => {
       const client = openClient(dataDirectory(dataDir))
-      const [id] = await findIds(client, [text])
-      const created = await client.ask({ method: 'POST', path: `${jobPath(id!)}/retry`, answer: Created })
+      const id = await findJob(client, text)
+      const created = await client.ask({ method: 'POST', path: `${jobPath(id)}/retry`, answer: Created })
       if (json) return terminal.json(created)
       terminal.print(created.id)
       if (terminal.isTerminal) terminal.remark(`Follow it: infer job watch ${created.id}`)

@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError } from 'commander'
 import type { OrganizationLimitsChange } from '../../../core/accounts/organization-view.ts'
 import { Bytes } from '../../../core/quantities.ts'
-import { withDataDir, withJson } from '../../terminal/options.ts'
+import { type Given, nothing, orNull, readOrNone, withDataDir, withJson } from '../../terminal/options.ts'
 
 /** Options that every command about organizations has. */
 export interface CommonOptions {
@@ -9,23 +9,6 @@ export interface CommonOptions {
   dataDir?: string
 }
 export const common = (command: Command): Command => withDataDir(withJson(command))
-
-/** What stands for null on the command line: commander treats null as a missing value. */
-export const nothing = 'none'
-type Given<T> = T | typeof nothing | undefined
-/** Converts an option's value; undefined for an absent one. */
-export const orNull = <T>(given: Given<T>): T | null | undefined => (given === nothing ? null : given)
-
-/** Reads a number in a range, or `none`. */
-export const readOrNone =
-  (min: number, max: number, whole = true) =>
-  (text: string): number | typeof nothing => {
-    if (text === nothing) return nothing
-    const value = Number(text)
-    if (text.trim() === '' || !(value >= min && value <= max) || (whole && !Number.isInteger(value)))
-      throw new InvalidArgumentError(`Write ${whole ? 'a whole number' : 'a number'} from ${min} to ${max}, or none.`)
-    return value
-  }
 
 function readBytesOrNone(text: string): number | typeof nothing {
   if (text === nothing) return nothing

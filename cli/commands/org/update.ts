@@ -1,9 +1,9 @@
 import type { Command } from 'commander'
 import { organizationFor, withAccountClient } from '../../accounts/account-client.ts'
 import { usageFailure } from '../../terminal/exit-codes.ts'
-import { withExamples } from '../../terminal/options.ts'
+import { orNull, readOrNone, withExamples } from '../../terminal/options.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
-import { type CommonOptions, common, orNull, readOrNone } from './options.ts'
+import { type CommonOptions, common } from './options.ts'
 
 interface Options extends CommonOptions {
   name?: string

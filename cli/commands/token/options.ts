@@ -2,9 +2,17 @@ import { type Command, InvalidArgumentError } from 'commander'
 import { AllowedHours, Metadata } from '../../../core/accounts/token-fields.ts'
 import type { AllowedHours as Hours } from '../../../core/store/store.ts'
 import { weekdays } from '../../../core/store/store.ts'
-import { readCount, readNumber, withDataDir, withJson } from '../../terminal/options.ts'
+import {
+  type Given,
+  nothing,
+  orNull,
+  readCount,
+  readNumber,
+  readOrNone,
+  withDataDir,
+  withJson,
+} from '../../terminal/options.ts'
 import type { TokenFieldsOption } from '../../tokens/token-client.ts'
-import { nothing, orNull, readOrNone } from '../org/options.ts'
 
 /** Options that every command about tokens has. */
 export interface CommonOptions {
@@ -15,8 +23,6 @@ export interface CommonOptions {
 
 export const common = (command: Command): Command =>
   withDataDir(withJson(command)).option('--org <organization>', 'id or name; needed when there are several')
-
-type Given<T> = T | typeof nothing
 
 /** Limits of a token on the command line. `none` is null: no limit. */
 export interface LimitOptions {

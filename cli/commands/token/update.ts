@@ -1,10 +1,9 @@
 import { type Command, Option } from 'commander'
 import type { Scope } from '../../../core/store/store.ts'
 import { usageFailure } from '../../terminal/exit-codes.ts'
-import { readExpiry, readList, readScopes, withExamples } from '../../terminal/options.ts'
+import { nothing, orNull, readExpiry, readList, readScopes, withExamples } from '../../terminal/options.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 import { withTokenClient } from '../../tokens/token-client.ts'
-import { nothing, orNull } from '../org/options.ts'
 import { type CommonOptions, common, type LimitOptions, tokenFields, withLimits } from './options.ts'
 
 interface Options extends CommonOptions, LimitOptions {

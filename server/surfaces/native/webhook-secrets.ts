@@ -37,7 +37,7 @@ function ownOrganization(organization: string, { caller }: Call): string {
   )
 }
 
-export const webhookSecretRoutes = ({ webhooks }: WebhookOwners) => [
+export const webhookSecretRoutes = (owners: WebhookOwners) => [
   route({
     method: 'GET',
     path,
@@ -50,7 +50,7 @@ export const webhookSecretRoutes = ({ webhooks }: WebhookOwners) => [
     params: Organization,
     response: WebhookSecretView,
     handle: async ({ params }, call) =>
-      webhookSecretView(await webhooks.organizationSecret(ownOrganization(params.organization, call))),
+      webhookSecretView(await owners.webhooks.organizationSecret(ownOrganization(params.organization, call))),
   }),
   route({
     method: 'POST',
@@ -68,7 +68,7 @@ export const webhookSecretRoutes = ({ webhooks }: WebhookOwners) => [
     response: WebhookSecretView,
     handle: async ({ params, body }, call) =>
       webhookSecretView(
-        await webhooks.rotateOrganizationSecret(
+        await owners.webhooks.rotateOrganizationSecret(
           ownOrganization(params.organization, call),
           body.overlap_seconds * 1000,
           actorOf(call),
@@ -85,6 +85,6 @@ export const webhookSecretRoutes = ({ webhooks }: WebhookOwners) => [
     description:
       "Returns the public keys that verify webhooks with fal's signature: those of requests with `?fal_webhook=`.",
     response: Jwks,
-    handle: () => ({ keys: webhooks.publicKeys }),
+    handle: () => ({ keys: owners.webhooks.publicKeys }),
   }),
 ]

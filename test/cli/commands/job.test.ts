@@ -85,11 +85,11 @@ test('list: the server applies the filters, and pages are read until there are e
     summary({ id: `${jobId.slice(0, -3)}${String(at).padStart(3, '0')}` }),
   )
   const { run, asked } = await setUp({ list: [page(many, 'c1'), page([], 'c2'), page(many, 'c3')] })
-  const filters = ['--status', 'failed', '--task', 'text-to-image', '--model', 'demo/picture', '--since', '2027-01-31']
+  const filters = ['--status', 'failed', '--task', 'text-to-image', '--model', 'demo/picture', '--since', '2026-01-31']
   const ended = await run('list', ...filters, '--limit', '150', '--json')
   const { jobs, has_more } = json(ended) as { jobs: object[]; has_more: boolean }
   expect([jobs.length, has_more]).toEqual([150, true])
-  const query = 'status=failed&task=slug%2Ftext-to-image&model_id=demo%2Fpicture&created_after=1801353600&limit=100'
+  const query = 'status=failed&task=slug%2Ftext-to-image&model_id=demo%2Fpicture&created_after=1769817600&limit=100'
   expect(asked('/api/jobs').map(({ path }) => path)).toEqual([
     `/api/jobs?${query}`,
     `/api/jobs?${query}&after=c1`,

@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { infer, json, temporaryFolder } from '../_infer.ts'
@@ -41,6 +41,11 @@ test('the name may be an option, or be omitted', async () => {
     organization: { id: string; name: string }
   }
   expect(organization.name).toBe(organization.id)
+  const other = json(
+    await infer(['org', 'create', 'org_01M8D6B93DPSGYSHEWNZTE8YZ2', '--json', '--data-dir', dataDir]),
+  ) as { organization: { id: string; name: string } }
+  expect(other.organization.name).toBe('org_01M8D6B93DPSGYSHEWNZTE8YZ2')
+  expect(other.organization.id).not.toBe(other.organization.name)
 })
 
 test('an organization is created with a plan of infer.yaml; a refusal names all plans', async () => {
@@ -147,4 +152,15 @@ test('a file that is not a database exits with 65', async () => {
   writeFileSync(join(dataDir, 'infer.db'), 'this is no database, whatever its name says. '.repeat(100))
   const ended = await infer(['org', 'list', '--data-dir', dataDir])
   expect(ended.exitCode).toBe(65)
+})
+
+test('a file that cannot be read exits with 74, and with --json standard error is one document', async () => {
+  const dataDir = temporaryFolder()
+  mkdirSync(join(dataDir, 'infer.yaml'))
+  const ended = await infer(['org', 'create', 'acme', '--json', '--data-dir', dataDir])
+  expect([ended.exitCode, ended.stdout]).toEqual([74, ''])
+  expect(JSON.parse(ended.stderr)).toMatchObject({
+    error: { code: 'invalid_value', message: expect.stringContaining('infer.yaml cannot be read: EISDIR') as string },
+  })
+  expect((await infer(['org', 'list', '--data-dir', dataDir])).exitCode).toBe(0)
 })

@@ -111,3 +111,34 @@ test('an error of the server exits with 1 and its message', async () => {
   const ended = await infer(['token', 'list', '--org', 'org_1'], env(url))
   expect(ended).toEqual({ exitCode: 1, stdout: '', stderr: 'Error: This token lacks the scope admin:read.\n' })
 })
+
+test('an expiry is rounded up to a second', async () => {
+  const { url, seen } = await fakeServer((_, response) =>
+    answer(response, 201, { token: token('tok_1'), secret: 'sk-infer-x' }),
+  )
+  await infer(['token', 'create', '--org', 'org_1', '--expires', '2100-01-01T00:00:00.250Z'], env(url))
+  expect(seen[0]!.body).toMatchObject({ expires_at: Date.UTC(2100) / 1000 + 1 })
+})
+
+test('users are not listed to find a user by id', async () => {
+  const { url, seen } = await fakeServer((_, response) => answer(response, 200, { token: token('tok_1') }))
+  await infer(['token', 'update', 'tok_1', '--org', 'org_1', '--user', 'user_1'], env(url))
+  expect(seen.map(({ method, body }) => [method, body])).toEqual([['PATCH', { user_id: 'user_1' }]])
+})
+
+test('webhooks are listed without asking whose token it is', async () => {
+  const { url, seen } = await fakeServer((_, response) =>
+    answer(response, 200, { webhooks: [], has_more: false, next_cursor: null }),
+  )
+  await infer(['webhook', 'list'], env(url))
+  expect(seen.map(({ path }) => path)).toEqual(['/api/webhooks?limit=100'])
+})
+
+test.each([['revoke'], ['rotate'], ['update', '--name', 'x']])('an unknown token is named: %s', async (...words) => {
+  const { url } = await fakeServer((_, response) =>
+    answer(response, 404, { error: { code: 'not_found', message: 'Token tok_1 was not found.' } }),
+  )
+  const [verb, ...options] = words.flat()
+  const ended = await infer(['token', verb!, 'tok_1', '--org', 'org_1', ...options], env(url))
+  expect([ended.exitCode, ended.stderr]).toEqual([1, "Error: There is no token 'tok_1' here. See: infer token list\n"])
+})

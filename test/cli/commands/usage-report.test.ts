@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { openAdminStore } from '../../../core/store/sqlite/admin.ts'
 import { startApp } from '../../_app.ts'
@@ -54,6 +56,17 @@ total         9            90             45      2.25
   expect((await run('usage')).stderr).toContain('Choose one with --org: acme, idle.')
 })
 
+test('usage needs no master key: neither that of the server nor a new one', async () => {
+  const dataDir = temporaryFolder()
+  const key = Buffer.alloc(32, 1).toString('base64')
+  await infer(['org', 'create', 'acme', '--data-dir', dataDir], { env: { INFER_MASTER_KEY: key } })
+  const { exitCode, stderr } = await infer(['usage', '--data-dir', dataDir])
+  expect([exitCode, stderr]).toEqual([0, expect.stringMatching(/^No work of org_/)])
+  const empty = temporaryFolder()
+  expect((await infer(['usage', '--data-dir', empty])).exitCode).toBe(1)
+  for (const directory of [dataDir, empty]) expect(existsSync(join(directory, 'master-key'))).toBe(false)
+})
+
 test('CSV has a row for each bucket and group, JSON is the answer of the API', async () => {
   const { run } = await installation()
   const csv = await run('usage', '--org', 'acme', '--by', 'token', '--since', '7d', '--csv')
@@ -95,6 +108,8 @@ test('the usage of a remote server is the same, over its API, however many pages
   expect(remote.exitCode).toBe(0)
   expect(remote.stdout.split('\r\n')).toHaveLength(6002)
   expect(remote.stdout).toBe(local.stdout)
+  const named = await infer(['usage', '--org', 'default', '--by', 'token', '--csv'], { env })
+  expect([named.stderr, named.stdout]).toEqual(['', remote.stdout])
   const refused = await infer(['usage', '--org', 'org_none'], { env })
   expect([refused.exitCode, refused.stderr]).toEqual([1, expect.stringContaining('no organization org_none')])
 })

@@ -89,6 +89,18 @@ test('a URL that may not be sent to is refused', async () => {
   expect((await run('update', 'whe_1')).exitCode).toBe(64)
 })
 
+test('a deleted organization has no webhooks', async () => {
+  const env = { INFER_DATA_DIR: temporaryFolder() }
+  const { organization } = json(await infer(['org', 'create', 'gone', '--json'], { env })) as {
+    organization: { id: string }
+  }
+  await infer(['org', 'create', 'acme'], { env })
+  await infer(['org', 'delete', 'gone', '--yes'], { env })
+  const refused = await infer(['webhook', 'create', receiver.url, '--org', organization.id], { env })
+  expect([refused.exitCode, refused.stdout]).toEqual([1, ''])
+  expect(refused.stderr).toContain(`There is no organization '${organization.id}'. Available: acme.`)
+})
+
 describe('with a server', () => {
   let app: TestApp
   beforeAll(async () => {
