@@ -1,6 +1,7 @@
 import type { AuditEntryView } from '../../core/accounts/audit-view.ts'
 import type { OrganizationLimitsChange, OrganizationView } from '../../core/accounts/organization-view.ts'
 import { UserChange, UserCreate, type UserView } from '../../core/accounts/user-view.ts'
+import { newId } from '../../core/ids.ts'
 import type { Role } from '../../core/store/store.ts'
 import { type Client, dataOf, memberOf } from '../client/client.ts'
 import { refused, usageFailure } from '../terminal/exit-codes.ts'
@@ -44,12 +45,13 @@ export const openAccountClient = ({ api }: Client) => ({
       return { ...page, entries: page.organizations }
     }),
 
+  /** Without a name, an id is the name. */
   async create(fields: OrganizationFields): Promise<OrganizationView> {
-    const body = withName(fields)
+    const body = { ...fields, name: requireName(fields.name ?? newId('org')) }
     return memberOf(api.POST('/api/organizations', { body }), 'organization')
   },
   async update(organization: string, fields: OrganizationFields): Promise<OrganizationView> {
-    const body = withName(fields)
+    const body = { ...fields, ...(fields.name === undefined ? {} : { name: requireName(fields.name) }) }
     return memberOf(api.PATCH(one, { params: pathOf(organization), body }), 'organization')
   },
   suspend: (organization: string, { cancel }: { cancel: boolean }) =>
@@ -141,12 +143,10 @@ export async function userFor(
   return found
 }
 
-/** The same fields with a trimmed name. Throws usage for a wrong one. */
-function withName(fields: OrganizationFields): OrganizationFields {
-  if (fields.name === undefined) return fields
-  const name = fields.name.trim()
-  if (name === '' || name.length > 128) throw usageFailure('The name of an organization has 1 to 128 characters.')
-  return { ...fields, name }
+function requireName(name: string): string {
+  const trimmed = name.trim()
+  if (trimmed === '' || trimmed.length > 128) throw usageFailure('The name of an organization has 1 to 128 characters.')
+  return trimmed
 }
 
 /** Returns what was read of the fields. Throws usage with the first mistake. */

@@ -6,6 +6,7 @@ import { spendReading } from '../../core/accounts/spend-reading.ts'
 import { openTokenLimiter } from '../../core/accounts/token-limiter.ts'
 import { openUsageReports } from '../../core/accounts/usage-report.ts'
 import { readBodyValue } from '../../core/cpu/body-work.ts'
+import { isId } from '../../core/ids.ts'
 import { openLog } from '../../core/log.ts'
 import { Config } from '../../core/models/config.ts'
 import { monthOf } from '../../core/month.ts'
@@ -99,6 +100,8 @@ function clientOfRoutes(routes: readonly Route[], actor: Actor, dataDir: string)
 /** The command reports what was thrown. */
 const silent = openLog('error', () => {})
 
+const isOrganizationId = (name: string): boolean => name.startsWith('org_') && isId(name)
+
 /** Stands for a token where the route names the organization. */
 const anyOrganization = 'none'
 
@@ -175,7 +178,12 @@ type OrganizationOwners = Parameters<typeof organizationRoutes>[0]
 
 /** What only a running server has, its running requests and its sweep of files, is empty. */
 const organizationOwners = ({ organizations }: Directory): OrganizationOwners => ({
-  organizations,
+  organizations: {
+    ...organizations,
+    // Without a name, an id is the name.
+    create: (...[options, by]: Parameters<typeof organizations.create>) =>
+      organizations.create(isOrganizationId(options.name) ? { id: options.name, ...options } : options, by),
+  },
   jobs: { calls: { cancelAll: () => 0, runningOf: () => 0 } } as unknown as OrganizationOwners['jobs'],
   files: { sweep: () => Promise.resolve() } as unknown as OrganizationOwners['files'],
 })

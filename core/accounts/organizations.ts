@@ -22,7 +22,7 @@ const eraseMs = 60_000
 /** How many objects of each kind one transaction cancels or erases: about 20 ms of the writer. */
 const batchSize = 100
 
-export type OrganizationOptions = Partial<Omit<NewOrganization, 'createdAt'>>
+export type OrganizationOptions = Partial<Omit<NewOrganization, 'createdAt'>> & Pick<NewOrganization, 'name'>
 
 /** What deleting an organization did. */
 export interface Deletion {
@@ -103,11 +103,10 @@ export function openOrganizations({
   }
 
   return {
-    /** Without a name, its id is its name. `conflict` when the name is taken; `invalid_value` for an unknown plan. */
+    /** `conflict` when the name is taken; `invalid_value` for an unknown plan. */
     create(options: OrganizationOptions, by: Actor = theServer): Promise<Organization> {
       requirePlan(options.plan)
-      const { id = newId('org'), name = id } = options
-      return store.organizations.create({ plan: 'enterprise', ...options, id, name, createdAt: now() }, by)
+      return store.organizations.create({ id: newId('org'), plan: 'enterprise', ...options, createdAt: now() }, by)
     },
     list: () => store.organizations.list(),
     find: (id: string) => store.organizations.find(id),

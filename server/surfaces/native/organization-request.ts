@@ -22,7 +22,7 @@ const share = z
 /** A request to create an organization. */
 export const OrganizationCreate = z
   .strictObject({
-    name: name.optional().describe('Name of the organization; unique on this server. Default: its id.'),
+    name,
     plan: plan.default('enterprise'),
     region,
     share,
