@@ -18,7 +18,7 @@ export function jobStatusText(status: string, paint: Paint): string {
 }
 
 /** Describes the progress or the error of a job in a few words. */
-export function noteOf(job: Job): string {
+function noteOf(job: Job): string {
   const snapshot = jobSnapshot(job)
   if (job.status === 'pending') {
     const reason = reasonText(snapshot)

@@ -19,7 +19,7 @@ function wholeId(text: string): string | undefined {
 const core = (text: string): string => text.replace(/^(job|q)_/i, '').toUpperCase()
 
 /** Returns the ids that begin or end with this part. */
-export const matching = (part: string, ids: readonly string[]): string[] =>
+const matching = (part: string, ids: readonly string[]): string[] =>
   ids.filter(id => core(id).startsWith(core(part)) || core(id).endsWith(core(part)))
 
 /** Finds one job, as `findIds` does. */

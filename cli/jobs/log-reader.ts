@@ -13,7 +13,7 @@ export const logsOf = async (client: Client, id: string, signal: AbortSignal): P
   (await client.ask({ method: 'GET', path: `${jobPath(id)}/logs`, answer: Logs, signal })).logs
 
 /** Returns the lines that were not in the previous list. The server keeps a limited number of lines. */
-export function newLines(before: readonly LogLine[], lines: readonly LogLine[]): LogLine[] {
+function newLines(before: readonly LogLine[], lines: readonly LogLine[]): LogLine[] {
   const last = before.at(-1)
   if (!last) return [...lines]
   const same = (line: LogLine | undefined) => line?.timestamp === last.timestamp && line.message === last.message

@@ -55,7 +55,7 @@ function configured(id: string, path: string | undefined, dataDir: string): Mode
 }
 
 /** Returns the text for a terminal. `now` is in epoch milliseconds. */
-export function modelLines({ id, settings, status, engines }: ModelDetail, paint: Paint, now: number): string[] {
+function modelLines({ id, settings, status, engines }: ModelDetail, paint: Paint, now: number): string[] {
   const lines = [`${paint.strong(printable(id))}  ${modelStatusText(status.status, paint)}`]
   if (status.reason) lines.push(storedSentence(status.reason))
   for (const engine of engines) {
