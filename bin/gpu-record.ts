@@ -31,8 +31,17 @@ const folder = join(at, 'test', 'gpu', 'devices', 'recorded', name)
 mkdirSync(folder, { recursive: true })
 for (const [command, text] of Object.entries(found.raw))
   if (command.startsWith('nvidia-smi'))
-    writeFileSync(join(folder, `${command.replaceAll(/[^A-Za-z0-9]+/g, '-')}.txt`), text)
+    writeFileSync(join(folder, `${command.replaceAll(/[^A-Za-z0-9]+/g, '-')}.txt`), withoutIdentity(text))
 process.stdout.write(`${results}: ${found.checks.length} checks of ${found.card}; outputs of nvidia-smi in ${folder}\n`)
+
+/** The text with zeros for the numbers that one card in the world has: its UUID, serial number and device identifier. */
+function withoutIdentity(text: string): string {
+  const zeros = (number: string) => number.replaceAll(/[0-9a-f]/gi, '0')
+  return text
+    .replaceAll(/(?<=GPU-)[0-9a-f-]{36}/g, zeros)
+    .replaceAll(/(?<=<serial>)\d+/g, zeros)
+    .replaceAll(/(?<=<pdi>0x)[0-9a-f]+/g, zeros)
+}
 
 /** The document with the table of one card in place of the one before; new cards go to the end. */
 function withTable(document: string, { started_at, card, cards, driver, commit, checks }: Found): string {

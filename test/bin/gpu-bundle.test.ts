@@ -62,7 +62,7 @@ test('its checks run in the copied folder; their report is recorded as a table a
   expect(results()).toMatch(/^\d{4}-\d\d-\d\d, driver 580\.159\.03, commit \S+$/m)
   expect(results()).toMatch(/^\| discovery\.cards \| ok \| 1 of 1: NVIDIA Fake \|$/m)
   const recorded = join(repository, 'test', 'gpu', 'devices', 'recorded', 'nvidia-fake')
-  expect(readFileSync(join(recorded, 'nvidia-smi-L.txt'), 'utf8')).toContain('GPU 0: NVIDIA Fake (UUID: GPU-')
+  expect(readFileSync(join(recorded, 'nvidia-smi-L.txt'), 'utf8')).toContain('GPU 0: NVIDIA Fake (UUID: GPU-00000000-')
   expect(
     (await discover({ environment: { PATH: join(card.folder, 'bin') + `:${process.env.PATH}` } })).devices,
   ).toHaveLength(1)

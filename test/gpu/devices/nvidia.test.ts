@@ -1,4 +1,8 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { parseCardProcesses } from '../../../gpu/devices/card-processes.ts'
+import { parseSliceMemory, parseSlices } from '../../../gpu/devices/mig.ts'
 import { fewFields, fields, parseCards, problemOf, queryArguments } from '../../../gpu/devices/nvidia.ts'
 import type { ProgramRun } from '../../../gpu/devices/nvidia-smi.ts'
 import { cardLine } from '../../fixtures/nvidia-smi.ts'
@@ -137,4 +141,20 @@ describe('meaning of a run', () => {
 
 test('the query requests plain numbers', () => {
   expect(queryArguments(['index', 'name'])).toEqual(['--query-gpu=index,name', '--format=csv,noheader,nounits'])
+})
+
+const recordings = join(import.meta.dirname, 'recorded')
+test.each(readdirSync(recordings))('what nvidia-smi printed on a real machine: %s', name => {
+  const output = (command: string): ProgramRun => {
+    const [, exitCode, stdout] = readFileSync(join(recordings, name, `${command}.txt`), 'utf8').match(
+      /^exit (\d+)\n([^]*)$/,
+    )!
+    return { exitCode: Number(exitCode), timedOut: false, stdout: stdout!, stderr: '' }
+  }
+  expect(problemOf(output('nvidia-smi-query-gpu'))).toBeNull()
+  expect(problemOf(output('nvidia-smi-unknown-field'))).toMatchObject({ retryWithFewFields: true })
+  const listing = output('nvidia-smi-L').stdout
+  expect(listing).toMatch(/^GPU 0: NVIDIA .* \(UUID: GPU-[0-]{36}\)$/m)
+  expect(parseSlices(listing, parseSliceMemory(output('nvidia-smi-q-x').stdout))).toEqual([])
+  expect(parseCardProcesses(output('nvidia-smi-query-compute-apps').stdout).size).toBe(0)
 })
