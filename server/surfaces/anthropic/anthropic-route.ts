@@ -1,5 +1,6 @@
 import { anthropicError, anthropicStatus } from '../../../core/dialects/anthropic/anthropic-error.ts'
 import type { Failure } from '../../../core/failure.ts'
+import { routeOf } from '../../http/request/route.ts'
 
 /** Renders a failure in Anthropic's form. */
 export const anthropicErrors = (failure: Failure, call: { id: string }) => ({
@@ -7,12 +8,12 @@ export const anthropicErrors = (failure: Failure, call: { id: string }) => ({
   body: anthropicError(failure, call.id),
 })
 
-/** What all routes of the Anthropic-compatible API have in common. */
-export const anthropicRoute = {
+/** Makes a route of the Anthropic-compatible API. */
+export const anthropicRoute = routeOf({
   tag: 'Anthropic',
   errors: anthropicErrors,
   // Anthropic's clients read the id of the request from this header.
-  addAnswerHeaders(headers: string[], { id }: { id: string }) {
+  addAnswerHeaders(headers, { id }) {
     headers.push('request-id', id)
   },
-} as const
+})

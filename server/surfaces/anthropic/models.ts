@@ -6,7 +6,6 @@ import { didYouMean, nearestModels } from '../../../core/nearest.ts'
 import { isFor } from '../../../core/schemas/task.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
 import { anthropicRoute } from './anthropic-route.ts'
 
 const ModelInfo = z
@@ -45,11 +44,7 @@ const infoOf = ({ id, description }: Model, { registry }: ModelOwners) => ({
 const cursor = z.string().max(256).optional()
 
 export const anthropicModelRoutes = (owners: ModelOwners) => [
-  route({
-    ...anthropicRoute,
-    method: 'GET',
-    path: '/anthropic/v1/models',
-    scope: 'user:read',
+  anthropicRoute('GET /anthropic/v1/models', 'user:read', {
     summary: 'List models (Anthropic)',
     description: 'Returns the models that answer chats and that the token may use.',
     query: z.object({
@@ -72,11 +67,7 @@ export const anthropicModelRoutes = (owners: ModelOwners) => [
       }
     },
   }),
-  route({
-    ...anthropicRoute,
-    method: 'GET',
-    path: '/anthropic/v1/models/**:id',
-    scope: 'user:read',
+  anthropicRoute('GET /anthropic/v1/models/**:id', 'user:read', {
     summary: 'Get model (Anthropic)',
     description: 'Returns one model that answers chats and that the token may use.',
     errorCodes: ['model_not_found'],

@@ -7,7 +7,6 @@ import {
 import { promptTokens } from '../../../core/tasks/chat/prompt-tokens.ts'
 import { errorGroups } from '../../http/request/error-groups.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
 import { allowedChatModel } from '../../work/allowed-models.ts'
 import { type InferenceOwners, inferAs } from '../../work/inference.ts'
 import { anthropicRoute } from './anthropic-route.ts'
@@ -15,11 +14,7 @@ import { anthropicModelRoutes } from './models.ts'
 
 /** The routes of Anthropic's clients, whose base URL is `/anthropic` of this server. */
 export const anthropicRoutes = (owners: InferenceOwners & Pick<Owners, 'registry'>) => [
-  route({
-    ...anthropicRoute,
-    method: 'POST',
-    path: '/anthropic/v1/messages',
-    scope: 'user:write',
+  anthropicRoute('POST /anthropic/v1/messages', 'user:write', {
     bucket: 'jobs',
     summary: 'Create message',
     description:
@@ -31,11 +26,7 @@ export const anthropicRoutes = (owners: InferenceOwners & Pick<Owners, 'registry
     response: AnthropicMessage,
     answer: inferAs('anthropic', owners),
   }),
-  route({
-    ...anthropicRoute,
-    method: 'POST',
-    path: '/anthropic/v1/messages/count_tokens',
-    scope: 'user:write',
+  anthropicRoute('POST /anthropic/v1/messages/count_tokens', 'user:write', {
     bucket: 'api',
     summary: 'Get token count of message',
     description:

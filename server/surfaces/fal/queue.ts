@@ -6,17 +6,14 @@ import type { Call } from '../../http/request/call.ts'
 import { errorGroups } from '../../http/request/error-groups.ts'
 import { JsonText } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
 import { findRequest, requestUrls } from '../../views/generation-request.ts'
 import { hasEnded } from '../../views/job-record.ts'
 import { jobTermsOf } from '../../work/job-terms.ts'
 import { streamStatus, wantsLogs } from '../../work/stream-status.ts'
 import { type SubmitOwners, submitGeneration } from '../../work/submit-generation.ts'
 import { appSlug } from './app-slug.ts'
-import { falErrors } from './errors.ts'
+import { falErrors, falRoute } from './errors.ts'
 import { falResult, falStatus, falSubmitted, setRequestIdHeader } from './view.ts'
-
-const tag = 'fal'
 
 export const FalInput = z
   .record(z.string(), z.unknown())
@@ -112,12 +109,8 @@ const cancelErrors: typeof falErrors = (failure, call) => {
 
 /** The routes of fal's queue: what its clients send to `https://queue.fal.run`. */
 export const falQueueRoutes = (owners: SubmitOwners) => [
-  route({
-    method: 'POST',
-    path: '/fal/queue/**:path',
-    scope: 'user:write',
+  falRoute('POST /fal/queue/**:path', 'user:write', {
     bucket: 'jobs',
-    tag,
     summary: 'Submit fal request',
     description:
       "Creates an image or a video in the background and answers at once. The path is a slug; a leading `fal-ai/` is ignored if no model has such a slug. The headers `X-Fal-Request-Timeout`, `X-Fal-Queue-Priority` and `X-Fal-Object-Lifecycle-Preference` work as at fal, and so does `?fal_webhook=`: the URL receives the result with fal's body and signature; the keys are at `/fal/rest/.well-known/jwks.json`.",
@@ -127,7 +120,6 @@ export const falQueueRoutes = (owners: SubmitOwners) => [
     body: FalInput,
     example: { prompt: 'A cat on a mat.' },
     response: FalSubmitted,
-    errors: falErrors,
     async handle({ params, body }, call) {
       const { job } = await submitGeneration(
         call,
@@ -138,11 +130,7 @@ export const falQueueRoutes = (owners: SubmitOwners) => [
       return falSubmitted(job, call, owners)
     },
   }),
-  route({
-    method: 'GET',
-    path: '/fal/queue/**:path',
-    scope: 'user:read',
-    tag,
+  falRoute('GET /fal/queue/**:path', 'user:read', {
     summary: 'Get fal request',
     description:
       '`<slug>/requests/<id>` returns the result (400 until there is one), `…/status` the status (202 until the end; with `?logs=1` the log too), and `…/status/stream` a stream of server-sent events with the status after each change.',
@@ -159,15 +147,10 @@ export const falQueueRoutes = (owners: SubmitOwners) => [
     ],
     params: Path,
     response: FalOutput,
-    errors: falErrors,
     answer: call => answerGet(call, owners),
   }),
-  route({
-    method: 'PUT',
-    path: '/fal/queue/**:path',
-    scope: 'user:write',
+  falRoute('PUT /fal/queue/**:path', 'user:write', {
     bucket: 'jobs',
-    tag,
     summary: 'Cancel fal request',
     description: 'Cancels the request of the path `<slug>/requests/<id>/cancel`; its engine stops at once.',
     otherAnswers: { 400: { response: FalCancelled, description: 'The request has already ended.' } },

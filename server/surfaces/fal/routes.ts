@@ -1,8 +1,7 @@
 import { Failure } from '../../../core/failure.ts'
 import type { Call } from '../../http/request/call.ts'
-import { route } from '../../http/request/route.ts'
 import type { SubmitOwners } from '../../work/submit-generation.ts'
-import { falErrors } from './errors.ts'
+import { falRoute } from './errors.ts'
 import { targetHeader } from './proxy.ts'
 import { FalOutput, falQueueRoutes } from './queue.ts'
 import { falRunRoutes } from './run.ts'
@@ -21,17 +20,12 @@ function refuse(call: Call): never {
 }
 
 const proxy = (method: 'GET' | 'POST' | 'PUT') =>
-  route({
-    method,
-    path: '/fal/proxy',
-    scope: 'public',
+  falRoute(`${method} /fal/proxy`, 'public', {
     bucket: 'api',
-    tag: 'fal',
     summary: 'Call fal endpoint by proxy',
     description: `For the \`proxyUrl\` of fal's clients. The header \`${targetHeader}\` has an address of fal; the request is handled by the endpoint under \`/fal\` that stands for it, with its scope and limits. Nothing is fetched from other servers.`,
     errorCodes: ['invalid_value'],
     response: FalOutput,
-    errors: falErrors,
     answer: refuse,
   })
 

@@ -5,14 +5,13 @@ import type { Call } from '../../http/request/call.ts'
 import { errorGroups } from '../../http/request/error-groups.ts'
 import { JsonText } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
 import { hasEnded } from '../../views/job-record.ts'
 import { jobTermsOf } from '../../work/job-terms.ts'
 import { streamStatus } from '../../work/stream-status.ts'
 import { type SubmitOwners, submitGeneration } from '../../work/submit-generation.ts'
 import { waitForEnd } from '../../work/wait-for-job.ts'
 import { appSlug } from './app-slug.ts'
-import { falErrors, ownTimeout } from './errors.ts'
+import { falRoute, ownTimeout } from './errors.ts'
 import { FalInput, FalOutput } from './queue.ts'
 import { falResult, falUrls, setRequestIdHeader } from './view.ts'
 
@@ -39,12 +38,8 @@ async function eventOf(job: JobRecord, call: Call, owners: Pick<Owners, 'files' 
 
 /** The routes of fal's direct calls: what its clients send to `https://fal.run`. */
 export const falRunRoutes = (owners: SubmitOwners) => [
-  route({
-    method: 'POST',
-    path: '/fal/run/**:path',
-    scope: 'user:write',
+  falRoute('POST /fal/run/**:path', 'user:write', {
     bucket: 'jobs',
-    tag: 'fal',
     summary: 'Run fal request',
     description:
       'Creates an image or a video and answers with the result. The path is a slug; with `/stream` after it the answer is a stream of server-sent events, and the last event is the result. A request that has not ended after `sync_wait` (120 s by default) is answered with 504 and continues in the background.',
@@ -57,7 +52,6 @@ export const falRunRoutes = (owners: SubmitOwners) => [
     body: FalInput,
     example: { prompt: 'A cat on a mat.' },
     response: FalOutput,
-    errors: falErrors,
     async handle({ params: { path }, body }, call) {
       const { config, registry } = owners
       const app = appSlug(path, registry)

@@ -4,13 +4,11 @@ import { credentialOf } from '../../http/access/auth.ts'
 import { storeUpload } from '../../http/body/upload.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
-import { falErrors } from './errors.ts'
+import { falRoute } from './errors.ts'
 import { readableAddress, uploadIdOf } from './parts.ts'
 import { lifetimeOf } from './upload.ts'
 
 const tokenMs = 3_600_000
-const tag = 'fal'
 
 const FalStorageToken = z
   .object({
@@ -56,14 +54,12 @@ const uploadCodes = [
   'rate_limit',
   'disk_full',
 ] as const
-const facts = { method: 'POST', scope: 'public', bucket: 'api', tag, errors: falErrors } as const
+const facts = { bucket: 'api' } as const
 
 /** The routes of the storage to which fal's Python client uploads files: its `rest.fal.ai` and `v3.fal.media`. */
 export const falStorageRoutes = (owners: StorageOwners) => [
-  route({
+  falRoute('POST /fal/rest/storage/auth/token', 'user:write', {
     ...facts,
-    path: '/fal/rest/storage/auth/token',
-    scope: 'user:write',
     summary: 'Create storage token',
     description: 'Returns a token for uploads. Send it as `Authorization: Bearer …` to `/fal/cdn/files/upload`.',
     response: FalStorageToken,
@@ -78,9 +74,8 @@ export const falStorageRoutes = (owners: StorageOwners) => [
       }
     },
   }),
-  route({
+  falRoute('POST /fal/cdn/files/upload', 'public', {
     ...facts,
-    path: '/fal/cdn/files/upload',
     summary: 'Upload file',
     description:
       'Stores the body as a file, with the content type of the request and the name in `X-Fal-File-Name`. `access_url` can be an input of any request. Needs a storage token. The file is kept for seven days unless `X-Fal-Object-Lifecycle` sets another time.',
@@ -94,9 +89,8 @@ export const falStorageRoutes = (owners: StorageOwners) => [
       call.send(200, JSON.stringify({ access_url: readUrl }))
     },
   }),
-  route({
+  falRoute('POST /fal/cdn/files/upload/multipart', 'public', {
     ...facts,
-    path: '/fal/cdn/files/upload/multipart',
     summary: 'Start upload in parts',
     description:
       'Starts the upload of a large file. PUT each part to `<access_url>/multipart/<uploadId>/<number>`, then POST their numbers and etags to `<access_url>/multipart/<uploadId>/complete`. Needs a storage token.',

@@ -2,8 +2,7 @@ import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
-import { falErrors } from './errors.ts'
+import { falRoute } from './errors.ts'
 
 const FalUpload = z
   .object({
@@ -53,29 +52,23 @@ function initiate(
 }
 
 const facts = {
-  method: 'POST',
-  scope: 'user:write',
   bucket: 'api',
-  tag: 'fal',
   body: FalUpload,
   example: { content_type: 'image/png', file_name: 'cat.png' },
   response: FalUploadUrls,
-  errors: falErrors,
 } as const
 
 /** The routes of fal's storage that return upload URLs. */
 export const falUploadRoutes = (owners: Pick<Owners, 'config' | 'files'>) => [
-  route({
+  falRoute('POST /fal/rest/storage/upload/initiate', 'user:write', {
     ...facts,
-    path: '/fal/rest/storage/upload/initiate',
     summary: 'Create upload URL',
     description:
       'Returns a signed address for an upload. PUT the bytes to `upload_url`; afterwards `file_url` can be an input of any request. The file is kept for seven days unless `X-Fal-Object-Lifecycle` sets another time.',
     handle: ({ body }, call) => initiate(body, call, owners),
   }),
-  route({
+  falRoute('POST /fal/rest/storage/upload/initiate-multipart', 'user:write', {
     ...facts,
-    path: '/fal/rest/storage/upload/initiate-multipart',
     summary: 'Create upload URL for parts',
     description:
       'Returns a signed address for an upload in parts. PUT each part to `upload_url` with `/<number>` after the path, then POST their list to `upload_url` with `/complete` there.',

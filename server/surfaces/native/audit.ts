@@ -3,7 +3,9 @@ import { AuditEntryView, auditEntryView, auditNumber } from '../../../core/accou
 import { OrganizationPath, reachOrganization } from '../../http/access/reach.ts'
 import { cursorDescription, pageFields, pageLimit } from '../../http/answer/page.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
+import { routeOf } from '../../http/request/route.ts'
+
+const route = routeOf({ tag: 'Organizations and tokens' })
 
 const Page = z
   .object({ entries: z.array(AuditEntryView).describe('The entries, newest first.'), ...pageFields })
@@ -13,11 +15,7 @@ const when = z.coerce.number().int().min(0).max(1e11).optional()
 
 /** The route of the audit log. */
 export const auditRoutes = (owners: Pick<Owners, 'organizations'>) => [
-  route({
-    method: 'GET',
-    path: '/api/organizations/:organization/audit',
-    scope: 'admin:read',
-    tag: 'Organizations and tokens',
+  route('GET /api/organizations/:organization/audit', 'admin:read', {
     summary: 'List audit entries',
     description:
       'Returns who changed the organization, its limits, users and tokens, from where, and what was there before and after. Entries are kept for ever and have no secrets. A page may have fewer than `limit` entries although `has_more` is true: continue with `next_cursor`.',

@@ -5,11 +5,11 @@ import { isId } from '../../../core/ids.ts'
 import { cursorDescription, pageFields, pageLimit } from '../../http/answer/page.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
+import { routeOf } from '../../http/request/route.ts'
 import { ExecutionSummary, executionSummary } from '../../views/execution-record.ts'
 import { findWorkflow } from '../../views/workflow-record.ts'
 
-const tag = 'Workflow executions'
+const route = routeOf({ tag: 'Workflow executions' })
 const Filter = z.strictObject({
   status: z.enum(executionStatuses).optional().describe('Only executions with this status.'),
   created_after: z.coerce
@@ -51,22 +51,14 @@ async function list(
 }
 
 export const executionListRoutes = (owners: ListOwners & Pick<Owners, 'workflows'>) => [
-  route({
-    method: 'GET',
-    path: '/api/workflow-executions',
-    scope: 'user:read',
-    tag,
+  route('GET /api/workflow-executions', 'user:read', {
     summary: 'List executions',
     description: 'Returns executions of the organization, newest first, without nodes and results.',
     query: Filter.extend({ workflow_id: z.string().max(64).optional().describe('Only executions of this workflow.') }),
     response: Page,
     handle: ({ query: { workflow_id, ...filter } }, call) => list(call, filter, workflow_id, owners),
   }),
-  route({
-    method: 'GET',
-    path: '/api/workflows/:id/executions',
-    scope: 'user:read',
-    tag,
+  route('GET /api/workflows/:id/executions', 'user:read', {
     summary: 'List executions of workflow',
     description: 'Returns executions of one workflow, newest first, without nodes and results.',
     errorCodes: ['not_found'],

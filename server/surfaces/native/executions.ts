@@ -7,7 +7,7 @@ import type { Call } from '../../http/request/call.ts'
 import { errorGroups } from '../../http/request/error-groups.ts'
 import { type Embedded, JsonText } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
+import { routeOf } from '../../http/request/route.ts'
 import { ExecutionNodeObject, progressOfNodes, shownNode, shownNodes } from '../../views/execution-nodes.ts'
 import { ExecutionObject, executionAnswer, findExecution } from '../../views/execution-record.ts'
 import { shownResult } from '../../views/execution-results.ts'
@@ -16,7 +16,7 @@ import { executionOptionsOf } from '../../work/execution-options.ts'
 import { ExecuteRequest, type ExecutionTerms, RetryRequest, RunRequest } from '../../work/execution-request.ts'
 import { isRunning, waitForExecution } from '../../work/wait-for-execution.ts'
 
-const tag = 'Workflow executions'
+const route = routeOf({ tag: 'Workflow executions' })
 const One = z.object({ id: z.string().describe('Id of the execution: `exec_…`.') })
 const OfWorkflow = z.object({ id: z.string().describe('Id of the workflow: `wf_…`.') })
 const Answer = z.object({ execution: ExecutionObject }).meta({ id: 'ExecutionAnswer', description: 'One execution.' })
@@ -50,12 +50,8 @@ const Deleted = z
 
 /** The routes of executions. */
 export const executionRoutes = (owners: ExecutionOwners) => [
-  route({
-    method: 'POST',
-    path: '/api/workflows/:id/execute',
-    scope: 'user:write',
+  route('POST /api/workflows/:id/execute', 'user:write', {
     bucket: 'jobs',
-    tag,
     summary: 'Execute workflow',
     description:
       'Starts an execution of a stored workflow. Once the answer has arrived, the execution survives crashes and restarts. A workflow that cannot be executed is refused with `invalid_graph`, and no execution is created.',
@@ -75,12 +71,8 @@ export const executionRoutes = (owners: ExecutionOwners) => [
       )
     },
   }),
-  route({
-    method: 'POST',
-    path: '/api/workflows/run',
-    scope: 'user:write',
+  route('POST /api/workflows/run', 'user:write', {
     bucket: 'jobs',
-    tag,
     summary: 'Run workflow without storing it',
     description:
       'Starts an execution of the workflow in the body. The workflow is kept with the execution only. A workflow that cannot be executed is refused with `invalid_graph`, and no execution is created.',
@@ -110,11 +102,7 @@ export const executionRoutes = (owners: ExecutionOwners) => [
       )
     },
   }),
-  route({
-    method: 'GET',
-    path: '/api/workflow-executions/:id',
-    scope: 'user:read',
-    tag,
+  route('GET /api/workflow-executions/:id', 'user:read', {
     summary: 'Get execution',
     description:
       'Returns an execution with its nodes and results. With `?wait=30` the answer comes when it has ended, or after 30 s. If the token is revoked, expires or loses the scope meanwhile, the answer is 401 or 403 within 2 s.',
@@ -142,11 +130,7 @@ export const executionRoutes = (owners: ExecutionOwners) => [
       })
     },
   }),
-  route({
-    method: 'GET',
-    path: '/api/workflow-executions/:id/nodes',
-    scope: 'user:read',
-    tag,
+  route('GET /api/workflow-executions/:id/nodes', 'user:read', {
     summary: 'List nodes of execution',
     description: 'Returns the nodes with their states and what they keep of their results.',
     errorCodes: ['not_found', 'output_expired'],
@@ -160,11 +144,7 @@ export const executionRoutes = (owners: ExecutionOwners) => [
       return new JsonText(JSON.stringify({ nodes: shown.nodes }), undefined, embedded)
     },
   }),
-  route({
-    method: 'GET',
-    path: '/api/workflow-executions/:id/nodes/:node',
-    scope: 'user:read',
-    tag,
+  route('GET /api/workflow-executions/:id/nodes/:node', 'user:read', {
     summary: 'Get node of execution',
     description: 'Returns one node with its inputs, in which all references are replaced, and its whole result.',
     errorCodes: ['not_found', 'output_expired'],
@@ -185,12 +165,8 @@ export const executionRoutes = (owners: ExecutionOwners) => [
       return new JsonText(JSON.stringify({ node: shown }), undefined, embedded)
     },
   }),
-  route({
-    method: 'POST',
-    path: '/api/workflow-executions/:id/cancel',
-    scope: 'user:write',
+  route('POST /api/workflow-executions/:id/cancel', 'user:write', {
     bucket: 'api',
-    tag,
     summary: 'Cancel execution',
     description: 'Ends an execution: nodes that run are cancelled at once, the others are not run.',
     errorCodes: ['not_found', 'execution_already_finished'],
@@ -202,12 +178,8 @@ export const executionRoutes = (owners: ExecutionOwners) => [
       return executionAnswer(cancelled, call, owners, { withNodes: false })
     },
   }),
-  route({
-    method: 'POST',
-    path: '/api/workflow-executions/:id/retry',
-    scope: 'user:write',
+  route('POST /api/workflow-executions/:id/retry', 'user:write', {
     bucket: 'jobs',
-    tag,
     summary: 'Retry execution',
     description:
       'Starts a new execution of the same workflow: from the nodes that did not complete, from the start, or from one node. Results of the other nodes are reused.',
@@ -236,11 +208,7 @@ export const executionRoutes = (owners: ExecutionOwners) => [
       )
     },
   }),
-  route({
-    method: 'DELETE',
-    path: '/api/workflow-executions/:id',
-    scope: 'user:write',
-    tag,
+  route('DELETE /api/workflow-executions/:id', 'user:write', {
     summary: 'Delete execution',
     description: 'Deletes an execution that has ended, with its jobs and files. Cancel one that has not ended first.',
     errorCodes: ['not_found', 'conflict'],

@@ -4,8 +4,10 @@ import { jobStatuses } from '../../../core/store/store.ts'
 import { pageFields, pageLimit } from '../../http/answer/page.ts'
 import { JsonText } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
+import { routeOf } from '../../http/request/route.ts'
 import { isJobId, JobSummary, summaryText } from '../../views/job-record.ts'
+
+const route = routeOf({ tag: 'Jobs' })
 
 const when = z.coerce.number().int().min(0).optional()
 
@@ -38,11 +40,7 @@ const Page = z
   .meta({ id: 'JobPage', description: 'A page of jobs.' })
 
 export const listRoute = (owners: Pick<Owners, 'jobs'>) =>
-  route({
-    method: 'GET',
-    path: '/api/jobs',
-    scope: 'user:read',
-    tag: 'Jobs',
+  route('GET /api/jobs', 'user:read', {
     summary: 'List jobs',
     description:
       'Returns jobs of the organization, newest first, without inputs and results. A synchronous request is listed once it has ended. A page may have fewer than `limit` entries although `has_more` is true: continue with `next_cursor`.',

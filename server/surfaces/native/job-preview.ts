@@ -2,9 +2,11 @@ import { z } from 'zod'
 import { failureOfIssues } from '../../../core/schemas/issues.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { queryOf } from '../../http/request/query.ts'
-import { route } from '../../http/request/route.ts'
+import { routeOf } from '../../http/request/route.ts'
 import { findJob } from '../../views/job-record.ts'
 import { unfinishedImage } from '../../work/unfinished-image.ts'
+
+const route = routeOf({ tag: 'Jobs' })
 
 const Query = z.strictObject({
   image: z.coerce.number().int().min(0).max(15).default(0).describe('Position of the image in the request, from 0.'),
@@ -12,11 +14,7 @@ const Query = z.strictObject({
 
 /** The newest unfinished image of a job that runs. */
 export const previewRoute = (owners: Pick<Owners, 'cpu' | 'files' | 'jobs' | 'log'>) =>
-  route({
-    method: 'GET',
-    path: '/api/jobs/:id/preview',
-    scope: 'user:read',
-    tag: 'Jobs',
+  route('GET /api/jobs/:id/preview', 'user:read', {
     summary: 'Get preview of job',
     description:
       'Returns the newest unfinished image of a job that runs, as WebP: of a video, one frame. The request must have `previews`, and the engine must be able to. `previews` of the job counts them.',

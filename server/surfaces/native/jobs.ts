@@ -5,7 +5,7 @@ import type { JobRecord } from '../../../core/store/store.ts'
 import type { Call } from '../../http/request/call.ts'
 import { errorGroups } from '../../http/request/error-groups.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
+import { routeOf } from '../../http/request/route.ts'
 import { JobCreated } from '../../views/job-created.ts'
 import { findJob, hasEnded, isJobId, JobObject, jobAnswer } from '../../views/job-record.ts'
 import { submissionAnswer } from '../../work/submit.ts'
@@ -15,7 +15,7 @@ import { listRoute } from './job-list.ts'
 import { previewRoute } from './job-preview.ts'
 import { retryJob } from './job-retry.ts'
 
-const tag = 'Jobs'
+const route = routeOf({ tag: 'Jobs' })
 const One = z.object({ id: z.string().describe('Id of the job: `job_…`.') })
 
 const Deleted = z
@@ -73,11 +73,7 @@ export const jobRoutes = (owners: SubmitterOwners) => [
   createRoute(owners),
   listRoute(owners),
   previewRoute(owners),
-  route({
-    method: 'GET',
-    path: '/api/jobs/:id',
-    scope: 'user:read',
-    tag,
+  route('GET /api/jobs/:id', 'user:read', {
     summary: 'Get job',
     description:
       'Returns a job with its inputs and its result. With `?wait=30` the answer comes when the job has ended, or after 30 s. If the token is revoked, expires or loses the scope meanwhile, the answer is 401 or 403 within 2 s. Addresses of files in the result work for a day: read the job again for new ones.',
@@ -98,11 +94,7 @@ export const jobRoutes = (owners: SubmitterOwners) => [
       return jobAnswer(job, call, owners)
     },
   }),
-  route({
-    method: 'DELETE',
-    path: '/api/jobs/:id',
-    scope: 'user:write',
-    tag,
+  route('DELETE /api/jobs/:id', 'user:write', {
     summary: 'Delete job',
     description:
       'Deletes a job with its files. A job that has not ended is cancelled first. The record of its cost stays.',
@@ -115,12 +107,8 @@ export const jobRoutes = (owners: SubmitterOwners) => [
       return { id, object: 'job' as const, deleted: true }
     },
   }),
-  route({
-    method: 'POST',
-    path: '/api/jobs/:id/cancel',
-    scope: 'user:write',
+  route('POST /api/jobs/:id/cancel', 'user:write', {
     bucket: 'api',
-    tag,
     summary: 'Cancel job',
     description:
       'Cancels a job that waits or runs; its engine stops at once. A job that is already cancelled is returned as it is.',
@@ -137,12 +125,8 @@ export const jobRoutes = (owners: SubmitterOwners) => [
       return jobAnswer(job ?? (await findJob(id, call, owners)), call, owners)
     },
   }),
-  route({
-    method: 'POST',
-    path: '/api/jobs/:id/retry',
-    scope: 'user:write',
+  route('POST /api/jobs/:id/retry', 'user:write', {
     bucket: 'jobs',
-    tag,
     summary: 'Retry job',
     description:
       'Creates a new job with the inputs and options of one that has ended. Start time and start timeout are counted from now.',
@@ -153,11 +137,7 @@ export const jobRoutes = (owners: SubmitterOwners) => [
     handle: async ({ params }, call) =>
       submissionAnswer(await retryJob(await findJob(params.id, call, owners), call, owners)),
   }),
-  route({
-    method: 'GET',
-    path: '/api/jobs/:id/logs',
-    scope: 'user:read',
-    tag,
+  route('GET /api/jobs/:id/logs', 'user:read', {
     summary: 'List log lines of job',
     description:
       'Returns what engines logged while they ran the job, oldest first; also while it runs. A synchronous request has no log.',

@@ -6,9 +6,9 @@ import { type LibraryItem, libraryKinds } from '../../../core/store/store.ts'
 import { cursorDescription, pageFields, pageLimit } from '../../http/answer/page.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
+import { routeOf } from '../../http/request/route.ts'
 
-const tag = 'Library'
+const route = routeOf({ tag: 'Library' })
 
 const Kind = z.enum(libraryKinds)
 const LibraryFile = z
@@ -96,11 +96,7 @@ const Time = z.coerce.number().int().min(0).max(1e11).optional()
 
 /** The routes of the library: images, videos and audio of the organization's jobs, until the job's retention ends or they are deleted. */
 export const libraryRoutes = ({ files }: Pick<Owners, 'files'>) => [
-  route({
-    method: 'GET',
-    path: '/api/library',
-    scope: 'user:read',
-    tag,
+  route('GET /api/library', 'user:read', {
     summary: 'List library items',
     description:
       'Returns images, videos and audio that jobs of the organization created, newest first. Filter them by words of the prompt, kind, model and time.',
@@ -129,11 +125,7 @@ export const libraryRoutes = ({ files }: Pick<Owners, 'files'>) => [
       return { items: items.map(item => shown(item, call, files)), has_more: next !== null, next_cursor: next }
     },
   }),
-  route({
-    method: 'GET',
-    path: '/api/library/:id',
-    scope: 'user:read',
-    tag,
+  route('GET /api/library/:id', 'user:read', {
     summary: 'Get library item',
     description: 'Returns an image, a video or audio with its prompt and seed, and new addresses of its files.',
     errorCodes: ['not_found'],
@@ -145,11 +137,7 @@ export const libraryRoutes = ({ files }: Pick<Owners, 'files'>) => [
       return shown(item, call, files)
     },
   }),
-  route({
-    method: 'DELETE',
-    path: '/api/library/:id',
-    scope: 'user:write',
-    tag,
+  route('DELETE /api/library/:id', 'user:write', {
     summary: 'Delete library item',
     description:
       'Deletes an image, a video or audio and its thumbnail. Its address answers 410 afterwards. The job that created it stays.',

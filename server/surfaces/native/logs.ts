@@ -4,11 +4,11 @@ import { failureOfIssues } from '../../../core/schemas/issues.ts'
 import { requireMachineOwner } from '../../http/access/machine-owner.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
+import { routeOf } from '../../http/request/route.ts'
 import { LogLine, lineOfEngine, lineOfServer } from '../../views/log-line.ts'
 import { LogFollower } from './log-follower.ts'
 
-const tag = 'System'
+const route = routeOf({ tag: 'System' })
 const maxLines = 10_000
 
 const Query = z.strictObject({
@@ -64,11 +64,7 @@ function queryOf(call: Call): Query {
 }
 
 export const logRoutes = (owners: LogOwners) => [
-  route({
-    method: 'GET',
-    path: '/api/system/logs',
-    scope: 'admin:read',
-    tag,
+  route('GET /api/system/logs', 'admin:read', {
     summary: 'List log lines of server',
     description:
       'Returns the newest lines of the log of the server and of its engines. Only for tokens of the organization that owns the machine. About 1 MB of the server and of each engine is kept, in memory. Secrets are masked. With `?follow=true` each line is a server-sent event, and new lines follow as they are written; a reader that is too slow misses lines and gets their number in a `missed` event. If the token is revoked, expires or loses the scope, the stream ends within 2 s with an `error` event.',

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { TokenView, tokenView } from '../../../core/accounts/token-view.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
+import { routeOf } from '../../http/request/route.ts'
 import {
   callerLimitsView,
   LimitUse,
@@ -10,6 +10,8 @@ import {
   SpendUse,
   spendUse,
 } from '../../views/limit-use.ts'
+
+const route = routeOf({ tag: 'Organizations and tokens' })
 
 const Me = z
   .object({
@@ -34,11 +36,7 @@ export const meRoutes = ({
   spend,
   tokenLimiter,
 }: Pick<Owners, 'accounts' | 'limiter' | 'spend' | 'tokenLimiter'>) => [
-  route({
-    method: 'GET',
-    path: '/api/me',
-    scope: 'user:read',
-    tag: 'Organizations and tokens',
+  route('GET /api/me', 'user:read', {
     summary: 'Get own token',
     description: 'Returns the token of the request, its organization, the limits of both, and what is left of them.',
     response: Me,

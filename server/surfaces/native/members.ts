@@ -8,9 +8,9 @@ import { actorOf, grantingOf, OrganizationPath, reachOrganization, reachToChange
 import { cursorDescription, pageFields, pageLimit } from '../../http/answer/page.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
+import { routeOf } from '../../http/request/route.ts'
 
-const tag = 'Organizations and tokens'
+const route = routeOf({ tag: 'Organizations and tokens' })
 const path = '/api/organizations/:organization/members'
 
 const One = z.object({ user: UserView }).meta({ id: 'UserAnswer', description: 'One user.' })
@@ -68,11 +68,7 @@ async function shown(organization: string, id: string, { organizations }: Member
 
 /** The routes of the users of an organization. */
 export const memberRoutes = (owners: MemberOwners) => [
-  route({
-    method: 'GET',
-    path,
-    scope: 'admin:read',
-    tag,
+  route(`GET ${path}`, 'admin:read', {
     summary: 'List members',
     description: 'Returns the users of the organization, newest first, with the number of their tokens and last use.',
     errorCodes: ['organization_mismatch', 'not_found'],
@@ -95,12 +91,8 @@ export const memberRoutes = (owners: MemberOwners) => [
       return { users: users.map(userView), has_more: more, next_cursor: more ? users.at(-1)!.id : null }
     },
   }),
-  route({
-    method: 'POST',
-    path,
-    scope: 'admin:write',
+  route(`POST ${path}`, 'admin:write', {
     bucket: 'api',
-    tag,
     summary: 'Create member',
     description:
       'Adds a user to the organization. A user owns tokens: create them with `user_id`. A token of a user cannot give a higher role than the user has.',
@@ -118,11 +110,7 @@ export const memberRoutes = (owners: MemberOwners) => [
       return { user: await shown(organizationId, user.id, owners) }
     },
   }),
-  route({
-    method: 'GET',
-    path: `${path}/:user`,
-    scope: 'admin:read',
-    tag,
+  route(`GET ${path}/:user`, 'admin:read', {
     summary: 'Get member',
     description: 'Returns a user of the organization.',
     errorCodes: ['organization_mismatch', 'not_found'],
@@ -133,11 +121,7 @@ export const memberRoutes = (owners: MemberOwners) => [
       return { user: await shown(params.organization, params.user, owners) }
     },
   }),
-  route({
-    method: 'PATCH',
-    path: `${path}/:user`,
-    scope: 'admin:write',
-    tag,
+  route(`PATCH ${path}/:user`, 'admin:write', {
     summary: 'Update member',
     description:
       'Changes name, e-mail address or role of a user. With a lower role the tokens of the user lose the scopes that it does not allow, at once and for good. The last owner stays owner.',
@@ -161,11 +145,7 @@ export const memberRoutes = (owners: MemberOwners) => [
       }
     },
   }),
-  route({
-    method: 'DELETE',
-    path: `${path}/:user`,
-    scope: 'admin:write',
-    tag,
+  route(`DELETE ${path}/:user`, 'admin:write', {
     summary: 'Delete member',
     description:
       'Removes a user from the organization and revokes the tokens of the user. Jobs, files and usage stay. The last owner stays.',

@@ -6,10 +6,10 @@ import { requireMachineOwner } from '../../http/access/machine-owner.ts'
 import type { Call } from '../../http/request/call.ts'
 import { JsonText } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { type Route, route } from '../../http/request/route.ts'
+import { type Route, routeOf } from '../../http/request/route.ts'
 import { findModel } from './model-loading.ts'
 
-const tag = 'Models'
+const route = routeOf({ tag: 'Models' })
 const bytes = z.int().nullable()
 
 const Lines = z
@@ -136,11 +136,7 @@ const onlyOwner = 'Only for tokens of the organization that owns the machine.'
 /** Routes that add models to this machine and remove them. */
 export function modelAdministrationRoutes({ models, registry }: Pick<Owners, 'models' | 'registry'>): Route[] {
   return [
-    route({
-      method: 'GET',
-      path: '/api/model-catalog',
-      scope: 'admin:read',
-      tag,
+    route('GET /api/model-catalog', 'admin:read', {
       summary: 'List catalog models',
       description: `Returns well-known open models and how each fits this machine, as \`infer model catalog\` does. ${onlyOwner}`,
       response: CatalogList,
@@ -166,12 +162,8 @@ export function modelAdministrationRoutes({ models, registry }: Pick<Owners, 'mo
         }
       },
     }),
-    route({
-      method: 'POST',
-      path: '/api/models',
-      scope: 'admin:write',
+    route('POST /api/models', 'admin:write', {
       bucket: 'api',
-      tag,
       summary: 'Add model',
       description: `Downloads a model and adds it to \`infer.yaml\`, as \`infer model add\` does. Answers at once; \`GET /api/model-downloads\` has the progress. With \`dry_run\` only answers what would be written. ${onlyOwner}`,
       status: 202,
@@ -187,11 +179,7 @@ export function modelAdministrationRoutes({ models, registry }: Pick<Owners, 'mo
         return downloadView(await models.add(model, settings))
       },
     }),
-    route({
-      method: 'GET',
-      path: '/api/model-downloads',
-      scope: 'admin:read',
-      tag,
+    route('GET /api/model-downloads', 'admin:read', {
       summary: 'List model downloads',
       description: `Returns downloads of models since the start of the server, 50 at most. ${onlyOwner}`,
       response: Downloads,
@@ -201,11 +189,7 @@ export function modelAdministrationRoutes({ models, registry }: Pick<Owners, 'mo
         return { downloads: models.downloads().map(downloadView) }
       },
     }),
-    route({
-      method: 'DELETE',
-      path: '/api/model-downloads/:id',
-      scope: 'admin:write',
-      tag,
+    route('DELETE /api/model-downloads/:id', 'admin:write', {
       summary: 'Cancel model download',
       description: `Stops a download. What has arrived is kept, and adding the model again continues it. ${onlyOwner}`,
       params: z.object({ id: z.string().describe('Id of the download: `download_…`.') }),
@@ -218,11 +202,7 @@ export function modelAdministrationRoutes({ models, registry }: Pick<Owners, 'mo
         return downloadView(cancelled)
       },
     }),
-    route({
-      method: 'DELETE',
-      path: '/api/models/**:id',
-      scope: 'admin:write',
-      tag,
+    route('DELETE /api/models/**:id', 'admin:write', {
       summary: 'Remove model',
       description: `Removes a model from \`infer.yaml\`, as \`infer model remove\` does. The server finishes its requests and unloads it. ${onlyOwner}`,
       params: z.object({ id: z.string().describe('Id of the model. It may contain `/`.') }),

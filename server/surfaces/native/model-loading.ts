@@ -7,11 +7,11 @@ import { didYouMean, nearestModels } from '../../../core/nearest.ts'
 import { requireMachineOwner } from '../../http/access/machine-owner.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
+import { routeOf } from '../../http/request/route.ts'
 import { ModelStatus, modelStatusView } from '../../views/model-status.ts'
 import { EngineStatus, engineOf } from './status.ts'
 
-const tag = 'Models'
+const route = routeOf({ tag: 'Models' })
 const One = z.object({ id: z.string().describe('Id of the model. It may contain `/`.') })
 const Wait = z.strictObject({
   wait: z.coerce.number().min(0).max(120).default(1).describe('Seconds to wait for the end, 120 at most.'),
@@ -89,11 +89,7 @@ const shown = ({ env, ...settings }: Model): Record<string, unknown> => ({
 
 /** The routes of an operator for one model. */
 export const modelLoadRoutes = (owners: Pick<Owners, 'config' | 'fleet' | 'jobs' | 'registry'>) => [
-  route({
-    method: 'GET',
-    path: '/api/models/**:id',
-    scope: 'admin:read',
-    tag,
+  route('GET /api/models/**:id', 'admin:read', {
     summary: 'Get model settings',
     description:
       'Returns a model with its settings, state, engines and newest loads. Only for tokens of the organization that owns the machine.',
@@ -124,12 +120,8 @@ export const modelLoadRoutes = (owners: Pick<Owners, 'config' | 'fleet' | 'jobs'
       }
     },
   }),
-  route({
-    method: 'POST',
-    path: '/api/models/**:id/load',
-    scope: 'admin:write',
+  route('POST /api/models/**:id/load', 'admin:write', {
     bucket: 'api',
-    tag,
     summary: 'Load model',
     description:
       'Loads a model into memory. The answer comes when it is loaded, or after `wait` seconds; loading continues then, and a repeated request waits again. Only for tokens of the organization that owns the machine.',
@@ -145,12 +137,8 @@ export const modelLoadRoutes = (owners: Pick<Owners, 'config' | 'fleet' | 'jobs'
       return modelStatusView(model, owners.fleet.snapshot(), owners)
     },
   }),
-  route({
-    method: 'POST',
-    path: '/api/models/**:id/unload',
-    scope: 'admin:write',
+  route('POST /api/models/**:id/unload', 'admin:write', {
     bucket: 'api',
-    tag,
     summary: 'Unload model',
     description:
       'Unloads a model once its requests have ended. The answer comes when its memory is free, or after `wait` seconds; unloading continues then. The next request loads it again; a model that is kept loaded by its settings stays unloaded until then. Only for tokens of the organization that owns the machine.',

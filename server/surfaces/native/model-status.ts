@@ -2,8 +2,10 @@ import { z } from 'zod'
 import { modelAllowed } from '../../../core/accounts/model-allowed.ts'
 import { ownsMachine } from '../../http/access/machine-owner.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
+import { routeOf } from '../../http/request/route.ts'
 import { ModelStatus, modelStatusView } from '../../views/model-status.ts'
+
+const route = routeOf({ tag: 'Models' })
 
 const Configuration = z
   .object({
@@ -27,11 +29,7 @@ const ModelStatusList = z
 
 /** The route that lists the states of models. */
 export const modelStatusRoutes = (owners: Pick<Owners, 'config' | 'fleet' | 'jobs' | 'registry' | 'reload'>) => [
-  route({
-    method: 'GET',
-    path: '/api/model-status',
-    scope: 'user:read',
-    tag: 'Models',
+  route('GET /api/model-status', 'user:read', {
     summary: 'List model status',
     description:
       'Returns for each model whether it is loaded, how many requests wait for it, why it is unavailable, its slugs, and the JSON Schemas of its requests.',

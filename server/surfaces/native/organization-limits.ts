@@ -10,10 +10,10 @@ import type { Organization } from '../../../core/store/store.ts'
 import { requireMachineOwner } from '../../http/access/machine-owner.ts'
 import { actorOf, OrganizationPath, reachOrganization } from '../../http/access/reach.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
+import { routeOf } from '../../http/request/route.ts'
 import { callerLimitsView, OrganizationLimitsView as EffectiveLimitsView } from '../../views/limit-use.ts'
 
-const tag = 'Organizations and tokens'
+const route = routeOf({ tag: 'Organizations and tokens' })
 const path = '/api/organizations/:organization/limits'
 
 const Limits = z
@@ -34,11 +34,7 @@ const answer = (organization: Organization, { plans }: Pick<Owners, 'plans'>): z
 
 /** The routes of the limits of an organization. */
 export const organizationLimitRoutes = (owners: LimitOwners) => [
-  route({
-    method: 'GET',
-    path,
-    scope: 'admin:read',
-    tag,
+  route(`GET ${path}`, 'admin:read', {
     summary: 'Get limits',
     description:
       'Returns the limits that an organization has of its own, where null stands for the figure of its plan, and those that apply.',
@@ -47,11 +43,7 @@ export const organizationLimitRoutes = (owners: LimitOwners) => [
     response: Limits,
     handle: async ({ params }, call) => answer(await reachOrganization(params.organization, call, owners), owners),
   }),
-  route({
-    method: 'PATCH',
-    path,
-    scope: 'admin:write',
-    tag,
+  route(`PATCH ${path}`, 'admin:write', {
     summary: 'Update limits',
     description: `Changes limits of an organization from the next request on; null returns to the figure of its plan. Only for the owner of the machine: a token of the organization \`default\`.`,
     errorCodes: ['organization_mismatch', 'not_found', 'conflict'],

@@ -8,10 +8,10 @@ import { actorOf, OrganizationPath, reachOrganization, reachToChange } from '../
 import { cursorDescription, pageFields, pageLimit } from '../../http/answer/page.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
+import { routeOf } from '../../http/request/route.ts'
 import { OrganizationCreate, OrganizationUpdate, organizationChangeOf } from './organization-request.ts'
 
-const tag = 'Organizations and tokens'
+const route = routeOf({ tag: 'Organizations and tokens' })
 
 const One = z
   .object({ organization: OrganizationView })
@@ -122,12 +122,8 @@ const flagged = (call: Call, name: string): boolean => call.query.get(name) === 
 
 /** The routes of organizations. Members, tokens and the audit log have their own files. */
 export const organizationRoutes = (owners: OrganizationOwners) => [
-  route({
-    method: 'POST',
-    path: base,
-    scope: 'admin:write',
+  route(`POST ${base}`, 'admin:write', {
     bucket: 'api',
-    tag,
     summary: 'Create organization',
     description: `Creates an organization. It has no token yet: create one below \`/api/organizations/{id}/tokens\`. ${ownerOnly}`,
     errorCodes: ['organization_mismatch', 'conflict', 'disk_full'],
@@ -143,11 +139,7 @@ export const organizationRoutes = (owners: OrganizationOwners) => [
       return { organization: organizationView(made) }
     },
   }),
-  route({
-    method: 'GET',
-    path: base,
-    scope: 'admin:read',
-    tag,
+  route(`GET ${base}`, 'admin:read', {
     summary: 'List organizations',
     description:
       'Returns all organizations to the owner of the machine, deleted ones included, newest first; to others their own one.',
@@ -163,11 +155,7 @@ export const organizationRoutes = (owners: OrganizationOwners) => [
     response: Page,
     handle: ({ query }, call) => list(query, call, owners),
   }),
-  route({
-    method: 'GET',
-    path: `${base}/:organization`,
-    scope: 'admin:read',
-    tag,
+  route(`GET ${base}/:organization`, 'admin:read', {
     summary: 'Get organization',
     description: 'Returns an organization with its plan, limits and status.',
     errorCodes: ['organization_mismatch', 'not_found'],
@@ -177,11 +165,7 @@ export const organizationRoutes = (owners: OrganizationOwners) => [
       organization: organizationView(await reachOrganization(params.organization, call, owners)),
     }),
   }),
-  route({
-    method: 'PATCH',
-    path: `${base}/:organization`,
-    scope: 'admin:write',
-    tag,
+  route(`PATCH ${base}/:organization`, 'admin:write', {
     summary: 'Update organization',
     description:
       'Renames an organization, or changes its plan, limits, share or region. An organization may rename itself; the rest is only for the owner of the machine. Limits count from the next request.',
@@ -200,11 +184,7 @@ export const organizationRoutes = (owners: OrganizationOwners) => [
       return { organization: organizationView(updated) }
     },
   }),
-  route({
-    method: 'DELETE',
-    path: `${base}/:organization`,
-    scope: 'admin:write',
-    tag,
+  route(`DELETE ${base}/:organization`, 'admin:write', {
     summary: 'Delete organization',
     description: `Deletes an organization for good: its tokens and users, files, jobs, executions and workflows. Its usage, its ledger and its audit log are kept, and its name is free again. Refused while it has unfinished work, unless \`?force=true\` cancels it. ${ownerOnly}`,
     errorCodes: ['organization_mismatch', 'not_found', 'conflict'],
@@ -216,12 +196,8 @@ export const organizationRoutes = (owners: OrganizationOwners) => [
       return remove(params.organization, flagged(call, 'force'), call, owners)
     },
   }),
-  route({
-    method: 'POST',
-    path: `${base}/:organization/suspend`,
-    scope: 'admin:write',
+  route(`POST ${base}/:organization/suspend`, 'admin:write', {
     bucket: 'api',
-    tag,
     summary: 'Suspend organization',
     description: `Refuses the tokens of an organization with 403 \`organization_disabled\` and ends its open streams within 2 s. What runs is finished, and jobs that wait stay until it is resumed; with \`?cancel=true\` both are cancelled. Signed addresses of files work until they expire. ${ownerOnly}`,
     errorCodes: ['organization_mismatch', 'not_found', 'conflict'],
@@ -233,12 +209,8 @@ export const organizationRoutes = (owners: OrganizationOwners) => [
       return suspend(params.organization, flagged(call, 'cancel'), call, owners)
     },
   }),
-  route({
-    method: 'POST',
-    path: `${base}/:organization/resume`,
-    scope: 'admin:write',
+  route(`POST ${base}/:organization/resume`, 'admin:write', {
     bucket: 'api',
-    tag,
     summary: 'Resume organization',
     description: `Accepts the tokens of a suspended organization again, and starts its waiting jobs. ${ownerOnly}`,
     errorCodes: ['organization_mismatch', 'not_found', 'conflict'],

@@ -11,9 +11,11 @@ import { answeredBefore, idempotencyKeyOf, keepAnswer } from '../../http/request
 import { JsonText } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { preferenceOf } from '../../http/request/prefer.ts'
-import { route } from '../../http/request/route.ts'
+import { routeOf } from '../../http/request/route.ts'
 import { noRewriter } from '../../work/defer-for-prompt.ts'
 import { runCall } from '../../work/run-call.ts'
+
+const route = routeOf({ tag: 'Generation' })
 
 /** Tasks whose prompts can be rewritten: they make images or videos. */
 const rewritten: readonly Task[] = taskRecords
@@ -181,13 +183,9 @@ async function rewrite(call: Call, body: RewriteRequest, createdAt: number, owne
 
 /** The route that rewrites a prompt. */
 export const promptRewriteRoutes = (owners: RewriteOwners) => [
-  route({
-    method: 'POST',
-    path: '/api/prompt-rewrite',
-    scope: 'user:write',
+  route('POST /api/prompt-rewrite', 'user:write', {
     // The specification counts only other paths as job submissions.
     bucket: 'api',
-    tag: 'Generation',
     summary: 'Rewrite prompt',
     description:
       'Lets a chat model write a better prompt for an image or a video, in up to four versions. The operator chooses the chat model: `prompt_rewriting` in `infer.yaml`. The call waits in the queue of that model and is metered like a chat. `enable_prompt_expansion` of an image or video request does the same before the request runs.',

@@ -9,9 +9,9 @@ import { isFromConsole, sessionCookie, sessionIdOf } from '../../http/access/ses
 import { clientAddress } from '../../http/connection/forwarded.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { type Route, route } from '../../http/request/route.ts'
+import { type Route, routeOf } from '../../http/request/route.ts'
 
-const tag = 'Console'
+const route = routeOf({ tag: 'Console' })
 
 const SignIn = z
   .strictObject({
@@ -100,12 +100,8 @@ export function sessionRoutes({ accounts, config, sessions, wrongTokens }: Sessi
   }
 
   return [
-    route({
-      method: 'POST',
-      path: '/api/session',
-      scope: 'public',
+    route('POST /api/session', 'public', {
       bucket: 'api',
-      tag,
       summary: 'Create session',
       example: { token: 'sk-infer-…' },
       description: `Exchanges a token or a one-time code for a session of the web console. Sets the cookie of the session, and ends the session that the browser had. ${onlyConsole}`,
@@ -134,12 +130,8 @@ export function sessionRoutes({ accounts, config, sessions, wrongTokens }: Sessi
         return view(call.caller, call, expiresAt)
       },
     }),
-    route({
-      method: 'GET',
-      path: '/api/session',
+    route('GET /api/session', 'public', {
       // A session may lack every scope of reading: its token decides.
-      scope: 'public',
-      tag,
       summary: 'Get session',
       description: `Returns the session of the cookie, whatever its scopes. ${onlyConsole}`,
       response: Session,
@@ -161,12 +153,8 @@ export function sessionRoutes({ accounts, config, sessions, wrongTokens }: Sessi
         return view(call.caller, call, used.expiresAt)
       },
     }),
-    route({
-      method: 'DELETE',
-      path: '/api/session',
-      scope: 'public',
+    route('DELETE /api/session', 'public', {
       bucket: 'api',
-      tag,
       summary: 'Delete session',
       description: 'Ends the session of the cookie and removes the cookie. Does nothing without a session.',
       response: SessionEnded,
@@ -179,12 +167,8 @@ export function sessionRoutes({ accounts, config, sessions, wrongTokens }: Sessi
         return { ended: true as const }
       },
     }),
-    route({
-      method: 'POST',
-      path: '/api/session/codes',
-      scope: 'user:read',
+    route('POST /api/session/codes', 'user:read', {
       bucket: 'api',
-      tag,
       summary: 'Create sign-in code',
       description:
         'Returns an address that opens the console signed in as the token of the request, once and within two minutes. The code is in the fragment of the address, which browsers send to no server.',

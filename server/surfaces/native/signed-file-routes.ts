@@ -15,9 +15,9 @@ import type { Call } from '../../http/request/call.ts'
 import { errorGroups } from '../../http/request/error-groups.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { refuseRepeated } from '../../http/request/query.ts'
-import { route } from '../../http/request/route.ts'
+import { routeOf } from '../../http/request/route.ts'
 
-const tag = 'Files'
+const route = routeOf({ tag: 'Files' })
 const path = '/files/:id/:name'
 const params = z.object({
   id: z.string().describe('Id of the file: `file-…`.'),
@@ -64,11 +64,7 @@ async function read(call: Call, { files, log }: Pick<Owners, 'files' | 'log'>): 
 
 /** Returns the route that answers preflights, so that pages of other origins may send files. */
 const preflight = (of: `/${string}`, parameters: z.ZodType) =>
-  route({
-    method: 'OPTIONS',
-    path: of,
-    scope: 'public',
-    tag,
+  route(`OPTIONS ${of}`, 'public', {
     params: parameters,
     summary: 'Allow cross-origin access',
     description: 'Answers the preflight of a browser: pages of any origin may read and send files by signed addresses.',
@@ -88,11 +84,7 @@ const preflight = (of: `/${string}`, parameters: z.ZodType) =>
 
 /** The routes of files by signed URLs. They need no token: the signature grants reading or sending. */
 export const fileRoutes = (owners: Pick<Owners, 'config' | 'files' | 'log'>) => [
-  route({
-    method: 'GET',
-    path,
-    scope: 'public',
-    tag,
+  route(`GET ${path}`, 'public', {
     params,
     query,
     summary: 'Download file',
@@ -103,12 +95,8 @@ export const fileRoutes = (owners: Pick<Owners, 'config' | 'files' | 'log'>) => 
     errorCodes: [...errorGroups.signed, 'not_found', 'output_expired'],
     answer: call => read(call, owners),
   }),
-  route({
-    method: 'PUT',
-    path,
-    scope: 'public',
+  route(`PUT ${path}`, 'public', {
     bucket: 'api',
-    tag,
     params,
     query: uploadQuery,
     summary: 'Upload file to URL',
@@ -118,12 +106,8 @@ export const fileRoutes = (owners: Pick<Owners, 'config' | 'files' | 'log'>) => 
     response: UploadedFile,
     answer: call => receiveUpload(open(call), owners),
   }),
-  route({
-    method: 'PUT',
-    path: `${path}/:part`,
-    scope: 'public',
+  route(`PUT ${path}/:part`, 'public', {
     bucket: 'api',
-    tag,
     params: params.extend({ part }),
     query: uploadQuery,
     summary: 'Upload part of file',
@@ -133,12 +117,8 @@ export const fileRoutes = (owners: Pick<Owners, 'config' | 'files' | 'log'>) => 
     response: UploadedPart,
     answer: call => receivePart(open(call), owners),
   }),
-  route({
-    method: 'POST',
-    path: `${path}/complete`,
-    scope: 'public',
+  route(`POST ${path}/complete`, 'public', {
     bucket: 'api',
-    tag,
     params,
     query: uploadQuery,
     summary: 'Complete upload in parts',

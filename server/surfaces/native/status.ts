@@ -7,12 +7,14 @@ import { Task } from '../../../core/schemas/task.ts'
 import { jobClasses } from '../../../core/store/store.ts'
 import { requireMachineOwner } from '../../http/access/machine-owner.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
+import { routeOf } from '../../http/request/route.ts'
 import type { Timing } from '../../metrics/timings.ts'
 import { DeviceStatus, deviceStatus } from '../../views/device-status.ts'
 import { LimitUse, limitUse, SpendUse, spendUse } from '../../views/limit-use.ts'
 import { modelRegion, modelState } from '../../views/model-status.ts'
 import { WaitingFor, waitingObject } from '../../views/waiting-for.ts'
+
+const route = routeOf({ tag: 'System' })
 
 export const EngineStatus = z
   .object({
@@ -186,11 +188,7 @@ export const statusRoutes = (
     | 'tokenLimiter'
   >,
 ) => [
-  route({
-    method: 'GET',
-    path: '/api/system/status',
-    scope: 'admin:read',
-    tag: 'System',
+  route('GET /api/system/status', 'admin:read', {
     summary: 'Get system status',
     description:
       'Returns devices and their memory, engines, slots, queues, tokens per second, and the limits of the caller. Only for tokens of the organization that owns the machine.',

@@ -2,8 +2,10 @@ import { z } from 'zod'
 import { modelAllowed } from '../../../core/accounts/model-allowed.ts'
 import { requireMachineOwner } from '../../http/access/machine-owner.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
+import { routeOf } from '../../http/request/route.ts'
 import { type HistorySample, historyIntervalMs, type ModelActivityCounts } from '../../metrics/history.ts'
+
+const route = routeOf({ tag: 'System' })
 
 const rates = {
   requests_per_second: z.number().describe('Requests and jobs that ended, per second.'),
@@ -54,11 +56,7 @@ function sampleOf({ at, elapsedMs, models }: HistorySample, allowed: (modelId: s
 
 /** The route behind the charts of the console. */
 export const systemHistoryRoutes = ({ history }: Pick<Owners, 'history'>) => [
-  route({
-    method: 'GET',
-    path: '/api/system/history',
-    scope: 'admin:read',
-    tag: 'System',
+  route('GET /api/system/history', 'admin:read', {
     summary: 'Get system history',
     description:
       'Returns requests and tokens per second of the last hour, in intervals of 10 s. With `after` only the intervals that ended later: send the `time` of the last one. Only for tokens of the organization that owns the machine.',

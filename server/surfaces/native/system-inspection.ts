@@ -2,9 +2,9 @@ import { z } from 'zod'
 import { readAsset } from '../../../core/assets.ts'
 import { requireMachineOwner } from '../../http/access/machine-owner.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
+import { routeOf } from '../../http/request/route.ts'
 
-const tag = 'System'
+const route = routeOf({ tag: 'System' })
 const onlyOwner = 'Only for tokens of the organization that owns the machine.'
 const seconds = (ms: number): number => Math.floor(ms / 1_000)
 
@@ -81,11 +81,7 @@ const BackupList = z
 
 /** Routes about the installation, for operators. */
 export const systemInspectionRoutes = ({ inspection }: Pick<Owners, 'inspection'>) => [
-  route({
-    method: 'GET',
-    path: '/api/system/doctor',
-    scope: 'admin:read',
-    tag,
+  route('GET /api/system/doctor', 'admin:read', {
     summary: 'Check the installation',
     description: `Runs the checks of \`infer doctor\` as a process beside the server and returns their results. It takes some seconds, and minutes when GPU backends are tested for the first time. Requests at the same time share a run. ${onlyOwner}`,
     errorCodes: ['organization_mismatch', 'timeout', 'worker_error'],
@@ -101,11 +97,7 @@ export const systemInspectionRoutes = ({ inspection }: Pick<Owners, 'inspection'
       }
     },
   }),
-  route({
-    method: 'GET',
-    path: '/api/system/config',
-    scope: 'admin:read',
-    tag,
+  route('GET /api/system/config', 'admin:read', {
     summary: 'Get configuration',
     description: `Returns the settings that are in force, where each comes from, and the environment variables that infer reads. Values that may contain secrets are left out. ${onlyOwner}`,
     errorCodes: ['organization_mismatch'],
@@ -122,11 +114,7 @@ export const systemInspectionRoutes = ({ inspection }: Pick<Owners, 'inspection'
       }
     },
   }),
-  route({
-    method: 'GET',
-    path: '/api/system/backups',
-    scope: 'admin:read',
-    tag,
+  route('GET /api/system/backups', 'admin:read', {
     summary: 'List backups',
     description: `Lists the backups of the database in the data directory: the server makes one before it upgrades the database. Those that \`infer backup\` wrote elsewhere are not known. ${onlyOwner}`,
     errorCodes: ['organization_mismatch'],
@@ -141,11 +129,7 @@ export const systemInspectionRoutes = ({ inspection }: Pick<Owners, 'inspection'
       }
     },
   }),
-  route({
-    method: 'GET',
-    path: '/api/system/licenses',
-    scope: 'user:read',
-    tag,
+  route('GET /api/system/licenses', 'user:read', {
     summary: 'Get licences',
     description:
       'Returns the third-party software in this program, a line each, then their licences with their texts: what `infer licenses` prints.',

@@ -4,8 +4,10 @@ import { Task } from '../../../core/schemas/task.ts'
 import { taskRecords } from '../../../core/tasks/registry.ts'
 import { optionalFirst } from '../../../core/tasks/task.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
+import { routeOf } from '../../http/request/route.ts'
 import { schemasOfTask } from '../../views/task-schemas.ts'
+
+const route = routeOf({ tag: 'Models' })
 
 const TaskView = z.object({
   id: Task.describe('Id of the task, as in workflows and `POST /api/jobs`.'),
@@ -42,11 +44,7 @@ const TaskList = z
   .meta({ id: 'TaskList', description: 'The tasks with the schemas of their inputs and results.' })
 
 export const taskRoutes = ({ registry }: Pick<Owners, 'registry'>) => [
-  route({
-    method: 'GET',
-    path: '/api/tasks',
-    scope: 'user:read',
-    tag: 'Models',
+  route('GET /api/tasks', 'user:read', {
     summary: 'List tasks',
     description:
       'Returns every task with the JSON Schemas of its input and result, and the models that do it: for forms, workflow editors and clients that are made from schemas.',

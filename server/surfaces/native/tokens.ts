@@ -7,11 +7,11 @@ import { OrganizationPath, reachOrganization } from '../../http/access/reach.ts'
 import { cursorDescription, pageFields, pageLimit } from '../../http/answer/page.ts'
 import { once, type Unrepeatable } from '../../http/request/idempotency.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
+import { routeOf } from '../../http/request/route.ts'
 import { createToken, missingToken, revokeToken, rotateToken, type TokenOwners, updateToken } from './token-changes.ts'
 import { TokenChange, TokenCreate, TokenRotate } from './token-request.ts'
 
-const tag = 'Organizations and tokens'
+const route = routeOf({ tag: 'Organizations and tokens' })
 
 const secret = z.string().describe('The secret, `sk-infer-…`. It is shown only this once.')
 const Created = z.object({ token: TokenView, secret }).meta({ id: 'TokenCreated', description: 'A new token.' })
@@ -57,8 +57,6 @@ const whenEffective =
 const keyed = ['conflict', 'idempotency_key_in_use', 'idempotency_key_reused'] as const
 
 const revokeFacts = {
-  scope: 'admin:write',
-  tag,
   summary: 'Revoke token',
   description: `Revokes a token for good. ${whenEffective}`,
   errorCodes: ['organization_mismatch', 'not_found', 'conflict', 'role_not_allowed'],
@@ -73,12 +71,8 @@ const withSpend = (token: TokenRecord, { spend }: Pick<Owners, 'spend'>) => ({
 })
 
 export const tokenRoutes = (owners: TokenOwners & Pick<Owners, 'idempotency' | 'spend'>) => [
-  route({
-    method: 'POST',
-    path: base,
-    scope: 'admin:write',
+  route(`POST ${base}`, 'admin:write', {
     bucket: 'api',
-    tag,
     summary: 'Create token',
     description:
       'Creates a token and returns its secret, which is shown only this once. A token cannot give more than it has itself: scopes, models, limits and hours. Limits that are absent are those of your own token.',
@@ -104,11 +98,7 @@ export const tokenRoutes = (owners: TokenOwners & Pick<Owners, 'idempotency' | '
     status: 201,
     handle: (input, call) => once(call, input, () => createToken(input, call, owners), shownOnce, owners),
   }),
-  route({
-    method: 'GET',
-    path: base,
-    scope: 'admin:read',
-    tag,
+  route(`GET ${base}`, 'admin:read', {
     summary: 'List tokens',
     description:
       'Returns the tokens of the organization, newest first, without their secrets and with what each has spent this month.',
@@ -143,11 +133,7 @@ export const tokenRoutes = (owners: TokenOwners & Pick<Owners, 'idempotency' | '
       }
     },
   }),
-  route({
-    method: 'GET',
-    path: `${base}/:id`,
-    scope: 'admin:read',
-    tag,
+  route(`GET ${base}/:id`, 'admin:read', {
     summary: 'Get token',
     description: 'Returns a token without its secret, and what it has spent this month.',
     errorCodes: ['organization_mismatch', 'not_found'],
@@ -160,11 +146,7 @@ export const tokenRoutes = (owners: TokenOwners & Pick<Owners, 'idempotency' | '
       return { token: withSpend(token, owners) }
     },
   }),
-  route({
-    method: 'PATCH',
-    path: `${base}/:id`,
-    scope: 'admin:write',
-    tag,
+  route(`PATCH ${base}/:id`, 'admin:write', {
     summary: 'Update token',
     description: `Renames, disables or enables a token, or changes its scopes, models, limits, user or expiry. ${whenEffective}`,
     errorCodes: [
@@ -182,25 +164,17 @@ export const tokenRoutes = (owners: TokenOwners & Pick<Owners, 'idempotency' | '
     response: One,
     handle: async (input, call) => ({ token: withSpend(await updateToken(input, call, owners), owners) }),
   }),
-  route({
+  route(`DELETE ${base}/:id`, 'admin:write', {
     ...revokeFacts,
-    method: 'DELETE',
-    path: `${base}/:id`,
     handle: ({ params }, call) => revokeToken(params.organization, params.id, call, owners),
   }),
-  route({
+  route(`POST ${base}/:id/revoke`, 'admin:write', {
     ...revokeFacts,
-    method: 'POST',
-    path: `${base}/:id/revoke`,
     bucket: 'api',
     handle: ({ params }, call) => revokeToken(params.organization, params.id, call, owners),
   }),
-  route({
-    method: 'POST',
-    path: `${base}/:id/rotate`,
-    scope: 'admin:write',
+  route(`POST ${base}/:id/rotate`, 'admin:write', {
     bucket: 'api',
-    tag,
     summary: 'Rotate token',
     description:
       'Gives a token a new secret, which is shown only this once. The old secret stays valid for `overlap_seconds`.',

@@ -11,7 +11,9 @@ import { sendCsv } from '../../http/answer/send-csv.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { queryOf } from '../../http/request/query.ts'
-import { route } from '../../http/request/route.ts'
+import { routeOf } from '../../http/request/route.ts'
+
+const route = routeOf({ tag: 'Organizations and tokens' })
 
 const time = z.coerce.number().int().min(0).max(latestTime).optional()
 const maxValues = 100
@@ -155,11 +157,7 @@ function requestOf(
 
 /** The route that reads usage. */
 export const usageRoutes = (owners: Pick<Owners, 'organizations' | 'plans' | 'usage'>) => [
-  route({
-    method: 'GET',
-    path: '/api/organizations/:organization/usage',
-    scope: 'admin:read',
-    tag: 'Organizations and tokens',
+  route('GET /api/organizations/:organization/usage', 'admin:read', {
     summary: 'Get usage',
     description:
       'Returns what the finished work of the organization has used, in buckets of time. Times are rounded to whole buckets. Work counts when it ends, and its usage is kept after the job is deleted. A token of the organization that owns the machine may read every organization.',

@@ -1,8 +1,10 @@
 import { z } from 'zod'
 import { speechFormats } from '../../../core/schemas/speech-format.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
+import { routeOf } from '../../http/request/route.ts'
 import { speechModels, voicesOf } from '../../views/voices.ts'
+
+const route = routeOf({ tag: 'Models' })
 
 const Voice = z.object({
   id: z.string().describe('Id of the voice: the value of `voice` in a request.'),
@@ -33,11 +35,7 @@ const VoiceModels = z
   .meta({ id: 'VoiceModelList', description: 'Models that speak.' })
 
 export const voiceModelRoutes = (owners: Pick<Owners, 'conversion' | 'jobs' | 'registry'>) => [
-  route({
-    method: 'GET',
-    path: '/api/voice/models',
-    scope: 'user:read',
-    tag: 'Models',
+  route('GET /api/voice/models', 'user:read', {
     summary: 'List speech models',
     description:
       'Returns the models that speak, with their formats, limits and voices. For a running engine the list includes the voices that the engine reports.',

@@ -5,10 +5,10 @@ import { DeliveryView, deliveryView } from '../../../core/webhooks/webhook-view.
 import { actorOf } from '../../http/access/reach.ts'
 import { cursorDescription, pageFields } from '../../http/answer/page.ts'
 import type { Call } from '../../http/request/call.ts'
-import { route } from '../../http/request/route.ts'
+import { routeOf } from '../../http/request/route.ts'
 import { findEndpoint, isEndpointId, type WebhookOwners, webhookTag } from '../../work/webhook-endpoint.ts'
 
-const tag = webhookTag
+const route = routeOf({ tag: webhookTag })
 const isDeliveryId = (id: string): boolean => id.startsWith('msg_') && isId(id)
 
 const Page = z
@@ -59,10 +59,7 @@ async function redeliver(id: string, call: Call, { webhooks }: WebhookOwners, en
 }
 
 const again = {
-  method: 'POST',
-  scope: 'admin:write',
   bucket: 'api',
-  tag,
   summary: 'Redeliver webhook',
   description:
     'Sends a delivery again, with all its attempts and the same id and body, whether it was delivered or is dead. A pending one is sent at once.',
@@ -72,11 +69,7 @@ const again = {
 } as const
 
 export const webhookDeliveryRoutes = (owners: WebhookOwners) => [
-  route({
-    method: 'GET',
-    path: '/api/webhooks/:id/deliveries',
-    scope: 'admin:read',
-    tag,
+  route('GET /api/webhooks/:id/deliveries', 'admin:read', {
     summary: 'List deliveries of webhook',
     description: 'Returns the messages to an endpoint, newest first, each with its last attempt.',
     errorCodes: ['not_found'],
@@ -88,11 +81,7 @@ export const webhookDeliveryRoutes = (owners: WebhookOwners) => [
       return pageOf(call, { ...query, endpointId }, owners)
     },
   }),
-  route({
-    method: 'GET',
-    path: '/api/webhook-deliveries',
-    scope: 'admin:read',
-    tag,
+  route('GET /api/webhook-deliveries', 'admin:read', {
     summary: 'List deliveries of organization',
     description:
       'Returns the messages to all endpoints of the organization and to the webhooks of its requests, newest first.',
@@ -103,18 +92,16 @@ export const webhookDeliveryRoutes = (owners: WebhookOwners) => [
     response: Page,
     handle: ({ query: { webhook_id: endpointId, ...query } }, call) => pageOf(call, { ...query, endpointId }, owners),
   }),
-  route({
+  route('POST /api/webhooks/:id/deliveries/:delivery/redeliver', 'admin:write', {
     ...again,
-    path: '/api/webhooks/:id/deliveries/:delivery/redeliver',
     params: z.object({ id: webhookId, delivery: deliveryId }),
     handle: async ({ params }, call) => {
       const { id } = await findEndpoint(params.id, call, owners)
       return redeliver(params.delivery, call, owners, id)
     },
   }),
-  route({
+  route('POST /api/webhook-deliveries/:delivery/redeliver', 'admin:write', {
     ...again,
-    path: '/api/webhook-deliveries/:delivery/redeliver',
     params: z.object({ delivery: deliveryId }),
     handle: ({ params }, call) => redeliver(params.delivery, call, owners),
   }),

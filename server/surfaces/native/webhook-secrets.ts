@@ -4,10 +4,10 @@ import type { PublicJwk } from '../../../core/webhooks/signature.ts'
 import { WebhookSecretView, webhookSecretView } from '../../../core/webhooks/webhook-view.ts'
 import { actorOf } from '../../http/access/reach.ts'
 import type { Call } from '../../http/request/call.ts'
-import { route } from '../../http/request/route.ts'
+import { routeOf } from '../../http/request/route.ts'
 import { overlapField, type WebhookOwners, webhookTag } from '../../work/webhook-endpoint.ts'
 
-const tag = webhookTag
+const route = routeOf({ tag: webhookTag })
 const path = '/api/organizations/:organization/webhook-secret'
 const Organization = z.object({
   organization: z.string().describe('Id of the organization of your token, as in `GET /api/me`.'),
@@ -38,11 +38,7 @@ function ownOrganization(organization: string, { caller }: Call): string {
 }
 
 export const webhookSecretRoutes = (owners: WebhookOwners) => [
-  route({
-    method: 'GET',
-    path,
-    scope: 'admin:read',
-    tag,
+  route(`GET ${path}`, 'admin:read', {
     summary: 'Get webhook secret',
     description:
       'Returns the secret that signs the webhooks of requests: `webhook_url` of jobs, executions and generations. Registered endpoints have secrets of their own.',
@@ -52,12 +48,8 @@ export const webhookSecretRoutes = (owners: WebhookOwners) => [
     handle: async ({ params }, call) =>
       webhookSecretView(await owners.webhooks.organizationSecret(ownOrganization(params.organization, call))),
   }),
-  route({
-    method: 'POST',
-    path: `${path}/rotate`,
-    scope: 'admin:write',
+  route(`POST ${path}/rotate`, 'admin:write', {
     bucket: 'api',
-    tag,
     summary: 'Rotate webhook secret',
     description:
       'Makes a new secret for the webhooks of requests. For `overlap_seconds` messages are signed with both secrets.',
@@ -75,12 +67,8 @@ export const webhookSecretRoutes = (owners: WebhookOwners) => [
         ),
       ),
   }),
-  route({
-    method: 'GET',
-    path: '/.well-known/jwks.json',
+  route('GET /.well-known/jwks.json', 'public', {
     aliases: ['/fal/rest/.well-known/jwks.json'],
-    scope: 'public',
-    tag,
     summary: 'Get public keys of webhooks',
     description:
       "Returns the public keys that verify webhooks with fal's signature: those of requests with `?fal_webhook=`.",

@@ -3,7 +3,7 @@ import { WebhookView } from '../../../core/webhooks/webhook-view.ts'
 import { actorOf } from '../../http/access/reach.ts'
 import { cursorDescription, pageFields, pageLimit } from '../../http/answer/page.ts'
 import { once } from '../../http/request/idempotency.ts'
-import { route } from '../../http/request/route.ts'
+import { routeOf } from '../../http/request/route.ts'
 import {
   changeEndpoint,
   endpointFields,
@@ -21,7 +21,7 @@ import {
   webhookTag,
 } from '../../work/webhook-endpoint.ts'
 
-const tag = webhookTag
+const route = routeOf({ tag: webhookTag })
 const base = '/api/webhooks'
 const one = `${base}/:id` as const
 
@@ -66,12 +66,8 @@ const Deleted = z
 const Path = z.object({ id: z.string().describe('Id of the endpoint: `whe_…`.') })
 
 export const webhookRoutes = (owners: WebhookOwners) => [
-  route({
-    method: 'POST',
-    path: base,
-    scope: 'admin:write',
+  route(`POST ${base}`, 'admin:write', {
     bucket: 'api',
-    tag,
     summary: 'Create webhook',
     description:
       'Registers a URL to which events of the organization are sent as signed messages (Standard Webhooks), and returns the signing secret, which is shown only this once. An organization may have 32 endpoints.',
@@ -96,11 +92,7 @@ export const webhookRoutes = (owners: WebhookOwners) => [
         owners,
       ),
   }),
-  route({
-    method: 'GET',
-    path: base,
-    scope: 'admin:read',
-    tag,
+  route(`GET ${base}`, 'admin:read', {
     summary: 'List webhooks',
     description: 'Returns the webhook endpoints of the organization, newest first, without their secrets.',
     query: z.strictObject({
@@ -119,11 +111,7 @@ export const webhookRoutes = (owners: WebhookOwners) => [
       }
     },
   }),
-  route({
-    method: 'GET',
-    path: one,
-    scope: 'admin:read',
-    tag,
+  route(`GET ${one}`, 'admin:read', {
     summary: 'Get webhook',
     description: 'Returns a webhook endpoint without its secret.',
     errorCodes: ['not_found'],
@@ -133,11 +121,7 @@ export const webhookRoutes = (owners: WebhookOwners) => [
       webhook: shownEndpoint(await findEndpoint(params.id, call, owners), owners),
     }),
   }),
-  route({
-    method: 'PATCH',
-    path: one,
-    scope: 'admin:write',
-    tag,
+  route(`PATCH ${one}`, 'admin:write', {
     summary: 'Update webhook',
     description:
       'Changes a webhook endpoint, or disables and enables it. Pending deliveries are sent to the new URL; while it is disabled they wait.',
@@ -150,11 +134,7 @@ export const webhookRoutes = (owners: WebhookOwners) => [
       webhook: await changeEndpoint(params.id, body, call, owners),
     }),
   }),
-  route({
-    method: 'DELETE',
-    path: one,
-    scope: 'admin:write',
-    tag,
+  route(`DELETE ${one}`, 'admin:write', {
     summary: 'Delete webhook',
     description: 'Deletes a webhook endpoint with its deliveries, the pending ones included.',
     errorCodes: ['not_found'],
@@ -165,12 +145,8 @@ export const webhookRoutes = (owners: WebhookOwners) => [
       return { id: params.id, object: 'webhook_endpoint.deleted' as const, deleted: true }
     },
   }),
-  route({
-    method: 'POST',
-    path: `${one}/rotate`,
-    scope: 'admin:write',
+  route(`POST ${one}/rotate`, 'admin:write', {
     bucket: 'api',
-    tag,
     summary: 'Rotate secret of webhook',
     description:
       'Makes a new signing secret, which is shown only this once. For `overlap_seconds` messages are signed with both secrets, so that receivers can change over.',
@@ -188,12 +164,8 @@ export const webhookRoutes = (owners: WebhookOwners) => [
         owners,
       ),
   }),
-  route({
-    method: 'POST',
-    path: `${one}/test`,
-    scope: 'admin:write',
+  route(`POST ${one}/test`, 'admin:write', {
     bucket: 'api',
-    tag,
     summary: 'Test webhook',
     description:
       'Sends a signed message with `data: {"test": true}` at once and answers with what came of it. It is not sent again, and not listed among the deliveries.',

@@ -2,9 +2,11 @@ import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import { cursorDescription, pageFields, pageLimit } from '../../http/answer/page.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
+import { routeOf } from '../../http/request/route.ts'
 import { seconds } from '../../views/job-record.ts'
 import { findWorkflow } from '../../views/workflow-record.ts'
+
+const route = routeOf({ tag: 'Workflows' })
 
 const Version = z.object({
   version: z.int().describe('Number of the version. Read it with `GET /api/workflows/{id}?version=`.'),
@@ -18,11 +20,7 @@ const Page = z
 const cursor = /^[1-9]\d{0,8}$/
 
 export const workflowVersionRoutes = (owners: Pick<Owners, 'workflows'>) => [
-  route({
-    method: 'GET',
-    path: '/api/workflows/:id/versions',
-    scope: 'user:read',
-    tag: 'Workflows',
+  route('GET /api/workflows/:id/versions', 'user:read', {
     summary: 'List workflow versions',
     description:
       'Returns the versions of a workflow, newest first. To restore one, read it and send it to `PUT /api/workflows/{id}`.',

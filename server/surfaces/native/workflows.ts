@@ -7,7 +7,7 @@ import { WorkflowFields } from '../../../core/workflows/workflow-fields.ts'
 import { cursorDescription, pageFields, pageLimit } from '../../http/answer/page.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
+import { routeOf } from '../../http/request/route.ts'
 import {
   changeOf,
   DiagnosticsObject,
@@ -19,7 +19,7 @@ import {
   WorkflowObject,
 } from '../../views/workflow-record.ts'
 
-const tag = 'Workflows'
+const route = routeOf({ tag: 'Workflows' })
 const One = z.object({ id: z.string().describe('Id of the workflow: `wf_…`.') })
 const Diagnosed = z
   .object({ workflow: WorkflowObject, diagnostics: DiagnosticsObject })
@@ -118,12 +118,8 @@ const Copy = z
 
 /** The routes of workflow definitions. Every change is a version; executions keep the version that they began with. */
 export const workflowRoutes = (owners: WorkflowOwners) => [
-  route({
-    method: 'POST',
-    path: '/api/workflows',
-    scope: 'user:write',
+  route('POST /api/workflows', 'user:write', {
     bucket: 'api',
-    tag,
     summary: 'Create workflow',
     description:
       'Stores a workflow. One that cannot be executed yet is stored too: `diagnostics` lists what is wrong, and errors among them prevent its execution.',
@@ -134,11 +130,7 @@ export const workflowRoutes = (owners: WorkflowOwners) => [
     status: 201,
     handle: ({ body }, call) => create(call, body, owners),
   }),
-  route({
-    method: 'GET',
-    path: '/api/workflows',
-    scope: 'user:read',
-    tag,
+  route('GET /api/workflows', 'user:read', {
     summary: 'List workflows',
     description: 'Returns the workflows of the organization, last changed first.',
     query: z.strictObject({
@@ -165,12 +157,8 @@ export const workflowRoutes = (owners: WorkflowOwners) => [
       }
     },
   }),
-  route({
-    method: 'POST',
-    path: '/api/workflows/validate',
-    scope: 'user:write',
+  route('POST /api/workflows/validate', 'user:write', {
     bucket: 'api',
-    tag,
     summary: 'Validate workflow',
     description:
       'Checks a workflow without storing it: graph, references, types and models. Returns what is wrong and the order of execution.',
@@ -184,11 +172,7 @@ export const workflowRoutes = (owners: WorkflowOwners) => [
       return { valid: blockingOf(diagnostics).length === 0, diagnostics, order: order ? [...order] : null }
     },
   }),
-  route({
-    method: 'GET',
-    path: '/api/workflows/:id',
-    scope: 'user:read',
-    tag,
+  route('GET /api/workflows/:id', 'user:read', {
     summary: 'Get workflow',
     description:
       'Returns a workflow, or an earlier version of it, with what is wrong in it. The header `ETag` has its version.',
@@ -204,12 +188,8 @@ export const workflowRoutes = (owners: WorkflowOwners) => [
       return { workflow: shownWorkflow(workflow), diagnostics: await diagnosticsFor(call, workflow, owners) }
     },
   }),
-  route({
-    method: 'PUT',
-    path: '/api/workflows/:id',
-    scope: 'user:write',
+  route('PUT /api/workflows/:id', 'user:write', {
     bucket: 'api',
-    tag,
     summary: 'Replace workflow',
     description:
       'Stores a new version of a workflow. Fields that are not sent take their defaults. With `If-Match: "<version>"` the change is refused if the workflow was changed since that version.',
@@ -224,11 +204,7 @@ export const workflowRoutes = (owners: WorkflowOwners) => [
       return change(call, params.id, { ...definition, on_failure: onFailure }, owners)
     },
   }),
-  route({
-    method: 'PATCH',
-    path: '/api/workflows/:id',
-    scope: 'user:write',
-    tag,
+  route('PATCH /api/workflows/:id', 'user:write', {
     summary: 'Update workflow',
     description:
       'Stores a new version of a workflow in which the sent fields are changed. With `If-Match: "<version>"` the change is refused if the workflow was changed since that version.',
@@ -240,11 +216,7 @@ export const workflowRoutes = (owners: WorkflowOwners) => [
     response: Diagnosed,
     handle: ({ params, body }, call) => change(call, params.id, body, owners),
   }),
-  route({
-    method: 'DELETE',
-    path: '/api/workflows/:id',
-    scope: 'user:write',
-    tag,
+  route('DELETE /api/workflows/:id', 'user:write', {
     summary: 'Delete workflow',
     description:
       'Deletes a workflow with all versions. Its executions stay. Refused while one of them has not ended, unless `?force=true` cancels them.',
@@ -260,12 +232,8 @@ export const workflowRoutes = (owners: WorkflowOwners) => [
       return { id, object: 'workflow' as const, deleted: true as const }
     },
   }),
-  route({
-    method: 'POST',
-    path: '/api/workflows/:id/duplicate',
-    scope: 'user:write',
+  route('POST /api/workflows/:id/duplicate', 'user:write', {
     bucket: 'api',
-    tag,
     summary: 'Duplicate workflow',
     description: 'Stores a copy of a workflow, as version 1 of a new one.',
     errorCodes: ['not_found'],

@@ -12,7 +12,6 @@ import { ownsMachine, requireMachineOwner } from '../../http/access/machine-owne
 import type { Call } from '../../http/request/call.ts'
 import { errorGroups } from '../../http/request/error-groups.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
 import { type InferenceOwners, inferAs } from '../../work/inference.ts'
 import { findOllamaModel } from './models.ts'
 import { ollamaRoute } from './ollama-route.ts'
@@ -93,9 +92,6 @@ const answering =
   }
 
 const facts = {
-  ...ollamaRoute,
-  method: 'POST',
-  scope: 'user:write',
   bucket: 'jobs',
 } as const
 const codes = [...errorGroups.submit, ...errorGroups.wait] as const
@@ -105,9 +101,8 @@ const media = ['application/x-ndjson'] as const
 
 /** The routes for text in Ollama's form. */
 export const ollamaChatRoutes = (owners: OllamaChatOwners) => [
-  route({
+  ollamaRoute('POST /ollama/api/chat', 'user:write', {
     ...facts,
-    path: '/ollama/api/chat',
     summary: 'Create chat message',
     description: `Answers a conversation in Ollama's form: with tools, images in base64, thinking, and answers by a JSON Schema. ${streamed}`,
     errorCodes: [...codes, ...errorGroups.media, 'organization_mismatch'],
@@ -117,9 +112,8 @@ export const ollamaChatRoutes = (owners: OllamaChatOwners) => [
     response: Answer,
     answer: answering('ollama-chat', { message: { role: 'assistant', content: '' } }, owners),
   }),
-  route({
+  ollamaRoute('POST /ollama/api/generate', 'user:write', {
     ...facts,
-    path: '/ollama/api/generate',
     summary: 'Create text',
     description: `Answers a prompt in Ollama's form, as a conversation of one message. ${streamed}`,
     errorCodes: [...codes, ...errorGroups.media, 'organization_mismatch'],
@@ -129,9 +123,8 @@ export const ollamaChatRoutes = (owners: OllamaChatOwners) => [
     response: Answer,
     answer: answering('ollama-generate', { response: '' }, owners),
   }),
-  route({
+  ollamaRoute('POST /ollama/api/embed', 'user:write', {
     ...facts,
-    path: '/ollama/api/embed',
     summary: 'Create embeddings',
     description: "Turns texts into vectors, in Ollama's form.",
     errorCodes: codes,
@@ -140,9 +133,8 @@ export const ollamaChatRoutes = (owners: OllamaChatOwners) => [
     response: Embedded,
     answer: inferAs('ollama-embed', owners, { task: 'std/embeddings' }),
   }),
-  route({
+  ollamaRoute('POST /ollama/api/embeddings', 'user:write', {
     ...facts,
-    path: '/ollama/api/embeddings',
     summary: 'Create embedding',
     description: "Turns one text into a vector, in Ollama's older form.",
     errorCodes: codes,

@@ -11,7 +11,6 @@ import { didYouMean, nearestModels } from '../../../core/nearest.ts'
 import { isFor } from '../../../core/schemas/task.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
 import { ollamaRoute } from './ollama-route.ts'
 import { headerDetails, headerInfo } from './shown-header.ts'
 
@@ -139,11 +138,7 @@ const expiryOf = ({ idle_ttl, replicas }: Model, { lastUsedAt }: ResidentSnapsho
 
 /** The routes that describe models in Ollama's form. */
 export const ollamaModelRoutes = (owners: ModelOwners) => [
-  route({
-    ...ollamaRoute,
-    method: 'GET',
-    path: '/ollama/api/tags',
-    scope: 'user:read',
+  ollamaRoute('GET /ollama/api/tags', 'user:read', {
     summary: 'List models',
     description: 'Returns the chat and embedding models that the token may use.',
     response: Tags,
@@ -157,11 +152,7 @@ export const ollamaModelRoutes = (owners: ModelOwners) => [
       return { models }
     },
   }),
-  route({
-    ...ollamaRoute,
-    method: 'GET',
-    path: '/ollama/api/ps',
-    scope: 'user:read',
+  ollamaRoute('GET /ollama/api/ps', 'user:read', {
     summary: 'List loaded models',
     description: 'Returns the models that are loaded, among those that the token may use.',
     response: Running,
@@ -183,11 +174,7 @@ export const ollamaModelRoutes = (owners: ModelOwners) => [
       return { models }
     },
   }),
-  route({
-    ...ollamaRoute,
-    method: 'POST',
-    path: '/ollama/api/show',
-    scope: 'user:read',
+  ollamaRoute('POST /ollama/api/show', 'user:read', {
     bucket: 'api',
     summary: 'Get model',
     description:

@@ -6,7 +6,6 @@ import { requireMachineOwner } from '../../http/access/machine-owner.ts'
 import { readJson } from '../../http/body/json-body.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
 import { ollamaErrors, ollamaRoute } from './ollama-route.ts'
 
 export type OllamaPullOwners = Pick<Owners, 'admission' | 'config' | 'cpu' | 'log' | 'modelPull'>
@@ -72,11 +71,7 @@ async function pull(call: Call, owners: OllamaPullOwners): Promise<void> {
 
 /** The route that downloads models. */
 export const ollamaPullRoutes = (owners: OllamaPullOwners) => [
-  route({
-    ...ollamaRoute,
-    method: 'POST',
-    path: '/ollama/api/pull',
-    scope: 'admin:write',
+  ollamaRoute('POST /ollama/api/pull', 'admin:write', {
     bucket: 'api',
     summary: 'Download model',
     description:

@@ -1,6 +1,5 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
-import { route } from '../../http/request/route.ts'
 import { type OllamaChatOwners, ollamaChatRoutes } from './generate.ts'
 import { ollamaModelRoutes } from './models.ts'
 import { ollamaRoute } from './ollama-route.ts'
@@ -23,11 +22,7 @@ const refused = {
 } as const
 
 const refusal = (what: string, method: 'POST' | 'DELETE', hint: string) =>
-  route({
-    ...ollamaRoute,
-    method,
-    path: `/ollama/api/${what}`,
-    scope: 'admin:write',
+  ollamaRoute(`${method} /ollama/api/${what}`, 'admin:write', {
     bucket: 'api',
     summary: `${method === 'DELETE' ? 'Delete' : what === 'push' ? 'Upload' : what === 'copy' ? 'Duplicate' : 'Create'} model`,
     description: `Always refused. ${hint}.`.replace(/\.\.$/, '.'),
@@ -46,21 +41,13 @@ export const ollamaRoutes = (owners: OllamaChatOwners & OllamaPullOwners) => [
   ...ollamaModelRoutes(owners),
   ...ollamaPullRoutes(owners),
   ...Object.entries(refused).map(([what, [method, hint]]) => refusal(what, method, hint)),
-  route({
-    ...ollamaRoute,
-    method: 'GET',
-    path: '/ollama',
-    scope: 'public',
+  ollamaRoute('GET /ollama', 'public', {
     summary: 'Check liveness',
     description: `Answers \`${alive}\`, by which Ollama's clients find out whether there is a server.`,
     media: ['text/plain'],
     answer: call => call.send(200, alive, 'text/plain; charset=utf-8', ['cache-control', 'no-store']),
   }),
-  route({
-    ...ollamaRoute,
-    method: 'GET',
-    path: '/ollama/api/version',
-    scope: 'public',
+  ollamaRoute('GET /ollama/api/version', 'public', {
     summary: 'Get version',
     description: 'Returns the version of Ollama whose API this follows, not the version of infer.',
     response: Version,

@@ -7,12 +7,12 @@ import type { Call } from '../../http/request/call.ts'
 import { errorGroups } from '../../http/request/error-groups.ts'
 import { idempotencyOf } from '../../http/request/idempotency.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
+import { routeOf } from '../../http/request/route.ts'
 import { batchPaths } from './batch-endpoints.ts'
 import { BatchObject, batchObject } from './batch-object.ts'
 import { listPage } from './list-page.ts'
 
-const tag = 'Batches'
+const route = routeOf({ tag: 'Batches' })
 const base = '/std/v1/batches'
 const hourMs = 3_600_000
 
@@ -109,12 +109,8 @@ async function create(body: z.output<typeof Create>, call: Call, owners: BatchOw
 
 /** The OpenAI-compatible routes for batches. */
 export const batchJobRoutes = (owners: BatchOwners) => [
-  route({
-    method: 'POST',
-    path: base,
-    scope: 'user:write',
+  route(`POST ${base}`, 'user:write', {
     bucket: 'jobs',
-    tag,
     summary: 'Create batch',
     description:
       'Runs the requests of a file in the background, after all other work. Each line is `{"custom_id": "…", "method": "POST", "url": "/v1/chat/completions", "body": {…}}`. The file is checked first: with a wrong line the batch fails, `errors` names the lines, and no line runs. The answers are in the file `output_file_id`, the errors of lines in `error_file_id`, in any order. A batch that was accepted survives crashes and restarts. Upload the file with `POST /std/v1/files`.',
@@ -124,11 +120,7 @@ export const batchJobRoutes = (owners: BatchOwners) => [
     response: BatchObject,
     handle: async ({ body }, call) => batchObject(await create(body, call, owners)),
   }),
-  route({
-    method: 'GET',
-    path: base,
-    scope: 'user:read',
-    tag,
+  route(`GET ${base}`, 'user:read', {
     summary: 'List batches',
     description: 'Returns the batches of the organization, newest first.',
     query: z.object({
@@ -146,11 +138,7 @@ export const batchJobRoutes = (owners: BatchOwners) => [
       return listPage(data, found.length > limit)
     },
   }),
-  route({
-    method: 'GET',
-    path: `${base}/:id`,
-    scope: 'user:read',
-    tag,
+  route(`GET ${base}/:id`, 'user:read', {
     summary: 'Get batch',
     description: 'Returns a batch with the counts of its lines.',
     errorCodes: ['not_found'],
@@ -162,12 +150,8 @@ export const batchJobRoutes = (owners: BatchOwners) => [
       return batchObject(batch)
     },
   }),
-  route({
-    method: 'POST',
-    path: `${base}/:id/cancel`,
-    scope: 'user:write',
+  route(`POST ${base}/:id/cancel`, 'user:write', {
     bucket: 'api',
-    tag,
     summary: 'Cancel batch',
     description:
       'Cancels the lines that have not ended. The state is `cancelling`, then `cancelled`; the answers of the other lines are kept.',

@@ -7,11 +7,11 @@ import { fileAnswers, sendFile } from '../../http/answer/send-file.ts'
 import type { Call } from '../../http/request/call.ts'
 import { JsonText } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
+import { routeOf } from '../../http/request/route.ts'
 import { createFile, FileForm, FileFromUrl } from './file-create.ts'
 import { FileDeleted, FileList, FileObject, fileObject, noSuchFile } from './file-object.ts'
 
-const tag = 'Stored files'
+const route = routeOf({ tag: 'Stored files' })
 const base = '/std/v1/files'
 const params = z.object({ id: z.string().describe('Id of the file: `file-…`.') })
 const Query = z.object({
@@ -65,12 +65,8 @@ export function stdFileRoutes(owners: Pick<Owners, 'admission' | 'config' | 'cpu
     throw noSuchFile(id)
   }
   return [
-    route({
-      method: 'POST',
-      path: base,
-      scope: 'user:write',
+    route(`POST ${base}`, 'user:write', {
       bucket: 'api',
-      tag,
       summary: 'Upload file',
       description:
         'Stores a file of the organization, which is written to the disk as it arrives. Send it as the field `file` of a form, or name a `url` from which infer fetches it. Send files that are larger than the limit of one request in parts: `POST /std/v1/uploads`.',
@@ -83,11 +79,7 @@ export function stdFileRoutes(owners: Pick<Owners, 'admission' | 'config' | 'cpu
         call.send(200, JSON.stringify(fileObject(await createFile(call, owners))))
       },
     }),
-    route({
-      method: 'GET',
-      path: base,
-      scope: 'user:read',
-      tag,
+    route(`GET ${base}`, 'user:read', {
       summary: 'List files',
       description:
         'Returns files that were uploaded and results of batches. Inputs and results of other requests are not listed: their URLs are in the job.',
@@ -95,11 +87,7 @@ export function stdFileRoutes(owners: Pick<Owners, 'admission' | 'config' | 'cpu
       response: FileList,
       handle: ({ query }, call) => listFiles(call, query, owners),
     }),
-    route({
-      method: 'GET',
-      path: `${base}/:id`,
-      scope: 'user:read',
-      tag,
+    route(`GET ${base}/:id`, 'user:read', {
       summary: 'Get file',
       description: 'Returns name, size, purpose and expiry of a file.',
       params,
@@ -107,11 +95,7 @@ export function stdFileRoutes(owners: Pick<Owners, 'admission' | 'config' | 'cpu
       errorCodes: ['not_found'],
       handle: async (_, call) => fileObject(await required(call)),
     }),
-    route({
-      method: 'GET',
-      path: `${base}/:id/content`,
-      scope: 'user:read',
-      tag,
+    route(`GET ${base}/:id/content`, 'user:read', {
       summary: 'Download file content',
       description:
         'Returns the bytes of a file. One `Range` is answered with 206, or with 416 if it begins after the end; `If-None-Match` with 304. Types that a browser would run are sent as `application/octet-stream`.',
@@ -123,11 +107,7 @@ export function stdFileRoutes(owners: Pick<Owners, 'admission' | 'config' | 'cpu
         await sendFile(call, await required(call), { kind: 'attachment', maxAge: 0 }, owners)
       },
     }),
-    route({
-      method: 'DELETE',
-      path: `${base}/:id`,
-      scope: 'user:write',
-      tag,
+    route(`DELETE ${base}/:id`, 'user:write', {
       summary: 'Delete file',
       description: 'Deletes a file and its bytes. A file that unfinished work needs is refused with `conflict`.',
       params,

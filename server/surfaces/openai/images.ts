@@ -15,7 +15,7 @@ import { errorGroups } from '../../http/request/error-groups.ts'
 import { idempotencyKeyOf } from '../../http/request/idempotency.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { preferenceOf } from '../../http/request/prefer.ts'
-import { route } from '../../http/request/route.ts'
+import { routeOf } from '../../http/request/route.ts'
 import { respondAsync } from '../../views/job-created.ts'
 import { hasEnded } from '../../views/job-record.ts'
 import { answerLater } from '../../work/submit.ts'
@@ -24,6 +24,8 @@ import { failureOf, waitForEnd } from '../../work/wait-for-job.ts'
 import { sendImages, unfinished } from './image-answer.ts'
 import { type ImageRoute, readImageBody } from './image-body.ts'
 import { sendImageEvents } from './image-events.ts'
+
+const route = routeOf({ tag: 'Images' })
 
 type ImageOwners = SubmitOwners & Pick<Owners, 'cpu' | 'fleet'>
 
@@ -96,10 +98,7 @@ async function endOf(
 }
 
 const facts = {
-  method: 'POST',
-  scope: 'user:write',
   bucket: 'jobs',
-  tag: 'Images',
   response: ImagesResponse,
   events: 'ImageEvent',
   otherAnswers: respondAsync,
@@ -114,18 +113,16 @@ const how =
 
 /** The OpenAI-compatible routes for images. */
 export const imageRoutes = (owners: ImageOwners) => [
-  route({
+  route('POST /std/v1/images/generations', 'user:write', {
     ...facts,
-    path: '/std/v1/images/generations',
     summary: 'Create images',
     description: `Creates images from a text. ${how}`,
     body: ImageGenerationRequest,
     example: { model: 'infer/demo', prompt: 'A cat on a mat', size: '512x512' },
     answer: images({ task: 'std/image-generation' }, owners),
   }),
-  route({
+  route('POST /std/v1/images/edits', 'user:write', {
     ...facts,
-    path: '/std/v1/images/edits',
     summary: 'Edit image',
     description: `Creates images from one or more images and a text. With a mask only a part of the image is created anew. Send image and mask as files of a form, or in JSON as URLs or ids of files. ${how}`,
     largeBody: true,
@@ -134,9 +131,8 @@ export const imageRoutes = (owners: ImageOwners) => [
     example: { model: 'infer/demo', prompt: 'A dog on a mat', image: pixel },
     answer: images({ task: 'std/image-edit' }, owners),
   }),
-  route({
+  route('POST /std/v1/images/variations', 'user:write', {
     ...facts,
-    path: '/std/v1/images/variations',
     summary: 'Create variations of image',
     description: `Creates images from an image alone, with models that need no prompt (feature \`variations\`). Otherwise the same as \`/std/v1/images/edits\`. ${how}`,
     largeBody: true,

@@ -8,9 +8,11 @@ import { didYouMean, nearestModels } from '../../../core/nearest.ts'
 import { Task } from '../../../core/schemas/task.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
+import { routeOf } from '../../http/request/route.ts'
 import { ModelPrice, priceObject } from '../../views/model-price.ts'
 import { modelRegion, modelState } from '../../views/model-status.ts'
+
+const route = routeOf({ tag: 'Models' })
 
 const ModelObject = z
   .object({
@@ -55,11 +57,7 @@ const visible = (call: Call, registry: Owners['registry']): Model[] =>
   registry.all().filter(model => model.enabled && modelAllowed(call.caller.token.models, model.id))
 
 export const modelRoutes = ({ config, fleet, registry }: Pick<Owners, 'config' | 'fleet' | 'registry'>) => [
-  route({
-    method: 'GET',
-    path: '/std/v1/models',
-    scope: 'user:read',
-    tag: 'Models',
+  route('GET /std/v1/models', 'user:read', {
     summary: 'List models',
     description: 'Returns the models that the token may use.',
     query: z.object({ task: Task.optional().describe('Only models that do this task.') }),
@@ -70,11 +68,7 @@ export const modelRoutes = ({ config, fleet, registry }: Pick<Owners, 'config' |
       return { object: 'list' as const, data: wanted.map(model => describe(model, now, { config, registry })) }
     },
   }),
-  route({
-    method: 'GET',
-    path: '/std/v1/models/**:id',
-    scope: 'user:read',
-    tag: 'Models',
+  route('GET /std/v1/models/**:id', 'user:read', {
     summary: 'Get model',
     description: 'Returns one model that the token may use.',
     errorCodes: ['model_not_found'],

@@ -3,10 +3,12 @@ import { modelFor } from '../../../core/tasks/catalog.ts'
 import { speech as speechName } from '../../../core/tasks/speech/speech.ts'
 import { SpeechRequest } from '../../../core/tasks/speech/speech-request.ts'
 import { errorGroups } from '../../http/request/error-groups.ts'
-import { route } from '../../http/request/route.ts'
+import { routeOf } from '../../http/request/route.ts'
 import { respondAsync } from '../../views/job-created.ts'
 import { speechModels, voicesOf } from '../../views/voices.ts'
 import { type SpeechOwners, speechHandler } from './speech.ts'
+
+const route = routeOf({ tag: 'Audio' })
 
 const Voices = z
   .object({
@@ -31,12 +33,8 @@ const Voices = z
 
 /** The OpenAI-compatible routes for speech. */
 export const speechRoutes = (owners: SpeechOwners) => [
-  route({
-    method: 'POST',
-    path: '/std/v1/audio/speech',
-    scope: 'user:write',
+  route('POST /std/v1/audio/speech', 'user:write', {
     bucket: 'jobs',
-    tag: 'Audio',
     summary: 'Create speech',
     description:
       'Speaks a text. The answer is the audio while it is generated; with `stream_format: "sse"` it is a stream of server-sent events with audio in base64, without a `[DONE]`. As a job (`std/audio-speech`) the audio becomes a file. With `reference_audio` it speaks with the voice of a recording, if the engine clones voices. Speech is metered in characters.',
@@ -48,11 +46,7 @@ export const speechRoutes = (owners: SpeechOwners) => [
     example: { model: 'infer/tiny-speech', input: 'Hello!', voice: 'alto', response_format: 'wav' },
     answer: speechHandler(owners),
   }),
-  route({
-    method: 'GET',
-    path: '/std/v1/audio/voices',
-    scope: 'user:read',
-    tag: 'Audio',
+  route('GET /std/v1/audio/voices', 'user:read', {
     summary: 'List voices',
     description:
       'Returns the voices of the models that speak. For a running engine the list includes the voices that the engine reports.',

@@ -10,15 +10,14 @@ import {
   ScoreResponse,
 } from '../../../core/schemas/vectors.ts'
 import { errorGroups } from '../../http/request/error-groups.ts'
-import { route } from '../../http/request/route.ts'
+import { routeOf } from '../../http/request/route.ts'
 import { respondAsync } from '../../views/job-created.ts'
 import { type InferenceOwners, infer } from '../../work/inference.ts'
 
+const route = routeOf({ tag: 'Text' })
+
 const facts = {
-  method: 'POST',
-  scope: 'user:write',
   bucket: 'jobs',
-  tag: 'Text',
   otherAnswers: respondAsync,
 } as const
 const codes = [...errorGroups.submit, ...errorGroups.wait] as const
@@ -26,8 +25,7 @@ const streamed = 'With `stream: true` the answer is a stream of server-sent even
 
 /** The OpenAI-compatible routes for text. They differ in their schemas only. */
 export const textRoutes = (owners: InferenceOwners) => [
-  route({
-    path: '/std/v1/chat/completions',
+  route('POST /std/v1/chat/completions', 'user:write', {
     ...facts,
     summary: 'Create chat completion',
     description: `Answers a conversation. ${streamed}`,
@@ -38,8 +36,7 @@ export const textRoutes = (owners: InferenceOwners) => [
     response: ChatResponse,
     answer: infer('std/chat-completion', owners),
   }),
-  route({
-    path: '/std/v1/completions',
+  route('POST /std/v1/completions', 'user:write', {
     ...facts,
     summary: 'Create completion',
     description: `Continues a text. There are no roles and no chat template: the model continues where the prompt ends. ${streamed}`,
@@ -50,8 +47,7 @@ export const textRoutes = (owners: InferenceOwners) => [
     response: CompletionResponse,
     answer: infer('std/completion', owners),
   }),
-  route({
-    path: '/std/v1/embeddings',
+  route('POST /std/v1/embeddings', 'user:write', {
     ...facts,
     summary: 'Create embeddings',
     description: 'Turns texts into vectors. Texts of similar meaning have vectors of similar direction.',
@@ -65,8 +61,7 @@ export const textRoutes = (owners: InferenceOwners) => [
 
 /** The routes that score texts, by their relevance to others or by the harm in them. */
 export const scoringRoutes = (owners: InferenceOwners) => [
-  route({
-    path: '/std/v1/rerank',
+  route('POST /std/v1/rerank', 'user:write', {
     aliases: ['/std/v2/rerank', '/v2/rerank', '/std/v1/reranking', '/v1/reranking', '/rerank'],
     ...facts,
     summary: 'Rerank documents',
@@ -83,8 +78,7 @@ export const scoringRoutes = (owners: InferenceOwners) => [
     response: RerankResponse,
     answer: infer('std/rerank', owners),
   }),
-  route({
-    path: '/std/v1/score',
+  route('POST /std/v1/score', 'user:write', {
     aliases: ['/score'],
     ...facts,
     summary: 'Score text pairs',
@@ -100,8 +94,7 @@ export const scoringRoutes = (owners: InferenceOwners) => [
     response: ScoreResponse,
     answer: infer('std/score', owners),
   }),
-  route({
-    path: '/std/v1/moderations',
+  route('POST /std/v1/moderations', 'user:write', {
     ...facts,
     summary: 'Create moderation',
     description:

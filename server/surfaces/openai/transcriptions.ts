@@ -26,13 +26,15 @@ import { errorGroups } from '../../http/request/error-groups.ts'
 import { answeredBefore, keepAnswer } from '../../http/request/idempotency.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { preferenceOf } from '../../http/request/prefer.ts'
-import { route } from '../../http/request/route.ts'
+import { routeOf } from '../../http/request/route.ts'
 import { respondAsync } from '../../views/job-created.ts'
 import { runCall } from '../../work/run-call.ts'
 import { answerLater } from '../../work/submit.ts'
 import { submitTranscription, type TranscriptionJobOwners } from '../../work/transcription-job.ts'
 import { type AudioBody, readAudioBody } from './audio-body.ts'
 import { isEventStream, relayTranscription, sendWhole } from './transcription-events.ts'
+
+const route = routeOf({ tag: 'Audio' })
 
 const nothing = { inputTokens: 0, outputTokens: 0 }
 const shapes = {
@@ -166,10 +168,7 @@ const textOf = (body: string | Uint8Array): string =>
   typeof body === 'string' ? body : Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8')
 
 const facts = {
-  method: 'POST',
-  scope: 'user:write',
   bucket: 'jobs',
-  tag: 'Audio',
   events: 'TranscriptionEvent',
   media: ['text/plain'],
   otherAnswers: respondAsync,
@@ -185,9 +184,8 @@ const silence = 'data:audio/wav;base64,UklGRjQAAABXQVZFZm10IBAAAAABAAEAgD4AAIA+A
 
 /** The OpenAI-compatible routes for transcription and translation. */
 export const transcriptionRoutes = (owners: TranscriptionOwners) => [
-  route({
+  route('POST /std/v1/audio/transcriptions', 'user:write', {
     ...facts,
-    path: '/std/v1/audio/transcriptions',
     summary: 'Transcribe audio',
     description: `Returns the text of audio in its language. ${sound} ${forms}`,
     body: TranscriptionRequest,
@@ -196,9 +194,8 @@ export const transcriptionRoutes = (owners: TranscriptionOwners) => [
     response: Transcription,
     answer: transcribe('std/audio-transcription', owners),
   }),
-  route({
+  route('POST /std/v1/audio/translations', 'user:write', {
     ...facts,
-    path: '/std/v1/audio/translations',
     summary: 'Translate audio',
     description: `Returns the text of audio in English. ${sound} ${forms}`,
     body: TranslationRequest,

@@ -3,10 +3,10 @@ import { Failure } from '../../../core/failure.ts'
 import { maxPartBytes, maxUploadBytes, type UploadRecord } from '../../../core/files/uploads.ts'
 import { readForm } from '../../http/body/multipart.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
+import { routeOf } from '../../http/request/route.ts'
 import { expiresAfterField, FileObject, fileObject, keptMsOf, purposeField, uploadedType } from './file-object.ts'
 
-const tag = 'Stored files'
+const route = routeOf({ tag: 'Stored files' })
 const base = '/std/v1/uploads'
 const params = z.object({ id: z.string().describe('Id of the upload: `upload_…`.') })
 
@@ -71,16 +71,15 @@ const uploadObject = (upload: UploadRecord): z.input<typeof Upload> => ({
   ...(upload.file ? { file: fileObject(upload.file) } : {}),
 })
 
-const facts = { method: 'POST', scope: 'user:write', bucket: 'api', tag } as const
+const facts = { bucket: 'api' } as const
 const ofUpload = ['not_found', 'conflict'] as const
 
 /** The OpenAI-compatible routes for uploads in parts. */
 export const uploadRoutes = (owners: Pick<Owners, 'config' | 'files'>) => {
   const { files } = owners
   return [
-    route({
+    route(`POST ${base}`, 'user:write', {
       ...facts,
-      path: base,
       summary: 'Create upload',
       description:
         'Begins the upload of a large file in parts. It can be completed for an hour. A restart of the server ends it; then create it again.',
@@ -99,9 +98,8 @@ export const uploadRoutes = (owners: Pick<Owners, 'config' | 'files'>) => {
           }),
         ),
     }),
-    route({
+    route(`POST ${base}/:id/parts`, 'user:write', {
       ...facts,
-      path: `${base}/:id/parts`,
       summary: 'Upload part',
       description: 'Stores a part of the file. Parts may be sent in any order and several at once.',
       params,
@@ -128,9 +126,8 @@ export const uploadRoutes = (owners: Pick<Owners, 'config' | 'files'>) => {
         call.send(200, JSON.stringify(answer))
       },
     }),
-    route({
+    route(`POST ${base}/:id/complete`, 'user:write', {
       ...facts,
-      path: `${base}/:id/complete`,
       summary: 'Complete upload',
       description: 'Joins the parts in the order of `part_ids` into a file, which is in the answer as `file`.',
       params,
@@ -143,9 +140,8 @@ export const uploadRoutes = (owners: Pick<Owners, 'config' | 'files'>) => {
           await files.uploads.complete(call.caller.organizationId, id, body.part_ids, body.md5 ?? undefined),
         ),
     }),
-    route({
+    route(`POST ${base}/:id/cancel`, 'user:write', {
       ...facts,
-      path: `${base}/:id/cancel`,
       summary: 'Cancel upload',
       description: 'Ends an upload and deletes its parts.',
       params,

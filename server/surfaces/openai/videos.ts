@@ -14,12 +14,14 @@ import type { Call } from '../../http/request/call.ts'
 import { errorGroups } from '../../http/request/error-groups.ts'
 import { JsonText } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
+import { routeOf } from '../../http/request/route.ts'
 import { outputOf } from '../../views/generation-request.ts'
 import { hasEnded, seconds } from '../../views/job-record.ts'
 import { type SubmitOwners, submitGeneration } from '../../work/submit-generation.ts'
 import { listPage } from './list-page.ts'
 import { VideoCreate, VideoCreateForm, VideoDeleted, VideoObject, VideoPage } from './video-object.ts'
+
+const route = routeOf({ tag: 'Images' })
 
 type VideoOwners = SubmitOwners & Pick<Owners, 'cpu'>
 
@@ -121,15 +123,9 @@ async function content(call: Call, owners: Pick<Owners, 'files' | 'jobs'>): Prom
 }
 
 const One = z.object({ id: z.string().describe('Id of the video: `video_…`.') })
-const facts = { tag: 'Images' } as const
-
 /** The routes of videos in OpenAI's form: an alias of the tasks text to video and image to video. */
 export const videoRoutes = (owners: VideoOwners) => [
-  route({
-    ...facts,
-    method: 'POST',
-    path: '/std/v1/videos',
-    scope: 'user:write',
+  route('POST /std/v1/videos', 'user:write', {
     bucket: 'jobs',
     summary: 'Create video',
     description:
@@ -142,11 +138,7 @@ export const videoRoutes = (owners: VideoOwners) => [
     errorCodes: [...errorGroups.submit, ...errorGroups.media],
     answer: call => create(call, owners),
   }),
-  route({
-    ...facts,
-    method: 'GET',
-    path: '/std/v1/videos',
-    scope: 'user:read',
+  route('GET /std/v1/videos', 'user:read', {
     summary: 'List videos',
     description: 'Returns the videos of the organization that were created from texts or images, newest first.',
     query: z.object({
@@ -162,11 +154,7 @@ export const videoRoutes = (owners: VideoOwners) => [
       return listPage(data, page.more)
     },
   }),
-  route({
-    ...facts,
-    method: 'GET',
-    path: '/std/v1/videos/:id',
-    scope: 'user:read',
+  route('GET /std/v1/videos/:id', 'user:read', {
     summary: 'Get video',
     description: 'Returns the state of a video.',
     errorCodes: ['not_found'],
@@ -174,11 +162,7 @@ export const videoRoutes = (owners: VideoOwners) => [
     response: VideoObject,
     handle: async ({ params }, call) => view(await find(params.id, call, owners), owners),
   }),
-  route({
-    ...facts,
-    method: 'GET',
-    path: '/std/v1/videos/:id/content',
-    scope: 'user:read',
+  route('GET /std/v1/videos/:id/content', 'user:read', {
     summary: 'Download video',
     description: 'Redirects to the signed address of the file. `?variant=thumbnail` is its first frame.',
     otherAnswers: { 302: { description: 'The address of the file is in `Location`; no body.' } },
@@ -188,11 +172,7 @@ export const videoRoutes = (owners: VideoOwners) => [
     params: One,
     answer: call => content(call, owners),
   }),
-  route({
-    ...facts,
-    method: 'DELETE',
-    path: '/std/v1/videos/:id',
-    scope: 'user:write',
+  route('DELETE /std/v1/videos/:id', 'user:write', {
     summary: 'Delete video',
     description: 'Removes a video and its files. One that has not ended must be cancelled first.',
     errorCodes: ['not_found', 'conflict'],
@@ -204,11 +184,7 @@ export const videoRoutes = (owners: VideoOwners) => [
       return { id: params.id, object: 'video.deleted' as const, deleted: true as const }
     },
   }),
-  route({
-    ...facts,
-    method: 'POST',
-    path: '/std/v1/videos/:id/remix',
-    scope: 'user:write',
+  route('POST /std/v1/videos/:id/remix', 'user:write', {
     bucket: 'api',
     summary: 'Edit video',
     description: 'Always refused: no engine edits videos by a text. Create another video instead.',

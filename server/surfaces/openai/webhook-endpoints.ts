@@ -4,7 +4,7 @@ import { publicEventTypes } from '../../../core/store/event-types.ts'
 import { WebhookView } from '../../../core/webhooks/webhook-view.ts'
 import { actorOf } from '../../http/access/reach.ts'
 import { once } from '../../http/request/idempotency.ts'
-import { route } from '../../http/request/route.ts'
+import { routeOf } from '../../http/request/route.ts'
 import {
   changeEndpoint,
   endpointFields,
@@ -22,7 +22,7 @@ import {
 } from '../../work/webhook-endpoint.ts'
 import { listPage } from './list-page.ts'
 
-const tag = webhookTag
+const route = routeOf({ tag: webhookTag })
 const base = '/std/v1/webhook_endpoints'
 const one = `${base}/:id` as const
 const daySeconds = 86_400
@@ -76,21 +76,13 @@ const Path = z.object({ id: z.string().describe('Id of the endpoint: `whe_…`.'
 const same = 'The same endpoints as under `/api/webhooks`, in the form of the OpenAI API.'
 
 export const webhookEndpointRoutes = (owners: WebhookOwners) => [
-  route({
-    method: 'GET',
-    path: '/std/v1/webhook_event_types',
-    scope: 'admin:read',
-    tag,
+  route('GET /std/v1/webhook_event_types', 'admin:read', {
     summary: 'List event types of webhooks',
     description: 'Returns the types of events that an endpoint can have. `job.*` stands for all that begin so.',
     response: Types,
     handle: () => ({ object: 'list' as const, data: [...publicEventTypes] }),
   }),
-  route({
-    method: 'GET',
-    path: base,
-    scope: 'admin:read',
-    tag,
+  route(`GET ${base}`, 'admin:read', {
     summary: 'List webhook endpoints',
     description: same,
     errorCodes: ['not_found'],
@@ -107,12 +99,8 @@ export const webhookEndpointRoutes = (owners: WebhookOwners) => [
       return listPage(data, found.length > limit)
     },
   }),
-  route({
-    method: 'POST',
-    path: base,
-    scope: 'admin:write',
+  route(`POST ${base}`, 'admin:write', {
     bucket: 'api',
-    tag,
     summary: 'Create webhook endpoint',
     description: same,
     errorCodes: [...keyedCodes, 'disk_full'],
@@ -135,11 +123,7 @@ export const webhookEndpointRoutes = (owners: WebhookOwners) => [
         owners,
       ),
   }),
-  route({
-    method: 'GET',
-    path: one,
-    scope: 'admin:read',
-    tag,
+  route(`GET ${one}`, 'admin:read', {
     summary: 'Get webhook endpoint',
     description: same,
     errorCodes: ['not_found'],
@@ -147,12 +131,8 @@ export const webhookEndpointRoutes = (owners: WebhookOwners) => [
     response: WebhookView,
     handle: async ({ params }, call) => shownEndpoint(await findEndpoint(params.id, call, owners), owners),
   }),
-  route({
-    method: 'POST',
-    path: one,
-    scope: 'admin:write',
+  route(`POST ${one}`, 'admin:write', {
     bucket: 'api',
-    tag,
     summary: 'Update webhook endpoint',
     description: same,
     errorCodes: ['not_found'],
@@ -162,11 +142,7 @@ export const webhookEndpointRoutes = (owners: WebhookOwners) => [
     response: WebhookView,
     handle: ({ params, body }, call) => changeEndpoint(params.id, body, call, owners),
   }),
-  route({
-    method: 'DELETE',
-    path: one,
-    scope: 'admin:write',
-    tag,
+  route(`DELETE ${one}`, 'admin:write', {
     summary: 'Delete webhook endpoint',
     description: same,
     errorCodes: ['not_found'],
@@ -177,12 +153,8 @@ export const webhookEndpointRoutes = (owners: WebhookOwners) => [
       return { id: params.id, object: 'webhook_endpoint.deleted' as const, deleted: true }
     },
   }),
-  route({
-    method: 'POST',
-    path: `${one}/rotate_secret`,
-    scope: 'admin:write',
+  route(`POST ${one}/rotate_secret`, 'admin:write', {
     bucket: 'api',
-    tag,
     summary: 'Rotate secret of webhook endpoint',
     description: same,
     errorCodes: ['not_found', ...keyedCodes],
@@ -203,12 +175,8 @@ export const webhookEndpointRoutes = (owners: WebhookOwners) => [
         owners,
       ),
   }),
-  route({
-    method: 'POST',
-    path: `${one}/test`,
-    scope: 'admin:write',
+  route(`POST ${one}/test`, 'admin:write', {
     bucket: 'api',
-    tag,
     summary: 'Test webhook endpoint',
     description: same,
     errorCodes: ['not_found'],

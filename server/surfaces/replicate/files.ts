@@ -6,9 +6,7 @@ import type { FileRecord } from '../../../core/store/store.ts'
 import { readForm } from '../../http/body/multipart.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
-import { replicateErrors } from './errors.ts'
-import { replicateTag } from './predictions.ts'
+import { replicateRoute } from './errors.ts'
 
 const FileObject = z
   .object({
@@ -80,16 +78,11 @@ async function find(id: string, call: Call, { files }: Pick<Owners, 'files'>): P
   throw new Failure('not_found', `The file ${id.slice(0, 64)} was not found.`)
 }
 
-const facts = { tag: replicateTag, errors: replicateErrors } as const
 const One = z.object({ id: z.string().describe('Id of the file.') })
 
 /** The routes of files that predictions take as inputs, in Replicate's form. */
 export const replicateFileRoutes = (owners: FileOwners) => [
-  route({
-    ...facts,
-    method: 'POST',
-    path: '/replicate/v1/files',
-    scope: 'user:write',
+  replicateRoute('POST /replicate/v1/files', 'user:write', {
     bucket: 'api',
     summary: 'Upload file',
     description: 'Stores a file. `urls.get` can be an input of any prediction.',
@@ -99,11 +92,7 @@ export const replicateFileRoutes = (owners: FileOwners) => [
     errorCodes: ['payload_too_large', 'storage_full', 'disk_full', 'rate_limit'],
     answer: call => create(call, owners),
   }),
-  route({
-    ...facts,
-    method: 'GET',
-    path: '/replicate/v1/files',
-    scope: 'user:read',
+  replicateRoute('GET /replicate/v1/files', 'user:read', {
     summary: 'List files',
     description: 'Returns the files that were uploaded, newest first.',
     query: z.object({ cursor: z.string().max(64).optional().describe('From `next`. Default: the first page.') }),
@@ -118,11 +107,7 @@ export const replicateFileRoutes = (owners: FileOwners) => [
       return { previous: null, next, results }
     },
   }),
-  route({
-    ...facts,
-    method: 'GET',
-    path: '/replicate/v1/files/:id',
-    scope: 'user:read',
+  replicateRoute('GET /replicate/v1/files/:id', 'user:read', {
     summary: 'Get file',
     description: 'Returns a file that was uploaded.',
     errorCodes: ['not_found'],
@@ -130,11 +115,7 @@ export const replicateFileRoutes = (owners: FileOwners) => [
     response: FileObject,
     handle: async ({ params }, call) => view(await find(params.id, call, owners), call, owners),
   }),
-  route({
-    ...facts,
-    method: 'DELETE',
-    path: '/replicate/v1/files/:id',
-    scope: 'user:write',
+  replicateRoute('DELETE /replicate/v1/files/:id', 'user:write', {
     summary: 'Delete file',
     description: 'Removes a file that was uploaded.',
     status: 204,

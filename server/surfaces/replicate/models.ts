@@ -5,9 +5,7 @@ import { isSlugTask } from '../../../core/schemas/task.ts'
 import { inputSchema } from '../../../core/tasks/generation/input-schema.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
-import { replicateErrors } from './errors.ts'
-import { replicateTag } from './predictions.ts'
+import { replicateRoute } from './errors.ts'
 import { findReplicateModel, replicateName, replicateVersion, visibleModels } from './target.ts'
 
 const params = {
@@ -84,7 +82,6 @@ function modelView(model: Model, { origin }: Call, owners: Pick<Owners, 'registr
   }
 }
 
-const facts = { method: 'GET', scope: 'user:read', tag: replicateTag, errors: replicateErrors } as const
 const alone = { previous: null, next: null }
 
 /** The routes of models, of the account and of the webhooks' secret in Replicate's form. */
@@ -92,9 +89,7 @@ export const replicateModelRoutes = (owners: Pick<Owners, 'registry' | 'webhooks
   const find = ({ owner, name }: { owner: string; name: string }, call: Call) =>
     findReplicateModel(`${owner}/${name}`, call, owners)
   return [
-    route({
-      ...facts,
-      path: '/replicate/v1/models',
+    replicateRoute('GET /replicate/v1/models', 'user:read', {
       summary: 'List models',
       description: 'Returns the models that the token may use.',
       response: Models,
@@ -103,9 +98,7 @@ export const replicateModelRoutes = (owners: Pick<Owners, 'registry' | 'webhooks
         results: visibleModels(call, owners).map(model => modelView(model, call, owners)),
       }),
     }),
-    route({
-      ...facts,
-      path: '/replicate/v1/models/:owner/:name',
+    replicateRoute('GET /replicate/v1/models/:owner/:name', 'user:read', {
       summary: 'Get model',
       description: 'Returns a model with its only version.',
       errorCodes: ['model_not_found'],
@@ -113,9 +106,7 @@ export const replicateModelRoutes = (owners: Pick<Owners, 'registry' | 'webhooks
       response: ModelObject,
       handle: ({ params: path }, call) => modelView(find(path, call), call, owners),
     }),
-    route({
-      ...facts,
-      path: '/replicate/v1/models/:owner/:name/versions',
+    replicateRoute('GET /replicate/v1/models/:owner/:name/versions', 'user:read', {
       summary: 'List versions',
       description: 'Returns the only version of a model.',
       errorCodes: ['model_not_found'],
@@ -123,9 +114,7 @@ export const replicateModelRoutes = (owners: Pick<Owners, 'registry' | 'webhooks
       response: Versions,
       handle: ({ params: path }, call) => ({ ...alone, results: [versionView(find(path, call), owners)] }),
     }),
-    route({
-      ...facts,
-      path: '/replicate/v1/models/:owner/:name/versions/:id',
+    replicateRoute('GET /replicate/v1/models/:owner/:name/versions/:id', 'user:read', {
       summary: 'Get version',
       description: 'Returns the only version of a model by its id.',
       errorCodes: ['model_not_found', 'not_found'],
@@ -138,9 +127,7 @@ export const replicateModelRoutes = (owners: Pick<Owners, 'registry' | 'webhooks
         throw new Failure('not_found', `The model '${name}' has only the version ${version.id}.`, { param: 'id' })
       },
     }),
-    route({
-      ...facts,
-      path: '/replicate/v1/account',
+    replicateRoute('GET /replicate/v1/account', 'user:read', {
       summary: 'Get account',
       description: 'Returns the organization of the token.',
       response: Account,
@@ -150,10 +137,7 @@ export const replicateModelRoutes = (owners: Pick<Owners, 'registry' | 'webhooks
         name: caller.token.organizationName,
       }),
     }),
-    route({
-      ...facts,
-      path: '/replicate/v1/webhooks/default/secret',
-      scope: 'admin:read',
+    replicateRoute('GET /replicate/v1/webhooks/default/secret', 'admin:read', {
       summary: 'Get webhook secret',
       description:
         "Returns the secret that signs the webhooks of predictions, for `validateWebhook` of Replicate's clients.",

@@ -7,7 +7,6 @@ import type { Call } from '../../http/request/call.ts'
 import { errorGroups } from '../../http/request/error-groups.ts'
 import { JsonText } from '../../http/request/json-text.ts'
 import { preferenceOf } from '../../http/request/prefer.ts'
-import { route } from '../../http/request/route.ts'
 import { findRequest } from '../../views/generation-request.ts'
 import { hasEnded } from '../../views/job-record.ts'
 import type { JobTerms } from '../../work/submit.ts'
@@ -15,11 +14,10 @@ import { submitGeneration } from '../../work/submit-generation.ts'
 import { parsedInputs, type SubmitterOwners, submitters } from '../../work/submitters.ts'
 import { waitForEnd } from '../../work/wait-for-job.ts'
 import { jobWebhookTypes } from '../../work/webhook-terms.ts'
-import { replicateErrors } from './errors.ts'
+import { replicateRoute } from './errors.ts'
 import { findReplicateModel } from './target.ts'
 import { ofReplicate, predictionText } from './view.ts'
 
-export const replicateTag = 'Replicate'
 const maxWaitMs = 60_000
 
 const id = z.string().describe('Id of the prediction: `q_…`.')
@@ -158,11 +156,7 @@ async function create(
   return new JsonText(await predictionText(now, call, owners, { waits: !hasEnded(now) }), 201)
 }
 
-const facts = { tag: replicateTag, errors: replicateErrors } as const
 const submitFacts = {
-  ...facts,
-  method: 'POST',
-  scope: 'user:write',
   bucket: 'jobs',
   largeBody: true,
   bodyTexts: { members: ['input'], without: [] },
@@ -175,9 +169,8 @@ const how =
 
 /** The routes of predictions in Replicate's form. */
 export const predictionRoutes = (owners: SubmitterOwners) => [
-  route({
+  replicateRoute('POST /replicate/v1/predictions', 'user:write', {
     ...submitFacts,
-    path: '/replicate/v1/predictions',
     summary: 'Create prediction',
     description: `Runs a model as a durable job. ${how}`,
     body: Create,
@@ -190,9 +183,8 @@ export const predictionRoutes = (owners: SubmitterOwners) => [
       })
     },
   }),
-  route({
+  replicateRoute('POST /replicate/v1/models/:owner/:name/predictions', 'user:write', {
     ...submitFacts,
-    path: '/replicate/v1/models/:owner/:name/predictions',
     summary: 'Create prediction of model',
     description: `Runs a model as a durable job. ${how}`,
     params: z.object({
@@ -203,11 +195,7 @@ export const predictionRoutes = (owners: SubmitterOwners) => [
     example: { input: { prompt: 'Hello!' } },
     handle: ({ params, body }, call) => create(call, `${params.owner}/${params.name}`, body, owners),
   }),
-  route({
-    ...facts,
-    method: 'GET',
-    path: '/replicate/v1/predictions',
-    scope: 'user:read',
+  replicateRoute('GET /replicate/v1/predictions', 'user:read', {
     summary: 'List predictions',
     description: 'Returns background jobs of the organization as predictions, newest first.',
     query: z.object({ cursor: z.string().max(64).optional().describe('From `next`. Default: the first page.') }),
@@ -220,11 +208,7 @@ export const predictionRoutes = (owners: SubmitterOwners) => [
       return new JsonText(`{"previous":null,"next":${JSON.stringify(url)},"results":[${results.join(',')}]}`)
     },
   }),
-  route({
-    ...facts,
-    method: 'GET',
-    path: '/replicate/v1/predictions/:id',
-    scope: 'user:read',
+  replicateRoute('GET /replicate/v1/predictions/:id', 'user:read', {
     summary: 'Get prediction',
     description: 'Returns a prediction. Other background jobs of the organization can be read as predictions too.',
     errorCodes: ['not_found', 'output_expired'],
@@ -233,11 +217,7 @@ export const predictionRoutes = (owners: SubmitterOwners) => [
     handle: async ({ params }, call) =>
       new JsonText(await predictionText(await findRequest(params.id, call, owners), call, owners)),
   }),
-  route({
-    ...facts,
-    method: 'POST',
-    path: '/replicate/v1/predictions/:id/cancel',
-    scope: 'user:write',
+  replicateRoute('POST /replicate/v1/predictions/:id/cancel', 'user:write', {
     bucket: 'api',
     summary: 'Cancel prediction',
     description: 'Cancels a prediction; its engine stops at once. One that has ended is returned unchanged.',

@@ -4,10 +4,8 @@ import { isId, jobIdOf } from '../../../core/ids.ts'
 import { openEventStream } from '../../http/answer/sse.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
 import { hasEnded } from '../../views/job-record.ts'
-import { replicateErrors } from './errors.ts'
-import { replicateTag } from './predictions.ts'
+import { replicateRoute } from './errors.ts'
 import { errorOfPrediction, outputOfPrediction } from './view.ts'
 
 const pingMs = 10_000
@@ -66,11 +64,7 @@ async function stream(call: Call, { files, jobs }: StreamOwners): Promise<void> 
 
 /** The route that streams predictions. */
 export const predictionStreamRoutes = (owners: StreamOwners) => [
-  route({
-    method: 'GET',
-    path: '/replicate/v1/stream/:org/:id',
-    scope: 'public',
-    tag: replicateTag,
+  replicateRoute('GET /replicate/v1/stream/:org/:id', 'public', {
     summary: 'Stream prediction',
     description:
       'Sends `logs` while a prediction runs, `output` when it has ended, and `done` or `error` at the end. The address is `urls.stream` of a prediction, whose signature is the right to read it.',
@@ -84,7 +78,6 @@ export const predictionStreamRoutes = (owners: StreamOwners) => [
       exp: z.string().optional().describe('When the address expires.'),
       sig: z.string().optional().describe('Signature of the address.'),
     }),
-    errors: replicateErrors,
     answer: call => stream(call, owners),
   }),
 ]

@@ -2,9 +2,8 @@ import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import type { Call } from '../../http/request/call.ts'
 import { JsonText } from '../../http/request/json-text.ts'
-import { route } from '../../http/request/route.ts'
 import { findRequest } from '../../views/generation-request.ts'
-import { slugErrors } from './errors.ts'
+import { slugRoute } from './errors.ts'
 import { bodyStatusOf, queueStatusOf, requestView, type ViewOwners } from './view.ts'
 
 const most = 50
@@ -70,12 +69,8 @@ async function entryOf(request_id: string, call: Call, bare: boolean, owners: Vi
 
 /** The route that reads up to 50 requests at once. */
 export const batchRoutes = (owners: ViewOwners) => [
-  route({
-    method: 'POST',
-    path: '/slug/requests/batch',
-    scope: 'user:read',
+  slugRoute('POST /slug/requests/batch', 'user:read', {
     bucket: 'jobs',
-    tag: 'Generation',
     summary: 'Get requests',
     description:
       'Returns up to 50 requests at once, in the order of the ids. Requests that do not exist have the status `not_found`.',
@@ -83,7 +78,6 @@ export const batchRoutes = (owners: ViewOwners) => [
     body: BatchQuery,
     example: { request_ids: ['q_01K0000000000000000000000A'] },
     response: BatchView,
-    errors: slugErrors,
     handle: async ({ body, query }, call) => {
       const field = body.request_ids === undefined && body.ids !== undefined ? 'ids' : 'request_ids'
       const given = body[field]

@@ -9,17 +9,14 @@ import { errorGroups } from '../../http/request/error-groups.ts'
 import { JsonText } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { preferenceOf } from '../../http/request/prefer.ts'
-import { route } from '../../http/request/route.ts'
 import { requestUrls } from '../../views/generation-request.ts'
 import { jobTermsOf } from '../../work/job-terms.ts'
 import { submitAspectRatios } from '../../work/submit-aspect-ratios.ts'
 import { type SubmitOwners, type SubmittedGeneration, submitGeneration } from '../../work/submit-generation.ts'
-import { slugErrors } from './errors.ts'
+import { slugRoute } from './errors.ts'
 import { GenerationRequestView } from './requests.ts'
 import { answerInSync } from './sync.ts'
 import { urlsOf } from './view.ts'
-
-const tag = 'Generation'
 
 /** The other fields depend on the slug, so they are validated once the slug is known. */
 const GenerationBody = z
@@ -135,10 +132,7 @@ const how =
   'The slug of each model and task is in `GET /api/model-status`. Images, videos and audio are http(s) URLs, `data:` URLs or ids of files. The headers `X-Fal-Request-Timeout` (seconds), `X-Fal-Queue-Priority` (`low` or `normal`) and `X-Fal-Object-Lifecycle-Preference` (JSON) set when the request must begin, its priority, and how long it is kept.'
 
 const submitFacts = {
-  method: 'POST',
-  scope: 'user:write',
   bucket: 'jobs',
-  tag,
   params: One,
   query: SubmitQuery,
   body: GenerationBody,
@@ -146,13 +140,11 @@ const submitFacts = {
   largeBody: true,
   response: Submitted,
   status: 202,
-  errors: slugErrors,
 } as const
 
 export const generateRoutes = (owners: GenerateOwners) => [
-  route({
+  slugRoute('POST /slug/queue/submit/**:slug', 'user:write', {
     ...submitFacts,
-    path: '/slug/queue/submit/**:slug',
     summary: 'Submit request to queue',
     description: `Creates an image or a video in the background and answers at once. ${how}`,
     errorCodes: [...errorGroups.submit, ...errorGroups.media],
@@ -161,9 +153,8 @@ export const generateRoutes = (owners: GenerateOwners) => [
         ? submitAll(call, params.slug, body, owners)
         : accepted(call, (await submit(call, params.slug, body, owners)).job, owners),
   }),
-  route({
+  slugRoute('POST /slug/**:slug', 'user:write', {
     ...submitFacts,
-    path: '/slug/**:slug',
     summary: 'Create image or video',
     description: `Creates an image or a video in the background and answers at once. With \`sync_mode: true\` or \`Prefer: wait=30\` the answer comes with the result, or as 504 with the ids if it is not there in time; the request then continues. With \`aspect_ratios\` one call makes several videos and answers with a request for each. ${how}`,
     otherAnswers: {

@@ -7,17 +7,15 @@ import type { Call } from '../../http/request/call.ts'
 import { errorBody } from '../../http/request/errors.ts'
 import { JsonText } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
 import { generationErrorBody } from '../../views/generation-error.ts'
 import { findRequest, logView, requestUrls } from '../../views/generation-request.ts'
 import { ErrorFacts } from '../../views/job-error.ts'
 import { hasEnded } from '../../views/job-record.ts'
 import { WaitingFor } from '../../views/waiting-for.ts'
 import { wantsLogs } from '../../work/stream-status.ts'
-import { slugErrors } from './errors.ts'
+import { slugRoute } from './errors.ts'
 import { requestAnswer, statusView, type ViewOwners } from './view.ts'
 
-const tag = 'Generation'
 const One = z.object({ id: z.string().describe('Id of the request: `q_…`.') })
 
 const GeneratedFile = z
@@ -163,10 +161,7 @@ async function cancel(requestId: string, call: Call, owners: Pick<Owners, 'jobs'
 }
 
 const cancelFacts = {
-  path: '/slug/requests/:id/cancel',
-  scope: 'user:write',
   bucket: 'jobs',
-  tag,
   summary: 'Cancel request',
   description: 'Cancels a request that waits or runs; its engine stops at once.',
   otherAnswers: {
@@ -180,29 +175,19 @@ const cancelFacts = {
   params: One,
   response: Cancelled,
   status: 202,
-  errors: slugErrors,
 } as const
 
 export const requestRoutes = (owners: ViewOwners) => [
-  route({
-    method: 'GET',
-    path: '/slug/requests/:id',
-    scope: 'user:read',
-    tag,
+  slugRoute('GET /slug/requests/:id', 'user:read', {
     summary: 'Get request',
     description:
       'Returns the result of a request, or its progress. A request that failed is answered with 200 and its `error`.',
     errorCodes: ['not_found', 'output_expired'],
     params: One,
     response: GenerationRequestView,
-    errors: slugErrors,
     handle: async ({ params }, call) => requestAnswer(await findPolled(params.id, call, owners), call, owners),
   }),
-  route({
-    method: 'GET',
-    path: '/slug/requests/:id/status',
-    scope: 'user:read',
-    tag,
+  slugRoute('GET /slug/requests/:id/status', 'user:read', {
     summary: 'Get status of request',
     description: 'Returns the status of a request, and its result once it has completed.',
     errorCodes: ['not_found', 'output_expired'],
@@ -211,29 +196,29 @@ export const requestRoutes = (owners: ViewOwners) => [
       logs: z.string().optional().describe('`1` or `true`: return the log of the request too.'),
     }),
     response: GenerationStatus,
-    errors: slugErrors,
     handle: async ({ params }, call) => {
       const job = await findPolled(params.id, call, owners)
       const logs = wantsLogs(call) ? await owners.jobs.logs(job) : undefined
       return new JsonText(JSON.stringify(await statusView(job, call, owners, logs)))
     },
   }),
-  route({
-    method: 'GET',
-    path: '/slug/requests/:id/logs',
-    scope: 'user:read',
-    tag,
+  slugRoute('GET /slug/requests/:id/logs', 'user:read', {
     summary: 'List log lines of request',
     description: 'Returns what the engine logged while it ran the request, oldest first.',
     errorCodes: ['not_found', 'output_expired'],
     params: One,
     response: Logs,
-    errors: slugErrors,
     handle: async ({ params }, call) => {
       const job = await findPolled(params.id, call, owners)
       return { logs: (await owners.jobs.logs(job)).map(logView) }
     },
   }),
-  route({ ...cancelFacts, method: 'POST', handle: ({ params }, call) => cancel(params.id, call, owners) }),
-  route({ ...cancelFacts, method: 'PUT', handle: ({ params }, call) => cancel(params.id, call, owners) }),
+  slugRoute('POST /slug/requests/:id/cancel', 'user:write', {
+    ...cancelFacts,
+    handle: ({ params }, call) => cancel(params.id, call, owners),
+  }),
+  slugRoute('PUT /slug/requests/:id/cancel', 'user:write', {
+    ...cancelFacts,
+    handle: ({ params }, call) => cancel(params.id, call, owners),
+  }),
 ]

@@ -1,17 +1,12 @@
 import { z } from 'zod'
 import { queueIdOf } from '../../../core/ids.ts'
-import { route } from '../../http/request/route.ts'
 import { findRequest } from '../../views/generation-request.ts'
 import { streamStatus, wantsLogs } from '../../work/stream-status.ts'
-import { slugErrors } from './errors.ts'
+import { slugRoute } from './errors.ts'
 import { statusView, type ViewOwners } from './view.ts'
 
 export const streamRoutes = (owners: ViewOwners) => [
-  route({
-    method: 'GET',
-    path: '/slug/requests/:id/status/stream',
-    scope: 'user:read',
-    tag: 'Generation',
+  slugRoute('GET /slug/requests/:id/status/stream', 'user:read', {
     summary: 'Stream status of request',
     description:
       'The answer is a stream of server-sent events: the status of the request after each change, until its end. If the token is revoked, expires or loses the scope, the stream ends within 2 s with an `error` event.',
@@ -21,7 +16,6 @@ export const streamRoutes = (owners: ViewOwners) => [
     query: z.strictObject({
       logs: z.string().optional().describe('`1` or `true`: send the log of the request too.'),
     }),
-    errors: slugErrors,
     answer: async call => {
       const job = await findRequest(call.params.id!, call, owners)
       call.header('x-fal-request-id', queueIdOf(job.id)).header('x-job-id', job.id)

@@ -11,14 +11,14 @@ import type { Call } from '../../../http/request/call.ts'
 import { errorGroups } from '../../../http/request/error-groups.ts'
 import { JsonText } from '../../../http/request/json-text.ts'
 import type { Owners } from '../../../http/request/owners.ts'
-import { route } from '../../../http/request/route.ts'
+import { routeOf } from '../../../http/request/route.ts'
 import { allowedChatModel } from '../../../work/allowed-models.ts'
 import { type InferenceOwners, inferAs } from '../../../work/inference.ts'
 import { type BackgroundOwners, streamBackground, submitBackground } from './background.ts'
 import { continuedBy } from './continuation.ts'
 import { ResponseDeleted, ResponseItems, ResponseTokens } from './response-schemas.ts'
 
-const tag = 'Text'
+const route = routeOf({ tag: 'Text' })
 const base = '/std/v1/responses'
 const One = z.object({ id: z.string().describe('Id of the response: `resp_…`.') })
 
@@ -36,12 +36,8 @@ async function found(id: string, call: Call, { responses }: ResponseOwners): Pro
 
 /** The routes of responses, OpenAI's form of conversations that the server may keep. */
 export const responseRoutes = (owners: ResponseOwners) => [
-  route({
-    method: 'POST',
-    path: base,
-    scope: 'user:write',
+  route(`POST ${base}`, 'user:write', {
     bucket: 'jobs',
-    tag,
     summary: 'Create response',
     description:
       "Answers a conversation in the form of OpenAI's Responses API: input items, instructions, function tools, structured output. With `store` (default) the response is kept for 30 days, or as `limits.response_retention` says, and a later one continues it by `previous_response_id`. With `stream: true` the answer is a stream of typed events. With `background: true` it becomes a durable job, and the answer is the response as it is queued.",
@@ -79,12 +75,8 @@ export const responseRoutes = (owners: ResponseOwners) => [
       },
     }),
   }),
-  route({
-    method: 'POST',
-    path: `${base}/input_tokens`,
-    scope: 'user:write',
+  route(`POST ${base}/input_tokens`, 'user:write', {
     bucket: 'api',
-    tag,
     summary: 'Get token count of response',
     description:
       'Estimates how many tokens the input of a response has, without running it: one for each three bytes of text, tools and the conversation that it continues included, and 1000 for each image or file. Most tokenizers need fewer. `usage` of an answer has the exact count.',
@@ -107,11 +99,7 @@ export const responseRoutes = (owners: ResponseOwners) => [
       }
     },
   }),
-  route({
-    method: 'GET',
-    path: `${base}/:id`,
-    scope: 'user:read',
-    tag,
+  route(`GET ${base}/:id`, 'user:read', {
     summary: 'Get response',
     description:
       'Returns a kept response. With `stream=true` a response in the background is streamed: its first events at once, the others when it has ended; `starting_after` leaves out those that the reader has.',
@@ -143,11 +131,7 @@ export const responseRoutes = (owners: ResponseOwners) => [
       await streamBackground(call, stored, after, owners)
     },
   }),
-  route({
-    method: 'DELETE',
-    path: `${base}/:id`,
-    scope: 'user:write',
-    tag,
+  route(`DELETE ${base}/:id`, 'user:write', {
     summary: 'Delete response',
     description:
       'Deletes a kept response. One in the background is cancelled. Responses that continue it stay, but cannot be continued.',
@@ -160,12 +144,8 @@ export const responseRoutes = (owners: ResponseOwners) => [
       return { id, object: 'response.deleted' as const, deleted: true as const }
     },
   }),
-  route({
-    method: 'POST',
-    path: `${base}/:id/cancel`,
-    scope: 'user:write',
+  route(`POST ${base}/:id/cancel`, 'user:write', {
     bucket: 'api',
-    tag,
     summary: 'Cancel response',
     description: 'Cancels a response in the background. One that has ended is returned as it is.',
     errorCodes: ['not_found', 'output_expired', 'conflict'],
@@ -181,11 +161,7 @@ export const responseRoutes = (owners: ResponseOwners) => [
       return await owners.responses.cancel(stored)
     },
   }),
-  route({
-    method: 'GET',
-    path: `${base}/:id/input_items`,
-    scope: 'user:read',
-    tag,
+  route(`GET ${base}/:id/input_items`, 'user:read', {
     summary: 'List input items',
     description: 'Returns the items of the input of a kept response, newest first.',
     errorCodes: ['not_found', 'output_expired'],
