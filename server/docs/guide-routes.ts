@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { readAsset } from '../../core/assets.ts'
 import { Failure } from '../../core/failure.ts'
 import { nearest } from '../../core/nearest.ts'
+import { string } from '../../core/schemas/fields.ts'
 import { ownPage } from '../http/answer/own-page.ts'
 import type { Call } from '../http/request/call.ts'
 import { type Route, routeOf } from '../http/request/route.ts'
@@ -21,7 +22,7 @@ export function guideRoutes(): Route[] {
     }),
     route('GET /docs/guides/:topic', 'public', {
       summary: 'Get guide',
-      params: z.object({ topic: z.string().describe('Such as `getting-started`; `/docs/guides` lists all.') }),
+      params: z.object({ topic: string('Such as `getting-started`; `/docs/guides` lists all.') }),
       answer: ownPage(call => {
         const { topic = '' } = call.params
         const topics = readGuides().map(guide => guide.topic)
@@ -42,7 +43,7 @@ export function guideRoutes(): Route[] {
     }),
     route('GET /docs/images/:name', 'public', {
       summary: 'Get picture of a guide',
-      params: z.object({ name: z.string().describe('File name, such as `console-overview.webp`.') }),
+      params: z.object({ name: string('File name, such as `console-overview.webp`.') }),
       answer: ownPage(call => {
         const { name = '' } = call.params
         if (!pictures.has(name)) throw new Failure('not_found', 'The guides have no such picture.')

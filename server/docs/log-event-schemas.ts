@@ -1,4 +1,13 @@
 import { z } from 'zod'
+import {
+  boolean,
+  integer,
+  nullableInteger,
+  nullableNumber,
+  optionalInteger,
+  optionalString,
+  string,
+} from '../../core/schemas/fields.ts'
 import { Task } from '../../core/schemas/task.ts'
 import { jobEventTypes, jobStatuses } from '../../core/store/store.ts'
 import { executionEventTypes } from '../../core/store/workflows.ts'
@@ -14,21 +23,18 @@ import { organizationEventSchemas } from './organization-event-schemas.ts'
  */
 export function registerLogEvents(): void {
   const head = {
-    id: z
-      .string()
-      .optional()
-      .describe(
-        'Id of the event, such as `evt_42`: send it as `Last-Event-ID` to continue after it. Progress has none.',
-      ),
-    timestamp: z.string().describe('ISO 8601, UTC.'),
-    created_at: z.int().describe('The same in Unix seconds.'),
+    id: optionalString(
+      'Id of the event, such as `evt_42`: send it as `Last-Event-ID` to continue after it. Progress has none.',
+    ),
+    timestamp: string('ISO 8601, UTC.'),
+    created_at: integer('The same in Unix seconds.'),
   }
-  const job_id = z.string().describe('Id of the job.')
+  const job_id = string('Id of the job.')
   const task = Task.optional()
-  const model_id = z.string().optional().describe('Id of the model.')
+  const model_id = optionalString('Id of the model.')
   const status = z.enum(jobStatuses).describe('State of the job after the event.')
   const queue_position = z.int().nullable().optional().describe('How many jobs are before it; null unless it waits.')
-  const progress = z.number().nullable().describe('Progress from 0 to 1; null if unknown.')
+  const progress = nullableNumber('Progress from 0 to 1; null if unknown.')
   const jobEvents = [
     z.object({
       ...head,
@@ -36,12 +42,12 @@ export function registerLogEvents(): void {
       data: z
         .object({
           job_id,
-          queue_id: z.string().optional().describe('Id of the same job under `/slug/requests`: `q_…`.'),
+          queue_id: optionalString('Id of the same job under `/slug/requests`: `q_…`.'),
           task,
           model_id,
           slug: z.string().nullable().optional().describe('The slug that was requested; null if none was.'),
           status,
-          attempt: z.int().optional().describe('Number of the attempt, from 1; 0 before the first.'),
+          attempt: optionalInteger('Number of the attempt, from 1; 0 before the first.'),
           error: JobErrorObject.nullable()
             .optional()
             .describe('Why it failed; in `job.retrying` why the attempt did, absent if it was given back.'),
@@ -61,7 +67,7 @@ export function registerLogEvents(): void {
           status,
           progress,
           queue_position,
-          eta_seconds: z.int().nullable().describe('Expected seconds until the end; null if unknown.'),
+          eta_seconds: nullableInteger('Expected seconds until the end; null if unknown.'),
           waiting_for: WaitingFor.nullable().describe('Why it has not begun; null unless it waits.'),
         })
         .describe('The progress of the job.'),
@@ -79,7 +85,7 @@ export function registerLogEvents(): void {
     error,
   ]).meta({ id: 'JobEvent', description: 'An event of a job.' })
 
-  const execution_id = z.string().describe('Id of the execution.')
+  const execution_id = string('Id of the execution.')
   const nodeTypes = (['started', 'retrying', 'completed', 'failed', 'cancelled'] as const).map(
     one => `workflow_execution.node.${one}` as const,
   )
@@ -90,7 +96,7 @@ export function registerLogEvents(): void {
       .object({
         execution_id,
         execution: ExecutionSummary.optional().describe('The execution, in events that are not of a node.'),
-        node_id: z.string().optional().describe('Id of the node, in events of a node.'),
+        node_id: optionalString('Id of the node, in events of a node.'),
         job_id: z.string().nullable().optional().describe('Id of the job of the node.'),
         attempt: z.int().nullable().optional().describe('Number of the attempt of the node.'),
         error: JobErrorObject.optional().describe('Why the node failed, or this attempt of it.'),
@@ -109,7 +115,7 @@ export function registerLogEvents(): void {
         .object({
           jobs: z.array(JobSummary).describe('The newest 50 jobs that have not ended.'),
           executions: z.array(ExecutionSummary).describe('The newest 50 executions that have not ended.'),
-          has_more: z.boolean().describe('Whether there may be more jobs: list them with `GET /api/jobs`.'),
+          has_more: boolean('Whether there may be more jobs: list them with `GET /api/jobs`.'),
         })
         .describe('What has not ended when the stream begins.'),
     }),
@@ -135,8 +141,8 @@ export function registerLogEvents(): void {
           nodes: z
             .array(
               z.object({
-                node_id: z.string().describe('Id of the node.'),
-                status: z.string().describe('State of the node.'),
+                node_id: string('Id of the node.'),
+                status: string('State of the node.'),
                 progress,
                 queue_position,
                 waiting_for: WaitingFor.nullable().describe('Why it has not begun; null unless it waits.'),

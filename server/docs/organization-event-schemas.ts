@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { integer, nullableString, number, string } from '../../core/schemas/fields.ts'
 import { batchEventTypes } from '../../core/store/store.ts'
 
 /**
@@ -6,13 +7,13 @@ import { batchEventTypes } from '../../core/store/store.ts'
  * Messages of webhooks have the same data.
  */
 export function organizationEventSchemas<Head extends z.ZodRawShape>(head: Head) {
-  const money = (text: string) => z.number().describe(`${text}, in the currency of the prices.`)
-  const count = (text: string) => z.int().describe(text)
+  const money = (text: string) => number(`${text}, in the currency of the prices.`)
+  const count = (text: string) => integer(text)
   const quota = {
     spend_limit: money('The monthly spend limit'),
     spent: money('Cost of the work that has ended this month'),
-    period_start: z.int().describe('Start of the calendar month in UTC, Unix seconds.'),
-    period_end: z.int().describe('End of the month, Unix seconds, excluded.'),
+    period_start: integer('Start of the calendar month in UTC, Unix seconds.'),
+    period_end: integer('End of the month, Unix seconds, excluded.'),
     percent: z.union([z.literal(80), z.literal(100)]).describe('Which part of the limit is reached.'),
   }
   const ofOrganization = z.object({
@@ -21,8 +22,8 @@ export function organizationEventSchemas<Head extends z.ZodRawShape>(head: Head)
   })
   const ofToken = z.object({
     of: z.literal('token').describe('The limit is that of a token.'),
-    token_id: z.string().describe('Id of the token whose work has reached it.'),
-    token_name: z.string().nullable().describe('Name of the token; null if it no longer exists.'),
+    token_id: string('Id of the token whose work has reached it.'),
+    token_name: nullableString('Name of the token; null if it no longer exists.'),
     ...quota,
   })
   return [
@@ -39,12 +40,12 @@ export function organizationEventSchemas<Head extends z.ZodRawShape>(head: Head)
       data: z
         .object({
           object: z.literal('batch'),
-          id: z.string().describe('Id of the batch.'),
-          status: z.string().describe('State of the batch.'),
-          endpoint: z.string().describe('Endpoint of its lines.'),
-          input_file_id: z.string().describe('Id of its input file.'),
-          output_file_id: z.string().nullable().describe('File with the answers; null without any.'),
-          error_file_id: z.string().nullable().describe('File with the errors; null without any.'),
+          id: string('Id of the batch.'),
+          status: string('State of the batch.'),
+          endpoint: string('Endpoint of its lines.'),
+          input_file_id: string('Id of its input file.'),
+          output_file_id: nullableString('File with the answers; null without any.'),
+          error_file_id: nullableString('File with the errors; null without any.'),
           request_counts: z
             .object({
               total: count('Lines of the input file.'),
@@ -59,7 +60,7 @@ export function organizationEventSchemas<Head extends z.ZodRawShape>(head: Head)
       ...head,
       type: z.enum(['token.created', 'token.revoked']).describe('What happened.'),
       data: z
-        .object({ token_id: z.string().describe('Id of the token.'), name: z.string().describe('Name of the token.') })
+        .object({ token_id: string('Id of the token.'), name: string('Name of the token.') })
         .describe('The token. Webhooks have the same data.'),
     }),
   ] as const

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { nodeStatuses } from '../../core/dag/advance.ts'
 import type { JobProgress } from '../../core/jobs/jobs.ts'
+import { boolean, integer, nullableInteger, nullableNumber, nullableString, string } from '../../core/schemas/fields.ts'
 import { Task } from '../../core/schemas/task.ts'
 import type { ExecutionNode, ExecutionRecord } from '../../core/store/workflows.ts'
 import type { Embedded } from '../http/request/json-text.ts'
@@ -13,18 +14,18 @@ import { WaitingFor } from './waiting-for.ts'
 
 export const ExecutionNodeObject = z
   .object({
-    node_id: z.string().describe('Id of the node in the workflow.'),
+    node_id: string('Id of the node in the workflow.'),
     task: Task,
-    model_id: z.string().describe('Id of the model.'),
+    model_id: string('Id of the model.'),
     status: z.enum(nodeStatuses).describe('State of the node.'),
-    attempts: z.int().describe('Attempts so far.'),
-    cached: z.boolean().describe('Whether the result was taken from equal work before.'),
-    job_id: z.string().nullable().describe('Id of the job of the node; null if it has none.'),
-    started_at: z.int().nullable().describe('Unix seconds; null before.'),
-    finished_at: z.int().nullable().describe('Unix seconds; null before.'),
-    duration_ms: z.int().nullable().describe('Milliseconds from start to end; null before the end.'),
-    progress: z.number().nullable().describe('Progress from 0 to 1; null if unknown.'),
-    queue_position: z.int().nullable().describe('How many jobs are before it; null unless it waits.'),
+    attempts: integer('Attempts so far.'),
+    cached: boolean('Whether the result was taken from equal work before.'),
+    job_id: nullableString('Id of the job of the node; null if it has none.'),
+    started_at: nullableInteger('Unix seconds; null before.'),
+    finished_at: nullableInteger('Unix seconds; null before.'),
+    duration_ms: nullableInteger('Milliseconds from start to end; null before the end.'),
+    progress: nullableNumber('Progress from 0 to 1; null if unknown.'),
+    queue_position: nullableInteger('How many jobs are before it; null unless it waits.'),
     waiting_for: WaitingFor.nullable().describe('Why it has not begun; null unless it waits.'),
     resolved_inputs: z
       .unknown()
@@ -35,7 +36,7 @@ export const ExecutionNodeObject = z
       .unknown()
       .describe('Result of the task; null before the end. In lists only what `outputs` of the node keeps.'),
     error: JobErrorObject.nullable().describe('Why the node failed; null if it did not.'),
-    logs_url: z.string().nullable().describe('Where to read the log of the job; null without a job.'),
+    logs_url: nullableString('Where to read the log of the job; null without a job.'),
   })
   .meta({ id: 'ExecutionNode', description: 'A node of an execution.' })
 

@@ -3,6 +3,7 @@ import { executionStatuses } from '../../core/dag/advance.ts'
 import { Dag } from '../../core/dag/definition.ts'
 import { Failure } from '../../core/failure.ts'
 import { isId } from '../../core/ids.ts'
+import { integer, nullableInteger, nullableString, number, string } from '../../core/schemas/fields.ts'
 import type { JobError } from '../../core/store/store.ts'
 import type { ExecutionRecord } from '../../core/store/workflows.ts'
 import { type Embedded, JsonText } from '../http/request/json-text.ts'
@@ -16,7 +17,7 @@ import type { Viewer } from './viewer.ts'
 const ExecutionErrorObject = z
   .object({
     code: z.enum(['node_failed', 'timeout']).describe('Error code.'),
-    message: z.string().describe('What happened, as a sentence.'),
+    message: string('What happened, as a sentence.'),
     type: z.enum(['execution_error', 'timeout_error']).describe('Class of the error.'),
     node_id: z.string().nullish().describe('Id of the node that failed first.'),
     task: z.string().nullish().describe('Task of that node.'),
@@ -30,11 +31,11 @@ const ExecutionErrorObject = z
   })
 
 const ExecutionFacts = z.object({
-  id: z.string().describe('Id of the execution: `exec_…`.'),
+  id: string('Id of the execution: `exec_…`.'),
   object: z.literal('workflow_execution'),
-  workflow_id: z.string().nullable().describe('Id of the workflow; null if it was executed without being stored.'),
-  workflow_version: z.int().nullable().describe('Version of the workflow; null as `workflow_id` is.'),
-  organization_id: z.string().describe('Id of the organization: `org_…`.'),
+  workflow_id: nullableString('Id of the workflow; null if it was executed without being stored.'),
+  workflow_version: nullableInteger('Version of the workflow; null as `workflow_id` is.'),
+  organization_id: string('Id of the organization: `org_…`.'),
   status: z.enum(executionStatuses).describe('State of the execution.'),
   input_params: z.record(z.string(), z.unknown()).describe('The input parameters that it was given.'),
   error: ExecutionErrorObject.nullable().describe('Why it did not complete; null if it did, or has not ended.'),
@@ -42,44 +43,35 @@ const ExecutionFacts = z.object({
     .array(
       z.object({
         code: z.literal('node_failed'),
-        node_id: z.string().describe('Id of the node.'),
-        message: z.string().describe('Why it failed.'),
+        node_id: string('Id of the node.'),
+        message: string('Why it failed.'),
       }),
     )
     .describe('Nodes with `on_error: "continue"` that failed in an execution that completed.'),
-  created_at: z.int().describe('Unix seconds.'),
-  updated_at: z.int().describe('Unix seconds of the last change.'),
-  started_at: z.int().nullable().describe('Unix seconds at which the first node began; null before.'),
-  finished_at: z.int().nullable().describe('Unix seconds; null before.'),
-  timeout_at: z
-    .int()
-    .nullable()
-    .describe('Unix seconds at which it is ended if it has not ended; null before it begins.'),
-  expires_at: z
-    .int()
-    .nullable()
-    .describe('Unix seconds after which it is deleted; null if it is kept or has not ended.'),
-  duration_ms: z.int().nullable().describe('Milliseconds from start to end; null before the end.'),
+  created_at: integer('Unix seconds.'),
+  updated_at: integer('Unix seconds of the last change.'),
+  started_at: nullableInteger('Unix seconds at which the first node began; null before.'),
+  finished_at: nullableInteger('Unix seconds; null before.'),
+  timeout_at: nullableInteger('Unix seconds at which it is ended if it has not ended; null before it begins.'),
+  expires_at: nullableInteger('Unix seconds after which it is deleted; null if it is kept or has not ended.'),
+  duration_ms: nullableInteger('Milliseconds from start to end; null before the end.'),
   progress: z
     .object({
-      total: z.int().describe('All nodes.'),
-      completed: z.int().describe('Nodes that completed.'),
-      failed: z.int().describe('Nodes that failed.'),
-      skipped: z.int().describe('Nodes that were not run.'),
-      running: z.int().describe('Nodes that run.'),
+      total: integer('All nodes.'),
+      completed: integer('Nodes that completed.'),
+      failed: integer('Nodes that failed.'),
+      skipped: integer('Nodes that were not run.'),
+      running: integer('Nodes that run.'),
     })
     .describe('Numbers of nodes.'),
   usage: UsageObject,
-  cost: z.number().describe('Cost so far in the currency unit of the configured prices.'),
-  priority: z.int().describe('Priority of its jobs, -100 to 100; higher runs earlier.'),
+  cost: number('Cost so far in the currency unit of the configured prices.'),
+  priority: integer('Priority of its jobs, -100 to 100; higher runs earlier.'),
   metadata: z.unknown().describe('Your own key-value pairs.'),
   trigger: z.literal('api').describe('What started it: always a call of the API.'),
-  token_id: z.string().describe('Id of the token that started it.'),
-  parent_execution_id: z
-    .string()
-    .nullable()
-    .describe('Id of the execution that this one retries; null for a first one.'),
-  webhook_url: z.string().nullable().describe('Where its events are sent, as the request said; null if it did not.'),
+  token_id: string('Id of the token that started it.'),
+  parent_execution_id: nullableString('Id of the execution that this one retries; null for a first one.'),
+  webhook_url: nullableString('Where its events are sent, as the request said; null if it did not.'),
 })
 
 export const ExecutionSummary = ExecutionFacts.meta({

@@ -1,6 +1,6 @@
-import { z } from 'zod'
 import { Failure } from '../../core/failure.ts'
 import { isId, jobIdOf, queueIdOf } from '../../core/ids.ts'
+import { string } from '../../core/schemas/fields.ts'
 import type { JobRecord, LargeResult, LogLine } from '../../core/store/store.ts'
 import type { LinkedResult } from '../../core/tasks/generation/result-links.ts'
 import { filesOf, hasFiles, shownResult } from '../../core/tasks/registry.ts'
@@ -80,8 +80,8 @@ export const logView = ({ at, level, message }: LogLine) => ({
 
 /** URLs of a request of the slug API. */
 export const requestUrls = {
-  response_url: z.string().describe('Where to read the result.'),
-  status_url: z.string().describe('Where to read the status.'),
-  cancel_url: z.string().describe('Where to cancel the request (PUT or POST).'),
-  stream_url: z.string().describe('Where to follow the status as server-sent events.'),
+  response_url: string('Where to read the result.'),
+  status_url: string('Where to read the status.'),
+  cancel_url: string('Where to cancel the request (PUT or POST).'),
+  stream_url: string('Where to follow the status as server-sent events.'),
 }

@@ -1,13 +1,14 @@
 import { z } from 'zod'
+import { optionalString, string } from '../../core/schemas/fields.ts'
 import { jobStatuses } from '../../core/store/store.ts'
 
 /** The answer to a submission of a job. */
 export const JobCreated = z
   .object({
-    id: z.string().describe('Id of the job: `job_…`.'),
-    queue_id: z.string().describe('Id of the same job under `/slug/requests`: `q_…`.'),
+    id: string('Id of the job: `job_…`.'),
+    queue_id: string('Id of the same job under `/slug/requests`: `q_…`.'),
     status: z.enum(jobStatuses).describe('State of the job.'),
-    status_url: z.string().optional().describe('Where to read the job. Only in answers to `Prefer: respond-async`.'),
+    status_url: optionalString('Where to read the job. Only in answers to `Prefer: respond-async`.'),
   })
   .meta({ id: 'JobCreated', description: 'A job that was created.' })
 

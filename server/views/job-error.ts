@@ -1,9 +1,10 @@
 import { z } from 'zod'
+import { boolean, integer, string } from '../../core/schemas/fields.ts'
 
 const facts = {
-  code: z.string().describe('Error code, as in answers with an error.'),
-  message: z.string().describe('What happened, as a sentence.'),
-  type: z.string().describe('Class of the error, such as `server_error`.'),
+  code: string('Error code, as in answers with an error.'),
+  message: string('What happened, as a sentence.'),
+  type: string('Class of the error, such as `server_error`.'),
 }
 
 /** Why something failed, where only that is shown. */
@@ -13,7 +14,7 @@ export const ErrorFacts = z.object(facts).meta({ id: 'ErrorSummary', description
 export const JobErrorObject = z
   .object({
     ...facts,
-    retryable: z.boolean().describe('Whether another attempt may succeed.'),
-    attempt: z.int().describe('Number of the attempt that failed, from 1.'),
+    retryable: boolean('Whether another attempt may succeed.'),
+    attempt: integer('Number of the attempt that failed, from 1.'),
   })
   .meta({ id: 'JobError', description: 'Why a job failed.' })

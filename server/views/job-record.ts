@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { Failure } from '../../core/failure.ts'
 import { isId, queueIdOf } from '../../core/ids.ts'
 import type { JobProgress } from '../../core/jobs/job-progress.ts'
+import { integer, nullableInteger, nullableNumber, nullableString, string } from '../../core/schemas/fields.ts'
 import { Task } from '../../core/schemas/task.ts'
 import { deferredUntil, type JobRecord, jobStatuses } from '../../core/store/store.ts'
 import { hasFiles, shownResult, taskRecord } from '../../core/tasks/registry.ts'
@@ -16,58 +17,49 @@ export const seconds = (ms: number | null) => (ms === null ? null : Math.floor(m
 const wholeSeconds = (ms: number | null) => (ms === null ? null : Math.ceil(ms / 1000))
 
 const JobFacts = z.object({
-  id: z.string().describe('Id of the job: `job_…`.'),
+  id: string('Id of the job: `job_…`.'),
   object: z.literal('job'),
-  queue_id: z
-    .string()
-    .nullable()
-    .describe('Id of the same job under `/slug/requests`: `q_…`; null for a synchronous request.'),
-  organization_id: z.string().describe('Id of the organization: `org_…`.'),
+  queue_id: nullableString('Id of the same job under `/slug/requests`: `q_…`; null for a synchronous request.'),
+  organization_id: string('Id of the organization: `org_…`.'),
   kind: z.enum(['async', 'sync']).describe('`async`: a background job. `sync`: a synchronous request.'),
   task: Task,
-  model_id: z.string().describe('Id of the model.'),
-  slug: z.string().nullable().describe('The slug that was requested; null if none was.'),
+  model_id: string('Id of the model.'),
+  slug: nullableString('The slug that was requested; null if none was.'),
   status: z.enum(jobStatuses).describe('State of the job.'),
-  priority: z.int().describe('Priority, -100 to 100; higher runs earlier.'),
-  queue_position: z.int().nullable().describe('How many jobs are before it; null unless it waits.'),
-  progress: z.number().nullable().describe('Progress from 0 to 1; null if unknown.'),
-  previews: z
-    .int()
-    .describe('Unfinished images that its current run has made, for `GET /api/jobs/{id}/preview`; 0 unless it runs.'),
-  eta_seconds: z
-    .int()
-    .nullable()
-    .describe('Expected seconds until the end, estimated from similar jobs; null if unknown.'),
+  priority: integer('Priority, -100 to 100; higher runs earlier.'),
+  queue_position: nullableInteger('How many jobs are before it; null unless it waits.'),
+  progress: nullableNumber('Progress from 0 to 1; null if unknown.'),
+  previews: integer(
+    'Unfinished images that its current run has made, for `GET /api/jobs/{id}/preview`; 0 unless it runs.',
+  ),
+  eta_seconds: nullableInteger('Expected seconds until the end, estimated from similar jobs; null if unknown.'),
   waiting_for: WaitingFor.nullable().describe('Why it has not begun; null unless it waits.'),
   error: JobErrorObject.nullable().describe('Why the job, or its last attempt, failed; null if it did not.'),
-  attempts: z.int().describe('Attempts so far.'),
-  max_attempts: z.int().describe('Most attempts, the first included.'),
-  worker_id: z.string().nullable().describe('Id of the engine that ran the last attempt; null before.'),
-  created_at: z.int().describe('Unix seconds.'),
-  updated_at: z.int().describe('Unix seconds of the last change.'),
-  queued_at: z.int().nullable().describe('Unix seconds since when it may begin; null while it waits for `not_before`.'),
-  started_at: z.int().nullable().describe('Unix seconds; null before.'),
-  finished_at: z.int().nullable().describe('Unix seconds; null before.'),
-  expires_at: z
-    .int()
-    .nullable()
-    .describe(
-      'Unix seconds after which the job and its files are deleted; null if they are kept or the job has not ended.',
-    ),
+  attempts: integer('Attempts so far.'),
+  max_attempts: integer('Most attempts, the first included.'),
+  worker_id: nullableString('Id of the engine that ran the last attempt; null before.'),
+  created_at: integer('Unix seconds.'),
+  updated_at: integer('Unix seconds of the last change.'),
+  queued_at: nullableInteger('Unix seconds since when it may begin; null while it waits for `not_before`.'),
+  started_at: nullableInteger('Unix seconds; null before.'),
+  finished_at: nullableInteger('Unix seconds; null before.'),
+  expires_at: nullableInteger(
+    'Unix seconds after which the job and its files are deleted; null if they are kept or the job has not ended.',
+  ),
   metrics: z
     .object({
-      queue_ms: z.int().nullable().describe('Milliseconds from creation to start; null before.'),
-      load_ms: z.int().nullable().describe('Always null: loading of the model is part of `queue_ms`.'),
-      run_ms: z.int().nullable().describe('Milliseconds from start to end; null before.'),
+      queue_ms: nullableInteger('Milliseconds from creation to start; null before.'),
+      load_ms: nullableInteger('Always null: loading of the model is part of `queue_ms`.'),
+      run_ms: nullableInteger('Milliseconds from start to end; null before.'),
     })
     .describe('How long it took.'),
   usage: UsageObject.nullable().describe('What was metered; null before the end.'),
-  cost: z.number().nullable().describe('Cost in the currency unit of the configured prices; null before the end.'),
-  token_id: z.string().describe('Id of the token that created it.'),
+  cost: nullableNumber('Cost in the currency unit of the configured prices; null before the end.'),
+  token_id: string('Id of the token that created it.'),
   outputs_reused: z
     .literal(false)
     .describe('Always false: every job is computed. A workflow node that reuses a result has no job of its own.'),
-  webhook_url: z.string().nullable().describe('Where its events are sent, as the request said; null if it did not.'),
+  webhook_url: nullableString('Where its events are sent, as the request said; null if it did not.'),
   metadata: z.unknown().describe('Your own key-value pairs; null if none were sent.'),
 })
 

@@ -1,29 +1,30 @@
 import { z } from 'zod'
 import type { Model } from '../../core/models/model.ts'
 import { hasPrice, imageQualities } from '../../core/models/price.ts'
+import { nullableString, number, string } from '../../core/schemas/fields.ts'
 
 /** The prices of a model. */
 export const ModelPrice = z
   .object({
-    currency: z.string().describe('ISO 4217 code of all amounts.'),
-    input_per_million_tokens: z.number().describe('Price of a million input tokens.'),
-    cached_input_per_million_tokens: z.number().describe('Price of a million input tokens from the cache.'),
-    output_per_million_tokens: z.number().describe('Price of a million output tokens.'),
-    per_image: z.number().describe('Price of an image for which `image_prices` has no entry.'),
+    currency: string('ISO 4217 code of all amounts.'),
+    input_per_million_tokens: number('Price of a million input tokens.'),
+    cached_input_per_million_tokens: number('Price of a million input tokens from the cache.'),
+    output_per_million_tokens: number('Price of a million output tokens.'),
+    per_image: number('Price of an image for which `image_prices` has no entry.'),
     image_prices: z
       .array(
         z.object({
-          size: z.string().nullable().describe('`<width>x<height>`; null for any size.'),
+          size: nullableString('`<width>x<height>`; null for any size.'),
           quality: z.enum(imageQualities).nullable().describe('Quality that the request names; null for any.'),
-          price: z.number().describe('Price of such an image.'),
+          price: number('Price of such an image.'),
         }),
       )
       .describe('Prices of images by size and quality.'),
-    per_video_second: z.number().describe('Price of a second of video.'),
-    per_audio_second: z.number().describe('Price of a second of audio.'),
-    per_thousand_characters: z.number().describe('Price of a thousand characters that are turned into audio.'),
-    per_thousand_documents: z.number().describe('Price of a thousand documents or pairs.'),
-    per_gpu_second: z.number().describe('Price of a second of GPU time.'),
+    per_video_second: number('Price of a second of video.'),
+    per_audio_second: number('Price of a second of audio.'),
+    per_thousand_characters: number('Price of a thousand characters that are turned into audio.'),
+    per_thousand_documents: number('Price of a thousand documents or pairs.'),
+    per_gpu_second: number('Price of a second of GPU time.'),
   })
   .meta({ id: 'ModelPrice', description: 'The prices of a model. What has no price costs 0.' })
 

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { FleetSnapshot } from '../../core/models/fleet.ts'
 import type { Model } from '../../core/models/model.ts'
 import { slugsOf } from '../../core/models/slugs.ts'
+import { boolean, integer, nullableInteger, nullableString, string } from '../../core/schemas/fields.ts'
 import { regionLabels } from '../../core/schemas/region.ts'
 import { Task } from '../../core/schemas/task.ts'
 import { inputSchema } from '../../core/tasks/generation/input-schema.ts'
@@ -24,26 +25,24 @@ export const modelRegion = z
 
 export const ModelStatus = z
   .object({
-    model_id: z.string().describe('Id of the model.'),
-    spec_id: z.string().describe('Id of the model with the version of its description: `<model_id>@1`.'),
-    enabled: z.boolean().describe('Whether it is enabled in `infer.yaml`.'),
+    model_id: string('Id of the model.'),
+    spec_id: string('Id of the model with the version of its description: `<model_id>@1`.'),
+    enabled: boolean('Whether it is enabled in `infer.yaml`.'),
     tasks: z.array(Task).describe('Tasks that the model does.'),
-    slug: z.string().nullable().describe('Path under `/slug` of its first task that has one; null if none has.'),
+    slug: nullableString('Path under `/slug` of its first task that has one; null if none has.'),
     slugs: z.record(z.string(), z.string()).describe('Paths under `/slug` by task.'),
     status: modelState,
-    reason: z.string().nullable().describe('Why it is unavailable or not loaded, as a sentence; else null.'),
-    engine: z.string().describe('Engine preset, such as `gguf` or `vllm`.'),
+    reason: nullableString('Why it is unavailable or not loaded, as a sentence; else null.'),
+    engine: string('Engine preset, such as `gguf` or `vllm`.'),
     region: modelRegion,
     workers: z
-      .object({ ready: z.int().describe('Loaded engines.'), loading: z.int().describe('Engines that load.') })
+      .object({ ready: integer('Loaded engines.'), loading: integer('Engines that load.') })
       .describe('Engines of the model.'),
-    queue_depth: z.int().describe('Requests and jobs that wait for the model.'),
-    eta_seconds: z.int().nullable().describe('Expected seconds until one more request would begin; null if unknown.'),
-    dispatch_wait_ms: z
-      .int()
-      .describe('Milliseconds that a synchronous request waits for a slot before it is refused.'),
-    memory_bytes: z.int().nullable().describe('Bytes of memory that it uses or is expected to use; null if unknown.'),
-    context_length: z.int().nullable().describe('Most tokens of a request and its answer together; null if unknown.'),
+    queue_depth: integer('Requests and jobs that wait for the model.'),
+    eta_seconds: nullableInteger('Expected seconds until one more request would begin; null if unknown.'),
+    dispatch_wait_ms: integer('Milliseconds that a synchronous request waits for a slot before it is refused.'),
+    memory_bytes: nullableInteger('Bytes of memory that it uses or is expected to use; null if unknown.'),
+    context_length: nullableInteger('Most tokens of a request and its answer together; null if unknown.'),
     price: ModelPrice.nullable().describe('Prices of the model; null if its use costs nothing.'),
     capabilities: z.array(z.string()).describe('Optional request features of any of its tasks, such as `tools`.'),
     features: z.record(z.string(), z.array(z.string())).describe('Optional request features by task.'),

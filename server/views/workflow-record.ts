@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { Dag, Parameter } from '../../core/dag/definition.ts'
 import { Failure } from '../../core/failure.ts'
 import { isId } from '../../core/ids.ts'
+import { integer, nullableString, optionalString, string } from '../../core/schemas/fields.ts'
 import { type Region, regions, requiredLabel } from '../../core/schemas/region.ts'
 import type { WorkflowDefinition, WorkflowRecord } from '../../core/store/workflows.ts'
 import { type Survey, surveyInTimeSlices } from '../../core/workflows/diagnose.ts'
@@ -17,18 +18,18 @@ const finding = <Code extends string>(codes: readonly [Code, ...Code[]]) =>
   z.object({
     code: z.enum(codes).describe('What was found.'),
     severity: z.enum(['error', 'warning']).describe('`error`: the workflow cannot be executed. `warning`: it can.'),
-    message: z.string().describe('The same as a sentence.'),
-    node_id: z.string().optional().describe('Id of the node.'),
-    path: z.string().optional().describe('Where in the node, such as `inputs.prompt`.'),
+    message: string('The same as a sentence.'),
+    node_id: optionalString('Id of the node.'),
+    path: optionalString('Where in the node, such as `inputs.prompt`.'),
     edge: z
-      .object({ from: z.string().describe('Id of the first node.'), to: z.string().describe('Id of the second node.') })
+      .object({ from: string('Id of the first node.'), to: string('Id of the second node.') })
       .optional()
       .describe('The edge.'),
     nodes: z.array(z.string()).optional().describe('Ids of the nodes of a cycle.'),
-    expected: z.string().optional().describe('Expected type.'),
-    actual: z.string().optional().describe('Type that was found.'),
-    reference: z.string().optional().describe('The reference, such as `${nodes.a.result}`.'),
-    suggestion: z.string().optional().describe('Name that was probably meant.'),
+    expected: optionalString('Expected type.'),
+    actual: optionalString('Type that was found.'),
+    reference: optionalString('The reference, such as `${nodes.a.result}`.'),
+    suggestion: optionalString('Name that was probably meant.'),
   })
 export const DiagnosticsObject = z
   .object({
@@ -39,13 +40,13 @@ export const DiagnosticsObject = z
 
 export const WorkflowObject = z
   .object({
-    id: z.string().describe('Id of the workflow: `wf_…`.'),
+    id: string('Id of the workflow: `wf_…`.'),
     object: z.literal('workflow'),
-    organization_id: z.string().describe('Id of the organization: `org_…`.'),
-    name: z.string().describe('Name of the workflow.'),
-    description: z.string().nullable().describe('What the workflow is for; null without a text.'),
+    organization_id: string('Id of the organization: `org_…`.'),
+    name: string('Name of the workflow.'),
+    description: nullableString('What the workflow is for; null without a text.'),
     region: z.enum(regions).describe('Region in which its executions run; `Global` for any.'),
-    timeout: z.int().describe('Most seconds of an execution.'),
+    timeout: integer('Most seconds of an execution.'),
     on_failure: z
       .enum(['fail_fast', 'continue'])
       .describe('Whether the first failure ends an execution, or only the nodes that depend on it.'),
@@ -54,9 +55,9 @@ export const WorkflowObject = z
       .nullable()
       .describe('The input parameters by name; null if none are declared.'),
     dag: Dag.optional().describe('The nodes and edges. In lists only with `?include=dag`.'),
-    version: z.int().describe('Number of the version, from 1. Each change adds one.'),
-    created_at: z.int().describe('Unix seconds.'),
-    updated_at: z.int().describe('Unix seconds of the last change.'),
+    version: integer('Number of the version, from 1. Each change adds one.'),
+    created_at: integer('Unix seconds.'),
+    updated_at: integer('Unix seconds of the last change.'),
   })
   .meta({ id: 'Workflow', description: 'A stored workflow.' })
 

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { Failure } from '../../core/failure.ts'
 import { isId } from '../../core/ids.ts'
+import { boolean, integer, nullableInteger, nullableString, string } from '../../core/schemas/fields.ts'
 import type { WebhookEndpoint } from '../../core/store/store.ts'
 import { maxUrlLength, requireEventTypes } from '../../core/webhooks/endpoint-rules.ts'
 import { maxSecretOverlapMs } from '../../core/webhooks/endpoints.ts'
@@ -110,12 +111,12 @@ export const keyedCodes = ['conflict', 'idempotency_key_in_use', 'idempotency_ke
 export const Tested = z
   .object({
     object: z.literal('webhook_endpoint.test'),
-    webhook_endpoint_id: z.string().describe('Id of the endpoint.'),
-    event_type: z.string().describe('Type of the event that was sent.'),
-    success: z.boolean().describe('Whether the URL answered with a status of 2xx.'),
-    status_code: z.int().nullable().describe('Status of the answer; null if there was none.'),
-    duration_ms: z.int().describe('Milliseconds until the end of the answer.'),
-    error: z.string().nullable().describe('Why it failed; null if it did not.'),
+    webhook_endpoint_id: string('Id of the endpoint.'),
+    event_type: string('Type of the event that was sent.'),
+    success: boolean('Whether the URL answered with a status of 2xx.'),
+    status_code: nullableInteger('Status of the answer; null if there was none.'),
+    duration_ms: integer('Milliseconds until the end of the answer.'),
+    error: nullableString('Why it failed; null if it did not.'),
   })
   .meta({ id: 'WebhookTested', description: 'What came of a test message.' })
 

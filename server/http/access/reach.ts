@@ -2,16 +2,15 @@ import { z } from 'zod'
 import type { Caller } from '../../../core/accounts/accounts.ts'
 import type { Organizations } from '../../../core/accounts/organizations.ts'
 import { Failure } from '../../../core/failure.ts'
+import { string } from '../../../core/schemas/fields.ts'
 import type { Actor, Organization, Role, TokenLimits, User } from '../../../core/store/store.ts'
 import { ownsMachine } from './machine-owner.ts'
 
 /** The path parameter of an organization's routes. */
 export const OrganizationPath = z.object({
-  organization: z
-    .string()
-    .describe(
-      'Id of the organization of your token, as in `GET /api/me`. The owner of the machine reaches all organizations.',
-    ),
+  organization: string(
+    'Id of the organization of your token, as in `GET /api/me`. The owner of the machine reaches all organizations.',
+  ),
 })
 
 const absent = (id: string): Failure => new Failure('not_found', `There is no organization ${id.slice(0, 64)}.`)

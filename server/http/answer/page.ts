@@ -1,9 +1,10 @@
 import { z } from 'zod'
+import { boolean, nullableString } from '../../../core/schemas/fields.ts'
 
 /** Fields of every page of a list besides its entries. */
 export const pageFields = {
-  has_more: z.boolean().describe('Whether there are more entries.'),
-  next_cursor: z.string().nullable().describe('Send it as `after` to read the next page; null on the last page.'),
+  has_more: boolean('Whether there are more entries.'),
+  next_cursor: nullableString('Send it as `after` to read the next page; null on the last page.'),
 }
 
 /** The query parameter of every list: how many entries a page has. */

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import type { Upload } from '../../../core/files/address.ts'
 import { parseBoundedJson } from '../../../core/json.ts'
+import { integer, optionalString, string } from '../../../core/schemas/fields.ts'
 import { failureOfIssues } from '../../../core/schemas/issues.ts'
 import type { FileRecord } from '../../../core/store/store.ts'
 import type { Call } from '../request/call.ts'
@@ -11,16 +12,16 @@ import { readBody } from './body.ts'
 
 export const UploadedFile = z
   .object({
-    id: z.string().describe('Id of the file: `file-…`. It can be an input of any request.'),
-    name: z.string().describe('Name of the file.'),
-    content_type: z.string().describe('Media type of the file.'),
-    bytes: z.int().describe('Size in bytes.'),
-    sha256: z.string().describe('SHA-256 of the bytes, hexadecimal.'),
+    id: string('Id of the file: `file-…`. It can be an input of any request.'),
+    name: string('Name of the file.'),
+    content_type: string('Media type of the file.'),
+    bytes: integer('Size in bytes.'),
+    sha256: string('SHA-256 of the bytes, hexadecimal.'),
   })
   .meta({ id: 'UploadedFile', description: 'A file that was uploaded.' })
-const partNumber = z.int().describe('Number of the part, from 1.')
+const partNumber = integer('Number of the part, from 1.')
 export const UploadedPart = z
-  .object({ partNumber, etag: z.string().describe('Checksum of the part.') })
+  .object({ partNumber, etag: string('Checksum of the part.') })
   .meta({ id: 'UploadedPart', description: 'A part that was uploaded.' })
 export const UploadParts = z
   .object({
@@ -28,7 +29,7 @@ export const UploadParts = z
       .array(
         z.object({
           partNumber,
-          etag: z.string().optional().describe('Checksum from the answer for the part. Default: not compared.'),
+          etag: optionalString('Checksum from the answer for the part. Default: not compared.'),
         }),
       )
       .min(1)

@@ -3,6 +3,7 @@ import { modelAllowed } from '../../../core/accounts/model-allowed.ts'
 import { Failure } from '../../../core/failure.ts'
 import type { Model } from '../../../core/models/model.ts'
 import { didYouMean, nearestModels } from '../../../core/nearest.ts'
+import { boolean, nullableString, string } from '../../../core/schemas/fields.ts'
 import { isFor } from '../../../core/schemas/task.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
@@ -11,18 +12,18 @@ import { anthropicRoute } from './anthropic-route.ts'
 const ModelInfo = z
   .object({
     type: z.literal('model'),
-    id: z.string().describe('Id of the model: the value of `model` in a request.'),
-    display_name: z.string().describe('`description` in `infer.yaml`, else the id.'),
-    created_at: z.string().describe('When the configuration was last read (RFC 3339).'),
+    id: string('Id of the model: the value of `model` in a request.'),
+    display_name: string('`description` in `infer.yaml`, else the id.'),
+    created_at: string('When the configuration was last read (RFC 3339).'),
   })
   .meta({ id: 'AnthropicModel', description: 'A model in the form of Anthropic.' })
 
 const ModelPage = z
   .object({
     data: z.array(ModelInfo).describe('The models.'),
-    has_more: z.boolean().describe('Whether there are more in this direction.'),
-    first_id: z.string().nullable().describe('Id of the first model; null without one.'),
-    last_id: z.string().nullable().describe('Id of the last model; null without one.'),
+    has_more: boolean('Whether there are more in this direction.'),
+    first_id: nullableString('Id of the first model; null without one.'),
+    last_id: nullableString('Id of the last model; null without one.'),
   })
   .meta({ id: 'AnthropicModelList', description: 'Models that answer chats, in the form of Anthropic.' })
 
@@ -71,7 +72,7 @@ export const anthropicModelRoutes = (owners: ModelOwners) => [
     summary: 'Get model (Anthropic)',
     description: 'Returns one model that answers chats and that the token may use.',
     errorCodes: ['model_not_found'],
-    params: z.object({ id: z.string().describe('Id of the model. It may contain `/`.') }),
+    params: z.object({ id: string('Id of the model. It may contain `/`.') }),
     response: ModelInfo,
     handle({ params }, call) {
       const models = visible(call, owners)

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
+import { integer, string } from '../../../core/schemas/fields.ts'
 import type { JobRecord, LogLine } from '../../../core/store/store.ts'
 import { sendJson } from '../../http/dispatch.ts'
 import type { Call } from '../../http/request/call.ts'
@@ -19,14 +20,14 @@ export const FalInput = z
   .record(z.string(), z.unknown())
   .meta({ id: 'FalInput', description: 'The inputs of the task of the slug, as under `/slug`.' })
 const { response_url, status_url, cancel_url } = requestUrls
-const request_id = z.string().describe('Id of the request: `q_…`.')
+const request_id = string('Id of the request: `q_…`.')
 const urls = { request_id, response_url, status_url, cancel_url }
 const FalSubmitted = z
   .object({
     status: z.literal('IN_QUEUE'),
     ...urls,
-    gateway_request_id: z.string().describe('The same as `request_id`.'),
-    queue_position: z.int().describe('How many requests are before it.'),
+    gateway_request_id: string('The same as `request_id`.'),
+    queue_position: integer('How many requests are before it.'),
   })
   .meta({ id: 'FalSubmitted', description: 'A request that was accepted.' })
 const FalCancelled = z
@@ -42,7 +43,7 @@ export const FalOutput = z
   .meta({ id: 'FalOutput', description: 'The result of the task, or the status of the request.' })
 
 const Path = z.object({
-  path: z.string().describe('A slug, with `/requests/{id}…` after it for a request. It may contain `/`.'),
+  path: string('A slug, with `/requests/{id}…` after it for a request. It may contain `/`.'),
 })
 
 /**

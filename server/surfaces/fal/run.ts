@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { queueIdOf } from '../../../core/ids.ts'
+import { string } from '../../../core/schemas/fields.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
 import type { Call } from '../../http/request/call.ts'
 import { errorGroups } from '../../http/request/error-groups.ts'
@@ -47,7 +48,7 @@ export const falRunRoutes = (owners: SubmitOwners) => [
     errorCodes: [...errorGroups.submit, ...errorGroups.media, ...errorGroups.wait],
     largeBody: true,
     params: z.object({
-      path: z.string().describe('A slug, with `/stream` after it for server-sent events. It may contain `/`.'),
+      path: string('A slug, with `/stream` after it for server-sent events. It may contain `/`.'),
     }),
     body: FalInput,
     example: { prompt: 'A cat on a mat.' },

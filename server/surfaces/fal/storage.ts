@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
+import { string } from '../../../core/schemas/fields.ts'
 import { credentialOf } from '../../http/access/auth.ts'
 import { storeUpload } from '../../http/body/upload.ts'
 import type { Call } from '../../http/request/call.ts'
@@ -12,16 +13,16 @@ const tokenMs = 3_600_000
 
 const FalStorageToken = z
   .object({
-    token: z.string().describe('A token that is valid for an hour and allows only to store files of the organization.'),
+    token: string('A token that is valid for an hour and allows only to store files of the organization.'),
     token_type: z.literal('Bearer'),
-    base_url: z.string().describe('Where to send files.'),
-    expires_at: z.string().describe('When the token expires: ISO 8601, UTC.'),
+    base_url: string('Where to send files.'),
+    expires_at: string('When the token expires: ISO 8601, UTC.'),
   })
   .meta({ id: 'FalStorageToken', description: 'A token to store files with.' })
-const access_url = z.string().describe('Where to read the file. Signed: it needs no token.')
+const access_url = string('Where to read the file. Signed: it needs no token.')
 const FalStored = z.object({ access_url }).meta({ id: 'FalStored', description: 'A file that was stored.' })
 const FalMultipart = z
-  .object({ access_url, uploadId: z.string().describe('Id of the upload, for the paths of the parts.') })
+  .object({ access_url, uploadId: string('Id of the upload, for the paths of the parts.') })
   .meta({ id: 'FalMultipart', description: 'An upload in parts.' })
 
 type StorageOwners = Pick<Owners, 'config' | 'files'>

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
+import { string } from '../../../core/schemas/fields.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { falRoute } from './errors.ts'
@@ -12,8 +13,8 @@ const FalUpload = z
   .meta({ id: 'FalUpload', description: 'A file to upload.' })
 const FalUploadUrls = z
   .object({
-    upload_url: z.string().describe('Where to PUT the bytes, within an hour. Signed: it needs no token.'),
-    file_url: z.string().describe('Where to read the file afterwards. Signed: it needs no token.'),
+    upload_url: string('Where to PUT the bytes, within an hour. Signed: it needs no token.'),
+    file_url: string('Where to read the file afterwards. Signed: it needs no token.'),
   })
   .meta({ id: 'FalUploadUrls', description: 'Addresses for an upload.' })
 

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
+import { integer, string } from '../../../core/schemas/fields.ts'
 
 /** Revisions of the Model Context Protocol that this server speaks, newest first. */
 export const protocolVersions = ['2025-11-25', '2025-06-18', '2025-03-26'] as const
@@ -36,8 +37,8 @@ export const McpAnswer = z
       .describe('Result of the method; absent if the request failed.'),
     error: z
       .object({
-        code: z.int().describe('Error code of JSON-RPC.'),
-        message: z.string().describe('What happened, as a sentence.'),
+        code: integer('Error code of JSON-RPC.'),
+        message: string('What happened, as a sentence.'),
         data: z.unknown().describe('The same error in the common format, if it has a code of its own.'),
       })
       .optional()

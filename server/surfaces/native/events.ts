@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { optionalString, string } from '../../../core/schemas/fields.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
 import { beginning, follow, openChangeFlag, pageSize } from '../../http/answer/follow.ts'
 import { type EventStream, openEventStream, resumeFrom } from '../../http/answer/sse.ts'
@@ -139,8 +140,8 @@ export const eventRoutes = (owners: EventOwners, shared = sharedBy(owners)) => [
     description: `${resuming} Progress comes as \`job.progress\`, without an id. The stream ends after the event of the end of the job.`,
     events: 'JobEvent',
     errorCodes: ['not_found', 'output_expired'],
-    params: z.object({ id: z.string().describe('Id of the job: `job_…`.') }),
-    query: z.strictObject({ after: z.string().optional().describe(resumeText) }),
+    params: z.object({ id: string('Id of the job: `job_…`.') }),
+    query: z.strictObject({ after: optionalString(resumeText) }),
     answer: call => followJob(call, owners),
   }),
   route('GET /api/events', 'user:read', {
@@ -149,11 +150,10 @@ export const eventRoutes = (owners: EventOwners, shared = sharedBy(owners)) => [
     description: `${resuming} The stream has the events of the organization, such as \`token.revoked\`, and of all its jobs and executions, and does not end. The snapshot has the newest 50 jobs and executions that have not ended; with \`has_more\` there may be more jobs: list them with \`GET /api/jobs\`. With \`?types=job.completed,job.failed\` only these types are sent; \`job.*\` stands for all events of jobs, \`workflow_execution.*\` for all of executions and their nodes.`,
     events: 'OrganizationEvent',
     query: z.strictObject({
-      types: z
-        .string()
-        .optional()
-        .describe('Event types to send, separated by commas; `job.*` stands for all that begin so. Default: all.'),
-      after: z.string().optional().describe(resumeText),
+      types: optionalString(
+        'Event types to send, separated by commas; `job.*` stands for all that begin so. Default: all.',
+      ),
+      after: optionalString(resumeText),
     }),
     answer: call => followOrganization(call, owners, shared),
   }),

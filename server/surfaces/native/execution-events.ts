@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { optionalString, string } from '../../../core/schemas/fields.ts'
 import type { ExecutionNode, ExecutionRecord } from '../../../core/store/workflows.ts'
 import { beginning, follow, openChangeFlag, pageSize } from '../../http/answer/follow.ts'
 import { openEventStream, resumeFrom } from '../../http/answer/sse.ts'
@@ -103,8 +104,8 @@ export const executionEventRoutes = (owners: FollowOwners) => [
       'The answer is a stream of server-sent events of an execution and its nodes, until its end. The first event is `snapshot`. The others have an id: send the last one as `Last-Event-ID` or `?after=` to continue after it, within 24 hours. If the token is revoked, expires or loses the scope, the stream ends within 2 s with an `error` event, whose code is `invalid_api_key` or `insufficient_scope`. Progress of nodes comes as `workflow_execution.node.progress`, without an id. Large results are left out: they are null in the snapshot, and absent in events. Read them with their node.',
     events: 'ExecutionEvent',
     errorCodes: ['not_found'],
-    params: z.object({ id: z.string().describe('Id of the execution: `exec_…`.') }),
-    query: z.strictObject({ after: z.string().optional().describe(resumeText) }),
+    params: z.object({ id: string('Id of the execution: `exec_…`.') }),
+    query: z.strictObject({ after: optionalString(resumeText) }),
     answer: call => followExecution(call, owners),
   }),
 ]

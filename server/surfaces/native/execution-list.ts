@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { executionStatuses } from '../../../core/dag/advance.ts'
 import { Failure } from '../../../core/failure.ts'
 import { isId } from '../../../core/ids.ts'
+import { string } from '../../../core/schemas/fields.ts'
 import { cursorDescription, pageFields, pageLimit } from '../../http/answer/page.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
@@ -62,7 +63,7 @@ export const executionListRoutes = (owners: ListOwners & Pick<Owners, 'workflows
     summary: 'List executions of workflow',
     description: 'Returns executions of one workflow, newest first, without nodes and results.',
     errorCodes: ['not_found'],
-    params: z.object({ id: z.string().describe('Id of the workflow: `wf_…`.') }),
+    params: z.object({ id: string('Id of the workflow: `wf_…`.') }),
     query: Filter,
     response: Page,
     handle: async ({ params, query }, call) =>

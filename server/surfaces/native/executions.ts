@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { maxMembers } from '../../../core/dag/definition.ts'
 import { Failure } from '../../../core/failure.ts'
+import { string } from '../../../core/schemas/fields.ts'
 import { conversationTask } from '../../../core/schemas/task.ts'
 import type { ExecutionRecord } from '../../../core/store/workflows.ts'
 import type { Call } from '../../http/request/call.ts'
@@ -17,8 +18,8 @@ import { ExecuteRequest, type ExecutionTerms, RetryRequest, RunRequest } from '.
 import { isRunning, waitForExecution } from '../../work/wait-for-execution.ts'
 
 const route = routeOf({ tag: 'Workflow executions' })
-const One = z.object({ id: z.string().describe('Id of the execution: `exec_…`.') })
-const OfWorkflow = z.object({ id: z.string().describe('Id of the workflow: `wf_…`.') })
+const One = z.object({ id: string('Id of the execution: `exec_…`.') })
+const OfWorkflow = z.object({ id: string('Id of the workflow: `wf_…`.') })
 const Answer = z.object({ execution: ExecutionObject }).meta({ id: 'ExecutionAnswer', description: 'One execution.' })
 type ExecutionOwners = Pick<
   Owners,
@@ -42,7 +43,7 @@ const OneNode = z
   .meta({ id: 'ExecutionNodeAnswer', description: 'One node of an execution.' })
 const Deleted = z
   .object({
-    id: z.string().describe('Id of the execution.'),
+    id: string('Id of the execution.'),
     object: z.literal('workflow_execution'),
     deleted: z.literal(true),
   })
@@ -148,7 +149,7 @@ export const executionRoutes = (owners: ExecutionOwners) => [
     summary: 'Get node of execution',
     description: 'Returns one node with its inputs, in which all references are replaced, and its whole result.',
     errorCodes: ['not_found', 'output_expired'],
-    params: One.extend({ node: z.string().describe('Id of the node.') }),
+    params: One.extend({ node: string('Id of the node.') }),
     response: OneNode,
     handle: async ({ params }, call) => {
       const { id, organizationId } = await findExecution(params.id, call, owners)

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { string } from '../../../core/schemas/fields.ts'
 import { failureOfIssues } from '../../../core/schemas/issues.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { queryOf } from '../../http/request/query.ts'
@@ -19,7 +20,7 @@ export const previewRoute = (owners: Pick<Owners, 'cpu' | 'files' | 'jobs' | 'lo
     description:
       'Returns the newest unfinished image of a job that runs, as WebP: of a video, one frame. The request must have `previews`, and the engine must be able to. `previews` of the job counts them.',
     errorCodes: ['not_found', 'output_expired'],
-    params: z.object({ id: z.string().describe('Id of the job: `job_…`.') }),
+    params: z.object({ id: string('Id of the job: `job_…`.') }),
     query: Query,
     media: ['image/webp'],
     otherAnswers: {

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
+import { boolean, string } from '../../../core/schemas/fields.ts'
 import { logLevels } from '../../../core/schemas/log-level.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
 import type { Call } from '../../http/request/call.ts'
@@ -16,13 +17,13 @@ import { previewRoute } from './job-preview.ts'
 import { retryJob } from './job-retry.ts'
 
 const route = routeOf({ tag: 'Jobs' })
-const One = z.object({ id: z.string().describe('Id of the job: `job_…`.') })
+const One = z.object({ id: string('Id of the job: `job_…`.') })
 
 const Deleted = z
   .object({
-    id: z.string().describe('Id of the job.'),
+    id: string('Id of the job.'),
     object: z.literal('job'),
-    deleted: z.boolean().describe('Always true.'),
+    deleted: boolean('Always true.'),
   })
   .meta({ id: 'JobDeleted', description: 'Confirms that a job was deleted.' })
 
@@ -33,7 +34,7 @@ const Logs = z
         z.object({
           timestamp: z.iso.datetime().describe('ISO 8601, UTC.'),
           level: z.enum(logLevels).describe('Level of the line.'),
-          message: z.string().describe('Text of the line.'),
+          message: string('Text of the line.'),
           source: z.literal('USER'),
         }),
       )

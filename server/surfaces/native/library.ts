@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import { isId } from '../../../core/ids.ts'
+import { integer, nullableInteger, nullableNumber, nullableString, string } from '../../../core/schemas/fields.ts'
 import { Task } from '../../../core/schemas/task.ts'
 import { type LibraryItem, libraryKinds } from '../../../core/store/store.ts'
 import { cursorDescription, pageFields, pageLimit } from '../../http/answer/page.ts'
@@ -13,36 +14,34 @@ const route = routeOf({ tag: 'Library' })
 const Kind = z.enum(libraryKinds)
 const LibraryFile = z
   .object({
-    url: z
-      .string()
-      .describe(
-        'Where to read the file. Signed: it needs no token, and works for a day unless the server is set otherwise.',
-      ),
-    content_type: z.string().describe('Media type: `video/mp4`.'),
-    file_name: z.string().describe('Name of the file.'),
-    file_size: z.int().describe('Bytes.'),
+    url: string(
+      'Where to read the file. Signed: it needs no token, and works for a day unless the server is set otherwise.',
+    ),
+    content_type: string('Media type: `video/mp4`.'),
+    file_name: string('Name of the file.'),
+    file_size: integer('Bytes.'),
   })
   .meta({ id: 'LibraryFile', description: 'A file of the library.' })
 const LibraryObject = z
   .object({
-    id: z.string().describe('Id of the item, and of its file: it can be an input of any request.'),
+    id: string('Id of the item, and of its file: it can be an input of any request.'),
     object: z.literal('library_item'),
     kind: Kind.describe('What the file is.'),
     file: LibraryFile.describe('The file.'),
     video: LibraryFile.nullable().describe('The same as `file` for a video; null otherwise.'),
-    thumbnail_url: z.string().nullable().describe('Where to read a small image of it (WebP); null if there is none.'),
-    prompt: z.string().describe('The prompt; of speech the text.'),
-    seed: z.int().nullable().describe('The seed; null if there was none.'),
-    model_id: z.string().describe('Id of the model.'),
+    thumbnail_url: nullableString('Where to read a small image of it (WebP); null if there is none.'),
+    prompt: string('The prompt; of speech the text.'),
+    seed: nullableInteger('The seed; null if there was none.'),
+    model_id: string('Id of the model.'),
     task: Task,
-    job_id: z.string().describe('Id of the job that created it.'),
-    width: z.int().nullable().describe('Pixels; null if unknown.'),
-    height: z.int().nullable().describe('Pixels; null if unknown.'),
-    duration_seconds: z.number().nullable().describe('Length in seconds; null if unknown.'),
-    fps: z.number().nullable().describe('Frames per second; null unless it is a video.'),
-    num_frames: z.int().nullable().describe('Number of frames; null unless it is a video.'),
-    created_at: z.int().describe('Unix seconds.'),
-    expires_at: z.int().nullable().describe('Unix seconds after which it is deleted; null if it is kept.'),
+    job_id: string('Id of the job that created it.'),
+    width: nullableInteger('Pixels; null if unknown.'),
+    height: nullableInteger('Pixels; null if unknown.'),
+    duration_seconds: nullableNumber('Length in seconds; null if unknown.'),
+    fps: nullableNumber('Frames per second; null unless it is a video.'),
+    num_frames: nullableInteger('Number of frames; null unless it is a video.'),
+    created_at: integer('Unix seconds.'),
+    expires_at: nullableInteger('Unix seconds after which it is deleted; null if it is kept.'),
   })
   .meta({ id: 'LibraryItem', description: 'An image, a video or audio that a job created.' })
 
@@ -51,7 +50,7 @@ const Page = z
   .meta({ id: 'LibraryPage', description: 'A page of the library.' })
 const Deleted = z
   .object({
-    id: z.string().describe('Id of the item.'),
+    id: string('Id of the item.'),
     object: z.literal('library_item'),
     deleted: z.literal(true),
   })
@@ -90,7 +89,7 @@ function shown(item: LibraryItem, call: Call, files: Owners['files']): z.input<t
   }
 }
 
-const One = z.object({ id: z.string().describe('Id of the item.') })
+const One = z.object({ id: string('Id of the item.') })
 const missing = (id: string) => new Failure('not_found', `There is no file ${id.slice(0, 64)} in the library.`)
 const Time = z.coerce.number().int().min(0).max(1e11).optional()
 

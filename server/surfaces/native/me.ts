@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { TokenView, tokenView } from '../../../core/accounts/token-view.ts'
+import { string } from '../../../core/schemas/fields.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
 import {
@@ -18,9 +19,9 @@ const Me = z
     token: TokenView,
     organization: z
       .object({
-        id: z.string().describe('Id of the organization: `org_…`.'),
-        name: z.string().describe('Name of the organization.'),
-        plan: z.string().describe('Plan, which sets the default limits and the share of the GPUs.'),
+        id: string('Id of the organization: `org_…`.'),
+        name: string('Name of the organization.'),
+        plan: string('Plan, which sets the default limits and the share of the GPUs.'),
         limits: OrganizationLimitsView.describe('Effective limits of the organization.'),
       })
       .describe('The organization of the token.'),

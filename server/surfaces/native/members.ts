@@ -3,6 +3,7 @@ import { grantRole } from '../../../core/accounts/grant-limits.ts'
 import { UserChange, UserCreate, UserView, userView } from '../../../core/accounts/user-view.ts'
 import { Failure } from '../../../core/failure.ts'
 import { isId } from '../../../core/ids.ts'
+import { integer, string } from '../../../core/schemas/fields.ts'
 import type { User } from '../../../core/store/store.ts'
 import { actorOf, grantingOf, OrganizationPath, reachOrganization, reachToChange } from '../../http/access/reach.ts'
 import { cursorDescription, pageFields, pageLimit } from '../../http/answer/page.ts'
@@ -20,20 +21,20 @@ const Page = z
 const Changed = z
   .object({
     user: UserView,
-    tokens_narrowed: z.int().describe('Tokens that lost scopes which the role does not allow.'),
-    tokens_revoked: z.int().describe('Tokens that were revoked, because no scope was left.'),
+    tokens_narrowed: integer('Tokens that lost scopes which the role does not allow.'),
+    tokens_revoked: integer('Tokens that were revoked, because no scope was left.'),
   })
   .meta({ id: 'UserChanged', description: 'A changed user, and what became of the tokens.' })
 const Removed = z
   .object({
-    id: z.string().describe('Id of the user.'),
+    id: string('Id of the user.'),
     object: z.literal('user'),
     deleted: z.literal(true),
-    tokens_revoked: z.int().describe('Tokens of the user that were revoked.'),
+    tokens_revoked: integer('Tokens of the user that were revoked.'),
   })
   .meta({ id: 'UserRemoved', description: 'Confirms that a user was removed.' })
 
-const OneUser = OrganizationPath.extend({ user: z.string().describe('Id of the user: `user_…`.') })
+const OneUser = OrganizationPath.extend({ user: string('Id of the user: `user_…`.') })
 const Force = z.strictObject({
   force: z
     .enum(['true', 'false'])

@@ -1,6 +1,16 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import type { ModelDownload, ModelProposal } from '../../../core/models/model-administration.ts'
+import {
+  boolean,
+  integer,
+  nullableInteger,
+  nullableNumber,
+  nullableString,
+  number,
+  optionalBoolean,
+  string,
+} from '../../../core/schemas/fields.ts'
 import { Task } from '../../../core/schemas/task.ts'
 import { requireMachineOwner } from '../../http/access/machine-owner.ts'
 import type { Call } from '../../http/request/call.ts'
@@ -20,28 +30,26 @@ const Lines = z
   .describe('The change of `infer.yaml`.')
 
 const CatalogModel = z.object({
-  name: z.string().describe('Short name, for `model` of `POST /api/models`.'),
-  title: z.string().describe('Name for people.'),
-  summary: z.string().describe('What it is good for.'),
-  kind: z.string().describe('Kind of model, such as `chat` or `image`.'),
-  license: z.string().describe('Licence of the weights.'),
+  name: string('Short name, for `model` of `POST /api/models`.'),
+  title: string('Name for people.'),
+  summary: string('What it is good for.'),
+  kind: string('Kind of model, such as `chat` or `image`.'),
+  license: string('Licence of the weights.'),
   tasks: z.array(Task).describe('Tasks that it does.'),
-  parameters: z.number().nullable().describe('Number of parameters; null if unknown.'),
-  context: z.int().nullable().describe('Most tokens that it was trained for; null for other kinds of models.'),
-  engine: z.string().nullable().describe('Engine that would run it here; null if infer starts none for it.'),
-  quantization: z.string().nullable().describe('Quantization that would be chosen here; null if there is no choice.'),
+  parameters: nullableNumber('Number of parameters; null if unknown.'),
+  context: nullableInteger('Most tokens that it was trained for; null for other kinds of models.'),
+  engine: nullableString('Engine that would run it here; null if infer starts none for it.'),
+  quantization: nullableString('Quantization that would be chosen here; null if there is no choice.'),
   fit: z
     .object({
-      grade: z
-        .string()
-        .describe(
-          'How it fits, best first: `gpu`, `split` (on the GPU in part or in turn), `processor`, `slow`, `missing` (its engine is not installed), `no`, `external` (infer cannot set it up by itself).',
-        ),
-      text: z.string().describe('The same as words for people.'),
+      grade: string(
+        'How it fits, best first: `gpu`, `split` (on the GPU in part or in turn), `processor`, `slow`, `missing` (its engine is not installed), `no`, `external` (infer cannot set it up by itself).',
+      ),
+      text: string('The same as words for people.'),
       memory: bytes.describe('Bytes of memory that it would take; null if unknown.'),
     })
     .describe('How it fits this machine.'),
-  configured: z.boolean().describe('Whether a model with its name is in `infer.yaml`.'),
+  configured: boolean('Whether a model with its name is in `infer.yaml`.'),
 })
 const CatalogList = z
   .object({ models: z.array(CatalogModel).describe('The models, those that fit best first.') })
@@ -64,7 +72,7 @@ const Add = z
       .regex(/^\d+(\.\d+)? ?([KMGT]i?)?B$/, 'Write a size as 512MiB or 24GB.')
       .optional()
       .describe('Device memory to book instead of the estimate: `24GB`.'),
-    dry_run: z.boolean().optional().describe('`true`: only answer what would be written.'),
+    dry_run: optionalBoolean('`true`: only answer what would be written.'),
   })
   .meta({ id: 'ModelAdd', description: 'A model to download and to offer.' })
 
@@ -72,7 +80,7 @@ const Proposal = z
   .object({
     model: z.record(z.string(), z.unknown()).describe('The entry of `infer.yaml`.'),
     memory: bytes.describe('Bytes of device memory; null if unknown.'),
-    obstacle: z.string().nullable().describe('Why it cannot run here; null if it can.'),
+    obstacle: nullableString('Why it cannot run here; null if it can.'),
     advice: z.array(z.string()).describe('What else to install or to configure, as sentences.'),
     lines: Lines,
   })
@@ -80,22 +88,22 @@ const Proposal = z
 
 const Download = z
   .object({
-    id: z.string().describe('Id of the download: `download_…`.'),
-    model: z.string().describe('What was asked for.'),
+    id: string('Id of the download: `download_…`.'),
+    model: string('What was asked for.'),
     status: z.enum(['running', 'completed', 'failed', 'cancelled']).describe('State of the download.'),
-    file: z.string().nullable().describe('The file that is downloaded now, or was last; null before the first.'),
-    bytes: z.number().describe('Bytes of that file that are here.'),
-    total_bytes: z.number().describe('Bytes of that file.'),
-    model_id: z.string().nullable().describe('Id under which the model is offered; null before.'),
+    file: nullableString('The file that is downloaded now, or was last; null before the first.'),
+    bytes: number('Bytes of that file that are here.'),
+    total_bytes: number('Bytes of that file.'),
+    model_id: nullableString('Id under which the model is offered; null before.'),
     error: z
       .object({
-        code: z.string().describe('Error code, as in answers with an error.'),
-        message: z.string().describe('What happened, as a sentence.'),
+        code: string('Error code, as in answers with an error.'),
+        message: string('What happened, as a sentence.'),
       })
       .nullable()
       .describe('Why it failed; null if it did not.'),
-    created_at: z.int().describe('Unix seconds.'),
-    finished_at: z.int().nullable().describe('Unix seconds; null before the end.'),
+    created_at: integer('Unix seconds.'),
+    finished_at: nullableInteger('Unix seconds; null before the end.'),
   })
   .meta({ id: 'ModelDownload', description: 'The download of a model.' })
 const Downloads = z
@@ -104,7 +112,7 @@ const Downloads = z
 
 const Removed = z
   .object({
-    id: z.string().describe('Id of the model.'),
+    id: string('Id of the model.'),
     lines: Lines,
     deleted: z.array(z.string()).describe('Files and folders that were deleted.'),
   })
@@ -192,7 +200,7 @@ export function modelAdministrationRoutes({ models, registry }: Pick<Owners, 'mo
     route('DELETE /api/model-downloads/:id', 'admin:write', {
       summary: 'Cancel model download',
       description: `Stops a download. What has arrived is kept, and adding the model again continues it. ${onlyOwner}`,
-      params: z.object({ id: z.string().describe('Id of the download: `download_…`.') }),
+      params: z.object({ id: string('Id of the download: `download_…`.') }),
       response: Download,
       errorCodes: ['organization_mismatch', 'not_found'],
       handle({ params: { id } }, call) {
@@ -205,7 +213,7 @@ export function modelAdministrationRoutes({ models, registry }: Pick<Owners, 'mo
     route('DELETE /api/models/**:id', 'admin:write', {
       summary: 'Remove model',
       description: `Removes a model from \`infer.yaml\`, as \`infer model remove\` does. The server finishes its requests and unloads it. ${onlyOwner}`,
-      params: z.object({ id: z.string().describe('Id of the model. It may contain `/`.') }),
+      params: z.object({ id: string('Id of the model. It may contain `/`.') }),
       query: z.strictObject({
         dry_run: flag('`true`: only answer what would be removed.'),
         delete_files: flag('`true`: also delete its files, if infer downloaded them.'),

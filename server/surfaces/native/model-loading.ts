@@ -4,6 +4,7 @@ import { modelAllowed } from '../../../core/accounts/model-allowed.ts'
 import { Failure } from '../../../core/failure.ts'
 import type { Model } from '../../../core/models/model.ts'
 import { didYouMean, nearestModels } from '../../../core/nearest.ts'
+import { integer, nullableInteger, nullableString, number, string } from '../../../core/schemas/fields.ts'
 import { requireMachineOwner } from '../../http/access/machine-owner.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
@@ -12,7 +13,7 @@ import { ModelStatus, modelStatusView } from '../../views/model-status.ts'
 import { EngineStatus, engineOf } from './status.ts'
 
 const route = routeOf({ tag: 'Models' })
-const One = z.object({ id: z.string().describe('Id of the model. It may contain `/`.') })
+const One = z.object({ id: string('Id of the model. It may contain `/`.') })
 const Wait = z.strictObject({
   wait: z.coerce.number().min(0).max(120).default(1).describe('Seconds to wait for the end, 120 at most.'),
 })
@@ -23,22 +24,22 @@ const ModelEngine = EngineStatus.extend({
 
 const EngineLoad = z
   .object({
-    engine_id: z.string().describe('Id of the engine: `wkr_…`.'),
+    engine_id: string('Id of the engine: `wkr_…`.'),
     state: z
       .enum(['loading', 'ready', 'failed', 'ended'])
       .describe('`failed`: it could not be loaded. `ended`: it was ready, and runs no longer.'),
     devices: z.array(z.string()).describe('Ids of its devices.'),
-    reserved_bytes: z.number().describe('Memory that was reserved for it.'),
-    started_at: z.int().describe('Unix seconds.'),
-    load_ms: z.int().nullable().describe('Milliseconds until it was ready; null before.'),
-    ended_at: z.int().nullable().describe('Unix seconds; null while it runs.'),
-    reason: z.string().nullable().describe('Why it ended or could not be loaded; null while it runs.'),
+    reserved_bytes: number('Memory that was reserved for it.'),
+    started_at: integer('Unix seconds.'),
+    load_ms: nullableInteger('Milliseconds until it was ready; null before.'),
+    ended_at: nullableInteger('Unix seconds; null while it runs.'),
+    reason: nullableString('Why it ended or could not be loaded; null while it runs.'),
   })
   .meta({ id: 'EngineLoad', description: 'One engine of a model from its start to its end.' })
 
 const ModelDetail = z
   .object({
-    id: z.string().describe('Id of the model.'),
+    id: string('Id of the model.'),
     object: z.literal('model.detail'),
     settings: z
       .record(z.string(), z.unknown())

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { modelAllowed } from '../../../core/accounts/model-allowed.ts'
+import { integer, nullableString } from '../../../core/schemas/fields.ts'
 import { ownsMachine } from '../../http/access/machine-owner.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
@@ -9,11 +10,10 @@ const route = routeOf({ tag: 'Models' })
 
 const Configuration = z
   .object({
-    read_at: z.int().describe('Unix seconds at which it was last read.'),
-    fault: z
-      .string()
-      .nullable()
-      .describe('What is wrong in `infer.yaml`, so that an earlier version stays in force; null if nothing is.'),
+    read_at: integer('Unix seconds at which it was last read.'),
+    fault: nullableString(
+      'What is wrong in `infer.yaml`, so that an earlier version stays in force; null if nothing is.',
+    ),
     restart_for: z.array(z.string()).describe('Changed settings that take effect at the next start of the server.'),
   })
   .meta({ id: 'ConfigurationStatus', description: 'Whether the configuration file is in force.' })

@@ -6,6 +6,7 @@ import {
   organizationLimitsView,
 } from '../../../core/accounts/organization-view.ts'
 import { Failure } from '../../../core/failure.ts'
+import { string } from '../../../core/schemas/fields.ts'
 import type { Organization } from '../../../core/store/store.ts'
 import { requireMachineOwner } from '../../http/access/machine-owner.ts'
 import { actorOf, OrganizationPath, reachOrganization } from '../../http/access/reach.ts'
@@ -18,7 +19,7 @@ const path = '/api/organizations/:organization/limits'
 
 const Limits = z
   .object({
-    plan: z.string().describe('The plan that limits without a number are taken from.'),
+    plan: string('The plan that limits without a number are taken from.'),
     limits: OrganizationLimitsView,
     effective: EffectiveLimitsView.describe('The limits that apply: those of its own, else those of the plan.'),
   })

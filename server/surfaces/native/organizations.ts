@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { OrganizationView, organizationView } from '../../../core/accounts/organization-view.ts'
 import { Failure } from '../../../core/failure.ts'
 import { isId } from '../../../core/ids.ts'
+import { integer, string } from '../../../core/schemas/fields.ts'
 import { type Organization, organizationStatuses } from '../../../core/store/store.ts'
 import { ownsMachine, requireMachineOwner } from '../../http/access/machine-owner.ts'
 import { actorOf, OrganizationPath, reachOrganization, reachToChange } from '../../http/access/reach.ts'
@@ -20,23 +21,23 @@ const Page = z
   .object({ organizations: z.array(OrganizationView).describe('The organizations, newest first.'), ...pageFields })
   .meta({ id: 'OrganizationPage', description: 'A page of organizations.' })
 const cancelled = {
-  jobs_cancelled: z.int().describe('Jobs that were cancelled, without those of executions.'),
-  executions_cancelled: z.int().describe('Executions of workflows that were cancelled.'),
-  requests_cancelled: z.int().describe('Running synchronous requests that were cancelled.'),
+  jobs_cancelled: integer('Jobs that were cancelled, without those of executions.'),
+  executions_cancelled: integer('Executions of workflows that were cancelled.'),
+  requests_cancelled: integer('Running synchronous requests that were cancelled.'),
 }
 const Suspended = z
   .object({ organization: OrganizationView, ...cancelled })
   .meta({ id: 'OrganizationSuspended', description: 'A suspended organization, and what was cancelled.' })
 const Deleted = z
   .object({
-    id: z.string().describe('Id of the organization.'),
+    id: string('Id of the organization.'),
     object: z.literal('organization'),
     deleted: z.literal(true),
     ...cancelled,
-    tokens_revoked: z.int().describe('Tokens that were revoked.'),
-    users_removed: z.int().describe('Users who were removed.'),
-    files_removed: z.int().describe('Files whose addresses no longer work. Their bytes are erased shortly after.'),
-    workflows_removed: z.int().describe('Stored workflows that were removed.'),
+    tokens_revoked: integer('Tokens that were revoked.'),
+    users_removed: integer('Users who were removed.'),
+    files_removed: integer('Files whose addresses no longer work. Their bytes are erased shortly after.'),
+    workflows_removed: integer('Stored workflows that were removed.'),
   })
   .meta({
     id: 'OrganizationDeleted',

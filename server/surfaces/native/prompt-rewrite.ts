@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { canonicalHash } from '../../../core/canonical.ts'
 import { Failure } from '../../../core/failure.ts'
+import { integer, string } from '../../../core/schemas/fields.ts'
 import { conversationTask, generationTasks, Task } from '../../../core/schemas/task.ts'
 import { taskNamed, taskRecord, taskRecords } from '../../../core/tasks/registry.ts'
 import { defaultRewriteLength, rewriteEstimate } from '../../../core/tasks/rewriting/rewrite-request.ts'
@@ -68,19 +69,19 @@ type RewriteRequest = z.output<typeof RewriteRequest>
 
 const RewrittenPrompt = z
   .object({
-    original_prompt: z.string().describe('The prompt of the request.'),
-    rewritten_prompt: z.string().describe('The new prompt.'),
-    prompt: z.string().describe('The same as `rewritten_prompt`.'),
+    original_prompt: string('The prompt of the request.'),
+    rewritten_prompt: string('The new prompt.'),
+    prompt: string('The same as `rewritten_prompt`.'),
     alternatives: z
       .array(z.string())
       .describe('Further prompts, `n` - 1 of them, or fewer if the model wrote fewer different ones.'),
-    model: z.string().describe('Id of the chat model that rewrote.'),
+    model: string('Id of the chat model that rewrote.'),
     task: Task.describe('The task for which the prompts are.'),
     usage: z
       .object({
-        prompt_tokens: z.int().describe('Tokens that the chat model read.'),
-        completion_tokens: z.int().describe('Tokens that the chat model wrote.'),
-        total_tokens: z.int().describe('Sum of both.'),
+        prompt_tokens: integer('Tokens that the chat model read.'),
+        completion_tokens: integer('Tokens that the chat model wrote.'),
+        total_tokens: integer('Sum of both.'),
       })
       .describe('Usage of the chat model.'),
   })

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { Caller } from '../../../core/accounts/accounts.ts'
 import { sessionCredential, sessionEnded } from '../../../core/accounts/sessions.ts'
 import { Failure } from '../../../core/failure.ts'
+import { boolean, integer, string } from '../../../core/schemas/fields.ts'
 import { scopes } from '../../../core/store/store.ts'
 import { limitingGuesses } from '../../http/access/auth.ts'
 import { ownsMachine } from '../../http/access/machine-owner.ts'
@@ -27,29 +28,27 @@ const SignIn = z
 const Session = z
   .object({
     token: z
-      .object({ id: z.string().describe('Id of the token.'), name: z.string().describe('Name of the token.') })
+      .object({ id: string('Id of the token.'), name: string('Name of the token.') })
       .describe('The token that the session stands for.'),
     organization: z
       .object({
-        id: z.string().describe('Id of the organization.'),
-        name: z.string().describe('Name of the organization.'),
+        id: string('Id of the organization.'),
+        name: string('Name of the organization.'),
       })
       .describe('Organization of the token.'),
     scopes: z.array(z.enum(scopes)).describe('What the session may do: the scopes of the token.'),
-    owns_machine: z
-      .boolean()
-      .describe('Whether the organization owns the machine: only then it may load models and read logs.'),
-    expires_at: z
-      .int()
-      .describe('When the session ends unless it is used before, in Unix seconds. Each request moves it 12 hours on.'),
+    owns_machine: boolean('Whether the organization owns the machine: only then it may load models and read logs.'),
+    expires_at: integer(
+      'When the session ends unless it is used before, in Unix seconds. Each request moves it 12 hours on.',
+    ),
   })
   .meta({ id: 'Session', description: 'A session of the web console.' })
 
 const SessionCode = z
   .object({
-    code: z.string().describe('The code. It begins one session within two minutes.'),
-    url: z.string().describe('Address that opens the console signed in with the code.'),
-    expires_at: z.int().describe('When the code expires, in Unix seconds.'),
+    code: string('The code. It begins one session within two minutes.'),
+    url: string('Address that opens the console signed in with the code.'),
+    expires_at: integer('When the code expires, in Unix seconds.'),
   })
   .meta({ id: 'SessionCode', description: 'A one-time code for signing in to the web console.' })
 const SessionEnded = z

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import { isUnavailable } from '../../../core/files/api-files.ts'
+import { string } from '../../../core/schemas/fields.ts'
 import type { FileRecord } from '../../../core/store/store.ts'
 import { fileAnswers, sendFile } from '../../http/answer/send-file.ts'
 import {
@@ -20,19 +21,19 @@ import { routeOf } from '../../http/request/route.ts'
 const route = routeOf({ tag: 'Files' })
 const path = '/files/:id/:name'
 const params = z.object({
-  id: z.string().describe('Id of the file: `file-…`.'),
-  name: z.string().describe('Name of the file. For a read any name works.'),
+  id: string('Id of the file: `file-…`.'),
+  name: string('Name of the file. For a read any name works.'),
 })
 const query = z.object({
-  exp: z.string().describe('Unix seconds at which the address expires.'),
-  sig: z.string().describe('Signature of the address.'),
+  exp: string('Unix seconds at which the address expires.'),
+  sig: string('Signature of the address.'),
 })
 const uploadQuery = query.extend({
-  org: z.string().describe('Id of the organization that owns the file.'),
-  type: z.string().describe('Media type of the file.'),
-  kept: z.string().describe('Milliseconds for which the file is kept; empty for no limit.'),
+  org: string('Id of the organization that owns the file.'),
+  type: string('Media type of the file.'),
+  kept: string('Milliseconds for which the file is kept; empty for no limit.'),
 })
-const part = z.string().describe('Number of the part, from 1.')
+const part = string('Number of the part, from 1.')
 
 /** Allows pages of any origin: anyone who has the signed URL may use it. */
 const open = (call: Call) =>

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { modelAllowed } from '../../../core/accounts/model-allowed.ts'
+import { integer, number, string } from '../../../core/schemas/fields.ts'
 import { requireMachineOwner } from '../../http/access/machine-owner.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
@@ -8,23 +9,23 @@ import { type HistorySample, historyIntervalMs, type ModelActivityCounts } from 
 const route = routeOf({ tag: 'System' })
 
 const rates = {
-  requests_per_second: z.number().describe('Requests and jobs that ended, per second.'),
-  failures_per_second: z.number().describe('Those of them that failed, per second.'),
-  input_tokens_per_second: z.number().describe('Prompt tokens per second.'),
-  output_tokens_per_second: z.number().describe('Generated tokens per second.'),
+  requests_per_second: number('Requests and jobs that ended, per second.'),
+  failures_per_second: number('Those of them that failed, per second.'),
+  input_tokens_per_second: number('Prompt tokens per second.'),
+  output_tokens_per_second: number('Generated tokens per second.'),
 }
 
 const SystemHistory = z
   .object({
     object: z.literal('system.history'),
-    interval_seconds: z.int().describe('Length of an interval.'),
+    interval_seconds: integer('Length of an interval.'),
     samples: z
       .array(
         z.object({
-          time: z.number().describe('Unix seconds of the end of the interval, with milliseconds.'),
+          time: number('Unix seconds of the end of the interval, with milliseconds.'),
           ...rates,
           models: z
-            .array(z.object({ model_id: z.string().describe('Id of the model.'), ...rates }))
+            .array(z.object({ model_id: string('Id of the model.'), ...rates }))
             .describe('The same by model, of those that did something.'),
         }),
       )

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { readAsset } from '../../../core/assets.ts'
+import { boolean, integer, nullableString, string } from '../../../core/schemas/fields.ts'
 import { requireMachineOwner } from '../../http/access/machine-owner.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
@@ -11,17 +12,17 @@ const seconds = (ms: number): number => Math.floor(ms / 1_000)
 const DoctorReport = z
   .object({
     object: z.literal('system.doctor'),
-    checked_at: z.int().describe('Unix seconds at which the checks ended.'),
-    healthy: z.boolean().describe('Whether nothing is broken.'),
+    checked_at: integer('Unix seconds at which the checks ended.'),
+    healthy: boolean('Whether nothing is broken.'),
     findings: z
       .array(
         z.object({
-          name: z.string().describe('What was checked.'),
+          name: string('What was checked.'),
           state: z
             .enum(['fine', 'warning', 'broken'])
             .describe('`warning`: works, but should be known. `broken`: keeps the server from working.'),
-          detail: z.string().describe('What was found, as a sentence.'),
-          advice: z.string().nullable().describe('What to do; null if there is nothing to do.'),
+          detail: string('What was found, as a sentence.'),
+          advice: nullableString('What to do; null if there is nothing to do.'),
         }),
       )
       .describe('The result of each check.'),
@@ -31,32 +32,32 @@ const DoctorReport = z
 const SystemConfig = z
   .object({
     object: z.literal('system.config'),
-    path: z.string().describe('Path of `infer.yaml`.'),
-    exists: z.boolean().describe('Whether the file exists. Without it everything has its default.'),
+    path: string('Path of `infer.yaml`.'),
+    exists: boolean('Whether the file exists. Without it everything has its default.'),
     values: z
       .array(
         z.object({
-          key: z.string().describe('Path of the key in the file, such as `limits.json_body`.'),
-          section: z.string().describe('Title of its section in the configuration reference.'),
-          meaning: z.string().describe('What the key does.'),
-          value: z.string().nullable().describe('The value that is in force, as written in YAML; null if none is.'),
-          absent: z.string().nullable().describe('What no value means; null if the key has a default.'),
-          default: z.string().nullable().describe('The default, as written in YAML; null if the key has none.'),
+          key: string('Path of the key in the file, such as `limits.json_body`.'),
+          section: string('Title of its section in the configuration reference.'),
+          meaning: string('What the key does.'),
+          value: nullableString('The value that is in force, as written in YAML; null if none is.'),
+          absent: nullableString('What no value means; null if the key has a default.'),
+          default: nullableString('The default, as written in YAML; null if the key has none.'),
           source: z
             .enum(['file', 'command_line', 'default'])
             .describe('Whether the file sets the key, an option of `infer serve`, or neither.'),
-          restart_needed: z.boolean().describe('Whether the file has another value, for the next start of the server.'),
+          restart_needed: boolean('Whether the file has another value, for the next start of the server.'),
         }),
       )
       .describe('All keys but those of models and plans. For models see `GET /api/models/{id}`.'),
     environment: z
       .array(
         z.object({
-          name: z.string().describe('Name of the variable.'),
-          meaning: z.string().describe('What it does.'),
-          is_set: z.boolean().describe('Whether the server was started with it.'),
-          value: z.string().nullable().describe('Null if it is not set, or may be or contain a secret.'),
-          default: z.string().describe('What no value means.'),
+          name: string('Name of the variable.'),
+          meaning: string('What it does.'),
+          is_set: boolean('Whether the server was started with it.'),
+          value: nullableString('Null if it is not set, or may be or contain a secret.'),
+          default: string('What no value means.'),
         }),
       )
       .describe('Environment variables that infer reads.'),
@@ -66,13 +67,13 @@ const SystemConfig = z
 const BackupList = z
   .object({
     object: z.literal('list'),
-    folder: z.string().describe('Folder of the backups.'),
+    folder: string('Folder of the backups.'),
     data: z
       .array(
         z.object({
-          path: z.string().describe('Path of the file.'),
-          bytes: z.int().describe('Size of the file.'),
-          modified_at: z.int().describe('Unix seconds.'),
+          path: string('Path of the file.'),
+          bytes: integer('Size of the file.'),
+          modified_at: integer('Unix seconds.'),
         }),
       )
       .describe('The backups, newest first.'),

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { modelAllowed } from '../../../core/accounts/model-allowed.ts'
+import { nullableString, string } from '../../../core/schemas/fields.ts'
 import { Task } from '../../../core/schemas/task.ts'
 import { taskRecords } from '../../../core/tasks/registry.ts'
 import { optionalFirst } from '../../../core/tasks/task.ts'
@@ -11,15 +12,14 @@ const route = routeOf({ tag: 'Models' })
 
 const TaskView = z.object({
   id: Task.describe('Id of the task, as in workflows and `POST /api/jobs`.'),
-  title: z.string().describe('Name for people: `Text to image`.'),
-  description: z.string().describe('What it does.'),
+  title: string('Name for people: `Text to image`.'),
+  description: string('What it does.'),
   category: z.enum(['text', 'image', 'video', 'audio']).describe('What its results are.'),
   aliases: z.array(z.string()).describe('Further names that are accepted for it.'),
   media_fields: z.array(z.string()).describe('Fields of the input that name an image, a video or audio.'),
-  path: z
-    .string()
-    .nullable()
-    .describe('The OpenAI-compatible route that answers it; null if only jobs and its path below `/slug` do it.'),
+  path: nullableString(
+    'The OpenAI-compatible route that answers it; null if only jobs and its path below `/slug` do it.',
+  ),
   sample: z
     .record(z.string(), z.unknown())
     .nullable()

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { SpendView, spendView } from '../../../core/accounts/spend-view.ts'
 import { TokenView, tokenView } from '../../../core/accounts/token-view.ts'
 import { isId } from '../../../core/ids.ts'
+import { boolean, integer, optionalString, string } from '../../../core/schemas/fields.ts'
 import type { TokenRecord } from '../../../core/store/store.ts'
 import { OrganizationPath, reachOrganization } from '../../http/access/reach.ts'
 import { cursorDescription, pageFields, pageLimit } from '../../http/answer/page.ts'
@@ -13,7 +14,7 @@ import { TokenChange, TokenCreate, TokenRotate } from './token-request.ts'
 
 const route = routeOf({ tag: 'Organizations and tokens' })
 
-const secret = z.string().describe('The secret, `sk-infer-…`. It is shown only this once.')
+const secret = string('The secret, `sk-infer-…`. It is shown only this once.')
 const Created = z.object({ token: TokenView, secret }).meta({ id: 'TokenCreated', description: 'A new token.' })
 const TokenWithSpend = TokenView.extend({
   spend: SpendView.describe('What it has spent this month with the secrets that it had before, and its limit.'),
@@ -26,22 +27,22 @@ const Rotated = z
   .object({
     token: TokenView,
     secret,
-    previous_valid_until: z.int().describe('Unix seconds until which the old secret is valid.'),
+    previous_valid_until: integer('Unix seconds until which the old secret is valid.'),
   })
   .meta({ id: 'TokenRotated', description: 'A token with its new secret.' })
 const Deleted = z
   .object({
-    id: z.string().describe('Id of the token.'),
+    id: string('Id of the token.'),
     object: z.literal('token'),
-    deleted: z.boolean().describe('Always true.'),
+    deleted: boolean('Always true.'),
   })
   .meta({ id: 'TokenDeleted', description: 'Confirms that a token was revoked.' })
 
 const Force = z.strictObject({
-  force: z.string().optional().describe('`true`: also if it locks out the caller or the last administrator.'),
+  force: optionalString('`true`: also if it locks out the caller or the last administrator.'),
 })
 const Organization = OrganizationPath
-const OneToken = Organization.extend({ id: z.string().describe('Id of the token: `tok_…`.') })
+const OneToken = Organization.extend({ id: string('Id of the token: `tok_…`.') })
 
 /** The answer to a repeated request with the same key: the secret is not stored, so it names the created token. */
 const shownOnce = ({ token }: { token: { id: string } }): Unrepeatable => ({

@@ -4,6 +4,7 @@ import { SpendView } from '../../../core/accounts/spend-view.ts'
 import type { UsageRequest } from '../../../core/accounts/usage-report.ts'
 import { latestTime, pageBuckets } from '../../../core/accounts/usage-window.ts'
 import { Failure } from '../../../core/failure.ts'
+import { boolean, integer, nullableString, number, string } from '../../../core/schemas/fields.ts'
 import { failureOfIssues } from '../../../core/schemas/issues.ts'
 import { bucketWidths, type Organization, type UsageGroup, usageGroups } from '../../../core/store/store.ts'
 import { OrganizationPath, reachOrganization } from '../../http/access/reach.ts'
@@ -47,67 +48,60 @@ const Query = z.strictObject({
 })
 
 const figures = {
-  requests: z.number().describe('Synchronous requests that have ended.'),
-  jobs: z.number().describe('Background jobs that have ended.'),
-  failed: z.number().describe('Requests and jobs that failed.'),
-  input_tokens: z.number().describe('Input tokens.'),
-  cached_tokens: z.number().describe('Input tokens that the engine has reused from its cache.'),
-  output_tokens: z.number().describe('Output tokens.'),
-  reasoning_tokens: z.number().describe('Output tokens of reasoning.'),
-  images: z.number().describe('Images written.'),
-  video_seconds: z.number().describe('Length of the videos written, seconds.'),
-  audio_seconds: z.number().describe('Length of the audio written or transcribed, seconds.'),
-  characters: z.number().describe('Characters turned into audio.'),
-  documents: z.number().describe('Documents ranked and pairs scored.'),
-  gpu_seconds: z.number().describe('Time on a slot × devices of the engine ÷ its slots, seconds.'),
-  energy_wh: z.number().describe('Energy of the devices that report it, watt-hours.'),
-  cost: z.number().describe('Cost in currency units.'),
-  queue_seconds: z.number().describe('Sum of the times from creation to start, seconds.'),
-  run_seconds: z.number().describe('Sum of the times from start to end, seconds.'),
+  requests: number('Synchronous requests that have ended.'),
+  jobs: number('Background jobs that have ended.'),
+  failed: number('Requests and jobs that failed.'),
+  input_tokens: number('Input tokens.'),
+  cached_tokens: number('Input tokens that the engine has reused from its cache.'),
+  output_tokens: number('Output tokens.'),
+  reasoning_tokens: number('Output tokens of reasoning.'),
+  images: number('Images written.'),
+  video_seconds: number('Length of the videos written, seconds.'),
+  audio_seconds: number('Length of the audio written or transcribed, seconds.'),
+  characters: number('Characters turned into audio.'),
+  documents: number('Documents ranked and pairs scored.'),
+  gpu_seconds: number('Time on a slot × devices of the engine ÷ its slots, seconds.'),
+  energy_wh: number('Energy of the devices that report it, watt-hours.'),
+  cost: number('Cost in currency units.'),
+  queue_seconds: number('Sum of the times from creation to start, seconds.'),
+  run_seconds: number('Sum of the times from start to end, seconds.'),
 }
 const groups = {
-  model_id: z.string().nullable().describe('Model; null if not grouped by `model_id`.'),
-  task: z.string().nullable().describe('Task; null if not grouped by `task`.'),
-  token_id: z.string().nullable().describe('Token; null if not grouped by `token_id`.'),
-  user_id: z
-    .string()
-    .nullable()
-    .describe('User who owned the token at the time; null for tokens of nobody, and if not grouped by `user_id`.'),
-  workflow_id: z
-    .string()
-    .nullable()
-    .describe('Stored workflow; null for other work, and if not grouped by `workflow_id`.'),
+  model_id: nullableString('Model; null if not grouped by `model_id`.'),
+  task: nullableString('Task; null if not grouped by `task`.'),
+  token_id: nullableString('Token; null if not grouped by `token_id`.'),
+  user_id: nullableString(
+    'User who owned the token at the time; null for tokens of nobody, and if not grouped by `user_id`.',
+  ),
+  workflow_id: nullableString('Stored workflow; null for other work, and if not grouped by `workflow_id`.'),
   status: z
     .enum(['completed', 'failed', 'cancelled'])
     .nullable()
     .describe('How the work has ended; null if not grouped by `status`.'),
-  day: z.string().nullable().describe('Day in UTC, such as `2026-01-31`; null if not grouped by `day`.'),
+  day: nullableString('Day in UTC, such as `2026-01-31`; null if not grouped by `day`.'),
 }
 
 const Usage = z
   .object({
-    organization_id: z.string().describe('Id of the organization: `org_…`.'),
-    start_time: z.int().describe('Start of the first bucket, Unix seconds.'),
-    end_time: z.int().describe('End of the last bucket, Unix seconds, excluded.'),
+    organization_id: string('Id of the organization: `org_…`.'),
+    start_time: integer('Start of the first bucket, Unix seconds.'),
+    end_time: integer('End of the last bucket, Unix seconds, excluded.'),
     bucket_width: z.enum(bucketWidths).describe('Length of a bucket.'),
-    currency: z.string().describe('Currency of the configured prices.'),
+    currency: string('Currency of the configured prices.'),
     totals: z.object(figures).describe('Sums of the whole time, of all pages.'),
     spend_limit: SpendView.extend({
-      hard: z.boolean().describe('Always true: work beyond the limit is refused.'),
+      hard: boolean('Always true: work beyond the limit is refused.'),
     }).meta({ id: 'SpendLimit', description: 'The monthly spend limit of an organization, and what is left of it.' }),
-    has_more: z.boolean().describe('Whether there are more buckets or results.'),
-    next_page: z
-      .string()
-      .nullable()
-      .describe(
-        'Send it as `page` to read the next page; null on the last one. A bucket with many results continues on the next page.',
-      ),
+    has_more: boolean('Whether there are more buckets or results.'),
+    next_page: nullableString(
+      'Send it as `page` to read the next page; null on the last one. A bucket with many results continues on the next page.',
+    ),
     buckets: z
       .array(
         z.object({
           object: z.literal('bucket'),
-          start_time: z.int().describe('Start of the bucket, Unix seconds.'),
-          end_time: z.int().describe('End of the bucket, Unix seconds, excluded.'),
+          start_time: integer('Start of the bucket, Unix seconds.'),
+          end_time: integer('End of the bucket, Unix seconds, excluded.'),
           results: z
             .array(z.object({ object: z.literal('usage.result'), ...groups, ...figures }))
             .describe('One result for each group with usage; empty if there was none.'),

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import { isId } from '../../../core/ids.ts'
+import { string } from '../../../core/schemas/fields.ts'
 import { DeliveryView, deliveryView } from '../../../core/webhooks/webhook-view.ts'
 import { actorOf } from '../../http/access/reach.ts'
 import { cursorDescription, pageFields } from '../../http/answer/page.ts'
@@ -21,8 +22,8 @@ const paging = {
   after: z.string().refine(isDeliveryId, 'This is no cursor of the list.').optional().describe(cursorDescription),
   status: z.enum(['pending', 'delivered', 'dead']).optional().describe('Only deliveries with this status.'),
 }
-const webhookId = z.string().describe('Id of the endpoint: `whe_…`.')
-const deliveryId = z.string().describe('Id of the delivery: `msg_…`.')
+const webhookId = string('Id of the endpoint: `whe_…`.')
+const deliveryId = string('Id of the delivery: `msg_…`.')
 
 async function pageOf(
   call: Call,

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
+import { string } from '../../../core/schemas/fields.ts'
 import type { PublicJwk } from '../../../core/webhooks/signature.ts'
 import { WebhookSecretView, webhookSecretView } from '../../../core/webhooks/webhook-view.ts'
 import { actorOf } from '../../http/access/reach.ts'
@@ -10,7 +11,7 @@ import { overlapField, type WebhookOwners, webhookTag } from '../../work/webhook
 const route = routeOf({ tag: webhookTag })
 const path = '/api/organizations/:organization/webhook-secret'
 const Organization = z.object({
-  organization: z.string().describe('Id of the organization of your token, as in `GET /api/me`.'),
+  organization: string('Id of the organization of your token, as in `GET /api/me`.'),
 })
 const Rotate = z
   .strictObject({ overlap_seconds: overlapField })
@@ -19,8 +20,8 @@ const Rotate = z
 const Jwk = z.object({
   kty: z.literal('OKP'),
   crv: z.literal('Ed25519'),
-  x: z.string().describe('The public key, base64url.'),
-  kid: z.string().describe('Id of the key.'),
+  x: string('The public key, base64url.'),
+  kid: string('Id of the key.'),
   use: z.literal('sig'),
   alg: z.literal('EdDSA'),
 }) satisfies z.ZodType<PublicJwk>

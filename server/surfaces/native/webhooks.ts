@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { boolean, string } from '../../../core/schemas/fields.ts'
 import { WebhookView } from '../../../core/webhooks/webhook-view.ts'
 import { actorOf } from '../../http/access/reach.ts'
 import { cursorDescription, pageFields, pageLimit } from '../../http/answer/page.ts'
@@ -25,9 +26,7 @@ const route = routeOf({ tag: webhookTag })
 const base = '/api/webhooks'
 const one = `${base}/:id` as const
 
-const enabled = z
-  .boolean()
-  .describe('Whether events are sent. While it is false, none are recorded, and pending deliveries wait.')
+const enabled = boolean('Whether events are sent. While it is false, none are recorded, and pending deliveries wait.')
 const Create = z
   .strictObject({ ...endpointFields, enabled: enabled.default(true) })
   .meta({ id: 'WebhookCreate', description: 'A webhook endpoint to create.' })
@@ -48,7 +47,7 @@ const Test = z
   })
   .meta({ id: 'WebhookTest', description: 'What to send as a test.' })
 
-const secret = z.string().describe('The signing secret, `whsec_…`. It is shown only this once.')
+const secret = string('The signing secret, `whsec_…`. It is shown only this once.')
 const One = z.object({ webhook: WebhookView }).meta({ id: 'WebhookAnswer', description: 'One webhook endpoint.' })
 const WithSecret = z
   .object({ webhook: WebhookView, signing_secret: secret })
@@ -58,12 +57,12 @@ const Page = z
   .meta({ id: 'WebhookPage', description: 'A page of webhook endpoints.' })
 const Deleted = z
   .object({
-    id: z.string().describe('Id of the endpoint.'),
+    id: string('Id of the endpoint.'),
     object: z.literal('webhook_endpoint.deleted'),
-    deleted: z.boolean().describe('Always true.'),
+    deleted: boolean('Always true.'),
   })
   .meta({ id: 'WebhookDeleted', description: 'Confirms that a webhook endpoint was deleted.' })
-const Path = z.object({ id: z.string().describe('Id of the endpoint: `whe_…`.') })
+const Path = z.object({ id: string('Id of the endpoint: `whe_…`.') })
 
 export const webhookRoutes = (owners: WebhookOwners) => [
   route(`POST ${base}`, 'admin:write', {

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
+import { integer, string } from '../../../core/schemas/fields.ts'
 import { cursorDescription, pageFields, pageLimit } from '../../http/answer/page.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
@@ -9,9 +10,9 @@ import { findWorkflow } from '../../views/workflow-record.ts'
 const route = routeOf({ tag: 'Workflows' })
 
 const Version = z.object({
-  version: z.int().describe('Number of the version. Read it with `GET /api/workflows/{id}?version=`.'),
-  name: z.string().describe('Name of the workflow in this version.'),
-  created_at: z.int().describe('Unix seconds at which the version was stored.'),
+  version: integer('Number of the version. Read it with `GET /api/workflows/{id}?version=`.'),
+  name: string('Name of the workflow in this version.'),
+  created_at: integer('Unix seconds at which the version was stored.'),
 })
 const Page = z
   .object({ versions: z.array(Version).describe('The versions, newest first.'), ...pageFields })
@@ -25,7 +26,7 @@ export const workflowVersionRoutes = (owners: Pick<Owners, 'workflows'>) => [
     description:
       'Returns the versions of a workflow, newest first. To restore one, read it and send it to `PUT /api/workflows/{id}`.',
     errorCodes: ['not_found'],
-    params: z.object({ id: z.string().describe('Id of the workflow: `wf_…`.') }),
+    params: z.object({ id: string('Id of the workflow: `wf_…`.') }),
     query: z.strictObject({
       limit: pageLimit,
       after: z.string().max(128).optional().describe(cursorDescription),

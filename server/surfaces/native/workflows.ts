@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { Dag, maxMembers, ParameterRecord } from '../../../core/dag/definition.ts'
 import { Failure } from '../../../core/failure.ts'
+import { boolean, string } from '../../../core/schemas/fields.ts'
 import { conversationTask, tasksBy } from '../../../core/schemas/task.ts'
 import { blockingOf } from '../../../core/workflows/diagnostics.ts'
 import { WorkflowFields } from '../../../core/workflows/workflow-fields.ts'
@@ -20,7 +21,7 @@ import {
 } from '../../views/workflow-record.ts'
 
 const route = routeOf({ tag: 'Workflows' })
-const One = z.object({ id: z.string().describe('Id of the workflow: `wf_…`.') })
+const One = z.object({ id: string('Id of the workflow: `wf_…`.') })
 const Diagnosed = z
   .object({ workflow: WorkflowObject, diagnostics: DiagnosticsObject })
   .meta({ id: 'DiagnosedWorkflow', description: 'A workflow with what is wrong or unusual in it.' })
@@ -87,7 +88,7 @@ const ToValidate = z
   .meta({ id: 'WorkflowToValidate', description: 'A workflow to validate.' })
 const Validation = z
   .object({
-    valid: z.boolean().describe('Whether the workflow can be executed.'),
+    valid: boolean('Whether the workflow can be executed.'),
     diagnostics: DiagnosticsObject,
     order: z
       .array(z.array(z.string()))
@@ -103,7 +104,7 @@ const Change = WorkflowFields.partial().meta({
 })
 const Deleted = z
   .object({
-    id: z.string().describe('Id of the workflow.'),
+    id: string('Id of the workflow.'),
     object: z.literal('workflow'),
     deleted: z.literal(true),
   })

@@ -7,6 +7,7 @@ import {
   OllamaGenerateRequest,
 } from '../../../core/dialects/ollama/ollama-schemas.ts'
 import { Failure } from '../../../core/failure.ts'
+import { boolean, integer, optionalInteger, optionalString, string } from '../../../core/schemas/fields.ts'
 import { scopeRefusal } from '../../http/access/auth.ts'
 import { ownsMachine, requireMachineOwner } from '../../http/access/machine-owner.ts'
 import type { Call } from '../../http/request/call.ts'
@@ -20,31 +21,30 @@ export type OllamaChatOwners = InferenceOwners & Pick<Owners, 'fleet'>
 
 const Answer = z
   .looseObject({
-    model: z.string().describe('Name of the model, as it was requested.'),
-    created_at: z.string().describe('ISO 8601, UTC.'),
+    model: string('Name of the model, as it was requested.'),
+    created_at: string('ISO 8601, UTC.'),
     message: z.record(z.string(), z.unknown()).optional().describe('What the model said, of a chat.'),
-    response: z.string().optional().describe('What the model said, of a generation.'),
-    thinking: z.string().optional().describe('What it thought before.'),
-    done: z.boolean().describe('Whether this is the last line, or the whole answer. Only it has the members below.'),
-    done_reason: z.string().optional().describe('`stop`, `length`, `load` or `unload`.'),
-    total_duration: z.int().optional().describe('Nanoseconds from the request to here.'),
-    load_duration: z.int().optional().describe('Nanoseconds until a slot was free; loading of the model included.'),
-    prompt_eval_count: z.int().optional().describe('Tokens of the prompt.'),
-    prompt_eval_duration: z
-      .int()
-      .optional()
-      .describe('Nanoseconds until the first token, of a stream. Otherwise 0: they are part of `eval_duration`.'),
-    eval_count: z.int().optional().describe('Tokens of the answer.'),
-    eval_duration: z.int().optional().describe('Nanoseconds to generate them.'),
+    response: optionalString('What the model said, of a generation.'),
+    thinking: optionalString('What it thought before.'),
+    done: boolean('Whether this is the last line, or the whole answer. Only it has the members below.'),
+    done_reason: optionalString('`stop`, `length`, `load` or `unload`.'),
+    total_duration: optionalInteger('Nanoseconds from the request to here.'),
+    load_duration: optionalInteger('Nanoseconds until a slot was free; loading of the model included.'),
+    prompt_eval_count: optionalInteger('Tokens of the prompt.'),
+    prompt_eval_duration: optionalInteger(
+      'Nanoseconds until the first token, of a stream. Otherwise 0: they are part of `eval_duration`.',
+    ),
+    eval_count: optionalInteger('Tokens of the answer.'),
+    eval_duration: optionalInteger('Nanoseconds to generate them.'),
   })
   .meta({ id: 'OllamaAnswer', description: "A line of a streamed answer, or a whole answer, in Ollama's form." })
 const Embedded = z
   .object({
-    model: z.string().describe('Name of the model, as it was requested.'),
+    model: string('Name of the model, as it was requested.'),
     embeddings: z.array(z.array(z.number())).describe('One vector for each text.'),
-    total_duration: z.int().describe('Nanoseconds from the request to here.'),
-    load_duration: z.int().describe('Nanoseconds until a slot was free; loading of the model included.'),
-    prompt_eval_count: z.int().describe('Tokens of the texts.'),
+    total_duration: integer('Nanoseconds from the request to here.'),
+    load_duration: integer('Nanoseconds until a slot was free; loading of the model included.'),
+    prompt_eval_count: integer('Tokens of the texts.'),
   })
   .meta({ id: 'OllamaEmbeddings', description: "Vectors of texts, in Ollama's form." })
 const OneEmbedded = z

@@ -8,6 +8,7 @@ import type { ResidentSnapshot } from '../../../core/models/fleet.ts'
 import type { GgufHeader } from '../../../core/models/gguf-header.ts'
 import type { Model } from '../../../core/models/model.ts'
 import { didYouMean, nearestModels } from '../../../core/nearest.ts'
+import { integer, string } from '../../../core/schemas/fields.ts'
 import { isFor } from '../../../core/schemas/task.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
@@ -16,28 +17,26 @@ import { headerDetails, headerInfo } from './shown-header.ts'
 
 const Details = z
   .object({
-    parent_model: z.string().describe('Always empty.'),
-    format: z.string().describe('`gguf`, or the name of the engine.'),
-    family: z.string().describe('Architecture, in `show`; empty in lists.'),
+    parent_model: string('Always empty.'),
+    format: string('`gguf`, or the name of the engine.'),
+    family: string('Architecture, in `show`; empty in lists.'),
     families: z.array(z.string()).describe('The same as a list.'),
-    parameter_size: z.string().describe('Number of parameters such as `8.2B`, in `show`; empty in lists.'),
-    quantization_level: z.string().describe('Quantization such as `Q4_K_M`, in `show`; empty in lists.'),
+    parameter_size: string('Number of parameters such as `8.2B`, in `show`; empty in lists.'),
+    quantization_level: string('Quantization such as `Q4_K_M`, in `show`; empty in lists.'),
   })
   .describe('What is known of its file.')
 
 const listed = {
-  name: z.string().describe('Id of the model.'),
-  model: z.string().describe('The same as `name`.'),
-  size: z.int().describe('Bytes of memory that it uses or is set to use; 0 if unknown.'),
-  digest: z.string().describe('A hash of its name and engine.'),
+  name: string('Id of the model.'),
+  model: string('The same as `name`.'),
+  size: integer('Bytes of memory that it uses or is set to use; 0 if unknown.'),
+  digest: string('A hash of its name and engine.'),
   details: Details,
 }
 const Tags = z
   .object({
     models: z
-      .array(
-        z.object({ ...listed, modified_at: z.string().describe('When the configuration was last read, ISO 8601.') }),
-      )
+      .array(z.object({ ...listed, modified_at: string('When the configuration was last read, ISO 8601.') }))
       .describe('The models.'),
   })
   .meta({ id: 'OllamaModels', description: 'Models that the token may use.' })
@@ -47,9 +46,9 @@ const Running = z
       .array(
         z.object({
           ...listed,
-          size_vram: z.int().describe('Bytes of GPU memory.'),
-          expires_at: z.string().describe('When it is unloaded if no further request comes, ISO 8601.'),
-          context_length: z.int().describe('Most tokens of a request and its answer together; 0 if unknown.'),
+          size_vram: integer('Bytes of GPU memory.'),
+          expires_at: string('When it is unloaded if no further request comes, ISO 8601.'),
+          context_length: integer('Most tokens of a request and its answer together; 0 if unknown.'),
         }),
       )
       .describe('The models.'),
@@ -61,10 +60,10 @@ const Show = z
   .meta({ id: 'OllamaShowRequest', description: 'The model to describe.' })
 const Shown = z
   .object({
-    license: z.string().describe('Licence, as the file of the model names it.'),
-    modelfile: z.string().describe('Always empty.'),
-    parameters: z.string().describe('`num_ctx` if `infer.yaml` sets `context_length`.'),
-    template: z.string().describe('Chat template of the file, in Jinja.'),
+    license: string('Licence, as the file of the model names it.'),
+    modelfile: string('Always empty.'),
+    parameters: string('`num_ctx` if `infer.yaml` sets `context_length`.'),
+    template: string('Chat template of the file, in Jinja.'),
     details: Details,
     model_info: z
       .record(z.string(), z.unknown())
@@ -74,7 +73,7 @@ const Shown = z
     capabilities: z
       .array(z.string())
       .describe('`completion`, `tools`, `vision` and `embedding`, as far as its engine can.'),
-    modified_at: z.string().describe('When the configuration was last read, ISO 8601.'),
+    modified_at: string('When the configuration was last read, ISO 8601.'),
   })
   .meta({ id: 'OllamaModel', description: 'A model.' })
 

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import type { ModelPullEvent } from '../../../core/models/model-pull.ts'
+import { optionalInteger, optionalString, string } from '../../../core/schemas/fields.ts'
 import { failureOfIssues } from '../../../core/schemas/issues.ts'
 import { requireMachineOwner } from '../../http/access/machine-owner.ts'
 import { readJson } from '../../http/body/json-body.ts'
@@ -24,10 +25,10 @@ const Pull = z
   .meta({ id: 'OllamaPullRequest', description: 'A model to download.' })
 const Status = z
   .object({
-    status: z.string().describe('What happens; `success` in the last line.'),
-    digest: z.string().optional().describe('Name of the file that is downloaded.'),
-    total: z.int().optional().describe('Bytes of the file.'),
-    completed: z.int().optional().describe('How many of them are here.'),
+    status: string('What happens; `success` in the last line.'),
+    digest: optionalString('Name of the file that is downloaded.'),
+    total: optionalInteger('Bytes of the file.'),
+    completed: optionalInteger('How many of them are here.'),
   })
   .meta({ id: 'OllamaPullStatus', description: 'Progress of a download.' })
 

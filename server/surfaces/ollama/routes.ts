@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
+import { string } from '../../../core/schemas/fields.ts'
 import { type OllamaChatOwners, ollamaChatRoutes } from './generate.ts'
 import { ollamaModelRoutes } from './models.ts'
 import { ollamaRoute } from './ollama-route.ts'
@@ -9,7 +10,7 @@ import { type OllamaPullOwners, ollamaPullRoutes } from './pull.ts'
 const followed = '0.12.0'
 
 const Version = z
-  .object({ version: z.string().describe('The version of Ollama whose API this follows.') })
+  .object({ version: string('The version of Ollama whose API this follows.') })
   .meta({ id: 'OllamaVersion', description: 'A version.' })
 const Refused = z.object({}).meta({ id: 'OllamaRefused', description: 'There is no such answer.' })
 

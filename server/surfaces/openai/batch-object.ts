@@ -1,23 +1,24 @@
 import { z } from 'zod'
+import { integer, nullableInteger, nullableString, string } from '../../../core/schemas/fields.ts'
 import { type BatchRecord, batchStatuses } from '../../../core/store/store.ts'
 import { seconds } from '../../views/job-record.ts'
 
-const at = (what: string) => z.int().nullable().describe(`Unix seconds when it ${what}; null if it did not.`)
-const tokens = (what: string) => z.int().describe(what)
+const at = (what: string) => nullableInteger(`Unix seconds when it ${what}; null if it did not.`)
+const tokens = (what: string) => integer(what)
 
 const BatchFaultObject = z.object({
-  code: z.string().describe('What is wrong, such as `duplicate_custom_id`.'),
-  message: z.string().describe('The same as a sentence.'),
-  param: z.string().nullable().describe('Member of the line; null if none is named.'),
-  line: z.int().nullable().describe('Number of the line, from 1; null for the whole file.'),
+  code: string('What is wrong, such as `duplicate_custom_id`.'),
+  message: string('The same as a sentence.'),
+  param: nullableString('Member of the line; null if none is named.'),
+  line: nullableInteger('Number of the line, from 1; null for the whole file.'),
 })
 
 export const BatchObject = z
   .object({
-    id: z.string().describe('Id of the batch: `batch_…`.'),
+    id: string('Id of the batch: `batch_…`.'),
     object: z.literal('batch'),
-    endpoint: z.string().describe('Endpoint of all lines.'),
-    model: z.string().nullable().describe('Model of the first line; null before the file was checked.'),
+    endpoint: string('Endpoint of all lines.'),
+    model: nullableString('Model of the first line; null before the file was checked.'),
     errors: z
       .object({
         object: z.literal('list'),
@@ -25,17 +26,14 @@ export const BatchObject = z
       })
       .nullable()
       .describe('What is wrong with the input file; null if nothing is.'),
-    input_file_id: z.string().describe('Id of the input file.'),
-    completion_window: z.string().describe('Time in which the batch is to end, such as `24h`.'),
+    input_file_id: string('Id of the input file.'),
+    completion_window: string('Time in which the batch is to end, such as `24h`.'),
     status: z.enum(batchStatuses).describe('State of the batch.'),
-    output_file_id: z.string().nullable().describe('File with the answers; null before the end and without any.'),
-    error_file_id: z
-      .string()
-      .nullable()
-      .describe('File with the errors of the other lines; null before the end and without any.'),
-    created_at: z.int().describe('Unix seconds.'),
+    output_file_id: nullableString('File with the answers; null before the end and without any.'),
+    error_file_id: nullableString('File with the errors of the other lines; null before the end and without any.'),
+    created_at: integer('Unix seconds.'),
     in_progress_at: at('began to run'),
-    expires_at: z.int().describe('Unix seconds after which lines that have not ended are given up.'),
+    expires_at: integer('Unix seconds after which lines that have not ended are given up.'),
     finalizing_at: at('began to write its output files'),
     completed_at: at('completed'),
     failed_at: at('failed, because its input file is invalid'),
@@ -44,9 +42,9 @@ export const BatchObject = z
     cancelled_at: at('was cancelled'),
     request_counts: z
       .object({
-        total: z.int().describe('Lines of the input file; 0 before it was checked.'),
-        completed: z.int().describe('Lines with an answer.'),
-        failed: z.int().describe('Lines that failed, or were not executed by the end.'),
+        total: integer('Lines of the input file; 0 before it was checked.'),
+        completed: integer('Lines with an answer.'),
+        failed: integer('Lines that failed, or were not executed by the end.'),
       })
       .describe('How many lines there are, and what became of them so far.'),
     usage: z

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { shortEndpoint, slugIn } from '../../../core/batches/batch-line.ts'
 import { Failure } from '../../../core/failure.ts'
 import { isId } from '../../../core/ids.ts'
+import { boolean, nullableString, optionalString, string } from '../../../core/schemas/fields.ts'
 import type { BatchRecord } from '../../../core/store/store.ts'
 import type { Call } from '../../http/request/call.ts'
 import { errorGroups } from '../../http/request/error-groups.ts'
@@ -53,13 +54,13 @@ const List = z
   .object({
     object: z.literal('list'),
     data: z.array(BatchObject).describe('The batches, newest first.'),
-    first_id: z.string().nullable().describe('Id of the first entry; null without any.'),
-    last_id: z.string().nullable().describe('Id of the last entry; null without any.'),
-    has_more: z.boolean().describe('Whether there are more entries.'),
+    first_id: nullableString('Id of the first entry; null without any.'),
+    last_id: nullableString('Id of the last entry; null without any.'),
+    has_more: boolean('Whether there are more entries.'),
   })
   .meta({ id: 'BatchList', description: 'A page of batches.' })
 
-const One = z.object({ id: z.string().describe('Id of the batch: `batch_…`.') })
+const One = z.object({ id: string('Id of the batch: `batch_…`.') })
 
 const isBatchId = (id: string): boolean => id.startsWith('batch_') && isId(id)
 const missing = (id: string) => new Failure('not_found', `Batch ${id.slice(0, 64)} was not found.`)
@@ -125,7 +126,7 @@ export const batchJobRoutes = (owners: BatchOwners) => [
     description: 'Returns the batches of the organization, newest first.',
     query: z.object({
       limit: z.coerce.number().int().min(1).max(100).default(20).describe('Most entries of the page, 1 to 100.'),
-      after: z.string().optional().describe('Id of the last batch of the page before. Default: the first page.'),
+      after: optionalString('Id of the last batch of the page before. Default: the first page.'),
       order: z.enum(['asc', 'desc']).default('desc').describe('`desc`: newest first. `asc`: oldest first.'),
     }),
     response: List,

@@ -1,9 +1,10 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import { safeContentType } from '../../../core/files/file-path.ts'
+import { boolean, integer, nullableString, string } from '../../../core/schemas/fields.ts'
 import { type ApiPurpose, type FileRecord, uploadPurposes } from '../../../core/store/store.ts'
 
-const unix = (what: string) => z.int().describe(`When ${what}, Unix seconds.`)
+const unix = (what: string) => integer(`When ${what}, Unix seconds.`)
 
 /** How long a file is kept, as OpenAI's API takes it. */
 const ExpiresAfter = z
@@ -22,13 +23,13 @@ export const expiresAfterField = ExpiresAfter.nullish().describe(
 
 export const FileObject = z
   .object({
-    id: z.string().describe('Id of the file: `file-…`. Requests with media take it as `file_id`.'),
+    id: string('Id of the file: `file-…`. Requests with media take it as `file_id`.'),
     object: z.literal('file').describe('Always `file`.'),
-    bytes: z.int().describe('Size in bytes.'),
+    bytes: integer('Size in bytes.'),
     created_at: unix('the file was created'),
     expires_at: unix('the file expires').optional().describe('When the file expires, Unix seconds. Absent: never.'),
-    filename: z.string().describe('Name of the file.'),
-    purpose: z.string().describe('What the file is for; `batch_output` for results of a batch.'),
+    filename: string('Name of the file.'),
+    purpose: string('What the file is for; `batch_output` for results of a batch.'),
     status: z.literal('processed').describe('Always `processed`: a file can be used at once.'),
   })
   .meta({ id: 'File', description: 'A file of the organization.' })
@@ -37,15 +38,15 @@ export const FileList = z
   .object({
     object: z.literal('list').describe('Always `list`.'),
     data: z.array(FileObject).describe('The files of this page.'),
-    first_id: z.string().nullable().describe('Id of the first file; null without any.'),
-    last_id: z.string().nullable().describe('Id of the last file; null without any. Send it as `after`.'),
-    has_more: z.boolean().describe('Whether there are more files.'),
+    first_id: nullableString('Id of the first file; null without any.'),
+    last_id: nullableString('Id of the last file; null without any. Send it as `after`.'),
+    has_more: boolean('Whether there are more files.'),
   })
   .meta({ id: 'FileList', description: 'A page of files.' })
 
 export const FileDeleted = z
   .object({
-    id: z.string().describe('Id of the file.'),
+    id: string('Id of the file.'),
     object: z.literal('file').describe('Always `file`.'),
     deleted: z.literal(true).describe('Always true.'),
   })

@@ -2,6 +2,7 @@ import { setImmediate } from 'node:timers/promises'
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import { isId } from '../../../core/ids.ts'
+import { optionalString, string } from '../../../core/schemas/fields.ts'
 import { apiPurposes, type FileRecord } from '../../../core/store/store.ts'
 import { fileAnswers, sendFile } from '../../http/answer/send-file.ts'
 import type { Call } from '../../http/request/call.ts'
@@ -13,12 +14,12 @@ import { FileDeleted, FileList, FileObject, fileObject, noSuchFile } from './fil
 
 const route = routeOf({ tag: 'Stored files' })
 const base = '/std/v1/files'
-const params = z.object({ id: z.string().describe('Id of the file: `file-…`.') })
+const params = z.object({ id: string('Id of the file: `file-…`.') })
 const Query = z.object({
   purpose: z.enum(apiPurposes).optional().describe('Only files with this purpose. Default: all.'),
   limit: z.coerce.number().int().min(1).max(10_000).default(10_000).describe('Most files of the page, 1 to 10000.'),
   order: z.enum(['asc', 'desc']).default('desc').describe('`desc`: newest first. `asc`: oldest first.'),
-  after: z.string().optional().describe('Id of the last file of the page before. Default: the first page.'),
+  after: optionalString('Id of the last file of the page before. Default: the first page.'),
 })
 
 /** Rows that are read and serialized at once: fewer than two milliseconds of work. */

@@ -5,6 +5,7 @@ import { engineFacts } from '../../../core/models/engine-facts.ts'
 import type { FleetSnapshot } from '../../../core/models/fleet.ts'
 import type { Model } from '../../../core/models/model.ts'
 import { didYouMean, nearestModels } from '../../../core/nearest.ts'
+import { integer, nullableInteger, nullableString, optionalString, string } from '../../../core/schemas/fields.ts'
 import { Task } from '../../../core/schemas/task.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
@@ -16,15 +17,15 @@ const route = routeOf({ tag: 'Models' })
 
 const ModelObject = z
   .object({
-    id: z.string().describe('Id of the model: the value of `model` in a request.'),
+    id: string('Id of the model: the value of `model` in a request.'),
     object: z.literal('model'),
-    created: z.int().describe('Unix seconds at which the configuration was last read.'),
-    owned_by: z.string().describe('`local`, or `remote` for a model of another server.'),
-    description: z.string().optional().describe('`description` in `infer.yaml`.'),
+    created: integer('Unix seconds at which the configuration was last read.'),
+    owned_by: string('`local`, or `remote` for a model of another server.'),
+    description: optionalString('`description` in `infer.yaml`.'),
     tasks: z.array(Task).describe('Tasks that the model does.'),
     status: modelState,
-    context_length: z.int().nullable().describe('Most tokens of a request and its answer together; null if unknown.'),
-    slug: z.string().nullable().describe('Path under `/slug`; null without one.'),
+    context_length: nullableInteger('Most tokens of a request and its answer together; null if unknown.'),
+    slug: nullableString('Path under `/slug`; null without one.'),
     region: modelRegion,
     price: ModelPrice.nullable().describe('Prices of the model; null if its use costs nothing.'),
   })
@@ -72,7 +73,7 @@ export const modelRoutes = ({ config, fleet, registry }: Pick<Owners, 'config' |
     summary: 'Get model',
     description: 'Returns one model that the token may use.',
     errorCodes: ['model_not_found'],
-    params: z.object({ id: z.string().describe('Id of the model. It may contain `/`.') }),
+    params: z.object({ id: string('Id of the model. It may contain `/`.') }),
     response: ModelObject,
     handle: ({ params }, call) => {
       const models = visible(call, registry)

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { string } from '../../../core/schemas/fields.ts'
 import { modelFor } from '../../../core/tasks/catalog.ts'
 import { speech as speechName } from '../../../core/tasks/speech/speech.ts'
 import { SpeechRequest } from '../../../core/tasks/speech/speech-request.ts'
@@ -16,12 +17,12 @@ const Voices = z
     data: z
       .array(
         z.object({
-          model: z.string().describe('Id of the model.'),
+          model: string('Id of the model.'),
           voices: z
             .array(
               z.object({
-                id: z.string().describe('Id of the voice: the value of `voice` in a request.'),
-                name: z.string().describe('Name for people.'),
+                id: string('Id of the voice: the value of `voice` in a request.'),
+                name: string('Name for people.'),
               }),
             )
             .describe('The voices. Empty if only a running engine can report them and none runs, or it is busy.'),

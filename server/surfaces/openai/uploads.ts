@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import { maxPartBytes, maxUploadBytes, type UploadRecord } from '../../../core/files/uploads.ts'
+import { integer, string } from '../../../core/schemas/fields.ts'
 import { readForm } from '../../http/body/multipart.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
@@ -8,7 +9,7 @@ import { expiresAfterField, FileObject, fileObject, keptMsOf, purposeField, uplo
 
 const route = routeOf({ tag: 'Stored files' })
 const base = '/std/v1/uploads'
-const params = z.object({ id: z.string().describe('Id of the upload: `upload_…`.') })
+const params = z.object({ id: string('Id of the upload: `upload_…`.') })
 
 const UploadCreate = z
   .object({
@@ -37,13 +38,13 @@ const UploadComplete = z
 
 const Upload = z
   .object({
-    id: z.string().describe('Id of the upload: `upload_…`.'),
+    id: string('Id of the upload: `upload_…`.'),
     object: z.literal('upload').describe('Always `upload`.'),
-    bytes: z.int().describe('Size of the whole file in bytes.'),
-    created_at: z.int().describe('When the upload was created, Unix seconds.'),
-    expires_at: z.int().describe('Until when the upload can be completed, Unix seconds.'),
-    filename: z.string().describe('Name of the file.'),
-    purpose: z.string().describe('What the file is for.'),
+    bytes: integer('Size of the whole file in bytes.'),
+    created_at: integer('When the upload was created, Unix seconds.'),
+    expires_at: integer('Until when the upload can be completed, Unix seconds.'),
+    filename: string('Name of the file.'),
+    purpose: string('What the file is for.'),
     status: z.enum(['pending', 'completed', 'cancelled', 'expired']).describe('State of the upload.'),
     file: FileObject.optional().describe('The file, once the upload is completed.'),
   })
@@ -51,10 +52,10 @@ const Upload = z
 
 const UploadPart = z
   .object({
-    id: z.string().describe('Id of the part: `part_…`.'),
+    id: string('Id of the part: `part_…`.'),
     object: z.literal('upload.part').describe('Always `upload.part`.'),
-    created_at: z.int().describe('When the part was stored, Unix seconds.'),
-    upload_id: z.string().describe('Id of the upload.'),
+    created_at: integer('When the part was stored, Unix seconds.'),
+    upload_id: string('Id of the upload.'),
   })
   .meta({ id: 'UploadPart', description: 'A part of an upload.' })
 

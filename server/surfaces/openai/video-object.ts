@@ -1,4 +1,12 @@
 import { z } from 'zod'
+import {
+  boolean,
+  integer,
+  nullableInteger,
+  nullableString,
+  optionalString,
+  string,
+} from '../../../core/schemas/fields.ts'
 
 const fields = {
   model: z.string().min(1).max(256).describe('Id of a model that creates videos.'),
@@ -20,8 +28,8 @@ export const VideoCreate = z
       .union([
         z.string(),
         z.object({
-          image_url: z.string().optional().describe('An http(s) or `data:` URL.'),
-          file_id: z.string().optional().describe('Id of a file.'),
+          image_url: optionalString('An http(s) or `data:` URL.'),
+          file_id: optionalString('Id of a file.'),
         }),
       ])
       .nullish()
@@ -34,20 +42,20 @@ export const VideoCreateForm = z
 
 export const VideoObject = z
   .object({
-    id: z.string().describe('Id of the video: `video_…`.'),
+    id: string('Id of the video: `video_…`.'),
     object: z.literal('video'),
-    model: z.string().describe('Id of the model.'),
+    model: string('Id of the model.'),
     status: z.enum(['queued', 'in_progress', 'completed', 'failed']).describe('State of the video.'),
-    progress: z.int().describe('Per cent.'),
-    created_at: z.int().describe('Unix seconds.'),
-    completed_at: z.int().nullable().describe('Unix seconds; null before.'),
-    expires_at: z.int().nullable().describe('Unix seconds after which it is removed; null if it is kept.'),
-    prompt: z.string().nullable().describe('The prompt.'),
-    size: z.string().describe('Width and height in pixels; empty if they follow from the image.'),
-    seconds: z.string().describe('Length in seconds.'),
+    progress: integer('Per cent.'),
+    created_at: integer('Unix seconds.'),
+    completed_at: nullableInteger('Unix seconds; null before.'),
+    expires_at: nullableInteger('Unix seconds after which it is removed; null if it is kept.'),
+    prompt: nullableString('The prompt.'),
+    size: string('Width and height in pixels; empty if they follow from the image.'),
+    seconds: string('Length in seconds.'),
     remixed_from_video_id: z.null().describe('Always null.'),
     error: z
-      .object({ code: z.string().describe('Error code.'), message: z.string().describe('What happened.') })
+      .object({ code: string('Error code.'), message: string('What happened.') })
       .nullable()
       .describe('Why it failed; null if it did not.'),
   })
@@ -56,11 +64,11 @@ export const VideoPage = z
   .object({
     object: z.literal('list'),
     data: z.array(VideoObject).describe('The videos, newest first.'),
-    first_id: z.string().nullable().describe('Id of the first one; null without any.'),
-    last_id: z.string().nullable().describe('Id of the last one; null without any.'),
-    has_more: z.boolean().describe('Whether there are more.'),
+    first_id: nullableString('Id of the first one; null without any.'),
+    last_id: nullableString('Id of the last one; null without any.'),
+    has_more: boolean('Whether there are more.'),
   })
   .meta({ id: 'VideoPage', description: 'A page of videos.' })
 export const VideoDeleted = z
-  .object({ id: z.string().describe('Id of the video.'), object: z.literal('video.deleted'), deleted: z.literal(true) })
+  .object({ id: string('Id of the video.'), object: z.literal('video.deleted'), deleted: z.literal(true) })
   .meta({ id: 'VideoDeleted', description: 'A video that was deleted.' })

@@ -4,6 +4,7 @@ import { Failure } from '../../../core/failure.ts'
 import { jobIdOf, queueIdOf } from '../../../core/ids.ts'
 import { imageRules } from '../../../core/media/image-rules.ts'
 import type { MediaInput } from '../../../core/media/media.ts'
+import { optionalString, string } from '../../../core/schemas/fields.ts'
 import { failureOfIssues } from '../../../core/schemas/issues.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
 import { pageLimit } from '../../http/answer/page.ts'
@@ -122,7 +123,7 @@ async function content(call: Call, owners: Pick<Owners, 'files' | 'jobs'>): Prom
   call.res.end()
 }
 
-const One = z.object({ id: z.string().describe('Id of the video: `video_…`.') })
+const One = z.object({ id: string('Id of the video: `video_…`.') })
 /** The routes of videos in OpenAI's form: an alias of the tasks text to video and image to video. */
 export const videoRoutes = (owners: VideoOwners) => [
   route('POST /std/v1/videos', 'user:write', {
@@ -167,7 +168,7 @@ export const videoRoutes = (owners: VideoOwners) => [
     description: 'Redirects to the signed address of the file. `?variant=thumbnail` is its first frame.',
     otherAnswers: { 302: { description: 'The address of the file is in `Location`; no body.' } },
     media: ['video/mp4', 'image/webp'],
-    query: z.object({ variant: z.string().optional().describe('`video` (default) or `thumbnail`.') }),
+    query: z.object({ variant: optionalString('`video` (default) or `thumbnail`.') }),
     errorCodes: ['not_found', 'conflict', 'unsupported_parameter', 'output_expired'],
     params: One,
     answer: call => content(call, owners),

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
+import { boolean, nullableString, optionalString, string } from '../../../core/schemas/fields.ts'
 import { publicEventTypes } from '../../../core/store/event-types.ts'
 import { WebhookView } from '../../../core/webhooks/webhook-view.ts'
 import { actorOf } from '../../http/access/reach.ts'
@@ -50,29 +51,29 @@ const Test = z
   .meta({ id: 'WebhookEndpointTest', description: 'What to send as a test.' })
 
 const WithSecret = WebhookView.extend({
-  signing_secret: z.string().describe('The signing secret, `whsec_…`. It is shown only this once.'),
+  signing_secret: string('The signing secret, `whsec_…`. It is shown only this once.'),
 }).meta({ id: 'WebhookEndpointWithSecret', description: 'A webhook endpoint with its new signing secret.' })
 const List = z
   .object({
     object: z.literal('list'),
     data: z.array(WebhookView).describe('The endpoints, newest first.'),
-    first_id: z.string().nullable().describe('Id of the first entry; null without any.'),
-    last_id: z.string().nullable().describe('Id of the last entry; null without any.'),
-    has_more: z.boolean().describe('Whether there are more entries.'),
+    first_id: nullableString('Id of the first entry; null without any.'),
+    last_id: nullableString('Id of the last entry; null without any.'),
+    has_more: boolean('Whether there are more entries.'),
   })
   .meta({ id: 'WebhookEndpointList', description: 'A page of webhook endpoints.' })
 const Deleted = z
   .object({
-    id: z.string().describe('Id of the endpoint.'),
+    id: string('Id of the endpoint.'),
     object: z.literal('webhook_endpoint.deleted'),
-    deleted: z.boolean().describe('Always true.'),
+    deleted: boolean('Always true.'),
   })
   .meta({ id: 'WebhookEndpointDeleted', description: 'Confirms that a webhook endpoint was deleted.' })
 const Types = z
   .object({ object: z.literal('list'), data: z.array(z.string()).describe('The types.') })
   .meta({ id: 'WebhookEventTypes', description: 'Types of events that webhooks can have.' })
 
-const Path = z.object({ id: z.string().describe('Id of the endpoint: `whe_…`.') })
+const Path = z.object({ id: string('Id of the endpoint: `whe_…`.') })
 const same = 'The same endpoints as under `/api/webhooks`, in the form of the OpenAI API.'
 
 export const webhookEndpointRoutes = (owners: WebhookOwners) => [
@@ -88,7 +89,7 @@ export const webhookEndpointRoutes = (owners: WebhookOwners) => [
     errorCodes: ['not_found'],
     query: z.object({
       limit: z.coerce.number().int().min(1).max(100).default(20).describe('Most entries of the page, 1 to 100.'),
-      after: z.string().optional().describe('Id of the last endpoint of the page before. Default: the first page.'),
+      after: optionalString('Id of the last endpoint of the page before. Default: the first page.'),
     }),
     response: List,
     handle: async ({ query: { limit, after } }, call) => {

@@ -2,6 +2,7 @@ import { createReadStream } from 'node:fs'
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import { isUnavailable } from '../../../core/files/api-files.ts'
+import { integer, nullableString, string } from '../../../core/schemas/fields.ts'
 import type { FileRecord } from '../../../core/store/store.ts'
 import { readForm } from '../../http/body/multipart.ts'
 import type { Call } from '../../http/request/call.ts'
@@ -10,24 +11,22 @@ import { replicateRoute } from './errors.ts'
 
 const FileObject = z
   .object({
-    id: z.string().describe('Id of the file: `file-…`.'),
-    name: z.string().describe('Name of the file.'),
-    content_type: z.string().describe('Media type.'),
-    size: z.int().describe('Size in bytes.'),
-    etag: z.string().describe('SHA-256 of the bytes, hexadecimal.'),
-    checksums: z.object({ sha256: z.string().describe('SHA-256 of the bytes, hexadecimal.') }).describe('Checksums.'),
+    id: string('Id of the file: `file-…`.'),
+    name: string('Name of the file.'),
+    content_type: string('Media type.'),
+    size: integer('Size in bytes.'),
+    etag: string('SHA-256 of the bytes, hexadecimal.'),
+    checksums: z.object({ sha256: string('SHA-256 of the bytes, hexadecimal.') }).describe('Checksums.'),
     metadata: z.record(z.string(), z.unknown()).describe('Always empty.'),
-    created_at: z.string().describe('ISO 8601, UTC.'),
-    expires_at: z.string().nullable().describe('When it is removed, ISO 8601; null if it is kept.'),
-    urls: z
-      .object({ get: z.string().describe('Where to read the bytes. Signed: it needs no token.') })
-      .describe('Addresses.'),
+    created_at: string('ISO 8601, UTC.'),
+    expires_at: nullableString('When it is removed, ISO 8601; null if it is kept.'),
+    urls: z.object({ get: string('Where to read the bytes. Signed: it needs no token.') }).describe('Addresses.'),
   })
   .meta({ id: 'ReplicateFile', description: "A file in Replicate's form." })
 const FilePage = z
   .object({
     previous: z.null().describe('Always null.'),
-    next: z.string().nullable().describe('URL of the next page; null on the last one.'),
+    next: nullableString('URL of the next page; null on the last one.'),
     results: z.array(FileObject).describe('The files, newest first.'),
   })
   .meta({ id: 'ReplicateFiles', description: 'A page of files.' })
@@ -78,7 +77,7 @@ async function find(id: string, call: Call, { files }: Pick<Owners, 'files'>): P
   throw new Failure('not_found', `The file ${id.slice(0, 64)} was not found.`)
 }
 
-const One = z.object({ id: z.string().describe('Id of the file.') })
+const One = z.object({ id: string('Id of the file.') })
 
 /** The routes of files that predictions take as inputs, in Replicate's form. */
 export const replicateFileRoutes = (owners: FileOwners) => [

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import type { Model } from '../../../core/models/model.ts'
+import { integer, nullableString, string } from '../../../core/schemas/fields.ts'
 import { isSlugTask } from '../../../core/schemas/task.ts'
 import { inputSchema } from '../../../core/tasks/generation/input-schema.ts'
 import type { Call } from '../../http/request/call.ts'
@@ -9,25 +10,25 @@ import { replicateRoute } from './errors.ts'
 import { findReplicateModel, replicateName, replicateVersion, visibleModels } from './target.ts'
 
 const params = {
-  owner: z.string().describe('First part of the id of the model, or `local` for an id of one part.'),
-  name: z.string().describe('The rest of the id.'),
+  owner: string('First part of the id of the model, or `local` for an id of one part.'),
+  name: string('The rest of the id.'),
 }
 const Version = z
   .object({
-    id: z.string().describe('Id of the version. A model has one.'),
-    created_at: z.string().describe('When the configuration was last read, ISO 8601.'),
-    cog_version: z.string().describe('Always empty.'),
+    id: string('Id of the version. A model has one.'),
+    created_at: string('When the configuration was last read, ISO 8601.'),
+    cog_version: string('Always empty.'),
     openapi_schema: z.record(z.string(), z.unknown()).describe('JSON Schemas of the inputs, by task.'),
   })
   .meta({ id: 'ReplicateVersion', description: 'The version of a model.' })
 const ModelObject = z
   .object({
-    url: z.string().describe('Address of the model.'),
-    owner: z.string().describe('First part of its name.'),
-    name: z.string().describe('Rest of its name.'),
-    description: z.string().nullable().describe('`description` in `infer.yaml`.'),
+    url: string('Address of the model.'),
+    owner: string('First part of its name.'),
+    name: string('Rest of its name.'),
+    description: nullableString('`description` in `infer.yaml`.'),
     visibility: z.literal('public'),
-    run_count: z.int().describe('Always 0.'),
+    run_count: integer('Always 0.'),
     cover_image_url: z.null().describe('Always null.'),
     default_example: z.null().describe('Always null.'),
     latest_version: Version,
@@ -50,12 +51,12 @@ const Versions = z
 const Account = z
   .object({
     type: z.literal('organization'),
-    username: z.string().describe('Name of the organization.'),
-    name: z.string().describe('The same.'),
+    username: string('Name of the organization.'),
+    name: string('The same.'),
   })
   .meta({ id: 'ReplicateAccount', description: 'The organization of the token.' })
 const Secret = z
-  .object({ key: z.string().describe('The secret: `whsec_…`.') })
+  .object({ key: string('The secret: `whsec_…`.') })
   .meta({ id: 'ReplicateWebhookSecret', description: 'The secret that signs webhooks.' })
 
 const versionView = (model: Model, { registry }: Pick<Owners, 'registry'>): z.input<typeof Version> => ({
@@ -118,7 +119,7 @@ export const replicateModelRoutes = (owners: Pick<Owners, 'registry' | 'webhooks
       summary: 'Get version',
       description: 'Returns the only version of a model by its id.',
       errorCodes: ['model_not_found', 'not_found'],
-      params: z.object({ ...params, id: z.string().describe('Id of the version.') }),
+      params: z.object({ ...params, id: string('Id of the version.') }),
       response: Version,
       handle: ({ params: path }, call) => {
         const version = versionView(find(path, call), owners)

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
+import { nullableString, string } from '../../../core/schemas/fields.ts'
 import { isSlugTask } from '../../../core/schemas/task.ts'
 import type { JobRecord, RequestWebhook } from '../../../core/store/store.ts'
 import { predictionTask } from '../../../core/tasks/prediction-task.ts'
@@ -20,25 +21,25 @@ import { ofReplicate, predictionText } from './view.ts'
 
 const maxWaitMs = 60_000
 
-const id = z.string().describe('Id of the prediction: `q_…`.')
+const id = string('Id of the prediction: `q_…`.')
 const Prediction = z
   .looseObject({
     id,
-    model: z.string().describe('Name of the model: `owner/name`.'),
-    version: z.string().describe('The version of the model.'),
+    model: string('Name of the model: `owner/name`.'),
+    version: string('The version of the model.'),
     status: z.enum(['starting', 'processing', 'succeeded', 'failed', 'canceled']).describe('State of the prediction.'),
     input: z.unknown().describe('The inputs, as they are stored.'),
     output: z.unknown().describe('Addresses of files, a list of texts, or another result; null before the end.'),
-    error: z.string().nullable().describe('Why it failed; null if it did not.'),
-    logs: z.string().describe('Lines that the engine logged.'),
-    created_at: z.string().describe('ISO 8601, UTC.'),
+    error: nullableString('Why it failed; null if it did not.'),
+    logs: string('Lines that the engine logged.'),
+    created_at: string('ISO 8601, UTC.'),
     urls: z.record(z.string(), z.string()).describe('Where to read, cancel and stream it. `stream` needs no token.'),
   })
   .meta({ id: 'ReplicatePrediction', description: "A job in Replicate's form." })
 const Page = z
   .object({
     previous: z.null().describe('Always null.'),
-    next: z.string().nullable().describe('URL of the next page; null on the last one.'),
+    next: nullableString('URL of the next page; null on the last one.'),
     results: z.array(Prediction).describe('The predictions, newest first, without inputs and outputs.'),
   })
   .meta({ id: 'ReplicatePredictions', description: 'A page of predictions.' })
@@ -188,8 +189,8 @@ export const predictionRoutes = (owners: SubmitterOwners) => [
     summary: 'Create prediction of model',
     description: `Runs a model as a durable job. ${how}`,
     params: z.object({
-      owner: z.string().describe('First part of the id of the model, or `local` for an id of one part.'),
-      name: z.string().describe('The rest of the id.'),
+      owner: string('First part of the id of the model, or `local` for an id of one part.'),
+      name: string('The rest of the id.'),
     }),
     body: CreateOfModel,
     example: { input: { prompt: 'Hello!' } },

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import { isId, jobIdOf } from '../../../core/ids.ts'
+import { optionalString, string } from '../../../core/schemas/fields.ts'
 import { openEventStream } from '../../http/answer/sse.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
@@ -71,12 +72,12 @@ export const predictionStreamRoutes = (owners: StreamOwners) => [
     media: ['text/event-stream'],
     errorCodes: ['invalid_signature', 'not_found', 'shutting_down'],
     params: z.object({
-      org: z.string().describe('Id of the organization of the prediction.'),
-      id: z.string().describe('Id of the prediction.'),
+      org: string('Id of the organization of the prediction.'),
+      id: string('Id of the prediction.'),
     }),
     query: z.object({
-      exp: z.string().optional().describe('When the address expires.'),
-      sig: z.string().optional().describe('Signature of the address.'),
+      exp: optionalString('When the address expires.'),
+      sig: optionalString('Signature of the address.'),
     }),
     answer: call => stream(call, owners),
   }),

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
+import { integer, string } from '../../../core/schemas/fields.ts'
 import type { Call } from '../../http/request/call.ts'
 import { JsonText } from '../../http/request/json-text.ts'
 import { findRequest } from '../../views/generation-request.ts'
@@ -21,7 +22,7 @@ const BatchView = z
     requests: z
       .array(
         z.looseObject({
-          request_id: z.string().describe('Id of the request.'),
+          request_id: string('Id of the request.'),
           status: z.enum(['processing', 'completed', 'failed', 'not_found']).describe('State of the request.'),
           queue_status: z
             .enum(['IN_QUEUE', 'IN_PROGRESS', 'COMPLETED', 'FAILED'])
@@ -32,10 +33,10 @@ const BatchView = z
       .describe('The requests in the order of the ids, each once. With `?fields=status` without their results.'),
     counts: z
       .object({
-        processing: z.int().describe('Requests that have not ended.'),
-        completed: z.int().describe('Requests that completed.'),
-        failed: z.int().describe('Requests that failed.'),
-        not_found: z.int().describe('Requests that do not exist.'),
+        processing: integer('Requests that have not ended.'),
+        completed: integer('Requests that completed.'),
+        failed: integer('Requests that failed.'),
+        not_found: integer('Requests that do not exist.'),
       })
       .describe('Numbers of requests by status.'),
   })

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import { queueIdOf } from '../../../core/ids.ts'
+import { integer, optionalString, string } from '../../../core/schemas/fields.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
 import { generationRequests } from '../../../core/tasks/generation/request.ts'
 import { type AspectRatio, aspectRatios } from '../../../core/tasks/generation/size.ts'
@@ -41,9 +42,9 @@ const GenerationBody = z
 
 const Accepted = z
   .object({
-    request_id: z.string().describe('Id of the request: `q_…`.'),
+    request_id: string('Id of the request: `q_…`.'),
     status: z.literal('processing'),
-    queue_position: z.int().describe('How many requests are before it.'),
+    queue_position: integer('How many requests are before it.'),
     ...requestUrls,
   })
   .meta({ id: 'GenerationAccepted', description: 'A request that was accepted.' })
@@ -72,13 +73,10 @@ const One = z.object({
 })
 
 const SubmitQuery = z.strictObject({
-  webhook_url: z
-    .string()
-    .optional()
-    .describe(
-      'URL to which the end of the request is sent as a signed message. The header `X-Webhook-Url` does the same.',
-    ),
-  fal_webhook: z.string().optional().describe("The same with fal's body and signature."),
+  webhook_url: optionalString(
+    'URL to which the end of the request is sent as a signed message. The header `X-Webhook-Url` does the same.',
+  ),
+  fal_webhook: optionalString("The same with fal's body and signature."),
 })
 
 type GenerateOwners = SubmitOwners & Pick<Owners, 'fleet'>

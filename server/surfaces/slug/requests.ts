@@ -1,6 +1,14 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import { jobIdOf, queueIdOf } from '../../../core/ids.ts'
+import {
+  integer,
+  number,
+  optionalInteger,
+  optionalNumber,
+  optionalString,
+  string,
+} from '../../../core/schemas/fields.ts'
 import { logLevels } from '../../../core/schemas/log-level.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
 import type { Call } from '../../http/request/call.ts'
@@ -16,28 +24,26 @@ import { wantsLogs } from '../../work/stream-status.ts'
 import { slugRoute } from './errors.ts'
 import { requestAnswer, statusView, type ViewOwners } from './view.ts'
 
-const One = z.object({ id: z.string().describe('Id of the request: `q_…`.') })
+const One = z.object({ id: string('Id of the request: `q_…`.') })
 
 const GeneratedFile = z
   .object({
-    url: z
-      .string()
-      .describe(
-        'Where to read the file. Signed: it needs no token, and works for a day unless the server is set otherwise.',
-      ),
-    content_type: z.string().describe('Media type, such as `image/png`.'),
-    file_name: z.string().describe('Name of the file.'),
-    file_size: z.int().describe('Bytes.'),
-    width: z.int().optional().describe('Pixels.'),
-    height: z.int().optional().describe('Pixels.'),
-    duration: z.number().optional().describe('Seconds.'),
-    fps: z.number().optional().describe('Frames per second.'),
-    num_frames: z.int().optional().describe('Number of frames.'),
+    url: string(
+      'Where to read the file. Signed: it needs no token, and works for a day unless the server is set otherwise.',
+    ),
+    content_type: string('Media type, such as `image/png`.'),
+    file_name: string('Name of the file.'),
+    file_size: integer('Bytes.'),
+    width: optionalInteger('Pixels.'),
+    height: optionalInteger('Pixels.'),
+    duration: optionalNumber('Seconds.'),
+    fps: optionalNumber('Frames per second.'),
+    num_frames: optionalInteger('Number of frames.'),
     figures: z
       .literal('requested')
       .optional()
       .describe('Present if the server has no ffprobe: size and length are as requested, not measured.'),
-    thumbnail_url: z.string().optional().describe('Where to read a small image of it (WebP).'),
+    thumbnail_url: optionalString('Where to read a small image of it (WebP).'),
   })
   .meta({ id: 'GeneratedFile', description: 'A file that was created.' })
 
@@ -45,36 +51,36 @@ const GeneratedFile = z
 const output = {
   images: z.array(GeneratedFile).optional().describe('The images.'),
   video: GeneratedFile.optional().describe('The video.'),
-  thumbnail_url: z.string().optional().describe('Where to read a small image of the video (WebP).'),
-  duration_seconds: z.number().optional().describe('Length of the video in seconds.'),
-  width: z.int().optional().describe('Pixels.'),
-  height: z.int().optional().describe('Pixels.'),
-  num_frames: z.int().optional().describe('Number of frames of the video.'),
-  fps: z.number().optional().describe('Frames per second of the video.'),
-  seed_used: z.int().optional().describe('Seed of the first output. The same seed and request give the same output.'),
-  seed: z.int().optional().describe('The same as `seed_used`.'),
-  prompt: z.string().optional().describe('The prompt that the engine used.'),
+  thumbnail_url: optionalString('Where to read a small image of the video (WebP).'),
+  duration_seconds: optionalNumber('Length of the video in seconds.'),
+  width: optionalInteger('Pixels.'),
+  height: optionalInteger('Pixels.'),
+  num_frames: optionalInteger('Number of frames of the video.'),
+  fps: optionalNumber('Frames per second of the video.'),
+  seed_used: optionalInteger('Seed of the first output. The same seed and request give the same output.'),
+  seed: optionalInteger('The same as `seed_used`.'),
+  prompt: optionalString('The prompt that the engine used.'),
   timings: z
     .object({
-      inference: z.number().describe('Seconds that the engine worked.'),
-      queue: z.number().describe('Seconds that the request waited.'),
+      inference: number('Seconds that the engine worked.'),
+      queue: number('Seconds that the request waited.'),
     })
     .optional()
     .describe('How long it took.'),
-  model_id: z.string().optional().describe('Id of the model.'),
-  created_at: z.int().optional().describe('Unix seconds.'),
-  completed_at: z.int().optional().describe('Unix seconds.'),
+  model_id: optionalString('Id of the model.'),
+  created_at: optionalInteger('Unix seconds.'),
+  completed_at: optionalInteger('Unix seconds.'),
 }
 const progressFields = {
-  queue_position: z.int().optional().describe('How many requests are before it. Present while it waits.'),
-  progress: z.number().optional().describe('Progress from 0 to 1. Present if known.'),
-  eta_seconds: z.int().optional().describe('Expected seconds until the end. Present if known.'),
+  queue_position: optionalInteger('How many requests are before it. Present while it waits.'),
+  progress: optionalNumber('Progress from 0 to 1. Present if known.'),
+  eta_seconds: optionalInteger('Expected seconds until the end. Present if known.'),
   waiting_for: WaitingFor.optional().describe('Why it has not begun. Present while it waits.'),
 }
 
 export const GenerationRequestView = z
   .looseObject({
-    request_id: z.string().describe('Id of the request: `q_…`.'),
+    request_id: string('Id of the request: `q_…`.'),
     status: z.enum(['processing', 'completed', 'failed']).describe('State of the request.'),
     ...progressFields,
     ...output,
@@ -83,10 +89,10 @@ export const GenerationRequestView = z
   .meta({ id: 'GenerationResult', description: 'The result of a request, or its progress.' })
 
 const Log = z.object({
-  timestamp: z.string().describe('ISO 8601, UTC.'),
+  timestamp: string('ISO 8601, UTC.'),
   level: z.enum(logLevels).describe('Level of the line.'),
-  message: z.string().describe('Text of the line.'),
-  source: z.string().describe('Always `USER`.'),
+  message: string('Text of the line.'),
+  source: string('Always `USER`.'),
 })
 const Logs = z
   .object({ logs: z.array(Log).describe('The lines, oldest first.') })
@@ -95,14 +101,14 @@ const Logs = z
 const GenerationStatus = z
   .looseObject({
     status: z.enum(['IN_QUEUE', 'IN_PROGRESS', 'COMPLETED', 'FAILED']).describe('State of the request.'),
-    request_id: z.string().describe('Id of the request: `q_…`.'),
+    request_id: string('Id of the request: `q_…`.'),
     ...progressFields,
     ...output,
     logs: z.array(Log).optional().describe('The log, with `?logs=1`.'),
     metrics: z
       .object({
-        inference_time: z.number().describe('Seconds that the engine worked.'),
-        queue_time: z.number().describe('Seconds that the request waited.'),
+        inference_time: number('Seconds that the engine worked.'),
+        queue_time: number('Seconds that the request waited.'),
       })
       .optional()
       .describe('How long it took. Present once it has completed.'),
@@ -111,7 +117,7 @@ const GenerationStatus = z
       .optional()
       .describe('The result as in `GET /slug/requests/{id}`. Present once it has completed.'),
     error: ErrorFacts.optional().describe('Why it failed.'),
-    error_type: z.string().optional().describe("Class of the error in fal's terms."),
+    error_type: optionalString("Class of the error in fal's terms."),
     ...requestUrls,
   })
   .meta({ id: 'GenerationStatus', description: 'The status of a request.' })
@@ -121,7 +127,7 @@ const Cancelled = z
     status: z
       .enum(['CANCELLATION_REQUESTED', 'ALREADY_COMPLETED', 'NOT_FOUND'])
       .describe('`CANCELLATION_REQUESTED` with 202, `ALREADY_COMPLETED` with 400, `NOT_FOUND` with 404.'),
-    request_id: z.string().describe('Id of the request.'),
+    request_id: string('Id of the request.'),
   })
   .meta({ id: 'GenerationCancelled', description: 'Whether a request is cancelled.' })
 
@@ -193,7 +199,7 @@ export const requestRoutes = (owners: ViewOwners) => [
     errorCodes: ['not_found', 'output_expired'],
     params: One,
     query: z.strictObject({
-      logs: z.string().optional().describe('`1` or `true`: return the log of the request too.'),
+      logs: optionalString('`1` or `true`: return the log of the request too.'),
     }),
     response: GenerationStatus,
     handle: async ({ params }, call) => {

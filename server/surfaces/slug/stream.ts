@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { queueIdOf } from '../../../core/ids.ts'
+import { optionalString, string } from '../../../core/schemas/fields.ts'
 import { findRequest } from '../../views/generation-request.ts'
 import { streamStatus, wantsLogs } from '../../work/stream-status.ts'
 import { slugRoute } from './errors.ts'
@@ -12,9 +13,9 @@ export const streamRoutes = (owners: ViewOwners) => [
       'The answer is a stream of server-sent events: the status of the request after each change, until its end. If the token is revoked, expires or loses the scope, the stream ends within 2 s with an `error` event.',
     events: 'GenerationStatus',
     errorCodes: ['not_found', 'output_expired'],
-    params: z.object({ id: z.string().describe('Id of the request: `q_…`.') }),
+    params: z.object({ id: string('Id of the request: `q_…`.') }),
     query: z.strictObject({
-      logs: z.string().optional().describe('`1` or `true`: send the log of the request too.'),
+      logs: optionalString('`1` or `true`: send the log of the request too.'),
     }),
     answer: async call => {
       const job = await findRequest(call.params.id!, call, owners)

@@ -6,6 +6,7 @@ import { ResponseObject, ResponseRequest } from '../../../../core/dialects/respo
 import { Failure } from '../../../../core/failure.ts'
 import { newId } from '../../../../core/ids.ts'
 import type { StoredResponse } from '../../../../core/responses/responses.ts'
+import { optionalString, string } from '../../../../core/schemas/fields.ts'
 import { promptTokens } from '../../../../core/tasks/chat/prompt-tokens.ts'
 import type { Call } from '../../../http/request/call.ts'
 import { errorGroups } from '../../../http/request/error-groups.ts'
@@ -20,7 +21,7 @@ import { ResponseDeleted, ResponseItems, ResponseTokens } from './response-schem
 
 const route = routeOf({ tag: 'Text' })
 const base = '/std/v1/responses'
-const One = z.object({ id: z.string().describe('Id of the response: `resp_…`.') })
+const One = z.object({ id: string('Id of the response: `resp_…`.') })
 
 type ResponseOwners = InferenceOwners & BackgroundOwners & Pick<Owners, 'log'>
 
@@ -169,7 +170,7 @@ export const responseRoutes = (owners: ResponseOwners) => [
     query: z.object({
       limit: z.coerce.number().int().min(1).max(100).default(20).describe('Most items of the page, 1 to 100.'),
       order: z.enum(['asc', 'desc']).default('desc').describe('`desc`: newest first.'),
-      after: z.string().optional().describe('Id of the last item of the page before. Default: the first page.'),
+      after: optionalString('Id of the last item of the page before. Default: the first page.'),
       include: z.unknown().optional().describe('Accepted for compatibility; has no effect.'),
     }),
     response: ResponseItems,
