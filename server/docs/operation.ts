@@ -2,11 +2,8 @@ import { z } from 'zod'
 import type { FailureCode } from '../../core/failure.ts'
 import type { RouteAnswer } from '../http/request/endpoint.ts'
 import type { Route } from '../http/request/route.ts'
-import { jsonSchemaOptions } from '../views/json-schema.ts'
-import { errorCodes } from './error-codes.ts'
-import { errorSchemaOf } from './error-schemas.ts'
-import { commonCodes, errorCodesOf, errorStatus } from './route-errors.ts'
-
+import { jsonSchemaOptions } from '../views/task-schemas.ts'
+import { commonCodes, errorCodes, errorCodesOf, errorSchemaOf, errorStatus } from './errors.ts'
 /** Recorded answers to the example requests, by operation id. */
 export type AnswerExamples = Readonly<Record<string, unknown>>
 

@@ -9,10 +9,8 @@ import type { ExecutionRecord } from '../../core/store/workflows.ts'
 import { type Embedded, JsonText } from '../http/request/json-text.ts'
 import type { Owners } from '../http/request/owners.ts'
 import { ExecutionNodeObject, keptOf, shownNodes } from './execution-nodes.ts'
-import { ErrorFacts } from './job-error.ts'
-import { seconds } from './job-record.ts'
+import { ErrorFacts, seconds, type Viewer } from './job-record.ts'
 import { UsageObject, usageObject } from './usage-object.ts'
-import type { Viewer } from './viewer.ts'
 
 const ExecutionErrorObject = z
   .object({

@@ -11,8 +11,7 @@ import {
 import { executionEventTypes } from '../../core/store/workflows.ts'
 import type { SharedRecord, SseRecord } from '../http/answer/sse.ts'
 import type { Owners } from '../http/request/owners.ts'
-import { hasEnded, progressOf, resultText } from './job-record.ts'
-import type { Viewer } from './viewer.ts'
+import { hasEnded, progressOf, resultText, type Viewer } from './job-record.ts'
 
 /** Characters. A result up to this length is part of its event; a longer one is read with its job. */
 const maxResultLength = 64 << 10

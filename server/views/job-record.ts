@@ -1,17 +1,78 @@
 import { z } from 'zod'
+import type { Caller } from '../../core/accounts/accounts.ts'
 import { Failure } from '../../core/failure.ts'
 import { isId, queueIdOf } from '../../core/ids.ts'
-import type { JobProgress } from '../../core/jobs/job-progress.ts'
-import { integer, nullableInteger, nullableNumber, nullableString, string } from '../../core/schemas/fields.ts'
+import { type WaitingFor as CoreWaitingFor, type JobProgress, waitingReasons } from '../../core/jobs/job-progress.ts'
+import {
+  boolean,
+  integer,
+  nullableInteger,
+  nullableNumber,
+  nullableString,
+  optionalString,
+  string,
+} from '../../core/schemas/fields.ts'
 import { Task } from '../../core/schemas/task.ts'
 import { deferredUntil, type JobRecord, jobStatuses } from '../../core/store/store.ts'
 import { hasFiles, shownResult, taskRecord } from '../../core/tasks/registry.ts'
 import { Embedded, JsonText, readResult } from '../http/request/json-text.ts'
 import type { Owners } from '../http/request/owners.ts'
-import { JobErrorObject } from './job-error.ts'
 import { UsageObject, usageObject } from './usage-object.ts'
-import type { Viewer } from './viewer.ts'
-import { WaitingFor } from './waiting-for.ts'
+
+/** The reader of an object: the caller whose organization is searched, and the origin of the URLs in the object. */
+export interface Viewer {
+  readonly caller: Caller
+  readonly origin: string
+}
+
+/** Why work has not begun. */
+export const WaitingFor = z
+  .object({
+    reason: z.enum(waitingReasons).describe('What it waits for.'),
+    detail: string('The same as a sentence for people.'),
+    eta_seconds: nullableInteger('Expected seconds until it begins; null if unknown.'),
+  })
+  .meta({ id: 'WaitingFor', description: 'Why a job or request has not begun.' })
+
+/** The reason in the shape of the API. */
+export const waitingObject = ({ reason, detail, etaMs }: CoreWaitingFor): z.input<typeof WaitingFor> => ({
+  reason,
+  detail,
+  eta_seconds: etaMs === null ? null : Math.ceil(etaMs / 1000),
+})
+
+const errorFacts = {
+  code: string('Error code, as in answers with an error.'),
+  message: string('What happened, as a sentence.'),
+  type: string('Class of the error, such as `server_error`.'),
+}
+
+/** Why something failed, where only that is shown. */
+export const ErrorFacts = z.object(errorFacts).meta({ id: 'ErrorSummary', description: 'Why something failed.' })
+
+/** Why a job failed. */
+export const JobErrorObject = z
+  .object({
+    ...errorFacts,
+    retryable: boolean('Whether another attempt may succeed.'),
+    attempt: integer('Number of the attempt that failed, from 1.'),
+  })
+  .meta({ id: 'JobError', description: 'Why a job failed.' })
+
+/** The answer to a submission of a job. */
+export const JobCreated = z
+  .object({
+    id: string('Id of the job: `job_…`.'),
+    queue_id: string('Id of the same job under `/slug/requests`: `q_…`.'),
+    status: z.enum(jobStatuses).describe('State of the job.'),
+    status_url: optionalString('Where to read the job. Only in answers to `Prefer: respond-async`.'),
+  })
+  .meta({ id: 'JobCreated', description: 'A job that was created.' })
+
+/** The answer to `Prefer: respond-async`, in the reference. */
+export const respondAsync = {
+  202: { description: 'The job that was created, with the header `Prefer: respond-async`.', response: JobCreated },
+} as const
 
 export const seconds = (ms: number | null) => (ms === null ? null : Math.floor(ms / 1000))
 const wholeSeconds = (ms: number | null) => (ms === null ? null : Math.ceil(ms / 1000))

@@ -11,8 +11,7 @@ import { type Diagnostics, typeIssueCodes, warningCodes } from '../../core/workf
 import { offerOf } from '../../core/workflows/offer.ts'
 import type { WorkflowFields } from '../../core/workflows/workflow-fields.ts'
 import type { Owners } from '../http/request/owners.ts'
-import { seconds } from './job-record.ts'
-import type { Viewer } from './viewer.ts'
+import { seconds, type Viewer } from './job-record.ts'
 
 const finding = <Code extends string>(codes: readonly [Code, ...Code[]]) =>
   z.object({

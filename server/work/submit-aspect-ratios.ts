@@ -9,9 +9,8 @@ import { estimateOf, taskRecord } from '../../core/tasks/registry.ts'
 import { checkRequestFields } from '../../core/tasks/request-fields.ts'
 import type { Call } from '../http/request/call.ts'
 import type { Owners } from '../http/request/owners.ts'
-import { deferForPrompt } from './defer-for-prompt.ts'
 import { allSubmittedBefore, type JobTerms, submitJobs } from './submit.ts'
-import { forget, offered, type SubmitOwners, storeMedia } from './submit-generation.ts'
+import { deferForPrompt, forget, offered, type SubmitOwners, storeMedia } from './submit-generation.ts'
 
 export interface AspectRatiosOptions {
   slug: string

@@ -1,10 +1,17 @@
 import { CohereChatRequest, CohereChatResponse } from '../../../core/dialects/cohere/cohere-chat-schemas.ts'
 import { CohereEmbedRequest, CohereEmbedResponse } from '../../../core/dialects/cohere/cohere-embed-schemas.ts'
+import type { Failure } from '../../../core/failure.ts'
 import { errorGroups } from '../../http/request/error-groups.ts'
+import { errorBody } from '../../http/request/errors.ts'
 import { routeOf } from '../../http/request/route.ts'
-import { respondAsync } from '../../views/job-created.ts'
+import { respondAsync } from '../../views/job-record.ts'
 import { type InferenceOwners, infer, inferAs } from '../../work/inference.ts'
-import { cohereErrors } from './errors.ts'
+
+/** Returns an error with the `message` and `id` that Cohere's clients read, besides the common format. */
+export const cohereErrors = (failure: Failure, call: { id: string }) => ({
+  status: failure.status,
+  body: { message: failure.message, id: call.id, ...errorBody(failure, call.id) },
+})
 
 const route = routeOf({ tag: 'Text', errors: cohereErrors })
 

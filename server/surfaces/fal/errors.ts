@@ -2,7 +2,7 @@ import type { Failure } from '../../../core/failure.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
 import { errorBody } from '../../http/request/errors.ts'
 import { routeOf } from '../../http/request/route.ts'
-import { detailOf, errorType } from '../../views/generation-error.ts'
+import { detailOf, errorType } from '../../views/generation-request.ts'
 
 /** An error in the format of fal's clients. */
 interface FalError {

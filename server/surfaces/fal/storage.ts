@@ -5,8 +5,8 @@ import { credentialOf } from '../../http/access/auth.ts'
 import { storeUpload } from '../../http/body/upload.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
+import { readableAddress, uploadIdOf } from './addresses.ts'
 import { falRoute } from './errors.ts'
-import { readableAddress, uploadIdOf } from './parts.ts'
 import { lifetimeOf } from './upload.ts'
 
 const tokenMs = 3_600_000

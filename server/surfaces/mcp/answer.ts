@@ -2,17 +2,14 @@ import { version } from '../../../core/assets.ts'
 import { Failure } from '../../../core/failure.ts'
 import { failureOfIssues } from '../../../core/schemas/issues.ts'
 import { scopeRefusal } from '../../http/access/auth.ts'
-import { readJson } from '../../http/body/json-body.ts'
+import { readJson } from '../../http/body/body.ts'
 import { requireOrigin } from '../../http/connection/cors.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { callTool, type ToolOwners } from './call-tool.ts'
-import { McpMessage, protocolVersions, type RequestId, RpcError, rpcCodes } from './message.ts'
-import { openMcpReply } from './reply.ts'
+import { McpMessage, openMcpReply, protocolVersions, type RequestId, RpcError, rpcCodes } from './message.ts'
 import { listResources, readResource, resourceTemplates } from './resources.ts'
-import { taskTools } from './task-tools.ts'
-import { workflowTools } from './workflow-tools.ts'
-
+import { taskTools, workflowTools } from './tools.ts'
 export type McpOwners = ToolOwners & Pick<Owners, 'config' | 'cpu'>
 
 /** The requests that run, by token, session and id; each is cancelled by calling it. */

@@ -7,17 +7,14 @@ import type { Owners } from '../../http/request/owners.ts'
 import { shownExecution } from '../../views/execution-record.ts'
 import { findWorkflow } from '../../views/workflow-record.ts'
 import { modelsFor } from '../../work/allowed-models.ts'
-import { executionOptionsOf } from '../../work/execution-options.ts'
+import { executionOptionsOf } from '../../work/execution-request.ts'
 import type { InferenceOwners } from '../../work/inference.ts'
 import { type SubmitterOwners, submitters } from '../../work/submitters.ts'
 import { failedResult, jobResult, type ToolResult, valueResult } from './content.ts'
 import { followExecution, followJob } from './follow-work.ts'
-import { RpcError, rpcCodes } from './message.ts'
-import type { McpReply } from './reply.ts'
-import { taskOfTool } from './task-tools.ts'
+import { type McpReply, RpcError, rpcCodes } from './message.ts'
 import { runTextCall } from './text-call.ts'
-import { workflowOfTool } from './workflow-tools.ts'
-
+import { taskOfTool, workflowOfTool } from './tools.ts'
 export type ToolOwners = SubmitterOwners &
   InferenceOwners &
   Pick<Owners, 'executions' | 'files' | 'limiter' | 'workflows'>

@@ -1,18 +1,122 @@
 import { z } from 'zod'
-import { OrganizationView, organizationView } from '../../../core/accounts/organization-view.ts'
+import {
+  limitsOfChange,
+  OrganizationLimitsChange,
+  OrganizationLimitsView,
+  OrganizationView,
+  organizationLimitsView,
+  organizationView,
+} from '../../../core/accounts/organization-view.ts'
 import { Failure } from '../../../core/failure.ts'
 import { isId } from '../../../core/ids.ts'
 import { integer, string } from '../../../core/schemas/fields.ts'
-import { type Organization, organizationStatuses } from '../../../core/store/store.ts'
-import { ownsMachine, requireMachineOwner } from '../../http/access/machine-owner.ts'
-import { actorOf, OrganizationPath, reachOrganization, reachToChange } from '../../http/access/reach.ts'
+import { type Organization, type OrganizationChange, organizationStatuses } from '../../../core/store/store.ts'
+import {
+  actorOf,
+  OrganizationPath,
+  ownsMachine,
+  reachOrganization,
+  reachToChange,
+  requireMachineOwner,
+} from '../../http/access/reach.ts'
 import { cursorDescription, pageFields, pageLimit } from '../../http/answer/page.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
-import { OrganizationCreate, OrganizationUpdate, organizationChangeOf } from './organization-request.ts'
+import { callerLimitsView, OrganizationLimitsView as EffectiveLimitsView } from '../../views/limit-use.ts'
+
+const name = z.string().trim().min(1).max(128).describe('Name of the organization; unique on this server.')
+const plan = z
+  .string()
+  .max(64)
+  .describe('A plan of this server: `free`, `pro` or `enterprise`, or one of `infer.yaml`.')
+const region = z
+  .string()
+  .regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$/, 'Write it as EU or us-east-1.')
+  .nullish()
+  .describe('The only region whose models it may use, such as `EU`; null for no restriction.')
+const share = z
+  .int()
+  .min(1)
+  .max(100)
+  .nullish()
+  .describe('Its share of GPU time while several organizations wait, 1 to 100; null for the share of its plan.')
+
+/** A request to create an organization. */
+const OrganizationCreate = z
+  .strictObject({
+    name,
+    plan: plan.default('enterprise'),
+    region,
+    share,
+    limits: OrganizationLimitsChange.optional().describe('Limits that replace those of the plan.'),
+  })
+  .meta({ id: 'OrganizationCreate', description: 'An organization to create.' })
+
+/** A request to change an organization. */
+const OrganizationUpdate = z
+  .strictObject({
+    name: name.optional(),
+    plan: plan.optional(),
+    region,
+    share,
+    limits: OrganizationLimitsChange.optional().describe('Limits to change. Absent ones stay.'),
+  })
+  .meta({ id: 'OrganizationUpdate', description: 'Fields of an organization to change. Absent fields stay.' })
+
+/** Converts a request to what the store changes. Absent fields stay absent. */
+function organizationChangeOf(body: z.output<typeof OrganizationUpdate>): OrganizationChange {
+  const { limits, ...fields } = body
+  const given = Object.entries(fields).filter(([, value]) => value !== undefined)
+  return { ...(Object.fromEntries(given) as OrganizationChange), ...(limits ? limitsOfChange(limits) : {}) }
+}
 
 const route = routeOf({ tag: 'Organizations and tokens' })
+const path = '/api/organizations/:organization/limits'
+
+const Limits = z
+  .object({
+    plan: string('The plan that limits without a number are taken from.'),
+    limits: OrganizationLimitsView,
+    effective: EffectiveLimitsView.describe('The limits that apply: those of its own, else those of the plan.'),
+  })
+  .meta({ id: 'OrganizationLimitsAnswer', description: 'The plan and the limits of an organization.' })
+
+type LimitOwners = Pick<Owners, 'organizations' | 'plans'>
+
+const answer = (organization: Organization, { plans }: Pick<Owners, 'plans'>): z.input<typeof Limits> => ({
+  plan: organization.plan,
+  limits: organizationLimitsView(organization),
+  effective: callerLimitsView({ limits: plans.limitsOf(organization) }),
+})
+
+/** The routes of the limits of an organization. */
+export const organizationLimitRoutes = (owners: LimitOwners) => [
+  route(`GET ${path}`, 'admin:read', {
+    summary: 'Get limits',
+    description:
+      'Returns the limits that an organization has of its own, where null stands for the figure of its plan, and those that apply.',
+    errorCodes: ['organization_mismatch', 'not_found'],
+    params: OrganizationPath,
+    response: Limits,
+    handle: async ({ params }, call) => answer(await reachOrganization(params.organization, call, owners), owners),
+  }),
+  route(`PATCH ${path}`, 'admin:write', {
+    summary: 'Update limits',
+    description: `Changes limits of an organization from the next request on; null returns to the figure of its plan. Only for the owner of the machine: a token of the organization \`default\`.`,
+    errorCodes: ['organization_mismatch', 'not_found', 'conflict'],
+    params: OrganizationPath,
+    body: OrganizationLimitsChange,
+    example: { job_submissions_per_minute: 20, monthly_spend_limit: 100 },
+    response: Limits,
+    handle: async ({ params, body }, call) => {
+      requireMachineOwner(call, 'Changes of limits are')
+      const updated = await owners.organizations.update(params.organization, limitsOfChange(body), actorOf(call))
+      if (!updated) throw new Failure('not_found', `There is no organization ${params.organization.slice(0, 64)}.`)
+      return answer(updated, owners)
+    },
+  }),
+]
 
 const One = z
   .object({ organization: OrganizationView })

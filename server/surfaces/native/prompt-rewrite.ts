@@ -13,8 +13,8 @@ import { JsonText } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { preferenceOf } from '../../http/request/prefer.ts'
 import { routeOf } from '../../http/request/route.ts'
-import { noRewriter } from '../../work/defer-for-prompt.ts'
 import { runCall } from '../../work/run-call.ts'
+import { noRewriter } from '../../work/submit-generation.ts'
 
 const route = routeOf({ tag: 'Generation' })
 

@@ -6,14 +6,14 @@ import type { Model } from '../../../core/models/model.ts'
 import { integer, nullableInteger, nullableString, number, string } from '../../../core/schemas/fields.ts'
 import { Task } from '../../../core/schemas/task.ts'
 import { jobClasses } from '../../../core/store/store.ts'
-import { requireMachineOwner } from '../../http/access/machine-owner.ts'
+import { requireMachineOwner } from '../../http/access/reach.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
 import type { Timing } from '../../metrics/timings.ts'
 import { DeviceStatus, deviceStatus } from '../../views/device-status.ts'
+import { WaitingFor, waitingObject } from '../../views/job-record.ts'
 import { LimitUse, limitUse, SpendUse, spendUse } from '../../views/limit-use.ts'
 import { modelRegion, modelState } from '../../views/model-status.ts'
-import { WaitingFor, waitingObject } from '../../views/waiting-for.ts'
 
 const route = routeOf({ tag: 'System' })
 

@@ -1,16 +1,207 @@
 import { z } from 'zod'
+import { maxOverlapMs } from '../../../core/accounts/accounts.ts'
+import { grantModels, grantScopes } from '../../../core/accounts/grant.ts'
+import { grantLimits, grantRole } from '../../../core/accounts/grant-limits.ts'
 import { SpendView, spendView } from '../../../core/accounts/spend-view.ts'
+import { givenTokenLimits, tokenFields } from '../../../core/accounts/token-fields.ts'
 import { TokenView, tokenView } from '../../../core/accounts/token-view.ts'
+import { Failure } from '../../../core/failure.ts'
 import { isId } from '../../../core/ids.ts'
 import { boolean, integer, optionalString, string } from '../../../core/schemas/fields.ts'
 import type { TokenRecord } from '../../../core/store/store.ts'
-import { OrganizationPath, reachOrganization } from '../../http/access/reach.ts'
+import {
+  actorOf,
+  type Granting,
+  grantingOf,
+  OrganizationPath,
+  reachOrganization,
+  reachToChange,
+} from '../../http/access/reach.ts'
 import { cursorDescription, pageFields, pageLimit } from '../../http/answer/page.ts'
+import type { Call } from '../../http/request/call.ts'
 import { once, type Unrepeatable } from '../../http/request/idempotency.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
-import { createToken, missingToken, revokeToken, rotateToken, type TokenOwners, updateToken } from './token-changes.ts'
-import { TokenChange, TokenCreate, TokenRotate } from './token-request.ts'
+
+const name = z.string().min(1).max(128).describe('Name of the token.')
+const Scopes = z.array(z.string()).min(1).max(4)
+const patterns = z.array(z.string().min(1).max(128)).min(1).max(100)
+const scopesText = 'What the token allows: `user:read`, `user:write`, `admin:read`, `admin:write`.'
+const modelsText =
+  'Ids or patterns (`qwen*`) of the models that the token may use; null for all that your own token may use.'
+
+/** A request to create a token. */
+const TokenCreate = z
+  .strictObject({
+    name,
+    scopes: Scopes.default(['user:read', 'user:write']).describe(scopesText),
+    expires_at: z.int().nullish().describe('When the token expires, in Unix seconds. Default: never.'),
+    expires_in: z.int().min(1).optional().describe('Seconds after which the token expires. Wins over `expires_at`.'),
+    models: patterns.nullish().describe(`${modelsText} Default: the same as your own token.`),
+    ...tokenFields,
+    user_id: tokenFields.user_id.describe(
+      'Id of the user who owns it, which bounds its scopes by the role; null for nobody. Default: the user of your own token.',
+    ),
+  })
+  .meta({ id: 'TokenCreate', description: 'A token to create.' })
+
+/** A request to change a token. */
+const TokenChange = z
+  .strictObject({
+    name: name.optional(),
+    scopes: Scopes.optional().describe(scopesText),
+    status: z.enum(['active', 'disabled']).optional().describe('A disabled token is refused until it is active again.'),
+    expires_at: z.int().nullish().describe('When the token expires, in Unix seconds; null for never.'),
+    models: patterns.nullish().describe(modelsText),
+    ...tokenFields,
+  })
+  .meta({ id: 'TokenChange', description: 'Fields of a token to change. Absent fields stay.' })
+
+/** A request to replace the secret of a token. */
+const TokenRotate = z
+  .strictObject({
+    overlap_seconds: z
+      .int()
+      .min(0)
+      .max(maxOverlapMs / 1000)
+      .default(0)
+      .describe('Seconds for which the old secret stays valid, 86400 at most.'),
+  })
+  .meta({ id: 'TokenRotate', description: 'How to replace the secret of a token.' })
+
+export type TokenOwners = Pick<Owners, 'accounts' | 'organizations'>
+
+/** The failure for an unknown token. */
+const missingToken = (id: string) => new Failure('not_found', `Token ${id.slice(0, 64)} was not found.`)
+
+function expiry(body: { expires_at?: number | null; expires_in?: number }): number | null | undefined {
+  if (body.expires_in !== undefined) return Date.now() + body.expires_in * 1000
+  if (body.expires_at === undefined) return undefined
+  if (body.expires_at !== null && body.expires_at * 1000 <= Date.now())
+    throw new Failure('invalid_value', "'expires_at' lies in the past.", { param: 'expires_at' })
+  return body.expires_at === null ? null : body.expires_at * 1000
+}
+
+const forced = (call: Call): boolean => call.query.get('force') === 'true'
+
+const metadataText = (metadata: Record<string, string> | null | undefined): string | null =>
+  metadata ? JSON.stringify(metadata) : null
+
+/**
+ * Throws Failure `role_not_allowed` if the caller may not give a token to this user, or take one of his: his role may
+ * not be above that of the caller's user. Unknown users are refused by the store.
+ */
+async function grantUser(
+  organization: string,
+  userId: string | null,
+  { role }: Granting,
+  { organizations }: TokenOwners,
+): Promise<void> {
+  const user = userId === null ? undefined : await organizations.users.find(organization, userId)
+  if (userId === null) grantRole(null, role, 'create or change')
+  else if (user) grantRole(user.role, role, 'create or change tokens of')
+}
+
+/**
+ * Revokes a token. Throws Failure `not_found`, `role_not_allowed` for the token of a higher role, and `conflict` for the
+ * caller's own token unless forced.
+ */
+async function revokeToken(
+  organization: string,
+  id: string,
+  call: Call,
+  owners: TokenOwners,
+): Promise<{ id: string; object: 'token'; deleted: true }> {
+  const force = forced(call)
+  if (id === call.caller.tokenId && !force)
+    throw new Failure('conflict', 'This is the token that you are using. Add ?force=true to revoke it anyway.')
+  const { id: organizationId } = await reachOrganization(organization, call, owners)
+  const old = await owners.accounts.token(organizationId, id)
+  if (!old) throw missingToken(id)
+  await grantUser(organizationId, old.userId, await grantingOf(call, organizationId, owners), owners)
+  const revoked = await owners.accounts.revoke(organization, id, force, actorOf(call))
+  if (!revoked) throw missingToken(id)
+  return { id: revoked.id, object: 'token', deleted: true }
+}
+
+/** Creates a token with no more rights than the caller has, and returns its secret. */
+async function createToken(
+  { params, body }: { params: { organization: string }; body: z.output<typeof TokenCreate> },
+  call: Call,
+  owners: TokenOwners,
+): Promise<{ token: TokenView; secret: string }> {
+  const { id: organizationId } = await reachToChange(params.organization, call, owners)
+  const granting = await grantingOf(call, organizationId, owners)
+  const userId = body.user_id === undefined ? (granting.user?.id ?? null) : body.user_id
+  await grantUser(organizationId, userId, granting, owners)
+  const { token, secret } = await owners.accounts.issue(
+    {
+      organizationId,
+      name: body.name,
+      scopes: grantScopes(body.scopes, call.caller),
+      expiresAt: expiry(body),
+      models: grantModels(body.models === undefined ? call.caller.token.models : body.models, call.caller),
+      limits: grantLimits({ ...granting.limits, ...givenTokenLimits(body) }, granting.limits),
+      userId,
+      metadata: metadataText(body.metadata),
+      createdBy: actorOf(call).tokenId,
+    },
+    actorOf(call),
+  )
+  return { token: tokenView(token), secret }
+}
+
+/** Changes a token, to no more rights than the caller has. */
+async function updateToken(
+  { params, body }: { params: { organization: string; id: string }; body: z.output<typeof TokenChange> },
+  call: Call,
+  owners: TokenOwners,
+): Promise<TokenRecord> {
+  const { id: organization } = await reachToChange(params.organization, call, owners)
+  const old = await owners.accounts.token(organization, params.id)
+  if (!old) throw missingToken(params.id)
+  const granting = await grantingOf(call, organization, owners)
+  await grantUser(organization, old.userId, granting, owners)
+  if (body.user_id !== undefined) await grantUser(organization, body.user_id, granting, owners)
+  const change = {
+    ...(body.name === undefined ? {} : { name: body.name }),
+    ...(body.scopes === undefined ? {} : { scopes: grantScopes(body.scopes, call.caller) }),
+    ...(body.status === undefined ? {} : { status: body.status }),
+    ...(body.expires_at === undefined ? {} : { expiresAt: expiry(body) }),
+    ...(body.models === undefined ? {} : { models: grantModels(body.models, call.caller) }),
+    ...(body.user_id === undefined ? {} : { userId: body.user_id }),
+    ...(body.metadata === undefined ? {} : { metadata: metadataText(body.metadata) }),
+    limits: grantLimits(givenTokenLimits(body), granting.limits),
+  }
+  const token = await owners.accounts.update(organization, params.id, change, forced(call), actorOf(call))
+  if (!token) throw missingToken(params.id)
+  return token
+}
+
+/** Gives a token a new secret. */
+async function rotateToken(
+  { params, body }: { params: { organization: string; id: string }; body: z.output<typeof TokenRotate> },
+  call: Call,
+  owners: TokenOwners,
+): Promise<{ token: TokenView; secret: string; previous_valid_until: number }> {
+  const { id: organization } = await reachToChange(params.organization, call, owners)
+  const old = await owners.accounts.token(organization, params.id)
+  if (!old) throw missingToken(params.id)
+  // The caller receives the new secret, so it must have all rights of the token itself.
+  const granting = await grantingOf(call, organization, owners)
+  await grantUser(organization, old.userId, granting, owners)
+  grantScopes(old.scopes, call.caller)
+  grantModels(old.models, call.caller)
+  if (old.id !== call.caller.tokenId) grantLimits(old.limits, granting.limits)
+  const overlapMs = body.overlap_seconds * 1000
+  const rotated = await owners.accounts.rotate(organization, params.id, overlapMs, actorOf(call))
+  if (!rotated) throw missingToken(params.id)
+  return {
+    token: tokenView(rotated.token),
+    secret: rotated.secret,
+    previous_valid_until: Math.floor(rotated.previousValidUntil / 1000),
+  }
+}
 
 const route = routeOf({ tag: 'Organizations and tokens' })
 

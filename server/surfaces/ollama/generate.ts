@@ -9,7 +9,7 @@ import {
 import { Failure } from '../../../core/failure.ts'
 import { boolean, integer, optionalInteger, optionalString, string } from '../../../core/schemas/fields.ts'
 import { scopeRefusal } from '../../http/access/auth.ts'
-import { ownsMachine, requireMachineOwner } from '../../http/access/machine-owner.ts'
+import { ownsMachine, requireMachineOwner } from '../../http/access/reach.ts'
 import type { Call } from '../../http/request/call.ts'
 import { errorGroups } from '../../http/request/error-groups.ts'
 import type { Owners } from '../../http/request/owners.ts'

@@ -10,8 +10,7 @@ import { Task } from '../../../core/schemas/task.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
-import { ModelPrice, priceObject } from '../../views/model-price.ts'
-import { modelRegion, modelState } from '../../views/model-status.ts'
+import { ModelPrice, modelRegion, modelState, priceObject } from '../../views/model-status.ts'
 
 const route = routeOf({ tag: 'Models' })
 

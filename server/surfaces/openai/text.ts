@@ -11,7 +11,7 @@ import {
 } from '../../../core/schemas/vectors.ts'
 import { errorGroups } from '../../http/request/error-groups.ts'
 import { routeOf } from '../../http/request/route.ts'
-import { respondAsync } from '../../views/job-created.ts'
+import { respondAsync } from '../../views/job-record.ts'
 import { type InferenceOwners, infer } from '../../work/inference.ts'
 
 const route = routeOf({ tag: 'Text' })

@@ -4,8 +4,7 @@ import { integer, string } from '../../../core/schemas/fields.ts'
 import type { Call } from '../../http/request/call.ts'
 import { JsonText } from '../../http/request/json-text.ts'
 import { findRequest } from '../../views/generation-request.ts'
-import { slugRoute } from './errors.ts'
-import { bodyStatusOf, queueStatusOf, requestView, type ViewOwners } from './view.ts'
+import { bodyStatusOf, queueStatusOf, requestView, slugRoute, type ViewOwners } from './view.ts'
 
 const most = 50
 

@@ -1,23 +1,57 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
-import { queueIdOf } from '../../../core/ids.ts'
+import { jobIdOf, queueIdOf } from '../../../core/ids.ts'
+import type { Model } from '../../../core/models/model.ts'
 import { integer, optionalString, string } from '../../../core/schemas/fields.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
 import { generationRequests } from '../../../core/tasks/generation/request.ts'
 import { type AspectRatio, aspectRatios } from '../../../core/tasks/generation/size.ts'
 import type { Call } from '../../http/request/call.ts'
 import { errorGroups } from '../../http/request/error-groups.ts'
+import { errorHeaders } from '../../http/request/errors.ts'
 import { JsonText } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { preferenceOf } from '../../http/request/prefer.ts'
-import { requestUrls } from '../../views/generation-request.ts'
+import { errorType, generationErrorBody, requestUrls } from '../../views/generation-request.ts'
+import { hasEnded } from '../../views/job-record.ts'
 import { jobTermsOf } from '../../work/job-terms.ts'
 import { submitAspectRatios } from '../../work/submit-aspect-ratios.ts'
 import { type SubmitOwners, type SubmittedGeneration, submitGeneration } from '../../work/submit-generation.ts'
-import { slugRoute } from './errors.ts'
+import { failureOf, waitForEnd } from '../../work/wait.ts'
 import { GenerationRequestView } from './requests.ts'
-import { answerInSync } from './sync.ts'
-import { urlsOf } from './view.ts'
+import { requestAnswer, slugRoute, urlsOf, type ViewOwners } from './view.ts'
+
+/** Answers a synchronous caller: with the result, with the error, or with the addresses of the unfinished request. */
+async function answerInSync(
+  call: Call,
+  job: JobRecord,
+  model: Model,
+  waitMs: number,
+  owners: ViewOwners & Pick<Owners, 'config'>,
+): Promise<JsonText> {
+  const { sync_wait: maxWaitMs } = owners.config.limits
+  const ended = hasEnded(job)
+    ? job
+    : await waitForEnd(call, job, { waitMs: Math.min(waitMs, maxWaitMs), startMs: model.dispatch_wait_ms }, owners)
+  const request_id = queueIdOf(ended.id)
+  if (ended.status === 'completed') return requestAnswer(ended, call, owners, 200)
+  const unfinished = !hasEnded(ended)
+  const failure = unfinished
+    ? new Failure('timeout', `Request ${request_id} has not ended yet and continues. Read it at its response_url.`)
+    : failureOf(ended)
+  const headers = errorHeaders(failure)
+  if (!unfinished && errorType(ended) === 'startup_timeout') headers.push('x-fal-request-timeout-type', 'user')
+  for (let at = 0; at < headers.length; at += 2) call.header(headers[at]!, headers[at + 1]!)
+  if (unfinished) call.header('retry-after', '2').header('retry-after-ms', '2000')
+  const body = {
+    ...generationErrorBody(failure, call.id),
+    request_id,
+    status: unfinished ? 'processing' : 'failed',
+    job_id: jobIdOf(request_id),
+    ...urlsOf(request_id, call),
+  }
+  return new JsonText(JSON.stringify(body), failure.status)
+}
 
 /** The other fields depend on the slug, so they are validated once the slug is known. */
 const GenerationBody = z

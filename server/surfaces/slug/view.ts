@@ -4,9 +4,18 @@ import type { JobRecord, LogLine } from '../../../core/store/store.ts'
 import type { Call } from '../../http/request/call.ts'
 import { Embedded, JsonText } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { errorType } from '../../views/generation-error.ts'
-import { errorOf, logView, outputOf } from '../../views/generation-request.ts'
+import { routeOf } from '../../http/request/route.ts'
+import { errorOf, errorType, generationErrorBody, logView, outputOf } from '../../views/generation-request.ts'
 import { hasEnded } from '../../views/job-record.ts'
+
+/** Renders a failure in the form of the slug API. */
+export const slugErrors = (failure: Failure, call: { id: string }): { status: number; body: object } => ({
+  status: failure.status,
+  body: generationErrorBody(failure, call.id),
+})
+
+/** Makes a route of the slug API. */
+export const slugRoute = routeOf({ tag: 'Generation', errors: slugErrors })
 
 type View = Record<string, unknown>
 /** The owners that views of a request need. */

@@ -1,12 +1,12 @@
 import { z } from 'zod'
 import { chatBodyOf } from '../../../../core/dialects/chat-forms.ts'
-import { continuedLength } from '../../../../core/dialects/responses/continuation.ts'
+import { type Continued, continuedLength, nothingContinued } from '../../../../core/dialects/responses/continuation.ts'
 import type { RememberedResponse } from '../../../../core/dialects/responses/response-object.ts'
-import { ResponseObject, ResponseRequest } from '../../../../core/dialects/responses/response-schemas.ts'
+import { ResponseItem, ResponseObject, ResponseRequest } from '../../../../core/dialects/responses/response-schemas.ts'
 import { Failure } from '../../../../core/failure.ts'
 import { newId } from '../../../../core/ids.ts'
 import type { StoredResponse } from '../../../../core/responses/responses.ts'
-import { optionalString, string } from '../../../../core/schemas/fields.ts'
+import { boolean, integer, nullableString, optionalString, string } from '../../../../core/schemas/fields.ts'
 import { promptTokens } from '../../../../core/tasks/chat/prompt-tokens.ts'
 import type { Call } from '../../../http/request/call.ts'
 import { errorGroups } from '../../../http/request/error-groups.ts'
@@ -16,8 +16,64 @@ import { routeOf } from '../../../http/request/route.ts'
 import { allowedChatModel } from '../../../work/allowed-models.ts'
 import { type InferenceOwners, inferAs } from '../../../work/inference.ts'
 import { type BackgroundOwners, streamBackground, submitBackground } from './background.ts'
-import { continuedBy } from './continuation.ts'
-import { ResponseDeleted, ResponseItems, ResponseTokens } from './response-schemas.ts'
+
+/** Bytes around a member that are read: an id is close to it. */
+const around = 160
+/** The most places that are read; what further ones name is refused as absent. */
+const maxFound = 256
+const previous = /"previous_response_id"\s*:\s*"(resp_[0-9A-Z]{26})"/
+const item = /"id"\s*:\s*"([a-z]+_[0-9A-Z]{26}[io]\d{1,6})"/g
+
+/** Yields the text around each place of the body that has the mark. Searching bytes is fast, also in large bodies. */
+function* near(body: Buffer, mark: string): Generator<string> {
+  let found = 0
+  for (let at = body.indexOf(mark); at >= 0 && found < maxFound; at = body.indexOf(mark, at + mark.length), found++)
+    yield body.toString('latin1', Math.max(0, at - around), at + mark.length + around)
+}
+
+/**
+ * Reads the stored conversations and items that the body of a request names. The body is searched and not parsed, because
+ * it may be large; an id that only looks like one costs a lookup.
+ */
+async function continuedBy(call: Call, body: Buffer, { responses }: Pick<Owners, 'responses'>): Promise<Continued> {
+  const responseIds = new Set<string>()
+  const itemIds = new Set<string>()
+  for (const text of near(body, '"previous_response_id"')) {
+    const id = previous.exec(text)?.[1]
+    if (id !== undefined) responseIds.add(id)
+  }
+  for (const text of near(body, '"item_reference"')) for (const [, id] of text.matchAll(item)) itemIds.add(id!)
+  if (responseIds.size === 0 && itemIds.size === 0) return nothingContinued
+  return await responses.continued(call.caller.organizationId, {
+    responseIds: [...responseIds].slice(0, 1),
+    itemIds: [...itemIds],
+  })
+}
+
+const ResponseDeleted = z
+  .object({
+    id: string('Id of the response.'),
+    object: z.literal('response.deleted'),
+    deleted: z.literal(true),
+  })
+  .meta({ id: 'ResponseDeleted', description: 'Confirms that a response was deleted.' })
+
+const ResponseItems = z
+  .object({
+    object: z.literal('list'),
+    data: z.array(ResponseItem).describe('The items.'),
+    first_id: nullableString('Id of the first item; null if there is none.'),
+    last_id: nullableString('Id of the last item; null if there is none.'),
+    has_more: boolean('Whether there are more after these.'),
+  })
+  .meta({ id: 'ResponseItemList', description: 'A page of the items of an input.' })
+
+const ResponseTokens = z
+  .object({
+    object: z.literal('response.input_tokens'),
+    input_tokens: integer('Estimated tokens of the input.'),
+  })
+  .meta({ id: 'ResponseInputTokens', description: 'How many tokens an input has, estimated.' })
 
 const route = routeOf({ tag: 'Text' })
 const base = '/std/v1/responses'
