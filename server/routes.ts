@@ -12,7 +12,7 @@ import { mcpRoutes } from './surfaces/mcp/routes.ts'
 import { auditRoutes } from './surfaces/native/audit.ts'
 import { eventRoutes } from './surfaces/native/events.ts'
 import { executionEventRoutes } from './surfaces/native/execution-events.ts'
-import { executionListRoutes, executionRoutes } from './surfaces/native/executions.ts'
+import { executionRoutes } from './surfaces/native/executions.ts'
 import { jobRoutes } from './surfaces/native/jobs.ts'
 import { libraryRoutes } from './surfaces/native/library.ts'
 import { logRoutes } from './surfaces/native/logs.ts'
@@ -25,13 +25,13 @@ import { promptRewriteRoutes } from './surfaces/native/prompt-rewrite.ts'
 import { sessionRoutes } from './surfaces/native/session.ts'
 import { fileRoutes } from './surfaces/native/signed-file-routes.ts'
 import { statusRoutes } from './surfaces/native/status.ts'
-import { systemHistoryRoutes, systemInspectionRoutes, systemRoutes } from './surfaces/native/system.ts'
+import { systemRoutes } from './surfaces/native/system.ts'
 import { taskRoutes } from './surfaces/native/tasks.ts'
 import { tokenRoutes } from './surfaces/native/tokens.ts'
 import { usageRoutes } from './surfaces/native/usage.ts'
 import { voiceModelRoutes } from './surfaces/native/voice-models.ts'
-import { webhookDeliveryRoutes, webhookRoutes, webhookSecretRoutes } from './surfaces/native/webhooks.ts'
-import { workflowRoutes, workflowVersionRoutes } from './surfaces/native/workflows.ts'
+import { webhookRoutes } from './surfaces/native/webhooks.ts'
+import { workflowRoutes } from './surfaces/native/workflows.ts'
 import { ollamaErrors } from './surfaces/ollama/ollama-route.ts'
 import { ollamaRoutes } from './surfaces/ollama/routes.ts'
 import { batchJobRoutes } from './surfaces/openai/batches.ts'
@@ -50,7 +50,7 @@ import { replicateErrors } from './surfaces/replicate/errors.ts'
 import { replicateRoutes } from './surfaces/replicate/routes.ts'
 import { batchRoutes } from './surfaces/slug/batch.ts'
 import { generateRoutes } from './surfaces/slug/generate.ts'
-import { requestRoutes, streamRoutes } from './surfaces/slug/requests.ts'
+import { requestRoutes } from './surfaces/slug/requests.ts'
 import { slugErrors } from './surfaces/slug/view.ts'
 
 /** Returns all routes of the server. Handlers are reached only through this table. */
@@ -78,7 +78,6 @@ export function routes(owners: Owners): readonly Route[] {
     ...eventRoutes(owners),
     ...generateRoutes(owners),
     ...requestRoutes(owners),
-    ...streamRoutes(owners),
     ...batchRoutes(owners),
     ...batchJobRoutes(owners),
     ...promptRewriteRoutes(owners),
@@ -86,9 +85,7 @@ export function routes(owners: Owners): readonly Route[] {
     ...ollamaRoutes(owners),
     ...replicateRoutes(owners),
     ...workflowRoutes(owners),
-    ...workflowVersionRoutes(owners),
     ...executionRoutes(owners),
-    ...executionListRoutes(owners),
     ...executionEventRoutes(owners),
     ...libraryRoutes(owners),
     ...fileRoutes(owners),
@@ -99,15 +96,11 @@ export function routes(owners: Owners): readonly Route[] {
     ...memberRoutes(owners),
     ...tokenRoutes(owners),
     ...webhookRoutes(owners),
-    ...webhookDeliveryRoutes(owners),
-    ...webhookSecretRoutes(owners),
     ...webhookEndpointRoutes(owners),
     ...usageRoutes(owners),
     ...auditRoutes(owners),
     ...statusRoutes(owners),
     ...logRoutes(owners),
-    ...systemHistoryRoutes(owners),
-    ...systemInspectionRoutes(owners),
     ...systemRoutes(owners),
     ...referenceRoutes(() => all),
     ...mcpRoutes(owners),

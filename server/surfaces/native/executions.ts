@@ -77,26 +77,6 @@ async function list(
   return { executions: executions.map(executionSummary), has_more: next !== null, next_cursor: next }
 }
 
-export const executionListRoutes = (owners: ListOwners & Pick<Owners, 'workflows'>) => [
-  route('GET /api/workflow-executions', 'user:read', {
-    summary: 'List executions',
-    description: 'Returns executions of the organization, newest first, without nodes and results.',
-    query: Filter.extend({ workflow_id: z.string().max(64).optional().describe('Only executions of this workflow.') }),
-    response: Page,
-    handle: ({ query: { workflow_id, ...filter } }, call) => list(call, filter, workflow_id, owners),
-  }),
-  route('GET /api/workflows/:id/executions', 'user:read', {
-    summary: 'List executions of workflow',
-    description: 'Returns executions of one workflow, newest first, without nodes and results.',
-    errorCodes: ['not_found'],
-    params: z.object({ id: string('Id of the workflow: `wf_…`.') }),
-    query: Filter,
-    response: Page,
-    handle: async ({ params, query }, call) =>
-      list(call, query, (await findWorkflow(params.id, call, owners)).id, owners),
-  }),
-]
-
 const One = z.object({ id: string('Id of the execution: `exec_…`.') })
 const OfWorkflow = z.object({ id: string('Id of the workflow: `wf_…`.') })
 const Answer = z.object({ execution: ExecutionObject }).meta({ id: 'ExecutionAnswer', description: 'One execution.' })
@@ -299,5 +279,22 @@ export const executionRoutes = (owners: ExecutionOwners) => [
       await owners.executions.remove(organizationId, id)
       return { id, object: 'workflow_execution' as const, deleted: true as const }
     },
+  }),
+  route('GET /api/workflow-executions', 'user:read', {
+    summary: 'List executions',
+    description: 'Returns executions of the organization, newest first, without nodes and results.',
+    query: Filter.extend({ workflow_id: z.string().max(64).optional().describe('Only executions of this workflow.') }),
+    response: Page,
+    handle: ({ query: { workflow_id, ...filter } }, call) => list(call, filter, workflow_id, owners),
+  }),
+  route('GET /api/workflows/:id/executions', 'user:read', {
+    summary: 'List executions of workflow',
+    description: 'Returns executions of one workflow, newest first, without nodes and results.',
+    errorCodes: ['not_found'],
+    params: z.object({ id: string('Id of the workflow: `wf_…`.') }),
+    query: Filter,
+    response: Page,
+    handle: async ({ params, query }, call) =>
+      list(call, query, (await findWorkflow(params.id, call, owners)).id, owners),
   }),
 ]

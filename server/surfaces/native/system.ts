@@ -57,29 +57,6 @@ function sampleOf({ at, elapsedMs, models }: HistorySample, allowed: (modelId: s
   }
 }
 
-/** The route behind the charts of the console. */
-export const systemHistoryRoutes = ({ history }: Pick<Owners, 'history'>) => [
-  route('GET /api/system/history', 'admin:read', {
-    summary: 'Get system history',
-    description:
-      'Returns requests and tokens per second of the last hour, in intervals of 10 s. With `after` only the intervals that ended later: send the `time` of the last one. Only for tokens of the organization that owns the machine.',
-    errorCodes: ['organization_mismatch'],
-    query: z.strictObject({
-      after: z.coerce.number().min(0).default(0).describe('Unix seconds. Only intervals that ended after it.'),
-    }),
-    response: SystemHistory,
-    handle: ({ query }, call) => {
-      requireMachineOwner(call, 'The history of this server is')
-      const allowed = (modelId: string) => modelAllowed(call.caller.token.models, modelId)
-      return {
-        object: 'system.history' as const,
-        interval_seconds: historyIntervalMs / 1_000,
-        samples: history.since(Math.round(query.after * 1_000)).map(one => sampleOf(one, allowed)),
-      }
-    },
-  }),
-]
-
 const onlyOwner = 'Only for tokens of the organization that owns the machine.'
 const seconds = (ms: number): number => Math.floor(ms / 1_000)
 
@@ -154,8 +131,27 @@ const BackupList = z
   })
   .meta({ id: 'BackupList', description: 'Backups of the database.' })
 
-/** Routes about the installation, for operators. */
-export const systemInspectionRoutes = ({ inspection }: Pick<Owners, 'inspection'>) => [
+/** The routes for health and metrics. */
+export const systemRoutes = ({ history, inspection, metrics }: Pick<Owners, 'history' | 'inspection' | 'metrics'>) => [
+  route('GET /api/system/history', 'admin:read', {
+    summary: 'Get system history',
+    description:
+      'Returns requests and tokens per second of the last hour, in intervals of 10 s. With `after` only the intervals that ended later: send the `time` of the last one. Only for tokens of the organization that owns the machine.',
+    errorCodes: ['organization_mismatch'],
+    query: z.strictObject({
+      after: z.coerce.number().min(0).default(0).describe('Unix seconds. Only intervals that ended after it.'),
+    }),
+    response: SystemHistory,
+    handle: ({ query }, call) => {
+      requireMachineOwner(call, 'The history of this server is')
+      const allowed = (modelId: string) => modelAllowed(call.caller.token.models, modelId)
+      return {
+        object: 'system.history' as const,
+        interval_seconds: historyIntervalMs / 1_000,
+        samples: history.since(Math.round(query.after * 1_000)).map(one => sampleOf(one, allowed)),
+      }
+    },
+  }),
   route('GET /api/system/doctor', 'admin:read', {
     summary: 'Check the installation',
     description: `Runs the checks of \`infer doctor\` as a process beside the server and returns their results. It takes some seconds, and minutes when GPU backends are tested for the first time. Requests at the same time share a run. ${onlyOwner}`,
@@ -215,10 +211,6 @@ export const systemInspectionRoutes = ({ inspection }: Pick<Owners, 'inspection'
         'private, max-age=3600',
       ]),
   }),
-]
-
-/** The routes for health and metrics. */
-export const systemRoutes = ({ metrics }: Pick<Owners, 'metrics'>) => [
   route('GET /livez', 'public', {
     aliases: ['/healthz'],
     summary: 'Check liveness',

@@ -94,45 +94,6 @@ const again = {
   status: 202,
 } as const
 
-export const webhookDeliveryRoutes = (owners: WebhookOwners) => [
-  route('GET /api/webhooks/:id/deliveries', 'admin:read', {
-    summary: 'List deliveries of webhook',
-    description: 'Returns the messages to an endpoint, newest first, each with its last attempt.',
-    errorCodes: ['not_found'],
-    params: z.object({ id: webhookId }),
-    query: z.strictObject(paging),
-    response: DeliveryPage,
-    handle: async ({ params, query }, call) => {
-      const { id: endpointId } = await findEndpoint(params.id, call, owners)
-      return pageOf(call, { ...query, endpointId }, owners)
-    },
-  }),
-  route('GET /api/webhook-deliveries', 'admin:read', {
-    summary: 'List deliveries of organization',
-    description:
-      'Returns the messages to all endpoints of the organization and to the webhooks of its requests, newest first.',
-    query: z.strictObject({
-      ...paging,
-      webhook_id: webhookId.refine(isEndpointId, 'This is no id of an endpoint.').optional(),
-    }),
-    response: DeliveryPage,
-    handle: ({ query: { webhook_id: endpointId, ...query } }, call) => pageOf(call, { ...query, endpointId }, owners),
-  }),
-  route('POST /api/webhooks/:id/deliveries/:delivery/redeliver', 'admin:write', {
-    ...again,
-    params: z.object({ id: webhookId, delivery: deliveryId }),
-    handle: async ({ params }, call) => {
-      const { id } = await findEndpoint(params.id, call, owners)
-      return redeliver(params.delivery, call, owners, id)
-    },
-  }),
-  route('POST /api/webhook-deliveries/:delivery/redeliver', 'admin:write', {
-    ...again,
-    params: z.object({ delivery: deliveryId }),
-    handle: ({ params }, call) => redeliver(params.delivery, call, owners),
-  }),
-]
-
 const path = '/api/organizations/:organization/webhook-secret'
 const Organization = z.object({
   organization: string('Id of the organization of your token, as in `GET /api/me`.'),
@@ -161,46 +122,6 @@ function ownOrganization(organization: string, { caller }: Call): string {
     `This token belongs to the organization ${caller.organizationId}, not to the one in the path.`,
   )
 }
-
-export const webhookSecretRoutes = (owners: WebhookOwners) => [
-  route(`GET ${path}`, 'admin:read', {
-    summary: 'Get webhook secret',
-    description:
-      'Returns the secret that signs the webhooks of requests: `webhook_url` of jobs, executions and generations. Registered endpoints have secrets of their own.',
-    errorCodes: ['organization_mismatch'],
-    params: Organization,
-    response: WebhookSecretView,
-    handle: async ({ params }, call) =>
-      webhookSecretView(await owners.webhooks.organizationSecret(ownOrganization(params.organization, call))),
-  }),
-  route(`POST ${path}/rotate`, 'admin:write', {
-    bucket: 'api',
-    summary: 'Rotate webhook secret',
-    description:
-      'Makes a new secret for the webhooks of requests. For `overlap_seconds` messages are signed with both secrets.',
-    errorCodes: ['organization_mismatch'],
-    params: Organization,
-    body: RotateSecret,
-    example: { overlap_seconds: 3600 },
-    response: WebhookSecretView,
-    handle: async ({ params, body }, call) =>
-      webhookSecretView(
-        await owners.webhooks.rotateOrganizationSecret(
-          ownOrganization(params.organization, call),
-          body.overlap_seconds * 1000,
-          actorOf(call),
-        ),
-      ),
-  }),
-  route('GET /.well-known/jwks.json', 'public', {
-    aliases: ['/fal/rest/.well-known/jwks.json'],
-    summary: 'Get public keys of webhooks',
-    description:
-      "Returns the public keys that verify webhooks with fal's signature: those of requests with `?fal_webhook=`.",
-    response: Jwks,
-    handle: () => ({ keys: owners.webhooks.publicKeys }),
-  }),
-]
 
 const base = '/api/webhooks'
 const one = `${base}/:id` as const
@@ -353,5 +274,78 @@ export const webhookRoutes = (owners: WebhookOwners) => [
     example: { event_type: 'job.completed' },
     response: Tested,
     handle: ({ params, body }, call) => testEndpoint(params.id, body.event_type, call, owners),
+  }),
+  route('GET /api/webhooks/:id/deliveries', 'admin:read', {
+    summary: 'List deliveries of webhook',
+    description: 'Returns the messages to an endpoint, newest first, each with its last attempt.',
+    errorCodes: ['not_found'],
+    params: z.object({ id: webhookId }),
+    query: z.strictObject(paging),
+    response: DeliveryPage,
+    handle: async ({ params, query }, call) => {
+      const { id: endpointId } = await findEndpoint(params.id, call, owners)
+      return pageOf(call, { ...query, endpointId }, owners)
+    },
+  }),
+  route('GET /api/webhook-deliveries', 'admin:read', {
+    summary: 'List deliveries of organization',
+    description:
+      'Returns the messages to all endpoints of the organization and to the webhooks of its requests, newest first.',
+    query: z.strictObject({
+      ...paging,
+      webhook_id: webhookId.refine(isEndpointId, 'This is no id of an endpoint.').optional(),
+    }),
+    response: DeliveryPage,
+    handle: ({ query: { webhook_id: endpointId, ...query } }, call) => pageOf(call, { ...query, endpointId }, owners),
+  }),
+  route('POST /api/webhooks/:id/deliveries/:delivery/redeliver', 'admin:write', {
+    ...again,
+    params: z.object({ id: webhookId, delivery: deliveryId }),
+    handle: async ({ params }, call) => {
+      const { id } = await findEndpoint(params.id, call, owners)
+      return redeliver(params.delivery, call, owners, id)
+    },
+  }),
+  route('POST /api/webhook-deliveries/:delivery/redeliver', 'admin:write', {
+    ...again,
+    params: z.object({ delivery: deliveryId }),
+    handle: ({ params }, call) => redeliver(params.delivery, call, owners),
+  }),
+  route(`GET ${path}`, 'admin:read', {
+    summary: 'Get webhook secret',
+    description:
+      'Returns the secret that signs the webhooks of requests: `webhook_url` of jobs, executions and generations. Registered endpoints have secrets of their own.',
+    errorCodes: ['organization_mismatch'],
+    params: Organization,
+    response: WebhookSecretView,
+    handle: async ({ params }, call) =>
+      webhookSecretView(await owners.webhooks.organizationSecret(ownOrganization(params.organization, call))),
+  }),
+  route(`POST ${path}/rotate`, 'admin:write', {
+    bucket: 'api',
+    summary: 'Rotate webhook secret',
+    description:
+      'Makes a new secret for the webhooks of requests. For `overlap_seconds` messages are signed with both secrets.',
+    errorCodes: ['organization_mismatch'],
+    params: Organization,
+    body: RotateSecret,
+    example: { overlap_seconds: 3600 },
+    response: WebhookSecretView,
+    handle: async ({ params, body }, call) =>
+      webhookSecretView(
+        await owners.webhooks.rotateOrganizationSecret(
+          ownOrganization(params.organization, call),
+          body.overlap_seconds * 1000,
+          actorOf(call),
+        ),
+      ),
+  }),
+  route('GET /.well-known/jwks.json', 'public', {
+    aliases: ['/fal/rest/.well-known/jwks.json'],
+    summary: 'Get public keys of webhooks',
+    description:
+      "Returns the public keys that verify webhooks with fal's signature: those of requests with `?fal_webhook=`.",
+    response: Jwks,
+    handle: () => ({ keys: owners.webhooks.publicKeys }),
   }),
 ]

@@ -34,33 +34,6 @@ const VersionPage = z
 
 const cursor = /^[1-9]\d{0,8}$/
 
-export const workflowVersionRoutes = (owners: Pick<Owners, 'workflows'>) => [
-  route('GET /api/workflows/:id/versions', 'user:read', {
-    summary: 'List workflow versions',
-    description:
-      'Returns the versions of a workflow, newest first. To restore one, read it and send it to `PUT /api/workflows/{id}`.',
-    errorCodes: ['not_found'],
-    params: z.object({ id: string('Id of the workflow: `wf_…`.') }),
-    query: z.strictObject({
-      limit: pageLimit,
-      after: z.string().max(128).optional().describe(cursorDescription),
-    }),
-    response: VersionPage,
-    handle: async ({ params, query: { limit, after } }, call) => {
-      if (after !== undefined && !cursor.test(after))
-        throw new Failure('invalid_value', "'after' is not a cursor of this list.", { param: 'after' })
-      const { id, organizationId } = await findWorkflow(params.id, call, owners)
-      const page = { limit, ...(after === undefined ? {} : { before: Number(after) }) }
-      const { versions, next } = await owners.workflows.versions(organizationId, id, page)
-      return {
-        versions: versions.map(({ version, name, createdAt }) => ({ version, name, created_at: seconds(createdAt)! })),
-        has_more: next !== null,
-        next_cursor: next === null ? null : String(next),
-      }
-    },
-  }),
-]
-
 const One = z.object({ id: string('Id of the workflow: `wf_…`.') })
 const Diagnosed = z
   .object({ workflow: WorkflowObject, diagnostics: DiagnosticsObject })
@@ -287,6 +260,30 @@ export const workflowRoutes = (owners: WorkflowOwners) => [
       const { onFailure, name, ...definition } = await findWorkflow(params.id, call, owners)
       const copy = { ...definition, name: body.name ?? `${name} (copy)`.slice(0, 256), on_failure: onFailure }
       return create(call, copy, owners)
+    },
+  }),
+  route('GET /api/workflows/:id/versions', 'user:read', {
+    summary: 'List workflow versions',
+    description:
+      'Returns the versions of a workflow, newest first. To restore one, read it and send it to `PUT /api/workflows/{id}`.',
+    errorCodes: ['not_found'],
+    params: z.object({ id: string('Id of the workflow: `wf_…`.') }),
+    query: z.strictObject({
+      limit: pageLimit,
+      after: z.string().max(128).optional().describe(cursorDescription),
+    }),
+    response: VersionPage,
+    handle: async ({ params, query: { limit, after } }, call) => {
+      if (after !== undefined && !cursor.test(after))
+        throw new Failure('invalid_value', "'after' is not a cursor of this list.", { param: 'after' })
+      const { id, organizationId } = await findWorkflow(params.id, call, owners)
+      const page = { limit, ...(after === undefined ? {} : { before: Number(after) }) }
+      const { versions, next } = await owners.workflows.versions(organizationId, id, page)
+      return {
+        versions: versions.map(({ version, name, createdAt }) => ({ version, name, created_at: seconds(createdAt)! })),
+        has_more: next !== null,
+        next_cursor: next === null ? null : String(next),
+      }
     },
   }),
 ]

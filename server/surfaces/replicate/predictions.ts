@@ -76,26 +76,6 @@ async function stream(call: Call, { files, jobs }: StreamOwners): Promise<void> 
   }
 }
 
-/** The route that streams predictions. */
-export const predictionStreamRoutes = (owners: StreamOwners) => [
-  replicateRoute('GET /replicate/v1/stream/:org/:id', 'public', {
-    summary: 'Stream prediction',
-    description:
-      'Sends `logs` while a prediction runs, `output` when it has ended, and `done` or `error` at the end. The address is `urls.stream` of a prediction, whose signature is the right to read it.',
-    media: ['text/event-stream'],
-    errorCodes: ['invalid_signature', 'not_found', 'shutting_down'],
-    params: z.object({
-      org: string('Id of the organization of the prediction.'),
-      id: string('Id of the prediction.'),
-    }),
-    query: z.object({
-      exp: optionalString('When the address expires.'),
-      sig: optionalString('Signature of the address.'),
-    }),
-    answer: call => stream(call, owners),
-  }),
-]
-
 const maxWaitMs = 60_000
 
 const id = string('Id of the prediction: `q_…`.')
@@ -310,5 +290,21 @@ export const predictionRoutes = (owners: SubmitterOwners) => [
         })
       return new JsonText(await predictionText(await findRequest(params.id, call, owners), call, owners))
     },
+  }),
+  replicateRoute('GET /replicate/v1/stream/:org/:id', 'public', {
+    summary: 'Stream prediction',
+    description:
+      'Sends `logs` while a prediction runs, `output` when it has ended, and `done` or `error` at the end. The address is `urls.stream` of a prediction, whose signature is the right to read it.',
+    media: ['text/event-stream'],
+    errorCodes: ['invalid_signature', 'not_found', 'shutting_down'],
+    params: z.object({
+      org: string('Id of the organization of the prediction.'),
+      id: string('Id of the prediction.'),
+    }),
+    query: z.object({
+      exp: optionalString('When the address expires.'),
+      sig: optionalString('Signature of the address.'),
+    }),
+    answer: call => stream(call, owners),
   }),
 ]
