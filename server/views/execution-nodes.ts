@@ -9,7 +9,7 @@ import { hasFiles, shownResult as withAddresses } from '../../core/tasks/registr
 import { prune } from '../../core/workflows/prune.ts'
 import { Embedded, readResult } from '../http/request/json-text.ts'
 import type { Owners } from '../http/request/owners.ts'
-import { JobErrorObject, seconds, type Viewer, WaitingFor } from './job-record.ts'
+import { JobErrorObject, seconds, type Viewer, WaitingFor, waitingObject } from './job-record.ts'
 
 type Stored = JobRecord['result']
 
@@ -110,13 +110,7 @@ export function shownNode(
     duration_ms: node.startedAt === null || node.finishedAt === null ? null : node.finishedAt - node.startedAt,
     progress: node.status === 'completed' ? 1 : (jobProgress?.progress ?? null),
     queue_position: jobProgress?.queuePosition ?? null,
-    waiting_for: jobProgress?.waitingFor
-      ? {
-          reason: jobProgress.waitingFor.reason,
-          detail: jobProgress.waitingFor.detail,
-          eta_seconds: jobProgress.waitingFor.etaMs === null ? null : Math.ceil(jobProgress.waitingFor.etaMs / 1000),
-        }
-      : null,
+    waiting_for: jobProgress?.waitingFor ? waitingObject(jobProgress.waitingFor) : null,
     resolved_inputs: null,
     result: null,
     error: node.error,

@@ -106,8 +106,8 @@ export const executionSummary = (execution: ExecutionRecord): z.input<typeof Exe
     node_id: nodeId,
     message: failedNode(nodeId, cause),
   })),
-  created_at: seconds(execution.createdAt)!,
-  updated_at: seconds(execution.updatedAt)!,
+  created_at: seconds(execution.createdAt),
+  updated_at: seconds(execution.updatedAt),
   started_at: seconds(execution.startedAt),
   finished_at: seconds(execution.finishedAt),
   timeout_at: seconds(execution.timeoutAt),
@@ -184,15 +184,13 @@ export async function executionAnswer(
   return new JsonText(JSON.stringify({ execution: shown }), undefined, embedded)
 }
 
-const isExecutionId = (id: string): boolean => id.startsWith('exec_') && isId(id)
-
 /** Finds an execution of the caller's organization. Throws Failure `not_found`. */
 export async function findExecution(
   id: string,
   viewer: Viewer,
   { executions }: Pick<Owners, 'executions'>,
 ): Promise<ExecutionRecord> {
-  const found = isExecutionId(id) ? await executions.find(viewer.caller.organizationId, id) : undefined
+  const found = isId(id, 'exec_') ? await executions.find(viewer.caller.organizationId, id) : undefined
   if (found) return found
   throw new Failure('not_found', `Execution ${id.slice(0, 64)} was not found.`)
 }

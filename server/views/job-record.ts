@@ -38,7 +38,7 @@ export const WaitingFor = z
 export const waitingObject = ({ reason, detail, etaMs }: CoreWaitingFor): z.input<typeof WaitingFor> => ({
   reason,
   detail,
-  eta_seconds: etaMs === null ? null : Math.ceil(etaMs / 1000),
+  eta_seconds: wholeSeconds(etaMs),
 })
 
 const errorFacts = {
@@ -74,7 +74,8 @@ export const respondAsync = {
   202: { description: 'The job that was created, with the header `Prefer: respond-async`.', response: JobCreated },
 } as const
 
-export const seconds = (ms: number | null) => (ms === null ? null : Math.floor(ms / 1000))
+/** Returns a time in Unix seconds. */
+export const seconds = <Time extends number | null>(ms: Time) => (ms === null ? null : Math.floor(ms / 1000)) as Time
 const wholeSeconds = (ms: number | null) => (ms === null ? null : Math.ceil(ms / 1000))
 
 const JobFacts = z.object({
@@ -161,11 +162,7 @@ function facts(job: JobRecord, owners: Pick<Owners, 'jobs'>): Omit<z.input<typeo
     progress,
     previews: owners.jobs.previewsOf(job.id).length,
     eta_seconds: wholeSeconds(etaMs),
-    waiting_for: waitingFor && {
-      reason: waitingFor.reason,
-      detail: waitingFor.detail,
-      eta_seconds: wholeSeconds(waitingFor.etaMs),
-    },
+    waiting_for: waitingFor && waitingObject(waitingFor),
     error: job.error,
     attempts: job.attempt,
     max_attempts: job.maxAttempts,
@@ -244,7 +241,7 @@ async function shown(
 const missingJob = (id: string) => new Failure('not_found', `Job ${id.slice(0, 64)} was not found.`)
 
 /** Whether a cursor or a path has the form of a job id. */
-export const isJobId = (id: string): boolean => id.startsWith('job_') && isId(id)
+export const isJobId = (id: string): boolean => isId(id, 'job_')
 
 /**
  * Finds a job or a synchronous call of the caller's organization. Throws Failure `not_found`, and `output_expired` for

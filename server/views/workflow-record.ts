@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { Dag, Parameter } from '../../core/dag/definition.ts'
 import { Failure } from '../../core/failure.ts'
 import { isId } from '../../core/ids.ts'
+import { definedMembers } from '../../core/present-members.ts'
 import { integer, nullableString, optionalString, string } from '../../core/schemas/fields.ts'
 import { type Region, regions, requiredLabel } from '../../core/schemas/region.ts'
 import type { WorkflowDefinition, WorkflowRecord } from '../../core/store/workflows.ts'
@@ -72,15 +73,16 @@ export const definitionOf = (fields: WorkflowFields): WorkflowDefinition => ({
 })
 
 /** Returns the fields of a change that were sent. */
-export const changeOf = (fields: Partial<WorkflowFields>): Partial<WorkflowDefinition> => ({
-  ...(fields.name === undefined ? {} : { name: fields.name }),
-  ...(fields.description === undefined ? {} : { description: fields.description }),
-  ...(fields.region === undefined ? {} : { region: fields.region }),
-  ...(fields.timeout === undefined ? {} : { timeout: fields.timeout }),
-  ...(fields.on_failure === undefined ? {} : { onFailure: fields.on_failure }),
-  ...(fields.parameters === undefined ? {} : { parameters: fields.parameters }),
-  ...(fields.dag === undefined ? {} : { dag: fields.dag }),
-})
+export const changeOf = (fields: Partial<WorkflowFields>): Partial<WorkflowDefinition> =>
+  definedMembers({
+    name: fields.name,
+    description: fields.description,
+    region: fields.region,
+    timeout: fields.timeout,
+    onFailure: fields.on_failure,
+    parameters: fields.parameters,
+    dag: fields.dag,
+  })
 
 export const shownWorkflow = (
   workflow: WorkflowRecord,
@@ -97,8 +99,8 @@ export const shownWorkflow = (
   parameters: workflow.parameters,
   ...(withDag ? { dag: workflow.dag } : {}),
   version: workflow.version,
-  created_at: seconds(workflow.createdAt)!,
-  updated_at: seconds(workflow.updatedAt)!,
+  created_at: seconds(workflow.createdAt),
+  updated_at: seconds(workflow.updatedAt),
 })
 
 /** Returns the models that workflows of the caller may use: those that the token may use. */
@@ -128,8 +130,6 @@ export const surveyFor = (
   owners: Pick<Owners, 'admission' | 'registry'>,
 ): Promise<Survey> => surveyInTimeSlices(dag, parameters ?? undefined, offerFor(viewer, owners, region))
 
-const isWorkflowId = (id: string): boolean => id.startsWith('wf_') && isId(id)
-
 /** Finds a workflow of the caller's organization. Throws Failure `not_found`. */
 export async function findWorkflow(
   id: string,
@@ -137,7 +137,7 @@ export async function findWorkflow(
   { workflows }: Pick<Owners, 'workflows'>,
   version?: number,
 ): Promise<WorkflowRecord> {
-  const found = isWorkflowId(id) ? await workflows.find(viewer.caller.organizationId, id, version) : undefined
+  const found = isId(id, 'wf_') ? await workflows.find(viewer.caller.organizationId, id, version) : undefined
   if (found) return found
   const which = version === undefined ? '' : ` in version ${version}`
   throw new Failure('not_found', `Workflow ${id.slice(0, 64)} was not found${which}.`)

@@ -1,4 +1,4 @@
-import { Failure } from '../../core/failure.ts'
+import { invalidValue } from '../../core/invalid-value.ts'
 import type { Call } from '../http/request/call.ts'
 import type { Owners } from '../http/request/owners.ts'
 import type { JobTerms } from './submit.ts'
@@ -7,8 +7,7 @@ import { webhookInQuery } from './webhook-terms.ts'
 const aWeek = 7 * 86_400
 const tenYears = 3_650 * 86_400
 
-const invalidHeader = (header: string, message: string) =>
-  new Failure('invalid_value', `'${header}' ${message}`, { param: header })
+const invalidHeader = (header: string, message: string) => invalidValue(header, `'${header}' ${message}`)
 
 /** Parses a header with a number of seconds. */
 function secondsIn(header: string, text: unknown, maxSeconds: number): number {

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { Failure } from '../../core/failure.ts'
 import { isId } from '../../core/ids.ts'
+import { definedMembers } from '../../core/present-members.ts'
 import { boolean, integer, nullableInteger, nullableString, string } from '../../core/schemas/fields.ts'
 import type { WebhookEndpoint } from '../../core/store/store.ts'
 import { maxUrlLength, requireEventTypes } from '../../core/webhooks/endpoint-rules.ts'
@@ -41,7 +42,7 @@ export const overlapField = z
 /** The failure for an unknown endpoint. */
 const missing = (id: string) => new Failure('not_found', `Webhook endpoint ${id.slice(0, 64)} was not found.`)
 
-export const isEndpointId = (id: string): boolean => id.startsWith('whe_') && isId(id)
+export const isEndpointId = (id: string): boolean => isId(id, 'whe_')
 
 /** Finds an endpoint of the caller's organization. Throws Failure `not_found`. */
 export async function findEndpoint(
@@ -68,12 +69,12 @@ export async function changeEndpoint(
   const changed = await webhooks.update(
     call.caller.organizationId,
     isEndpointId(id) ? id : '',
-    {
-      ...(name === undefined ? {} : { name }),
-      ...(url === undefined ? {} : { url }),
-      ...(event_types === undefined ? {} : { eventTypes: event_types }),
-      ...(enabled === undefined ? {} : { enabled }),
-    },
+    definedMembers({
+      name,
+      url,
+      eventTypes: event_types,
+      enabled,
+    }),
     actorOf(call),
   )
   if (!changed) throw missing(id)

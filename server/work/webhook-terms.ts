@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Failure } from '../../core/failure.ts'
+import { invalidValue } from '../../core/invalid-value.ts'
 import { publicEventTypes } from '../../core/store/event-types.ts'
 import type { RequestWebhook } from '../../core/store/store.ts'
 import type { Call } from '../http/request/call.ts'
@@ -48,9 +48,7 @@ export function webhookInBody(
 ): RequestWebhook | undefined {
   if (webhook_url == null) {
     if (webhook_events == null) return undefined
-    throw new Failure('invalid_value', "'webhook_events' needs 'webhook_url'. Send both, or neither.", {
-      param: 'webhook_events',
-    })
+    throw invalidValue('webhook_events', "'webhook_events' needs 'webhook_url'. Send both, or neither.")
   }
   const webhook: RequestWebhook = {
     url: webhook_url,
@@ -75,10 +73,7 @@ export function webhookInQuery(call: Call, { webhooks }: Pick<Owners, 'webhooks'
   ] as const
   const [first, second] = given.filter(([, url]) => url !== null && url !== '')
   if (!first) return undefined
-  if (second)
-    throw new Failure('invalid_value', `'${first[0]}' and '${second[0]}' both name a webhook. Send one of them.`, {
-      param: second[0],
-    })
+  if (second) throw invalidValue(second[0], `'${first[0]}' and '${second[0]}' both name a webhook. Send one of them.`)
   const [field, url, form] = first
   const webhook: RequestWebhook = { url: url!, eventTypes: [...jobWebhookTypes.usual], form, origin: call.origin }
   return webhooks.ofRequest(webhook, { url: field, eventTypes: field, types: jobWebhookTypes.all })

@@ -3,7 +3,7 @@ import { Failure } from '../../../core/failure.ts'
 import type { Upload } from '../../../core/files/address.ts'
 import { parseBoundedJson } from '../../../core/json.ts'
 import { integer, optionalString, string } from '../../../core/schemas/fields.ts'
-import { failureOfIssues } from '../../../core/schemas/issues.ts'
+import { parsed } from '../../../core/schemas/issues.ts'
 import type { FileRecord } from '../../../core/store/store.ts'
 import type { Call } from '../request/call.ts'
 import type { Owners } from '../request/owners.ts'
@@ -115,11 +115,9 @@ export async function joinParts(call: Call, owners: UploadOwners): Promise<void>
   const { files, config } = owners
   const { limits } = config
   const upload = allowed(call, owners)
-  const body = parseBoundedJson(await readBody(call.req, limits.json_body), limits)
-  const read = UploadParts.safeParse(body)
-  if (!read.success) throw failureOfIssues(read.error, body)
+  const body = parsed(UploadParts, parseBoundedJson(await readBody(call.req, limits.json_body), limits))
   // Clients that send parts concurrently list them in the order of completion.
-  const named = read.data.parts.toSorted((a, b) => a.partNumber - b.partNumber)
+  const named = body.parts.toSorted((a, b) => a.partNumber - b.partNumber)
   const parts = named.map(({ partNumber, etag }) => ({
     number: partNumber,
     // Clients send the quoted `etag` header of the part, or the member of its body.

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Failure } from '../../../core/failure.ts'
+import { invalidValue } from '../../../core/invalid-value.ts'
 import { string } from '../../../core/schemas/fields.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
@@ -28,14 +28,12 @@ export function lifetimeOf(given: string | string[] | undefined): number | undef
   try {
     lifecycle = JSON.parse(String(given)) as typeof lifecycle
   } catch {
-    throw new Failure('invalid_value', `'${header}' must be JSON such as {"expiration_duration_seconds":3600}.`, {
-      param: header,
-    })
+    throw invalidValue(header, `'${header}' must be JSON such as {"expiration_duration_seconds":3600}.`)
   }
   const seconds = lifecycle?.expiration_duration_seconds
   if (seconds == null) return undefined
   if (typeof seconds !== 'number' || !(seconds >= 1 && seconds <= tenYears))
-    throw new Failure('invalid_value', `'${header}' must set 1 to ${tenYears} seconds.`, { param: header })
+    throw invalidValue(header, `'${header}' must set 1 to ${tenYears} seconds.`)
   return Math.round(seconds * 1000)
 }
 

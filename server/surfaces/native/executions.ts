@@ -3,10 +3,12 @@ import { executionStatuses } from '../../../core/dag/advance.ts'
 import { maxMembers } from '../../../core/dag/definition.ts'
 import { Failure } from '../../../core/failure.ts'
 import { isId } from '../../../core/ids.ts'
+import { invalidValue } from '../../../core/invalid-value.ts'
+import { definedMembers } from '../../../core/present-members.ts'
 import { string } from '../../../core/schemas/fields.ts'
 import { conversationTask } from '../../../core/schemas/task.ts'
 import type { ExecutionRecord } from '../../../core/store/workflows.ts'
-import { cursorDescription, pageFields, pageLimit } from '../../http/answer/page.ts'
+import { cursorDescription, deletedObject, pageEnd, pageFields, pageLimit } from '../../http/answer/page.ts'
 import type { Call } from '../../http/request/call.ts'
 import { errorGroups } from '../../http/request/error-groups.ts'
 import { type Embedded, JsonText } from '../../http/request/json-text.ts'
@@ -64,17 +66,19 @@ async function list(
   workflowId: string | undefined,
   owners: ListOwners,
 ): Promise<z.input<typeof Page>> {
-  if (after !== undefined && !(after.startsWith('exec_') && isId(after)))
-    throw new Failure('invalid_value', "'after' is not a cursor of this list.", { param: 'after' })
-  const { executions, next } = await owners.executions.list(call.caller.organizationId, {
-    limit,
-    ...(after === undefined ? {} : { after }),
-    ...(workflowId === undefined ? {} : { workflowId }),
-    ...(status === undefined ? {} : { status }),
-    ...(created_after === undefined ? {} : { createdAfter: created_after * 1000 }),
-    ...(metadata === undefined ? {} : { metadata }),
-  })
-  return { executions: executions.map(executionSummary), has_more: next !== null, next_cursor: next }
+  if (after !== undefined && !isId(after, 'exec_')) throw invalidValue('after', "'after' is not a cursor of this list.")
+  const { executions, next } = await owners.executions.list(
+    call.caller.organizationId,
+    definedMembers({
+      limit,
+      after,
+      workflowId,
+      status,
+      ...(created_after === undefined ? {} : { createdAfter: created_after * 1000 }),
+      metadata,
+    }),
+  )
+  return { executions: executions.map(executionSummary), ...pageEnd(next) }
 }
 
 const One = z.object({ id: string('Id of the execution: `exec_…`.') })
@@ -100,13 +104,10 @@ const Nodes = z
 const OneNode = z
   .object({ node: ExecutionNodeObject })
   .meta({ id: 'ExecutionNodeAnswer', description: 'One node of an execution.' })
-const Deleted = z
-  .object({
-    id: string('Id of the execution.'),
-    object: z.literal('workflow_execution'),
-    deleted: z.literal(true),
-  })
-  .meta({ id: 'ExecutionDeleted', description: 'Confirms that an execution was deleted.' })
+const Deleted = deletedObject('workflow_execution', 'execution').meta({
+  id: 'ExecutionDeleted',
+  description: 'Confirms that an execution was deleted.',
+})
 
 /** The routes of executions. */
 export const executionRoutes = (owners: ExecutionOwners) => [

@@ -1,13 +1,14 @@
 import { z } from 'zod'
 import { canonicalHash } from '../../../core/canonical.ts'
 import { Failure } from '../../../core/failure.ts'
+import { definedMembers } from '../../../core/present-members.ts'
 import { boolean, string } from '../../../core/schemas/fields.ts'
-import { failureOfIssues } from '../../../core/schemas/issues.ts'
+import { parsed } from '../../../core/schemas/issues.ts'
 import { logLevels } from '../../../core/schemas/log-level.ts'
 import { Task } from '../../../core/schemas/task.ts'
 import { type JobRecord, jobStatuses } from '../../../core/store/store.ts'
 import { taskRecord } from '../../../core/tasks/registry.ts'
-import { pageFields, pageLimit } from '../../http/answer/page.ts'
+import { deletedObject, pageFields, pageLimit } from '../../http/answer/page.ts'
 import type { Call } from '../../http/request/call.ts'
 import { errorGroups } from '../../http/request/error-groups.ts'
 import { JsonText } from '../../http/request/json-text.ts'
@@ -103,20 +104,23 @@ const listRoute = (owners: Pick<Owners, 'jobs'>) =>
     query: ListQuery,
     response: Page,
     handle: async ({ query }, call) => {
-      const { jobs, next } = await owners.jobs.list(call.caller.organizationId, {
-        limit: query.limit,
-        ...(query.after === undefined ? {} : { after: query.after }),
-        ...(query.status === undefined ? {} : { status: query.status }),
-        ...(query.task === undefined ? {} : { task: query.task }),
-        ...(query.model_id === undefined ? {} : { modelId: query.model_id }),
-        ...(query.user_id === undefined ? {} : { userId: query.user_id }),
-        ...(query.token_id === undefined ? {} : { tokenId: query.token_id }),
-        ...(query.kind === undefined ? {} : { kind: query.kind }),
-        // Excludes the whole second.
-        ...(query.created_after === undefined ? {} : { createdAfter: query.created_after * 1000 + 999 }),
-        ...(query.created_before === undefined ? {} : { createdBefore: query.created_before * 1000 }),
-        ...(query.metadata === undefined ? {} : { metadata: query.metadata }),
-      })
+      const { jobs, next } = await owners.jobs.list(
+        call.caller.organizationId,
+        definedMembers({
+          limit: query.limit,
+          after: query.after,
+          status: query.status,
+          task: query.task,
+          modelId: query.model_id,
+          userId: query.user_id,
+          tokenId: query.token_id,
+          kind: query.kind,
+          // Excludes the whole second.
+          ...(query.created_after === undefined ? {} : { createdAfter: query.created_after * 1000 + 999 }),
+          ...(query.created_before === undefined ? {} : { createdBefore: query.created_before * 1000 }),
+          metadata: query.metadata,
+        }),
+      )
       const listed = jobs.map(job => summaryText(job, owners)).join(',')
       return new JsonText(`{"jobs":[${listed}],"has_more":${next !== null},"next_cursor":${JSON.stringify(next)}}`)
     },
@@ -141,9 +145,7 @@ const previewRoute = (owners: Pick<Owners, 'cpu' | 'files' | 'jobs' | 'log'>) =>
     },
     async answer(call) {
       const job = await findJob(call.params['id'] ?? '', call, owners)
-      const given = queryOf(call)
-      const { data: query, error } = PreviewQuery.safeParse(given)
-      if (error) throw failureOfIssues(error, given, PreviewQuery)
+      const query = parsed(PreviewQuery, queryOf(call))
       const preview = owners.jobs.previewsOf(job.id).findLast(({ image }) => image === query.image)
       const bytes = preview && (await unfinishedImage(job, preview, { format: 'webp', quality: 80 }, owners))
       // Not an error: a client that shows a job asks again and again, and browsers log every 404.
@@ -158,13 +160,10 @@ const previewRoute = (owners: Pick<Owners, 'cpu' | 'files' | 'jobs' | 'log'>) =>
 
 const One = z.object({ id: string('Id of the job: `job_…`.') })
 
-const Deleted = z
-  .object({
-    id: string('Id of the job.'),
-    object: z.literal('job'),
-    deleted: boolean('Always true.'),
-  })
-  .meta({ id: 'JobDeleted', description: 'Confirms that a job was deleted.' })
+const Deleted = deletedObject('job', 'job', boolean('Always true.')).meta({
+  id: 'JobDeleted',
+  description: 'Confirms that a job was deleted.',
+})
 
 const Logs = z
   .object({

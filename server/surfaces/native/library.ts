@@ -1,13 +1,15 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import { isId } from '../../../core/ids.ts'
+import { definedMembers } from '../../../core/present-members.ts'
 import { integer, nullableInteger, nullableNumber, nullableString, string } from '../../../core/schemas/fields.ts'
 import { Task } from '../../../core/schemas/task.ts'
 import { type LibraryItem, libraryKinds } from '../../../core/store/store.ts'
-import { cursorDescription, pageFields, pageLimit } from '../../http/answer/page.ts'
+import { cursorDescription, deletedObject, pageEnd, pageFields, pageLimit } from '../../http/answer/page.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
+import { seconds } from '../../views/job-record.ts'
 
 const route = routeOf({ tag: 'Library' })
 
@@ -48,13 +50,10 @@ const LibraryObject = z
 const Page = z
   .object({ items: z.array(LibraryObject).describe('The items, newest first.'), ...pageFields })
   .meta({ id: 'LibraryPage', description: 'A page of the library.' })
-const Deleted = z
-  .object({
-    id: string('Id of the item.'),
-    object: z.literal('library_item'),
-    deleted: z.literal(true),
-  })
-  .meta({ id: 'LibraryItemDeleted', description: 'Confirms that an item of the library was deleted.' })
+const Deleted = deletedObject('library_item', 'item').meta({
+  id: 'LibraryItemDeleted',
+  description: 'Confirms that an item of the library was deleted.',
+})
 
 function shown(item: LibraryItem, call: Call, files: Owners['files']): z.input<typeof LibraryObject> {
   const { file } = item
@@ -84,8 +83,8 @@ function shown(item: LibraryItem, call: Call, files: Owners['files']): z.input<t
     duration_seconds: file.durationMs === null ? null : file.durationMs / 1000,
     fps: item.fps,
     num_frames: item.numFrames,
-    created_at: Math.floor(item.createdAt / 1000),
-    expires_at: file.expiresAt === null ? null : Math.floor(file.expiresAt / 1000),
+    created_at: seconds(item.createdAt),
+    expires_at: seconds(file.expiresAt),
   }
 }
 
@@ -111,17 +110,20 @@ export const libraryRoutes = ({ files }: Pick<Owners, 'files'>) => [
     }),
     response: Page,
     handle: async ({ query }, call) => {
-      const { items, next } = await files.library.list(call.caller.organizationId, {
-        limit: query.limit,
-        ...(query.after === undefined ? {} : { after: query.after }),
-        ...(query.q?.trim() ? { search: query.q } : {}),
-        ...(query.kind === undefined ? {} : { kind: query.kind }),
-        ...(query.model_id === undefined ? {} : { modelId: query.model_id }),
-        ...(query.user_id === undefined ? {} : { userId: query.user_id }),
-        ...(query.created_after === undefined ? {} : { createdAfter: query.created_after * 1000 }),
-        ...(query.created_before === undefined ? {} : { createdBefore: query.created_before * 1000 }),
-      })
-      return { items: items.map(item => shown(item, call, files)), has_more: next !== null, next_cursor: next }
+      const { items, next } = await files.library.list(
+        call.caller.organizationId,
+        definedMembers({
+          limit: query.limit,
+          after: query.after,
+          ...(query.q?.trim() ? { search: query.q } : {}),
+          kind: query.kind,
+          modelId: query.model_id,
+          userId: query.user_id,
+          ...(query.created_after === undefined ? {} : { createdAfter: query.created_after * 1000 }),
+          ...(query.created_before === undefined ? {} : { createdBefore: query.created_before * 1000 }),
+        }),
+      )
+      return { items: items.map(item => shown(item, call, files)), ...pageEnd(next) }
     },
   }),
   route('GET /api/library/:id', 'user:read', {

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
-import { failureOfIssues } from '../../../core/schemas/issues.ts'
+import { parsed } from '../../../core/schemas/issues.ts'
 import { requireMachineOwner } from '../../http/access/reach.ts'
 import { pingComment } from '../../http/answer/sse.ts'
 import type { Call } from '../../http/request/call.ts'
@@ -146,13 +146,6 @@ function recent(query: Query, { fleet, journal, registry }: LogOwners): LogLine[
   return wanted.toSorted((one, other) => (one.time < other.time ? -1 : one.time > other.time ? 1 : 0)).slice(-count)
 }
 
-function queryOf(call: Call): Query {
-  const given = Object.fromEntries(call.query)
-  const read = Query.safeParse(given)
-  if (!read.success) throw failureOfIssues(read.error, given, Query)
-  return read.data
-}
-
 export const logRoutes = (owners: LogOwners) => [
   route('GET /api/system/logs', 'admin:read', {
     summary: 'List log lines of server',
@@ -165,7 +158,7 @@ export const logRoutes = (owners: LogOwners) => [
     answer(call) {
       // Output of engines may contain prompts of any organization, and the server's log names all organizations.
       requireMachineOwner(call, 'The logs of this server are')
-      const query = queryOf(call)
+      const query = parsed(Query, Object.fromEntries(call.query))
       const lines = recent(query, owners)
       if (!query.follow) return call.send(200, JSON.stringify({ lines }))
       call.streamLimits.take(call)

@@ -3,10 +3,11 @@ import { grantRole } from '../../../core/accounts/grant-limits.ts'
 import { UserChange, UserCreate, UserView, userView } from '../../../core/accounts/user-view.ts'
 import { Failure } from '../../../core/failure.ts'
 import { isId } from '../../../core/ids.ts'
+import { definedMembers } from '../../../core/present-members.ts'
 import { integer, string } from '../../../core/schemas/fields.ts'
 import type { User } from '../../../core/store/store.ts'
 import { actorOf, grantingOf, OrganizationPath, reachOrganization, reachToChange } from '../../http/access/reach.ts'
-import { cursorDescription, pageFields, pageLimit } from '../../http/answer/page.ts'
+import { deletedObject, pageFields, pageOf, pageQuery } from '../../http/answer/page.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
@@ -25,11 +26,8 @@ const Changed = z
     tokens_revoked: integer('Tokens that were revoked, because no scope was left.'),
   })
   .meta({ id: 'UserChanged', description: 'A changed user, and what became of the tokens.' })
-const Removed = z
-  .object({
-    id: string('Id of the user.'),
-    object: z.literal('user'),
-    deleted: z.literal(true),
+const Removed = deletedObject('user', 'user')
+  .extend({
     tokens_revoked: integer('Tokens of the user that were revoked.'),
   })
   .meta({ id: 'UserRemoved', description: 'Confirms that a user was removed.' })
@@ -75,21 +73,15 @@ export const memberRoutes = (owners: MemberOwners) => [
     errorCodes: ['organization_mismatch', 'not_found'],
     params: OrganizationPath,
     query: z.strictObject({
-      limit: pageLimit,
-      after: z
-        .string()
-        .refine(id => isId(id) && id.startsWith('user_'), 'This is no cursor of the list.')
-        .optional()
-        .describe(cursorDescription),
+      ...pageQuery(id => isId(id, 'user_')),
     }),
     response: Page,
     handle: async ({ params, query: { limit, after } }, call) => {
       const { id } = await reachOrganization(params.organization, call, owners)
       const page = { limit: limit + 1, ...(after === undefined ? {} : { after }) }
       const found = await owners.organizations.users.list(id, page)
-      const users = found.slice(0, limit)
-      const more = found.length > limit
-      return { users: users.map(userView), has_more: more, next_cursor: more ? users.at(-1)!.id : null }
+      const { entries, end } = pageOf(found, limit)
+      return { users: entries.map(userView), ...end }
     },
   }),
   route(`POST ${path}`, 'admin:write', {
@@ -135,7 +127,7 @@ export const memberRoutes = (owners: MemberOwners) => [
     handle: async ({ params, body }, call) => {
       const { user, role } = await reachUser(params, call, owners)
       if (body.role !== undefined) grantRole(body.role, role, 'make someone')
-      const change = Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined))
+      const change = definedMembers(body)
       const { users } = owners.organizations
       const done = await users.update(user.organizationId, user.id, change, actorOf(call), forced(call))
       if (!done) throw missing(params.user)

@@ -17,6 +17,7 @@ import type { Call } from '../../http/request/call.ts'
 import { JsonText } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { type Route, routeOf } from '../../http/request/route.ts'
+import { seconds } from '../../views/job-record.ts'
 import { findModel } from './model-loading.ts'
 
 const route = routeOf({ tag: 'Models' })
@@ -118,12 +119,11 @@ const Removed = z
   })
   .meta({ id: 'ModelRemoved', description: 'What removing a model changes.' })
 
-const seconds = (ms: number | null) => (ms === null ? null : Math.floor(ms / 1_000))
 const downloadView = ({ totalBytes, modelId, createdAt, finishedAt, ...rest }: ModelDownload) => ({
   ...rest,
   total_bytes: totalBytes,
   model_id: modelId,
-  created_at: seconds(createdAt)!,
+  created_at: seconds(createdAt),
   finished_at: seconds(finishedAt),
 })
 const proposalView = ({ model, memory, obstacle, advice, lines }: ModelProposal): z.input<typeof Proposal> => ({

@@ -9,6 +9,7 @@ import { ownsMachine, requireMachineOwner } from '../../http/access/reach.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
+import { seconds } from '../../views/job-record.ts'
 import { ModelStatus, modelStatusView } from '../../views/model-status.ts'
 import { EngineStatus, engineOf } from './status.ts'
 
@@ -47,7 +48,7 @@ export const modelStatusRoutes = (owners: Pick<Owners, 'config' | 'fleet' | 'job
       return {
         models: allowed.map(model => modelStatusView(model, now, owners)),
         ...(call.caller.scopes.includes('admin:read') && ownsMachine(call)
-          ? { configuration: { read_at: Math.floor(readAt / 1000), fault, restart_for: [...pending] } }
+          ? { configuration: { read_at: seconds(readAt), fault, restart_for: [...pending] } }
           : {}),
       }
     },
@@ -154,9 +155,9 @@ export const modelLoadRoutes = (owners: Pick<Owners, 'config' | 'fleet' | 'jobs'
           state: load.state,
           devices: [...load.devices],
           reserved_bytes: load.bytes,
-          started_at: Math.floor(load.startedAt / 1_000),
+          started_at: seconds(load.startedAt),
           load_ms: load.loadMs,
-          ended_at: load.endedAt === null ? null : Math.floor(load.endedAt / 1_000),
+          ended_at: seconds(load.endedAt),
           reason: load.reason,
         })),
       }

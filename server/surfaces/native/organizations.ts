@@ -9,6 +9,7 @@ import {
 } from '../../../core/accounts/organization-view.ts'
 import { Failure } from '../../../core/failure.ts'
 import { isId } from '../../../core/ids.ts'
+import { definedMembers } from '../../../core/present-members.ts'
 import { integer, string } from '../../../core/schemas/fields.ts'
 import { type Organization, type OrganizationChange, organizationStatuses } from '../../../core/store/store.ts'
 import {
@@ -19,7 +20,7 @@ import {
   reachToChange,
   requireMachineOwner,
 } from '../../http/access/reach.ts'
-import { cursorDescription, pageFields, pageLimit } from '../../http/answer/page.ts'
+import { deletedObject, pageFields, pageOf, pageQuery } from '../../http/answer/page.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
@@ -67,8 +68,7 @@ const OrganizationUpdate = z
 /** Converts a request to what the store changes. Absent fields stay absent. */
 function organizationChangeOf(body: z.output<typeof OrganizationUpdate>): OrganizationChange {
   const { limits, ...fields } = body
-  const given = Object.entries(fields).filter(([, value]) => value !== undefined)
-  return { ...(Object.fromEntries(given) as OrganizationChange), ...(limits ? limitsOfChange(limits) : {}) }
+  return { ...definedMembers(fields), ...(limits ? limitsOfChange(limits) : {}) }
 }
 
 const route = routeOf({ tag: 'Organizations and tokens' })
@@ -132,11 +132,8 @@ const cancelled = {
 const Suspended = z
   .object({ organization: OrganizationView, ...cancelled })
   .meta({ id: 'OrganizationSuspended', description: 'A suspended organization, and what was cancelled.' })
-const Deleted = z
-  .object({
-    id: string('Id of the organization.'),
-    object: z.literal('organization'),
-    deleted: z.literal(true),
+const Deleted = deletedObject('organization', 'organization')
+  .extend({
     ...cancelled,
     tokens_revoked: integer('Tokens that were revoked.'),
     users_removed: integer('Users who were removed.'),
@@ -164,9 +161,8 @@ async function list(
   const found = all
     .filter(one => (status === undefined || one.status === status) && (after === undefined || one.id < after))
     .sort((a, b) => (a.id < b.id ? 1 : -1))
-  const page = found.slice(0, limit)
-  const more = found.length > limit
-  return { organizations: page.map(organizationView), has_more: more, next_cursor: more ? page.at(-1)!.id : null }
+  const { entries, end } = pageOf(found, limit)
+  return { organizations: entries.map(organizationView), ...end }
 }
 
 /** Cancels the running synchronous requests of an organization. Returns how many. */
@@ -249,12 +245,7 @@ export const organizationRoutes = (owners: OrganizationOwners) => [
     description:
       'Returns all organizations to the owner of the machine, deleted ones included, newest first; to others their own one.',
     query: z.strictObject({
-      limit: pageLimit,
-      after: z
-        .string()
-        .refine(id => isId(id) && id.startsWith('org_'), 'This is no cursor of the list.')
-        .optional()
-        .describe(cursorDescription),
+      ...pageQuery(id => isId(id, 'org_')),
       status: z.enum(organizationStatuses).optional().describe('Only organizations with this status.'),
     }),
     response: Page,

@@ -11,7 +11,7 @@ import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
 import type { Timing } from '../../metrics/timings.ts'
 import { DeviceStatus, deviceStatus } from '../../views/device-status.ts'
-import { WaitingFor, waitingObject } from '../../views/job-record.ts'
+import { seconds, WaitingFor, waitingObject } from '../../views/job-record.ts'
 import { LimitUse, limitUse, SpendUse, spendUse } from '../../views/limit-use.ts'
 import { modelRegion, modelState } from '../../views/model-status.ts'
 
@@ -97,7 +97,6 @@ const SystemStatus = z
   })
   .meta({ id: 'SystemStatus', description: 'What runs on the machine.' })
 
-const seconds = (ms: number): number => Math.floor(ms / 1000)
 const sum = (all: readonly ResidentSnapshot[], of: (one: ResidentSnapshot) => number): number =>
   all.reduce((total, one) => total + of(one), 0)
 

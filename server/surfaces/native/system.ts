@@ -7,6 +7,7 @@ import { isCrossSite, sendText } from '../../http/answer/own-page.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
 import { type HistorySample, historyIntervalMs, type ModelActivityCounts } from '../../metrics/history.ts'
+import { seconds } from '../../views/job-record.ts'
 
 const route = routeOf({ tag: 'System' })
 
@@ -58,7 +59,6 @@ function sampleOf({ at, elapsedMs, models }: HistorySample, allowed: (modelId: s
 }
 
 const onlyOwner = 'Only for tokens of the organization that owns the machine.'
-const seconds = (ms: number): number => Math.floor(ms / 1_000)
 
 const DoctorReport = z
   .object({

@@ -7,6 +7,8 @@ import { givenTokenLimits, tokenFields } from '../../../core/accounts/token-fiel
 import { TokenView, tokenView } from '../../../core/accounts/token-view.ts'
 import { Failure } from '../../../core/failure.ts'
 import { isId } from '../../../core/ids.ts'
+import { invalidValue } from '../../../core/invalid-value.ts'
+import { definedMembers } from '../../../core/present-members.ts'
 import { boolean, integer, optionalString, string } from '../../../core/schemas/fields.ts'
 import type { TokenRecord } from '../../../core/store/store.ts'
 import {
@@ -17,11 +19,12 @@ import {
   reachOrganization,
   reachToChange,
 } from '../../http/access/reach.ts'
-import { cursorDescription, pageFields, pageLimit } from '../../http/answer/page.ts'
+import { deletedObject, pageFields, pageOf, pageQuery } from '../../http/answer/page.ts'
 import type { Call } from '../../http/request/call.ts'
 import { once, type Unrepeatable } from '../../http/request/idempotency.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
+import { seconds } from '../../views/job-record.ts'
 
 const name = z.string().min(1).max(128).describe('Name of the token.')
 const Scopes = z.array(z.string()).min(1).max(4)
@@ -78,7 +81,7 @@ function expiry(body: { expires_at?: number | null; expires_in?: number }): numb
   if (body.expires_in !== undefined) return Date.now() + body.expires_in * 1000
   if (body.expires_at === undefined) return undefined
   if (body.expires_at !== null && body.expires_at * 1000 <= Date.now())
-    throw new Failure('invalid_value', "'expires_at' lies in the past.", { param: 'expires_at' })
+    throw invalidValue('expires_at', "'expires_at' lies in the past.")
   return body.expires_at === null ? null : body.expires_at * 1000
 }
 
@@ -163,16 +166,16 @@ async function updateToken(
   const granting = await grantingOf(call, organization, owners)
   await grantUser(organization, old.userId, granting, owners)
   if (body.user_id !== undefined) await grantUser(organization, body.user_id, granting, owners)
-  const change = {
-    ...(body.name === undefined ? {} : { name: body.name }),
+  const change = definedMembers({
+    name: body.name,
     ...(body.scopes === undefined ? {} : { scopes: grantScopes(body.scopes, call.caller) }),
-    ...(body.status === undefined ? {} : { status: body.status }),
+    status: body.status,
     ...(body.expires_at === undefined ? {} : { expiresAt: expiry(body) }),
     ...(body.models === undefined ? {} : { models: grantModels(body.models, call.caller) }),
-    ...(body.user_id === undefined ? {} : { userId: body.user_id }),
+    userId: body.user_id,
     ...(body.metadata === undefined ? {} : { metadata: metadataText(body.metadata) }),
     limits: grantLimits(givenTokenLimits(body), granting.limits),
-  }
+  })
   const token = await owners.accounts.update(organization, params.id, change, forced(call), actorOf(call))
   if (!token) throw missingToken(params.id)
   return token
@@ -199,7 +202,7 @@ async function rotateToken(
   return {
     token: tokenView(rotated.token),
     secret: rotated.secret,
-    previous_valid_until: Math.floor(rotated.previousValidUntil / 1000),
+    previous_valid_until: seconds(rotated.previousValidUntil),
   }
 }
 
@@ -221,13 +224,10 @@ const Rotated = z
     previous_valid_until: integer('Unix seconds until which the old secret is valid.'),
   })
   .meta({ id: 'TokenRotated', description: 'A token with its new secret.' })
-const Deleted = z
-  .object({
-    id: string('Id of the token.'),
-    object: z.literal('token'),
-    deleted: boolean('Always true.'),
-  })
-  .meta({ id: 'TokenDeleted', description: 'Confirms that a token was revoked.' })
+const Deleted = deletedObject('token', 'token', boolean('Always true.')).meta({
+  id: 'TokenDeleted',
+  description: 'Confirms that a token was revoked.',
+})
 
 const Force = z.strictObject({
   force: optionalString('`true`: also if it locks out the caller or the last administrator.'),
@@ -297,12 +297,7 @@ export const tokenRoutes = (owners: TokenOwners & Pick<Owners, 'idempotency' | '
     errorCodes: ['organization_mismatch', 'not_found'],
     params: Organization,
     query: z.strictObject({
-      limit: pageLimit,
-      after: z
-        .string()
-        .refine(id => isId(id) && id.startsWith('tok_'), 'This is no cursor of the list.')
-        .optional()
-        .describe(cursorDescription),
+      ...pageQuery(id => isId(id, 'tok_')),
       status: z.enum(['active', 'disabled', 'revoked', 'expired']).optional().describe('Only tokens with this status.'),
       user_id: z.string().max(64).optional().describe('Only tokens of this user.'),
     }),
@@ -310,19 +305,17 @@ export const tokenRoutes = (owners: TokenOwners & Pick<Owners, 'idempotency' | '
     handle: async ({ params, query }, call) => {
       const { id } = await reachOrganization(params.organization, call, owners)
       const { limit, after, status, user_id: userId } = query
-      const found = await owners.accounts.list(id, {
-        limit: limit + 1,
-        ...(after === undefined ? {} : { after }),
-        ...(status === undefined ? {} : { status }),
-        ...(userId === undefined ? {} : { userId }),
-      })
-      const page = found.slice(0, query.limit)
-      const more = found.length > query.limit
-      return {
-        tokens: page.map(token => withSpend(token, owners)),
-        has_more: more,
-        next_cursor: more ? page.at(-1)!.id : null,
-      }
+      const found = await owners.accounts.list(
+        id,
+        definedMembers({
+          limit: limit + 1,
+          after,
+          status,
+          userId,
+        }),
+      )
+      const { entries, end } = pageOf(found, limit)
+      return { tokens: entries.map(token => withSpend(token, owners)), ...end }
     },
   }),
   route(`GET ${base}/:id`, 'admin:read', {

@@ -3,9 +3,10 @@ import type { EffectiveLimits } from '../../../core/accounts/plan.ts'
 import { SpendView } from '../../../core/accounts/spend-view.ts'
 import type { UsageRequest } from '../../../core/accounts/usage-report.ts'
 import { latestTime, pageBuckets } from '../../../core/accounts/usage-window.ts'
-import { Failure } from '../../../core/failure.ts'
+import { invalidValue } from '../../../core/invalid-value.ts'
+import { definedMembers } from '../../../core/present-members.ts'
 import { boolean, integer, nullableString, number, string } from '../../../core/schemas/fields.ts'
-import { failureOfIssues } from '../../../core/schemas/issues.ts'
+import { parsed } from '../../../core/schemas/issues.ts'
 import { bucketWidths, type Organization, type UsageGroup, usageGroups } from '../../../core/store/store.ts'
 import { OrganizationPath, reachOrganization } from '../../http/access/reach.ts'
 import { sendCsv } from '../../http/answer/send-csv.ts'
@@ -120,9 +121,7 @@ function read(call: Call): z.output<typeof Query> {
     const value = given[name]
     if (typeof value === 'string') given[name] = value.split(',')
   }
-  const result = Query.safeParse(given)
-  if (!result.success) throw failureOfIssues(result.error, given, Query)
-  return result.data
+  return parsed(Query, given)
 }
 
 function requestOf(
@@ -133,9 +132,7 @@ function requestOf(
   const filters = { model_id: query.models, task: query.tasks, token_id: query.token_ids, user_id: query.user_ids }
   const { most } = pageBuckets[query.bucket_width]
   if (query.limit !== undefined && query.limit > most)
-    throw new Failure('invalid_value', `'limit' is at most ${most} for buckets of '${query.bucket_width}'.`, {
-      param: 'limit',
-    })
+    throw invalidValue('limit', `'limit' is at most ${most} for buckets of '${query.bucket_width}'.`)
   return {
     organizationId: organization.id,
     limits,
@@ -143,7 +140,7 @@ function requestOf(
     end: query.end_time,
     width: query.bucket_width,
     groupBy: [...new Set<UsageGroup>(query.group_by ?? [])],
-    only: Object.fromEntries(Object.entries(filters).filter(([, list]) => list !== undefined)),
+    only: definedMembers(filters),
     limit: query.limit,
     page: query.page,
   }

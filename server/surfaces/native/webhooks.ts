@@ -11,7 +11,7 @@ import {
   webhookSecretView,
 } from '../../../core/webhooks/webhook-view.ts'
 import { actorOf } from '../../http/access/reach.ts'
-import { cursorDescription, pageFields, pageLimit } from '../../http/answer/page.ts'
+import { deletedObject, pageFields, pageOf, pageQuery } from '../../http/answer/page.ts'
 import type { Call } from '../../http/request/call.ts'
 import { once } from '../../http/request/idempotency.ts'
 import { routeOf } from '../../http/request/route.ts'
@@ -33,7 +33,7 @@ import {
 } from '../../work/webhook-endpoint.ts'
 
 const route = routeOf({ tag: webhookTag })
-const isDeliveryId = (id: string): boolean => id.startsWith('msg_') && isId(id)
+const isDeliveryId = (id: string): boolean => isId(id, 'msg_')
 
 const DeliveryPage = z
   .object({ deliveries: z.array(DeliveryView).describe('The deliveries, newest first.'), ...pageFields })
@@ -43,14 +43,14 @@ const OneDelivery = z
   .meta({ id: 'WebhookDeliveryAnswer', description: 'One delivery.' })
 
 const paging = {
+  ...pageQuery(isDeliveryId),
   limit: z.coerce.number().int().min(1).max(50).default(20).describe('Most entries of the page, 1 to 50.'),
-  after: z.string().refine(isDeliveryId, 'This is no cursor of the list.').optional().describe(cursorDescription),
   status: z.enum(['pending', 'delivered', 'dead']).optional().describe('Only deliveries with this status.'),
 }
 const webhookId = string('Id of the endpoint: `whe_…`.')
 const deliveryId = string('Id of the delivery: `msg_…`.')
 
-async function pageOf(
+async function deliveriesOf(
   call: Call,
   {
     limit,
@@ -67,9 +67,8 @@ async function pageOf(
 ): Promise<z.input<typeof DeliveryPage>> {
   const { organizationId } = call.caller
   const found = await webhooks.deliveries(organizationId, { limit: limit + 1, after, status, endpointId })
-  const page = found.slice(0, limit)
-  const more = found.length > limit
-  return { deliveries: page.map(deliveryView), has_more: more, next_cursor: more ? page.at(-1)!.id : null }
+  const { entries, end } = pageOf(found, limit)
+  return { deliveries: entries.map(deliveryView), ...end }
 }
 
 /** Sends a delivery again. Throws Failure `not_found`, also if it is of another endpoint than the given one. */
@@ -155,13 +154,10 @@ const WithSecret = z
 const Page = z
   .object({ webhooks: z.array(WebhookView).describe('The endpoints, newest first.'), ...pageFields })
   .meta({ id: 'WebhookPage', description: 'A page of webhook endpoints.' })
-const Deleted = z
-  .object({
-    id: string('Id of the endpoint.'),
-    object: z.literal('webhook_endpoint.deleted'),
-    deleted: boolean('Always true.'),
-  })
-  .meta({ id: 'WebhookDeleted', description: 'Confirms that a webhook endpoint was deleted.' })
+const Deleted = deletedObject('webhook_endpoint.deleted', 'endpoint', boolean('Always true.')).meta({
+  id: 'WebhookDeleted',
+  description: 'Confirms that a webhook endpoint was deleted.',
+})
 const Path = z.object({ id: string('Id of the endpoint: `whe_…`.') })
 
 export const webhookRoutes = (owners: WebhookOwners) => [
@@ -195,19 +191,13 @@ export const webhookRoutes = (owners: WebhookOwners) => [
     summary: 'List webhooks',
     description: 'Returns the webhook endpoints of the organization, newest first, without their secrets.',
     query: z.strictObject({
-      limit: pageLimit,
-      after: z.string().refine(isEndpointId, 'This is no cursor of the list.').optional().describe(cursorDescription),
+      ...pageQuery(isEndpointId),
     }),
     response: Page,
     handle: async ({ query: { limit, after } }, call) => {
       const found = await owners.webhooks.list(call.caller.organizationId, { limit: limit + 1, after })
-      const page = found.slice(0, limit)
-      const more = found.length > limit
-      return {
-        webhooks: page.map(endpoint => shownEndpoint(endpoint, owners)),
-        has_more: more,
-        next_cursor: more ? page.at(-1)!.id : null,
-      }
+      const { entries, end } = pageOf(found, limit)
+      return { webhooks: entries.map(endpoint => shownEndpoint(endpoint, owners)), ...end }
     },
   }),
   route(`GET ${one}`, 'admin:read', {
@@ -284,7 +274,7 @@ export const webhookRoutes = (owners: WebhookOwners) => [
     response: DeliveryPage,
     handle: async ({ params, query }, call) => {
       const { id: endpointId } = await findEndpoint(params.id, call, owners)
-      return pageOf(call, { ...query, endpointId }, owners)
+      return deliveriesOf(call, { ...query, endpointId }, owners)
     },
   }),
   route('GET /api/webhook-deliveries', 'admin:read', {
@@ -296,7 +286,8 @@ export const webhookRoutes = (owners: WebhookOwners) => [
       webhook_id: webhookId.refine(isEndpointId, 'This is no id of an endpoint.').optional(),
     }),
     response: DeliveryPage,
-    handle: ({ query: { webhook_id: endpointId, ...query } }, call) => pageOf(call, { ...query, endpointId }, owners),
+    handle: ({ query: { webhook_id: endpointId, ...query } }, call) =>
+      deliveriesOf(call, { ...query, endpointId }, owners),
   }),
   route('POST /api/webhooks/:id/deliveries/:delivery/redeliver', 'admin:write', {
     ...again,

@@ -1,11 +1,12 @@
 import { z } from 'zod'
 import { Dag, maxMembers, ParameterRecord } from '../../../core/dag/definition.ts'
-import { Failure } from '../../../core/failure.ts'
+import { invalidValue } from '../../../core/invalid-value.ts'
+import { definedMembers } from '../../../core/present-members.ts'
 import { boolean, integer, string } from '../../../core/schemas/fields.ts'
 import { conversationTask, tasksBy } from '../../../core/schemas/task.ts'
 import { blockingOf } from '../../../core/workflows/diagnostics.ts'
 import { WorkflowFields } from '../../../core/workflows/workflow-fields.ts'
-import { cursorDescription, pageFields, pageLimit } from '../../http/answer/page.ts'
+import { cursorDescription, deletedObject, pageEnd, pageFields, pageLimit } from '../../http/answer/page.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
@@ -69,9 +70,7 @@ function expectedVersion(call: Call): number | undefined {
   if (given === undefined || given === '*') return undefined
   const version = /^(?:W\/)?"?(\d{1,9})"?$/.exec(given)?.[1]
   if (version === undefined)
-    throw new Failure('invalid_value', '\'If-Match\' must be the version of the workflow that you read, such as "3".', {
-      param: 'If-Match',
-    })
+    throw invalidValue('If-Match', '\'If-Match\' must be the version of the workflow that you read, such as "3".')
   return Number(version)
 }
 
@@ -115,13 +114,10 @@ const Change = WorkflowFields.partial().meta({
   id: 'WorkflowChange',
   description: 'Fields of a workflow to change. Absent fields stay.',
 })
-const Deleted = z
-  .object({
-    id: string('Id of the workflow.'),
-    object: z.literal('workflow'),
-    deleted: z.literal(true),
-  })
-  .meta({ id: 'WorkflowDeleted', description: 'Confirms that a workflow was deleted.' })
+const Deleted = deletedObject('workflow', 'workflow').meta({
+  id: 'WorkflowDeleted',
+  description: 'Confirms that a workflow was deleted.',
+})
 const Copy = z
   .strictObject({
     name: WorkflowFields.shape.name
@@ -155,19 +151,21 @@ export const workflowRoutes = (owners: WorkflowOwners) => [
     }),
     response: Page,
     handle: async ({ query }, call) => {
-      const { workflows, next } = await owners.workflows.list(call.caller.organizationId, {
-        limit: query.limit,
-        ...(query.after === undefined ? {} : { after: query.after }),
-        ...(query.q === undefined ? {} : { search: query.q }),
-      })
+      const { workflows, next } = await owners.workflows.list(
+        call.caller.organizationId,
+        definedMembers({
+          limit: query.limit,
+          after: query.after,
+          search: query.q,
+        }),
+      )
       const shown =
         query.include === 'dag'
           ? await Promise.all(workflows.map(({ id }) => findWorkflow(id, call, owners)))
           : workflows
       return {
         workflows: shown.map(workflow => shownWorkflow(workflow, { withDag: query.include === 'dag' })),
-        has_more: next !== null,
-        next_cursor: next,
+        ...pageEnd(next),
       }
     },
   }),
@@ -275,14 +273,13 @@ export const workflowRoutes = (owners: WorkflowOwners) => [
     response: VersionPage,
     handle: async ({ params, query: { limit, after } }, call) => {
       if (after !== undefined && !cursor.test(after))
-        throw new Failure('invalid_value', "'after' is not a cursor of this list.", { param: 'after' })
+        throw invalidValue('after', "'after' is not a cursor of this list.")
       const { id, organizationId } = await findWorkflow(params.id, call, owners)
       const page = { limit, ...(after === undefined ? {} : { before: Number(after) }) }
       const { versions, next } = await owners.workflows.versions(organizationId, id, page)
       return {
-        versions: versions.map(({ version, name, createdAt }) => ({ version, name, created_at: seconds(createdAt)! })),
-        has_more: next !== null,
-        next_cursor: next === null ? null : String(next),
+        versions: versions.map(({ version, name, createdAt }) => ({ version, name, created_at: seconds(createdAt) })),
+        ...pageEnd(next === null ? null : String(next)),
       }
     },
   }),

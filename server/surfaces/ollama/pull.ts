@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import type { ModelPullEvent } from '../../../core/models/model-pull.ts'
 import { optionalInteger, optionalString, string } from '../../../core/schemas/fields.ts'
-import { failureOfIssues } from '../../../core/schemas/issues.ts'
+import { parsed } from '../../../core/schemas/issues.ts'
 import { requireMachineOwner } from '../../http/access/reach.ts'
 import { readJson } from '../../http/body/body.ts'
 import type { Call } from '../../http/request/call.ts'
@@ -39,10 +39,7 @@ const statusOf = (event: ModelPullEvent): z.input<typeof Status> =>
 
 async function pull(call: Call, owners: OllamaPullOwners): Promise<void> {
   requireMachineOwner(call, 'Downloading of models is')
-  const body = await readJson(call, owners)
-  const read = Pull.safeParse(body)
-  if (!read.success) throw failureOfIssues(read.error, body)
-  const { model, name = model, stream } = read.data
+  const { model, name = model, stream } = parsed(Pull, await readJson(call, owners))
   if (name === undefined)
     throw new Failure('missing_required_parameter', "'model' is required: the name of a model.", { param: 'model' })
   const { res } = call

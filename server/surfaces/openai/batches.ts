@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { shortEndpoint, slugIn } from '../../../core/batches/batch-line.ts'
 import { Failure } from '../../../core/failure.ts'
 import { isId } from '../../../core/ids.ts'
+import { invalidValue } from '../../../core/invalid-value.ts'
 import {
   boolean,
   integer,
@@ -97,9 +98,9 @@ function batchObject(batch: BatchRecord): z.input<typeof BatchObject> {
     status,
     output_file_id: hasFiles && batch.completed > 0 ? batch.outputFileId : null,
     error_file_id: hasFiles && batch.failed > 0 ? batch.errorFileId : null,
-    created_at: seconds(batch.createdAt)!,
+    created_at: seconds(batch.createdAt),
     in_progress_at: seconds(batch.inProgressAt),
-    expires_at: seconds(batch.expiresAt)!,
+    expires_at: seconds(batch.expiresAt),
     finalizing_at: seconds(batch.finalizingAt),
     completed_at: endedAs('completed'),
     failed_at: endedAs('failed'),
@@ -167,7 +168,7 @@ const List = z
 
 const One = z.object({ id: string('Id of the batch: `batch_…`.') })
 
-const isBatchId = (id: string): boolean => id.startsWith('batch_') && isId(id)
+const isBatchId = (id: string): boolean => isId(id, 'batch_')
 const missing = (id: string) => new Failure('not_found', `Batch ${id.slice(0, 64)} was not found.`)
 
 export type BatchOwners = Pick<Owners, 'batches' | 'files' | 'registry'>
@@ -180,7 +181,7 @@ function endpointOf(given: string, { batches }: BatchOwners): string {
     slugIn(endpoint) !== undefined
       ? 'There is no model with this slug. GET /api/model-status lists the existing ones.'
       : `Batches can have ${batchPaths.join(', ')}, and slug/ with the slug of a model.`
-  throw new Failure('invalid_value', `'endpoint' cannot be ${given.slice(0, 128)}. ${instead}`, { param: 'endpoint' })
+  throw invalidValue('endpoint', `'endpoint' cannot be ${given.slice(0, 128)}. ${instead}`)
 }
 
 async function create(body: z.output<typeof Create>, call: Call, owners: BatchOwners): Promise<BatchRecord> {
@@ -191,10 +192,9 @@ async function create(body: z.output<typeof Create>, call: Call, owners: BatchOw
   if (!file)
     throw new Failure('not_found', `No such File object: ${inputFileId.slice(0, 64)}`, { param: 'input_file_id' })
   if (file.apiPurpose !== 'batch')
-    throw new Failure(
-      'invalid_value',
+    throw invalidValue(
+      'input_file_id',
       `The file ${inputFileId} has the purpose '${file.apiPurpose}'. Upload it with the purpose 'batch'.`,
-      { param: 'input_file_id' },
     )
   const createdAt = Date.now()
   return owners.batches.create({
@@ -236,8 +236,7 @@ export const batchJobRoutes = (owners: BatchOwners) => [
     }),
     response: List,
     handle: async ({ query: { limit, after, order } }, call) => {
-      if (after !== undefined && !isBatchId(after))
-        throw new Failure('invalid_value', "'after' must be the id of a batch.", { param: 'after' })
+      if (after !== undefined && !isBatchId(after)) throw invalidValue('after', "'after' must be the id of a batch.")
       const page = { limit: limit + 1, after, oldestFirst: order === 'asc' }
       const found = await owners.batches.list(call.caller.organizationId, page)
       const data = found.slice(0, limit).map(batchObject)

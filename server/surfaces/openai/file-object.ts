@@ -3,6 +3,8 @@ import { Failure } from '../../../core/failure.ts'
 import { safeContentType } from '../../../core/files/file-path.ts'
 import { boolean, integer, nullableString, string } from '../../../core/schemas/fields.ts'
 import { type ApiPurpose, type FileRecord, uploadPurposes } from '../../../core/store/store.ts'
+import { deletedObject } from '../../http/answer/page.ts'
+import { seconds } from '../../views/job-record.ts'
 
 const unix = (what: string) => integer(`When ${what}, Unix seconds.`)
 
@@ -44,15 +46,10 @@ export const FileList = z
   })
   .meta({ id: 'FileList', description: 'A page of files.' })
 
-export const FileDeleted = z
-  .object({
-    id: string('Id of the file.'),
-    object: z.literal('file').describe('Always `file`.'),
-    deleted: z.literal(true).describe('Always true.'),
-  })
-  .meta({ id: 'FileDeleted', description: 'Confirms that a file was deleted.' })
-
-const seconds = (ms: number): number => Math.floor(ms / 1000)
+export const FileDeleted = deletedObject('file', 'file', z.literal(true).describe('Always true.')).meta({
+  id: 'FileDeleted',
+  description: 'Confirms that a file was deleted.',
+})
 
 /** Returns a file in the form of OpenAI's API. Members without a value are absent, as its description requires. */
 export const fileObject = (file: FileRecord): z.input<typeof FileObject> => ({

@@ -3,8 +3,9 @@ import { setImmediate } from 'node:timers/promises'
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import { isId } from '../../../core/ids.ts'
+import { invalidValue } from '../../../core/invalid-value.ts'
 import { optionalString, string } from '../../../core/schemas/fields.ts'
-import { failureOfIssues } from '../../../core/schemas/issues.ts'
+import { parsed } from '../../../core/schemas/issues.ts'
 import { apiPurposes, type FileRecord } from '../../../core/store/store.ts'
 import { fileAnswers, sendFile } from '../../http/answer/send-file.ts'
 import { readJson } from '../../http/body/body.ts'
@@ -48,15 +49,9 @@ type CreateOwners = Pick<Owners, 'admission' | 'config' | 'cpu' | 'files' | 'med
 /** Bytes of a form that are not of the file; roughly, for the check before the file arrives. */
 const formOverhead = 8192
 
-function checked<T extends z.ZodType>(schema: T, value: unknown): z.output<T> {
-  const read = schema.safeParse(value)
-  if (read.success) return read.data
-  throw failureOfIssues(read.error, value, schema)
-}
-
 /** Stores the file of a form, or the one at a URL. Throws the failures of reading and storing it. */
 async function createFile(call: Call, owners: CreateOwners): Promise<FileRecord> {
-  if (!isForm(call.req)) return fetchFile(call, checked(FileFromUrl, await readJson(call, owners)), owners)
+  if (!isForm(call.req)) return fetchFile(call, parsed(FileFromUrl, await readJson(call, owners)), owners)
   const { files, config } = owners
   const { organizationId } = call.caller
   await files.requireRoom(organizationId, Math.max(1, Number(call.req.headers['content-length'] ?? 1) - formOverhead))
@@ -64,14 +59,13 @@ async function createFile(call: Call, owners: CreateOwners): Promise<FileRecord>
   const body = formValues(form.fields, { ...FileFromUrl.shape })
   const [file] = form.files.get('file') ?? []
   if (!file) {
-    if (body.url !== undefined) return await fetchFile(call, checked(FileFromUrl, body), owners)
+    if (body.url !== undefined) return await fetchFile(call, parsed(FileFromUrl, body), owners)
     throw new Failure('missing_required_parameter', "Send the file in the field 'file', or its URL in 'url'.", {
       param: 'file',
     })
   }
-  const { purpose, expires_after } = checked(Fields, body)
-  if (file.bytes === 0)
-    throw new Failure('invalid_value', 'The file is empty. Send one with content.', { param: 'file' })
+  const { purpose, expires_after } = parsed(Fields, body)
+  if (file.bytes === 0) throw invalidValue('file', 'The file is empty. Send one with content.')
   return await files.take(organizationId, file, {
     name: file.name === '' ? 'file' : file.name,
     contentType: uploadedType(file.contentType, file.name),
@@ -141,7 +135,7 @@ async function listFiles(
   { files }: Pick<Owners, 'files'>,
 ): Promise<JsonText> {
   if (after !== undefined && !(isId(after) && after.startsWith('file-')))
-    throw new Failure('invalid_value', "'after' must be the id of a file: file-….", { param: 'after' })
+    throw invalidValue('after', "'after' must be the id of a file: file-….")
   const texts: string[] = []
   let first: string | null = null
   let last: string | undefined

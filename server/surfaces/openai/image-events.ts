@@ -9,6 +9,7 @@ import { eventsHead, pingComment, sseText } from '../../http/answer/sse.ts'
 import type { Call } from '../../http/request/call.ts'
 import { errorFrame } from '../../http/request/errors.ts'
 import type { Owners } from '../../http/request/owners.ts'
+import { seconds } from '../../views/job-record.ts'
 import { unfinishedImage } from '../../work/unfinished-image.ts'
 import { imagesOf } from './image-answer.ts'
 
@@ -151,7 +152,7 @@ function partialEvent(
 ): Uint8Array {
   const type = `${prefixes[task]}.partial_image`
   const { width, height } = JSON.parse(job.inputs) as { width: number; height: number }
-  const facts = shared(request, { created: Math.floor(job.createdAt / 1000), size: `${width}x${height}` })
+  const facts = shared(request, { created: seconds(job.createdAt), size: `${width}x${height}` })
   const data = { type, b64_json, ...facts, partial_image_index: index, image_index: image }
   return Buffer.from(sseText({ event: type, data: JSON.stringify(data) }))
 }

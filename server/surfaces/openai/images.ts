@@ -3,7 +3,7 @@ import { Failure } from '../../../core/failure.ts'
 import { imageRules } from '../../../core/media/image-rules.ts'
 import type { MediaInput } from '../../../core/media/media.ts'
 import type { Model } from '../../../core/models/model.ts'
-import { failureOfIssues } from '../../../core/schemas/issues.ts'
+import { parsed } from '../../../core/schemas/issues.ts'
 import { type ImageTask, operationOf } from '../../../core/schemas/task.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
 import {
@@ -81,11 +81,10 @@ async function readImageBody(
   }
 }
 
-function checked(task: ImageTask, sent: unknown): Pick<ImageBody, 'sent' | 'request'> {
-  const read = imageRequests[operationOf(task)].safeParse(sent)
-  if (!read.success) throw failureOfIssues(read.error, sent)
-  return { sent, request: read.data }
-}
+const checked = (task: ImageTask, sent: unknown): Pick<ImageBody, 'sent' | 'request'> => ({
+  sent,
+  request: parsed(imageRequests[operationOf(task)], sent),
+})
 
 const route = routeOf({ tag: 'Images' })
 

@@ -10,6 +10,7 @@ import { Task } from '../../../core/schemas/task.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
+import { seconds } from '../../views/job-record.ts'
 import { ModelPrice, modelRegion, modelState, priceObject } from '../../views/model-status.ts'
 
 const route = routeOf({ tag: 'Models' })
@@ -41,7 +42,7 @@ const describe = (
 ): z.input<typeof ModelObject> => ({
   id: model.id,
   object: 'model',
-  created: Math.floor(registry.readAt / 1000),
+  created: seconds(registry.readAt),
   owned_by: engineFacts(model.engine).isElsewhere ? 'remote' : 'local',
   description: model.description,
   tasks: model.tasks,

@@ -5,6 +5,7 @@ import { integer, string } from '../../../core/schemas/fields.ts'
 import { readForm } from '../../http/body/multipart.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
+import { seconds } from '../../views/job-record.ts'
 import { expiresAfterField, FileObject, fileObject, keptMsOf, purposeField, uploadedType } from './file-object.ts'
 
 const route = routeOf({ tag: 'Stored files' })
@@ -59,7 +60,6 @@ const UploadPart = z
   })
   .meta({ id: 'UploadPart', description: 'A part of an upload.' })
 
-const seconds = (ms: number): number => Math.floor(ms / 1000)
 const uploadObject = (upload: UploadRecord): z.input<typeof Upload> => ({
   id: upload.id,
   object: 'upload',

@@ -12,9 +12,9 @@ import {
   optionalString,
   string,
 } from '../../../core/schemas/fields.ts'
-import { failureOfIssues } from '../../../core/schemas/issues.ts'
+import { parsed } from '../../../core/schemas/issues.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
-import { pageLimit } from '../../http/answer/page.ts'
+import { deletedObject, pageLimit } from '../../http/answer/page.ts'
 import { readJson } from '../../http/body/body.ts'
 import { formValues, isForm, readForm } from '../../http/body/multipart.ts'
 import type { Call } from '../../http/request/call.ts'
@@ -88,9 +88,10 @@ const VideoPage = z
     has_more: boolean('Whether there are more.'),
   })
   .meta({ id: 'VideoPage', description: 'A page of videos.' })
-const VideoDeleted = z
-  .object({ id: string('Id of the video.'), object: z.literal('video.deleted'), deleted: z.literal(true) })
-  .meta({ id: 'VideoDeleted', description: 'A video that was deleted.' })
+const VideoDeleted = deletedObject('video.deleted', 'video').meta({
+  id: 'VideoDeleted',
+  description: 'A video that was deleted.',
+})
 
 const route = routeOf({ tag: 'Images' })
 
@@ -126,7 +127,7 @@ function view(job: JobRecord, { jobs }: Pick<Owners, 'jobs'>): z.input<typeof Vi
     model: job.modelId,
     status: statuses[job.status],
     progress: Math.floor(progress * 100),
-    created_at: seconds(job.createdAt)!,
+    created_at: seconds(job.createdAt),
     completed_at: job.status === 'completed' ? seconds(job.finishedAt) : null,
     expires_at: seconds(job.expiresAt),
     prompt: prompt ?? null,
@@ -160,9 +161,7 @@ async function create(call: Call, owners: VideoOwners): Promise<void> {
 }
 
 async function submit(call: Call, sent: unknown, owners: VideoOwners): Promise<void> {
-  const read = VideoCreate.safeParse(sent)
-  if (!read.success) throw failureOfIssues(read.error, sent)
-  const { model, prompt, seconds: duration, size, input_reference: reference } = read.data
+  const { model, prompt, seconds: duration, size, input_reference: reference } = parsed(VideoCreate, sent)
   const image = typeof reference === 'object' ? (reference?.image_url ?? reference?.file_id) : reference
   const [width, height] = (size ?? '').split('x').map(Number)
   const body = {

@@ -1,9 +1,10 @@
 import { z } from 'zod'
-import { Failure } from '../../../core/failure.ts'
+import { invalidValue } from '../../../core/invalid-value.ts'
 import { boolean, nullableString, optionalString, string } from '../../../core/schemas/fields.ts'
 import { publicEventTypes } from '../../../core/store/event-types.ts'
 import { WebhookView } from '../../../core/webhooks/webhook-view.ts'
 import { actorOf } from '../../http/access/reach.ts'
+import { deletedObject } from '../../http/answer/page.ts'
 import { once } from '../../http/request/idempotency.ts'
 import { routeOf } from '../../http/request/route.ts'
 import {
@@ -62,13 +63,10 @@ const List = z
     has_more: boolean('Whether there are more entries.'),
   })
   .meta({ id: 'WebhookEndpointList', description: 'A page of webhook endpoints.' })
-const Deleted = z
-  .object({
-    id: string('Id of the endpoint.'),
-    object: z.literal('webhook_endpoint.deleted'),
-    deleted: boolean('Always true.'),
-  })
-  .meta({ id: 'WebhookEndpointDeleted', description: 'Confirms that a webhook endpoint was deleted.' })
+const Deleted = deletedObject('webhook_endpoint.deleted', 'endpoint', boolean('Always true.')).meta({
+  id: 'WebhookEndpointDeleted',
+  description: 'Confirms that a webhook endpoint was deleted.',
+})
 const Types = z
   .object({ object: z.literal('list'), data: z.array(z.string()).describe('The types.') })
   .meta({ id: 'WebhookEventTypes', description: 'Types of events that webhooks can have.' })
@@ -94,7 +92,7 @@ export const webhookEndpointRoutes = (owners: WebhookOwners) => [
     response: List,
     handle: async ({ query: { limit, after } }, call) => {
       if (after !== undefined && !isEndpointId(after))
-        throw new Failure('invalid_value', "'after' must be the id of an endpoint.", { param: 'after' })
+        throw invalidValue('after', "'after' must be the id of an endpoint.")
       const found = await owners.webhooks.list(call.caller.organizationId, { limit: limit + 1, after })
       const data = found.slice(0, limit).map(endpoint => shownEndpoint(endpoint, owners))
       return listPage(data, found.length > limit)

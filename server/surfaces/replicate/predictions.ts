@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import { isId, jobIdOf } from '../../../core/ids.ts'
+import { invalidValue } from '../../../core/invalid-value.ts'
 import { nullableString, optionalString, string } from '../../../core/schemas/fields.ts'
 import { isSlugTask } from '../../../core/schemas/task.ts'
 import type { JobRecord, RequestWebhook } from '../../../core/store/store.ts'
@@ -171,9 +172,7 @@ function cancelAfterMs(header: string | string[] | undefined): number | undefine
   const parts = [...text.matchAll(/(\d{1,6})([smh]?)/g)]
   const ms = parts.reduce((sum, [, count, unit]) => sum + Number(count) * units[(unit || 's') as keyof typeof units], 0)
   if (/^(\d{1,6}[smh]?)+$/.test(text) && ms >= 5_000 && ms <= 7 * 86_400_000) return ms
-  throw new Failure('invalid_value', "'Cancel-After' must be a time from 5s to 168h, such as 90s or 1m30s.", {
-    param: 'Cancel-After',
-  })
+  throw invalidValue('Cancel-After', "'Cancel-After' must be a time from 5s to 168h, such as 90s or 1m30s.")
 }
 
 async function submit(

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
+import { invalidValue } from '../../../core/invalid-value.ts'
 import { integer, string } from '../../../core/schemas/fields.ts'
 import type { Call } from '../../http/request/call.ts'
 import { JsonText } from '../../http/request/json-text.ts'
@@ -85,7 +86,7 @@ export const batchRoutes = (owners: ViewOwners) => [
         throw new Failure('missing_required_parameter', `Missing required parameter: '${field}'.`, { param: field })
       const ids = [...new Set(given)]
       if (ids.length === 0 || ids.length > most)
-        throw new Failure('invalid_value', `'${field}' must hold 1 id or more, and at most ${most}.`, { param: field })
+        throw invalidValue(field, `'${field}' must hold 1 id or more, and at most ${most}.`)
       const requests = await Promise.all(ids.map(id => entryOf(id, call, query.fields === 'status', owners)))
       const count = (wanted: Entry['status']) => requests.filter(({ status }) => status === wanted).length
       const counts = {

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import { jobIdOf, queueIdOf } from '../../../core/ids.ts'
+import { invalidValue } from '../../../core/invalid-value.ts'
 import type { Model } from '../../../core/models/model.ts'
 import { integer, optionalString, string } from '../../../core/schemas/fields.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
@@ -196,10 +197,9 @@ export const generateRoutes = (owners: GenerateOwners) => [
     handle: async ({ params, body }, call) => {
       if (hasSeveralShapes(body)) {
         if (body.sync_mode === true)
-          throw new Failure(
-            'invalid_value',
+          throw invalidValue(
+            'sync_mode',
             "'sync_mode' waits for one result, and 'aspect_ratios' makes several. Remove 'sync_mode', and read each request at its response_url.",
-            { param: 'sync_mode' },
           )
         return submitAll(call, params.slug, body, owners)
       }

@@ -5,9 +5,11 @@ import type { RememberedResponse } from '../../../../core/dialects/responses/res
 import { ResponseItem, ResponseObject, ResponseRequest } from '../../../../core/dialects/responses/response-schemas.ts'
 import { Failure } from '../../../../core/failure.ts'
 import { newId } from '../../../../core/ids.ts'
+import { invalidValue } from '../../../../core/invalid-value.ts'
 import type { StoredResponse } from '../../../../core/responses/responses.ts'
 import { boolean, integer, nullableString, optionalString, string } from '../../../../core/schemas/fields.ts'
 import { promptTokens } from '../../../../core/tasks/chat/prompt-tokens.ts'
+import { deletedObject } from '../../../http/answer/page.ts'
 import type { Call } from '../../../http/request/call.ts'
 import { errorGroups } from '../../../http/request/error-groups.ts'
 import { JsonText } from '../../../http/request/json-text.ts'
@@ -50,13 +52,10 @@ async function continuedBy(call: Call, body: Buffer, { responses }: Pick<Owners,
   })
 }
 
-const ResponseDeleted = z
-  .object({
-    id: string('Id of the response.'),
-    object: z.literal('response.deleted'),
-    deleted: z.literal(true),
-  })
-  .meta({ id: 'ResponseDeleted', description: 'Confirms that a response was deleted.' })
+const ResponseDeleted = deletedObject('response.deleted', 'response').meta({
+  id: 'ResponseDeleted',
+  description: 'Confirms that a response was deleted.',
+})
 
 const ResponseItems = z
   .object({
@@ -175,16 +174,13 @@ export const responseRoutes = (owners: ResponseOwners) => [
       const { query } = call
       if (query.get('stream') !== 'true') return call.send(200, stored.text)
       if (!stored.job)
-        throw new Failure(
-          'invalid_value',
+        throw invalidValue(
+          'stream',
           "Only responses created with 'background' can be streamed again. Read this one without 'stream'.",
-          { param: 'stream' },
         )
       const after = Number(query.get('starting_after') ?? -1)
       if (!Number.isInteger(after))
-        throw new Failure('invalid_value', "'starting_after' must be the number of an event.", {
-          param: 'starting_after',
-        })
+        throw invalidValue('starting_after', "'starting_after' must be the number of an event.")
       await streamBackground(call, stored, after, owners)
     },
   }),
