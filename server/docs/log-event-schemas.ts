@@ -1,11 +1,13 @@
 import { z } from 'zod'
 import {
+  array,
   boolean,
   integer,
   nullableInteger,
   nullableNumber,
   nullableString,
   number,
+  object,
   optionalInteger,
   optionalString,
   string,
@@ -51,31 +53,28 @@ export function organizationEventSchemas<Head extends z.ZodRawShape>(head: Head)
     z.object({
       ...head,
       type: z.enum(batchEventTypes).describe('How the batch has ended.'),
-      data: z
-        .object({
-          object: z.literal('batch'),
-          id: string('Id of the batch.'),
-          status: string('State of the batch.'),
-          endpoint: string('Endpoint of its lines.'),
-          input_file_id: string('Id of its input file.'),
-          output_file_id: nullableString('File with the answers; null without any.'),
-          error_file_id: nullableString('File with the errors; null without any.'),
-          request_counts: z
-            .object({
-              total: count('Lines of the input file.'),
-              completed: count('Lines with an answer.'),
-              failed: count('All other lines.'),
-            })
-            .describe('How many lines there were, and what became of them.'),
-        })
-        .describe('The batch. Webhooks have the same data.'),
+      data: object('The batch. Webhooks have the same data.', {
+        object: z.literal('batch'),
+        id: string('Id of the batch.'),
+        status: string('State of the batch.'),
+        endpoint: string('Endpoint of its lines.'),
+        input_file_id: string('Id of its input file.'),
+        output_file_id: nullableString('File with the answers; null without any.'),
+        error_file_id: nullableString('File with the errors; null without any.'),
+        request_counts: object('How many lines there were, and what became of them.', {
+          total: count('Lines of the input file.'),
+          completed: count('Lines with an answer.'),
+          failed: count('All other lines.'),
+        }),
+      }),
     }),
     z.object({
       ...head,
       type: z.enum(['token.created', 'token.revoked']).describe('What happened.'),
-      data: z
-        .object({ token_id: string('Id of the token.'), name: string('Name of the token.') })
-        .describe('The token. Webhooks have the same data.'),
+      data: object('The token. Webhooks have the same data.', {
+        token_id: string('Id of the token.'),
+        name: string('Name of the token.'),
+      }),
     }),
   ] as const
 }
@@ -102,38 +101,34 @@ export function registerLogEvents(): void {
     z.object({
       ...head,
       type: z.enum(jobEventTypes).describe('What happened.'),
-      data: z
-        .object({
-          job_id,
-          queue_id: optionalString('Id of the same job under `/slug/requests`: `q_…`.'),
-          task,
-          model_id,
-          slug: z.string().nullable().optional().describe('The slug that was requested; null if none was.'),
-          status,
-          attempt: optionalInteger('Number of the attempt, from 1; 0 before the first.'),
-          error: JobErrorObject.nullable()
-            .optional()
-            .describe('Why it failed; in `job.retrying` why the attempt did, absent if it was given back.'),
-          result: z
-            .unknown()
-            .optional()
-            .describe('Result of the task. Absent if longer than 64 KiB: read it with the job.'),
-        })
-        .describe('The job.'),
+      data: object('The job.', {
+        job_id,
+        queue_id: optionalString('Id of the same job under `/slug/requests`: `q_…`.'),
+        task,
+        model_id,
+        slug: z.string().nullable().optional().describe('The slug that was requested; null if none was.'),
+        status,
+        attempt: optionalInteger('Number of the attempt, from 1; 0 before the first.'),
+        error: JobErrorObject.nullable()
+          .optional()
+          .describe('Why it failed; in `job.retrying` why the attempt did, absent if it was given back.'),
+        result: z
+          .unknown()
+          .optional()
+          .describe('Result of the task. Absent if longer than 64 KiB: read it with the job.'),
+      }),
     }),
     z.object({
       ...head,
       type: z.literal('job.progress'),
-      data: z
-        .object({
-          job_id,
-          status,
-          progress,
-          queue_position,
-          eta_seconds: nullableInteger('Expected seconds until the end; null if unknown.'),
-          waiting_for: WaitingFor.nullable().describe('Why it has not begun; null unless it waits.'),
-        })
-        .describe('The progress of the job.'),
+      data: object('The progress of the job.', {
+        job_id,
+        status,
+        progress,
+        queue_position,
+        eta_seconds: nullableInteger('Expected seconds until the end; null if unknown.'),
+        waiting_for: WaitingFor.nullable().describe('Why it has not begun; null unless it waits.'),
+      }),
     }),
   ] as const
   const error = z.unknown().meta({ $ref: '#/components/schemas/ErrorResponse' })
@@ -142,7 +137,7 @@ export function registerLogEvents(): void {
     z.object({
       ...head,
       type: snapshotType,
-      data: z.object({ job: JobSummary }).describe('The job when the stream began.'),
+      data: object('The job when the stream began.', { job: JobSummary }),
     }),
     ...jobEvents,
     error,
@@ -155,32 +150,28 @@ export function registerLogEvents(): void {
   const executionEvents = z.object({
     ...head,
     type: z.enum([...executionEventTypes, ...nodeTypes]).describe('What happened.'),
-    data: z
-      .object({
-        execution_id,
-        execution: ExecutionSummary.optional().describe('The execution, in events that are not of a node.'),
-        node_id: optionalString('Id of the node, in events of a node.'),
-        job_id: z.string().nullable().optional().describe('Id of the job of the node.'),
-        attempt: z.int().nullable().optional().describe('Number of the attempt of the node.'),
-        error: JobErrorObject.optional().describe('Why the node failed, or this attempt of it.'),
-        result: z
-          .unknown()
-          .optional()
-          .describe('Result of the node. Absent if longer than 64 KiB: read it with the node.'),
-      })
-      .describe('The execution or its node.'),
+    data: object('The execution or its node.', {
+      execution_id,
+      execution: ExecutionSummary.optional().describe('The execution, in events that are not of a node.'),
+      node_id: optionalString('Id of the node, in events of a node.'),
+      job_id: z.string().nullable().optional().describe('Id of the job of the node.'),
+      attempt: z.int().nullable().optional().describe('Number of the attempt of the node.'),
+      error: JobErrorObject.optional().describe('Why the node failed, or this attempt of it.'),
+      result: z
+        .unknown()
+        .optional()
+        .describe('Result of the node. Absent if longer than 64 KiB: read it with the node.'),
+    }),
   })
   z.union([
     z.object({
       ...head,
       type: snapshotType,
-      data: z
-        .object({
-          jobs: z.array(JobSummary).describe('The newest 50 jobs that have not ended.'),
-          executions: z.array(ExecutionSummary).describe('The newest 50 executions that have not ended.'),
-          has_more: boolean('Whether there may be more jobs: list them with `GET /api/jobs`.'),
-        })
-        .describe('What has not ended when the stream begins.'),
+      data: object('What has not ended when the stream begins.', {
+        jobs: array('The newest 50 jobs that have not ended.', JobSummary),
+        executions: array('The newest 50 executions that have not ended.', ExecutionSummary),
+        has_more: boolean('Whether there may be more jobs: list them with `GET /api/jobs`.'),
+      }),
     }),
     ...jobEvents,
     executionEvents,
@@ -191,29 +182,26 @@ export function registerLogEvents(): void {
     z.object({
       ...head,
       type: snapshotType,
-      data: z.object({ execution: ExecutionObject }).describe('The execution when the stream began.'),
+      data: object('The execution when the stream began.', { execution: ExecutionObject }),
     }),
     executionEvents,
     z.object({
       ...head,
       type: z.literal('workflow_execution.node.progress'),
-      data: z
-        .object({
-          execution_id,
-          progress: z.looseObject({}).describe('Numbers of nodes by state.'),
-          nodes: z
-            .array(
-              z.object({
-                node_id: string('Id of the node.'),
-                status: string('State of the node.'),
-                progress,
-                queue_position,
-                waiting_for: WaitingFor.nullable().describe('Why it has not begun; null unless it waits.'),
-              }),
-            )
-            .describe('Nodes that run or wait.'),
-        })
-        .describe('The progress of the execution.'),
+      data: object('The progress of the execution.', {
+        execution_id,
+        progress: z.looseObject({}).describe('Numbers of nodes by state.'),
+        nodes: array(
+          'Nodes that run or wait.',
+          z.object({
+            node_id: string('Id of the node.'),
+            status: string('State of the node.'),
+            progress,
+            queue_position,
+            waiting_for: WaitingFor.nullable().describe('Why it has not begun; null unless it waits.'),
+          }),
+        ),
+      }),
     }),
     error,
   ]).meta({ id: 'ExecutionEvent', description: 'An event of an execution.' })

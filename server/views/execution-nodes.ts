@@ -1,7 +1,15 @@
 import { z } from 'zod'
 import { nodeStatuses } from '../../core/dag/advance.ts'
 import type { JobProgress } from '../../core/jobs/jobs.ts'
-import { boolean, integer, nullableInteger, nullableNumber, nullableString, string } from '../../core/schemas/fields.ts'
+import {
+  boolean,
+  integer,
+  namedObject,
+  nullableInteger,
+  nullableNumber,
+  nullableString,
+  string,
+} from '../../core/schemas/fields.ts'
 import { Task } from '../../core/schemas/task.ts'
 import type { JobRecord } from '../../core/store/store.ts'
 import type { ExecutionNode, ExecutionRecord } from '../../core/store/workflows.ts'
@@ -63,33 +71,31 @@ async function shownKept(
   return { output: kept as unknown as ShownKept['output'], result: part }
 }
 
-export const ExecutionNodeObject = z
-  .object({
-    node_id: string('Id of the node in the workflow.'),
-    task: Task,
-    model_id: string('Id of the model.'),
-    status: z.enum(nodeStatuses).describe('State of the node.'),
-    attempts: integer('Attempts so far.'),
-    cached: boolean('Whether the result was taken from equal work before.'),
-    job_id: nullableString('Id of the job of the node; null if it has none.'),
-    started_at: nullableInteger('Unix seconds; null before.'),
-    finished_at: nullableInteger('Unix seconds; null before.'),
-    duration_ms: nullableInteger('Milliseconds from start to end; null before the end.'),
-    progress: nullableNumber('Progress from 0 to 1; null if unknown.'),
-    queue_position: nullableInteger('How many jobs are before it; null unless it waits.'),
-    waiting_for: WaitingFor.nullable().describe('Why it has not begun; null unless it waits.'),
-    resolved_inputs: z
-      .unknown()
-      .describe(
-        'The inputs with all references replaced, once the node has ended. Null if they are long: read the single node for them.',
-      ),
-    result: z
-      .unknown()
-      .describe('Result of the task; null before the end. In lists only what `outputs` of the node keeps.'),
-    error: JobErrorObject.nullable().describe('Why the node failed; null if it did not.'),
-    logs_url: nullableString('Where to read the log of the job; null without a job.'),
-  })
-  .meta({ id: 'ExecutionNode', description: 'A node of an execution.' })
+export const ExecutionNodeObject = namedObject('ExecutionNode', 'A node of an execution.', {
+  node_id: string('Id of the node in the workflow.'),
+  task: Task,
+  model_id: string('Id of the model.'),
+  status: z.enum(nodeStatuses).describe('State of the node.'),
+  attempts: integer('Attempts so far.'),
+  cached: boolean('Whether the result was taken from equal work before.'),
+  job_id: nullableString('Id of the job of the node; null if it has none.'),
+  started_at: nullableInteger('Unix seconds; null before.'),
+  finished_at: nullableInteger('Unix seconds; null before.'),
+  duration_ms: nullableInteger('Milliseconds from start to end; null before the end.'),
+  progress: nullableNumber('Progress from 0 to 1; null if unknown.'),
+  queue_position: nullableInteger('How many jobs are before it; null unless it waits.'),
+  waiting_for: WaitingFor.nullable().describe('Why it has not begun; null unless it waits.'),
+  resolved_inputs: z
+    .unknown()
+    .describe(
+      'The inputs with all references replaced, once the node has ended. Null if they are long: read the single node for them.',
+    ),
+  result: z
+    .unknown()
+    .describe('Result of the task; null before the end. In lists only what `outputs` of the node keeps.'),
+  error: JobErrorObject.nullable().describe('Why the node failed; null if it did not.'),
+  logs_url: nullableString('Where to read the log of the job; null without a job.'),
+})
 
 /** Returns a node without its inputs and result, which callers add. */
 export function shownNode(

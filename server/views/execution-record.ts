@@ -3,7 +3,16 @@ import { executionStatuses } from '../../core/dag/advance.ts'
 import { Dag } from '../../core/dag/definition.ts'
 import { Failure } from '../../core/failure.ts'
 import { isId } from '../../core/ids.ts'
-import { integer, nullableInteger, nullableString, number, string } from '../../core/schemas/fields.ts'
+import {
+  array,
+  integer,
+  namedObject,
+  nullableInteger,
+  nullableString,
+  number,
+  object,
+  string,
+} from '../../core/schemas/fields.ts'
 import type { JobError } from '../../core/store/store.ts'
 import type { ExecutionRecord } from '../../core/store/workflows.ts'
 import { type Embedded, JsonText } from '../http/request/json-text.ts'
@@ -12,8 +21,10 @@ import { ExecutionNodeObject, keptOf, shownNodes } from './execution-nodes.ts'
 import { ErrorFacts, seconds, type Viewer } from './job-record.ts'
 import { UsageObject, usageObject } from './usage-object.ts'
 
-const ExecutionErrorObject = z
-  .object({
+const ExecutionErrorObject = namedObject(
+  'ExecutionError',
+  'Why an execution did not complete: a node failed, or its time was over.',
+  {
     code: z.enum(['node_failed', 'timeout']).describe('Error code.'),
     message: string('What happened, as a sentence.'),
     type: z.enum(['execution_error', 'timeout_error']).describe('Class of the error.'),
@@ -22,11 +33,8 @@ const ExecutionErrorObject = z
     cause: ErrorFacts.nullish().describe('Why that node failed; null if its job was cancelled.'),
     failed_nodes: z.array(z.string()).optional().describe('Ids of all nodes that failed.'),
     skipped_nodes: z.array(z.string()).optional().describe('Ids of the nodes that were not run because of it.'),
-  })
-  .meta({
-    id: 'ExecutionError',
-    description: 'Why an execution did not complete: a node failed, or its time was over.',
-  })
+  },
+)
 
 const ExecutionFacts = z.object({
   id: string('Id of the execution: `exec_…`.'),
@@ -37,15 +45,14 @@ const ExecutionFacts = z.object({
   status: z.enum(executionStatuses).describe('State of the execution.'),
   input_params: z.record(z.string(), z.unknown()).describe('The input parameters that it was given.'),
   error: ExecutionErrorObject.nullable().describe('Why it did not complete; null if it did, or has not ended.'),
-  warnings: z
-    .array(
-      z.object({
-        code: z.literal('node_failed'),
-        node_id: string('Id of the node.'),
-        message: string('Why it failed.'),
-      }),
-    )
-    .describe('Nodes with `on_error: "continue"` that failed in an execution that completed.'),
+  warnings: array(
+    'Nodes with `on_error: "continue"` that failed in an execution that completed.',
+    z.object({
+      code: z.literal('node_failed'),
+      node_id: string('Id of the node.'),
+      message: string('Why it failed.'),
+    }),
+  ),
   created_at: integer('Unix seconds.'),
   updated_at: integer('Unix seconds of the last change.'),
   started_at: nullableInteger('Unix seconds at which the first node began; null before.'),
@@ -53,15 +60,13 @@ const ExecutionFacts = z.object({
   timeout_at: nullableInteger('Unix seconds at which it is ended if it has not ended; null before it begins.'),
   expires_at: nullableInteger('Unix seconds after which it is deleted; null if it is kept or has not ended.'),
   duration_ms: nullableInteger('Milliseconds from start to end; null before the end.'),
-  progress: z
-    .object({
-      total: integer('All nodes.'),
-      completed: integer('Nodes that completed.'),
-      failed: integer('Nodes that failed.'),
-      skipped: integer('Nodes that were not run.'),
-      running: integer('Nodes that run.'),
-    })
-    .describe('Numbers of nodes.'),
+  progress: object('Numbers of nodes.', {
+    total: integer('All nodes.'),
+    completed: integer('Nodes that completed.'),
+    failed: integer('Nodes that failed.'),
+    skipped: integer('Nodes that were not run.'),
+    running: integer('Nodes that run.'),
+  }),
   usage: UsageObject,
   cost: number('Cost so far in the currency unit of the configured prices.'),
   priority: integer('Priority of its jobs, -100 to 100; higher runs earlier.'),

@@ -6,9 +6,11 @@ import { type WaitingFor as CoreWaitingFor, type JobProgress, waitingReasons } f
 import {
   boolean,
   integer,
+  namedObject,
   nullableInteger,
   nullableNumber,
   nullableString,
+  object,
   optionalString,
   string,
 } from '../../core/schemas/fields.ts'
@@ -26,13 +28,11 @@ export interface Viewer {
 }
 
 /** Why work has not begun. */
-export const WaitingFor = z
-  .object({
-    reason: z.enum(waitingReasons).describe('What it waits for.'),
-    detail: string('The same as a sentence for people.'),
-    eta_seconds: nullableInteger('Expected seconds until it begins; null if unknown.'),
-  })
-  .meta({ id: 'WaitingFor', description: 'Why a job or request has not begun.' })
+export const WaitingFor = namedObject('WaitingFor', 'Why a job or request has not begun.', {
+  reason: z.enum(waitingReasons).describe('What it waits for.'),
+  detail: string('The same as a sentence for people.'),
+  eta_seconds: nullableInteger('Expected seconds until it begins; null if unknown.'),
+})
 
 /** The reason in the shape of the API. */
 export const waitingObject = ({ reason, detail, etaMs }: CoreWaitingFor): z.input<typeof WaitingFor> => ({
@@ -48,26 +48,22 @@ const errorFacts = {
 }
 
 /** Why something failed, where only that is shown. */
-export const ErrorFacts = z.object(errorFacts).meta({ id: 'ErrorSummary', description: 'Why something failed.' })
+export const ErrorFacts = namedObject('ErrorSummary', 'Why something failed.', errorFacts)
 
 /** Why a job failed. */
-export const JobErrorObject = z
-  .object({
-    ...errorFacts,
-    retryable: boolean('Whether another attempt may succeed.'),
-    attempt: integer('Number of the attempt that failed, from 1.'),
-  })
-  .meta({ id: 'JobError', description: 'Why a job failed.' })
+export const JobErrorObject = namedObject('JobError', 'Why a job failed.', {
+  ...errorFacts,
+  retryable: boolean('Whether another attempt may succeed.'),
+  attempt: integer('Number of the attempt that failed, from 1.'),
+})
 
 /** The answer to a submission of a job. */
-export const JobCreated = z
-  .object({
-    id: string('Id of the job: `job_…`.'),
-    queue_id: string('Id of the same job under `/slug/requests`: `q_…`.'),
-    status: z.enum(jobStatuses).describe('State of the job.'),
-    status_url: optionalString('Where to read the job. Only in answers to `Prefer: respond-async`.'),
-  })
-  .meta({ id: 'JobCreated', description: 'A job that was created.' })
+export const JobCreated = namedObject('JobCreated', 'A job that was created.', {
+  id: string('Id of the job: `job_…`.'),
+  queue_id: string('Id of the same job under `/slug/requests`: `q_…`.'),
+  status: z.enum(jobStatuses).describe('State of the job.'),
+  status_url: optionalString('Where to read the job. Only in answers to `Prefer: respond-async`.'),
+})
 
 /** The answer to `Prefer: respond-async`, in the reference. */
 export const respondAsync = {
@@ -108,13 +104,11 @@ const JobFacts = z.object({
   expires_at: nullableInteger(
     'Unix seconds after which the job and its files are deleted; null if they are kept or the job has not ended.',
   ),
-  metrics: z
-    .object({
-      queue_ms: nullableInteger('Milliseconds from creation to start; null before.'),
-      load_ms: nullableInteger('Always null: loading of the model is part of `queue_ms`.'),
-      run_ms: nullableInteger('Milliseconds from start to end; null before.'),
-    })
-    .describe('How long it took.'),
+  metrics: object('How long it took.', {
+    queue_ms: nullableInteger('Milliseconds from creation to start; null before.'),
+    load_ms: nullableInteger('Always null: loading of the model is part of `queue_ms`.'),
+    run_ms: nullableInteger('Milliseconds from start to end; null before.'),
+  }),
   usage: UsageObject.nullable().describe('What was metered; null before the end.'),
   cost: nullableNumber('Cost in the currency unit of the configured prices; null before the end.'),
   token_id: string('Id of the token that created it.'),

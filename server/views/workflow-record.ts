@@ -3,7 +3,7 @@ import { Dag, Parameter } from '../../core/dag/definition.ts'
 import { Failure } from '../../core/failure.ts'
 import { isId } from '../../core/ids.ts'
 import { definedMembers } from '../../core/present-members.ts'
-import { integer, nullableString, optionalString, string } from '../../core/schemas/fields.ts'
+import { array, integer, namedObject, nullableString, optionalString, string } from '../../core/schemas/fields.ts'
 import { type Region, regions, requiredLabel } from '../../core/schemas/region.ts'
 import type { WorkflowDefinition, WorkflowRecord } from '../../core/store/workflows.ts'
 import { type Survey, surveyInTimeSlices } from '../../core/workflows/diagnose.ts'
@@ -31,35 +31,31 @@ const finding = <Code extends string>(codes: readonly [Code, ...Code[]]) =>
     reference: optionalString('The reference, such as `${nodes.a.result}`.'),
     suggestion: optionalString('Name that was probably meant.'),
   })
-export const DiagnosticsObject = z
-  .object({
-    type_issues: z.array(finding(typeIssueCodes)).describe('Inputs, results and models that do not fit together.'),
-    warnings: z.array(finding(warningCodes)).describe('Findings about the graph, its references and its models.'),
-  })
-  .meta({ id: 'WorkflowDiagnostics', description: 'What is wrong or unusual in a workflow.' })
+export const DiagnosticsObject = namedObject('WorkflowDiagnostics', 'What is wrong or unusual in a workflow.', {
+  type_issues: array('Inputs, results and models that do not fit together.', finding(typeIssueCodes)),
+  warnings: array('Findings about the graph, its references and its models.', finding(warningCodes)),
+})
 
-export const WorkflowObject = z
-  .object({
-    id: string('Id of the workflow: `wf_…`.'),
-    object: z.literal('workflow'),
-    organization_id: string('Id of the organization: `org_…`.'),
-    name: string('Name of the workflow.'),
-    description: nullableString('What the workflow is for; null without a text.'),
-    region: z.enum(regions).describe('Region in which its executions run; `Global` for any.'),
-    timeout: integer('Most seconds of an execution.'),
-    on_failure: z
-      .enum(['fail_fast', 'continue'])
-      .describe('Whether the first failure ends an execution, or only the nodes that depend on it.'),
-    parameters: z
-      .record(z.string(), Parameter)
-      .nullable()
-      .describe('The input parameters by name; null if none are declared.'),
-    dag: Dag.optional().describe('The nodes and edges. In lists only with `?include=dag`.'),
-    version: integer('Number of the version, from 1. Each change adds one.'),
-    created_at: integer('Unix seconds.'),
-    updated_at: integer('Unix seconds of the last change.'),
-  })
-  .meta({ id: 'Workflow', description: 'A stored workflow.' })
+export const WorkflowObject = namedObject('Workflow', 'A stored workflow.', {
+  id: string('Id of the workflow: `wf_…`.'),
+  object: z.literal('workflow'),
+  organization_id: string('Id of the organization: `org_…`.'),
+  name: string('Name of the workflow.'),
+  description: nullableString('What the workflow is for; null without a text.'),
+  region: z.enum(regions).describe('Region in which its executions run; `Global` for any.'),
+  timeout: integer('Most seconds of an execution.'),
+  on_failure: z
+    .enum(['fail_fast', 'continue'])
+    .describe('Whether the first failure ends an execution, or only the nodes that depend on it.'),
+  parameters: z
+    .record(z.string(), Parameter)
+    .nullable()
+    .describe('The input parameters by name; null if none are declared.'),
+  dag: Dag.optional().describe('The nodes and edges. In lists only with `?include=dag`.'),
+  version: integer('Number of the version, from 1. Each change adds one.'),
+  created_at: integer('Unix seconds.'),
+  updated_at: integer('Unix seconds of the last change.'),
+})
 
 /** Returns the definition with these fields, and defaults for absent ones. */
 export const definitionOf = (fields: WorkflowFields): WorkflowDefinition => ({

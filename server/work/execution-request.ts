@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { canonicalHash } from '../../core/canonical.ts'
 import { Dag, ParameterRecord } from '../../core/dag/definition.ts'
+import { strictObject } from '../../core/schemas/fields.ts'
 import { regions } from '../../core/schemas/region.ts'
 import type { WorkflowDefinition } from '../../core/store/workflows.ts'
 import type { ExecutionOptions } from '../../core/workflows/executions.ts'
@@ -87,18 +88,16 @@ export const RunRequest = Terms.extend({
 }).meta({ id: 'RunWorkflow', description: 'A workflow to execute without storing it.' })
 
 /** A request to execute an execution again. */
-export const RetryRequest = z
-  .strictObject({
-    from: z
-      .string()
-      .max(64)
-      .default('failed')
-      .describe(
-        'Where to begin: `failed` (the nodes that did not complete), `start` (all nodes), or the id of a node (it and the nodes after it).',
-      ),
-    input_params: z
-      .record(z.string(), z.unknown())
-      .optional()
-      .describe('Values of the input parameters. Default: those of the execution that is retried.'),
-  })
-  .meta({ id: 'RetryExecution', description: 'What to run again.' })
+export const RetryRequest = strictObject('RetryExecution', 'What to run again.', {
+  from: z
+    .string()
+    .max(64)
+    .default('failed')
+    .describe(
+      'Where to begin: `failed` (the nodes that did not complete), `start` (all nodes), or the id of a node (it and the nodes after it).',
+    ),
+  input_params: z
+    .record(z.string(), z.unknown())
+    .optional()
+    .describe('Values of the input parameters. Default: those of the execution that is retried.'),
+})

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { Failure } from '../../core/failure.ts'
 import { isId } from '../../core/ids.ts'
 import { definedMembers } from '../../core/present-members.ts'
-import { boolean, integer, nullableInteger, nullableString, string } from '../../core/schemas/fields.ts'
+import { boolean, integer, namedObject, nullableInteger, nullableString, string } from '../../core/schemas/fields.ts'
 import type { WebhookEndpoint } from '../../core/store/store.ts'
 import { maxUrlLength, requireEventTypes } from '../../core/webhooks/endpoint-rules.ts'
 import { maxSecretOverlapMs } from '../../core/webhooks/endpoints.ts'
@@ -109,17 +109,15 @@ export const secretShownOnce = ({ id }: { id: string }): Unrepeatable => ({
 /** Error codes of requests with an `Idempotency-Key`. */
 export const keyedCodes = ['conflict', 'idempotency_key_in_use', 'idempotency_key_reused'] as const
 
-export const Tested = z
-  .object({
-    object: z.literal('webhook_endpoint.test'),
-    webhook_endpoint_id: string('Id of the endpoint.'),
-    event_type: string('Type of the event that was sent.'),
-    success: boolean('Whether the URL answered with a status of 2xx.'),
-    status_code: nullableInteger('Status of the answer; null if there was none.'),
-    duration_ms: integer('Milliseconds until the end of the answer.'),
-    error: nullableString('Why it failed; null if it did not.'),
-  })
-  .meta({ id: 'WebhookTested', description: 'What came of a test message.' })
+export const Tested = namedObject('WebhookTested', 'What came of a test message.', {
+  object: z.literal('webhook_endpoint.test'),
+  webhook_endpoint_id: string('Id of the endpoint.'),
+  event_type: string('Type of the event that was sent.'),
+  success: boolean('Whether the URL answered with a status of 2xx.'),
+  status_code: nullableInteger('Status of the answer; null if there was none.'),
+  duration_ms: integer('Milliseconds until the end of the answer.'),
+  error: nullableString('Why it failed; null if it did not.'),
+})
 
 /** Sends a test message. Throws Failure `not_found` and `invalid_value`. */
 export async function testEndpoint(

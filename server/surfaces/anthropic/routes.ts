@@ -10,7 +10,7 @@ import {
 import { Failure } from '../../../core/failure.ts'
 import type { Model } from '../../../core/models/model.ts'
 import { didYouMean, nearestModels } from '../../../core/nearest.ts'
-import { boolean, nullableString, string } from '../../../core/schemas/fields.ts'
+import { array, boolean, namedObject, nullableString, string } from '../../../core/schemas/fields.ts'
 import { isFor } from '../../../core/schemas/task.ts'
 import { promptTokens } from '../../../core/tasks/chat/prompt-tokens.ts'
 import type { Call } from '../../http/request/call.ts'
@@ -36,23 +36,19 @@ const anthropicRoute = routeOf({
   },
 })
 
-const ModelInfo = z
-  .object({
-    type: z.literal('model'),
-    id: string('Id of the model: the value of `model` in a request.'),
-    display_name: string('`description` in `infer.yaml`, else the id.'),
-    created_at: string('When the configuration was last read (RFC 3339).'),
-  })
-  .meta({ id: 'AnthropicModel', description: 'A model in the form of Anthropic.' })
+const ModelInfo = namedObject('AnthropicModel', 'A model in the form of Anthropic.', {
+  type: z.literal('model'),
+  id: string('Id of the model: the value of `model` in a request.'),
+  display_name: string('`description` in `infer.yaml`, else the id.'),
+  created_at: string('When the configuration was last read (RFC 3339).'),
+})
 
-const ModelPage = z
-  .object({
-    data: z.array(ModelInfo).describe('The models.'),
-    has_more: boolean('Whether there are more in this direction.'),
-    first_id: nullableString('Id of the first model; null without one.'),
-    last_id: nullableString('Id of the last model; null without one.'),
-  })
-  .meta({ id: 'AnthropicModelList', description: 'Models that answer chats, in the form of Anthropic.' })
+const ModelPage = namedObject('AnthropicModelList', 'Models that answer chats, in the form of Anthropic.', {
+  data: array('The models.', ModelInfo),
+  has_more: boolean('Whether there are more in this direction.'),
+  first_id: nullableString('Id of the first model; null without one.'),
+  last_id: nullableString('Id of the last model; null without one.'),
+})
 
 type ModelOwners = Pick<Owners, 'registry'>
 

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
-import { integer, string } from '../../../core/schemas/fields.ts'
+import { integer, namedObject, string } from '../../../core/schemas/fields.ts'
 import type { JobRecord, LogLine } from '../../../core/store/store.ts'
 import { sendJson } from '../../http/dispatch.ts'
 import type { Call } from '../../http/request/call.ts'
@@ -22,22 +22,18 @@ export const FalInput = z
 const { response_url, status_url, cancel_url } = requestUrls
 const request_id = string('Id of the request: `q_…`.')
 const urls = { request_id, response_url, status_url, cancel_url }
-const FalSubmitted = z
-  .object({
-    status: z.literal('IN_QUEUE'),
-    ...urls,
-    gateway_request_id: string('The same as `request_id`.'),
-    queue_position: integer('How many requests are before it.'),
-  })
-  .meta({ id: 'FalSubmitted', description: 'A request that was accepted.' })
-const FalCancelled = z
-  .object({
-    status: z
-      .enum(['CANCELLATION_REQUESTED', 'ALREADY_COMPLETED', 'NOT_FOUND'])
-      .describe('`CANCELLATION_REQUESTED` with 202, `ALREADY_COMPLETED` with 400, `NOT_FOUND` with 404.'),
-    request_id,
-  })
-  .meta({ id: 'FalCancelled', description: 'Whether a request is cancelled.' })
+const FalSubmitted = namedObject('FalSubmitted', 'A request that was accepted.', {
+  status: z.literal('IN_QUEUE'),
+  ...urls,
+  gateway_request_id: string('The same as `request_id`.'),
+  queue_position: integer('How many requests are before it.'),
+})
+const FalCancelled = namedObject('FalCancelled', 'Whether a request is cancelled.', {
+  status: z
+    .enum(['CANCELLATION_REQUESTED', 'ALREADY_COMPLETED', 'NOT_FOUND'])
+    .describe('`CANCELLATION_REQUESTED` with 202, `ALREADY_COMPLETED` with 400, `NOT_FOUND` with 404.'),
+  request_id,
+})
 export const FalOutput = z
   .record(z.string(), z.unknown())
   .meta({ id: 'FalOutput', description: 'The result of the task, or the status of the request.' })

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
-import { string } from '../../../core/schemas/fields.ts'
+import { namedObject, string } from '../../../core/schemas/fields.ts'
 import { credentialOf } from '../../http/access/auth.ts'
 import { storeUpload } from '../../http/body/upload.ts'
 import type { Call } from '../../http/request/call.ts'
@@ -11,19 +11,18 @@ import { lifetimeOf } from './upload.ts'
 
 const tokenMs = 3_600_000
 
-const FalStorageToken = z
-  .object({
-    token: string('A token that is valid for an hour and allows only to store files of the organization.'),
-    token_type: z.literal('Bearer'),
-    base_url: string('Where to send files.'),
-    expires_at: string('When the token expires: ISO 8601, UTC.'),
-  })
-  .meta({ id: 'FalStorageToken', description: 'A token to store files with.' })
+const FalStorageToken = namedObject('FalStorageToken', 'A token to store files with.', {
+  token: string('A token that is valid for an hour and allows only to store files of the organization.'),
+  token_type: z.literal('Bearer'),
+  base_url: string('Where to send files.'),
+  expires_at: string('When the token expires: ISO 8601, UTC.'),
+})
 const access_url = string('Where to read the file. Signed: it needs no token.')
-const FalStored = z.object({ access_url }).meta({ id: 'FalStored', description: 'A file that was stored.' })
-const FalMultipart = z
-  .object({ access_url, uploadId: string('Id of the upload, for the paths of the parts.') })
-  .meta({ id: 'FalMultipart', description: 'An upload in parts.' })
+const FalStored = namedObject('FalStored', 'A file that was stored.', { access_url })
+const FalMultipart = namedObject('FalMultipart', 'An upload in parts.', {
+  access_url,
+  uploadId: string('Id of the upload, for the paths of the parts.'),
+})
 
 type StorageOwners = Pick<Owners, 'config' | 'files'>
 

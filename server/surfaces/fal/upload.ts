@@ -1,22 +1,18 @@
 import { z } from 'zod'
 import { invalidValue } from '../../../core/invalid-value.ts'
-import { string } from '../../../core/schemas/fields.ts'
+import { namedObject, string } from '../../../core/schemas/fields.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { falRoute } from './errors.ts'
 
-const FalUpload = z
-  .object({
-    content_type: z.string().max(256).default('application/octet-stream').describe('Media type of the file.'),
-    file_name: z.string().max(1024).describe('Name of the file.'),
-  })
-  .meta({ id: 'FalUpload', description: 'A file to upload.' })
-const FalUploadUrls = z
-  .object({
-    upload_url: string('Where to PUT the bytes, within an hour. Signed: it needs no token.'),
-    file_url: string('Where to read the file afterwards. Signed: it needs no token.'),
-  })
-  .meta({ id: 'FalUploadUrls', description: 'Addresses for an upload.' })
+const FalUpload = namedObject('FalUpload', 'A file to upload.', {
+  content_type: z.string().max(256).default('application/octet-stream').describe('Media type of the file.'),
+  file_name: z.string().max(1024).describe('Name of the file.'),
+})
+const FalUploadUrls = namedObject('FalUploadUrls', 'Addresses for an upload.', {
+  upload_url: string('Where to PUT the bytes, within an hour. Signed: it needs no token.'),
+  file_url: string('Where to read the file afterwards. Signed: it needs no token.'),
+})
 
 const header = 'X-Fal-Object-Lifecycle'
 const tenYears = 3_650 * 86_400

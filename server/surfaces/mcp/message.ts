@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
-import { integer, string } from '../../../core/schemas/fields.ts'
+import { integer, looseObject, namedObject, string } from '../../../core/schemas/fields.ts'
 import { type EventStream, openEventStream } from '../../http/answer/sse.ts'
 import type { Call } from '../../http/request/call.ts'
 
@@ -59,8 +59,10 @@ export const protocolVersions = ['2025-11-25', '2025-06-18', '2025-03-26'] as co
 export type RequestId = string | number
 
 /** A message of JSON-RPC 2.0. Members of `params` depend on the method and are read there. */
-export const McpMessage = z
-  .looseObject({
+export const McpMessage = looseObject(
+  'McpMessage',
+  'A request or notification of the Model Context Protocol (JSON-RPC 2.0).',
+  {
     jsonrpc: z.literal('2.0').describe('Version of JSON-RPC: always `2.0`.'),
     id: z
       .union([z.string().max(256), z.number()])
@@ -72,29 +74,24 @@ export const McpMessage = z
       .optional()
       .describe('Method, such as `tools/call`. An answer to a request of the server has none.'),
     params: z.record(z.string(), z.unknown()).optional().describe('Parameters of the method.'),
-  })
-  .meta({ id: 'McpMessage', description: 'A request or notification of the Model Context Protocol (JSON-RPC 2.0).' })
+  },
+)
 export type McpMessage = z.output<typeof McpMessage>
 
 /** The answer to a request. */
-export const McpAnswer = z
-  .object({
-    jsonrpc: z.literal('2.0').describe('Version of JSON-RPC: always `2.0`.'),
-    id: z.union([z.string(), z.number()]).describe('Id of the request.'),
-    result: z
-      .record(z.string(), z.unknown())
-      .optional()
-      .describe('Result of the method; absent if the request failed.'),
-    error: z
-      .object({
-        code: integer('Error code of JSON-RPC.'),
-        message: string('What happened, as a sentence.'),
-        data: z.unknown().describe('The same error in the common format, if it has a code of its own.'),
-      })
-      .optional()
-      .describe('Why the request failed; absent if it did not.'),
-  })
-  .meta({ id: 'McpAnswer', description: 'An answer of the Model Context Protocol (JSON-RPC 2.0).' })
+export const McpAnswer = namedObject('McpAnswer', 'An answer of the Model Context Protocol (JSON-RPC 2.0).', {
+  jsonrpc: z.literal('2.0').describe('Version of JSON-RPC: always `2.0`.'),
+  id: z.union([z.string(), z.number()]).describe('Id of the request.'),
+  result: z.record(z.string(), z.unknown()).optional().describe('Result of the method; absent if the request failed.'),
+  error: z
+    .object({
+      code: integer('Error code of JSON-RPC.'),
+      message: string('What happened, as a sentence.'),
+      data: z.unknown().describe('The same error in the common format, if it has a code of its own.'),
+    })
+    .optional()
+    .describe('Why the request failed; absent if it did not.'),
+})
 
 /** Error codes of JSON-RPC and of the Model Context Protocol. */
 export const rpcCodes = { methodNotFound: -32601, invalidParams: -32602, internal: -32603, resourceNotFound: -32002 }

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { AuditEntryView, auditEntryView, auditNumber } from '../../../core/accounts/audit-view.ts'
 import { definedMembers } from '../../../core/present-members.ts'
+import { array, namedObject } from '../../../core/schemas/fields.ts'
 import { OrganizationPath, reachOrganization } from '../../http/access/reach.ts'
 import { pageEnd, pageFields, pageQuery } from '../../http/answer/page.ts'
 import type { Owners } from '../../http/request/owners.ts'
@@ -8,9 +9,10 @@ import { routeOf } from '../../http/request/route.ts'
 
 const route = routeOf({ tag: 'Organizations and tokens' })
 
-const Page = z
-  .object({ entries: z.array(AuditEntryView).describe('The entries, newest first.'), ...pageFields })
-  .meta({ id: 'AuditPage', description: 'A page of the audit log.' })
+const Page = namedObject('AuditPage', 'A page of the audit log.', {
+  entries: array('The entries, newest first.', AuditEntryView),
+  ...pageFields,
+})
 
 const when = z.coerce.number().int().min(0).max(1e11).optional()
 

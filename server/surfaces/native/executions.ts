@@ -5,7 +5,7 @@ import { Failure } from '../../../core/failure.ts'
 import { isId } from '../../../core/ids.ts'
 import { invalidValue } from '../../../core/invalid-value.ts'
 import { definedMembers } from '../../../core/present-members.ts'
-import { string } from '../../../core/schemas/fields.ts'
+import { array, namedObject, string } from '../../../core/schemas/fields.ts'
 import { conversationTask } from '../../../core/schemas/task.ts'
 import type { ExecutionRecord } from '../../../core/store/workflows.ts'
 import { cursorDescription, deletedObject, pageEnd, pageFields, pageLimit } from '../../http/answer/page.ts'
@@ -54,9 +54,10 @@ const Filter = z.strictObject({
   limit: pageLimit,
   after: z.string().max(64).optional().describe(cursorDescription),
 })
-const Page = z
-  .object({ executions: z.array(ExecutionSummary).describe('The executions, newest first.'), ...pageFields })
-  .meta({ id: 'ExecutionPage', description: 'A page of executions.' })
+const Page = namedObject('ExecutionPage', 'A page of executions.', {
+  executions: array('The executions, newest first.', ExecutionSummary),
+  ...pageFields,
+})
 
 type ListOwners = Pick<Owners, 'executions'>
 
@@ -83,7 +84,7 @@ async function list(
 
 const One = z.object({ id: string('Id of the execution: `exec_…`.') })
 const OfWorkflow = z.object({ id: string('Id of the workflow: `wf_…`.') })
-const Answer = z.object({ execution: ExecutionObject }).meta({ id: 'ExecutionAnswer', description: 'One execution.' })
+const Answer = namedObject('ExecutionAnswer', 'One execution.', { execution: ExecutionObject })
 type ExecutionOwners = Pick<
   Owners,
   'admission' | 'config' | 'cpu' | 'executions' | 'files' | 'jobs' | 'registry' | 'webhooks' | 'workflows'
@@ -98,12 +99,10 @@ async function answer(
   return executionAnswer(execution, call, owners, { withNodes: false })
 }
 
-const Nodes = z
-  .object({ nodes: z.array(ExecutionNodeObject).describe('The nodes.') })
-  .meta({ id: 'ExecutionNodes', description: 'The nodes of an execution.' })
-const OneNode = z
-  .object({ node: ExecutionNodeObject })
-  .meta({ id: 'ExecutionNodeAnswer', description: 'One node of an execution.' })
+const Nodes = namedObject('ExecutionNodes', 'The nodes of an execution.', {
+  nodes: array('The nodes.', ExecutionNodeObject),
+})
+const OneNode = namedObject('ExecutionNodeAnswer', 'One node of an execution.', { node: ExecutionNodeObject })
 const Deleted = deletedObject('workflow_execution', 'execution').meta({
   id: 'ExecutionDeleted',
   description: 'Confirms that an execution was deleted.',

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { canonicalHash } from '../../../core/canonical.ts'
 import { Failure } from '../../../core/failure.ts'
 import { definedMembers } from '../../../core/present-members.ts'
-import { boolean, string } from '../../../core/schemas/fields.ts'
+import { array, boolean, namedObject, string } from '../../../core/schemas/fields.ts'
 import { parsed } from '../../../core/schemas/issues.ts'
 import { logLevels } from '../../../core/schemas/log-level.ts'
 import { Task } from '../../../core/schemas/task.ts'
@@ -92,9 +92,10 @@ const ListQuery = z.strictObject({
     .describe('`next_cursor` of the page before, or the id of its last job. Default: the first page.'),
 })
 
-const Page = z
-  .object({ jobs: z.array(JobSummary).describe('The jobs, newest first.'), ...pageFields })
-  .meta({ id: 'JobPage', description: 'A page of jobs.' })
+const Page = namedObject('JobPage', 'A page of jobs.', {
+  jobs: array('The jobs, newest first.', JobSummary),
+  ...pageFields,
+})
 
 const listRoute = (owners: Pick<Owners, 'jobs'>) =>
   route('GET /api/jobs', 'user:read', {
@@ -165,20 +166,17 @@ const Deleted = deletedObject('job', 'job', boolean('Always true.')).meta({
   description: 'Confirms that a job was deleted.',
 })
 
-const Logs = z
-  .object({
-    logs: z
-      .array(
-        z.object({
-          timestamp: z.iso.datetime().describe('ISO 8601, UTC.'),
-          level: z.enum(logLevels).describe('Level of the line.'),
-          message: string('Text of the line.'),
-          source: z.literal('USER'),
-        }),
-      )
-      .describe('The lines, oldest first.'),
-  })
-  .meta({ id: 'JobLogs', description: 'The log of a job.' })
+const Logs = namedObject('JobLogs', 'The log of a job.', {
+  logs: array(
+    'The lines, oldest first.',
+    z.object({
+      timestamp: z.iso.datetime().describe('ISO 8601, UTC.'),
+      level: z.enum(logLevels).describe('Level of the line.'),
+      message: string('Text of the line.'),
+      source: z.literal('USER'),
+    }),
+  ),
+})
 
 const notDeletable = ({ id }: JobRecord) =>
   new Failure(

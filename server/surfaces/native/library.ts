@@ -2,7 +2,15 @@ import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import { isId } from '../../../core/ids.ts'
 import { definedMembers } from '../../../core/present-members.ts'
-import { integer, nullableInteger, nullableNumber, nullableString, string } from '../../../core/schemas/fields.ts'
+import {
+  array,
+  integer,
+  namedObject,
+  nullableInteger,
+  nullableNumber,
+  nullableString,
+  string,
+} from '../../../core/schemas/fields.ts'
 import { Task } from '../../../core/schemas/task.ts'
 import { type LibraryItem, libraryKinds } from '../../../core/store/store.ts'
 import { cursorDescription, deletedObject, pageEnd, pageFields, pageLimit } from '../../http/answer/page.ts'
@@ -14,42 +22,39 @@ import { seconds } from '../../views/job-record.ts'
 const route = routeOf({ tag: 'Library' })
 
 const Kind = z.enum(libraryKinds)
-const LibraryFile = z
-  .object({
-    url: string(
-      'Where to read the file. Signed: it needs no token, and works for a day unless the server is set otherwise.',
-    ),
-    content_type: string('Media type: `video/mp4`.'),
-    file_name: string('Name of the file.'),
-    file_size: integer('Bytes.'),
-  })
-  .meta({ id: 'LibraryFile', description: 'A file of the library.' })
-const LibraryObject = z
-  .object({
-    id: string('Id of the item, and of its file: it can be an input of any request.'),
-    object: z.literal('library_item'),
-    kind: Kind.describe('What the file is.'),
-    file: LibraryFile.describe('The file.'),
-    video: LibraryFile.nullable().describe('The same as `file` for a video; null otherwise.'),
-    thumbnail_url: nullableString('Where to read a small image of it (WebP); null if there is none.'),
-    prompt: string('The prompt; of speech the text.'),
-    seed: nullableInteger('The seed; null if there was none.'),
-    model_id: string('Id of the model.'),
-    task: Task,
-    job_id: string('Id of the job that created it.'),
-    width: nullableInteger('Pixels; null if unknown.'),
-    height: nullableInteger('Pixels; null if unknown.'),
-    duration_seconds: nullableNumber('Length in seconds; null if unknown.'),
-    fps: nullableNumber('Frames per second; null unless it is a video.'),
-    num_frames: nullableInteger('Number of frames; null unless it is a video.'),
-    created_at: integer('Unix seconds.'),
-    expires_at: nullableInteger('Unix seconds after which it is deleted; null if it is kept.'),
-  })
-  .meta({ id: 'LibraryItem', description: 'An image, a video or audio that a job created.' })
+const LibraryFile = namedObject('LibraryFile', 'A file of the library.', {
+  url: string(
+    'Where to read the file. Signed: it needs no token, and works for a day unless the server is set otherwise.',
+  ),
+  content_type: string('Media type: `video/mp4`.'),
+  file_name: string('Name of the file.'),
+  file_size: integer('Bytes.'),
+})
+const LibraryObject = namedObject('LibraryItem', 'An image, a video or audio that a job created.', {
+  id: string('Id of the item, and of its file: it can be an input of any request.'),
+  object: z.literal('library_item'),
+  kind: Kind.describe('What the file is.'),
+  file: LibraryFile.describe('The file.'),
+  video: LibraryFile.nullable().describe('The same as `file` for a video; null otherwise.'),
+  thumbnail_url: nullableString('Where to read a small image of it (WebP); null if there is none.'),
+  prompt: string('The prompt; of speech the text.'),
+  seed: nullableInteger('The seed; null if there was none.'),
+  model_id: string('Id of the model.'),
+  task: Task,
+  job_id: string('Id of the job that created it.'),
+  width: nullableInteger('Pixels; null if unknown.'),
+  height: nullableInteger('Pixels; null if unknown.'),
+  duration_seconds: nullableNumber('Length in seconds; null if unknown.'),
+  fps: nullableNumber('Frames per second; null unless it is a video.'),
+  num_frames: nullableInteger('Number of frames; null unless it is a video.'),
+  created_at: integer('Unix seconds.'),
+  expires_at: nullableInteger('Unix seconds after which it is deleted; null if it is kept.'),
+})
 
-const Page = z
-  .object({ items: z.array(LibraryObject).describe('The items, newest first.'), ...pageFields })
-  .meta({ id: 'LibraryPage', description: 'A page of the library.' })
+const Page = namedObject('LibraryPage', 'A page of the library.', {
+  items: array('The items, newest first.', LibraryObject),
+  ...pageFields,
+})
 const Deleted = deletedObject('library_item', 'item').meta({
   id: 'LibraryItemDeleted',
   description: 'Confirms that an item of the library was deleted.',

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
+import { array, namedObject } from '../../../core/schemas/fields.ts'
 import { parsed } from '../../../core/schemas/issues.ts'
 import { requireMachineOwner } from '../../http/access/reach.ts'
 import { pingComment } from '../../http/answer/sse.ts'
@@ -116,9 +117,7 @@ const Query = z.strictObject({
 })
 type Query = z.output<typeof Query>
 
-const LogLines = z
-  .object({ lines: z.array(LogLine).describe('The lines, oldest first.') })
-  .meta({ id: 'LogLines', description: 'Lines of the logs.' })
+const LogLines = namedObject('LogLines', 'Lines of the logs.', { lines: array('The lines, oldest first.', LogLine) })
 
 function matches({ model, source }: Query): (line: LogLine) => boolean {
   return line => (model === undefined || line.model_id === model) && (source === undefined || line.source === source)

@@ -1,6 +1,5 @@
-import { z } from 'zod'
 import { TokenView, tokenView } from '../../../core/accounts/token-view.ts'
-import { string } from '../../../core/schemas/fields.ts'
+import { array, namedObject, object, string } from '../../../core/schemas/fields.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
 import {
@@ -14,21 +13,17 @@ import {
 
 const route = routeOf({ tag: 'Organizations and tokens' })
 
-const Me = z
-  .object({
-    token: TokenView,
-    organization: z
-      .object({
-        id: string('Id of the organization: `org_…`.'),
-        name: string('Name of the organization.'),
-        plan: string('Plan, which sets the default limits and the share of the GPUs.'),
-        limits: OrganizationLimitsView.describe('Effective limits of the organization.'),
-      })
-      .describe('The organization of the token.'),
-    limits: z.array(LimitUse).describe('Every limit that applies to the caller, and what is left of it.'),
-    spend: SpendUse,
-  })
-  .meta({ id: 'Me', description: 'The token of the request, its organization, and what is left of its limits.' })
+const Me = namedObject('Me', 'The token of the request, its organization, and what is left of its limits.', {
+  token: TokenView,
+  organization: object('The organization of the token.', {
+    id: string('Id of the organization: `org_…`.'),
+    name: string('Name of the organization.'),
+    plan: string('Plan, which sets the default limits and the share of the GPUs.'),
+    limits: OrganizationLimitsView.describe('Effective limits of the organization.'),
+  }),
+  limits: array('Every limit that applies to the caller, and what is left of it.', LimitUse),
+  spend: SpendUse,
+})
 
 /** The route that describes the caller. */
 export const meRoutes = ({

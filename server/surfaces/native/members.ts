@@ -4,7 +4,7 @@ import { UserChange, UserCreate, UserView, userView } from '../../../core/accoun
 import { Failure } from '../../../core/failure.ts'
 import { isId } from '../../../core/ids.ts'
 import { definedMembers } from '../../../core/present-members.ts'
-import { integer, string } from '../../../core/schemas/fields.ts'
+import { array, integer, namedObject, string } from '../../../core/schemas/fields.ts'
 import type { User } from '../../../core/store/store.ts'
 import { actorOf, grantingOf, OrganizationPath, reachOrganization, reachToChange } from '../../http/access/reach.ts'
 import { deletedObject, pageFields, pageOf, pageQuery } from '../../http/answer/page.ts'
@@ -15,17 +15,16 @@ import { routeOf } from '../../http/request/route.ts'
 const route = routeOf({ tag: 'Organizations and tokens' })
 const path = '/api/organizations/:organization/members'
 
-const One = z.object({ user: UserView }).meta({ id: 'UserAnswer', description: 'One user.' })
-const Page = z
-  .object({ users: z.array(UserView).describe('The users, newest first.'), ...pageFields })
-  .meta({ id: 'UserPage', description: 'A page of users.' })
-const Changed = z
-  .object({
-    user: UserView,
-    tokens_narrowed: integer('Tokens that lost scopes which the role does not allow.'),
-    tokens_revoked: integer('Tokens that were revoked, because no scope was left.'),
-  })
-  .meta({ id: 'UserChanged', description: 'A changed user, and what became of the tokens.' })
+const One = namedObject('UserAnswer', 'One user.', { user: UserView })
+const Page = namedObject('UserPage', 'A page of users.', {
+  users: array('The users, newest first.', UserView),
+  ...pageFields,
+})
+const Changed = namedObject('UserChanged', 'A changed user, and what became of the tokens.', {
+  user: UserView,
+  tokens_narrowed: integer('Tokens that lost scopes which the role does not allow.'),
+  tokens_revoked: integer('Tokens that were revoked, because no scope was left.'),
+})
 const Removed = deletedObject('user', 'user')
   .extend({
     tokens_revoked: integer('Tokens of the user that were revoked.'),

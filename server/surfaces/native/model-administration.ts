@@ -2,13 +2,17 @@ import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import type { ModelDownload, ModelProposal } from '../../../core/models/model-administration.ts'
 import {
+  array,
   boolean,
   integer,
+  namedObject,
   nullableInteger,
   nullableNumber,
   nullableString,
   number,
+  object,
   optionalBoolean,
+  strictObject,
   string,
 } from '../../../core/schemas/fields.ts'
 import { Task } from '../../../core/schemas/task.ts'
@@ -23,12 +27,10 @@ import { findModel } from './model-loading.ts'
 const route = routeOf({ tag: 'Models' })
 const bytes = z.int().nullable()
 
-const Lines = z
-  .object({
-    added: z.array(z.string()).describe('Lines that are added.'),
-    removed: z.array(z.string()).describe('Lines that are removed.'),
-  })
-  .describe('The change of `infer.yaml`.')
+const Lines = object('The change of `infer.yaml`.', {
+  added: array('Lines that are added.', z.string()),
+  removed: array('Lines that are removed.', z.string()),
+})
 
 const CatalogModel = z.object({
   name: string('Short name, for `model` of `POST /api/models`.'),
@@ -36,88 +38,78 @@ const CatalogModel = z.object({
   summary: string('What it is good for.'),
   kind: string('Kind of model, such as `chat` or `image`.'),
   license: string('Licence of the weights.'),
-  tasks: z.array(Task).describe('Tasks that it does.'),
+  tasks: array('Tasks that it does.', Task),
   parameters: nullableNumber('Number of parameters; null if unknown.'),
   context: nullableInteger('Most tokens that it was trained for; null for other kinds of models.'),
   engine: nullableString('Engine that would run it here; null if infer starts none for it.'),
   quantization: nullableString('Quantization that would be chosen here; null if there is no choice.'),
-  fit: z
-    .object({
-      grade: string(
-        'How it fits, best first: `gpu`, `split` (on the GPU in part or in turn), `processor`, `slow`, `missing` (its engine is not installed), `no`, `external` (infer cannot set it up by itself).',
-      ),
-      text: string('The same as words for people.'),
-      memory: bytes.describe('Bytes of memory that it would take; null if unknown.'),
-    })
-    .describe('How it fits this machine.'),
+  fit: object('How it fits this machine.', {
+    grade: string(
+      'How it fits, best first: `gpu`, `split` (on the GPU in part or in turn), `processor`, `slow`, `missing` (its engine is not installed), `no`, `external` (infer cannot set it up by itself).',
+    ),
+    text: string('The same as words for people.'),
+    memory: bytes.describe('Bytes of memory that it would take; null if unknown.'),
+  }),
   configured: boolean('Whether a model with its name is in `infer.yaml`.'),
 })
-const CatalogList = z
-  .object({ models: z.array(CatalogModel).describe('The models, those that fit best first.') })
-  .meta({ id: 'ModelCatalog', description: 'Well-known open models, and how they fit this machine.' })
+const CatalogList = namedObject('ModelCatalog', 'Well-known open models, and how they fit this machine.', {
+  models: array('The models, those that fit best first.', CatalogModel),
+})
 
-const Add = z
-  .strictObject({
-    model: z
-      .string()
-      .min(1)
-      .max(256)
-      .describe('A name of the catalog, or `hf:owner/name` with `:file` after it if needed.'),
-    id: z.string().min(1).max(128).optional().describe('Id under which it is offered. Default: proposed.'),
-    tasks: z.array(Task).max(16).optional().describe('Its tasks. Default: recognised by its files.'),
-    context: z.int().min(16).optional().describe('Most tokens of prompt and answer together.'),
-    concurrency: z.int().min(1).max(4096).optional().describe('Most requests at the same time.'),
-    engine: z.string().max(64).optional().describe('Engine that runs it. Default: one that is installed.'),
-    memory: z
-      .string()
-      .regex(/^\d+(\.\d+)? ?([KMGT]i?)?B$/, 'Write a size as 512MiB or 24GB.')
-      .optional()
-      .describe('Device memory to book instead of the estimate: `24GB`.'),
-    dry_run: optionalBoolean('`true`: only answer what would be written.'),
-  })
-  .meta({ id: 'ModelAdd', description: 'A model to download and to offer.' })
+const Add = strictObject('ModelAdd', 'A model to download and to offer.', {
+  model: z
+    .string()
+    .min(1)
+    .max(256)
+    .describe('A name of the catalog, or `hf:owner/name` with `:file` after it if needed.'),
+  id: z.string().min(1).max(128).optional().describe('Id under which it is offered. Default: proposed.'),
+  tasks: z.array(Task).max(16).optional().describe('Its tasks. Default: recognised by its files.'),
+  context: z.int().min(16).optional().describe('Most tokens of prompt and answer together.'),
+  concurrency: z.int().min(1).max(4096).optional().describe('Most requests at the same time.'),
+  engine: z.string().max(64).optional().describe('Engine that runs it. Default: one that is installed.'),
+  memory: z
+    .string()
+    .regex(/^\d+(\.\d+)? ?([KMGT]i?)?B$/, 'Write a size as 512MiB or 24GB.')
+    .optional()
+    .describe('Device memory to book instead of the estimate: `24GB`.'),
+  dry_run: optionalBoolean('`true`: only answer what would be written.'),
+})
 
-const Proposal = z
-  .object({
-    model: z.record(z.string(), z.unknown()).describe('The entry of `infer.yaml`.'),
-    memory: bytes.describe('Bytes of device memory; null if unknown.'),
-    obstacle: nullableString('Why it cannot run here; null if it can.'),
-    advice: z.array(z.string()).describe('What else to install or to configure, as sentences.'),
-    lines: Lines,
-  })
-  .meta({ id: 'ModelProposal', description: 'What adding a model would write.' })
+const Proposal = namedObject('ModelProposal', 'What adding a model would write.', {
+  model: z.record(z.string(), z.unknown()).describe('The entry of `infer.yaml`.'),
+  memory: bytes.describe('Bytes of device memory; null if unknown.'),
+  obstacle: nullableString('Why it cannot run here; null if it can.'),
+  advice: array('What else to install or to configure, as sentences.', z.string()),
+  lines: Lines,
+})
 
-const Download = z
-  .object({
-    id: string('Id of the download: `download_…`.'),
-    model: string('What was asked for.'),
-    status: z.enum(['running', 'completed', 'failed', 'cancelled']).describe('State of the download.'),
-    file: nullableString('The file that is downloaded now, or was last; null before the first.'),
-    bytes: number('Bytes of that file that are here.'),
-    total_bytes: number('Bytes of that file.'),
-    model_id: nullableString('Id under which the model is offered; null before.'),
-    error: z
-      .object({
-        code: string('Error code, as in answers with an error.'),
-        message: string('What happened, as a sentence.'),
-      })
-      .nullable()
-      .describe('Why it failed; null if it did not.'),
-    created_at: integer('Unix seconds.'),
-    finished_at: nullableInteger('Unix seconds; null before the end.'),
-  })
-  .meta({ id: 'ModelDownload', description: 'The download of a model.' })
-const Downloads = z
-  .object({ downloads: z.array(Download).describe('The downloads, newest first.') })
-  .meta({ id: 'ModelDownloadList', description: 'Downloads of models since the start of the server.' })
+const Download = namedObject('ModelDownload', 'The download of a model.', {
+  id: string('Id of the download: `download_…`.'),
+  model: string('What was asked for.'),
+  status: z.enum(['running', 'completed', 'failed', 'cancelled']).describe('State of the download.'),
+  file: nullableString('The file that is downloaded now, or was last; null before the first.'),
+  bytes: number('Bytes of that file that are here.'),
+  total_bytes: number('Bytes of that file.'),
+  model_id: nullableString('Id under which the model is offered; null before.'),
+  error: z
+    .object({
+      code: string('Error code, as in answers with an error.'),
+      message: string('What happened, as a sentence.'),
+    })
+    .nullable()
+    .describe('Why it failed; null if it did not.'),
+  created_at: integer('Unix seconds.'),
+  finished_at: nullableInteger('Unix seconds; null before the end.'),
+})
+const Downloads = namedObject('ModelDownloadList', 'Downloads of models since the start of the server.', {
+  downloads: array('The downloads, newest first.', Download),
+})
 
-const Removed = z
-  .object({
-    id: string('Id of the model.'),
-    lines: Lines,
-    deleted: z.array(z.string()).describe('Files and folders that were deleted.'),
-  })
-  .meta({ id: 'ModelRemoved', description: 'What removing a model changes.' })
+const Removed = namedObject('ModelRemoved', 'What removing a model changes.', {
+  id: string('Id of the model.'),
+  lines: Lines,
+  deleted: array('Files and folders that were deleted.', z.string()),
+})
 
 const downloadView = ({ totalBytes, modelId, createdAt, finishedAt, ...rest }: ModelDownload) => ({
   ...rest,

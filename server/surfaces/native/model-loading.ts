@@ -4,7 +4,15 @@ import { modelAllowed } from '../../../core/accounts/model-allowed.ts'
 import { Failure } from '../../../core/failure.ts'
 import type { Model } from '../../../core/models/model.ts'
 import { didYouMean, nearestModels } from '../../../core/nearest.ts'
-import { integer, nullableInteger, nullableString, number, string } from '../../../core/schemas/fields.ts'
+import {
+  array,
+  integer,
+  namedObject,
+  nullableInteger,
+  nullableString,
+  number,
+  string,
+} from '../../../core/schemas/fields.ts'
 import { ownsMachine, requireMachineOwner } from '../../http/access/reach.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
@@ -15,24 +23,20 @@ import { EngineStatus, engineOf } from './status.ts'
 
 const route = routeOf({ tag: 'Models' })
 
-const Configuration = z
-  .object({
-    read_at: integer('Unix seconds at which it was last read.'),
-    fault: nullableString(
-      'What is wrong in `infer.yaml`, so that an earlier version stays in force; null if nothing is.',
-    ),
-    restart_for: z.array(z.string()).describe('Changed settings that take effect at the next start of the server.'),
-  })
-  .meta({ id: 'ConfigurationStatus', description: 'Whether the configuration file is in force.' })
+const Configuration = namedObject('ConfigurationStatus', 'Whether the configuration file is in force.', {
+  read_at: integer('Unix seconds at which it was last read.'),
+  fault: nullableString(
+    'What is wrong in `infer.yaml`, so that an earlier version stays in force; null if nothing is.',
+  ),
+  restart_for: array('Changed settings that take effect at the next start of the server.', z.string()),
+})
 
-const ModelStatusList = z
-  .object({
-    models: z.array(ModelStatus).describe('Models that the token may use.'),
-    configuration: Configuration.optional().describe(
-      'State of the configuration file. Only for tokens with the scope `admin:read` of the organization that owns the machine.',
-    ),
-  })
-  .meta({ id: 'ModelStatusList', description: 'The states of models.' })
+const ModelStatusList = namedObject('ModelStatusList', 'The states of models.', {
+  models: array('Models that the token may use.', ModelStatus),
+  configuration: Configuration.optional().describe(
+    'State of the configuration file. Only for tokens with the scope `admin:read` of the organization that owns the machine.',
+  ),
+})
 
 /** The route that lists the states of models. */
 export const modelStatusRoutes = (owners: Pick<Owners, 'config' | 'fleet' | 'jobs' | 'registry' | 'reload'>) => [
@@ -61,36 +65,32 @@ const Wait = z.strictObject({
 })
 
 const ModelEngine = EngineStatus.extend({
-  command: z.array(z.string()).describe('Program and arguments; empty for a remote engine.'),
+  command: array('Program and arguments; empty for a remote engine.', z.string()),
 }).meta({ id: 'ModelEngine', description: 'An engine of a model.' })
 
-const EngineLoad = z
-  .object({
-    engine_id: string('Id of the engine: `wkr_…`.'),
-    state: z
-      .enum(['loading', 'ready', 'failed', 'ended'])
-      .describe('`failed`: it could not be loaded. `ended`: it was ready, and runs no longer.'),
-    devices: z.array(z.string()).describe('Ids of its devices.'),
-    reserved_bytes: number('Memory that was reserved for it.'),
-    started_at: integer('Unix seconds.'),
-    load_ms: nullableInteger('Milliseconds until it was ready; null before.'),
-    ended_at: nullableInteger('Unix seconds; null while it runs.'),
-    reason: nullableString('Why it ended or could not be loaded; null while it runs.'),
-  })
-  .meta({ id: 'EngineLoad', description: 'One engine of a model from its start to its end.' })
+const EngineLoad = namedObject('EngineLoad', 'One engine of a model from its start to its end.', {
+  engine_id: string('Id of the engine: `wkr_…`.'),
+  state: z
+    .enum(['loading', 'ready', 'failed', 'ended'])
+    .describe('`failed`: it could not be loaded. `ended`: it was ready, and runs no longer.'),
+  devices: array('Ids of its devices.', z.string()),
+  reserved_bytes: number('Memory that was reserved for it.'),
+  started_at: integer('Unix seconds.'),
+  load_ms: nullableInteger('Milliseconds until it was ready; null before.'),
+  ended_at: nullableInteger('Unix seconds; null while it runs.'),
+  reason: nullableString('Why it ended or could not be loaded; null while it runs.'),
+})
 
-const ModelDetail = z
-  .object({
-    id: string('Id of the model.'),
-    object: z.literal('model.detail'),
-    settings: z
-      .record(z.string(), z.unknown())
-      .describe('Settings as in `infer.yaml`, with defaults. Values of environment variables are replaced by `***`.'),
-    status: ModelStatus,
-    engines: z.array(ModelEngine).describe('Engines that run or load.'),
-    loads: z.array(EngineLoad).describe('Its newest loads since the start of the server, newest first, 20 at most.'),
-  })
-  .meta({ id: 'ModelDetail', description: 'A model with its settings and engines.' })
+const ModelDetail = namedObject('ModelDetail', 'A model with its settings and engines.', {
+  id: string('Id of the model.'),
+  object: z.literal('model.detail'),
+  settings: z
+    .record(z.string(), z.unknown())
+    .describe('Settings as in `infer.yaml`, with defaults. Values of environment variables are replaced by `***`.'),
+  status: ModelStatus,
+  engines: array('Engines that run or load.', ModelEngine),
+  loads: array('Its newest loads since the start of the server, newest first, 20 at most.', EngineLoad),
+})
 
 /** Finds a model for the machine's owner only: settings contain paths, and unloading affects all organizations. */
 export function findModel(id: string, call: Call, { registry }: Pick<Owners, 'registry'>): Model {

@@ -10,7 +10,7 @@ import {
 import { Failure } from '../../../core/failure.ts'
 import { isId } from '../../../core/ids.ts'
 import { definedMembers } from '../../../core/present-members.ts'
-import { integer, string } from '../../../core/schemas/fields.ts'
+import { array, integer, namedObject, strictObject, string } from '../../../core/schemas/fields.ts'
 import { type Organization, type OrganizationChange, organizationStatuses } from '../../../core/store/store.ts'
 import {
   actorOf,
@@ -44,26 +44,26 @@ const share = z
   .describe('Its share of GPU time while several organizations wait, 1 to 100; null for the share of its plan.')
 
 /** A request to create an organization. */
-const OrganizationCreate = z
-  .strictObject({
-    name,
-    plan: plan.default('enterprise'),
-    region,
-    share,
-    limits: OrganizationLimitsChange.optional().describe('Limits that replace those of the plan.'),
-  })
-  .meta({ id: 'OrganizationCreate', description: 'An organization to create.' })
+const OrganizationCreate = strictObject('OrganizationCreate', 'An organization to create.', {
+  name,
+  plan: plan.default('enterprise'),
+  region,
+  share,
+  limits: OrganizationLimitsChange.optional().describe('Limits that replace those of the plan.'),
+})
 
 /** A request to change an organization. */
-const OrganizationUpdate = z
-  .strictObject({
+const OrganizationUpdate = strictObject(
+  'OrganizationUpdate',
+  'Fields of an organization to change. Absent fields stay.',
+  {
     name: name.optional(),
     plan: plan.optional(),
     region,
     share,
     limits: OrganizationLimitsChange.optional().describe('Limits to change. Absent ones stay.'),
-  })
-  .meta({ id: 'OrganizationUpdate', description: 'Fields of an organization to change. Absent fields stay.' })
+  },
+)
 
 /** Converts a request to what the store changes. Absent fields stay absent. */
 function organizationChangeOf(body: z.output<typeof OrganizationUpdate>): OrganizationChange {
@@ -74,13 +74,11 @@ function organizationChangeOf(body: z.output<typeof OrganizationUpdate>): Organi
 const route = routeOf({ tag: 'Organizations and tokens' })
 const path = '/api/organizations/:organization/limits'
 
-const Limits = z
-  .object({
-    plan: string('The plan that limits without a number are taken from.'),
-    limits: OrganizationLimitsView,
-    effective: EffectiveLimitsView.describe('The limits that apply: those of its own, else those of the plan.'),
-  })
-  .meta({ id: 'OrganizationLimitsAnswer', description: 'The plan and the limits of an organization.' })
+const Limits = namedObject('OrganizationLimitsAnswer', 'The plan and the limits of an organization.', {
+  plan: string('The plan that limits without a number are taken from.'),
+  limits: OrganizationLimitsView,
+  effective: EffectiveLimitsView.describe('The limits that apply: those of its own, else those of the plan.'),
+})
 
 type LimitOwners = Pick<Owners, 'organizations' | 'plans'>
 
@@ -118,20 +116,20 @@ export const organizationLimitRoutes = (owners: LimitOwners) => [
   }),
 ]
 
-const One = z
-  .object({ organization: OrganizationView })
-  .meta({ id: 'OrganizationAnswer', description: 'One organization.' })
-const Page = z
-  .object({ organizations: z.array(OrganizationView).describe('The organizations, newest first.'), ...pageFields })
-  .meta({ id: 'OrganizationPage', description: 'A page of organizations.' })
+const One = namedObject('OrganizationAnswer', 'One organization.', { organization: OrganizationView })
+const Page = namedObject('OrganizationPage', 'A page of organizations.', {
+  organizations: array('The organizations, newest first.', OrganizationView),
+  ...pageFields,
+})
 const cancelled = {
   jobs_cancelled: integer('Jobs that were cancelled, without those of executions.'),
   executions_cancelled: integer('Executions of workflows that were cancelled.'),
   requests_cancelled: integer('Running synchronous requests that were cancelled.'),
 }
-const Suspended = z
-  .object({ organization: OrganizationView, ...cancelled })
-  .meta({ id: 'OrganizationSuspended', description: 'A suspended organization, and what was cancelled.' })
+const Suspended = namedObject('OrganizationSuspended', 'A suspended organization, and what was cancelled.', {
+  organization: OrganizationView,
+  ...cancelled,
+})
 const Deleted = deletedObject('organization', 'organization')
   .extend({
     ...cancelled,

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { canonicalHash } from '../../../core/canonical.ts'
 import { Failure } from '../../../core/failure.ts'
-import { integer, string } from '../../../core/schemas/fields.ts'
+import { array, integer, namedObject, object, strictObject, string } from '../../../core/schemas/fields.ts'
 import { conversationTask, generationTasks, Task } from '../../../core/schemas/task.ts'
 import { taskNamed, taskRecord, taskRecords } from '../../../core/tasks/registry.ts'
 import { defaultRewriteLength, rewriteEstimate } from '../../../core/tasks/rewriting/rewrite-request.ts'
@@ -28,64 +28,56 @@ const TaskName = z
   .refine(task => task === undefined || rewritten.includes(task), `must be one of: ${rewritten.join(', ')}.`)
 
 const text = z.string().trim().min(1)
-const RewriteRequest = z
-  .strictObject({
-    prompt: text.max(10_000).describe('The prompt to rewrite.'),
-    model_id: z
-      .string()
-      .max(128)
-      .optional()
-      .describe(
-        'Id of the model for which the prompt is. Its first image or video task is the task, unless one is sent.',
-      ),
-    task: TaskName.describe(`Task for which the prompt is. Default: that of \`model_id\`, else \`${defaultTask}\`.`),
-    style: text.max(200).optional().describe('Style of the result, such as `cinematic`.'),
-    n: z.int().min(1).max(4).default(1).describe('How many prompts to write.'),
-    image_url: z
-      .string()
-      .min(1)
-      .optional()
-      .describe(
-        'Image that belongs to the prompt: an http(s) URL, a `data:` URL or the id of a file. Only with a rewriting model that can see images.',
-      ),
-    language: text
-      .max(64)
-      .optional()
-      .describe('Language of the new prompt, such as `en`. Default: that of the prompt.'),
-    max_length: z
-      .int()
-      .min(20)
-      .max(10_000)
-      .default(defaultRewriteLength)
-      .describe('Most characters of each prompt. A longer one is cut after a sentence or a word.'),
-    rewriter_model: z
-      .string()
-      .max(128)
-      .optional()
-      .describe('Id of the chat model that rewrites. Default: `prompt_rewriting.model` in `infer.yaml`.'),
-  })
-  .meta({ id: 'PromptRewriteRequest', description: 'A prompt to rewrite.' })
+const RewriteRequest = strictObject('PromptRewriteRequest', 'A prompt to rewrite.', {
+  prompt: text.max(10_000).describe('The prompt to rewrite.'),
+  model_id: z
+    .string()
+    .max(128)
+    .optional()
+    .describe(
+      'Id of the model for which the prompt is. Its first image or video task is the task, unless one is sent.',
+    ),
+  task: TaskName.describe(`Task for which the prompt is. Default: that of \`model_id\`, else \`${defaultTask}\`.`),
+  style: text.max(200).optional().describe('Style of the result, such as `cinematic`.'),
+  n: z.int().min(1).max(4).default(1).describe('How many prompts to write.'),
+  image_url: z
+    .string()
+    .min(1)
+    .optional()
+    .describe(
+      'Image that belongs to the prompt: an http(s) URL, a `data:` URL or the id of a file. Only with a rewriting model that can see images.',
+    ),
+  language: text.max(64).optional().describe('Language of the new prompt, such as `en`. Default: that of the prompt.'),
+  max_length: z
+    .int()
+    .min(20)
+    .max(10_000)
+    .default(defaultRewriteLength)
+    .describe('Most characters of each prompt. A longer one is cut after a sentence or a word.'),
+  rewriter_model: z
+    .string()
+    .max(128)
+    .optional()
+    .describe('Id of the chat model that rewrites. Default: `prompt_rewriting.model` in `infer.yaml`.'),
+})
 type RewriteRequest = z.output<typeof RewriteRequest>
 
-const RewrittenPrompt = z
-  .object({
-    original_prompt: string('The prompt of the request.'),
-    rewritten_prompt: string('The new prompt.'),
-    prompt: string('The same as `rewritten_prompt`.'),
-    alternatives: z
-      .array(z.string())
-      .describe('Further prompts, `n` - 1 of them, or fewer if the model wrote fewer different ones.'),
-    model: string('Id of the chat model that rewrote.'),
-    task: Task.describe('The task for which the prompts are.'),
-    usage: z
-      .object({
-        prompt_tokens: integer('Tokens that the chat model read.'),
-        completion_tokens: integer('Tokens that the chat model wrote.'),
-        total_tokens: integer('Sum of both.'),
-      })
-      .describe('Usage of the chat model.'),
-  })
-  .meta({ id: 'RewrittenPrompt', description: 'A prompt and its new versions.' })
+const RewrittenPrompt = namedObject('RewrittenPrompt', 'A prompt and its new versions.', {
+  original_prompt: string('The prompt of the request.'),
+  rewritten_prompt: string('The new prompt.'),
+  prompt: string('The same as `rewritten_prompt`.'),
+  alternatives: array(
+    'Further prompts, `n` - 1 of them, or fewer if the model wrote fewer different ones.',
+    z.string(),
+  ),
+  model: string('Id of the chat model that rewrote.'),
+  task: Task.describe('The task for which the prompts are.'),
+  usage: object('Usage of the chat model.', {
+    prompt_tokens: integer('Tokens that the chat model read.'),
+    completion_tokens: integer('Tokens that the chat model wrote.'),
+    total_tokens: integer('Sum of both.'),
+  }),
+})
 
 type RewriteOwners = Pick<
   Owners,

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Caller } from '../../../core/accounts/accounts.ts'
 import { sessionCredential, sessionEnded } from '../../../core/accounts/sessions.ts'
 import { Failure } from '../../../core/failure.ts'
-import { boolean, integer, string } from '../../../core/schemas/fields.ts'
+import { array, boolean, integer, namedObject, object, string } from '../../../core/schemas/fields.ts'
 import { scopes } from '../../../core/store/store.ts'
 import { limitingGuesses } from '../../http/access/auth.ts'
 import { ownsMachine } from '../../http/access/reach.ts'
@@ -25,35 +25,30 @@ const SignIn = z
   })
   .meta({ id: 'SessionCreate', description: 'What a session begins with: a token or a one-time code.' })
 
-const Session = z
-  .object({
-    token: z
-      .object({ id: string('Id of the token.'), name: string('Name of the token.') })
-      .describe('The token that the session stands for.'),
-    organization: z
-      .object({
-        id: string('Id of the organization.'),
-        name: string('Name of the organization.'),
-      })
-      .describe('Organization of the token.'),
-    scopes: z.array(z.enum(scopes)).describe('What the session may do: the scopes of the token.'),
-    owns_machine: boolean('Whether the organization owns the machine: only then it may load models and read logs.'),
-    expires_at: integer(
-      'When the session ends unless it is used before, in Unix seconds. Each request moves it 12 hours on.',
-    ),
-  })
-  .meta({ id: 'Session', description: 'A session of the web console.' })
+const Session = namedObject('Session', 'A session of the web console.', {
+  token: object('The token that the session stands for.', {
+    id: string('Id of the token.'),
+    name: string('Name of the token.'),
+  }),
+  organization: object('Organization of the token.', {
+    id: string('Id of the organization.'),
+    name: string('Name of the organization.'),
+  }),
+  scopes: array('What the session may do: the scopes of the token.', z.enum(scopes)),
+  owns_machine: boolean('Whether the organization owns the machine: only then it may load models and read logs.'),
+  expires_at: integer(
+    'When the session ends unless it is used before, in Unix seconds. Each request moves it 12 hours on.',
+  ),
+})
 
-const SessionCode = z
-  .object({
-    code: string('The code. It begins one session within two minutes.'),
-    url: string('Address that opens the console signed in with the code.'),
-    expires_at: integer('When the code expires, in Unix seconds.'),
-  })
-  .meta({ id: 'SessionCode', description: 'A one-time code for signing in to the web console.' })
-const SessionEnded = z
-  .object({ ended: z.literal(true).describe('Always true.') })
-  .meta({ id: 'SessionEnded', description: 'Confirms that the session has ended.' })
+const SessionCode = namedObject('SessionCode', 'A one-time code for signing in to the web console.', {
+  code: string('The code. It begins one session within two minutes.'),
+  url: string('Address that opens the console signed in with the code.'),
+  expires_at: integer('When the code expires, in Unix seconds.'),
+})
+const SessionEnded = namedObject('SessionEnded', 'Confirms that the session has ended.', {
+  ended: z.literal(true).describe('Always true.'),
+})
 
 const onlyConsole =
   'The cookie authenticates only requests with the header `X-Infer-Console: 1` that a page of this server sends (`Sec-Fetch-Site: same-origin`).'

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { modelAllowed } from '../../../core/accounts/model-allowed.ts'
 import { readAsset } from '../../../core/assets.ts'
-import { boolean, integer, nullableString, number, string } from '../../../core/schemas/fields.ts'
+import { array, boolean, integer, namedObject, nullableString, number, string } from '../../../core/schemas/fields.ts'
 import { requireMachineOwner } from '../../http/access/reach.ts'
 import { isCrossSite, sendText } from '../../http/answer/own-page.ts'
 import type { Owners } from '../../http/request/owners.ts'
@@ -18,23 +18,21 @@ const rates = {
   output_tokens_per_second: number('Generated tokens per second.'),
 }
 
-const SystemHistory = z
-  .object({
-    object: z.literal('system.history'),
-    interval_seconds: integer('Length of an interval.'),
-    samples: z
-      .array(
-        z.object({
-          time: number('Unix seconds of the end of the interval, with milliseconds.'),
-          ...rates,
-          models: z
-            .array(z.object({ model_id: string('Id of the model.'), ...rates }))
-            .describe('The same by model, of those that did something.'),
-        }),
-      )
-      .describe('Intervals of the last hour, oldest first. They are kept in memory: a restart begins anew.'),
-  })
-  .meta({ id: 'SystemHistory', description: 'What the models did in the last hour.' })
+const SystemHistory = namedObject('SystemHistory', 'What the models did in the last hour.', {
+  object: z.literal('system.history'),
+  interval_seconds: integer('Length of an interval.'),
+  samples: array(
+    'Intervals of the last hour, oldest first. They are kept in memory: a restart begins anew.',
+    z.object({
+      time: number('Unix seconds of the end of the interval, with milliseconds.'),
+      ...rates,
+      models: array(
+        'The same by model, of those that did something.',
+        z.object({ model_id: string('Id of the model.'), ...rates }),
+      ),
+    }),
+  ),
+})
 
 const round = (value: number): number => Math.round(value * 100) / 100
 
@@ -60,76 +58,66 @@ function sampleOf({ at, elapsedMs, models }: HistorySample, allowed: (modelId: s
 
 const onlyOwner = 'Only for tokens of the organization that owns the machine.'
 
-const DoctorReport = z
-  .object({
-    object: z.literal('system.doctor'),
-    checked_at: integer('Unix seconds at which the checks ended.'),
-    healthy: boolean('Whether nothing is broken.'),
-    findings: z
-      .array(
-        z.object({
-          name: string('What was checked.'),
-          state: z
-            .enum(['fine', 'warning', 'broken'])
-            .describe('`warning`: works, but should be known. `broken`: keeps the server from working.'),
-          detail: string('What was found, as a sentence.'),
-          advice: nullableString('What to do; null if there is nothing to do.'),
-        }),
-      )
-      .describe('The result of each check.'),
-  })
-  .meta({ id: 'DoctorReport', description: 'The results of `infer doctor`.' })
+const DoctorReport = namedObject('DoctorReport', 'The results of `infer doctor`.', {
+  object: z.literal('system.doctor'),
+  checked_at: integer('Unix seconds at which the checks ended.'),
+  healthy: boolean('Whether nothing is broken.'),
+  findings: array(
+    'The result of each check.',
+    z.object({
+      name: string('What was checked.'),
+      state: z
+        .enum(['fine', 'warning', 'broken'])
+        .describe('`warning`: works, but should be known. `broken`: keeps the server from working.'),
+      detail: string('What was found, as a sentence.'),
+      advice: nullableString('What to do; null if there is nothing to do.'),
+    }),
+  ),
+})
 
-const SystemConfig = z
-  .object({
-    object: z.literal('system.config'),
-    path: string('Path of `infer.yaml`.'),
-    exists: boolean('Whether the file exists. Without it everything has its default.'),
-    values: z
-      .array(
-        z.object({
-          key: string('Path of the key in the file, such as `limits.json_body`.'),
-          section: string('Title of its section in the configuration reference.'),
-          meaning: string('What the key does.'),
-          value: nullableString('The value that is in force, as written in YAML; null if none is.'),
-          absent: nullableString('What no value means; null if the key has a default.'),
-          default: nullableString('The default, as written in YAML; null if the key has none.'),
-          source: z
-            .enum(['file', 'command_line', 'default'])
-            .describe('Whether the file sets the key, an option of `infer serve`, or neither.'),
-          restart_needed: boolean('Whether the file has another value, for the next start of the server.'),
-        }),
-      )
-      .describe('All keys but those of models and plans. For models see `GET /api/models/{id}`.'),
-    environment: z
-      .array(
-        z.object({
-          name: string('Name of the variable.'),
-          meaning: string('What it does.'),
-          is_set: boolean('Whether the server was started with it.'),
-          value: nullableString('Null if it is not set, or may be or contain a secret.'),
-          default: string('What no value means.'),
-        }),
-      )
-      .describe('Environment variables that infer reads.'),
-  })
-  .meta({ id: 'SystemConfig', description: 'The configuration that is in force, with its sources.' })
+const SystemConfig = namedObject('SystemConfig', 'The configuration that is in force, with its sources.', {
+  object: z.literal('system.config'),
+  path: string('Path of `infer.yaml`.'),
+  exists: boolean('Whether the file exists. Without it everything has its default.'),
+  values: array(
+    'All keys but those of models and plans. For models see `GET /api/models/{id}`.',
+    z.object({
+      key: string('Path of the key in the file, such as `limits.json_body`.'),
+      section: string('Title of its section in the configuration reference.'),
+      meaning: string('What the key does.'),
+      value: nullableString('The value that is in force, as written in YAML; null if none is.'),
+      absent: nullableString('What no value means; null if the key has a default.'),
+      default: nullableString('The default, as written in YAML; null if the key has none.'),
+      source: z
+        .enum(['file', 'command_line', 'default'])
+        .describe('Whether the file sets the key, an option of `infer serve`, or neither.'),
+      restart_needed: boolean('Whether the file has another value, for the next start of the server.'),
+    }),
+  ),
+  environment: array(
+    'Environment variables that infer reads.',
+    z.object({
+      name: string('Name of the variable.'),
+      meaning: string('What it does.'),
+      is_set: boolean('Whether the server was started with it.'),
+      value: nullableString('Null if it is not set, or may be or contain a secret.'),
+      default: string('What no value means.'),
+    }),
+  ),
+})
 
-const BackupList = z
-  .object({
-    object: z.literal('list'),
-    folder: string('Folder of the backups.'),
-    data: z
-      .array(
-        z.object({
-          path: string('Path of the file.'),
-          bytes: integer('Size of the file.'),
-          modified_at: integer('Unix seconds.'),
-        }),
-      )
-      .describe('The backups, newest first.'),
-  })
-  .meta({ id: 'BackupList', description: 'Backups of the database.' })
+const BackupList = namedObject('BackupList', 'Backups of the database.', {
+  object: z.literal('list'),
+  folder: string('Folder of the backups.'),
+  data: array(
+    'The backups, newest first.',
+    z.object({
+      path: string('Path of the file.'),
+      bytes: integer('Size of the file.'),
+      modified_at: integer('Unix seconds.'),
+    }),
+  ),
+})
 
 /** The routes for health and metrics. */
 export const systemRoutes = ({ history, inspection, metrics }: Pick<Owners, 'history' | 'inspection' | 'metrics'>) => [

@@ -9,7 +9,15 @@ import { Failure } from '../../../core/failure.ts'
 import { isId } from '../../../core/ids.ts'
 import { invalidValue } from '../../../core/invalid-value.ts'
 import { definedMembers } from '../../../core/present-members.ts'
-import { boolean, integer, optionalString, string } from '../../../core/schemas/fields.ts'
+import {
+  array,
+  boolean,
+  integer,
+  namedObject,
+  optionalString,
+  strictObject,
+  string,
+} from '../../../core/schemas/fields.ts'
 import type { TokenRecord } from '../../../core/store/store.ts'
 import {
   actorOf,
@@ -34,43 +42,37 @@ const modelsText =
   'Ids or patterns (`qwen*`) of the models that the token may use; null for all that your own token may use.'
 
 /** A request to create a token. */
-const TokenCreate = z
-  .strictObject({
-    name,
-    scopes: Scopes.default(['user:read', 'user:write']).describe(scopesText),
-    expires_at: z.int().nullish().describe('When the token expires, in Unix seconds. Default: never.'),
-    expires_in: z.int().min(1).optional().describe('Seconds after which the token expires. Wins over `expires_at`.'),
-    models: patterns.nullish().describe(`${modelsText} Default: the same as your own token.`),
-    ...tokenFields,
-    user_id: tokenFields.user_id.describe(
-      'Id of the user who owns it, which bounds its scopes by the role; null for nobody. Default: the user of your own token.',
-    ),
-  })
-  .meta({ id: 'TokenCreate', description: 'A token to create.' })
+const TokenCreate = strictObject('TokenCreate', 'A token to create.', {
+  name,
+  scopes: Scopes.default(['user:read', 'user:write']).describe(scopesText),
+  expires_at: z.int().nullish().describe('When the token expires, in Unix seconds. Default: never.'),
+  expires_in: z.int().min(1).optional().describe('Seconds after which the token expires. Wins over `expires_at`.'),
+  models: patterns.nullish().describe(`${modelsText} Default: the same as your own token.`),
+  ...tokenFields,
+  user_id: tokenFields.user_id.describe(
+    'Id of the user who owns it, which bounds its scopes by the role; null for nobody. Default: the user of your own token.',
+  ),
+})
 
 /** A request to change a token. */
-const TokenChange = z
-  .strictObject({
-    name: name.optional(),
-    scopes: Scopes.optional().describe(scopesText),
-    status: z.enum(['active', 'disabled']).optional().describe('A disabled token is refused until it is active again.'),
-    expires_at: z.int().nullish().describe('When the token expires, in Unix seconds; null for never.'),
-    models: patterns.nullish().describe(modelsText),
-    ...tokenFields,
-  })
-  .meta({ id: 'TokenChange', description: 'Fields of a token to change. Absent fields stay.' })
+const TokenChange = strictObject('TokenChange', 'Fields of a token to change. Absent fields stay.', {
+  name: name.optional(),
+  scopes: Scopes.optional().describe(scopesText),
+  status: z.enum(['active', 'disabled']).optional().describe('A disabled token is refused until it is active again.'),
+  expires_at: z.int().nullish().describe('When the token expires, in Unix seconds; null for never.'),
+  models: patterns.nullish().describe(modelsText),
+  ...tokenFields,
+})
 
 /** A request to replace the secret of a token. */
-const TokenRotate = z
-  .strictObject({
-    overlap_seconds: z
-      .int()
-      .min(0)
-      .max(maxOverlapMs / 1000)
-      .default(0)
-      .describe('Seconds for which the old secret stays valid, 86400 at most.'),
-  })
-  .meta({ id: 'TokenRotate', description: 'How to replace the secret of a token.' })
+const TokenRotate = strictObject('TokenRotate', 'How to replace the secret of a token.', {
+  overlap_seconds: z
+    .int()
+    .min(0)
+    .max(maxOverlapMs / 1000)
+    .default(0)
+    .describe('Seconds for which the old secret stays valid, 86400 at most.'),
+})
 
 export type TokenOwners = Pick<Owners, 'accounts' | 'organizations'>
 
@@ -209,21 +211,20 @@ async function rotateToken(
 const route = routeOf({ tag: 'Organizations and tokens' })
 
 const secret = string('The secret, `sk-infer-…`. It is shown only this once.')
-const Created = z.object({ token: TokenView, secret }).meta({ id: 'TokenCreated', description: 'A new token.' })
+const Created = namedObject('TokenCreated', 'A new token.', { token: TokenView, secret })
 const TokenWithSpend = TokenView.extend({
   spend: SpendView.describe('What it has spent this month with the secrets that it had before, and its limit.'),
 }).meta({ id: 'TokenWithSpend', description: 'An API token without its secret, and what it has spent.' })
-const One = z.object({ token: TokenWithSpend }).meta({ id: 'TokenAnswer', description: 'One token.' })
-const Page = z
-  .object({ tokens: z.array(TokenWithSpend).describe('The tokens, newest first.'), ...pageFields })
-  .meta({ id: 'TokenPage', description: 'A page of tokens.' })
-const Rotated = z
-  .object({
-    token: TokenView,
-    secret,
-    previous_valid_until: integer('Unix seconds until which the old secret is valid.'),
-  })
-  .meta({ id: 'TokenRotated', description: 'A token with its new secret.' })
+const One = namedObject('TokenAnswer', 'One token.', { token: TokenWithSpend })
+const Page = namedObject('TokenPage', 'A page of tokens.', {
+  tokens: array('The tokens, newest first.', TokenWithSpend),
+  ...pageFields,
+})
+const Rotated = namedObject('TokenRotated', 'A token with its new secret.', {
+  token: TokenView,
+  secret,
+  previous_valid_until: integer('Unix seconds until which the old secret is valid.'),
+})
 const Deleted = deletedObject('token', 'token', boolean('Always true.')).meta({
   id: 'TokenDeleted',
   description: 'Confirms that a token was revoked.',

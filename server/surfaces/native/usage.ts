@@ -5,7 +5,16 @@ import type { UsageRequest } from '../../../core/accounts/usage-report.ts'
 import { latestTime, pageBuckets } from '../../../core/accounts/usage-window.ts'
 import { invalidValue } from '../../../core/invalid-value.ts'
 import { definedMembers } from '../../../core/present-members.ts'
-import { boolean, integer, nullableString, number, string } from '../../../core/schemas/fields.ts'
+import {
+  array,
+  boolean,
+  integer,
+  namedObject,
+  nullableString,
+  number,
+  object,
+  string,
+} from '../../../core/schemas/fields.ts'
 import { parsed } from '../../../core/schemas/issues.ts'
 import { bucketWidths, type Organization, type UsageGroup, usageGroups } from '../../../core/store/store.ts'
 import { OrganizationPath, reachOrganization } from '../../http/access/reach.ts'
@@ -82,35 +91,33 @@ const groups = {
   day: nullableString('Day in UTC, such as `2026-01-31`; null if not grouped by `day`.'),
 }
 
-const Usage = z
-  .object({
-    organization_id: string('Id of the organization: `org_…`.'),
-    start_time: integer('Start of the first bucket, Unix seconds.'),
-    end_time: integer('End of the last bucket, Unix seconds, excluded.'),
-    bucket_width: z.enum(bucketWidths).describe('Length of a bucket.'),
-    currency: string('Currency of the configured prices.'),
-    totals: z.object(figures).describe('Sums of the whole time, of all pages.'),
-    spend_limit: SpendView.extend({
-      hard: boolean('Always true: work beyond the limit is refused.'),
-    }).meta({ id: 'SpendLimit', description: 'The monthly spend limit of an organization, and what is left of it.' }),
-    has_more: boolean('Whether there are more buckets or results.'),
-    next_page: nullableString(
-      'Send it as `page` to read the next page; null on the last one. A bucket with many results continues on the next page.',
-    ),
-    buckets: z
-      .array(
-        z.object({
-          object: z.literal('bucket'),
-          start_time: integer('Start of the bucket, Unix seconds.'),
-          end_time: integer('End of the bucket, Unix seconds, excluded.'),
-          results: z
-            .array(z.object({ object: z.literal('usage.result'), ...groups, ...figures }))
-            .describe('One result for each group with usage; empty if there was none.'),
-        }),
-      )
-      .describe('Buckets, oldest first, also those without usage.'),
-  })
-  .meta({ id: 'UsageReport', description: 'What the finished work of an organization has used.' })
+const Usage = namedObject('UsageReport', 'What the finished work of an organization has used.', {
+  organization_id: string('Id of the organization: `org_…`.'),
+  start_time: integer('Start of the first bucket, Unix seconds.'),
+  end_time: integer('End of the last bucket, Unix seconds, excluded.'),
+  bucket_width: z.enum(bucketWidths).describe('Length of a bucket.'),
+  currency: string('Currency of the configured prices.'),
+  totals: object('Sums of the whole time, of all pages.', figures),
+  spend_limit: SpendView.extend({
+    hard: boolean('Always true: work beyond the limit is refused.'),
+  }).meta({ id: 'SpendLimit', description: 'The monthly spend limit of an organization, and what is left of it.' }),
+  has_more: boolean('Whether there are more buckets or results.'),
+  next_page: nullableString(
+    'Send it as `page` to read the next page; null on the last one. A bucket with many results continues on the next page.',
+  ),
+  buckets: array(
+    'Buckets, oldest first, also those without usage.',
+    z.object({
+      object: z.literal('bucket'),
+      start_time: integer('Start of the bucket, Unix seconds.'),
+      end_time: integer('End of the bucket, Unix seconds, excluded.'),
+      results: array(
+        'One result for each group with usage; empty if there was none.',
+        z.object({ object: z.literal('usage.result'), ...groups, ...figures }),
+      ),
+    }),
+  ),
+})
 
 const lists = ['group_by', 'models', 'tasks', 'token_ids', 'user_ids'] as const
 

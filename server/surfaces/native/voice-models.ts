@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { boolean, integer, nullableString, string } from '../../../core/schemas/fields.ts'
+import { array, boolean, integer, namedObject, nullableString, string } from '../../../core/schemas/fields.ts'
 import { speechFormats } from '../../../core/schemas/speech-format.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
@@ -21,17 +21,15 @@ const VoiceModel = z.object({
   task: z.literal('std/audio-speech'),
   languages: z.array(z.string()).nullable().describe('Languages of its voices; null if the engine reports none.'),
   default_voice: nullableString('Voice of a request that names none; null if the engine decides.'),
-  formats: z.array(z.enum(speechFormats)).describe('Formats that can be requested on this server.'),
+  formats: array('Formats that can be requested on this server.', z.enum(speechFormats)),
   supports_cloning: boolean('Whether a request may have `reference_audio`, a recording of the voice to speak with.'),
   max_input_characters: integer('Most characters of a text.'),
   voice_aliases: z.record(z.string(), z.string()).describe('Further names of voices, each with the id of its voice.'),
-  voices: z
-    .array(Voice)
-    .describe('The voices. Empty if only a running engine can report them and none runs, or it is busy.'),
+  voices: array('The voices. Empty if only a running engine can report them and none runs, or it is busy.', Voice),
 })
-const VoiceModels = z
-  .object({ models: z.array(VoiceModel).describe('Models that the token may use.') })
-  .meta({ id: 'VoiceModelList', description: 'Models that speak.' })
+const VoiceModels = namedObject('VoiceModelList', 'Models that speak.', {
+  models: array('Models that the token may use.', VoiceModel),
+})
 
 export const voiceModelRoutes = (owners: Pick<Owners, 'conversion' | 'jobs' | 'registry'>) => [
   route('GET /api/voice/models', 'user:read', {

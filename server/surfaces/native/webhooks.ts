@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import { isId } from '../../../core/ids.ts'
-import { boolean, string } from '../../../core/schemas/fields.ts'
+import { array, boolean, namedObject, strictObject, string } from '../../../core/schemas/fields.ts'
 import type { PublicJwk } from '../../../core/webhooks/signature.ts'
 import {
   DeliveryView,
@@ -35,12 +35,11 @@ import {
 const route = routeOf({ tag: webhookTag })
 const isDeliveryId = (id: string): boolean => isId(id, 'msg_')
 
-const DeliveryPage = z
-  .object({ deliveries: z.array(DeliveryView).describe('The deliveries, newest first.'), ...pageFields })
-  .meta({ id: 'WebhookDeliveryPage', description: 'A page of deliveries.' })
-const OneDelivery = z
-  .object({ delivery: DeliveryView })
-  .meta({ id: 'WebhookDeliveryAnswer', description: 'One delivery.' })
+const DeliveryPage = namedObject('WebhookDeliveryPage', 'A page of deliveries.', {
+  deliveries: array('The deliveries, newest first.', DeliveryView),
+  ...pageFields,
+})
+const OneDelivery = namedObject('WebhookDeliveryAnswer', 'One delivery.', { delivery: DeliveryView })
 
 const paging = {
   ...pageQuery(isDeliveryId),
@@ -97,9 +96,9 @@ const path = '/api/organizations/:organization/webhook-secret'
 const Organization = z.object({
   organization: string('Id of the organization of your token, as in `GET /api/me`.'),
 })
-const RotateSecret = z
-  .strictObject({ overlap_seconds: overlapField })
-  .meta({ id: 'WebhookSecretRotate', description: 'How to replace the secret.' })
+const RotateSecret = strictObject('WebhookSecretRotate', 'How to replace the secret.', {
+  overlap_seconds: overlapField,
+})
 
 const Jwk = z.object({
   kty: z.literal('OKP'),
@@ -109,9 +108,7 @@ const Jwk = z.object({
   use: z.literal('sig'),
   alg: z.literal('EdDSA'),
 }) satisfies z.ZodType<PublicJwk>
-const Jwks = z
-  .object({ keys: z.array(Jwk).describe('The keys.') })
-  .meta({ id: 'JsonWebKeys', description: 'Public keys (RFC 7517).' })
+const Jwks = namedObject('JsonWebKeys', 'Public keys (RFC 7517).', { keys: array('The keys.', Jwk) })
 
 /** Returns the organization of the path if it is the caller's. Throws Failure `organization_mismatch`. */
 function ownOrganization(organization: string, { caller }: Call): string {
@@ -126,34 +123,31 @@ const base = '/api/webhooks'
 const one = `${base}/:id` as const
 
 const enabled = boolean('Whether events are sent. While it is false, none are recorded, and pending deliveries wait.')
-const Create = z
-  .strictObject({ ...endpointFields, enabled: enabled.default(true) })
-  .meta({ id: 'WebhookCreate', description: 'A webhook endpoint to create.' })
-const Change = z
-  .strictObject({
-    name: endpointFields.name.optional(),
-    url: endpointFields.url.optional(),
-    event_types: endpointFields.event_types.optional(),
-    enabled: enabled.optional(),
-  })
-  .meta({ id: 'WebhookChange', description: 'Fields of a webhook endpoint to change. Absent fields stay.' })
-const Rotate = z
-  .strictObject({ overlap_seconds: overlapField })
-  .meta({ id: 'WebhookRotate', description: 'How to replace the signing secret.' })
-const Test = z
-  .strictObject({
-    event_type: z.string().max(64).default('job.completed').describe('Type of the event of the test message.'),
-  })
-  .meta({ id: 'WebhookTest', description: 'What to send as a test.' })
+const Create = strictObject('WebhookCreate', 'A webhook endpoint to create.', {
+  ...endpointFields,
+  enabled: enabled.default(true),
+})
+const Change = strictObject('WebhookChange', 'Fields of a webhook endpoint to change. Absent fields stay.', {
+  name: endpointFields.name.optional(),
+  url: endpointFields.url.optional(),
+  event_types: endpointFields.event_types.optional(),
+  enabled: enabled.optional(),
+})
+const Rotate = strictObject('WebhookRotate', 'How to replace the signing secret.', { overlap_seconds: overlapField })
+const Test = strictObject('WebhookTest', 'What to send as a test.', {
+  event_type: z.string().max(64).default('job.completed').describe('Type of the event of the test message.'),
+})
 
 const secret = string('The signing secret, `whsec_…`. It is shown only this once.')
-const One = z.object({ webhook: WebhookView }).meta({ id: 'WebhookAnswer', description: 'One webhook endpoint.' })
-const WithSecret = z
-  .object({ webhook: WebhookView, signing_secret: secret })
-  .meta({ id: 'WebhookWithSecret', description: 'A webhook endpoint with its new signing secret.' })
-const Page = z
-  .object({ webhooks: z.array(WebhookView).describe('The endpoints, newest first.'), ...pageFields })
-  .meta({ id: 'WebhookPage', description: 'A page of webhook endpoints.' })
+const One = namedObject('WebhookAnswer', 'One webhook endpoint.', { webhook: WebhookView })
+const WithSecret = namedObject('WebhookWithSecret', 'A webhook endpoint with its new signing secret.', {
+  webhook: WebhookView,
+  signing_secret: secret,
+})
+const Page = namedObject('WebhookPage', 'A page of webhook endpoints.', {
+  webhooks: array('The endpoints, newest first.', WebhookView),
+  ...pageFields,
+})
 const Deleted = deletedObject('webhook_endpoint.deleted', 'endpoint', boolean('Always true.')).meta({
   id: 'WebhookDeleted',
   description: 'Confirms that a webhook endpoint was deleted.',

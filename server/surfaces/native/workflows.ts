@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { Dag, maxMembers, ParameterRecord } from '../../../core/dag/definition.ts'
 import { invalidValue } from '../../../core/invalid-value.ts'
 import { definedMembers } from '../../../core/present-members.ts'
-import { boolean, integer, string } from '../../../core/schemas/fields.ts'
+import { array, boolean, integer, namedObject, strictObject, string } from '../../../core/schemas/fields.ts'
 import { conversationTask, tasksBy } from '../../../core/schemas/task.ts'
 import { blockingOf } from '../../../core/workflows/diagnostics.ts'
 import { WorkflowFields } from '../../../core/workflows/workflow-fields.ts'
@@ -29,19 +29,22 @@ const Version = z.object({
   name: string('Name of the workflow in this version.'),
   created_at: integer('Unix seconds at which the version was stored.'),
 })
-const VersionPage = z
-  .object({ versions: z.array(Version).describe('The versions, newest first.'), ...pageFields })
-  .meta({ id: 'WorkflowVersionPage', description: 'A page of the versions of a workflow.' })
+const VersionPage = namedObject('WorkflowVersionPage', 'A page of the versions of a workflow.', {
+  versions: array('The versions, newest first.', Version),
+  ...pageFields,
+})
 
 const cursor = /^[1-9]\d{0,8}$/
 
 const One = z.object({ id: string('Id of the workflow: `wf_…`.') })
-const Diagnosed = z
-  .object({ workflow: WorkflowObject, diagnostics: DiagnosticsObject })
-  .meta({ id: 'DiagnosedWorkflow', description: 'A workflow with what is wrong or unusual in it.' })
-const Page = z
-  .object({ workflows: z.array(WorkflowObject).describe('The workflows, last changed first.'), ...pageFields })
-  .meta({ id: 'WorkflowPage', description: 'A page of workflows.' })
+const Diagnosed = namedObject('DiagnosedWorkflow', 'A workflow with what is wrong or unusual in it.', {
+  workflow: WorkflowObject,
+  diagnostics: DiagnosticsObject,
+})
+const Page = namedObject('WorkflowPage', 'A page of workflows.', {
+  workflows: array('The workflows, last changed first.', WorkflowObject),
+  ...pageFields,
+})
 
 const example = {
   name: 'Picture of an answer',
@@ -91,25 +94,21 @@ async function create(call: Call, fields: WorkflowFields, owners: WorkflowOwners
   return { workflow: shownWorkflow(workflow), diagnostics: await diagnosticsFor(call, workflow, owners) }
 }
 
-const ToValidate = z
-  .strictObject({
-    dag: Dag,
-    parameters: ParameterRecord.nullish().describe('The input parameters by name. Default: none declared.'),
-    region: WorkflowFields.shape.region,
-  })
-  .meta({ id: 'WorkflowToValidate', description: 'A workflow to validate.' })
-const Validation = z
-  .object({
-    valid: boolean('Whether the workflow can be executed.'),
-    diagnostics: DiagnosticsObject,
-    order: z
-      .array(z.array(z.string()))
-      .nullable()
-      .describe(
-        'Node ids in the order of execution, in groups that can run at the same time; null for a graph with a cycle.',
-      ),
-  })
-  .meta({ id: 'WorkflowValidation', description: 'Whether a workflow can be executed, and what was found.' })
+const ToValidate = strictObject('WorkflowToValidate', 'A workflow to validate.', {
+  dag: Dag,
+  parameters: ParameterRecord.nullish().describe('The input parameters by name. Default: none declared.'),
+  region: WorkflowFields.shape.region,
+})
+const Validation = namedObject('WorkflowValidation', 'Whether a workflow can be executed, and what was found.', {
+  valid: boolean('Whether the workflow can be executed.'),
+  diagnostics: DiagnosticsObject,
+  order: z
+    .array(z.array(z.string()))
+    .nullable()
+    .describe(
+      'Node ids in the order of execution, in groups that can run at the same time; null for a graph with a cycle.',
+    ),
+})
 const Change = WorkflowFields.partial().meta({
   id: 'WorkflowChange',
   description: 'Fields of a workflow to change. Absent fields stay.',
@@ -118,13 +117,11 @@ const Deleted = deletedObject('workflow', 'workflow').meta({
   id: 'WorkflowDeleted',
   description: 'Confirms that a workflow was deleted.',
 })
-const Copy = z
-  .strictObject({
-    name: WorkflowFields.shape.name
-      .optional()
-      .describe('Name of the copy. Default: the name of the original with `(copy)` after it.'),
-  })
-  .meta({ id: 'WorkflowCopy', description: 'How to copy a workflow.' })
+const Copy = strictObject('WorkflowCopy', 'How to copy a workflow.', {
+  name: WorkflowFields.shape.name
+    .optional()
+    .describe('Name of the copy. Default: the name of the original with `(copy)` after it.'),
+})
 
 /** The routes of workflow definitions. Every change is a version; executions keep the version that they began with. */
 export const workflowRoutes = (owners: WorkflowOwners) => [

@@ -7,7 +7,16 @@ import {
   OllamaGenerateRequest,
 } from '../../../core/dialects/ollama/ollama-schemas.ts'
 import { Failure } from '../../../core/failure.ts'
-import { boolean, integer, optionalInteger, optionalString, string } from '../../../core/schemas/fields.ts'
+import {
+  array,
+  boolean,
+  integer,
+  looseObject,
+  namedObject,
+  optionalInteger,
+  optionalString,
+  string,
+} from '../../../core/schemas/fields.ts'
 import { scopeRefusal } from '../../http/access/auth.ts'
 import { ownsMachine, requireMachineOwner } from '../../http/access/reach.ts'
 import type { Call } from '../../http/request/call.ts'
@@ -19,37 +28,33 @@ import { ollamaRoute } from './ollama-route.ts'
 
 export type OllamaChatOwners = InferenceOwners & Pick<Owners, 'fleet'>
 
-const Answer = z
-  .looseObject({
-    model: string('Name of the model, as it was requested.'),
-    created_at: string('ISO 8601, UTC.'),
-    message: z.record(z.string(), z.unknown()).optional().describe('What the model said, of a chat.'),
-    response: optionalString('What the model said, of a generation.'),
-    thinking: optionalString('What it thought before.'),
-    done: boolean('Whether this is the last line, or the whole answer. Only it has the members below.'),
-    done_reason: optionalString('`stop`, `length`, `load` or `unload`.'),
-    total_duration: optionalInteger('Nanoseconds from the request to here.'),
-    load_duration: optionalInteger('Nanoseconds until a slot was free; loading of the model included.'),
-    prompt_eval_count: optionalInteger('Tokens of the prompt.'),
-    prompt_eval_duration: optionalInteger(
-      'Nanoseconds until the first token, of a stream. Otherwise 0: they are part of `eval_duration`.',
-    ),
-    eval_count: optionalInteger('Tokens of the answer.'),
-    eval_duration: optionalInteger('Nanoseconds to generate them.'),
-  })
-  .meta({ id: 'OllamaAnswer', description: "A line of a streamed answer, or a whole answer, in Ollama's form." })
-const Embedded = z
-  .object({
-    model: string('Name of the model, as it was requested.'),
-    embeddings: z.array(z.array(z.number())).describe('One vector for each text.'),
-    total_duration: integer('Nanoseconds from the request to here.'),
-    load_duration: integer('Nanoseconds until a slot was free; loading of the model included.'),
-    prompt_eval_count: integer('Tokens of the texts.'),
-  })
-  .meta({ id: 'OllamaEmbeddings', description: "Vectors of texts, in Ollama's form." })
-const OneEmbedded = z
-  .object({ embedding: z.array(z.number()).describe('The vector.') })
-  .meta({ id: 'OllamaEmbedding', description: "The vector of a text, in Ollama's older form." })
+const Answer = looseObject('OllamaAnswer', "A line of a streamed answer, or a whole answer, in Ollama's form.", {
+  model: string('Name of the model, as it was requested.'),
+  created_at: string('ISO 8601, UTC.'),
+  message: z.record(z.string(), z.unknown()).optional().describe('What the model said, of a chat.'),
+  response: optionalString('What the model said, of a generation.'),
+  thinking: optionalString('What it thought before.'),
+  done: boolean('Whether this is the last line, or the whole answer. Only it has the members below.'),
+  done_reason: optionalString('`stop`, `length`, `load` or `unload`.'),
+  total_duration: optionalInteger('Nanoseconds from the request to here.'),
+  load_duration: optionalInteger('Nanoseconds until a slot was free; loading of the model included.'),
+  prompt_eval_count: optionalInteger('Tokens of the prompt.'),
+  prompt_eval_duration: optionalInteger(
+    'Nanoseconds until the first token, of a stream. Otherwise 0: they are part of `eval_duration`.',
+  ),
+  eval_count: optionalInteger('Tokens of the answer.'),
+  eval_duration: optionalInteger('Nanoseconds to generate them.'),
+})
+const Embedded = namedObject('OllamaEmbeddings', "Vectors of texts, in Ollama's form.", {
+  model: string('Name of the model, as it was requested.'),
+  embeddings: array('One vector for each text.', z.array(z.number())),
+  total_duration: integer('Nanoseconds from the request to here.'),
+  load_duration: integer('Nanoseconds until a slot was free; loading of the model included.'),
+  prompt_eval_count: integer('Tokens of the texts.'),
+})
+const OneEmbedded = namedObject('OllamaEmbedding', "The vector of a text, in Ollama's older form.", {
+  embedding: array('The vector.', z.number()),
+})
 
 /**
  * Unloads a model for the machine's owner; throws Failure `insufficient_scope` or `organization_mismatch` for others,

@@ -8,7 +8,7 @@ import type { ResidentSnapshot } from '../../../core/models/fleet.ts'
 import type { GgufHeader } from '../../../core/models/gguf-header.ts'
 import type { Model } from '../../../core/models/model.ts'
 import { didYouMean, nearestModels } from '../../../core/nearest.ts'
-import { integer, string } from '../../../core/schemas/fields.ts'
+import { array, integer, namedObject, object, string } from '../../../core/schemas/fields.ts'
 import { isFor } from '../../../core/schemas/task.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
@@ -60,16 +60,14 @@ function headerInfo(header: GgufHeader): Record<string, string | number> {
   )
 }
 
-const Details = z
-  .object({
-    parent_model: string('Always empty.'),
-    format: string('`gguf`, or the name of the engine.'),
-    family: string('Architecture, in `show`; empty in lists.'),
-    families: z.array(z.string()).describe('The same as a list.'),
-    parameter_size: string('Number of parameters such as `8.2B`, in `show`; empty in lists.'),
-    quantization_level: string('Quantization such as `Q4_K_M`, in `show`; empty in lists.'),
-  })
-  .describe('What is known of its file.')
+const Details = object('What is known of its file.', {
+  parent_model: string('Always empty.'),
+  format: string('`gguf`, or the name of the engine.'),
+  family: string('Architecture, in `show`; empty in lists.'),
+  families: array('The same as a list.', z.string()),
+  parameter_size: string('Number of parameters such as `8.2B`, in `show`; empty in lists.'),
+  quantization_level: string('Quantization such as `Q4_K_M`, in `show`; empty in lists.'),
+})
 
 const listed = {
   name: string('Id of the model.'),
@@ -78,49 +76,41 @@ const listed = {
   digest: string('A hash of its name and engine.'),
   details: Details,
 }
-const Tags = z
-  .object({
-    models: z
-      .array(z.object({ ...listed, modified_at: string('When the configuration was last read, ISO 8601.') }))
-      .describe('The models.'),
-  })
-  .meta({ id: 'OllamaModels', description: 'Models that the token may use.' })
-const Running = z
-  .object({
-    models: z
-      .array(
-        z.object({
-          ...listed,
-          size_vram: integer('Bytes of GPU memory.'),
-          expires_at: string('When it is unloaded if no further request comes, ISO 8601.'),
-          context_length: integer('Most tokens of a request and its answer together; 0 if unknown.'),
-        }),
-      )
-      .describe('The models.'),
-  })
-  .meta({ id: 'OllamaRunningModels', description: 'Models that are loaded.' })
+const Tags = namedObject('OllamaModels', 'Models that the token may use.', {
+  models: array(
+    'The models.',
+    z.object({ ...listed, modified_at: string('When the configuration was last read, ISO 8601.') }),
+  ),
+})
+const Running = namedObject('OllamaRunningModels', 'Models that are loaded.', {
+  models: array(
+    'The models.',
+    z.object({
+      ...listed,
+      size_vram: integer('Bytes of GPU memory.'),
+      expires_at: string('When it is unloaded if no further request comes, ISO 8601.'),
+      context_length: integer('Most tokens of a request and its answer together; 0 if unknown.'),
+    }),
+  ),
+})
 
-const Show = z
-  .object({ model: z.string().min(1).max(256).describe('Id of the model.') })
-  .meta({ id: 'OllamaShowRequest', description: 'The model to describe.' })
-const Shown = z
-  .object({
-    license: string('Licence, as the file of the model names it.'),
-    modelfile: string('Always empty.'),
-    parameters: string('`num_ctx` if `infer.yaml` sets `context_length`.'),
-    template: string('Chat template of the file, in Jinja.'),
-    details: Details,
-    model_info: z
-      .record(z.string(), z.unknown())
-      .describe(
-        'Fields of the header of its GGUF file, such as `general.parameter_count`; without such a file `general.architecture` is `infer`. `infer.context_length` if `infer.yaml` sets it.',
-      ),
-    capabilities: z
-      .array(z.string())
-      .describe('`completion`, `tools`, `vision` and `embedding`, as far as its engine can.'),
-    modified_at: string('When the configuration was last read, ISO 8601.'),
-  })
-  .meta({ id: 'OllamaModel', description: 'A model.' })
+const Show = namedObject('OllamaShowRequest', 'The model to describe.', {
+  model: z.string().min(1).max(256).describe('Id of the model.'),
+})
+const Shown = namedObject('OllamaModel', 'A model.', {
+  license: string('Licence, as the file of the model names it.'),
+  modelfile: string('Always empty.'),
+  parameters: string('`num_ctx` if `infer.yaml` sets `context_length`.'),
+  template: string('Chat template of the file, in Jinja.'),
+  details: Details,
+  model_info: z
+    .record(z.string(), z.unknown())
+    .describe(
+      'Fields of the header of its GGUF file, such as `general.parameter_count`; without such a file `general.architecture` is `infer`. `infer.context_length` if `infer.yaml` sets it.',
+    ),
+  capabilities: array('`completion`, `tools`, `vision` and `embedding`, as far as its engine can.', z.string()),
+  modified_at: string('When the configuration was last read, ISO 8601.'),
+})
 
 type ModelOwners = Pick<Owners, 'cpu' | 'fleet' | 'registry'>
 

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import type { ModelPullEvent } from '../../../core/models/model-pull.ts'
-import { optionalInteger, optionalString, string } from '../../../core/schemas/fields.ts'
+import { namedObject, optionalInteger, optionalString, string } from '../../../core/schemas/fields.ts'
 import { parsed } from '../../../core/schemas/issues.ts'
 import { requireMachineOwner } from '../../http/access/reach.ts'
 import { readJson } from '../../http/body/body.ts'
@@ -11,26 +11,22 @@ import { ollamaErrors, ollamaRoute } from './ollama-route.ts'
 
 export type OllamaPullOwners = Pick<Owners, 'admission' | 'config' | 'cpu' | 'log' | 'modelPull'>
 
-const Pull = z
-  .object({
-    model: z
-      .string()
-      .min(1)
-      .max(256)
-      .optional()
-      .describe('A short name of `infer model catalog`, or `hf.co/owner/name`.'),
-    name: z.string().min(1).max(256).optional().describe('The same as `model`, of older clients.'),
-    stream: z.boolean().nullish().describe('Whether to report the progress as lines of JSON. Default: true.'),
-  })
-  .meta({ id: 'OllamaPullRequest', description: 'A model to download.' })
-const Status = z
-  .object({
-    status: string('What happens; `success` in the last line.'),
-    digest: optionalString('Name of the file that is downloaded.'),
-    total: optionalInteger('Bytes of the file.'),
-    completed: optionalInteger('How many of them are here.'),
-  })
-  .meta({ id: 'OllamaPullStatus', description: 'Progress of a download.' })
+const Pull = namedObject('OllamaPullRequest', 'A model to download.', {
+  model: z
+    .string()
+    .min(1)
+    .max(256)
+    .optional()
+    .describe('A short name of `infer model catalog`, or `hf.co/owner/name`.'),
+  name: z.string().min(1).max(256).optional().describe('The same as `model`, of older clients.'),
+  stream: z.boolean().nullish().describe('Whether to report the progress as lines of JSON. Default: true.'),
+})
+const Status = namedObject('OllamaPullStatus', 'Progress of a download.', {
+  status: string('What happens; `success` in the last line.'),
+  digest: optionalString('Name of the file that is downloaded.'),
+  total: optionalInteger('Bytes of the file.'),
+  completed: optionalInteger('How many of them are here.'),
+})
 
 const statusOf = (event: ModelPullEvent): z.input<typeof Status> =>
   'status' in event

@@ -1,6 +1,5 @@
-import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
-import { string } from '../../../core/schemas/fields.ts'
+import { namedObject, string } from '../../../core/schemas/fields.ts'
 import { type OllamaChatOwners, ollamaChatRoutes } from './generate.ts'
 import { ollamaModelRoutes } from './models.ts'
 import { ollamaRoute } from './ollama-route.ts'
@@ -9,10 +8,10 @@ import { type OllamaPullOwners, ollamaPullRoutes } from './pull.ts'
 /** The version of Ollama whose API these routes follow. Clients compare it with the one that they need. */
 const followed = '0.12.0'
 
-const Version = z
-  .object({ version: string('The version of Ollama whose API this follows.') })
-  .meta({ id: 'OllamaVersion', description: 'A version.' })
-const Refused = z.object({}).meta({ id: 'OllamaRefused', description: 'There is no such answer.' })
+const Version = namedObject('OllamaVersion', 'A version.', {
+  version: string('The version of Ollama whose API this follows.'),
+})
+const Refused = namedObject('OllamaRefused', 'There is no such answer.', {})
 
 /** Why a call that manages models is refused, by its path. */
 const refused = {

@@ -4,10 +4,13 @@ import { Failure } from '../../../core/failure.ts'
 import { isId } from '../../../core/ids.ts'
 import { invalidValue } from '../../../core/invalid-value.ts'
 import {
+  array,
   boolean,
   integer,
+  namedObject,
   nullableInteger,
   nullableString,
+  object,
   optionalString,
   string,
 } from '../../../core/schemas/fields.ts'
@@ -31,56 +34,50 @@ const BatchFaultObject = z.object({
   line: nullableInteger('Number of the line, from 1; null for the whole file.'),
 })
 
-export const BatchObject = z
-  .object({
-    id: string('Id of the batch: `batch_…`.'),
-    object: z.literal('batch'),
-    endpoint: string('Endpoint of all lines.'),
-    model: nullableString('Model of the first line; null before the file was checked.'),
-    errors: z
-      .object({
-        object: z.literal('list'),
-        data: z.array(BatchFaultObject).describe('At most 100 of them, in the order of the file.'),
-      })
-      .nullable()
-      .describe('What is wrong with the input file; null if nothing is.'),
-    input_file_id: string('Id of the input file.'),
-    completion_window: string('Time in which the batch is to end, such as `24h`.'),
-    status: z.enum(batchStatuses).describe('State of the batch.'),
-    output_file_id: nullableString('File with the answers; null before the end and without any.'),
-    error_file_id: nullableString('File with the errors of the other lines; null before the end and without any.'),
-    created_at: integer('Unix seconds.'),
-    in_progress_at: at('began to run'),
-    expires_at: integer('Unix seconds after which lines that have not ended are given up.'),
-    finalizing_at: at('began to write its output files'),
-    completed_at: at('completed'),
-    failed_at: at('failed, because its input file is invalid'),
-    expired_at: at('expired'),
-    cancelling_at: at('began to cancel'),
-    cancelled_at: at('was cancelled'),
-    request_counts: z
-      .object({
-        total: integer('Lines of the input file; 0 before it was checked.'),
-        completed: integer('Lines with an answer.'),
-        failed: integer('Lines that failed, or were not executed by the end.'),
-      })
-      .describe('How many lines there are, and what became of them so far.'),
-    usage: z
-      .object({
-        input_tokens: tokens('Input tokens.'),
-        input_tokens_details: z
-          .object({ cached_tokens: tokens('Reused from the cache of the engine.') })
-          .describe('What is known of the input tokens.'),
-        output_tokens: tokens('Output tokens.'),
-        output_tokens_details: z
-          .object({ reasoning_tokens: tokens('Part of them that is reasoning.') })
-          .describe('What is known of the output tokens.'),
-        total_tokens: tokens('Both together.'),
-      })
-      .describe('What its lines have used so far.'),
-    metadata: z.record(z.string(), z.string()).nullable().describe('Your own key-value pairs; null if none were sent.'),
-  })
-  .meta({ id: 'Batch', description: 'A file of requests that run in the background.' })
+export const BatchObject = namedObject('Batch', 'A file of requests that run in the background.', {
+  id: string('Id of the batch: `batch_…`.'),
+  object: z.literal('batch'),
+  endpoint: string('Endpoint of all lines.'),
+  model: nullableString('Model of the first line; null before the file was checked.'),
+  errors: z
+    .object({
+      object: z.literal('list'),
+      data: array('At most 100 of them, in the order of the file.', BatchFaultObject),
+    })
+    .nullable()
+    .describe('What is wrong with the input file; null if nothing is.'),
+  input_file_id: string('Id of the input file.'),
+  completion_window: string('Time in which the batch is to end, such as `24h`.'),
+  status: z.enum(batchStatuses).describe('State of the batch.'),
+  output_file_id: nullableString('File with the answers; null before the end and without any.'),
+  error_file_id: nullableString('File with the errors of the other lines; null before the end and without any.'),
+  created_at: integer('Unix seconds.'),
+  in_progress_at: at('began to run'),
+  expires_at: integer('Unix seconds after which lines that have not ended are given up.'),
+  finalizing_at: at('began to write its output files'),
+  completed_at: at('completed'),
+  failed_at: at('failed, because its input file is invalid'),
+  expired_at: at('expired'),
+  cancelling_at: at('began to cancel'),
+  cancelled_at: at('was cancelled'),
+  request_counts: object('How many lines there are, and what became of them so far.', {
+    total: integer('Lines of the input file; 0 before it was checked.'),
+    completed: integer('Lines with an answer.'),
+    failed: integer('Lines that failed, or were not executed by the end.'),
+  }),
+  usage: object('What its lines have used so far.', {
+    input_tokens: tokens('Input tokens.'),
+    input_tokens_details: object('What is known of the input tokens.', {
+      cached_tokens: tokens('Reused from the cache of the engine.'),
+    }),
+    output_tokens: tokens('Output tokens.'),
+    output_tokens_details: object('What is known of the output tokens.', {
+      reasoning_tokens: tokens('Part of them that is reasoning.'),
+    }),
+    total_tokens: tokens('Both together.'),
+  }),
+  metadata: z.record(z.string(), z.string()).nullable().describe('Your own key-value pairs; null if none were sent.'),
+})
 
 /** Returns a batch as the API shows it. */
 function batchObject(batch: BatchRecord): z.input<typeof BatchObject> {
@@ -123,48 +120,44 @@ const route = routeOf({ tag: 'Batches' })
 const base = '/std/v1/batches'
 const hourMs = 3_600_000
 
-const Create = z
-  .object({
-    input_file_id: z
-      .string()
-      .max(64)
-      .describe(
-        'Id of a file with the purpose `batch`: JSON Lines, one request in each line, at most 50,000 and 200 MiB.',
-      ),
-    endpoint: z
-      .string()
-      .max(600)
-      .describe(
-        'Endpoint of all lines: `/v1/chat/completions`, `/v1/embeddings`, …, or `slug/` and the slug of a model.',
-      ),
-    completion_window: z
-      .string()
-      .regex(/^(?:[1-9]|[1-9]\d|1[0-5]\d|16[0-8])h$/, 'must be 1h to 168h, such as 24h.')
-      .describe('Time in which the batch is to end, `1h` to `168h`. Lines that have not ended then are given up.'),
-    metadata: z
-      .record(z.string().max(64), z.string().max(512))
-      .refine(pairs => Object.keys(pairs).length <= 16, 'may have at most 16 pairs.')
-      .nullish()
-      .describe('Your own key-value pairs, at most 16.'),
-    output_expires_after: z
-      .object({
-        anchor: z.literal('created_at').describe('When the time begins: at the creation of the batch.'),
-        seconds: z.int().min(3_600).max(2_592_000).describe('Seconds, an hour to 30 days.'),
-      })
-      .nullish()
-      .describe('How long the output files are kept. Default: until they are deleted.'),
-  })
-  .meta({ id: 'BatchCreate', description: 'A batch to run.' })
+const Create = namedObject('BatchCreate', 'A batch to run.', {
+  input_file_id: z
+    .string()
+    .max(64)
+    .describe(
+      'Id of a file with the purpose `batch`: JSON Lines, one request in each line, at most 50,000 and 200 MiB.',
+    ),
+  endpoint: z
+    .string()
+    .max(600)
+    .describe(
+      'Endpoint of all lines: `/v1/chat/completions`, `/v1/embeddings`, …, or `slug/` and the slug of a model.',
+    ),
+  completion_window: z
+    .string()
+    .regex(/^(?:[1-9]|[1-9]\d|1[0-5]\d|16[0-8])h$/, 'must be 1h to 168h, such as 24h.')
+    .describe('Time in which the batch is to end, `1h` to `168h`. Lines that have not ended then are given up.'),
+  metadata: z
+    .record(z.string().max(64), z.string().max(512))
+    .refine(pairs => Object.keys(pairs).length <= 16, 'may have at most 16 pairs.')
+    .nullish()
+    .describe('Your own key-value pairs, at most 16.'),
+  output_expires_after: z
+    .object({
+      anchor: z.literal('created_at').describe('When the time begins: at the creation of the batch.'),
+      seconds: z.int().min(3_600).max(2_592_000).describe('Seconds, an hour to 30 days.'),
+    })
+    .nullish()
+    .describe('How long the output files are kept. Default: until they are deleted.'),
+})
 
-const List = z
-  .object({
-    object: z.literal('list'),
-    data: z.array(BatchObject).describe('The batches, newest first.'),
-    first_id: nullableString('Id of the first entry; null without any.'),
-    last_id: nullableString('Id of the last entry; null without any.'),
-    has_more: boolean('Whether there are more entries.'),
-  })
-  .meta({ id: 'BatchList', description: 'A page of batches.' })
+const List = namedObject('BatchList', 'A page of batches.', {
+  object: z.literal('list'),
+  data: array('The batches, newest first.', BatchObject),
+  first_id: nullableString('Id of the first entry; null without any.'),
+  last_id: nullableString('Id of the last entry; null without any.'),
+  has_more: boolean('Whether there are more entries.'),
+})
 
 const One = z.object({ id: string('Id of the batch: `batch_…`.') })
 

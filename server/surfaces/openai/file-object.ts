@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import { safeContentType } from '../../../core/files/file-path.ts'
-import { boolean, integer, nullableString, string } from '../../../core/schemas/fields.ts'
+import { array, boolean, integer, namedObject, nullableString, string } from '../../../core/schemas/fields.ts'
 import { type ApiPurpose, type FileRecord, uploadPurposes } from '../../../core/store/store.ts'
 import { deletedObject } from '../../http/answer/page.ts'
 import { seconds } from '../../views/job-record.ts'
@@ -9,12 +9,10 @@ import { seconds } from '../../views/job-record.ts'
 const unix = (what: string) => integer(`When ${what}, Unix seconds.`)
 
 /** How long a file is kept, as OpenAI's API takes it. */
-const ExpiresAfter = z
-  .object({
-    anchor: z.literal('created_at').describe('The time from which the seconds count: always `created_at`.'),
-    seconds: z.int().min(3600).max(2_592_000).describe('Seconds until the file expires, 3600 to 2592000 (30 days).'),
-  })
-  .meta({ id: 'ExpiresAfter', description: 'When a file expires. Its bytes are deleted then.' })
+const ExpiresAfter = namedObject('ExpiresAfter', 'When a file expires. Its bytes are deleted then.', {
+  anchor: z.literal('created_at').describe('The time from which the seconds count: always `created_at`.'),
+  seconds: z.int().min(3600).max(2_592_000).describe('Seconds until the file expires, 3600 to 2592000 (30 days).'),
+})
 
 export const purposeField = z
   .enum(uploadPurposes)
@@ -23,28 +21,24 @@ export const expiresAfterField = ExpiresAfter.nullish().describe(
   'When the file expires. Default: 30 days for the purpose `batch`; other files are kept until they are deleted.',
 )
 
-export const FileObject = z
-  .object({
-    id: string('Id of the file: `file-…`. Requests with media take it as `file_id`.'),
-    object: z.literal('file').describe('Always `file`.'),
-    bytes: integer('Size in bytes.'),
-    created_at: unix('the file was created'),
-    expires_at: unix('the file expires').optional().describe('When the file expires, Unix seconds. Absent: never.'),
-    filename: string('Name of the file.'),
-    purpose: string('What the file is for; `batch_output` for results of a batch.'),
-    status: z.literal('processed').describe('Always `processed`: a file can be used at once.'),
-  })
-  .meta({ id: 'File', description: 'A file of the organization.' })
+export const FileObject = namedObject('File', 'A file of the organization.', {
+  id: string('Id of the file: `file-…`. Requests with media take it as `file_id`.'),
+  object: z.literal('file').describe('Always `file`.'),
+  bytes: integer('Size in bytes.'),
+  created_at: unix('the file was created'),
+  expires_at: unix('the file expires').optional().describe('When the file expires, Unix seconds. Absent: never.'),
+  filename: string('Name of the file.'),
+  purpose: string('What the file is for; `batch_output` for results of a batch.'),
+  status: z.literal('processed').describe('Always `processed`: a file can be used at once.'),
+})
 
-export const FileList = z
-  .object({
-    object: z.literal('list').describe('Always `list`.'),
-    data: z.array(FileObject).describe('The files of this page.'),
-    first_id: nullableString('Id of the first file; null without any.'),
-    last_id: nullableString('Id of the last file; null without any. Send it as `after`.'),
-    has_more: boolean('Whether there are more files.'),
-  })
-  .meta({ id: 'FileList', description: 'A page of files.' })
+export const FileList = namedObject('FileList', 'A page of files.', {
+  object: z.literal('list').describe('Always `list`.'),
+  data: array('The files of this page.', FileObject),
+  first_id: nullableString('Id of the first file; null without any.'),
+  last_id: nullableString('Id of the last file; null without any. Send it as `after`.'),
+  has_more: boolean('Whether there are more files.'),
+})
 
 export const FileDeleted = deletedObject('file', 'file', z.literal(true).describe('Always true.')).meta({
   id: 'FileDeleted',

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import { isId } from '../../../core/ids.ts'
 import { invalidValue } from '../../../core/invalid-value.ts'
-import { optionalString, string } from '../../../core/schemas/fields.ts'
+import { namedObject, optionalString, string } from '../../../core/schemas/fields.ts'
 import { parsed } from '../../../core/schemas/issues.ts'
 import { apiPurposes, type FileRecord } from '../../../core/store/store.ts'
 import { fileAnswers, sendFile } from '../../http/answer/send-file.ts'
@@ -29,18 +29,17 @@ import {
 const fields = { purpose: purposeField, expires_after: expiresAfterField }
 
 /** A file to upload, as a form. Instead of `file` it may have a `url`. */
-const FileForm = z
-  .object({ ...fields, file: z.file().meta({ description: 'The file. Its name becomes the name of the file.' }) })
-  .meta({ id: 'FileForm', description: 'A file to upload.' })
+const FileForm = namedObject('FileForm', 'A file to upload.', {
+  ...fields,
+  file: z.file().meta({ description: 'The file. Its name becomes the name of the file.' }),
+})
 
 /** A file that infer fetches. */
-const FileFromUrl = z
-  .object({
-    ...fields,
-    url: z.string().min(1).describe('Where to fetch the file: a public http(s) URL, or a `data:` URL with base64.'),
-    filename: z.string().min(1).max(256).nullish().describe('Name of the file. Default: the last part of the URL.'),
-  })
-  .meta({ id: 'FileFromUrl', description: 'A file to fetch from a URL.' })
+const FileFromUrl = namedObject('FileFromUrl', 'A file to fetch from a URL.', {
+  ...fields,
+  url: z.string().min(1).describe('Where to fetch the file: a public http(s) URL, or a `data:` URL with base64.'),
+  filename: z.string().min(1).max(256).nullish().describe('Name of the file. Default: the last part of the URL.'),
+})
 
 const Fields = z.object(fields)
 

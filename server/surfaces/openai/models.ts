@@ -5,7 +5,15 @@ import { engineFacts } from '../../../core/models/engine-facts.ts'
 import type { FleetSnapshot } from '../../../core/models/fleet.ts'
 import type { Model } from '../../../core/models/model.ts'
 import { didYouMean, nearestModels } from '../../../core/nearest.ts'
-import { integer, nullableInteger, nullableString, optionalString, string } from '../../../core/schemas/fields.ts'
+import {
+  array,
+  integer,
+  namedObject,
+  nullableInteger,
+  nullableString,
+  optionalString,
+  string,
+} from '../../../core/schemas/fields.ts'
 import { Task } from '../../../core/schemas/task.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
@@ -15,25 +23,24 @@ import { ModelPrice, modelRegion, modelState, priceObject } from '../../views/mo
 
 const route = routeOf({ tag: 'Models' })
 
-const ModelObject = z
-  .object({
-    id: string('Id of the model: the value of `model` in a request.'),
-    object: z.literal('model'),
-    created: integer('Unix seconds at which the configuration was last read.'),
-    owned_by: string('`local`, or `remote` for a model of another server.'),
-    description: optionalString('`description` in `infer.yaml`.'),
-    tasks: z.array(Task).describe('Tasks that the model does.'),
-    status: modelState,
-    context_length: nullableInteger('Most tokens of a request and its answer together; null if unknown.'),
-    slug: nullableString('Path under `/slug`; null without one.'),
-    region: modelRegion,
-    price: ModelPrice.nullable().describe('Prices of the model; null if its use costs nothing.'),
-  })
-  .meta({ id: 'ModelObject', description: 'A model.' })
+const ModelObject = namedObject('ModelObject', 'A model.', {
+  id: string('Id of the model: the value of `model` in a request.'),
+  object: z.literal('model'),
+  created: integer('Unix seconds at which the configuration was last read.'),
+  owned_by: string('`local`, or `remote` for a model of another server.'),
+  description: optionalString('`description` in `infer.yaml`.'),
+  tasks: array('Tasks that the model does.', Task),
+  status: modelState,
+  context_length: nullableInteger('Most tokens of a request and its answer together; null if unknown.'),
+  slug: nullableString('Path under `/slug`; null without one.'),
+  region: modelRegion,
+  price: ModelPrice.nullable().describe('Prices of the model; null if its use costs nothing.'),
+})
 
-const ModelList = z
-  .object({ object: z.literal('list'), data: z.array(ModelObject).describe('The models.') })
-  .meta({ id: 'ModelList', description: 'Models that the token may use.' })
+const ModelList = namedObject('ModelList', 'Models that the token may use.', {
+  object: z.literal('list'),
+  data: array('The models.', ModelObject),
+})
 
 const describe = (
   model: Model,

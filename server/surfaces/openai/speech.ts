@@ -3,7 +3,7 @@ import { Failure } from '../../../core/failure.ts'
 import type { CallEnd } from '../../../core/jobs/call.ts'
 import type { Lease } from '../../../core/models/fleet.ts'
 import type { Model } from '../../../core/models/model.ts'
-import { string } from '../../../core/schemas/fields.ts'
+import { array, namedObject, string } from '../../../core/schemas/fields.ts'
 import { contentTypeOf, speechForms } from '../../../core/schemas/speech-format.ts'
 import type { Usage } from '../../../core/store/store.ts'
 import { modelFor } from '../../../core/tasks/catalog.ts'
@@ -35,26 +35,22 @@ import { readAudioJson } from './audio-body.ts'
 
 const route = routeOf({ tag: 'Audio' })
 
-const Voices = z
-  .object({
-    object: z.literal('list'),
-    data: z
-      .array(
+const Voices = namedObject('VoiceList', 'Voices by model.', {
+  object: z.literal('list'),
+  data: array(
+    'Models that speak, with their voices.',
+    z.object({
+      model: string('Id of the model.'),
+      voices: array(
+        'The voices. Empty if only a running engine can report them and none runs, or it is busy.',
         z.object({
-          model: string('Id of the model.'),
-          voices: z
-            .array(
-              z.object({
-                id: string('Id of the voice: the value of `voice` in a request.'),
-                name: string('Name for people.'),
-              }),
-            )
-            .describe('The voices. Empty if only a running engine can report them and none runs, or it is busy.'),
+          id: string('Id of the voice: the value of `voice` in a request.'),
+          name: string('Name for people.'),
         }),
-      )
-      .describe('Models that speak, with their voices.'),
-  })
-  .meta({ id: 'VoiceList', description: 'Voices by model.' })
+      ),
+    }),
+  ),
+})
 
 /** The OpenAI-compatible routes for speech. */
 export const speechRoutes = (owners: SpeechOwners) => [

@@ -5,8 +5,10 @@ import { jobIdOf, queueIdOf } from '../../../core/ids.ts'
 import { imageRules } from '../../../core/media/image-rules.ts'
 import type { MediaInput } from '../../../core/media/media.ts'
 import {
+  array,
   boolean,
   integer,
+  namedObject,
   nullableInteger,
   nullableString,
   optionalString,
@@ -40,54 +42,49 @@ const fields = {
     .nullish()
     .describe('Width and height in pixels, such as `1280x720`. Default: that of the model.'),
 }
-const VideoCreate = z
-  .object({
-    ...fields,
-    input_reference: z
-      .union([
-        z.string(),
-        z.object({
-          image_url: optionalString('An http(s) or `data:` URL.'),
-          file_id: optionalString('Id of a file.'),
-        }),
-      ])
-      .nullish()
-      .describe('The image that the video begins with: a URL, the id of a file, or an object with one of them.'),
-  })
-  .meta({ id: 'VideoCreate', description: 'A video to create.' })
-const VideoCreateForm = z
-  .object({ ...fields, input_reference: z.file().optional().describe('The image that the video begins with.') })
-  .meta({ id: 'VideoCreateForm', description: 'A video to create, as a form.' })
+const VideoCreate = namedObject('VideoCreate', 'A video to create.', {
+  ...fields,
+  input_reference: z
+    .union([
+      z.string(),
+      z.object({
+        image_url: optionalString('An http(s) or `data:` URL.'),
+        file_id: optionalString('Id of a file.'),
+      }),
+    ])
+    .nullish()
+    .describe('The image that the video begins with: a URL, the id of a file, or an object with one of them.'),
+})
+const VideoCreateForm = namedObject('VideoCreateForm', 'A video to create, as a form.', {
+  ...fields,
+  input_reference: z.file().optional().describe('The image that the video begins with.'),
+})
 
-export const VideoObject = z
-  .object({
-    id: string('Id of the video: `video_…`.'),
-    object: z.literal('video'),
-    model: string('Id of the model.'),
-    status: z.enum(['queued', 'in_progress', 'completed', 'failed']).describe('State of the video.'),
-    progress: integer('Per cent.'),
-    created_at: integer('Unix seconds.'),
-    completed_at: nullableInteger('Unix seconds; null before.'),
-    expires_at: nullableInteger('Unix seconds after which it is removed; null if it is kept.'),
-    prompt: nullableString('The prompt.'),
-    size: string('Width and height in pixels; empty if they follow from the image.'),
-    seconds: string('Length in seconds.'),
-    remixed_from_video_id: z.null().describe('Always null.'),
-    error: z
-      .object({ code: string('Error code.'), message: string('What happened.') })
-      .nullable()
-      .describe('Why it failed; null if it did not.'),
-  })
-  .meta({ id: 'Video', description: "A video job in OpenAI's form." })
-const VideoPage = z
-  .object({
-    object: z.literal('list'),
-    data: z.array(VideoObject).describe('The videos, newest first.'),
-    first_id: nullableString('Id of the first one; null without any.'),
-    last_id: nullableString('Id of the last one; null without any.'),
-    has_more: boolean('Whether there are more.'),
-  })
-  .meta({ id: 'VideoPage', description: 'A page of videos.' })
+export const VideoObject = namedObject('Video', "A video job in OpenAI's form.", {
+  id: string('Id of the video: `video_…`.'),
+  object: z.literal('video'),
+  model: string('Id of the model.'),
+  status: z.enum(['queued', 'in_progress', 'completed', 'failed']).describe('State of the video.'),
+  progress: integer('Per cent.'),
+  created_at: integer('Unix seconds.'),
+  completed_at: nullableInteger('Unix seconds; null before.'),
+  expires_at: nullableInteger('Unix seconds after which it is removed; null if it is kept.'),
+  prompt: nullableString('The prompt.'),
+  size: string('Width and height in pixels; empty if they follow from the image.'),
+  seconds: string('Length in seconds.'),
+  remixed_from_video_id: z.null().describe('Always null.'),
+  error: z
+    .object({ code: string('Error code.'), message: string('What happened.') })
+    .nullable()
+    .describe('Why it failed; null if it did not.'),
+})
+const VideoPage = namedObject('VideoPage', 'A page of videos.', {
+  object: z.literal('list'),
+  data: array('The videos, newest first.', VideoObject),
+  first_id: nullableString('Id of the first one; null without any.'),
+  last_id: nullableString('Id of the last one; null without any.'),
+  has_more: boolean('Whether there are more.'),
+})
 const VideoDeleted = deletedObject('video.deleted', 'video').meta({
   id: 'VideoDeleted',
   description: 'A video that was deleted.',

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { invalidValue } from '../../../core/invalid-value.ts'
-import { boolean, nullableString, optionalString, string } from '../../../core/schemas/fields.ts'
+import { array, boolean, namedObject, nullableString, optionalString, string } from '../../../core/schemas/fields.ts'
 import { publicEventTypes } from '../../../core/store/event-types.ts'
 import { WebhookView } from '../../../core/webhooks/webhook-view.ts'
 import { actorOf } from '../../http/access/reach.ts'
@@ -29,47 +29,40 @@ const base = '/std/v1/webhook_endpoints'
 const one = `${base}/:id` as const
 const daySeconds = 86_400
 
-const Create = z
-  .object(endpointFields)
-  .meta({ id: 'WebhookEndpointCreate', description: 'A webhook endpoint to create.' })
-const Change = z
-  .object({
-    name: endpointFields.name.optional(),
-    url: endpointFields.url.optional(),
-    event_types: endpointFields.event_types.optional(),
-  })
-  .meta({ id: 'WebhookEndpointChange', description: 'Fields of a webhook endpoint to change. Absent fields stay.' })
-const Rotate = z
-  .object({
-    keep_old_secret_active_for_24_hours: z
-      .boolean()
-      .nullish()
-      .describe('Whether messages are signed with the previous secret too for 24 hours. Default: false.'),
-  })
-  .meta({ id: 'WebhookEndpointRotate', description: 'How to replace the signing secret.' })
-const Test = z
-  .object({ event_type: z.string().max(64).describe('Type of the event of the test message.') })
-  .meta({ id: 'WebhookEndpointTest', description: 'What to send as a test.' })
+const Create = namedObject('WebhookEndpointCreate', 'A webhook endpoint to create.', endpointFields)
+const Change = namedObject('WebhookEndpointChange', 'Fields of a webhook endpoint to change. Absent fields stay.', {
+  name: endpointFields.name.optional(),
+  url: endpointFields.url.optional(),
+  event_types: endpointFields.event_types.optional(),
+})
+const Rotate = namedObject('WebhookEndpointRotate', 'How to replace the signing secret.', {
+  keep_old_secret_active_for_24_hours: z
+    .boolean()
+    .nullish()
+    .describe('Whether messages are signed with the previous secret too for 24 hours. Default: false.'),
+})
+const Test = namedObject('WebhookEndpointTest', 'What to send as a test.', {
+  event_type: z.string().max(64).describe('Type of the event of the test message.'),
+})
 
 const WithSecret = WebhookView.extend({
   signing_secret: string('The signing secret, `whsec_…`. It is shown only this once.'),
 }).meta({ id: 'WebhookEndpointWithSecret', description: 'A webhook endpoint with its new signing secret.' })
-const List = z
-  .object({
-    object: z.literal('list'),
-    data: z.array(WebhookView).describe('The endpoints, newest first.'),
-    first_id: nullableString('Id of the first entry; null without any.'),
-    last_id: nullableString('Id of the last entry; null without any.'),
-    has_more: boolean('Whether there are more entries.'),
-  })
-  .meta({ id: 'WebhookEndpointList', description: 'A page of webhook endpoints.' })
+const List = namedObject('WebhookEndpointList', 'A page of webhook endpoints.', {
+  object: z.literal('list'),
+  data: array('The endpoints, newest first.', WebhookView),
+  first_id: nullableString('Id of the first entry; null without any.'),
+  last_id: nullableString('Id of the last entry; null without any.'),
+  has_more: boolean('Whether there are more entries.'),
+})
 const Deleted = deletedObject('webhook_endpoint.deleted', 'endpoint', boolean('Always true.')).meta({
   id: 'WebhookEndpointDeleted',
   description: 'Confirms that a webhook endpoint was deleted.',
 })
-const Types = z
-  .object({ object: z.literal('list'), data: z.array(z.string()).describe('The types.') })
-  .meta({ id: 'WebhookEventTypes', description: 'Types of events that webhooks can have.' })
+const Types = namedObject('WebhookEventTypes', 'Types of events that webhooks can have.', {
+  object: z.literal('list'),
+  data: array('The types.', z.string()),
+})
 
 const Path = z.object({ id: string('Id of the endpoint: `whe_…`.') })
 const same = 'The same endpoints as under `/api/webhooks`, in the form of the OpenAI API.'

@@ -2,38 +2,32 @@ import { createReadStream } from 'node:fs'
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import { isUnavailable } from '../../../core/files/api-files.ts'
-import { integer, nullableString, string } from '../../../core/schemas/fields.ts'
+import { array, integer, namedObject, nullableString, object, string } from '../../../core/schemas/fields.ts'
 import type { FileRecord } from '../../../core/store/store.ts'
 import { readForm } from '../../http/body/multipart.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { replicateRoute } from './errors.ts'
 
-const FileObject = z
-  .object({
-    id: string('Id of the file: `file-…`.'),
-    name: string('Name of the file.'),
-    content_type: string('Media type.'),
-    size: integer('Size in bytes.'),
-    etag: string('SHA-256 of the bytes, hexadecimal.'),
-    checksums: z.object({ sha256: string('SHA-256 of the bytes, hexadecimal.') }).describe('Checksums.'),
-    metadata: z.record(z.string(), z.unknown()).describe('Always empty.'),
-    created_at: string('ISO 8601, UTC.'),
-    expires_at: nullableString('When it is removed, ISO 8601; null if it is kept.'),
-    urls: z.object({ get: string('Where to read the bytes. Signed: it needs no token.') }).describe('Addresses.'),
-  })
-  .meta({ id: 'ReplicateFile', description: "A file in Replicate's form." })
-const FilePage = z
-  .object({
-    previous: z.null().describe('Always null.'),
-    next: nullableString('URL of the next page; null on the last one.'),
-    results: z.array(FileObject).describe('The files, newest first.'),
-  })
-  .meta({ id: 'ReplicateFiles', description: 'A page of files.' })
+const FileObject = namedObject('ReplicateFile', "A file in Replicate's form.", {
+  id: string('Id of the file: `file-…`.'),
+  name: string('Name of the file.'),
+  content_type: string('Media type.'),
+  size: integer('Size in bytes.'),
+  etag: string('SHA-256 of the bytes, hexadecimal.'),
+  checksums: object('Checksums.', { sha256: string('SHA-256 of the bytes, hexadecimal.') }),
+  metadata: z.record(z.string(), z.unknown()).describe('Always empty.'),
+  created_at: string('ISO 8601, UTC.'),
+  expires_at: nullableString('When it is removed, ISO 8601; null if it is kept.'),
+  urls: object('Addresses.', { get: string('Where to read the bytes. Signed: it needs no token.') }),
+})
+const FilePage = namedObject('ReplicateFiles', 'A page of files.', {
+  previous: z.null().describe('Always null.'),
+  next: nullableString('URL of the next page; null on the last one.'),
+  results: array('The files, newest first.', FileObject),
+})
 const pageSize = 100
-const Upload = z
-  .object({ content: z.file().describe('The file.') })
-  .meta({ id: 'ReplicateFileForm', description: 'A file to upload.' })
+const Upload = namedObject('ReplicateFileForm', 'A file to upload.', { content: z.file().describe('The file.') })
 
 type FileOwners = Pick<Owners, 'config' | 'files'>
 

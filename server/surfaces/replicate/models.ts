@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import type { Model } from '../../../core/models/model.ts'
-import { integer, nullableString, string } from '../../../core/schemas/fields.ts'
+import { array, integer, namedObject, nullableString, string } from '../../../core/schemas/fields.ts'
 import { isSlugTask } from '../../../core/schemas/task.ts'
 import { inputSchema } from '../../../core/tasks/generation/input-schema.ts'
 import type { Call } from '../../http/request/call.ts'
@@ -13,51 +13,41 @@ const params = {
   owner: string('First part of the id of the model, or `local` for an id of one part.'),
   name: string('The rest of the id.'),
 }
-const Version = z
-  .object({
-    id: string('Id of the version. A model has one.'),
-    created_at: string('When the configuration was last read, ISO 8601.'),
-    cog_version: string('Always empty.'),
-    openapi_schema: z.record(z.string(), z.unknown()).describe('JSON Schemas of the inputs, by task.'),
-  })
-  .meta({ id: 'ReplicateVersion', description: 'The version of a model.' })
-const ModelObject = z
-  .object({
-    url: string('Address of the model.'),
-    owner: string('First part of its name.'),
-    name: string('Rest of its name.'),
-    description: nullableString('`description` in `infer.yaml`.'),
-    visibility: z.literal('public'),
-    run_count: integer('Always 0.'),
-    cover_image_url: z.null().describe('Always null.'),
-    default_example: z.null().describe('Always null.'),
-    latest_version: Version,
-  })
-  .meta({ id: 'ReplicateModel', description: "A model in Replicate's form." })
-const Models = z
-  .object({
-    previous: z.null().describe('Always null.'),
-    next: z.null().describe('Always null: all models are on one page.'),
-    results: z.array(ModelObject).describe('The models.'),
-  })
-  .meta({ id: 'ReplicateModels', description: 'Models that the token may use.' })
-const Versions = z
-  .object({
-    previous: z.null().describe('Always null.'),
-    next: z.null().describe('Always null.'),
-    results: z.array(Version).describe('The only version.'),
-  })
-  .meta({ id: 'ReplicateVersions', description: 'The versions of a model.' })
-const Account = z
-  .object({
-    type: z.literal('organization'),
-    username: string('Name of the organization.'),
-    name: string('The same.'),
-  })
-  .meta({ id: 'ReplicateAccount', description: 'The organization of the token.' })
-const Secret = z
-  .object({ key: string('The secret: `whsec_…`.') })
-  .meta({ id: 'ReplicateWebhookSecret', description: 'The secret that signs webhooks.' })
+const Version = namedObject('ReplicateVersion', 'The version of a model.', {
+  id: string('Id of the version. A model has one.'),
+  created_at: string('When the configuration was last read, ISO 8601.'),
+  cog_version: string('Always empty.'),
+  openapi_schema: z.record(z.string(), z.unknown()).describe('JSON Schemas of the inputs, by task.'),
+})
+const ModelObject = namedObject('ReplicateModel', "A model in Replicate's form.", {
+  url: string('Address of the model.'),
+  owner: string('First part of its name.'),
+  name: string('Rest of its name.'),
+  description: nullableString('`description` in `infer.yaml`.'),
+  visibility: z.literal('public'),
+  run_count: integer('Always 0.'),
+  cover_image_url: z.null().describe('Always null.'),
+  default_example: z.null().describe('Always null.'),
+  latest_version: Version,
+})
+const Models = namedObject('ReplicateModels', 'Models that the token may use.', {
+  previous: z.null().describe('Always null.'),
+  next: z.null().describe('Always null: all models are on one page.'),
+  results: array('The models.', ModelObject),
+})
+const Versions = namedObject('ReplicateVersions', 'The versions of a model.', {
+  previous: z.null().describe('Always null.'),
+  next: z.null().describe('Always null.'),
+  results: array('The only version.', Version),
+})
+const Account = namedObject('ReplicateAccount', 'The organization of the token.', {
+  type: z.literal('organization'),
+  username: string('Name of the organization.'),
+  name: string('The same.'),
+})
+const Secret = namedObject('ReplicateWebhookSecret', 'The secret that signs webhooks.', {
+  key: string('The secret: `whsec_…`.'),
+})
 
 const versionView = (model: Model, { registry }: Pick<Owners, 'registry'>): z.input<typeof Version> => ({
   id: replicateVersion(model),

@@ -2,7 +2,14 @@ import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import { isId, jobIdOf } from '../../../core/ids.ts'
 import { invalidValue } from '../../../core/invalid-value.ts'
-import { nullableString, optionalString, string } from '../../../core/schemas/fields.ts'
+import {
+  array,
+  looseObject,
+  namedObject,
+  nullableString,
+  optionalString,
+  string,
+} from '../../../core/schemas/fields.ts'
 import { isSlugTask } from '../../../core/schemas/task.ts'
 import type { JobRecord, RequestWebhook } from '../../../core/store/store.ts'
 import { predictionTask } from '../../../core/tasks/prediction-task.ts'
@@ -80,27 +87,23 @@ async function stream(call: Call, { files, jobs }: StreamOwners): Promise<void> 
 const maxWaitMs = 60_000
 
 const id = string('Id of the prediction: `q_…`.')
-const Prediction = z
-  .looseObject({
-    id,
-    model: string('Name of the model: `owner/name`.'),
-    version: string('The version of the model.'),
-    status: z.enum(['starting', 'processing', 'succeeded', 'failed', 'canceled']).describe('State of the prediction.'),
-    input: z.unknown().describe('The inputs, as they are stored.'),
-    output: z.unknown().describe('Addresses of files, a list of texts, or another result; null before the end.'),
-    error: nullableString('Why it failed; null if it did not.'),
-    logs: string('Lines that the engine logged.'),
-    created_at: string('ISO 8601, UTC.'),
-    urls: z.record(z.string(), z.string()).describe('Where to read, cancel and stream it. `stream` needs no token.'),
-  })
-  .meta({ id: 'ReplicatePrediction', description: "A job in Replicate's form." })
-const Page = z
-  .object({
-    previous: z.null().describe('Always null.'),
-    next: nullableString('URL of the next page; null on the last one.'),
-    results: z.array(Prediction).describe('The predictions, newest first, without inputs and outputs.'),
-  })
-  .meta({ id: 'ReplicatePredictions', description: 'A page of predictions.' })
+const Prediction = looseObject('ReplicatePrediction', "A job in Replicate's form.", {
+  id,
+  model: string('Name of the model: `owner/name`.'),
+  version: string('The version of the model.'),
+  status: z.enum(['starting', 'processing', 'succeeded', 'failed', 'canceled']).describe('State of the prediction.'),
+  input: z.unknown().describe('The inputs, as they are stored.'),
+  output: z.unknown().describe('Addresses of files, a list of texts, or another result; null before the end.'),
+  error: nullableString('Why it failed; null if it did not.'),
+  logs: string('Lines that the engine logged.'),
+  created_at: string('ISO 8601, UTC.'),
+  urls: z.record(z.string(), z.string()).describe('Where to read, cancel and stream it. `stream` needs no token.'),
+})
+const Page = namedObject('ReplicatePredictions', 'A page of predictions.', {
+  previous: z.null().describe('Always null.'),
+  next: nullableString('URL of the next page; null on the last one.'),
+  results: array('The predictions, newest first, without inputs and outputs.', Prediction),
+})
 
 const events = ['start', 'output', 'logs', 'completed'] as const
 const fields = {
@@ -119,16 +122,12 @@ const fields = {
     ),
   stream: z.boolean().nullish().describe('Ignored: every prediction has a stream.'),
 }
-const Create = z
-  .object({
-    version: z.string().min(1).max(256).optional().describe('Version of a model, or `owner/name`.'),
-    model: z.string().min(1).max(256).optional().describe('`owner/name`, in place of `version`.'),
-    ...fields,
-  })
-  .meta({ id: 'ReplicatePredictionRequest', description: 'A prediction to run.' })
-const CreateOfModel = z
-  .object(fields)
-  .meta({ id: 'ReplicateModelPredictionRequest', description: 'A prediction to run.' })
+const Create = namedObject('ReplicatePredictionRequest', 'A prediction to run.', {
+  version: z.string().min(1).max(256).optional().describe('Version of a model, or `owner/name`.'),
+  model: z.string().min(1).max(256).optional().describe('`owner/name`, in place of `version`.'),
+  ...fields,
+})
+const CreateOfModel = namedObject('ReplicateModelPredictionRequest', 'A prediction to run.', fields)
 
 /** Types of our events by those of Replicate. */
 const eventTypes: Record<(typeof events)[number], readonly string[]> = {

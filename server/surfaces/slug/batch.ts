@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import { invalidValue } from '../../../core/invalid-value.ts'
-import { integer, string } from '../../../core/schemas/fields.ts'
+import { array, integer, namedObject, object, strictObject, string } from '../../../core/schemas/fields.ts'
 import type { Call } from '../../http/request/call.ts'
 import { JsonText } from '../../http/request/json-text.ts'
 import { findRequest } from '../../views/generation-request.ts'
@@ -10,37 +10,30 @@ import { bodyStatusOf, queueStatusOf, requestView, slugRoute, type ViewOwners } 
 const most = 50
 
 const Ids = z.array(z.string().max(128)).max(1_000)
-const BatchQuery = z
-  .strictObject({
-    request_ids: Ids.optional().describe(`1 to ${most} request ids: \`q_…\`.`),
-    ids: Ids.optional().describe('The same as `request_ids`.'),
-  })
-  .meta({ id: 'GenerationBatchQuery', description: 'Requests to read.' })
+const BatchQuery = strictObject('GenerationBatchQuery', 'Requests to read.', {
+  request_ids: Ids.optional().describe(`1 to ${most} request ids: \`q_…\`.`),
+  ids: Ids.optional().describe('The same as `request_ids`.'),
+})
 
-const BatchView = z
-  .object({
-    requests: z
-      .array(
-        z.looseObject({
-          request_id: string('Id of the request.'),
-          status: z.enum(['processing', 'completed', 'failed', 'not_found']).describe('State of the request.'),
-          queue_status: z
-            .enum(['IN_QUEUE', 'IN_PROGRESS', 'COMPLETED', 'FAILED'])
-            .optional()
-            .describe('The same as in `GET /slug/requests/{id}/status`; absent if it was not found.'),
-        }),
-      )
-      .describe('The requests in the order of the ids, each once. With `?fields=status` without their results.'),
-    counts: z
-      .object({
-        processing: integer('Requests that have not ended.'),
-        completed: integer('Requests that completed.'),
-        failed: integer('Requests that failed.'),
-        not_found: integer('Requests that do not exist.'),
-      })
-      .describe('Numbers of requests by status.'),
-  })
-  .meta({ id: 'GenerationBatch', description: 'The states and results of several requests.' })
+const BatchView = namedObject('GenerationBatch', 'The states and results of several requests.', {
+  requests: array(
+    'The requests in the order of the ids, each once. With `?fields=status` without their results.',
+    z.looseObject({
+      request_id: string('Id of the request.'),
+      status: z.enum(['processing', 'completed', 'failed', 'not_found']).describe('State of the request.'),
+      queue_status: z
+        .enum(['IN_QUEUE', 'IN_PROGRESS', 'COMPLETED', 'FAILED'])
+        .optional()
+        .describe('The same as in `GET /slug/requests/{id}/status`; absent if it was not found.'),
+    }),
+  ),
+  counts: object('Numbers of requests by status.', {
+    processing: integer('Requests that have not ended.'),
+    completed: integer('Requests that completed.'),
+    failed: integer('Requests that failed.'),
+    not_found: integer('Requests that do not exist.'),
+  }),
+})
 
 interface Entry extends Record<string, unknown> {
   request_id: string

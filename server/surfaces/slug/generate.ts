@@ -3,7 +3,7 @@ import { Failure } from '../../../core/failure.ts'
 import { jobIdOf, queueIdOf } from '../../../core/ids.ts'
 import { invalidValue } from '../../../core/invalid-value.ts'
 import type { Model } from '../../../core/models/model.ts'
-import { integer, optionalString, string } from '../../../core/schemas/fields.ts'
+import { array, integer, namedObject, optionalString, string } from '../../../core/schemas/fields.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
 import { generationRequests } from '../../../core/tasks/generation/request.ts'
 import { type AspectRatio, aspectRatios } from '../../../core/tasks/generation/size.ts'
@@ -75,29 +75,24 @@ const GenerationBody = z
     })),
   })
 
-const Accepted = z
-  .object({
-    request_id: string('Id of the request: `q_…`.'),
-    status: z.literal('processing'),
-    queue_position: integer('How many requests are before it.'),
-    ...requestUrls,
-  })
-  .meta({ id: 'GenerationAccepted', description: 'A request that was accepted.' })
+const Accepted = namedObject('GenerationAccepted', 'A request that was accepted.', {
+  request_id: string('Id of the request: `q_…`.'),
+  status: z.literal('processing'),
+  queue_position: integer('How many requests are before it.'),
+  ...requestUrls,
+})
 
 /** The answer to a request with `aspect_ratios`. */
-const AcceptedAll = z
-  .object({
-    status: z.literal('processing'),
-    requests: z
-      .array(
-        z.object({
-          aspect_ratio: z.enum(aspectRatios).describe('Width to height of the video.'),
-          ...Accepted.omit({ status: true }).shape,
-        }),
-      )
-      .describe('One request for each aspect ratio, in the order in which they were sent.'),
-  })
-  .meta({ id: 'GenerationsAccepted', description: 'Several requests that were accepted together.' })
+const AcceptedAll = namedObject('GenerationsAccepted', 'Several requests that were accepted together.', {
+  status: z.literal('processing'),
+  requests: array(
+    'One request for each aspect ratio, in the order in which they were sent.',
+    z.object({
+      aspect_ratio: z.enum(aspectRatios).describe('Width to height of the video.'),
+      ...Accepted.omit({ status: true }).shape,
+    }),
+  ),
+})
 const Submitted = z.union([Accepted, AcceptedAll]).meta({
   id: 'GenerationSubmitted',
   description: 'The request that was accepted; with `aspect_ratios` several.',

@@ -2,7 +2,10 @@ import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import { jobIdOf, queueIdOf } from '../../../core/ids.ts'
 import {
+  array,
   integer,
+  looseObject,
+  namedObject,
   number,
   optionalInteger,
   optionalNumber,
@@ -22,26 +25,24 @@ import { requestAnswer, slugRoute, statusView, type ViewOwners } from './view.ts
 
 const One = z.object({ id: string('Id of the request: `q_…`.') })
 
-const GeneratedFile = z
-  .object({
-    url: string(
-      'Where to read the file. Signed: it needs no token, and works for a day unless the server is set otherwise.',
-    ),
-    content_type: string('Media type, such as `image/png`.'),
-    file_name: string('Name of the file.'),
-    file_size: integer('Bytes.'),
-    width: optionalInteger('Pixels.'),
-    height: optionalInteger('Pixels.'),
-    duration: optionalNumber('Seconds.'),
-    fps: optionalNumber('Frames per second.'),
-    num_frames: optionalInteger('Number of frames.'),
-    figures: z
-      .literal('requested')
-      .optional()
-      .describe('Present if the server has no ffprobe: size and length are as requested, not measured.'),
-    thumbnail_url: optionalString('Where to read a small image of it (WebP).'),
-  })
-  .meta({ id: 'GeneratedFile', description: 'A file that was created.' })
+const GeneratedFile = namedObject('GeneratedFile', 'A file that was created.', {
+  url: string(
+    'Where to read the file. Signed: it needs no token, and works for a day unless the server is set otherwise.',
+  ),
+  content_type: string('Media type, such as `image/png`.'),
+  file_name: string('Name of the file.'),
+  file_size: integer('Bytes.'),
+  width: optionalInteger('Pixels.'),
+  height: optionalInteger('Pixels.'),
+  duration: optionalNumber('Seconds.'),
+  fps: optionalNumber('Frames per second.'),
+  num_frames: optionalInteger('Number of frames.'),
+  figures: z
+    .literal('requested')
+    .optional()
+    .describe('Present if the server has no ffprobe: size and length are as requested, not measured.'),
+  thumbnail_url: optionalString('Where to read a small image of it (WebP).'),
+})
 
 /** Output of a completed request. */
 const output = {
@@ -74,15 +75,13 @@ const progressFields = {
   waiting_for: WaitingFor.optional().describe('Why it has not begun. Present while it waits.'),
 }
 
-export const GenerationRequestView = z
-  .looseObject({
-    request_id: string('Id of the request: `q_…`.'),
-    status: z.enum(['processing', 'completed', 'failed']).describe('State of the request.'),
-    ...progressFields,
-    ...output,
-    error: ErrorFacts.optional().describe('Why it failed.'),
-  })
-  .meta({ id: 'GenerationResult', description: 'The result of a request, or its progress.' })
+export const GenerationRequestView = looseObject('GenerationResult', 'The result of a request, or its progress.', {
+  request_id: string('Id of the request: `q_…`.'),
+  status: z.enum(['processing', 'completed', 'failed']).describe('State of the request.'),
+  ...progressFields,
+  ...output,
+  error: ErrorFacts.optional().describe('Why it failed.'),
+})
 
 const Log = z.object({
   timestamp: string('ISO 8601, UTC.'),
@@ -90,42 +89,33 @@ const Log = z.object({
   message: string('Text of the line.'),
   source: string('Always `USER`.'),
 })
-const Logs = z
-  .object({ logs: z.array(Log).describe('The lines, oldest first.') })
-  .meta({ id: 'GenerationLogs', description: 'The log of a request.' })
+const Logs = namedObject('GenerationLogs', 'The log of a request.', { logs: array('The lines, oldest first.', Log) })
 
-const GenerationStatus = z
-  .looseObject({
-    status: z.enum(['IN_QUEUE', 'IN_PROGRESS', 'COMPLETED', 'FAILED']).describe('State of the request.'),
-    request_id: string('Id of the request: `q_…`.'),
-    ...progressFields,
-    ...output,
-    logs: z.array(Log).optional().describe('The log, with `?logs=1`.'),
-    metrics: z
-      .object({
-        inference_time: number('Seconds that the engine worked.'),
-        queue_time: number('Seconds that the request waited.'),
-      })
-      .optional()
-      .describe('How long it took. Present once it has completed.'),
-    result: z
-      .unknown()
-      .optional()
-      .describe('The result as in `GET /slug/requests/{id}`. Present once it has completed.'),
-    error: ErrorFacts.optional().describe('Why it failed.'),
-    error_type: optionalString("Class of the error in fal's terms."),
-    ...requestUrls,
-  })
-  .meta({ id: 'GenerationStatus', description: 'The status of a request.' })
+const GenerationStatus = looseObject('GenerationStatus', 'The status of a request.', {
+  status: z.enum(['IN_QUEUE', 'IN_PROGRESS', 'COMPLETED', 'FAILED']).describe('State of the request.'),
+  request_id: string('Id of the request: `q_…`.'),
+  ...progressFields,
+  ...output,
+  logs: z.array(Log).optional().describe('The log, with `?logs=1`.'),
+  metrics: z
+    .object({
+      inference_time: number('Seconds that the engine worked.'),
+      queue_time: number('Seconds that the request waited.'),
+    })
+    .optional()
+    .describe('How long it took. Present once it has completed.'),
+  result: z.unknown().optional().describe('The result as in `GET /slug/requests/{id}`. Present once it has completed.'),
+  error: ErrorFacts.optional().describe('Why it failed.'),
+  error_type: optionalString("Class of the error in fal's terms."),
+  ...requestUrls,
+})
 
-const Cancelled = z
-  .looseObject({
-    status: z
-      .enum(['CANCELLATION_REQUESTED', 'ALREADY_COMPLETED', 'NOT_FOUND'])
-      .describe('`CANCELLATION_REQUESTED` with 202, `ALREADY_COMPLETED` with 400, `NOT_FOUND` with 404.'),
-    request_id: string('Id of the request.'),
-  })
-  .meta({ id: 'GenerationCancelled', description: 'Whether a request is cancelled.' })
+const Cancelled = looseObject('GenerationCancelled', 'Whether a request is cancelled.', {
+  status: z
+    .enum(['CANCELLATION_REQUESTED', 'ALREADY_COMPLETED', 'NOT_FOUND'])
+    .describe('`CANCELLATION_REQUESTED` with 202, `ALREADY_COMPLETED` with 400, `NOT_FOUND` with 404.'),
+  request_id: string('Id of the request.'),
+})
 
 /**
  * Finds the job of a request. Sets the headers with its id and, while it is unfinished, with the time to poll again.

@@ -7,7 +7,15 @@ import { Failure } from '../../../../core/failure.ts'
 import { newId } from '../../../../core/ids.ts'
 import { invalidValue } from '../../../../core/invalid-value.ts'
 import type { StoredResponse } from '../../../../core/responses/responses.ts'
-import { boolean, integer, nullableString, optionalString, string } from '../../../../core/schemas/fields.ts'
+import {
+  array,
+  boolean,
+  integer,
+  namedObject,
+  nullableString,
+  optionalString,
+  string,
+} from '../../../../core/schemas/fields.ts'
 import { promptTokens } from '../../../../core/tasks/chat/prompt-tokens.ts'
 import { deletedObject } from '../../../http/answer/page.ts'
 import type { Call } from '../../../http/request/call.ts'
@@ -57,22 +65,18 @@ const ResponseDeleted = deletedObject('response.deleted', 'response').meta({
   description: 'Confirms that a response was deleted.',
 })
 
-const ResponseItems = z
-  .object({
-    object: z.literal('list'),
-    data: z.array(ResponseItem).describe('The items.'),
-    first_id: nullableString('Id of the first item; null if there is none.'),
-    last_id: nullableString('Id of the last item; null if there is none.'),
-    has_more: boolean('Whether there are more after these.'),
-  })
-  .meta({ id: 'ResponseItemList', description: 'A page of the items of an input.' })
+const ResponseItems = namedObject('ResponseItemList', 'A page of the items of an input.', {
+  object: z.literal('list'),
+  data: array('The items.', ResponseItem),
+  first_id: nullableString('Id of the first item; null if there is none.'),
+  last_id: nullableString('Id of the last item; null if there is none.'),
+  has_more: boolean('Whether there are more after these.'),
+})
 
-const ResponseTokens = z
-  .object({
-    object: z.literal('response.input_tokens'),
-    input_tokens: integer('Estimated tokens of the input.'),
-  })
-  .meta({ id: 'ResponseInputTokens', description: 'How many tokens an input has, estimated.' })
+const ResponseTokens = namedObject('ResponseInputTokens', 'How many tokens an input has, estimated.', {
+  object: z.literal('response.input_tokens'),
+  input_tokens: integer('Estimated tokens of the input.'),
+})
 
 const route = routeOf({ tag: 'Text' })
 const base = '/std/v1/responses'
