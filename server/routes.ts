@@ -48,9 +48,8 @@ import { webhookEndpointRoutes } from './surfaces/openai/webhook-endpoints.ts'
 import { realtimeRoutes } from './surfaces/realtime/routes.ts'
 import { replicateErrors } from './surfaces/replicate/errors.ts'
 import { replicateRoutes } from './surfaces/replicate/routes.ts'
-import { batchRoutes } from './surfaces/slug/batch.ts'
 import { generateRoutes } from './surfaces/slug/generate.ts'
-import { requestRoutes } from './surfaces/slug/requests.ts'
+import { batchRoutes, requestRoutes } from './surfaces/slug/requests.ts'
 import { slugErrors } from './surfaces/slug/view.ts'
 
 /** Returns all routes of the server. Handlers are reached only through this table. */

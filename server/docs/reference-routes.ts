@@ -2,8 +2,7 @@ import { readAsset, version } from '../../core/assets.ts'
 import { configSchema } from '../../core/models/config.ts'
 import { ownPage } from '../http/answer/own-page.ts'
 import { type Route, routeOf } from '../http/request/route.ts'
-import { openapi } from './openapi.ts'
-import type { AnswerExamples } from './operation.ts'
+import { type AnswerExamples, openapi } from './openapi.ts'
 
 /**
  * The page of the interactive reference. It uses Scalar, served from infer's own assets. The configuration turns off

@@ -18,8 +18,7 @@ import type { ExecutionRecord } from '../../core/store/workflows.ts'
 import { type Embedded, JsonText } from '../http/request/json-text.ts'
 import type { Owners } from '../http/request/owners.ts'
 import { ExecutionNodeObject, keptOf, shownNodes } from './execution-nodes.ts'
-import { ErrorFacts, seconds, type Viewer } from './job-record.ts'
-import { UsageObject, usageObject } from './usage-object.ts'
+import { ErrorFacts, seconds, UsageObject, usageObject, type Viewer } from './job-record.ts'
 
 const ExecutionErrorObject = namedObject(
   'ExecutionError',

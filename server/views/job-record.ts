@@ -10,6 +10,7 @@ import {
   nullableInteger,
   nullableNumber,
   nullableString,
+  number,
   object,
   optionalString,
   string,
@@ -17,9 +18,43 @@ import {
 import { Task } from '../../core/schemas/task.ts'
 import { deferredUntil, type JobRecord, jobStatuses } from '../../core/store/store.ts'
 import { hasFiles, shownResult, taskRecord } from '../../core/tasks/registry.ts'
+import type { Usage } from '../../core/usage.ts'
 import { Embedded, JsonText, readResult } from '../http/request/json-text.ts'
 import type { Owners } from '../http/request/owners.ts'
-import { UsageObject, usageObject } from './usage-object.ts'
+
+/** What a job or an execution has used. */
+export const UsageObject = namedObject('Usage', 'What was metered. What a task does not use is 0.', {
+  input_tokens: integer('Tokens of the inputs.'),
+  cached_tokens: integer('The part of the input tokens that the engine has reused from its cache.'),
+  output_tokens: integer('Tokens of the results.'),
+  reasoning_tokens: integer('The part of the output tokens that is reasoning.'),
+  images: integer('Images created.'),
+  video_seconds: number('Seconds of video created.'),
+  audio_seconds: number('Seconds of audio created or transcribed.'),
+  characters: integer('Characters turned into audio.'),
+  documents: integer('Documents ranked and pairs scored.'),
+  gpu_ms: integer(
+    'Milliseconds on a slot, times the devices of the engine, divided by its slots; failed attempts too.',
+  ),
+  energy_joules: nullableNumber(
+    'Energy of the devices in that time, in joules; null if a device does not report its power.',
+  ),
+})
+
+/** Returns a usage as API clients read it. */
+export const usageObject = (usage: Usage): z.input<typeof UsageObject> => ({
+  input_tokens: usage.inputTokens,
+  cached_tokens: usage.cachedTokens ?? 0,
+  output_tokens: usage.outputTokens,
+  reasoning_tokens: usage.reasoningTokens ?? 0,
+  images: usage.images ?? 0,
+  video_seconds: (usage.videoMs ?? 0) / 1000,
+  audio_seconds: (usage.audioMs ?? 0) / 1000,
+  characters: usage.characters ?? 0,
+  documents: usage.documents ?? 0,
+  gpu_ms: usage.gpuMs ?? 0,
+  energy_joules: usage.energyMj == null ? null : usage.energyMj / 1000,
+})
 
 /** The reader of an object: the caller whose organization is searched, and the origin of the URLs in the object. */
 export interface Viewer {
@@ -161,8 +196,8 @@ function facts(job: JobRecord, owners: Pick<Owners, 'jobs'>): Omit<z.input<typeo
     attempts: job.attempt,
     max_attempts: job.maxAttempts,
     worker_id: job.engineId,
-    created_at: seconds(job.createdAt)!,
-    updated_at: seconds(job.updatedAt)!,
+    created_at: seconds(job.createdAt),
+    updated_at: seconds(job.updatedAt),
     queued_at: job.status === 'pending' && job.notBefore > Date.now() ? null : seconds(ready),
     started_at: seconds(job.startedAt),
     finished_at: seconds(job.finishedAt),

@@ -11,7 +11,7 @@ import { idempotencyOf } from '../http/request/idempotency.ts'
 import type { Owners } from '../http/request/owners.ts'
 import { askForRegion } from '../http/request/region.ts'
 import { offerFor } from '../views/workflow-record.ts'
-import { executionWebhookTypes, webhookFields, webhookInBody } from './webhook-terms.ts'
+import { executionWebhookTypes, webhookFields, webhookInBody } from './job-terms.ts'
 
 const priorities = { low: -10, normal: 0, high: 10 } as const
 

@@ -165,7 +165,7 @@ export async function storeMedia(
   wanted: readonly MediaReference[],
   owners: Pick<Owners, 'files' | 'log' | 'media'>,
 ): Promise<FileRecord[]> {
-  const sender = { organizationId: call.caller.organizationId, origin: call.origin, jobId, signal: call.signal }
+  const sender = { ...call.sender, jobId }
   const settled = await Promise.allSettled(
     wanted.map(({ field, value, kind, alpha, webp }) =>
       owners.media.take(sender, field, call.inline.get(value) ?? value, kind, { alpha, webp }),

@@ -93,7 +93,7 @@ export async function submitSpeech(
   if (!reference) return (await submitJob(call, body, options, owners)).job
   admission.requireBudget(admitted)
   const id = newId('job')
-  const sender = { organizationId: call.caller.organizationId, origin: call.origin, jobId: id, signal: call.signal }
+  const sender = { ...call.sender, jobId: id }
   const recording = call.inline.get(reference.value) ?? reference.value
   const file = await media.take(sender, 'reference_audio', recording, 'audio')
   try {
@@ -152,7 +152,7 @@ export async function submitTranscription(
   checkInputSize(call, task, JSON.stringify(kept), owners)
   const id = newId('job')
   const { field, value } = prepared.sound
-  const sender = { organizationId: call.caller.organizationId, origin: call.origin, jobId: id, signal: call.signal }
+  const sender = { ...call.sender, jobId: id }
   const file = await media.take(sender, field, sent ?? call.inline.get(value) ?? value, 'audio')
   const stored = [file]
   const estimated = admission.estimated(admitted, () => estimateOf(task, kept, file.bytes))

@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import { modelAllowed } from '../../../core/accounts/model-allowed.ts'
 import { anthropicError, anthropicStatus } from '../../../core/dialects/anthropic/anthropic-error.ts'
 import {
   AnthropicCount,
@@ -9,16 +8,15 @@ import {
 } from '../../../core/dialects/anthropic/anthropic-schemas.ts'
 import { Failure } from '../../../core/failure.ts'
 import type { Model } from '../../../core/models/model.ts'
-import { didYouMean, nearestModels } from '../../../core/nearest.ts'
 import { array, boolean, namedObject, nullableString, string } from '../../../core/schemas/fields.ts'
 import { isFor } from '../../../core/schemas/task.ts'
 import { promptTokens } from '../../../core/tasks/chat/prompt-tokens.ts'
 import type { Call } from '../../http/request/call.ts'
-import { errorGroups } from '../../http/request/error-groups.ts'
+import { errorGroups } from '../../http/request/errors.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
-import { allowedChatModel } from '../../work/allowed-models.ts'
-import { type InferenceOwners, inferAs } from '../../work/inference.ts'
+import { allowedChatModel, modelNotFound, visibleModels } from '../../work/allowed-models.ts'
+import { type InferenceOwners, infer } from '../../work/inference.ts'
 
 /** Renders a failure in Anthropic's form. */
 export const anthropicErrors = (failure: Failure, call: { id: string }) => ({
@@ -53,10 +51,8 @@ const ModelPage = namedObject('AnthropicModelList', 'Models that answer chats, i
 type ModelOwners = Pick<Owners, 'registry'>
 
 /** Enabled models that answer chats and that the token may use. */
-const visible = (call: Call, { registry }: ModelOwners): Model[] =>
-  registry
-    .all()
-    .filter(({ id, enabled, tasks }) => enabled && isFor(tasks, 'chat') && modelAllowed(call.caller.token.models, id))
+const visible = (call: Call, owners: ModelOwners): Model[] =>
+  visibleModels(call, owners).filter(({ tasks }) => isFor(tasks, 'chat'))
 
 const infoOf = ({ id, description }: Model, { registry }: ModelOwners) => ({
   type: 'model' as const,
@@ -79,7 +75,7 @@ export const anthropicRoutes = (owners: InferenceOwners & Pick<Owners, 'registry
     body: AnthropicRequest,
     example: { model: 'infer/tiny-chat', max_tokens: 16, messages: [{ role: 'user', content: 'Hello!' }] },
     response: AnthropicMessage,
-    answer: inferAs('anthropic', owners),
+    answer: call => infer({ form: 'anthropic' }, call, owners),
   }),
   anthropicRoute('POST /anthropic/v1/messages/count_tokens', 'user:write', {
     bucket: 'api',
@@ -129,17 +125,7 @@ export const anthropicRoutes = (owners: InferenceOwners & Pick<Owners, 'registry
       const models = visible(call, owners)
       const model = models.find(({ id }) => id === params.id)
       if (model) return infoOf(model, owners)
-      const meant = didYouMean(
-        nearestModels(
-          params.id,
-          models.map(({ id }) => id),
-        ),
-      )
-      throw new Failure(
-        'model_not_found',
-        `The model '${params.id}' does not exist here.${meant} GET /anthropic/v1/models lists the existing ones.`,
-        { param: 'model' },
-      )
+      throw modelNotFound(params.id, models, '/anthropic/v1/models')
     },
   }),
 ]

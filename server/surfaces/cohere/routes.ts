@@ -1,11 +1,10 @@
 import { CohereChatRequest, CohereChatResponse } from '../../../core/dialects/cohere/cohere-chat-schemas.ts'
 import { CohereEmbedRequest, CohereEmbedResponse } from '../../../core/dialects/cohere/cohere-embed-schemas.ts'
 import type { Failure } from '../../../core/failure.ts'
-import { errorGroups } from '../../http/request/error-groups.ts'
-import { errorBody } from '../../http/request/errors.ts'
+import { errorBody, errorGroups } from '../../http/request/errors.ts'
 import { routeOf } from '../../http/request/route.ts'
 import { respondAsync } from '../../views/job-record.ts'
-import { type InferenceOwners, infer, inferAs } from '../../work/inference.ts'
+import { type InferenceOwners, infer } from '../../work/inference.ts'
 
 /** Returns an error with the `message` and `id` that Cohere's clients read, besides the common format. */
 export const cohereErrors = (failure: Failure, call: { id: string }) => ({
@@ -35,7 +34,7 @@ export const cohereRoutes = (owners: InferenceOwners) => [
     body: CohereChatRequest,
     example: { model: 'infer/tiny-chat', messages: [{ role: 'user', content: 'Hello!' }], max_tokens: 16 },
     response: CohereChatResponse,
-    answer: inferAs('cohere', owners),
+    answer: call => infer({ form: 'cohere' }, call, owners),
   }),
   route('POST /std/v2/embed', 'user:write', {
     aliases: ['/v2/embed'],
@@ -46,7 +45,7 @@ export const cohereRoutes = (owners: InferenceOwners) => [
     body: CohereEmbedRequest,
     example: { model: 'infer/tiny-embed', texts: ['A cat sat on the mat.'], embedding_types: ['float', 'ubinary'] },
     response: CohereEmbedResponse,
-    answer: infer('std/embeddings', owners),
+    answer: call => infer({ task: 'std/embeddings' }, call, owners),
   }),
   route('POST /std/v1/embed', 'user:write', {
     ...facts,
@@ -57,6 +56,6 @@ export const cohereRoutes = (owners: InferenceOwners) => [
     body: CohereEmbedRequest,
     example: { model: 'infer/tiny-embed', texts: ['A cat sat on the mat.'], input_type: 'search_document' },
     response: CohereEmbedResponse,
-    answer: inferAs('cohere-embed', owners, { task: 'std/embeddings' }),
+    answer: call => infer({ form: 'cohere-embed', task: 'std/embeddings' }, call, owners),
   }),
 ]

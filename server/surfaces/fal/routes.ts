@@ -3,10 +3,8 @@ import type { Call } from '../../http/request/call.ts'
 import type { SubmitOwners } from '../../work/submit-generation.ts'
 import { targetHeader } from './addresses.ts'
 import { falRoute } from './errors.ts'
-import { FalOutput, falQueueRoutes } from './queue.ts'
-import { falRunRoutes } from './run.ts'
-import { falStorageRoutes } from './storage.ts'
-import { falUploadRoutes } from './upload.ts'
+import { FalOutput, falQueueRoutes, falRunRoutes } from './queue.ts'
+import { falStorageRoutes, falUploadRoutes } from './storage.ts'
 
 /** Refuses a proxied request without a valid target. Requests with a valid one were rewritten before routing. */
 function refuse(call: Call): never {

@@ -8,8 +8,8 @@ import { requireOrigin } from '../../http/connection/cors.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { callTool, type ToolOwners } from './call-tool.ts'
+import { listResources, readResource, resourceTemplates } from './content.ts'
 import { McpMessage, openMcpReply, protocolVersions, type RequestId, RpcError, rpcCodes } from './message.ts'
-import { listResources, readResource, resourceTemplates } from './resources.ts'
 import { taskTools, workflowTools } from './tools.ts'
 export type McpOwners = ToolOwners & Pick<Owners, 'config' | 'cpu'>
 

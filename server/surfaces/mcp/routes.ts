@@ -1,4 +1,4 @@
-import { errorGroups } from '../../http/request/error-groups.ts'
+import { errorGroups } from '../../http/request/errors.ts'
 import { routeOf } from '../../http/request/route.ts'
 import type { McpOwners, RunningRequests } from './answer.ts'
 import { McpAnswer, McpMessage } from './message.ts'

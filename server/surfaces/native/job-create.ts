@@ -6,15 +6,15 @@ import { Task } from '../../../core/schemas/task.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
 import { taskNamed, taskRecord } from '../../../core/tasks/registry.ts'
 import type { Call } from '../../http/request/call.ts'
-import { errorGroups } from '../../http/request/error-groups.ts'
+import { errorGroups } from '../../http/request/errors.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { askForRegion } from '../../http/request/region.ts'
 import { routeOf } from '../../http/request/route.ts'
 import { JobCreated } from '../../views/job-record.ts'
+import { jobWebhookTypes, webhookFields, webhookInBody } from '../../work/job-terms.ts'
 import { type JobTerms, submissionAnswer } from '../../work/submit.ts'
 import { submitGeneration } from '../../work/submit-generation.ts'
 import { parsedInputs, type SubmitterOwners, submitters } from '../../work/submitters.ts'
-import { jobWebhookTypes, webhookFields, webhookInBody } from '../../work/webhook-terms.ts'
 
 const route = routeOf({ tag: 'Jobs' })
 

@@ -3,7 +3,6 @@ import { z } from 'zod'
 import { modelAllowed } from '../../../core/accounts/model-allowed.ts'
 import { Failure } from '../../../core/failure.ts'
 import type { Model } from '../../../core/models/model.ts'
-import { didYouMean, nearestModels } from '../../../core/nearest.ts'
 import {
   array,
   integer,
@@ -19,6 +18,7 @@ import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
 import { seconds } from '../../views/job-record.ts'
 import { ModelStatus, modelStatusView } from '../../views/model-status.ts'
+import { modelNotFound } from '../../work/allowed-models.ts'
 import { EngineStatus, engineOf } from './status.ts'
 
 const route = routeOf({ tag: 'Models' })
@@ -98,17 +98,7 @@ export function findModel(id: string, call: Call, { registry }: Pick<Owners, 're
   const model = registry.find(id)
   if (model && modelAllowed(call.caller.token.models, id)) return model
   const visible = registry.all().filter(other => modelAllowed(call.caller.token.models, other.id))
-  const meant = nearestModels(
-    id,
-    visible.map(other => other.id),
-  )
-  throw new Failure(
-    'model_not_found',
-    `The model '${id}' does not exist here.${didYouMean(meant)} GET /api/model-status lists the existing ones.`,
-    {
-      param: 'id',
-    },
-  )
+  throw modelNotFound(id, visible, '/api/model-status', 'id')
 }
 
 /**

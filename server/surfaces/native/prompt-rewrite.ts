@@ -7,7 +7,7 @@ import { taskNamed, taskRecord, taskRecords } from '../../../core/tasks/registry
 import { defaultRewriteLength, rewriteEstimate } from '../../../core/tasks/rewriting/rewrite-request.ts'
 import type { TaskRecord } from '../../../core/tasks/task.ts'
 import type { Call } from '../../http/request/call.ts'
-import { errorGroups } from '../../http/request/error-groups.ts'
+import { errorGroups } from '../../http/request/errors.ts'
 import { answeredBefore, idempotencyKeyOf, keepAnswer } from '../../http/request/idempotency.ts'
 import { JsonText } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
@@ -132,7 +132,7 @@ async function rewrite(call: Call, body: RewriteRequest, createdAt: number, owne
   if (image_url !== undefined) owners.admission.requireQueueRoom(admitted)
   const prepared = await owners.rewriting.prepare({
     modelId,
-    sender: { organizationId: call.caller.organizationId, origin: call.origin, signal: call.signal },
+    sender: call.sender,
     caller: call.abortSource,
     prompt,
     task,

@@ -13,7 +13,7 @@ import {
   UploadParts,
 } from '../../http/body/upload.ts'
 import type { Call } from '../../http/request/call.ts'
-import { errorGroups } from '../../http/request/error-groups.ts'
+import { errorGroups } from '../../http/request/errors.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { refuseRepeated } from '../../http/request/query.ts'
 import { routeOf } from '../../http/request/route.ts'

@@ -20,9 +20,9 @@ import {
 import { scopeRefusal } from '../../http/access/auth.ts'
 import { ownsMachine, requireMachineOwner } from '../../http/access/reach.ts'
 import type { Call } from '../../http/request/call.ts'
-import { errorGroups } from '../../http/request/error-groups.ts'
+import { errorGroups } from '../../http/request/errors.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { type InferenceOwners, inferAs } from '../../work/inference.ts'
+import { type InferenceOwners, infer } from '../../work/inference.ts'
 import { findOllamaModel } from './models.ts'
 import { ollamaRoute } from './ollama-route.ts'
 
@@ -79,7 +79,7 @@ const answering =
   (form: 'ollama-chat' | 'ollama-generate', said: object, owners: OllamaChatOwners) =>
   async (call: Call): Promise<void> => {
     try {
-      await inferAs(form, owners)(call)
+      await infer({ form }, call, owners)
     } catch (thrown) {
       const request = thrown instanceof Failure ? loadRequestOf(thrown) : undefined
       if (!request) throw thrown
@@ -136,7 +136,7 @@ export const ollamaChatRoutes = (owners: OllamaChatOwners) => [
     body: OllamaEmbedRequest,
     example: { model: 'infer/tiny-embed', input: ['A cat sat on the mat.'] },
     response: Embedded,
-    answer: inferAs('ollama-embed', owners, { task: 'std/embeddings' }),
+    answer: call => infer({ form: 'ollama-embed', task: 'std/embeddings' }, call, owners),
   }),
   ollamaRoute('POST /ollama/api/embeddings', 'user:write', {
     ...facts,
@@ -146,6 +146,6 @@ export const ollamaChatRoutes = (owners: OllamaChatOwners) => [
     body: OllamaEmbeddingsRequest,
     example: { model: 'infer/tiny-embed', prompt: 'A cat sat on the mat.' },
     response: OneEmbedded,
-    answer: inferAs('ollama-embeddings', owners, { task: 'std/embeddings' }),
+    answer: call => infer({ form: 'ollama-embeddings', task: 'std/embeddings' }, call, owners),
   }),
 ]

@@ -1,17 +1,16 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
-import { modelAllowed } from '../../../core/accounts/model-allowed.ts'
 import { modelOf } from '../../../core/dialects/ollama/ollama-body.ts'
 import { Failure } from '../../../core/failure.ts'
 import { engineFacts } from '../../../core/models/engine-facts.ts'
 import type { ResidentSnapshot } from '../../../core/models/fleet.ts'
 import type { GgufHeader } from '../../../core/models/gguf-header.ts'
 import type { Model } from '../../../core/models/model.ts'
-import { didYouMean, nearestModels } from '../../../core/nearest.ts'
 import { array, integer, namedObject, object, string } from '../../../core/schemas/fields.ts'
 import { isFor } from '../../../core/schemas/task.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
+import { modelNotFound, visibleModels } from '../../work/allowed-models.ts'
 import { ollamaRoute } from './ollama-route.ts'
 
 const units = [
@@ -145,23 +144,14 @@ const listedOf = (model: Model, bytes: number) => ({
 })
 
 /** Models that the token may use and that Ollama's clients can use. */
-const visible = (call: Call, { registry }: Pick<Owners, 'registry'>): Model[] =>
-  registry.all().filter(model => model.enabled && isUsable(model) && modelAllowed(call.caller.token.models, model.id))
+const visible = (call: Call, owners: Pick<Owners, 'registry'>): Model[] => visibleModels(call, owners).filter(isUsable)
 
 /** Finds a model by the name that a client uses. Throws Failure `model_not_found`. */
 export function findOllamaModel(name: string, call: Call, owners: Pick<Owners, 'registry'>): Model {
   const models = visible(call, owners)
   const model = models.find(({ id }) => id === modelOf(name))
   if (model) return model
-  const meant = nearestModels(
-    name,
-    models.map(({ id }) => id),
-  )
-  throw new Failure(
-    'model_not_found',
-    `The model '${name.slice(0, 128)}' does not exist here.${didYouMean(meant)} GET /ollama/api/tags lists the existing ones.`,
-    { param: 'model' },
-  )
+  throw modelNotFound(name.slice(0, 128), models, '/ollama/api/tags')
 }
 
 /** A time that no model outlives, for models that are kept loaded. */

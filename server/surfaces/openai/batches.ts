@@ -16,7 +16,7 @@ import {
 } from '../../../core/schemas/fields.ts'
 import { type BatchRecord, batchStatuses } from '../../../core/store/store.ts'
 import type { Call } from '../../http/request/call.ts'
-import { errorGroups } from '../../http/request/error-groups.ts'
+import { errorGroups } from '../../http/request/errors.ts'
 import { idempotencyOf } from '../../http/request/idempotency.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'

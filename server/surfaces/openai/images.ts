@@ -20,7 +20,7 @@ import {
 import { readJson } from '../../http/body/body.ts'
 import { formValues, isForm, readForm } from '../../http/body/multipart.ts'
 import type { Call } from '../../http/request/call.ts'
-import { errorGroups } from '../../http/request/error-groups.ts'
+import { errorGroups } from '../../http/request/errors.ts'
 import { idempotencyKeyOf } from '../../http/request/idempotency.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { preferenceOf } from '../../http/request/prefer.ts'
@@ -29,8 +29,7 @@ import { hasEnded, respondAsync } from '../../views/job-record.ts'
 import { answerLater } from '../../work/submit.ts'
 import { type SubmitOwners, submitGeneration } from '../../work/submit-generation.ts'
 import { failureOf, waitForEnd } from '../../work/wait.ts'
-import { sendImages, unfinished } from './image-answer.ts'
-import { sendImageEvents } from './image-events.ts'
+import { sendImageEvents, sendImages, unfinished } from './image-answer.ts'
 
 /** A validated request for images. Its files are on the disk until the body is disposed of. */
 export interface ImageBody extends AsyncDisposable {
@@ -91,13 +90,9 @@ const route = routeOf({ tag: 'Images' })
 type ImageOwners = SubmitOwners & Pick<Owners, 'cpu' | 'fleet'>
 
 /**
- * Returns the handler of an OpenAI-compatible request for images. The request becomes a durable job like any
+ * Answers an OpenAI-compatible request for images. The request becomes a durable job like any
  * generation, and the caller waits for its end: a repeated request with the same idempotency key gets the same images.
  */
-function images(to: ImageRoute, owners: ImageOwners): (call: Call) => Promise<void> {
-  return call => answerImages(to, call, owners)
-}
-
 async function answerImages(to: ImageRoute, call: Call, owners: ImageOwners): Promise<void> {
   const prefer = preferenceOf(call.req.headers.prefer)
   const { job, model, request } = await submit(to, call, owners)
@@ -180,7 +175,7 @@ export const imageRoutes = (owners: ImageOwners) => [
     description: `Creates images from a text. ${how}`,
     body: ImageGenerationRequest,
     example: { model: 'infer/demo', prompt: 'A cat on a mat', size: '512x512' },
-    answer: images({ task: 'std/image-generation' }, owners),
+    answer: call => answerImages({ task: 'std/image-generation' }, call, owners),
   }),
   route('POST /std/v1/images/edits', 'user:write', {
     ...facts,
@@ -190,7 +185,7 @@ export const imageRoutes = (owners: ImageOwners) => [
     body: ImageEditRequest,
     form: ImageEditForm,
     example: { model: 'infer/demo', prompt: 'A dog on a mat', image: pixel },
-    answer: images({ task: 'std/image-edit' }, owners),
+    answer: call => answerImages({ task: 'std/image-edit' }, call, owners),
   }),
   route('POST /std/v1/images/variations', 'user:write', {
     ...facts,
@@ -200,6 +195,6 @@ export const imageRoutes = (owners: ImageOwners) => [
     body: ImageVariationRequest,
     form: ImageVariationForm,
     example: { model: 'infer/demo', image: pixel, size: '512x512' },
-    answer: images({ task: 'std/image-edit', variation: true }, owners),
+    answer: call => answerImages({ task: 'std/image-edit', variation: true }, call, owners),
   }),
 ]

@@ -1,10 +1,7 @@
 import { z } from 'zod'
-import { modelAllowed } from '../../../core/accounts/model-allowed.ts'
-import { Failure } from '../../../core/failure.ts'
 import { engineFacts } from '../../../core/models/engine-facts.ts'
 import type { FleetSnapshot } from '../../../core/models/fleet.ts'
 import type { Model } from '../../../core/models/model.ts'
-import { didYouMean, nearestModels } from '../../../core/nearest.ts'
 import {
   array,
   integer,
@@ -15,11 +12,11 @@ import {
   string,
 } from '../../../core/schemas/fields.ts'
 import { Task } from '../../../core/schemas/task.ts'
-import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
 import { seconds } from '../../views/job-record.ts'
 import { ModelPrice, modelRegion, modelState, priceObject } from '../../views/model-status.ts'
+import { modelNotFound, visibleModels } from '../../work/allowed-models.ts'
 
 const route = routeOf({ tag: 'Models' })
 
@@ -60,10 +57,6 @@ const describe = (
   price: priceObject(model, config.currency),
 })
 
-/** Enabled models that the caller's token may use. */
-const visible = (call: Call, registry: Owners['registry']): Model[] =>
-  registry.all().filter(model => model.enabled && modelAllowed(call.caller.token.models, model.id))
-
 export const modelRoutes = ({ config, fleet, registry }: Pick<Owners, 'config' | 'fleet' | 'registry'>) => [
   route('GET /std/v1/models', 'user:read', {
     summary: 'List models',
@@ -72,7 +65,7 @@ export const modelRoutes = ({ config, fleet, registry }: Pick<Owners, 'config' |
     response: ModelList,
     handle: ({ query }, call) => {
       const now = fleet.snapshot()
-      const wanted = visible(call, registry).filter(model => !query.task || model.tasks.includes(query.task))
+      const wanted = visibleModels(call, { registry }).filter(model => !query.task || model.tasks.includes(query.task))
       return { object: 'list' as const, data: wanted.map(model => describe(model, now, { config, registry })) }
     },
   }),
@@ -83,15 +76,9 @@ export const modelRoutes = ({ config, fleet, registry }: Pick<Owners, 'config' |
     params: z.object({ id: string('Id of the model. It may contain `/`.') }),
     response: ModelObject,
     handle: ({ params }, call) => {
-      const models = visible(call, registry)
+      const models = visibleModels(call, { registry })
       const model = models.find(({ id }) => id === params.id)
-      const ids = models.map(({ id }) => id)
-      if (!model)
-        throw new Failure(
-          'model_not_found',
-          `The model '${params.id}' does not exist here.${didYouMean(nearestModels(params.id, ids))} GET /std/v1/models lists the existing ones.`,
-          { param: 'model' },
-        )
+      if (!model) throw modelNotFound(params.id, models, '/std/v1/models')
       return describe(model, fleet.snapshot(), { config, registry })
     },
   }),

@@ -20,8 +20,7 @@ import {
 import { SpeechRequest } from '../../../core/tasks/speech/speech-request.ts'
 import { sendPieces, withFirstPiece } from '../../http/answer/send-pieces.ts'
 import type { Call } from '../../http/request/call.ts'
-import { errorGroups } from '../../http/request/error-groups.ts'
-import { errorFrame } from '../../http/request/errors.ts'
+import { errorFrame, errorGroups } from '../../http/request/errors.ts'
 import { answeredBefore } from '../../http/request/idempotency.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { preferenceOf } from '../../http/request/prefer.ts'
@@ -65,7 +64,7 @@ export const speechRoutes = (owners: SpeechOwners) => [
     errorCodes: [...errorGroups.submit, ...errorGroups.wait, ...errorGroups.media],
     body: SpeechRequest,
     example: { model: 'infer/tiny-speech', input: 'Hello!', voice: 'alto', response_format: 'wav' },
-    answer: speechHandler(owners),
+    answer: call => answerSpeech(call, owners),
   }),
   route('GET /std/v1/audio/voices', 'user:read', {
     summary: 'List voices',
@@ -94,13 +93,9 @@ const nothing = { inputTokens: 0, outputTokens: 0 }
 export type SpeechOwners = SpeechJobOwners & Pick<Owners, 'cpu' | 'idempotency' | 'throughput' | 'timings'>
 
 /**
- * Returns the handler of a text-to-speech request: it validates the body and translates it for the engine, asks
- * admission, waits for a slot, relays or converts the engine's audio, and stores one record.
+ * Answers a text-to-speech request: validates the body and translates it for the engine, asks admission, waits for a
+ * slot, relays or converts the engine's audio, and stores one record.
  */
-function speechHandler(owners: SpeechOwners): (call: Call) => Promise<void> {
-  return call => answerSpeech(call, owners)
-}
-
 async function answerSpeech(call: Call, owners: SpeechOwners): Promise<void> {
   const { admission, conversion, media, registry } = owners
   admission.requireRoom()
@@ -115,9 +110,8 @@ async function answerSpeech(call: Call, owners: SpeechOwners): Promise<void> {
   await conversion.check(prepared.engineFormat, prepared.format)
 
   if (prepared.reference) admission.requireQueueRoom(admitted)
-  const sender = { organizationId: call.caller.organizationId, origin: call.origin, signal: call.signal }
   // A recording is fetched before the call takes a slot that others could use.
-  const body = await speechBody(prepared, media, sender, call.inline)
+  const body = await speechBody(prepared, media, call.sender, call.inline)
   call.releaseBody()
   const work = { admitted, createdAt, waitMs: prefer.waitMs, stream: true }
   const attempt = (lease: Lease) => synthesize(call, { ...prepared, body }, admitted.model, lease, owners)

@@ -9,7 +9,7 @@ import {
   ScoreRequest,
   ScoreResponse,
 } from '../../../core/schemas/vectors.ts'
-import { errorGroups } from '../../http/request/error-groups.ts'
+import { errorGroups } from '../../http/request/errors.ts'
 import { routeOf } from '../../http/request/route.ts'
 import { respondAsync } from '../../views/job-record.ts'
 import { type InferenceOwners, infer } from '../../work/inference.ts'
@@ -34,7 +34,7 @@ export const textRoutes = (owners: InferenceOwners) => [
     body: ChatRequest,
     example: { model: 'infer/tiny-chat', messages: [{ role: 'user', content: 'Hello!' }] },
     response: ChatResponse,
-    answer: infer('std/chat-completion', owners),
+    answer: call => infer({ task: 'std/chat-completion' }, call, owners),
   }),
   route('POST /std/v1/completions', 'user:write', {
     ...facts,
@@ -45,7 +45,7 @@ export const textRoutes = (owners: InferenceOwners) => [
     body: CompletionRequest,
     example: { model: 'infer/tiny-chat', prompt: 'Once upon a time', max_tokens: 16 },
     response: CompletionResponse,
-    answer: infer('std/completion', owners),
+    answer: call => infer({ task: 'std/completion' }, call, owners),
   }),
   route('POST /std/v1/embeddings', 'user:write', {
     ...facts,
@@ -55,7 +55,7 @@ export const textRoutes = (owners: InferenceOwners) => [
     body: EmbeddingsRequest,
     example: { model: 'infer/tiny-embed', input: ['A cat sat on the mat.', 'The dog barked.'] },
     response: EmbeddingsResponse,
-    answer: infer('std/embeddings', owners),
+    answer: call => infer({ task: 'std/embeddings' }, call, owners),
   }),
 ]
 
@@ -76,7 +76,7 @@ export const scoringRoutes = (owners: InferenceOwners) => [
       return_documents: true,
     },
     response: RerankResponse,
-    answer: infer('std/rerank', owners),
+    answer: call => infer({ task: 'std/rerank' }, call, owners),
   }),
   route('POST /std/v1/score', 'user:write', {
     aliases: ['/score'],
@@ -92,7 +92,7 @@ export const scoringRoutes = (owners: InferenceOwners) => [
       text_2: ['The dog barked.', 'A cat sat on the mat.'],
     },
     response: ScoreResponse,
-    answer: infer('std/score', owners),
+    answer: call => infer({ task: 'std/score' }, call, owners),
   }),
   route('POST /std/v1/moderations', 'user:write', {
     ...facts,
@@ -103,6 +103,6 @@ export const scoringRoutes = (owners: InferenceOwners) => [
     body: ModerationRequest,
     example: { model: 'infer/tiny-chat', input: 'I like apples.' },
     response: ModerationResponse,
-    answer: infer('std/moderation', owners),
+    answer: call => infer({ task: 'std/moderation' }, call, owners),
   }),
 ]

@@ -6,7 +6,7 @@ import { readForm } from '../../http/body/multipart.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
 import { seconds } from '../../views/job-record.ts'
-import { expiresAfterField, FileObject, fileObject, keptMsOf, purposeField, uploadedType } from './file-object.ts'
+import { expiresAfterField, FileObject, fileObject, keptMsOf, purposeField, uploadedType } from './files.ts'
 
 const route = routeOf({ tag: 'Stored files' })
 const base = '/std/v1/uploads'

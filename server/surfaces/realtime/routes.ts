@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
-import { errorGroups } from '../../http/request/error-groups.ts'
+import { errorGroups } from '../../http/request/errors.ts'
 import { routeOf } from '../../http/request/route.ts'
 import type { RealtimeOwners } from './transcribe-samples.ts'
 

@@ -6,8 +6,9 @@ import { isSlugTask } from '../../../core/schemas/task.ts'
 import { inputSchema } from '../../../core/tasks/generation/input-schema.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
+import { visibleModels } from '../../work/allowed-models.ts'
 import { replicateRoute } from './errors.ts'
-import { findReplicateModel, replicateName, replicateVersion, visibleModels } from './target.ts'
+import { findReplicateModel, replicateName, replicateVersion } from './view.ts'
 
 const params = {
   owner: string('First part of the id of the model, or `local` for an id of one part.'),

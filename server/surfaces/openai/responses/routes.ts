@@ -19,12 +19,12 @@ import {
 import { promptTokens } from '../../../../core/tasks/chat/prompt-tokens.ts'
 import { deletedObject } from '../../../http/answer/page.ts'
 import type { Call } from '../../../http/request/call.ts'
-import { errorGroups } from '../../../http/request/error-groups.ts'
+import { errorGroups } from '../../../http/request/errors.ts'
 import { JsonText } from '../../../http/request/json-text.ts'
 import type { Owners } from '../../../http/request/owners.ts'
 import { routeOf } from '../../../http/request/route.ts'
 import { allowedChatModel } from '../../../work/allowed-models.ts'
-import { type InferenceOwners, inferAs } from '../../../work/inference.ts'
+import { type FormedCall, type InferenceOwners, infer } from '../../../work/inference.ts'
 import { type BackgroundOwners, streamBackground, submitBackground } from './background.ts'
 
 /** Bytes around a member that are read: an id is close to it. */
@@ -94,6 +94,32 @@ async function found(id: string, call: Call, { responses }: ResponseOwners): Pro
   )
 }
 
+/** Begins a response: submits one in the background as a job, or returns what it continues and how it is kept. */
+async function begin(call: Call, body: Buffer, owners: ResponseOwners): Promise<FormedCall | undefined> {
+  const continued = await continuedBy(call, body, owners)
+  const background = await submitBackground(call, body, continued, owners)
+  if (background) {
+    const { stored, streams } = background
+    if (streams) await streamBackground(call, stored, -1, owners)
+    else call.send(200, stored.text)
+    return undefined
+  }
+  const { organizationId, token } = call.caller
+  const createdAt = Date.now()
+  return {
+    context: { id: newId('resp'), ...continued },
+    contextLength: continuedLength(continued),
+    keep: async (remembered, answer) => {
+      const response = remembered as RememberedResponse
+      if (!response.isStored) return
+      const made = { organizationId, tokenId: token.id, createdAt, answer, jobId: null }
+      await owners.responses
+        .keep(response, made)
+        .catch((cause: unknown) => owners.log.warn('A response could not be kept', { response: response.id }, cause))
+    },
+  }
+}
+
 /** The routes of responses, OpenAI's form of conversations that the server may keep. */
 export const responseRoutes = (owners: ResponseOwners) => [
   route(`POST ${base}`, 'user:write', {
@@ -106,34 +132,7 @@ export const responseRoutes = (owners: ResponseOwners) => [
     body: ResponseRequest,
     example: { model: 'infer/tiny-chat', input: 'Hello!' },
     response: ResponseObject,
-    answer: inferAs('responses', owners, {
-      begin: async (call, body) => {
-        const continued = await continuedBy(call, body, owners)
-        const background = await submitBackground(call, body, continued, owners)
-        if (background) {
-          const { stored, streams } = background
-          if (streams) await streamBackground(call, stored, -1, owners)
-          else call.send(200, stored.text)
-          return undefined
-        }
-        const { organizationId, token } = call.caller
-        const createdAt = Date.now()
-        return {
-          context: { id: newId('resp'), ...continued },
-          contextLength: continuedLength(continued),
-          keep: async (remembered, answer) => {
-            const response = remembered as RememberedResponse
-            if (!response.isStored) return
-            const made = { organizationId, tokenId: token.id, createdAt, answer, jobId: null }
-            await owners.responses
-              .keep(response, made)
-              .catch((cause: unknown) =>
-                owners.log.warn('A response could not be kept', { response: response.id }, cause),
-              )
-          },
-        }
-      },
-    }),
+    answer: call => infer({ form: 'responses', begin: body => begin(call, body, owners) }, call, owners),
   }),
   route(`POST ${base}/input_tokens`, 'user:write', {
     bucket: 'api',
