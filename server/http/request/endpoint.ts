@@ -99,7 +99,7 @@ export interface EndpointFacts<P, Q, B, R> extends Pick<SharedFacts, 'errors'> {
   status?: number
   /** Further answers of the reference by their status. */
   otherAnswers?: Readonly<Record<number, RouteAnswer>>
-  /** Error codes besides those that follow from the scope and the schemas (`server/docs/route-errors.ts`). */
+  /** Error codes besides those that follow from the scope and the schemas (`server/docs/errors.ts`). */
   errorCodes?: readonly FailureCode[]
 }
 
