@@ -73,5 +73,8 @@ const form = new RegExp(
 export const queueIdOf = (jobId: string): string => `q_${jobId.slice('job_'.length)}`
 export const jobIdOf = (queueId: string): string => `job_${queueId.slice('q_'.length)}`
 
-/** Whether a string from outside has the form of one of our ids. Check it before using it in a query or a path. */
-export const isId = (value: string): boolean => form.test(value)
+/**
+ * Whether a string from outside has the form of one of our ids, or of one with this prefix: `job_`. Check it before using
+ * it in a query or a path.
+ */
+export const isId = (value: string, prefix = ''): boolean => value.startsWith(prefix) && form.test(value)

@@ -1,3 +1,10 @@
 /** Returns an object without its members that are null or undefined. */
 export const presentMembers = (members: Record<string, unknown>): Record<string, unknown> =>
   Object.fromEntries(Object.entries(members).filter(([, value]) => value !== null && value !== undefined))
+
+type Optional<T> = { [K in keyof T as undefined extends T[K] ? K : never]?: Exclude<T[K], undefined> }
+type Required<T> = { [K in keyof T as undefined extends T[K] ? never : K]: T[K] }
+
+/** Returns an object without its members that are undefined, for options that distinguish the two. */
+export const definedMembers = <T extends object>(members: T) =>
+  Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as Optional<T> & Required<T>

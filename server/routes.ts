@@ -4,17 +4,14 @@ import { referenceRoutes } from './docs/reference-routes.ts'
 import type { RouteErrors } from './http/request/endpoint.ts'
 import type { Owners } from './http/request/owners.ts'
 import type { Route } from './http/request/route.ts'
-import { anthropicErrors } from './surfaces/anthropic/anthropic-route.ts'
-import { anthropicRoutes } from './surfaces/anthropic/routes.ts'
-import { cohereErrors } from './surfaces/cohere/errors.ts'
-import { cohereRoutes } from './surfaces/cohere/routes.ts'
+import { anthropicErrors, anthropicRoutes } from './surfaces/anthropic/routes.ts'
+import { cohereErrors, cohereRoutes } from './surfaces/cohere/routes.ts'
 import { falErrors } from './surfaces/fal/errors.ts'
 import { falRoutes } from './surfaces/fal/routes.ts'
 import { mcpRoutes } from './surfaces/mcp/routes.ts'
 import { auditRoutes } from './surfaces/native/audit.ts'
 import { eventRoutes } from './surfaces/native/events.ts'
 import { executionEventRoutes } from './surfaces/native/execution-events.ts'
-import { executionListRoutes } from './surfaces/native/execution-list.ts'
 import { executionRoutes } from './surfaces/native/executions.ts'
 import { jobRoutes } from './surfaces/native/jobs.ts'
 import { libraryRoutes } from './surfaces/native/library.ts'
@@ -22,25 +19,18 @@ import { logRoutes } from './surfaces/native/logs.ts'
 import { meRoutes } from './surfaces/native/me.ts'
 import { memberRoutes } from './surfaces/native/members.ts'
 import { modelAdministrationRoutes } from './surfaces/native/model-administration.ts'
-import { modelLoadRoutes } from './surfaces/native/model-loading.ts'
-import { modelStatusRoutes } from './surfaces/native/model-status.ts'
-import { organizationLimitRoutes } from './surfaces/native/organization-limits.ts'
-import { organizationRoutes } from './surfaces/native/organizations.ts'
+import { modelLoadRoutes, modelStatusRoutes } from './surfaces/native/model-loading.ts'
+import { organizationLimitRoutes, organizationRoutes } from './surfaces/native/organizations.ts'
 import { promptRewriteRoutes } from './surfaces/native/prompt-rewrite.ts'
 import { sessionRoutes } from './surfaces/native/session.ts'
 import { fileRoutes } from './surfaces/native/signed-file-routes.ts'
 import { statusRoutes } from './surfaces/native/status.ts'
 import { systemRoutes } from './surfaces/native/system.ts'
-import { systemHistoryRoutes } from './surfaces/native/system-history.ts'
-import { systemInspectionRoutes } from './surfaces/native/system-inspection.ts'
 import { taskRoutes } from './surfaces/native/tasks.ts'
 import { tokenRoutes } from './surfaces/native/tokens.ts'
 import { usageRoutes } from './surfaces/native/usage.ts'
 import { voiceModelRoutes } from './surfaces/native/voice-models.ts'
-import { webhookDeliveryRoutes } from './surfaces/native/webhook-deliveries.ts'
-import { webhookSecretRoutes } from './surfaces/native/webhook-secrets.ts'
 import { webhookRoutes } from './surfaces/native/webhooks.ts'
-import { workflowVersionRoutes } from './surfaces/native/workflow-versions.ts'
 import { workflowRoutes } from './surfaces/native/workflows.ts'
 import { ollamaErrors } from './surfaces/ollama/ollama-route.ts'
 import { ollamaRoutes } from './surfaces/ollama/routes.ts'
@@ -49,7 +39,7 @@ import { stdFileRoutes } from './surfaces/openai/files.ts'
 import { imageRoutes } from './surfaces/openai/images.ts'
 import { modelRoutes } from './surfaces/openai/models.ts'
 import { responseRoutes } from './surfaces/openai/responses/routes.ts'
-import { speechRoutes } from './surfaces/openai/speech-routes.ts'
+import { speechRoutes } from './surfaces/openai/speech.ts'
 import { scoringRoutes, textRoutes } from './surfaces/openai/text.ts'
 import { transcriptionRoutes } from './surfaces/openai/transcriptions.ts'
 import { uploadRoutes } from './surfaces/openai/uploads.ts'
@@ -58,11 +48,9 @@ import { webhookEndpointRoutes } from './surfaces/openai/webhook-endpoints.ts'
 import { realtimeRoutes } from './surfaces/realtime/routes.ts'
 import { replicateErrors } from './surfaces/replicate/errors.ts'
 import { replicateRoutes } from './surfaces/replicate/routes.ts'
-import { batchRoutes } from './surfaces/slug/batch.ts'
-import { slugErrors } from './surfaces/slug/errors.ts'
 import { generateRoutes } from './surfaces/slug/generate.ts'
-import { requestRoutes } from './surfaces/slug/requests.ts'
-import { streamRoutes } from './surfaces/slug/stream.ts'
+import { batchRoutes, requestRoutes } from './surfaces/slug/requests.ts'
+import { slugErrors } from './surfaces/slug/view.ts'
 
 /** Returns all routes of the server. Handlers are reached only through this table. */
 export function routes(owners: Owners): readonly Route[] {
@@ -89,7 +77,6 @@ export function routes(owners: Owners): readonly Route[] {
     ...eventRoutes(owners),
     ...generateRoutes(owners),
     ...requestRoutes(owners),
-    ...streamRoutes(owners),
     ...batchRoutes(owners),
     ...batchJobRoutes(owners),
     ...promptRewriteRoutes(owners),
@@ -97,9 +84,7 @@ export function routes(owners: Owners): readonly Route[] {
     ...ollamaRoutes(owners),
     ...replicateRoutes(owners),
     ...workflowRoutes(owners),
-    ...workflowVersionRoutes(owners),
     ...executionRoutes(owners),
-    ...executionListRoutes(owners),
     ...executionEventRoutes(owners),
     ...libraryRoutes(owners),
     ...fileRoutes(owners),
@@ -110,15 +95,11 @@ export function routes(owners: Owners): readonly Route[] {
     ...memberRoutes(owners),
     ...tokenRoutes(owners),
     ...webhookRoutes(owners),
-    ...webhookDeliveryRoutes(owners),
-    ...webhookSecretRoutes(owners),
     ...webhookEndpointRoutes(owners),
     ...usageRoutes(owners),
     ...auditRoutes(owners),
     ...statusRoutes(owners),
     ...logRoutes(owners),
-    ...systemHistoryRoutes(owners),
-    ...systemInspectionRoutes(owners),
     ...systemRoutes(owners),
     ...referenceRoutes(() => all),
     ...mcpRoutes(owners),

@@ -24,10 +24,8 @@ import { openIdempotencyRecords } from './http/request/idempotency-records.ts'
 import type { Owners } from './http/request/owners.ts'
 import { openStreamLimits } from './http/streams/stream-limits.ts'
 import { errorsBelow, routes } from './routes.ts'
-import { belowRoot, falRoots } from './surfaces/fal/hosts.ts'
-import { partAddress } from './surfaces/fal/parts.ts'
-import { unproxied } from './surfaces/fal/proxy.ts'
-import { noEphemeralTokens } from './surfaces/realtime/ephemeral-tokens.ts'
+import { belowRoot, falRoots, partAddress, unproxied } from './surfaces/fal/addresses.ts'
+import { noEphemeralTokens } from './surfaces/realtime/routes.ts'
 import { asksForWebSocket, responseOf } from './surfaces/realtime/upgrade.ts'
 
 /** Milliseconds after the last answer of a drain in which connections in the kernel's queue are still accepted. */

@@ -23,8 +23,6 @@ import { memberRoutes } from '../../server/surfaces/native/members.ts'
 import { organizationRoutes } from '../../server/surfaces/native/organizations.ts'
 import { tokenRoutes } from '../../server/surfaces/native/tokens.ts'
 import { usageRoutes } from '../../server/surfaces/native/usage.ts'
-import { webhookDeliveryRoutes } from '../../server/surfaces/native/webhook-deliveries.ts'
-import { webhookSecretRoutes } from '../../server/surfaces/native/webhook-secrets.ts'
 import { webhookRoutes } from '../../server/surfaces/native/webhooks.ts'
 import { type Client, clientOf } from '../client/client.ts'
 import { type Directory, type Installation, openDirectory, openInstallation } from './installation.ts'
@@ -46,8 +44,6 @@ export async function openInProcess(dataDir: string): Promise<InProcess> {
     ...memberRoutes(owners),
     ...tokenRoutes(owners),
     ...webhookRoutes(owners),
-    ...webhookDeliveryRoutes(owners),
-    ...webhookSecretRoutes(owners),
     ...auditRoutes(owners),
   ]
   return { client: clientOfRoutes(routes, installation.actor, dataDir), close }

@@ -27,6 +27,13 @@ export function failureOfIssues(error: { issues: Issue[] }, input: unknown, sche
   })
 }
 
+/** Returns the value as the schema reads it. Throws the Failure of its issues. */
+export function parsed<Schema extends z.ZodType>(schema: Schema, value: unknown): z.output<Schema> {
+  const { data, error } = schema.safeParse(value)
+  if (error) throw failureOfIssues(error, value, schema)
+  return data!
+}
+
 /** Formats a path as `messages[0].content`, like the official clients. */
 export const placeOf = (path: readonly PropertyKey[]): string =>
   path.reduce<string>(

@@ -5,9 +5,9 @@ import { Failure } from '../../core/failure.ts'
 import { ownPage } from '../http/answer/own-page.ts'
 import type { Call } from '../http/request/call.ts'
 import type { Owners } from '../http/request/owners.ts'
-import { type Route, route } from '../http/request/route.ts'
+import { type Route, routeOf } from '../http/request/route.ts'
 
-const tag = 'System'
+const route = routeOf({ tag: 'System' })
 
 /** What the build says about the console: its page, and the content type of each file. */
 interface Manifest {
@@ -20,12 +20,8 @@ export function consoleRoutes({ config }: Pick<Owners, 'config'>): Route[] {
   let manifest: Manifest | undefined
   const read = () => (manifest ??= JSON.parse(Buffer.from(readAsset('console/manifest.json')).toString()) as Manifest)
   return [
-    route({
-      method: 'GET',
-      path: '/console',
+    route('GET /console', 'public', {
       aliases: ['/console/**:path'],
-      scope: 'public',
-      tag,
       summary: 'Show console',
       media: ['text/html'],
       answer: ownPage(call => {
@@ -36,11 +32,7 @@ export function consoleRoutes({ config }: Pick<Owners, 'config'>): Route[] {
         else sendPage(call, read().page)
       }),
     }),
-    route({
-      method: 'GET',
-      path: '/',
-      scope: 'public',
-      tag,
+    route('GET /', 'public', {
       summary: 'Show console or reference',
       media: ['text/html'],
       answer: ownPage(call => {

@@ -1,5 +1,18 @@
 import { z } from 'zod'
 import { ChatUsage, FinishReason } from '../../core/schemas/chat.ts'
+import {
+  array,
+  integer,
+  looseObject,
+  namedObject,
+  nullableNumber,
+  number,
+  object,
+  optionalInteger,
+  optionalNumber,
+  optionalString,
+  string,
+} from '../../core/schemas/fields.ts'
 import { logLevels } from '../../core/schemas/log-level.ts'
 import { registerLogEvents } from './log-event-schemas.ts'
 
@@ -11,94 +24,86 @@ let registered = false
 export function registerEventSchemas(): void {
   if (registered) return
   registered = true
-  const id = z.string().describe('Id of the completion, the same in all chunks.')
-  const created = z.int().describe('Unix seconds.')
-  const model = z.string().describe('Id of the model.')
-  const index = z.int().describe('Position among the choices, from 0.')
+  const id = string('Id of the completion, the same in all chunks.')
+  const created = integer('Unix seconds.')
+  const model = string('Id of the model.')
+  const index = integer('Position among the choices, from 0.')
   const usage = ChatUsage.nullish().describe(
     'Token counts in the last chunk, with `stream_options.include_usage`; else null or absent.',
   )
   const reason = FinishReason.nullable().describe('Why generation ended, in the last chunk of the choice; null before.')
-  z.object({
+  namedObject('ChatCompletionChunk', 'A piece of a streamed chat completion.', {
     id,
     object: z.literal('chat.completion.chunk'),
     created,
     model,
-    choices: z
-      .array(
-        z.object({
-          index,
-          delta: z
-            .object({
-              role: z.literal('assistant').optional(),
-              content: z.string().nullish().describe('The next piece of the answer.'),
-              refusal: z.string().optional().describe('The next piece of a refusal.'),
-              reasoning_content: z.string().optional().describe('The next piece of the reasoning.'),
-              tool_calls: z
-                .array(
-                  z.object({
-                    index: z.int().describe('Position among the tool calls, from 0.'),
-                    id: z.string().optional().describe('Id of the call, in its first piece.'),
-                    type: z.literal('function').optional(),
-                    function: z
-                      .object({
-                        name: z.string().optional().describe('Name of the function, in its first piece.'),
-                        arguments: z.string().optional().describe('The next piece of the arguments.'),
-                      })
-                      .describe('The function that the model calls.'),
-                  }),
-                )
-                .optional()
-                .describe('The next pieces of tool calls.'),
-            })
-            .describe('What is new since the last chunk.'),
-          logprobs: z
-            .unknown()
+    choices: array(
+      'The choices that have news; none in a chunk with the token counts.',
+      z.object({
+        index,
+        delta: object('What is new since the last chunk.', {
+          role: z.literal('assistant').optional(),
+          content: z.string().nullish().describe('The next piece of the answer.'),
+          refusal: optionalString('The next piece of a refusal.'),
+          reasoning_content: optionalString('The next piece of the reasoning.'),
+          tool_calls: z
+            .array(
+              z.object({
+                index: integer('Position among the tool calls, from 0.'),
+                id: optionalString('Id of the call, in its first piece.'),
+                type: z.literal('function').optional(),
+                function: object('The function that the model calls.', {
+                  name: optionalString('Name of the function, in its first piece.'),
+                  arguments: optionalString('The next piece of the arguments.'),
+                }),
+              }),
+            )
             .optional()
-            .describe('Log probabilities of the new tokens, with `logprobs: true`; else null.'),
-          finish_reason: reason,
+            .describe('The next pieces of tool calls.'),
         }),
-      )
-      .describe('The choices that have news; none in a chunk with the token counts.'),
+        logprobs: z
+          .unknown()
+          .optional()
+          .describe('Log probabilities of the new tokens, with `logprobs: true`; else null.'),
+        finish_reason: reason,
+      }),
+    ),
     usage,
     service_tier: z.string().nullish().describe('Always `default`. For compatibility.'),
-    system_fingerprint: z.string().optional().describe('Names the configuration of the engine, as the engine gave it.'),
-  }).meta({ id: 'ChatCompletionChunk', description: 'A piece of a streamed chat completion.' })
+    system_fingerprint: optionalString('Names the configuration of the engine, as the engine gave it.'),
+  })
 
-  z.object({
+  namedObject('CompletionChunk', 'A piece of a streamed completion.', {
     id,
     object: z.literal('text_completion'),
     created,
     model,
-    choices: z
-      .array(
-        z.object({
-          text: z.string().describe('The next piece of the text.'),
-          index,
-          logprobs: z.unknown().optional().describe('Log probabilities of the new tokens, if requested; else null.'),
-          finish_reason: reason,
-        }),
-      )
-      .describe('The choices that have news; none in a chunk with the token counts.'),
+    choices: array(
+      'The choices that have news; none in a chunk with the token counts.',
+      z.object({
+        text: string('The next piece of the text.'),
+        index,
+        logprobs: z.unknown().optional().describe('Log probabilities of the new tokens, if requested; else null.'),
+        finish_reason: reason,
+      }),
+    ),
     usage,
-    system_fingerprint: z.string().optional().describe('Names the configuration of the engine, as the engine gave it.'),
-  }).meta({ id: 'CompletionChunk', description: 'A piece of a streamed completion.' })
+    system_fingerprint: optionalString('Names the configuration of the engine, as the engine gave it.'),
+  })
 
-  z.looseObject({
-    type: z
-      .string()
-      .describe(
-        'What happened, such as `response.created`, `response.output_text.delta` or `response.completed`; `error` if a stream cannot go on.',
-      ),
-    sequence_number: z.int().describe('Number of the event, from 0.'),
+  looseObject('ResponseEvent', 'An event of a streamed response. Its members depend on `type`.', {
+    type: string(
+      'What happened, such as `response.created`, `response.output_text.delta` or `response.completed`; `error` if a stream cannot go on.',
+    ),
+    sequence_number: integer('Number of the event, from 0.'),
     response: z.looseObject({}).optional().describe('The response as it is now, in its first and last events.'),
-    output_index: z.int().optional().describe('Position of the item in the output.'),
-    item_id: z.string().optional().describe('Id of the item.'),
+    output_index: optionalInteger('Position of the item in the output.'),
+    item_id: optionalString('Id of the item.'),
     item: z.looseObject({}).optional().describe('The item, when it begins and ends.'),
-    delta: z.string().optional().describe('The next piece of the text, the reasoning or the arguments.'),
-  }).meta({ id: 'ResponseEvent', description: 'An event of a streamed response. Its members depend on `type`.' })
-  const position = z.int().optional().describe('Position of the block or the tool call, from 0.')
-  z.looseObject({
+    delta: optionalString('The next piece of the text, the reasoning or the arguments.'),
+  })
+  const position = optionalInteger('Position of the block or the tool call, from 0.')
+  looseObject('AnthropicEvent', 'An event of a streamed message of Anthropic.', {
     type: z
       .enum(['message_start', 'content_block_start', 'content_block_delta', 'content_block_stop', 'message_delta'])
       .or(z.enum(['message_stop', 'ping', 'error']))
@@ -108,33 +113,31 @@ export function registerEventSchemas(): void {
       .looseObject({})
       .optional()
       .describe('`text_delta`, `thinking_delta`, `signature_delta` or `input_json_delta`; or the stop reason.'),
-  }).meta({ id: 'AnthropicEvent', description: 'An event of a streamed message of Anthropic.' })
+  })
 
-  z.looseObject({
+  looseObject('CohereChatEvent', 'An event of a streamed chat of Cohere.', {
     type: z
       .enum(['message-start', 'content-start', 'content-delta', 'content-end', 'tool-call-start', 'tool-call-delta'])
       .or(z.enum(['tool-call-end', 'message-end']))
       .describe('Kind of the event, as in its line `event:`.'),
     index: position,
     delta: z.looseObject({}).optional().describe('What is new; in `message-end` the finish reason and the usage.'),
-  }).meta({ id: 'CohereChatEvent', description: 'An event of a streamed chat of Cohere.' })
+  })
 
   z.discriminatedUnion('type', [
     z.object({
       type: z.literal('speech.audio.delta'),
-      audio: z.string().describe('The next piece of the audio, in base64.'),
+      audio: string('The next piece of the audio, in base64.'),
     }),
     z.object({
       type: z.literal('speech.audio.done'),
-      usage: z
-        .object({
-          input_tokens: z.int().describe('Always 0: speech is metered in characters.'),
-          output_tokens: z.int().describe('Always 0.'),
-          total_tokens: z.int().describe('Always 0.'),
-          characters: z.int().describe('Characters of the text.'),
-          audio_seconds: z.number().describe('Seconds of the audio; 0 if they are not known.'),
-        })
-        .describe('What was metered.'),
+      usage: object('What was metered.', {
+        input_tokens: integer('Always 0: speech is metered in characters.'),
+        output_tokens: integer('Always 0.'),
+        total_tokens: integer('Always 0.'),
+        characters: integer('Characters of the text.'),
+        audio_seconds: number('Seconds of the audio; 0 if they are not known.'),
+      }),
     }),
   ]).meta({ id: 'SpeechEvent', description: 'An event of streamed speech.' })
 
@@ -145,20 +148,21 @@ export function registerEventSchemas(): void {
   z.discriminatedUnion('type', [
     z.object({
       type: z.literal('transcript.text.delta'),
-      delta: z.string().describe('The next piece of the text.'),
+      delta: string('The next piece of the text.'),
       logprobs,
     }),
     z.object({
       type: z.literal('transcript.text.done'),
-      text: z.string().describe('The whole text.'),
+      text: string('The whole text.'),
       logprobs,
-      usage: z
-        .object({ type: z.literal('duration'), seconds: z.int().describe('Seconds of audio, rounded up.') })
-        .describe('What was metered.'),
+      usage: object('What was metered.', {
+        type: z.literal('duration'),
+        seconds: integer('Seconds of audio, rounded up.'),
+      }),
     }),
   ]).meta({ id: 'TranscriptionEvent', description: 'An event of a streamed transcription.' })
 
-  z.object({
+  namedObject('ImageEvent', 'A streamed image.', {
     type: z
       .enum([
         'image_generation.partial_image',
@@ -167,52 +171,51 @@ export function registerEventSchemas(): void {
         'image_edit.completed',
       ])
       .describe('Whether the image is unfinished or finished.'),
-    b64_json: z.string().describe('The bytes of the image in base64.'),
+    b64_json: string('The bytes of the image in base64.'),
     created_at: created,
-    size: z.string().describe('`<width>x<height>` in pixels.'),
+    size: string('`<width>x<height>` in pixels.'),
     quality: z.enum(['auto', 'low', 'medium', 'high']).describe('Quality of the request.'),
-    background: z.string().describe('Background of the request.'),
+    background: string('Background of the request.'),
     output_format: z.enum(['png', 'jpeg', 'webp']).describe('Format of the image.'),
-    partial_image_index: z.int().optional().describe('Number of the unfinished image, from 0.'),
-    image_index: z.int().optional().describe('Position of the image in the request, from 0, of an unfinished image.'),
+    partial_image_index: optionalInteger('Number of the unfinished image, from 0.'),
+    image_index: optionalInteger('Position of the image in the request, from 0, of an unfinished image.'),
     usage: z
       .looseObject({})
       .optional()
       .describe('Token counts, which are 0 for images, and `images`: 1. Only of finished images.'),
-  }).meta({ id: 'ImageEvent', description: 'A streamed image.' })
+  })
 
   registerLogEvents()
 
-  const request_id = z.string().describe('Id of the request: `q_…`.')
-  z.looseObject({
+  const request_id = string('Id of the request: `q_…`.')
+  looseObject('FalStatus', 'The status of a request in the form of fal.', {
     status: z
       .enum(['IN_QUEUE', 'IN_PROGRESS', 'COMPLETED'])
       .describe('State of the request. A failed one is completed and has `error`.'),
     request_id,
-    queue_position: z.int().optional().describe('How many requests are before it. Present while it waits.'),
-    logs: z
-      .array(
-        z.object({
-          timestamp: z.string().describe('ISO 8601, UTC.'),
-          level: z.enum(logLevels).describe('Level of the line.'),
-          message: z.string().describe('Text of the line.'),
-          source: z.string().describe('Always `USER`.'),
-        }),
-      )
-      .describe('Lines of the log that are new, with `?logs=1`; else empty.'),
+    queue_position: optionalInteger('How many requests are before it. Present while it waits.'),
+    logs: array(
+      'Lines of the log that are new, with `?logs=1`; else empty.',
+      z.object({
+        timestamp: string('ISO 8601, UTC.'),
+        level: z.enum(logLevels).describe('Level of the line.'),
+        message: string('Text of the line.'),
+        source: string('Always `USER`.'),
+      }),
+    ),
     metrics: z
-      .object({ inference_time: z.number().nullable().describe('Seconds that the engine worked; null if it did not.') })
+      .object({ inference_time: nullableNumber('Seconds that the engine worked; null if it did not.') })
       .optional()
       .describe('How long it took. Present at the end.'),
-    error: z.string().optional().describe('Why it failed.'),
-    error_type: z.string().optional().describe("Class of the error in fal's terms."),
-    response_url: z.string().describe('Where to read the result.'),
-    status_url: z.string().describe('Where to read the status.'),
-    cancel_url: z.string().describe('Where to cancel the request.'),
-  }).meta({ id: 'FalStatus', description: 'The status of a request in the form of fal.' })
+    error: optionalString('Why it failed.'),
+    error_type: optionalString("Class of the error in fal's terms."),
+    response_url: string('Where to read the result.'),
+    status_url: string('Where to read the status.'),
+    cancel_url: string('Where to cancel the request.'),
+  })
 
-  z.looseObject({
-    request_id: z.string().optional().describe('Id of the request, until the last event.'),
-    progress: z.number().optional().describe('Progress from 0 to 1, until the last event.'),
-  }).meta({ id: 'FalRunEvent', description: 'Progress of a request; the last event is the result of the task.' })
+  looseObject('FalRunEvent', 'Progress of a request; the last event is the result of the task.', {
+    request_id: optionalString('Id of the request, until the last event.'),
+    progress: optionalNumber('Progress from 0 to 1, until the last event.'),
+  })
 }

@@ -2,12 +2,13 @@ import { z } from 'zod'
 import { readAsset } from '../../core/assets.ts'
 import { Failure } from '../../core/failure.ts'
 import { nearest } from '../../core/nearest.ts'
+import { string } from '../../core/schemas/fields.ts'
 import { ownPage } from '../http/answer/own-page.ts'
 import type { Call } from '../http/request/call.ts'
-import { type Route, route } from '../http/request/route.ts'
+import { type Route, routeOf } from '../http/request/route.ts'
 import { assetText, guideHtml, readGuides } from './guides.ts'
 
-const tag = 'System'
+const route = routeOf({ tag: 'System' })
 
 /** Pictures of the guides, made from the running console by bin/recording/screenshots.ts. */
 const pictures = new Set(['console-workflow.webp', 'console-overview.webp', 'console-library.webp'])
@@ -15,21 +16,13 @@ const pictures = new Set(['console-workflow.webp', 'console-overview.webp', 'con
 /** Returns the routes of the guides: pages without scripts that load nothing but their stylesheet, from this server. */
 export function guideRoutes(): Route[] {
   return [
-    route({
-      method: 'GET',
-      path: '/docs/guides',
-      scope: 'public',
-      tag,
+    route('GET /docs/guides', 'public', {
       summary: 'List guides',
       answer: ownPage(call => sendPage(call, assetText('docs/guides.html'))),
     }),
-    route({
-      method: 'GET',
-      path: '/docs/guides/:topic',
-      scope: 'public',
-      tag,
+    route('GET /docs/guides/:topic', 'public', {
       summary: 'Get guide',
-      params: z.object({ topic: z.string().describe('Such as `getting-started`; `/docs/guides` lists all.') }),
+      params: z.object({ topic: string('Such as `getting-started`; `/docs/guides` lists all.') }),
       answer: ownPage(call => {
         const { topic = '' } = call.params
         const topics = readGuides().map(guide => guide.topic)
@@ -44,32 +37,20 @@ export function guideRoutes(): Route[] {
         sendPage(call, guideHtml(topic))
       }),
     }),
-    route({
-      method: 'GET',
-      path: '/docs/configuration',
-      scope: 'public',
-      tag,
+    route('GET /docs/configuration', 'public', {
       summary: 'Get configuration reference',
       answer: ownPage(call => sendPage(call, assetText('docs/configuration.html'))),
     }),
-    route({
-      method: 'GET',
-      path: '/docs/images/:name',
-      scope: 'public',
-      tag,
+    route('GET /docs/images/:name', 'public', {
       summary: 'Get picture of a guide',
-      params: z.object({ name: z.string().describe('File name, such as `console-overview.webp`.') }),
+      params: z.object({ name: string('File name, such as `console-overview.webp`.') }),
       answer: ownPage(call => {
         const { name = '' } = call.params
         if (!pictures.has(name)) throw new Failure('not_found', 'The guides have no such picture.')
         call.send(200, readAsset(`docs/images/${name}`), 'image/webp', noCache)
       }),
     }),
-    route({
-      method: 'GET',
-      path: '/docs/style.css',
-      scope: 'public',
-      tag,
+    route('GET /docs/style.css', 'public', {
       summary: 'Get stylesheet of the guides',
       answer: ownPage(call => call.send(200, assetText('docs/style.css'), 'text/css; charset=utf-8', noCache)),
     }),

@@ -1,60 +1,82 @@
 import { readAsset, version } from '../../core/assets.ts'
 import { configSchema } from '../../core/models/config.ts'
 import { ownPage } from '../http/answer/own-page.ts'
-import { type Route, route } from '../http/request/route.ts'
-import { openapi } from './openapi.ts'
-import type { AnswerExamples } from './operation.ts'
-import { referencePage, start } from './reference.ts'
+import { type Route, routeOf } from '../http/request/route.ts'
+import { type AnswerExamples, openapi } from './openapi.ts'
 
-const tag = 'System'
+/**
+ * The page of the interactive reference. It uses Scalar, served from infer's own assets. The configuration turns off
+ * all requests to other hosts (fonts, proxy, telemetry), and the response's content security policy forbids them. The
+ * bar at the top links to the guides.
+ */
+const referencePage = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>infer: API reference</title>
+<link rel="icon" href="data:,">
+<style>
+:root { --scalar-custom-header-height: 3rem; }
+.bar { position: sticky; top: 0; z-index: 100; display: flex; gap: 1rem; align-items: center; height: 3rem; padding: 0 1.25rem; font: 16px/1.6 system-ui, sans-serif; color: var(--scalar-color-1); background: var(--scalar-background-1); border-bottom: 1px solid var(--scalar-border-color); }
+.bar a { color: inherit; }
+.bar b { margin-right: .5rem; }
+</style>
+</head>
+<body>
+<nav class="bar"><b>infer</b><a href="/docs/guides">Guides</a><a href="/docs/configuration">Configuration</a></nav>
+<div id="reference"></div>
+<script src="/docs/scalar.js"></script>
+<script src="/docs/start.js"></script>
+</body>
+</html>
+`
+
+/** Starts the reference. A separate file, so that the page needs no inline script. */
+const start = `Scalar.createApiReference('#reference', {
+  url: '/openapi.json',
+  withDefaultFonts: false,
+  telemetry: false,
+  hideClientButton: true,
+  hideModels: true,
+  showDeveloperTools: 'never',
+  persistAuth: true,
+  agent: { disabled: true },
+  mcp: { disabled: true },
+  authentication: { preferredSecurityScheme: 'token' },
+  defaultHttpClient: { targetKey: 'shell', clientKey: 'curl' },
+})
+`
+
+const route = routeOf({ tag: 'System' })
 
 /** The routes of the reference and of the schemas. `all` returns the table of all routes, including these. */
 export function referenceRoutes(all: () => readonly Route[]): Route[] {
   let description: string | undefined
   let schema: string | undefined
   return [
-    route({
-      method: 'GET',
-      path: '/openapi.json',
-      scope: 'public',
-      tag,
+    route('GET /openapi.json', 'public', {
       summary: 'Get API description',
       description: 'This API as OpenAPI 3.1, for the reference at `/docs`, client generators and other tools.',
       media: ['application/json'],
       answer: ownPage(call => call.send(200, (description ??= describeApi(all())))),
     }),
-    route({
-      method: 'GET',
-      path: '/infer.schema.json',
-      scope: 'public',
-      tag,
+    route('GET /infer.schema.json', 'public', {
       summary: 'Get configuration schema',
       description:
         'JSON Schema of `infer.yaml`. Editors check the file and complete keys with `# yaml-language-server: $schema=<server>/infer.schema.json` as its first line.',
       media: ['application/json'],
       answer: ownPage(call => call.send(200, (schema ??= JSON.stringify(configSchema())))),
     }),
-    route({
-      method: 'GET',
-      path: '/docs',
-      scope: 'public',
-      tag,
+    route('GET /docs', 'public', {
       summary: 'Show reference',
       answer: ownPage(call => call.send(200, referencePage, 'text/html; charset=utf-8', referenceHeaders)),
     }),
-    route({
-      method: 'GET',
-      path: '/docs/start.js',
-      scope: 'public',
-      tag,
+    route('GET /docs/start.js', 'public', {
       summary: 'Get start script of the reference',
       answer: ownPage(call => call.send(200, start, 'text/javascript; charset=utf-8')),
     }),
-    route({
-      method: 'GET',
-      path: '/docs/scalar.js',
-      scope: 'public',
-      tag,
+    route('GET /docs/scalar.js', 'public', {
       summary: 'Get program of the reference',
       answer: ownPage(call =>
         call.send(200, readAsset('docs/scalar.js'), 'text/javascript; charset=utf-8', [
@@ -63,19 +85,11 @@ export function referenceRoutes(all: () => readonly Route[]): Route[] {
         ]),
       ),
     }),
-    route({
-      method: 'GET',
-      path: '/docs/grafana.json',
-      scope: 'public',
-      tag,
+    route('GET /docs/grafana.json', 'public', {
       summary: 'Get the Grafana dashboard',
       answer: ownPage(call => call.send(200, readAsset('docs/grafana.json'))),
     }),
-    route({
-      method: 'GET',
-      path: '/docs/alerts.yaml',
-      scope: 'public',
-      tag,
+    route('GET /docs/alerts.yaml', 'public', {
       summary: 'Get the alert rules for Prometheus',
       answer: ownPage(call => call.send(200, readAsset('docs/alerts.yaml'), 'application/yaml')),
     }),

@@ -3,14 +3,13 @@ import type { Caller } from '../../core/accounts/accounts.ts'
 import { Failure } from '../../core/failure.ts'
 import { newId } from '../../core/ids.ts'
 import type { Log } from '../../core/log.ts'
-import { failureOfIssues } from '../../core/schemas/issues.ts'
+import { failureOfIssues, parsed } from '../../core/schemas/issues.ts'
 import type { SwapSet } from '../../core/swap-set.ts'
 import { authenticate, credentialOf, scopeRefusal } from './access/auth.ts'
 import { rateHeaders } from './access/rate-headers.ts'
 import { sessionCredentialOf } from './access/session-cookie.ts'
 import { sendEmbedded } from './answer/send-embedded.ts'
-import { discardRest } from './body/body.ts'
-import { nameAsJson, readJson } from './body/json-body.ts'
+import { discardRest, nameAsJson, readJson } from './body/body.ts'
 import { clientAddress } from './connection/forwarded.ts'
 import type { RequestEvent } from './http-app.ts'
 import { Call } from './request/call.ts'
@@ -147,12 +146,7 @@ export function interrupt(call: Call, failure: Failure, log: Log): void {
   fail(call, failure, log)
 }
 
-function check(schema: z.ZodType | undefined, value: unknown): unknown {
-  if (!schema) return undefined
-  const result = schema.safeParse(value)
-  if (result.success) return result.data
-  throw failureOfIssues(result.error, value, schema)
-}
+const check = (schema: z.ZodType | undefined, value: unknown): unknown => schema && parsed(schema, value)
 
 /** Schema of routes without query parameters. */
 const noParameters = z.strictObject({})

@@ -1,46 +1,40 @@
 import { z } from 'zod'
 import type { DeviceProcess, DeviceSnapshot } from '../../core/models/fleet.ts'
+import { integer, namedObject, nullableInteger, nullableString, string } from '../../core/schemas/fields.ts'
 
 const Reading = z.number().nullable()
 const absence = 'Null if the driver does not report it, for MIG slices and the CPU.'
 
-const ProcessStatus = z
-  .object({
-    pid: z.int().describe('Process id as the driver reports it: mostly that of the host.'),
-    name: z.string().nullable().describe('Name of the program; null if not reported.'),
-    bytes: z.int().nullable().describe('Bytes of device memory that the process uses; null if not reported.'),
-    engine_id: z
-      .string()
-      .nullable()
-      .describe(
-        'Id of the engine to which the process belongs. Null for other processes, and if infer runs in a container and the driver reports process ids of the host.',
-      ),
-  })
-  .meta({ id: 'DeviceProcess', description: 'A process that uses a device.' })
+const ProcessStatus = namedObject('DeviceProcess', 'A process that uses a device.', {
+  pid: integer('Process id as the driver reports it: mostly that of the host.'),
+  name: nullableString('Name of the program; null if not reported.'),
+  bytes: nullableInteger('Bytes of device memory that the process uses; null if not reported.'),
+  engine_id: nullableString(
+    'Id of the engine to which the process belongs. Null for other processes, and if infer runs in a container and the driver reports process ids of the host.',
+  ),
+})
 
 /** One device in `GET /api/system/status`. */
-export const DeviceStatus = z
-  .object({
-    id: z.string().describe('Id of the device, such as `cpu` or the UUID of a GPU.'),
-    name: z.string().describe('Name of the product.'),
-    kind: z.enum(['nvidia', 'cpu']).describe('Kind of the device.'),
-    total_bytes: z.int().describe('Bytes of memory.'),
-    used_bytes: z.int().nullable().describe('Bytes in use as the driver measures them; null if it cannot.'),
-    booked_bytes: z.int().describe('Bytes reserved for engines.'),
-    utilization: Reading.describe(
-      'Fraction of the last sample period (up to 1 s) in which a kernel ran on the device, 0 to 1. Null if the driver does not report it, for MIG slices and the CPU.',
+export const DeviceStatus = namedObject('DeviceStatus', 'A GPU or the CPU.', {
+  id: string('Id of the device, such as `cpu` or the UUID of a GPU.'),
+  name: string('Name of the product.'),
+  kind: z.enum(['nvidia', 'cpu']).describe('Kind of the device.'),
+  total_bytes: integer('Bytes of memory.'),
+  used_bytes: nullableInteger('Bytes in use as the driver measures them; null if it cannot.'),
+  booked_bytes: integer('Bytes reserved for engines.'),
+  utilization: Reading.describe(
+    'Fraction of the last sample period (up to 1 s) in which a kernel ran on the device, 0 to 1. Null if the driver does not report it, for MIG slices and the CPU.',
+  ),
+  temperature_celsius: Reading.describe(`Degrees Celsius. ${absence}`),
+  power_watts: Reading.describe(`Watts. ${absence}`),
+  power_limit_watts: Reading.describe(`Most watts that the driver allows. ${absence}`),
+  processes: z
+    .array(ProcessStatus)
+    .nullable()
+    .describe(
+      'Compute processes on the device, of infer and of others. Null if the driver does not report them, for MIG slices and the CPU. In a container the driver may leave processes out.',
     ),
-    temperature_celsius: Reading.describe(`Degrees Celsius. ${absence}`),
-    power_watts: Reading.describe(`Watts. ${absence}`),
-    power_limit_watts: Reading.describe(`Most watts that the driver allows. ${absence}`),
-    processes: z
-      .array(ProcessStatus)
-      .nullable()
-      .describe(
-        'Compute processes on the device, of infer and of others. Null if the driver does not report them, for MIG slices and the CPU. In a container the driver may leave processes out.',
-      ),
-  })
-  .meta({ id: 'DeviceStatus', description: 'A GPU or the CPU.' })
+})
 
 /** A device in the shape of the API. `processes` is undefined where they are not known. */
 export const deviceStatus = (

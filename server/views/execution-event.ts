@@ -2,10 +2,10 @@ import { nodeTypeOf } from '../../core/store/event-types.ts'
 import type { ExecutionEvent } from '../../core/store/workflows.ts'
 import type { SseRecord } from '../http/answer/sse.ts'
 import type { Owners } from '../http/request/owners.ts'
+import { shownResult } from './execution-nodes.ts'
 import { executionSummary } from './execution-record.ts'
-import { shownResult } from './execution-results.ts'
 import { eventId, record } from './job-event.ts'
-import type { Viewer } from './viewer.ts'
+import type { Viewer } from './job-record.ts'
 
 /** Characters. A result up to this length is part of its event; a longer one is read with its node. */
 const maxResultLength = 64 << 10

@@ -1,43 +1,101 @@
 import { z } from 'zod'
 import { nodeStatuses } from '../../core/dag/advance.ts'
 import type { JobProgress } from '../../core/jobs/jobs.ts'
+import {
+  boolean,
+  integer,
+  namedObject,
+  nullableInteger,
+  nullableNumber,
+  nullableString,
+  string,
+} from '../../core/schemas/fields.ts'
 import { Task } from '../../core/schemas/task.ts'
+import type { JobRecord } from '../../core/store/store.ts'
 import type { ExecutionNode, ExecutionRecord } from '../../core/store/workflows.ts'
-import type { Embedded } from '../http/request/json-text.ts'
+import { hasFiles, shownResult as withAddresses } from '../../core/tasks/registry.ts'
+import { prune } from '../../core/workflows/prune.ts'
+import { Embedded, readResult } from '../http/request/json-text.ts'
 import type { Owners } from '../http/request/owners.ts'
-import { type ShownKept, shownKept } from './execution-results.ts'
-import { JobErrorObject } from './job-error.ts'
-import { seconds } from './job-record.ts'
-import type { Viewer } from './viewer.ts'
-import { WaitingFor } from './waiting-for.ts'
+import { JobErrorObject, seconds, type Viewer, WaitingFor, waitingObject } from './job-record.ts'
 
-export const ExecutionNodeObject = z
-  .object({
-    node_id: z.string().describe('Id of the node in the workflow.'),
-    task: Task,
-    model_id: z.string().describe('Id of the model.'),
-    status: z.enum(nodeStatuses).describe('State of the node.'),
-    attempts: z.int().describe('Attempts so far.'),
-    cached: z.boolean().describe('Whether the result was taken from equal work before.'),
-    job_id: z.string().nullable().describe('Id of the job of the node; null if it has none.'),
-    started_at: z.int().nullable().describe('Unix seconds; null before.'),
-    finished_at: z.int().nullable().describe('Unix seconds; null before.'),
-    duration_ms: z.int().nullable().describe('Milliseconds from start to end; null before the end.'),
-    progress: z.number().nullable().describe('Progress from 0 to 1; null if unknown.'),
-    queue_position: z.int().nullable().describe('How many jobs are before it; null unless it waits.'),
-    waiting_for: WaitingFor.nullable().describe('Why it has not begun; null unless it waits.'),
-    resolved_inputs: z
-      .unknown()
-      .describe(
-        'The inputs with all references replaced, once the node has ended. Null if they are long: read the single node for them.',
-      ),
-    result: z
-      .unknown()
-      .describe('Result of the task; null before the end. In lists only what `outputs` of the node keeps.'),
-    error: JobErrorObject.nullable().describe('Why the node failed; null if it did not.'),
-    logs_url: z.string().nullable().describe('Where to read the log of the job; null without a job.'),
-  })
-  .meta({ id: 'ExecutionNode', description: 'A node of an execution.' })
+type Stored = JobRecord['result']
+
+/** Returns a result with the addresses of its files. A large one is added to `embedded`; without it, it is null. */
+export async function shownResult(
+  task: string,
+  result: Stored,
+  { origin }: Pick<Viewer, 'origin'>,
+  { files }: Pick<Owners, 'files'>,
+  embedded?: Embedded[],
+): Promise<unknown> {
+  const linked = hasFiles(task)
+  if (typeof result === 'object' && result !== null && !linked) {
+    const large = embedded && new Embedded(result)
+    if (large) embedded.push(large)
+    return large ?? null
+  }
+  if (result === null) return null
+  const stored = JSON.parse(await readResult(result)) as unknown
+  return linked ? withAddresses(task, stored, file => files.link(file, origin)) : stored
+}
+
+/** The kept parts of a result: for the outputs of the execution, and as the result of the node itself. */
+export interface ShownKept {
+  output: { result: unknown; values: Record<string, unknown> }
+  result: unknown
+}
+
+/** Returns the kept parts of a node's result. Large results are not parsed on the event loop. */
+async function shownKept(
+  { task, outputs }: { task: string; outputs: readonly string[] },
+  result: Stored,
+  viewer: Pick<Viewer, 'origin'>,
+  owners: Pick<Owners, 'cpu' | 'files'>,
+  embedded?: Embedded[],
+): Promise<ShownKept> {
+  if (result === null || typeof result === 'string' || hasFiles(task)) {
+    const output = prune(await shownResult(task, result, viewer, owners), outputs)
+    return { output, result: output.result }
+  }
+  if (!embedded) return { output: { result: null, values: {} }, result: null }
+  if (outputs.length === 0) {
+    const whole = new Embedded(result)
+    embedded.push(whole)
+    return { output: { result: whole, values: {} }, result: whole }
+  }
+  const [kept, part] = (['kept', 'result'] as const).map(
+    what => new Embedded(() => owners.cpu.pruned(result, outputs, what)),
+  ) as [Embedded, Embedded]
+  embedded.push(kept, part)
+  return { output: kept as unknown as ShownKept['output'], result: part }
+}
+
+export const ExecutionNodeObject = namedObject('ExecutionNode', 'A node of an execution.', {
+  node_id: string('Id of the node in the workflow.'),
+  task: Task,
+  model_id: string('Id of the model.'),
+  status: z.enum(nodeStatuses).describe('State of the node.'),
+  attempts: integer('Attempts so far.'),
+  cached: boolean('Whether the result was taken from equal work before.'),
+  job_id: nullableString('Id of the job of the node; null if it has none.'),
+  started_at: nullableInteger('Unix seconds; null before.'),
+  finished_at: nullableInteger('Unix seconds; null before.'),
+  duration_ms: nullableInteger('Milliseconds from start to end; null before the end.'),
+  progress: nullableNumber('Progress from 0 to 1; null if unknown.'),
+  queue_position: nullableInteger('How many jobs are before it; null unless it waits.'),
+  waiting_for: WaitingFor.nullable().describe('Why it has not begun; null unless it waits.'),
+  resolved_inputs: z
+    .unknown()
+    .describe(
+      'The inputs with all references replaced, once the node has ended. Null if they are long: read the single node for them.',
+    ),
+  result: z
+    .unknown()
+    .describe('Result of the task; null before the end. In lists only what `outputs` of the node keeps.'),
+  error: JobErrorObject.nullable().describe('Why the node failed; null if it did not.'),
+  logs_url: nullableString('Where to read the log of the job; null without a job.'),
+})
 
 /** Returns a node without its inputs and result, which callers add. */
 export function shownNode(
@@ -58,13 +116,7 @@ export function shownNode(
     duration_ms: node.startedAt === null || node.finishedAt === null ? null : node.finishedAt - node.startedAt,
     progress: node.status === 'completed' ? 1 : (jobProgress?.progress ?? null),
     queue_position: jobProgress?.queuePosition ?? null,
-    waiting_for: jobProgress?.waitingFor
-      ? {
-          reason: jobProgress.waitingFor.reason,
-          detail: jobProgress.waitingFor.detail,
-          eta_seconds: jobProgress.waitingFor.etaMs === null ? null : Math.ceil(jobProgress.waitingFor.etaMs / 1000),
-        }
-      : null,
+    waiting_for: jobProgress?.waitingFor ? waitingObject(jobProgress.waitingFor) : null,
     resolved_inputs: null,
     result: null,
     error: node.error,

@@ -3,83 +3,77 @@ import { executionStatuses } from '../../core/dag/advance.ts'
 import { Dag } from '../../core/dag/definition.ts'
 import { Failure } from '../../core/failure.ts'
 import { isId } from '../../core/ids.ts'
+import {
+  array,
+  integer,
+  namedObject,
+  nullableInteger,
+  nullableString,
+  number,
+  object,
+  string,
+} from '../../core/schemas/fields.ts'
 import type { JobError } from '../../core/store/store.ts'
 import type { ExecutionRecord } from '../../core/store/workflows.ts'
 import { type Embedded, JsonText } from '../http/request/json-text.ts'
 import type { Owners } from '../http/request/owners.ts'
 import { ExecutionNodeObject, keptOf, shownNodes } from './execution-nodes.ts'
-import { ErrorFacts } from './job-error.ts'
-import { seconds } from './job-record.ts'
-import { UsageObject, usageObject } from './usage-object.ts'
-import type { Viewer } from './viewer.ts'
+import { ErrorFacts, seconds, UsageObject, usageObject, type Viewer } from './job-record.ts'
 
-const ExecutionErrorObject = z
-  .object({
+const ExecutionErrorObject = namedObject(
+  'ExecutionError',
+  'Why an execution did not complete: a node failed, or its time was over.',
+  {
     code: z.enum(['node_failed', 'timeout']).describe('Error code.'),
-    message: z.string().describe('What happened, as a sentence.'),
+    message: string('What happened, as a sentence.'),
     type: z.enum(['execution_error', 'timeout_error']).describe('Class of the error.'),
     node_id: z.string().nullish().describe('Id of the node that failed first.'),
     task: z.string().nullish().describe('Task of that node.'),
     cause: ErrorFacts.nullish().describe('Why that node failed; null if its job was cancelled.'),
     failed_nodes: z.array(z.string()).optional().describe('Ids of all nodes that failed.'),
     skipped_nodes: z.array(z.string()).optional().describe('Ids of the nodes that were not run because of it.'),
-  })
-  .meta({
-    id: 'ExecutionError',
-    description: 'Why an execution did not complete: a node failed, or its time was over.',
-  })
+  },
+)
 
 const ExecutionFacts = z.object({
-  id: z.string().describe('Id of the execution: `exec_…`.'),
+  id: string('Id of the execution: `exec_…`.'),
   object: z.literal('workflow_execution'),
-  workflow_id: z.string().nullable().describe('Id of the workflow; null if it was executed without being stored.'),
-  workflow_version: z.int().nullable().describe('Version of the workflow; null as `workflow_id` is.'),
-  organization_id: z.string().describe('Id of the organization: `org_…`.'),
+  workflow_id: nullableString('Id of the workflow; null if it was executed without being stored.'),
+  workflow_version: nullableInteger('Version of the workflow; null as `workflow_id` is.'),
+  organization_id: string('Id of the organization: `org_…`.'),
   status: z.enum(executionStatuses).describe('State of the execution.'),
   input_params: z.record(z.string(), z.unknown()).describe('The input parameters that it was given.'),
   error: ExecutionErrorObject.nullable().describe('Why it did not complete; null if it did, or has not ended.'),
-  warnings: z
-    .array(
-      z.object({
-        code: z.literal('node_failed'),
-        node_id: z.string().describe('Id of the node.'),
-        message: z.string().describe('Why it failed.'),
-      }),
-    )
-    .describe('Nodes with `on_error: "continue"` that failed in an execution that completed.'),
-  created_at: z.int().describe('Unix seconds.'),
-  updated_at: z.int().describe('Unix seconds of the last change.'),
-  started_at: z.int().nullable().describe('Unix seconds at which the first node began; null before.'),
-  finished_at: z.int().nullable().describe('Unix seconds; null before.'),
-  timeout_at: z
-    .int()
-    .nullable()
-    .describe('Unix seconds at which it is ended if it has not ended; null before it begins.'),
-  expires_at: z
-    .int()
-    .nullable()
-    .describe('Unix seconds after which it is deleted; null if it is kept or has not ended.'),
-  duration_ms: z.int().nullable().describe('Milliseconds from start to end; null before the end.'),
-  progress: z
-    .object({
-      total: z.int().describe('All nodes.'),
-      completed: z.int().describe('Nodes that completed.'),
-      failed: z.int().describe('Nodes that failed.'),
-      skipped: z.int().describe('Nodes that were not run.'),
-      running: z.int().describe('Nodes that run.'),
-    })
-    .describe('Numbers of nodes.'),
+  warnings: array(
+    'Nodes with `on_error: "continue"` that failed in an execution that completed.',
+    z.object({
+      code: z.literal('node_failed'),
+      node_id: string('Id of the node.'),
+      message: string('Why it failed.'),
+    }),
+  ),
+  created_at: integer('Unix seconds.'),
+  updated_at: integer('Unix seconds of the last change.'),
+  started_at: nullableInteger('Unix seconds at which the first node began; null before.'),
+  finished_at: nullableInteger('Unix seconds; null before.'),
+  timeout_at: nullableInteger('Unix seconds at which it is ended if it has not ended; null before it begins.'),
+  expires_at: nullableInteger('Unix seconds after which it is deleted; null if it is kept or has not ended.'),
+  duration_ms: nullableInteger('Milliseconds from start to end; null before the end.'),
+  progress: object('Numbers of nodes.', {
+    total: integer('All nodes.'),
+    completed: integer('Nodes that completed.'),
+    failed: integer('Nodes that failed.'),
+    skipped: integer('Nodes that were not run.'),
+    running: integer('Nodes that run.'),
+  }),
   usage: UsageObject,
-  cost: z.number().describe('Cost so far in the currency unit of the configured prices.'),
-  priority: z.int().describe('Priority of its jobs, -100 to 100; higher runs earlier.'),
+  cost: number('Cost so far in the currency unit of the configured prices.'),
+  priority: integer('Priority of its jobs, -100 to 100; higher runs earlier.'),
   metadata: z.unknown().describe('Your own key-value pairs.'),
   trigger: z.literal('api').describe('What started it: always a call of the API.'),
-  token_id: z.string().describe('Id of the token that started it.'),
-  parent_execution_id: z
-    .string()
-    .nullable()
-    .describe('Id of the execution that this one retries; null for a first one.'),
-  webhook_url: z.string().nullable().describe('Where its events are sent, as the request said; null if it did not.'),
+  token_id: string('Id of the token that started it.'),
+  parent_execution_id: nullableString('Id of the execution that this one retries; null for a first one.'),
+  webhook_url: nullableString('Where its events are sent, as the request said; null if it did not.'),
 })
 
 export const ExecutionSummary = ExecutionFacts.meta({
@@ -116,8 +110,8 @@ export const executionSummary = (execution: ExecutionRecord): z.input<typeof Exe
     node_id: nodeId,
     message: failedNode(nodeId, cause),
   })),
-  created_at: seconds(execution.createdAt)!,
-  updated_at: seconds(execution.updatedAt)!,
+  created_at: seconds(execution.createdAt),
+  updated_at: seconds(execution.updatedAt),
   started_at: seconds(execution.startedAt),
   finished_at: seconds(execution.finishedAt),
   timeout_at: seconds(execution.timeoutAt),
@@ -194,15 +188,13 @@ export async function executionAnswer(
   return new JsonText(JSON.stringify({ execution: shown }), undefined, embedded)
 }
 
-const isExecutionId = (id: string): boolean => id.startsWith('exec_') && isId(id)
-
 /** Finds an execution of the caller's organization. Throws Failure `not_found`. */
 export async function findExecution(
   id: string,
   viewer: Viewer,
   { executions }: Pick<Owners, 'executions'>,
 ): Promise<ExecutionRecord> {
-  const found = isExecutionId(id) ? await executions.find(viewer.caller.organizationId, id) : undefined
+  const found = isId(id, 'exec_') ? await executions.find(viewer.caller.organizationId, id) : undefined
   if (found) return found
   throw new Failure('not_found', `Execution ${id.slice(0, 64)} was not found.`)
 }

@@ -1,12 +1,45 @@
-import { z } from 'zod'
-import { Failure } from '../../core/failure.ts'
+import { Failure, type FailureCode, type ValidationDetail } from '../../core/failure.ts'
 import { isId, jobIdOf, queueIdOf } from '../../core/ids.ts'
+import { string } from '../../core/schemas/fields.ts'
 import type { JobRecord, LargeResult, LogLine } from '../../core/store/store.ts'
 import type { LinkedResult } from '../../core/tasks/generation/result-links.ts'
 import { filesOf, hasFiles, shownResult } from '../../core/tasks/registry.ts'
+import { errorBody } from '../http/request/errors.ts'
 import { Embedded, readResult } from '../http/request/json-text.ts'
 import type { Owners } from '../http/request/owners.ts'
-import type { Viewer } from './viewer.ts'
+import type { Viewer } from './job-record.ts'
+
+/** Returns the error details in FastAPI's format if the failure is about a field, else the message. */
+export function detailOf({ validation, param, message, code }: Failure): string | ValidationDetail[] {
+  if (validation) return validation
+  if (param === undefined) return message
+  // Names of headers begin with a capital, and names of body fields do not.
+  return [{ loc: [/^[A-Z]/.test(param) ? 'header' : 'body', ...param.split('.')], msg: message, type: code }]
+}
+
+/** Returns the common error format with the members that fal's clients read. */
+export const generationErrorBody = (failure: Failure, requestId: string): object => ({
+  ...errorBody(failure, requestId),
+  message: failure.message,
+  detail: detailOf(failure),
+})
+
+const errorTypes: Partial<Record<FailureCode, string>> = {
+  timeout: 'request_timeout',
+  model_warming_up: 'startup_timeout',
+  no_capacity: 'runner_scheduling_failure',
+  worker_crashed: 'runner_disconnected',
+  worker_error: 'runner_server_error',
+  cancelled: 'client_cancelled',
+}
+
+/** Returns fal's error type for a failed job. A timeout before the start is `startup_timeout`. */
+export function errorType({ error, status, startedAt }: Pick<JobRecord, 'error' | 'status' | 'startedAt'>): string {
+  if (status === 'cancelled') return 'client_cancelled'
+  if (!error) return 'internal_error'
+  if (error.code === 'timeout' && startedAt === null) return 'startup_timeout'
+  return errorTypes[error.code] ?? (error.type === 'server_error' ? 'internal_error' : 'bad_request')
+}
 
 type View = Record<string, unknown>
 
@@ -80,8 +113,8 @@ export const logView = ({ at, level, message }: LogLine) => ({
 
 /** URLs of a request of the slug API. */
 export const requestUrls = {
-  response_url: z.string().describe('Where to read the result.'),
-  status_url: z.string().describe('Where to read the status.'),
-  cancel_url: z.string().describe('Where to cancel the request (PUT or POST).'),
-  stream_url: z.string().describe('Where to follow the status as server-sent events.'),
+  response_url: string('Where to read the result.'),
+  status_url: string('Where to read the status.'),
+  cancel_url: string('Where to cancel the request (PUT or POST).'),
+  stream_url: string('Where to follow the status as server-sent events.'),
 }

@@ -1,5 +1,5 @@
-import { Failure } from '../../core/failure.ts'
 import { queueIdOf } from '../../core/ids.ts'
+import { invalidValue } from '../../core/invalid-value.ts'
 import {
   type JobError,
   type JobEvent,
@@ -11,8 +11,7 @@ import {
 import { executionEventTypes } from '../../core/store/workflows.ts'
 import type { SharedRecord, SseRecord } from '../http/answer/sse.ts'
 import type { Owners } from '../http/request/owners.ts'
-import { hasEnded, progressOf, resultText } from './job-record.ts'
-import type { Viewer } from './viewer.ts'
+import { hasEnded, progressOf, resultText, seconds, type Viewer, waitingObject } from './job-record.ts'
 
 /** Characters. A result up to this length is part of its event; a longer one is read with its job. */
 const maxResultLength = 64 << 10
@@ -35,7 +34,7 @@ export function record(type: string, at: number, id: string | undefined, data: s
     ...(id === undefined ? {} : { id }),
     type,
     timestamp: new Date(at).toISOString(),
-    created_at: Math.floor(at / 1000),
+    created_at: seconds(at),
   })
   return { event: type, data: `${head.slice(0, -1)},"data":${data}}`, ...(id === undefined ? {} : { id }) }
 }
@@ -99,11 +98,7 @@ export function progressRecord(job: JobRecord, owners: Pick<Owners, 'jobs'>): Ss
     progress: progress === null ? null : Math.round(progress * 1000) / 1000,
     queue_position: queuePosition,
     eta_seconds: etaMs === null ? null : Math.ceil(etaMs / 1000),
-    waiting_for: waitingFor && {
-      reason: waitingFor.reason,
-      detail: waitingFor.detail,
-      eta_seconds: waitingFor.etaMs === null ? null : Math.ceil(waitingFor.etaMs / 1000),
-    },
+    waiting_for: waitingFor && waitingObject(waitingFor),
   })
   return record('job.progress', Date.now(), undefined, data)
 }
@@ -124,10 +119,9 @@ export function typesWanted(text: string | undefined): (type: string) => boolean
   const patterns = text.split(',').map(part => part.trim())
   const unknown = patterns.find(part => !/^(\*|[a-z_.]+\.\*)$/.test(part) && !known.includes(part))
   if (unknown !== undefined)
-    throw new Failure(
-      'invalid_value',
+    throw invalidValue(
+      'types',
       `'types' has the unknown type ${JSON.stringify(unknown.slice(0, 60))}. Use ${known.join(', ')}, or \`job.*\` for all events of jobs.`,
-      { param: 'types' },
     )
   return type =>
     patterns.some(part => part === type || part === '*' || (part.endsWith('.*') && type.startsWith(part.slice(0, -1))))

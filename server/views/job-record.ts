@@ -1,73 +1,156 @@
 import { z } from 'zod'
+import type { Caller } from '../../core/accounts/accounts.ts'
 import { Failure } from '../../core/failure.ts'
 import { isId, queueIdOf } from '../../core/ids.ts'
-import type { JobProgress } from '../../core/jobs/job-progress.ts'
+import { type WaitingFor as CoreWaitingFor, type JobProgress, waitingReasons } from '../../core/jobs/job-progress.ts'
+import {
+  boolean,
+  integer,
+  namedObject,
+  nullableInteger,
+  nullableNumber,
+  nullableString,
+  number,
+  object,
+  optionalString,
+  string,
+} from '../../core/schemas/fields.ts'
 import { Task } from '../../core/schemas/task.ts'
 import { deferredUntil, type JobRecord, jobStatuses } from '../../core/store/store.ts'
 import { hasFiles, shownResult, taskRecord } from '../../core/tasks/registry.ts'
+import type { Usage } from '../../core/usage.ts'
 import { Embedded, JsonText, readResult } from '../http/request/json-text.ts'
 import type { Owners } from '../http/request/owners.ts'
-import { JobErrorObject } from './job-error.ts'
-import { UsageObject, usageObject } from './usage-object.ts'
-import type { Viewer } from './viewer.ts'
-import { WaitingFor } from './waiting-for.ts'
 
-export const seconds = (ms: number | null) => (ms === null ? null : Math.floor(ms / 1000))
+/** What a job or an execution has used. */
+export const UsageObject = namedObject('Usage', 'What was metered. What a task does not use is 0.', {
+  input_tokens: integer('Tokens of the inputs.'),
+  cached_tokens: integer('The part of the input tokens that the engine has reused from its cache.'),
+  output_tokens: integer('Tokens of the results.'),
+  reasoning_tokens: integer('The part of the output tokens that is reasoning.'),
+  images: integer('Images created.'),
+  video_seconds: number('Seconds of video created.'),
+  audio_seconds: number('Seconds of audio created or transcribed.'),
+  characters: integer('Characters turned into audio.'),
+  documents: integer('Documents ranked and pairs scored.'),
+  gpu_ms: integer(
+    'Milliseconds on a slot, times the devices of the engine, divided by its slots; failed attempts too.',
+  ),
+  energy_joules: nullableNumber(
+    'Energy of the devices in that time, in joules; null if a device does not report its power.',
+  ),
+})
+
+/** Returns a usage as API clients read it. */
+export const usageObject = (usage: Usage): z.input<typeof UsageObject> => ({
+  input_tokens: usage.inputTokens,
+  cached_tokens: usage.cachedTokens ?? 0,
+  output_tokens: usage.outputTokens,
+  reasoning_tokens: usage.reasoningTokens ?? 0,
+  images: usage.images ?? 0,
+  video_seconds: (usage.videoMs ?? 0) / 1000,
+  audio_seconds: (usage.audioMs ?? 0) / 1000,
+  characters: usage.characters ?? 0,
+  documents: usage.documents ?? 0,
+  gpu_ms: usage.gpuMs ?? 0,
+  energy_joules: usage.energyMj == null ? null : usage.energyMj / 1000,
+})
+
+/** The reader of an object: the caller whose organization is searched, and the origin of the URLs in the object. */
+export interface Viewer {
+  readonly caller: Caller
+  readonly origin: string
+}
+
+/** Why work has not begun. */
+export const WaitingFor = namedObject('WaitingFor', 'Why a job or request has not begun.', {
+  reason: z.enum(waitingReasons).describe('What it waits for.'),
+  detail: string('The same as a sentence for people.'),
+  eta_seconds: nullableInteger('Expected seconds until it begins; null if unknown.'),
+})
+
+/** The reason in the shape of the API. */
+export const waitingObject = ({ reason, detail, etaMs }: CoreWaitingFor): z.input<typeof WaitingFor> => ({
+  reason,
+  detail,
+  eta_seconds: wholeSeconds(etaMs),
+})
+
+const errorFacts = {
+  code: string('Error code, as in answers with an error.'),
+  message: string('What happened, as a sentence.'),
+  type: string('Class of the error, such as `server_error`.'),
+}
+
+/** Why something failed, where only that is shown. */
+export const ErrorFacts = namedObject('ErrorSummary', 'Why something failed.', errorFacts)
+
+/** Why a job failed. */
+export const JobErrorObject = namedObject('JobError', 'Why a job failed.', {
+  ...errorFacts,
+  retryable: boolean('Whether another attempt may succeed.'),
+  attempt: integer('Number of the attempt that failed, from 1.'),
+})
+
+/** The answer to a submission of a job. */
+export const JobCreated = namedObject('JobCreated', 'A job that was created.', {
+  id: string('Id of the job: `job_…`.'),
+  queue_id: string('Id of the same job under `/slug/requests`: `q_…`.'),
+  status: z.enum(jobStatuses).describe('State of the job.'),
+  status_url: optionalString('Where to read the job. Only in answers to `Prefer: respond-async`.'),
+})
+
+/** The answer to `Prefer: respond-async`, in the reference. */
+export const respondAsync = {
+  202: { description: 'The job that was created, with the header `Prefer: respond-async`.', response: JobCreated },
+} as const
+
+/** Returns a time in Unix seconds. */
+export const seconds = <Time extends number | null>(ms: Time) => (ms === null ? null : Math.floor(ms / 1000)) as Time
 const wholeSeconds = (ms: number | null) => (ms === null ? null : Math.ceil(ms / 1000))
 
 const JobFacts = z.object({
-  id: z.string().describe('Id of the job: `job_…`.'),
+  id: string('Id of the job: `job_…`.'),
   object: z.literal('job'),
-  queue_id: z
-    .string()
-    .nullable()
-    .describe('Id of the same job under `/slug/requests`: `q_…`; null for a synchronous request.'),
-  organization_id: z.string().describe('Id of the organization: `org_…`.'),
+  queue_id: nullableString('Id of the same job under `/slug/requests`: `q_…`; null for a synchronous request.'),
+  organization_id: string('Id of the organization: `org_…`.'),
   kind: z.enum(['async', 'sync']).describe('`async`: a background job. `sync`: a synchronous request.'),
   task: Task,
-  model_id: z.string().describe('Id of the model.'),
-  slug: z.string().nullable().describe('The slug that was requested; null if none was.'),
+  model_id: string('Id of the model.'),
+  slug: nullableString('The slug that was requested; null if none was.'),
   status: z.enum(jobStatuses).describe('State of the job.'),
-  priority: z.int().describe('Priority, -100 to 100; higher runs earlier.'),
-  queue_position: z.int().nullable().describe('How many jobs are before it; null unless it waits.'),
-  progress: z.number().nullable().describe('Progress from 0 to 1; null if unknown.'),
-  previews: z
-    .int()
-    .describe('Unfinished images that its current run has made, for `GET /api/jobs/{id}/preview`; 0 unless it runs.'),
-  eta_seconds: z
-    .int()
-    .nullable()
-    .describe('Expected seconds until the end, estimated from similar jobs; null if unknown.'),
+  priority: integer('Priority, -100 to 100; higher runs earlier.'),
+  queue_position: nullableInteger('How many jobs are before it; null unless it waits.'),
+  progress: nullableNumber('Progress from 0 to 1; null if unknown.'),
+  previews: integer(
+    'Unfinished images that its current run has made, for `GET /api/jobs/{id}/preview`; 0 unless it runs.',
+  ),
+  eta_seconds: nullableInteger('Expected seconds until the end, estimated from similar jobs; null if unknown.'),
   waiting_for: WaitingFor.nullable().describe('Why it has not begun; null unless it waits.'),
   error: JobErrorObject.nullable().describe('Why the job, or its last attempt, failed; null if it did not.'),
-  attempts: z.int().describe('Attempts so far.'),
-  max_attempts: z.int().describe('Most attempts, the first included.'),
-  worker_id: z.string().nullable().describe('Id of the engine that ran the last attempt; null before.'),
-  created_at: z.int().describe('Unix seconds.'),
-  updated_at: z.int().describe('Unix seconds of the last change.'),
-  queued_at: z.int().nullable().describe('Unix seconds since when it may begin; null while it waits for `not_before`.'),
-  started_at: z.int().nullable().describe('Unix seconds; null before.'),
-  finished_at: z.int().nullable().describe('Unix seconds; null before.'),
-  expires_at: z
-    .int()
-    .nullable()
-    .describe(
-      'Unix seconds after which the job and its files are deleted; null if they are kept or the job has not ended.',
-    ),
-  metrics: z
-    .object({
-      queue_ms: z.int().nullable().describe('Milliseconds from creation to start; null before.'),
-      load_ms: z.int().nullable().describe('Always null: loading of the model is part of `queue_ms`.'),
-      run_ms: z.int().nullable().describe('Milliseconds from start to end; null before.'),
-    })
-    .describe('How long it took.'),
+  attempts: integer('Attempts so far.'),
+  max_attempts: integer('Most attempts, the first included.'),
+  worker_id: nullableString('Id of the engine that ran the last attempt; null before.'),
+  created_at: integer('Unix seconds.'),
+  updated_at: integer('Unix seconds of the last change.'),
+  queued_at: nullableInteger('Unix seconds since when it may begin; null while it waits for `not_before`.'),
+  started_at: nullableInteger('Unix seconds; null before.'),
+  finished_at: nullableInteger('Unix seconds; null before.'),
+  expires_at: nullableInteger(
+    'Unix seconds after which the job and its files are deleted; null if they are kept or the job has not ended.',
+  ),
+  metrics: object('How long it took.', {
+    queue_ms: nullableInteger('Milliseconds from creation to start; null before.'),
+    load_ms: nullableInteger('Always null: loading of the model is part of `queue_ms`.'),
+    run_ms: nullableInteger('Milliseconds from start to end; null before.'),
+  }),
   usage: UsageObject.nullable().describe('What was metered; null before the end.'),
-  cost: z.number().nullable().describe('Cost in the currency unit of the configured prices; null before the end.'),
-  token_id: z.string().describe('Id of the token that created it.'),
+  cost: nullableNumber('Cost in the currency unit of the configured prices; null before the end.'),
+  token_id: string('Id of the token that created it.'),
   outputs_reused: z
     .literal(false)
     .describe('Always false: every job is computed. A workflow node that reuses a result has no job of its own.'),
-  webhook_url: z.string().nullable().describe('Where its events are sent, as the request said; null if it did not.'),
+  webhook_url: nullableString('Where its events are sent, as the request said; null if it did not.'),
   metadata: z.unknown().describe('Your own key-value pairs; null if none were sent.'),
 })
 
@@ -108,17 +191,13 @@ function facts(job: JobRecord, owners: Pick<Owners, 'jobs'>): Omit<z.input<typeo
     progress,
     previews: owners.jobs.previewsOf(job.id).length,
     eta_seconds: wholeSeconds(etaMs),
-    waiting_for: waitingFor && {
-      reason: waitingFor.reason,
-      detail: waitingFor.detail,
-      eta_seconds: wholeSeconds(waitingFor.etaMs),
-    },
+    waiting_for: waitingFor && waitingObject(waitingFor),
     error: job.error,
     attempts: job.attempt,
     max_attempts: job.maxAttempts,
     worker_id: job.engineId,
-    created_at: seconds(job.createdAt)!,
-    updated_at: seconds(job.updatedAt)!,
+    created_at: seconds(job.createdAt),
+    updated_at: seconds(job.updatedAt),
     queued_at: job.status === 'pending' && job.notBefore > Date.now() ? null : seconds(ready),
     started_at: seconds(job.startedAt),
     finished_at: seconds(job.finishedAt),
@@ -191,7 +270,7 @@ async function shown(
 const missingJob = (id: string) => new Failure('not_found', `Job ${id.slice(0, 64)} was not found.`)
 
 /** Whether a cursor or a path has the form of a job id. */
-export const isJobId = (id: string): boolean => id.startsWith('job_') && isId(id)
+export const isJobId = (id: string): boolean => isId(id, 'job_')
 
 /**
  * Finds a job or a synchronous call of the caller's organization. Throws Failure `not_found`, and `output_expired` for

@@ -4,13 +4,16 @@ import type { Limiter } from '../../core/accounts/limiter.ts'
 import { SpendView, spendView } from '../../core/accounts/spend-view.ts'
 import type { TokenLimiter } from '../../core/accounts/token-limiter.ts'
 import type { Spend } from '../../core/admission/spend.ts'
+import { integer, namedObject, nullableInteger, nullableNumber, string } from '../../core/schemas/fields.ts'
 import type { OrganizationUse } from '../../core/store/store.ts'
 
-const limit = (what: string) => z.int().nullable().describe(`${what}; null for no limit.`)
+const limit = (what: string) => nullableInteger(`${what}; null for no limit.`)
 
 /** The effective limits of an organization. */
-export const OrganizationLimitsView = z
-  .object({
+export const OrganizationLimitsView = namedObject(
+  'EffectiveLimits',
+  'The limits of the plan, with the figures of the organization itself.',
+  {
     api_requests_per_minute: limit('Most API requests per minute'),
     job_submissions_per_minute: limit('Most submissions of work per minute'),
     tokens_per_minute: limit('Most tokens of text models per minute'),
@@ -18,45 +21,37 @@ export const OrganizationLimitsView = z
     pending_jobs: limit('Most jobs that wait or run'),
     stored_bytes: limit('Most bytes of all files'),
     uploads_per_day: limit('Most uploads per calendar day in UTC'),
-    monthly_spend_limit: z
-      .number()
-      .nullable()
-      .describe('Most spending per calendar month in UTC, in the currency of the prices; null for no limit.'),
-  })
-  .meta({ id: 'EffectiveLimits', description: 'The limits of the plan, with the figures of the organization itself.' })
+    monthly_spend_limit: nullableNumber(
+      'Most spending per calendar month in UTC, in the currency of the prices; null for no limit.',
+    ),
+  },
+)
 
-export const LimitUse = z
-  .object({
-    name: z
-      .enum([
-        'requests_per_minute',
-        'jobs_per_minute',
-        'tokens_per_minute',
-        'concurrent_requests',
-        'pending_jobs',
-        'stored_bytes',
-        'uploads_per_day',
-      ])
-      .describe('Name of the limit.'),
-    limit_of: z.enum(['organization', 'token']).describe('Whose limit it is.'),
-    limit: z.int().describe('The limit.'),
-    remaining: z.int().describe('How much is left of it, from 0.'),
-    reset_seconds: z
-      .int()
-      .nullable()
-      .describe('Seconds until all of it is left again; null if that depends on work that ends.'),
-  })
-  .meta({ id: 'LimitUse', description: 'A limit that applies to the caller, and what is left of it.' })
+export const LimitUse = namedObject('LimitUse', 'A limit that applies to the caller, and what is left of it.', {
+  name: z
+    .enum([
+      'requests_per_minute',
+      'jobs_per_minute',
+      'tokens_per_minute',
+      'concurrent_requests',
+      'pending_jobs',
+      'stored_bytes',
+      'uploads_per_day',
+    ])
+    .describe('Name of the limit.'),
+  limit_of: z.enum(['organization', 'token']).describe('Whose limit it is.'),
+  limit: integer('The limit.'),
+  remaining: integer('How much is left of it, from 0.'),
+  reset_seconds: nullableInteger('Seconds until all of it is left again; null if that depends on work that ends.'),
+})
 type LimitUse = z.input<typeof LimitUse>
 
 /** The spend limits that apply to a caller. */
-export const SpendUse = z
-  .object({
-    currency: z.string().describe('Currency of the amounts (ISO 4217).'),
-    organization: SpendView.describe('The limit of the organization, and what all its tokens have spent.'),
-    token: SpendView.describe('The limit of the token, and what it has spent with the secrets that it had before.'),
-  })
-  .meta({ id: 'SpendUse', description: 'The monthly spend limits of the caller, and what is left of them.' })
+export const SpendUse = namedObject('SpendUse', 'The monthly spend limits of the caller, and what is left of them.', {
+  currency: string('Currency of the amounts (ISO 4217).'),
+  organization: SpendView.describe('The limit of the organization, and what all its tokens have spent.'),
+  token: SpendView.describe('The limit of the token, and what it has spent with the secrets that it had before.'),
+})
 
 /** What the organization and the token of a caller have spent this month. */
 export const spendUse = (

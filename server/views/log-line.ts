@@ -1,18 +1,17 @@
 import { z } from 'zod'
 import type { EngineLine } from '../../core/models/fleet.ts'
+import { namedObject, nullableString, string } from '../../core/schemas/fields.ts'
 
 /** One line of the server's or an engine's log. */
-export const LogLine = z
-  .object({
-    time: z.string().describe('ISO 8601, UTC, with milliseconds.'),
-    source: z.enum(['server', 'engine']).describe('Who wrote the line.'),
-    level: z.enum(['debug', 'info', 'warn', 'error']).nullable().describe('Level; null for lines of engines.'),
-    model_id: z.string().nullable().describe('Id of the model that it concerns, else null.'),
-    engine_id: z.string().nullable().describe('Id of the engine that it concerns, else null.'),
-    message: z.string().describe('Text of the line.'),
-    fields: z.record(z.string(), z.unknown()).describe('Further fields of a line of the server.'),
-  })
-  .meta({ id: 'LogLine', description: 'A line of a log.' })
+export const LogLine = namedObject('LogLine', 'A line of a log.', {
+  time: string('ISO 8601, UTC, with milliseconds.'),
+  source: z.enum(['server', 'engine']).describe('Who wrote the line.'),
+  level: z.enum(['debug', 'info', 'warn', 'error']).nullable().describe('Level; null for lines of engines.'),
+  model_id: nullableString('Id of the model that it concerns, else null.'),
+  engine_id: nullableString('Id of the engine that it concerns, else null.'),
+  message: string('Text of the line.'),
+  fields: z.record(z.string(), z.unknown()).describe('Further fields of a line of the server.'),
+})
 export type LogLine = z.output<typeof LogLine>
 
 export const lineOfEngine = ({ at, modelId, engineId, text }: EngineLine): LogLine => ({

@@ -1,13 +1,69 @@
 import { z } from 'zod'
 import type { FleetSnapshot } from '../../core/models/fleet.ts'
 import type { Model } from '../../core/models/model.ts'
+import { hasPrice, imageQualities } from '../../core/models/price.ts'
 import { slugsOf } from '../../core/models/slugs.ts'
+import {
+  array,
+  boolean,
+  integer,
+  namedObject,
+  nullableInteger,
+  nullableString,
+  number,
+  object,
+  string,
+} from '../../core/schemas/fields.ts'
 import { regionLabels } from '../../core/schemas/region.ts'
 import { Task } from '../../core/schemas/task.ts'
 import { inputSchema } from '../../core/tasks/generation/input-schema.ts'
 import { featuresByTask } from '../../core/tasks/registry.ts'
 import type { Owners } from '../http/request/owners.ts'
-import { ModelPrice, priceObject } from './model-price.ts'
+
+/** The prices of a model. */
+export const ModelPrice = namedObject('ModelPrice', 'The prices of a model. What has no price costs 0.', {
+  currency: string('ISO 4217 code of all amounts.'),
+  input_per_million_tokens: number('Price of a million input tokens.'),
+  cached_input_per_million_tokens: number('Price of a million input tokens from the cache.'),
+  output_per_million_tokens: number('Price of a million output tokens.'),
+  per_image: number('Price of an image for which `image_prices` has no entry.'),
+  image_prices: array(
+    'Prices of images by size and quality.',
+    z.object({
+      size: nullableString('`<width>x<height>`; null for any size.'),
+      quality: z.enum(imageQualities).nullable().describe('Quality that the request names; null for any.'),
+      price: number('Price of such an image.'),
+    }),
+  ),
+  per_video_second: number('Price of a second of video.'),
+  per_audio_second: number('Price of a second of audio.'),
+  per_thousand_characters: number('Price of a thousand characters that are turned into audio.'),
+  per_thousand_documents: number('Price of a thousand documents or pairs.'),
+  per_gpu_second: number('Price of a second of GPU time.'),
+})
+
+/** Returns the prices as API clients read them; null for a model whose work costs nothing. */
+export function priceObject({ price }: Pick<Model, 'price'>, currency: string): z.input<typeof ModelPrice> | null {
+  if (!hasPrice(price)) return null
+  const input = price.input_per_million_tokens ?? 0
+  return {
+    currency,
+    input_per_million_tokens: input,
+    cached_input_per_million_tokens: price.cached_input_per_million_tokens ?? input,
+    output_per_million_tokens: price.output_per_million_tokens ?? 0,
+    per_image: price.per_image ?? 0,
+    image_prices: (price.image_prices ?? []).map(({ size = null, quality = null, price: each }) => ({
+      size,
+      quality,
+      price: each,
+    })),
+    per_video_second: price.per_video_second ?? 0,
+    per_audio_second: price.per_audio_second ?? 0,
+    per_thousand_characters: price.per_thousand_characters ?? input / 1000,
+    per_thousand_documents: price.per_thousand_documents ?? 0,
+    per_gpu_second: price.per_gpu_second ?? 0,
+  }
+}
 
 /** Whether a model can be used now. */
 export const modelState = z
@@ -22,40 +78,37 @@ export const modelRegion = z
   .nullable()
   .describe('Region in which its engines run, by `region` in `infer.yaml`; null if none is set.')
 
-export const ModelStatus = z
-  .object({
-    model_id: z.string().describe('Id of the model.'),
-    spec_id: z.string().describe('Id of the model with the version of its description: `<model_id>@1`.'),
-    enabled: z.boolean().describe('Whether it is enabled in `infer.yaml`.'),
-    tasks: z.array(Task).describe('Tasks that the model does.'),
-    slug: z.string().nullable().describe('Path under `/slug` of its first task that has one; null if none has.'),
-    slugs: z.record(z.string(), z.string()).describe('Paths under `/slug` by task.'),
-    status: modelState,
-    reason: z.string().nullable().describe('Why it is unavailable or not loaded, as a sentence; else null.'),
-    engine: z.string().describe('Engine preset, such as `gguf` or `vllm`.'),
-    region: modelRegion,
-    workers: z
-      .object({ ready: z.int().describe('Loaded engines.'), loading: z.int().describe('Engines that load.') })
-      .describe('Engines of the model.'),
-    queue_depth: z.int().describe('Requests and jobs that wait for the model.'),
-    eta_seconds: z.int().nullable().describe('Expected seconds until one more request would begin; null if unknown.'),
-    dispatch_wait_ms: z
-      .int()
-      .describe('Milliseconds that a synchronous request waits for a slot before it is refused.'),
-    memory_bytes: z.int().nullable().describe('Bytes of memory that it uses or is expected to use; null if unknown.'),
-    context_length: z.int().nullable().describe('Most tokens of a request and its answer together; null if unknown.'),
-    price: ModelPrice.nullable().describe('Prices of the model; null if its use costs nothing.'),
-    capabilities: z.array(z.string()).describe('Optional request features of any of its tasks, such as `tools`.'),
-    features: z.record(z.string(), z.array(z.string())).describe('Optional request features by task.'),
-    input_schema: z
-      .record(z.string(), z.unknown())
-      .nullable()
-      .describe('JSON Schema of a request at `slug`; null for models without a slug.'),
-    input_schemas: z
-      .record(z.string(), z.record(z.string(), z.unknown()))
-      .describe('JSON Schemas of requests by task, for tasks with a slug.'),
-  })
-  .meta({ id: 'ModelStatus', description: 'The state of a model.' })
+export const ModelStatus = namedObject('ModelStatus', 'The state of a model.', {
+  model_id: string('Id of the model.'),
+  spec_id: string('Id of the model with the version of its description: `<model_id>@1`.'),
+  enabled: boolean('Whether it is enabled in `infer.yaml`.'),
+  tasks: array('Tasks that the model does.', Task),
+  slug: nullableString('Path under `/slug` of its first task that has one; null if none has.'),
+  slugs: z.record(z.string(), z.string()).describe('Paths under `/slug` by task.'),
+  status: modelState,
+  reason: nullableString('Why it is unavailable or not loaded, as a sentence; else null.'),
+  engine: string('Engine preset, such as `gguf` or `vllm`.'),
+  region: modelRegion,
+  workers: object('Engines of the model.', {
+    ready: integer('Loaded engines.'),
+    loading: integer('Engines that load.'),
+  }),
+  queue_depth: integer('Requests and jobs that wait for the model.'),
+  eta_seconds: nullableInteger('Expected seconds until one more request would begin; null if unknown.'),
+  dispatch_wait_ms: integer('Milliseconds that a synchronous request waits for a slot before it is refused.'),
+  memory_bytes: nullableInteger('Bytes of memory that it uses or is expected to use; null if unknown.'),
+  context_length: nullableInteger('Most tokens of a request and its answer together; null if unknown.'),
+  price: ModelPrice.nullable().describe('Prices of the model; null if its use costs nothing.'),
+  capabilities: array('Optional request features of any of its tasks, such as `tools`.', z.string()),
+  features: z.record(z.string(), z.array(z.string())).describe('Optional request features by task.'),
+  input_schema: z
+    .record(z.string(), z.unknown())
+    .nullable()
+    .describe('JSON Schema of a request at `slug`; null for models without a slug.'),
+  input_schemas: z
+    .record(z.string(), z.record(z.string(), z.unknown()))
+    .describe('JSON Schemas of requests by task, for tasks with a slug.'),
+})
 
 /** Returns the status of a model that its users may see. */
 export function modelStatusView(

@@ -5,7 +5,7 @@ import type { Model } from '../../core/models/model.ts'
 import { audioProtocol } from '../../core/tasks/protocols/protocols.ts'
 import { plainVoice, type Voice } from '../../core/tasks/protocols/voices.ts'
 import type { Owners } from '../http/request/owners.ts'
-import type { Viewer } from './viewer.ts'
+import type { Viewer } from './job-record.ts'
 
 /** Returns the speech models that the caller may use. */
 export function speechModels({ caller }: Viewer, { registry }: Pick<Owners, 'registry'>): Model[] {

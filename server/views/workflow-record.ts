@@ -2,6 +2,8 @@ import { z } from 'zod'
 import { Dag, Parameter } from '../../core/dag/definition.ts'
 import { Failure } from '../../core/failure.ts'
 import { isId } from '../../core/ids.ts'
+import { definedMembers } from '../../core/present-members.ts'
+import { array, integer, namedObject, nullableString, optionalString, string } from '../../core/schemas/fields.ts'
 import { type Region, regions, requiredLabel } from '../../core/schemas/region.ts'
 import type { WorkflowDefinition, WorkflowRecord } from '../../core/store/workflows.ts'
 import { type Survey, surveyInTimeSlices } from '../../core/workflows/diagnose.ts'
@@ -10,55 +12,50 @@ import { type Diagnostics, typeIssueCodes, warningCodes } from '../../core/workf
 import { offerOf } from '../../core/workflows/offer.ts'
 import type { WorkflowFields } from '../../core/workflows/workflow-fields.ts'
 import type { Owners } from '../http/request/owners.ts'
-import { seconds } from './job-record.ts'
-import type { Viewer } from './viewer.ts'
+import { seconds, type Viewer } from './job-record.ts'
 
 const finding = <Code extends string>(codes: readonly [Code, ...Code[]]) =>
   z.object({
     code: z.enum(codes).describe('What was found.'),
     severity: z.enum(['error', 'warning']).describe('`error`: the workflow cannot be executed. `warning`: it can.'),
-    message: z.string().describe('The same as a sentence.'),
-    node_id: z.string().optional().describe('Id of the node.'),
-    path: z.string().optional().describe('Where in the node, such as `inputs.prompt`.'),
+    message: string('The same as a sentence.'),
+    node_id: optionalString('Id of the node.'),
+    path: optionalString('Where in the node, such as `inputs.prompt`.'),
     edge: z
-      .object({ from: z.string().describe('Id of the first node.'), to: z.string().describe('Id of the second node.') })
+      .object({ from: string('Id of the first node.'), to: string('Id of the second node.') })
       .optional()
       .describe('The edge.'),
     nodes: z.array(z.string()).optional().describe('Ids of the nodes of a cycle.'),
-    expected: z.string().optional().describe('Expected type.'),
-    actual: z.string().optional().describe('Type that was found.'),
-    reference: z.string().optional().describe('The reference, such as `${nodes.a.result}`.'),
-    suggestion: z.string().optional().describe('Name that was probably meant.'),
+    expected: optionalString('Expected type.'),
+    actual: optionalString('Type that was found.'),
+    reference: optionalString('The reference, such as `${nodes.a.result}`.'),
+    suggestion: optionalString('Name that was probably meant.'),
   })
-export const DiagnosticsObject = z
-  .object({
-    type_issues: z.array(finding(typeIssueCodes)).describe('Inputs, results and models that do not fit together.'),
-    warnings: z.array(finding(warningCodes)).describe('Findings about the graph, its references and its models.'),
-  })
-  .meta({ id: 'WorkflowDiagnostics', description: 'What is wrong or unusual in a workflow.' })
+export const DiagnosticsObject = namedObject('WorkflowDiagnostics', 'What is wrong or unusual in a workflow.', {
+  type_issues: array('Inputs, results and models that do not fit together.', finding(typeIssueCodes)),
+  warnings: array('Findings about the graph, its references and its models.', finding(warningCodes)),
+})
 
-export const WorkflowObject = z
-  .object({
-    id: z.string().describe('Id of the workflow: `wf_…`.'),
-    object: z.literal('workflow'),
-    organization_id: z.string().describe('Id of the organization: `org_…`.'),
-    name: z.string().describe('Name of the workflow.'),
-    description: z.string().nullable().describe('What the workflow is for; null without a text.'),
-    region: z.enum(regions).describe('Region in which its executions run; `Global` for any.'),
-    timeout: z.int().describe('Most seconds of an execution.'),
-    on_failure: z
-      .enum(['fail_fast', 'continue'])
-      .describe('Whether the first failure ends an execution, or only the nodes that depend on it.'),
-    parameters: z
-      .record(z.string(), Parameter)
-      .nullable()
-      .describe('The input parameters by name; null if none are declared.'),
-    dag: Dag.optional().describe('The nodes and edges. In lists only with `?include=dag`.'),
-    version: z.int().describe('Number of the version, from 1. Each change adds one.'),
-    created_at: z.int().describe('Unix seconds.'),
-    updated_at: z.int().describe('Unix seconds of the last change.'),
-  })
-  .meta({ id: 'Workflow', description: 'A stored workflow.' })
+export const WorkflowObject = namedObject('Workflow', 'A stored workflow.', {
+  id: string('Id of the workflow: `wf_…`.'),
+  object: z.literal('workflow'),
+  organization_id: string('Id of the organization: `org_…`.'),
+  name: string('Name of the workflow.'),
+  description: nullableString('What the workflow is for; null without a text.'),
+  region: z.enum(regions).describe('Region in which its executions run; `Global` for any.'),
+  timeout: integer('Most seconds of an execution.'),
+  on_failure: z
+    .enum(['fail_fast', 'continue'])
+    .describe('Whether the first failure ends an execution, or only the nodes that depend on it.'),
+  parameters: z
+    .record(z.string(), Parameter)
+    .nullable()
+    .describe('The input parameters by name; null if none are declared.'),
+  dag: Dag.optional().describe('The nodes and edges. In lists only with `?include=dag`.'),
+  version: integer('Number of the version, from 1. Each change adds one.'),
+  created_at: integer('Unix seconds.'),
+  updated_at: integer('Unix seconds of the last change.'),
+})
 
 /** Returns the definition with these fields, and defaults for absent ones. */
 export const definitionOf = (fields: WorkflowFields): WorkflowDefinition => ({
@@ -72,15 +69,16 @@ export const definitionOf = (fields: WorkflowFields): WorkflowDefinition => ({
 })
 
 /** Returns the fields of a change that were sent. */
-export const changeOf = (fields: Partial<WorkflowFields>): Partial<WorkflowDefinition> => ({
-  ...(fields.name === undefined ? {} : { name: fields.name }),
-  ...(fields.description === undefined ? {} : { description: fields.description }),
-  ...(fields.region === undefined ? {} : { region: fields.region }),
-  ...(fields.timeout === undefined ? {} : { timeout: fields.timeout }),
-  ...(fields.on_failure === undefined ? {} : { onFailure: fields.on_failure }),
-  ...(fields.parameters === undefined ? {} : { parameters: fields.parameters }),
-  ...(fields.dag === undefined ? {} : { dag: fields.dag }),
-})
+export const changeOf = (fields: Partial<WorkflowFields>): Partial<WorkflowDefinition> =>
+  definedMembers({
+    name: fields.name,
+    description: fields.description,
+    region: fields.region,
+    timeout: fields.timeout,
+    onFailure: fields.on_failure,
+    parameters: fields.parameters,
+    dag: fields.dag,
+  })
 
 export const shownWorkflow = (
   workflow: WorkflowRecord,
@@ -97,8 +95,8 @@ export const shownWorkflow = (
   parameters: workflow.parameters,
   ...(withDag ? { dag: workflow.dag } : {}),
   version: workflow.version,
-  created_at: seconds(workflow.createdAt)!,
-  updated_at: seconds(workflow.updatedAt)!,
+  created_at: seconds(workflow.createdAt),
+  updated_at: seconds(workflow.updatedAt),
 })
 
 /** Returns the models that workflows of the caller may use: those that the token may use. */
@@ -128,8 +126,6 @@ export const surveyFor = (
   owners: Pick<Owners, 'admission' | 'registry'>,
 ): Promise<Survey> => surveyInTimeSlices(dag, parameters ?? undefined, offerFor(viewer, owners, region))
 
-const isWorkflowId = (id: string): boolean => id.startsWith('wf_') && isId(id)
-
 /** Finds a workflow of the caller's organization. Throws Failure `not_found`. */
 export async function findWorkflow(
   id: string,
@@ -137,7 +133,7 @@ export async function findWorkflow(
   { workflows }: Pick<Owners, 'workflows'>,
   version?: number,
 ): Promise<WorkflowRecord> {
-  const found = isWorkflowId(id) ? await workflows.find(viewer.caller.organizationId, id, version) : undefined
+  const found = isId(id, 'wf_') ? await workflows.find(viewer.caller.organizationId, id, version) : undefined
   if (found) return found
   const which = version === undefined ? '' : ` in version ${version}`
   throw new Failure('not_found', `Workflow ${id.slice(0, 64)} was not found${which}.`)

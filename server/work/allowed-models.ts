@@ -1,6 +1,8 @@
 import { modelAllowed } from '../../core/accounts/model-allowed.ts'
 import { Failure } from '../../core/failure.ts'
 import type { ModelSetEntry } from '../../core/models/catalog.ts'
+import type { Model } from '../../core/models/model.ts'
+import { didYouMean, nearestModels } from '../../core/nearest.ts'
 import { conversationTask, type Task } from '../../core/schemas/task.ts'
 import { modelFor } from '../../core/tasks/catalog.ts'
 import { taskRecord } from '../../core/tasks/registry.ts'
@@ -25,3 +27,17 @@ export const modelsFor = (task: Task, call: Call, { registry }: Pick<Owners, 're
   [...registry.catalog().values()]
     .filter(({ id, tasks }) => tasks.includes(task) && modelAllowed(call.caller.token.models, id))
     .map(({ id }) => id)
+
+/** The enabled models that the token may use. */
+export const visibleModels = (call: Call, { registry }: Pick<Owners, 'registry'>): Model[] =>
+  registry.all().filter(model => model.enabled && modelAllowed(call.caller.token.models, model.id))
+
+/** The failure for a model that is not among these, with the nearest of them. `list` is the route that lists them. */
+export const modelNotFound = (id: string, models: readonly Model[], list: string, param = 'model'): Failure => {
+  const ids = models.map(model => model.id)
+  return new Failure(
+    'model_not_found',
+    `The model '${id}' does not exist here.${didYouMean(nearestModels(id, ids))} GET ${list} lists the existing ones.`,
+    { param },
+  )
+}

@@ -1,8 +1,48 @@
 import { z } from 'zod'
+import { canonicalHash } from '../../core/canonical.ts'
 import { Dag, ParameterRecord } from '../../core/dag/definition.ts'
+import { strictObject } from '../../core/schemas/fields.ts'
 import { regions } from '../../core/schemas/region.ts'
+import type { WorkflowDefinition } from '../../core/store/workflows.ts'
+import type { ExecutionOptions } from '../../core/workflows/executions.ts'
 import { WorkflowFields } from '../../core/workflows/workflow-fields.ts'
-import { webhookFields } from './webhook-terms.ts'
+import type { Call } from '../http/request/call.ts'
+import { idempotencyOf } from '../http/request/idempotency.ts'
+import type { Owners } from '../http/request/owners.ts'
+import { askForRegion } from '../http/request/region.ts'
+import { offerFor } from '../views/workflow-record.ts'
+import { executionWebhookTypes, webhookFields, webhookInBody } from './job-terms.ts'
+
+const priorities = { low: -10, normal: 0, high: 10 } as const
+
+/** Returns the options of an execution of this definition. */
+export const executionOptionsOf = (
+  call: Call,
+  definition: WorkflowDefinition,
+  workflow: ExecutionOptions['workflow'],
+  terms: ExecutionTerms,
+  owners: Pick<Owners, 'admission' | 'config' | 'registry' | 'webhooks'>,
+): ExecutionOptions => {
+  askForRegion(call, terms.region)
+  const retention = owners.config.limits.job_retention
+  // An idempotency key covers the body and the path, and not the current version of the workflow.
+  const { bodyHash, params } = call
+  call.bodyHash = canonicalHash([params, bodyHash ?? null])
+  return {
+    requester: call.caller,
+    workflow,
+    definition,
+    inputParams: terms.input_params,
+    priority: typeof terms.priority === 'string' ? priorities[terms.priority] : terms.priority,
+    timeout: terms.timeout,
+    retentionMs: retention === 0 ? null : retention,
+    metadata: terms.metadata ? JSON.stringify(terms.metadata) : null,
+    idempotency: idempotencyOf(call, undefined),
+    origin: call.origin,
+    webhook: webhookInBody(terms, call, executionWebhookTypes, owners) ?? null,
+    offer: offerFor(call, owners),
+  }
+}
 
 const InputParams = z.record(z.string(), z.unknown()).default({}).describe('Values of the input parameters by name.')
 
@@ -48,18 +88,16 @@ export const RunRequest = Terms.extend({
 }).meta({ id: 'RunWorkflow', description: 'A workflow to execute without storing it.' })
 
 /** A request to execute an execution again. */
-export const RetryRequest = z
-  .strictObject({
-    from: z
-      .string()
-      .max(64)
-      .default('failed')
-      .describe(
-        'Where to begin: `failed` (the nodes that did not complete), `start` (all nodes), or the id of a node (it and the nodes after it).',
-      ),
-    input_params: z
-      .record(z.string(), z.unknown())
-      .optional()
-      .describe('Values of the input parameters. Default: those of the execution that is retried.'),
-  })
-  .meta({ id: 'RetryExecution', description: 'What to run again.' })
+export const RetryRequest = strictObject('RetryExecution', 'What to run again.', {
+  from: z
+    .string()
+    .max(64)
+    .default('failed')
+    .describe(
+      'Where to begin: `failed` (the nodes that did not complete), `start` (all nodes), or the id of a node (it and the nodes after it).',
+    ),
+  input_params: z
+    .record(z.string(), z.unknown())
+    .optional()
+    .describe('Values of the input parameters. Default: those of the execution that is retried.'),
+})

@@ -30,15 +30,6 @@ export type InferenceOwners = Pick<
   'admission' | 'config' | 'cpu' | 'jobs' | 'media' | 'registry' | 'idempotency' | 'throughput' | 'timings'
 >
 
-/**
- * Returns the handler of a synchronous inference request: it validates the body and translates it for the engine, asks
- * admission, waits for a slot, relays or reshapes the engine's answer, and stores one record. The call is a job in
- * memory. If an engine fails before the first byte of the answer, another one is tried.
- */
-export function infer(task: TextTask, owners: InferenceOwners): (call: Call) => Promise<void> {
-  return call => answerInference({ task }, call, owners)
-}
-
 /** The state that a form keeps for one request until the answer is sent. */
 export interface FormedCall {
   context?: unknown
@@ -48,23 +39,23 @@ export interface FormedCall {
   keep?: (remembered: unknown, answer: string) => Promise<void>
 }
 
-/** Begins a request whose body was read. Undefined: it has been answered. */
-export type BeginForm = (call: Call, body: Buffer) => Promise<FormedCall | undefined>
-
-/**
- * The same where request and answer have the form of another API: of a chat completion, or of another `task`. `begin`
- * gives what the form needs besides the body.
- */
-export function inferAs(
-  form: ChatFormName,
-  owners: InferenceOwners,
-  { task = conversationTask, begin }: { task?: TextTask; begin?: BeginForm } = {},
-): (call: Call) => Promise<void> {
-  return call => answerInference({ task, form, begin }, call, owners)
+/** What a route of inference answers. */
+interface InferenceRoute {
+  /** The form of request and answer, if it is that of another API. */
+  form?: ChatFormName
+  /** Default: conversations. */
+  task?: TextTask
+  /** Gives what the form needs besides the body, which was read. Undefined: the request has been answered. */
+  begin?: (body: Buffer) => Promise<FormedCall | undefined>
 }
 
-async function answerInference(
-  { task, form, begin }: { task: TextTask; form?: ChatFormName; begin?: BeginForm | undefined },
+/**
+ * Answers a synchronous inference request: validates the body and translates it for the engine, asks admission, waits for
+ * a slot, relays or reshapes the engine's answer, and stores one record. The call is a job in memory. If an engine fails
+ * before the first byte of the answer, another one is tried.
+ */
+export async function infer(
+  { task = conversationTask, form, begin }: InferenceRoute,
   call: Call,
   owners: InferenceOwners,
 ): Promise<void> {
@@ -74,7 +65,7 @@ async function answerInference(
   call.releaseBody = admission.holdBody(heldBytes(call.req))
   const prefer = preferenceOf(call.req.headers.prefer)
   const body = await readBody(call.req, config.limits.chat_body)
-  const formed = begin ? await begin(call, body) : {}
+  const formed = begin ? await begin(body) : {}
   if (!formed) return
   // Copied before the bytes are transferred to a thread. A body that is too large for a job is answered synchronously.
   // A job has the form of its task.
@@ -154,8 +145,7 @@ function withImagesOf(
   checked: PreparedRequest,
   { media }: Pick<Owners, 'media'>,
 ): Promise<PreparedRequest> {
-  const sender = { organizationId: call.caller.organizationId, origin: call.origin, signal: call.signal }
-  return withImages(checked, fetchFrom(media, sender))
+  return withImages(checked, fetchFrom(media, call.sender))
 }
 
 function relay(

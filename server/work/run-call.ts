@@ -1,7 +1,8 @@
 import type { Admitted } from '../../core/admission/admission.ts'
 import { Failure } from '../../core/failure.ts'
-import type { CallAttempt, RunningCall } from '../../core/jobs/call.ts'
+import type { CallAttempt, CallEnd, RunningCall } from '../../core/jobs/call.ts'
 import type { Lease } from '../../core/models/fleet.ts'
+import { noUsage } from '../../core/usage.ts'
 import type { Call } from '../http/request/call.ts'
 import { keepFailure, keepStream } from '../http/request/idempotency.ts'
 import type { Owners } from '../http/request/owners.ts'
@@ -43,4 +44,11 @@ export async function runCall(
     await keepFailure(call, failure, jobId)
     throw failure
   }
+}
+
+/** Returns how an attempt ends whose engine has answered nothing. Only a failed engine is replaced by another one. */
+export function endOfFailure(thrown: unknown): CallEnd {
+  const failure = Failure.from(thrown)
+  if (failure.code === 'cancelled') return { how: 'cancelled', usage: noUsage }
+  return failure.code === 'worker_error' ? { how: 'retry', failure } : { how: 'failed', failure, usage: noUsage }
 }

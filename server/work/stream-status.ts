@@ -4,7 +4,7 @@ import type { JobRecord } from '../../core/store/store.ts'
 import { openEventStream } from '../http/answer/sse.ts'
 import type { Call } from '../http/request/call.ts'
 import type { Owners } from '../http/request/owners.ts'
-import { generationErrorBody } from '../views/generation-error.ts'
+import { generationErrorBody } from '../views/generation-request.ts'
 import { hasEnded } from '../views/job-record.ts'
 
 /** Milliseconds. fal's client closes a stream after 15 s of silence. */

@@ -2,6 +2,7 @@ import { createReadStream } from 'node:fs'
 import { canonicalHash } from '../../core/canonical.ts'
 import { Failure } from '../../core/failure.ts'
 import { newId } from '../../core/ids.ts'
+import { invalidValue } from '../../core/invalid-value.ts'
 import type { FileRecord, JobRecord } from '../../core/store/store.ts'
 import { byKind, fillMedia } from '../../core/tasks/generation/media.ts'
 import type { AspectRatio } from '../../core/tasks/generation/size.ts'
@@ -9,9 +10,8 @@ import { estimateOf, taskRecord } from '../../core/tasks/registry.ts'
 import { checkRequestFields } from '../../core/tasks/request-fields.ts'
 import type { Call } from '../http/request/call.ts'
 import type { Owners } from '../http/request/owners.ts'
-import { deferForPrompt } from './defer-for-prompt.ts'
 import { allSubmittedBefore, type JobTerms, submitJobs } from './submit.ts'
-import { forget, offered, type SubmitOwners, storeMedia } from './submit-generation.ts'
+import { deferForPrompt, forget, offered, type SubmitOwners, storeMedia } from './submit-generation.ts'
 
 export interface AspectRatiosOptions {
   slug: string
@@ -104,10 +104,9 @@ function requireAspectRatios(
     )
   const other = excluded.find(name => body[name] != null)
   if (other !== undefined)
-    throw new Failure(
-      'invalid_value',
+    throw invalidValue(
+      param,
       `'${param}' sets the shape of each video, so '${other}' cannot be sent with it. Remove one of them.`,
-      { param },
     )
 }
 

@@ -4,18 +4,41 @@ import { Failure } from '../../core/failure.ts'
 import { newId } from '../../core/ids.ts'
 import type { Model } from '../../core/models/model.ts'
 import { closeSlugs } from '../../core/models/slugs.ts'
-import type { GenerationTask, ImageTask } from '../../core/schemas/task.ts'
+import { conversationTask, type GenerationTask, type ImageTask } from '../../core/schemas/task.ts'
 import type { FileRecord, JobRecord } from '../../core/store/store.ts'
 import { modelFor } from '../../core/tasks/catalog.ts'
 import { checkAbilities, type SpecialInputs } from '../../core/tasks/generation/abilities.ts'
 import { byKind, fillMedia } from '../../core/tasks/generation/media.ts'
-import type { MediaReference } from '../../core/tasks/generation/prepare.ts'
+import type { MediaReference, PreparedGeneration } from '../../core/tasks/generation/prepare.ts'
+import type { GenerationInputs } from '../../core/tasks/protocols/generation-call.ts'
 import { estimateOf, taskRecord } from '../../core/tasks/registry.ts'
 import { checkRequestFields } from '../../core/tasks/request-fields.ts'
 import type { Call } from '../http/request/call.ts'
 import type { Owners } from '../http/request/owners.ts'
-import { deferForPrompt } from './defer-for-prompt.ts'
 import { type JobTerms, submitJob, submittedBefore } from './submit.ts'
+
+/** Why this server rewrites no prompts, and what to do. */
+export const noRewriter =
+  "No model rewrites prompts on this server. Set 'prompt_rewriting.model' in infer.yaml to the id of a chat model, and start the server again."
+
+/**
+ * Returns how to submit the jobs of a request: deferred until their prompt has been rewritten, if the request asks for that.
+ * `group` is the id of its first job: the prompt is rewritten once for all. Throws Failure `unsupported_parameter` if no
+ * model rewrites prompts, and as admission does if the caller may not use that model.
+ */
+export function deferForPrompt(
+  call: Call,
+  { expansionField: param }: Pick<PreparedGeneration, 'expansionField'>,
+  { group, terms }: { group: string; terms: JobTerms | undefined },
+  { admission, config }: Pick<Owners, 'admission' | 'config'>,
+): { deferred: boolean; defer: (inputs: GenerationInputs) => GenerationInputs } {
+  if (param === undefined) return { deferred: false, defer: inputs => inputs }
+  const modelId = config.prompt_rewriting?.model
+  if (modelId === undefined) throw new Failure('unsupported_parameter', `'${param}': ${noRewriter}`, { param })
+  admission.admit(call.caller, { kind: 'call', task: conversationTask, modelId, param })
+  const not_before = terms?.notBefore ?? 0
+  return { deferred: true, defer: inputs => ({ ...inputs, prompt_expansion: { group, not_before } }) }
+}
 
 /** The target of a request: a slug, or a model and one of its tasks. */
 export type SlugTarget = { slug: string } | { modelId: string; task: GenerationTask | ImageTask }
@@ -142,7 +165,7 @@ export async function storeMedia(
   wanted: readonly MediaReference[],
   owners: Pick<Owners, 'files' | 'log' | 'media'>,
 ): Promise<FileRecord[]> {
-  const sender = { organizationId: call.caller.organizationId, origin: call.origin, jobId, signal: call.signal }
+  const sender = { ...call.sender, jobId }
   const settled = await Promise.allSettled(
     wanted.map(({ field, value, kind, alpha, webp }) =>
       owners.media.take(sender, field, call.inline.get(value) ?? value, kind, { alpha, webp }),

@@ -1,15 +1,179 @@
+import { Failure } from '../../core/failure.ts'
+import { newId } from '../../core/ids.ts'
+import type { MediaInput } from '../../core/media/media.ts'
 import type { GenerationTask, ImageTask, Task, TextTask, TranscriptionTask } from '../../core/schemas/task.ts'
 import type { JobRecord } from '../../core/store/store.ts'
-import { taskRecord } from '../../core/tasks/registry.ts'
+import { estimateOf, taskRecord } from '../../core/tasks/registry.ts'
 import { checkRequestFields } from '../../core/tasks/request-fields.ts'
+import { prepareSpeech, speechInputs } from '../../core/tasks/speech/speech.ts'
 import type { RunnerName } from '../../core/tasks/task.ts'
+import {
+  jobRequest,
+  prepareTranscription,
+  speakerField,
+  transcriptionInputs,
+  withFiles,
+} from '../../core/tasks/transcription/transcription.ts'
+import type { TranscriptionRequest } from '../../core/tasks/transcription/transcription-request.ts'
 import type { Call } from '../http/request/call.ts'
 import type { Owners } from '../http/request/owners.ts'
-import { type SpeechJobOwners, submitSpeech } from './speech-job.ts'
-import { checkInputSize, type JobTerms } from './submit.ts'
-import { type SubmitOwners, submitGeneration } from './submit-generation.ts'
-import { submitText, type TextJobOwners } from './text-job.ts'
-import { submitTranscription, type TranscriptionJobOwners } from './transcription-job.ts'
+import { checkInputSize, type JobTerms, submitJob, submittedBefore } from './submit.ts'
+import { forget, type SubmitOwners, submitGeneration } from './submit-generation.ts'
+
+export interface TextJobOptions {
+  task: TextTask
+  /** The body of the task's endpoint, as JSON text. */
+  text: string
+  terms: JobTerms
+  /** The body that an idempotency key stands for. */
+  body: unknown
+  /** Whether to refuse inputs that the task does not know. */
+  strict?: boolean
+}
+
+/** The owners that the submission of a text task needs. */
+export type TextJobOwners = Pick<Owners, 'admission' | 'config' | 'cpu' | 'jobs' | 'registry'>
+
+/** Submits a text task as a durable job. Validates its inputs first: throws Failure for invalid ones. */
+export async function submitText(
+  call: Call,
+  { task, text, terms, body, strict = false }: TextJobOptions,
+  owners: TextJobOwners,
+): Promise<JobRecord> {
+  const { admission, config, cpu, registry } = owners
+  const before = await submittedBefore(call, body, owners)
+  if (before) return before
+  if (call.inline.size > 0 || Buffer.byteLength(text) > config.limits.json_body)
+    throw new Failure(
+      'payload_too_large',
+      `The inputs of a job of ${task} may have at most ${Math.floor(config.limits.json_body / 1024)} KiB. Send a larger request to the endpoint of the task.`,
+    )
+  const { modelId, estimate } = await cpu.prepare(task, Buffer.from(text), registry.catalog(), config.limits, {
+    strict,
+  })
+  const admitted = admission.admit(call.caller, { kind: 'job', task, modelId, estimate: () => estimate! })
+  return (await submitJob(call, body, { admitted, inputs: text, terms }, owners)).job
+}
+
+export interface SpeechJobOptions {
+  /** The body of the endpoint, its model included. */
+  inputs: unknown
+  terms?: JobTerms
+  /** The body that an idempotency key stands for. */
+  body: unknown
+}
+
+/** The owners that the submission of speech needs. */
+export type SpeechJobOwners = Pick<
+  Owners,
+  'admission' | 'config' | 'conversion' | 'files' | 'jobs' | 'log' | 'media' | 'registry'
+>
+
+/** Submits speech as a durable job. Validates its inputs first: throws Failure for invalid ones. */
+export async function submitSpeech(
+  call: Call,
+  { inputs, terms, body }: SpeechJobOptions,
+  owners: SpeechJobOwners,
+): Promise<JobRecord> {
+  const before = await submittedBefore(call, body, owners)
+  if (before) return before
+  const { admission, conversion, media, registry } = owners
+  const { task, modelId, engineFormat, format, reference } = prepareSpeech(inputs, registry.catalog())
+  const admitted = admission.admit(call.caller, {
+    kind: 'job',
+    task,
+    modelId,
+    estimate: () => estimateOf(task, inputs as Record<string, unknown>),
+  })
+  await conversion.check(engineFormat, format)
+  const kept = speechInputs(inputs, registry.catalog().get(modelId)!)
+  const files = reference && call.inline.has(reference.value) ? 1 : 0
+  checkInputSize(call, task, JSON.stringify(kept), owners, files)
+  const options = { admitted, inputs: kept, ...(terms ? { terms } : {}) }
+  if (!reference) return (await submitJob(call, body, options, owners)).job
+  admission.requireBudget(admitted)
+  const id = newId('job')
+  const sender = { ...call.sender, jobId: id }
+  const recording = call.inline.get(reference.value) ?? reference.value
+  const file = await media.take(sender, 'reference_audio', recording, 'audio')
+  try {
+    const inputs = { ...kept, reference_audio: file.id }
+    const { job, replayed } = await submitJob(call, body, { ...options, id, inputs }, owners)
+    if (replayed) await forget([file], owners)
+    return job
+  } catch (thrown) {
+    await forget([file], owners)
+    throw thrown
+  }
+}
+
+export interface TranscriptionJobOptions {
+  task: TranscriptionTask
+  /** The body of the endpoint, its model included. */
+  inputs: object
+  /** The audio, if it was sent as a file of a form. */
+  sent?: MediaInput | undefined
+  terms?: JobTerms
+  /** The body that an idempotency key stands for. */
+  body: unknown
+}
+
+/** The owners that the submission of a transcription needs. */
+export type TranscriptionJobOwners = Pick<
+  Owners,
+  'admission' | 'config' | 'files' | 'jobs' | 'log' | 'media' | 'registry'
+>
+
+/**
+ * Submits a transcription as a durable job, with its audio as a file of the organization. Throws Failure for an invalid
+ * request; then nothing is kept.
+ */
+export async function submitTranscription(
+  call: Call,
+  { task, inputs, sent, terms, body }: TranscriptionJobOptions,
+  owners: TranscriptionJobOwners,
+): Promise<JobRecord> {
+  const { admission, media, registry } = owners
+  const request = inputs as TranscriptionRequest
+  const prepared = prepareTranscription(task, jobRequest(request), registry.catalog())
+  const { modelId } = prepared
+  const admitted = admission.admit(call.caller, {
+    kind: 'job',
+    task,
+    modelId,
+    // Its length is not known before it is fetched: something must be left.
+    estimate: () => estimateOf(task, {}, 1),
+  })
+  // Checked before the audio is fetched, because it may no longer exist at its source.
+  const before = await submittedBefore(call, body, owners)
+  if (before) return before
+  admission.requireBudget(admitted)
+  const kept = transcriptionInputs(task, request, registry.catalog().get(modelId)!)
+  checkInputSize(call, task, JSON.stringify(kept), owners)
+  const id = newId('job')
+  const { field, value } = prepared.sound
+  const sender = { ...call.sender, jobId: id }
+  const file = await media.take(sender, field, sent ?? call.inline.get(value) ?? value, 'audio')
+  const stored = [file]
+  const estimated = admission.estimated(admitted, () => estimateOf(task, kept, file.bytes))
+  try {
+    for (const [at, one] of prepared.speakers.entries())
+      stored.push(await media.take(sender, speakerField(at), call.inline.get(one) ?? one, 'audio'))
+    call.releaseBody()
+    const inputs = withFiles(
+      kept,
+      file.id,
+      stored.slice(1).map(speaker => speaker.id),
+    )
+    const options = { id, admitted: estimated, inputs, ...(terms ? { terms } : {}) }
+    const { job, replayed } = await submitJob(call, body, options, owners)
+    if (replayed) await forget(stored, owners)
+    return job
+  } catch (thrown) {
+    await forget(stored, owners)
+    throw thrown
+  }
+}
 
 interface Terms {
   terms: JobTerms

@@ -1,6 +1,8 @@
 import { z } from 'zod'
 import { Failure } from '../../core/failure.ts'
 import { isId } from '../../core/ids.ts'
+import { definedMembers } from '../../core/present-members.ts'
+import { boolean, integer, namedObject, nullableInteger, nullableString, string } from '../../core/schemas/fields.ts'
 import type { WebhookEndpoint } from '../../core/store/store.ts'
 import { maxUrlLength, requireEventTypes } from '../../core/webhooks/endpoint-rules.ts'
 import { maxSecretOverlapMs } from '../../core/webhooks/endpoints.ts'
@@ -40,7 +42,7 @@ export const overlapField = z
 /** The failure for an unknown endpoint. */
 const missing = (id: string) => new Failure('not_found', `Webhook endpoint ${id.slice(0, 64)} was not found.`)
 
-export const isEndpointId = (id: string): boolean => id.startsWith('whe_') && isId(id)
+export const isEndpointId = (id: string): boolean => isId(id, 'whe_')
 
 /** Finds an endpoint of the caller's organization. Throws Failure `not_found`. */
 export async function findEndpoint(
@@ -67,12 +69,12 @@ export async function changeEndpoint(
   const changed = await webhooks.update(
     call.caller.organizationId,
     isEndpointId(id) ? id : '',
-    {
-      ...(name === undefined ? {} : { name }),
-      ...(url === undefined ? {} : { url }),
-      ...(event_types === undefined ? {} : { eventTypes: event_types }),
-      ...(enabled === undefined ? {} : { enabled }),
-    },
+    definedMembers({
+      name,
+      url,
+      eventTypes: event_types,
+      enabled,
+    }),
     actorOf(call),
   )
   if (!changed) throw missing(id)
@@ -107,17 +109,15 @@ export const secretShownOnce = ({ id }: { id: string }): Unrepeatable => ({
 /** Error codes of requests with an `Idempotency-Key`. */
 export const keyedCodes = ['conflict', 'idempotency_key_in_use', 'idempotency_key_reused'] as const
 
-export const Tested = z
-  .object({
-    object: z.literal('webhook_endpoint.test'),
-    webhook_endpoint_id: z.string().describe('Id of the endpoint.'),
-    event_type: z.string().describe('Type of the event that was sent.'),
-    success: z.boolean().describe('Whether the URL answered with a status of 2xx.'),
-    status_code: z.int().nullable().describe('Status of the answer; null if there was none.'),
-    duration_ms: z.int().describe('Milliseconds until the end of the answer.'),
-    error: z.string().nullable().describe('Why it failed; null if it did not.'),
-  })
-  .meta({ id: 'WebhookTested', description: 'What came of a test message.' })
+export const Tested = namedObject('WebhookTested', 'What came of a test message.', {
+  object: z.literal('webhook_endpoint.test'),
+  webhook_endpoint_id: string('Id of the endpoint.'),
+  event_type: string('Type of the event that was sent.'),
+  success: boolean('Whether the URL answered with a status of 2xx.'),
+  status_code: nullableInteger('Status of the answer; null if there was none.'),
+  duration_ms: integer('Milliseconds until the end of the answer.'),
+  error: nullableString('Why it failed; null if it did not.'),
+})
 
 /** Sends a test message. Throws Failure `not_found` and `invalid_value`. */
 export async function testEndpoint(

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { replicateVersion } from '../../server/surfaces/replicate/target.ts'
+import { replicateVersion } from '../../server/surfaces/replicate/view.ts'
 import { startApp, type TestApp } from '../_app.ts'
 import { testWithFfmpeg } from '../_ffmpeg.ts'
 import { exampleOf, examplesPath, formOf, openExampleRun, storedExamples } from './_example-run.ts'

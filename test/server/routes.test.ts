@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { taskRecords } from '../../core/tasks/registry.ts'
-import { route } from '../../server/http/request/route.ts'
+import { routeOf } from '../../server/http/request/route.ts'
 import { routeTable } from '../../server/routes.ts'
 
 const routes = routeTable()
@@ -66,11 +66,12 @@ test('no two routes have the same method and path', () => {
 })
 
 test.each([
-  ['without a scope', { method: 'GET', scope: undefined }, 'has no scope'],
-  ['that may begin work and has no bucket', { method: 'POST' }, 'has no bucket'],
-  ['that replaces something and has no bucket', { method: 'PUT' }, 'has no bucket'],
-])('a route %s cannot be registered', (_, facts, message) => {
-  const whole = { path: '/x', scope: 'public', tag: 'x', summary: 'x', response: z.object({}), handle: () => ({}) }
-  expect(() => route({ ...whole, ...facts } as never)).toThrow(message)
-  expect(route({ ...whole, method: 'GET' } as never)).toMatchObject({ bucket: 'api' })
+  ['without a scope', 'GET', undefined, 'has no scope'],
+  ['that may begin work and has no bucket', 'POST', 'public', 'has no bucket'],
+  ['that replaces something and has no bucket', 'PUT', 'public', 'has no bucket'],
+] as const)('a route %s cannot be registered', (_, method, scope, message) => {
+  const route = routeOf({ tag: 'x' })
+  const facts = { summary: 'x', response: z.object({}), handle: () => ({}) }
+  expect(() => route(`${method} /x`, scope as never, facts)).toThrow(message)
+  expect(route('GET /x', 'public', facts)).toMatchObject({ method: 'GET', path: '/x', scope: 'public', bucket: 'api' })
 })

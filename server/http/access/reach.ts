@@ -2,16 +2,35 @@ import { z } from 'zod'
 import type { Caller } from '../../../core/accounts/accounts.ts'
 import type { Organizations } from '../../../core/accounts/organizations.ts'
 import { Failure } from '../../../core/failure.ts'
+import { string } from '../../../core/schemas/fields.ts'
 import type { Actor, Organization, Role, TokenLimits, User } from '../../../core/store/store.ts'
-import { ownsMachine } from './machine-owner.ts'
+
+/** The organization that the first start creates, whose root token is stored on the machine. */
+const owner = 'default'
+
+/**
+ * Whether the caller belongs to the organization that owns the machine. Scopes apply to the caller's own organization
+ * only.
+ */
+export const ownsMachine = ({ caller }: { caller: Caller }): boolean => caller.token.organizationName === owner
+
+/**
+ * Throws Failure `organization_mismatch` for all organizations but the owner of the machine. `what` begins the sentence
+ * of the message: `The logs of this server are`.
+ */
+export function requireMachineOwner({ caller }: { caller: Caller }, what: string): void {
+  if (ownsMachine({ caller })) return
+  throw new Failure(
+    'organization_mismatch',
+    `${what} only for the owner of this machine. Use a token of the organization '${owner}', not of '${caller.token.organizationName}'.`,
+  )
+}
 
 /** The path parameter of an organization's routes. */
 export const OrganizationPath = z.object({
-  organization: z
-    .string()
-    .describe(
-      'Id of the organization of your token, as in `GET /api/me`. The owner of the machine reaches all organizations.',
-    ),
+  organization: string(
+    'Id of the organization of your token, as in `GET /api/me`. The owner of the machine reaches all organizations.',
+  ),
 })
 
 const absent = (id: string): Failure => new Failure('not_found', `There is no organization ${id.slice(0, 64)}.`)

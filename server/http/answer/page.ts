@@ -1,9 +1,10 @@
 import { z } from 'zod'
+import { boolean, nullableString, string } from '../../../core/schemas/fields.ts'
 
 /** Fields of every page of a list besides its entries. */
 export const pageFields = {
-  has_more: z.boolean().describe('Whether there are more entries.'),
-  next_cursor: z.string().nullable().describe('Send it as `after` to read the next page; null on the last page.'),
+  has_more: boolean('Whether there are more entries.'),
+  next_cursor: nullableString('Send it as `after` to read the next page; null on the last page.'),
 }
 
 /** The query parameter of every list: how many entries a page has. */
@@ -17,3 +18,25 @@ export const pageLimit = z.coerce
 
 /** Describes the query parameter `after` of a list. */
 export const cursorDescription = '`next_cursor` of the page before. Default: the first page.'
+
+/** The query parameters of a list whose entries, and so its cursors, have these ids. */
+export const pageQuery = (isCursor: (id: string) => boolean) => ({
+  limit: pageLimit,
+  after: z.string().refine(isCursor, 'This is no cursor of the list.').optional().describe(cursorDescription),
+})
+
+/** Returns the fields of a page after which the list continues behind `next`; null on the last page. */
+export const pageEnd = (next: string | null) => ({ has_more: next !== null, next_cursor: next })
+
+/** Splits entries of which one more than `limit` was read: those of the page, and the fields of its end. */
+export function pageOf<Entry extends { id: string }>(found: readonly Entry[], limit: number) {
+  const entries = found.slice(0, limit)
+  return { entries, end: pageEnd(found.length > limit ? entries.at(-1)!.id : null) }
+}
+
+/** The schema of an answer that confirms a deletion. `what` is the noun for the object. */
+export const deletedObject = <Name extends string, Deleted extends z.ZodType = z.ZodLiteral<true>>(
+  object: Name,
+  what: string,
+  deleted = z.literal(true) as unknown as Deleted,
+) => z.object({ id: string(`Id of the ${what}.`), object: z.literal(object), deleted })

@@ -1,7 +1,28 @@
 import { once } from 'node:events'
 import type { Call } from '../request/call.ts'
 import type { WatchedStream } from '../streams/streams.ts'
-import type { Range } from './range.ts'
+
+/**
+ * Resolves with all pieces once the first is there. What fails before that is answered with a status, or tried again.
+ * `ended` is called when the pieces have been read or reading stops.
+ */
+export async function withFirstPiece<Piece extends Uint8Array>(
+  source: AsyncIterable<Piece>,
+  ended: () => void = () => {},
+): Promise<AsyncIterable<Piece>> {
+  const pieces = source[Symbol.asyncIterator]()
+  const first = await pieces.next()
+  return (async function* () {
+    try {
+      if (first.done) return
+      yield first.value
+      for (let next = await pieces.next(); !next.done; next = await pieces.next()) yield next.value
+    } finally {
+      await pieces.return?.()
+      ended()
+    }
+  })()
+}
 
 const [minPiece, maxPiece] = [16 << 10, 256 << 10]
 /** Bytes. Half of what all readers of files may have in memory, roughly: more readers get smaller pieces. */
@@ -13,6 +34,12 @@ export const chunkBytes = (readers: number): number =>
 /** A source that is read in parts: an open file, or a large result in the store. */
 export interface PartReader {
   read(into: { buffer: Buffer; position: number }): Promise<{ bytesRead: number }>
+}
+
+/** A part of a file: its first and its last byte, both included. */
+export interface Range {
+  first: number
+  last: number
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { Failure } from '../../../core/failure.ts'
+import { invalidValue } from '../../../core/invalid-value.ts'
 import type { Call } from '../request/call.ts'
 import { accessEndEvent } from '../request/errors.ts'
 import type { WatchedStream } from '../streams/streams.ts'
@@ -210,7 +211,6 @@ export function resumeFrom(call: Call): number | undefined {
   const given = typeof header === 'string' && header !== '' ? header : call.query.get('after')
   if (given === null) return undefined
   const sequence = /^evt_(\d{1,15})$/.exec(given)?.[1]
-  if (sequence === undefined)
-    throw new Failure('invalid_value', `'after' must be the id of an event, such as \`evt_42\`.`, { param: 'after' })
+  if (sequence === undefined) throw invalidValue('after', `'after' must be the id of an event, such as \`evt_42\`.`)
   return Number(sequence)
 }

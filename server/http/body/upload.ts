@@ -2,40 +2,38 @@ import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import type { Upload } from '../../../core/files/address.ts'
 import { parseBoundedJson } from '../../../core/json.ts'
-import { failureOfIssues } from '../../../core/schemas/issues.ts'
+import { integer, namedObject, optionalString, string } from '../../../core/schemas/fields.ts'
+import { parsed } from '../../../core/schemas/issues.ts'
 import type { FileRecord } from '../../../core/store/store.ts'
 import type { Call } from '../request/call.ts'
 import type { Owners } from '../request/owners.ts'
 import { refuseRepeated } from '../request/query.ts'
 import { readBody } from './body.ts'
 
-export const UploadedFile = z
-  .object({
-    id: z.string().describe('Id of the file: `file-…`. It can be an input of any request.'),
-    name: z.string().describe('Name of the file.'),
-    content_type: z.string().describe('Media type of the file.'),
-    bytes: z.int().describe('Size in bytes.'),
-    sha256: z.string().describe('SHA-256 of the bytes, hexadecimal.'),
-  })
-  .meta({ id: 'UploadedFile', description: 'A file that was uploaded.' })
-const partNumber = z.int().describe('Number of the part, from 1.')
-export const UploadedPart = z
-  .object({ partNumber, etag: z.string().describe('Checksum of the part.') })
-  .meta({ id: 'UploadedPart', description: 'A part that was uploaded.' })
-export const UploadParts = z
-  .object({
-    parts: z
-      .array(
-        z.object({
-          partNumber,
-          etag: z.string().optional().describe('Checksum from the answer for the part. Default: not compared.'),
-        }),
-      )
-      .min(1)
-      .max(10_000)
-      .describe('The parts, 1 to 10000. They are joined by their numbers.'),
-  })
-  .meta({ id: 'UploadParts', description: 'Parts of a file to join.' })
+export const UploadedFile = namedObject('UploadedFile', 'A file that was uploaded.', {
+  id: string('Id of the file: `file-…`. It can be an input of any request.'),
+  name: string('Name of the file.'),
+  content_type: string('Media type of the file.'),
+  bytes: integer('Size in bytes.'),
+  sha256: string('SHA-256 of the bytes, hexadecimal.'),
+})
+const partNumber = integer('Number of the part, from 1.')
+export const UploadedPart = namedObject('UploadedPart', 'A part that was uploaded.', {
+  partNumber,
+  etag: string('Checksum of the part.'),
+})
+export const UploadParts = namedObject('UploadParts', 'Parts of a file to join.', {
+  parts: z
+    .array(
+      z.object({
+        partNumber,
+        etag: optionalString('Checksum from the answer for the part. Default: not compared.'),
+      }),
+    )
+    .min(1)
+    .max(10_000)
+    .describe('The parts, 1 to 10000. They are joined by their numbers.'),
+})
 
 type UploadOwners = Pick<Owners, 'config' | 'files'>
 
@@ -114,11 +112,9 @@ export async function joinParts(call: Call, owners: UploadOwners): Promise<void>
   const { files, config } = owners
   const { limits } = config
   const upload = allowed(call, owners)
-  const body = parseBoundedJson(await readBody(call.req, limits.json_body), limits)
-  const read = UploadParts.safeParse(body)
-  if (!read.success) throw failureOfIssues(read.error, body)
+  const body = parsed(UploadParts, parseBoundedJson(await readBody(call.req, limits.json_body), limits))
   // Clients that send parts concurrently list them in the order of completion.
-  const named = read.data.parts.toSorted((a, b) => a.partNumber - b.partNumber)
+  const named = body.parts.toSorted((a, b) => a.partNumber - b.partNumber)
   const parts = named.map(({ partNumber, etag }) => ({
     number: partNumber,
     // Clients send the quoted `etag` header of the part, or the member of its body.

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
 import { Failure } from '../../../core/failure.ts'
+import { invalidValue } from '../../../core/invalid-value.ts'
 
 export interface HostRules {
   /** Names besides `localhost` and addresses, in lower case, each alone or with a port: `gpu.lan`, `gpu.lan:8443`. */
@@ -57,7 +58,7 @@ export function hostNameFailure(host: string, rules: HostRules): Failure | undef
   )
 }
 
-const malformed = (message: string, param = 'Host') => new Failure('invalid_value', message, { param })
+const malformed = (message: string, param = 'Host') => invalidValue(param, message)
 
 const form = /^(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+))(?::(\d{1,5}))?$/
 

@@ -145,6 +145,11 @@ export class Call implements SwapSetMember {
     return this.#controller.signal
   }
 
+  /** Who asks for media to be fetched or stored, and until when. */
+  get sender(): { organizationId: string; origin: string; signal: AbortSignal } {
+    return { organizationId: this.caller.organizationId, origin: this.origin, signal: this.signal }
+  }
+
   /** Whether the client has disconnected. */
   get disconnected(): boolean {
     return this.res.destroyed || this.req.socket.destroyed

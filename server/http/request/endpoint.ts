@@ -36,21 +36,38 @@ export interface RouteAnswer {
   media?: readonly string[] | undefined
 }
 
-/** What a route says about itself: all but its handler. */
-export interface Endpoint<P, Q, B, R> {
-  method: 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE' | 'OPTIONS'
-  /** In h3's syntax: `/api/jobs/:id`, `/std/v1/models/**:id`. */
-  path: `/${string}`
+export type Method = 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE' | 'OPTIONS'
+/** In h3's syntax: `/api/jobs/:id`, `/std/v1/models/**:id`. */
+export type Path = `/${string}`
+
+/** What the routes of one topic, or of one vendor's API, have in common. */
+export interface SharedFacts {
+  /** One of the headings of the reference. */
+  tag: string
+  /** Renders failures, if the clients of the routes read another form than the common error format. */
+  errors?: RouteErrors
+  /** Read a body with the content type of a form as JSON, unless a web page sent it. */
+  formIsJson?: boolean
+  /**
+   * Finds the caller of a request that comes without a token; undefined if the request has to have one. Throws Failure.
+   */
+  callerWithoutToken?: (
+    request: { req: IncomingMessage; credential: string | undefined },
+    owners: { accounts: Pick<Accounts, 'authenticateId'>; config: Pick<Config, 'ollama'> },
+  ) => Caller | undefined
+  /** Adds further headers of every answer, flat. */
+  addAnswerHeaders?: (headers: string[], answer: { id: string; elapsedMs: number }) => void
+}
+
+/** What a route says about itself beyond its method, path and scope: all but its handler. */
+export interface EndpointFacts<P, Q, B, R> extends Pick<SharedFacts, 'errors'> {
   /**
    * Further paths that reach the same route. Routes below `/std/v1` get those below `/v1` and `/std/openai/v1` by
    * themselves.
    */
-  aliases?: readonly `/${string}`[]
-  scope: Access
+  aliases?: readonly Path[]
   /** The rate limit that it counts against: `jobs` if it starts work. Default of GET, PATCH and DELETE: `api`. */
   bucket?: RateBucket
-  /** One of the headings of the reference. */
-  tag: string
   /** An imperative verb and a noun: `Create workflow`. */
   summary: string
   /** What a caller has to know beyond the summary: conditions, effects, what to do next. */
@@ -64,17 +81,6 @@ export interface Endpoint<P, Q, B, R> {
   form?: z.ZodType
   /** The media type of a body that is neither JSON nor a form: the bytes of a file. */
   rawBody?: string
-  /** Read a body with the content type of a form as JSON, unless a web page sent it. */
-  formIsJson?: boolean
-  /**
-   * Finds the caller of a request that comes without a token; undefined if the request has to have one. Throws Failure.
-   */
-  callerWithoutToken?: (
-    request: { req: IncomingMessage; credential: string | undefined },
-    owners: { accounts: Pick<Accounts, 'authenticateId'>; config: Pick<Config, 'ollama'> },
-  ) => Caller | undefined
-  /** Adds further headers of every answer, flat. */
-  addAnswerHeaders?: (headers: string[], answer: { id: string; elapsedMs: number }) => void
   /** The body may hold files as `data:` addresses; those of a large one are in `call.inline`. */
   largeBody?: boolean
   /** Every request opens an event stream. Openings with a known token are paced, so that thousands block nobody. */
@@ -93,10 +99,17 @@ export interface Endpoint<P, Q, B, R> {
   status?: number
   /** Further answers of the reference by their status. */
   otherAnswers?: Readonly<Record<number, RouteAnswer>>
-  /** Error codes besides those that follow from the scope and the schemas (`server/docs/route-errors.ts`). */
+  /** Error codes besides those that follow from the scope and the schemas (`server/docs/errors.ts`). */
   errorCodes?: readonly FailureCode[]
-  /** Renders failures, if the clients of the route read another form than the common error format. */
-  errors?: RouteErrors
+}
+
+/** All that is known of a route but its handler. */
+// oxlint-disable-next-line no-explicit-any -- a list of routes cannot keep the types of their schemas
+export interface AnyEndpoint extends EndpointFacts<any, any, any, any>, SharedFacts {
+  method: Method
+  path: Path
+  scope: Access
+  bucket: RateBucket
 }
 
 /** Renders a failure in another form than the common error format. `headers`: names and values, flat. */
@@ -104,9 +117,6 @@ export type RouteErrors = (
   failure: Failure,
   request: { id: string },
 ) => { status: number; body: object; headers?: readonly string[] }
-
-// oxlint-disable-next-line no-explicit-any -- a list of routes cannot keep the types of their schemas
-export type AnyEndpoint = Endpoint<any, any, any, any> & { bucket: RateBucket }
 
 /**
  * Whether routes with this path refuse fields and query parameters that they do not declare. The APIs of other vendors take

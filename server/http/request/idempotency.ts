@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { canonicalHash } from '../../../core/canonical.ts'
 import { Failure } from '../../../core/failure.ts'
+import { invalidValue } from '../../../core/invalid-value.ts'
 import type { IdempotencyKey, IdempotencyRecord } from '../../../core/store/store.ts'
 import type { Call } from './call.ts'
 import { errorAnswer } from './errors.ts'
@@ -12,10 +13,9 @@ export function idempotencyKeyOf(call: Call): string | undefined {
   const given = call.req.headers['idempotency-key']
   if (given === undefined) return undefined
   if (typeof given !== 'string' || !/^[\x21-\x7e]{1,255}$/.test(given))
-    throw new Failure(
-      'invalid_value',
+    throw invalidValue(
+      'Idempotency-Key',
       "'Idempotency-Key' must be 1 to 255 printable ASCII characters without spaces.",
-      { param: 'Idempotency-Key' },
     )
   return given
 }

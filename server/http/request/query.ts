@@ -1,4 +1,4 @@
-import { Failure } from '../../../core/failure.ts'
+import { invalidValue } from '../../../core/invalid-value.ts'
 import type { Call } from './call.ts'
 
 /** Query parameters by name. */
@@ -14,8 +14,7 @@ export function queryOf(call: Call): Query {
       const before = query[field]
       const object = typeof before === 'object' && !Array.isArray(before) ? before : {}
       // `__proto__` would not become a member; ignored, it would be a filter that matches everything.
-      if (key === '__proto__')
-        throw new Failure('invalid_value', `'${field}' cannot have a member named '${key}'.`, { param: field })
+      if (key === '__proto__') throw invalidValue(field, `'${field}' cannot have a member named '${key}'.`)
       object[key] = value
       query[field] = object
       continue
@@ -34,7 +33,5 @@ export function queryOf(call: Call): Query {
 export function refuseRepeated(query: URLSearchParams): void {
   for (const name of ['exp', 'sig', 'org', 'type', 'kept'])
     if (query.getAll(name).length > 1)
-      throw new Failure('invalid_value', `The URL has the parameter '${name}' twice. Use the URL unchanged.`, {
-        param: name,
-      })
+      throw invalidValue(name, `The URL has the parameter '${name}' twice. Use the URL unchanged.`)
 }

@@ -1,4 +1,4 @@
-import { Failure } from '../../../core/failure.ts'
+import { invalidValue } from '../../../core/invalid-value.ts'
 import { type Region, regions, requiredLabel } from '../../../core/schemas/region.ts'
 import type { Call } from './call.ts'
 
@@ -9,7 +9,7 @@ export function regionIn(given: string | string[] | undefined): Region | undefin
   if (given === undefined) return undefined
   const region = regions.find(one => one === given)
   if (region) return region
-  throw new Failure('invalid_value', `'${header}' must be one of: ${regions.join(', ')}.`, { param: header })
+  throw invalidValue(header, `'${header}' must be one of: ${regions.join(', ')}.`)
 }
 
 /**
@@ -21,13 +21,7 @@ export function askForRegion(call: Call, region: Region | undefined): void {
   if (label === null) return
   const before = requiredLabel(call.caller.region)
   if (before !== null && before !== label)
-    throw new Failure(
-      'invalid_value',
-      `'region' is ${label}, and the header '${header}' is ${before}. Send one of them.`,
-      {
-        param: 'region',
-      },
-    )
+    throw invalidValue('region', `'region' is ${label}, and the header '${header}' is ${before}. Send one of them.`)
   // A copy, because requests of the same token share the caller.
   call.caller = { ...call.caller, region: label }
 }

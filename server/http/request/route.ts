@@ -1,14 +1,13 @@
 import type { z } from 'zod'
-import type { RateBucket } from '../../../core/accounts/plan.ts'
+import type { Access } from '../access/auth.ts'
 import type { Call } from './call.ts'
-import type { AnyEndpoint, Endpoint } from './endpoint.ts'
+import type { AnyEndpoint, EndpointFacts, Method, Path, SharedFacts } from './endpoint.ts'
 import type { JsonText } from './json-text.ts'
 
 type In<S> = S extends z.ZodType ? z.output<S> : undefined
 
 /** A route whose input is read and validated before `handle`, and whose value is sent as JSON. */
-export interface ValueRoute<P = unknown, Q = unknown, B = unknown, R extends z.ZodType = z.ZodType>
-  extends Endpoint<P, Q, B, R> {
+interface ValueFacts<P, Q, B, R extends z.ZodType> extends EndpointFacts<P, Q, B, R> {
   handle(
     input: { params: In<P>; query: In<Q>; body: In<B> },
     call: Call,
@@ -16,27 +15,37 @@ export interface ValueRoute<P = unknown, Q = unknown, B = unknown, R extends z.Z
 }
 
 /** A route that reads the request and writes the response itself; its body schema is for the reference only. */
-export interface RawRoute<P = unknown, Q = unknown, B = unknown, R extends z.ZodType = z.ZodType>
-  extends Endpoint<P, Q, B, R> {
+interface RawFacts<P, Q, B, R> extends EndpointFacts<P, Q, B, R> {
   answer(call: Call): void | Promise<void>
 }
 
-// A list of routes cannot keep the types of their schemas; `route` has checked each handler.
+// A list of routes cannot keep the types of their schemas; `routeOf` has checked each handler.
 // oxlint-disable-next-line no-explicit-any
-export type Route = (ValueRoute<any, any, any, any> | RawRoute<any, any, any, any>) & { bucket: RateBucket }
+export type Route = AnyEndpoint & (ValueFacts<any, any, any, any> | RawFacts<any, any, any, any>)
 
-/** Types a route by its schemas. Throws if it has no scope, and for a POST or PUT without a rate limit bucket. */
-export function route<
-  R extends z.ZodType,
-  P extends z.ZodType | undefined = undefined,
-  Q extends z.ZodType | undefined = undefined,
-  B extends z.ZodType | undefined = undefined,
->(facts: ValueRoute<P, Q, B, R> | RawRoute<P, Q, B, R>): Route {
-  if (!facts.scope) throw new Error(`The route ${facts.method} ${facts.path} has no scope, so it cannot be registered.`)
-  if (!facts.bucket && (facts.method === 'POST' || facts.method === 'PUT'))
-    throw new Error(`The route ${facts.method} ${facts.path} has no bucket, so it cannot be registered.`)
-  return { bucket: 'api', ...openAiFacts(facts), ...facts, ...aliasesOf(facts) } as Route
-}
+/**
+ * Returns the function that makes routes with these facts, typed by their schemas: `route('GET /api/jobs/:id',
+ * 'user:read', …)`. It throws for a route without a scope, and for a POST or PUT without a rate limit bucket.
+ */
+export const routeOf =
+  (shared: SharedFacts) =>
+  <
+    R extends z.ZodType,
+    P extends z.ZodType | undefined = undefined,
+    Q extends z.ZodType | undefined = undefined,
+    B extends z.ZodType | undefined = undefined,
+  >(
+    line: `${Method} ${Path}`,
+    scope: Access,
+    facts: ValueFacts<P, Q, B, R> | RawFacts<P, Q, B, R>,
+  ): Route => {
+    const [method, path] = line.split(' ') as [Method, Path]
+    if (!scope) throw new Error(`The route ${line} has no scope, so it cannot be registered.`)
+    if (!facts.bucket && (method === 'POST' || method === 'PUT'))
+      throw new Error(`The route ${line} has no bucket, so it cannot be registered.`)
+    const own = { method, path, scope, ...shared, ...facts }
+    return { bucket: 'api', ...openAiFacts(own), ...own, ...aliasesOf(own) } as Route
+  }
 
 /** OpenAI's clients read how long an answer took from this header. */
 const addProcessingTime: AnyEndpoint['addAnswerHeaders'] = (headers, { elapsedMs }) => {

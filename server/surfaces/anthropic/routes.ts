@@ -1,25 +1,71 @@
+import { z } from 'zod'
+import { anthropicError, anthropicStatus } from '../../../core/dialects/anthropic/anthropic-error.ts'
 import {
   AnthropicCount,
   AnthropicCountRequest,
   AnthropicMessage,
   AnthropicRequest,
 } from '../../../core/dialects/anthropic/anthropic-schemas.ts'
+import { Failure } from '../../../core/failure.ts'
+import type { Model } from '../../../core/models/model.ts'
+import { array, boolean, namedObject, nullableString, string } from '../../../core/schemas/fields.ts'
+import { isFor } from '../../../core/schemas/task.ts'
 import { promptTokens } from '../../../core/tasks/chat/prompt-tokens.ts'
-import { errorGroups } from '../../http/request/error-groups.ts'
+import type { Call } from '../../http/request/call.ts'
+import { errorGroups } from '../../http/request/errors.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
-import { allowedChatModel } from '../../work/allowed-models.ts'
-import { type InferenceOwners, inferAs } from '../../work/inference.ts'
-import { anthropicRoute } from './anthropic-route.ts'
-import { anthropicModelRoutes } from './models.ts'
+import { routeOf } from '../../http/request/route.ts'
+import { allowedChatModel, modelNotFound, visibleModels } from '../../work/allowed-models.ts'
+import { type InferenceOwners, infer } from '../../work/inference.ts'
+
+/** Renders a failure in Anthropic's form. */
+export const anthropicErrors = (failure: Failure, call: { id: string }) => ({
+  status: anthropicStatus(failure),
+  body: anthropicError(failure, call.id),
+})
+
+/** Makes a route of the Anthropic-compatible API. */
+const anthropicRoute = routeOf({
+  tag: 'Anthropic',
+  errors: anthropicErrors,
+  // Anthropic's clients read the id of the request from this header.
+  addAnswerHeaders(headers, { id }) {
+    headers.push('request-id', id)
+  },
+})
+
+const ModelInfo = namedObject('AnthropicModel', 'A model in the form of Anthropic.', {
+  type: z.literal('model'),
+  id: string('Id of the model: the value of `model` in a request.'),
+  display_name: string('`description` in `infer.yaml`, else the id.'),
+  created_at: string('When the configuration was last read (RFC 3339).'),
+})
+
+const ModelPage = namedObject('AnthropicModelList', 'Models that answer chats, in the form of Anthropic.', {
+  data: array('The models.', ModelInfo),
+  has_more: boolean('Whether there are more in this direction.'),
+  first_id: nullableString('Id of the first model; null without one.'),
+  last_id: nullableString('Id of the last model; null without one.'),
+})
+
+type ModelOwners = Pick<Owners, 'registry'>
+
+/** Enabled models that answer chats and that the token may use. */
+const visible = (call: Call, owners: ModelOwners): Model[] =>
+  visibleModels(call, owners).filter(({ tasks }) => isFor(tasks, 'chat'))
+
+const infoOf = ({ id, description }: Model, { registry }: ModelOwners) => ({
+  type: 'model' as const,
+  id,
+  display_name: description ?? id,
+  created_at: new Date(registry.readAt).toISOString(),
+})
+
+const cursor = z.string().max(256).optional()
 
 /** The routes of Anthropic's clients, whose base URL is `/anthropic` of this server. */
 export const anthropicRoutes = (owners: InferenceOwners & Pick<Owners, 'registry'>) => [
-  route({
-    ...anthropicRoute,
-    method: 'POST',
-    path: '/anthropic/v1/messages',
-    scope: 'user:write',
+  anthropicRoute('POST /anthropic/v1/messages', 'user:write', {
     bucket: 'jobs',
     summary: 'Create message',
     description:
@@ -29,13 +75,9 @@ export const anthropicRoutes = (owners: InferenceOwners & Pick<Owners, 'registry
     body: AnthropicRequest,
     example: { model: 'infer/tiny-chat', max_tokens: 16, messages: [{ role: 'user', content: 'Hello!' }] },
     response: AnthropicMessage,
-    answer: inferAs('anthropic', owners),
+    answer: call => infer({ form: 'anthropic' }, call, owners),
   }),
-  route({
-    ...anthropicRoute,
-    method: 'POST',
-    path: '/anthropic/v1/messages/count_tokens',
-    scope: 'user:write',
+  anthropicRoute('POST /anthropic/v1/messages/count_tokens', 'user:write', {
     bucket: 'api',
     summary: 'Get token count of message',
     description:
@@ -50,5 +92,40 @@ export const anthropicRoutes = (owners: InferenceOwners & Pick<Owners, 'registry
       return { input_tokens: promptTokens(body) }
     },
   }),
-  ...anthropicModelRoutes(owners),
+  anthropicRoute('GET /anthropic/v1/models', 'user:read', {
+    summary: 'List models (Anthropic)',
+    description: 'Returns the models that answer chats and that the token may use.',
+    query: z.object({
+      limit: z.coerce.number().int().min(1).max(1000).default(20).describe('Most models to return. Default: 20.'),
+      after_id: cursor.describe('Only models after the one with this id.'),
+      before_id: cursor.describe('Only models before the one with this id.'),
+    }),
+    response: ModelPage,
+    handle({ query: { limit, after_id, before_id } }, call) {
+      const all = visible(call, owners)
+      const after = after_id === undefined ? 0 : all.findIndex(({ id }) => id === after_id) + 1
+      const before = before_id === undefined ? -1 : all.findIndex(({ id }) => id === before_id)
+      const range = all.slice(after, before < 0 ? undefined : before)
+      const page = before < 0 ? range.slice(0, limit) : range.slice(-limit)
+      return {
+        data: page.map(model => infoOf(model, owners)),
+        has_more: page.length < range.length,
+        first_id: page[0]?.id ?? null,
+        last_id: page.at(-1)?.id ?? null,
+      }
+    },
+  }),
+  anthropicRoute('GET /anthropic/v1/models/**:id', 'user:read', {
+    summary: 'Get model (Anthropic)',
+    description: 'Returns one model that answers chats and that the token may use.',
+    errorCodes: ['model_not_found'],
+    params: z.object({ id: string('Id of the model. It may contain `/`.') }),
+    response: ModelInfo,
+    handle({ params }, call) {
+      const models = visible(call, owners)
+      const model = models.find(({ id }) => id === params.id)
+      if (model) return infoOf(model, owners)
+      throw modelNotFound(params.id, models, '/anthropic/v1/models')
+    },
+  }),
 ]

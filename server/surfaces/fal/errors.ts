@@ -1,7 +1,8 @@
 import type { Failure } from '../../../core/failure.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
 import { errorBody } from '../../http/request/errors.ts'
-import { detailOf, errorType } from '../../views/generation-error.ts'
+import { routeOf } from '../../http/request/route.ts'
+import { detailOf, errorType } from '../../views/generation-request.ts'
 
 /** An error in the format of fal's clients. */
 interface FalError {
@@ -83,3 +84,6 @@ export function falFailure(job: JobRecord): FalError {
     ],
   }
 }
+
+/** Makes a route of the fal-compatible API. */
+export const falRoute = routeOf({ tag: 'fal', errors: falErrors })

@@ -1,51 +1,103 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
+import { queueIdOf } from '../../../core/ids.ts'
+import { integer, namedObject, string } from '../../../core/schemas/fields.ts'
 import type { JobRecord, LogLine } from '../../../core/store/store.ts'
 import { sendJson } from '../../http/dispatch.ts'
 import type { Call } from '../../http/request/call.ts'
-import { errorGroups } from '../../http/request/error-groups.ts'
+import { errorGroups } from '../../http/request/errors.ts'
 import { JsonText } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
 import { findRequest, requestUrls } from '../../views/generation-request.ts'
 import { hasEnded } from '../../views/job-record.ts'
 import { jobTermsOf } from '../../work/job-terms.ts'
 import { streamStatus, wantsLogs } from '../../work/stream-status.ts'
 import { type SubmitOwners, submitGeneration } from '../../work/submit-generation.ts'
-import { appSlug } from './app-slug.ts'
-import { falErrors } from './errors.ts'
-import { falResult, falStatus, falSubmitted, setRequestIdHeader } from './view.ts'
+import { waitForEnd } from '../../work/wait.ts'
+import { falErrors, falRoute, ownTimeout } from './errors.ts'
+import { appSlug, falResult, falStatus, falSubmitted, falUrls, setRequestIdHeader } from './view.ts'
 
-const tag = 'fal'
+const suffix = '/stream'
 
-export const FalInput = z
+/** Returns the answer for an unfinished request: the client must not retry it, and gets the URLs to poll. */
+function unfinished(job: JobRecord, call: Call): JsonText {
+  const request_id = queueIdOf(job.id)
+  const message = `Request ${request_id} has not ended yet and continues. Read it at its response_url.`
+  call
+    .header(ownTimeout[0]!, ownTimeout[1]!)
+    .header('x-fal-error-type', 'request_timeout')
+    .header('x-fal-retryable', 'false')
+  const body = { detail: message, message, error_type: 'request_timeout', request_id, ...falUrls(job, call) }
+  return new JsonText(JSON.stringify(body), 504)
+}
+
+/** Returns an event of the stream: the progress, and at the end the output or the error. */
+async function eventOf(job: JobRecord, call: Call, owners: Pick<Owners, 'files' | 'jobs'>): Promise<object> {
+  if (hasEnded(job)) return JSON.parse((await falResult(job, call, owners)).text) as object
+  const { progress } = owners.jobs.progressOf(job)
+  return { request_id: queueIdOf(job.id), progress: progress ?? 0 }
+}
+
+/** The routes of fal's direct calls: what its clients send to `https://fal.run`. */
+export const falRunRoutes = (owners: SubmitOwners) => [
+  falRoute('POST /fal/run/**:path', 'user:write', {
+    bucket: 'jobs',
+    summary: 'Run fal request',
+    description:
+      'Creates an image or a video and answers with the result. The path is a slug; with `/stream` after it the answer is a stream of server-sent events, and the last event is the result. A request that has not ended after `sync_wait` (120 s by default) is answered with 504 and continues in the background.',
+    events: 'FalRunEvent',
+    errorCodes: [...errorGroups.submit, ...errorGroups.media, ...errorGroups.wait],
+    largeBody: true,
+    params: z.object({
+      path: string('A slug, with `/stream` after it for server-sent events. It may contain `/`.'),
+    }),
+    body: FalInput,
+    example: { prompt: 'A cat on a mat.' },
+    response: FalOutput,
+    async handle({ params: { path }, body }, call) {
+      const { config, registry } = owners
+      const app = appSlug(path, registry)
+      const streamed = app.endsWith(suffix) && !registry.bySlug(app)
+      const slug = streamed ? appSlug(path.slice(0, -suffix.length), registry) : app
+      const terms = jobTermsOf(call, owners)
+      const { job, model } = await submitGeneration(call, { target: { slug }, body, terms }, owners)
+      setRequestIdHeader(job, call)
+      if (streamed) {
+        await streamStatus(call, job, now => eventOf(now, call, owners), owners, { generation: true })
+        return new JsonText('')
+      }
+      const waitMs = config.limits.sync_wait
+      const startMs = terms.startTimeoutMs ?? model.dispatch_wait_ms
+      const now = hasEnded(job) ? job : await waitForEnd(call, job, { waitMs, startMs }, owners)
+      return hasEnded(now) ? falResult(now, call, owners) : unfinished(now, call)
+    },
+  }),
+]
+
+const FalInput = z
   .record(z.string(), z.unknown())
   .meta({ id: 'FalInput', description: 'The inputs of the task of the slug, as under `/slug`.' })
 const { response_url, status_url, cancel_url } = requestUrls
-const request_id = z.string().describe('Id of the request: `q_…`.')
+const request_id = string('Id of the request: `q_…`.')
 const urls = { request_id, response_url, status_url, cancel_url }
-const FalSubmitted = z
-  .object({
-    status: z.literal('IN_QUEUE'),
-    ...urls,
-    gateway_request_id: z.string().describe('The same as `request_id`.'),
-    queue_position: z.int().describe('How many requests are before it.'),
-  })
-  .meta({ id: 'FalSubmitted', description: 'A request that was accepted.' })
-const FalCancelled = z
-  .object({
-    status: z
-      .enum(['CANCELLATION_REQUESTED', 'ALREADY_COMPLETED', 'NOT_FOUND'])
-      .describe('`CANCELLATION_REQUESTED` with 202, `ALREADY_COMPLETED` with 400, `NOT_FOUND` with 404.'),
-    request_id,
-  })
-  .meta({ id: 'FalCancelled', description: 'Whether a request is cancelled.' })
+const FalSubmitted = namedObject('FalSubmitted', 'A request that was accepted.', {
+  status: z.literal('IN_QUEUE'),
+  ...urls,
+  gateway_request_id: string('The same as `request_id`.'),
+  queue_position: integer('How many requests are before it.'),
+})
+const FalCancelled = namedObject('FalCancelled', 'Whether a request is cancelled.', {
+  status: z
+    .enum(['CANCELLATION_REQUESTED', 'ALREADY_COMPLETED', 'NOT_FOUND'])
+    .describe('`CANCELLATION_REQUESTED` with 202, `ALREADY_COMPLETED` with 400, `NOT_FOUND` with 404.'),
+  request_id,
+})
 export const FalOutput = z
   .record(z.string(), z.unknown())
   .meta({ id: 'FalOutput', description: 'The result of the task, or the status of the request.' })
 
 const Path = z.object({
-  path: z.string().describe('A slug, with `/requests/{id}…` after it for a request. It may contain `/`.'),
+  path: string('A slug, with `/requests/{id}…` after it for a request. It may contain `/`.'),
 })
 
 /**
@@ -112,12 +164,8 @@ const cancelErrors: typeof falErrors = (failure, call) => {
 
 /** The routes of fal's queue: what its clients send to `https://queue.fal.run`. */
 export const falQueueRoutes = (owners: SubmitOwners) => [
-  route({
-    method: 'POST',
-    path: '/fal/queue/**:path',
-    scope: 'user:write',
+  falRoute('POST /fal/queue/**:path', 'user:write', {
     bucket: 'jobs',
-    tag,
     summary: 'Submit fal request',
     description:
       "Creates an image or a video in the background and answers at once. The path is a slug; a leading `fal-ai/` is ignored if no model has such a slug. The headers `X-Fal-Request-Timeout`, `X-Fal-Queue-Priority` and `X-Fal-Object-Lifecycle-Preference` work as at fal, and so does `?fal_webhook=`: the URL receives the result with fal's body and signature; the keys are at `/fal/rest/.well-known/jwks.json`.",
@@ -127,7 +175,6 @@ export const falQueueRoutes = (owners: SubmitOwners) => [
     body: FalInput,
     example: { prompt: 'A cat on a mat.' },
     response: FalSubmitted,
-    errors: falErrors,
     async handle({ params, body }, call) {
       const { job } = await submitGeneration(
         call,
@@ -138,11 +185,7 @@ export const falQueueRoutes = (owners: SubmitOwners) => [
       return falSubmitted(job, call, owners)
     },
   }),
-  route({
-    method: 'GET',
-    path: '/fal/queue/**:path',
-    scope: 'user:read',
-    tag,
+  falRoute('GET /fal/queue/**:path', 'user:read', {
     summary: 'Get fal request',
     description:
       '`<slug>/requests/<id>` returns the result (400 until there is one), `…/status` the status (202 until the end; with `?logs=1` the log too), and `…/status/stream` a stream of server-sent events with the status after each change.',
@@ -159,15 +202,10 @@ export const falQueueRoutes = (owners: SubmitOwners) => [
     ],
     params: Path,
     response: FalOutput,
-    errors: falErrors,
     answer: call => answerGet(call, owners),
   }),
-  route({
-    method: 'PUT',
-    path: '/fal/queue/**:path',
-    scope: 'user:write',
+  falRoute('PUT /fal/queue/**:path', 'user:write', {
     bucket: 'jobs',
-    tag,
     summary: 'Cancel fal request',
     description: 'Cancels the request of the path `<slug>/requests/<id>/cancel`; its engine stops at once.',
     otherAnswers: { 400: { response: FalCancelled, description: 'The request has already ended.' } },

@@ -1,13 +1,10 @@
 import { Failure } from '../../../core/failure.ts'
 import type { Call } from '../../http/request/call.ts'
-import { route } from '../../http/request/route.ts'
 import type { SubmitOwners } from '../../work/submit-generation.ts'
-import { falErrors } from './errors.ts'
-import { targetHeader } from './proxy.ts'
-import { FalOutput, falQueueRoutes } from './queue.ts'
-import { falRunRoutes } from './run.ts'
-import { falStorageRoutes } from './storage.ts'
-import { falUploadRoutes } from './upload.ts'
+import { targetHeader } from './addresses.ts'
+import { falRoute } from './errors.ts'
+import { FalOutput, falQueueRoutes, falRunRoutes } from './queue.ts'
+import { falStorageRoutes, falUploadRoutes } from './storage.ts'
 
 /** Refuses a proxied request without a valid target. Requests with a valid one were rewritten before routing. */
 function refuse(call: Call): never {
@@ -21,17 +18,12 @@ function refuse(call: Call): never {
 }
 
 const proxy = (method: 'GET' | 'POST' | 'PUT') =>
-  route({
-    method,
-    path: '/fal/proxy',
-    scope: 'public',
+  falRoute(`${method} /fal/proxy`, 'public', {
     bucket: 'api',
-    tag: 'fal',
     summary: 'Call fal endpoint by proxy',
     description: `For the \`proxyUrl\` of fal's clients. The header \`${targetHeader}\` has an address of fal; the request is handled by the endpoint under \`/fal\` that stands for it, with its scope and limits. Nothing is fetched from other servers.`,
     errorCodes: ['invalid_value'],
     response: FalOutput,
-    errors: falErrors,
     answer: refuse,
   })
 

@@ -1,30 +1,94 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
+import { invalidValue } from '../../../core/invalid-value.ts'
+import { namedObject, string } from '../../../core/schemas/fields.ts'
 import { credentialOf } from '../../http/access/auth.ts'
 import { storeUpload } from '../../http/body/upload.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
-import { falErrors } from './errors.ts'
-import { readableAddress, uploadIdOf } from './parts.ts'
-import { lifetimeOf } from './upload.ts'
+import { readableAddress, uploadIdOf } from './addresses.ts'
+import { falRoute } from './errors.ts'
+
+const FalUpload = namedObject('FalUpload', 'A file to upload.', {
+  content_type: z.string().max(256).default('application/octet-stream').describe('Media type of the file.'),
+  file_name: z.string().max(1024).describe('Name of the file.'),
+})
+const FalUploadUrls = namedObject('FalUploadUrls', 'Addresses for an upload.', {
+  upload_url: string('Where to PUT the bytes, within an hour. Signed: it needs no token.'),
+  file_url: string('Where to read the file afterwards. Signed: it needs no token.'),
+})
+
+const header = 'X-Fal-Object-Lifecycle'
+const tenYears = 3_650 * 86_400
+
+/** Returns the requested lifetime of the file in milliseconds; undefined if none is requested. */
+function lifetimeOf(given: string | string[] | undefined): number | undefined {
+  if (given === undefined) return undefined
+  let lifecycle: { expiration_duration_seconds?: unknown } | null
+  try {
+    lifecycle = JSON.parse(String(given)) as typeof lifecycle
+  } catch {
+    throw invalidValue(header, `'${header}' must be JSON such as {"expiration_duration_seconds":3600}.`)
+  }
+  const seconds = lifecycle?.expiration_duration_seconds
+  if (seconds == null) return undefined
+  if (typeof seconds !== 'number' || !(seconds >= 1 && seconds <= tenYears))
+    throw invalidValue(header, `'${header}' must set 1 to ${tenYears} seconds.`)
+  return Math.round(seconds * 1000)
+}
+
+/** Returns the upload URL and the download URL. */
+function initiate(
+  { content_type, file_name }: z.output<typeof FalUpload>,
+  call: Call,
+  { files, config }: Pick<Owners, 'config' | 'files'>,
+): z.input<typeof FalUploadUrls> {
+  const retentionMs = config.limits.upload_retention
+  const keptMs = lifetimeOf(call.req.headers['x-fal-object-lifecycle']) ?? (retentionMs === 0 ? null : retentionMs)
+  const upload = { organizationId: call.caller.organizationId, name: file_name, contentType: content_type, keptMs }
+  const { url, readUrl } = files.uploadLink(upload, call.origin)
+  return { upload_url: url, file_url: readUrl }
+}
+
+const initiateFacts = {
+  bucket: 'api',
+  body: FalUpload,
+  example: { content_type: 'image/png', file_name: 'cat.png' },
+  response: FalUploadUrls,
+} as const
+
+/** The routes of fal's storage that return upload URLs. */
+export const falUploadRoutes = (owners: Pick<Owners, 'config' | 'files'>) => [
+  falRoute('POST /fal/rest/storage/upload/initiate', 'user:write', {
+    ...initiateFacts,
+    summary: 'Create upload URL',
+    description:
+      'Returns a signed address for an upload. PUT the bytes to `upload_url`; afterwards `file_url` can be an input of any request. The file is kept for seven days unless `X-Fal-Object-Lifecycle` sets another time.',
+    handle: ({ body }, call) => initiate(body, call, owners),
+  }),
+  falRoute('POST /fal/rest/storage/upload/initiate-multipart', 'user:write', {
+    ...initiateFacts,
+    summary: 'Create upload URL for parts',
+    description:
+      'Returns a signed address for an upload in parts. PUT each part to `upload_url` with `/<number>` after the path, then POST their list to `upload_url` with `/complete` there.',
+    handle: ({ body }, call) => initiate(body, call, owners),
+  }),
+]
 
 const tokenMs = 3_600_000
-const tag = 'fal'
 
-const FalStorageToken = z
-  .object({
-    token: z.string().describe('A token that is valid for an hour and allows only to store files of the organization.'),
-    token_type: z.literal('Bearer'),
-    base_url: z.string().describe('Where to send files.'),
-    expires_at: z.string().describe('When the token expires: ISO 8601, UTC.'),
-  })
-  .meta({ id: 'FalStorageToken', description: 'A token to store files with.' })
-const access_url = z.string().describe('Where to read the file. Signed: it needs no token.')
-const FalStored = z.object({ access_url }).meta({ id: 'FalStored', description: 'A file that was stored.' })
-const FalMultipart = z
-  .object({ access_url, uploadId: z.string().describe('Id of the upload, for the paths of the parts.') })
-  .meta({ id: 'FalMultipart', description: 'An upload in parts.' })
+const FalStorageToken = namedObject('FalStorageToken', 'A token to store files with.', {
+  token: string('A token that is valid for an hour and allows only to store files of the organization.'),
+  token_type: z.literal('Bearer'),
+  base_url: string('Where to send files.'),
+  expires_at: string('When the token expires: ISO 8601, UTC.'),
+})
+const access_url = string('Where to read the file. Signed: it needs no token.')
+const FalStored = namedObject('FalStored', 'A file that was stored.', { access_url })
+const FalMultipart = namedObject('FalMultipart', 'An upload in parts.', {
+  access_url,
+  uploadId: string('Id of the upload, for the paths of the parts.'),
+})
 
 type StorageOwners = Pick<Owners, 'config' | 'files'>
 
@@ -56,14 +120,12 @@ const uploadCodes = [
   'rate_limit',
   'disk_full',
 ] as const
-const facts = { method: 'POST', scope: 'public', bucket: 'api', tag, errors: falErrors } as const
+const facts = { bucket: 'api' } as const
 
 /** The routes of the storage to which fal's Python client uploads files: its `rest.fal.ai` and `v3.fal.media`. */
 export const falStorageRoutes = (owners: StorageOwners) => [
-  route({
+  falRoute('POST /fal/rest/storage/auth/token', 'user:write', {
     ...facts,
-    path: '/fal/rest/storage/auth/token',
-    scope: 'user:write',
     summary: 'Create storage token',
     description: 'Returns a token for uploads. Send it as `Authorization: Bearer …` to `/fal/cdn/files/upload`.',
     response: FalStorageToken,
@@ -78,9 +140,8 @@ export const falStorageRoutes = (owners: StorageOwners) => [
       }
     },
   }),
-  route({
+  falRoute('POST /fal/cdn/files/upload', 'public', {
     ...facts,
-    path: '/fal/cdn/files/upload',
     summary: 'Upload file',
     description:
       'Stores the body as a file, with the content type of the request and the name in `X-Fal-File-Name`. `access_url` can be an input of any request. Needs a storage token. The file is kept for seven days unless `X-Fal-Object-Lifecycle` sets another time.',
@@ -94,9 +155,8 @@ export const falStorageRoutes = (owners: StorageOwners) => [
       call.send(200, JSON.stringify({ access_url: readUrl }))
     },
   }),
-  route({
+  falRoute('POST /fal/cdn/files/upload/multipart', 'public', {
     ...facts,
-    path: '/fal/cdn/files/upload/multipart',
     summary: 'Start upload in parts',
     description:
       'Starts the upload of a large file. PUT each part to `<access_url>/multipart/<uploadId>/<number>`, then POST their numbers and etags to `<access_url>/multipart/<uploadId>/complete`. Needs a storage token.',

@@ -1,12 +1,20 @@
 import { queueIdOf } from '../../../core/ids.ts'
+import type { Registry } from '../../../core/models/registry.ts'
 import type { JobRecord, LogLine } from '../../../core/store/store.ts'
 import type { Call } from '../../http/request/call.ts'
 import { type Embedded, JsonText } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { errorType } from '../../views/generation-error.ts'
-import { errorOf, logView, outputOf } from '../../views/generation-request.ts'
+import { errorOf, errorType, logView, outputOf } from '../../views/generation-request.ts'
 import { hasEnded } from '../../views/job-record.ts'
 import { falFailure } from './errors.ts'
+
+const prefix = 'fal-ai/'
+
+/** Returns the slug for an application id of fal's clients: without `fal-ai/` if only the shorter slug exists. */
+export function appSlug(app: string, { bySlug }: Pick<Registry, 'bySlug'>): string {
+  const shorter = app.slice(prefix.length)
+  return app.startsWith(prefix) && !bySlug(app) && bySlug(shorter) ? shorter : app
+}
 
 /** Returns the URLs of a request. fal's Python client uses them unchanged. */
 export function falUrls(job: JobRecord, call: Call) {

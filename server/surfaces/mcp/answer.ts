@@ -1,18 +1,16 @@
 import { version } from '../../../core/assets.ts'
 import { Failure } from '../../../core/failure.ts'
-import { failureOfIssues } from '../../../core/schemas/issues.ts'
+import { invalidValue } from '../../../core/invalid-value.ts'
+import { parsed } from '../../../core/schemas/issues.ts'
 import { scopeRefusal } from '../../http/access/auth.ts'
-import { readJson } from '../../http/body/json-body.ts'
+import { readJson } from '../../http/body/body.ts'
 import { requireOrigin } from '../../http/connection/cors.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { callTool, type ToolOwners } from './call-tool.ts'
-import { McpMessage, protocolVersions, type RequestId, RpcError, rpcCodes } from './message.ts'
-import { openMcpReply } from './reply.ts'
-import { listResources, readResource, resourceTemplates } from './resources.ts'
-import { taskTools } from './task-tools.ts'
-import { workflowTools } from './workflow-tools.ts'
-
+import { listResources, readResource, resourceTemplates } from './content.ts'
+import { McpMessage, openMcpReply, protocolVersions, type RequestId, RpcError, rpcCodes } from './message.ts'
+import { taskTools, workflowTools } from './tools.ts'
 export type McpOwners = ToolOwners & Pick<Owners, 'config' | 'cpu'>
 
 /** The requests that run, by token, session and id; each is cancelled by calling it. */
@@ -27,19 +25,16 @@ export async function answerMcp(call: Call, running: RunningRequests, owners: Mc
   requireOrigin(call.req, call.origin, owners.config.cors.origins)
   const revision = headers['mcp-protocol-version']
   if (revision !== undefined && !(protocolVersions as readonly unknown[]).includes(revision))
-    throw new Failure(
-      'invalid_value',
+    throw invalidValue(
+      'MCP-Protocol-Version',
       `This server does not speak the revision '${String(revision).slice(0, 32)}' of the protocol. Send one of ${protocolVersions.join(', ')}.`,
-      { param: 'MCP-Protocol-Version' },
     )
   // A request of JSON-RPC has an id of its own, and one path serves all methods.
   delete headers['idempotency-key']
   const body = await readJson(call, owners)
   if (Array.isArray(body))
     throw new Failure('invalid_type', 'Batches of messages are not supported. Send one message in each request.')
-  const read = McpMessage.safeParse(body)
-  if (!read.success) throw failureOfIssues(read.error, body, McpMessage)
-  const { id, method, params = {} } = read.data
+  const { id, method, params = {} } = parsed(McpMessage, body)
   const session = String(headers['mcp-session-id'] ?? '').slice(0, 64)
   const keyOf = (of: unknown) => JSON.stringify([call.caller.tokenId, session, of])
   if (method === undefined || id === undefined) {

@@ -1,5 +1,10 @@
 import { Failure } from '../../../core/failure.ts'
+import type { CallEnd } from '../../../core/jobs/call.ts'
+import type { Lease } from '../../../core/models/fleet.ts'
 import type { Task, TextTask } from '../../../core/schemas/task.ts'
+import { answerBound } from '../../../core/tasks/answer-bound.ts'
+import { withImages } from '../../../core/tasks/chat/images.ts'
+import { ask } from '../../../core/tasks/protocols/ask.ts'
 import { taskRecord } from '../../../core/tasks/registry.ts'
 import { scopeRefusal } from '../../http/access/auth.ts'
 import type { Call } from '../../http/request/call.ts'
@@ -7,16 +12,64 @@ import type { Owners } from '../../http/request/owners.ts'
 import { shownExecution } from '../../views/execution-record.ts'
 import { findWorkflow } from '../../views/workflow-record.ts'
 import { modelsFor } from '../../work/allowed-models.ts'
-import { executionOptionsOf } from '../../work/execution-options.ts'
+import { executionOptionsOf } from '../../work/execution-request.ts'
 import type { InferenceOwners } from '../../work/inference.ts'
+import { endOfFailure } from '../../work/run-call.ts'
 import { type SubmitterOwners, submitters } from '../../work/submitters.ts'
-import { failedResult, jobResult, type ToolResult, valueResult } from './content.ts'
+import { failedResult, jobResult, maxAnswerBytes, type ToolResult, valueResult } from './content.ts'
 import { followExecution, followJob } from './follow-work.ts'
-import { RpcError, rpcCodes } from './message.ts'
-import type { McpReply } from './reply.ts'
-import { taskOfTool } from './task-tools.ts'
-import { runTextCall } from './text-call.ts'
-import { workflowOfTool } from './workflow-tools.ts'
+import { type McpReply, RpcError, rpcCodes } from './message.ts'
+import { taskOfTool, workflowOfTool } from './tools.ts'
+
+/**
+ * Runs a request of a text task as a synchronous call and resolves with the whole answer, as JSON. Rejects with the
+ * Failure of the request; that is `cancelled` if the client disconnected or cancelled it.
+ */
+async function runTextCall(
+  call: Call,
+  task: TextTask,
+  request: object,
+  { admission, config, cpu, jobs, media, registry, throughput }: Omit<InferenceOwners, 'idempotency' | 'timings'>,
+): Promise<unknown> {
+  admission.requireRoom()
+  const createdAt = Date.now()
+  const body = Buffer.from(JSON.stringify(request))
+  const checked = await cpu.prepare(task, body, registry.catalog(), config.limits, { strict: true })
+  const { modelId } = checked
+  const admitted = admission.admit(call.caller, { kind: 'call', task, modelId, estimate: () => checked.estimate! })
+  if (checked.images) admission.requireQueueRoom(admitted)
+  // Fetched before the call takes a slot that others could use.
+  const prepared = await withImages(checked, ({ param, value }) => media.imageDataUrl(call.sender, param, value))
+  call.releaseBody()
+  let answer: string | Uint8Array = ''
+
+  async function attempt(lease: Lease): Promise<CallEnd> {
+    const answers: Buffer[] = []
+    try {
+      const maxBytes = answerBound(prepared.answerFormat, config.limits)
+      for (const one of prepared.bodies) answers.push(await ask(lease, prepared.path, one, maxBytes, call.abortSource))
+    } catch (thrown) {
+      return endOfFailure(thrown)
+    }
+    const shaped = await cpu.shape(answers, prepared.answerFormat)
+    throughput.used(lease.modelId, shaped.usage)
+    call.abortSource.throwIfAborted()
+    answer = shaped.body
+    return { how: 'completed', usage: shaped.usage }
+  }
+
+  const { end } = await jobs.calls.run(
+    { admitted, createdAt, waitMs: Number.POSITIVE_INFINITY, caller: call.abortSource },
+    attempt,
+  )
+  if (end.how === 'cancelled') throw new Failure('cancelled', 'The request was cancelled.')
+  if (answer.length > maxAnswerBytes)
+    throw new Failure(
+      'payload_too_large',
+      `The answer has ${answer.length} bytes, and a tool returns at most ${maxAnswerBytes}. Send fewer inputs at a time.`,
+    )
+  return JSON.parse(typeof answer === 'string' ? answer : Buffer.from(answer).toString('utf8'))
+}
 
 export type ToolOwners = SubmitterOwners &
   InferenceOwners &

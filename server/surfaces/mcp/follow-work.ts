@@ -4,8 +4,8 @@ import type { ExecutionRecord } from '../../../core/store/workflows.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { hasEnded } from '../../views/job-record.ts'
-import { isRunning, waitForExecution } from '../../work/wait-for-execution.ts'
-import type { McpReply } from './reply.ts'
+import { isRunning, waitForExecution } from '../../work/wait.ts'
+import type { McpReply } from './message.ts'
 
 /** Whether the client has cancelled the request. A client that disconnected may come back for the result. */
 type IsCancelled = () => boolean

@@ -1,5 +1,56 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
+import { integer, looseObject, namedObject, string } from '../../../core/schemas/fields.ts'
+import { type EventStream, openEventStream } from '../../http/answer/sse.ts'
+import type { Call } from '../../http/request/call.ts'
+
+/** Milliseconds between two notifications of one request. */
+const everyMs = 250
+
+/**
+ * The answer to one request: JSON, or a stream of server-sent events once `report` was called and if the client accepts
+ * one. A stream is pinged while it is silent, and ends with an error when its token loses its rights.
+ */
+export function openMcpReply(call: Call, id: RequestId, progressToken: unknown) {
+  const streams = /text\/event-stream|\*\/\*/.test(call.req.headers.accept ?? '')
+  const notifies = typeof progressToken === 'string' || typeof progressToken === 'number'
+  let opening: Promise<EventStream> | undefined
+  let stream: EventStream | undefined
+  let reported = -1
+  let reportedAt = -Infinity
+
+  const finish = (text: string) => {
+    if (!stream) return call.send(200, text)
+    stream.send({ event: 'message', data: text })
+    stream.end()
+  }
+
+  return {
+    /** Opens the stream, if the client accepts one: for work that may take long. Rejects with Failure `rate_limit`. */
+    async begin(): Promise<void> {
+      if (!streams) return
+      opening ??= openEventStream(call, { lastRecord: failure => ({ event: 'message', data: errorText(id, failure) }) })
+      stream = await opening
+      // A stream that was ended here, because its token was revoked or the server stops, waits for no work either.
+      void stream.over.then(() => call.stop(new Failure('cancelled', 'The stream of the request has ended.')))
+    },
+    /** Notifies the client of progress, 0 to 1, if it asked for that. The protocol requires that values increase. */
+    report(progress: number, message?: string): void {
+      const now = performance.now()
+      if (!notifies || !stream?.keepsUp || progress <= reported || now - reportedAt < everyMs) return
+      reported = progress
+      reportedAt = now
+      const params = { progressToken, progress, total: 1, ...(message ? { message } : {}) }
+      stream.send({
+        event: 'message',
+        data: JSON.stringify({ jsonrpc: '2.0', method: 'notifications/progress', params }),
+      })
+    },
+    result: (value: object): void => finish(mcpResultText(id, value)),
+    error: (thrown: unknown): void => finish(errorText(id, thrown)),
+  }
+}
+export type McpReply = ReturnType<typeof openMcpReply>
 
 /** Revisions of the Model Context Protocol that this server speaks, newest first. */
 export const protocolVersions = ['2025-11-25', '2025-06-18', '2025-03-26'] as const
@@ -8,8 +59,10 @@ export const protocolVersions = ['2025-11-25', '2025-06-18', '2025-03-26'] as co
 export type RequestId = string | number
 
 /** A message of JSON-RPC 2.0. Members of `params` depend on the method and are read there. */
-export const McpMessage = z
-  .looseObject({
+export const McpMessage = looseObject(
+  'McpMessage',
+  'A request or notification of the Model Context Protocol (JSON-RPC 2.0).',
+  {
     jsonrpc: z.literal('2.0').describe('Version of JSON-RPC: always `2.0`.'),
     id: z
       .union([z.string().max(256), z.number()])
@@ -21,29 +74,24 @@ export const McpMessage = z
       .optional()
       .describe('Method, such as `tools/call`. An answer to a request of the server has none.'),
     params: z.record(z.string(), z.unknown()).optional().describe('Parameters of the method.'),
-  })
-  .meta({ id: 'McpMessage', description: 'A request or notification of the Model Context Protocol (JSON-RPC 2.0).' })
+  },
+)
 export type McpMessage = z.output<typeof McpMessage>
 
 /** The answer to a request. */
-export const McpAnswer = z
-  .object({
-    jsonrpc: z.literal('2.0').describe('Version of JSON-RPC: always `2.0`.'),
-    id: z.union([z.string(), z.number()]).describe('Id of the request.'),
-    result: z
-      .record(z.string(), z.unknown())
-      .optional()
-      .describe('Result of the method; absent if the request failed.'),
-    error: z
-      .object({
-        code: z.int().describe('Error code of JSON-RPC.'),
-        message: z.string().describe('What happened, as a sentence.'),
-        data: z.unknown().describe('The same error in the common format, if it has a code of its own.'),
-      })
-      .optional()
-      .describe('Why the request failed; absent if it did not.'),
-  })
-  .meta({ id: 'McpAnswer', description: 'An answer of the Model Context Protocol (JSON-RPC 2.0).' })
+export const McpAnswer = namedObject('McpAnswer', 'An answer of the Model Context Protocol (JSON-RPC 2.0).', {
+  jsonrpc: z.literal('2.0').describe('Version of JSON-RPC: always `2.0`.'),
+  id: z.union([z.string(), z.number()]).describe('Id of the request.'),
+  result: z.record(z.string(), z.unknown()).optional().describe('Result of the method; absent if the request failed.'),
+  error: z
+    .object({
+      code: integer('Error code of JSON-RPC.'),
+      message: string('What happened, as a sentence.'),
+      data: z.unknown().describe('The same error in the common format, if it has a code of its own.'),
+    })
+    .optional()
+    .describe('Why the request failed; absent if it did not.'),
+})
 
 /** Error codes of JSON-RPC and of the Model Context Protocol. */
 export const rpcCodes = { methodNotFound: -32601, invalidParams: -32602, internal: -32603, resourceNotFound: -32002 }
@@ -57,10 +105,10 @@ export class RpcError extends Error {
   }
 }
 
-export const mcpResultText = (id: RequestId, result: object): string => JSON.stringify({ jsonrpc: '2.0', id, result })
+const mcpResultText = (id: RequestId, result: object): string => JSON.stringify({ jsonrpc: '2.0', id, result })
 
 /** Returns the answer to a request that failed, as JSON text. */
-export function errorText(id: RequestId, thrown: unknown): string {
+function errorText(id: RequestId, thrown: unknown): string {
   const body =
     thrown instanceof RpcError ? { code: thrown.code, message: thrown.message } : failureBody(Failure.from(thrown))
   return JSON.stringify({ jsonrpc: '2.0', id, error: body })

@@ -1,18 +1,16 @@
-import { errorGroups } from '../../http/request/error-groups.ts'
-import { route } from '../../http/request/route.ts'
+import { errorGroups } from '../../http/request/errors.ts'
+import { routeOf } from '../../http/request/route.ts'
 import type { McpOwners, RunningRequests } from './answer.ts'
 import { McpAnswer, McpMessage } from './message.ts'
+
+const route = routeOf({ tag: 'MCP' })
 
 /** The route of the Model Context Protocol. */
 export function mcpRoutes(owners: McpOwners) {
   const running: RunningRequests = new Map()
   return [
-    route({
-      method: 'POST',
-      path: '/mcp',
-      scope: 'user:read',
+    route('POST /mcp', 'user:read', {
       bucket: 'api',
-      tag: 'MCP',
       summary: 'Send message',
       description:
         'Answers a message of the Model Context Protocol (Streamable HTTP). Tools are the tasks of the models and the saved workflows, and need the scope `user:write`; resources are the files of the organization. Each `tools/call` counts as a submission besides. Work that takes long is answered with server-sent events. There is no stream of the server itself: GET is answered with 405.',

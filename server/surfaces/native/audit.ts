@@ -1,23 +1,24 @@
 import { z } from 'zod'
 import { AuditEntryView, auditEntryView, auditNumber } from '../../../core/accounts/audit-view.ts'
+import { definedMembers } from '../../../core/present-members.ts'
+import { array, namedObject } from '../../../core/schemas/fields.ts'
 import { OrganizationPath, reachOrganization } from '../../http/access/reach.ts'
-import { cursorDescription, pageFields, pageLimit } from '../../http/answer/page.ts'
+import { pageEnd, pageFields, pageQuery } from '../../http/answer/page.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
+import { routeOf } from '../../http/request/route.ts'
 
-const Page = z
-  .object({ entries: z.array(AuditEntryView).describe('The entries, newest first.'), ...pageFields })
-  .meta({ id: 'AuditPage', description: 'A page of the audit log.' })
+const route = routeOf({ tag: 'Organizations and tokens' })
+
+const Page = namedObject('AuditPage', 'A page of the audit log.', {
+  entries: array('The entries, newest first.', AuditEntryView),
+  ...pageFields,
+})
 
 const when = z.coerce.number().int().min(0).max(1e11).optional()
 
 /** The route of the audit log. */
 export const auditRoutes = (owners: Pick<Owners, 'organizations'>) => [
-  route({
-    method: 'GET',
-    path: '/api/organizations/:organization/audit',
-    scope: 'admin:read',
-    tag: 'Organizations and tokens',
+  route('GET /api/organizations/:organization/audit', 'admin:read', {
     summary: 'List audit entries',
     description:
       'Returns who changed the organization, its limits, users and tokens, from where, and what was there before and after. Entries are kept for ever and have no secrets. A page may have fewer than `limit` entries although `has_more` is true: continue with `next_cursor`.',
@@ -28,28 +29,25 @@ export const auditRoutes = (owners: Pick<Owners, 'organizations'>) => [
       target: z.string().max(64).optional().describe('Only entries about the object with this id.'),
       since: when.describe('Only entries of this second and later, in Unix seconds.'),
       until: when.describe('Only entries before this second, in Unix seconds.'),
-      limit: pageLimit,
-      after: z
-        .string()
-        .refine(cursor => auditNumber(cursor) !== undefined, 'This is no cursor of the list.')
-        .optional()
-        .describe(cursorDescription),
+      ...pageQuery(cursor => auditNumber(cursor) !== undefined),
     }),
     response: Page,
     handle: async ({ params, query }, call) => {
       const { id } = await reachOrganization(params.organization, call, owners)
-      const { records, next } = await owners.organizations.audit(id, {
-        limit: query.limit,
-        ...(query.after === undefined ? {} : { before: auditNumber(query.after)! }),
-        ...(query.action === undefined ? {} : { action: query.action }),
-        ...(query.target === undefined ? {} : { targetId: query.target }),
-        ...(query.since === undefined ? {} : { since: query.since * 1000 }),
-        ...(query.until === undefined ? {} : { until: query.until * 1000 - 1 }),
-      })
+      const { records, next } = await owners.organizations.audit(
+        id,
+        definedMembers({
+          limit: query.limit,
+          ...(query.after === undefined ? {} : { before: auditNumber(query.after)! }),
+          action: query.action,
+          targetId: query.target,
+          ...(query.since === undefined ? {} : { since: query.since * 1000 }),
+          ...(query.until === undefined ? {} : { until: query.until * 1000 - 1 }),
+        }),
+      )
       return {
         entries: records.map(auditEntryView),
-        has_more: next !== null,
-        next_cursor: next === null ? null : `audit_${next}`,
+        ...pageEnd(next === null ? null : `audit_${next}`),
       }
     },
   }),

@@ -1,10 +1,11 @@
 import { z } from 'zod'
+import { optionalString, string } from '../../../core/schemas/fields.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
 import { beginning, follow, openChangeFlag, pageSize } from '../../http/answer/follow.ts'
 import { type EventStream, openEventStream, resumeFrom } from '../../http/answer/sse.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
+import { routeOf } from '../../http/request/route.ts'
 import {
   callEnded,
   eventRecord,
@@ -19,7 +20,7 @@ import { findJob, hasEnded, summaryText } from '../../views/job-record.ts'
 import { type EventPages, openEventPages } from './event-pages.ts'
 import { type OrganizationSnapshots, openOrganizationSnapshots } from './organization-snapshot.ts'
 
-const tag = 'Events'
+const route = routeOf({ tag: 'Events' })
 
 type JobOwners = Pick<Owners, 'files' | 'jobs'>
 type EventOwners = JobOwners & Pick<Owners, 'executions'>
@@ -133,35 +134,26 @@ const sharedBy = (owners: EventOwners): Shared => ({
 })
 
 export const eventRoutes = (owners: EventOwners, shared = sharedBy(owners)) => [
-  route({
-    method: 'GET',
-    path: '/api/jobs/:id/events',
+  route('GET /api/jobs/:id/events', 'user:read', {
     eventStream: true,
-    scope: 'user:read',
-    tag,
     summary: 'Stream events of job',
     description: `${resuming} Progress comes as \`job.progress\`, without an id. The stream ends after the event of the end of the job.`,
     events: 'JobEvent',
     errorCodes: ['not_found', 'output_expired'],
-    params: z.object({ id: z.string().describe('Id of the job: `job_…`.') }),
-    query: z.strictObject({ after: z.string().optional().describe(resumeText) }),
+    params: z.object({ id: string('Id of the job: `job_…`.') }),
+    query: z.strictObject({ after: optionalString(resumeText) }),
     answer: call => followJob(call, owners),
   }),
-  route({
-    method: 'GET',
-    path: '/api/events',
+  route('GET /api/events', 'user:read', {
     eventStream: true,
-    scope: 'user:read',
-    tag,
     summary: 'Stream events of organization',
     description: `${resuming} The stream has the events of the organization, such as \`token.revoked\`, and of all its jobs and executions, and does not end. The snapshot has the newest 50 jobs and executions that have not ended; with \`has_more\` there may be more jobs: list them with \`GET /api/jobs\`. With \`?types=job.completed,job.failed\` only these types are sent; \`job.*\` stands for all events of jobs, \`workflow_execution.*\` for all of executions and their nodes.`,
     events: 'OrganizationEvent',
     query: z.strictObject({
-      types: z
-        .string()
-        .optional()
-        .describe('Event types to send, separated by commas; `job.*` stands for all that begin so. Default: all.'),
-      after: z.string().optional().describe(resumeText),
+      types: optionalString(
+        'Event types to send, separated by commas; `job.*` stands for all that begin so. Default: all.',
+      ),
+      after: optionalString(resumeText),
     }),
     answer: call => followOrganization(call, owners, shared),
   }),

@@ -1,14 +1,17 @@
 import { z } from 'zod'
+import { optionalString, string } from '../../../core/schemas/fields.ts'
 import type { ExecutionNode, ExecutionRecord } from '../../../core/store/workflows.ts'
 import { beginning, follow, openChangeFlag, pageSize } from '../../http/answer/follow.ts'
 import { openEventStream, resumeFrom } from '../../http/answer/sse.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
+import { routeOf } from '../../http/request/route.ts'
 import { isLastOfExecution, recordOf } from '../../views/execution-event.ts'
 import { progressOfNodes, shownNode } from '../../views/execution-nodes.ts'
 import { findExecution, shownExecution } from '../../views/execution-record.ts'
 import { record, resumeText, snapshot } from '../../views/job-event.ts'
+
+const route = routeOf({ tag: 'Events' })
 
 type FollowOwners = Pick<Owners, 'cpu' | 'executions' | 'files' | 'jobs'>
 
@@ -94,19 +97,15 @@ async function followExecution(call: Call, owners: FollowOwners): Promise<void> 
 }
 
 export const executionEventRoutes = (owners: FollowOwners) => [
-  route({
-    method: 'GET',
-    path: '/api/workflow-executions/:id/events',
+  route('GET /api/workflow-executions/:id/events', 'user:read', {
     eventStream: true,
-    scope: 'user:read',
-    tag: 'Events',
     summary: 'Stream events of execution',
     description:
       'The answer is a stream of server-sent events of an execution and its nodes, until its end. The first event is `snapshot`. The others have an id: send the last one as `Last-Event-ID` or `?after=` to continue after it, within 24 hours. If the token is revoked, expires or loses the scope, the stream ends within 2 s with an `error` event, whose code is `invalid_api_key` or `insufficient_scope`. Progress of nodes comes as `workflow_execution.node.progress`, without an id. Large results are left out: they are null in the snapshot, and absent in events. Read them with their node.',
     events: 'ExecutionEvent',
     errorCodes: ['not_found'],
-    params: z.object({ id: z.string().describe('Id of the execution: `exec_…`.') }),
-    query: z.strictObject({ after: z.string().optional().describe(resumeText) }),
+    params: z.object({ id: string('Id of the execution: `exec_…`.') }),
+    query: z.strictObject({ after: optionalString(resumeText) }),
     answer: call => followExecution(call, owners),
   }),
 ]

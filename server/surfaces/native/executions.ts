@@ -1,25 +1,90 @@
 import { z } from 'zod'
+import { executionStatuses } from '../../../core/dag/advance.ts'
 import { maxMembers } from '../../../core/dag/definition.ts'
 import { Failure } from '../../../core/failure.ts'
+import { isId } from '../../../core/ids.ts'
+import { invalidValue } from '../../../core/invalid-value.ts'
+import { definedMembers } from '../../../core/present-members.ts'
+import { array, namedObject, string } from '../../../core/schemas/fields.ts'
 import { conversationTask } from '../../../core/schemas/task.ts'
 import type { ExecutionRecord } from '../../../core/store/workflows.ts'
+import { cursorDescription, deletedObject, pageEnd, pageFields, pageLimit } from '../../http/answer/page.ts'
 import type { Call } from '../../http/request/call.ts'
-import { errorGroups } from '../../http/request/error-groups.ts'
+import { errorGroups } from '../../http/request/errors.ts'
 import { type Embedded, JsonText } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
-import { ExecutionNodeObject, progressOfNodes, shownNode, shownNodes } from '../../views/execution-nodes.ts'
-import { ExecutionObject, executionAnswer, findExecution } from '../../views/execution-record.ts'
-import { shownResult } from '../../views/execution-results.ts'
+import { routeOf } from '../../http/request/route.ts'
+import {
+  ExecutionNodeObject,
+  progressOfNodes,
+  shownNode,
+  shownNodes,
+  shownResult,
+} from '../../views/execution-nodes.ts'
+import {
+  ExecutionObject,
+  ExecutionSummary,
+  executionAnswer,
+  executionSummary,
+  findExecution,
+} from '../../views/execution-record.ts'
 import { definitionOf, findWorkflow } from '../../views/workflow-record.ts'
-import { executionOptionsOf } from '../../work/execution-options.ts'
-import { ExecuteRequest, type ExecutionTerms, RetryRequest, RunRequest } from '../../work/execution-request.ts'
-import { isRunning, waitForExecution } from '../../work/wait-for-execution.ts'
+import {
+  ExecuteRequest,
+  type ExecutionTerms,
+  executionOptionsOf,
+  RetryRequest,
+  RunRequest,
+} from '../../work/execution-request.ts'
+import { isRunning, waitForExecution } from '../../work/wait.ts'
 
-const tag = 'Workflow executions'
-const One = z.object({ id: z.string().describe('Id of the execution: `exec_…`.') })
-const OfWorkflow = z.object({ id: z.string().describe('Id of the workflow: `wf_…`.') })
-const Answer = z.object({ execution: ExecutionObject }).meta({ id: 'ExecutionAnswer', description: 'One execution.' })
+const route = routeOf({ tag: 'Workflow executions' })
+const Filter = z.strictObject({
+  status: z.enum(executionStatuses).optional().describe('Only executions with this status.'),
+  created_after: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .optional()
+    .describe('Only executions created after this time, in Unix seconds.'),
+  metadata: z
+    .record(z.string(), z.string())
+    .optional()
+    .describe('`?metadata[ref]=42`: only executions with exactly this value under this name.'),
+  limit: pageLimit,
+  after: z.string().max(64).optional().describe(cursorDescription),
+})
+const Page = namedObject('ExecutionPage', 'A page of executions.', {
+  executions: array('The executions, newest first.', ExecutionSummary),
+  ...pageFields,
+})
+
+type ListOwners = Pick<Owners, 'executions'>
+
+async function list(
+  call: Call,
+  { status, created_after, metadata, limit, after }: z.output<typeof Filter>,
+  workflowId: string | undefined,
+  owners: ListOwners,
+): Promise<z.input<typeof Page>> {
+  if (after !== undefined && !isId(after, 'exec_')) throw invalidValue('after', "'after' is not a cursor of this list.")
+  const { executions, next } = await owners.executions.list(
+    call.caller.organizationId,
+    definedMembers({
+      limit,
+      after,
+      workflowId,
+      status,
+      ...(created_after === undefined ? {} : { createdAfter: created_after * 1000 }),
+      metadata,
+    }),
+  )
+  return { executions: executions.map(executionSummary), ...pageEnd(next) }
+}
+
+const One = z.object({ id: string('Id of the execution: `exec_…`.') })
+const OfWorkflow = z.object({ id: string('Id of the workflow: `wf_…`.') })
+const Answer = namedObject('ExecutionAnswer', 'One execution.', { execution: ExecutionObject })
 type ExecutionOwners = Pick<
   Owners,
   'admission' | 'config' | 'cpu' | 'executions' | 'files' | 'jobs' | 'registry' | 'webhooks' | 'workflows'
@@ -34,28 +99,19 @@ async function answer(
   return executionAnswer(execution, call, owners, { withNodes: false })
 }
 
-const Nodes = z
-  .object({ nodes: z.array(ExecutionNodeObject).describe('The nodes.') })
-  .meta({ id: 'ExecutionNodes', description: 'The nodes of an execution.' })
-const OneNode = z
-  .object({ node: ExecutionNodeObject })
-  .meta({ id: 'ExecutionNodeAnswer', description: 'One node of an execution.' })
-const Deleted = z
-  .object({
-    id: z.string().describe('Id of the execution.'),
-    object: z.literal('workflow_execution'),
-    deleted: z.literal(true),
-  })
-  .meta({ id: 'ExecutionDeleted', description: 'Confirms that an execution was deleted.' })
+const Nodes = namedObject('ExecutionNodes', 'The nodes of an execution.', {
+  nodes: array('The nodes.', ExecutionNodeObject),
+})
+const OneNode = namedObject('ExecutionNodeAnswer', 'One node of an execution.', { node: ExecutionNodeObject })
+const Deleted = deletedObject('workflow_execution', 'execution').meta({
+  id: 'ExecutionDeleted',
+  description: 'Confirms that an execution was deleted.',
+})
 
 /** The routes of executions. */
 export const executionRoutes = (owners: ExecutionOwners) => [
-  route({
-    method: 'POST',
-    path: '/api/workflows/:id/execute',
-    scope: 'user:write',
+  route('POST /api/workflows/:id/execute', 'user:write', {
     bucket: 'jobs',
-    tag,
     summary: 'Execute workflow',
     description:
       'Starts an execution of a stored workflow. Once the answer has arrived, the execution survives crashes and restarts. A workflow that cannot be executed is refused with `invalid_graph`, and no execution is created.',
@@ -75,12 +131,8 @@ export const executionRoutes = (owners: ExecutionOwners) => [
       )
     },
   }),
-  route({
-    method: 'POST',
-    path: '/api/workflows/run',
-    scope: 'user:write',
+  route('POST /api/workflows/run', 'user:write', {
     bucket: 'jobs',
-    tag,
     summary: 'Run workflow without storing it',
     description:
       'Starts an execution of the workflow in the body. The workflow is kept with the execution only. A workflow that cannot be executed is refused with `invalid_graph`, and no execution is created.',
@@ -110,11 +162,7 @@ export const executionRoutes = (owners: ExecutionOwners) => [
       )
     },
   }),
-  route({
-    method: 'GET',
-    path: '/api/workflow-executions/:id',
-    scope: 'user:read',
-    tag,
+  route('GET /api/workflow-executions/:id', 'user:read', {
     summary: 'Get execution',
     description:
       'Returns an execution with its nodes and results. With `?wait=30` the answer comes when it has ended, or after 30 s. If the token is revoked, expires or loses the scope meanwhile, the answer is 401 or 403 within 2 s.',
@@ -142,11 +190,7 @@ export const executionRoutes = (owners: ExecutionOwners) => [
       })
     },
   }),
-  route({
-    method: 'GET',
-    path: '/api/workflow-executions/:id/nodes',
-    scope: 'user:read',
-    tag,
+  route('GET /api/workflow-executions/:id/nodes', 'user:read', {
     summary: 'List nodes of execution',
     description: 'Returns the nodes with their states and what they keep of their results.',
     errorCodes: ['not_found', 'output_expired'],
@@ -160,15 +204,11 @@ export const executionRoutes = (owners: ExecutionOwners) => [
       return new JsonText(JSON.stringify({ nodes: shown.nodes }), undefined, embedded)
     },
   }),
-  route({
-    method: 'GET',
-    path: '/api/workflow-executions/:id/nodes/:node',
-    scope: 'user:read',
-    tag,
+  route('GET /api/workflow-executions/:id/nodes/:node', 'user:read', {
     summary: 'Get node of execution',
     description: 'Returns one node with its inputs, in which all references are replaced, and its whole result.',
     errorCodes: ['not_found', 'output_expired'],
-    params: One.extend({ node: z.string().describe('Id of the node.') }),
+    params: One.extend({ node: string('Id of the node.') }),
     response: OneNode,
     handle: async ({ params }, call) => {
       const { id, organizationId } = await findExecution(params.id, call, owners)
@@ -185,12 +225,8 @@ export const executionRoutes = (owners: ExecutionOwners) => [
       return new JsonText(JSON.stringify({ node: shown }), undefined, embedded)
     },
   }),
-  route({
-    method: 'POST',
-    path: '/api/workflow-executions/:id/cancel',
-    scope: 'user:write',
+  route('POST /api/workflow-executions/:id/cancel', 'user:write', {
     bucket: 'api',
-    tag,
     summary: 'Cancel execution',
     description: 'Ends an execution: nodes that run are cancelled at once, the others are not run.',
     errorCodes: ['not_found', 'execution_already_finished'],
@@ -202,12 +238,8 @@ export const executionRoutes = (owners: ExecutionOwners) => [
       return executionAnswer(cancelled, call, owners, { withNodes: false })
     },
   }),
-  route({
-    method: 'POST',
-    path: '/api/workflow-executions/:id/retry',
-    scope: 'user:write',
+  route('POST /api/workflow-executions/:id/retry', 'user:write', {
     bucket: 'jobs',
-    tag,
     summary: 'Retry execution',
     description:
       'Starts a new execution of the same workflow: from the nodes that did not complete, from the start, or from one node. Results of the other nodes are reused.',
@@ -236,11 +268,7 @@ export const executionRoutes = (owners: ExecutionOwners) => [
       )
     },
   }),
-  route({
-    method: 'DELETE',
-    path: '/api/workflow-executions/:id',
-    scope: 'user:write',
-    tag,
+  route('DELETE /api/workflow-executions/:id', 'user:write', {
     summary: 'Delete execution',
     description: 'Deletes an execution that has ended, with its jobs and files. Cancel one that has not ended first.',
     errorCodes: ['not_found', 'conflict'],
@@ -251,5 +279,22 @@ export const executionRoutes = (owners: ExecutionOwners) => [
       await owners.executions.remove(organizationId, id)
       return { id, object: 'workflow_execution' as const, deleted: true as const }
     },
+  }),
+  route('GET /api/workflow-executions', 'user:read', {
+    summary: 'List executions',
+    description: 'Returns executions of the organization, newest first, without nodes and results.',
+    query: Filter.extend({ workflow_id: z.string().max(64).optional().describe('Only executions of this workflow.') }),
+    response: Page,
+    handle: ({ query: { workflow_id, ...filter } }, call) => list(call, filter, workflow_id, owners),
+  }),
+  route('GET /api/workflows/:id/executions', 'user:read', {
+    summary: 'List executions of workflow',
+    description: 'Returns executions of one workflow, newest first, without nodes and results.',
+    errorCodes: ['not_found'],
+    params: z.object({ id: string('Id of the workflow: `wf_…`.') }),
+    query: Filter,
+    response: Page,
+    handle: async ({ params, query }, call) =>
+      list(call, query, (await findWorkflow(params.id, call, owners)).id, owners),
   }),
 ]

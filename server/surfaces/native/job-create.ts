@@ -1,19 +1,22 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
+import { invalidValue } from '../../../core/invalid-value.ts'
 import { regions } from '../../../core/schemas/region.ts'
 import { Task } from '../../../core/schemas/task.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
 import { taskNamed, taskRecord } from '../../../core/tasks/registry.ts'
 import type { Call } from '../../http/request/call.ts'
-import { errorGroups } from '../../http/request/error-groups.ts'
+import { errorGroups } from '../../http/request/errors.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { askForRegion } from '../../http/request/region.ts'
-import { route } from '../../http/request/route.ts'
-import { JobCreated } from '../../views/job-created.ts'
+import { routeOf } from '../../http/request/route.ts'
+import { JobCreated } from '../../views/job-record.ts'
+import { jobWebhookTypes, webhookFields, webhookInBody } from '../../work/job-terms.ts'
 import { type JobTerms, submissionAnswer } from '../../work/submit.ts'
 import { submitGeneration } from '../../work/submit-generation.ts'
 import { parsedInputs, type SubmitterOwners, submitters } from '../../work/submitters.ts'
-import { jobWebhookTypes, webhookFields, webhookInBody } from '../../work/webhook-terms.ts'
+
+const route = routeOf({ tag: 'Jobs' })
 
 const priorities = { low: -10, normal: 0, high: 10 } as const
 const Inputs = z.record(z.string(), z.unknown())
@@ -138,10 +141,9 @@ function targetOf(
   if (slug === undefined) return { modelId: modelId!, task: task! }
   const named = registry.bySlug(slug)
   if (named && ((task ?? named.task) !== named.task || (modelId ?? named.model.id) !== named.model.id))
-    throw new Failure(
-      'invalid_value',
+    throw invalidValue(
+      'slug',
       `The slug '${slug}' is ${named.task} of the model '${named.model.id}'. Send the slug alone, or without it a task and a model.`,
-      { param: 'slug' },
     )
   return { slug }
 }
@@ -175,12 +177,8 @@ function ofSlug(thrown: unknown): unknown {
 
 /** The route that creates a job. */
 export const createRoute = (owners: SubmitterOwners) =>
-  route({
-    method: 'POST',
-    path: '/api/jobs',
-    scope: 'user:write',
+  route('POST /api/jobs', 'user:write', {
     bucket: 'jobs',
-    tag: 'Jobs',
     summary: 'Create job',
     description:
       'Stores a job that runs in the background as soon as there is capacity. Once the answer with the id has arrived, the job survives crashes and restarts. Read it with `GET /api/jobs/{id}?wait=60` or follow its events. Images, videos and audio in the inputs are http(s) URLs, `data:` URLs or ids of files.',

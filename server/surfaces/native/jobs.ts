@@ -1,45 +1,182 @@
 import { z } from 'zod'
+import { canonicalHash } from '../../../core/canonical.ts'
 import { Failure } from '../../../core/failure.ts'
+import { definedMembers } from '../../../core/present-members.ts'
+import { array, boolean, namedObject, string } from '../../../core/schemas/fields.ts'
+import { parsed } from '../../../core/schemas/issues.ts'
 import { logLevels } from '../../../core/schemas/log-level.ts'
-import type { JobRecord } from '../../../core/store/store.ts'
+import { Task } from '../../../core/schemas/task.ts'
+import { type JobRecord, jobStatuses } from '../../../core/store/store.ts'
+import { taskRecord } from '../../../core/tasks/registry.ts'
+import { deletedObject, pageFields, pageLimit } from '../../http/answer/page.ts'
 import type { Call } from '../../http/request/call.ts'
-import { errorGroups } from '../../http/request/error-groups.ts'
+import { errorGroups } from '../../http/request/errors.ts'
+import { JsonText } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
-import { JobCreated } from '../../views/job-created.ts'
-import { findJob, hasEnded, isJobId, JobObject, jobAnswer } from '../../views/job-record.ts'
-import { submissionAnswer } from '../../work/submit.ts'
-import type { SubmitterOwners } from '../../work/submitters.ts'
+import { queryOf } from '../../http/request/query.ts'
+import { askForRegion } from '../../http/request/region.ts'
+import { routeOf } from '../../http/request/route.ts'
+import {
+  findJob,
+  hasEnded,
+  isJobId,
+  JobCreated,
+  JobObject,
+  JobSummary,
+  jobAnswer,
+  summaryText,
+} from '../../views/job-record.ts'
+import { type JobTerms, submissionAnswer } from '../../work/submit.ts'
+import { type SubmitterOwners, submitters } from '../../work/submitters.ts'
+import { unfinishedImage } from '../../work/unfinished-image.ts'
 import { createRoute } from './job-create.ts'
-import { listRoute } from './job-list.ts'
-import { previewRoute } from './job-preview.ts'
-import { retryJob } from './job-retry.ts'
 
-const tag = 'Jobs'
-const One = z.object({ id: z.string().describe('Id of the job: `job_…`.') })
+/** Returns the terms of a job: its request without the inputs. */
+const termsOf = (job: JobRecord): JobTerms => ({
+  priority: job.priority,
+  maxAttempts: job.maxAttempts,
+  startTimeoutMs: job.startBy === null ? undefined : job.startBy - job.createdAt,
+  timeoutMs: job.timeoutMs ?? undefined,
+  // 0 keeps the job without a limit.
+  retentionMs: job.retentionMs ?? 0,
+  metadata: job.metadata === null ? undefined : (JSON.parse(job.metadata) as object),
+  webhook: job.webhook ?? undefined,
+})
 
-const Deleted = z
-  .object({
-    id: z.string().describe('Id of the job.'),
-    object: z.literal('job'),
-    deleted: z.boolean().describe('Always true.'),
-  })
-  .meta({ id: 'JobDeleted', description: 'Confirms that a job was deleted.' })
+/** Submits a job again as a new job. Throws Failure `conflict` if it cannot be repeated, and as a submission does. */
+async function retryJob(job: JobRecord, call: Call, owners: SubmitterOwners): Promise<JobRecord> {
+  if (job.kind === 'sync')
+    throw new Failure(
+      'conflict',
+      `The job ${job.id} was a synchronous request, whose inputs are not stored. Send the request again.`,
+    )
+  if (!hasEnded(job))
+    throw new Failure('conflict', `The job ${job.id} has not ended: it is ${job.status}. Wait for it, or cancel it.`)
+  if (job.parent)
+    throw new Failure(
+      'conflict',
+      `The job ${job.id} belongs to the node '${job.parent.nodeId}' of an execution. Retry the execution: POST /api/workflow-executions/${job.parent.executionId}/retry.`,
+    )
+  askForRegion(call, job.region ?? undefined)
+  // An idempotency key stands for this body: the same key for another job is another request.
+  const body = { retry: job.id }
+  call.bodyHash = canonicalHash(body)
+  return submitters[taskRecord(job.task).runner].repeat(call, job, { terms: termsOf(job), body }, owners)
+}
 
-const Logs = z
-  .object({
-    logs: z
-      .array(
-        z.object({
-          timestamp: z.iso.datetime().describe('ISO 8601, UTC.'),
-          level: z.enum(logLevels).describe('Level of the line.'),
-          message: z.string().describe('Text of the line.'),
-          source: z.literal('USER'),
+const route = routeOf({ tag: 'Jobs' })
+
+const when = z.coerce.number().int().min(0).optional()
+
+const ListQuery = z.strictObject({
+  status: z.enum(jobStatuses).optional().describe('Only jobs with this status.'),
+  task: Task.optional().describe('Only jobs of this task.'),
+  model_id: z.string().max(128).optional().describe('Only jobs of this model.'),
+  user_id: z.string().max(64).optional().describe('Only jobs of the tokens of this user.'),
+  token_id: z.string().max(64).optional().describe('Only jobs that this token created.'),
+  kind: z
+    .enum(['async', 'sync'])
+    .optional()
+    .describe('`async`: background jobs. `sync`: synchronous requests. Default: both.'),
+  created_after: when.describe('Only jobs created after this second, in Unix seconds.'),
+  created_before: when.describe('Only jobs created before this second, in Unix seconds.'),
+  metadata: z
+    .record(z.string(), z.string())
+    .optional()
+    .describe('`?metadata[ref]=42`: only jobs with exactly this value under this name.'),
+  limit: pageLimit,
+  after: z
+    .string()
+    .refine(isJobId, 'This is no cursor of the list.')
+    .optional()
+    .describe('`next_cursor` of the page before, or the id of its last job. Default: the first page.'),
+})
+
+const Page = namedObject('JobPage', 'A page of jobs.', {
+  jobs: array('The jobs, newest first.', JobSummary),
+  ...pageFields,
+})
+
+const listRoute = (owners: Pick<Owners, 'jobs'>) =>
+  route('GET /api/jobs', 'user:read', {
+    summary: 'List jobs',
+    description:
+      'Returns jobs of the organization, newest first, without inputs and results. A synchronous request is listed once it has ended. A page may have fewer than `limit` entries although `has_more` is true: continue with `next_cursor`.',
+    query: ListQuery,
+    response: Page,
+    handle: async ({ query }, call) => {
+      const { jobs, next } = await owners.jobs.list(
+        call.caller.organizationId,
+        definedMembers({
+          limit: query.limit,
+          after: query.after,
+          status: query.status,
+          task: query.task,
+          modelId: query.model_id,
+          userId: query.user_id,
+          tokenId: query.token_id,
+          kind: query.kind,
+          // Excludes the whole second.
+          ...(query.created_after === undefined ? {} : { createdAfter: query.created_after * 1000 + 999 }),
+          ...(query.created_before === undefined ? {} : { createdBefore: query.created_before * 1000 }),
+          metadata: query.metadata,
         }),
       )
-      .describe('The lines, oldest first.'),
+      const listed = jobs.map(job => summaryText(job, owners)).join(',')
+      return new JsonText(`{"jobs":[${listed}],"has_more":${next !== null},"next_cursor":${JSON.stringify(next)}}`)
+    },
   })
-  .meta({ id: 'JobLogs', description: 'The log of a job.' })
+
+const PreviewQuery = z.strictObject({
+  image: z.coerce.number().int().min(0).max(15).default(0).describe('Position of the image in the request, from 0.'),
+})
+
+/** The newest unfinished image of a job that runs. */
+const previewRoute = (owners: Pick<Owners, 'cpu' | 'files' | 'jobs' | 'log'>) =>
+  route('GET /api/jobs/:id/preview', 'user:read', {
+    summary: 'Get preview of job',
+    description:
+      'Returns the newest unfinished image of a job that runs, as WebP: of a video, one frame. The request must have `previews`, and the engine must be able to. `previews` of the job counts them.',
+    errorCodes: ['not_found', 'output_expired'],
+    params: z.object({ id: string('Id of the job: `job_…`.') }),
+    query: PreviewQuery,
+    media: ['image/webp'],
+    otherAnswers: {
+      204: { description: 'There is none now: it has not begun, has ended, or none was requested. There is no body.' },
+    },
+    async answer(call) {
+      const job = await findJob(call.params['id'] ?? '', call, owners)
+      const query = parsed(PreviewQuery, queryOf(call))
+      const preview = owners.jobs.previewsOf(job.id).findLast(({ image }) => image === query.image)
+      const bytes = preview && (await unfinishedImage(job, preview, { format: 'webp', quality: 80 }, owners))
+      // Not an error: a client that shows a job asks again and again, and browsers log every 404.
+      if (!bytes) {
+        call.head(204, 'image/webp', ['cache-control', 'no-store'])
+        call.res.end()
+        return
+      }
+      call.send(200, bytes, 'image/webp', ['cache-control', 'no-store'])
+    },
+  })
+
+const One = z.object({ id: string('Id of the job: `job_…`.') })
+
+const Deleted = deletedObject('job', 'job', boolean('Always true.')).meta({
+  id: 'JobDeleted',
+  description: 'Confirms that a job was deleted.',
+})
+
+const Logs = namedObject('JobLogs', 'The log of a job.', {
+  logs: array(
+    'The lines, oldest first.',
+    z.object({
+      timestamp: z.iso.datetime().describe('ISO 8601, UTC.'),
+      level: z.enum(logLevels).describe('Level of the line.'),
+      message: string('Text of the line.'),
+      source: z.literal('USER'),
+    }),
+  ),
+})
 
 const notDeletable = ({ id }: JobRecord) =>
   new Failure(
@@ -73,11 +210,7 @@ export const jobRoutes = (owners: SubmitterOwners) => [
   createRoute(owners),
   listRoute(owners),
   previewRoute(owners),
-  route({
-    method: 'GET',
-    path: '/api/jobs/:id',
-    scope: 'user:read',
-    tag,
+  route('GET /api/jobs/:id', 'user:read', {
     summary: 'Get job',
     description:
       'Returns a job with its inputs and its result. With `?wait=30` the answer comes when the job has ended, or after 30 s. If the token is revoked, expires or loses the scope meanwhile, the answer is 401 or 403 within 2 s. Addresses of files in the result work for a day: read the job again for new ones.',
@@ -98,11 +231,7 @@ export const jobRoutes = (owners: SubmitterOwners) => [
       return jobAnswer(job, call, owners)
     },
   }),
-  route({
-    method: 'DELETE',
-    path: '/api/jobs/:id',
-    scope: 'user:write',
-    tag,
+  route('DELETE /api/jobs/:id', 'user:write', {
     summary: 'Delete job',
     description:
       'Deletes a job with its files. A job that has not ended is cancelled first. The record of its cost stays.',
@@ -115,12 +244,8 @@ export const jobRoutes = (owners: SubmitterOwners) => [
       return { id, object: 'job' as const, deleted: true }
     },
   }),
-  route({
-    method: 'POST',
-    path: '/api/jobs/:id/cancel',
-    scope: 'user:write',
+  route('POST /api/jobs/:id/cancel', 'user:write', {
     bucket: 'api',
-    tag,
     summary: 'Cancel job',
     description:
       'Cancels a job that waits or runs; its engine stops at once. A job that is already cancelled is returned as it is.',
@@ -137,12 +262,8 @@ export const jobRoutes = (owners: SubmitterOwners) => [
       return jobAnswer(job ?? (await findJob(id, call, owners)), call, owners)
     },
   }),
-  route({
-    method: 'POST',
-    path: '/api/jobs/:id/retry',
-    scope: 'user:write',
+  route('POST /api/jobs/:id/retry', 'user:write', {
     bucket: 'jobs',
-    tag,
     summary: 'Retry job',
     description:
       'Creates a new job with the inputs and options of one that has ended. Start time and start timeout are counted from now.',
@@ -153,11 +274,7 @@ export const jobRoutes = (owners: SubmitterOwners) => [
     handle: async ({ params }, call) =>
       submissionAnswer(await retryJob(await findJob(params.id, call, owners), call, owners)),
   }),
-  route({
-    method: 'GET',
-    path: '/api/jobs/:id/logs',
-    scope: 'user:read',
-    tag,
+  route('GET /api/jobs/:id/logs', 'user:read', {
     summary: 'List log lines of job',
     description:
       'Returns what engines logged while they ran the job, oldest first; also while it runs. A synchronous request has no log.',

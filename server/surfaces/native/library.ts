@@ -1,61 +1,64 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import { isId } from '../../../core/ids.ts'
+import { definedMembers } from '../../../core/present-members.ts'
+import {
+  array,
+  integer,
+  namedObject,
+  nullableInteger,
+  nullableNumber,
+  nullableString,
+  string,
+} from '../../../core/schemas/fields.ts'
 import { Task } from '../../../core/schemas/task.ts'
 import { type LibraryItem, libraryKinds } from '../../../core/store/store.ts'
-import { cursorDescription, pageFields, pageLimit } from '../../http/answer/page.ts'
+import { cursorDescription, deletedObject, pageEnd, pageFields, pageLimit } from '../../http/answer/page.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
+import { routeOf } from '../../http/request/route.ts'
+import { seconds } from '../../views/job-record.ts'
 
-const tag = 'Library'
+const route = routeOf({ tag: 'Library' })
 
 const Kind = z.enum(libraryKinds)
-const LibraryFile = z
-  .object({
-    url: z
-      .string()
-      .describe(
-        'Where to read the file. Signed: it needs no token, and works for a day unless the server is set otherwise.',
-      ),
-    content_type: z.string().describe('Media type: `video/mp4`.'),
-    file_name: z.string().describe('Name of the file.'),
-    file_size: z.int().describe('Bytes.'),
-  })
-  .meta({ id: 'LibraryFile', description: 'A file of the library.' })
-const LibraryObject = z
-  .object({
-    id: z.string().describe('Id of the item, and of its file: it can be an input of any request.'),
-    object: z.literal('library_item'),
-    kind: Kind.describe('What the file is.'),
-    file: LibraryFile.describe('The file.'),
-    video: LibraryFile.nullable().describe('The same as `file` for a video; null otherwise.'),
-    thumbnail_url: z.string().nullable().describe('Where to read a small image of it (WebP); null if there is none.'),
-    prompt: z.string().describe('The prompt; of speech the text.'),
-    seed: z.int().nullable().describe('The seed; null if there was none.'),
-    model_id: z.string().describe('Id of the model.'),
-    task: Task,
-    job_id: z.string().describe('Id of the job that created it.'),
-    width: z.int().nullable().describe('Pixels; null if unknown.'),
-    height: z.int().nullable().describe('Pixels; null if unknown.'),
-    duration_seconds: z.number().nullable().describe('Length in seconds; null if unknown.'),
-    fps: z.number().nullable().describe('Frames per second; null unless it is a video.'),
-    num_frames: z.int().nullable().describe('Number of frames; null unless it is a video.'),
-    created_at: z.int().describe('Unix seconds.'),
-    expires_at: z.int().nullable().describe('Unix seconds after which it is deleted; null if it is kept.'),
-  })
-  .meta({ id: 'LibraryItem', description: 'An image, a video or audio that a job created.' })
+const LibraryFile = namedObject('LibraryFile', 'A file of the library.', {
+  url: string(
+    'Where to read the file. Signed: it needs no token, and works for a day unless the server is set otherwise.',
+  ),
+  content_type: string('Media type: `video/mp4`.'),
+  file_name: string('Name of the file.'),
+  file_size: integer('Bytes.'),
+})
+const LibraryObject = namedObject('LibraryItem', 'An image, a video or audio that a job created.', {
+  id: string('Id of the item, and of its file: it can be an input of any request.'),
+  object: z.literal('library_item'),
+  kind: Kind.describe('What the file is.'),
+  file: LibraryFile.describe('The file.'),
+  video: LibraryFile.nullable().describe('The same as `file` for a video; null otherwise.'),
+  thumbnail_url: nullableString('Where to read a small image of it (WebP); null if there is none.'),
+  prompt: string('The prompt; of speech the text.'),
+  seed: nullableInteger('The seed; null if there was none.'),
+  model_id: string('Id of the model.'),
+  task: Task,
+  job_id: string('Id of the job that created it.'),
+  width: nullableInteger('Pixels; null if unknown.'),
+  height: nullableInteger('Pixels; null if unknown.'),
+  duration_seconds: nullableNumber('Length in seconds; null if unknown.'),
+  fps: nullableNumber('Frames per second; null unless it is a video.'),
+  num_frames: nullableInteger('Number of frames; null unless it is a video.'),
+  created_at: integer('Unix seconds.'),
+  expires_at: nullableInteger('Unix seconds after which it is deleted; null if it is kept.'),
+})
 
-const Page = z
-  .object({ items: z.array(LibraryObject).describe('The items, newest first.'), ...pageFields })
-  .meta({ id: 'LibraryPage', description: 'A page of the library.' })
-const Deleted = z
-  .object({
-    id: z.string().describe('Id of the item.'),
-    object: z.literal('library_item'),
-    deleted: z.literal(true),
-  })
-  .meta({ id: 'LibraryItemDeleted', description: 'Confirms that an item of the library was deleted.' })
+const Page = namedObject('LibraryPage', 'A page of the library.', {
+  items: array('The items, newest first.', LibraryObject),
+  ...pageFields,
+})
+const Deleted = deletedObject('library_item', 'item').meta({
+  id: 'LibraryItemDeleted',
+  description: 'Confirms that an item of the library was deleted.',
+})
 
 function shown(item: LibraryItem, call: Call, files: Owners['files']): z.input<typeof LibraryObject> {
   const { file } = item
@@ -85,22 +88,18 @@ function shown(item: LibraryItem, call: Call, files: Owners['files']): z.input<t
     duration_seconds: file.durationMs === null ? null : file.durationMs / 1000,
     fps: item.fps,
     num_frames: item.numFrames,
-    created_at: Math.floor(item.createdAt / 1000),
-    expires_at: file.expiresAt === null ? null : Math.floor(file.expiresAt / 1000),
+    created_at: seconds(item.createdAt),
+    expires_at: seconds(file.expiresAt),
   }
 }
 
-const One = z.object({ id: z.string().describe('Id of the item.') })
+const One = z.object({ id: string('Id of the item.') })
 const missing = (id: string) => new Failure('not_found', `There is no file ${id.slice(0, 64)} in the library.`)
 const Time = z.coerce.number().int().min(0).max(1e11).optional()
 
 /** The routes of the library: images, videos and audio of the organization's jobs, until the job's retention ends or they are deleted. */
 export const libraryRoutes = ({ files }: Pick<Owners, 'files'>) => [
-  route({
-    method: 'GET',
-    path: '/api/library',
-    scope: 'user:read',
-    tag,
+  route('GET /api/library', 'user:read', {
     summary: 'List library items',
     description:
       'Returns images, videos and audio that jobs of the organization created, newest first. Filter them by words of the prompt, kind, model and time.',
@@ -116,24 +115,23 @@ export const libraryRoutes = ({ files }: Pick<Owners, 'files'>) => [
     }),
     response: Page,
     handle: async ({ query }, call) => {
-      const { items, next } = await files.library.list(call.caller.organizationId, {
-        limit: query.limit,
-        ...(query.after === undefined ? {} : { after: query.after }),
-        ...(query.q?.trim() ? { search: query.q } : {}),
-        ...(query.kind === undefined ? {} : { kind: query.kind }),
-        ...(query.model_id === undefined ? {} : { modelId: query.model_id }),
-        ...(query.user_id === undefined ? {} : { userId: query.user_id }),
-        ...(query.created_after === undefined ? {} : { createdAfter: query.created_after * 1000 }),
-        ...(query.created_before === undefined ? {} : { createdBefore: query.created_before * 1000 }),
-      })
-      return { items: items.map(item => shown(item, call, files)), has_more: next !== null, next_cursor: next }
+      const { items, next } = await files.library.list(
+        call.caller.organizationId,
+        definedMembers({
+          limit: query.limit,
+          after: query.after,
+          ...(query.q?.trim() ? { search: query.q } : {}),
+          kind: query.kind,
+          modelId: query.model_id,
+          userId: query.user_id,
+          ...(query.created_after === undefined ? {} : { createdAfter: query.created_after * 1000 }),
+          ...(query.created_before === undefined ? {} : { createdBefore: query.created_before * 1000 }),
+        }),
+      )
+      return { items: items.map(item => shown(item, call, files)), ...pageEnd(next) }
     },
   }),
-  route({
-    method: 'GET',
-    path: '/api/library/:id',
-    scope: 'user:read',
-    tag,
+  route('GET /api/library/:id', 'user:read', {
     summary: 'Get library item',
     description: 'Returns an image, a video or audio with its prompt and seed, and new addresses of its files.',
     errorCodes: ['not_found'],
@@ -145,11 +143,7 @@ export const libraryRoutes = ({ files }: Pick<Owners, 'files'>) => [
       return shown(item, call, files)
     },
   }),
-  route({
-    method: 'DELETE',
-    path: '/api/library/:id',
-    scope: 'user:write',
-    tag,
+  route('DELETE /api/library/:id', 'user:write', {
     summary: 'Delete library item',
     description:
       'Deletes an image, a video or audio and its thumbnail. Its address answers 410 afterwards. The job that created it stays.',

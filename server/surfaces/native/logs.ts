@@ -1,14 +1,105 @@
+import type { ServerResponse } from 'node:http'
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
-import { failureOfIssues } from '../../../core/schemas/issues.ts'
-import { requireMachineOwner } from '../../http/access/machine-owner.ts'
+import { array, namedObject } from '../../../core/schemas/fields.ts'
+import { parsed } from '../../../core/schemas/issues.ts'
+import { requireMachineOwner } from '../../http/access/reach.ts'
+import { pingComment } from '../../http/answer/sse.ts'
 import type { Call } from '../../http/request/call.ts'
+import { accessEndEvent } from '../../http/request/errors.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
+import { routeOf } from '../../http/request/route.ts'
+import type { WatchedStream } from '../../http/streams/streams.ts'
 import { LogLine, lineOfEngine, lineOfServer } from '../../views/log-line.ts'
-import { LogFollower } from './log-follower.ts'
 
-const tag = 'System'
+/** Bytes that may wait for a reader before lines are dropped. */
+const maxBufferedBytes = 4 << 20
+
+/**
+ * A reader that follows the logs. A log never waits for a reader: if the reader lags by megabytes, lines are dropped,
+ * and a `missed` event reports how many. A reader that reads nothing until the write deadline is cut.
+ */
+export class LogFollower implements WatchedStream {
+  setIndex = -1
+  blockedSince: number | undefined
+  wroteAt = performance.now()
+  /** Resolves when the reader disconnects or the server stops. */
+  readonly over: Promise<void>
+  readonly #res: ServerResponse
+  readonly #wanted: (line: LogLine) => boolean
+  #missed = 0
+
+  constructor(call: Call, wanted: (line: LogLine) => boolean, { fleet, journal }: Pick<Owners, 'fleet' | 'journal'>) {
+    const { streams } = call
+    this.#res = call.res
+    this.#wanted = wanted
+    call.head(200, 'text/event-stream; charset=utf-8', ['cache-control', 'no-cache', 'x-accel-buffering', 'no'])
+    call.res.flushHeaders()
+    streams.add(this)
+    const stops = [
+      call.access.watch(call, failure => this.#refuse(failure, call.id)),
+      fleet.output.follow(line => this.take(lineOfEngine(line))),
+      journal.follow(line => this.take(lineOfServer(line))),
+    ]
+    call.res.on('drain', () => this.#caughtUp())
+    this.over = new Promise(resolve => {
+      const end = () => {
+        for (const stop of stops) stop()
+        streams.remove(this)
+        resolve()
+      }
+      if (call.disconnected) end()
+      else call.res.once('close', end)
+    })
+  }
+
+  take(line: LogLine): void {
+    if (!this.#wanted(line) || this.#res.writableEnded) return
+    if (this.#res.writableLength > maxBufferedBytes) this.#missed++
+    else this.#write(`data: ${JSON.stringify(line)}\n\n`)
+  }
+
+  ping(): void {
+    if (!this.#res.writableEnded) this.#write(pingComment)
+  }
+
+  cut(): void {
+    this.#res.destroy()
+  }
+
+  interrupt(): void {
+    this.dismiss()
+  }
+
+  dismiss(): void {
+    this.#end('event: end\ndata: {"reason":"the server is stopping"}\n\n')
+  }
+
+  #refuse(failure: Failure, requestId: string): void {
+    this.#end(accessEndEvent(failure, requestId))
+  }
+
+  #end(last: string): void {
+    if (this.#res.writableEnded) return
+    this.#res.end(last)
+    // From here on the write deadline applies to reading the end; a ping would be written after it.
+    this.blockedSince ??= performance.now()
+  }
+
+  #caughtUp(): void {
+    this.blockedSince = undefined
+    const missed = this.#missed
+    this.#missed = 0
+    if (missed > 0 && !this.#res.writableEnded) this.#write(`event: missed\ndata: {"lines":${missed}}\n\n`)
+  }
+
+  #write(text: string): void {
+    this.wroteAt = performance.now()
+    if (!this.#res.write(text)) this.blockedSince ??= this.wroteAt
+  }
+}
+
+const route = routeOf({ tag: 'System' })
 const maxLines = 10_000
 
 const Query = z.strictObject({
@@ -26,9 +117,7 @@ const Query = z.strictObject({
 })
 type Query = z.output<typeof Query>
 
-const LogLines = z
-  .object({ lines: z.array(LogLine).describe('The lines, oldest first.') })
-  .meta({ id: 'LogLines', description: 'Lines of the logs.' })
+const LogLines = namedObject('LogLines', 'Lines of the logs.', { lines: array('The lines, oldest first.', LogLine) })
 
 function matches({ model, source }: Query): (line: LogLine) => boolean {
   return line => (model === undefined || line.model_id === model) && (source === undefined || line.source === source)
@@ -56,19 +145,8 @@ function recent(query: Query, { fleet, journal, registry }: LogOwners): LogLine[
   return wanted.toSorted((one, other) => (one.time < other.time ? -1 : one.time > other.time ? 1 : 0)).slice(-count)
 }
 
-function queryOf(call: Call): Query {
-  const given = Object.fromEntries(call.query)
-  const read = Query.safeParse(given)
-  if (!read.success) throw failureOfIssues(read.error, given, Query)
-  return read.data
-}
-
 export const logRoutes = (owners: LogOwners) => [
-  route({
-    method: 'GET',
-    path: '/api/system/logs',
-    scope: 'admin:read',
-    tag,
+  route('GET /api/system/logs', 'admin:read', {
     summary: 'List log lines of server',
     description:
       'Returns the newest lines of the log of the server and of its engines. Only for tokens of the organization that owns the machine. About 1 MB of the server and of each engine is kept, in memory. Secrets are masked. With `?follow=true` each line is a server-sent event, and new lines follow as they are written; a reader that is too slow misses lines and gets their number in a `missed` event. If the token is revoked, expires or loses the scope, the stream ends within 2 s with an `error` event.',
@@ -79,7 +157,7 @@ export const logRoutes = (owners: LogOwners) => [
     answer(call) {
       // Output of engines may contain prompts of any organization, and the server's log names all organizations.
       requireMachineOwner(call, 'The logs of this server are')
-      const query = queryOf(call)
+      const query = parsed(Query, Object.fromEntries(call.query))
       const lines = recent(query, owners)
       if (!query.follow) return call.send(200, JSON.stringify({ lines }))
       call.streamLimits.take(call)

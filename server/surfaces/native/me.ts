@@ -1,7 +1,7 @@
-import { z } from 'zod'
 import { TokenView, tokenView } from '../../../core/accounts/token-view.ts'
+import { array, namedObject, object, string } from '../../../core/schemas/fields.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
+import { routeOf } from '../../http/request/route.ts'
 import {
   callerLimitsView,
   LimitUse,
@@ -11,21 +11,19 @@ import {
   spendUse,
 } from '../../views/limit-use.ts'
 
-const Me = z
-  .object({
-    token: TokenView,
-    organization: z
-      .object({
-        id: z.string().describe('Id of the organization: `org_…`.'),
-        name: z.string().describe('Name of the organization.'),
-        plan: z.string().describe('Plan, which sets the default limits and the share of the GPUs.'),
-        limits: OrganizationLimitsView.describe('Effective limits of the organization.'),
-      })
-      .describe('The organization of the token.'),
-    limits: z.array(LimitUse).describe('Every limit that applies to the caller, and what is left of it.'),
-    spend: SpendUse,
-  })
-  .meta({ id: 'Me', description: 'The token of the request, its organization, and what is left of its limits.' })
+const route = routeOf({ tag: 'Organizations and tokens' })
+
+const Me = namedObject('Me', 'The token of the request, its organization, and what is left of its limits.', {
+  token: TokenView,
+  organization: object('The organization of the token.', {
+    id: string('Id of the organization: `org_…`.'),
+    name: string('Name of the organization.'),
+    plan: string('Plan, which sets the default limits and the share of the GPUs.'),
+    limits: OrganizationLimitsView.describe('Effective limits of the organization.'),
+  }),
+  limits: array('Every limit that applies to the caller, and what is left of it.', LimitUse),
+  spend: SpendUse,
+})
 
 /** The route that describes the caller. */
 export const meRoutes = ({
@@ -34,11 +32,7 @@ export const meRoutes = ({
   spend,
   tokenLimiter,
 }: Pick<Owners, 'accounts' | 'limiter' | 'spend' | 'tokenLimiter'>) => [
-  route({
-    method: 'GET',
-    path: '/api/me',
-    scope: 'user:read',
-    tag: 'Organizations and tokens',
+  route('GET /api/me', 'user:read', {
     summary: 'Get own token',
     description: 'Returns the token of the request, its organization, the limits of both, and what is left of them.',
     response: Me,

@@ -3,37 +3,35 @@ import { grantRole } from '../../../core/accounts/grant-limits.ts'
 import { UserChange, UserCreate, UserView, userView } from '../../../core/accounts/user-view.ts'
 import { Failure } from '../../../core/failure.ts'
 import { isId } from '../../../core/ids.ts'
+import { definedMembers } from '../../../core/present-members.ts'
+import { array, integer, namedObject, string } from '../../../core/schemas/fields.ts'
 import type { User } from '../../../core/store/store.ts'
 import { actorOf, grantingOf, OrganizationPath, reachOrganization, reachToChange } from '../../http/access/reach.ts'
-import { cursorDescription, pageFields, pageLimit } from '../../http/answer/page.ts'
+import { deletedObject, pageFields, pageOf, pageQuery } from '../../http/answer/page.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
+import { routeOf } from '../../http/request/route.ts'
 
-const tag = 'Organizations and tokens'
+const route = routeOf({ tag: 'Organizations and tokens' })
 const path = '/api/organizations/:organization/members'
 
-const One = z.object({ user: UserView }).meta({ id: 'UserAnswer', description: 'One user.' })
-const Page = z
-  .object({ users: z.array(UserView).describe('The users, newest first.'), ...pageFields })
-  .meta({ id: 'UserPage', description: 'A page of users.' })
-const Changed = z
-  .object({
-    user: UserView,
-    tokens_narrowed: z.int().describe('Tokens that lost scopes which the role does not allow.'),
-    tokens_revoked: z.int().describe('Tokens that were revoked, because no scope was left.'),
-  })
-  .meta({ id: 'UserChanged', description: 'A changed user, and what became of the tokens.' })
-const Removed = z
-  .object({
-    id: z.string().describe('Id of the user.'),
-    object: z.literal('user'),
-    deleted: z.literal(true),
-    tokens_revoked: z.int().describe('Tokens of the user that were revoked.'),
+const One = namedObject('UserAnswer', 'One user.', { user: UserView })
+const Page = namedObject('UserPage', 'A page of users.', {
+  users: array('The users, newest first.', UserView),
+  ...pageFields,
+})
+const Changed = namedObject('UserChanged', 'A changed user, and what became of the tokens.', {
+  user: UserView,
+  tokens_narrowed: integer('Tokens that lost scopes which the role does not allow.'),
+  tokens_revoked: integer('Tokens that were revoked, because no scope was left.'),
+})
+const Removed = deletedObject('user', 'user')
+  .extend({
+    tokens_revoked: integer('Tokens of the user that were revoked.'),
   })
   .meta({ id: 'UserRemoved', description: 'Confirms that a user was removed.' })
 
-const OneUser = OrganizationPath.extend({ user: z.string().describe('Id of the user: `user_…`.') })
+const OneUser = OrganizationPath.extend({ user: string('Id of the user: `user_…`.') })
 const Force = z.strictObject({
   force: z
     .enum(['true', 'false'])
@@ -68,39 +66,25 @@ async function shown(organization: string, id: string, { organizations }: Member
 
 /** The routes of the users of an organization. */
 export const memberRoutes = (owners: MemberOwners) => [
-  route({
-    method: 'GET',
-    path,
-    scope: 'admin:read',
-    tag,
+  route(`GET ${path}`, 'admin:read', {
     summary: 'List members',
     description: 'Returns the users of the organization, newest first, with the number of their tokens and last use.',
     errorCodes: ['organization_mismatch', 'not_found'],
     params: OrganizationPath,
     query: z.strictObject({
-      limit: pageLimit,
-      after: z
-        .string()
-        .refine(id => isId(id) && id.startsWith('user_'), 'This is no cursor of the list.')
-        .optional()
-        .describe(cursorDescription),
+      ...pageQuery(id => isId(id, 'user_')),
     }),
     response: Page,
     handle: async ({ params, query: { limit, after } }, call) => {
       const { id } = await reachOrganization(params.organization, call, owners)
       const page = { limit: limit + 1, ...(after === undefined ? {} : { after }) }
       const found = await owners.organizations.users.list(id, page)
-      const users = found.slice(0, limit)
-      const more = found.length > limit
-      return { users: users.map(userView), has_more: more, next_cursor: more ? users.at(-1)!.id : null }
+      const { entries, end } = pageOf(found, limit)
+      return { users: entries.map(userView), ...end }
     },
   }),
-  route({
-    method: 'POST',
-    path,
-    scope: 'admin:write',
+  route(`POST ${path}`, 'admin:write', {
     bucket: 'api',
-    tag,
     summary: 'Create member',
     description:
       'Adds a user to the organization. A user owns tokens: create them with `user_id`. A token of a user cannot give a higher role than the user has.',
@@ -118,11 +102,7 @@ export const memberRoutes = (owners: MemberOwners) => [
       return { user: await shown(organizationId, user.id, owners) }
     },
   }),
-  route({
-    method: 'GET',
-    path: `${path}/:user`,
-    scope: 'admin:read',
-    tag,
+  route(`GET ${path}/:user`, 'admin:read', {
     summary: 'Get member',
     description: 'Returns a user of the organization.',
     errorCodes: ['organization_mismatch', 'not_found'],
@@ -133,11 +113,7 @@ export const memberRoutes = (owners: MemberOwners) => [
       return { user: await shown(params.organization, params.user, owners) }
     },
   }),
-  route({
-    method: 'PATCH',
-    path: `${path}/:user`,
-    scope: 'admin:write',
-    tag,
+  route(`PATCH ${path}/:user`, 'admin:write', {
     summary: 'Update member',
     description:
       'Changes name, e-mail address or role of a user. With a lower role the tokens of the user lose the scopes that it does not allow, at once and for good. The last owner stays owner.',
@@ -150,7 +126,7 @@ export const memberRoutes = (owners: MemberOwners) => [
     handle: async ({ params, body }, call) => {
       const { user, role } = await reachUser(params, call, owners)
       if (body.role !== undefined) grantRole(body.role, role, 'make someone')
-      const change = Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined))
+      const change = definedMembers(body)
       const { users } = owners.organizations
       const done = await users.update(user.organizationId, user.id, change, actorOf(call), forced(call))
       if (!done) throw missing(params.user)
@@ -161,11 +137,7 @@ export const memberRoutes = (owners: MemberOwners) => [
       }
     },
   }),
-  route({
-    method: 'DELETE',
-    path: `${path}/:user`,
-    scope: 'admin:write',
-    tag,
+  route(`DELETE ${path}/:user`, 'admin:write', {
     summary: 'Delete member',
     description:
       'Removes a user from the organization and revokes the tokens of the user. Jobs, files and usage stay. The last owner stays.',

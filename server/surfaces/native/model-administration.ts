@@ -1,121 +1,121 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import type { ModelDownload, ModelProposal } from '../../../core/models/model-administration.ts'
+import {
+  array,
+  boolean,
+  integer,
+  namedObject,
+  nullableInteger,
+  nullableNumber,
+  nullableString,
+  number,
+  object,
+  optionalBoolean,
+  strictObject,
+  string,
+} from '../../../core/schemas/fields.ts'
 import { Task } from '../../../core/schemas/task.ts'
-import { requireMachineOwner } from '../../http/access/machine-owner.ts'
+import { requireMachineOwner } from '../../http/access/reach.ts'
 import type { Call } from '../../http/request/call.ts'
 import { JsonText } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { type Route, route } from '../../http/request/route.ts'
+import { type Route, routeOf } from '../../http/request/route.ts'
+import { seconds } from '../../views/job-record.ts'
 import { findModel } from './model-loading.ts'
 
-const tag = 'Models'
+const route = routeOf({ tag: 'Models' })
 const bytes = z.int().nullable()
 
-const Lines = z
-  .object({
-    added: z.array(z.string()).describe('Lines that are added.'),
-    removed: z.array(z.string()).describe('Lines that are removed.'),
-  })
-  .describe('The change of `infer.yaml`.')
+const Lines = object('The change of `infer.yaml`.', {
+  added: array('Lines that are added.', z.string()),
+  removed: array('Lines that are removed.', z.string()),
+})
 
 const CatalogModel = z.object({
-  name: z.string().describe('Short name, for `model` of `POST /api/models`.'),
-  title: z.string().describe('Name for people.'),
-  summary: z.string().describe('What it is good for.'),
-  kind: z.string().describe('Kind of model, such as `chat` or `image`.'),
-  license: z.string().describe('Licence of the weights.'),
-  tasks: z.array(Task).describe('Tasks that it does.'),
-  parameters: z.number().nullable().describe('Number of parameters; null if unknown.'),
-  context: z.int().nullable().describe('Most tokens that it was trained for; null for other kinds of models.'),
-  engine: z.string().nullable().describe('Engine that would run it here; null if infer starts none for it.'),
-  quantization: z.string().nullable().describe('Quantization that would be chosen here; null if there is no choice.'),
-  fit: z
-    .object({
-      grade: z
-        .string()
-        .describe(
-          'How it fits, best first: `gpu`, `split` (on the GPU in part or in turn), `processor`, `slow`, `missing` (its engine is not installed), `no`, `external` (infer cannot set it up by itself).',
-        ),
-      text: z.string().describe('The same as words for people.'),
-      memory: bytes.describe('Bytes of memory that it would take; null if unknown.'),
-    })
-    .describe('How it fits this machine.'),
-  configured: z.boolean().describe('Whether a model with its name is in `infer.yaml`.'),
+  name: string('Short name, for `model` of `POST /api/models`.'),
+  title: string('Name for people.'),
+  summary: string('What it is good for.'),
+  kind: string('Kind of model, such as `chat` or `image`.'),
+  license: string('Licence of the weights.'),
+  tasks: array('Tasks that it does.', Task),
+  parameters: nullableNumber('Number of parameters; null if unknown.'),
+  context: nullableInteger('Most tokens that it was trained for; null for other kinds of models.'),
+  engine: nullableString('Engine that would run it here; null if infer starts none for it.'),
+  quantization: nullableString('Quantization that would be chosen here; null if there is no choice.'),
+  fit: object('How it fits this machine.', {
+    grade: string(
+      'How it fits, best first: `gpu`, `split` (on the GPU in part or in turn), `processor`, `slow`, `missing` (its engine is not installed), `no`, `external` (infer cannot set it up by itself).',
+    ),
+    text: string('The same as words for people.'),
+    memory: bytes.describe('Bytes of memory that it would take; null if unknown.'),
+  }),
+  configured: boolean('Whether a model with its name is in `infer.yaml`.'),
 })
-const CatalogList = z
-  .object({ models: z.array(CatalogModel).describe('The models, those that fit best first.') })
-  .meta({ id: 'ModelCatalog', description: 'Well-known open models, and how they fit this machine.' })
+const CatalogList = namedObject('ModelCatalog', 'Well-known open models, and how they fit this machine.', {
+  models: array('The models, those that fit best first.', CatalogModel),
+})
 
-const Add = z
-  .strictObject({
-    model: z
-      .string()
-      .min(1)
-      .max(256)
-      .describe('A name of the catalog, or `hf:owner/name` with `:file` after it if needed.'),
-    id: z.string().min(1).max(128).optional().describe('Id under which it is offered. Default: proposed.'),
-    tasks: z.array(Task).max(16).optional().describe('Its tasks. Default: recognised by its files.'),
-    context: z.int().min(16).optional().describe('Most tokens of prompt and answer together.'),
-    concurrency: z.int().min(1).max(4096).optional().describe('Most requests at the same time.'),
-    engine: z.string().max(64).optional().describe('Engine that runs it. Default: one that is installed.'),
-    memory: z
-      .string()
-      .regex(/^\d+(\.\d+)? ?([KMGT]i?)?B$/, 'Write a size as 512MiB or 24GB.')
-      .optional()
-      .describe('Device memory to book instead of the estimate: `24GB`.'),
-    dry_run: z.boolean().optional().describe('`true`: only answer what would be written.'),
-  })
-  .meta({ id: 'ModelAdd', description: 'A model to download and to offer.' })
+const Add = strictObject('ModelAdd', 'A model to download and to offer.', {
+  model: z
+    .string()
+    .min(1)
+    .max(256)
+    .describe('A name of the catalog, or `hf:owner/name` with `:file` after it if needed.'),
+  id: z.string().min(1).max(128).optional().describe('Id under which it is offered. Default: proposed.'),
+  tasks: z.array(Task).max(16).optional().describe('Its tasks. Default: recognised by its files.'),
+  context: z.int().min(16).optional().describe('Most tokens of prompt and answer together.'),
+  concurrency: z.int().min(1).max(4096).optional().describe('Most requests at the same time.'),
+  engine: z.string().max(64).optional().describe('Engine that runs it. Default: one that is installed.'),
+  memory: z
+    .string()
+    .regex(/^\d+(\.\d+)? ?([KMGT]i?)?B$/, 'Write a size as 512MiB or 24GB.')
+    .optional()
+    .describe('Device memory to book instead of the estimate: `24GB`.'),
+  dry_run: optionalBoolean('`true`: only answer what would be written.'),
+})
 
-const Proposal = z
-  .object({
-    model: z.record(z.string(), z.unknown()).describe('The entry of `infer.yaml`.'),
-    memory: bytes.describe('Bytes of device memory; null if unknown.'),
-    obstacle: z.string().nullable().describe('Why it cannot run here; null if it can.'),
-    advice: z.array(z.string()).describe('What else to install or to configure, as sentences.'),
-    lines: Lines,
-  })
-  .meta({ id: 'ModelProposal', description: 'What adding a model would write.' })
+const Proposal = namedObject('ModelProposal', 'What adding a model would write.', {
+  model: z.record(z.string(), z.unknown()).describe('The entry of `infer.yaml`.'),
+  memory: bytes.describe('Bytes of device memory; null if unknown.'),
+  obstacle: nullableString('Why it cannot run here; null if it can.'),
+  advice: array('What else to install or to configure, as sentences.', z.string()),
+  lines: Lines,
+})
 
-const Download = z
-  .object({
-    id: z.string().describe('Id of the download: `download_…`.'),
-    model: z.string().describe('What was asked for.'),
-    status: z.enum(['running', 'completed', 'failed', 'cancelled']).describe('State of the download.'),
-    file: z.string().nullable().describe('The file that is downloaded now, or was last; null before the first.'),
-    bytes: z.number().describe('Bytes of that file that are here.'),
-    total_bytes: z.number().describe('Bytes of that file.'),
-    model_id: z.string().nullable().describe('Id under which the model is offered; null before.'),
-    error: z
-      .object({
-        code: z.string().describe('Error code, as in answers with an error.'),
-        message: z.string().describe('What happened, as a sentence.'),
-      })
-      .nullable()
-      .describe('Why it failed; null if it did not.'),
-    created_at: z.int().describe('Unix seconds.'),
-    finished_at: z.int().nullable().describe('Unix seconds; null before the end.'),
-  })
-  .meta({ id: 'ModelDownload', description: 'The download of a model.' })
-const Downloads = z
-  .object({ downloads: z.array(Download).describe('The downloads, newest first.') })
-  .meta({ id: 'ModelDownloadList', description: 'Downloads of models since the start of the server.' })
+const Download = namedObject('ModelDownload', 'The download of a model.', {
+  id: string('Id of the download: `download_…`.'),
+  model: string('What was asked for.'),
+  status: z.enum(['running', 'completed', 'failed', 'cancelled']).describe('State of the download.'),
+  file: nullableString('The file that is downloaded now, or was last; null before the first.'),
+  bytes: number('Bytes of that file that are here.'),
+  total_bytes: number('Bytes of that file.'),
+  model_id: nullableString('Id under which the model is offered; null before.'),
+  error: z
+    .object({
+      code: string('Error code, as in answers with an error.'),
+      message: string('What happened, as a sentence.'),
+    })
+    .nullable()
+    .describe('Why it failed; null if it did not.'),
+  created_at: integer('Unix seconds.'),
+  finished_at: nullableInteger('Unix seconds; null before the end.'),
+})
+const Downloads = namedObject('ModelDownloadList', 'Downloads of models since the start of the server.', {
+  downloads: array('The downloads, newest first.', Download),
+})
 
-const Removed = z
-  .object({
-    id: z.string().describe('Id of the model.'),
-    lines: Lines,
-    deleted: z.array(z.string()).describe('Files and folders that were deleted.'),
-  })
-  .meta({ id: 'ModelRemoved', description: 'What removing a model changes.' })
+const Removed = namedObject('ModelRemoved', 'What removing a model changes.', {
+  id: string('Id of the model.'),
+  lines: Lines,
+  deleted: array('Files and folders that were deleted.', z.string()),
+})
 
-const seconds = (ms: number | null) => (ms === null ? null : Math.floor(ms / 1_000))
 const downloadView = ({ totalBytes, modelId, createdAt, finishedAt, ...rest }: ModelDownload) => ({
   ...rest,
   total_bytes: totalBytes,
   model_id: modelId,
-  created_at: seconds(createdAt)!,
+  created_at: seconds(createdAt),
   finished_at: seconds(finishedAt),
 })
 const proposalView = ({ model, memory, obstacle, advice, lines }: ModelProposal): z.input<typeof Proposal> => ({
@@ -136,11 +136,7 @@ const onlyOwner = 'Only for tokens of the organization that owns the machine.'
 /** Routes that add models to this machine and remove them. */
 export function modelAdministrationRoutes({ models, registry }: Pick<Owners, 'models' | 'registry'>): Route[] {
   return [
-    route({
-      method: 'GET',
-      path: '/api/model-catalog',
-      scope: 'admin:read',
-      tag,
+    route('GET /api/model-catalog', 'admin:read', {
       summary: 'List catalog models',
       description: `Returns well-known open models and how each fits this machine, as \`infer model catalog\` does. ${onlyOwner}`,
       response: CatalogList,
@@ -166,12 +162,8 @@ export function modelAdministrationRoutes({ models, registry }: Pick<Owners, 'mo
         }
       },
     }),
-    route({
-      method: 'POST',
-      path: '/api/models',
-      scope: 'admin:write',
+    route('POST /api/models', 'admin:write', {
       bucket: 'api',
-      tag,
       summary: 'Add model',
       description: `Downloads a model and adds it to \`infer.yaml\`, as \`infer model add\` does. Answers at once; \`GET /api/model-downloads\` has the progress. With \`dry_run\` only answers what would be written. ${onlyOwner}`,
       status: 202,
@@ -187,11 +179,7 @@ export function modelAdministrationRoutes({ models, registry }: Pick<Owners, 'mo
         return downloadView(await models.add(model, settings))
       },
     }),
-    route({
-      method: 'GET',
-      path: '/api/model-downloads',
-      scope: 'admin:read',
-      tag,
+    route('GET /api/model-downloads', 'admin:read', {
       summary: 'List model downloads',
       description: `Returns downloads of models since the start of the server, 50 at most. ${onlyOwner}`,
       response: Downloads,
@@ -201,14 +189,10 @@ export function modelAdministrationRoutes({ models, registry }: Pick<Owners, 'mo
         return { downloads: models.downloads().map(downloadView) }
       },
     }),
-    route({
-      method: 'DELETE',
-      path: '/api/model-downloads/:id',
-      scope: 'admin:write',
-      tag,
+    route('DELETE /api/model-downloads/:id', 'admin:write', {
       summary: 'Cancel model download',
       description: `Stops a download. What has arrived is kept, and adding the model again continues it. ${onlyOwner}`,
-      params: z.object({ id: z.string().describe('Id of the download: `download_…`.') }),
+      params: z.object({ id: string('Id of the download: `download_…`.') }),
       response: Download,
       errorCodes: ['organization_mismatch', 'not_found'],
       handle({ params: { id } }, call) {
@@ -218,14 +202,10 @@ export function modelAdministrationRoutes({ models, registry }: Pick<Owners, 'mo
         return downloadView(cancelled)
       },
     }),
-    route({
-      method: 'DELETE',
-      path: '/api/models/**:id',
-      scope: 'admin:write',
-      tag,
+    route('DELETE /api/models/**:id', 'admin:write', {
       summary: 'Remove model',
       description: `Removes a model from \`infer.yaml\`, as \`infer model remove\` does. The server finishes its requests and unloads it. ${onlyOwner}`,
-      params: z.object({ id: z.string().describe('Id of the model. It may contain `/`.') }),
+      params: z.object({ id: string('Id of the model. It may contain `/`.') }),
       query: z.strictObject({
         dry_run: flag('`true`: only answer what would be removed.'),
         delete_files: flag('`true`: also delete its files, if infer downloaded them.'),

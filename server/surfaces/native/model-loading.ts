@@ -3,51 +3,94 @@ import { z } from 'zod'
 import { modelAllowed } from '../../../core/accounts/model-allowed.ts'
 import { Failure } from '../../../core/failure.ts'
 import type { Model } from '../../../core/models/model.ts'
-import { didYouMean, nearestModels } from '../../../core/nearest.ts'
-import { requireMachineOwner } from '../../http/access/machine-owner.ts'
+import {
+  array,
+  integer,
+  namedObject,
+  nullableInteger,
+  nullableString,
+  number,
+  string,
+} from '../../../core/schemas/fields.ts'
+import { ownsMachine, requireMachineOwner } from '../../http/access/reach.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
+import { routeOf } from '../../http/request/route.ts'
+import { seconds } from '../../views/job-record.ts'
 import { ModelStatus, modelStatusView } from '../../views/model-status.ts'
+import { modelNotFound } from '../../work/allowed-models.ts'
 import { EngineStatus, engineOf } from './status.ts'
 
-const tag = 'Models'
-const One = z.object({ id: z.string().describe('Id of the model. It may contain `/`.') })
+const route = routeOf({ tag: 'Models' })
+
+const Configuration = namedObject('ConfigurationStatus', 'Whether the configuration file is in force.', {
+  read_at: integer('Unix seconds at which it was last read.'),
+  fault: nullableString(
+    'What is wrong in `infer.yaml`, so that an earlier version stays in force; null if nothing is.',
+  ),
+  restart_for: array('Changed settings that take effect at the next start of the server.', z.string()),
+})
+
+const ModelStatusList = namedObject('ModelStatusList', 'The states of models.', {
+  models: array('Models that the token may use.', ModelStatus),
+  configuration: Configuration.optional().describe(
+    'State of the configuration file. Only for tokens with the scope `admin:read` of the organization that owns the machine.',
+  ),
+})
+
+/** The route that lists the states of models. */
+export const modelStatusRoutes = (owners: Pick<Owners, 'config' | 'fleet' | 'jobs' | 'registry' | 'reload'>) => [
+  route('GET /api/model-status', 'user:read', {
+    summary: 'List model status',
+    description:
+      'Returns for each model whether it is loaded, how many requests wait for it, why it is unavailable, its slugs, and the JSON Schemas of its requests.',
+    response: ModelStatusList,
+    handle: (_, call) => {
+      const now = owners.fleet.snapshot()
+      const allowed = owners.registry.all().filter(model => modelAllowed(call.caller.token.models, model.id))
+      const { readAt, fault, pending } = owners.reload.status()
+      return {
+        models: allowed.map(model => modelStatusView(model, now, owners)),
+        ...(call.caller.scopes.includes('admin:read') && ownsMachine(call)
+          ? { configuration: { read_at: seconds(readAt), fault, restart_for: [...pending] } }
+          : {}),
+      }
+    },
+  }),
+]
+
+const One = z.object({ id: string('Id of the model. It may contain `/`.') })
 const Wait = z.strictObject({
   wait: z.coerce.number().min(0).max(120).default(1).describe('Seconds to wait for the end, 120 at most.'),
 })
 
 const ModelEngine = EngineStatus.extend({
-  command: z.array(z.string()).describe('Program and arguments; empty for a remote engine.'),
+  command: array('Program and arguments; empty for a remote engine.', z.string()),
 }).meta({ id: 'ModelEngine', description: 'An engine of a model.' })
 
-const EngineLoad = z
-  .object({
-    engine_id: z.string().describe('Id of the engine: `wkr_…`.'),
-    state: z
-      .enum(['loading', 'ready', 'failed', 'ended'])
-      .describe('`failed`: it could not be loaded. `ended`: it was ready, and runs no longer.'),
-    devices: z.array(z.string()).describe('Ids of its devices.'),
-    reserved_bytes: z.number().describe('Memory that was reserved for it.'),
-    started_at: z.int().describe('Unix seconds.'),
-    load_ms: z.int().nullable().describe('Milliseconds until it was ready; null before.'),
-    ended_at: z.int().nullable().describe('Unix seconds; null while it runs.'),
-    reason: z.string().nullable().describe('Why it ended or could not be loaded; null while it runs.'),
-  })
-  .meta({ id: 'EngineLoad', description: 'One engine of a model from its start to its end.' })
+const EngineLoad = namedObject('EngineLoad', 'One engine of a model from its start to its end.', {
+  engine_id: string('Id of the engine: `wkr_…`.'),
+  state: z
+    .enum(['loading', 'ready', 'failed', 'ended'])
+    .describe('`failed`: it could not be loaded. `ended`: it was ready, and runs no longer.'),
+  devices: array('Ids of its devices.', z.string()),
+  reserved_bytes: number('Memory that was reserved for it.'),
+  started_at: integer('Unix seconds.'),
+  load_ms: nullableInteger('Milliseconds until it was ready; null before.'),
+  ended_at: nullableInteger('Unix seconds; null while it runs.'),
+  reason: nullableString('Why it ended or could not be loaded; null while it runs.'),
+})
 
-const ModelDetail = z
-  .object({
-    id: z.string().describe('Id of the model.'),
-    object: z.literal('model.detail'),
-    settings: z
-      .record(z.string(), z.unknown())
-      .describe('Settings as in `infer.yaml`, with defaults. Values of environment variables are replaced by `***`.'),
-    status: ModelStatus,
-    engines: z.array(ModelEngine).describe('Engines that run or load.'),
-    loads: z.array(EngineLoad).describe('Its newest loads since the start of the server, newest first, 20 at most.'),
-  })
-  .meta({ id: 'ModelDetail', description: 'A model with its settings and engines.' })
+const ModelDetail = namedObject('ModelDetail', 'A model with its settings and engines.', {
+  id: string('Id of the model.'),
+  object: z.literal('model.detail'),
+  settings: z
+    .record(z.string(), z.unknown())
+    .describe('Settings as in `infer.yaml`, with defaults. Values of environment variables are replaced by `***`.'),
+  status: ModelStatus,
+  engines: array('Engines that run or load.', ModelEngine),
+  loads: array('Its newest loads since the start of the server, newest first, 20 at most.', EngineLoad),
+})
 
 /** Finds a model for the machine's owner only: settings contain paths, and unloading affects all organizations. */
 export function findModel(id: string, call: Call, { registry }: Pick<Owners, 'registry'>): Model {
@@ -55,17 +98,7 @@ export function findModel(id: string, call: Call, { registry }: Pick<Owners, 're
   const model = registry.find(id)
   if (model && modelAllowed(call.caller.token.models, id)) return model
   const visible = registry.all().filter(other => modelAllowed(call.caller.token.models, other.id))
-  const meant = nearestModels(
-    id,
-    visible.map(other => other.id),
-  )
-  throw new Failure(
-    'model_not_found',
-    `The model '${id}' does not exist here.${didYouMean(meant)} GET /api/model-status lists the existing ones.`,
-    {
-      param: 'id',
-    },
-  )
+  throw modelNotFound(id, visible, '/api/model-status', 'id')
 }
 
 /**
@@ -89,11 +122,7 @@ const shown = ({ env, ...settings }: Model): Record<string, unknown> => ({
 
 /** The routes of an operator for one model. */
 export const modelLoadRoutes = (owners: Pick<Owners, 'config' | 'fleet' | 'jobs' | 'registry'>) => [
-  route({
-    method: 'GET',
-    path: '/api/models/**:id',
-    scope: 'admin:read',
-    tag,
+  route('GET /api/models/**:id', 'admin:read', {
     summary: 'Get model settings',
     description:
       'Returns a model with its settings, state, engines and newest loads. Only for tokens of the organization that owns the machine.',
@@ -116,20 +145,16 @@ export const modelLoadRoutes = (owners: Pick<Owners, 'config' | 'fleet' | 'jobs'
           state: load.state,
           devices: [...load.devices],
           reserved_bytes: load.bytes,
-          started_at: Math.floor(load.startedAt / 1_000),
+          started_at: seconds(load.startedAt),
           load_ms: load.loadMs,
-          ended_at: load.endedAt === null ? null : Math.floor(load.endedAt / 1_000),
+          ended_at: seconds(load.endedAt),
           reason: load.reason,
         })),
       }
     },
   }),
-  route({
-    method: 'POST',
-    path: '/api/models/**:id/load',
-    scope: 'admin:write',
+  route('POST /api/models/**:id/load', 'admin:write', {
     bucket: 'api',
-    tag,
     summary: 'Load model',
     description:
       'Loads a model into memory. The answer comes when it is loaded, or after `wait` seconds; loading continues then, and a repeated request waits again. Only for tokens of the organization that owns the machine.',
@@ -145,12 +170,8 @@ export const modelLoadRoutes = (owners: Pick<Owners, 'config' | 'fleet' | 'jobs'
       return modelStatusView(model, owners.fleet.snapshot(), owners)
     },
   }),
-  route({
-    method: 'POST',
-    path: '/api/models/**:id/unload',
-    scope: 'admin:write',
+  route('POST /api/models/**:id/unload', 'admin:write', {
     bucket: 'api',
-    tag,
     summary: 'Unload model',
     description:
       'Unloads a model once its requests have ended. The answer comes when its memory is free, or after `wait` seconds; unloading continues then. The next request loads it again; a model that is kept loaded by its settings stays unloaded until then. Only for tokens of the organization that owns the machine.',

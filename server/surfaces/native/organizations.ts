@@ -1,42 +1,142 @@
 import { z } from 'zod'
-import { OrganizationView, organizationView } from '../../../core/accounts/organization-view.ts'
+import {
+  limitsOfChange,
+  OrganizationLimitsChange,
+  OrganizationLimitsView,
+  OrganizationView,
+  organizationLimitsView,
+  organizationView,
+} from '../../../core/accounts/organization-view.ts'
 import { Failure } from '../../../core/failure.ts'
 import { isId } from '../../../core/ids.ts'
-import { type Organization, organizationStatuses } from '../../../core/store/store.ts'
-import { ownsMachine, requireMachineOwner } from '../../http/access/machine-owner.ts'
-import { actorOf, OrganizationPath, reachOrganization, reachToChange } from '../../http/access/reach.ts'
-import { cursorDescription, pageFields, pageLimit } from '../../http/answer/page.ts'
+import { definedMembers } from '../../../core/present-members.ts'
+import { array, integer, namedObject, strictObject, string } from '../../../core/schemas/fields.ts'
+import { type Organization, type OrganizationChange, organizationStatuses } from '../../../core/store/store.ts'
+import {
+  actorOf,
+  OrganizationPath,
+  ownsMachine,
+  reachOrganization,
+  reachToChange,
+  requireMachineOwner,
+} from '../../http/access/reach.ts'
+import { deletedObject, pageFields, pageOf, pageQuery } from '../../http/answer/page.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
-import { OrganizationCreate, OrganizationUpdate, organizationChangeOf } from './organization-request.ts'
+import { routeOf } from '../../http/request/route.ts'
+import { callerLimitsView, OrganizationLimitsView as EffectiveLimitsView } from '../../views/limit-use.ts'
 
-const tag = 'Organizations and tokens'
+const name = z.string().trim().min(1).max(128).describe('Name of the organization; unique on this server.')
+const plan = z
+  .string()
+  .max(64)
+  .describe('A plan of this server: `free`, `pro` or `enterprise`, or one of `infer.yaml`.')
+const region = z
+  .string()
+  .regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$/, 'Write it as EU or us-east-1.')
+  .nullish()
+  .describe('The only region whose models it may use, such as `EU`; null for no restriction.')
+const share = z
+  .int()
+  .min(1)
+  .max(100)
+  .nullish()
+  .describe('Its share of GPU time while several organizations wait, 1 to 100; null for the share of its plan.')
 
-const One = z
-  .object({ organization: OrganizationView })
-  .meta({ id: 'OrganizationAnswer', description: 'One organization.' })
-const Page = z
-  .object({ organizations: z.array(OrganizationView).describe('The organizations, newest first.'), ...pageFields })
-  .meta({ id: 'OrganizationPage', description: 'A page of organizations.' })
-const cancelled = {
-  jobs_cancelled: z.int().describe('Jobs that were cancelled, without those of executions.'),
-  executions_cancelled: z.int().describe('Executions of workflows that were cancelled.'),
-  requests_cancelled: z.int().describe('Running synchronous requests that were cancelled.'),
+/** A request to create an organization. */
+const OrganizationCreate = strictObject('OrganizationCreate', 'An organization to create.', {
+  name,
+  plan: plan.default('enterprise'),
+  region,
+  share,
+  limits: OrganizationLimitsChange.optional().describe('Limits that replace those of the plan.'),
+})
+
+/** A request to change an organization. */
+const OrganizationUpdate = strictObject(
+  'OrganizationUpdate',
+  'Fields of an organization to change. Absent fields stay.',
+  {
+    name: name.optional(),
+    plan: plan.optional(),
+    region,
+    share,
+    limits: OrganizationLimitsChange.optional().describe('Limits to change. Absent ones stay.'),
+  },
+)
+
+/** Converts a request to what the store changes. Absent fields stay absent. */
+function organizationChangeOf(body: z.output<typeof OrganizationUpdate>): OrganizationChange {
+  const { limits, ...fields } = body
+  return { ...definedMembers(fields), ...(limits ? limitsOfChange(limits) : {}) }
 }
-const Suspended = z
-  .object({ organization: OrganizationView, ...cancelled })
-  .meta({ id: 'OrganizationSuspended', description: 'A suspended organization, and what was cancelled.' })
-const Deleted = z
-  .object({
-    id: z.string().describe('Id of the organization.'),
-    object: z.literal('organization'),
-    deleted: z.literal(true),
+
+const route = routeOf({ tag: 'Organizations and tokens' })
+const path = '/api/organizations/:organization/limits'
+
+const Limits = namedObject('OrganizationLimitsAnswer', 'The plan and the limits of an organization.', {
+  plan: string('The plan that limits without a number are taken from.'),
+  limits: OrganizationLimitsView,
+  effective: EffectiveLimitsView.describe('The limits that apply: those of its own, else those of the plan.'),
+})
+
+type LimitOwners = Pick<Owners, 'organizations' | 'plans'>
+
+const answer = (organization: Organization, { plans }: Pick<Owners, 'plans'>): z.input<typeof Limits> => ({
+  plan: organization.plan,
+  limits: organizationLimitsView(organization),
+  effective: callerLimitsView({ limits: plans.limitsOf(organization) }),
+})
+
+/** The routes of the limits of an organization. */
+export const organizationLimitRoutes = (owners: LimitOwners) => [
+  route(`GET ${path}`, 'admin:read', {
+    summary: 'Get limits',
+    description:
+      'Returns the limits that an organization has of its own, where null stands for the figure of its plan, and those that apply.',
+    errorCodes: ['organization_mismatch', 'not_found'],
+    params: OrganizationPath,
+    response: Limits,
+    handle: async ({ params }, call) => answer(await reachOrganization(params.organization, call, owners), owners),
+  }),
+  route(`PATCH ${path}`, 'admin:write', {
+    summary: 'Update limits',
+    description: `Changes limits of an organization from the next request on; null returns to the figure of its plan. Only for the owner of the machine: a token of the organization \`default\`.`,
+    errorCodes: ['organization_mismatch', 'not_found', 'conflict'],
+    params: OrganizationPath,
+    body: OrganizationLimitsChange,
+    example: { job_submissions_per_minute: 20, monthly_spend_limit: 100 },
+    response: Limits,
+    handle: async ({ params, body }, call) => {
+      requireMachineOwner(call, 'Changes of limits are')
+      const updated = await owners.organizations.update(params.organization, limitsOfChange(body), actorOf(call))
+      if (!updated) throw new Failure('not_found', `There is no organization ${params.organization.slice(0, 64)}.`)
+      return answer(updated, owners)
+    },
+  }),
+]
+
+const One = namedObject('OrganizationAnswer', 'One organization.', { organization: OrganizationView })
+const Page = namedObject('OrganizationPage', 'A page of organizations.', {
+  organizations: array('The organizations, newest first.', OrganizationView),
+  ...pageFields,
+})
+const cancelled = {
+  jobs_cancelled: integer('Jobs that were cancelled, without those of executions.'),
+  executions_cancelled: integer('Executions of workflows that were cancelled.'),
+  requests_cancelled: integer('Running synchronous requests that were cancelled.'),
+}
+const Suspended = namedObject('OrganizationSuspended', 'A suspended organization, and what was cancelled.', {
+  organization: OrganizationView,
+  ...cancelled,
+})
+const Deleted = deletedObject('organization', 'organization')
+  .extend({
     ...cancelled,
-    tokens_revoked: z.int().describe('Tokens that were revoked.'),
-    users_removed: z.int().describe('Users who were removed.'),
-    files_removed: z.int().describe('Files whose addresses no longer work. Their bytes are erased shortly after.'),
-    workflows_removed: z.int().describe('Stored workflows that were removed.'),
+    tokens_revoked: integer('Tokens that were revoked.'),
+    users_removed: integer('Users who were removed.'),
+    files_removed: integer('Files whose addresses no longer work. Their bytes are erased shortly after.'),
+    workflows_removed: integer('Stored workflows that were removed.'),
   })
   .meta({
     id: 'OrganizationDeleted',
@@ -59,9 +159,8 @@ async function list(
   const found = all
     .filter(one => (status === undefined || one.status === status) && (after === undefined || one.id < after))
     .sort((a, b) => (a.id < b.id ? 1 : -1))
-  const page = found.slice(0, limit)
-  const more = found.length > limit
-  return { organizations: page.map(organizationView), has_more: more, next_cursor: more ? page.at(-1)!.id : null }
+  const { entries, end } = pageOf(found, limit)
+  return { organizations: entries.map(organizationView), ...end }
 }
 
 /** Cancels the running synchronous requests of an organization. Returns how many. */
@@ -122,12 +221,8 @@ const flagged = (call: Call, name: string): boolean => call.query.get(name) === 
 
 /** The routes of organizations. Members, tokens and the audit log have their own files. */
 export const organizationRoutes = (owners: OrganizationOwners) => [
-  route({
-    method: 'POST',
-    path: base,
-    scope: 'admin:write',
+  route(`POST ${base}`, 'admin:write', {
     bucket: 'api',
-    tag,
     summary: 'Create organization',
     description: `Creates an organization. It has no token yet: create one below \`/api/organizations/{id}/tokens\`. ${ownerOnly}`,
     errorCodes: ['organization_mismatch', 'conflict', 'disk_full'],
@@ -143,31 +238,18 @@ export const organizationRoutes = (owners: OrganizationOwners) => [
       return { organization: organizationView(made) }
     },
   }),
-  route({
-    method: 'GET',
-    path: base,
-    scope: 'admin:read',
-    tag,
+  route(`GET ${base}`, 'admin:read', {
     summary: 'List organizations',
     description:
       'Returns all organizations to the owner of the machine, deleted ones included, newest first; to others their own one.',
     query: z.strictObject({
-      limit: pageLimit,
-      after: z
-        .string()
-        .refine(id => isId(id) && id.startsWith('org_'), 'This is no cursor of the list.')
-        .optional()
-        .describe(cursorDescription),
+      ...pageQuery(id => isId(id, 'org_')),
       status: z.enum(organizationStatuses).optional().describe('Only organizations with this status.'),
     }),
     response: Page,
     handle: ({ query }, call) => list(query, call, owners),
   }),
-  route({
-    method: 'GET',
-    path: `${base}/:organization`,
-    scope: 'admin:read',
-    tag,
+  route(`GET ${base}/:organization`, 'admin:read', {
     summary: 'Get organization',
     description: 'Returns an organization with its plan, limits and status.',
     errorCodes: ['organization_mismatch', 'not_found'],
@@ -177,11 +259,7 @@ export const organizationRoutes = (owners: OrganizationOwners) => [
       organization: organizationView(await reachOrganization(params.organization, call, owners)),
     }),
   }),
-  route({
-    method: 'PATCH',
-    path: `${base}/:organization`,
-    scope: 'admin:write',
-    tag,
+  route(`PATCH ${base}/:organization`, 'admin:write', {
     summary: 'Update organization',
     description:
       'Renames an organization, or changes its plan, limits, share or region. An organization may rename itself; the rest is only for the owner of the machine. Limits count from the next request.',
@@ -200,11 +278,7 @@ export const organizationRoutes = (owners: OrganizationOwners) => [
       return { organization: organizationView(updated) }
     },
   }),
-  route({
-    method: 'DELETE',
-    path: `${base}/:organization`,
-    scope: 'admin:write',
-    tag,
+  route(`DELETE ${base}/:organization`, 'admin:write', {
     summary: 'Delete organization',
     description: `Deletes an organization for good: its tokens and users, files, jobs, executions and workflows. Its usage, its ledger and its audit log are kept, and its name is free again. Refused while it has unfinished work, unless \`?force=true\` cancels it. ${ownerOnly}`,
     errorCodes: ['organization_mismatch', 'not_found', 'conflict'],
@@ -216,12 +290,8 @@ export const organizationRoutes = (owners: OrganizationOwners) => [
       return remove(params.organization, flagged(call, 'force'), call, owners)
     },
   }),
-  route({
-    method: 'POST',
-    path: `${base}/:organization/suspend`,
-    scope: 'admin:write',
+  route(`POST ${base}/:organization/suspend`, 'admin:write', {
     bucket: 'api',
-    tag,
     summary: 'Suspend organization',
     description: `Refuses the tokens of an organization with 403 \`organization_disabled\` and ends its open streams within 2 s. What runs is finished, and jobs that wait stay until it is resumed; with \`?cancel=true\` both are cancelled. Signed addresses of files work until they expire. ${ownerOnly}`,
     errorCodes: ['organization_mismatch', 'not_found', 'conflict'],
@@ -233,12 +303,8 @@ export const organizationRoutes = (owners: OrganizationOwners) => [
       return suspend(params.organization, flagged(call, 'cancel'), call, owners)
     },
   }),
-  route({
-    method: 'POST',
-    path: `${base}/:organization/resume`,
-    scope: 'admin:write',
+  route(`POST ${base}/:organization/resume`, 'admin:write', {
     bucket: 'api',
-    tag,
     summary: 'Resume organization',
     description: `Accepts the tokens of a suspended organization again, and starts its waiting jobs. ${ownerOnly}`,
     errorCodes: ['organization_mismatch', 'not_found', 'conflict'],

@@ -1,19 +1,22 @@
 import { z } from 'zod'
 import { canonicalHash } from '../../../core/canonical.ts'
 import { Failure } from '../../../core/failure.ts'
+import { array, integer, namedObject, object, strictObject, string } from '../../../core/schemas/fields.ts'
 import { conversationTask, generationTasks, Task } from '../../../core/schemas/task.ts'
 import { taskNamed, taskRecord, taskRecords } from '../../../core/tasks/registry.ts'
 import { defaultRewriteLength, rewriteEstimate } from '../../../core/tasks/rewriting/rewrite-request.ts'
 import type { TaskRecord } from '../../../core/tasks/task.ts'
 import type { Call } from '../../http/request/call.ts'
-import { errorGroups } from '../../http/request/error-groups.ts'
+import { errorGroups } from '../../http/request/errors.ts'
 import { answeredBefore, idempotencyKeyOf, keepAnswer } from '../../http/request/idempotency.ts'
 import { JsonText } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { preferenceOf } from '../../http/request/prefer.ts'
-import { route } from '../../http/request/route.ts'
-import { noRewriter } from '../../work/defer-for-prompt.ts'
+import { routeOf } from '../../http/request/route.ts'
 import { runCall } from '../../work/run-call.ts'
+import { noRewriter } from '../../work/submit-generation.ts'
+
+const route = routeOf({ tag: 'Generation' })
 
 /** Tasks whose prompts can be rewritten: they make images or videos. */
 const rewritten: readonly Task[] = taskRecords
@@ -25,64 +28,56 @@ const TaskName = z
   .refine(task => task === undefined || rewritten.includes(task), `must be one of: ${rewritten.join(', ')}.`)
 
 const text = z.string().trim().min(1)
-const RewriteRequest = z
-  .strictObject({
-    prompt: text.max(10_000).describe('The prompt to rewrite.'),
-    model_id: z
-      .string()
-      .max(128)
-      .optional()
-      .describe(
-        'Id of the model for which the prompt is. Its first image or video task is the task, unless one is sent.',
-      ),
-    task: TaskName.describe(`Task for which the prompt is. Default: that of \`model_id\`, else \`${defaultTask}\`.`),
-    style: text.max(200).optional().describe('Style of the result, such as `cinematic`.'),
-    n: z.int().min(1).max(4).default(1).describe('How many prompts to write.'),
-    image_url: z
-      .string()
-      .min(1)
-      .optional()
-      .describe(
-        'Image that belongs to the prompt: an http(s) URL, a `data:` URL or the id of a file. Only with a rewriting model that can see images.',
-      ),
-    language: text
-      .max(64)
-      .optional()
-      .describe('Language of the new prompt, such as `en`. Default: that of the prompt.'),
-    max_length: z
-      .int()
-      .min(20)
-      .max(10_000)
-      .default(defaultRewriteLength)
-      .describe('Most characters of each prompt. A longer one is cut after a sentence or a word.'),
-    rewriter_model: z
-      .string()
-      .max(128)
-      .optional()
-      .describe('Id of the chat model that rewrites. Default: `prompt_rewriting.model` in `infer.yaml`.'),
-  })
-  .meta({ id: 'PromptRewriteRequest', description: 'A prompt to rewrite.' })
+const RewriteRequest = strictObject('PromptRewriteRequest', 'A prompt to rewrite.', {
+  prompt: text.max(10_000).describe('The prompt to rewrite.'),
+  model_id: z
+    .string()
+    .max(128)
+    .optional()
+    .describe(
+      'Id of the model for which the prompt is. Its first image or video task is the task, unless one is sent.',
+    ),
+  task: TaskName.describe(`Task for which the prompt is. Default: that of \`model_id\`, else \`${defaultTask}\`.`),
+  style: text.max(200).optional().describe('Style of the result, such as `cinematic`.'),
+  n: z.int().min(1).max(4).default(1).describe('How many prompts to write.'),
+  image_url: z
+    .string()
+    .min(1)
+    .optional()
+    .describe(
+      'Image that belongs to the prompt: an http(s) URL, a `data:` URL or the id of a file. Only with a rewriting model that can see images.',
+    ),
+  language: text.max(64).optional().describe('Language of the new prompt, such as `en`. Default: that of the prompt.'),
+  max_length: z
+    .int()
+    .min(20)
+    .max(10_000)
+    .default(defaultRewriteLength)
+    .describe('Most characters of each prompt. A longer one is cut after a sentence or a word.'),
+  rewriter_model: z
+    .string()
+    .max(128)
+    .optional()
+    .describe('Id of the chat model that rewrites. Default: `prompt_rewriting.model` in `infer.yaml`.'),
+})
 type RewriteRequest = z.output<typeof RewriteRequest>
 
-const RewrittenPrompt = z
-  .object({
-    original_prompt: z.string().describe('The prompt of the request.'),
-    rewritten_prompt: z.string().describe('The new prompt.'),
-    prompt: z.string().describe('The same as `rewritten_prompt`.'),
-    alternatives: z
-      .array(z.string())
-      .describe('Further prompts, `n` - 1 of them, or fewer if the model wrote fewer different ones.'),
-    model: z.string().describe('Id of the chat model that rewrote.'),
-    task: Task.describe('The task for which the prompts are.'),
-    usage: z
-      .object({
-        prompt_tokens: z.int().describe('Tokens that the chat model read.'),
-        completion_tokens: z.int().describe('Tokens that the chat model wrote.'),
-        total_tokens: z.int().describe('Sum of both.'),
-      })
-      .describe('Usage of the chat model.'),
-  })
-  .meta({ id: 'RewrittenPrompt', description: 'A prompt and its new versions.' })
+const RewrittenPrompt = namedObject('RewrittenPrompt', 'A prompt and its new versions.', {
+  original_prompt: string('The prompt of the request.'),
+  rewritten_prompt: string('The new prompt.'),
+  prompt: string('The same as `rewritten_prompt`.'),
+  alternatives: array(
+    'Further prompts, `n` - 1 of them, or fewer if the model wrote fewer different ones.',
+    z.string(),
+  ),
+  model: string('Id of the chat model that rewrote.'),
+  task: Task.describe('The task for which the prompts are.'),
+  usage: object('Usage of the chat model.', {
+    prompt_tokens: integer('Tokens that the chat model read.'),
+    completion_tokens: integer('Tokens that the chat model wrote.'),
+    total_tokens: integer('Sum of both.'),
+  }),
+})
 
 type RewriteOwners = Pick<
   Owners,
@@ -137,7 +132,7 @@ async function rewrite(call: Call, body: RewriteRequest, createdAt: number, owne
   if (image_url !== undefined) owners.admission.requireQueueRoom(admitted)
   const prepared = await owners.rewriting.prepare({
     modelId,
-    sender: { organizationId: call.caller.organizationId, origin: call.origin, signal: call.signal },
+    sender: call.sender,
     caller: call.abortSource,
     prompt,
     task,
@@ -181,13 +176,9 @@ async function rewrite(call: Call, body: RewriteRequest, createdAt: number, owne
 
 /** The route that rewrites a prompt. */
 export const promptRewriteRoutes = (owners: RewriteOwners) => [
-  route({
-    method: 'POST',
-    path: '/api/prompt-rewrite',
-    scope: 'user:write',
+  route('POST /api/prompt-rewrite', 'user:write', {
     // The specification counts only other paths as job submissions.
     bucket: 'api',
-    tag: 'Generation',
     summary: 'Rewrite prompt',
     description:
       'Lets a chat model write a better prompt for an image or a video, in up to four versions. The operator chooses the chat model: `prompt_rewriting` in `infer.yaml`. The call waits in the queue of that model and is metered like a chat. `enable_prompt_expansion` of an image or video request does the same before the request runs.',

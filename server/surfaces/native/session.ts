@@ -2,16 +2,17 @@ import { z } from 'zod'
 import type { Caller } from '../../../core/accounts/accounts.ts'
 import { sessionCredential, sessionEnded } from '../../../core/accounts/sessions.ts'
 import { Failure } from '../../../core/failure.ts'
+import { array, boolean, integer, namedObject, object, string } from '../../../core/schemas/fields.ts'
 import { scopes } from '../../../core/store/store.ts'
 import { limitingGuesses } from '../../http/access/auth.ts'
-import { ownsMachine } from '../../http/access/machine-owner.ts'
+import { ownsMachine } from '../../http/access/reach.ts'
 import { isFromConsole, sessionCookie, sessionIdOf } from '../../http/access/session-cookie.ts'
 import { clientAddress } from '../../http/connection/forwarded.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { type Route, route } from '../../http/request/route.ts'
+import { type Route, routeOf } from '../../http/request/route.ts'
 
-const tag = 'Console'
+const route = routeOf({ tag: 'Console' })
 
 const SignIn = z
   .strictObject({
@@ -24,37 +25,30 @@ const SignIn = z
   })
   .meta({ id: 'SessionCreate', description: 'What a session begins with: a token or a one-time code.' })
 
-const Session = z
-  .object({
-    token: z
-      .object({ id: z.string().describe('Id of the token.'), name: z.string().describe('Name of the token.') })
-      .describe('The token that the session stands for.'),
-    organization: z
-      .object({
-        id: z.string().describe('Id of the organization.'),
-        name: z.string().describe('Name of the organization.'),
-      })
-      .describe('Organization of the token.'),
-    scopes: z.array(z.enum(scopes)).describe('What the session may do: the scopes of the token.'),
-    owns_machine: z
-      .boolean()
-      .describe('Whether the organization owns the machine: only then it may load models and read logs.'),
-    expires_at: z
-      .int()
-      .describe('When the session ends unless it is used before, in Unix seconds. Each request moves it 12 hours on.'),
-  })
-  .meta({ id: 'Session', description: 'A session of the web console.' })
+const Session = namedObject('Session', 'A session of the web console.', {
+  token: object('The token that the session stands for.', {
+    id: string('Id of the token.'),
+    name: string('Name of the token.'),
+  }),
+  organization: object('Organization of the token.', {
+    id: string('Id of the organization.'),
+    name: string('Name of the organization.'),
+  }),
+  scopes: array('What the session may do: the scopes of the token.', z.enum(scopes)),
+  owns_machine: boolean('Whether the organization owns the machine: only then it may load models and read logs.'),
+  expires_at: integer(
+    'When the session ends unless it is used before, in Unix seconds. Each request moves it 12 hours on.',
+  ),
+})
 
-const SessionCode = z
-  .object({
-    code: z.string().describe('The code. It begins one session within two minutes.'),
-    url: z.string().describe('Address that opens the console signed in with the code.'),
-    expires_at: z.int().describe('When the code expires, in Unix seconds.'),
-  })
-  .meta({ id: 'SessionCode', description: 'A one-time code for signing in to the web console.' })
-const SessionEnded = z
-  .object({ ended: z.literal(true).describe('Always true.') })
-  .meta({ id: 'SessionEnded', description: 'Confirms that the session has ended.' })
+const SessionCode = namedObject('SessionCode', 'A one-time code for signing in to the web console.', {
+  code: string('The code. It begins one session within two minutes.'),
+  url: string('Address that opens the console signed in with the code.'),
+  expires_at: integer('When the code expires, in Unix seconds.'),
+})
+const SessionEnded = namedObject('SessionEnded', 'Confirms that the session has ended.', {
+  ended: z.literal(true).describe('Always true.'),
+})
 
 const onlyConsole =
   'The cookie authenticates only requests with the header `X-Infer-Console: 1` that a page of this server sends (`Sec-Fetch-Site: same-origin`).'
@@ -100,12 +94,8 @@ export function sessionRoutes({ accounts, config, sessions, wrongTokens }: Sessi
   }
 
   return [
-    route({
-      method: 'POST',
-      path: '/api/session',
-      scope: 'public',
+    route('POST /api/session', 'public', {
       bucket: 'api',
-      tag,
       summary: 'Create session',
       example: { token: 'sk-infer-…' },
       description: `Exchanges a token or a one-time code for a session of the web console. Sets the cookie of the session, and ends the session that the browser had. ${onlyConsole}`,
@@ -134,12 +124,8 @@ export function sessionRoutes({ accounts, config, sessions, wrongTokens }: Sessi
         return view(call.caller, call, expiresAt)
       },
     }),
-    route({
-      method: 'GET',
-      path: '/api/session',
+    route('GET /api/session', 'public', {
       // A session may lack every scope of reading: its token decides.
-      scope: 'public',
-      tag,
       summary: 'Get session',
       description: `Returns the session of the cookie, whatever its scopes. ${onlyConsole}`,
       response: Session,
@@ -161,12 +147,8 @@ export function sessionRoutes({ accounts, config, sessions, wrongTokens }: Sessi
         return view(call.caller, call, used.expiresAt)
       },
     }),
-    route({
-      method: 'DELETE',
-      path: '/api/session',
-      scope: 'public',
+    route('DELETE /api/session', 'public', {
       bucket: 'api',
-      tag,
       summary: 'Delete session',
       description: 'Ends the session of the cookie and removes the cookie. Does nothing without a session.',
       response: SessionEnded,
@@ -179,12 +161,8 @@ export function sessionRoutes({ accounts, config, sessions, wrongTokens }: Sessi
         return { ended: true as const }
       },
     }),
-    route({
-      method: 'POST',
-      path: '/api/session/codes',
-      scope: 'user:read',
+    route('POST /api/session/codes', 'user:read', {
       bucket: 'api',
-      tag,
       summary: 'Create sign-in code',
       description:
         'Returns an address that opens the console signed in as the token of the request, once and within two minutes. The code is in the fragment of the address, which browsers send to no server.',

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import { isUnavailable } from '../../../core/files/api-files.ts'
+import { string } from '../../../core/schemas/fields.ts'
 import type { FileRecord } from '../../../core/store/store.ts'
 import { fileAnswers, sendFile } from '../../http/answer/send-file.ts'
 import {
@@ -12,27 +13,27 @@ import {
   UploadParts,
 } from '../../http/body/upload.ts'
 import type { Call } from '../../http/request/call.ts'
-import { errorGroups } from '../../http/request/error-groups.ts'
+import { errorGroups } from '../../http/request/errors.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { refuseRepeated } from '../../http/request/query.ts'
-import { route } from '../../http/request/route.ts'
+import { routeOf } from '../../http/request/route.ts'
 
-const tag = 'Files'
+const route = routeOf({ tag: 'Files' })
 const path = '/files/:id/:name'
 const params = z.object({
-  id: z.string().describe('Id of the file: `file-…`.'),
-  name: z.string().describe('Name of the file. For a read any name works.'),
+  id: string('Id of the file: `file-…`.'),
+  name: string('Name of the file. For a read any name works.'),
 })
 const query = z.object({
-  exp: z.string().describe('Unix seconds at which the address expires.'),
-  sig: z.string().describe('Signature of the address.'),
+  exp: string('Unix seconds at which the address expires.'),
+  sig: string('Signature of the address.'),
 })
 const uploadQuery = query.extend({
-  org: z.string().describe('Id of the organization that owns the file.'),
-  type: z.string().describe('Media type of the file.'),
-  kept: z.string().describe('Milliseconds for which the file is kept; empty for no limit.'),
+  org: string('Id of the organization that owns the file.'),
+  type: string('Media type of the file.'),
+  kept: string('Milliseconds for which the file is kept; empty for no limit.'),
 })
-const part = z.string().describe('Number of the part, from 1.')
+const part = string('Number of the part, from 1.')
 
 /** Allows pages of any origin: anyone who has the signed URL may use it. */
 const open = (call: Call) =>
@@ -64,11 +65,7 @@ async function read(call: Call, { files, log }: Pick<Owners, 'files' | 'log'>): 
 
 /** Returns the route that answers preflights, so that pages of other origins may send files. */
 const preflight = (of: `/${string}`, parameters: z.ZodType) =>
-  route({
-    method: 'OPTIONS',
-    path: of,
-    scope: 'public',
-    tag,
+  route(`OPTIONS ${of}`, 'public', {
     params: parameters,
     summary: 'Allow cross-origin access',
     description: 'Answers the preflight of a browser: pages of any origin may read and send files by signed addresses.',
@@ -88,11 +85,7 @@ const preflight = (of: `/${string}`, parameters: z.ZodType) =>
 
 /** The routes of files by signed URLs. They need no token: the signature grants reading or sending. */
 export const fileRoutes = (owners: Pick<Owners, 'config' | 'files' | 'log'>) => [
-  route({
-    method: 'GET',
-    path,
-    scope: 'public',
-    tag,
+  route(`GET ${path}`, 'public', {
     params,
     query,
     summary: 'Download file',
@@ -103,12 +96,8 @@ export const fileRoutes = (owners: Pick<Owners, 'config' | 'files' | 'log'>) => 
     errorCodes: [...errorGroups.signed, 'not_found', 'output_expired'],
     answer: call => read(call, owners),
   }),
-  route({
-    method: 'PUT',
-    path,
-    scope: 'public',
+  route(`PUT ${path}`, 'public', {
     bucket: 'api',
-    tag,
     params,
     query: uploadQuery,
     summary: 'Upload file to URL',
@@ -118,12 +107,8 @@ export const fileRoutes = (owners: Pick<Owners, 'config' | 'files' | 'log'>) => 
     response: UploadedFile,
     answer: call => receiveUpload(open(call), owners),
   }),
-  route({
-    method: 'PUT',
-    path: `${path}/:part`,
-    scope: 'public',
+  route(`PUT ${path}/:part`, 'public', {
     bucket: 'api',
-    tag,
     params: params.extend({ part }),
     query: uploadQuery,
     summary: 'Upload part of file',
@@ -133,12 +118,8 @@ export const fileRoutes = (owners: Pick<Owners, 'config' | 'files' | 'log'>) => 
     response: UploadedPart,
     answer: call => receivePart(open(call), owners),
   }),
-  route({
-    method: 'POST',
-    path: `${path}/complete`,
-    scope: 'public',
+  route(`POST ${path}/complete`, 'public', {
     bucket: 'api',
-    tag,
     params,
     query: uploadQuery,
     summary: 'Complete upload in parts',

@@ -3,98 +3,103 @@ import { modelAllowed } from '../../../core/accounts/model-allowed.ts'
 import { version } from '../../../core/assets.ts'
 import type { FleetSnapshot, ResidentSnapshot } from '../../../core/models/fleet.ts'
 import type { Model } from '../../../core/models/model.ts'
+import {
+  array,
+  integer,
+  namedObject,
+  nullableInteger,
+  nullableString,
+  number,
+  object,
+  string,
+} from '../../../core/schemas/fields.ts'
 import { Task } from '../../../core/schemas/task.ts'
 import { jobClasses } from '../../../core/store/store.ts'
-import { requireMachineOwner } from '../../http/access/machine-owner.ts'
+import { requireMachineOwner } from '../../http/access/reach.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
+import { routeOf } from '../../http/request/route.ts'
 import type { Timing } from '../../metrics/timings.ts'
 import { DeviceStatus, deviceStatus } from '../../views/device-status.ts'
+import { seconds, WaitingFor, waitingObject } from '../../views/job-record.ts'
 import { LimitUse, limitUse, SpendUse, spendUse } from '../../views/limit-use.ts'
 import { modelRegion, modelState } from '../../views/model-status.ts'
-import { WaitingFor, waitingObject } from '../../views/waiting-for.ts'
 
-export const EngineStatus = z
-  .object({
-    id: z.string().describe('Id of the engine.'),
-    model_id: z.string().describe('Id of the model that it serves.'),
-    state: z.enum(['starting', 'ready', 'stopping']).describe('State of the engine.'),
-    pid: z.int().nullable().describe('Process id; null for a remote engine, or before it runs.'),
-    devices: z.array(z.string()).describe('Ids of the devices that it uses.'),
-    memory_bytes: z.int().describe('Bytes of memory reserved for it on all devices.'),
-    slots: z.int().describe('How many requests it can serve at a time.'),
-    busy: z.int().describe('How many requests it serves now.'),
-    started_at: z.int().describe('Unix seconds.'),
-    last_used_at: z.int().describe('Unix seconds of the last request.'),
-  })
-  .meta({ id: 'EngineStatus', description: 'A process that serves a model.' })
+const route = routeOf({ tag: 'System' })
+
+export const EngineStatus = namedObject('EngineStatus', 'A process that serves a model.', {
+  id: string('Id of the engine.'),
+  model_id: string('Id of the model that it serves.'),
+  state: z.enum(['starting', 'ready', 'stopping']).describe('State of the engine.'),
+  pid: nullableInteger('Process id; null for a remote engine, or before it runs.'),
+  devices: array('Ids of the devices that it uses.', z.string()),
+  memory_bytes: integer('Bytes of memory reserved for it on all devices.'),
+  slots: integer('How many requests it can serve at a time.'),
+  busy: integer('How many requests it serves now.'),
+  started_at: integer('Unix seconds.'),
+  last_used_at: integer('Unix seconds of the last request.'),
+})
 
 const Mean = z.number().nullable()
 const average = 'Milliseconds, moving average; null before the first.'
-const ModelLoad = z
-  .object({
-    model_id: z.string().describe('Id of the model.'),
-    engine: z.string().describe('Engine preset, such as `gguf` or `vllm`.'),
-    tasks: z.array(Task).describe('Tasks that the model does.'),
-    region: modelRegion,
-    status: modelState,
-    reason: z.string().nullable().describe('Why it is unavailable or not loaded, as a sentence; else null.'),
-    eta_seconds: z.int().nullable().describe('Expected seconds until it is loaded; null if unknown or loaded.'),
-    slots: z.int().describe('How many requests its loaded engines can serve at a time.'),
-    busy: z.int().describe('How many requests they serve now.'),
-    waiting: z.int().describe('Requests and jobs that wait for a slot.'),
-    interactive: z.int().describe('How many of these are synchronous requests.'),
-    waiting_for: WaitingFor.nullable().describe('Why the first of them has not begun; null if none waits.'),
-    output_tokens_per_second: z.number().describe('Generated tokens per second, over the last 5 s.'),
-    input_tokens_per_second: z
-      .number()
-      .describe('Prompt tokens per second, over the last 5 s. A prompt is counted when its answer ends.'),
-    queue_wait_ms: Mean.describe(`How long requests waited for a slot. ${average}`),
-    time_to_first_token_ms: Mean.describe(`Time from the request to the first token. ${average}`),
-    inter_token_latency_ms: Mean.describe(`Time between two tokens. ${average}`),
-    load_ms: Mean.describe(`How long loading took. ${average}`),
-    engine_starts: z.int().describe('Engine starts since the server started.'),
-    engine_failures: z.int().describe('Engine starts that failed and engines that crashed since the server started.'),
-  })
-  .meta({ id: 'ModelLoad', description: 'How much a model is used.' })
+const ModelLoad = namedObject('ModelLoad', 'How much a model is used.', {
+  model_id: string('Id of the model.'),
+  engine: string('Engine preset, such as `gguf` or `vllm`.'),
+  tasks: array('Tasks that the model does.', Task),
+  region: modelRegion,
+  status: modelState,
+  reason: nullableString('Why it is unavailable or not loaded, as a sentence; else null.'),
+  eta_seconds: nullableInteger('Expected seconds until it is loaded; null if unknown or loaded.'),
+  slots: integer('How many requests its loaded engines can serve at a time.'),
+  busy: integer('How many requests they serve now.'),
+  waiting: integer('Requests and jobs that wait for a slot.'),
+  interactive: integer('How many of these are synchronous requests.'),
+  waiting_for: WaitingFor.nullable().describe('Why the first of them has not begun; null if none waits.'),
+  output_tokens_per_second: number('Generated tokens per second, over the last 5 s.'),
+  input_tokens_per_second: number(
+    'Prompt tokens per second, over the last 5 s. A prompt is counted when its answer ends.',
+  ),
+  queue_wait_ms: Mean.describe(`How long requests waited for a slot. ${average}`),
+  time_to_first_token_ms: Mean.describe(`Time from the request to the first token. ${average}`),
+  inter_token_latency_ms: Mean.describe(`Time between two tokens. ${average}`),
+  load_ms: Mean.describe(`How long loading took. ${average}`),
+  engine_starts: integer('Engine starts since the server started.'),
+  engine_failures: integer('Engine starts that failed and engines that crashed since the server started.'),
+})
 
-const WaitingRequest = z
-  .object({
-    id: z.string().describe('Id of its job. Its organization can cancel it: `POST /api/jobs/{id}/cancel`.'),
-    model_id: z.string().describe('Id of the model.'),
-    organization_id: z.string().describe('Id of the organization that sent it.'),
-    class: z.enum(jobClasses).describe('Priority class.'),
-    waited_ms: z.int().describe('Milliseconds that it has waited.'),
-    queue_position: z.int().nullable().describe('How many requests and jobs are before it; null if unknown.'),
-    waiting_for: WaitingFor.nullable().describe('Why it has not begun; null if unknown.'),
-  })
-  .meta({ id: 'WaitingRequest', description: 'A synchronous request that waits for a slot.' })
+const WaitingRequest = namedObject('WaitingRequest', 'A synchronous request that waits for a slot.', {
+  id: string('Id of its job. Its organization can cancel it: `POST /api/jobs/{id}/cancel`.'),
+  model_id: string('Id of the model.'),
+  organization_id: string('Id of the organization that sent it.'),
+  class: z.enum(jobClasses).describe('Priority class.'),
+  waited_ms: integer('Milliseconds that it has waited.'),
+  queue_position: nullableInteger('How many requests and jobs are before it; null if unknown.'),
+  waiting_for: WaitingFor.nullable().describe('Why it has not begun; null if unknown.'),
+})
 
 /** Maximum number of waiting requests in the list. */
 const maxListed = 100
 
-const SystemStatus = z
-  .object({
-    object: z.literal('system.status'),
-    version: z.string().describe('Version of infer.'),
-    time: z.int().describe('Unix seconds of the clock of the server.'),
-    started_at: z.int().describe('Unix seconds at which the server started.'),
-    requests: z.int().describe('HTTP requests that are being answered, this one included.'),
-    jobs: z
-      .object({ pending: z.int().describe('Jobs that wait.'), processing: z.int().describe('Jobs that run.') })
-      .describe('Jobs of all organizations that have not ended.'),
-    devices: z.array(DeviceStatus).describe('GPUs and the CPU.'),
-    engines: z.array(EngineStatus).describe('Engines that run, load or stop.'),
-    models: z.array(ModelLoad).describe('Models that the token may use.'),
-    waiting: z
-      .array(WaitingRequest)
-      .describe('Synchronous requests that wait for a slot, oldest first, at most 100. For jobs see `GET /api/jobs`.'),
-    limits: z.array(LimitUse).describe('Every limit that applies to the caller, and what is left of it.'),
-    spend: SpendUse,
-  })
-  .meta({ id: 'SystemStatus', description: 'What runs on the machine.' })
+const SystemStatus = namedObject('SystemStatus', 'What runs on the machine.', {
+  object: z.literal('system.status'),
+  version: string('Version of infer.'),
+  time: integer('Unix seconds of the clock of the server.'),
+  started_at: integer('Unix seconds at which the server started.'),
+  requests: integer('HTTP requests that are being answered, this one included.'),
+  jobs: object('Jobs of all organizations that have not ended.', {
+    pending: integer('Jobs that wait.'),
+    processing: integer('Jobs that run.'),
+  }),
+  devices: array('GPUs and the CPU.', DeviceStatus),
+  engines: array('Engines that run, load or stop.', EngineStatus),
+  models: array('Models that the token may use.', ModelLoad),
+  waiting: array(
+    'Synchronous requests that wait for a slot, oldest first, at most 100. For jobs see `GET /api/jobs`.',
+    WaitingRequest,
+  ),
+  limits: array('Every limit that applies to the caller, and what is left of it.', LimitUse),
+  spend: SpendUse,
+})
 
-const seconds = (ms: number): number => Math.floor(ms / 1000)
 const sum = (all: readonly ResidentSnapshot[], of: (one: ResidentSnapshot) => number): number =>
   all.reduce((total, one) => total + of(one), 0)
 
@@ -186,11 +191,7 @@ export const statusRoutes = (
     | 'tokenLimiter'
   >,
 ) => [
-  route({
-    method: 'GET',
-    path: '/api/system/status',
-    scope: 'admin:read',
-    tag: 'System',
+  route('GET /api/system/status', 'admin:read', {
     summary: 'Get system status',
     description:
       'Returns devices and their memory, engines, slots, queues, tokens per second, and the limits of the caller. Only for tokens of the organization that owns the machine.',

@@ -1,52 +1,48 @@
 import { z } from 'zod'
 import { modelAllowed } from '../../../core/accounts/model-allowed.ts'
+import { array, namedObject, nullableString, object, string } from '../../../core/schemas/fields.ts'
 import { Task } from '../../../core/schemas/task.ts'
 import { taskRecords } from '../../../core/tasks/registry.ts'
 import { optionalFirst } from '../../../core/tasks/task.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
+import { routeOf } from '../../http/request/route.ts'
 import { schemasOfTask } from '../../views/task-schemas.ts'
+
+const route = routeOf({ tag: 'Models' })
 
 const TaskView = z.object({
   id: Task.describe('Id of the task, as in workflows and `POST /api/jobs`.'),
-  title: z.string().describe('Name for people: `Text to image`.'),
-  description: z.string().describe('What it does.'),
+  title: string('Name for people: `Text to image`.'),
+  description: string('What it does.'),
   category: z.enum(['text', 'image', 'video', 'audio']).describe('What its results are.'),
-  aliases: z.array(z.string()).describe('Further names that are accepted for it.'),
-  media_fields: z.array(z.string()).describe('Fields of the input that name an image, a video or audio.'),
-  path: z
-    .string()
-    .nullable()
-    .describe('The OpenAI-compatible route that answers it; null if only jobs and its path below `/slug` do it.'),
+  aliases: array('Further names that are accepted for it.', z.string()),
+  media_fields: array('Fields of the input that name an image, a video or audio.', z.string()),
+  path: nullableString(
+    'The OpenAI-compatible route that answers it; null if only jobs and its path below `/slug` do it.',
+  ),
   sample: z
     .record(z.string(), z.unknown())
     .nullable()
     .describe('A short input that shows whether a model works; null if it needs a file.'),
-  form: z
-    .object({
-      panel: z
-        .enum(['conversation', 'text', 'fields'])
-        .describe('How to ask for it: turns of a chat, a text to continue, or a field for each input.'),
-      hidden_fields: z.array(z.string()).describe('Inputs to leave out, because others do the same.'),
-      more_fields: z.array(z.string()).describe('Optional inputs that matter little and can be folded.'),
-    })
-    .describe('How a form for people can ask for its input.'),
-  models: z.array(z.string()).describe('Ids of the enabled models that do it and that the token may use.'),
+  form: object('How a form for people can ask for its input.', {
+    panel: z
+      .enum(['conversation', 'text', 'fields'])
+      .describe('How to ask for it: turns of a chat, a text to continue, or a field for each input.'),
+    hidden_fields: array('Inputs to leave out, because others do the same.', z.string()),
+    more_fields: array('Optional inputs that matter little and can be folded.', z.string()),
+  }),
+  models: array('Ids of the enabled models that do it and that the token may use.', z.string()),
   input_schema: z
     .record(z.string(), z.unknown())
     .describe('JSON Schema of the input: of a request without `model`, and of a workflow node.'),
   output_schema: z.record(z.string(), z.unknown()).describe('JSON Schema of the result.'),
 })
-const TaskList = z
-  .object({ tasks: z.array(TaskView).describe('All tasks, also those that no model does.') })
-  .meta({ id: 'TaskList', description: 'The tasks with the schemas of their inputs and results.' })
+const TaskList = namedObject('TaskList', 'The tasks with the schemas of their inputs and results.', {
+  tasks: array('All tasks, also those that no model does.', TaskView),
+})
 
 export const taskRoutes = ({ registry }: Pick<Owners, 'registry'>) => [
-  route({
-    method: 'GET',
-    path: '/api/tasks',
-    scope: 'user:read',
-    tag: 'Models',
+  route('GET /api/tasks', 'user:read', {
     summary: 'List tasks',
     description:
       'Returns every task with the JSON Schemas of its input and result, and the models that do it: for forms, workflow editors and clients that are made from schemas.',

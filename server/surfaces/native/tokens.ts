@@ -1,47 +1,240 @@
 import { z } from 'zod'
+import { maxOverlapMs } from '../../../core/accounts/accounts.ts'
+import { grantModels, grantScopes } from '../../../core/accounts/grant.ts'
+import { grantLimits, grantRole } from '../../../core/accounts/grant-limits.ts'
 import { SpendView, spendView } from '../../../core/accounts/spend-view.ts'
+import { givenTokenLimits, tokenFields } from '../../../core/accounts/token-fields.ts'
 import { TokenView, tokenView } from '../../../core/accounts/token-view.ts'
+import { Failure } from '../../../core/failure.ts'
 import { isId } from '../../../core/ids.ts'
+import { invalidValue } from '../../../core/invalid-value.ts'
+import { definedMembers } from '../../../core/present-members.ts'
+import {
+  array,
+  boolean,
+  integer,
+  namedObject,
+  optionalString,
+  strictObject,
+  string,
+} from '../../../core/schemas/fields.ts'
 import type { TokenRecord } from '../../../core/store/store.ts'
-import { OrganizationPath, reachOrganization } from '../../http/access/reach.ts'
-import { cursorDescription, pageFields, pageLimit } from '../../http/answer/page.ts'
+import {
+  actorOf,
+  type Granting,
+  grantingOf,
+  OrganizationPath,
+  reachOrganization,
+  reachToChange,
+} from '../../http/access/reach.ts'
+import { deletedObject, pageFields, pageOf, pageQuery } from '../../http/answer/page.ts'
+import type { Call } from '../../http/request/call.ts'
 import { once, type Unrepeatable } from '../../http/request/idempotency.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
-import { createToken, missingToken, revokeToken, rotateToken, type TokenOwners, updateToken } from './token-changes.ts'
-import { TokenChange, TokenCreate, TokenRotate } from './token-request.ts'
+import { routeOf } from '../../http/request/route.ts'
+import { seconds } from '../../views/job-record.ts'
 
-const tag = 'Organizations and tokens'
+const name = z.string().min(1).max(128).describe('Name of the token.')
+const Scopes = z.array(z.string()).min(1).max(4)
+const patterns = z.array(z.string().min(1).max(128)).min(1).max(100)
+const scopesText = 'What the token allows: `user:read`, `user:write`, `admin:read`, `admin:write`.'
+const modelsText =
+  'Ids or patterns (`qwen*`) of the models that the token may use; null for all that your own token may use.'
 
-const secret = z.string().describe('The secret, `sk-infer-…`. It is shown only this once.')
-const Created = z.object({ token: TokenView, secret }).meta({ id: 'TokenCreated', description: 'A new token.' })
+/** A request to create a token. */
+const TokenCreate = strictObject('TokenCreate', 'A token to create.', {
+  name,
+  scopes: Scopes.default(['user:read', 'user:write']).describe(scopesText),
+  expires_at: z.int().nullish().describe('When the token expires, in Unix seconds. Default: never.'),
+  expires_in: z.int().min(1).optional().describe('Seconds after which the token expires. Wins over `expires_at`.'),
+  models: patterns.nullish().describe(`${modelsText} Default: the same as your own token.`),
+  ...tokenFields,
+  user_id: tokenFields.user_id.describe(
+    'Id of the user who owns it, which bounds its scopes by the role; null for nobody. Default: the user of your own token.',
+  ),
+})
+
+/** A request to change a token. */
+const TokenChange = strictObject('TokenChange', 'Fields of a token to change. Absent fields stay.', {
+  name: name.optional(),
+  scopes: Scopes.optional().describe(scopesText),
+  status: z.enum(['active', 'disabled']).optional().describe('A disabled token is refused until it is active again.'),
+  expires_at: z.int().nullish().describe('When the token expires, in Unix seconds; null for never.'),
+  models: patterns.nullish().describe(modelsText),
+  ...tokenFields,
+})
+
+/** A request to replace the secret of a token. */
+const TokenRotate = strictObject('TokenRotate', 'How to replace the secret of a token.', {
+  overlap_seconds: z
+    .int()
+    .min(0)
+    .max(maxOverlapMs / 1000)
+    .default(0)
+    .describe('Seconds for which the old secret stays valid, 86400 at most.'),
+})
+
+export type TokenOwners = Pick<Owners, 'accounts' | 'organizations'>
+
+/** The failure for an unknown token. */
+const missingToken = (id: string) => new Failure('not_found', `Token ${id.slice(0, 64)} was not found.`)
+
+function expiry(body: { expires_at?: number | null; expires_in?: number }): number | null | undefined {
+  if (body.expires_in !== undefined) return Date.now() + body.expires_in * 1000
+  if (body.expires_at === undefined) return undefined
+  if (body.expires_at !== null && body.expires_at * 1000 <= Date.now())
+    throw invalidValue('expires_at', "'expires_at' lies in the past.")
+  return body.expires_at === null ? null : body.expires_at * 1000
+}
+
+const forced = (call: Call): boolean => call.query.get('force') === 'true'
+
+const metadataText = (metadata: Record<string, string> | null | undefined): string | null =>
+  metadata ? JSON.stringify(metadata) : null
+
+/**
+ * Throws Failure `role_not_allowed` if the caller may not give a token to this user, or take one of his: his role may
+ * not be above that of the caller's user. Unknown users are refused by the store.
+ */
+async function grantUser(
+  organization: string,
+  userId: string | null,
+  { role }: Granting,
+  { organizations }: TokenOwners,
+): Promise<void> {
+  const user = userId === null ? undefined : await organizations.users.find(organization, userId)
+  if (userId === null) grantRole(null, role, 'create or change')
+  else if (user) grantRole(user.role, role, 'create or change tokens of')
+}
+
+/**
+ * Revokes a token. Throws Failure `not_found`, `role_not_allowed` for the token of a higher role, and `conflict` for the
+ * caller's own token unless forced.
+ */
+async function revokeToken(
+  organization: string,
+  id: string,
+  call: Call,
+  owners: TokenOwners,
+): Promise<{ id: string; object: 'token'; deleted: true }> {
+  const force = forced(call)
+  if (id === call.caller.tokenId && !force)
+    throw new Failure('conflict', 'This is the token that you are using. Add ?force=true to revoke it anyway.')
+  const { id: organizationId } = await reachOrganization(organization, call, owners)
+  const old = await owners.accounts.token(organizationId, id)
+  if (!old) throw missingToken(id)
+  await grantUser(organizationId, old.userId, await grantingOf(call, organizationId, owners), owners)
+  const revoked = await owners.accounts.revoke(organization, id, force, actorOf(call))
+  if (!revoked) throw missingToken(id)
+  return { id: revoked.id, object: 'token', deleted: true }
+}
+
+/** Creates a token with no more rights than the caller has, and returns its secret. */
+async function createToken(
+  { params, body }: { params: { organization: string }; body: z.output<typeof TokenCreate> },
+  call: Call,
+  owners: TokenOwners,
+): Promise<{ token: TokenView; secret: string }> {
+  const { id: organizationId } = await reachToChange(params.organization, call, owners)
+  const granting = await grantingOf(call, organizationId, owners)
+  const userId = body.user_id === undefined ? (granting.user?.id ?? null) : body.user_id
+  await grantUser(organizationId, userId, granting, owners)
+  const { token, secret } = await owners.accounts.issue(
+    {
+      organizationId,
+      name: body.name,
+      scopes: grantScopes(body.scopes, call.caller),
+      expiresAt: expiry(body),
+      models: grantModels(body.models === undefined ? call.caller.token.models : body.models, call.caller),
+      limits: grantLimits({ ...granting.limits, ...givenTokenLimits(body) }, granting.limits),
+      userId,
+      metadata: metadataText(body.metadata),
+      createdBy: actorOf(call).tokenId,
+    },
+    actorOf(call),
+  )
+  return { token: tokenView(token), secret }
+}
+
+/** Changes a token, to no more rights than the caller has. */
+async function updateToken(
+  { params, body }: { params: { organization: string; id: string }; body: z.output<typeof TokenChange> },
+  call: Call,
+  owners: TokenOwners,
+): Promise<TokenRecord> {
+  const { id: organization } = await reachToChange(params.organization, call, owners)
+  const old = await owners.accounts.token(organization, params.id)
+  if (!old) throw missingToken(params.id)
+  const granting = await grantingOf(call, organization, owners)
+  await grantUser(organization, old.userId, granting, owners)
+  if (body.user_id !== undefined) await grantUser(organization, body.user_id, granting, owners)
+  const change = definedMembers({
+    name: body.name,
+    ...(body.scopes === undefined ? {} : { scopes: grantScopes(body.scopes, call.caller) }),
+    status: body.status,
+    ...(body.expires_at === undefined ? {} : { expiresAt: expiry(body) }),
+    ...(body.models === undefined ? {} : { models: grantModels(body.models, call.caller) }),
+    userId: body.user_id,
+    ...(body.metadata === undefined ? {} : { metadata: metadataText(body.metadata) }),
+    limits: grantLimits(givenTokenLimits(body), granting.limits),
+  })
+  const token = await owners.accounts.update(organization, params.id, change, forced(call), actorOf(call))
+  if (!token) throw missingToken(params.id)
+  return token
+}
+
+/** Gives a token a new secret. */
+async function rotateToken(
+  { params, body }: { params: { organization: string; id: string }; body: z.output<typeof TokenRotate> },
+  call: Call,
+  owners: TokenOwners,
+): Promise<{ token: TokenView; secret: string; previous_valid_until: number }> {
+  const { id: organization } = await reachToChange(params.organization, call, owners)
+  const old = await owners.accounts.token(organization, params.id)
+  if (!old) throw missingToken(params.id)
+  // The caller receives the new secret, so it must have all rights of the token itself.
+  const granting = await grantingOf(call, organization, owners)
+  await grantUser(organization, old.userId, granting, owners)
+  grantScopes(old.scopes, call.caller)
+  grantModels(old.models, call.caller)
+  if (old.id !== call.caller.tokenId) grantLimits(old.limits, granting.limits)
+  const overlapMs = body.overlap_seconds * 1000
+  const rotated = await owners.accounts.rotate(organization, params.id, overlapMs, actorOf(call))
+  if (!rotated) throw missingToken(params.id)
+  return {
+    token: tokenView(rotated.token),
+    secret: rotated.secret,
+    previous_valid_until: seconds(rotated.previousValidUntil),
+  }
+}
+
+const route = routeOf({ tag: 'Organizations and tokens' })
+
+const secret = string('The secret, `sk-infer-…`. It is shown only this once.')
+const Created = namedObject('TokenCreated', 'A new token.', { token: TokenView, secret })
 const TokenWithSpend = TokenView.extend({
   spend: SpendView.describe('What it has spent this month with the secrets that it had before, and its limit.'),
 }).meta({ id: 'TokenWithSpend', description: 'An API token without its secret, and what it has spent.' })
-const One = z.object({ token: TokenWithSpend }).meta({ id: 'TokenAnswer', description: 'One token.' })
-const Page = z
-  .object({ tokens: z.array(TokenWithSpend).describe('The tokens, newest first.'), ...pageFields })
-  .meta({ id: 'TokenPage', description: 'A page of tokens.' })
-const Rotated = z
-  .object({
-    token: TokenView,
-    secret,
-    previous_valid_until: z.int().describe('Unix seconds until which the old secret is valid.'),
-  })
-  .meta({ id: 'TokenRotated', description: 'A token with its new secret.' })
-const Deleted = z
-  .object({
-    id: z.string().describe('Id of the token.'),
-    object: z.literal('token'),
-    deleted: z.boolean().describe('Always true.'),
-  })
-  .meta({ id: 'TokenDeleted', description: 'Confirms that a token was revoked.' })
+const One = namedObject('TokenAnswer', 'One token.', { token: TokenWithSpend })
+const Page = namedObject('TokenPage', 'A page of tokens.', {
+  tokens: array('The tokens, newest first.', TokenWithSpend),
+  ...pageFields,
+})
+const Rotated = namedObject('TokenRotated', 'A token with its new secret.', {
+  token: TokenView,
+  secret,
+  previous_valid_until: integer('Unix seconds until which the old secret is valid.'),
+})
+const Deleted = deletedObject('token', 'token', boolean('Always true.')).meta({
+  id: 'TokenDeleted',
+  description: 'Confirms that a token was revoked.',
+})
 
 const Force = z.strictObject({
-  force: z.string().optional().describe('`true`: also if it locks out the caller or the last administrator.'),
+  force: optionalString('`true`: also if it locks out the caller or the last administrator.'),
 })
 const Organization = OrganizationPath
-const OneToken = Organization.extend({ id: z.string().describe('Id of the token: `tok_…`.') })
+const OneToken = Organization.extend({ id: string('Id of the token: `tok_…`.') })
 
 /** The answer to a repeated request with the same key: the secret is not stored, so it names the created token. */
 const shownOnce = ({ token }: { token: { id: string } }): Unrepeatable => ({
@@ -57,8 +250,6 @@ const whenEffective =
 const keyed = ['conflict', 'idempotency_key_in_use', 'idempotency_key_reused'] as const
 
 const revokeFacts = {
-  scope: 'admin:write',
-  tag,
   summary: 'Revoke token',
   description: `Revokes a token for good. ${whenEffective}`,
   errorCodes: ['organization_mismatch', 'not_found', 'conflict', 'role_not_allowed'],
@@ -73,12 +264,8 @@ const withSpend = (token: TokenRecord, { spend }: Pick<Owners, 'spend'>) => ({
 })
 
 export const tokenRoutes = (owners: TokenOwners & Pick<Owners, 'idempotency' | 'spend'>) => [
-  route({
-    method: 'POST',
-    path: base,
-    scope: 'admin:write',
+  route(`POST ${base}`, 'admin:write', {
     bucket: 'api',
-    tag,
     summary: 'Create token',
     description:
       'Creates a token and returns its secret, which is shown only this once. A token cannot give more than it has itself: scopes, models, limits and hours. Limits that are absent are those of your own token.',
@@ -104,23 +291,14 @@ export const tokenRoutes = (owners: TokenOwners & Pick<Owners, 'idempotency' | '
     status: 201,
     handle: (input, call) => once(call, input, () => createToken(input, call, owners), shownOnce, owners),
   }),
-  route({
-    method: 'GET',
-    path: base,
-    scope: 'admin:read',
-    tag,
+  route(`GET ${base}`, 'admin:read', {
     summary: 'List tokens',
     description:
       'Returns the tokens of the organization, newest first, without their secrets and with what each has spent this month.',
     errorCodes: ['organization_mismatch', 'not_found'],
     params: Organization,
     query: z.strictObject({
-      limit: pageLimit,
-      after: z
-        .string()
-        .refine(id => isId(id) && id.startsWith('tok_'), 'This is no cursor of the list.')
-        .optional()
-        .describe(cursorDescription),
+      ...pageQuery(id => isId(id, 'tok_')),
       status: z.enum(['active', 'disabled', 'revoked', 'expired']).optional().describe('Only tokens with this status.'),
       user_id: z.string().max(64).optional().describe('Only tokens of this user.'),
     }),
@@ -128,26 +306,20 @@ export const tokenRoutes = (owners: TokenOwners & Pick<Owners, 'idempotency' | '
     handle: async ({ params, query }, call) => {
       const { id } = await reachOrganization(params.organization, call, owners)
       const { limit, after, status, user_id: userId } = query
-      const found = await owners.accounts.list(id, {
-        limit: limit + 1,
-        ...(after === undefined ? {} : { after }),
-        ...(status === undefined ? {} : { status }),
-        ...(userId === undefined ? {} : { userId }),
-      })
-      const page = found.slice(0, query.limit)
-      const more = found.length > query.limit
-      return {
-        tokens: page.map(token => withSpend(token, owners)),
-        has_more: more,
-        next_cursor: more ? page.at(-1)!.id : null,
-      }
+      const found = await owners.accounts.list(
+        id,
+        definedMembers({
+          limit: limit + 1,
+          after,
+          status,
+          userId,
+        }),
+      )
+      const { entries, end } = pageOf(found, limit)
+      return { tokens: entries.map(token => withSpend(token, owners)), ...end }
     },
   }),
-  route({
-    method: 'GET',
-    path: `${base}/:id`,
-    scope: 'admin:read',
-    tag,
+  route(`GET ${base}/:id`, 'admin:read', {
     summary: 'Get token',
     description: 'Returns a token without its secret, and what it has spent this month.',
     errorCodes: ['organization_mismatch', 'not_found'],
@@ -160,11 +332,7 @@ export const tokenRoutes = (owners: TokenOwners & Pick<Owners, 'idempotency' | '
       return { token: withSpend(token, owners) }
     },
   }),
-  route({
-    method: 'PATCH',
-    path: `${base}/:id`,
-    scope: 'admin:write',
-    tag,
+  route(`PATCH ${base}/:id`, 'admin:write', {
     summary: 'Update token',
     description: `Renames, disables or enables a token, or changes its scopes, models, limits, user or expiry. ${whenEffective}`,
     errorCodes: [
@@ -182,25 +350,17 @@ export const tokenRoutes = (owners: TokenOwners & Pick<Owners, 'idempotency' | '
     response: One,
     handle: async (input, call) => ({ token: withSpend(await updateToken(input, call, owners), owners) }),
   }),
-  route({
+  route(`DELETE ${base}/:id`, 'admin:write', {
     ...revokeFacts,
-    method: 'DELETE',
-    path: `${base}/:id`,
     handle: ({ params }, call) => revokeToken(params.organization, params.id, call, owners),
   }),
-  route({
+  route(`POST ${base}/:id/revoke`, 'admin:write', {
     ...revokeFacts,
-    method: 'POST',
-    path: `${base}/:id/revoke`,
     bucket: 'api',
     handle: ({ params }, call) => revokeToken(params.organization, params.id, call, owners),
   }),
-  route({
-    method: 'POST',
-    path: `${base}/:id/rotate`,
-    scope: 'admin:write',
+  route(`POST ${base}/:id/rotate`, 'admin:write', {
     bucket: 'api',
-    tag,
     summary: 'Rotate token',
     description:
       'Gives a token a new secret, which is shown only this once. The old secret stays valid for `overlap_seconds`.',

@@ -3,15 +3,28 @@ import type { EffectiveLimits } from '../../../core/accounts/plan.ts'
 import { SpendView } from '../../../core/accounts/spend-view.ts'
 import type { UsageRequest } from '../../../core/accounts/usage-report.ts'
 import { latestTime, pageBuckets } from '../../../core/accounts/usage-window.ts'
-import { Failure } from '../../../core/failure.ts'
-import { failureOfIssues } from '../../../core/schemas/issues.ts'
+import { invalidValue } from '../../../core/invalid-value.ts'
+import { definedMembers } from '../../../core/present-members.ts'
+import {
+  array,
+  boolean,
+  integer,
+  namedObject,
+  nullableString,
+  number,
+  object,
+  string,
+} from '../../../core/schemas/fields.ts'
+import { parsed } from '../../../core/schemas/issues.ts'
 import { bucketWidths, type Organization, type UsageGroup, usageGroups } from '../../../core/store/store.ts'
 import { OrganizationPath, reachOrganization } from '../../http/access/reach.ts'
 import { sendCsv } from '../../http/answer/send-csv.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { queryOf } from '../../http/request/query.ts'
-import { route } from '../../http/request/route.ts'
+import { routeOf } from '../../http/request/route.ts'
+
+const route = routeOf({ tag: 'Organizations and tokens' })
 
 const time = z.coerce.number().int().min(0).max(latestTime).optional()
 const maxValues = 100
@@ -45,75 +58,66 @@ const Query = z.strictObject({
 })
 
 const figures = {
-  requests: z.number().describe('Synchronous requests that have ended.'),
-  jobs: z.number().describe('Background jobs that have ended.'),
-  failed: z.number().describe('Requests and jobs that failed.'),
-  input_tokens: z.number().describe('Input tokens.'),
-  cached_tokens: z.number().describe('Input tokens that the engine has reused from its cache.'),
-  output_tokens: z.number().describe('Output tokens.'),
-  reasoning_tokens: z.number().describe('Output tokens of reasoning.'),
-  images: z.number().describe('Images written.'),
-  video_seconds: z.number().describe('Length of the videos written, seconds.'),
-  audio_seconds: z.number().describe('Length of the audio written or transcribed, seconds.'),
-  characters: z.number().describe('Characters turned into audio.'),
-  documents: z.number().describe('Documents ranked and pairs scored.'),
-  gpu_seconds: z.number().describe('Time on a slot × devices of the engine ÷ its slots, seconds.'),
-  energy_wh: z.number().describe('Energy of the devices that report it, watt-hours.'),
-  cost: z.number().describe('Cost in currency units.'),
-  queue_seconds: z.number().describe('Sum of the times from creation to start, seconds.'),
-  run_seconds: z.number().describe('Sum of the times from start to end, seconds.'),
+  requests: number('Synchronous requests that have ended.'),
+  jobs: number('Background jobs that have ended.'),
+  failed: number('Requests and jobs that failed.'),
+  input_tokens: number('Input tokens.'),
+  cached_tokens: number('Input tokens that the engine has reused from its cache.'),
+  output_tokens: number('Output tokens.'),
+  reasoning_tokens: number('Output tokens of reasoning.'),
+  images: number('Images written.'),
+  video_seconds: number('Length of the videos written, seconds.'),
+  audio_seconds: number('Length of the audio written or transcribed, seconds.'),
+  characters: number('Characters turned into audio.'),
+  documents: number('Documents ranked and pairs scored.'),
+  gpu_seconds: number('Time on a slot × devices of the engine ÷ its slots, seconds.'),
+  energy_wh: number('Energy of the devices that report it, watt-hours.'),
+  cost: number('Cost in currency units.'),
+  queue_seconds: number('Sum of the times from creation to start, seconds.'),
+  run_seconds: number('Sum of the times from start to end, seconds.'),
 }
 const groups = {
-  model_id: z.string().nullable().describe('Model; null if not grouped by `model_id`.'),
-  task: z.string().nullable().describe('Task; null if not grouped by `task`.'),
-  token_id: z.string().nullable().describe('Token; null if not grouped by `token_id`.'),
-  user_id: z
-    .string()
-    .nullable()
-    .describe('User who owned the token at the time; null for tokens of nobody, and if not grouped by `user_id`.'),
-  workflow_id: z
-    .string()
-    .nullable()
-    .describe('Stored workflow; null for other work, and if not grouped by `workflow_id`.'),
+  model_id: nullableString('Model; null if not grouped by `model_id`.'),
+  task: nullableString('Task; null if not grouped by `task`.'),
+  token_id: nullableString('Token; null if not grouped by `token_id`.'),
+  user_id: nullableString(
+    'User who owned the token at the time; null for tokens of nobody, and if not grouped by `user_id`.',
+  ),
+  workflow_id: nullableString('Stored workflow; null for other work, and if not grouped by `workflow_id`.'),
   status: z
     .enum(['completed', 'failed', 'cancelled'])
     .nullable()
     .describe('How the work has ended; null if not grouped by `status`.'),
-  day: z.string().nullable().describe('Day in UTC, such as `2026-01-31`; null if not grouped by `day`.'),
+  day: nullableString('Day in UTC, such as `2026-01-31`; null if not grouped by `day`.'),
 }
 
-const Usage = z
-  .object({
-    organization_id: z.string().describe('Id of the organization: `org_…`.'),
-    start_time: z.int().describe('Start of the first bucket, Unix seconds.'),
-    end_time: z.int().describe('End of the last bucket, Unix seconds, excluded.'),
-    bucket_width: z.enum(bucketWidths).describe('Length of a bucket.'),
-    currency: z.string().describe('Currency of the configured prices.'),
-    totals: z.object(figures).describe('Sums of the whole time, of all pages.'),
-    spend_limit: SpendView.extend({
-      hard: z.boolean().describe('Always true: work beyond the limit is refused.'),
-    }).meta({ id: 'SpendLimit', description: 'The monthly spend limit of an organization, and what is left of it.' }),
-    has_more: z.boolean().describe('Whether there are more buckets or results.'),
-    next_page: z
-      .string()
-      .nullable()
-      .describe(
-        'Send it as `page` to read the next page; null on the last one. A bucket with many results continues on the next page.',
+const Usage = namedObject('UsageReport', 'What the finished work of an organization has used.', {
+  organization_id: string('Id of the organization: `org_…`.'),
+  start_time: integer('Start of the first bucket, Unix seconds.'),
+  end_time: integer('End of the last bucket, Unix seconds, excluded.'),
+  bucket_width: z.enum(bucketWidths).describe('Length of a bucket.'),
+  currency: string('Currency of the configured prices.'),
+  totals: object('Sums of the whole time, of all pages.', figures),
+  spend_limit: SpendView.extend({
+    hard: boolean('Always true: work beyond the limit is refused.'),
+  }).meta({ id: 'SpendLimit', description: 'The monthly spend limit of an organization, and what is left of it.' }),
+  has_more: boolean('Whether there are more buckets or results.'),
+  next_page: nullableString(
+    'Send it as `page` to read the next page; null on the last one. A bucket with many results continues on the next page.',
+  ),
+  buckets: array(
+    'Buckets, oldest first, also those without usage.',
+    z.object({
+      object: z.literal('bucket'),
+      start_time: integer('Start of the bucket, Unix seconds.'),
+      end_time: integer('End of the bucket, Unix seconds, excluded.'),
+      results: array(
+        'One result for each group with usage; empty if there was none.',
+        z.object({ object: z.literal('usage.result'), ...groups, ...figures }),
       ),
-    buckets: z
-      .array(
-        z.object({
-          object: z.literal('bucket'),
-          start_time: z.int().describe('Start of the bucket, Unix seconds.'),
-          end_time: z.int().describe('End of the bucket, Unix seconds, excluded.'),
-          results: z
-            .array(z.object({ object: z.literal('usage.result'), ...groups, ...figures }))
-            .describe('One result for each group with usage; empty if there was none.'),
-        }),
-      )
-      .describe('Buckets, oldest first, also those without usage.'),
-  })
-  .meta({ id: 'UsageReport', description: 'What the finished work of an organization has used.' })
+    }),
+  ),
+})
 
 const lists = ['group_by', 'models', 'tasks', 'token_ids', 'user_ids'] as const
 
@@ -124,9 +128,7 @@ function read(call: Call): z.output<typeof Query> {
     const value = given[name]
     if (typeof value === 'string') given[name] = value.split(',')
   }
-  const result = Query.safeParse(given)
-  if (!result.success) throw failureOfIssues(result.error, given, Query)
-  return result.data
+  return parsed(Query, given)
 }
 
 function requestOf(
@@ -137,9 +139,7 @@ function requestOf(
   const filters = { model_id: query.models, task: query.tasks, token_id: query.token_ids, user_id: query.user_ids }
   const { most } = pageBuckets[query.bucket_width]
   if (query.limit !== undefined && query.limit > most)
-    throw new Failure('invalid_value', `'limit' is at most ${most} for buckets of '${query.bucket_width}'.`, {
-      param: 'limit',
-    })
+    throw invalidValue('limit', `'limit' is at most ${most} for buckets of '${query.bucket_width}'.`)
   return {
     organizationId: organization.id,
     limits,
@@ -147,7 +147,7 @@ function requestOf(
     end: query.end_time,
     width: query.bucket_width,
     groupBy: [...new Set<UsageGroup>(query.group_by ?? [])],
-    only: Object.fromEntries(Object.entries(filters).filter(([, list]) => list !== undefined)),
+    only: definedMembers(filters),
     limit: query.limit,
     page: query.page,
   }
@@ -155,11 +155,7 @@ function requestOf(
 
 /** The route that reads usage. */
 export const usageRoutes = (owners: Pick<Owners, 'organizations' | 'plans' | 'usage'>) => [
-  route({
-    method: 'GET',
-    path: '/api/organizations/:organization/usage',
-    scope: 'admin:read',
-    tag: 'Organizations and tokens',
+  route('GET /api/organizations/:organization/usage', 'admin:read', {
     summary: 'Get usage',
     description:
       'Returns what the finished work of the organization has used, in buckets of time. Times are rounded to whole buckets. Work counts when it ends, and its usage is kept after the job is deleted. A token of the organization that owns the machine may read every organization.',

@@ -1,43 +1,38 @@
 import { z } from 'zod'
+import { array, boolean, integer, namedObject, nullableString, string } from '../../../core/schemas/fields.ts'
 import { speechFormats } from '../../../core/schemas/speech-format.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
+import { routeOf } from '../../http/request/route.ts'
 import { speechModels, voicesOf } from '../../views/voices.ts'
 
+const route = routeOf({ tag: 'Models' })
+
 const Voice = z.object({
-  id: z.string().describe('Id of the voice: the value of `voice` in a request.'),
-  name: z.string().describe('Name for people.'),
-  language: z.string().nullable().describe('Language as the engine reports it; null if it does not.'),
-  gender: z.string().nullable().describe('Gender as the engine reports it; null if it does not.'),
-  preview_url: z.string().nullable().describe('URL of a sample as the engine reports it; null if it does not.'),
+  id: string('Id of the voice: the value of `voice` in a request.'),
+  name: string('Name for people.'),
+  language: nullableString('Language as the engine reports it; null if it does not.'),
+  gender: nullableString('Gender as the engine reports it; null if it does not.'),
+  preview_url: nullableString('URL of a sample as the engine reports it; null if it does not.'),
 })
 const VoiceModel = z.object({
-  model_id: z.string().describe('Id of the model.'),
-  name: z.string().describe('Name for people.'),
-  description: z.string().nullable().describe('`description` in `infer.yaml`; null without one.'),
+  model_id: string('Id of the model.'),
+  name: string('Name for people.'),
+  description: nullableString('`description` in `infer.yaml`; null without one.'),
   task: z.literal('std/audio-speech'),
   languages: z.array(z.string()).nullable().describe('Languages of its voices; null if the engine reports none.'),
-  default_voice: z.string().nullable().describe('Voice of a request that names none; null if the engine decides.'),
-  formats: z.array(z.enum(speechFormats)).describe('Formats that can be requested on this server.'),
-  supports_cloning: z
-    .boolean()
-    .describe('Whether a request may have `reference_audio`, a recording of the voice to speak with.'),
-  max_input_characters: z.int().describe('Most characters of a text.'),
+  default_voice: nullableString('Voice of a request that names none; null if the engine decides.'),
+  formats: array('Formats that can be requested on this server.', z.enum(speechFormats)),
+  supports_cloning: boolean('Whether a request may have `reference_audio`, a recording of the voice to speak with.'),
+  max_input_characters: integer('Most characters of a text.'),
   voice_aliases: z.record(z.string(), z.string()).describe('Further names of voices, each with the id of its voice.'),
-  voices: z
-    .array(Voice)
-    .describe('The voices. Empty if only a running engine can report them and none runs, or it is busy.'),
+  voices: array('The voices. Empty if only a running engine can report them and none runs, or it is busy.', Voice),
 })
-const VoiceModels = z
-  .object({ models: z.array(VoiceModel).describe('Models that the token may use.') })
-  .meta({ id: 'VoiceModelList', description: 'Models that speak.' })
+const VoiceModels = namedObject('VoiceModelList', 'Models that speak.', {
+  models: array('Models that the token may use.', VoiceModel),
+})
 
 export const voiceModelRoutes = (owners: Pick<Owners, 'conversion' | 'jobs' | 'registry'>) => [
-  route({
-    method: 'GET',
-    path: '/api/voice/models',
-    scope: 'user:read',
-    tag: 'Models',
+  route('GET /api/voice/models', 'user:read', {
     summary: 'List speech models',
     description:
       'Returns the models that speak, with their formats, limits and voices. For a running engine the list includes the voices that the engine reports.',

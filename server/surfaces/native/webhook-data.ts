@@ -2,9 +2,8 @@ import { Failure } from '../../../core/failure.ts'
 import type { NewDelivery } from '../../../core/store/store.ts'
 import { boundedData } from '../../../core/webhooks/message.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { keptOf } from '../../views/execution-nodes.ts'
+import { keptOf, shownResult } from '../../views/execution-nodes.ts'
 import { executionSummary } from '../../views/execution-record.ts'
-import { shownResult } from '../../views/execution-results.ts'
 import { jobAnswer } from '../../views/job-record.ts'
 
 type BodyOwners = Pick<Owners, 'cpu' | 'executions' | 'files' | 'jobs'>

@@ -1,9 +1,20 @@
 import { z } from 'zod'
-import { WebhookView } from '../../../core/webhooks/webhook-view.ts'
+import { Failure } from '../../../core/failure.ts'
+import { isId } from '../../../core/ids.ts'
+import { array, boolean, namedObject, strictObject, string } from '../../../core/schemas/fields.ts'
+import type { PublicJwk } from '../../../core/webhooks/signature.ts'
+import {
+  DeliveryView,
+  deliveryView,
+  WebhookSecretView,
+  WebhookView,
+  webhookSecretView,
+} from '../../../core/webhooks/webhook-view.ts'
 import { actorOf } from '../../http/access/reach.ts'
-import { cursorDescription, pageFields, pageLimit } from '../../http/answer/page.ts'
+import { deletedObject, pageFields, pageOf, pageQuery } from '../../http/answer/page.ts'
+import type { Call } from '../../http/request/call.ts'
 import { once } from '../../http/request/idempotency.ts'
-import { route } from '../../http/request/route.ts'
+import { routeOf } from '../../http/request/route.ts'
 import {
   changeEndpoint,
   endpointFields,
@@ -21,57 +32,131 @@ import {
   webhookTag,
 } from '../../work/webhook-endpoint.ts'
 
-const tag = webhookTag
+const route = routeOf({ tag: webhookTag })
+const isDeliveryId = (id: string): boolean => isId(id, 'msg_')
+
+const DeliveryPage = namedObject('WebhookDeliveryPage', 'A page of deliveries.', {
+  deliveries: array('The deliveries, newest first.', DeliveryView),
+  ...pageFields,
+})
+const OneDelivery = namedObject('WebhookDeliveryAnswer', 'One delivery.', { delivery: DeliveryView })
+
+const paging = {
+  ...pageQuery(isDeliveryId),
+  limit: z.coerce.number().int().min(1).max(50).default(20).describe('Most entries of the page, 1 to 50.'),
+  status: z.enum(['pending', 'delivered', 'dead']).optional().describe('Only deliveries with this status.'),
+}
+const webhookId = string('Id of the endpoint: `whe_…`.')
+const deliveryId = string('Id of the delivery: `msg_…`.')
+
+async function deliveriesOf(
+  call: Call,
+  {
+    limit,
+    after,
+    status,
+    endpointId,
+  }: {
+    limit: number
+    after?: string | undefined
+    status?: 'pending' | 'delivered' | 'dead' | undefined
+    endpointId?: string | undefined
+  },
+  { webhooks }: WebhookOwners,
+): Promise<z.input<typeof DeliveryPage>> {
+  const { organizationId } = call.caller
+  const found = await webhooks.deliveries(organizationId, { limit: limit + 1, after, status, endpointId })
+  const { entries, end } = pageOf(found, limit)
+  return { deliveries: entries.map(deliveryView), ...end }
+}
+
+/** Sends a delivery again. Throws Failure `not_found`, also if it is of another endpoint than the given one. */
+async function redeliver(id: string, call: Call, { webhooks }: WebhookOwners, endpointId?: string) {
+  const { organizationId } = call.caller
+  const found = isDeliveryId(id) ? await webhooks.delivery(organizationId, id) : undefined
+  const again =
+    found && (endpointId === undefined || found.endpointId === endpointId)
+      ? await webhooks.redeliver(organizationId, id, actorOf(call))
+      : undefined
+  if (!again) throw new Failure('not_found', `Delivery ${id.slice(0, 64)} was not found.`)
+  return { delivery: deliveryView(again) }
+}
+
+const again = {
+  bucket: 'api',
+  summary: 'Redeliver webhook',
+  description:
+    'Sends a delivery again, with all its attempts and the same id and body, whether it was delivered or is dead. A pending one is sent at once.',
+  errorCodes: ['not_found'],
+  response: OneDelivery,
+  status: 202,
+} as const
+
+const path = '/api/organizations/:organization/webhook-secret'
+const Organization = z.object({
+  organization: string('Id of the organization of your token, as in `GET /api/me`.'),
+})
+const RotateSecret = strictObject('WebhookSecretRotate', 'How to replace the secret.', {
+  overlap_seconds: overlapField,
+})
+
+const Jwk = z.object({
+  kty: z.literal('OKP'),
+  crv: z.literal('Ed25519'),
+  x: string('The public key, base64url.'),
+  kid: string('Id of the key.'),
+  use: z.literal('sig'),
+  alg: z.literal('EdDSA'),
+}) satisfies z.ZodType<PublicJwk>
+const Jwks = namedObject('JsonWebKeys', 'Public keys (RFC 7517).', { keys: array('The keys.', Jwk) })
+
+/** Returns the organization of the path if it is the caller's. Throws Failure `organization_mismatch`. */
+function ownOrganization(organization: string, { caller }: Call): string {
+  if (organization === caller.organizationId) return organization
+  throw new Failure(
+    'organization_mismatch',
+    `This token belongs to the organization ${caller.organizationId}, not to the one in the path.`,
+  )
+}
+
 const base = '/api/webhooks'
 const one = `${base}/:id` as const
 
-const enabled = z
-  .boolean()
-  .describe('Whether events are sent. While it is false, none are recorded, and pending deliveries wait.')
-const Create = z
-  .strictObject({ ...endpointFields, enabled: enabled.default(true) })
-  .meta({ id: 'WebhookCreate', description: 'A webhook endpoint to create.' })
-const Change = z
-  .strictObject({
-    name: endpointFields.name.optional(),
-    url: endpointFields.url.optional(),
-    event_types: endpointFields.event_types.optional(),
-    enabled: enabled.optional(),
-  })
-  .meta({ id: 'WebhookChange', description: 'Fields of a webhook endpoint to change. Absent fields stay.' })
-const Rotate = z
-  .strictObject({ overlap_seconds: overlapField })
-  .meta({ id: 'WebhookRotate', description: 'How to replace the signing secret.' })
-const Test = z
-  .strictObject({
-    event_type: z.string().max(64).default('job.completed').describe('Type of the event of the test message.'),
-  })
-  .meta({ id: 'WebhookTest', description: 'What to send as a test.' })
+const enabled = boolean('Whether events are sent. While it is false, none are recorded, and pending deliveries wait.')
+const Create = strictObject('WebhookCreate', 'A webhook endpoint to create.', {
+  ...endpointFields,
+  enabled: enabled.default(true),
+})
+const Change = strictObject('WebhookChange', 'Fields of a webhook endpoint to change. Absent fields stay.', {
+  name: endpointFields.name.optional(),
+  url: endpointFields.url.optional(),
+  event_types: endpointFields.event_types.optional(),
+  enabled: enabled.optional(),
+})
+const Rotate = strictObject('WebhookRotate', 'How to replace the signing secret.', { overlap_seconds: overlapField })
+const Test = strictObject('WebhookTest', 'What to send as a test.', {
+  event_type: z.string().max(64).default('job.completed').describe('Type of the event of the test message.'),
+})
 
-const secret = z.string().describe('The signing secret, `whsec_…`. It is shown only this once.')
-const One = z.object({ webhook: WebhookView }).meta({ id: 'WebhookAnswer', description: 'One webhook endpoint.' })
-const WithSecret = z
-  .object({ webhook: WebhookView, signing_secret: secret })
-  .meta({ id: 'WebhookWithSecret', description: 'A webhook endpoint with its new signing secret.' })
-const Page = z
-  .object({ webhooks: z.array(WebhookView).describe('The endpoints, newest first.'), ...pageFields })
-  .meta({ id: 'WebhookPage', description: 'A page of webhook endpoints.' })
-const Deleted = z
-  .object({
-    id: z.string().describe('Id of the endpoint.'),
-    object: z.literal('webhook_endpoint.deleted'),
-    deleted: z.boolean().describe('Always true.'),
-  })
-  .meta({ id: 'WebhookDeleted', description: 'Confirms that a webhook endpoint was deleted.' })
-const Path = z.object({ id: z.string().describe('Id of the endpoint: `whe_…`.') })
+const secret = string('The signing secret, `whsec_…`. It is shown only this once.')
+const One = namedObject('WebhookAnswer', 'One webhook endpoint.', { webhook: WebhookView })
+const WithSecret = namedObject('WebhookWithSecret', 'A webhook endpoint with its new signing secret.', {
+  webhook: WebhookView,
+  signing_secret: secret,
+})
+const Page = namedObject('WebhookPage', 'A page of webhook endpoints.', {
+  webhooks: array('The endpoints, newest first.', WebhookView),
+  ...pageFields,
+})
+const Deleted = deletedObject('webhook_endpoint.deleted', 'endpoint', boolean('Always true.')).meta({
+  id: 'WebhookDeleted',
+  description: 'Confirms that a webhook endpoint was deleted.',
+})
+const Path = z.object({ id: string('Id of the endpoint: `whe_…`.') })
 
 export const webhookRoutes = (owners: WebhookOwners) => [
-  route({
-    method: 'POST',
-    path: base,
-    scope: 'admin:write',
+  route(`POST ${base}`, 'admin:write', {
     bucket: 'api',
-    tag,
     summary: 'Create webhook',
     description:
       'Registers a URL to which events of the organization are sent as signed messages (Standard Webhooks), and returns the signing secret, which is shown only this once. An organization may have 32 endpoints.',
@@ -96,34 +181,20 @@ export const webhookRoutes = (owners: WebhookOwners) => [
         owners,
       ),
   }),
-  route({
-    method: 'GET',
-    path: base,
-    scope: 'admin:read',
-    tag,
+  route(`GET ${base}`, 'admin:read', {
     summary: 'List webhooks',
     description: 'Returns the webhook endpoints of the organization, newest first, without their secrets.',
     query: z.strictObject({
-      limit: pageLimit,
-      after: z.string().refine(isEndpointId, 'This is no cursor of the list.').optional().describe(cursorDescription),
+      ...pageQuery(isEndpointId),
     }),
     response: Page,
     handle: async ({ query: { limit, after } }, call) => {
       const found = await owners.webhooks.list(call.caller.organizationId, { limit: limit + 1, after })
-      const page = found.slice(0, limit)
-      const more = found.length > limit
-      return {
-        webhooks: page.map(endpoint => shownEndpoint(endpoint, owners)),
-        has_more: more,
-        next_cursor: more ? page.at(-1)!.id : null,
-      }
+      const { entries, end } = pageOf(found, limit)
+      return { webhooks: entries.map(endpoint => shownEndpoint(endpoint, owners)), ...end }
     },
   }),
-  route({
-    method: 'GET',
-    path: one,
-    scope: 'admin:read',
-    tag,
+  route(`GET ${one}`, 'admin:read', {
     summary: 'Get webhook',
     description: 'Returns a webhook endpoint without its secret.',
     errorCodes: ['not_found'],
@@ -133,11 +204,7 @@ export const webhookRoutes = (owners: WebhookOwners) => [
       webhook: shownEndpoint(await findEndpoint(params.id, call, owners), owners),
     }),
   }),
-  route({
-    method: 'PATCH',
-    path: one,
-    scope: 'admin:write',
-    tag,
+  route(`PATCH ${one}`, 'admin:write', {
     summary: 'Update webhook',
     description:
       'Changes a webhook endpoint, or disables and enables it. Pending deliveries are sent to the new URL; while it is disabled they wait.',
@@ -150,11 +217,7 @@ export const webhookRoutes = (owners: WebhookOwners) => [
       webhook: await changeEndpoint(params.id, body, call, owners),
     }),
   }),
-  route({
-    method: 'DELETE',
-    path: one,
-    scope: 'admin:write',
-    tag,
+  route(`DELETE ${one}`, 'admin:write', {
     summary: 'Delete webhook',
     description: 'Deletes a webhook endpoint with its deliveries, the pending ones included.',
     errorCodes: ['not_found'],
@@ -165,12 +228,8 @@ export const webhookRoutes = (owners: WebhookOwners) => [
       return { id: params.id, object: 'webhook_endpoint.deleted' as const, deleted: true }
     },
   }),
-  route({
-    method: 'POST',
-    path: `${one}/rotate`,
-    scope: 'admin:write',
+  route(`POST ${one}/rotate`, 'admin:write', {
     bucket: 'api',
-    tag,
     summary: 'Rotate secret of webhook',
     description:
       'Makes a new signing secret, which is shown only this once. For `overlap_seconds` messages are signed with both secrets, so that receivers can change over.',
@@ -188,12 +247,8 @@ export const webhookRoutes = (owners: WebhookOwners) => [
         owners,
       ),
   }),
-  route({
-    method: 'POST',
-    path: `${one}/test`,
-    scope: 'admin:write',
+  route(`POST ${one}/test`, 'admin:write', {
     bucket: 'api',
-    tag,
     summary: 'Test webhook',
     description:
       'Sends a signed message with `data: {"test": true}` at once and answers with what came of it. It is not sent again, and not listed among the deliveries.',
@@ -203,5 +258,79 @@ export const webhookRoutes = (owners: WebhookOwners) => [
     example: { event_type: 'job.completed' },
     response: Tested,
     handle: ({ params, body }, call) => testEndpoint(params.id, body.event_type, call, owners),
+  }),
+  route('GET /api/webhooks/:id/deliveries', 'admin:read', {
+    summary: 'List deliveries of webhook',
+    description: 'Returns the messages to an endpoint, newest first, each with its last attempt.',
+    errorCodes: ['not_found'],
+    params: z.object({ id: webhookId }),
+    query: z.strictObject(paging),
+    response: DeliveryPage,
+    handle: async ({ params, query }, call) => {
+      const { id: endpointId } = await findEndpoint(params.id, call, owners)
+      return deliveriesOf(call, { ...query, endpointId }, owners)
+    },
+  }),
+  route('GET /api/webhook-deliveries', 'admin:read', {
+    summary: 'List deliveries of organization',
+    description:
+      'Returns the messages to all endpoints of the organization and to the webhooks of its requests, newest first.',
+    query: z.strictObject({
+      ...paging,
+      webhook_id: webhookId.refine(isEndpointId, 'This is no id of an endpoint.').optional(),
+    }),
+    response: DeliveryPage,
+    handle: ({ query: { webhook_id: endpointId, ...query } }, call) =>
+      deliveriesOf(call, { ...query, endpointId }, owners),
+  }),
+  route('POST /api/webhooks/:id/deliveries/:delivery/redeliver', 'admin:write', {
+    ...again,
+    params: z.object({ id: webhookId, delivery: deliveryId }),
+    handle: async ({ params }, call) => {
+      const { id } = await findEndpoint(params.id, call, owners)
+      return redeliver(params.delivery, call, owners, id)
+    },
+  }),
+  route('POST /api/webhook-deliveries/:delivery/redeliver', 'admin:write', {
+    ...again,
+    params: z.object({ delivery: deliveryId }),
+    handle: ({ params }, call) => redeliver(params.delivery, call, owners),
+  }),
+  route(`GET ${path}`, 'admin:read', {
+    summary: 'Get webhook secret',
+    description:
+      'Returns the secret that signs the webhooks of requests: `webhook_url` of jobs, executions and generations. Registered endpoints have secrets of their own.',
+    errorCodes: ['organization_mismatch'],
+    params: Organization,
+    response: WebhookSecretView,
+    handle: async ({ params }, call) =>
+      webhookSecretView(await owners.webhooks.organizationSecret(ownOrganization(params.organization, call))),
+  }),
+  route(`POST ${path}/rotate`, 'admin:write', {
+    bucket: 'api',
+    summary: 'Rotate webhook secret',
+    description:
+      'Makes a new secret for the webhooks of requests. For `overlap_seconds` messages are signed with both secrets.',
+    errorCodes: ['organization_mismatch'],
+    params: Organization,
+    body: RotateSecret,
+    example: { overlap_seconds: 3600 },
+    response: WebhookSecretView,
+    handle: async ({ params, body }, call) =>
+      webhookSecretView(
+        await owners.webhooks.rotateOrganizationSecret(
+          ownOrganization(params.organization, call),
+          body.overlap_seconds * 1000,
+          actorOf(call),
+        ),
+      ),
+  }),
+  route('GET /.well-known/jwks.json', 'public', {
+    aliases: ['/fal/rest/.well-known/jwks.json'],
+    summary: 'Get public keys of webhooks',
+    description:
+      "Returns the public keys that verify webhooks with fal's signature: those of requests with `?fal_webhook=`.",
+    response: Jwks,
+    handle: () => ({ keys: owners.webhooks.publicKeys }),
   }),
 ]

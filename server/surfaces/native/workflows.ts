@@ -1,13 +1,16 @@
 import { z } from 'zod'
 import { Dag, maxMembers, ParameterRecord } from '../../../core/dag/definition.ts'
-import { Failure } from '../../../core/failure.ts'
+import { invalidValue } from '../../../core/invalid-value.ts'
+import { definedMembers } from '../../../core/present-members.ts'
+import { array, boolean, integer, namedObject, strictObject, string } from '../../../core/schemas/fields.ts'
 import { conversationTask, tasksBy } from '../../../core/schemas/task.ts'
 import { blockingOf } from '../../../core/workflows/diagnostics.ts'
 import { WorkflowFields } from '../../../core/workflows/workflow-fields.ts'
-import { cursorDescription, pageFields, pageLimit } from '../../http/answer/page.ts'
+import { cursorDescription, deletedObject, pageEnd, pageFields, pageLimit } from '../../http/answer/page.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
+import { routeOf } from '../../http/request/route.ts'
+import { seconds } from '../../views/job-record.ts'
 import {
   changeOf,
   DiagnosticsObject,
@@ -19,14 +22,29 @@ import {
   WorkflowObject,
 } from '../../views/workflow-record.ts'
 
-const tag = 'Workflows'
-const One = z.object({ id: z.string().describe('Id of the workflow: `wf_…`.') })
-const Diagnosed = z
-  .object({ workflow: WorkflowObject, diagnostics: DiagnosticsObject })
-  .meta({ id: 'DiagnosedWorkflow', description: 'A workflow with what is wrong or unusual in it.' })
-const Page = z
-  .object({ workflows: z.array(WorkflowObject).describe('The workflows, last changed first.'), ...pageFields })
-  .meta({ id: 'WorkflowPage', description: 'A page of workflows.' })
+const route = routeOf({ tag: 'Workflows' })
+
+const Version = z.object({
+  version: integer('Number of the version. Read it with `GET /api/workflows/{id}?version=`.'),
+  name: string('Name of the workflow in this version.'),
+  created_at: integer('Unix seconds at which the version was stored.'),
+})
+const VersionPage = namedObject('WorkflowVersionPage', 'A page of the versions of a workflow.', {
+  versions: array('The versions, newest first.', Version),
+  ...pageFields,
+})
+
+const cursor = /^[1-9]\d{0,8}$/
+
+const One = z.object({ id: string('Id of the workflow: `wf_…`.') })
+const Diagnosed = namedObject('DiagnosedWorkflow', 'A workflow with what is wrong or unusual in it.', {
+  workflow: WorkflowObject,
+  diagnostics: DiagnosticsObject,
+})
+const Page = namedObject('WorkflowPage', 'A page of workflows.', {
+  workflows: array('The workflows, last changed first.', WorkflowObject),
+  ...pageFields,
+})
 
 const example = {
   name: 'Picture of an answer',
@@ -55,9 +73,7 @@ function expectedVersion(call: Call): number | undefined {
   if (given === undefined || given === '*') return undefined
   const version = /^(?:W\/)?"?(\d{1,9})"?$/.exec(given)?.[1]
   if (version === undefined)
-    throw new Failure('invalid_value', '\'If-Match\' must be the version of the workflow that you read, such as "3".', {
-      param: 'If-Match',
-    })
+    throw invalidValue('If-Match', '\'If-Match\' must be the version of the workflow that you read, such as "3".')
   return Number(version)
 }
 
@@ -78,52 +94,39 @@ async function create(call: Call, fields: WorkflowFields, owners: WorkflowOwners
   return { workflow: shownWorkflow(workflow), diagnostics: await diagnosticsFor(call, workflow, owners) }
 }
 
-const ToValidate = z
-  .strictObject({
-    dag: Dag,
-    parameters: ParameterRecord.nullish().describe('The input parameters by name. Default: none declared.'),
-    region: WorkflowFields.shape.region,
-  })
-  .meta({ id: 'WorkflowToValidate', description: 'A workflow to validate.' })
-const Validation = z
-  .object({
-    valid: z.boolean().describe('Whether the workflow can be executed.'),
-    diagnostics: DiagnosticsObject,
-    order: z
-      .array(z.array(z.string()))
-      .nullable()
-      .describe(
-        'Node ids in the order of execution, in groups that can run at the same time; null for a graph with a cycle.',
-      ),
-  })
-  .meta({ id: 'WorkflowValidation', description: 'Whether a workflow can be executed, and what was found.' })
+const ToValidate = strictObject('WorkflowToValidate', 'A workflow to validate.', {
+  dag: Dag,
+  parameters: ParameterRecord.nullish().describe('The input parameters by name. Default: none declared.'),
+  region: WorkflowFields.shape.region,
+})
+const Validation = namedObject('WorkflowValidation', 'Whether a workflow can be executed, and what was found.', {
+  valid: boolean('Whether the workflow can be executed.'),
+  diagnostics: DiagnosticsObject,
+  order: z
+    .array(z.array(z.string()))
+    .nullable()
+    .describe(
+      'Node ids in the order of execution, in groups that can run at the same time; null for a graph with a cycle.',
+    ),
+})
 const Change = WorkflowFields.partial().meta({
   id: 'WorkflowChange',
   description: 'Fields of a workflow to change. Absent fields stay.',
 })
-const Deleted = z
-  .object({
-    id: z.string().describe('Id of the workflow.'),
-    object: z.literal('workflow'),
-    deleted: z.literal(true),
-  })
-  .meta({ id: 'WorkflowDeleted', description: 'Confirms that a workflow was deleted.' })
-const Copy = z
-  .strictObject({
-    name: WorkflowFields.shape.name
-      .optional()
-      .describe('Name of the copy. Default: the name of the original with `(copy)` after it.'),
-  })
-  .meta({ id: 'WorkflowCopy', description: 'How to copy a workflow.' })
+const Deleted = deletedObject('workflow', 'workflow').meta({
+  id: 'WorkflowDeleted',
+  description: 'Confirms that a workflow was deleted.',
+})
+const Copy = strictObject('WorkflowCopy', 'How to copy a workflow.', {
+  name: WorkflowFields.shape.name
+    .optional()
+    .describe('Name of the copy. Default: the name of the original with `(copy)` after it.'),
+})
 
 /** The routes of workflow definitions. Every change is a version; executions keep the version that they began with. */
 export const workflowRoutes = (owners: WorkflowOwners) => [
-  route({
-    method: 'POST',
-    path: '/api/workflows',
-    scope: 'user:write',
+  route('POST /api/workflows', 'user:write', {
     bucket: 'api',
-    tag,
     summary: 'Create workflow',
     description:
       'Stores a workflow. One that cannot be executed yet is stored too: `diagnostics` lists what is wrong, and errors among them prevent its execution.',
@@ -134,11 +137,7 @@ export const workflowRoutes = (owners: WorkflowOwners) => [
     status: 201,
     handle: ({ body }, call) => create(call, body, owners),
   }),
-  route({
-    method: 'GET',
-    path: '/api/workflows',
-    scope: 'user:read',
-    tag,
+  route('GET /api/workflows', 'user:read', {
     summary: 'List workflows',
     description: 'Returns the workflows of the organization, last changed first.',
     query: z.strictObject({
@@ -149,28 +148,26 @@ export const workflowRoutes = (owners: WorkflowOwners) => [
     }),
     response: Page,
     handle: async ({ query }, call) => {
-      const { workflows, next } = await owners.workflows.list(call.caller.organizationId, {
-        limit: query.limit,
-        ...(query.after === undefined ? {} : { after: query.after }),
-        ...(query.q === undefined ? {} : { search: query.q }),
-      })
+      const { workflows, next } = await owners.workflows.list(
+        call.caller.organizationId,
+        definedMembers({
+          limit: query.limit,
+          after: query.after,
+          search: query.q,
+        }),
+      )
       const shown =
         query.include === 'dag'
           ? await Promise.all(workflows.map(({ id }) => findWorkflow(id, call, owners)))
           : workflows
       return {
         workflows: shown.map(workflow => shownWorkflow(workflow, { withDag: query.include === 'dag' })),
-        has_more: next !== null,
-        next_cursor: next,
+        ...pageEnd(next),
       }
     },
   }),
-  route({
-    method: 'POST',
-    path: '/api/workflows/validate',
-    scope: 'user:write',
+  route('POST /api/workflows/validate', 'user:write', {
     bucket: 'api',
-    tag,
     summary: 'Validate workflow',
     description:
       'Checks a workflow without storing it: graph, references, types and models. Returns what is wrong and the order of execution.',
@@ -184,11 +181,7 @@ export const workflowRoutes = (owners: WorkflowOwners) => [
       return { valid: blockingOf(diagnostics).length === 0, diagnostics, order: order ? [...order] : null }
     },
   }),
-  route({
-    method: 'GET',
-    path: '/api/workflows/:id',
-    scope: 'user:read',
-    tag,
+  route('GET /api/workflows/:id', 'user:read', {
     summary: 'Get workflow',
     description:
       'Returns a workflow, or an earlier version of it, with what is wrong in it. The header `ETag` has its version.',
@@ -204,12 +197,8 @@ export const workflowRoutes = (owners: WorkflowOwners) => [
       return { workflow: shownWorkflow(workflow), diagnostics: await diagnosticsFor(call, workflow, owners) }
     },
   }),
-  route({
-    method: 'PUT',
-    path: '/api/workflows/:id',
-    scope: 'user:write',
+  route('PUT /api/workflows/:id', 'user:write', {
     bucket: 'api',
-    tag,
     summary: 'Replace workflow',
     description:
       'Stores a new version of a workflow. Fields that are not sent take their defaults. With `If-Match: "<version>"` the change is refused if the workflow was changed since that version.',
@@ -224,11 +213,7 @@ export const workflowRoutes = (owners: WorkflowOwners) => [
       return change(call, params.id, { ...definition, on_failure: onFailure }, owners)
     },
   }),
-  route({
-    method: 'PATCH',
-    path: '/api/workflows/:id',
-    scope: 'user:write',
-    tag,
+  route('PATCH /api/workflows/:id', 'user:write', {
     summary: 'Update workflow',
     description:
       'Stores a new version of a workflow in which the sent fields are changed. With `If-Match: "<version>"` the change is refused if the workflow was changed since that version.',
@@ -240,11 +225,7 @@ export const workflowRoutes = (owners: WorkflowOwners) => [
     response: Diagnosed,
     handle: ({ params, body }, call) => change(call, params.id, body, owners),
   }),
-  route({
-    method: 'DELETE',
-    path: '/api/workflows/:id',
-    scope: 'user:write',
-    tag,
+  route('DELETE /api/workflows/:id', 'user:write', {
     summary: 'Delete workflow',
     description:
       'Deletes a workflow with all versions. Its executions stay. Refused while one of them has not ended, unless `?force=true` cancels them.',
@@ -260,12 +241,8 @@ export const workflowRoutes = (owners: WorkflowOwners) => [
       return { id, object: 'workflow' as const, deleted: true as const }
     },
   }),
-  route({
-    method: 'POST',
-    path: '/api/workflows/:id/duplicate',
-    scope: 'user:write',
+  route('POST /api/workflows/:id/duplicate', 'user:write', {
     bucket: 'api',
-    tag,
     summary: 'Duplicate workflow',
     description: 'Stores a copy of a workflow, as version 1 of a new one.',
     errorCodes: ['not_found'],
@@ -278,6 +255,29 @@ export const workflowRoutes = (owners: WorkflowOwners) => [
       const { onFailure, name, ...definition } = await findWorkflow(params.id, call, owners)
       const copy = { ...definition, name: body.name ?? `${name} (copy)`.slice(0, 256), on_failure: onFailure }
       return create(call, copy, owners)
+    },
+  }),
+  route('GET /api/workflows/:id/versions', 'user:read', {
+    summary: 'List workflow versions',
+    description:
+      'Returns the versions of a workflow, newest first. To restore one, read it and send it to `PUT /api/workflows/{id}`.',
+    errorCodes: ['not_found'],
+    params: z.object({ id: string('Id of the workflow: `wf_…`.') }),
+    query: z.strictObject({
+      limit: pageLimit,
+      after: z.string().max(128).optional().describe(cursorDescription),
+    }),
+    response: VersionPage,
+    handle: async ({ params, query: { limit, after } }, call) => {
+      if (after !== undefined && !cursor.test(after))
+        throw invalidValue('after', "'after' is not a cursor of this list.")
+      const { id, organizationId } = await findWorkflow(params.id, call, owners)
+      const page = { limit, ...(after === undefined ? {} : { before: Number(after) }) }
+      const { versions, next } = await owners.workflows.versions(organizationId, id, page)
+      return {
+        versions: versions.map(({ version, name, createdAt }) => ({ version, name, created_at: seconds(createdAt) })),
+        ...pageEnd(next === null ? null : String(next)),
+      }
     },
   }),
 ]

@@ -7,50 +7,54 @@ import {
   OllamaGenerateRequest,
 } from '../../../core/dialects/ollama/ollama-schemas.ts'
 import { Failure } from '../../../core/failure.ts'
+import {
+  array,
+  boolean,
+  integer,
+  looseObject,
+  namedObject,
+  optionalInteger,
+  optionalString,
+  string,
+} from '../../../core/schemas/fields.ts'
 import { scopeRefusal } from '../../http/access/auth.ts'
-import { ownsMachine, requireMachineOwner } from '../../http/access/machine-owner.ts'
+import { ownsMachine, requireMachineOwner } from '../../http/access/reach.ts'
 import type { Call } from '../../http/request/call.ts'
-import { errorGroups } from '../../http/request/error-groups.ts'
+import { errorGroups } from '../../http/request/errors.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
-import { type InferenceOwners, inferAs } from '../../work/inference.ts'
+import { type InferenceOwners, infer } from '../../work/inference.ts'
 import { findOllamaModel } from './models.ts'
 import { ollamaRoute } from './ollama-route.ts'
 
 export type OllamaChatOwners = InferenceOwners & Pick<Owners, 'fleet'>
 
-const Answer = z
-  .looseObject({
-    model: z.string().describe('Name of the model, as it was requested.'),
-    created_at: z.string().describe('ISO 8601, UTC.'),
-    message: z.record(z.string(), z.unknown()).optional().describe('What the model said, of a chat.'),
-    response: z.string().optional().describe('What the model said, of a generation.'),
-    thinking: z.string().optional().describe('What it thought before.'),
-    done: z.boolean().describe('Whether this is the last line, or the whole answer. Only it has the members below.'),
-    done_reason: z.string().optional().describe('`stop`, `length`, `load` or `unload`.'),
-    total_duration: z.int().optional().describe('Nanoseconds from the request to here.'),
-    load_duration: z.int().optional().describe('Nanoseconds until a slot was free; loading of the model included.'),
-    prompt_eval_count: z.int().optional().describe('Tokens of the prompt.'),
-    prompt_eval_duration: z
-      .int()
-      .optional()
-      .describe('Nanoseconds until the first token, of a stream. Otherwise 0: they are part of `eval_duration`.'),
-    eval_count: z.int().optional().describe('Tokens of the answer.'),
-    eval_duration: z.int().optional().describe('Nanoseconds to generate them.'),
-  })
-  .meta({ id: 'OllamaAnswer', description: "A line of a streamed answer, or a whole answer, in Ollama's form." })
-const Embedded = z
-  .object({
-    model: z.string().describe('Name of the model, as it was requested.'),
-    embeddings: z.array(z.array(z.number())).describe('One vector for each text.'),
-    total_duration: z.int().describe('Nanoseconds from the request to here.'),
-    load_duration: z.int().describe('Nanoseconds until a slot was free; loading of the model included.'),
-    prompt_eval_count: z.int().describe('Tokens of the texts.'),
-  })
-  .meta({ id: 'OllamaEmbeddings', description: "Vectors of texts, in Ollama's form." })
-const OneEmbedded = z
-  .object({ embedding: z.array(z.number()).describe('The vector.') })
-  .meta({ id: 'OllamaEmbedding', description: "The vector of a text, in Ollama's older form." })
+const Answer = looseObject('OllamaAnswer', "A line of a streamed answer, or a whole answer, in Ollama's form.", {
+  model: string('Name of the model, as it was requested.'),
+  created_at: string('ISO 8601, UTC.'),
+  message: z.record(z.string(), z.unknown()).optional().describe('What the model said, of a chat.'),
+  response: optionalString('What the model said, of a generation.'),
+  thinking: optionalString('What it thought before.'),
+  done: boolean('Whether this is the last line, or the whole answer. Only it has the members below.'),
+  done_reason: optionalString('`stop`, `length`, `load` or `unload`.'),
+  total_duration: optionalInteger('Nanoseconds from the request to here.'),
+  load_duration: optionalInteger('Nanoseconds until a slot was free; loading of the model included.'),
+  prompt_eval_count: optionalInteger('Tokens of the prompt.'),
+  prompt_eval_duration: optionalInteger(
+    'Nanoseconds until the first token, of a stream. Otherwise 0: they are part of `eval_duration`.',
+  ),
+  eval_count: optionalInteger('Tokens of the answer.'),
+  eval_duration: optionalInteger('Nanoseconds to generate them.'),
+})
+const Embedded = namedObject('OllamaEmbeddings', "Vectors of texts, in Ollama's form.", {
+  model: string('Name of the model, as it was requested.'),
+  embeddings: array('One vector for each text.', z.array(z.number())),
+  total_duration: integer('Nanoseconds from the request to here.'),
+  load_duration: integer('Nanoseconds until a slot was free; loading of the model included.'),
+  prompt_eval_count: integer('Tokens of the texts.'),
+})
+const OneEmbedded = namedObject('OllamaEmbedding', "The vector of a text, in Ollama's older form.", {
+  embedding: array('The vector.', z.number()),
+})
 
 /**
  * Unloads a model for the machine's owner; throws Failure `insufficient_scope` or `organization_mismatch` for others,
@@ -75,7 +79,7 @@ const answering =
   (form: 'ollama-chat' | 'ollama-generate', said: object, owners: OllamaChatOwners) =>
   async (call: Call): Promise<void> => {
     try {
-      await inferAs(form, owners)(call)
+      await infer({ form }, call, owners)
     } catch (thrown) {
       const request = thrown instanceof Failure ? loadRequestOf(thrown) : undefined
       if (!request) throw thrown
@@ -93,9 +97,6 @@ const answering =
   }
 
 const facts = {
-  ...ollamaRoute,
-  method: 'POST',
-  scope: 'user:write',
   bucket: 'jobs',
 } as const
 const codes = [...errorGroups.submit, ...errorGroups.wait] as const
@@ -105,9 +106,8 @@ const media = ['application/x-ndjson'] as const
 
 /** The routes for text in Ollama's form. */
 export const ollamaChatRoutes = (owners: OllamaChatOwners) => [
-  route({
+  ollamaRoute('POST /ollama/api/chat', 'user:write', {
     ...facts,
-    path: '/ollama/api/chat',
     summary: 'Create chat message',
     description: `Answers a conversation in Ollama's form: with tools, images in base64, thinking, and answers by a JSON Schema. ${streamed}`,
     errorCodes: [...codes, ...errorGroups.media, 'organization_mismatch'],
@@ -117,9 +117,8 @@ export const ollamaChatRoutes = (owners: OllamaChatOwners) => [
     response: Answer,
     answer: answering('ollama-chat', { message: { role: 'assistant', content: '' } }, owners),
   }),
-  route({
+  ollamaRoute('POST /ollama/api/generate', 'user:write', {
     ...facts,
-    path: '/ollama/api/generate',
     summary: 'Create text',
     description: `Answers a prompt in Ollama's form, as a conversation of one message. ${streamed}`,
     errorCodes: [...codes, ...errorGroups.media, 'organization_mismatch'],
@@ -129,26 +128,24 @@ export const ollamaChatRoutes = (owners: OllamaChatOwners) => [
     response: Answer,
     answer: answering('ollama-generate', { response: '' }, owners),
   }),
-  route({
+  ollamaRoute('POST /ollama/api/embed', 'user:write', {
     ...facts,
-    path: '/ollama/api/embed',
     summary: 'Create embeddings',
     description: "Turns texts into vectors, in Ollama's form.",
     errorCodes: codes,
     body: OllamaEmbedRequest,
     example: { model: 'infer/tiny-embed', input: ['A cat sat on the mat.'] },
     response: Embedded,
-    answer: inferAs('ollama-embed', owners, { task: 'std/embeddings' }),
+    answer: call => infer({ form: 'ollama-embed', task: 'std/embeddings' }, call, owners),
   }),
-  route({
+  ollamaRoute('POST /ollama/api/embeddings', 'user:write', {
     ...facts,
-    path: '/ollama/api/embeddings',
     summary: 'Create embedding',
     description: "Turns one text into a vector, in Ollama's older form.",
     errorCodes: codes,
     body: OllamaEmbeddingsRequest,
     example: { model: 'infer/tiny-embed', prompt: 'A cat sat on the mat.' },
     response: OneEmbedded,
-    answer: inferAs('ollama-embeddings', owners, { task: 'std/embeddings' }),
+    answer: call => infer({ form: 'ollama-embeddings', task: 'std/embeddings' }, call, owners),
   }),
 ]

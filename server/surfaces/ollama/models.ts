@@ -1,83 +1,115 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
-import { modelAllowed } from '../../../core/accounts/model-allowed.ts'
 import { modelOf } from '../../../core/dialects/ollama/ollama-body.ts'
 import { Failure } from '../../../core/failure.ts'
 import { engineFacts } from '../../../core/models/engine-facts.ts'
 import type { ResidentSnapshot } from '../../../core/models/fleet.ts'
 import type { GgufHeader } from '../../../core/models/gguf-header.ts'
 import type { Model } from '../../../core/models/model.ts'
-import { didYouMean, nearestModels } from '../../../core/nearest.ts'
+import { array, integer, namedObject, object, string } from '../../../core/schemas/fields.ts'
 import { isFor } from '../../../core/schemas/task.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
+import { modelNotFound, visibleModels } from '../../work/allowed-models.ts'
 import { ollamaRoute } from './ollama-route.ts'
-import { headerDetails, headerInfo } from './shown-header.ts'
 
-const Details = z
-  .object({
-    parent_model: z.string().describe('Always empty.'),
-    format: z.string().describe('`gguf`, or the name of the engine.'),
-    family: z.string().describe('Architecture, in `show`; empty in lists.'),
-    families: z.array(z.string()).describe('The same as a list.'),
-    parameter_size: z.string().describe('Number of parameters such as `8.2B`, in `show`; empty in lists.'),
-    quantization_level: z.string().describe('Quantization such as `Q4_K_M`, in `show`; empty in lists.'),
-  })
-  .describe('What is known of its file.')
+const units = [
+  ['B', 1e9],
+  ['M', 1e6],
+  ['K', 1e3],
+] as const
+
+/** Returns a number of parameters as Ollama writes it, such as `8.2B`. */
+export function parameterSize(count: number): string {
+  const [unit, size] = units.find(([, least]) => count >= least) ?? ['', 1]
+  return `${Number((count / size).toFixed(1))}${unit}`
+}
+
+/** Returns the details of a model by the header of its file. */
+const headerDetails = ({ architecture, sizeLabel, parameterCount, quantization }: GgufHeader) => ({
+  family: architecture,
+  families: [architecture],
+  parameter_size: sizeLabel ?? parameterSize(parameterCount),
+  quantization_level: quantization ?? '',
+})
+
+/** Returns the fields of the header under the names that they have in the file. Those that it lacks are left out. */
+function headerInfo(header: GgufHeader): Record<string, string | number> {
+  const { architecture } = header
+  const fields: Record<string, string | number | null> = {
+    'general.architecture': architecture,
+    'general.name': header.name,
+    'general.parameter_count': header.parameterCount,
+    'general.size_label': header.sizeLabel,
+    [`${architecture}.context_length`]: header.contextLength,
+    [`${architecture}.embedding_length`]: header.embeddingLength,
+    [`${architecture}.feed_forward_length`]: header.feedForwardLength,
+    [`${architecture}.block_count`]: header.blockCount,
+    [`${architecture}.attention.head_count`]: header.headCount,
+    [`${architecture}.attention.head_count_kv`]: header.headCountKv.length > 0 ? Math.max(...header.headCountKv) : null,
+    [`${architecture}.attention.key_length`]: header.keyLength,
+    [`${architecture}.attention.value_length`]: header.valueLength,
+    [`${architecture}.attention.sliding_window`]: header.slidingWindow,
+    [`${architecture}.vocab_size`]: header.vocabularySize,
+    [`${architecture}.expert_count`]: header.expertCount,
+    [`${architecture}.expert_used_count`]: header.expertUsedCount,
+  }
+  return Object.fromEntries(
+    Object.entries(fields).filter((field): field is [string, string | number] => field[1] !== null),
+  )
+}
+
+const Details = object('What is known of its file.', {
+  parent_model: string('Always empty.'),
+  format: string('`gguf`, or the name of the engine.'),
+  family: string('Architecture, in `show`; empty in lists.'),
+  families: array('The same as a list.', z.string()),
+  parameter_size: string('Number of parameters such as `8.2B`, in `show`; empty in lists.'),
+  quantization_level: string('Quantization such as `Q4_K_M`, in `show`; empty in lists.'),
+})
 
 const listed = {
-  name: z.string().describe('Id of the model.'),
-  model: z.string().describe('The same as `name`.'),
-  size: z.int().describe('Bytes of memory that it uses or is set to use; 0 if unknown.'),
-  digest: z.string().describe('A hash of its name and engine.'),
+  name: string('Id of the model.'),
+  model: string('The same as `name`.'),
+  size: integer('Bytes of memory that it uses or is set to use; 0 if unknown.'),
+  digest: string('A hash of its name and engine.'),
   details: Details,
 }
-const Tags = z
-  .object({
-    models: z
-      .array(
-        z.object({ ...listed, modified_at: z.string().describe('When the configuration was last read, ISO 8601.') }),
-      )
-      .describe('The models.'),
-  })
-  .meta({ id: 'OllamaModels', description: 'Models that the token may use.' })
-const Running = z
-  .object({
-    models: z
-      .array(
-        z.object({
-          ...listed,
-          size_vram: z.int().describe('Bytes of GPU memory.'),
-          expires_at: z.string().describe('When it is unloaded if no further request comes, ISO 8601.'),
-          context_length: z.int().describe('Most tokens of a request and its answer together; 0 if unknown.'),
-        }),
-      )
-      .describe('The models.'),
-  })
-  .meta({ id: 'OllamaRunningModels', description: 'Models that are loaded.' })
+const Tags = namedObject('OllamaModels', 'Models that the token may use.', {
+  models: array(
+    'The models.',
+    z.object({ ...listed, modified_at: string('When the configuration was last read, ISO 8601.') }),
+  ),
+})
+const Running = namedObject('OllamaRunningModels', 'Models that are loaded.', {
+  models: array(
+    'The models.',
+    z.object({
+      ...listed,
+      size_vram: integer('Bytes of GPU memory.'),
+      expires_at: string('When it is unloaded if no further request comes, ISO 8601.'),
+      context_length: integer('Most tokens of a request and its answer together; 0 if unknown.'),
+    }),
+  ),
+})
 
-const Show = z
-  .object({ model: z.string().min(1).max(256).describe('Id of the model.') })
-  .meta({ id: 'OllamaShowRequest', description: 'The model to describe.' })
-const Shown = z
-  .object({
-    license: z.string().describe('Licence, as the file of the model names it.'),
-    modelfile: z.string().describe('Always empty.'),
-    parameters: z.string().describe('`num_ctx` if `infer.yaml` sets `context_length`.'),
-    template: z.string().describe('Chat template of the file, in Jinja.'),
-    details: Details,
-    model_info: z
-      .record(z.string(), z.unknown())
-      .describe(
-        'Fields of the header of its GGUF file, such as `general.parameter_count`; without such a file `general.architecture` is `infer`. `infer.context_length` if `infer.yaml` sets it.',
-      ),
-    capabilities: z
-      .array(z.string())
-      .describe('`completion`, `tools`, `vision` and `embedding`, as far as its engine can.'),
-    modified_at: z.string().describe('When the configuration was last read, ISO 8601.'),
-  })
-  .meta({ id: 'OllamaModel', description: 'A model.' })
+const Show = namedObject('OllamaShowRequest', 'The model to describe.', {
+  model: z.string().min(1).max(256).describe('Id of the model.'),
+})
+const Shown = namedObject('OllamaModel', 'A model.', {
+  license: string('Licence, as the file of the model names it.'),
+  modelfile: string('Always empty.'),
+  parameters: string('`num_ctx` if `infer.yaml` sets `context_length`.'),
+  template: string('Chat template of the file, in Jinja.'),
+  details: Details,
+  model_info: z
+    .record(z.string(), z.unknown())
+    .describe(
+      'Fields of the header of its GGUF file, such as `general.parameter_count`; without such a file `general.architecture` is `infer`. `infer.context_length` if `infer.yaml` sets it.',
+    ),
+  capabilities: array('`completion`, `tools`, `vision` and `embedding`, as far as its engine can.', z.string()),
+  modified_at: string('When the configuration was last read, ISO 8601.'),
+})
 
 type ModelOwners = Pick<Owners, 'cpu' | 'fleet' | 'registry'>
 
@@ -112,23 +144,14 @@ const listedOf = (model: Model, bytes: number) => ({
 })
 
 /** Models that the token may use and that Ollama's clients can use. */
-const visible = (call: Call, { registry }: Pick<Owners, 'registry'>): Model[] =>
-  registry.all().filter(model => model.enabled && isUsable(model) && modelAllowed(call.caller.token.models, model.id))
+const visible = (call: Call, owners: Pick<Owners, 'registry'>): Model[] => visibleModels(call, owners).filter(isUsable)
 
 /** Finds a model by the name that a client uses. Throws Failure `model_not_found`. */
 export function findOllamaModel(name: string, call: Call, owners: Pick<Owners, 'registry'>): Model {
   const models = visible(call, owners)
   const model = models.find(({ id }) => id === modelOf(name))
   if (model) return model
-  const meant = nearestModels(
-    name,
-    models.map(({ id }) => id),
-  )
-  throw new Failure(
-    'model_not_found',
-    `The model '${name.slice(0, 128)}' does not exist here.${didYouMean(meant)} GET /ollama/api/tags lists the existing ones.`,
-    { param: 'model' },
-  )
+  throw modelNotFound(name.slice(0, 128), models, '/ollama/api/tags')
 }
 
 /** A time that no model outlives, for models that are kept loaded. */
@@ -139,11 +162,7 @@ const expiryOf = ({ idle_ttl, replicas }: Model, { lastUsedAt }: ResidentSnapsho
 
 /** The routes that describe models in Ollama's form. */
 export const ollamaModelRoutes = (owners: ModelOwners) => [
-  route({
-    ...ollamaRoute,
-    method: 'GET',
-    path: '/ollama/api/tags',
-    scope: 'user:read',
+  ollamaRoute('GET /ollama/api/tags', 'user:read', {
     summary: 'List models',
     description: 'Returns the chat and embedding models that the token may use.',
     response: Tags,
@@ -157,11 +176,7 @@ export const ollamaModelRoutes = (owners: ModelOwners) => [
       return { models }
     },
   }),
-  route({
-    ...ollamaRoute,
-    method: 'GET',
-    path: '/ollama/api/ps',
-    scope: 'user:read',
+  ollamaRoute('GET /ollama/api/ps', 'user:read', {
     summary: 'List loaded models',
     description: 'Returns the models that are loaded, among those that the token may use.',
     response: Running,
@@ -183,11 +198,7 @@ export const ollamaModelRoutes = (owners: ModelOwners) => [
       return { models }
     },
   }),
-  route({
-    ...ollamaRoute,
-    method: 'POST',
-    path: '/ollama/api/show',
-    scope: 'user:read',
+  ollamaRoute('POST /ollama/api/show', 'user:read', {
     bucket: 'api',
     summary: 'Get model',
     description:

@@ -1,18 +1,103 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
-import { route } from '../../http/request/route.ts'
+import type { ModelPullEvent } from '../../../core/models/model-pull.ts'
+import { namedObject, optionalInteger, optionalString, string } from '../../../core/schemas/fields.ts'
+import { parsed } from '../../../core/schemas/issues.ts'
+import { requireMachineOwner } from '../../http/access/reach.ts'
+import { readJson } from '../../http/body/body.ts'
+import type { Call } from '../../http/request/call.ts'
+import type { Owners } from '../../http/request/owners.ts'
 import { type OllamaChatOwners, ollamaChatRoutes } from './generate.ts'
 import { ollamaModelRoutes } from './models.ts'
-import { ollamaRoute } from './ollama-route.ts'
-import { type OllamaPullOwners, ollamaPullRoutes } from './pull.ts'
+import { ollamaErrors, ollamaRoute } from './ollama-route.ts'
+
+export type OllamaPullOwners = Pick<Owners, 'admission' | 'config' | 'cpu' | 'log' | 'modelPull'>
+
+const Pull = namedObject('OllamaPullRequest', 'A model to download.', {
+  model: z
+    .string()
+    .min(1)
+    .max(256)
+    .optional()
+    .describe('A short name of `infer model catalog`, or `hf.co/owner/name`.'),
+  name: z.string().min(1).max(256).optional().describe('The same as `model`, of older clients.'),
+  stream: z.boolean().nullish().describe('Whether to report the progress as lines of JSON. Default: true.'),
+})
+const Status = namedObject('OllamaPullStatus', 'Progress of a download.', {
+  status: string('What happens; `success` in the last line.'),
+  digest: optionalString('Name of the file that is downloaded.'),
+  total: optionalInteger('Bytes of the file.'),
+  completed: optionalInteger('How many of them are here.'),
+})
+
+const statusOf = (event: ModelPullEvent): z.input<typeof Status> =>
+  'status' in event
+    ? { status: event.status }
+    : { status: `pulling ${event.file}`, digest: event.file, total: event.total, completed: event.bytes }
+
+async function pull(call: Call, owners: OllamaPullOwners): Promise<void> {
+  requireMachineOwner(call, 'Downloading of models is')
+  const { model, name = model, stream } = parsed(Pull, await readJson(call, owners))
+  if (name === undefined)
+    throw new Failure('missing_required_parameter', "'model' is required: the name of a model.", { param: 'model' })
+  const { res } = call
+  const line = (status: z.input<typeof Status>) => `${JSON.stringify(status)}\n`
+  if (stream === false) {
+    await owners.modelPull(name, { signal: call.signal, onEvent: () => {} })
+    return call.send(200, JSON.stringify({ status: 'success' }))
+  }
+  let begun = false
+  const write = (text: string) => {
+    if (!begun) call.head(200, 'application/x-ndjson', ['cache-control', 'no-cache', 'x-accel-buffering', 'no'])
+    begun = true
+    // A client that does not read loses progress, and never the end.
+    if (!res.destroyed && !res.writableNeedDrain) res.write(text)
+  }
+  try {
+    await owners.modelPull(name, { signal: call.signal, onEvent: event => write(line(statusOf(event))) })
+    write('')
+    res.end(line({ status: 'success' }))
+  } catch (thrown) {
+    if (!begun) throw thrown
+    const failure = Failure.from(thrown)
+    if (failure.code === 'internal_error') owners.log.error('A pull failed', { request: call.id }, failure.cause)
+    res.end(`${JSON.stringify(ollamaErrors(failure, call).body)}\n`)
+  }
+}
+
+/** The route that downloads models. */
+const ollamaPullRoutes = (owners: OllamaPullOwners) => [
+  ollamaRoute('POST /ollama/api/pull', 'admin:write', {
+    bucket: 'api',
+    summary: 'Download model',
+    description:
+      'Downloads a model and adds it to `infer.yaml`, as `infer model add` does: a short name of the catalog, or a repository of the hub as `hf.co/owner/name`, with `:` and a quantization after it. The answer is lines of JSON with the progress. A client that disconnects stops the download; what has arrived is kept. Only for tokens of the organization that owns the machine.',
+    errorCodes: [
+      'organization_mismatch',
+      'model_not_found',
+      'model_not_allowed',
+      'conflict',
+      'no_capacity',
+      'worker_error',
+      'disk_full',
+      'timeout',
+      'cancelled',
+    ],
+    media: ['application/x-ndjson'],
+    body: Pull,
+    example: { model: 'starter', stream: false },
+    response: Status,
+    answer: call => pull(call, owners),
+  }),
+]
 
 /** The version of Ollama whose API these routes follow. Clients compare it with the one that they need. */
 const followed = '0.12.0'
 
-const Version = z
-  .object({ version: z.string().describe('The version of Ollama whose API this follows.') })
-  .meta({ id: 'OllamaVersion', description: 'A version.' })
-const Refused = z.object({}).meta({ id: 'OllamaRefused', description: 'There is no such answer.' })
+const Version = namedObject('OllamaVersion', 'A version.', {
+  version: string('The version of Ollama whose API this follows.'),
+})
+const Refused = namedObject('OllamaRefused', 'There is no such answer.', {})
 
 /** Why a call that manages models is refused, by its path. */
 const refused = {
@@ -23,11 +108,7 @@ const refused = {
 } as const
 
 const refusal = (what: string, method: 'POST' | 'DELETE', hint: string) =>
-  route({
-    ...ollamaRoute,
-    method,
-    path: `/ollama/api/${what}`,
-    scope: 'admin:write',
+  ollamaRoute(`${method} /ollama/api/${what}`, 'admin:write', {
     bucket: 'api',
     summary: `${method === 'DELETE' ? 'Delete' : what === 'push' ? 'Upload' : what === 'copy' ? 'Duplicate' : 'Create'} model`,
     description: `Always refused. ${hint}.`.replace(/\.\.$/, '.'),
@@ -46,21 +127,13 @@ export const ollamaRoutes = (owners: OllamaChatOwners & OllamaPullOwners) => [
   ...ollamaModelRoutes(owners),
   ...ollamaPullRoutes(owners),
   ...Object.entries(refused).map(([what, [method, hint]]) => refusal(what, method, hint)),
-  route({
-    ...ollamaRoute,
-    method: 'GET',
-    path: '/ollama',
-    scope: 'public',
+  ollamaRoute('GET /ollama', 'public', {
     summary: 'Check liveness',
     description: `Answers \`${alive}\`, by which Ollama's clients find out whether there is a server.`,
     media: ['text/plain'],
     answer: call => call.send(200, alive, 'text/plain; charset=utf-8', ['cache-control', 'no-store']),
   }),
-  route({
-    ...ollamaRoute,
-    method: 'GET',
-    path: '/ollama/api/version',
-    scope: 'public',
+  ollamaRoute('GET /ollama/api/version', 'public', {
     summary: 'Get version',
     description: 'Returns the version of Ollama whose API this follows, not the version of infer.',
     response: Version,

@@ -1,8 +1,7 @@
 import type { z } from 'zod'
 import type { MediaInput } from '../../../core/media/media.ts'
 import { heldAfterReading, heldBytes, readBody } from '../../http/body/body.ts'
-import { formValues } from '../../http/body/form-values.ts'
-import { isForm, readForm } from '../../http/body/multipart.ts'
+import { formValues, isForm, readForm } from '../../http/body/multipart.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
 

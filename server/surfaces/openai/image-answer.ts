@@ -1,14 +1,181 @@
 import type { FileHandle } from 'node:fs/promises'
 import { Failure } from '../../../core/failure.ts'
 import { queueIdOf } from '../../../core/ids.ts'
+import type { ImageTask } from '../../../core/schemas/task.ts'
 import type { FileRecord, JobRecord } from '../../../core/store/store.ts'
 import type { ImageRequest } from '../../../core/tasks/image/image-request.ts'
-import { type ImageResult, linkedImages } from '../../../core/tasks/image/image-result.ts'
-import { base64PiecesOf } from '../../http/answer/send-pieces.ts'
+import { type ImageResult, imageUsage, linkedImages } from '../../../core/tasks/image/image-result.ts'
+import type { Preview } from '../../../core/tasks/run-job.ts'
+import { base64PiecesOf, sendPieces, withFirstPiece } from '../../http/answer/send-pieces.ts'
+import { eventsHead, pingComment, sseText } from '../../http/answer/sse.ts'
 import { sendJson } from '../../http/dispatch.ts'
 import type { Call } from '../../http/request/call.ts'
+import { errorFrame } from '../../http/request/errors.ts'
 import { Embedded, JsonText, readResult } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
+import { seconds } from '../../views/job-record.ts'
+import { unfinishedImage } from '../../work/unfinished-image.ts'
+
+interface EventOptions {
+  task: ImageTask
+  job: JobRecord
+  request: ImageRequest
+  /** Resolves with the job when it is completed. Rejects with Failure. */
+  completed: Promise<JobRecord>
+}
+
+type EventOwners = Pick<Owners, 'cpu' | 'files' | 'jobs' | 'log'>
+
+/** Milliseconds of silence before a ping, below the time after which proxies close a silent connection. */
+const pingMs = 15_000
+
+const prefixes: Record<ImageTask, string> = {
+  'std/image-generation': 'image_generation',
+  'std/image-edit': 'image_edit',
+}
+
+/** The quality in events, which do not use the older names. */
+const eventQuality = {
+  auto: 'auto',
+  low: 'low',
+  medium: 'medium',
+  high: 'high',
+  standard: 'medium',
+  hd: 'high',
+} as const
+
+/**
+ * Sends the images as server-sent events: the unfinished ones while the engine reports them, then the finished ones.
+ * Rejects with Failure for what fails before the first event; a later failure is the last event.
+ */
+export async function sendImageEvents(call: Call, options: EventOptions, owners: EventOwners): Promise<void> {
+  // Rejected while a preview is encoded: it is awaited later.
+  options.completed.catch(() => {})
+  const pieces = await withFirstPiece(eventsOf(call, options, owners))
+  call.head(200, ...eventsHead)
+  await sendPieces(call, pieces)
+}
+
+async function* eventsOf(call: Call, options: EventOptions, owners: EventOwners): AsyncGenerator<Uint8Array> {
+  const { completed, request } = options
+  let begun = false
+  try {
+    if (request.partial_images)
+      for await (const piece of partialEvents(options, owners)) {
+        // The answer begins with an event, because until then a failure has a status of its own.
+        if (!begun && piece === ping) continue
+        begun = true
+        yield piece
+      }
+    const job = await completed
+    for await (const piece of completedEvents(call, job, options, owners)) {
+      begun = true
+      yield piece
+    }
+  } catch (thrown) {
+    const failure = Failure.from(thrown)
+    if (!begun || failure.code === 'cancelled') throw failure
+    yield Buffer.from(errorFrame(failure, call.id))
+  }
+}
+
+const ping = Buffer.from(pingComment)
+
+/** Yields an event for each unfinished image, until the job has ended. */
+async function* partialEvents(
+  { task, job, request, completed }: EventOptions,
+  owners: EventOwners,
+): AsyncGenerator<Uint8Array> {
+  const { jobs } = owners
+  const waiting: Preview[] = []
+  let seen = 0
+  let over = false
+  let wake = () => {}
+  const read = () => {
+    const all = jobs.previewsOf(job.id)
+    // A new attempt reports from the beginning.
+    if (all.length < seen) seen = 0
+    waiting.push(...all.slice(seen))
+    seen = all.length
+    wake()
+  }
+  const unfollow = jobs.follow(job.id, read)
+  const end = () => {
+    over = true
+    wake()
+  }
+  completed.then(end, end)
+  const counts = new Map<number, number>()
+  try {
+    read()
+    for (;;) {
+      const preview = waiting.shift()
+      if (preview) {
+        const index = counts.get(preview.image) ?? 0
+        if (index >= (request.partial_images ?? 0)) continue
+        const { output_format, output_compression } = request
+        const encoding = { format: output_format ?? 'png', quality: output_compression ?? 100 }
+        const bytes = await unfinishedImage(job, preview, encoding, owners)
+        if (!bytes) continue
+        counts.set(preview.image, index + 1)
+        yield partialEvent(task, job, request, { b64_json: bytes.toString('base64'), image: preview.image, index })
+      } else if (over) return
+      else {
+        let timer: NodeJS.Timeout | undefined
+        const silent = await new Promise<boolean>(resolve => {
+          wake = () => resolve(false)
+          timer = setTimeout(resolve, pingMs, true)
+        })
+        clearTimeout(timer)
+        if (silent) yield ping
+      }
+    }
+  } finally {
+    unfollow()
+  }
+}
+
+/** The fields that all events share. */
+const shared = (
+  { quality, background, output_format }: ImageRequest,
+  { created, size }: { created: number; size: string },
+) => ({
+  created_at: created,
+  size,
+  quality: eventQuality[quality ?? 'auto'],
+  background: background ?? 'auto',
+  output_format: output_format ?? 'png',
+})
+
+function partialEvent(
+  task: ImageTask,
+  job: JobRecord,
+  request: ImageRequest,
+  { b64_json, image, index }: { b64_json: string; image: number; index: number },
+): Uint8Array {
+  const type = `${prefixes[task]}.partial_image`
+  const { width, height } = JSON.parse(job.inputs) as { width: number; height: number }
+  const facts = shared(request, { created: seconds(job.createdAt), size: `${width}x${height}` })
+  const data = { type, b64_json, ...facts, partial_image_index: index, image_index: image }
+  return Buffer.from(sseText({ event: type, data: JSON.stringify(data) }))
+}
+
+/** Yields one event for each finished image, in pieces. */
+async function* completedEvents(
+  call: Call,
+  job: JobRecord,
+  { task, request }: EventOptions,
+  owners: EventOwners,
+): AsyncGenerator<Uint8Array> {
+  const { result, base64 } = await imagesOf(call, job, owners)
+  const type = `${prefixes[task]}.completed`
+  const facts = JSON.stringify({ ...shared(request, result), usage: imageUsage(1) }).slice(1)
+  for (const read of base64) {
+    yield Buffer.from(`event: ${type}\ndata: {"type":"${type}","b64_json":`)
+    yield* read()
+    yield Buffer.from(`,${facts}\n\n`)
+  }
+}
 
 const quote = Buffer.from('"')
 
@@ -23,7 +190,7 @@ export interface JobImages {
 }
 
 /** Reads the result of a job and checks that its images still exist. Throws Failure `output_expired`. */
-export async function imagesOf(call: Call, job: JobRecord, { files }: Pick<Owners, 'files'>): Promise<JobImages> {
+async function imagesOf(call: Call, job: JobRecord, { files }: Pick<Owners, 'files'>): Promise<JobImages> {
   if (job.result === null) throw expired(job)
   const result = JSON.parse(await readResult(job.result)) as ImageResult
   const records = await Promise.all(result.images.map(({ file_id }) => files.find(job.organizationId, file_id)))

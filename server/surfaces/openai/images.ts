@@ -1,5 +1,10 @@
+import { randomUUID } from 'node:crypto'
 import { Failure } from '../../../core/failure.ts'
+import { imageRules } from '../../../core/media/image-rules.ts'
+import type { MediaInput } from '../../../core/media/media.ts'
 import type { Model } from '../../../core/models/model.ts'
+import { parsed } from '../../../core/schemas/issues.ts'
+import { type ImageTask, operationOf } from '../../../core/schemas/task.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
 import {
   ImageEditForm,
@@ -9,32 +14,85 @@ import {
   ImagesResponse,
   ImageVariationForm,
   ImageVariationRequest,
+  imageRequests,
+  maxSources,
 } from '../../../core/tasks/image/image-request.ts'
+import { readJson } from '../../http/body/body.ts'
+import { formValues, isForm, readForm } from '../../http/body/multipart.ts'
 import type { Call } from '../../http/request/call.ts'
-import { errorGroups } from '../../http/request/error-groups.ts'
+import { errorGroups } from '../../http/request/errors.ts'
 import { idempotencyKeyOf } from '../../http/request/idempotency.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { preferenceOf } from '../../http/request/prefer.ts'
-import { route } from '../../http/request/route.ts'
-import { respondAsync } from '../../views/job-created.ts'
-import { hasEnded } from '../../views/job-record.ts'
+import { routeOf } from '../../http/request/route.ts'
+import { hasEnded, respondAsync } from '../../views/job-record.ts'
 import { answerLater } from '../../work/submit.ts'
 import { type SubmitOwners, submitGeneration } from '../../work/submit-generation.ts'
-import { failureOf, waitForEnd } from '../../work/wait-for-job.ts'
-import { sendImages, unfinished } from './image-answer.ts'
-import { type ImageRoute, readImageBody } from './image-body.ts'
-import { sendImageEvents } from './image-events.ts'
+import { failureOf, waitForEnd } from '../../work/wait.ts'
+import { sendImageEvents, sendImages, unfinished } from './image-answer.ts'
+
+/** A validated request for images. Its files are on the disk until the body is disposed of. */
+export interface ImageBody extends AsyncDisposable {
+  /** The body as it was sent, with the files of a form as short addresses that are keys of `call.inline`. */
+  sent: unknown
+  request: ImageRequest
+}
+
+/** A route for images. */
+export interface ImageRoute {
+  task: ImageTask
+  /** Whether a request needs no prompt. */
+  variation?: boolean
+}
+
+/** A variation is an edit with an empty prompt. */
+const withoutPrompt = (sent: unknown): unknown =>
+  sent !== null && typeof sent === 'object' && (sent as { prompt?: unknown }).prompt == null
+    ? { ...sent, prompt: '' }
+    : sent
+
+/** Reads JSON or a form. Throws Failure for an invalid request. */
+async function readImageBody(
+  { task, variation = false }: ImageRoute,
+  call: Call,
+  owners: Pick<Owners, 'admission' | 'config' | 'cpu' | 'files'>,
+): Promise<ImageBody> {
+  const check = (sent: unknown) => checked(task, variation ? withoutPrompt(sent) : sent)
+  if (!isForm(call.req)) return { ...check(await readJson(call, owners)), async [Symbol.asyncDispose]() {} }
+  const form = await readForm(call, { files: { image: maxSources, mask: 1 }, maxBytes: imageRules.maxBytes }, owners)
+  try {
+    const sent = formValues(form.fields, imageRequests[operationOf(task)].shape)
+    const inline = new Map<string, MediaInput>()
+    for (const [name, files] of form.files) {
+      const addresses = files.map(({ path, bytes }) => {
+        // No client can have sent this name.
+        const address = `form:${randomUUID()}`
+        inline.set(address, { path, bytes })
+        return address
+      })
+      sent[name] = addresses.length === 1 ? addresses[0] : addresses
+    }
+    call.inline = inline
+    return { ...check(sent), [Symbol.asyncDispose]: () => form[Symbol.asyncDispose]() }
+  } catch (thrown) {
+    await form[Symbol.asyncDispose]()
+    throw thrown
+  }
+}
+
+const checked = (task: ImageTask, sent: unknown): Pick<ImageBody, 'sent' | 'request'> => ({
+  sent,
+  request: parsed(imageRequests[operationOf(task)], sent),
+})
+
+const route = routeOf({ tag: 'Images' })
 
 type ImageOwners = SubmitOwners & Pick<Owners, 'cpu' | 'fleet'>
 
 /**
- * Returns the handler of an OpenAI-compatible request for images. The request becomes a durable job like any
+ * Answers an OpenAI-compatible request for images. The request becomes a durable job like any
  * generation, and the caller waits for its end: a repeated request with the same idempotency key gets the same images.
  */
-function images(to: ImageRoute, owners: ImageOwners): (call: Call) => Promise<void> {
-  return call => answerImages(to, call, owners)
-}
-
 async function answerImages(to: ImageRoute, call: Call, owners: ImageOwners): Promise<void> {
   const prefer = preferenceOf(call.req.headers.prefer)
   const { job, model, request } = await submit(to, call, owners)
@@ -96,10 +154,7 @@ async function endOf(
 }
 
 const facts = {
-  method: 'POST',
-  scope: 'user:write',
   bucket: 'jobs',
-  tag: 'Images',
   response: ImagesResponse,
   events: 'ImageEvent',
   otherAnswers: respondAsync,
@@ -114,35 +169,32 @@ const how =
 
 /** The OpenAI-compatible routes for images. */
 export const imageRoutes = (owners: ImageOwners) => [
-  route({
+  route('POST /std/v1/images/generations', 'user:write', {
     ...facts,
-    path: '/std/v1/images/generations',
     summary: 'Create images',
     description: `Creates images from a text. ${how}`,
     body: ImageGenerationRequest,
     example: { model: 'infer/demo', prompt: 'A cat on a mat', size: '512x512' },
-    answer: images({ task: 'std/image-generation' }, owners),
+    answer: call => answerImages({ task: 'std/image-generation' }, call, owners),
   }),
-  route({
+  route('POST /std/v1/images/edits', 'user:write', {
     ...facts,
-    path: '/std/v1/images/edits',
     summary: 'Edit image',
     description: `Creates images from one or more images and a text. With a mask only a part of the image is created anew. Send image and mask as files of a form, or in JSON as URLs or ids of files. ${how}`,
     largeBody: true,
     body: ImageEditRequest,
     form: ImageEditForm,
     example: { model: 'infer/demo', prompt: 'A dog on a mat', image: pixel },
-    answer: images({ task: 'std/image-edit' }, owners),
+    answer: call => answerImages({ task: 'std/image-edit' }, call, owners),
   }),
-  route({
+  route('POST /std/v1/images/variations', 'user:write', {
     ...facts,
-    path: '/std/v1/images/variations',
     summary: 'Create variations of image',
     description: `Creates images from an image alone, with models that need no prompt (feature \`variations\`). Otherwise the same as \`/std/v1/images/edits\`. ${how}`,
     largeBody: true,
     body: ImageVariationRequest,
     form: ImageVariationForm,
     example: { model: 'infer/demo', image: pixel, size: '512x512' },
-    answer: images({ task: 'std/image-edit', variation: true }, owners),
+    answer: call => answerImages({ task: 'std/image-edit', variation: true }, call, owners),
   }),
 ]

@@ -1,36 +1,43 @@
 import { z } from 'zod'
-import { modelAllowed } from '../../../core/accounts/model-allowed.ts'
-import { Failure } from '../../../core/failure.ts'
 import { engineFacts } from '../../../core/models/engine-facts.ts'
 import type { FleetSnapshot } from '../../../core/models/fleet.ts'
 import type { Model } from '../../../core/models/model.ts'
-import { didYouMean, nearestModels } from '../../../core/nearest.ts'
+import {
+  array,
+  integer,
+  namedObject,
+  nullableInteger,
+  nullableString,
+  optionalString,
+  string,
+} from '../../../core/schemas/fields.ts'
 import { Task } from '../../../core/schemas/task.ts'
-import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
-import { ModelPrice, priceObject } from '../../views/model-price.ts'
-import { modelRegion, modelState } from '../../views/model-status.ts'
+import { routeOf } from '../../http/request/route.ts'
+import { seconds } from '../../views/job-record.ts'
+import { ModelPrice, modelRegion, modelState, priceObject } from '../../views/model-status.ts'
+import { modelNotFound, visibleModels } from '../../work/allowed-models.ts'
 
-const ModelObject = z
-  .object({
-    id: z.string().describe('Id of the model: the value of `model` in a request.'),
-    object: z.literal('model'),
-    created: z.int().describe('Unix seconds at which the configuration was last read.'),
-    owned_by: z.string().describe('`local`, or `remote` for a model of another server.'),
-    description: z.string().optional().describe('`description` in `infer.yaml`.'),
-    tasks: z.array(Task).describe('Tasks that the model does.'),
-    status: modelState,
-    context_length: z.int().nullable().describe('Most tokens of a request and its answer together; null if unknown.'),
-    slug: z.string().nullable().describe('Path under `/slug`; null without one.'),
-    region: modelRegion,
-    price: ModelPrice.nullable().describe('Prices of the model; null if its use costs nothing.'),
-  })
-  .meta({ id: 'ModelObject', description: 'A model.' })
+const route = routeOf({ tag: 'Models' })
 
-const ModelList = z
-  .object({ object: z.literal('list'), data: z.array(ModelObject).describe('The models.') })
-  .meta({ id: 'ModelList', description: 'Models that the token may use.' })
+const ModelObject = namedObject('ModelObject', 'A model.', {
+  id: string('Id of the model: the value of `model` in a request.'),
+  object: z.literal('model'),
+  created: integer('Unix seconds at which the configuration was last read.'),
+  owned_by: string('`local`, or `remote` for a model of another server.'),
+  description: optionalString('`description` in `infer.yaml`.'),
+  tasks: array('Tasks that the model does.', Task),
+  status: modelState,
+  context_length: nullableInteger('Most tokens of a request and its answer together; null if unknown.'),
+  slug: nullableString('Path under `/slug`; null without one.'),
+  region: modelRegion,
+  price: ModelPrice.nullable().describe('Prices of the model; null if its use costs nothing.'),
+})
+
+const ModelList = namedObject('ModelList', 'Models that the token may use.', {
+  object: z.literal('list'),
+  data: array('The models.', ModelObject),
+})
 
 const describe = (
   model: Model,
@@ -39,7 +46,7 @@ const describe = (
 ): z.input<typeof ModelObject> => ({
   id: model.id,
   object: 'model',
-  created: Math.floor(registry.readAt / 1000),
+  created: seconds(registry.readAt),
   owned_by: engineFacts(model.engine).isElsewhere ? 'remote' : 'local',
   description: model.description,
   tasks: model.tasks,
@@ -50,46 +57,28 @@ const describe = (
   price: priceObject(model, config.currency),
 })
 
-/** Enabled models that the caller's token may use. */
-const visible = (call: Call, registry: Owners['registry']): Model[] =>
-  registry.all().filter(model => model.enabled && modelAllowed(call.caller.token.models, model.id))
-
 export const modelRoutes = ({ config, fleet, registry }: Pick<Owners, 'config' | 'fleet' | 'registry'>) => [
-  route({
-    method: 'GET',
-    path: '/std/v1/models',
-    scope: 'user:read',
-    tag: 'Models',
+  route('GET /std/v1/models', 'user:read', {
     summary: 'List models',
     description: 'Returns the models that the token may use.',
     query: z.object({ task: Task.optional().describe('Only models that do this task.') }),
     response: ModelList,
     handle: ({ query }, call) => {
       const now = fleet.snapshot()
-      const wanted = visible(call, registry).filter(model => !query.task || model.tasks.includes(query.task))
+      const wanted = visibleModels(call, { registry }).filter(model => !query.task || model.tasks.includes(query.task))
       return { object: 'list' as const, data: wanted.map(model => describe(model, now, { config, registry })) }
     },
   }),
-  route({
-    method: 'GET',
-    path: '/std/v1/models/**:id',
-    scope: 'user:read',
-    tag: 'Models',
+  route('GET /std/v1/models/**:id', 'user:read', {
     summary: 'Get model',
     description: 'Returns one model that the token may use.',
     errorCodes: ['model_not_found'],
-    params: z.object({ id: z.string().describe('Id of the model. It may contain `/`.') }),
+    params: z.object({ id: string('Id of the model. It may contain `/`.') }),
     response: ModelObject,
     handle: ({ params }, call) => {
-      const models = visible(call, registry)
+      const models = visibleModels(call, { registry })
       const model = models.find(({ id }) => id === params.id)
-      const ids = models.map(({ id }) => id)
-      if (!model)
-        throw new Failure(
-          'model_not_found',
-          `The model '${params.id}' does not exist here.${didYouMean(nearestModels(params.id, ids))} GET /std/v1/models lists the existing ones.`,
-          { param: 'model' },
-        )
+      if (!model) throw modelNotFound(params.id, models, '/std/v1/models')
       return describe(model, fleet.snapshot(), { config, registry })
     },
   }),

@@ -1,24 +1,91 @@
+import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import type { CallEnd } from '../../../core/jobs/call.ts'
 import type { Lease } from '../../../core/models/fleet.ts'
 import type { Model } from '../../../core/models/model.ts'
+import { array, namedObject, string } from '../../../core/schemas/fields.ts'
 import { contentTypeOf, speechForms } from '../../../core/schemas/speech-format.ts'
 import type { Usage } from '../../../core/store/store.ts'
+import { modelFor } from '../../../core/tasks/catalog.ts'
 import { audioProtocol } from '../../../core/tasks/protocols/protocols.ts'
 import { audioFailure } from '../../../core/tasks/protocols/synthesize.ts'
 import { estimateOf } from '../../../core/tasks/registry.ts'
-import { type PreparedSpeech, prepareSpeech, speechBody, speechUsage } from '../../../core/tasks/speech/speech.ts'
-import { withFirstPiece } from '../../http/answer/first-piece.ts'
-import { sendPieces } from '../../http/answer/send-pieces.ts'
+import {
+  type PreparedSpeech,
+  prepareSpeech,
+  speechBody,
+  speech as speechName,
+  speechUsage,
+} from '../../../core/tasks/speech/speech.ts'
+import { SpeechRequest } from '../../../core/tasks/speech/speech-request.ts'
+import { sendPieces, withFirstPiece } from '../../http/answer/send-pieces.ts'
 import type { Call } from '../../http/request/call.ts'
-import { errorFrame } from '../../http/request/errors.ts'
+import { errorFrame, errorGroups } from '../../http/request/errors.ts'
 import { answeredBefore } from '../../http/request/idempotency.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { preferenceOf } from '../../http/request/prefer.ts'
+import { routeOf } from '../../http/request/route.ts'
+import { respondAsync } from '../../views/job-record.ts'
+import { speechModels, voicesOf } from '../../views/voices.ts'
 import { runCall } from '../../work/run-call.ts'
-import { type SpeechJobOwners, submitSpeech } from '../../work/speech-job.ts'
 import { answerLater } from '../../work/submit.ts'
+import { type SpeechJobOwners, submitSpeech } from '../../work/submitters.ts'
 import { readAudioJson } from './audio-body.ts'
+
+const route = routeOf({ tag: 'Audio' })
+
+const Voices = namedObject('VoiceList', 'Voices by model.', {
+  object: z.literal('list'),
+  data: array(
+    'Models that speak, with their voices.',
+    z.object({
+      model: string('Id of the model.'),
+      voices: array(
+        'The voices. Empty if only a running engine can report them and none runs, or it is busy.',
+        z.object({
+          id: string('Id of the voice: the value of `voice` in a request.'),
+          name: string('Name for people.'),
+        }),
+      ),
+    }),
+  ),
+})
+
+/** The OpenAI-compatible routes for speech. */
+export const speechRoutes = (owners: SpeechOwners) => [
+  route('POST /std/v1/audio/speech', 'user:write', {
+    bucket: 'jobs',
+    summary: 'Create speech',
+    description:
+      'Speaks a text. The answer is the audio while it is generated; with `stream_format: "sse"` it is a stream of server-sent events with audio in base64, without a `[DONE]`. As a job (`std/audio-speech`) the audio becomes a file. With `reference_audio` it speaks with the voice of a recording, if the engine clones voices. Speech is metered in characters.',
+    media: ['audio/mpeg', 'audio/wav', 'audio/ogg', 'audio/aac', 'audio/flac', 'audio/pcm'],
+    events: 'SpeechEvent',
+    otherAnswers: respondAsync,
+    errorCodes: [...errorGroups.submit, ...errorGroups.wait, ...errorGroups.media],
+    body: SpeechRequest,
+    example: { model: 'infer/tiny-speech', input: 'Hello!', voice: 'alto', response_format: 'wav' },
+    answer: call => answerSpeech(call, owners),
+  }),
+  route('GET /std/v1/audio/voices', 'user:read', {
+    summary: 'List voices',
+    description:
+      'Returns the voices of the models that speak. For a running engine the list includes the voices that the engine reports.',
+    errorCodes: ['invalid_value', 'model_not_found', 'unsupported_task'],
+    query: z.object({ model: z.string().max(256).optional().describe('Only voices of this model.') }),
+    response: Voices,
+    handle: async ({ query }, call) => {
+      if (query.model !== undefined) modelFor(speechName, query.model, owners.registry.catalog())
+      const models = speechModels(call, owners).filter(({ id }) => query.model === undefined || query.model === id)
+      const data = await Promise.all(
+        models.map(async model => {
+          const voices = (await voicesOf(model, owners)).map(({ id, name }) => ({ id, name }))
+          return { model: model.id, voices }
+        }),
+      )
+      return { object: 'list' as const, data }
+    },
+  }),
+]
 
 const nothing = { inputTokens: 0, outputTokens: 0 }
 
@@ -26,13 +93,9 @@ const nothing = { inputTokens: 0, outputTokens: 0 }
 export type SpeechOwners = SpeechJobOwners & Pick<Owners, 'cpu' | 'idempotency' | 'throughput' | 'timings'>
 
 /**
- * Returns the handler of a text-to-speech request: it validates the body and translates it for the engine, asks
- * admission, waits for a slot, relays or converts the engine's audio, and stores one record.
+ * Answers a text-to-speech request: validates the body and translates it for the engine, asks admission, waits for a
+ * slot, relays or converts the engine's audio, and stores one record.
  */
-export function speechHandler(owners: SpeechOwners): (call: Call) => Promise<void> {
-  return call => answerSpeech(call, owners)
-}
-
 async function answerSpeech(call: Call, owners: SpeechOwners): Promise<void> {
   const { admission, conversion, media, registry } = owners
   admission.requireRoom()
@@ -47,9 +110,8 @@ async function answerSpeech(call: Call, owners: SpeechOwners): Promise<void> {
   await conversion.check(prepared.engineFormat, prepared.format)
 
   if (prepared.reference) admission.requireQueueRoom(admitted)
-  const sender = { organizationId: call.caller.organizationId, origin: call.origin, signal: call.signal }
   // A recording is fetched before the call takes a slot that others could use.
-  const body = await speechBody(prepared, media, sender, call.inline)
+  const body = await speechBody(prepared, media, call.sender, call.inline)
   call.releaseBody()
   const work = { admitted, createdAt, waitMs: prefer.waitMs, stream: true }
   const attempt = (lease: Lease) => synthesize(call, { ...prepared, body }, admitted.model, lease, owners)

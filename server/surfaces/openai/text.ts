@@ -9,16 +9,15 @@ import {
   ScoreRequest,
   ScoreResponse,
 } from '../../../core/schemas/vectors.ts'
-import { errorGroups } from '../../http/request/error-groups.ts'
-import { route } from '../../http/request/route.ts'
-import { respondAsync } from '../../views/job-created.ts'
+import { errorGroups } from '../../http/request/errors.ts'
+import { routeOf } from '../../http/request/route.ts'
+import { respondAsync } from '../../views/job-record.ts'
 import { type InferenceOwners, infer } from '../../work/inference.ts'
 
+const route = routeOf({ tag: 'Text' })
+
 const facts = {
-  method: 'POST',
-  scope: 'user:write',
   bucket: 'jobs',
-  tag: 'Text',
   otherAnswers: respondAsync,
 } as const
 const codes = [...errorGroups.submit, ...errorGroups.wait] as const
@@ -26,8 +25,7 @@ const streamed = 'With `stream: true` the answer is a stream of server-sent even
 
 /** The OpenAI-compatible routes for text. They differ in their schemas only. */
 export const textRoutes = (owners: InferenceOwners) => [
-  route({
-    path: '/std/v1/chat/completions',
+  route('POST /std/v1/chat/completions', 'user:write', {
     ...facts,
     summary: 'Create chat completion',
     description: `Answers a conversation. ${streamed}`,
@@ -36,10 +34,9 @@ export const textRoutes = (owners: InferenceOwners) => [
     body: ChatRequest,
     example: { model: 'infer/tiny-chat', messages: [{ role: 'user', content: 'Hello!' }] },
     response: ChatResponse,
-    answer: infer('std/chat-completion', owners),
+    answer: call => infer({ task: 'std/chat-completion' }, call, owners),
   }),
-  route({
-    path: '/std/v1/completions',
+  route('POST /std/v1/completions', 'user:write', {
     ...facts,
     summary: 'Create completion',
     description: `Continues a text. There are no roles and no chat template: the model continues where the prompt ends. ${streamed}`,
@@ -48,10 +45,9 @@ export const textRoutes = (owners: InferenceOwners) => [
     body: CompletionRequest,
     example: { model: 'infer/tiny-chat', prompt: 'Once upon a time', max_tokens: 16 },
     response: CompletionResponse,
-    answer: infer('std/completion', owners),
+    answer: call => infer({ task: 'std/completion' }, call, owners),
   }),
-  route({
-    path: '/std/v1/embeddings',
+  route('POST /std/v1/embeddings', 'user:write', {
     ...facts,
     summary: 'Create embeddings',
     description: 'Turns texts into vectors. Texts of similar meaning have vectors of similar direction.',
@@ -59,14 +55,13 @@ export const textRoutes = (owners: InferenceOwners) => [
     body: EmbeddingsRequest,
     example: { model: 'infer/tiny-embed', input: ['A cat sat on the mat.', 'The dog barked.'] },
     response: EmbeddingsResponse,
-    answer: infer('std/embeddings', owners),
+    answer: call => infer({ task: 'std/embeddings' }, call, owners),
   }),
 ]
 
 /** The routes that score texts, by their relevance to others or by the harm in them. */
 export const scoringRoutes = (owners: InferenceOwners) => [
-  route({
-    path: '/std/v1/rerank',
+  route('POST /std/v1/rerank', 'user:write', {
     aliases: ['/std/v2/rerank', '/v2/rerank', '/std/v1/reranking', '/v1/reranking', '/rerank'],
     ...facts,
     summary: 'Rerank documents',
@@ -81,10 +76,9 @@ export const scoringRoutes = (owners: InferenceOwners) => [
       return_documents: true,
     },
     response: RerankResponse,
-    answer: infer('std/rerank', owners),
+    answer: call => infer({ task: 'std/rerank' }, call, owners),
   }),
-  route({
-    path: '/std/v1/score',
+  route('POST /std/v1/score', 'user:write', {
     aliases: ['/score'],
     ...facts,
     summary: 'Score text pairs',
@@ -98,10 +92,9 @@ export const scoringRoutes = (owners: InferenceOwners) => [
       text_2: ['The dog barked.', 'A cat sat on the mat.'],
     },
     response: ScoreResponse,
-    answer: infer('std/score', owners),
+    answer: call => infer({ task: 'std/score' }, call, owners),
   }),
-  route({
-    path: '/std/v1/moderations',
+  route('POST /std/v1/moderations', 'user:write', {
     ...facts,
     summary: 'Create moderation',
     description:
@@ -110,6 +103,6 @@ export const scoringRoutes = (owners: InferenceOwners) => [
     body: ModerationRequest,
     example: { model: 'infer/tiny-chat', input: 'I like apples.' },
     response: ModerationResponse,
-    answer: infer('std/moderation', owners),
+    answer: call => infer({ task: 'std/moderation' }, call, owners),
   }),
 ]

@@ -4,8 +4,11 @@ import type { CallEnd } from '../../../core/jobs/call.ts'
 import type { DecodedAudio } from '../../../core/media/audio-decoder.ts'
 import type { Lease } from '../../../core/models/fleet.ts'
 import type { TranscriptionTask } from '../../../core/schemas/task.ts'
+import type { Usage } from '../../../core/store/store.ts'
 import { expectedGpuMs } from '../../../core/tasks/metering.ts'
+import type { EngineStream } from '../../../core/tasks/protocols/engine-stream.ts'
 import { audioProtocol } from '../../../core/tasks/protocols/protocols.ts'
+import { audioFailure } from '../../../core/tasks/protocols/synthesize.ts'
 import { estimateOf } from '../../../core/tasks/registry.ts'
 import {
   type PreparedTranscription,
@@ -19,22 +22,127 @@ import {
   TranslationForm,
   TranslationRequest,
 } from '../../../core/tasks/transcription/transcription-request.ts'
-import { transcriptionType } from '../../../core/tasks/transcription/transcription-text.ts'
+import { eventDataIn, transcriptionPart } from '../../../core/tasks/transcription/transcription-stream.ts'
+import { spoken, transcriptionType } from '../../../core/tasks/transcription/transcription-text.ts'
 import { noUsage } from '../../../core/usage.ts'
+import { sendPieces, withFirstPiece } from '../../http/answer/send-pieces.ts'
+import { eventsHead } from '../../http/answer/sse.ts'
 import type { Call } from '../../http/request/call.ts'
-import { errorGroups } from '../../http/request/error-groups.ts'
+import { errorFrame, errorGroups } from '../../http/request/errors.ts'
 import { answeredBefore, keepAnswer } from '../../http/request/idempotency.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { preferenceOf } from '../../http/request/prefer.ts'
-import { route } from '../../http/request/route.ts'
-import { respondAsync } from '../../views/job-created.ts'
-import { runCall } from '../../work/run-call.ts'
+import { routeOf } from '../../http/request/route.ts'
+import { respondAsync } from '../../views/job-record.ts'
+import { endOfFailure, runCall } from '../../work/run-call.ts'
 import { answerLater } from '../../work/submit.ts'
-import { submitTranscription, type TranscriptionJobOwners } from '../../work/transcription-job.ts'
+import { submitTranscription, type TranscriptionJobOwners } from '../../work/submitters.ts'
 import { type AudioBody, readAudioBody } from './audio-body.ts'
-import { isEventStream, relayTranscription, sendWhole } from './transcription-events.ts'
 
-const nothing = { inputTokens: 0, outputTokens: 0 }
+const eventText = (event: object): string => `data: ${JSON.stringify(event)}\n\n`
+
+/** Whether the engine answers with server-sent events, as it was asked to. */
+const isEventStream = ({ contentType }: EngineStream): boolean => /^text\/event-stream\b/i.test(contentType)
+
+/** What a relayed stream has reported so far. */
+interface Heard {
+  text: string
+  usage: Usage
+  failure?: Failure
+}
+
+/**
+ * Relays the stream of an engine in OpenAI's form, as the engine sends it. Rejects with Failure for what fails before
+ * the first event; a later failure is the last event.
+ */
+async function relayTranscription(
+  call: Call,
+  stream: EngineStream,
+  seconds: number,
+): Promise<CallEnd & { how: 'completed' | 'failed' | 'cancelled' }> {
+  const audioMs = Math.round(seconds * 1000)
+  const heard: Heard = { text: '', usage: { inputTokens: 0, outputTokens: 0, audioMs } }
+  const pieces = await withFirstPiece(eventsOf(call, stream, seconds, heard), () => void stream.bytes.destroy())
+  call.abortSource.throwIfAborted()
+  call.head(200, ...eventsHead)
+  try {
+    await sendPieces(call, pieces)
+    if (call.abortSource.aborted) throw call.abortSource.reason
+  } catch (thrown) {
+    const failure = audioFailure(thrown, call.abortSource)
+    if (failure.code === 'cancelled') return { how: 'cancelled', usage: heard.usage }
+    return { how: 'failed', failure, usage: heard.usage }
+  }
+  const { failure, usage } = heard
+  return failure ? { how: 'failed', failure, usage } : { how: 'completed', usage }
+}
+
+async function* eventsOf(
+  call: Call,
+  { bytes }: EngineStream,
+  seconds: number,
+  heard: Heard,
+): AsyncGenerator<Uint8Array> {
+  let begun = false
+  let segments = 0
+  let whole: { text?: string; logprobs?: object[] } = {}
+  const event = (data: object): Uint8Array => {
+    begun = true
+    return Buffer.from(eventText(data))
+  }
+  try {
+    for await (const data of eventDataIn(bytes)) {
+      const part = transcriptionPart(data, seconds)
+      if (part?.kind === 'delta') {
+        // Whisper begins every text with a space.
+        const delta = heard.text === '' ? part.text.trimStart() : part.text
+        if (delta === '') continue
+        heard.text += delta
+        const more = part.logprobs ? { logprobs: part.logprobs } : {}
+        yield event({ type: 'transcript.text.delta', delta, ...more })
+      } else if (part?.kind === 'segment') yield event(spoken(part.segment, segments++))
+      else if (part) {
+        const { kind: _, usage, ...rest } = part
+        whole = { ...whole, ...rest }
+        if (usage) heard.usage = { ...heard.usage, ...usage }
+      }
+    }
+    // Speaches ends its stream with an empty text.
+    const text = (whole.text || heard.text).trim()
+    const logprobs = whole.logprobs ? { logprobs: whole.logprobs } : {}
+    yield event({ type: 'transcript.text.done', text, ...logprobs, usage: durationUsage(seconds) })
+  } catch (thrown) {
+    const failure = audioFailure(thrown, call.abortSource)
+    if (!begun || failure.code === 'cancelled') throw failure
+    heard.failure = failure
+    yield Buffer.from(errorFrame(failure, call.id))
+  }
+}
+
+const durationUsage = (seconds: number) => ({ type: 'duration', seconds: Math.ceil(Math.round(seconds * 1000) / 1000) })
+
+/** A whole transcription, in the form of `json` or `diarized_json`. */
+interface WholeTranscription {
+  text: string
+  logprobs?: object[]
+  segments?: object[]
+  usage: object
+}
+
+/** Sends a whole transcription as events, for engines that answer once they have the whole text. No `[DONE]` follows. */
+function sendWhole(call: Call, { text, logprobs, segments = [], usage }: WholeTranscription): void {
+  const more = logprobs ? { logprobs } : {}
+  const events = [
+    ...(text === '' || segments.length > 0 ? [] : [{ type: 'transcript.text.delta', delta: text, ...more }]),
+    ...segments,
+    { type: 'transcript.text.done', text, ...more, usage },
+  ]
+  const [contentType, headers] = eventsHead
+  call.send(200, events.map(eventText).join(''), contentType, headers)
+}
+
+const route = routeOf({ tag: 'Audio' })
+
 const shapes = {
   'std/audio-transcription': TranscriptionRequest.shape,
   'std/audio-translation': TranslationRequest.shape,
@@ -43,14 +151,10 @@ const shapes = {
 type TranscriptionOwners = TranscriptionJobOwners & Pick<Owners, 'cpu' | 'idempotency' | 'throughput' | 'timings'>
 
 /**
- * Returns the handler of a speech-to-text request: it validates the form or the JSON and translates it for the engine,
- * asks admission, fetches and decodes the audio, waits for a slot, sends the engine's answer in the requested format,
- * and stores one record.
+ * Answers a speech-to-text request: validates the form or the JSON and translates it for the engine, asks admission,
+ * fetches and decodes the audio, waits for a slot, sends the engine's answer in the requested format, and stores one
+ * record.
  */
-function transcribe(task: TranscriptionTask, owners: TranscriptionOwners): (call: Call) => Promise<void> {
-  return call => answerTranscription(task, call, owners)
-}
-
 async function answerTranscription(task: TranscriptionTask, call: Call, owners: TranscriptionOwners): Promise<void> {
   const { admission, media, registry } = owners
   admission.requireRoom()
@@ -71,10 +175,9 @@ async function answerTranscription(task: TranscriptionTask, call: Call, owners: 
   const type = transcriptionType(prepared.answerFormat.format)
   if (await answeredBefore(call, owners, type)) return
   const { field, value } = prepared.sound
-  const sender = { organizationId: call.caller.organizationId, origin: call.origin, signal: call.signal }
   admission.requireQueueRoom(admitted)
   // Fetched before the call takes a slot that others could use.
-  const sound = await media.decodeAudio(sender, field, body.file ?? call.inline.get(value) ?? value)
+  const sound = await media.decodeAudio(call.sender, field, body.file ?? call.inline.get(value) ?? value)
   const fields = await fieldsFor(call, prepared, sound, owners)
   call.releaseBody()
   const measured = admission.estimated(admitted, () => ({
@@ -100,9 +203,8 @@ async function fieldsFor(
   sound: DecodedAudio,
   { media }: Pick<Owners, 'media'>,
 ): Promise<PreparedTranscription['fields']> {
-  const sender = { organizationId: call.caller.organizationId, origin: call.origin, signal: call.signal }
   try {
-    return await transcriptionFields(prepared, media, sender, call.inline)
+    return await transcriptionFields(prepared, media, call.sender, call.inline)
   } catch (thrown) {
     await sound[Symbol.asyncDispose]()
     throw thrown
@@ -143,9 +245,7 @@ async function attempt(
       answer = await buffer(stream.bytes)
     } else answer = await protocol.transcribe(...sending)
   } catch (thrown) {
-    const failure = Failure.from(thrown)
-    if (failure.code === 'cancelled') return { how: 'cancelled', usage: nothing }
-    return failure.code === 'worker_error' ? { how: 'retry', failure } : { how: 'failed', failure, usage: nothing }
+    return endOfFailure(thrown)
   }
   const answerFormat = { ...prepared.answerFormat, seconds: sound.seconds, requestId: call.id }
   // A stream of text has no other parts than JSON.
@@ -166,10 +266,7 @@ const textOf = (body: string | Uint8Array): string =>
   typeof body === 'string' ? body : Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8')
 
 const facts = {
-  method: 'POST',
-  scope: 'user:write',
   bucket: 'jobs',
-  tag: 'Audio',
   events: 'TranscriptionEvent',
   media: ['text/plain'],
   otherAnswers: respondAsync,
@@ -185,26 +282,24 @@ const silence = 'data:audio/wav;base64,UklGRjQAAABXQVZFZm10IBAAAAABAAEAgD4AAIA+A
 
 /** The OpenAI-compatible routes for transcription and translation. */
 export const transcriptionRoutes = (owners: TranscriptionOwners) => [
-  route({
+  route('POST /std/v1/audio/transcriptions', 'user:write', {
     ...facts,
-    path: '/std/v1/audio/transcriptions',
     summary: 'Transcribe audio',
     description: `Returns the text of audio in its language. ${sound} ${forms}`,
     body: TranscriptionRequest,
     form: TranscriptionForm,
     example: { model: 'infer/tiny-transcription', url: silence, response_format: 'verbose_json' },
     response: Transcription,
-    answer: transcribe('std/audio-transcription', owners),
+    answer: call => answerTranscription('std/audio-transcription', call, owners),
   }),
-  route({
+  route('POST /std/v1/audio/translations', 'user:write', {
     ...facts,
-    path: '/std/v1/audio/translations',
     summary: 'Translate audio',
     description: `Returns the text of audio in English. ${sound} ${forms}`,
     body: TranslationRequest,
     form: TranslationForm,
     example: { model: 'whisper', url: silence, response_format: 'verbose_json' },
     response: Transcription,
-    answer: transcribe('std/audio-translation', owners),
+    answer: call => answerTranscription('std/audio-translation', call, owners),
   }),
 ]

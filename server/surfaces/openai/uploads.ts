@@ -1,64 +1,57 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import { maxPartBytes, maxUploadBytes, type UploadRecord } from '../../../core/files/uploads.ts'
+import { integer, namedObject, string } from '../../../core/schemas/fields.ts'
 import { readForm } from '../../http/body/multipart.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
-import { expiresAfterField, FileObject, fileObject, keptMsOf, purposeField, uploadedType } from './file-object.ts'
+import { routeOf } from '../../http/request/route.ts'
+import { seconds } from '../../views/job-record.ts'
+import { expiresAfterField, FileObject, fileObject, keptMsOf, purposeField, uploadedType } from './files.ts'
 
-const tag = 'Stored files'
+const route = routeOf({ tag: 'Stored files' })
 const base = '/std/v1/uploads'
-const params = z.object({ id: z.string().describe('Id of the upload: `upload_…`.') })
+const params = z.object({ id: string('Id of the upload: `upload_…`.') })
 
-const UploadCreate = z
-  .object({
-    bytes: z.int().min(1).max(maxUploadBytes).describe('Size of the whole file in bytes, 8 GiB at most.'),
-    filename: z.string().min(1).max(512).describe('Name of the file.'),
-    mime_type: z.string().max(256).describe('Media type of the file.'),
-    purpose: purposeField,
-    expires_after: expiresAfterField,
-  })
-  .meta({ id: 'UploadCreate', description: 'A file that will be uploaded in parts.' })
+const UploadCreate = namedObject('UploadCreate', 'A file that will be uploaded in parts.', {
+  bytes: z.int().min(1).max(maxUploadBytes).describe('Size of the whole file in bytes, 8 GiB at most.'),
+  filename: z.string().min(1).max(512).describe('Name of the file.'),
+  mime_type: z.string().max(256).describe('Media type of the file.'),
+  purpose: purposeField,
+  expires_after: expiresAfterField,
+})
 
-const UploadPartForm = z
-  .object({ data: z.file().meta({ description: 'The bytes of the part, 64 MiB at most.' }) })
-  .meta({ id: 'UploadPartForm', description: 'A part of a file.' })
+const UploadPartForm = namedObject('UploadPartForm', 'A part of a file.', {
+  data: z.file().meta({ description: 'The bytes of the part, 64 MiB at most.' }),
+})
 
-const UploadComplete = z
-  .object({
-    part_ids: z.array(z.string()).min(1).max(10_000).describe('Ids of the parts, in the order of their bytes.'),
-    md5: z
-      .string()
-      .regex(/^[0-9a-f]{32}$/i, 'must be an MD5 checksum: 32 hexadecimal digits.')
-      .nullish()
-      .describe('MD5 checksum of the whole file, hexadecimal. Default: not compared.'),
-  })
-  .meta({ id: 'UploadComplete', description: 'The parts of a file.' })
+const UploadComplete = namedObject('UploadComplete', 'The parts of a file.', {
+  part_ids: z.array(z.string()).min(1).max(10_000).describe('Ids of the parts, in the order of their bytes.'),
+  md5: z
+    .string()
+    .regex(/^[0-9a-f]{32}$/i, 'must be an MD5 checksum: 32 hexadecimal digits.')
+    .nullish()
+    .describe('MD5 checksum of the whole file, hexadecimal. Default: not compared.'),
+})
 
-const Upload = z
-  .object({
-    id: z.string().describe('Id of the upload: `upload_…`.'),
-    object: z.literal('upload').describe('Always `upload`.'),
-    bytes: z.int().describe('Size of the whole file in bytes.'),
-    created_at: z.int().describe('When the upload was created, Unix seconds.'),
-    expires_at: z.int().describe('Until when the upload can be completed, Unix seconds.'),
-    filename: z.string().describe('Name of the file.'),
-    purpose: z.string().describe('What the file is for.'),
-    status: z.enum(['pending', 'completed', 'cancelled', 'expired']).describe('State of the upload.'),
-    file: FileObject.optional().describe('The file, once the upload is completed.'),
-  })
-  .meta({ id: 'Upload', description: 'A file that is uploaded in parts.' })
+const Upload = namedObject('Upload', 'A file that is uploaded in parts.', {
+  id: string('Id of the upload: `upload_…`.'),
+  object: z.literal('upload').describe('Always `upload`.'),
+  bytes: integer('Size of the whole file in bytes.'),
+  created_at: integer('When the upload was created, Unix seconds.'),
+  expires_at: integer('Until when the upload can be completed, Unix seconds.'),
+  filename: string('Name of the file.'),
+  purpose: string('What the file is for.'),
+  status: z.enum(['pending', 'completed', 'cancelled', 'expired']).describe('State of the upload.'),
+  file: FileObject.optional().describe('The file, once the upload is completed.'),
+})
 
-const UploadPart = z
-  .object({
-    id: z.string().describe('Id of the part: `part_…`.'),
-    object: z.literal('upload.part').describe('Always `upload.part`.'),
-    created_at: z.int().describe('When the part was stored, Unix seconds.'),
-    upload_id: z.string().describe('Id of the upload.'),
-  })
-  .meta({ id: 'UploadPart', description: 'A part of an upload.' })
+const UploadPart = namedObject('UploadPart', 'A part of an upload.', {
+  id: string('Id of the part: `part_…`.'),
+  object: z.literal('upload.part').describe('Always `upload.part`.'),
+  created_at: integer('When the part was stored, Unix seconds.'),
+  upload_id: string('Id of the upload.'),
+})
 
-const seconds = (ms: number): number => Math.floor(ms / 1000)
 const uploadObject = (upload: UploadRecord): z.input<typeof Upload> => ({
   id: upload.id,
   object: 'upload',
@@ -71,16 +64,15 @@ const uploadObject = (upload: UploadRecord): z.input<typeof Upload> => ({
   ...(upload.file ? { file: fileObject(upload.file) } : {}),
 })
 
-const facts = { method: 'POST', scope: 'user:write', bucket: 'api', tag } as const
+const facts = { bucket: 'api' } as const
 const ofUpload = ['not_found', 'conflict'] as const
 
 /** The OpenAI-compatible routes for uploads in parts. */
 export const uploadRoutes = (owners: Pick<Owners, 'config' | 'files'>) => {
   const { files } = owners
   return [
-    route({
+    route(`POST ${base}`, 'user:write', {
       ...facts,
-      path: base,
       summary: 'Create upload',
       description:
         'Begins the upload of a large file in parts. It can be completed for an hour. A restart of the server ends it; then create it again.',
@@ -99,9 +91,8 @@ export const uploadRoutes = (owners: Pick<Owners, 'config' | 'files'>) => {
           }),
         ),
     }),
-    route({
+    route(`POST ${base}/:id/parts`, 'user:write', {
       ...facts,
-      path: `${base}/:id/parts`,
       summary: 'Upload part',
       description: 'Stores a part of the file. Parts may be sent in any order and several at once.',
       params,
@@ -128,9 +119,8 @@ export const uploadRoutes = (owners: Pick<Owners, 'config' | 'files'>) => {
         call.send(200, JSON.stringify(answer))
       },
     }),
-    route({
+    route(`POST ${base}/:id/complete`, 'user:write', {
       ...facts,
-      path: `${base}/:id/complete`,
       summary: 'Complete upload',
       description: 'Joins the parts in the order of `part_ids` into a file, which is in the answer as `file`.',
       params,
@@ -143,9 +133,8 @@ export const uploadRoutes = (owners: Pick<Owners, 'config' | 'files'>) => {
           await files.uploads.complete(call.caller.organizationId, id, body.part_ids, body.md5 ?? undefined),
         ),
     }),
-    route({
+    route(`POST ${base}/:id/cancel`, 'user:write', {
       ...facts,
-      path: `${base}/:id/cancel`,
       summary: 'Cancel upload',
       description: 'Ends an upload and deletes its parts.',
       params,

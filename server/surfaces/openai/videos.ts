@@ -4,22 +4,93 @@ import { Failure } from '../../../core/failure.ts'
 import { jobIdOf, queueIdOf } from '../../../core/ids.ts'
 import { imageRules } from '../../../core/media/image-rules.ts'
 import type { MediaInput } from '../../../core/media/media.ts'
-import { failureOfIssues } from '../../../core/schemas/issues.ts'
+import {
+  array,
+  boolean,
+  integer,
+  namedObject,
+  nullableInteger,
+  nullableString,
+  optionalString,
+  string,
+} from '../../../core/schemas/fields.ts'
+import { parsed } from '../../../core/schemas/issues.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
-import { pageLimit } from '../../http/answer/page.ts'
-import { formValues } from '../../http/body/form-values.ts'
-import { readJson } from '../../http/body/json-body.ts'
-import { isForm, readForm } from '../../http/body/multipart.ts'
+import { deletedObject, pageLimit } from '../../http/answer/page.ts'
+import { readJson } from '../../http/body/body.ts'
+import { formValues, isForm, readForm } from '../../http/body/multipart.ts'
 import type { Call } from '../../http/request/call.ts'
-import { errorGroups } from '../../http/request/error-groups.ts'
+import { errorGroups } from '../../http/request/errors.ts'
 import { JsonText } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
+import { routeOf } from '../../http/request/route.ts'
 import { outputOf } from '../../views/generation-request.ts'
 import { hasEnded, seconds } from '../../views/job-record.ts'
 import { type SubmitOwners, submitGeneration } from '../../work/submit-generation.ts'
 import { listPage } from './list-page.ts'
-import { VideoCreate, VideoCreateForm, VideoDeleted, VideoObject, VideoPage } from './video-object.ts'
+
+const fields = {
+  model: z.string().min(1).max(256).describe('Id of a model that creates videos.'),
+  prompt: z.string().min(1).max(10_000).describe('What to create.'),
+  seconds: z
+    .union([z.string().regex(/^\d{1,3}(\.\d{1,3})?$/, 'must be a number of seconds.'), z.number().min(0.01).max(300)])
+    .nullish()
+    .describe('Length in seconds. Default: 4.'),
+  size: z
+    .string()
+    .regex(/^\d{2,4}x\d{2,4}$/, 'must be a size such as 1280x720.')
+    .nullish()
+    .describe('Width and height in pixels, such as `1280x720`. Default: that of the model.'),
+}
+const VideoCreate = namedObject('VideoCreate', 'A video to create.', {
+  ...fields,
+  input_reference: z
+    .union([
+      z.string(),
+      z.object({
+        image_url: optionalString('An http(s) or `data:` URL.'),
+        file_id: optionalString('Id of a file.'),
+      }),
+    ])
+    .nullish()
+    .describe('The image that the video begins with: a URL, the id of a file, or an object with one of them.'),
+})
+const VideoCreateForm = namedObject('VideoCreateForm', 'A video to create, as a form.', {
+  ...fields,
+  input_reference: z.file().optional().describe('The image that the video begins with.'),
+})
+
+export const VideoObject = namedObject('Video', "A video job in OpenAI's form.", {
+  id: string('Id of the video: `video_…`.'),
+  object: z.literal('video'),
+  model: string('Id of the model.'),
+  status: z.enum(['queued', 'in_progress', 'completed', 'failed']).describe('State of the video.'),
+  progress: integer('Per cent.'),
+  created_at: integer('Unix seconds.'),
+  completed_at: nullableInteger('Unix seconds; null before.'),
+  expires_at: nullableInteger('Unix seconds after which it is removed; null if it is kept.'),
+  prompt: nullableString('The prompt.'),
+  size: string('Width and height in pixels; empty if they follow from the image.'),
+  seconds: string('Length in seconds.'),
+  remixed_from_video_id: z.null().describe('Always null.'),
+  error: z
+    .object({ code: string('Error code.'), message: string('What happened.') })
+    .nullable()
+    .describe('Why it failed; null if it did not.'),
+})
+const VideoPage = namedObject('VideoPage', 'A page of videos.', {
+  object: z.literal('list'),
+  data: array('The videos, newest first.', VideoObject),
+  first_id: nullableString('Id of the first one; null without any.'),
+  last_id: nullableString('Id of the last one; null without any.'),
+  has_more: boolean('Whether there are more.'),
+})
+const VideoDeleted = deletedObject('video.deleted', 'video').meta({
+  id: 'VideoDeleted',
+  description: 'A video that was deleted.',
+})
+
+const route = routeOf({ tag: 'Images' })
 
 type VideoOwners = SubmitOwners & Pick<Owners, 'cpu'>
 
@@ -53,7 +124,7 @@ function view(job: JobRecord, { jobs }: Pick<Owners, 'jobs'>): z.input<typeof Vi
     model: job.modelId,
     status: statuses[job.status],
     progress: Math.floor(progress * 100),
-    created_at: seconds(job.createdAt)!,
+    created_at: seconds(job.createdAt),
     completed_at: job.status === 'completed' ? seconds(job.finishedAt) : null,
     expires_at: seconds(job.expiresAt),
     prompt: prompt ?? null,
@@ -87,9 +158,7 @@ async function create(call: Call, owners: VideoOwners): Promise<void> {
 }
 
 async function submit(call: Call, sent: unknown, owners: VideoOwners): Promise<void> {
-  const read = VideoCreate.safeParse(sent)
-  if (!read.success) throw failureOfIssues(read.error, sent)
-  const { model, prompt, seconds: duration, size, input_reference: reference } = read.data
+  const { model, prompt, seconds: duration, size, input_reference: reference } = parsed(VideoCreate, sent)
   const image = typeof reference === 'object' ? (reference?.image_url ?? reference?.file_id) : reference
   const [width, height] = (size ?? '').split('x').map(Number)
   const body = {
@@ -120,16 +189,10 @@ async function content(call: Call, owners: Pick<Owners, 'files' | 'jobs'>): Prom
   call.res.end()
 }
 
-const One = z.object({ id: z.string().describe('Id of the video: `video_…`.') })
-const facts = { tag: 'Images' } as const
-
+const One = z.object({ id: string('Id of the video: `video_…`.') })
 /** The routes of videos in OpenAI's form: an alias of the tasks text to video and image to video. */
 export const videoRoutes = (owners: VideoOwners) => [
-  route({
-    ...facts,
-    method: 'POST',
-    path: '/std/v1/videos',
-    scope: 'user:write',
+  route('POST /std/v1/videos', 'user:write', {
     bucket: 'jobs',
     summary: 'Create video',
     description:
@@ -142,11 +205,7 @@ export const videoRoutes = (owners: VideoOwners) => [
     errorCodes: [...errorGroups.submit, ...errorGroups.media],
     answer: call => create(call, owners),
   }),
-  route({
-    ...facts,
-    method: 'GET',
-    path: '/std/v1/videos',
-    scope: 'user:read',
+  route('GET /std/v1/videos', 'user:read', {
     summary: 'List videos',
     description: 'Returns the videos of the organization that were created from texts or images, newest first.',
     query: z.object({
@@ -162,11 +221,7 @@ export const videoRoutes = (owners: VideoOwners) => [
       return listPage(data, page.more)
     },
   }),
-  route({
-    ...facts,
-    method: 'GET',
-    path: '/std/v1/videos/:id',
-    scope: 'user:read',
+  route('GET /std/v1/videos/:id', 'user:read', {
     summary: 'Get video',
     description: 'Returns the state of a video.',
     errorCodes: ['not_found'],
@@ -174,25 +229,17 @@ export const videoRoutes = (owners: VideoOwners) => [
     response: VideoObject,
     handle: async ({ params }, call) => view(await find(params.id, call, owners), owners),
   }),
-  route({
-    ...facts,
-    method: 'GET',
-    path: '/std/v1/videos/:id/content',
-    scope: 'user:read',
+  route('GET /std/v1/videos/:id/content', 'user:read', {
     summary: 'Download video',
     description: 'Redirects to the signed address of the file. `?variant=thumbnail` is its first frame.',
     otherAnswers: { 302: { description: 'The address of the file is in `Location`; no body.' } },
     media: ['video/mp4', 'image/webp'],
-    query: z.object({ variant: z.string().optional().describe('`video` (default) or `thumbnail`.') }),
+    query: z.object({ variant: optionalString('`video` (default) or `thumbnail`.') }),
     errorCodes: ['not_found', 'conflict', 'unsupported_parameter', 'output_expired'],
     params: One,
     answer: call => content(call, owners),
   }),
-  route({
-    ...facts,
-    method: 'DELETE',
-    path: '/std/v1/videos/:id',
-    scope: 'user:write',
+  route('DELETE /std/v1/videos/:id', 'user:write', {
     summary: 'Delete video',
     description: 'Removes a video and its files. One that has not ended must be cancelled first.',
     errorCodes: ['not_found', 'conflict'],
@@ -204,11 +251,7 @@ export const videoRoutes = (owners: VideoOwners) => [
       return { id: params.id, object: 'video.deleted' as const, deleted: true as const }
     },
   }),
-  route({
-    ...facts,
-    method: 'POST',
-    path: '/std/v1/videos/:id/remix',
-    scope: 'user:write',
+  route('POST /std/v1/videos/:id/remix', 'user:write', {
     bucket: 'api',
     summary: 'Edit video',
     description: 'Always refused: no engine edits videos by a text. Create another video instead.',

@@ -1,10 +1,12 @@
 import { z } from 'zod'
-import { Failure } from '../../../core/failure.ts'
+import { invalidValue } from '../../../core/invalid-value.ts'
+import { array, boolean, namedObject, nullableString, optionalString, string } from '../../../core/schemas/fields.ts'
 import { publicEventTypes } from '../../../core/store/event-types.ts'
 import { WebhookView } from '../../../core/webhooks/webhook-view.ts'
 import { actorOf } from '../../http/access/reach.ts'
+import { deletedObject } from '../../http/answer/page.ts'
 import { once } from '../../http/request/idempotency.ts'
-import { route } from '../../http/request/route.ts'
+import { routeOf } from '../../http/request/route.ts'
 import {
   changeEndpoint,
   endpointFields,
@@ -22,97 +24,75 @@ import {
 } from '../../work/webhook-endpoint.ts'
 import { listPage } from './list-page.ts'
 
-const tag = webhookTag
+const route = routeOf({ tag: webhookTag })
 const base = '/std/v1/webhook_endpoints'
 const one = `${base}/:id` as const
 const daySeconds = 86_400
 
-const Create = z
-  .object(endpointFields)
-  .meta({ id: 'WebhookEndpointCreate', description: 'A webhook endpoint to create.' })
-const Change = z
-  .object({
-    name: endpointFields.name.optional(),
-    url: endpointFields.url.optional(),
-    event_types: endpointFields.event_types.optional(),
-  })
-  .meta({ id: 'WebhookEndpointChange', description: 'Fields of a webhook endpoint to change. Absent fields stay.' })
-const Rotate = z
-  .object({
-    keep_old_secret_active_for_24_hours: z
-      .boolean()
-      .nullish()
-      .describe('Whether messages are signed with the previous secret too for 24 hours. Default: false.'),
-  })
-  .meta({ id: 'WebhookEndpointRotate', description: 'How to replace the signing secret.' })
-const Test = z
-  .object({ event_type: z.string().max(64).describe('Type of the event of the test message.') })
-  .meta({ id: 'WebhookEndpointTest', description: 'What to send as a test.' })
+const Create = namedObject('WebhookEndpointCreate', 'A webhook endpoint to create.', endpointFields)
+const Change = namedObject('WebhookEndpointChange', 'Fields of a webhook endpoint to change. Absent fields stay.', {
+  name: endpointFields.name.optional(),
+  url: endpointFields.url.optional(),
+  event_types: endpointFields.event_types.optional(),
+})
+const Rotate = namedObject('WebhookEndpointRotate', 'How to replace the signing secret.', {
+  keep_old_secret_active_for_24_hours: z
+    .boolean()
+    .nullish()
+    .describe('Whether messages are signed with the previous secret too for 24 hours. Default: false.'),
+})
+const Test = namedObject('WebhookEndpointTest', 'What to send as a test.', {
+  event_type: z.string().max(64).describe('Type of the event of the test message.'),
+})
 
 const WithSecret = WebhookView.extend({
-  signing_secret: z.string().describe('The signing secret, `whsec_…`. It is shown only this once.'),
+  signing_secret: string('The signing secret, `whsec_…`. It is shown only this once.'),
 }).meta({ id: 'WebhookEndpointWithSecret', description: 'A webhook endpoint with its new signing secret.' })
-const List = z
-  .object({
-    object: z.literal('list'),
-    data: z.array(WebhookView).describe('The endpoints, newest first.'),
-    first_id: z.string().nullable().describe('Id of the first entry; null without any.'),
-    last_id: z.string().nullable().describe('Id of the last entry; null without any.'),
-    has_more: z.boolean().describe('Whether there are more entries.'),
-  })
-  .meta({ id: 'WebhookEndpointList', description: 'A page of webhook endpoints.' })
-const Deleted = z
-  .object({
-    id: z.string().describe('Id of the endpoint.'),
-    object: z.literal('webhook_endpoint.deleted'),
-    deleted: z.boolean().describe('Always true.'),
-  })
-  .meta({ id: 'WebhookEndpointDeleted', description: 'Confirms that a webhook endpoint was deleted.' })
-const Types = z
-  .object({ object: z.literal('list'), data: z.array(z.string()).describe('The types.') })
-  .meta({ id: 'WebhookEventTypes', description: 'Types of events that webhooks can have.' })
+const List = namedObject('WebhookEndpointList', 'A page of webhook endpoints.', {
+  object: z.literal('list'),
+  data: array('The endpoints, newest first.', WebhookView),
+  first_id: nullableString('Id of the first entry; null without any.'),
+  last_id: nullableString('Id of the last entry; null without any.'),
+  has_more: boolean('Whether there are more entries.'),
+})
+const Deleted = deletedObject('webhook_endpoint.deleted', 'endpoint', boolean('Always true.')).meta({
+  id: 'WebhookEndpointDeleted',
+  description: 'Confirms that a webhook endpoint was deleted.',
+})
+const Types = namedObject('WebhookEventTypes', 'Types of events that webhooks can have.', {
+  object: z.literal('list'),
+  data: array('The types.', z.string()),
+})
 
-const Path = z.object({ id: z.string().describe('Id of the endpoint: `whe_…`.') })
+const Path = z.object({ id: string('Id of the endpoint: `whe_…`.') })
 const same = 'The same endpoints as under `/api/webhooks`, in the form of the OpenAI API.'
 
 export const webhookEndpointRoutes = (owners: WebhookOwners) => [
-  route({
-    method: 'GET',
-    path: '/std/v1/webhook_event_types',
-    scope: 'admin:read',
-    tag,
+  route('GET /std/v1/webhook_event_types', 'admin:read', {
     summary: 'List event types of webhooks',
     description: 'Returns the types of events that an endpoint can have. `job.*` stands for all that begin so.',
     response: Types,
     handle: () => ({ object: 'list' as const, data: [...publicEventTypes] }),
   }),
-  route({
-    method: 'GET',
-    path: base,
-    scope: 'admin:read',
-    tag,
+  route(`GET ${base}`, 'admin:read', {
     summary: 'List webhook endpoints',
     description: same,
     errorCodes: ['not_found'],
     query: z.object({
       limit: z.coerce.number().int().min(1).max(100).default(20).describe('Most entries of the page, 1 to 100.'),
-      after: z.string().optional().describe('Id of the last endpoint of the page before. Default: the first page.'),
+      after: optionalString('Id of the last endpoint of the page before. Default: the first page.'),
     }),
     response: List,
     handle: async ({ query: { limit, after } }, call) => {
       if (after !== undefined && !isEndpointId(after))
-        throw new Failure('invalid_value', "'after' must be the id of an endpoint.", { param: 'after' })
+        throw invalidValue('after', "'after' must be the id of an endpoint.")
       const found = await owners.webhooks.list(call.caller.organizationId, { limit: limit + 1, after })
       const data = found.slice(0, limit).map(endpoint => shownEndpoint(endpoint, owners))
       return listPage(data, found.length > limit)
     },
   }),
-  route({
-    method: 'POST',
-    path: base,
-    scope: 'admin:write',
+  route(`POST ${base}`, 'admin:write', {
     bucket: 'api',
-    tag,
     summary: 'Create webhook endpoint',
     description: same,
     errorCodes: [...keyedCodes, 'disk_full'],
@@ -135,11 +115,7 @@ export const webhookEndpointRoutes = (owners: WebhookOwners) => [
         owners,
       ),
   }),
-  route({
-    method: 'GET',
-    path: one,
-    scope: 'admin:read',
-    tag,
+  route(`GET ${one}`, 'admin:read', {
     summary: 'Get webhook endpoint',
     description: same,
     errorCodes: ['not_found'],
@@ -147,12 +123,8 @@ export const webhookEndpointRoutes = (owners: WebhookOwners) => [
     response: WebhookView,
     handle: async ({ params }, call) => shownEndpoint(await findEndpoint(params.id, call, owners), owners),
   }),
-  route({
-    method: 'POST',
-    path: one,
-    scope: 'admin:write',
+  route(`POST ${one}`, 'admin:write', {
     bucket: 'api',
-    tag,
     summary: 'Update webhook endpoint',
     description: same,
     errorCodes: ['not_found'],
@@ -162,11 +134,7 @@ export const webhookEndpointRoutes = (owners: WebhookOwners) => [
     response: WebhookView,
     handle: ({ params, body }, call) => changeEndpoint(params.id, body, call, owners),
   }),
-  route({
-    method: 'DELETE',
-    path: one,
-    scope: 'admin:write',
-    tag,
+  route(`DELETE ${one}`, 'admin:write', {
     summary: 'Delete webhook endpoint',
     description: same,
     errorCodes: ['not_found'],
@@ -177,12 +145,8 @@ export const webhookEndpointRoutes = (owners: WebhookOwners) => [
       return { id: params.id, object: 'webhook_endpoint.deleted' as const, deleted: true }
     },
   }),
-  route({
-    method: 'POST',
-    path: `${one}/rotate_secret`,
-    scope: 'admin:write',
+  route(`POST ${one}/rotate_secret`, 'admin:write', {
     bucket: 'api',
-    tag,
     summary: 'Rotate secret of webhook endpoint',
     description: same,
     errorCodes: ['not_found', ...keyedCodes],
@@ -203,12 +167,8 @@ export const webhookEndpointRoutes = (owners: WebhookOwners) => [
         owners,
       ),
   }),
-  route({
-    method: 'POST',
-    path: `${one}/test`,
-    scope: 'admin:write',
+  route(`POST ${one}/test`, 'admin:write', {
     bucket: 'api',
-    tag,
     summary: 'Test webhook endpoint',
     description: same,
     errorCodes: ['not_found'],

@@ -1,5 +1,6 @@
 import { WebSocketServer } from 'ws'
 import { Failure } from '../../../core/failure.ts'
+import { invalidValue } from '../../../core/invalid-value.ts'
 import { modelFor } from '../../../core/tasks/catalog.ts'
 import { transcriptions } from '../../../core/tasks/transcription/transcription.ts'
 import { requireOrigin } from '../../http/connection/cors.ts'
@@ -24,10 +25,9 @@ function modelOf(call: Call, owners: RealtimeOwners): string | undefined {
   const intent = query.get('intent')
   const named = query.get('model')
   if (intent !== null && intent !== 'transcription')
-    throw new Failure(
-      'invalid_value',
+    throw invalidValue(
+      'intent',
       `Sessions with the intent '${intent.slice(0, 64)}' are not offered here. Connect with ?intent=transcription.`,
-      { param: 'intent' },
     )
   if (named !== null) {
     const { id } = modelFor(transcriptions[task], named, owners.registry.catalog())
@@ -55,8 +55,7 @@ export async function answerRealtime(call: Call, owners: RealtimeOwners): Promis
   call.streamLimits.take(call)
   call.releaseBody = admission.holdBody({ kept: heldBytes, whileRead: 0 })
   const taken = takeSocket(call.req, call.res)
-  if (!taken)
-    throw new Failure('invalid_value', 'This is a WebSocket. Connect with wss:// or ws://.', { param: 'Upgrade' })
+  if (!taken) throw invalidValue('Upgrade', 'This is a WebSocket. Connect with wss:// or ws://.')
   if (taken.socket.destroyed) return
   call.res.statusCode = 101
   server ??= new WebSocketServer({

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
-import { failureOfIssues } from '../../../core/schemas/issues.ts'
+import { parsed } from '../../../core/schemas/issues.ts'
 import { type InputRate, inputRates } from './resample.ts'
 import type { TurnDetection } from './voice-activity.ts'
 
@@ -80,9 +80,7 @@ function turnsOf(turns: z.output<typeof Turns>, before: TurnDetection | null, pa
 
 /** Pure: returns the configuration with the changes of `session.update`. Throws Failure for what is not supported. */
 export function changedConfig(before: SessionConfig, session: unknown): SessionConfig {
-  const read = Session.safeParse(session)
-  if (!read.success) throw failureOfIssues(read.error, session, Session)
-  const { type, audio, ...older } = read.data
+  const { type, audio, ...older } = parsed(Session, session)
   if (type !== undefined && type !== 'transcription')
     throw unsupported(`Sessions of type '${type}' are not offered here. Open one of type transcription.`, 'type')
   const input = audio?.input ?? {}

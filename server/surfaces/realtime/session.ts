@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { setImmediate as turn } from 'node:timers/promises'
 import { Failure } from '../../../core/failure.ts'
+import { invalidValue } from '../../../core/invalid-value.ts'
 import { sampleRate } from '../../../core/media/audio-decoder.ts'
 import type { Call } from '../../http/request/call.ts'
 import { openAudioBuffer } from './audio-buffer.ts'
@@ -140,9 +141,7 @@ export function openRealtimeSession(
   async function append(audio: unknown): Promise<void> {
     const bytes = typeof audio === 'string' ? Buffer.from(audio, 'base64') : undefined
     if (!bytes || bytes.length % 2 !== 0)
-      throw new Failure('invalid_value', "'audio' must be base64 of 16-bit samples, mono, little-endian.", {
-        param: 'audio',
-      })
+      throw invalidValue('audio', "'audio' must be base64 of 16-bit samples, mono, little-endian.")
     const added = ((bytes.length / 2) * sampleRate) / config.rate
     if (!voice && buffer.end - buffer.start + added > maxSamples)
       throw new Failure('payload_too_large', `The buffer holds at most ${maxSeconds} s of audio. Commit or clear it.`)

@@ -12,6 +12,7 @@ import { prepareTranscription } from '../../../core/tasks/transcription/transcri
 import { noUsage } from '../../../core/usage.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
+import { endOfFailure } from '../../work/run-call.ts'
 import type { SessionConfig } from './session-config.ts'
 
 export type RealtimeOwners = Pick<
@@ -81,9 +82,7 @@ export async function transcribeSamples(
         const protocol = audioProtocol(prepared.route)
         answer = await protocol.transcribe(lease, request, sound, config.limits.engine_answer, caller)
       } catch (thrown) {
-        const failure = Failure.from(thrown)
-        if (failure.code === 'cancelled') return { how: 'cancelled', usage: noUsage }
-        return failure.code === 'worker_error' ? { how: 'retry', failure } : { how: 'failed', failure, usage: noUsage }
+        return endOfFailure(thrown)
       }
       const shaped = await cpu.shape([answer], { ...prepared.answerFormat, format: 'json', seconds })
       const usage = partial ? { ...shaped.usage, audioMs: 0 } : shaped.usage

@@ -2,41 +2,32 @@ import { createReadStream } from 'node:fs'
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import { isUnavailable } from '../../../core/files/api-files.ts'
+import { array, integer, namedObject, nullableString, object, string } from '../../../core/schemas/fields.ts'
 import type { FileRecord } from '../../../core/store/store.ts'
 import { readForm } from '../../http/body/multipart.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
-import { replicateErrors } from './errors.ts'
-import { replicateTag } from './predictions.ts'
+import { replicateRoute } from './errors.ts'
 
-const FileObject = z
-  .object({
-    id: z.string().describe('Id of the file: `file-…`.'),
-    name: z.string().describe('Name of the file.'),
-    content_type: z.string().describe('Media type.'),
-    size: z.int().describe('Size in bytes.'),
-    etag: z.string().describe('SHA-256 of the bytes, hexadecimal.'),
-    checksums: z.object({ sha256: z.string().describe('SHA-256 of the bytes, hexadecimal.') }).describe('Checksums.'),
-    metadata: z.record(z.string(), z.unknown()).describe('Always empty.'),
-    created_at: z.string().describe('ISO 8601, UTC.'),
-    expires_at: z.string().nullable().describe('When it is removed, ISO 8601; null if it is kept.'),
-    urls: z
-      .object({ get: z.string().describe('Where to read the bytes. Signed: it needs no token.') })
-      .describe('Addresses.'),
-  })
-  .meta({ id: 'ReplicateFile', description: "A file in Replicate's form." })
-const FilePage = z
-  .object({
-    previous: z.null().describe('Always null.'),
-    next: z.string().nullable().describe('URL of the next page; null on the last one.'),
-    results: z.array(FileObject).describe('The files, newest first.'),
-  })
-  .meta({ id: 'ReplicateFiles', description: 'A page of files.' })
+const FileObject = namedObject('ReplicateFile', "A file in Replicate's form.", {
+  id: string('Id of the file: `file-…`.'),
+  name: string('Name of the file.'),
+  content_type: string('Media type.'),
+  size: integer('Size in bytes.'),
+  etag: string('SHA-256 of the bytes, hexadecimal.'),
+  checksums: object('Checksums.', { sha256: string('SHA-256 of the bytes, hexadecimal.') }),
+  metadata: z.record(z.string(), z.unknown()).describe('Always empty.'),
+  created_at: string('ISO 8601, UTC.'),
+  expires_at: nullableString('When it is removed, ISO 8601; null if it is kept.'),
+  urls: object('Addresses.', { get: string('Where to read the bytes. Signed: it needs no token.') }),
+})
+const FilePage = namedObject('ReplicateFiles', 'A page of files.', {
+  previous: z.null().describe('Always null.'),
+  next: nullableString('URL of the next page; null on the last one.'),
+  results: array('The files, newest first.', FileObject),
+})
 const pageSize = 100
-const Upload = z
-  .object({ content: z.file().describe('The file.') })
-  .meta({ id: 'ReplicateFileForm', description: 'A file to upload.' })
+const Upload = namedObject('ReplicateFileForm', 'A file to upload.', { content: z.file().describe('The file.') })
 
 type FileOwners = Pick<Owners, 'config' | 'files'>
 
@@ -80,16 +71,11 @@ async function find(id: string, call: Call, { files }: Pick<Owners, 'files'>): P
   throw new Failure('not_found', `The file ${id.slice(0, 64)} was not found.`)
 }
 
-const facts = { tag: replicateTag, errors: replicateErrors } as const
-const One = z.object({ id: z.string().describe('Id of the file.') })
+const One = z.object({ id: string('Id of the file.') })
 
 /** The routes of files that predictions take as inputs, in Replicate's form. */
 export const replicateFileRoutes = (owners: FileOwners) => [
-  route({
-    ...facts,
-    method: 'POST',
-    path: '/replicate/v1/files',
-    scope: 'user:write',
+  replicateRoute('POST /replicate/v1/files', 'user:write', {
     bucket: 'api',
     summary: 'Upload file',
     description: 'Stores a file. `urls.get` can be an input of any prediction.',
@@ -99,11 +85,7 @@ export const replicateFileRoutes = (owners: FileOwners) => [
     errorCodes: ['payload_too_large', 'storage_full', 'disk_full', 'rate_limit'],
     answer: call => create(call, owners),
   }),
-  route({
-    ...facts,
-    method: 'GET',
-    path: '/replicate/v1/files',
-    scope: 'user:read',
+  replicateRoute('GET /replicate/v1/files', 'user:read', {
     summary: 'List files',
     description: 'Returns the files that were uploaded, newest first.',
     query: z.object({ cursor: z.string().max(64).optional().describe('From `next`. Default: the first page.') }),
@@ -118,11 +100,7 @@ export const replicateFileRoutes = (owners: FileOwners) => [
       return { previous: null, next, results }
     },
   }),
-  route({
-    ...facts,
-    method: 'GET',
-    path: '/replicate/v1/files/:id',
-    scope: 'user:read',
+  replicateRoute('GET /replicate/v1/files/:id', 'user:read', {
     summary: 'Get file',
     description: 'Returns a file that was uploaded.',
     errorCodes: ['not_found'],
@@ -130,11 +108,7 @@ export const replicateFileRoutes = (owners: FileOwners) => [
     response: FileObject,
     handle: async ({ params }, call) => view(await find(params.id, call, owners), call, owners),
   }),
-  route({
-    ...facts,
-    method: 'DELETE',
-    path: '/replicate/v1/files/:id',
-    scope: 'user:write',
+  replicateRoute('DELETE /replicate/v1/files/:id', 'user:write', {
     summary: 'Delete file',
     description: 'Removes a file that was uploaded.',
     status: 204,

@@ -1,64 +1,54 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import type { Model } from '../../../core/models/model.ts'
+import { array, integer, namedObject, nullableString, string } from '../../../core/schemas/fields.ts'
 import { isSlugTask } from '../../../core/schemas/task.ts'
 import { inputSchema } from '../../../core/tasks/generation/input-schema.ts'
 import type { Call } from '../../http/request/call.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
-import { replicateErrors } from './errors.ts'
-import { replicateTag } from './predictions.ts'
-import { findReplicateModel, replicateName, replicateVersion, visibleModels } from './target.ts'
+import { visibleModels } from '../../work/allowed-models.ts'
+import { replicateRoute } from './errors.ts'
+import { findReplicateModel, replicateName, replicateVersion } from './view.ts'
 
 const params = {
-  owner: z.string().describe('First part of the id of the model, or `local` for an id of one part.'),
-  name: z.string().describe('The rest of the id.'),
+  owner: string('First part of the id of the model, or `local` for an id of one part.'),
+  name: string('The rest of the id.'),
 }
-const Version = z
-  .object({
-    id: z.string().describe('Id of the version. A model has one.'),
-    created_at: z.string().describe('When the configuration was last read, ISO 8601.'),
-    cog_version: z.string().describe('Always empty.'),
-    openapi_schema: z.record(z.string(), z.unknown()).describe('JSON Schemas of the inputs, by task.'),
-  })
-  .meta({ id: 'ReplicateVersion', description: 'The version of a model.' })
-const ModelObject = z
-  .object({
-    url: z.string().describe('Address of the model.'),
-    owner: z.string().describe('First part of its name.'),
-    name: z.string().describe('Rest of its name.'),
-    description: z.string().nullable().describe('`description` in `infer.yaml`.'),
-    visibility: z.literal('public'),
-    run_count: z.int().describe('Always 0.'),
-    cover_image_url: z.null().describe('Always null.'),
-    default_example: z.null().describe('Always null.'),
-    latest_version: Version,
-  })
-  .meta({ id: 'ReplicateModel', description: "A model in Replicate's form." })
-const Models = z
-  .object({
-    previous: z.null().describe('Always null.'),
-    next: z.null().describe('Always null: all models are on one page.'),
-    results: z.array(ModelObject).describe('The models.'),
-  })
-  .meta({ id: 'ReplicateModels', description: 'Models that the token may use.' })
-const Versions = z
-  .object({
-    previous: z.null().describe('Always null.'),
-    next: z.null().describe('Always null.'),
-    results: z.array(Version).describe('The only version.'),
-  })
-  .meta({ id: 'ReplicateVersions', description: 'The versions of a model.' })
-const Account = z
-  .object({
-    type: z.literal('organization'),
-    username: z.string().describe('Name of the organization.'),
-    name: z.string().describe('The same.'),
-  })
-  .meta({ id: 'ReplicateAccount', description: 'The organization of the token.' })
-const Secret = z
-  .object({ key: z.string().describe('The secret: `whsec_…`.') })
-  .meta({ id: 'ReplicateWebhookSecret', description: 'The secret that signs webhooks.' })
+const Version = namedObject('ReplicateVersion', 'The version of a model.', {
+  id: string('Id of the version. A model has one.'),
+  created_at: string('When the configuration was last read, ISO 8601.'),
+  cog_version: string('Always empty.'),
+  openapi_schema: z.record(z.string(), z.unknown()).describe('JSON Schemas of the inputs, by task.'),
+})
+const ModelObject = namedObject('ReplicateModel', "A model in Replicate's form.", {
+  url: string('Address of the model.'),
+  owner: string('First part of its name.'),
+  name: string('Rest of its name.'),
+  description: nullableString('`description` in `infer.yaml`.'),
+  visibility: z.literal('public'),
+  run_count: integer('Always 0.'),
+  cover_image_url: z.null().describe('Always null.'),
+  default_example: z.null().describe('Always null.'),
+  latest_version: Version,
+})
+const Models = namedObject('ReplicateModels', 'Models that the token may use.', {
+  previous: z.null().describe('Always null.'),
+  next: z.null().describe('Always null: all models are on one page.'),
+  results: array('The models.', ModelObject),
+})
+const Versions = namedObject('ReplicateVersions', 'The versions of a model.', {
+  previous: z.null().describe('Always null.'),
+  next: z.null().describe('Always null.'),
+  results: array('The only version.', Version),
+})
+const Account = namedObject('ReplicateAccount', 'The organization of the token.', {
+  type: z.literal('organization'),
+  username: string('Name of the organization.'),
+  name: string('The same.'),
+})
+const Secret = namedObject('ReplicateWebhookSecret', 'The secret that signs webhooks.', {
+  key: string('The secret: `whsec_…`.'),
+})
 
 const versionView = (model: Model, { registry }: Pick<Owners, 'registry'>): z.input<typeof Version> => ({
   id: replicateVersion(model),
@@ -84,7 +74,6 @@ function modelView(model: Model, { origin }: Call, owners: Pick<Owners, 'registr
   }
 }
 
-const facts = { method: 'GET', scope: 'user:read', tag: replicateTag, errors: replicateErrors } as const
 const alone = { previous: null, next: null }
 
 /** The routes of models, of the account and of the webhooks' secret in Replicate's form. */
@@ -92,9 +81,7 @@ export const replicateModelRoutes = (owners: Pick<Owners, 'registry' | 'webhooks
   const find = ({ owner, name }: { owner: string; name: string }, call: Call) =>
     findReplicateModel(`${owner}/${name}`, call, owners)
   return [
-    route({
-      ...facts,
-      path: '/replicate/v1/models',
+    replicateRoute('GET /replicate/v1/models', 'user:read', {
       summary: 'List models',
       description: 'Returns the models that the token may use.',
       response: Models,
@@ -103,9 +90,7 @@ export const replicateModelRoutes = (owners: Pick<Owners, 'registry' | 'webhooks
         results: visibleModels(call, owners).map(model => modelView(model, call, owners)),
       }),
     }),
-    route({
-      ...facts,
-      path: '/replicate/v1/models/:owner/:name',
+    replicateRoute('GET /replicate/v1/models/:owner/:name', 'user:read', {
       summary: 'Get model',
       description: 'Returns a model with its only version.',
       errorCodes: ['model_not_found'],
@@ -113,9 +98,7 @@ export const replicateModelRoutes = (owners: Pick<Owners, 'registry' | 'webhooks
       response: ModelObject,
       handle: ({ params: path }, call) => modelView(find(path, call), call, owners),
     }),
-    route({
-      ...facts,
-      path: '/replicate/v1/models/:owner/:name/versions',
+    replicateRoute('GET /replicate/v1/models/:owner/:name/versions', 'user:read', {
       summary: 'List versions',
       description: 'Returns the only version of a model.',
       errorCodes: ['model_not_found'],
@@ -123,13 +106,11 @@ export const replicateModelRoutes = (owners: Pick<Owners, 'registry' | 'webhooks
       response: Versions,
       handle: ({ params: path }, call) => ({ ...alone, results: [versionView(find(path, call), owners)] }),
     }),
-    route({
-      ...facts,
-      path: '/replicate/v1/models/:owner/:name/versions/:id',
+    replicateRoute('GET /replicate/v1/models/:owner/:name/versions/:id', 'user:read', {
       summary: 'Get version',
       description: 'Returns the only version of a model by its id.',
       errorCodes: ['model_not_found', 'not_found'],
-      params: z.object({ ...params, id: z.string().describe('Id of the version.') }),
+      params: z.object({ ...params, id: string('Id of the version.') }),
       response: Version,
       handle: ({ params: path }, call) => {
         const version = versionView(find(path, call), owners)
@@ -138,9 +119,7 @@ export const replicateModelRoutes = (owners: Pick<Owners, 'registry' | 'webhooks
         throw new Failure('not_found', `The model '${name}' has only the version ${version.id}.`, { param: 'id' })
       },
     }),
-    route({
-      ...facts,
-      path: '/replicate/v1/account',
+    replicateRoute('GET /replicate/v1/account', 'user:read', {
       summary: 'Get account',
       description: 'Returns the organization of the token.',
       response: Account,
@@ -150,10 +129,7 @@ export const replicateModelRoutes = (owners: Pick<Owners, 'registry' | 'webhooks
         name: caller.token.organizationName,
       }),
     }),
-    route({
-      ...facts,
-      path: '/replicate/v1/webhooks/default/secret',
-      scope: 'admin:read',
+    replicateRoute('GET /replicate/v1/webhooks/default/secret', 'admin:read', {
       summary: 'Get webhook secret',
       description:
         "Returns the secret that signs the webhooks of predictions, for `validateWebhook` of Replicate's clients.",

@@ -1,49 +1,108 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
+import { isId, jobIdOf } from '../../../core/ids.ts'
+import { invalidValue } from '../../../core/invalid-value.ts'
+import {
+  array,
+  looseObject,
+  namedObject,
+  nullableString,
+  optionalString,
+  string,
+} from '../../../core/schemas/fields.ts'
 import { isSlugTask } from '../../../core/schemas/task.ts'
 import type { JobRecord, RequestWebhook } from '../../../core/store/store.ts'
 import { predictionTask } from '../../../core/tasks/prediction-task.ts'
+import { openEventStream } from '../../http/answer/sse.ts'
 import type { Call } from '../../http/request/call.ts'
-import { errorGroups } from '../../http/request/error-groups.ts'
+import { errorGroups } from '../../http/request/errors.ts'
 import { JsonText } from '../../http/request/json-text.ts'
+import type { Owners } from '../../http/request/owners.ts'
 import { preferenceOf } from '../../http/request/prefer.ts'
-import { route } from '../../http/request/route.ts'
 import { findRequest } from '../../views/generation-request.ts'
 import { hasEnded } from '../../views/job-record.ts'
+import { jobWebhookTypes } from '../../work/job-terms.ts'
 import type { JobTerms } from '../../work/submit.ts'
 import { submitGeneration } from '../../work/submit-generation.ts'
 import { parsedInputs, type SubmitterOwners, submitters } from '../../work/submitters.ts'
-import { waitForEnd } from '../../work/wait-for-job.ts'
-import { jobWebhookTypes } from '../../work/webhook-terms.ts'
-import { replicateErrors } from './errors.ts'
-import { findReplicateModel } from './target.ts'
-import { ofReplicate, predictionText } from './view.ts'
+import { waitForEnd } from '../../work/wait.ts'
+import { replicateRoute } from './errors.ts'
+import { errorOfPrediction, findReplicateModel, ofReplicate, outputOfPrediction, predictionText } from './view.ts'
 
-export const replicateTag = 'Replicate'
+const pingMs = 10_000
+const minIntervalMs = 100
+
+type StreamOwners = Pick<Owners, 'files' | 'jobs'>
+
+/** An event may have several lines of data. */
+const lines = (text: string): string => text.replaceAll(/\r?\n/g, '\ndata: ')
+
+async function stream(call: Call, { files, jobs }: StreamOwners): Promise<void> {
+  const { id = '', org: organization = '' } = call.params
+  const { query } = call
+  if (!files.verify(id, query.get('exp') ?? '', query.get('sig') ?? ''))
+    throw new Failure(
+      'invalid_signature',
+      'The signature of this URL is invalid or has expired. Read the prediction again for a new URL.',
+    )
+  const first = isId(id) ? await jobs.find(organization, jobIdOf(id)) : undefined
+  if (!first) throw new Failure('not_found', `Prediction ${id.slice(0, 64)} was not found.`)
+  const events = await openEventStream(call, { pingMs, generation: true })
+  let wake: (() => void) | undefined
+  const stop = jobs.follow(first.id, () => wake?.())
+  let logged = 0
+  try {
+    while (!events.ended) {
+      const woken = new Promise<void>(resolve => (wake = resolve))
+      const job = await jobs.find(organization, first.id)
+      if (!job) throw new Failure('not_found', `Prediction ${id} was removed while it was streamed.`)
+      const logs = await jobs.logs(job)
+      for (const { message } of logs.slice(logged)) events.send({ event: 'logs', data: lines(message) })
+      logged = Math.max(logged, logs.length)
+      if (hasEnded(job)) {
+        const error = errorOfPrediction(job)
+        const output = job.status === 'completed' ? await outputOfPrediction(job, call, { files, jobs }) : []
+        for (const one of [output].flat())
+          events.send({ event: 'output', data: lines(typeof one === 'string' ? one : JSON.stringify(one)) })
+        if (error !== null) events.send({ event: 'error', data: lines(error) })
+        else
+          events.send({ event: 'done', data: JSON.stringify(job.status === 'cancelled' ? { reason: 'canceled' } : {}) })
+        break
+      }
+      await events.caughtUp()
+      await Promise.race([events.over, woken])
+      await new Promise(resolve => setTimeout(resolve, minIntervalMs))
+    }
+  } catch (thrown) {
+    const failure = Failure.from(thrown)
+    events.send({ event: 'error', data: lines(failure.message) })
+    throw failure
+  } finally {
+    stop()
+    events.end()
+  }
+}
+
 const maxWaitMs = 60_000
 
-const id = z.string().describe('Id of the prediction: `q_…`.')
-const Prediction = z
-  .looseObject({
-    id,
-    model: z.string().describe('Name of the model: `owner/name`.'),
-    version: z.string().describe('The version of the model.'),
-    status: z.enum(['starting', 'processing', 'succeeded', 'failed', 'canceled']).describe('State of the prediction.'),
-    input: z.unknown().describe('The inputs, as they are stored.'),
-    output: z.unknown().describe('Addresses of files, a list of texts, or another result; null before the end.'),
-    error: z.string().nullable().describe('Why it failed; null if it did not.'),
-    logs: z.string().describe('Lines that the engine logged.'),
-    created_at: z.string().describe('ISO 8601, UTC.'),
-    urls: z.record(z.string(), z.string()).describe('Where to read, cancel and stream it. `stream` needs no token.'),
-  })
-  .meta({ id: 'ReplicatePrediction', description: "A job in Replicate's form." })
-const Page = z
-  .object({
-    previous: z.null().describe('Always null.'),
-    next: z.string().nullable().describe('URL of the next page; null on the last one.'),
-    results: z.array(Prediction).describe('The predictions, newest first, without inputs and outputs.'),
-  })
-  .meta({ id: 'ReplicatePredictions', description: 'A page of predictions.' })
+const id = string('Id of the prediction: `q_…`.')
+const Prediction = looseObject('ReplicatePrediction', "A job in Replicate's form.", {
+  id,
+  model: string('Name of the model: `owner/name`.'),
+  version: string('The version of the model.'),
+  status: z.enum(['starting', 'processing', 'succeeded', 'failed', 'canceled']).describe('State of the prediction.'),
+  input: z.unknown().describe('The inputs, as they are stored.'),
+  output: z.unknown().describe('Addresses of files, a list of texts, or another result; null before the end.'),
+  error: nullableString('Why it failed; null if it did not.'),
+  logs: string('Lines that the engine logged.'),
+  created_at: string('ISO 8601, UTC.'),
+  urls: z.record(z.string(), z.string()).describe('Where to read, cancel and stream it. `stream` needs no token.'),
+})
+const Page = namedObject('ReplicatePredictions', 'A page of predictions.', {
+  previous: z.null().describe('Always null.'),
+  next: nullableString('URL of the next page; null on the last one.'),
+  results: array('The predictions, newest first, without inputs and outputs.', Prediction),
+})
 
 const events = ['start', 'output', 'logs', 'completed'] as const
 const fields = {
@@ -62,16 +121,12 @@ const fields = {
     ),
   stream: z.boolean().nullish().describe('Ignored: every prediction has a stream.'),
 }
-const Create = z
-  .object({
-    version: z.string().min(1).max(256).optional().describe('Version of a model, or `owner/name`.'),
-    model: z.string().min(1).max(256).optional().describe('`owner/name`, in place of `version`.'),
-    ...fields,
-  })
-  .meta({ id: 'ReplicatePredictionRequest', description: 'A prediction to run.' })
-const CreateOfModel = z
-  .object(fields)
-  .meta({ id: 'ReplicateModelPredictionRequest', description: 'A prediction to run.' })
+const Create = namedObject('ReplicatePredictionRequest', 'A prediction to run.', {
+  version: z.string().min(1).max(256).optional().describe('Version of a model, or `owner/name`.'),
+  model: z.string().min(1).max(256).optional().describe('`owner/name`, in place of `version`.'),
+  ...fields,
+})
+const CreateOfModel = namedObject('ReplicateModelPredictionRequest', 'A prediction to run.', fields)
 
 /** Types of our events by those of Replicate. */
 const eventTypes: Record<(typeof events)[number], readonly string[]> = {
@@ -115,9 +170,7 @@ function cancelAfterMs(header: string | string[] | undefined): number | undefine
   const parts = [...text.matchAll(/(\d{1,6})([smh]?)/g)]
   const ms = parts.reduce((sum, [, count, unit]) => sum + Number(count) * units[(unit || 's') as keyof typeof units], 0)
   if (/^(\d{1,6}[smh]?)+$/.test(text) && ms >= 5_000 && ms <= 7 * 86_400_000) return ms
-  throw new Failure('invalid_value', "'Cancel-After' must be a time from 5s to 168h, such as 90s or 1m30s.", {
-    param: 'Cancel-After',
-  })
+  throw invalidValue('Cancel-After', "'Cancel-After' must be a time from 5s to 168h, such as 90s or 1m30s.")
 }
 
 async function submit(
@@ -158,11 +211,7 @@ async function create(
   return new JsonText(await predictionText(now, call, owners, { waits: !hasEnded(now) }), 201)
 }
 
-const facts = { tag: replicateTag, errors: replicateErrors } as const
 const submitFacts = {
-  ...facts,
-  method: 'POST',
-  scope: 'user:write',
   bucket: 'jobs',
   largeBody: true,
   bodyTexts: { members: ['input'], without: [] },
@@ -175,9 +224,8 @@ const how =
 
 /** The routes of predictions in Replicate's form. */
 export const predictionRoutes = (owners: SubmitterOwners) => [
-  route({
+  replicateRoute('POST /replicate/v1/predictions', 'user:write', {
     ...submitFacts,
-    path: '/replicate/v1/predictions',
     summary: 'Create prediction',
     description: `Runs a model as a durable job. ${how}`,
     body: Create,
@@ -190,24 +238,19 @@ export const predictionRoutes = (owners: SubmitterOwners) => [
       })
     },
   }),
-  route({
+  replicateRoute('POST /replicate/v1/models/:owner/:name/predictions', 'user:write', {
     ...submitFacts,
-    path: '/replicate/v1/models/:owner/:name/predictions',
     summary: 'Create prediction of model',
     description: `Runs a model as a durable job. ${how}`,
     params: z.object({
-      owner: z.string().describe('First part of the id of the model, or `local` for an id of one part.'),
-      name: z.string().describe('The rest of the id.'),
+      owner: string('First part of the id of the model, or `local` for an id of one part.'),
+      name: string('The rest of the id.'),
     }),
     body: CreateOfModel,
     example: { input: { prompt: 'Hello!' } },
     handle: ({ params, body }, call) => create(call, `${params.owner}/${params.name}`, body, owners),
   }),
-  route({
-    ...facts,
-    method: 'GET',
-    path: '/replicate/v1/predictions',
-    scope: 'user:read',
+  replicateRoute('GET /replicate/v1/predictions', 'user:read', {
     summary: 'List predictions',
     description: 'Returns background jobs of the organization as predictions, newest first.',
     query: z.object({ cursor: z.string().max(64).optional().describe('From `next`. Default: the first page.') }),
@@ -220,11 +263,7 @@ export const predictionRoutes = (owners: SubmitterOwners) => [
       return new JsonText(`{"previous":null,"next":${JSON.stringify(url)},"results":[${results.join(',')}]}`)
     },
   }),
-  route({
-    ...facts,
-    method: 'GET',
-    path: '/replicate/v1/predictions/:id',
-    scope: 'user:read',
+  replicateRoute('GET /replicate/v1/predictions/:id', 'user:read', {
     summary: 'Get prediction',
     description: 'Returns a prediction. Other background jobs of the organization can be read as predictions too.',
     errorCodes: ['not_found', 'output_expired'],
@@ -233,11 +272,7 @@ export const predictionRoutes = (owners: SubmitterOwners) => [
     handle: async ({ params }, call) =>
       new JsonText(await predictionText(await findRequest(params.id, call, owners), call, owners)),
   }),
-  route({
-    ...facts,
-    method: 'POST',
-    path: '/replicate/v1/predictions/:id/cancel',
-    scope: 'user:write',
+  replicateRoute('POST /replicate/v1/predictions/:id/cancel', 'user:write', {
     bucket: 'api',
     summary: 'Cancel prediction',
     description: 'Cancels a prediction; its engine stops at once. One that has ended is returned unchanged.',
@@ -252,5 +287,21 @@ export const predictionRoutes = (owners: SubmitterOwners) => [
         })
       return new JsonText(await predictionText(await findRequest(params.id, call, owners), call, owners))
     },
+  }),
+  replicateRoute('GET /replicate/v1/stream/:org/:id', 'public', {
+    summary: 'Stream prediction',
+    description:
+      'Sends `logs` while a prediction runs, `output` when it has ended, and `done` or `error` at the end. The address is `urls.stream` of a prediction, whose signature is the right to read it.',
+    media: ['text/event-stream'],
+    errorCodes: ['invalid_signature', 'not_found', 'shutting_down'],
+    params: z.object({
+      org: string('Id of the organization of the prediction.'),
+      id: string('Id of the prediction.'),
+    }),
+    query: z.object({
+      exp: optionalString('When the address expires.'),
+      sig: optionalString('Signature of the address.'),
+    }),
+    answer: call => stream(call, owners),
   }),
 ]

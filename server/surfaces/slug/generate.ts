@@ -1,25 +1,57 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
-import { queueIdOf } from '../../../core/ids.ts'
+import { jobIdOf, queueIdOf } from '../../../core/ids.ts'
+import { invalidValue } from '../../../core/invalid-value.ts'
+import type { Model } from '../../../core/models/model.ts'
+import { array, integer, namedObject, optionalString, string } from '../../../core/schemas/fields.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
 import { generationRequests } from '../../../core/tasks/generation/request.ts'
 import { type AspectRatio, aspectRatios } from '../../../core/tasks/generation/size.ts'
 import type { Call } from '../../http/request/call.ts'
-import { errorGroups } from '../../http/request/error-groups.ts'
+import { errorGroups, errorHeaders } from '../../http/request/errors.ts'
 import { JsonText } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { preferenceOf } from '../../http/request/prefer.ts'
-import { route } from '../../http/request/route.ts'
-import { requestUrls } from '../../views/generation-request.ts'
+import { errorType, generationErrorBody, requestUrls } from '../../views/generation-request.ts'
+import { hasEnded } from '../../views/job-record.ts'
 import { jobTermsOf } from '../../work/job-terms.ts'
 import { submitAspectRatios } from '../../work/submit-aspect-ratios.ts'
 import { type SubmitOwners, type SubmittedGeneration, submitGeneration } from '../../work/submit-generation.ts'
-import { slugErrors } from './errors.ts'
+import { failureOf, waitForEnd } from '../../work/wait.ts'
 import { GenerationRequestView } from './requests.ts'
-import { answerInSync } from './sync.ts'
-import { urlsOf } from './view.ts'
+import { requestAnswer, slugRoute, urlsOf, type ViewOwners } from './view.ts'
 
-const tag = 'Generation'
+/** Answers a synchronous caller: with the result, with the error, or with the addresses of the unfinished request. */
+async function answerInSync(
+  call: Call,
+  job: JobRecord,
+  model: Model,
+  waitMs: number,
+  owners: ViewOwners & Pick<Owners, 'config'>,
+): Promise<JsonText> {
+  const { sync_wait: maxWaitMs } = owners.config.limits
+  const ended = hasEnded(job)
+    ? job
+    : await waitForEnd(call, job, { waitMs: Math.min(waitMs, maxWaitMs), startMs: model.dispatch_wait_ms }, owners)
+  const request_id = queueIdOf(ended.id)
+  if (ended.status === 'completed') return requestAnswer(ended, call, owners, 200)
+  const unfinished = !hasEnded(ended)
+  const failure = unfinished
+    ? new Failure('timeout', `Request ${request_id} has not ended yet and continues. Read it at its response_url.`)
+    : failureOf(ended)
+  const headers = errorHeaders(failure)
+  if (!unfinished && errorType(ended) === 'startup_timeout') headers.push('x-fal-request-timeout-type', 'user')
+  for (let at = 0; at < headers.length; at += 2) call.header(headers[at]!, headers[at + 1]!)
+  if (unfinished) call.header('retry-after', '2').header('retry-after-ms', '2000')
+  const body = {
+    ...generationErrorBody(failure, call.id),
+    request_id,
+    status: unfinished ? 'processing' : 'failed',
+    job_id: jobIdOf(request_id),
+    ...urlsOf(request_id, call),
+  }
+  return new JsonText(JSON.stringify(body), failure.status)
+}
 
 /** The other fields depend on the slug, so they are validated once the slug is known. */
 const GenerationBody = z
@@ -42,29 +74,24 @@ const GenerationBody = z
     })),
   })
 
-const Accepted = z
-  .object({
-    request_id: z.string().describe('Id of the request: `q_…`.'),
-    status: z.literal('processing'),
-    queue_position: z.int().describe('How many requests are before it.'),
-    ...requestUrls,
-  })
-  .meta({ id: 'GenerationAccepted', description: 'A request that was accepted.' })
+const Accepted = namedObject('GenerationAccepted', 'A request that was accepted.', {
+  request_id: string('Id of the request: `q_…`.'),
+  status: z.literal('processing'),
+  queue_position: integer('How many requests are before it.'),
+  ...requestUrls,
+})
 
 /** The answer to a request with `aspect_ratios`. */
-const AcceptedAll = z
-  .object({
-    status: z.literal('processing'),
-    requests: z
-      .array(
-        z.object({
-          aspect_ratio: z.enum(aspectRatios).describe('Width to height of the video.'),
-          ...Accepted.omit({ status: true }).shape,
-        }),
-      )
-      .describe('One request for each aspect ratio, in the order in which they were sent.'),
-  })
-  .meta({ id: 'GenerationsAccepted', description: 'Several requests that were accepted together.' })
+const AcceptedAll = namedObject('GenerationsAccepted', 'Several requests that were accepted together.', {
+  status: z.literal('processing'),
+  requests: array(
+    'One request for each aspect ratio, in the order in which they were sent.',
+    z.object({
+      aspect_ratio: z.enum(aspectRatios).describe('Width to height of the video.'),
+      ...Accepted.omit({ status: true }).shape,
+    }),
+  ),
+})
 const Submitted = z.union([Accepted, AcceptedAll]).meta({
   id: 'GenerationSubmitted',
   description: 'The request that was accepted; with `aspect_ratios` several.',
@@ -75,13 +102,10 @@ const One = z.object({
 })
 
 const SubmitQuery = z.strictObject({
-  webhook_url: z
-    .string()
-    .optional()
-    .describe(
-      'URL to which the end of the request is sent as a signed message. The header `X-Webhook-Url` does the same.',
-    ),
-  fal_webhook: z.string().optional().describe("The same with fal's body and signature."),
+  webhook_url: optionalString(
+    'URL to which the end of the request is sent as a signed message. The header `X-Webhook-Url` does the same.',
+  ),
+  fal_webhook: optionalString("The same with fal's body and signature."),
 })
 
 type GenerateOwners = SubmitOwners & Pick<Owners, 'fleet'>
@@ -135,10 +159,7 @@ const how =
   'The slug of each model and task is in `GET /api/model-status`. Images, videos and audio are http(s) URLs, `data:` URLs or ids of files. The headers `X-Fal-Request-Timeout` (seconds), `X-Fal-Queue-Priority` (`low` or `normal`) and `X-Fal-Object-Lifecycle-Preference` (JSON) set when the request must begin, its priority, and how long it is kept.'
 
 const submitFacts = {
-  method: 'POST',
-  scope: 'user:write',
   bucket: 'jobs',
-  tag,
   params: One,
   query: SubmitQuery,
   body: GenerationBody,
@@ -146,13 +167,11 @@ const submitFacts = {
   largeBody: true,
   response: Submitted,
   status: 202,
-  errors: slugErrors,
 } as const
 
 export const generateRoutes = (owners: GenerateOwners) => [
-  route({
+  slugRoute('POST /slug/queue/submit/**:slug', 'user:write', {
     ...submitFacts,
-    path: '/slug/queue/submit/**:slug',
     summary: 'Submit request to queue',
     description: `Creates an image or a video in the background and answers at once. ${how}`,
     errorCodes: [...errorGroups.submit, ...errorGroups.media],
@@ -161,9 +180,8 @@ export const generateRoutes = (owners: GenerateOwners) => [
         ? submitAll(call, params.slug, body, owners)
         : accepted(call, (await submit(call, params.slug, body, owners)).job, owners),
   }),
-  route({
+  slugRoute('POST /slug/**:slug', 'user:write', {
     ...submitFacts,
-    path: '/slug/**:slug',
     summary: 'Create image or video',
     description: `Creates an image or a video in the background and answers at once. With \`sync_mode: true\` or \`Prefer: wait=30\` the answer comes with the result, or as 504 with the ids if it is not there in time; the request then continues. With \`aspect_ratios\` one call makes several videos and answers with a request for each. ${how}`,
     otherAnswers: {
@@ -173,10 +191,9 @@ export const generateRoutes = (owners: GenerateOwners) => [
     handle: async ({ params, body }, call) => {
       if (hasSeveralShapes(body)) {
         if (body.sync_mode === true)
-          throw new Failure(
-            'invalid_value',
+          throw invalidValue(
+            'sync_mode',
             "'sync_mode' waits for one result, and 'aspect_ratios' makes several. Remove 'sync_mode', and read each request at its response_url.",
-            { param: 'sync_mode' },
           )
         return submitAll(call, params.slug, body, owners)
       }

@@ -1,131 +1,218 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import { jobIdOf, queueIdOf } from '../../../core/ids.ts'
+import { invalidValue } from '../../../core/invalid-value.ts'
+import {
+  array,
+  integer,
+  looseObject,
+  namedObject,
+  number,
+  object,
+  optionalInteger,
+  optionalNumber,
+  optionalString,
+  strictObject,
+  string,
+} from '../../../core/schemas/fields.ts'
 import { logLevels } from '../../../core/schemas/log-level.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
 import type { Call } from '../../http/request/call.ts'
 import { errorBody } from '../../http/request/errors.ts'
 import { JsonText } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { route } from '../../http/request/route.ts'
-import { generationErrorBody } from '../../views/generation-error.ts'
-import { findRequest, logView, requestUrls } from '../../views/generation-request.ts'
-import { ErrorFacts } from '../../views/job-error.ts'
-import { hasEnded } from '../../views/job-record.ts'
-import { WaitingFor } from '../../views/waiting-for.ts'
-import { wantsLogs } from '../../work/stream-status.ts'
-import { slugErrors } from './errors.ts'
-import { requestAnswer, statusView, type ViewOwners } from './view.ts'
+import { findRequest, generationErrorBody, logView, requestUrls } from '../../views/generation-request.ts'
+import { ErrorFacts, hasEnded, WaitingFor } from '../../views/job-record.ts'
+import { streamStatus, wantsLogs } from '../../work/stream-status.ts'
+import {
+  bodyStatusOf,
+  queueStatusOf,
+  requestAnswer,
+  requestView,
+  slugRoute,
+  statusView,
+  type ViewOwners,
+} from './view.ts'
 
-const tag = 'Generation'
-const One = z.object({ id: z.string().describe('Id of the request: `q_…`.') })
+const most = 50
 
-const GeneratedFile = z
-  .object({
-    url: z
-      .string()
-      .describe(
-        'Where to read the file. Signed: it needs no token, and works for a day unless the server is set otherwise.',
-      ),
-    content_type: z.string().describe('Media type, such as `image/png`.'),
-    file_name: z.string().describe('Name of the file.'),
-    file_size: z.int().describe('Bytes.'),
-    width: z.int().optional().describe('Pixels.'),
-    height: z.int().optional().describe('Pixels.'),
-    duration: z.number().optional().describe('Seconds.'),
-    fps: z.number().optional().describe('Frames per second.'),
-    num_frames: z.int().optional().describe('Number of frames.'),
-    figures: z
-      .literal('requested')
-      .optional()
-      .describe('Present if the server has no ffprobe: size and length are as requested, not measured.'),
-    thumbnail_url: z.string().optional().describe('Where to read a small image of it (WebP).'),
-  })
-  .meta({ id: 'GeneratedFile', description: 'A file that was created.' })
+const Ids = z.array(z.string().max(128)).max(1_000)
+const BatchQuery = strictObject('GenerationBatchQuery', 'Requests to read.', {
+  request_ids: Ids.optional().describe(`1 to ${most} request ids: \`q_…\`.`),
+  ids: Ids.optional().describe('The same as `request_ids`.'),
+})
+
+const BatchView = namedObject('GenerationBatch', 'The states and results of several requests.', {
+  requests: array(
+    'The requests in the order of the ids, each once. With `?fields=status` without their results.',
+    z.looseObject({
+      request_id: string('Id of the request.'),
+      status: z.enum(['processing', 'completed', 'failed', 'not_found']).describe('State of the request.'),
+      queue_status: z
+        .enum(['IN_QUEUE', 'IN_PROGRESS', 'COMPLETED', 'FAILED'])
+        .optional()
+        .describe('The same as in `GET /slug/requests/{id}/status`; absent if it was not found.'),
+    }),
+  ),
+  counts: object('Numbers of requests by status.', {
+    processing: integer('Requests that have not ended.'),
+    completed: integer('Requests that completed.'),
+    failed: integer('Requests that failed.'),
+    not_found: integer('Requests that do not exist.'),
+  }),
+})
+
+interface Entry extends Record<string, unknown> {
+  request_id: string
+  status: 'processing' | 'completed' | 'failed' | 'not_found'
+}
+
+/** Returns one request of the batch. One of another organization is `not_found`; an output that expired is an error. */
+async function entryOf(request_id: string, call: Call, bare: boolean, owners: ViewOwners): Promise<Entry> {
+  const errorOf = ({ code, message, type }: Failure) => ({ error: { code, message, type } })
+  try {
+    const job = await findRequest(request_id, call, owners)
+    const head = { request_id, status: bodyStatusOf(job), queue_status: queueStatusOf(job) }
+    if (bare) return head
+    try {
+      return { ...head, ...(await requestView(job, call, owners)), ...head }
+    } catch (thrown) {
+      const failure = Failure.from(thrown)
+      if (failure.code !== 'output_expired') throw thrown
+      return { ...head, ...errorOf(failure) }
+    }
+  } catch (thrown) {
+    const failure = Failure.from(thrown)
+    if (failure.status !== 404 && failure.status !== 410) throw thrown
+    return { request_id: request_id.slice(0, 64), status: 'not_found', ...errorOf(failure) }
+  }
+}
+
+/** The route that reads up to 50 requests at once. */
+export const batchRoutes = (owners: ViewOwners) => [
+  slugRoute('POST /slug/requests/batch', 'user:read', {
+    bucket: 'jobs',
+    summary: 'Get requests',
+    description:
+      'Returns up to 50 requests at once, in the order of the ids. Requests that do not exist have the status `not_found`.',
+    query: z.strictObject({ fields: z.enum(['status']).optional().describe('`status`: without results.') }),
+    body: BatchQuery,
+    example: { request_ids: ['q_01K0000000000000000000000A'] },
+    response: BatchView,
+    handle: async ({ body, query }, call) => {
+      const field = body.request_ids === undefined && body.ids !== undefined ? 'ids' : 'request_ids'
+      const given = body[field]
+      if (given === undefined)
+        throw new Failure('missing_required_parameter', `Missing required parameter: '${field}'.`, { param: field })
+      const ids = [...new Set(given)]
+      if (ids.length === 0 || ids.length > most)
+        throw invalidValue(field, `'${field}' must hold 1 id or more, and at most ${most}.`)
+      const requests = await Promise.all(ids.map(id => entryOf(id, call, query.fields === 'status', owners)))
+      const count = (wanted: Entry['status']) => requests.filter(({ status }) => status === wanted).length
+      const counts = {
+        processing: count('processing'),
+        completed: count('completed'),
+        failed: count('failed'),
+        not_found: count('not_found'),
+      }
+      return new JsonText(JSON.stringify({ requests, counts }))
+    },
+  }),
+]
+
+const One = z.object({ id: string('Id of the request: `q_…`.') })
+
+const GeneratedFile = namedObject('GeneratedFile', 'A file that was created.', {
+  url: string(
+    'Where to read the file. Signed: it needs no token, and works for a day unless the server is set otherwise.',
+  ),
+  content_type: string('Media type, such as `image/png`.'),
+  file_name: string('Name of the file.'),
+  file_size: integer('Bytes.'),
+  width: optionalInteger('Pixels.'),
+  height: optionalInteger('Pixels.'),
+  duration: optionalNumber('Seconds.'),
+  fps: optionalNumber('Frames per second.'),
+  num_frames: optionalInteger('Number of frames.'),
+  figures: z
+    .literal('requested')
+    .optional()
+    .describe('Present if the server has no ffprobe: size and length are as requested, not measured.'),
+  thumbnail_url: optionalString('Where to read a small image of it (WebP).'),
+})
 
 /** Output of a completed request. */
 const output = {
   images: z.array(GeneratedFile).optional().describe('The images.'),
   video: GeneratedFile.optional().describe('The video.'),
-  thumbnail_url: z.string().optional().describe('Where to read a small image of the video (WebP).'),
-  duration_seconds: z.number().optional().describe('Length of the video in seconds.'),
-  width: z.int().optional().describe('Pixels.'),
-  height: z.int().optional().describe('Pixels.'),
-  num_frames: z.int().optional().describe('Number of frames of the video.'),
-  fps: z.number().optional().describe('Frames per second of the video.'),
-  seed_used: z.int().optional().describe('Seed of the first output. The same seed and request give the same output.'),
-  seed: z.int().optional().describe('The same as `seed_used`.'),
-  prompt: z.string().optional().describe('The prompt that the engine used.'),
+  thumbnail_url: optionalString('Where to read a small image of the video (WebP).'),
+  duration_seconds: optionalNumber('Length of the video in seconds.'),
+  width: optionalInteger('Pixels.'),
+  height: optionalInteger('Pixels.'),
+  num_frames: optionalInteger('Number of frames of the video.'),
+  fps: optionalNumber('Frames per second of the video.'),
+  seed_used: optionalInteger('Seed of the first output. The same seed and request give the same output.'),
+  seed: optionalInteger('The same as `seed_used`.'),
+  prompt: optionalString('The prompt that the engine used.'),
   timings: z
     .object({
-      inference: z.number().describe('Seconds that the engine worked.'),
-      queue: z.number().describe('Seconds that the request waited.'),
+      inference: number('Seconds that the engine worked.'),
+      queue: number('Seconds that the request waited.'),
     })
     .optional()
     .describe('How long it took.'),
-  model_id: z.string().optional().describe('Id of the model.'),
-  created_at: z.int().optional().describe('Unix seconds.'),
-  completed_at: z.int().optional().describe('Unix seconds.'),
+  model_id: optionalString('Id of the model.'),
+  created_at: optionalInteger('Unix seconds.'),
+  completed_at: optionalInteger('Unix seconds.'),
 }
 const progressFields = {
-  queue_position: z.int().optional().describe('How many requests are before it. Present while it waits.'),
-  progress: z.number().optional().describe('Progress from 0 to 1. Present if known.'),
-  eta_seconds: z.int().optional().describe('Expected seconds until the end. Present if known.'),
+  queue_position: optionalInteger('How many requests are before it. Present while it waits.'),
+  progress: optionalNumber('Progress from 0 to 1. Present if known.'),
+  eta_seconds: optionalInteger('Expected seconds until the end. Present if known.'),
   waiting_for: WaitingFor.optional().describe('Why it has not begun. Present while it waits.'),
 }
 
-export const GenerationRequestView = z
-  .looseObject({
-    request_id: z.string().describe('Id of the request: `q_…`.'),
-    status: z.enum(['processing', 'completed', 'failed']).describe('State of the request.'),
-    ...progressFields,
-    ...output,
-    error: ErrorFacts.optional().describe('Why it failed.'),
-  })
-  .meta({ id: 'GenerationResult', description: 'The result of a request, or its progress.' })
+export const GenerationRequestView = looseObject('GenerationResult', 'The result of a request, or its progress.', {
+  request_id: string('Id of the request: `q_…`.'),
+  status: z.enum(['processing', 'completed', 'failed']).describe('State of the request.'),
+  ...progressFields,
+  ...output,
+  error: ErrorFacts.optional().describe('Why it failed.'),
+})
 
 const Log = z.object({
-  timestamp: z.string().describe('ISO 8601, UTC.'),
+  timestamp: string('ISO 8601, UTC.'),
   level: z.enum(logLevels).describe('Level of the line.'),
-  message: z.string().describe('Text of the line.'),
-  source: z.string().describe('Always `USER`.'),
+  message: string('Text of the line.'),
+  source: string('Always `USER`.'),
 })
-const Logs = z
-  .object({ logs: z.array(Log).describe('The lines, oldest first.') })
-  .meta({ id: 'GenerationLogs', description: 'The log of a request.' })
+const Logs = namedObject('GenerationLogs', 'The log of a request.', { logs: array('The lines, oldest first.', Log) })
 
-const GenerationStatus = z
-  .looseObject({
-    status: z.enum(['IN_QUEUE', 'IN_PROGRESS', 'COMPLETED', 'FAILED']).describe('State of the request.'),
-    request_id: z.string().describe('Id of the request: `q_…`.'),
-    ...progressFields,
-    ...output,
-    logs: z.array(Log).optional().describe('The log, with `?logs=1`.'),
-    metrics: z
-      .object({
-        inference_time: z.number().describe('Seconds that the engine worked.'),
-        queue_time: z.number().describe('Seconds that the request waited.'),
-      })
-      .optional()
-      .describe('How long it took. Present once it has completed.'),
-    result: z
-      .unknown()
-      .optional()
-      .describe('The result as in `GET /slug/requests/{id}`. Present once it has completed.'),
-    error: ErrorFacts.optional().describe('Why it failed.'),
-    error_type: z.string().optional().describe("Class of the error in fal's terms."),
-    ...requestUrls,
-  })
-  .meta({ id: 'GenerationStatus', description: 'The status of a request.' })
+const GenerationStatus = looseObject('GenerationStatus', 'The status of a request.', {
+  status: z.enum(['IN_QUEUE', 'IN_PROGRESS', 'COMPLETED', 'FAILED']).describe('State of the request.'),
+  request_id: string('Id of the request: `q_…`.'),
+  ...progressFields,
+  ...output,
+  logs: z.array(Log).optional().describe('The log, with `?logs=1`.'),
+  metrics: z
+    .object({
+      inference_time: number('Seconds that the engine worked.'),
+      queue_time: number('Seconds that the request waited.'),
+    })
+    .optional()
+    .describe('How long it took. Present once it has completed.'),
+  result: z.unknown().optional().describe('The result as in `GET /slug/requests/{id}`. Present once it has completed.'),
+  error: ErrorFacts.optional().describe('Why it failed.'),
+  error_type: optionalString("Class of the error in fal's terms."),
+  ...requestUrls,
+})
 
-const Cancelled = z
-  .looseObject({
-    status: z
-      .enum(['CANCELLATION_REQUESTED', 'ALREADY_COMPLETED', 'NOT_FOUND'])
-      .describe('`CANCELLATION_REQUESTED` with 202, `ALREADY_COMPLETED` with 400, `NOT_FOUND` with 404.'),
-    request_id: z.string().describe('Id of the request.'),
-  })
-  .meta({ id: 'GenerationCancelled', description: 'Whether a request is cancelled.' })
+const Cancelled = looseObject('GenerationCancelled', 'Whether a request is cancelled.', {
+  status: z
+    .enum(['CANCELLATION_REQUESTED', 'ALREADY_COMPLETED', 'NOT_FOUND'])
+    .describe('`CANCELLATION_REQUESTED` with 202, `ALREADY_COMPLETED` with 400, `NOT_FOUND` with 404.'),
+  request_id: string('Id of the request.'),
+})
 
 /**
  * Finds the job of a request. Sets the headers with its id and, while it is unfinished, with the time to poll again.
@@ -163,10 +250,7 @@ async function cancel(requestId: string, call: Call, owners: Pick<Owners, 'jobs'
 }
 
 const cancelFacts = {
-  path: '/slug/requests/:id/cancel',
-  scope: 'user:write',
   bucket: 'jobs',
-  tag,
   summary: 'Cancel request',
   description: 'Cancels a request that waits or runs; its engine stops at once.',
   otherAnswers: {
@@ -180,60 +264,72 @@ const cancelFacts = {
   params: One,
   response: Cancelled,
   status: 202,
-  errors: slugErrors,
 } as const
 
 export const requestRoutes = (owners: ViewOwners) => [
-  route({
-    method: 'GET',
-    path: '/slug/requests/:id',
-    scope: 'user:read',
-    tag,
+  slugRoute('GET /slug/requests/:id', 'user:read', {
     summary: 'Get request',
     description:
       'Returns the result of a request, or its progress. A request that failed is answered with 200 and its `error`.',
     errorCodes: ['not_found', 'output_expired'],
     params: One,
     response: GenerationRequestView,
-    errors: slugErrors,
     handle: async ({ params }, call) => requestAnswer(await findPolled(params.id, call, owners), call, owners),
   }),
-  route({
-    method: 'GET',
-    path: '/slug/requests/:id/status',
-    scope: 'user:read',
-    tag,
+  slugRoute('GET /slug/requests/:id/status', 'user:read', {
     summary: 'Get status of request',
     description: 'Returns the status of a request, and its result once it has completed.',
     errorCodes: ['not_found', 'output_expired'],
     params: One,
     query: z.strictObject({
-      logs: z.string().optional().describe('`1` or `true`: return the log of the request too.'),
+      logs: optionalString('`1` or `true`: return the log of the request too.'),
     }),
     response: GenerationStatus,
-    errors: slugErrors,
     handle: async ({ params }, call) => {
       const job = await findPolled(params.id, call, owners)
       const logs = wantsLogs(call) ? await owners.jobs.logs(job) : undefined
       return new JsonText(JSON.stringify(await statusView(job, call, owners, logs)))
     },
   }),
-  route({
-    method: 'GET',
-    path: '/slug/requests/:id/logs',
-    scope: 'user:read',
-    tag,
+  slugRoute('GET /slug/requests/:id/logs', 'user:read', {
     summary: 'List log lines of request',
     description: 'Returns what the engine logged while it ran the request, oldest first.',
     errorCodes: ['not_found', 'output_expired'],
     params: One,
     response: Logs,
-    errors: slugErrors,
     handle: async ({ params }, call) => {
       const job = await findPolled(params.id, call, owners)
       return { logs: (await owners.jobs.logs(job)).map(logView) }
     },
   }),
-  route({ ...cancelFacts, method: 'POST', handle: ({ params }, call) => cancel(params.id, call, owners) }),
-  route({ ...cancelFacts, method: 'PUT', handle: ({ params }, call) => cancel(params.id, call, owners) }),
+  slugRoute('POST /slug/requests/:id/cancel', 'user:write', {
+    ...cancelFacts,
+    handle: ({ params }, call) => cancel(params.id, call, owners),
+  }),
+  slugRoute('PUT /slug/requests/:id/cancel', 'user:write', {
+    ...cancelFacts,
+    handle: ({ params }, call) => cancel(params.id, call, owners),
+  }),
+  slugRoute('GET /slug/requests/:id/status/stream', 'user:read', {
+    summary: 'Stream status of request',
+    description:
+      'The answer is a stream of server-sent events: the status of the request after each change, until its end. If the token is revoked, expires or loses the scope, the stream ends within 2 s with an `error` event.',
+    events: 'GenerationStatus',
+    errorCodes: ['not_found', 'output_expired'],
+    params: z.object({ id: string('Id of the request: `q_…`.') }),
+    query: z.strictObject({
+      logs: optionalString('`1` or `true`: send the log of the request too.'),
+    }),
+    answer: async call => {
+      const job = await findRequest(call.params.id!, call, owners)
+      call.header('x-fal-request-id', queueIdOf(job.id)).header('x-job-id', job.id)
+      const logs = wantsLogs(call)
+      await streamStatus(
+        call,
+        job,
+        async now => statusView(now, call, owners, logs ? await owners.jobs.logs(now) : undefined),
+        owners,
+      )
+    },
+  }),
 ]

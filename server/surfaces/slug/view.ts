@@ -4,15 +4,23 @@ import type { JobRecord, LogLine } from '../../../core/store/store.ts'
 import type { Call } from '../../http/request/call.ts'
 import { Embedded, JsonText } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { errorType } from '../../views/generation-error.ts'
-import { errorOf, logView, outputOf } from '../../views/generation-request.ts'
-import { hasEnded } from '../../views/job-record.ts'
+import { routeOf } from '../../http/request/route.ts'
+import { errorOf, errorType, generationErrorBody, logView, outputOf } from '../../views/generation-request.ts'
+import { hasEnded, seconds, waitingObject } from '../../views/job-record.ts'
+
+/** Renders a failure in the form of the slug API. */
+export const slugErrors = (failure: Failure, call: { id: string }): { status: number; body: object } => ({
+  status: failure.status,
+  body: generationErrorBody(failure, call.id),
+})
+
+/** Makes a route of the slug API. */
+export const slugRoute = routeOf({ tag: 'Generation', errors: slugErrors })
 
 type View = Record<string, unknown>
 /** The owners that views of a request need. */
 export type ViewOwners = Pick<Owners, 'files' | 'jobs'>
 
-const seconds = (ms: number) => Math.floor(ms / 1000)
 const spent = (ms: number) => Math.max(0, Math.round(ms)) / 1000
 
 /** Returns the addresses of a request. */
@@ -43,15 +51,7 @@ function progressView(job: JobRecord, { jobs }: Pick<Owners, 'jobs'>): View {
     ...(job.status === 'pending' ? { queue_position: queuePosition ?? 0 } : {}),
     ...(progress === null ? {} : { progress }),
     ...(etaMs === null ? {} : { eta_seconds: Math.ceil(etaMs / 1000) }),
-    ...(waitingFor
-      ? {
-          waiting_for: {
-            reason: waitingFor.reason,
-            detail: waitingFor.detail,
-            eta_seconds: waitingFor.etaMs === null ? null : Math.ceil(waitingFor.etaMs / 1000),
-          },
-        }
-      : {}),
+    ...(waitingFor ? { waiting_for: waitingObject(waitingFor) } : {}),
   }
 }
 

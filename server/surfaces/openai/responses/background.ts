@@ -11,7 +11,7 @@ import { openEventStream } from '../../../http/answer/sse.ts'
 import type { Call } from '../../../http/request/call.ts'
 import type { Owners } from '../../../http/request/owners.ts'
 import { hasEnded } from '../../../views/job-record.ts'
-import { submitText, type TextJobOwners } from '../../../work/text-job.ts'
+import { submitText, type TextJobOwners } from '../../../work/submitters.ts'
 
 export type BackgroundOwners = TextJobOwners & Pick<Owners, 'responses'>
 

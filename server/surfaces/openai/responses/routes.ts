@@ -1,26 +1,86 @@
 import { z } from 'zod'
 import { chatBodyOf } from '../../../../core/dialects/chat-forms.ts'
-import { continuedLength } from '../../../../core/dialects/responses/continuation.ts'
+import { type Continued, continuedLength, nothingContinued } from '../../../../core/dialects/responses/continuation.ts'
 import type { RememberedResponse } from '../../../../core/dialects/responses/response-object.ts'
-import { ResponseObject, ResponseRequest } from '../../../../core/dialects/responses/response-schemas.ts'
+import { ResponseItem, ResponseObject, ResponseRequest } from '../../../../core/dialects/responses/response-schemas.ts'
 import { Failure } from '../../../../core/failure.ts'
 import { newId } from '../../../../core/ids.ts'
+import { invalidValue } from '../../../../core/invalid-value.ts'
 import type { StoredResponse } from '../../../../core/responses/responses.ts'
+import {
+  array,
+  boolean,
+  integer,
+  namedObject,
+  nullableString,
+  optionalString,
+  string,
+} from '../../../../core/schemas/fields.ts'
 import { promptTokens } from '../../../../core/tasks/chat/prompt-tokens.ts'
+import { deletedObject } from '../../../http/answer/page.ts'
 import type { Call } from '../../../http/request/call.ts'
-import { errorGroups } from '../../../http/request/error-groups.ts'
+import { errorGroups } from '../../../http/request/errors.ts'
 import { JsonText } from '../../../http/request/json-text.ts'
 import type { Owners } from '../../../http/request/owners.ts'
-import { route } from '../../../http/request/route.ts'
+import { routeOf } from '../../../http/request/route.ts'
 import { allowedChatModel } from '../../../work/allowed-models.ts'
-import { type InferenceOwners, inferAs } from '../../../work/inference.ts'
+import { type FormedCall, type InferenceOwners, infer } from '../../../work/inference.ts'
 import { type BackgroundOwners, streamBackground, submitBackground } from './background.ts'
-import { continuedBy } from './continuation.ts'
-import { ResponseDeleted, ResponseItems, ResponseTokens } from './response-schemas.ts'
 
-const tag = 'Text'
+/** Bytes around a member that are read: an id is close to it. */
+const around = 160
+/** The most places that are read; what further ones name is refused as absent. */
+const maxFound = 256
+const previous = /"previous_response_id"\s*:\s*"(resp_[0-9A-Z]{26})"/
+const item = /"id"\s*:\s*"([a-z]+_[0-9A-Z]{26}[io]\d{1,6})"/g
+
+/** Yields the text around each place of the body that has the mark. Searching bytes is fast, also in large bodies. */
+function* near(body: Buffer, mark: string): Generator<string> {
+  let found = 0
+  for (let at = body.indexOf(mark); at >= 0 && found < maxFound; at = body.indexOf(mark, at + mark.length), found++)
+    yield body.toString('latin1', Math.max(0, at - around), at + mark.length + around)
+}
+
+/**
+ * Reads the stored conversations and items that the body of a request names. The body is searched and not parsed, because
+ * it may be large; an id that only looks like one costs a lookup.
+ */
+async function continuedBy(call: Call, body: Buffer, { responses }: Pick<Owners, 'responses'>): Promise<Continued> {
+  const responseIds = new Set<string>()
+  const itemIds = new Set<string>()
+  for (const text of near(body, '"previous_response_id"')) {
+    const id = previous.exec(text)?.[1]
+    if (id !== undefined) responseIds.add(id)
+  }
+  for (const text of near(body, '"item_reference"')) for (const [, id] of text.matchAll(item)) itemIds.add(id!)
+  if (responseIds.size === 0 && itemIds.size === 0) return nothingContinued
+  return await responses.continued(call.caller.organizationId, {
+    responseIds: [...responseIds].slice(0, 1),
+    itemIds: [...itemIds],
+  })
+}
+
+const ResponseDeleted = deletedObject('response.deleted', 'response').meta({
+  id: 'ResponseDeleted',
+  description: 'Confirms that a response was deleted.',
+})
+
+const ResponseItems = namedObject('ResponseItemList', 'A page of the items of an input.', {
+  object: z.literal('list'),
+  data: array('The items.', ResponseItem),
+  first_id: nullableString('Id of the first item; null if there is none.'),
+  last_id: nullableString('Id of the last item; null if there is none.'),
+  has_more: boolean('Whether there are more after these.'),
+})
+
+const ResponseTokens = namedObject('ResponseInputTokens', 'How many tokens an input has, estimated.', {
+  object: z.literal('response.input_tokens'),
+  input_tokens: integer('Estimated tokens of the input.'),
+})
+
+const route = routeOf({ tag: 'Text' })
 const base = '/std/v1/responses'
-const One = z.object({ id: z.string().describe('Id of the response: `resp_…`.') })
+const One = z.object({ id: string('Id of the response: `resp_…`.') })
 
 type ResponseOwners = InferenceOwners & BackgroundOwners & Pick<Owners, 'log'>
 
@@ -34,14 +94,36 @@ async function found(id: string, call: Call, { responses }: ResponseOwners): Pro
   )
 }
 
+/** Begins a response: submits one in the background as a job, or returns what it continues and how it is kept. */
+async function begin(call: Call, body: Buffer, owners: ResponseOwners): Promise<FormedCall | undefined> {
+  const continued = await continuedBy(call, body, owners)
+  const background = await submitBackground(call, body, continued, owners)
+  if (background) {
+    const { stored, streams } = background
+    if (streams) await streamBackground(call, stored, -1, owners)
+    else call.send(200, stored.text)
+    return undefined
+  }
+  const { organizationId, token } = call.caller
+  const createdAt = Date.now()
+  return {
+    context: { id: newId('resp'), ...continued },
+    contextLength: continuedLength(continued),
+    keep: async (remembered, answer) => {
+      const response = remembered as RememberedResponse
+      if (!response.isStored) return
+      const made = { organizationId, tokenId: token.id, createdAt, answer, jobId: null }
+      await owners.responses
+        .keep(response, made)
+        .catch((cause: unknown) => owners.log.warn('A response could not be kept', { response: response.id }, cause))
+    },
+  }
+}
+
 /** The routes of responses, OpenAI's form of conversations that the server may keep. */
 export const responseRoutes = (owners: ResponseOwners) => [
-  route({
-    method: 'POST',
-    path: base,
-    scope: 'user:write',
+  route(`POST ${base}`, 'user:write', {
     bucket: 'jobs',
-    tag,
     summary: 'Create response',
     description:
       "Answers a conversation in the form of OpenAI's Responses API: input items, instructions, function tools, structured output. With `store` (default) the response is kept for 30 days, or as `limits.response_retention` says, and a later one continues it by `previous_response_id`. With `stream: true` the answer is a stream of typed events. With `background: true` it becomes a durable job, and the answer is the response as it is queued.",
@@ -50,41 +132,10 @@ export const responseRoutes = (owners: ResponseOwners) => [
     body: ResponseRequest,
     example: { model: 'infer/tiny-chat', input: 'Hello!' },
     response: ResponseObject,
-    answer: inferAs('responses', owners, {
-      begin: async (call, body) => {
-        const continued = await continuedBy(call, body, owners)
-        const background = await submitBackground(call, body, continued, owners)
-        if (background) {
-          const { stored, streams } = background
-          if (streams) await streamBackground(call, stored, -1, owners)
-          else call.send(200, stored.text)
-          return undefined
-        }
-        const { organizationId, token } = call.caller
-        const createdAt = Date.now()
-        return {
-          context: { id: newId('resp'), ...continued },
-          contextLength: continuedLength(continued),
-          keep: async (remembered, answer) => {
-            const response = remembered as RememberedResponse
-            if (!response.isStored) return
-            const made = { organizationId, tokenId: token.id, createdAt, answer, jobId: null }
-            await owners.responses
-              .keep(response, made)
-              .catch((cause: unknown) =>
-                owners.log.warn('A response could not be kept', { response: response.id }, cause),
-              )
-          },
-        }
-      },
-    }),
+    answer: call => infer({ form: 'responses', begin: body => begin(call, body, owners) }, call, owners),
   }),
-  route({
-    method: 'POST',
-    path: `${base}/input_tokens`,
-    scope: 'user:write',
+  route(`POST ${base}/input_tokens`, 'user:write', {
     bucket: 'api',
-    tag,
     summary: 'Get token count of response',
     description:
       'Estimates how many tokens the input of a response has, without running it: one for each three bytes of text, tools and the conversation that it continues included, and 1000 for each image or file. Most tokenizers need fewer. `usage` of an answer has the exact count.',
@@ -107,11 +158,7 @@ export const responseRoutes = (owners: ResponseOwners) => [
       }
     },
   }),
-  route({
-    method: 'GET',
-    path: `${base}/:id`,
-    scope: 'user:read',
-    tag,
+  route(`GET ${base}/:id`, 'user:read', {
     summary: 'Get response',
     description:
       'Returns a kept response. With `stream=true` a response in the background is streamed: its first events at once, the others when it has ended; `starting_after` leaves out those that the reader has.',
@@ -130,24 +177,17 @@ export const responseRoutes = (owners: ResponseOwners) => [
       const { query } = call
       if (query.get('stream') !== 'true') return call.send(200, stored.text)
       if (!stored.job)
-        throw new Failure(
-          'invalid_value',
+        throw invalidValue(
+          'stream',
           "Only responses created with 'background' can be streamed again. Read this one without 'stream'.",
-          { param: 'stream' },
         )
       const after = Number(query.get('starting_after') ?? -1)
       if (!Number.isInteger(after))
-        throw new Failure('invalid_value', "'starting_after' must be the number of an event.", {
-          param: 'starting_after',
-        })
+        throw invalidValue('starting_after', "'starting_after' must be the number of an event.")
       await streamBackground(call, stored, after, owners)
     },
   }),
-  route({
-    method: 'DELETE',
-    path: `${base}/:id`,
-    scope: 'user:write',
-    tag,
+  route(`DELETE ${base}/:id`, 'user:write', {
     summary: 'Delete response',
     description:
       'Deletes a kept response. One in the background is cancelled. Responses that continue it stay, but cannot be continued.',
@@ -160,12 +200,8 @@ export const responseRoutes = (owners: ResponseOwners) => [
       return { id, object: 'response.deleted' as const, deleted: true as const }
     },
   }),
-  route({
-    method: 'POST',
-    path: `${base}/:id/cancel`,
-    scope: 'user:write',
+  route(`POST ${base}/:id/cancel`, 'user:write', {
     bucket: 'api',
-    tag,
     summary: 'Cancel response',
     description: 'Cancels a response in the background. One that has ended is returned as it is.',
     errorCodes: ['not_found', 'output_expired', 'conflict'],
@@ -181,11 +217,7 @@ export const responseRoutes = (owners: ResponseOwners) => [
       return await owners.responses.cancel(stored)
     },
   }),
-  route({
-    method: 'GET',
-    path: `${base}/:id/input_items`,
-    scope: 'user:read',
-    tag,
+  route(`GET ${base}/:id/input_items`, 'user:read', {
     summary: 'List input items',
     description: 'Returns the items of the input of a kept response, newest first.',
     errorCodes: ['not_found', 'output_expired'],
@@ -193,7 +225,7 @@ export const responseRoutes = (owners: ResponseOwners) => [
     query: z.object({
       limit: z.coerce.number().int().min(1).max(100).default(20).describe('Most items of the page, 1 to 100.'),
       order: z.enum(['asc', 'desc']).default('desc').describe('`desc`: newest first.'),
-      after: z.string().optional().describe('Id of the last item of the page before. Default: the first page.'),
+      after: optionalString('Id of the last item of the page before. Default: the first page.'),
       include: z.unknown().optional().describe('Accepted for compatibility; has no effect.'),
     }),
     response: ResponseItems,

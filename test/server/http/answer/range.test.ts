@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { noneMatch, rangeApplies, rangeOf } from '../../../../server/http/answer/range.ts'
+import { noneMatch, rangeApplies, rangeOf } from '../../../../server/http/answer/send-file.ts'
 
 test.each([
   ['bytes=0-0', 100, { first: 0, last: 0 }],

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { EventStream } from '../../../../server/http/answer/sse.ts'
 import type { Owners } from '../../../../server/http/request/owners.ts'
-import { LogFollower } from '../../../../server/surfaces/native/log-follower.ts'
+import { LogFollower } from '../../../../server/surfaces/native/logs.ts'
 import { openCall } from '../../_call.ts'
 
 // The blank line ends an event for readers such as Python's httpx-sse, also after a comment or `retry` alone: those

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { z } from 'zod'
-import { formValues } from '../../../../server/http/body/form-values.ts'
+import { formValues } from '../../../../server/http/body/multipart.ts'
 
 const shape = {
   prompt: z.string().min(1),

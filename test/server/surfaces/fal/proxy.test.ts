@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { pathOfTarget, unproxied } from '../../../../server/surfaces/fal/proxy.ts'
+import { pathOfTarget, unproxied } from '../../../../server/surfaces/fal/addresses.ts'
 
 test.each([
   ['https://queue.fal.run/demo/video', '/fal/queue/demo/video'],

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import type { Call } from '../../../../server/http/request/call.ts'
 import type { Owners } from '../../../../server/http/request/owners.ts'
 import { openStreams } from '../../../../server/http/streams/streams.ts'
-import { LogFollower } from '../../../../server/surfaces/native/log-follower.ts'
+import { LogFollower } from '../../../../server/surfaces/native/logs.ts'
 
 test('no line is written after the end, and a reader that does not read the end is cut', async () => {
   // A response whose reader never reads: all writes stay in it.

@@ -5,7 +5,7 @@ import { stringify } from 'yaml'
 import { type App, openApp } from '../../../../cli/server/app.ts'
 import { openLog } from '../../../../core/log.ts'
 import { Config, parseConfig } from '../../../../core/models/config.ts'
-import { isOwnProgram } from '../../../../server/surfaces/ollama/loopback.ts'
+import { isOwnProgram } from '../../../../server/surfaces/ollama/ollama-route.ts'
 import { fakeModel, startApp, type TestApp } from '../../../_app.ts'
 
 /** Attacks on `ollama.loopback_token`, which lets programs on this machine in without a token. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { parameterSize } from '../../../../server/surfaces/ollama/shown-header.ts'
+import { parameterSize } from '../../../../server/surfaces/ollama/models.ts'
 
 test.each([
   [8_190_735_360, '8.2B'],
