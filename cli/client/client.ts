@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import createClient from 'openapi-fetch'
 import type { z } from 'zod'
+import { dataDirectory } from '../../core/config.ts'
 import { Failure } from '../../core/failure.ts'
 import { failureOfThrown, refused } from '../terminal/exit-codes.ts'
 import { type FoundServer, findServer, serverUnreachable } from './find-server.ts'
@@ -37,10 +38,13 @@ const typedBase = 'http://infer'
 const fileSilenceMs = 60_000
 
 /**
- * Sends requests to one server: INFER_URL with INFER_TOKEN if set, else the server that runs on the data directory.
- * Throws an error response of the server as a Failure with the server's message.
+ * Sends requests to one server: INFER_URL with INFER_TOKEN if set, else the server that runs on the data directory, by
+ * default that of this user. Throws an error response of the server as a Failure with the server's message.
  */
-export const openClient = (dataDir: string) => clientOf(findServer(dataDir), dataDir)
+export function openClient(dataDir: string | undefined) {
+  const folder = dataDirectory(dataDir)
+  return clientOf(findServer(folder), folder)
+}
 
 /** Sends requests to this server, in the same way. */
 export function clientOf(server: FoundServer, dataDir: string) {

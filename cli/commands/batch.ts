@@ -7,17 +7,11 @@ import { batchInputBytes, openBatchInput, uploadInput } from '../batches/upload-
 import { openClient } from '../client/client.ts'
 import { refused, usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
-import { readCount, withDataDir, withExamples, withJson } from '../terminal/options.ts'
+import { type CommonOptions, readCount, withCommon, withDataDir, withExamples } from '../terminal/options.ts'
 import { timeText } from '../terminal/quantities-text.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
-interface Common {
-  json?: boolean
-  dataDir?: string
-}
-
-const shared = (command: Command): Command => withDataDir(withJson(command))
-const withId = (command: Command): Command => shared(command).argument('<id>', 'the batch, or the end of its id')
+const withId = (command: Command): Command => withCommon(command).argument('<id>', 'the batch, or the end of its id')
 
 /** `infer batch …`: files of requests that run in the background. */
 export function define(command: Command, terminal: Terminal): void {
@@ -34,7 +28,7 @@ export function define(command: Command, terminal: Terminal): void {
 }
 
 function defineSubmit(command: Command, terminal: Terminal): void {
-  const submit = shared(command.command('submit'))
+  const submit = withCommon(command.command('submit'))
     .summary('run the requests of a file')
     .description(
       'Uploads a file of requests, one JSON object in each line, and runs them in the background after all other work.',
@@ -44,7 +38,10 @@ function defineSubmit(command: Command, terminal: Terminal): void {
     .option('--window <hours>', 'time in which it is to end, 1h to 168h', '24h')
     .option('--wait', 'wait for its end')
     .action(
-      async (path: string, options: Common & { endpoint?: string; window: string; wait?: boolean }): Promise<void> => {
+      async (
+        path: string,
+        options: CommonOptions & { endpoint?: string; window: string; wait?: boolean },
+      ): Promise<void> => {
         const { json = false, dataDir, window, wait } = options
         const folder = dataDirectory(dataDir)
         const client = openClient(folder)
@@ -78,12 +75,12 @@ function defineSubmit(command: Command, terminal: Terminal): void {
 }
 
 function defineList(command: Command, terminal: Terminal): void {
-  const list = shared(command.command('list'))
+  const list = withCommon(command.command('list'))
     .summary('list batches, newest first')
     .description('Lists the batches of the organization, newest first.')
     .option('--limit <count>', 'maximum number, 1 to 100', readCount(1, 100), 20)
-    .action(async ({ json, dataDir, limit }: Common & { limit: number }) => {
-      const client = openClient(dataDirectory(dataDir))
+    .action(async ({ json, dataDir, limit }: CommonOptions & { limit: number }) => {
+      const client = openClient(dataDir)
       const page = await client.ask({ method: 'GET', path: `/v1/batches?limit=${limit}`, answer: BatchPage })
       if (json) return terminal.json({ batches: page.data, has_more: page.has_more })
       if (page.data.length === 0) return terminal.remark('There are no batches yet. See: infer batch submit --help')
@@ -105,8 +102,8 @@ function defineShow(command: Command, terminal: Terminal): void {
   const show = withId(command.command('show'))
     .summary('show a batch')
     .description('Shows a batch: its state, the counts of its lines, and what is wrong with its file.')
-    .action(async (text: string, { json, dataDir }: Common) => {
-      const client = openClient(dataDirectory(dataDir))
+    .action(async (text: string, { json, dataDir }: CommonOptions) => {
+      const client = openClient(dataDir)
       const batch = await getBatch(client, await findBatchId(client, text))
       if (json) return terminal.json(batch)
       reportEnd(batch, terminal)
@@ -119,8 +116,8 @@ function defineWatch(command: Command, terminal: Terminal): void {
   const watch = withId(command.command('watch'))
     .summary('follow a batch to its end')
     .description('Shows the progress of a batch until it ends. Exits with 1 unless it completes.')
-    .action(async (text: string, { json = false, dataDir }: Common) => {
-      const client = openClient(dataDirectory(dataDir))
+    .action(async (text: string, { json = false, dataDir }: CommonOptions) => {
+      const client = openClient(dataDir)
       await interruptible(terminal, async signal => {
         const id = await findBatchId(client, text)
         const ended = await followBatch(client, id, { terminal, quiet: json, signal })
@@ -136,8 +133,8 @@ function defineCancel(command: Command, terminal: Terminal): void {
   const cancel = withId(command.command('cancel'))
     .summary('cancel a batch')
     .description('Cancels the lines of a batch that have not ended. The answers of the others are kept.')
-    .action(async (text: string, { json, dataDir }: Common) => {
-      const client = openClient(dataDirectory(dataDir))
+    .action(async (text: string, { json, dataDir }: CommonOptions) => {
+      const client = openClient(dataDir)
       const id = await findBatchId(client, text)
       const batch = await client.ask({ method: 'POST', path: `${batchPath(id)}/cancel`, answer: Batch })
       if (json) terminal.json(batch)

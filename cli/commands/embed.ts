@@ -1,11 +1,10 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
-import { dataDirectory } from '../../core/config.ts'
 import { openClient } from '../client/client.ts'
 import { untilLoaded } from '../client/load-wait.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
-import { readCount, withDataDir, withExamples, withJson } from '../terminal/options.ts'
+import { readCount, withCommon, withExamples } from '../terminal/options.ts'
 import { printable } from '../terminal/paint.ts'
 import { announceWait, isPiped, readLines } from '../terminal/standard-input.ts'
 import type { Terminal } from '../terminal/terminal.ts'
@@ -27,7 +26,7 @@ interface Vector {
 
 /** `infer embed <model> [texts…]`: embeds texts. Prints a summary in a terminal, JSON lines in a pipe. */
 export function define(command: Command, terminal: Terminal): void {
-  withDataDir(withJson(command))
+  withCommon(command)
     .description(
       'Turns texts into vectors. The texts are the arguments, or the lines of standard input. In a pipe prints one JSON object per line, with index, text and embedding; in a terminal prints a summary.',
     )
@@ -48,7 +47,7 @@ export function define(command: Command, terminal: Terminal): void {
           given.length > 0 ? given : isPiped() ? await announceWait(terminal, readLines(terminal.stdin)) : []
         if (texts.length === 0)
           throw usageFailure('There is no text. Write: infer embed <model> "a text", or pipe in one text per line.')
-        const client = openClient(dataDirectory(dataDir))
+        const client = openClient(dataDir)
         await interruptible(terminal, async signal => {
           const vectors: Vector[] = []
           let combined: z.output<typeof Answer> | undefined

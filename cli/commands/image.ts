@@ -1,5 +1,4 @@
 import { type Command, Option } from 'commander'
-import { dataDirectory } from '../../core/config.ts'
 import { maxImages, maxSources, type Quality, qualities } from '../../core/tasks/image/image-request.ts'
 import { promptOf } from '../chat/prompt.ts'
 import { type Client, openClient } from '../client/client.ts'
@@ -11,11 +10,11 @@ import { formatOf, type OutputTarget, outputTargetOf } from '../generation/outpu
 import { submitJob } from '../jobs/submit.ts'
 import { chooseModel } from '../models/choose-model.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
-import { collect, readCount, readNumber, withDataDir, withExamples, withJson } from '../terminal/options.ts'
+import { type CommonOptions, collect, readCount, readNumber, withCommon, withExamples } from '../terminal/options.ts'
 import { announceWait, isPiped, readAll } from '../terminal/standard-input.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
-interface Options {
+interface Options extends CommonOptions {
   model?: string
   from?: string[]
   mask?: string
@@ -31,13 +30,11 @@ interface Options {
   out?: string
   priority?: number | string
   wait: boolean
-  json?: boolean
-  dataDir?: string
 }
 
 /** `infer image [prompt…]`: makes images from a text, or edits images. */
 export function define(command: Command, terminal: Terminal): void {
-  withDataDir(withJson(command))
+  withCommon(command)
     .description(
       'Makes images from a text, or edits the images of --from, and saves them: follows the job, shows its progress on standard error, and prints the paths of the files. In a pipe, --out - writes one image to standard output.',
     )
@@ -75,7 +72,7 @@ export function define(command: Command, terminal: Terminal): void {
         throw usageFailure(`--out - takes one image. Remove ${json ? '--json' : '--count'}, or name a folder.`)
       const format = formatFor(target, options.format)
 
-      const connect = (): Client => openClient(dataDirectory(options.dataDir))
+      const connect = (): Client => openClient(options.dataDir)
       const task = from.length > 0 ? 'std/image-edit' : commandTasks.image
       const does = from.length > 0 ? 'edits images' : 'makes images'
       const model = await chooseModel(terminal, connect(), { task, requested: options.model, does })

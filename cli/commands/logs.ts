@@ -1,20 +1,17 @@
 import { type Command, Option } from 'commander'
 import { z } from 'zod'
-import { dataDirectory } from '../../core/config.ts'
 import { type Client, openClient } from '../client/client.ts'
 import { serverRefusal } from '../client/refusal.ts'
 import { entryJson, entryText, LogEntry } from '../logs/entry.ts'
 import { refused } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
-import { readCount, withDataDir, withExamples } from '../terminal/options.ts'
+import { type CommonOptions, readCount, withDataDir, withExamples } from '../terminal/options.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
-interface Options {
+interface Options extends CommonOptions {
   follow?: boolean
   lines: number
   source?: 'server' | 'engine'
-  json?: boolean
-  dataDir?: string
 }
 
 const Lines = z.looseObject({ lines: z.array(LogEntry) })
@@ -37,7 +34,7 @@ export function define(command: Command, terminal: Terminal): void {
     )
     .option('--json', 'print one JSON object per line')
     .action(async (model: string | undefined, { follow, lines, source, json, dataDir }: Options) => {
-      const client = openClient(dataDirectory(dataDir))
+      const client = openClient(dataDir)
       const query = new URLSearchParams({ lines: String(lines) })
       if (model !== undefined) query.set('model', model)
       if (source !== undefined) query.set('source', source)

@@ -1,11 +1,10 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
-import { dataDirectory } from '../../core/config.ts'
 import { openClient } from '../client/client.ts'
 import { untilLoaded } from '../client/load-wait.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
-import { readCount, withDataDir, withExamples, withJson } from '../terminal/options.ts'
+import { readCount, withCommon, withExamples } from '../terminal/options.ts'
 import { printable } from '../terminal/paint.ts'
 import { announceWait, isPiped, readLines } from '../terminal/standard-input.ts'
 import type { Terminal } from '../terminal/terminal.ts'
@@ -17,7 +16,7 @@ const maxDocuments = 1_000
 
 /** `infer rerank <model> <query> [documents…]`: sorts documents by relevance to the query, best first. */
 export function define(command: Command, terminal: Terminal): void {
-  withDataDir(withJson(command))
+  withCommon(command)
     .description(
       'Sorts documents by relevance to a query, best first. The documents are the arguments, or the lines of standard input.',
     )
@@ -42,7 +41,7 @@ export function define(command: Command, terminal: Terminal): void {
           throw usageFailure(
             `There are ${documents.length} documents; at most ${maxDocuments} can be compared at once.`,
           )
-        const client = openClient(dataDirectory(dataDir))
+        const client = openClient(dataDir)
         await interruptible(terminal, async signal => {
           const body = { model, query, documents, ...(top === undefined ? {} : { top_n: top }) }
           const answer = await untilLoaded(

@@ -1,5 +1,4 @@
 import { type Command, Option } from 'commander'
-import { dataDirectory } from '../../core/config.ts'
 import { audioFile, audioInput, audioUpload } from '../audio/audio-form.ts'
 import {
   openElapsed,
@@ -15,7 +14,7 @@ import { saveStream } from '../generation/save-stream.ts'
 import { chooseModel } from '../models/choose-model.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
-import { withDataDir, withExamples, withJson } from '../terminal/options.ts'
+import { type CommonOptions, withCommon, withExamples } from '../terminal/options.ts'
 import { announceWait } from '../terminal/standard-input.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
@@ -27,7 +26,7 @@ const apiFormats: Partial<Record<(typeof formats)[number], string>> = {
 }
 const jsonFormats: ReadonlySet<string> = new Set(['json', 'verbose', 'speakers'])
 
-interface Options {
+interface Options extends CommonOptions {
   model?: string
   format?: (typeof formats)[number]
   language?: string
@@ -35,13 +34,11 @@ interface Options {
   words?: boolean
   translate?: boolean
   out?: string
-  json?: boolean
-  dataDir?: string
 }
 
 /** `infer transcribe <file>`: turns audio into text, which appears while the engine hears it. */
 export function define(command: Command, terminal: Terminal): void {
-  withDataDir(withJson(command))
+  withCommon(command)
     .description(
       'Transcribes an audio file to text on standard output. The text appears while it is transcribed, where the engine can stream it. Subtitles and JSON are printed at the end.',
     )
@@ -65,7 +62,7 @@ export function define(command: Command, terminal: Terminal): void {
       const isUrl = /^(https?:|data:)/i.test(file)
       const audio =
         file === '-' ? await announceWait(terminal, audioInput(terminal.stdin)) : isUrl ? undefined : audioFile(file)
-      const client = openClient(dataDirectory(options.dataDir))
+      const client = openClient(options.dataDir)
       const model = await chooseModel(terminal, client, {
         task: translate ? 'std/audio-translation' : commandTasks.transcribe,
         requested: options.model,

@@ -1,4 +1,3 @@
-import { dataDirectory } from '../../core/config.ts'
 import { type Client, openClient } from '../client/client.ts'
 
 /** Timeout for the server, short because the user waits at a prompt. Milliseconds. */
@@ -10,7 +9,7 @@ export async function askServer<T>(
   ask: (client: Client, signal: AbortSignal) => Promise<T[]>,
 ): Promise<T[]> {
   try {
-    return await ask(openClient(dataDirectory(dataDirFlag)), AbortSignal.timeout(answerTimeoutMs))
+    return await ask(openClient(dataDirFlag), AbortSignal.timeout(answerTimeoutMs))
   } catch {
     return []
   }

@@ -1,4 +1,3 @@
-import { dataDirectory } from '../../core/config.ts'
 import type { GenerationTask } from '../../core/schemas/task.ts'
 import { type Client, openClient } from '../client/client.ts'
 import { submitJob } from '../jobs/submit.ts'
@@ -35,7 +34,7 @@ export async function generate(terminal: Terminal, task: GenerateOptions): Promi
   if (aspects && output.kind === 'file')
     throw usageFailure(`--all-formats makes ${aspects.length} files. Name a folder: --out ${options.out}/`)
   const format = output.kind === 'file' ? formatFor(output.path, target.task, options.format) : options.format
-  const connect = (): Client => openClient(dataDirectory(dataDir))
+  const connect = (): Client => openClient(dataDir)
   const media = { image, mask: options.mask, video: options.video, audio: options.audio }
   const given = Object.entries(media).flatMap(([name, value]) =>
     value === undefined ? [] : [[name as Medium, mediaOf(name as Medium, value)] as const],

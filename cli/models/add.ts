@@ -15,7 +15,7 @@ import { localDirectory } from '../client/local-only.ts'
 import { confirm } from '../terminal/confirm.ts'
 import { failureOfThrown, refused, usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
-import { readCount, readList, withDataDir, withExamples, withJson } from '../terminal/options.ts'
+import { type CommonOptions, readCount, readList, withCommon, withExamples } from '../terminal/options.ts'
 import { printable } from '../terminal/paint.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
 import type { Terminal } from '../terminal/terminal.ts'
@@ -26,12 +26,10 @@ import { withDownload, withTokenFile } from './pull.ts'
 import { openPullDisplay } from './pull-progress.ts'
 import { showDryRun, showProposal } from './show-proposal.ts'
 
-export interface AddOptions extends GivenSettings {
+export interface AddOptions extends GivenSettings, CommonOptions {
   yes?: boolean
   config?: string
-  dataDir?: string
   tokenFile?: string
-  json?: boolean
   /** Print what would be written, and write nothing. */
   dryRun?: boolean
   /** Print the progress as JSON, and ask nothing: for a server that runs this command. */
@@ -44,7 +42,7 @@ export interface AddOptions extends GivenSettings {
 
 /** `infer model add <model>`: reads a model's files, proposes an entry for infer.yaml, and writes it. */
 export function define(command: Command, terminal: Terminal): void {
-  const add = withTokenFile(withDataDir(withJson(command)))
+  const add = withTokenFile(withCommon(command))
     .summary('offer a model of your own')
     .description(
       'Reads the files of a model, proposes settings, and adds the model to infer.yaml, whose comments stay. Recognises text, image, video, speech and transcription models by their files, and chooses an engine that can run the model, an installed one if there is one. Downloads files that are not on this machine. For a short name of the catalog (infer model catalog) engine and quantization are chosen by what fits this machine. A running server takes the model up by itself.',

@@ -8,7 +8,7 @@ import { openRegistry } from '../../core/models/registry.ts'
 import { openClient } from '../client/client.ts'
 import { storedSentence } from '../client/command-hints.ts'
 import { runningServer } from '../client/server-file.ts'
-import { commandName, withDataDir, withExamples, withJson } from '../terminal/options.ts'
+import { type CommonOptions, commandName, withCommon, withExamples } from '../terminal/options.ts'
 import { type Paint, printable } from '../terminal/paint.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { showPrices } from './prices.ts'
@@ -16,7 +16,7 @@ import { type ModelStatus, ModelStatusList } from './status.ts'
 
 /** `infer model list`: lists the server's models with their status; without a server, the configured models. */
 export function define(command: Command, terminal: Terminal): void {
-  const list = withDataDir(withJson(command))
+  const list = withCommon(command)
     .summary('list the models and their status')
     .description('Lists the models and their status. When no server runs, lists the configured models.')
     .option('--prices', 'show what the use of each model costs')
@@ -56,10 +56,8 @@ export function define(command: Command, terminal: Terminal): void {
   ])
 }
 
-interface ListOptions {
-  dataDir?: string
+interface ListOptions extends CommonOptions {
   config?: string
-  json?: boolean
   prices?: boolean
 }
 

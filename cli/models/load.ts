@@ -1,9 +1,8 @@
 import type { Command } from 'commander'
-import { dataDirectory } from '../../core/config.ts'
 import { type Client, openClient } from '../client/client.ts'
 import { storedSentence } from '../client/command-hints.ts'
 import { interruptible } from '../terminal/interruption.ts'
-import { withDataDir, withExamples, withJson } from '../terminal/options.ts'
+import { type CommonOptions, withCommon, withExamples } from '../terminal/options.ts'
 import { printable } from '../terminal/paint.ts'
 import { lengthText } from '../terminal/quantities-text.ts'
 import type { Terminal } from '../terminal/terminal.ts'
@@ -11,15 +10,15 @@ import { ModelStatus, modelPath } from './status.ts'
 
 /** `infer model load <id>`: loads a model, and shows the progress until it is warm. */
 export function define(command: Command, terminal: Terminal): void {
-  const load = withDataDir(withJson(command))
+  const load = withCommon(command)
     .summary('load a model now, before the first request')
     .description(
       'Makes the server load a model and waits until it is warm. The model stays loaded for its idle_ttl, or until another model needs the memory. Ctrl-C stops waiting, not the load.',
     )
     .argument('<id>', 'the model')
-    .action((id: string, { dataDir, json }: { dataDir?: string; json?: boolean }) =>
+    .action((id: string, { dataDir, json }: CommonOptions) =>
       interruptible(terminal, async signal => {
-        const loaded = await loadModel(openClient(dataDirectory(dataDir)), id, terminal, signal)
+        const loaded = await loadModel(openClient(dataDir), id, terminal, signal)
         if (json) terminal.json({ ...loaded.status, load_seconds: loaded.seconds })
         else
           terminal.print(

@@ -8,23 +8,21 @@ import { localDirectory } from '../client/local-only.ts'
 import { confirm } from '../terminal/confirm.ts'
 import { refused, usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
-import { commandName, withDataDir, withExamples, withJson } from '../terminal/options.ts'
+import { type CommonOptions, commandName, withCommon, withExamples } from '../terminal/options.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { deleteFiles, ownFiles } from './files.ts'
 
-interface Options {
+interface Options extends CommonOptions {
   config?: string
-  dataDir?: string
   yes?: boolean
   deleteFiles?: boolean
   dryRun?: boolean
-  json?: boolean
 }
 
 /** `infer model remove <id>`: removes a model from infer.yaml, and on request the files that infer downloaded. */
 export function define(command: Command, terminal: Terminal): void {
-  const remove = withDataDir(withJson(command))
+  const remove = withCommon(command)
     .summary('stop offering a model')
     .description(
       'Removes a model from infer.yaml, whose comments stay. A running server finishes its requests and unloads it. Deletes only files that infer downloaded (models in the data directory), and only on request.',

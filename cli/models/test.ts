@@ -1,13 +1,12 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
-import { dataDirectory } from '../../core/config.ts'
 import type { Streamed, TaskTest } from '../../core/tasks/task-test.ts'
 import { type Client, openClient } from '../client/client.ts'
 import { storedSentence, withCommands } from '../client/command-hints.ts'
 import { loadDeadline, waitOrThrow } from '../client/load-wait.ts'
 import { exitCodes, failureOfThrown, refused } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
-import { withDataDir, withExamples, withJson } from '../terminal/options.ts'
+import { type CommonOptions, withCommon, withExamples } from '../terminal/options.ts'
 import { printable } from '../terminal/paint.ts'
 import { rateText, sizeText } from '../terminal/quantities-text.ts'
 import type { Terminal } from '../terminal/terminal.ts'
@@ -33,15 +32,15 @@ interface Tested {
 
 /** `infer model test [id]`: sends one test request per task to the running server and checks the answers. */
 export function define(command: Command, terminal: Terminal): void {
-  const test = withDataDir(withJson(command))
+  const test = withCommon(command)
     .summary('send test requests to every model and check the answers')
     .description(
       'Loads each model and sends it one small request for each of its tasks. Shows whether the answer is correct, the latency, the token rate and the memory of the model. Exits with 1 when a test failed.',
     )
     .argument('[id]', 'the model; default: all enabled models')
-    .action((id: string | undefined, { dataDir, json }: { dataDir?: string; json?: boolean }) =>
+    .action((id: string | undefined, { dataDir, json }: CommonOptions) =>
       interruptible(terminal, async signal => {
-        const client = openClient(dataDirectory(dataDir))
+        const client = openClient(dataDir)
         const models = await modelsOf(client, id, signal)
         const tested: Tested[] = []
         for (const model of models) tested.push(await testModel(model, client, terminal, signal))

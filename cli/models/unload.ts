@@ -1,31 +1,26 @@
 import type { Command } from 'commander'
-import { dataDirectory } from '../../core/config.ts'
 import { openClient } from '../client/client.ts'
 import { interruptible } from '../terminal/interruption.ts'
-import { withDataDir, withExamples, withJson } from '../terminal/options.ts'
+import { type CommonOptions, withCommon, withExamples } from '../terminal/options.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { detailOf, ModelStatus, modelPath } from './status.ts'
 
 /** `infer model unload <id>`: unloads a model when its requests have ended. */
 export function define(command: Command, terminal: Terminal): void {
-  const unload = withDataDir(withJson(command))
+  const unload = withCommon(command)
     .summary('unload a model when its requests have ended')
     .description(
       'Makes the server unload a model and waits until its memory is free. Running requests finish first; the next request loads it again. Ctrl-C stops waiting, not the unloading.',
     )
     .argument('<id>', 'the model')
-    .action((id: string, options: { dataDir?: string; json?: boolean }) => unloadModel(id, options, terminal))
+    .action((id: string, options: CommonOptions) => unloadModel(id, options, terminal))
   withExamples(unload, [['infer model unload qwen3-8b', 'and wait until its memory is free']])
 }
 
 /** Makes the server unload a model and waits until its current engines have stopped. */
-export const unloadModel = (
-  id: string,
-  { dataDir, json }: { dataDir?: string; json?: boolean },
-  terminal: Terminal,
-): Promise<void> =>
+export const unloadModel = (id: string, { dataDir, json }: CommonOptions, terminal: Terminal): Promise<void> =>
   interruptible(terminal, async signal => {
-    const client = openClient(dataDirectory(dataDir))
+    const client = openClient(dataDir)
     // A new request may load the model again at once, so only the current engines count.
     const leaving = new Set((await detailOf(client, id, signal)).engines.map(engine => engine.id))
     for (;;) {

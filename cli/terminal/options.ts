@@ -8,6 +8,20 @@ export const withDataDir = (command: Command): Command =>
 
 export const withJson = (command: Command): Command => command.option('--json', 'print one JSON document')
 
+/** The options of most commands. */
+export interface CommonOptions {
+  json?: boolean
+  dataDir?: string
+}
+export const withCommon = (command: Command): Command => withDataDir(withJson(command))
+
+/** The options of most commands about something that belongs to an organization. */
+export interface OrganizationOptions extends CommonOptions {
+  org?: string
+}
+export const withOrganization = (command: Command): Command =>
+  withCommon(command).option('--org <organization>', 'id or name; needed when there are several')
+
 /** Returns a command as the user types it, such as `infer model list`. */
 export const commandName = (command: Command): string =>
   command.parent ? `${commandName(command.parent)} ${command.name()}` : command.name()

@@ -1,29 +1,26 @@
 import { type Command, Option } from 'commander'
-import { dataDirectory } from '../../../core/config.ts'
 import { executionStatuses } from '../../../core/dag/advance.ts'
 import { type Client, openClient } from '../../client/client.ts'
 import { storedSentence } from '../../client/command-hints.ts'
 import { type Execution, ExecutionPage } from '../../executions/execution.ts'
 import { listPath } from '../../executions/find.ts'
 import { idText, jobStatusText } from '../../jobs/draw.ts'
-import { readCount, readSince, withDataDir, withExamples, withJson } from '../../terminal/options.ts'
+import { type CommonOptions, readCount, readSince, withCommon, withExamples } from '../../terminal/options.ts'
 import { type Paint, printable } from '../../terminal/paint.ts'
 import { lengthText, tookText } from '../../terminal/quantities-text.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 import { findWorkflow, WorkflowPage } from '../../workflows/workflow.ts'
 
-interface Options {
+interface Options extends CommonOptions {
   workflow?: string
   status?: string
   since?: number
   limit: number
-  json?: boolean
-  dataDir?: string
 }
 
 /** `infer execution list`: lists executions. */
 export function define(command: Command, terminal: Terminal): void {
-  const list = withDataDir(withJson(command.command('list')))
+  const list = withCommon(command.command('list'))
     .summary('list executions, newest first')
     .description(
       'Lists the executions of the organization, newest first. On a narrow terminal shows the end of each id, which every command accepts.',
@@ -33,7 +30,7 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--since <time>', 'only executions created since: 30m, 2h, 7d or a date', readSince)
     .option('--limit <count>', 'maximum number, 1 to 100', readCount(1, 100), 20)
     .action(async ({ workflow, status, since, limit, json, dataDir }: Options) => {
-      const client = openClient(dataDirectory(dataDir))
+      const client = openClient(dataDir)
       const workflow_id = workflow === undefined ? undefined : (await findWorkflow(client, workflow)).workflow.id
       const path = listPath({ workflow_id, status, created_after: since, limit })
       const page = await client.ask({ method: 'GET', path, answer: ExecutionPage })

@@ -1,5 +1,4 @@
 import type { Command } from 'commander'
-import { dataDirectory } from '../../../core/config.ts'
 import { openClient } from '../../client/client.ts'
 import { ExecutionAnswer, executionPath } from '../../executions/execution.ts'
 import { findExecution } from '../../executions/find.ts'
@@ -7,14 +6,12 @@ import { lineText } from '../../jobs/log-line.ts'
 import { type LogLine, logsOf } from '../../jobs/log-reader.ts'
 import { refused } from '../../terminal/exit-codes.ts'
 import { interruptible } from '../../terminal/interruption.ts'
-import { withDataDir, withExamples } from '../../terminal/options.ts'
+import { type CommonOptions, withDataDir, withExamples } from '../../terminal/options.ts'
 import { printable } from '../../terminal/paint.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 
-interface Options {
+interface Options extends CommonOptions {
   node?: string
-  json?: boolean
-  dataDir?: string
 }
 
 /** `infer execution logs <id>`: prints the logs of its nodes. */
@@ -27,7 +24,7 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--json', 'print one JSON object per line')
     .action((text: string, { node: only, json, dataDir }: Options) =>
       interruptible(terminal, async signal => {
-        const client = openClient(dataDirectory(dataDir))
+        const client = openClient(dataDir)
         const path = executionPath(await findExecution(client, text, signal))
         const { execution } = await client.ask({ method: 'GET', path, answer: ExecutionAnswer, signal })
         const nodes = (execution.nodes ?? []).filter(({ node_id }) => only === undefined || node_id === only)

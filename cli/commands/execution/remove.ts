@@ -1,23 +1,20 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
-import { dataDirectory } from '../../../core/config.ts'
 import { openClient } from '../../client/client.ts'
 import { executionPath } from '../../executions/execution.ts'
 import { findExecution } from '../../executions/find.ts'
 import { confirmDestructive } from '../../terminal/confirm.ts'
 import { interruptible } from '../../terminal/interruption.ts'
-import { withDataDir, withExamples, withJson } from '../../terminal/options.ts'
+import { type CommonOptions, withCommon, withExamples } from '../../terminal/options.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 
-interface Options {
+interface Options extends CommonOptions {
   yes?: boolean
-  json?: boolean
-  dataDir?: string
 }
 
 /** `infer execution delete <id>`: deletes an execution that has ended, with its jobs and files. */
 export function define(command: Command, terminal: Terminal): void {
-  const remove = withDataDir(withJson(command.command('delete')))
+  const remove = withCommon(command.command('delete'))
     .summary('delete an execution that has ended, with its files')
     .description(
       'Deletes an execution that has ended, with its jobs and their files. Cancel a running execution first.',
@@ -26,7 +23,7 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--yes', 'do not ask')
     .action((text: string, { yes, json, dataDir }: Options) =>
       interruptible(terminal, async signal => {
-        const client = openClient(dataDirectory(dataDir))
+        const client = openClient(dataDir)
         const id = await findExecution(client, text, signal)
         if (!(await confirmDestructive(`Delete ${id} with its files?`, yes, terminal, signal))) return
         const deleted = await client.ask({ method: 'DELETE', path: executionPath(id), answer: z.unknown(), signal })

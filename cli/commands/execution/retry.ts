@@ -1,14 +1,13 @@
 import type { Command } from 'commander'
-import { dataDirectory } from '../../../core/config.ts'
 import { openClient } from '../../client/client.ts'
 import { ExecutionAnswer, executionPath } from '../../executions/execution.ts'
 import { findExecution } from '../../executions/find.ts'
-import { withDataDir, withExamples, withJson } from '../../terminal/options.ts'
+import { withCommon, withExamples } from '../../terminal/options.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 
 /** `infer execution retry <id>`: runs an execution again, as a new one that reuses completed nodes. */
 export function define(command: Command, terminal: Terminal): void {
-  const retry = withDataDir(withJson(command.command('retry')))
+  const retry = withCommon(command.command('retry'))
     .summary('retry an execution from where it failed')
     .description(
       'Runs an execution that has ended again, as a new execution, and prints the new id. Completed nodes are reused.',
@@ -16,7 +15,7 @@ export function define(command: Command, terminal: Terminal): void {
     .argument('<id>', 'the execution, or the end of its id')
     .option('--from <node>', 'failed, start, or a node: this node and its successors run again', 'failed')
     .action(async (text: string, { from, dataDir, json }: { from: string; dataDir?: string; json?: boolean }) => {
-      const client = openClient(dataDirectory(dataDir))
+      const client = openClient(dataDir)
       const path = `${executionPath(await findExecution(client, text))}/retry`
       const { execution } = await client.ask({ method: 'POST', path, body: { from }, answer: ExecutionAnswer })
       if (json) return terminal.json(execution)

@@ -1,6 +1,5 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
-import { dataDirectory } from '../../../core/config.ts'
 import { Failure } from '../../../core/failure.ts'
 import { type Client, openClient } from '../../client/client.ts'
 import { storedSentence } from '../../client/command-hints.ts'
@@ -10,7 +9,7 @@ import { findExecution } from '../../executions/find.ts'
 import { asJob, stateText } from '../../executions/label.ts'
 import { factLines, idText, jobStatusText, section, valueWidth } from '../../jobs/draw.ts'
 import { joinFacts, reasonText } from '../../jobs/progress-line.ts'
-import { withDataDir, withExamples, withJson } from '../../terminal/options.ts'
+import { type CommonOptions, withCommon, withExamples } from '../../terminal/options.ts'
 import { type Paint, printable } from '../../terminal/paint.ts'
 import { timeText, tookText } from '../../terminal/quantities-text.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
@@ -18,12 +17,12 @@ import { workflowPath } from '../../workflows/workflow.ts'
 
 /** `infer execution show <id>`: shows an execution with its nodes. */
 export function define(command: Command, terminal: Terminal): void {
-  const show = withDataDir(withJson(command.command('show')))
+  const show = withCommon(command.command('show'))
     .summary('show one execution with its nodes')
     .description('Shows one execution: its state, its parameters, and the state of each node.')
     .argument('<id>', 'the execution, or the end of its id')
-    .action(async (text: string, { dataDir, json }: { dataDir?: string; json?: boolean }) => {
-      const client = openClient(dataDirectory(dataDir))
+    .action(async (text: string, { dataDir, json }: CommonOptions) => {
+      const client = openClient(dataDir)
       const id = await findExecution(client, text)
       const { execution } = await client.ask({ method: 'GET', path: executionPath(id), answer: ExecutionAnswer })
       if (json) return terminal.json(execution)

@@ -1,5 +1,4 @@
 import type { Command } from 'commander'
-import { dataDirectory } from '../../../core/config.ts'
 import { graphOf } from '../../../core/workflows/graph.ts'
 import { dependencies } from '../../../core/workflows/plan.ts'
 import { type Client, openClient } from '../../client/client.ts'
@@ -9,18 +8,16 @@ import { findExecution } from '../../executions/find.ts'
 import { followExecution } from '../../executions/follow.ts'
 import { checkOutputFolder, reportOutcome } from '../../executions/report-outcome.ts'
 import { interruptible } from '../../terminal/interruption.ts'
-import { withDataDir, withExamples, withJson } from '../../terminal/options.ts'
+import { type CommonOptions, withCommon, withExamples } from '../../terminal/options.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 
-interface Options {
+interface Options extends CommonOptions {
   out?: string
-  json?: boolean
-  dataDir?: string
 }
 
 /** `infer execution watch <id>`: follows an execution to its end and saves its files. */
 export function define(command: Command, terminal: Terminal): void {
-  const watch = withDataDir(withJson(command.command('watch')))
+  const watch = withCommon(command.command('watch'))
     .summary('follow an execution to its end')
     .description(
       'Follows an execution until it has ended, as infer workflow run does. Then prints texts, saves files and prints their paths. Ctrl-C stops following; the execution continues.',
@@ -30,7 +27,7 @@ export function define(command: Command, terminal: Terminal): void {
     .action((text: string, { out, json = false, dataDir }: Options) => {
       checkOutputFolder(out)
       return interruptible(terminal, signal =>
-        watchExecution(terminal, () => openClient(dataDirectory(dataDir)), text, { out, json, signal }),
+        watchExecution(terminal, () => openClient(dataDir), text, { out, json, signal }),
       )
     })
   withExamples(watch, [

@@ -1,23 +1,20 @@
 import type { Command } from 'commander'
 import { InvalidArgumentError, Option } from 'commander'
-import { dataDirectory } from '../../../core/config.ts'
 import { tasks } from '../../../core/schemas/task.ts'
 import { jobStatuses } from '../../../core/store/store.ts'
 import { openClient } from '../../client/client.ts'
 import { jobRows, tableHead } from '../../jobs/draw.ts'
 import type { Job } from '../../jobs/job.ts'
 import { jobPages } from '../../jobs/job-pages.ts'
-import { readCount, readSince, withDataDir, withExamples, withJson } from '../../terminal/options.ts'
+import { type CommonOptions, readCount, readSince, withCommon, withExamples } from '../../terminal/options.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 
-interface Options {
+interface Options extends CommonOptions {
   status?: string
   task?: string
   model?: string
   since?: number
   limit: number
-  json?: boolean
-  dataDir?: string
 }
 
 /** Reads a task name, with or without its prefix. */
@@ -29,7 +26,7 @@ function readTaskName(text: string): string {
 
 /** `infer job list`: lists jobs. */
 export function define(command: Command, terminal: Terminal): void {
-  const list = withDataDir(withJson(command.command('list')))
+  const list = withCommon(command.command('list'))
     .summary('list jobs, newest first')
     .description(
       'Lists the jobs of the organization, newest first. On a narrow terminal shows the end of each id, which every command accepts.',
@@ -43,7 +40,7 @@ export function define(command: Command, terminal: Terminal): void {
       const jobs: Job[] = []
       let more = false
       const filter = { status, task, model, since }
-      for await (const job of jobPages(openClient(dataDirectory(dataDir)), filter, undefined, limit + 1)) {
+      for await (const job of jobPages(openClient(dataDir), filter, undefined, limit + 1)) {
         more = jobs.length === limit
         if (more) break
         jobs.push(job)

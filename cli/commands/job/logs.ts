@@ -1,18 +1,15 @@
 import type { Command } from 'commander'
-import { dataDirectory } from '../../../core/config.ts'
 import { openClient } from '../../client/client.ts'
 import { findJob } from '../../jobs/find.ts'
 import { followJob } from '../../jobs/follow.ts'
 import { lineText } from '../../jobs/log-line.ts'
 import { type LogLine, logsOf, openLogReader } from '../../jobs/log-reader.ts'
 import { interruptible } from '../../terminal/interruption.ts'
-import { withDataDir, withExamples } from '../../terminal/options.ts'
+import { type CommonOptions, withDataDir, withExamples } from '../../terminal/options.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 
-interface Options {
+interface Options extends CommonOptions {
   follow?: boolean
-  json?: boolean
-  dataDir?: string
 }
 
 /** `infer job logs <id>`: prints the log of a job. */
@@ -27,7 +24,7 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--json', 'print one JSON object per line')
     .action((text: string, { follow, json, dataDir }: Options) =>
       interruptible(terminal, async signal => {
-        const connect = () => openClient(dataDirectory(dataDir))
+        const connect = () => openClient(dataDir)
         const client = connect()
         const id = await findJob(client, text, signal)
         const print = (line: LogLine) => terminal.print(json ? JSON.stringify(line) : lineText(line, terminal.paint))

@@ -1,21 +1,20 @@
 import type { Command } from 'commander'
-import { dataDirectory } from '../../../core/config.ts'
 import { openClient } from '../../client/client.ts'
 import { factLines, factsOf, section, valueWidth } from '../../jobs/draw.ts'
 import { findJob } from '../../jobs/find.ts'
 import { filesOfJob, Job, jobPath } from '../../jobs/job.ts'
-import { withDataDir, withExamples, withJson } from '../../terminal/options.ts'
+import { type CommonOptions, withCommon, withExamples } from '../../terminal/options.ts'
 import { printable } from '../../terminal/paint.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 
 /** `infer job show <id>`: shows one job. */
 export function define(command: Command, terminal: Terminal): void {
-  const show = withDataDir(withJson(command.command('show')))
+  const show = withCommon(command.command('show'))
     .summary('show one job with its inputs and its result')
     .description('Shows one job: its state, its inputs, and its result or error.')
     .argument('<id>', 'the job, or the end of its id')
-    .action(async (text: string, { dataDir, json }: { dataDir?: string; json?: boolean }) => {
-      const client = openClient(dataDirectory(dataDir))
+    .action(async (text: string, { dataDir, json }: CommonOptions) => {
+      const client = openClient(dataDir)
       const id = await findJob(client, text)
       const job = await client.ask({ method: 'GET', path: jobPath(id), answer: Job })
       if (json) return terminal.json(job)

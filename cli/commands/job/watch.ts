@@ -1,5 +1,4 @@
 import type { Command } from 'commander'
-import { dataDirectory } from '../../../core/config.ts'
 import { type Client, openClient } from '../../client/client.ts'
 import { failureOfJob, jobSummary } from '../../generation/generate-all.ts'
 import { type OutputTarget, outputTargetOf } from '../../generation/output-target.ts'
@@ -13,15 +12,13 @@ import { jobSnapshot } from '../../jobs/job-snapshot.ts'
 import { openLogReader } from '../../jobs/log-reader.ts'
 import { exitCodeOf, failureOfThrown, usageFailure } from '../../terminal/exit-codes.ts'
 import { interruptible } from '../../terminal/interruption.ts'
-import { withDataDir, withExamples, withJson } from '../../terminal/options.ts'
+import { type CommonOptions, withCommon, withExamples } from '../../terminal/options.ts'
 import { printable } from '../../terminal/paint.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 
-interface Options {
+interface Options extends CommonOptions {
   logs?: boolean
   out?: string
-  json?: boolean
-  dataDir?: string
 }
 
 /** Maximum number of jobs to follow, because more lines do not fit on a terminal. */
@@ -29,7 +26,7 @@ const maxWatched = 20
 
 /** `infer job watch [ids…]`: follows jobs until they have ended. */
 export function define(command: Command, terminal: Terminal): void {
-  const watch = withDataDir(withJson(command.command('watch')))
+  const watch = withCommon(command.command('watch'))
     .summary('follow jobs to their end')
     .description(
       'Follows jobs until they have ended: shows progress, position in the queue and the reason for waiting on standard error, then prints one line per job on standard output. Without ids follows all pending and running jobs. Ctrl-C stops following; the jobs continue. Exits with 1 when a job failed or was cancelled.',
@@ -39,7 +36,7 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--out <folder>', 'save their files, and print the paths')
     .action((texts: string[], { dataDir, logs, out, json = false }: Options) =>
       interruptible(terminal, async signal => {
-        const connect = () => openClient(dataDirectory(dataDir))
+        const connect = () => openClient(dataDir)
         const target = out === undefined ? undefined : outputTargetOf(out)
         const jobs = await recordsOf(connect(), texts, signal)
         if (jobs.length > 1 && target && target.kind !== 'folder')

@@ -1,8 +1,8 @@
 import { type Command, Option } from 'commander'
 import { withAccountClient } from '../../accounts/account-client.ts'
-import { readCount, withExamples } from '../../terminal/options.ts'
+import { type CommonOptions, readCount, withCommon, withExamples } from '../../terminal/options.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
-import { type CommonOptions, common, type LimitOptions, organizationLimitsChange, withLimits } from './options.ts'
+import { type LimitOptions, organizationLimitsChange, withLimits } from './options.ts'
 
 interface Options extends CommonOptions, LimitOptions {
   name?: string
@@ -14,7 +14,7 @@ interface Options extends CommonOptions, LimitOptions {
 /** `infer org create [name]`: creates an organization. */
 export function define(command: Command, terminal: Terminal): void {
   const create = withLimits(
-    common(command.command('create'))
+    withCommon(command.command('create'))
       .summary('create an organization')
       .description('Creates an organization. It has no token yet: infer token create creates one.')
       .argument('[name]', 'its name; default: its id')

@@ -2,9 +2,8 @@ import type { Command } from 'commander'
 import { organizationFor, withAccountClient } from '../../accounts/account-client.ts'
 import { confirmDestructive } from '../../terminal/confirm.ts'
 import { interruptible } from '../../terminal/interruption.ts'
-import { withExamples } from '../../terminal/options.ts'
+import { type CommonOptions, withCommon, withExamples } from '../../terminal/options.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
-import { type CommonOptions, common } from './options.ts'
 
 interface Options extends CommonOptions {
   force?: boolean
@@ -13,7 +12,7 @@ interface Options extends CommonOptions {
 
 /** `infer org delete <organization>`: deletes an organization for good. */
 export function define(command: Command, terminal: Terminal): void {
-  const remove = common(command.command('delete'))
+  const remove = withCommon(command.command('delete'))
     .summary('delete an organization for good')
     .description(
       'Deletes an organization for good: its tokens, users, files, jobs, executions and workflows. Its usage, its ledger and its audit log are kept.',

@@ -1,15 +1,15 @@
 import type { Command } from 'commander'
 import { organizationFor, withAccountClient } from '../../accounts/account-client.ts'
-import { withExamples } from '../../terminal/options.ts'
+import { type CommonOptions, withCommon, withExamples } from '../../terminal/options.ts'
 import { printable } from '../../terminal/paint.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
-import { type CommonOptions, common, type LimitOptions, organizationLimitsChange, withLimits } from './options.ts'
+import { type LimitOptions, organizationLimitsChange, withLimits } from './options.ts'
 import { limitRows } from './show.ts'
 
 /** `infer org limits <organization>`: shows the limits, or changes those that are given. */
 export function define(command: Command, terminal: Terminal): void {
   const limits = withLimits(
-    common(command.command('limits'))
+    withCommon(command.command('limits'))
       .summary('show or change the limits')
       .description(
         'Shows the limits of an organization, or changes those that are given; none returns to the figure of the plan.',

@@ -1,14 +1,13 @@
 import type { Command } from 'commander'
 import { withAccountClient } from '../../accounts/account-client.ts'
-import { withExamples } from '../../terminal/options.ts'
+import { type CommonOptions, withCommon, withExamples } from '../../terminal/options.ts'
 import { printable } from '../../terminal/paint.ts'
 import { timeText } from '../../terminal/quantities-text.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
-import { type CommonOptions, common } from './options.ts'
 
 /** `infer org list`: lists the organizations. */
 export function define(command: Command, terminal: Terminal): void {
-  const list = common(command.command('list'))
+  const list = withCommon(command.command('list'))
     .summary('list the organizations')
     .description('Lists the organizations.')
     .option('--all', 'also those that were deleted')

@@ -1,14 +1,7 @@
 import { type Command, InvalidArgumentError } from 'commander'
 import type { OrganizationLimitsChange } from '../../../core/accounts/organization-view.ts'
 import { Bytes } from '../../../core/quantities.ts'
-import { type Given, nothing, orNull, readOrNone, withDataDir, withJson } from '../../terminal/options.ts'
-
-/** Options that every command about organizations has. */
-export interface CommonOptions {
-  json?: boolean
-  dataDir?: string
-}
-export const common = (command: Command): Command => withDataDir(withJson(command))
+import { type CommonOptions, type Given, nothing, orNull, readOrNone, withCommon } from '../../terminal/options.ts'
 
 function readBytesOrNone(text: string): number | typeof nothing {
   if (text === nothing) return nothing

@@ -1,12 +1,11 @@
 import type { Command } from 'commander'
 import { organizationFor, withAccountClient } from '../../accounts/account-client.ts'
-import { withExamples } from '../../terminal/options.ts'
+import { type CommonOptions, withCommon, withExamples } from '../../terminal/options.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
-import { type CommonOptions, common } from './options.ts'
 
 /** `infer org resume <organization>`: accepts its tokens and starts its jobs again. */
 export function define(command: Command, terminal: Terminal): void {
-  const resume = common(command.command('resume'))
+  const resume = withCommon(command.command('resume'))
     .summary('accept its tokens again')
     .description('Accepts the tokens of a suspended organization again, and starts its waiting jobs.')
     .argument('<organization>', 'id or name')

@@ -1,15 +1,14 @@
 import type { Command } from 'commander'
 import type { OrganizationLimitsView, OrganizationView } from '../../../core/accounts/organization-view.ts'
 import { organizationFor, withAccountClient } from '../../accounts/account-client.ts'
-import { withExamples } from '../../terminal/options.ts'
+import { type CommonOptions, withCommon, withExamples } from '../../terminal/options.ts'
 import { printable } from '../../terminal/paint.ts'
 import { sizeText, timeText } from '../../terminal/quantities-text.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
-import { type CommonOptions, common } from './options.ts'
 
 /** `infer org show [organization]`: shows an organization with its limits. */
 export function define(command: Command, terminal: Terminal): void {
-  const show = common(command.command('show'))
+  const show = withCommon(command.command('show'))
     .summary('show an organization with its limits')
     .description('Shows an organization with its plan, limits and status.')
     .argument('[organization]', 'id or name; needed when there are several')

@@ -1,12 +1,11 @@
 import type { Command } from 'commander'
 import { organizationFor, withAccountClient } from '../../accounts/account-client.ts'
-import { withExamples } from '../../terminal/options.ts'
+import { type CommonOptions, withCommon, withExamples } from '../../terminal/options.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
-import { type CommonOptions, common } from './options.ts'
 
 /** `infer org suspend <organization>`: refuses its tokens and starts none of its jobs. */
 export function define(command: Command, terminal: Terminal): void {
-  const suspend = common(command.command('suspend'))
+  const suspend = withCommon(command.command('suspend'))
     .summary('refuse its tokens until it is resumed')
     .description(
       'Refuses the tokens of an organization and ends its open streams. What runs is finished, and jobs that wait stay until it is resumed.',

@@ -1,9 +1,8 @@
 import type { Command } from 'commander'
 import { organizationFor, withAccountClient } from '../../accounts/account-client.ts'
 import { usageFailure } from '../../terminal/exit-codes.ts'
-import { orNull, readOrNone, withExamples } from '../../terminal/options.ts'
+import { type CommonOptions, orNull, readOrNone, withCommon, withExamples } from '../../terminal/options.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
-import { type CommonOptions, common } from './options.ts'
 
 interface Options extends CommonOptions {
   name?: string
@@ -14,7 +13,7 @@ interface Options extends CommonOptions {
 
 /** `infer org update <organization>`: changes name, plan, region or share. */
 export function define(command: Command, terminal: Terminal): void {
-  const update = common(command.command('update'))
+  const update = withCommon(command.command('update'))
     .summary('change name, plan, region or share')
     .description('Changes name, plan, region or share of an organization. infer org limits changes its limits.')
     .argument('<organization>', 'id or name')

@@ -4,16 +4,16 @@ import { taskRecords } from '../../../core/tasks/registry.ts'
 import { openClient } from '../../client/client.ts'
 import { fetchOfferedModels } from '../../models/offered-models.ts'
 import { hasServer } from '../../server/with-server.ts'
-import { withDataDir, withExamples, withJson } from '../../terminal/options.ts'
+import { type CommonOptions, withCommon, withExamples } from '../../terminal/options.ts'
 import { printable } from '../../terminal/paint.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 
 /** `infer task list`: lists every task and, if a server runs, the models that perform it. */
 export function define(list: Command, terminal: Terminal): void {
-  withDataDir(withJson(list))
+  withCommon(list)
     .summary('list the tasks and the models that perform them')
     .description('Lists the tasks that models can perform. If a server runs, also lists the models of each task.')
-    .action(async ({ dataDir, json }: { dataDir?: string; json?: boolean }) => {
+    .action(async ({ dataDir, json }: CommonOptions) => {
       const folder = dataDirectory(dataDir)
       const models = hasServer(folder) ? await fetchOfferedModels(openClient(folder)) : undefined
       const tasks = taskRecords.map(({ id, title, category }) => ({

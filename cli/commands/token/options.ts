@@ -3,26 +3,16 @@ import { AllowedHours, Metadata } from '../../../core/accounts/token-fields.ts'
 import type { AllowedHours as Hours } from '../../../core/store/store.ts'
 import { weekdays } from '../../../core/store/store.ts'
 import {
+  type CommonOptions,
   type Given,
   nothing,
   orNull,
   readCount,
   readNumber,
   readOrNone,
-  withDataDir,
-  withJson,
+  withCommon,
 } from '../../terminal/options.ts'
 import type { TokenFieldsOption } from '../../tokens/token-client.ts'
-
-/** Options that every command about tokens has. */
-export interface CommonOptions {
-  org?: string
-  json?: boolean
-  dataDir?: string
-}
-
-export const common = (command: Command): Command =>
-  withDataDir(withJson(command)).option('--org <organization>', 'id or name; needed when there are several')
 
 /** Limits of a token on the command line. `none` is null: no limit. */
 export interface LimitOptions {

@@ -1,12 +1,21 @@
 import { type Command, Option } from 'commander'
 import type { Scope } from '../../../core/store/store.ts'
 import { usageFailure } from '../../terminal/exit-codes.ts'
-import { nothing, orNull, readExpiry, readList, readScopes, withExamples } from '../../terminal/options.ts'
+import {
+  nothing,
+  type OrganizationOptions,
+  orNull,
+  readExpiry,
+  readList,
+  readScopes,
+  withExamples,
+  withOrganization,
+} from '../../terminal/options.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 import { withTokenClient } from '../../tokens/token-client.ts'
-import { type CommonOptions, common, type LimitOptions, tokenFields, withLimits } from './options.ts'
+import { type LimitOptions, tokenFields, withLimits } from './options.ts'
 
-interface Options extends CommonOptions, LimitOptions {
+interface Options extends OrganizationOptions, LimitOptions {
   name?: string
   scopes?: Scope[]
   models?: string[] | typeof nothing
@@ -19,7 +28,7 @@ interface Options extends CommonOptions, LimitOptions {
 /** `infer token update <id>`: changes what is given; its secret stays the same. */
 export function define(command: Command, terminal: Terminal): void {
   const update = withLimits(
-    common(command.command('update'))
+    withOrganization(command.command('update'))
       .summary('change name, rights or limits of a token')
       .description('Changes a token from its next request on. Its secret stays the same.')
       .argument('<id>', 'tok_…')

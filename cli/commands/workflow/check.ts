@@ -11,7 +11,7 @@ import { offerOf } from '../../../core/workflows/offer.ts'
 import { openClient } from '../../client/client.ts'
 import { hasServer } from '../../server/with-server.ts'
 import { exitCodes } from '../../terminal/exit-codes.ts'
-import { withDataDir, withExamples, withJson } from '../../terminal/options.ts'
+import { type CommonOptions, withCommon, withExamples } from '../../terminal/options.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 import { readWorkflowFile, type WorkflowDocument } from '../../workflows/document.ts'
 import { positionOfFinding, positionsIn } from '../../workflows/finding-position.ts'
@@ -19,13 +19,13 @@ import { refuseErrors, Validation } from '../../workflows/workflow.ts'
 
 /** `infer workflow check <file>`: validates a workflow file. */
 export function define(command: Command, terminal: Terminal): void {
-  const check = withDataDir(withJson(command.command('check')))
+  const check = withCommon(command.command('check'))
     .summary('validate a workflow file')
     .description(
       'Validates a workflow file: fields, graph, references, models, voices and sizes that a model does not have, and the types of inputs. Uses the models of the server, or those of infer.yaml if no server runs. Each finding has file, line and column. Exits with 65 when the workflow would fail; warnings go to standard error.',
     )
     .argument('<file>', 'the workflow, JSON or YAML')
-    .action(async (path: string, { dataDir, json }: { dataDir?: string; json?: boolean }) => {
+    .action(async (path: string, { dataDir, json }: CommonOptions) => {
       const { document, positionOf } = readWorkflowFile(path)
       const diagnostics = await diagnosed(document, dataDirectory(dataDir))
       if (json) {

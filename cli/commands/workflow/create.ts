@@ -1,23 +1,20 @@
 import type { Command } from 'commander'
-import { dataDirectory } from '../../../core/config.ts'
 import { openClient } from '../../client/client.ts'
 import { usageFailure } from '../../terminal/exit-codes.ts'
-import { withDataDir, withExamples, withJson } from '../../terminal/options.ts'
+import { type CommonOptions, withCommon, withExamples } from '../../terminal/options.ts'
 import { printable } from '../../terminal/paint.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 import { readWorkflowFile } from '../../workflows/document.ts'
 import { Diagnosed, workflowPath, workflowsNamed } from '../../workflows/workflow.ts'
 
-interface Options {
+interface Options extends CommonOptions {
   name?: string
   replace?: boolean
-  dataDir?: string
-  json?: boolean
 }
 
 /** `infer workflow create <file>`: stores a workflow on the server. */
 export function define(command: Command, terminal: Terminal): void {
-  const create = withDataDir(withJson(command.command('create')))
+  const create = withCommon(command.command('create'))
     .summary('store a workflow on the server')
     .description(
       'Stores a workflow from a file on the server and prints its id. Also stores a workflow that cannot run yet, and prints its errors on standard error. With --replace creates a new version of the workflow with this name.',
@@ -28,7 +25,7 @@ export function define(command: Command, terminal: Terminal): void {
     .action(async (path: string, { name, replace, dataDir, json }: Options) => {
       const { document } = readWorkflowFile(path)
       const body = { ...document, name: name ?? document.name }
-      const client = openClient(dataDirectory(dataDir))
+      const client = openClient(dataDir)
       const [same, ...others] = await workflowsNamed(client, body.name)
       if (replace && others.length > 0)
         throw usageFailure(

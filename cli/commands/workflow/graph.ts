@@ -1,5 +1,4 @@
 import type { Command } from 'commander'
-import { dataDirectory } from '../../../core/config.ts'
 import type { Dag } from '../../../core/dag/definition.ts'
 import { ranksOf } from '../../../core/workflows/graph.ts'
 import { dependencies } from '../../../core/workflows/plan.ts'
@@ -41,7 +40,7 @@ export function define(command: Command, terminal: Terminal): void {
         throw usageFailure('Choose one of --svg, --mermaid and --dot.')
       const { name, dag } = isFile(text)
         ? readWorkflowFile(text).document
-        : (await findWorkflow(openClient(dataDirectory(dataDir)), text, { orFile: true })).workflow
+        : (await findWorkflow(openClient(dataDir), text, { orFile: true })).workflow
       if (mermaid) return terminal.print(mermaidOf(dag))
       if (dot) return terminal.print(dotOf(name, dag))
       const graph = dependencies(dag)

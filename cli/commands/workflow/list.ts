@@ -1,7 +1,6 @@
 import type { Command } from 'commander'
-import { dataDirectory } from '../../../core/config.ts'
 import { openClient } from '../../client/client.ts'
-import { readCount, withDataDir, withExamples, withJson } from '../../terminal/options.ts'
+import { readCount, withCommon, withExamples } from '../../terminal/options.ts'
 import { printable } from '../../terminal/paint.ts'
 import { timeText } from '../../terminal/quantities-text.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
@@ -9,7 +8,7 @@ import { WorkflowPage } from '../../workflows/workflow.ts'
 
 /** `infer workflow list [words]`: lists stored workflows. */
 export function define(command: Command, terminal: Terminal): void {
-  const list = withDataDir(withJson(command.command('list')))
+  const list = withCommon(command.command('list'))
     .summary('list the workflows, last changed first')
     .description('Lists the stored workflows of the organization, last changed first.')
     .argument('[words]', 'text in the name')
@@ -21,7 +20,7 @@ export function define(command: Command, terminal: Terminal): void {
       ) => {
         const query = new URLSearchParams({ limit: String(limit), include: 'dag', ...(words ? { q: words } : {}) })
         const path = `/api/workflows?${query.toString()}`
-        const page = await openClient(dataDirectory(dataDir)).ask({ method: 'GET', path, answer: WorkflowPage })
+        const page = await openClient(dataDir).ask({ method: 'GET', path, answer: WorkflowPage })
         if (json) return terminal.json(page)
         if (page.workflows.length === 0)
           return terminal.remark(

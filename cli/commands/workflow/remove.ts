@@ -1,24 +1,21 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
-import { dataDirectory } from '../../../core/config.ts'
 import { openClient } from '../../client/client.ts'
 import { confirmDestructive } from '../../terminal/confirm.ts'
 import { interruptible } from '../../terminal/interruption.ts'
-import { withDataDir, withExamples, withJson } from '../../terminal/options.ts'
+import { type CommonOptions, withCommon, withExamples } from '../../terminal/options.ts'
 import { printable } from '../../terminal/paint.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 import { findWorkflow, workflowPath } from '../../workflows/workflow.ts'
 
-interface Options {
+interface Options extends CommonOptions {
   yes?: boolean
   force?: boolean
-  dataDir?: string
-  json?: boolean
 }
 
 /** `infer workflow delete <id|name>`: deletes a workflow; its executions stay. */
 export function define(command: Command, terminal: Terminal): void {
-  const remove = withDataDir(withJson(command.command('delete')))
+  const remove = withCommon(command.command('delete'))
     .summary('delete a workflow; its executions stay')
     .description(
       'Deletes a workflow. Its executions stay. Refuses while an execution is running, unless --force cancels it.',
@@ -28,7 +25,7 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--force', 'cancel running executions')
     .action((text: string, { yes, force, dataDir, json }: Options) =>
       interruptible(terminal, async signal => {
-        const client = openClient(dataDirectory(dataDir))
+        const client = openClient(dataDir)
         const { workflow } = await findWorkflow(client, text, { signal })
         const question = `Delete the workflow '${printable(workflow.name)}' (${workflow.id})?`
         if (!(await confirmDestructive(question, yes, terminal, signal))) return

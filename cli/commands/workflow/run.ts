@@ -11,7 +11,7 @@ import { withInterrupts } from '../../jobs/interrupt.ts'
 import { submit } from '../../jobs/submit.ts'
 import { hasServer, withServer } from '../../server/with-server.ts'
 import { usageFailure } from '../../terminal/exit-codes.ts'
-import { readDuration, withDataDir, withExamples, withJson } from '../../terminal/options.ts'
+import { type CommonOptions, readDuration, withCommon, withExamples } from '../../terminal/options.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 import { isFile, readParameters, readWorkflowFile } from '../../workflows/document.ts'
 import { positionsIn } from '../../workflows/finding-position.ts'
@@ -19,15 +19,13 @@ import { checkNames, checkValues, uploadFiles } from '../../workflows/parameters
 import { type GivenParameter, parameterValues, readParameter } from '../../workflows/values.ts'
 import { findWorkflow, refuseErrors, Validation, workflowPath } from '../../workflows/workflow.ts'
 
-interface Options {
+interface Options extends CommonOptions {
   param?: GivenParameter[]
   params?: string
   priority?: number | string
   timeout?: number
   out?: string
   wait: boolean
-  json?: boolean
-  dataDir?: string
 }
 
 /** Reads a timeout as whole seconds. */
@@ -48,7 +46,7 @@ interface WorkflowRun {
 
 /** `infer workflow run <file|id|name>`: runs a workflow, shows its progress, prints texts and saves files. */
 export function define(command: Command, terminal: Terminal): void {
-  const run = withDataDir(withJson(command.command('run')))
+  const run = withCommon(command.command('run'))
     .summary('run a workflow, from a file or from the server')
     .description(
       'Runs a workflow: a JSON or YAML file, or a stored workflow by its id or name. On a terminal draws the graph with the state of each node; in a pipe prints one line per change, on standard error. At the end prints texts, saves files and prints their paths. Ctrl-C cancels the execution; a second Ctrl-C leaves it running. If no server runs, starts one until the execution has ended.',

@@ -1,22 +1,21 @@
 import type { Command } from 'commander'
 import { stringify } from 'yaml'
-import { dataDirectory } from '../../../core/config.ts'
 import { openClient } from '../../client/client.ts'
-import { withDataDir, withExamples, withJson } from '../../terminal/options.ts'
+import { type CommonOptions, withCommon, withExamples } from '../../terminal/options.ts'
 import { printable } from '../../terminal/paint.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 import { findWorkflow } from '../../workflows/workflow.ts'
 
 /** `infer workflow show <id|name>`: prints the definition as a file that can be run. */
 export function define(command: Command, terminal: Terminal): void {
-  const show = withDataDir(withJson(command.command('show')))
+  const show = withCommon(command.command('show'))
     .summary('print a workflow as a file that can be run')
     .description(
       'Prints a workflow as YAML, which can be saved, changed, and run or created again. Prints errors and warnings on standard error.',
     )
     .argument('<workflow>', 'its id or its name')
-    .action(async (text: string, { dataDir, json }: { dataDir?: string; json?: boolean }) => {
-      const found = await findWorkflow(openClient(dataDirectory(dataDir)), text)
+    .action(async (text: string, { dataDir, json }: CommonOptions) => {
+      const found = await findWorkflow(openClient(dataDir), text)
       if (json) return terminal.json(found)
       const { workflow, diagnostics } = found
       const { name, description, region, timeout, on_failure, parameters, dag } = workflow
