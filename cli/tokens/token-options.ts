@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError } from 'commander'
-import { AllowedHours, Metadata } from '../../../core/accounts/token-fields.ts'
-import type { AllowedHours as Hours } from '../../../core/store/store.ts'
-import { weekdays } from '../../../core/store/store.ts'
+import { AllowedHours, Metadata } from '../../core/accounts/token-fields.ts'
+import type { AllowedHours as Hours } from '../../core/store/store.ts'
+import { weekdays } from '../../core/store/store.ts'
 import {
   type CommonOptions,
   type Given,
@@ -11,8 +11,8 @@ import {
   readNumber,
   readOrNone,
   withCommon,
-} from '../../terminal/options.ts'
-import type { TokenFieldsOption } from '../../tokens/token-client.ts'
+} from '../terminal/options.ts'
+import type { TokenFieldsOption } from './token-client.ts'
 
 /** Limits of a token on the command line. `none` is null: no limit. */
 export interface LimitOptions {

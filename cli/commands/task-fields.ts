@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { typeText } from '../../../core/schemas/type-text.ts'
+import { typeText } from '../../core/schemas/type-text.ts'
 
 /** A field of a request or a result. */
 export interface TaskField {

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import { fieldsOf, schemaOf } from '../../../../cli/commands/task/fields.ts'
-import { tasks } from '../../../../core/schemas/task.ts'
-import { taskRecords } from '../../../../core/tasks/registry.ts'
-import { infer, json, temporaryFolder } from '../../_infer.ts'
-import { jobServer } from '../../_jobs.ts'
+import { fieldsOf, schemaOf } from '../../../cli/commands/task-fields.ts'
+import { tasks } from '../../../core/schemas/task.ts'
+import { taskRecords } from '../../../core/tasks/registry.ts'
+import { infer, json, temporaryFolder } from '../_infer.ts'
+import { jobServer } from '../_jobs.ts'
 
 test('list has every task, and with a server the models for each', async () => {
   const alone = await infer(['task', 'list', '--data-dir', temporaryFolder()])

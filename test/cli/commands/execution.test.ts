@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { infer } from '../../_infer.ts'
-import { answer, fakeServer } from '../../_server.ts'
+import { infer } from '../_infer.ts'
+import { answer, fakeServer } from '../_server.ts'
 
 test('in a pipe, too, workflows are listed by name', async () => {
   const execution = { id: 'exec_01K2ZZZZZZ7QK2M9XDAAAAAAAA', status: 'completed', created_at: 1, duration_ms: 1500 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { readAllowedHours, readMetadata } from '../../../../cli/commands/token/options.ts'
+import { readAllowedHours, readMetadata } from '../../../cli/tokens/token-options.ts'
 
 const week = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun']
 
