@@ -1,16 +1,8 @@
-import { randomBytes } from 'node:crypto'
 import { createReadStream, statSync } from 'node:fs'
 import { basename } from 'node:path'
-import { Readable } from 'node:stream'
-import { usageFailure } from '../terminal/exit-codes.ts'
+import { type Form, formOf } from '../client/form.ts'
+import { unreadable, usageFailure } from '../terminal/exit-codes.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
-import { unreadable } from '../terminal/unreadable.ts'
-
-/** A form with audio. Its body can be opened again, to repeat the request. */
-export interface AudioUpload {
-  headers: Record<string, string>
-  body: () => Readable
-}
 
 /** Maximum bytes of standard input, which is kept in memory. */
 const maxInputBytes = 256 << 20
@@ -44,31 +36,13 @@ export async function audioInput(stream: NodeJS.ReadStream): Promise<Audio> {
   return { content: Buffer.concat(pieces) }
 }
 
-/** Makes a multipart form of the fields and the audio as `file`. */
-export function audioUpload(fields: readonly (readonly [name: string, value: string])[], audio: Audio): AudioUpload {
-  const boundary = `infer-${randomBytes(18).toString('base64url')}`
-  const part = (disposition: string) => `--${boundary}\r\ncontent-disposition: form-data; ${disposition}\r\n`
-  const name = 'path' in audio ? basename(audio.path).replaceAll(/["\r\n]/g, '_') : 'audio'
-  const texts = fields.map(([field, value]) => `${part(`name="${field}"`)}\r\n${value}\r\n`).join('')
-  const head = Buffer.from(
-    `${texts}${part(`name="file"; filename="${name}"`)}content-type: application/octet-stream\r\n\r\n`,
-  )
-  const tail = Buffer.from(`\r\n--${boundary}--\r\n`)
-  const bytes = 'path' in audio ? audio.bytes : audio.content.length
-  return {
-    headers: {
-      'content-type': `multipart/form-data; boundary=${boundary}`,
-      'content-length': String(head.length + bytes + tail.length),
-    },
-    body: () =>
-      Readable.from(
-        (async function* () {
-          yield head
-          if (!('path' in audio)) yield audio.content
-          // The length was announced: bytes that were added meanwhile are not sent.
-          else if (bytes > 0) yield* createReadStream(audio.path, { end: bytes - 1 })
-          yield tail
-        })(),
-      ),
-  }
+/** Makes a form of the fields and the audio. Its body can be opened again, to repeat the request. */
+export function audioUpload(fields: Readonly<Record<string, string | undefined>>, audio: Audio): Form {
+  const type = 'application/octet-stream'
+  if (!('path' in audio))
+    return formOf(fields, { name: 'audio', type, size: audio.content.length, content: () => [audio.content] })
+  const { path, bytes: size } = audio
+  // The length was announced: bytes that were added meanwhile are not sent.
+  const content = () => (size > 0 ? createReadStream(path, { end: size - 1 }) : [])
+  return formOf(fields, { name: basename(path), type, size, content })
 }

@@ -1,20 +1,13 @@
-import { z } from 'zod'
 import type { Client } from '../client/client.ts'
+import type { SseEvent } from '../client/http.ts'
 import { type LoadWaitOptions, loadDeadline, untilLoaded, waitOrThrow } from '../client/load-wait.ts'
 import { serverRefusal } from '../client/refusal.ts'
-import type { SseEvent } from '../client/sse.ts'
 import { printable } from '../terminal/paint.ts'
 import { lengthText } from '../terminal/quantities-text.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
 /** Makes the request; called again for each repetition, because a body can be read once. */
 type MakeRequest = () => Parameters<Client['raw']>[0]
-
-const Event = z.looseObject({
-  type: z.string().optional(),
-  delta: z.string().optional(),
-  error: z.unknown().optional(),
-})
 
 /** Resolves with the response of the API as it arrives. While the model loads, sends the request again. */
 export async function wholeTranscription(
@@ -54,7 +47,7 @@ async function* deltasOf(
   rest: AsyncIterable<SseEvent>,
 ): AsyncGenerator<Buffer> {
   const textOf = ({ data }: SseEvent): Buffer => {
-    const { type, delta, error } = Event.parse(JSON.parse(data))
+    const { type, delta, error } = JSON.parse(data) as { type?: string; delta?: string; error?: unknown }
     if (error !== undefined) throw serverRefusal(url, data)
     return Buffer.from(type === 'transcript.text.delta' ? (delta ?? '') : '')
   }

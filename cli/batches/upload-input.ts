@@ -1,15 +1,10 @@
-import { randomUUID } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { basename } from 'node:path'
-import { Readable } from 'node:stream'
-import { z } from 'zod'
-import { findServer, serverUnreachable } from '../client/find-server.ts'
-import { readText, send } from '../client/http.ts'
-import { serverRefusal } from '../client/refusal.ts'
+import type { Readable } from 'node:stream'
+import type { Api, Client } from '../client/client.ts'
+import { formOf } from '../client/form.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
-
-const UploadedFile = z.looseObject({ id: z.string() })
 
 /** The longest first line that is searched for the endpoint, bytes. */
 const maxFirstLine = 32 << 20
@@ -53,43 +48,10 @@ function endpointIn(line: string): string | undefined {
 }
 
 /** Uploads the input of a batch without holding it in memory. Resolves with the id of the file. */
-export async function uploadInput(dataDir: string, { name, bytes }: BatchInput, signal: AbortSignal): Promise<string> {
+export async function uploadInput(client: Client, { name, bytes }: BatchInput, signal: AbortSignal): Promise<string> {
   if (/["\r\n]/.test(name)) throw usageFailure('The name of the file must not contain quotation marks or line breaks.')
-  const server = findServer(dataDir)
-  const { url, token, certificate } = server
-  const boundary = `infer-${randomUUID()}`
-  async function* form(): AsyncGenerator<Uint8Array> {
-    const part = (header: string) => Buffer.from(`--${boundary}\r\ncontent-disposition: form-data; ${header}\r\n`)
-    yield part('name="purpose"')
-    yield Buffer.from('\r\nbatch\r\n')
-    yield part(`name="file"; filename="${name}"`)
-    yield Buffer.from('content-type: application/jsonl\r\n\r\n')
-    yield* bytes
-    yield Buffer.from(`\r\n--${boundary}--\r\n`)
-  }
-  const headers = { 'content-type': `multipart/form-data; boundary=${boundary}` }
-  const body = Readable.from(form())
-  const request = { method: 'POST', url: `${url}/v1/files`, token, body, headers, signal, certificate }
-  const message = await send(request).catch((cause: unknown) => {
-    signal.throwIfAborted()
-    throw serverUnreachable(server, dataDir, cause)
-  })
-  const status = message.statusCode ?? 0
-  const text = await readText(message, 1 << 20)
-  if (status !== 200) throw serverRefusal(url, text, { status, headers: message.headers })
-  return UploadedFile.parse(JSON.parse(text)).id
-}
-
-/** Downloads a file of the files API in pieces. */
-export async function* batchInputBytes(dataDir: string, id: string, signal: AbortSignal): AsyncGenerator<Uint8Array> {
-  const server = findServer(dataDir)
-  const { url, token, certificate } = server
-  const request = { method: 'GET', url: `${url}/v1/files/${id}/content`, token, signal, certificate }
-  const message = await send(request).catch((cause: unknown) => {
-    signal.throwIfAborted()
-    throw serverUnreachable(server, dataDir, cause)
-  })
-  const status = message.statusCode ?? 0
-  if (status !== 200) throw serverRefusal(url, await readText(message, 1 << 20), { status, headers: message.headers })
-  yield* message as AsyncIterable<Uint8Array>
+  const form = formOf({ purpose: 'batch' }, { name, type: 'application/jsonl', content: () => bytes })
+  // A program that writes to standard input may pause.
+  const { id } = (await client.postForm('/std/v1/files', form, signal, 0)) as Api['File']
+  return id
 }

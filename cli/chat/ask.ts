@@ -1,9 +1,10 @@
-import { z } from 'zod'
-import type { Client } from '../client/client.ts'
+import type { Failure } from '../../core/failure.ts'
+import { type Api, type Client, dataOf, memberOf } from '../client/client.ts'
 import { commandTasks } from '../client/command-tasks.ts'
+import type { SseEvent } from '../client/http.ts'
 import { type LoadWaitOptions, loadDeadline, untilLoaded, waitOrThrow } from '../client/load-wait.ts'
+import { errorInBody, serverRefusal } from '../client/refusal.ts'
 import { refused } from '../terminal/exit-codes.ts'
-import { type AnswerPart, readAnswer } from './answer.ts'
 
 const path = '/std/v1/chat/completions'
 
@@ -33,21 +34,14 @@ export async function* streamAnswer(
 /** Returns the complete response body of the API, for `--json`. */
 export function askOnce(body: Record<string, unknown>, { client, ...waitOptions }: AskOptions): Promise<unknown> {
   const { signal } = waitOptions
-  const answer = z.looseObject({ choices: z.array(z.unknown()) })
-  return untilLoaded(
-    () => client.ask({ method: 'POST', path, body, answer, ...(signal ? { signal } : {}) }),
-    waitOptions,
-  )
+  const request = body as Api['ChatCompletionRequest']
+  return untilLoaded(() => dataOf(client.api.POST(path, { body: request, signal })), waitOptions)
 }
 
-const Models = z.object({ data: z.array(z.object({ id: z.string(), tasks: z.array(z.string()).optional() })) })
-
 /** Returns the ids of chat models in the server's order. A model without a list of tasks counts as a chat model. */
-export async function chatModels(client: Client): Promise<string[]> {
-  const { data } = await client.ask({ method: 'GET', path: '/std/v1/models', answer: Models })
-  return data
-    .filter(model => model.tasks === undefined || model.tasks.includes(commandTasks.chat))
-    .map(model => model.id)
+export async function chatModels({ api }: Client): Promise<string[]> {
+  const models: { id: string; tasks?: string[] }[] = await memberOf(api.GET('/std/v1/models'), 'data')
+  return models.filter(({ tasks }) => tasks?.includes(commandTasks.chat) ?? true).map(model => model.id)
 }
 
 /** Returns the first chat model. Throws Failure `model_not_found` when the server offers none. */
@@ -60,3 +54,53 @@ export async function defaultModel(client: Client): Promise<string> {
     )
   return first
 }
+
+/** One part of a streamed answer: text of the answer, text of its reasoning, or how it ended. */
+export type AnswerPart =
+  | { kind: 'text' | 'reasoning'; text: string }
+  | { kind: 'end'; finishReason: string; tokens: { input: number; output: number } | undefined }
+
+interface Chunk {
+  choices?: { delta?: { content?: unknown; reasoning_content?: unknown }; finish_reason?: unknown }[]
+  usage?: { prompt_tokens?: unknown; completion_tokens?: unknown } | null
+}
+
+/**
+ * Reads the parts of a chat answer from its event stream. Ends with exactly one `end`.
+ * Throws the Failure that the server put into the stream, or `worker_error` when the stream stops without `[DONE]`.
+ */
+export async function* readAnswer(
+  url: string,
+  events: AsyncIterable<SseEvent>,
+): AsyncGenerator<AnswerPart, void, void> {
+  let finishReason = 'stop'
+  let tokens: { input: number; output: number } | undefined
+  for await (const { data } of events) {
+    if (data === '[DONE]') {
+      yield { kind: 'end', finishReason, tokens }
+      return
+    }
+    if (errorInBody(data)) throw serverRefusal(url, data)
+    const chunk = parse(data)
+    const choice = chunk.choices?.[0]
+    const { content, reasoning_content: reasoning } = choice?.delta ?? {}
+    if (typeof reasoning === 'string' && reasoning !== '') yield { kind: 'reasoning', text: reasoning }
+    if (typeof content === 'string' && content !== '') yield { kind: 'text', text: content }
+    if (typeof choice?.finish_reason === 'string') finishReason = choice.finish_reason
+    const { prompt_tokens: input, completion_tokens: output } = chunk.usage ?? {}
+    if (typeof input === 'number' && typeof output === 'number') tokens = { input, output }
+  }
+  throw broken('The answer ended too early. Ask again.')
+}
+
+function parse(data: string): Chunk {
+  try {
+    const value: unknown = JSON.parse(data)
+    if (typeof value === 'object' && value !== null) return value
+  } catch {
+    // The error below is the same as for a value that is not an object.
+  }
+  throw broken('The server sent an event that is not a JSON object, so the answer was stopped. Ask again.')
+}
+
+const broken = (message: string): Failure => refused('worker_error', message)

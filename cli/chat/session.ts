@@ -6,13 +6,10 @@ import { printable } from '../terminal/paint.ts'
 import { tookText } from '../terminal/quantities-text.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { type AskOptions, chatModels, streamAnswer } from './ask.ts'
-import { openAttachments } from './attachments.ts'
-import { helpText, parseChatInput } from './chat-input.ts'
-import { completionsFor } from './completion.ts'
-import type { Conversation } from './conversation.ts'
-import { historyPath, openChatHistory } from './history.ts'
-import { openChatInput } from './input.ts'
-import { saveTranscript } from './transcript.ts'
+import { completionsFor, helpText, parseChatInput } from './chat-input.ts'
+import { type Conversation, saveTranscript } from './conversation.ts'
+import { historyPath, openChatHistory, openChatInput } from './input.ts'
+import { openAttachments } from './prompt.ts'
 
 /**
  * Runs a chat in the terminal until Ctrl-D or /exit. Ctrl-C stops a running answer; otherwise it empties the line. Text

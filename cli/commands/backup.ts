@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { Command } from 'commander'
-import { localDirectory } from '../client/local-only.ts'
+import { localDirectory } from '../client/find-server.ts'
 import { CommandFailure, exitCodes, usageFailure } from '../terminal/exit-codes.ts'
 import { type CommonOptions, withCommon, withExamples } from '../terminal/options.ts'
 import { sizeText } from '../terminal/quantities-text.ts'

@@ -1,10 +1,10 @@
 import { once } from 'node:events'
 import type { Command } from 'commander'
 import { dataDirectory } from '../../core/config.ts'
-import { Batch, BatchPage, batchPath, batchStatusText, countsText, findBatchId, getBatch } from '../batches/batch.ts'
+import { batchStatusText, countsText, findBatchId, getBatch, listBatches } from '../batches/batch.ts'
 import { followBatch, reportEnd, setEndCode } from '../batches/follow.ts'
-import { batchInputBytes, openBatchInput, uploadInput } from '../batches/upload-input.ts'
-import { openClient } from '../client/client.ts'
+import { openBatchInput, uploadInput } from '../batches/upload-input.ts'
+import { dataOf, openClient } from '../client/client.ts'
 import { refused, usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
 import { type CommonOptions, readCount, withCommon, withDataDir, withExamples } from '../terminal/options.ts'
@@ -43,8 +43,7 @@ function defineSubmit(command: Command, terminal: Terminal): void {
         options: CommonOptions & { endpoint?: string; window: string; wait?: boolean },
       ): Promise<void> => {
         const { json = false, dataDir, window, wait } = options
-        const folder = dataDirectory(dataDir)
-        const client = openClient(folder)
+        const client = openClient(dataDir)
         await interruptible(terminal, async signal => {
           const input = await openBatchInput(path, terminal.stdin)
           const endpoint = options.endpoint ?? input.endpoint
@@ -52,9 +51,9 @@ function defineSubmit(command: Command, terminal: Terminal): void {
             throw usageFailure(
               "The first line names no 'url'. Name the endpoint of the lines: --endpoint /v1/chat/completions",
             )
-          const input_file_id = await uploadInput(folder, input, signal)
+          const input_file_id = await uploadInput(client, input, signal)
           const body = { input_file_id, endpoint, completion_window: window }
-          const created = await client.ask({ method: 'POST', path: '/v1/batches', body, answer: Batch, signal })
+          const created = await dataOf(client.api.POST('/std/v1/batches', { body, signal }))
           if (!wait) {
             if (json) return terminal.json(created)
             terminal.print(created.id)
@@ -81,7 +80,7 @@ function defineList(command: Command, terminal: Terminal): void {
     .option('--limit <count>', 'maximum number, 1 to 100', readCount(1, 100), 20)
     .action(async ({ json, dataDir, limit }: CommonOptions & { limit: number }) => {
       const client = openClient(dataDir)
-      const page = await client.ask({ method: 'GET', path: `/v1/batches?limit=${limit}`, answer: BatchPage })
+      const page = await listBatches(client, limit)
       if (json) return terminal.json({ batches: page.data, has_more: page.has_more })
       if (page.data.length === 0) return terminal.remark('There are no batches yet. See: infer batch submit --help')
       terminal.table(
@@ -136,7 +135,7 @@ function defineCancel(command: Command, terminal: Terminal): void {
     .action(async (text: string, { json, dataDir }: CommonOptions) => {
       const client = openClient(dataDir)
       const id = await findBatchId(client, text)
-      const batch = await client.ask({ method: 'POST', path: `${batchPath(id)}/cancel`, answer: Batch })
+      const batch = await dataOf(client.api.POST('/std/v1/batches/{id}/cancel', { params: { path: { id } } }))
       if (json) terminal.json(batch)
       else terminal.print(`${id} is ${batchStatusText(batch)}: ${countsText(batch)}.`)
     })
@@ -150,8 +149,7 @@ function defineResults(command: Command, terminal: Terminal): void {
     .description('Prints the output file of a batch: one JSON object for each line that has an answer, in any order.')
     .option('--errors', 'print the errors of the other lines instead')
     .action(async (text: string, { errors, dataDir }: { errors?: boolean; dataDir?: string }) => {
-      const folder = dataDirectory(dataDir)
-      const client = openClient(folder)
+      const client = openClient(dataDir)
       await interruptible(terminal, async signal => {
         const batch = await getBatch(client, await findBatchId(client, text), signal)
         const file = errors ? batch.error_file_id : batch.output_file_id
@@ -160,7 +158,7 @@ function defineResults(command: Command, terminal: Terminal): void {
           const text = batch.status === 'in_progress' ? `Wait for its end: infer batch watch ${batch.id}` : none
           throw refused('not_found', `The batch ${batch.id} is ${batchStatusText(batch)}. ${text}`)
         }
-        for await (const piece of batchInputBytes(folder, file, signal))
+        for await (const piece of client.content(`/std/v1/files/${file}/content`, signal, 0))
           if (!terminal.stdout.write(piece)) await once(terminal.stdout, 'drain', { signal })
       })
     })

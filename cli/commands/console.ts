@@ -1,15 +1,12 @@
 import type { Command } from 'commander'
-import { z } from 'zod'
-import { openClient } from '../client/client.ts'
-import { openBrowser } from '../serve/open-browser.ts'
+import { dataOf, openClient } from '../client/client.ts'
+import { openBrowser } from '../serve/lan-address.ts'
 import { type CommonOptions, withCommon, withExamples } from '../terminal/options.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
 interface Options extends CommonOptions {
   open: boolean
 }
-
-const Code = z.object({ url: z.string(), expires_at: z.number() })
 
 /** Without a display, as over SSH, there is nobody in front of a browser, and xdg-open would run one in the terminal. */
 const hasDisplay = ({ environment }: Terminal): boolean =>
@@ -24,7 +21,7 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--no-open', 'print the link and open no browser')
     .action(async ({ open, json, dataDir }: Options) => {
       const client = openClient(dataDir)
-      const { url, expires_at } = await client.ask({ method: 'POST', path: '/api/session/codes', answer: Code })
+      const { url, expires_at } = await dataOf(client.api.POST('/api/session/codes'))
       if (json) return terminal.json({ url, expires_at })
       if (open && terminal.isTerminal && hasDisplay(terminal)) {
         const reason = await openBrowser(url)

@@ -1,6 +1,5 @@
 import type { Command } from 'commander'
-import { z } from 'zod'
-import { openClient } from '../client/client.ts'
+import { type Api, dataOf, openClient } from '../client/client.ts'
 import { untilLoaded } from '../client/load-wait.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
@@ -9,11 +8,7 @@ import { printable } from '../terminal/paint.ts'
 import { announceWait, isPiped, readLines } from '../terminal/standard-input.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
-const Answer = z.looseObject({
-  model: z.string(),
-  data: z.array(z.looseObject({ index: z.int(), embedding: z.array(z.number()) })),
-  usage: z.looseObject({ prompt_tokens: z.int(), total_tokens: z.int() }),
-})
+type Answer = Api['EmbeddingsResponse']
 
 /** Small enough for the first vectors to arrive soon, large enough to keep the overhead per request low. */
 const textsPerRequest = 64
@@ -50,18 +45,26 @@ export function define(command: Command, terminal: Terminal): void {
         const client = openClient(dataDir)
         await interruptible(terminal, async signal => {
           const vectors: Vector[] = []
-          let combined: z.output<typeof Answer> | undefined
+          let combined: Answer | undefined
           for (let at = 0; at < texts.length; at += textsPerRequest) {
             const input = texts.slice(at, at + textsPerRequest)
-            const body = { model, input, ...(dimensions === undefined ? {} : { dimensions }) }
+            const body = { model, input, dimensions }
             const answer = await untilLoaded(
-              () => client.ask({ method: 'POST', path: '/std/v1/embeddings', body, answer: Answer, signal }),
-              { signal, onWait: () => terminal.waiting(`Loading ${model}…`) },
+              () => dataOf(client.api.POST('/std/v1/embeddings', { body, signal })) as Promise<Answer>,
+              {
+                signal,
+                onWait: () => terminal.waiting(`Loading ${model}…`),
+              },
             )
             terminal.progress('')
             const data = answer.data.map(one => ({ ...one, index: at + one.index }))
             combined = joined(combined, { ...answer, data })
-            const batch = data.map(({ index, embedding }) => ({ index, text: texts[index] ?? '', embedding }))
+            const batch = data.map(({ index, embedding }) => ({
+              index,
+              text: texts[index] ?? '',
+              // Base64 only where it is requested.
+              embedding: embedding as number[],
+            }))
             if (!json && !terminal.isTerminal) for (const vector of batch) terminal.print(JSON.stringify(vector))
             else vectors.push(...batch)
           }
@@ -78,7 +81,7 @@ export function define(command: Command, terminal: Terminal): void {
 }
 
 /** Combines the responses for two parts of a list into one response. */
-function joined(before: z.output<typeof Answer> | undefined, next: z.output<typeof Answer>): z.output<typeof Answer> {
+function joined(before: Answer | undefined, next: Answer): Answer {
   if (!before) return next
   return {
     ...before,

@@ -4,9 +4,9 @@ import { openLog } from '../../core/log.ts'
 import { Bytes } from '../../core/quantities.ts'
 import { conversationTask, type TextTask, textTasks } from '../../core/schemas/task.ts'
 import type { DemoEngineSettings } from '../../gpu/engines/demo/engine.ts'
+import type { EspeakEngineSettings } from '../../gpu/engines/espeak/engine.ts'
 import { flashUses, type GgufEngineSettings, gpuUses } from '../../gpu/engines/gguf/options.ts'
 import { kvTypes } from '../../gpu/engines/gguf/sizing-need.ts'
-import { define as defineEspeak } from '../engines/espeak.ts'
 import { define as defineList } from '../engines/list.ts'
 import { define as defineRemove } from '../engines/remove.ts'
 import { define as defineSetup } from '../engines/setup.ts'
@@ -147,4 +147,28 @@ function readBytes(text: string): number {
   const size = Bytes.safeParse(/^\d+$/.test(text) ? Number(text) : text)
   if (!size.success) throw new InvalidArgumentError('Write a size as 512MiB or 24GB.')
   return size.data
+}
+
+/** `infer engine espeak`: serves espeak-ng. `infer serve` starts the engine `espeak-ng` with it. */
+function defineEspeak(command: Command, terminal: Terminal): void {
+  command
+    .summary('serve the program espeak-ng as a speech API')
+    .description(
+      "Serves the installed program espeak-ng as OpenAI's speech route. If INFER_ENGINE_KEY is set, requests need it as bearer token.",
+    )
+    .option('--id <id>', 'the model id in its API', 'espeak-ng')
+    .option('--socket <path>', 'listen on a Unix socket')
+    .option('--port <number>', 'listen on this port of 127.0.0.1', readCount(0, 65_535))
+    .option('--program <path>', 'the espeak-ng program', 'espeak-ng')
+    .action(async (options: Omit<EspeakEngineSettings, 'key'>) => {
+      const key = terminal.environment.INFER_ENGINE_KEY
+      delete terminal.environment.INFER_ENGINE_KEY
+      const { runEspeakEngine } = await import('../../gpu/engines/espeak/engine.ts')
+      try {
+        await runEspeakEngine({ ...options, key }, { log: openLog('info') })
+      } catch (thrown) {
+        throw thrown instanceof Failure && thrown.code === 'invalid_value' ? usageFailure(thrown.message) : thrown
+      }
+    })
+  withExamples(command, [['infer engine espeak --port 9003', 'on port 9003']])
 }

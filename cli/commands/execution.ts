@@ -1,27 +1,23 @@
 import { type Command, Option } from 'commander'
-import { z } from 'zod'
 import { executionStatuses } from '../../core/dag/advance.ts'
-import { Failure } from '../../core/failure.ts'
 import { graphOf } from '../../core/workflows/graph.ts'
 import { dependencies } from '../../core/workflows/plan.ts'
-import { type Client, openClient } from '../client/client.ts'
-import { storedSentence } from '../client/command-hints.ts'
-import { openRunDisplay } from '../executions/display.ts'
+import { type Client, dataOf, memberOf, openClient } from '../client/client.ts'
+import { ifFound, storedSentence } from '../client/refusal.ts'
+import { asJob, openRunDisplay, stateText } from '../executions/display.ts'
 import {
+  cancelExecution,
   type Execution,
-  ExecutionAnswer,
   type ExecutionNode,
-  ExecutionPage,
-  executionPath,
+  type ExecutionSummary,
+  executionOf,
+  findExecution,
 } from '../executions/execution.ts'
-import { executionSnapshot, unknownExecution } from '../executions/execution-snapshot.ts'
-import { findExecution, listPath } from '../executions/find.ts'
-import { followExecution } from '../executions/follow.ts'
-import { asJob, stateText } from '../executions/label.ts'
+import { executionSnapshot, followExecution, unknownExecution } from '../executions/follow.ts'
 import { checkOutputFolder, reportOutcome } from '../executions/report-outcome.ts'
 import { factLines, idText, jobStatusText, section, valueWidth } from '../jobs/draw.ts'
-import { lineText } from '../jobs/log-line.ts'
-import { type LogLine, logsOf } from '../jobs/log-reader.ts'
+import { connectionText } from '../jobs/follow-or-cancel.ts'
+import { type LogLine, lineText, logsOf } from '../jobs/log-reader.ts'
 import { joinFacts, reasonText } from '../jobs/progress-line.ts'
 import { confirmDestructive } from '../terminal/confirm.ts'
 import { refused } from '../terminal/exit-codes.ts'
@@ -30,7 +26,7 @@ import { type CommonOptions, readCount, readSince, withCommon, withDataDir, with
 import { type Paint, printable } from '../terminal/paint.ts'
 import { lengthText, timeText, tookText } from '../terminal/quantities-text.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { findWorkflow, WorkflowPage, workflowPath } from '../workflows/workflow.ts'
+import { definitionOf, findWorkflow } from '../workflows/workflow.ts'
 
 /** `infer execution …`: executions of workflows. */
 export function define(command: Command, terminal: Terminal): void {
@@ -45,7 +41,7 @@ export function define(command: Command, terminal: Terminal): void {
 
 interface ListOptions extends CommonOptions {
   workflow?: string
-  status?: string
+  status?: Execution['status']
   since?: number
   limit: number
 }
@@ -64,8 +60,8 @@ function defineList(command: Command, terminal: Terminal): void {
     .action(async ({ workflow, status, since, limit, json, dataDir }: ListOptions) => {
       const client = openClient(dataDir)
       const workflow_id = workflow === undefined ? undefined : (await findWorkflow(client, workflow)).workflow.id
-      const path = listPath({ workflow_id, status, created_after: since, limit })
-      const page = await client.ask({ method: 'GET', path, answer: ExecutionPage })
+      const query = { workflow_id, status, created_after: since, limit }
+      const page = await dataOf(client.api.GET('/api/workflow-executions', { params: { query } }))
       if (json) return terminal.json(page)
       if (page.executions.length === 0)
         return terminal.remark(
@@ -89,15 +85,14 @@ function defineList(command: Command, terminal: Terminal): void {
 }
 
 /** Returns the names of workflows by id, for the 100 workflows that were changed last. */
-async function namesOf(client: Client, executions: readonly Execution[]): Promise<Map<string, string>> {
+async function namesOf(client: Client, executions: readonly ExecutionSummary[]): Promise<Map<string, string>> {
   if (!executions.some(one => one.workflow_id)) return new Map()
-  const path = '/api/workflows?limit=100'
-  const { workflows } = await client.ask({ method: 'GET', path, answer: WorkflowPage })
+  const workflows = await memberOf(client.api.GET('/api/workflows', { params: { query: { limit: 100 } } }), 'workflows')
   return new Map(workflows.map(({ id, name }) => [id, name]))
 }
 
 const rowOf = (
-  { id, status, workflow_id, progress, created_at, duration_ms, error }: Execution,
+  { id, status, workflow_id, progress, created_at, duration_ms, error }: ExecutionSummary,
   names: ReadonlyMap<string, string>,
   now: number,
   width: number,
@@ -121,7 +116,7 @@ function defineShow(command: Command, terminal: Terminal): void {
     .action(async (text: string, { dataDir, json }: CommonOptions) => {
       const client = openClient(dataDir)
       const id = await findExecution(client, text)
-      const { execution } = await client.ask({ method: 'GET', path: executionPath(id), answer: ExecutionAnswer })
+      const execution = await executionOf(client, id)
       if (json) return terminal.json(execution)
       const { paint } = terminal
       const name = await nameOfWorkflow(client, execution)
@@ -159,17 +154,13 @@ const noteOf = ({ error, queue_position: position }: ExecutionNode, reason: stri
     ? storedSentence(error.message).replaceAll(/\s+/g, ' ')
     : joinFacts([position ? `${position} ahead of it` : '', reason])
 
-const Named = z.looseObject({ workflow: z.looseObject({ name: z.string() }) })
-
 /** Returns the name of its workflow; undefined if it ran from a file or the workflow was deleted. */
 async function nameOfWorkflow(client: Client, { workflow_id: id }: Execution): Promise<string | undefined> {
   if (!id) return undefined
-  try {
-    return (await client.ask({ method: 'GET', path: workflowPath(id), answer: Named })).workflow.name
-  } catch (thrown) {
-    if (thrown instanceof Failure && thrown.status === 404) return undefined
-    throw thrown
-  }
+  const workflow = await ifFound(
+    memberOf(client.api.GET('/api/workflows/{id}', { params: { path: { id } } }), 'workflow'),
+  )
+  return workflow?.name
 }
 
 function factsOf(execution: Execution, workflow: string | undefined, paint: Paint): [name: string, value: string][] {
@@ -223,11 +214,10 @@ async function watchExecution(
   { out, json, signal }: { out: string | undefined; json: boolean; signal: AbortSignal },
 ): Promise<void> {
   const id = await findExecution(connect(), text, signal)
-  const path = `${executionPath(id)}?include=dag`
-  const { execution } = await connect().ask({ method: 'GET', path, answer: ExecutionAnswer, signal })
+  const execution = await executionOf(connect(), id, signal, 'dag')
   const names = (execution.nodes ?? []).map(({ node_id }) => node_id)
   // An older server sends no definition, only nodes.
-  const graph = execution.dag ? dependencies(execution.dag) : graphOf(names, [])
+  const graph = execution.dag ? dependencies(definitionOf(execution.dag)) : graphOf(names, [])
   const { started_at, created_at, duration_ms } = execution
   const agoMs = duration_ms ?? Math.max(0, Date.now() - (started_at ?? created_at) * 1000)
   const display = openRunDisplay(terminal, { title: id, graph, quiet: json, agoMs })
@@ -235,8 +225,7 @@ async function watchExecution(
     const ended = await followExecution(connect, id, {
       signal,
       onChange: snapshot => display.change(snapshot),
-      onTrouble: sentence =>
-        display.say(sentence === undefined ? 'Connected again.' : `Reconnecting to ${id}. ${sentence}`),
+      onTrouble: trouble => display.say(connectionText(id, trouble)),
     })
     const interrupts = { cancel: signal, leave: signal }
     await reportOutcome(terminal, connect, ended, display, interrupts, { graph, out, json })
@@ -256,8 +245,7 @@ function defineCancel(command: Command, terminal: Terminal): void {
     .action(async (text: string, { dataDir, json }: CommonOptions) => {
       const client = openClient(dataDir)
       const id = await findExecution(client, text)
-      const path = `${executionPath(id)}/cancel`
-      const { execution } = await client.ask({ method: 'POST', path, answer: ExecutionAnswer })
+      const execution = await cancelExecution(client, id)
       if (json) terminal.json(execution)
       else terminal.print(`${id} is cancelled.`)
     })
@@ -275,8 +263,9 @@ function defineRetry(command: Command, terminal: Terminal): void {
     .option('--from <node>', 'failed, start, or a node: this node and its successors run again', 'failed')
     .action(async (text: string, { from, dataDir, json }: { from: string; dataDir?: string; json?: boolean }) => {
       const client = openClient(dataDir)
-      const path = `${executionPath(await findExecution(client, text))}/retry`
-      const { execution } = await client.ask({ method: 'POST', path, body: { from }, answer: ExecutionAnswer })
+      const params = { path: { id: await findExecution(client, text) } }
+      const retried = client.api.POST('/api/workflow-executions/{id}/retry', { params, body: { from } })
+      const execution = await memberOf(retried, 'execution')
       if (json) return terminal.json(execution)
       terminal.print(execution.id)
       if (terminal.isTerminal) terminal.remark(`Follow it: infer execution watch ${execution.id}`)
@@ -302,8 +291,7 @@ function defineLogs(command: Command, terminal: Terminal): void {
     .action((text: string, { node: only, json, dataDir }: LogsOptions) =>
       interruptible(terminal, async signal => {
         const client = openClient(dataDir)
-        const path = executionPath(await findExecution(client, text, signal))
-        const { execution } = await client.ask({ method: 'GET', path, answer: ExecutionAnswer, signal })
+        const execution = await executionOf(client, await findExecution(client, text, signal), signal)
         const nodes = (execution.nodes ?? []).filter(({ node_id }) => only === undefined || node_id === only)
         if (only !== undefined && nodes.length === 0)
           throw refused('not_found', `The execution ${execution.id} has no node '${printable(only)}'.`)
@@ -338,7 +326,10 @@ function defineRemove(command: Command, terminal: Terminal): void {
         const client = openClient(dataDir)
         const id = await findExecution(client, text, signal)
         if (!(await confirmDestructive(`Delete ${id} with its files?`, yes, terminal, signal))) return
-        const deleted = await client.ask({ method: 'DELETE', path: executionPath(id), answer: z.unknown(), signal })
+        const { data: deleted } = await client.api.DELETE('/api/workflow-executions/{id}', {
+          params: { path: { id } },
+          signal,
+        })
         if (json) terminal.json(deleted)
         else terminal.print(`${id} is deleted.`)
       }),

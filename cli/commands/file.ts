@@ -2,7 +2,7 @@ import { type Command, Option } from 'commander'
 import { type ApiPurpose, apiPurposes, uploadPurposes } from '../../core/store/file-records.ts'
 import { openClient } from '../client/client.ts'
 import { downloadFile } from '../files/download.ts'
-import { openFileClient, type StoredFile } from '../files/file-client.ts'
+import { type NewUpload, openFileClient, type StoredFile } from '../files/file-client.ts'
 import { uploadFile } from '../files/upload.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
@@ -35,7 +35,7 @@ export function define(command: Command, terminal: Terminal): void {
     .action(
       async (
         paths: string[],
-        { json, dataDir, ...options }: CommonOptions & { purpose: ApiPurpose; name?: string; expires?: number },
+        { json, dataDir, ...options }: CommonOptions & Pick<NewUpload, 'purpose'> & { name?: string; expires?: number },
       ) => {
         if (paths.length > 1 && options.name !== undefined)
           throw usageFailure('--name names one file. Upload one at a time.')

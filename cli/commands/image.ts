@@ -5,10 +5,10 @@ import { type Client, openClient } from '../client/client.ts'
 import { commandTasks } from '../client/command-tasks.ts'
 import { generateAll } from '../generation/generate-all.ts'
 import { checkReadable, mediaOf, uploadMedia } from '../generation/media.ts'
-import { readPriority, readSize, type SizeFlag } from '../generation/options.ts'
+import { type Priority, readPriority, readSize, type SizeFlag } from '../generation/options.ts'
 import { formatOf, type OutputTarget, outputTargetOf } from '../generation/output-target.ts'
 import { submitJob } from '../jobs/submit.ts'
-import { chooseModel } from '../models/choose-model.ts'
+import { chooseModel } from '../models/status.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
 import { type CommonOptions, collect, readCount, readNumber, withCommon, withExamples } from '../terminal/options.ts'
 import { announceWait, isPiped, readAll } from '../terminal/standard-input.ts'
@@ -28,7 +28,7 @@ interface Options extends CommonOptions {
   transparent?: boolean
   format?: 'png' | 'jpeg' | 'webp'
   out?: string
-  priority?: number | string
+  priority?: Priority
   wait: boolean
 }
 
@@ -98,7 +98,7 @@ export function define(command: Command, terminal: Terminal): void {
           output_format: format,
         }),
       }
-      const request = { task, model_id: model, inputs, ...(priority === undefined ? {} : { priority }) }
+      const request = { task, model_id: model, inputs, priority } as const
       const item = { label: model, topic: prompt, suffix: '', target }
       await generateAll(terminal, connect, [{ ...item, submit: one => submitJob(connect, request, one) }], {
         wait,

@@ -1,22 +1,17 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import { z } from 'zod'
-import { tasks } from '../../core/schemas/task.ts'
+import { type Task, tasks } from '../../core/schemas/task.ts'
 import { jobStatuses } from '../../core/store/store.ts'
-import { type Client, openClient } from '../client/client.ts'
+import { type Client, dataOf, openClient } from '../client/client.ts'
 import { failureOfJob, jobSummary } from '../generation/generate-all.ts'
 import { type OutputTarget, outputTargetOf } from '../generation/output-target.ts'
 import { saveFiles } from '../generation/save-files.ts'
 import { type Display, openDisplay } from '../jobs/display.ts'
 import { factLines, factsOf, jobRows, section, tableHead, valueWidth } from '../jobs/draw.ts'
-import { findIds, findJob } from '../jobs/find.ts'
-import { followJob } from '../jobs/follow.ts'
-import { forEachId } from '../jobs/for-each-id.ts'
-import { filesOfJob, Job, jobPath } from '../jobs/job.ts'
-import { jobPages } from '../jobs/job-pages.ts'
-import { jobSnapshot } from '../jobs/job-snapshot.ts'
-import { lineText } from '../jobs/log-line.ts'
-import { type LogLine, logsOf, openLogReader } from '../jobs/log-reader.ts'
-import { Created } from '../jobs/submit.ts'
+import { findIds, findJob, type JobFilter, jobPages } from '../jobs/find.ts'
+import { followJob, jobSnapshot } from '../jobs/follow.ts'
+import { connectionText } from '../jobs/follow-or-cancel.ts'
+import { filesOfJob, type Job, type JobSummary, jobOf } from '../jobs/job.ts'
+import { type LogLine, lineText, logsOf, openLogReader } from '../jobs/log-reader.ts'
 import { confirmDestructive } from '../terminal/confirm.ts'
 import { exitCodeOf, failureOfThrown, usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
@@ -35,16 +30,12 @@ export function define(command: Command, terminal: Terminal): void {
   ])
 }
 
-interface ListOptions extends CommonOptions {
-  status?: string
-  task?: string
-  model?: string
-  since?: number
+interface ListOptions extends CommonOptions, JobFilter {
   limit: number
 }
 
 /** Reads a task name, with or without its prefix. */
-function readTaskName(text: string): string {
+function readTaskName(text: string): Task {
   const task = tasks.find(one => one === text || one.split('/')[1] === text)
   if (!task) throw new InvalidArgumentError(`There is no task '${text}'. The tasks are ${tasks.join(', ')}.`)
   return task
@@ -63,7 +54,7 @@ function defineList(command: Command, terminal: Terminal): void {
     .option('--since <time>', 'only jobs created since: 30m, 2h, 7d or a date', readSince)
     .option('--limit <count>', 'maximum number, 1 to 10000', readCount(1, 10_000), 20)
     .action(async ({ status, task, model, since, limit, json, dataDir }: ListOptions) => {
-      const jobs: Job[] = []
+      const jobs: JobSummary[] = []
       let more = false
       const filter = { status, task, model, since }
       for await (const job of jobPages(openClient(dataDir), filter, undefined, limit + 1)) {
@@ -96,7 +87,7 @@ function defineShow(command: Command, terminal: Terminal): void {
     .action(async (text: string, { dataDir, json }: CommonOptions) => {
       const client = openClient(dataDir)
       const id = await findJob(client, text)
-      const job = await client.ask({ method: 'GET', path: jobPath(id), answer: Job })
+      const job = await jobOf(client, id)
       if (json) return terminal.json(job)
       const width = valueWidth(terminal)
       const { paint } = terminal
@@ -173,13 +164,13 @@ function defineWatch(command: Command, terminal: Terminal): void {
 }
 
 /** Returns the records of the jobs. Throws for a wrong id before any job is followed. */
-async function recordsOf(client: Client, texts: readonly string[], signal: AbortSignal): Promise<Job[]> {
+async function recordsOf(client: Client, texts: readonly string[], signal: AbortSignal): Promise<JobSummary[]> {
   if (texts.length > 0) {
     const ids = await findIds(client, texts, signal)
-    return Promise.all(ids.map(id => client.ask({ method: 'GET', path: jobPath(id), answer: Job, signal })))
+    return Promise.all(ids.map(id => jobOf(client, id, signal)))
   }
-  const running: Job[] = []
-  for (const status of ['processing', 'pending'])
+  const running: JobSummary[] = []
+  for (const status of ['processing', 'pending'] as const)
     for await (const job of jobPages(client, { status }, signal)) {
       if (running.length >= maxWatched) break
       running.push(job)
@@ -198,7 +189,7 @@ interface WatchingOptions {
 async function watchOne(
   terminal: Terminal,
   connect: () => Client,
-  { id, model_id, ...first }: Job,
+  { id, model_id, ...first }: JobSummary,
   at: number,
   display: Display,
   { signal, logs, target, json }: WatchingOptions,
@@ -207,7 +198,7 @@ async function watchOne(
     if (!json) display.say(text)
   }
   try {
-    display.change(at, jobSnapshot({ id, model_id, ...first }))
+    display.change(at, jobSnapshot(first))
     const job = await (async () => {
       await using reader = logs
         ? openLogReader(connect, id, signal, line => say(`${id.slice(-8)} ${printable(line.message)}`))
@@ -218,7 +209,7 @@ async function watchOne(
           display.change(at, snapshot)
           reader?.readNow()
         },
-        onTrouble: sentence => say(sentence === undefined ? 'Connected again.' : `Reconnecting to ${id}. ${sentence}`),
+        onTrouble: trouble => say(connectionText(id, trouble)),
       })
     })()
     display.end(at)
@@ -230,7 +221,12 @@ async function watchOne(
     }
     if (target && filesOfJob(job).files.length > 0) {
       const topic = filesOfJob(job).prompt ?? model_id
-      const saved = await saveFiles(job, target, connect, terminal, { signal, topic, suffix: '', onTrouble: say })
+      const saved = await saveFiles({ id, ...filesOfJob(job) }, target, connect, terminal, {
+        signal,
+        topic,
+        suffix: '',
+        onTrouble: say,
+      })
       say(jobSummary(job))
       if (!json)
         display.aside(() => {
@@ -263,7 +259,7 @@ function defineCancel(command: Command, terminal: Terminal): void {
       const client = openClient(dataDir)
       const jobs: Job[] = []
       await forEachId(await findIds(client, texts), terminal, { json }, async id => {
-        jobs.push(await client.ask({ method: 'POST', path: `${jobPath(id)}/cancel`, answer: Job }))
+        jobs.push(await dataOf(client.api.POST('/api/jobs/{id}/cancel', { params: { path: { id } } })))
         if (!json) terminal.print(`${id} is cancelled.`)
       })
       if (json) terminal.json(texts.length === 1 ? (jobs[0] ?? null) : { jobs })
@@ -283,7 +279,7 @@ function defineRetry(command: Command, terminal: Terminal): void {
     .action(async (text: string, { dataDir, json }: CommonOptions) => {
       const client = openClient(dataDir)
       const id = await findJob(client, text)
-      const created = await client.ask({ method: 'POST', path: `${jobPath(id)}/retry`, answer: Created })
+      const created = await dataOf(client.api.POST('/api/jobs/{id}/retry', { params: { path: { id } } }))
       if (json) return terminal.json(created)
       terminal.print(created.id)
       if (terminal.isTerminal) terminal.remark(`Follow it: infer job watch ${created.id}`)
@@ -351,7 +347,7 @@ function defineRemove(command: Command, terminal: Terminal): void {
         if (!(await confirmDestructive(`Delete ${what}?`, yes, terminal, signal))) return
         const deleted: string[] = []
         await forEachId(ids, terminal, { json, signal }, async id => {
-          await client.ask({ method: 'DELETE', path: jobPath(id), answer: z.unknown(), signal })
+          await client.api.DELETE('/api/jobs/{id}', { params: { path: { id } }, signal })
           deleted.push(id)
           if (!json) terminal.print(`${id} is deleted.`)
         })
@@ -359,4 +355,25 @@ function defineRemove(command: Command, terminal: Terminal): void {
       }),
     )
   withExamples(remove, [['infer job delete 7QK2M9XD --yes', 'without confirmation']])
+}
+
+/**
+ * Runs work for each id, in order. A failure is printed and sets the exit code, and the other ids follow. Throws the
+ * reason of an aborted signal.
+ */
+async function forEachId(
+  ids: readonly string[],
+  terminal: Terminal,
+  { json, signal }: { json: boolean | undefined; signal?: AbortSignal },
+  work: (id: string) => Promise<void>,
+): Promise<void> {
+  for (const id of ids)
+    try {
+      await work(id)
+    } catch (thrown) {
+      signal?.throwIfAborted()
+      const failure = failureOfThrown(thrown)
+      terminal.failed(failure, json === true)
+      terminal.setExitCode(exitCodeOf(failure))
+    }
 }

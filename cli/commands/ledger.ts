@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { localDirectory } from '../client/local-only.ts'
+import { localDirectory } from '../client/find-server.ts'
 import { exitCodes } from '../terminal/exit-codes.ts'
 import { type CommonOptions, withCommon, withExamples } from '../terminal/options.ts'
 import type { Terminal } from '../terminal/terminal.ts'

@@ -1,7 +1,6 @@
 import type { Command } from 'commander'
-import { openClient } from '../client/client.ts'
+import { type Api, openClient } from '../client/client.ts'
 import { fetchStatus } from '../status/live.ts'
-import type { StatusEngine } from '../status/status-snapshot.ts'
 import { type CommonOptions, withCommon, withExamples } from '../terminal/options.ts'
 import { printable } from '../terminal/paint.ts'
 import { lengthText, sizeText } from '../terminal/quantities-text.ts'
@@ -27,7 +26,7 @@ export function define(command: Command, terminal: Terminal): void {
 }
 
 /** Returns one row of the table. `now` in epoch seconds. */
-function rowOf(engine: StatusEngine, now: number): string[] {
+function rowOf(engine: Api['EngineStatus'], now: number): string[] {
   const { model_id, state, memory_bytes, devices, busy, slots, started_at, last_used_at } = engine
   return [
     printable(model_id),

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { nearestCatalogNames } from '../../core/models/model-catalog/model-catalog.ts'
 import { didYouMean } from '../../core/nearest.ts'
-import { localDirectory } from '../client/local-only.ts'
+import { localDirectory } from '../client/find-server.ts'
 import { addByName } from '../models/add.ts'
 import { withTokenFile } from '../models/pull.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'

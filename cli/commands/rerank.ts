@@ -1,6 +1,5 @@
 import type { Command } from 'commander'
-import { z } from 'zod'
-import { openClient } from '../client/client.ts'
+import { type Api, dataOf, openClient } from '../client/client.ts'
 import { untilLoaded } from '../client/load-wait.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
@@ -8,8 +7,6 @@ import { readCount, withCommon, withExamples } from '../terminal/options.ts'
 import { printable } from '../terminal/paint.ts'
 import { announceWait, isPiped, readLines } from '../terminal/standard-input.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-
-const Answer = z.looseObject({ data: z.array(z.looseObject({ index: z.int(), relevance_score: z.number() })) })
 
 /** The API's limit for one request. Scores of different requests cannot be compared, so there is only one. */
 const maxDocuments = 1_000
@@ -43,10 +40,13 @@ export function define(command: Command, terminal: Terminal): void {
           )
         const client = openClient(dataDir)
         await interruptible(terminal, async signal => {
-          const body = { model, query, documents, ...(top === undefined ? {} : { top_n: top }) }
+          const body = { model, query, documents, top_n: top }
           const answer = await untilLoaded(
-            () => client.ask({ method: 'POST', path: '/std/v1/rerank', body, answer: Answer, signal }),
-            { signal, onWait: () => terminal.waiting(`Loading ${model}…`) },
+            () => dataOf(client.api.POST('/std/v1/rerank', { body, signal })) as Promise<Api['RerankResponse']>,
+            {
+              signal,
+              onWait: () => terminal.waiting(`Loading ${model}…`),
+            },
           )
           terminal.progress('')
           if (json) terminal.json(answer)

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { tokenObstacle } from '../accounts/installation.ts'
-import { localDirectory } from '../client/local-only.ts'
+import { localDirectory } from '../client/find-server.ts'
 import { type CommonOptions, withCommon, withExamples } from '../terminal/options.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
 import type { Terminal } from '../terminal/terminal.ts'

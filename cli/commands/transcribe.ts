@@ -10,8 +10,8 @@ import {
 import { openClient } from '../client/client.ts'
 import { commandTasks } from '../client/command-tasks.ts'
 import { outputTargetOf } from '../generation/output-target.ts'
-import { saveStream } from '../generation/save-stream.ts'
-import { chooseModel } from '../models/choose-model.ts'
+import { saveStream } from '../generation/save-files.ts'
+import { chooseModel } from '../models/status.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
 import { type CommonOptions, withCommon, withExamples } from '../terminal/options.ts'
@@ -69,7 +69,7 @@ export function define(command: Command, terminal: Terminal): void {
         does: translate ? 'translates speech' : 'transcribes speech',
       })
       const streams = format === 'text'
-      const fields: [string, string][] = Object.entries({
+      const fields = {
         model,
         response_format: apiFormats[format] ?? (streams ? 'json' : format),
         language,
@@ -77,13 +77,23 @@ export function define(command: Command, terminal: Terminal): void {
         stream: streams ? 'true' : undefined,
         'timestamp_granularities[]': words ? 'word' : undefined,
         url: isUrl ? file : undefined,
-      }).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]]))
+      }
       const form = audio ? audioUpload(fields, audio) : undefined
       await interruptible(terminal, async signal => {
         const request = () => ({
           method: 'POST' as const,
           path: `/std/v1/audio/${translate ? 'translations' : 'transcriptions'}`,
-          ...(form ? { headers: form.headers, body: form.body() } : { body: jsonOf(fields) }),
+          // Audio at a URL needs no form.
+          ...(form
+            ? { headers: form.headers, body: form.body() }
+            : {
+                body: {
+                  ...fields,
+                  stream: streams || undefined,
+                  'timestamp_granularities[]': undefined,
+                  timestamp_granularities: words ? ['word'] : undefined,
+                },
+              }),
           signal,
         })
         using elapsed = openElapsed(terminal, `Transcribing ${file === '-' ? 'standard input' : file}`)
@@ -103,11 +113,3 @@ export function define(command: Command, terminal: Terminal): void {
     ['infer speak "Hello!" --format wav | infer transcribe -', 'from standard input'],
   ])
 }
-
-/** The same request as JSON, for audio at a URL. */
-const jsonOf = (fields: readonly [string, string][]): Record<string, unknown> =>
-  Object.fromEntries(
-    fields.map(([name, value]) =>
-      name.endsWith('[]') ? [name.slice(0, -2), [value]] : [name, name === 'stream' ? true : value],
-    ),
-  )

@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander'
 import { type BucketWidth, bucketWidths, type UsageGroup } from '../../core/store/store.ts'
-import { withClient } from '../accounts/with-client.ts'
+import { withClient } from '../accounts/account-client.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
 import { type CommonOptions, readPast, withCommon, withExamples } from '../terminal/options.ts'
 import { timeText } from '../terminal/quantities-text.ts'

@@ -2,7 +2,7 @@ import { type Command, Option } from 'commander'
 import type { DeliveryStatus } from '../../core/store/store.ts'
 import { maxSecretOverlapMs } from '../../core/webhooks/endpoints.ts'
 import type { DeliveryView, WebhookView } from '../../core/webhooks/webhook-view.ts'
-import { withClient } from '../accounts/with-client.ts'
+import { withClient } from '../accounts/account-client.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
 import {

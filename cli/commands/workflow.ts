@@ -1,7 +1,6 @@
 import { join } from 'node:path'
 import type { Command } from 'commander'
 import { stringify } from 'yaml'
-import { z } from 'zod'
 import { dataDirectory } from '../../core/config.ts'
 import type { Dag } from '../../core/dag/definition.ts'
 import { readConfig } from '../../core/models/config.ts'
@@ -13,7 +12,7 @@ import { blockingOf, type Diagnostic, type Diagnostics } from '../../core/workfl
 import { ranksOf } from '../../core/workflows/graph.ts'
 import { offerOf } from '../../core/workflows/offer.ts'
 import { dependencies } from '../../core/workflows/plan.ts'
-import { openClient } from '../client/client.ts'
+import { dataOf, openClient } from '../client/client.ts'
 import { hasServer } from '../server/with-server.ts'
 import { confirmDestructive } from '../terminal/confirm.ts'
 import { exitCodes, usageFailure } from '../terminal/exit-codes.ts'
@@ -23,19 +22,16 @@ import { printable } from '../terminal/paint.ts'
 import { timeText } from '../terminal/quantities-text.ts'
 import { drawLine } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { isFile, readWorkflowFile, type WorkflowDocument } from '../workflows/document.ts'
-import { drawGraph } from '../workflows/draw.ts'
-import { positionOfFinding, positionsIn } from '../workflows/finding-position.ts'
-import { svgOf } from '../workflows/svg.ts'
 import {
-  Diagnosed,
-  findWorkflow,
-  refuseErrors,
-  Validation,
-  WorkflowPage,
-  workflowPath,
-  workflowsNamed,
-} from '../workflows/workflow.ts'
+  isFile,
+  positionOfFinding,
+  positionsIn,
+  readWorkflowFile,
+  type WorkflowDocument,
+} from '../workflows/document.ts'
+import { drawGraph } from '../workflows/draw.ts'
+import { svgOf } from '../workflows/svg.ts'
+import { diagnosticsOf, findWorkflow, refuseErrors, workflowsNamed } from '../workflows/workflow.ts'
 import { dotOf, mermaidOf } from './workflow/export.ts'
 import { define as defineRun } from './workflow/run.ts'
 
@@ -84,9 +80,7 @@ function defineCheck(command: Command, terminal: Terminal): void {
 
 async function diagnosed({ dag, parameters = null, region }: WorkflowDocument, dataDir: string): Promise<Diagnostics> {
   if (hasServer(dataDir)) {
-    const body = { dag, parameters, ...(region === undefined ? {} : { region }) }
-    const path = '/api/workflows/validate'
-    return (await openClient(dataDir).ask({ method: 'POST', path, body, answer: Validation })).diagnostics
+    return diagnosticsOf(openClient(dataDir), { dag, parameters, region })
   }
   const { traitsOf } = await import('../../gpu/presets/presets.ts')
   const config = readConfig(join(dataDir, 'infer.yaml'), false, traitsOf)
@@ -161,9 +155,8 @@ function defineList(command: Command, terminal: Terminal): void {
         words: string | undefined,
         { limit, dataDir, json }: { limit: number; dataDir?: string; json?: boolean },
       ) => {
-        const query = new URLSearchParams({ limit: String(limit), include: 'dag', ...(words ? { q: words } : {}) })
-        const path = `/api/workflows?${query.toString()}`
-        const page = await openClient(dataDir).ask({ method: 'GET', path, answer: WorkflowPage })
+        const query = { limit, include: 'dag', q: words || undefined } as const
+        const page = await dataOf(openClient(dataDir).api.GET('/api/workflows', { params: { query } }))
         if (json) return terminal.json(page)
         if (page.workflows.length === 0)
           return terminal.remark(
@@ -239,8 +232,8 @@ function defineCreate(command: Command, terminal: Terminal): void {
         )
       const stored =
         replace && same
-          ? await client.ask({ method: 'PUT', path: workflowPath(same.id), body, answer: Diagnosed })
-          : await client.ask({ method: 'POST', path: '/api/workflows', body, answer: Diagnosed })
+          ? await dataOf(client.api.PUT('/api/workflows/{id}', { params: { path: { id: same.id } }, body }))
+          : await dataOf(client.api.POST('/api/workflows', { body }))
       if (json) return terminal.json(stored)
       const { warnings, type_issues: issues } = stored.diagnostics
       for (const { message } of [...warnings, ...issues]) terminal.warn(printable(message))
@@ -278,8 +271,8 @@ function defineRemove(command: Command, terminal: Terminal): void {
         const { workflow } = await findWorkflow(client, text, { signal })
         const question = `Delete the workflow '${printable(workflow.name)}' (${workflow.id})?`
         if (!(await confirmDestructive(question, yes, terminal, signal))) return
-        const path = `${workflowPath(workflow.id)}${force ? '?force=true' : ''}`
-        const deleted = await client.ask({ method: 'DELETE', path, answer: z.unknown(), signal })
+        const params = { path: { id: workflow.id }, query: { force: force ? ('true' as const) : undefined } }
+        const { data: deleted } = await client.api.DELETE('/api/workflows/{id}', { params, signal })
         if (json) terminal.json(deleted)
         else terminal.print(`${workflow.id} is deleted.`)
       }),

@@ -4,9 +4,15 @@ import { readGuides } from '../../server/docs/guides.ts'
 import { commandTasks } from '../client/command-tasks.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { type CursorContext, cursorContextOf } from './cursor-context.ts'
-import { recentJobs } from './job-ids.ts'
-import { type KnownModel, knownModels, knownSlugs } from './model-ids.ts'
-import { knownWorkflows, nodesOfExecution, recentExecutions } from './workflow-ids.ts'
+import {
+  type KnownModel,
+  knownModels,
+  knownSlugs,
+  knownWorkflows,
+  nodesOfExecution,
+  recentExecutions,
+  recentJobs,
+} from './known-names.ts'
 
 export interface CompletionCandidate {
   value: string

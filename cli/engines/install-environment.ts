@@ -6,10 +6,9 @@ import { Failure } from '../../core/failure.ts'
 import { withLock } from '../../core/models/hub/lock.ts'
 import { environmentsFolder } from '../../gpu/launcher/engine-path.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
-import { type EnvironmentKind, workerFiles } from './environment-kinds.ts'
+import { divideRequirements, type EnvironmentKind, type TorchBuild, workerFiles } from './environment-kinds.ts'
 import { configuredIndex, findPythonTools } from './python-tools.ts'
 import { runInstaller } from './run-installer.ts'
-import { divideRequirements, type TorchBuild } from './torch-build.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 

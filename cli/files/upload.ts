@@ -1,11 +1,10 @@
-import { randomUUID } from 'node:crypto'
 import { createReadStream, statSync } from 'node:fs'
 import { basename } from 'node:path'
-import { Readable } from 'node:stream'
-import { usageFailure } from '../terminal/exit-codes.ts'
+import type { Readable } from 'node:stream'
+import { type Form, formOf } from '../client/form.ts'
+import { unreadable, usageFailure } from '../terminal/exit-codes.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { unreadable } from '../terminal/unreadable.ts'
 import type { FileClient, NewUpload, StoredFile } from './file-client.ts'
 
 /** Bytes. Larger files are sent in parts of this size. */
@@ -13,7 +12,7 @@ const partBytes = 64 << 20
 
 interface UploadOptions {
   name?: string | undefined
-  purpose: string
+  purpose: NewUpload['purpose']
   expires?: number | undefined
   terminal: Terminal
   signal: AbortSignal
@@ -26,16 +25,14 @@ export async function uploadFile(client: FileClient, path: string, options: Uplo
   const facts: NewUpload = { name, purpose: options.purpose, expiresMs: options.expires }
   if (path === '-') {
     if (terminal.stdin.isTTY) throw usageFailure('Standard input is a terminal. Pipe the file in, or name its path.')
-    const form = formOf(facts, terminal.stdin)
-    return await client.upload(form.body, form.headers, signal)
+    return await client.upload(formOfFile(facts, terminal.stdin as AsyncIterable<Buffer>), signal)
   }
   const size = sizeOf(path)
   const progress = (sent: number) =>
     terminal.progress(`Uploading ${name}: ${sizeText(sent)} of ${sizeText(size)} (${percent(sent, size)} %)`)
   try {
     if (size > partBytes) return await uploadParts(client, path, { size, facts, progress, signal })
-    const form = formOf(facts, counted(createReadStream(path), 0, progress), size)
-    return await client.upload(form.body, form.headers, signal)
+    return await client.upload(formOfFile(facts, counted(createReadStream(path), 0, progress), size), signal)
   } finally {
     terminal.progress('')
   }
@@ -68,8 +65,8 @@ async function uploadParts(client: FileClient, path: string, { size, facts, prog
     for (let start = 0; start < size; start += partBytes) {
       const end = Math.min(size, start + partBytes)
       const source = counted(createReadStream(path, { start, end: end - 1 }), start, progress)
-      const form = formOf(undefined, source, end - start)
-      ids.push((await client.part(id, form.body, form.headers, signal)).id)
+      const form = formOf({}, { field: 'data', name: 'part', size: end - start, content: () => source })
+      ids.push((await client.part(id, form, signal)).id)
     }
     return await client.complete(id, ids)
   } catch (thrown) {
@@ -87,38 +84,13 @@ async function* counted(source: Readable, before: number, progress: (sent: numbe
   }
 }
 
-/** The server replaces such characters in names too. */
-const quoted = (name: string): string => name.replace(/["\r\n]/g, '_')
-
-/** Makes a form of a file, or of a part if there are no facts. Without a size it is sent in chunks. */
-function formOf(facts: NewUpload | undefined, source: AsyncIterable<Buffer>, size?: number) {
-  const boundary = randomUUID()
-  const field = (name: string, more: string, value: string) =>
-    `--${boundary}\r\nContent-Disposition: form-data; name="${name}"${more}\r\n\r\n${value}`
-  const fields = facts
-    ? [
-        field('purpose', '', `${facts.purpose}\r\n`),
-        ...(facts.expiresMs === undefined
-          ? []
-          : [
-              field('expires_after[anchor]', '', 'created_at\r\n'),
-              field('expires_after[seconds]', '', `${Math.round(facts.expiresMs / 1000)}\r\n`),
-            ]),
-      ].join('')
-    : ''
-  const file = field(facts ? 'file' : 'data', `; filename="${quoted(facts?.name ?? 'part')}"`, '')
-  const head = Buffer.from(fields + file)
-  const tail = Buffer.from(`\r\n--${boundary}--\r\n`)
-  async function* body(): AsyncGenerator<Buffer> {
-    yield head
-    yield* source
-    yield tail
-  }
-  return {
-    body: Readable.from(body(), { objectMode: false }),
-    headers: {
-      'content-type': `multipart/form-data; boundary=${boundary}`,
-      ...(size === undefined ? {} : { 'content-length': String(head.length + size + tail.length) }),
+/** The form of a whole file. Without a size it is sent in chunks. */
+const formOfFile = ({ name, purpose, expiresMs }: NewUpload, source: AsyncIterable<Buffer>, size?: number): Form =>
+  formOf(
+    {
+      purpose,
+      'expires_after[anchor]': expiresMs === undefined ? undefined : 'created_at',
+      'expires_after[seconds]': expiresMs === undefined ? undefined : String(Math.round(expiresMs / 1000)),
     },
-  }
-}
+    { name, size, content: () => source },
+  )

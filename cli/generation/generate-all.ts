@@ -1,12 +1,13 @@
 import { Failure, type FailureCode, failures } from '../../core/failure.ts'
-import type { Client } from '../client/client.ts'
-import { storedSentence } from '../client/command-hints.ts'
+import { type Client, dataOf } from '../client/client.ts'
+import { storedSentence } from '../client/refusal.ts'
 import { type Display, openDisplay } from '../jobs/display.ts'
 import { followJob } from '../jobs/follow.ts'
-import { type Interrupts, withInterrupts } from '../jobs/interrupt.ts'
+import { followOrCancel } from '../jobs/follow-or-cancel.ts'
 import { filesOfJob, isOver, type Job, tookOf } from '../jobs/job.ts'
-import { type Created, cancelJob, type SubmitOptions } from '../jobs/submit.ts'
+import { type Created, cancel as cancelWork, type SubmitOptions } from '../jobs/submit.ts'
 import { exitCodeOf, failureOfThrown, refused } from '../terminal/exit-codes.ts'
+import { type Interrupts, withInterrupts } from '../terminal/interruption.ts'
 import { lengthText, sizeText } from '../terminal/quantities-text.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import type { OutputTarget } from './output-target.ts'
@@ -127,16 +128,36 @@ async function generateOne(
   let id: string | undefined
   let job: Job | undefined
   try {
-    ;({ id } = await submit({ signal: leave, onTrouble }))
+    const created = await submit({ signal: leave, onTrouble })
+    id = created.id
     if (!json) display.say(`${label}: ${id}`)
-    job = await followOrCancel(connect, id, at, display, interrupts)
+    job = await followOrCancel(
+      {
+        id,
+        follow: following =>
+          followJob(connect, created.id, { ...following, onChange: snapshot => display.change(at, snapshot) }),
+        cancel: signal =>
+          cancelWork(
+            connect,
+            ({ api }) => dataOf(api.POST('/api/jobs/{id}/cancel', { params: { path: { id: created.id } } })),
+            signal,
+          ),
+      },
+      display.say,
+      interrupts,
+    )
     display.end(at)
     if (job.status === 'cancelled' && cancel.aborted) {
       display.say(`Cancelled ${id}.`)
       return { job, saved: [] }
     }
     if (job.status !== 'completed') throw failureOfJob(job)
-    const saved = await saveFiles(job, target, connect, terminal, { signal: leave, topic, suffix, onTrouble })
+    const saved = await saveFiles({ id, ...filesOfJob(job) }, target, connect, terminal, {
+      signal: leave,
+      topic,
+      suffix,
+      onTrouble,
+    })
     if (!json) {
       display.say(suffix === '' ? jobSummary(job) : `${label}: ${jobSummary(job)}`)
       display.aside(() => {
@@ -149,39 +170,6 @@ async function generateOne(
     if (leave.aborted && id !== undefined && !(job && isOver(job.status)))
       display.say(`${id} continues. Follow it: infer job watch ${id}`)
     return { ...(job ? { job } : {}), saved: [], failure: failureOfThrown(thrown) }
-  }
-}
-
-/** Follows a job to its end. The first Ctrl-C cancels it; the server's response to the cancellation is the end. */
-async function followOrCancel(
-  connect: () => Client,
-  id: string,
-  at: number,
-  display: Display,
-  { cancel, leave }: Interrupts,
-): Promise<Job> {
-  const ended = new AbortController()
-  const interrupted = new Promise<void>(resolve => {
-    if (cancel.aborted) resolve()
-    else cancel.addEventListener('abort', () => resolve(), { once: true })
-  })
-  const cancelled = interrupted.then(async () => {
-    if (ended.signal.aborted) return new Promise<never>(() => undefined)
-    display.say(`Cancelling ${id}. Press Ctrl-C again to leave it running.`)
-    const job = await cancelJob(connect, id, leave)
-    // The job had ended already: `followed` resolves with its end.
-    return job ?? new Promise<never>(() => undefined)
-  })
-  const followed = followJob(connect, id, {
-    signal: AbortSignal.any([leave, ended.signal]),
-    onChange: snapshot => display.change(at, snapshot),
-    onTrouble: sentence =>
-      display.say(sentence === undefined ? 'Connected again.' : `Reconnecting to ${id}. ${sentence}`),
-  })
-  try {
-    return await Promise.race([followed, cancelled])
-  } finally {
-    ended.abort()
   }
 }
 

@@ -1,17 +1,17 @@
+import { jobIdOf } from '../../core/ids.ts'
 import type { GenerationTask } from '../../core/schemas/task.ts'
-import { type Client, openClient } from '../client/client.ts'
-import { submitJob } from '../jobs/submit.ts'
+import { type Api, type Client, dataOf, openClient } from '../client/client.ts'
+import { type SubmitOptions, submit, submitJob } from '../jobs/submit.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { type GenerationItem, generateAll } from './generate-all.ts'
 import { inputsOf } from './inputs.ts'
 import { mediaOf, uploadMedia } from './media.ts'
-import type { GenerationFlags } from './options.ts'
+import type { GenerationFlags, Priority } from './options.ts'
 import { formatOf, outputTargetOf } from './output-target.ts'
-import { submitTogether } from './submit-together.ts'
 import { type GenerationTarget, isVideo, type Medium } from './target.ts'
 
-export interface GenerateOptions {
+interface GenerateOptions {
   target: GenerationTarget
   prompt: string
   options: GenerationFlags
@@ -50,7 +50,7 @@ export async function generate(terminal: Terminal, task: GenerateOptions): Promi
   const named = { topic, target: output }
   const jobOf = (inputs: Record<string, unknown>): GenerationItem['submit'] => {
     const { task, modelId: model_id } = target
-    const request = { task, model_id, inputs, ...(priority === undefined ? {} : { priority }) }
+    const request = { task, model_id, inputs, priority }
     return one => submitJob(connect, request, one)
   }
   const shapes = aspects?.map(aspect => ({ ...named, label: aspect, suffix: aspect.replace(':', 'x') }))
@@ -87,4 +87,34 @@ function formatFor(path: string, task: GenerationTask, flag: string | undefined)
       `${path} is the name of ${named === 'mp4' ? 'a video' : 'an image'}, but this makes ${isVideo(task) ? 'a video: use a name with .mp4' : 'an image: use a name with .png, .jpg or .webp'}.`,
     )
   return isVideo(task) ? flag : named
+}
+
+/**
+ * Submits a video for each aspect ratio with one request, which is sent when the first item is submitted. Returns the
+ * submission of the item at an index; all items get the failure of the request.
+ */
+function submitTogether(
+  connect: () => Client,
+  slug: string,
+  inputs: Record<string, unknown>,
+  { aspects, priority }: { aspects: readonly string[]; priority: Priority | undefined },
+): (at: number) => GenerationItem['submit'] {
+  let sent: Promise<Api['GenerationsAccepted']> | undefined
+  const params = { path: { slug } }
+  const body = { ...inputs, aspect_ratios: aspects } as unknown as Api['GenerationRequest']
+  const send = (options: SubmitOptions) =>
+    (sent ??= submit(
+      connect,
+      ({ submissions }, { headers, ...init }) => {
+        const all = { ...headers, 'x-fal-queue-priority': priority === 'low' ? 'low' : 'normal' }
+        return dataOf(submissions.POST('/slug/{slug}', { params, body, headers: all, ...init }))
+      },
+      options,
+      // A request for several videos has an answer of its own.
+    ) as Promise<unknown> as Promise<Api['GenerationsAccepted']>)
+  return at => async options => {
+    const { requests } = await send(options)
+    const queue_id = requests[at]!.request_id
+    return { id: jobIdOf(queue_id), queue_id, status: 'pending' }
+  }
 }

@@ -29,7 +29,7 @@ export interface GenerationFlags {
   task?: GenerationTask
   set?: GivenSetting[]
   out?: string
-  priority?: number | string
+  priority?: Priority
   /** `--no-wait` makes it false. */
   wait: boolean
 }
@@ -63,8 +63,12 @@ function readSetting(text: string, before: GivenSetting[] = []): GivenSetting[] 
   return [...before, { name: text.slice(0, at), value }]
 }
 
-export function readPriority(text: string): number | string {
-  if (['low', 'normal', 'high'].includes(text)) return text
+const priorities = ['low', 'normal', 'high'] as const
+export type Priority = number | (typeof priorities)[number]
+
+export function readPriority(text: string): Priority {
+  const named = priorities.find(one => one === text)
+  if (named) return named
   const value = Number(text)
   if (!/^-?\d+$/.test(text) || Math.abs(value) > 100)
     throw new InvalidArgumentError('Write low, normal, high, or a whole number from -100 to 100; higher runs earlier.')

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { environmentVariables } from '../../core/environment-variables.ts'
-import { wrapText } from '../terminal/wrap.ts'
+import { wrapText } from '../terminal/styled-line.ts'
 import { type CommandFacts, commandFacts, exits, files, guideOf } from './facts.ts'
 
 /**

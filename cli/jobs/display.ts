@@ -2,7 +2,7 @@ import type { WriteStream } from 'node:tty'
 import { openLiveLines } from '../terminal/live-lines.ts'
 import { printable } from '../terminal/paint.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { type JobSnapshot, unknownSnapshot } from './job-snapshot.ts'
+import { type JobSnapshot, unknownSnapshot } from './follow.ts'
 import { pipeLine, progressLine, type ReportedProgress } from './progress-line.ts'
 
 /**

@@ -1,8 +1,8 @@
 import { isId, jobIdOf } from '../../core/ids.ts'
-import type { Client } from '../client/client.ts'
+import { type Client, dataOf } from '../client/client.ts'
 import { refused, usageFailure } from '../terminal/exit-codes.ts'
 import { printable } from '../terminal/paint.ts'
-import { jobPages } from './job-pages.ts'
+import type { JobSummary } from './job.ts'
 
 /** Minimum length of a part of an id; fewer characters match too many jobs. */
 const minIdPart = 4
@@ -61,4 +61,32 @@ export async function findIds(client: Client, texts: readonly string[], signal?:
     return found[0]!
   })
   return [...new Set(ids)]
+}
+
+/** Which jobs to list. */
+export interface JobFilter {
+  status?: JobSummary['status']
+  task?: JobSummary['task']
+  model?: string
+  /** Unix seconds. */
+  since?: number
+}
+
+const pageSize = 100
+
+/** Yields jobs, newest first. Requests the next page only when the caller reads on. */
+export async function* jobPages(
+  client: Client,
+  { status, task, model, since }: JobFilter,
+  signal?: AbortSignal,
+  limit = pageSize,
+): AsyncGenerator<JobSummary, void, void> {
+  const query = { status, task, model_id: model, created_after: since, limit: Math.min(limit, pageSize) }
+  let after: string | undefined
+  do {
+    const page = await dataOf(client.api.GET('/api/jobs', { params: { query: { ...query, after } }, signal }))
+    yield* page.jobs
+    // A page can be empty although more pages follow.
+    after = page.has_more ? (page.next_cursor ?? undefined) : undefined
+  } while (after !== undefined)
 }

@@ -1,8 +1,8 @@
-import { storedSentence } from '../client/command-hints.ts'
+import { storedSentence } from '../client/refusal.ts'
 import { printable } from '../terminal/paint.ts'
 import { lengthText } from '../terminal/quantities-text.ts'
 import { cutLine, lineWidth, padded } from '../terminal/styled-line.ts'
-import type { JobSnapshot } from './job-snapshot.ts'
+import type { JobSnapshot } from './follow.ts'
 
 const barWidth = 24
 

@@ -15,7 +15,7 @@ import { type AddOptions, addOne, requireInteractive } from './add.ts'
 import { isSizeEstimated, machineFacts, projectorBytes } from './catalog-fit.ts'
 import { type BuildChoice, chooseBuild } from './choose-build.ts'
 import { installAdvice } from './engine-programs.ts'
-import { locateBuild } from './locate-build.ts'
+import { locateBuild } from './locate.ts'
 
 /**
  * Adds a model of the catalog: chooses the engine and quantization that fit this machine, explains the choice, asks,

@@ -1,12 +1,12 @@
 import type { Command } from 'commander'
-import { type Client, openClient } from '../client/client.ts'
-import { storedSentence } from '../client/command-hints.ts'
+import { type Client, dataOf, openClient } from '../client/client.ts'
+import { storedSentence } from '../client/refusal.ts'
 import { interruptible } from '../terminal/interruption.ts'
 import { type CommonOptions, withCommon, withExamples } from '../terminal/options.ts'
 import { printable } from '../terminal/paint.ts'
 import { lengthText } from '../terminal/quantities-text.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { ModelStatus, modelPath } from './status.ts'
+import type { ModelStatus } from './status.ts'
 
 /** `infer model load <id>`: loads a model, and shows the progress until it is warm. */
 export function define(command: Command, terminal: Terminal): void {
@@ -44,8 +44,8 @@ export async function loadModel(
   try {
     for (;;) {
       // The server answers when the load has ended, or after `wait` seconds: one for a live line.
-      const path = `${modelPath(id)}/load?wait=${live ? 1 : 15}`
-      const status = await client.ask({ method: 'POST', path, answer: ModelStatus, signal })
+      const params = { path: { id }, query: { wait: live ? 1 : 15 } }
+      const status = await dataOf(client.api.POST('/api/models/{id}/load', { params, signal }))
       if (status.status === 'warm') return { status, seconds: Math.round(seconds() * 1_000) / 1_000 }
       terminal.waiting(waitingText(status, live ? seconds() : undefined))
     }

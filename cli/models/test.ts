@@ -1,9 +1,8 @@
 import type { Command } from 'commander'
-import { z } from 'zod'
 import type { Streamed, TaskTest } from '../../core/tasks/task-test.ts'
 import { type Client, openClient } from '../client/client.ts'
-import { storedSentence, withCommands } from '../client/command-hints.ts'
 import { loadDeadline, waitOrThrow } from '../client/load-wait.ts'
+import { storedSentence, withCommands } from '../client/refusal.ts'
 import { exitCodes, failureOfThrown, refused } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
 import { type CommonOptions, withCommon, withExamples } from '../terminal/options.ts'
@@ -11,7 +10,7 @@ import { printable } from '../terminal/paint.ts'
 import { rateText, sizeText } from '../terminal/quantities-text.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { loadModel } from './load.ts'
-import { detailOf, ModelStatusList } from './status.ts'
+import { detailOf, modelStatusOf } from './status.ts'
 
 interface Outcome {
   task: string
@@ -63,10 +62,8 @@ interface Model {
 
 async function modelsOf(client: Client, id: string | undefined, signal: AbortSignal): Promise<Model[]> {
   if (id !== undefined) return [{ id, tasks: (await detailOf(client, id, signal)).status.tasks }]
-  const answer = await client.ask({ method: 'GET', path: '/api/model-status', answer: ModelStatusList, signal })
-  return answer.models
-    .filter(({ status }) => status !== 'disabled')
-    .map(model => ({ id: model.model_id, tasks: model.tasks }))
+  const { models } = await modelStatusOf(client, signal)
+  return models.filter(({ status }) => status !== 'disabled').map(model => ({ id: model.model_id, tasks: model.tasks }))
 }
 
 async function testModel(model: Model, client: Client, terminal: Terminal, signal: AbortSignal): Promise<Tested> {
@@ -146,25 +143,22 @@ function faultOf(request: TaskTest, answer: unknown): string | null {
 }
 
 const once = ({ path, body }: SentTest, model: string, client: Client, signal: AbortSignal): Promise<unknown> =>
-  client.ask({ method: 'POST', path, body: body(model), answer: z.unknown(), signal })
+  client.post(path, body(model), signal)
 
-const Chunk = z.looseObject({
-  choices: z
-    .array(
-      z.looseObject({
-        delta: z.looseObject({ content: z.string().nullish(), reasoning_content: z.string().nullish() }).optional(),
-        text: z.string().nullish(),
-        finish_reason: z.string().nullish(),
-      }),
-    )
-    .default([]),
-  usage: z.looseObject({ completion_tokens: z.number() }).nullish(),
-  error: z.looseObject({ message: z.string() }).optional(),
-})
+/** What is read of an event of a chat or a completion. */
+interface Chunk {
+  choices?: {
+    delta?: { content?: string | null; reasoning_content?: string | null }
+    text?: string | null
+    finish_reason?: string | null
+  }[]
+  usage?: { completion_tokens: number } | null
+  error?: { message: string }
+}
 
-function chunkOf(data: string): z.output<typeof Chunk> {
+function chunkOf(data: string): Chunk {
   try {
-    return Chunk.parse(JSON.parse(data))
+    return JSON.parse(data) as Chunk
   } catch (cause) {
     throw refused('worker_error', `An event of the stream does not have the form of this task: ${data.slice(0, 80)}`, {
       cause,
@@ -184,7 +178,7 @@ async function listen(
   let lastTokenMs = 0
   for await (const { data } of client.stream(path, body(model), signal)) {
     if (data === '[DONE]') break
-    const { choices, usage, error } = chunkOf(data)
+    const { choices = [], usage, error } = chunkOf(data)
     if (error) throw refused('worker_error', withCommands(error.message))
     const [choice] = choices
     const text = (choice?.delta?.reasoning_content ?? '') + (choice?.delta?.content ?? '') + (choice?.text ?? '')

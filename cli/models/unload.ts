@@ -1,9 +1,9 @@
 import type { Command } from 'commander'
-import { openClient } from '../client/client.ts'
+import { dataOf, openClient } from '../client/client.ts'
 import { interruptible } from '../terminal/interruption.ts'
 import { type CommonOptions, withCommon, withExamples } from '../terminal/options.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { detailOf, ModelStatus, modelPath } from './status.ts'
+import { detailOf } from './status.ts'
 
 /** `infer model unload <id>`: unloads a model when its requests have ended. */
 export function define(command: Command, terminal: Terminal): void {
@@ -24,8 +24,8 @@ export const unloadModel = (id: string, { dataDir, json }: CommonOptions, termin
     // A new request may load the model again at once, so only the current engines count.
     const leaving = new Set((await detailOf(client, id, signal)).engines.map(engine => engine.id))
     for (;;) {
-      const path = `${modelPath(id)}/unload?wait=15`
-      const status = await client.ask({ method: 'POST', path, answer: ModelStatus, signal })
+      const params = { path: { id }, query: { wait: 15 } }
+      const status = await dataOf(client.api.POST('/api/models/{id}/unload', { params, signal }))
       const left = (await detailOf(client, id, signal)).engines.filter(engine => leaving.has(engine.id))
       if (left.length === 0) {
         if (json) terminal.json(status)

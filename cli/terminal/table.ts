@@ -1,7 +1,6 @@
 import { stripAnsi } from 'consola/utils'
 import type { Paint } from './paint.ts'
-import { cutLine, lineWidth } from './styled-line.ts'
-import { wrapText } from './wrap.ts'
+import { cutLine, lineWidth, wrapText } from './styled-line.ts'
 
 const widthOf = (text: string): number => lineWidth(stripAnsi(text))
 

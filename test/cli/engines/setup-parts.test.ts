@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { workerFiles } from '../../../bin/worker-files.ts'
+import { divideRequirements, torchBuild } from '../../../cli/engines/environment-kinds.ts'
 import { configuredIndex } from '../../../cli/engines/python-tools.ts'
 import { failureFor } from '../../../cli/engines/run-installer.ts'
-import { divideRequirements, torchBuild } from '../../../cli/engines/torch-build.ts'
 
 describe('a failed installer', () => {
   const cases: [name: string, output: string, sentence: RegExp][] = [

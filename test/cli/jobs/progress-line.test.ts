@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type JobSnapshot, unknownSnapshot } from '../../../cli/jobs/job-snapshot.ts'
+import { type JobSnapshot, unknownSnapshot } from '../../../cli/jobs/follow.ts'
 import { pipeLine, progressLine, type ReportedProgress } from '../../../cli/jobs/progress-line.ts'
 
 const snapshot = (more: Partial<JobSnapshot>): JobSnapshot => ({ ...unknownSnapshot, ...more })
