@@ -4,10 +4,9 @@ import { UserChange, UserCreate, type UserView } from '../../core/accounts/user-
 import { dataDirectory, remoteServer } from '../../core/config.ts'
 import { newId } from '../../core/ids.ts'
 import type { Organization, Role } from '../../core/store/store.ts'
-import { type Client, dataOf, memberOf, openClient } from '../client/client.ts'
+import { allPages, type Client, dataOf, memberOf, openClient } from '../client/client.ts'
 import { runningServer } from '../client/find-server.ts'
 import { refused, usageFailure } from '../terminal/exit-codes.ts'
-import { allPages } from './pages.ts'
 
 /** Fields of an organization to create or change. */
 interface OrganizationFields {

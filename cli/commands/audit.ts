@@ -2,8 +2,8 @@ import type { Command } from 'commander'
 import type { AuditEntryView } from '../../core/accounts/audit-view.ts'
 import { organizationFor, withAccountClient } from '../accounts/account-client.ts'
 import { type CommonOptions, readCount, readPast, withCommon, withExamples } from '../terminal/options.ts'
-import { printable } from '../terminal/paint.ts'
 import { timeText } from '../terminal/quantities-text.ts'
+import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
 interface Options extends CommonOptions {

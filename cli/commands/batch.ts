@@ -1,9 +1,18 @@
 import { once } from 'node:events'
 import type { Command } from 'commander'
 import { dataDirectory } from '../../core/config.ts'
-import { batchStatusText, countsText, findBatchId, getBatch, listBatches } from '../batches/batch.ts'
-import { followBatch, reportEnd, setEndCode } from '../batches/follow.ts'
-import { openBatchInput, uploadInput } from '../batches/upload-input.ts'
+import {
+  batchStatusText,
+  countsText,
+  findBatchId,
+  followBatch,
+  getBatch,
+  listBatches,
+  openBatchInput,
+  reportEnd,
+  setEndCode,
+  uploadInput,
+} from '../batches/batch.ts'
 import { dataOf, openClient } from '../client/client.ts'
 import { refused, usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'

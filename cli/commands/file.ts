@@ -1,14 +1,12 @@
 import { type Command, Option } from 'commander'
 import { type ApiPurpose, apiPurposes, uploadPurposes } from '../../core/store/file-records.ts'
 import { openClient } from '../client/client.ts'
-import { downloadFile } from '../files/download.ts'
-import { type NewUpload, openFileClient, type StoredFile } from '../files/file-client.ts'
-import { uploadFile } from '../files/upload.ts'
+import { downloadFile, type NewUpload, openFileClient, type StoredFile, uploadFile } from '../files/file-client.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
 import { type CommonOptions, readCount, readDuration, withCommon, withExamples } from '../terminal/options.ts'
-import { printable } from '../terminal/paint.ts'
 import { sizeText, timeText } from '../terminal/quantities-text.ts'
+import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
 const clientOf = (dataDir: string | undefined) => openFileClient(openClient(dataDir))

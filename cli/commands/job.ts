@@ -7,16 +7,24 @@ import { type OutputTarget, outputTargetOf } from '../generation/output-target.t
 import { saveFiles } from '../generation/save-files.ts'
 import { type Display, openDisplay } from '../jobs/display.ts'
 import { factLines, factsOf, jobRows, section, tableHead, valueWidth } from '../jobs/draw.ts'
-import { findIds, findJob, type JobFilter, jobPages } from '../jobs/find.ts'
 import { followJob, jobSnapshot } from '../jobs/follow.ts'
-import { connectionText } from '../jobs/follow-or-cancel.ts'
-import { filesOfJob, type Job, type JobSummary, jobOf } from '../jobs/job.ts'
+import {
+  filesOfJob,
+  findIds,
+  findJob,
+  type Job,
+  type JobFilter,
+  type JobSummary,
+  jobOf,
+  jobPages,
+} from '../jobs/job.ts'
 import { type LogLine, lineText, logsOf, openLogReader } from '../jobs/log-reader.ts'
-import { confirmDestructive } from '../terminal/confirm.ts'
+import { connectionText } from '../jobs/submit.ts'
 import { exitCodeOf, failureOfThrown, usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
 import { type CommonOptions, readCount, readSince, withCommon, withDataDir, withExamples } from '../terminal/options.ts'
-import { printable } from '../terminal/paint.ts'
+import { confirmDestructive } from '../terminal/standard-input.ts'
+import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
 /** `infer job …`: background jobs that the server stores. */

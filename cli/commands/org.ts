@@ -6,7 +6,6 @@ import type {
 } from '../../core/accounts/organization-view.ts'
 import { Bytes } from '../../core/quantities.ts'
 import { organizationFor, withAccountClient } from '../accounts/account-client.ts'
-import { confirmDestructive } from '../terminal/confirm.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
 import {
@@ -19,8 +18,9 @@ import {
   withCommon,
   withExamples,
 } from '../terminal/options.ts'
-import { printable } from '../terminal/paint.ts'
 import { sizeText, timeText } from '../terminal/quantities-text.ts'
+import { confirmDestructive } from '../terminal/standard-input.ts'
+import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
 /** `infer org …`: organizations of the server on this machine, whether it runs or not, or of the server at INFER_URL. */

@@ -2,8 +2,8 @@ import type { Command } from 'commander'
 import { type Api, openClient } from '../client/client.ts'
 import { fetchStatus } from '../status/live.ts'
 import { type CommonOptions, withCommon, withExamples } from '../terminal/options.ts'
-import { printable } from '../terminal/paint.ts'
 import { lengthText, sizeText } from '../terminal/quantities-text.ts'
+import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
 /** `infer ps`: lists the loaded models, one line per engine. */

@@ -1,11 +1,11 @@
 import type { Command } from 'commander'
 import { type Api, dataOf, openClient } from '../client/client.ts'
-import { untilLoaded } from '../client/load-wait.ts'
+import { untilLoaded } from '../client/refusal.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
 import { readCount, withCommon, withExamples } from '../terminal/options.ts'
-import { printable } from '../terminal/paint.ts'
 import { announceWait, isPiped, readLines } from '../terminal/standard-input.ts'
+import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
 /** The API's limit for one request. Scores of different requests cannot be compared, so there is only one. */

@@ -16,7 +16,7 @@ import type { App } from '../server/app.ts'
 import type { AppOptions } from '../server/startup.ts'
 import { exitCodes, usageFailure } from '../terminal/exit-codes.ts'
 import { readDuration, readListen, withDataDir, withExamples } from '../terminal/options.ts'
-import { paintFor } from '../terminal/paint.ts'
+import { paintFor } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
 interface Options {

@@ -4,7 +4,7 @@ import { type SpeechFormat, speechFormats, speechForms } from '../../core/schema
 import { promptOf } from '../chat/prompt.ts'
 import { openClient } from '../client/client.ts'
 import { commandTasks } from '../client/command-tasks.ts'
-import { untilLoaded } from '../client/load-wait.ts'
+import { untilLoaded } from '../client/refusal.ts'
 import { checkReadable, mediaOf, uploadMedia } from '../generation/media.ts'
 import { type OutputTarget, outputTargetOf } from '../generation/output-target.ts'
 import { saveStream } from '../generation/save-files.ts'

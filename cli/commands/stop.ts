@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { unloadModel } from '../models/unload.ts'
+import { unloadModel } from '../models/load.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
 import { type CommonOptions, withCommon, withExamples } from '../terminal/options.ts'
 import type { Terminal } from '../terminal/terminal.ts'

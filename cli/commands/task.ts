@@ -9,7 +9,7 @@ import { fetchOfferedModels } from '../models/status.ts'
 import { hasServer } from '../server/with-server.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
 import { type CommonOptions, withCommon, withExamples, withJson } from '../terminal/options.ts'
-import { printable } from '../terminal/paint.ts'
+import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { fieldsOf, schemaOf, type TaskField } from './task-fields.ts'
 

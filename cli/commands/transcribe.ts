@@ -1,6 +1,8 @@
 import { type Command, Option } from 'commander'
-import { audioFile, audioInput, audioUpload } from '../audio/audio-form.ts'
 import {
+  audioFile,
+  audioInput,
+  audioUpload,
   openElapsed,
   printablePieces,
   streamedTranscription,

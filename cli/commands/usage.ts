@@ -5,7 +5,7 @@ import { usageFailure } from '../terminal/exit-codes.ts'
 import { type CommonOptions, readPast, withCommon, withExamples } from '../terminal/options.ts'
 import { timeText } from '../terminal/quantities-text.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { readUsage } from '../usage/usage-client.ts'
+import { readUsage } from '../usage/usage-table.ts'
 
 const groups = {
   model: 'model_id',

@@ -12,8 +12,7 @@ import { nearest } from '../../core/nearest.ts'
 import { drawRows } from '../help/manual.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
 import { withExamples, withJson } from '../terminal/options.ts'
-import { printable } from '../terminal/paint.ts'
-import { wrapText } from '../terminal/styled-line.ts'
+import { printable, wrapText } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
 const variables: Readonly<Record<string, EnvironmentVariable>> = { ...environmentVariables, ...engineVariables }

@@ -7,11 +7,11 @@ import { didYouMean, nearest } from '../../core/nearest.ts'
 import { environmentsFolder } from '../../gpu/launcher/engine-path.ts'
 import { presetOf } from '../../gpu/presets/presets.ts'
 import { localDirectory } from '../client/find-server.ts'
-import { confirm } from '../terminal/confirm.ts'
 import { refused, usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
 import { type CommonOptions, withCommon, withExamples } from '../terminal/options.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
+import { confirm } from '../terminal/standard-input.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
 interface Options extends CommonOptions {

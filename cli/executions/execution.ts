@@ -1,7 +1,7 @@
 import { isId } from '../../core/ids.ts'
 import { type Api, type Client, memberOf } from '../client/client.ts'
 import { refused, usageFailure } from '../terminal/exit-codes.ts'
-import { printable } from '../terminal/paint.ts'
+import { printable } from '../terminal/styled-line.ts'
 
 export type Execution = Api['Execution']
 export type ExecutionSummary = Api['ExecutionSummary']

@@ -2,8 +2,8 @@ import { closeSync, createReadStream, openSync, readFileSync, readSync, statSync
 import { basename, extname } from 'node:path'
 import { type Client, dataOf } from '../client/client.ts'
 import { CommandFailure, unreadable, usageFailure } from '../terminal/exit-codes.ts'
-import { printable } from '../terminal/paint.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
+import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import type { Medium } from './target.ts'
 

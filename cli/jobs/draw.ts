@@ -1,11 +1,11 @@
 import { storedSentence } from '../client/refusal.ts'
 import { drawRows } from '../help/manual.ts'
-import { type Paint, printable } from '../terminal/paint.ts'
 import { lengthText, tookText as preciseText, timeText } from '../terminal/quantities-text.ts'
+import { type Paint, printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
+import { joinFacts, percentOf, reasonText } from './display.ts'
 import { jobSnapshot } from './follow.ts'
 import { type Job, type JobSummary, tookOf } from './job.ts'
-import { joinFacts, percentOf, reasonText } from './progress-line.ts'
 
 /** Colors a status by its meaning. */
 export function jobStatusText(status: string, paint: Paint): string {

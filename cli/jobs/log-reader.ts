@@ -1,5 +1,5 @@
 import { type Api, type Client, memberOf } from '../client/client.ts'
-import { type Paint, printable } from '../terminal/paint.ts'
+import { type Paint, printable } from '../terminal/styled-line.ts'
 
 export type LogLine = Api['JobLogs']['logs'][number]
 

@@ -1,6 +1,6 @@
 import type { Api } from '../client/client.ts'
 import { logLine } from '../serve/log-line.ts'
-import { type Paint, printable } from '../terminal/paint.ts'
+import { type Paint, printable } from '../terminal/styled-line.ts'
 
 /** One line of the server's log or of an engine's output. */
 export type LogEntry = Api['LogLine']

@@ -13,12 +13,12 @@ import { type Task, tasks } from '../../core/schemas/task.ts'
 import { traitsOf } from '../../gpu/presets/presets.ts'
 import { localDirectory } from '../client/find-server.ts'
 import { shellWord } from '../serve/try-next.ts'
-import { confirm } from '../terminal/confirm.ts'
 import { failureOfThrown, refused, usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
 import { type CommonOptions, readCount, readList, withCommon, withExamples } from '../terminal/options.ts'
-import { printable } from '../terminal/paint.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
+import { confirm } from '../terminal/standard-input.ts'
+import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import type { Located } from './locate.ts'
 import type { GivenSettings, Proposal } from './proposal.ts'
@@ -174,7 +174,7 @@ export async function addOne(
     )
 
   const { propose } = await import('./proposal.ts')
-  const { usesLlamaServer } = await import('./projector.ts')
+  const { usesLlamaServer } = await import('./proposal.ts')
   const taken = new Set(models.map(({ id }) => id))
   const keepsToys = options.toys === true && models.length === 0
   const editOf = (entry: ModelEntry) => (text: string, name: string) =>

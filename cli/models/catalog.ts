@@ -11,11 +11,20 @@ import { weightBytes } from '../../gpu/estimate/catalog-shape.ts'
 import { exitCodes, usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
 import { type CommonOptions, withCommon, withExamples } from '../terminal/options.ts'
-import { printable } from '../terminal/paint.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
+import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { fitOf, type Grade, isSizeEstimated, type MachineFacts, machineFacts, projectorBytes } from './catalog-fit.ts'
-import { type BuildChoice, chooseBuild, rankOf } from './choose-build.ts'
+import {
+  type BuildChoice,
+  chooseBuild,
+  fitOf,
+  type Grade,
+  isSizeEstimated,
+  type MachineFacts,
+  machineFacts,
+  projectorBytes,
+  rankOf,
+} from './catalog-fit.ts'
 import { withTokenFile } from './pull.ts'
 
 interface Options extends CommonOptions {

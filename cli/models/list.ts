@@ -9,7 +9,7 @@ import { type Api, openClient } from '../client/client.ts'
 import { runningServer } from '../client/find-server.ts'
 import { storedSentence } from '../client/refusal.ts'
 import { type CommonOptions, commandName, withCommon, withExamples } from '../terminal/options.ts'
-import { type Paint, printable } from '../terminal/paint.ts'
+import { type Paint, printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { type ModelStatus, type ModelStatusList, modelStatusOf } from './status.ts'
 

@@ -13,7 +13,7 @@ import { pullPackage } from '../../core/models/package-index/pull-package.ts'
 import { readLocal } from '../../core/models/recognition/read-local.ts'
 import type { Recognition } from '../../core/models/recognition/recognition.ts'
 import { didYouMean } from '../../core/nearest.ts'
-import { chooseProjector } from './projector.ts'
+import { chooseProjector } from './proposal.ts'
 
 /** A model whose files are on this machine. */
 export interface Located {

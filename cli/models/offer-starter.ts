@@ -8,10 +8,10 @@ import { findCatalogModel, starterName } from '../../core/models/model-catalog/m
 import { packageIndex } from '../../core/models/package-index/package-index.ts'
 import { runningServer } from '../client/find-server.ts'
 import type { OwnCommand } from '../serve/try-next.ts'
-import { confirm } from '../terminal/confirm.ts'
 import { failureOfThrown } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
+import { confirm } from '../terminal/standard-input.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { addByName } from './add.ts'
 

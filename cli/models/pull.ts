@@ -8,8 +8,8 @@ import { refuseRemote } from '../client/find-server.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
 import { withExamples } from '../terminal/options.ts'
-import { printable } from '../terminal/paint.ts'
 import { lengthText, sizeText } from '../terminal/quantities-text.ts'
+import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
 export const withTokenFile = (command: Command): Command =>

@@ -7,11 +7,11 @@ import { defaultModels } from '../../core/models/defaults.ts'
 import { removeModel } from '../../core/models/edit.ts'
 import type { Model } from '../../core/models/model.ts'
 import { localDirectory } from '../client/find-server.ts'
-import { confirm } from '../terminal/confirm.ts'
 import { refused, usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
 import { type CommonOptions, commandName, withCommon, withExamples } from '../terminal/options.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
+import { confirm } from '../terminal/standard-input.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
 interface Options extends CommonOptions {

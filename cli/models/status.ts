@@ -5,7 +5,7 @@ import type { Task } from '../../core/schemas/task.ts'
 import { type Api, type Client, dataOf, openClient } from '../client/client.ts'
 import { runningServer } from '../client/find-server.ts'
 import { refused, usageFailure } from '../terminal/exit-codes.ts'
-import { printable } from '../terminal/paint.ts'
+import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
 /** The status of a model, as a server sends it; of one that is only configured there is less. */

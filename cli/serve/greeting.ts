@@ -1,5 +1,4 @@
-import type { Paint } from '../terminal/paint.ts'
-import { wrapText } from '../terminal/styled-line.ts'
+import { type Paint, wrapText } from '../terminal/styled-line.ts'
 import { lanAddress } from './lan-address.ts'
 import { type OwnCommand, tryNext } from './try-next.ts'
 

@@ -1,7 +1,6 @@
 import type { Api } from '../client/client.ts'
-import type { Paint } from '../terminal/paint.ts'
 import { lengthText, rateText, readingsText, sizeText } from '../terminal/quantities-text.ts'
-import { drawLine, lineWidth, padded, type StyledLine } from '../terminal/styled-line.ts'
+import { drawLine, lineWidth, type Paint, padded, type StyledLine } from '../terminal/styled-line.ts'
 import { moneyText } from '../usage/usage-table.ts'
 import { modelLines } from './models.ts'
 

@@ -1,7 +1,6 @@
 import type { Api } from '../client/client.ts'
-import type { Paint } from '../terminal/paint.ts'
 import { rateText } from '../terminal/quantities-text.ts'
-import { cutLine, lineWidth, padded, type Span, type StyledLine } from '../terminal/styled-line.ts'
+import { cutLine, lineWidth, type Paint, padded, type Span, type StyledLine } from '../terminal/styled-line.ts'
 
 interface Column {
   head: string

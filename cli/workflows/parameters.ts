@@ -9,7 +9,7 @@ import { ReferenceFault } from '../../core/workflows/references.ts'
 import type { Client } from '../client/client.ts'
 import { isAddress, mediaOf, type PendingUpload, uploadMedia } from '../generation/media.ts'
 import { unreadable, usageFailure } from '../terminal/exit-codes.ts'
-import { printable } from '../terminal/paint.ts'
+import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
 const referredTo = (dag: Dag): Set<string> =>

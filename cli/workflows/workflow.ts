@@ -3,7 +3,7 @@ import { isId } from '../../core/ids.ts'
 import { blockingOf, type Diagnostic, type Diagnostics } from '../../core/workflows/diagnostics.ts'
 import { type Api, type Client, dataOf, memberOf, unreadableAnswer } from '../client/client.ts'
 import { CommandFailure, exitCodes, refused, usageFailure } from '../terminal/exit-codes.ts'
-import { printable } from '../terminal/paint.ts'
+import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import type { WorkflowDocument } from './document.ts'
 

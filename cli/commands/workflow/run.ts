@@ -11,7 +11,7 @@ import {
   isUnfinished,
   reportOutcome,
 } from '../../executions/report-outcome.ts'
-import { type Priority, readPriority } from '../../generation/options.ts'
+import { type Priority, readPriority } from '../../generation/inputs.ts'
 import { type SubmitInit, submit } from '../../jobs/submit.ts'
 import { hasServer, withServer } from '../../server/with-server.ts'
 import { usageFailure } from '../../terminal/exit-codes.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
+import { pipeLine, progressLine, type ReportedProgress } from '../../../cli/jobs/display.ts'
 import { type JobSnapshot, unknownSnapshot } from '../../../cli/jobs/follow.ts'
-import { pipeLine, progressLine, type ReportedProgress } from '../../../cli/jobs/progress-line.ts'
 
 const snapshot = (more: Partial<JobSnapshot>): JobSnapshot => ({ ...unknownSnapshot, ...more })
 const waitingFor = (reason: string, detail = '') => ({ reason, detail })

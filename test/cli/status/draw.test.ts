@@ -2,8 +2,7 @@ import { stripAnsi } from 'consola/utils'
 import { describe, expect, test } from 'vitest'
 import type { Api } from '../../../cli/client/client.ts'
 import { drawStatus, limitLines, memoryBar } from '../../../cli/status/draw.ts'
-import { plainPaint } from '../../../cli/terminal/paint.ts'
-import { lineWidth } from '../../../cli/terminal/styled-line.ts'
+import { lineWidth, plainPaint } from '../../../cli/terminal/styled-line.ts'
 
 const GiB = 2 ** 30
 const idle = {
