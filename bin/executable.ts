@@ -70,7 +70,7 @@ function partsIn(file: Buffer, nodeBytes: number, assets: Readonly<Record<string
   const partOf = ([name, path]: [string, string]): [string, [number, number]] => {
     const content = readFileSync(path)
     const at = injected.indexOf(content)
-    if (at < 0) throw new Error(`${name} was not injected as it is. See bin/inject.ts.`)
+    if (at < 0) throw new Error(`${name} was not injected as it is. See bin/README.md.`)
     return [name, [nodeBytes + at, content.length]]
   }
   return Object.fromEntries(Object.entries(assets).map(partOf))

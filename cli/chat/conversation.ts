@@ -62,9 +62,9 @@ export function chatRequest(
   return {
     model,
     messages: withSystem(system, messages),
-    ...(temperature === undefined ? {} : { temperature }),
-    ...(maxTokens === undefined ? {} : { max_completion_tokens: maxTokens }),
-    ...(seed === undefined ? {} : { seed }),
+    temperature,
+    max_completion_tokens: maxTokens,
+    seed,
   }
 }
 

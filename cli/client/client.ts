@@ -159,7 +159,7 @@ export function clientOf(server: FoundServer, dataDir: string) {
       silenceMs?: number,
     ): AsyncGenerator<SseEvent, void, void> {
       const method = body === undefined ? 'GET' : 'POST'
-      const more = { ...(signal ? { signal } : {}), ...(silenceMs ? { silenceMs } : {}) }
+      const more = { signal, ...(silenceMs ? { silenceMs } : {}) }
       yield* this.events({ method, path, body, ...more })
     },
 
@@ -188,7 +188,7 @@ export function clientOf(server: FoundServer, dataDir: string) {
      */
     async put(address: string, body: Readable, headers: Record<string, string>, signal?: AbortSignal): Promise<void> {
       const options = { method: 'PUT', token: undefined, body, headers, silenceMs: fileSilenceMs } as const
-      const message = await openAt(ownAddress(address), { ...options, ...(signal ? { signal } : {}) })
+      const message = await openAt(ownAddress(address), { ...options, signal })
       await readText(message, maxErrorBytes).catch(() => '')
     },
 

@@ -50,7 +50,7 @@ export function send({
     }
     const request = url.startsWith('https:') ? secureRequest : plainRequest
     const pinned = certificate === undefined ? {} : pinnedTo(certificate)
-    const options = { method, headers, ...pinned, ...(signal ? { signal } : {}) }
+    const options = { method, headers, ...pinned, signal }
     const sending = request(
       url,
       { ...options, ...(connect ? { createConnection: connect } : { agent: false }) },

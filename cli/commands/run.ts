@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import { askOnce, showAnswer, streamAnswer } from '../chat/ask.ts'
+import { type ChatSettings, chatRequest } from '../chat/conversation.ts'
 import { promptContent, promptOf } from '../chat/prompt.ts'
 import { openClient } from '../client/client.ts'
 import { commandTasks } from '../client/command-tasks.ts'
@@ -15,10 +16,8 @@ import { announceWait, isPiped, readAll } from '../terminal/standard-input.ts'
 import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
-interface ChatOptions {
+interface ChatOptions extends ChatSettings {
   system?: string
-  temperature?: number
-  maxTokens?: number
   hideReasoning?: boolean
   figures?: boolean
 }
@@ -113,13 +112,7 @@ async function chat(terminal: Terminal, model: string, prompt: string, options: 
   const { system, temperature, maxTokens, seed, json, hideReasoning, figures, image = [], dataDir } = options
   const content = promptContent(prompt, image)
   const client = openClient(dataDir)
-  const body = {
-    model,
-    messages: [...(system === undefined ? [] : [{ role: 'system', content: system }]), { role: 'user', content }],
-    ...(temperature === undefined ? {} : { temperature }),
-    ...(maxTokens === undefined ? {} : { max_completion_tokens: maxTokens }),
-    ...(seed === undefined ? {} : { seed }),
-  }
+  const body = chatRequest({ model, system }, [{ role: 'user', content }], { temperature, maxTokens, seed })
   await interruptible(terminal, async signal => {
     const askOptions = { client, signal, onWait: () => terminal.waiting(`Loading ${model}…`) }
     if (json) terminal.json(await askOnce(body, askOptions))
