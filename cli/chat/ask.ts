@@ -11,11 +11,11 @@ import {
   waitOrThrow,
 } from '../client/refusal.ts'
 import { refused, usageFailure } from '../terminal/exit-codes.ts'
+import { tookText } from '../terminal/quantities-text.ts'
 import { announceWait, readAll } from '../terminal/standard-input.ts'
 import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { type ChatSettings, chatRequest } from './conversation.ts'
-import { footer } from './session.ts'
 
 const path = '/std/v1/chat/completions'
 
@@ -189,4 +189,19 @@ export async function chatInPipe(
     }
   }
   if (!last.endsWith('\n')) terminal.stdout.write('\n')
+}
+
+/** Returns the line under an answer: how it ended unless normally, tokens, speed and time. */
+export function footer(finishReason: string, tokens: number | undefined, ms: number): string {
+  const parts = [
+    ...(finishReason === 'stop' ? [] : [finishReason === 'length' ? 'maximum length reached' : finishReason]),
+    ...(tokens === undefined
+      ? []
+      : [
+          `${tokens} ${tokens === 1 ? 'token' : 'tokens'}`,
+          `${(tokens / Math.max(ms / 1000, 0.001)).toFixed(1)} tokens/s`,
+        ]),
+    tookText(ms),
+  ]
+  return parts.join(' · ')
 }

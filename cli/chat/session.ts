@@ -3,10 +3,9 @@ import { homedir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { failureOfThrown, usageFailure } from '../terminal/exit-codes.ts'
 import { failureText } from '../terminal/failure-text.ts'
-import { tookText } from '../terminal/quantities-text.ts'
 import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { type AskOptions, chatModels, streamAnswer } from './ask.ts'
+import { type AskOptions, chatModels, footer, streamAnswer } from './ask.ts'
 import { type Conversation, saveTranscript } from './conversation.ts'
 import { historyPath, openChatHistory, openChatInput } from './input.ts'
 import { openAttachments } from './prompt.ts'
@@ -145,21 +144,6 @@ export async function chatInTerminal(
       if (answerText !== '') attachments.clear()
     }
   }
-}
-
-/** Returns the line under an answer: how it ended unless normally, tokens, speed and time. */
-export function footer(finishReason: string, tokens: number | undefined, ms: number): string {
-  const parts = [
-    ...(finishReason === 'stop' ? [] : [finishReason === 'length' ? 'maximum length reached' : finishReason]),
-    ...(tokens === undefined
-      ? []
-      : [
-          `${tokens} ${tokens === 1 ? 'token' : 'tokens'}`,
-          `${(tokens / Math.max(ms / 1000, 0.001)).toFixed(1)} tokens/s`,
-        ]),
-    tookText(ms),
-  ]
-  return parts.join(' · ')
 }
 
 /** The meaning of a line typed in the chat. */

@@ -14,7 +14,7 @@ export function addManual(command: Command, width: number, name = command.name()
 /** Adds the same to one command, without its subcommands. */
 export function addOwn(command: Command, width: number, name = command.name()): void {
   const facts = commandFacts[name]
-  if (!facts) throw new Error(`cli/help/facts.ts has no entry for '${name}'`)
+  if (!facts) throw new Error(`cli/help/manual.ts has no entry for '${name}'`)
   const guide = guideOf[name] === undefined ? '' : `\n\nGuide: infer help ${guideOf[name]}`
   command.addHelpText('after', `\n${manualOf(facts, width)}${guide}`)
 }
