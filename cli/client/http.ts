@@ -126,4 +126,3 @@ export function openSseParser(maxLength = 8 << 20) {
     },
   }
 }
-type SseParser = ReturnType<typeof openSseParser>

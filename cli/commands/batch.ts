@@ -1,6 +1,5 @@
 import { once } from 'node:events'
 import type { Command } from 'commander'
-import { dataDirectory } from '../../core/config.ts'
 import {
   batchStatusText,
   countsText,

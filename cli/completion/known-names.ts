@@ -63,8 +63,7 @@ export async function knownModels(dataDirFlag: string | undefined): Promise<Know
   const dataDir = dataDirectory(dataDirFlag)
   try {
     const signal = AbortSignal.timeout(answerTimeoutMs)
-    const models = await memberOf(openClient(dataDir).api.GET('/std/v1/models', { signal }), 'data')
-    return models.map(({ id, tasks = [] }) => ({ id, tasks }))
+    return await memberOf(openClient(dataDir).api.GET('/std/v1/models', { signal }), 'data')
   } catch {
     return configured(dataDir)
   }

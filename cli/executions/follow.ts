@@ -124,7 +124,7 @@ const nodeAfter: Record<string, string> = {
 
 /** Returns the snapshot after an event; undefined for an unknown event, which a newer server may send. */
 export function afterEvent(before: ExecutionSnapshot, event: SseEvent, now: number): ExecutionSnapshot | undefined {
-  const told = eventData<EventFacts>(event)
+  const told: EventFacts | undefined = eventData(event)
   if (!told) return undefined
   const { execution, node_id: id, error, nodes } = told
   if (event.event === 'snapshot') return execution && executionSnapshot(before, execution as Execution, now)

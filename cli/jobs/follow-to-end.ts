@@ -191,9 +191,9 @@ export function requestedDelayMs(headers: Record<string, string | string[] | und
 }
 
 /** Returns what an event tells; undefined for an event in another form, which a newer server may send. */
-export function eventData<T>({ data: text }: SseEvent): T | undefined {
+export function eventData({ data: text }: SseEvent): object | undefined {
   try {
-    const { data } = JSON.parse(text) as { data?: T | null }
+    const { data } = JSON.parse(text) as { data?: object | null }
     return typeof data === 'object' && data !== null ? data : undefined
   } catch {
     return undefined

@@ -71,7 +71,7 @@ const statusAfter: Record<string, string> = {
  */
 function afterEvent(before: JobSnapshot, event: SseEvent): JobSnapshot | undefined {
   // The first event contains the whole job.
-  const told = eventData<JobFacts & { job?: JobFacts }>(event)
+  const told: (JobFacts & { job?: JobFacts }) | undefined = eventData(event)
   if (!told) return undefined
   const facts = told.job ?? told
   const status = facts.status ?? statusAfter[event.event] ?? before.status

@@ -95,4 +95,3 @@ export function openPlacementTargets(dataDir: string) {
     },
   }
 }
-type PlacementTargets = ReturnType<typeof openPlacementTargets>

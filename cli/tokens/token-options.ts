@@ -2,16 +2,7 @@ import { type Command, InvalidArgumentError } from 'commander'
 import { AllowedHours, Metadata } from '../../core/accounts/token-fields.ts'
 import type { AllowedHours as Hours } from '../../core/store/store.ts'
 import { weekdays } from '../../core/store/store.ts'
-import {
-  type CommonOptions,
-  type Given,
-  nothing,
-  orNull,
-  readCount,
-  readNumber,
-  readOrNone,
-  withCommon,
-} from '../terminal/options.ts'
+import { type Given, nothing, orNull, readCount, readNumber, readOrNone } from '../terminal/options.ts'
 import type { TokenFieldsOption } from './token-client.ts'
 
 /** Limits of a token on the command line. `none` is null: no limit. */

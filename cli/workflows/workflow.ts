@@ -27,10 +27,7 @@ export const diagnosticsOf = async (
   { dag, parameters, region }: Pick<WorkflowDocument, 'dag' | 'parameters' | 'region'>,
   signal?: AbortSignal,
 ): Promise<Diagnostics> =>
-  memberOf(
-    api.POST('/api/workflows/validate', { body: { dag, parameters, region }, signal }),
-    'diagnostics',
-  ) as Promise<Diagnostics>
+  memberOf(api.POST('/api/workflows/validate', { body: { dag, parameters, region }, signal }), 'diagnostics')
 
 /** Finds workflows with this text in their name, last changed first. */
 const searchWorkflows = ({ api }: Client, word: string, signal?: AbortSignal): Promise<Workflow[]> => {

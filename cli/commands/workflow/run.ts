@@ -172,7 +172,7 @@ async function checkedWorkflow(
 ): Promise<WorkflowRun> {
   const { workflow, diagnostics } = await findWorkflow(client, text, { signal, orFile: true })
   refuseErrors(terminal, diagnostics, { quiet })
-  const { id, name, dag, parameters = null, version } = workflow
+  const { id, name, dag, parameters, version } = workflow
   return {
     name,
     dag,
