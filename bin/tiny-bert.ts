@@ -1,8 +1,8 @@
-import { openRandom, type Tensor, tensor, type WritableGgufValue } from './gguf-writer.ts'
+import { openRandom, type Tensor, tensor, type WritableGgufValue, writeGguf } from './gguf-writer.ts'
 
 /** Shape that the two hand-made encoder models share. */
-export const width = 64
-export const contextLength = 512
+const width = 64
+const contextLength = 512
 const feedForward = 16
 
 const stopWords =
@@ -32,14 +32,14 @@ const commonWords =
   'update user video village vision voice war warm wash water wave weather web week weight west wheel white wind window ' +
   'wine winter wolf woman wood word work world write year yellow young'
 
-export const special = { pad: 0, unknown: 1, cls: 2, sep: 3, mask: 4 }
+const special = { pad: 0, unknown: 1, cls: 2, sep: 3, mask: 4 }
 
 /**
  * Word pieces and the weight of each in the meaning of a text, from 0 to 1. Known words are one piece; unknown words
  * are split into letters and pairs of letters, which still differ from word to word. The tokenizer of llama.cpp
  * expects '▁' before a piece that starts a word and nothing before one that continues it.
  */
-export const pieces = (() => {
+const pieces = (() => {
   const letters = 'abcdefghijklmnopqrstuvwxyz'
   const list = ['[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]'].map(text => ({ text, weight: 0 }))
   list[special.unknown]!.weight = 0.2
@@ -64,7 +64,7 @@ export const pieces = (() => {
   return list
 })()
 
-export const metadata = (
+const metadata = (
   name: string,
   description: string,
   layers: number,
@@ -99,7 +99,7 @@ export const metadata = (
 })
 
 /** A matrix or a bias written down by its few entries that are not zero: `set(output, input, value)`. */
-export interface Attention {
+interface Attention {
   query: (set: Entry, bias: Bias) => void
   key: (set: Entry, bias: Bias) => void
   value: (set: Entry, bias: Bias) => void
@@ -109,7 +109,7 @@ type Entry = (output: number, input: number, value: number) => void
 type Bias = (output: number, value: number) => void
 
 /** One encoder block whose feed-forward part does nothing and whose attention is given by its entries. */
-export function block(layer: number, attention: Partial<Attention>): Tensor[] {
+function block(layer: number, attention: Partial<Attention>): Tensor[] {
   const name = (part: string) => `blk.${layer}.${part}`
   const projection = (part: string, write: Attention['query'] | undefined) => {
     const weight = tensor(name(`${part}.weight`), [width, width], 0)
@@ -136,10 +136,7 @@ export function block(layer: number, attention: Partial<Attention>): Tensor[] {
 }
 
 /** What comes before the blocks: one vector a piece, one a position, none for the segment, then a plain layer norm. */
-export const inputs = (
-  piece: (token: number) => readonly number[],
-  position: (at: number) => readonly number[],
-): Tensor[] => [
+const inputs = (piece: (token: number) => readonly number[], position: (at: number) => readonly number[]): Tensor[] => [
   tensor('token_embd.weight', [width, pieces.length], rows(piece)),
   tensor('token_types.weight', [width, 2], 0),
   tensor('position_embd.weight', [width, contextLength], rows(position)),
@@ -156,11 +153,170 @@ const rows = (row: (index: number) => readonly number[]) => {
 }
 
 /** A random vector of as many +1 as −1, so that a layer norm finds its mean at zero. `size` is even. */
-export function balancedCode(size: number, random: ReturnType<typeof openRandom>): number[] {
+function balancedCode(size: number, random: ReturnType<typeof openRandom>): number[] {
   const code = Array.from({ length: size }, (_, at): number => (at % 2 ? 1 : -1))
   for (let at = size - 1; at > 0; at--) {
     const other = Math.floor(random.uniform() * (at + 1))
     ;[code[at], code[other]] = [code[other]!, code[at]!]
   }
   return code
+}
+
+/** The last two numbers of a vector hold what a piece does not say; the final norm drops them. */
+const meaning = width - 2
+
+/**
+ * A text becomes the mean of the codes of its pieces, each weighted by how much it says: texts that share words are
+ * near each other. A piece puts `weight` of its length into its code and the rest into two numbers that the last
+ * norm multiplies by zero; this is how a weight survives the layer norms, which make all vectors equally long.
+ */
+export function tinyEmbed(): Buffer {
+  const random = openRandom(2)
+  const code = (token: number) => {
+    const weight = token === special.cls || token === special.sep ? 0.02 : 0.05 + 0.95 * pieces[token]!.weight
+    const rest = Math.sqrt((meaning * (1 - weight * weight)) / 2)
+    return [...balancedCode(meaning, random).map(sign => sign * weight), rest, -rest]
+  }
+  // A little of the position, so that the order of the words is not lost entirely.
+  const position = () => [...Array.from({ length: meaning }, () => 0.05 * random.normal()), 0, 0]
+  const description =
+    'A hand-made toy that ships with infer, so that everything can be tried without a download. Texts that share ' +
+    'words get near vectors; it knows nothing about what words mean.'
+  const tensors = [...inputs(code, position), ...block(0, {})]
+  return writeGguf(
+    metadata('tiny-embed', description, 1, 'mean'),
+    tensors.map(part =>
+      part.name === 'blk.0.layer_output_norm.weight' ? tensor(part.name, [width], at => (at < meaning ? 1 : 0)) : part,
+    ),
+  )
+}
+
+// Where things stand in the 64 numbers of a token. All but the code are kept as a pair (x, −x), so that the mean
+// stays zero and the layer norms only scale.
+const codeSize = 46
+const isCls = 46
+const isSep = 48
+const position = 50
+const positionRest = 52
+const weight = 54
+const side = 56
+const hit = 58
+const queryCover = 60
+const documentCover = 62
+
+const pair = (vector: number[], at: number, value: number) => {
+  vector[at] = value
+  vector[at + 1] = -value
+}
+const writePair =
+  (at: number, value: number): Attention['output'] =>
+  set => {
+    set(at, 0, value)
+    set(at + 1, 0, -value)
+  }
+
+/** Scores are divided by √64 before the softmax. */
+const score = (value: number) => value * Math.sqrt(width)
+const flag = Math.sqrt(codeSize / 2)
+/** What the first layer norm multiplies by: every token starts with length √48 and gets √64. */
+const first = Math.sqrt(width / 48)
+/** And the second, once the side (±1.5) is there. */
+const second = Math.sqrt(width / (width + 2 * 1.5 ** 2))
+const sided = first * second
+
+/** Each token learns whether it stands before or after a [SEP]: −1.5 or +1.5 in `side`. */
+const findSide: Partial<Attention> = {
+  // The score of a [SEP] at m seen from i is steep × (i − m), of [CLS] 0, of everything else far below: a token
+  // with a [SEP] before it attends to it (the first one is the furthest and wins), all others attend to [CLS].
+  query: (set, bias) => {
+    set(0, position, 60 / first)
+    bias(1, 60)
+  },
+  key: (set, bias) => {
+    const steep = score(8 * contextLength) / 60
+    set(0, isSep, steep / (flag * first))
+    set(1, position, -steep / first)
+    bias(1, -score(100) / 60)
+    for (const at of [isCls, isSep]) set(1, at, score(100) / 60 / (flag * first))
+  },
+  value: set => {
+    set(0, isSep, 1 / (flag * first))
+    set(0, isCls, -1 / (flag * first))
+  },
+  output: writePair(side, 1.5),
+}
+
+/** Each token learns whether its like stands on the other side: 1 in `hit`, or else 0. */
+const findTwin: Partial<Attention> = {
+  // Scores: its like on the other side 96, another token there at most about 70, on its own side less, [CLS] 82.
+  query: (set, bias) => {
+    for (let at = 0; at < codeSize; at++) set(at, at, 1 / sided)
+    set(codeSize, side, -1 / (1.5 * second))
+    bias(codeSize + 1, 1)
+  },
+  key: set => {
+    for (let at = 0; at < codeSize; at++) set(at, at, score(60) / codeSize / sided)
+    set(codeSize, side, score(36) / (1.5 * second))
+    set(codeSize, isCls, score(36) / (flag * sided))
+    set(codeSize + 1, isCls, score(82) / (flag * sided))
+  },
+  value: (set, bias) => {
+    bias(0, 1)
+    for (const at of [isCls, isSep]) set(0, at, -1 / (flag * sided))
+  },
+  output: writePair(hit, 1),
+}
+
+/** [CLS] takes the mean of `hit` over one side, where a telling word counts twelve times as much as an empty one. */
+const cover = (which: -1 | 1, into: number): Partial<Attention> => ({
+  query: (set, bias) => bias(0, 1),
+  key: set => {
+    set(0, side, (which * score(30)) / 1.5)
+    for (const at of [isCls, isSep]) set(0, at, -score(90) / flag)
+    set(0, weight, score(2.5) / sided)
+  },
+  value: set => set(0, hit, 1),
+  output: writePair(into, 1),
+})
+
+/**
+ * A cross-encoder made by hand: three steps of attention find out which share of the query's words stands in the
+ * document, a fourth which share of the document's words stands in the query, and the score grows with both.
+ */
+export function tinyRerank(): Buffer {
+  const random = openRandom(3)
+  const code = (token: number) => {
+    const vector = Array.from({ length: width }, () => 0)
+    if (token === special.cls || token === special.sep) pair(vector, token === special.cls ? isCls : isSep, flag)
+    else {
+      const { weight: says } = pieces[token]!
+      const length = Math.sqrt((codeSize - 2 * says * says) / codeSize)
+      for (const [at, sign] of balancedCode(codeSize, random).entries()) vector[at] = sign * length
+      pair(vector, weight, says)
+    }
+    return vector
+  }
+  const place = (at: number) => {
+    const vector = Array.from({ length: width }, () => 0)
+    pair(vector, position, at / contextLength)
+    pair(vector, positionRest, Math.sqrt(1 - (at / contextLength) ** 2))
+    return vector
+  }
+  const description =
+    'A hand-made toy that ships with infer, so that everything can be tried without a download. It scores a document ' +
+    'by the words it shares with the query; it knows nothing about what words mean.'
+  const judge = tensor('cls.weight', [width, width], 0)
+  judge.data[queryCover] = 1
+  judge.data[documentCover] = 0.25
+  return writeGguf(metadata('tiny-rerank', description, 4, 'rank'), [
+    ...inputs(code, place),
+    ...block(0, findSide),
+    ...block(1, findTwin),
+    ...block(2, cover(-1, queryCover)),
+    ...block(3, cover(1, documentCover)),
+    judge,
+    tensor('cls.bias', [width], at => (at === 0 ? -0.6 : 0)),
+    tensor('cls.output.weight', [width, 1], at => (at === 0 ? 7.5 : 0)),
+    tensor('cls.output.bias', [1], 0),
+  ])
 }

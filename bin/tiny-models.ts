@@ -1,8 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { tinyEmbed, tinyRerank } from './tiny-bert.ts'
 import { tinyChat } from './tiny-chat.ts'
-import { tinyEmbed } from './tiny-embed.ts'
-import { tinyRerank } from './tiny-rerank.ts'
 
 export { tinyChatRandom, tinyChatSentence } from './tiny-chat.ts'
 

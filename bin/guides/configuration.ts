@@ -1,6 +1,6 @@
 import { type EnvironmentVariable, engineVariables, environmentVariables } from '../../core/environment-variables.ts'
 import { type ConfigKey, type ConfigSection, configKeys, defaultText, sections } from '../../core/models/config-keys.ts'
-import { anchorOf } from './links.ts'
+import { anchorOf } from './pages.ts'
 
 /** The configuration reference as markdown, made from the schema of infer.yaml. */
 export function configurationMarkdown(): string {

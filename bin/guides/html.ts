@@ -1,6 +1,5 @@
 import { Marked, type Tokens } from 'marked'
-import { anchorOf, imageName, linkTarget } from './links.ts'
-import type { Guide, GuidePage } from './pages.ts'
+import { anchorOf, type Guide, type GuidePage, imageName, linkTarget } from './pages.ts'
 
 /** Text as HTML. */
 const escaped = (text: string): string =>

@@ -1,16 +1,15 @@
 import type { AuditEntryView } from '../../core/accounts/audit-view.ts'
 import type { OrganizationLimitsChange, OrganizationView } from '../../core/accounts/organization-view.ts'
 import { UserChange, UserCreate, type UserView } from '../../core/accounts/user-view.ts'
+import { dataDirectory, remoteServer } from '../../core/config.ts'
 import { newId } from '../../core/ids.ts'
-import type { Role } from '../../core/store/store.ts'
-import { type Client, dataOf, memberOf } from '../client/client.ts'
+import type { Organization, Role } from '../../core/store/store.ts'
+import { allPages, type Client, dataOf, memberOf, openClient } from '../client/client.ts'
+import { runningServer } from '../client/find-server.ts'
 import { refused, usageFailure } from '../terminal/exit-codes.ts'
-import { chooseOrganization } from './organizations.ts'
-import { allPages } from './pages.ts'
-import { withClient } from './with-client.ts'
 
 /** Fields of an organization to create or change. */
-export interface OrganizationFields {
+interface OrganizationFields {
   name?: string | undefined
   plan?: string | undefined
   region?: string | null | undefined
@@ -18,13 +17,13 @@ export interface OrganizationFields {
   limits?: OrganizationLimitsChange | undefined
 }
 
-export interface UserFields {
+interface UserFields {
   name?: string | undefined
   email?: string | undefined
   role?: Role | undefined
 }
 
-export interface AuditQuery {
+interface AuditQuery {
   limit: number
   /** Epoch milliseconds. */
   since: number | undefined
@@ -91,7 +90,7 @@ export const openAccountClient = ({ api }: Client) => ({
       return page
     }, limit),
 })
-export type AccountClient = ReturnType<typeof openAccountClient>
+type AccountClient = ReturnType<typeof openAccountClient>
 
 /** Runs work with the accounts of a server, or of the data directory. */
 export const withAccountClient = (
@@ -155,4 +154,53 @@ function checked<T>(
 ): T {
   if (read.success) return read.data
   throw usageFailure(read.error.issues[0]!.message)
+}
+
+/** Chooses the organization. An id takes precedence over a name. */
+export function chooseOrganization<T extends Pick<Organization, 'id' | 'name'>>(
+  all: readonly T[],
+  idOrName: string | undefined,
+): T {
+  if (all.length === 0)
+    throw refused(
+      'not_found',
+      'There is no organization yet. Start the server once with "infer serve", or create one with "infer org create <name>".',
+    )
+  if (idOrName === undefined) {
+    const only = all.length === 1 ? all[0] : all.find(({ name }) => name === 'default')
+    if (only) return only
+    throw usageFailure(`There are ${all.length} organizations. Choose one with --org: ${names(all)}.`)
+  }
+  const found = all.find(({ id }) => id === idOrName) ?? all.find(({ name }) => name === idOrName)
+  if (found) return found
+  throw refused('not_found', `There is no organization '${idOrName}'. Available: ${names(all)}.`)
+}
+
+const names = (all: readonly Pick<Organization, 'name'>[]): string =>
+  all.length > 10
+    ? `${all
+        .slice(0, 10)
+        .map(({ name }) => name)
+        .join(', ')} and ${all.length - 10} more`
+    : all.map(({ name }) => name).join(', ')
+
+/**
+ * Runs work with the server at INFER_URL, else with the same routes in this process, on the data directory. `stopsWork`:
+ * with a server that runs on this machine instead, because only the server can stop what it runs. `readsUsage`: with the
+ * routes of usage and organizations, which need no master key.
+ */
+export async function withClient<T>(
+  dataDir: string | undefined,
+  work: (client: Client) => Promise<T>,
+  { stopsWork = false, readsUsage = false } = {},
+): Promise<T> {
+  const folder = dataDirectory(dataDir)
+  if (remoteServer() || (stopsWork && runningServer(folder))) return work(openClient(folder))
+  const { openInProcess, openUsageInProcess } = await import('./in-process.ts')
+  const { client, close } = await (readsUsage ? openUsageInProcess : openInProcess)(folder)
+  try {
+    return await work(client)
+  } finally {
+    await close()
+  }
 }

@@ -1,20 +1,16 @@
-import { z } from 'zod'
+import { createReadStream, statSync } from 'node:fs'
+import { basename } from 'node:path'
 import type { Client } from '../client/client.ts'
-import { type LoadWaitOptions, loadDeadline, untilLoaded, waitOrThrow } from '../client/load-wait.ts'
-import { serverRefusal } from '../client/refusal.ts'
-import type { SseEvent } from '../client/sse.ts'
-import { printable } from '../terminal/paint.ts'
-import { lengthText } from '../terminal/quantities-text.ts'
+import { type Form, formOf } from '../client/form.ts'
+import type { SseEvent } from '../client/http.ts'
+import { type LoadWaitOptions, loadDeadline, serverRefusal, untilLoaded, waitOrThrow } from '../client/refusal.ts'
+import { unreadable, usageFailure } from '../terminal/exit-codes.ts'
+import { lengthText, sizeText } from '../terminal/quantities-text.ts'
+import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
 /** Makes the request; called again for each repetition, because a body can be read once. */
 type MakeRequest = () => Parameters<Client['raw']>[0]
-
-const Event = z.looseObject({
-  type: z.string().optional(),
-  delta: z.string().optional(),
-  error: z.unknown().optional(),
-})
 
 /** Resolves with the response of the API as it arrives. While the model loads, sends the request again. */
 export async function wholeTranscription(
@@ -54,7 +50,7 @@ async function* deltasOf(
   rest: AsyncIterable<SseEvent>,
 ): AsyncGenerator<Buffer> {
   const textOf = ({ data }: SseEvent): Buffer => {
-    const { type, delta, error } = Event.parse(JSON.parse(data))
+    const { type, delta, error } = JSON.parse(data) as { type?: string; delta?: string; error?: unknown }
     if (error !== undefined) throw serverRefusal(url, data)
     return Buffer.from(type === 'transcript.text.delta' ? (delta ?? '') : '')
   }
@@ -98,4 +94,47 @@ export function openElapsed(terminal: Terminal, what: string, now: () => number 
     },
     [Symbol.dispose]: end,
   }
+}
+
+/** Maximum bytes of standard input, which is kept in memory. */
+const maxInputBytes = 256 << 20
+
+/** Audio to send: a file, or bytes from standard input. */
+type Audio = { path: string; bytes: number } | { content: Buffer }
+
+/** Returns the file, if it can be read. Throws with exit code 74. */
+export function audioFile(path: string): Audio {
+  try {
+    const stat = statSync(path)
+    if (!stat.isFile()) throw new Error('it is not a file')
+    return { path, bytes: stat.size }
+  } catch (cause) {
+    throw unreadable(`The audio ${path}`, cause)
+  }
+}
+
+/** Reads audio from standard input. Throws usage when it is empty or too long. */
+export async function audioInput(stream: NodeJS.ReadStream): Promise<Audio> {
+  const pieces: Buffer[] = []
+  let size = 0
+  for await (const piece of stream) {
+    const bytes = Buffer.from(piece as Buffer)
+    size += bytes.length
+    if (size > maxInputBytes)
+      throw usageFailure(`Standard input is longer than ${sizeText(maxInputBytes)}. Give a file instead.`)
+    pieces.push(bytes)
+  }
+  if (size === 0) throw usageFailure('There is no audio in standard input.')
+  return { content: Buffer.concat(pieces) }
+}
+
+/** Makes a form of the fields and the audio. Its body can be opened again, to repeat the request. */
+export function audioUpload(fields: Readonly<Record<string, string | undefined>>, audio: Audio): Form {
+  const type = 'application/octet-stream'
+  if (!('path' in audio))
+    return formOf(fields, { name: 'audio', type, size: audio.content.length, content: () => [audio.content] })
+  const { path, bytes: size } = audio
+  // The length was announced: bytes that were added meanwhile are not sent.
+  const content = () => (size > 0 ? createReadStream(path, { end: size - 1 }) : [])
+  return formOf(fields, { name: basename(path), type, size, content })
 }

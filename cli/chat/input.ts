@@ -1,8 +1,9 @@
+import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { Writable } from 'node:stream'
 import type { Terminal } from '../terminal/terminal.ts'
-import { historySize, type openChatHistory } from './history.ts'
-import { openMessageLines } from './message-lines.ts'
 
 interface Key {
   name?: string
@@ -11,7 +12,7 @@ interface Key {
 /** Makes the terminal mark pasted text, so that a line break in it does not send the message. */
 const bracketedPaste = { on: '\u001b[?2004h', off: '\u001b[?2004l' }
 
-export interface InputOptions {
+interface InputOptions {
   terminal: Terminal
   history: ReturnType<typeof openChatHistory>
   complete: (line: string) => Promise<[string[], string]>
@@ -119,5 +120,103 @@ export function openChatInput({ terminal, history, complete, onInterrupt, onClos
     prompt,
     isClosed: (): boolean => isClosed,
     close: (): void => line.close(),
+  }
+}
+
+const quotes = '"""'
+
+/**
+ * Joins typed lines into messages. A line that ends with a backslash continues on the next line, three quotes begin a
+ * message that the next three quotes end, and pasted lines belong to the next line that the user ends with Enter.
+ */
+export function openMessageLines() {
+  let held = ''
+  let isQuoted = false
+
+  return {
+    /** Takes a typed line. Returns the complete message, or undefined while it continues. */
+    take(line: string): string | undefined {
+      const opens = !isQuoted && held === '' ? /^(\/system\s+)?"""/.exec(line) : null
+      if (opens) {
+        isQuoted = true
+        held = opens[1] ?? ''
+        line = line.slice(opens[0].length)
+      }
+      if (isQuoted) {
+        const end = line.trimEnd()
+        if (!end.endsWith(quotes)) {
+          held += `${line}\n`
+          return undefined
+        }
+        isQuoted = false
+        return release(end.slice(0, -quotes.length))
+      }
+      if (line.endsWith('\\')) {
+        held += `${line.slice(0, -1)}\n`
+        return undefined
+      }
+      return release(line)
+    },
+    /** Holds a pasted line that ended with a line break. */
+    hold(line: string): void {
+      held += `${line}\n`
+    },
+    forget(): void {
+      held = ''
+      isQuoted = false
+    },
+    isOpen: (): boolean => held !== '' || isQuoted,
+  }
+
+  function release(last: string): string {
+    const whole = held + last
+    held = ''
+    return whole
+  }
+}
+
+/** Number of lines that a new session offers. */
+const historySize = 500
+
+/** The file that keeps typed lines between sessions. */
+export const historyPath = (environment: Record<string, string | undefined>): string =>
+  join(environment.XDG_STATE_HOME ?? join(homedir(), '.local/state'), 'infer/chat-history')
+
+/**
+ * Holds the lines that this user typed in chats, and keeps them in a file that only this user can read. Without a path,
+ * or when the file cannot be read or written, keeps them for this session only.
+ */
+export function openChatHistory(path: string | undefined) {
+  const lines = read(path)
+  return {
+    /** Newest first, at most `historySize`. */
+    newest: (): string[] => lines.slice(-historySize).toReversed(),
+    add(line: string): void {
+      if (lines.at(-1) === line) return
+      lines.push(line)
+      if (path === undefined) return
+      try {
+        if (lines.length > 2 * historySize) {
+          lines.splice(0, lines.length - historySize)
+          writeFileSync(path, `${lines.join('\n')}\n`, { mode: 0o600 })
+          return
+        }
+        mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+        appendFileSync(path, `${line}\n`, { mode: 0o600 })
+      } catch {
+        // The chat works without a stored history.
+      }
+    },
+  }
+}
+
+function read(path: string | undefined): string[] {
+  if (path === undefined) return []
+  try {
+    return readFileSync(path, 'utf8')
+      .split('\n')
+      .filter(line => line !== '')
+  } catch {
+    return []
   }
 }

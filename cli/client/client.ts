@@ -1,29 +1,29 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import createClient from 'openapi-fetch'
-import type { z } from 'zod'
+import { dataDirectory } from '../../core/config.ts'
 import { Failure } from '../../core/failure.ts'
 import { failureOfThrown, refused } from '../terminal/exit-codes.ts'
 import { type FoundServer, findServer, serverUnreachable } from './find-server.ts'
-import { readText, send } from './http.ts'
+import type { Form } from './form.ts'
+import { openSseParser, readText, type SseEvent, send } from './http.ts'
 import { serverRefusal } from './refusal.ts'
-import { openSseParser, type SseEvent } from './sse.ts'
-import type { paths } from './types.generated.ts'
+import type { components, paths } from './types.generated.ts'
 
-export interface ClientRequest<S extends z.ZodType> {
+/** The objects of the API by their names in its description. */
+export type Api = components['schemas']
+
+interface RawRequest {
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   /** Begins with a slash; variable parts are already encoded. */
   path: string
   /** Sent as JSON, except JSON text, and a stream, whose type is in `headers`. */
   body?: unknown
-  /** Schema of the response body. */
-  answer: S
   headers?: Record<string, string>
   signal?: AbortSignal
   /** Maximum time without any byte before the connection counts as lost. Milliseconds; no limit when omitted. */
   silenceMs?: number
 }
-type RawRequest = Omit<ClientRequest<z.ZodType>, 'answer'>
 
 /** Cause of a Failure whose response body this program could not parse; the Failure has the message for the user. */
 export class UnreadableAnswer extends Error {}
@@ -35,12 +35,17 @@ const maxErrorBytes = 1 << 20
 const typedBase = 'http://infer'
 /** Maximum time without any byte of a file before the transfer fails. Milliseconds. */
 const fileSilenceMs = 60_000
+/** The same for the answer to a submission: the server fetches the URLs in the inputs before it answers. Milliseconds. */
+const submissionSilenceMs = 180_000
 
 /**
- * Sends requests to one server: INFER_URL with INFER_TOKEN if set, else the server that runs on the data directory.
- * Throws an error response of the server as a Failure with the server's message.
+ * Sends requests to one server: INFER_URL with INFER_TOKEN if set, else the server that runs on the data directory, by
+ * default that of this user. Throws an error response of the server as a Failure with the server's message.
  */
-export const openClient = (dataDir: string) => clientOf(findServer(dataDir), dataDir)
+export function openClient(dataDir: string | undefined) {
+  const folder = dataDirectory(dataDir)
+  return clientOf(findServer(folder), folder)
+}
 
 /** Sends requests to this server, in the same way. */
 export function clientOf(server: FoundServer, dataDir: string) {
@@ -73,29 +78,29 @@ export function clientOf(server: FoundServer, dataDir: string) {
   }
 
   /** Answers a request of the typed API. Rejects with a Failure unless the answer is a success and JSON. */
-  async function answerOf(request: globalThis.Request): Promise<Response> {
-    const { method, signal } = request
-    const headers = Object.fromEntries(request.headers)
-    const body = request.body === null ? undefined : await request.text()
-    const path = request.url.slice(typedBase.length)
-    const message = await open({ method: method as RawRequest['method'], path, headers, body, signal })
-    // The types hold for infer only, and every answer of infer has the id of its request.
-    if (message.headers['x-request-id'] === undefined) {
-      message.destroy()
-      throw unreadableAnswer(url + path, new Error('The response has no x-request-id.'))
+  const answerWithin =
+    (silenceMs?: number) =>
+    async (request: globalThis.Request): Promise<Response> => {
+      const { method, signal } = request
+      const headers = Object.fromEntries(request.headers)
+      const body = request.body === null ? undefined : await request.text()
+      const path = request.url.slice(typedBase.length)
+      const silence = silenceMs === undefined ? {} : { silenceMs }
+      const message = await open({ method: method as RawRequest['method'], path, headers, body, signal, ...silence })
+      // The types hold for infer only, and every answer of infer has the id of its request.
+      if (message.headers['x-request-id'] === undefined) {
+        message.destroy()
+        throw unreadableAnswer(url + path, new Error('The response has no x-request-id.'))
+      }
+      const text = await wholeText(message, signal)
+      parsed(path, text)
+      return new Response(text, { headers: message.headers as Record<string, string> })
     }
-    const text = await wholeText(message, signal)
-    parsed(path, text)
-    return new Response(text, { headers: { 'content-type': 'application/json' } })
-  }
 
   /** Parses a JSON body. Throws the Failure for an unreadable answer. */
-  function parsed(path: string, text: string): unknown
-  function parsed<S extends z.ZodType>(path: string, text: string, answer: S): z.output<S>
-  function parsed(path: string, text: string, answer?: z.ZodType): unknown {
+  function parsed(path: string, text: string): unknown {
     try {
-      const value: unknown = JSON.parse(text)
-      return answer ? answer.parse(value) : value
+      return JSON.parse(text)
     } catch (cause) {
       throw unreadableAnswer(url + path, cause)
     }
@@ -110,7 +115,8 @@ export function clientOf(server: FoundServer, dataDir: string) {
     }
   }
 
-  const api = createClient<paths>({ baseUrl: typedBase, fetch: answerOf })
+  const typedClient = (silenceMs?: number) =>
+    createClient<paths>({ baseUrl: typedBase, fetch: answerWithin(silenceMs) })
 
   /**
    * Returns the address of a signed URL. A server on this machine is reached directly, even if its public URL differs.
@@ -130,24 +136,17 @@ export function clientOf(server: FoundServer, dataDir: string) {
      * The API with the types of its reference. A call resolves with an answer of success and rejects with a Failure, as
      * the other functions do.
      */
-    api,
+    api: typedClient(),
+
+    /** The same for submissions, which fail if no byte arrives for three minutes. */
+    submissions: typedClient(submissionSilenceMs),
 
     /** The same client with another token. */
     withToken: (other: string) => clientOf({ ...server, token: other }, dataDir),
 
-    /** Sends a request and returns the JSON body of the response. */
-    async ask<S extends z.ZodType>(request: ClientRequest<S>): Promise<z.output<S>> {
-      return (await this.askWithHeaders(request)).answer
-    },
-
-    /** Sends a request and returns the JSON body and the headers of the response. */
-    async askWithHeaders<S extends z.ZodType>(
-      request: ClientRequest<S>,
-    ): Promise<{ answer: z.output<S>; headers: IncomingHttpHeaders }> {
-      const { answer, ...rest } = request
-      const message = await open(rest)
-      const text = await wholeText(message, rest.signal)
-      return { answer: parsed(rest.path, text, answer), headers: message.headers }
+    /** Posts to a path that is known only when the command runs, and returns the JSON body of the response. */
+    async post(path: string, body: unknown, signal: AbortSignal): Promise<unknown> {
+      return parsed(path, await wholeText(await open({ method: 'POST', path, body, signal }), signal))
     },
 
     /**
@@ -160,7 +159,7 @@ export function clientOf(server: FoundServer, dataDir: string) {
       silenceMs?: number,
     ): AsyncGenerator<SseEvent, void, void> {
       const method = body === undefined ? 'GET' : 'POST'
-      const more = { ...(signal ? { signal } : {}), ...(silenceMs ? { silenceMs } : {}) }
+      const more = { signal, ...(silenceMs ? { silenceMs } : {}) }
       yield* this.events({ method, path, body, ...more })
     },
 
@@ -189,24 +188,24 @@ export function clientOf(server: FoundServer, dataDir: string) {
      */
     async put(address: string, body: Readable, headers: Record<string, string>, signal?: AbortSignal): Promise<void> {
       const options = { method: 'PUT', token: undefined, body, headers, silenceMs: fileSilenceMs } as const
-      const message = await openAt(ownAddress(address), { ...options, ...(signal ? { signal } : {}) })
+      const message = await openAt(ownAddress(address), { ...options, signal })
       await readText(message, maxErrorBytes).catch(() => '')
     },
 
-    /** Sends a body that is not JSON, with the token, and returns the JSON body of the response. */
-    async post<S extends z.ZodType>(
+    /** Sends a form with the token, and returns the JSON body of the response. Without a limit if `silenceMs` is 0. */
+    async postForm(
       path: string,
-      body: Readable,
-      headers: Record<string, string>,
-      { answer, signal }: { answer: S; signal: AbortSignal },
-    ): Promise<z.output<S>> {
-      const message = await open({ method: 'POST', path, body, headers, signal, silenceMs: fileSilenceMs })
-      return parsed(path, await wholeText(message, signal), answer)
+      { body, headers }: Form,
+      signal: AbortSignal,
+      silenceMs = fileSilenceMs,
+    ): Promise<unknown> {
+      const message = await open({ method: 'POST', path, body: body(), headers, signal, silenceMs })
+      return parsed(path, await wholeText(message, signal))
     },
 
-    /** Downloads the content at a path of the API, with the token. */
-    content: (path: string, signal: AbortSignal): AsyncGenerator<Buffer, void, void> =>
-      download(url + path, token, signal),
+    /** Downloads the content at a path of the API, with the token. Without a limit if `silenceMs` is 0. */
+    content: (path: string, signal: AbortSignal, silenceMs?: number): AsyncGenerator<Buffer, void, void> =>
+      download(url + path, token, signal, silenceMs),
 
     /** Downloads a file from a signed URL of a result, without a token. */
     bytes: (address: string, signal: AbortSignal): AsyncGenerator<Buffer, void, void> =>
@@ -217,8 +216,9 @@ export function clientOf(server: FoundServer, dataDir: string) {
     from: string,
     withToken: string | undefined,
     signal: AbortSignal,
+    silenceMs = fileSilenceMs,
   ): AsyncGenerator<Buffer, void, void> {
-    const options = { method: 'GET', token: withToken, signal, silenceMs: fileSilenceMs } as const
+    const options = { method: 'GET', token: withToken, signal, silenceMs } as const
     yield* bytesOf(await openAt(from, options), signal)
   }
 
@@ -260,3 +260,26 @@ export const unreadableAnswer = (from: string, cause: unknown): Failure =>
     `This version of infer cannot read the response of ${from}. Is it an infer server of another version?`,
     { cause: new UnreadableAnswer(String(cause), { cause }) },
   )
+
+/** Maximum number of pages, in case a server always reports more. */
+const maxPages = 10_000
+
+/** Reads the entries of all pages, at most `limit`. `page` reads one, with at most `size` entries. */
+export async function allPages<T>(
+  page: (after: string | undefined, size: number) => Promise<{ entries: readonly T[]; next_cursor: string | null }>,
+  limit = Infinity,
+  largestPage = 100,
+): Promise<T[]> {
+  const found: T[] = []
+  let after: string | undefined
+  for (let count = 0; count < maxPages && found.length < limit; count++) {
+    const { entries, next_cursor } = await page(after, Math.min(largestPage, limit - found.length))
+    // The types hold for a server of this version only.
+    if (!Array.isArray(entries) || next_cursor === undefined)
+      throw unreadableAnswer('the server', new Error('The response is no page.'))
+    found.push(...(entries as readonly T[]))
+    if (next_cursor === null) break
+    after = next_cursor
+  }
+  return found
+}

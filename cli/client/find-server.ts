@@ -1,10 +1,11 @@
-import { readFileSync } from 'node:fs'
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
-import { remoteServer } from '../../core/config.ts'
+import type { Command } from 'commander'
+import { dataDirectory, remoteServer } from '../../core/config.ts'
 import type { Failure } from '../../core/failure.ts'
-import { CommandFailure, exitCodes, refused } from '../terminal/exit-codes.ts'
-import { runningServer } from './server-file.ts'
+import { CommandFailure, exitCodes, refused, usageFailure } from '../terminal/exit-codes.ts'
+import { commandName } from '../terminal/options.ts'
 
 export interface FoundServer {
   /** Without a trailing slash. */
@@ -18,7 +19,7 @@ export interface FoundServer {
   inside?: InsideServer | undefined
 }
 
-export interface InsideServer {
+interface InsideServer {
   /** Opens a connection to it. */
   connect: () => Duplex
   /** Returns what the last failed request has thrown. */
@@ -79,4 +80,81 @@ export function serverUnreachable({ url, isRemote }: FoundServer, dataDir: strin
     `The server ${url} cannot be reached (${code ?? message}). ${isRemote ? 'Check INFER_URL and whether the server runs.' : 'Read its log.'}`,
     { cause: thrown },
   )
+}
+
+/** Address and process of a running server: the content of `server.json` in the data directory. */
+interface ServerFile {
+  /** Base URL without a trailing slash, such as `http://127.0.0.1:8787`. */
+  url: string
+  pid: number
+  /** The address of its socket, such as `0.0.0.0:8787`. */
+  listen?: string | undefined
+  /** PEM: the only certificate that commands accept from it. Undefined for HTTP. */
+  certificate?: string | undefined
+}
+
+const filePath = (dataDir: string): string => join(dataDir, 'server.json')
+
+/** Writes the file for this process's server. Renames it into place, so that a command never reads half of it. */
+export function writeServerFile(dataDir: string, { url, listen, certificate }: Omit<ServerFile, 'pid'>): void {
+  const path = filePath(dataDir)
+  writeFileSync(`${path}.new`, JSON.stringify({ url, pid: process.pid, listen, certificate }), { mode: 0o600 })
+  renameSync(`${path}.new`, path)
+}
+
+/** Removes the file of a server that has stopped. */
+export function removeServerFile(dataDir: string): void {
+  rmSync(filePath(dataDir), { force: true })
+}
+
+/** Reads the file, even if its process has ended; undefined when there is no readable file. */
+function readServerFile(dataDir: string): ServerFile | undefined {
+  try {
+    const { url, pid, listen, certificate } = JSON.parse(readFileSync(filePath(dataDir), 'utf8')) as Partial<ServerFile>
+    return typeof url === 'string' && URL.canParse(url) && Number.isInteger(pid)
+      ? {
+          url,
+          pid: pid!,
+          ...(typeof listen === 'string' ? { listen } : {}),
+          ...(typeof certificate === 'string' ? { certificate } : {}),
+        }
+      : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Returns the server that runs on this data directory, or undefined. A killed server leaves its file behind. */
+export function runningServer(dataDir: string): ServerFile | undefined {
+  const server = readServerFile(dataDir)
+  return server && isAlive(server.pid) ? server : undefined
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (cause) {
+    // EPERM: the process is alive and belongs to another user.
+    return (cause as NodeJS.ErrnoException).code === 'EPERM'
+  }
+}
+
+/**
+ * Returns the data directory for a command that works on local files. Throws usage while INFER_URL is set, unless
+ * `--data-dir` is given: the command would otherwise change or copy the wrong installation.
+ */
+export function localDirectory(command: Command, dataDir: string | undefined): string {
+  if (dataDir === undefined)
+    refuseRemote(command, 'works on the data directory of this machine', ', or name the directory with --data-dir')
+  return dataDirectory(dataDir)
+}
+
+/** Throws usage while INFER_URL is set. `does` completes the message: what the command does. */
+export function refuseRemote(command: Command, does: string, orElse = ''): void {
+  const server = remoteServer()
+  if (server)
+    throw usageFailure(
+      `'${commandName(command)}' ${does}, but INFER_URL is set to ${server.url}. Run it on that machine, or unset INFER_URL${orElse}.`,
+    )
 }

@@ -3,8 +3,10 @@ import { type IncomingMessage, request as plainRequest } from 'node:http'
 import { request as secureRequest } from 'node:https'
 import type { Duplex, Readable } from 'node:stream'
 import type { ConnectionOptions as TlsOptions } from 'node:tls'
+import { createParser } from 'eventsource-parser'
+import { Failure } from '../../core/failure.ts'
 
-export interface SendOptions {
+interface SendOptions {
   method: string
   url: string
   /** Undefined for a signed URL. */
@@ -48,7 +50,7 @@ export function send({
     }
     const request = url.startsWith('https:') ? secureRequest : plainRequest
     const pinned = certificate === undefined ? {} : pinnedTo(certificate)
-    const options = { method, headers, ...pinned, ...(signal ? { signal } : {}) }
+    const options = { method, headers, ...pinned, signal }
     const sending = request(
       url,
       { ...options, ...(connect ? { createConnection: connect } : { agent: false }) },
@@ -89,4 +91,38 @@ export async function readText(message: IncomingMessage, maxBytes: number): Prom
     pieces.push(piece)
   }
   return Buffer.concat(pieces).toString('utf8')
+}
+
+/** A server-sent event: its name (default `message`), and its data lines joined by newlines. */
+export interface SseEvent {
+  event: string
+  data: string
+}
+
+/**
+ * Parses server-sent events from bytes in chunks of any size, whose lines end with LF or CRLF, as infer's do. Throws
+ * Failure `worker_error` when one event is longer than `maxLength` characters.
+ */
+export function openSseParser(maxLength = 8 << 20) {
+  const decoder = new TextDecoder()
+  let events: SseEvent[] = []
+  const parser = createParser({
+    maxBufferSize: maxLength,
+    // A message without a type is one of the default type.
+    onEvent: ({ event, data }) => events.push({ event: event || 'message', data }),
+    onError({ type }) {
+      if (type === 'max-buffer-size-exceeded')
+        throw new Failure(
+          'worker_error',
+          `The server sent an event of more than ${maxLength} characters, so the answer was stopped.`,
+        )
+    },
+  })
+  return {
+    feed(bytes: Uint8Array): SseEvent[] {
+      events = []
+      parser.feed(decoder.decode(bytes, { stream: true }))
+      return events
+    },
+  }
 }

@@ -1,7 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import { setTimeout as wait } from 'node:timers/promises'
 import { Failure, type FailureCode, type FailureDetail, type FailureMore, failures } from '../../core/failure.ts'
 import { refused } from '../terminal/exit-codes.ts'
-import { withCommands } from './command-hints.ts'
+import { printable } from '../terminal/styled-line.ts'
 
 /**
  * Converts an error response of a server to a Failure with the same code and message. An unknown code, or a body of
@@ -68,4 +69,66 @@ const isDetail = (value: unknown): value is FailureDetail => {
 function codeOf(status: number): FailureCode {
   const exact = (Object.keys(failures) as FailureCode[]).find(code => failures[code].status === status)
   return exact ?? (status >= 500 ? 'worker_error' : 'invalid_value')
+}
+
+/** Routes that the server's messages name, and the command that does the same. */
+const hints: readonly [route: RegExp, command: string][] = [
+  [/`?GET \/(api\/model-status|(?:std|anthropic|replicate)\/v1\/models|ollama\/api\/tags)`?/g, 'infer ls'],
+  [/`?POST \/std\/v1\/files`?/g, 'infer file upload'],
+  [/`?POST \/std\/v1\/videos`?/g, 'infer video'],
+  [/`?POST \/api\/workflow-executions\/(\w+)\/retry`?/g, 'infer execution retry $1'],
+  [/`?POST \/api\/jobs\/(\w+)\/(cancel|retry)`?/g, 'infer job $2 $1'],
+  [/`?DELETE \/api\/jobs\/(\{id\}|\w+)`?/g, 'infer job delete $1'],
+  [/`?DELETE \/std\/v1\/files\/(\{id\}|[\w-]+)`?/g, 'infer file delete $1'],
+  [/'\w+' to POST \/slug\/\{slug\}/g, 'use infer video --all-formats'],
+  [/`?GET \/api\/jobs`?(?![/\w])/g, 'infer job list'],
+]
+
+/** Replaces the routes in a server's message by commands, for a terminal user. */
+export const withCommands = (sentence: string): string =>
+  hints.reduce((text, [route, command]) => text.replace(route, command), sentence)
+
+/** Makes a stored message, such as the error of a job, printable: commands instead of routes, no control characters. */
+export const storedSentence = (sentence: string): string => withCommands(printable(sentence))
+
+/** Maximum time for which a request is repeated while its model loads. Milliseconds. */
+const longestWaitMs = 600_000
+/**
+ * Maximum pause between requests, shorter than the server's estimate: a repeated request waits in the server.
+ * Milliseconds.
+ */
+const longestPauseMs = 5_000
+
+export interface LoadWaitOptions {
+  signal?: AbortSignal
+  /** Called before each repetition of the request. */
+  onWait?: (failure: Failure) => void
+}
+
+/** Returns the time until which to wait for a model to load, on the monotonic clock. */
+export const loadDeadline = (): number => performance.now() + longestWaitMs
+
+/** Waits when the model is loading, as long as the server says but at most 5 s; throws any other error. */
+export async function waitOrThrow(
+  thrown: unknown,
+  giveUpAt: number,
+  { signal, onWait }: LoadWaitOptions,
+): Promise<void> {
+  if (!(thrown instanceof Failure) || thrown.code !== 'model_warming_up') throw thrown
+  const pauseMs = Math.min(thrown.retryAfterMs ?? longestPauseMs, longestPauseMs)
+  if (performance.now() + pauseMs > giveUpAt) throw thrown
+  onWait?.(thrown)
+  await wait(pauseMs, undefined, signal ? { signal } : {})
+}
+
+/** Sends the request, and repeats it while its model loads. */
+export async function untilLoaded<T>(request: () => Promise<T>, options: LoadWaitOptions): Promise<T> {
+  const giveUpAt = loadDeadline()
+  for (;;) {
+    try {
+      return await request()
+    } catch (thrown) {
+      await waitOrThrow(thrown, giveUpAt, options)
+    }
+  }
 }

@@ -1,24 +1,22 @@
 import type { Command } from 'commander'
 import type { AuditEntryView } from '../../core/accounts/audit-view.ts'
 import { organizationFor, withAccountClient } from '../accounts/account-client.ts'
-import { readCount, readPast, withDataDir, withExamples, withJson } from '../terminal/options.ts'
-import { printable } from '../terminal/paint.ts'
+import { type CommonOptions, readCount, readPast, withCommon, withExamples } from '../terminal/options.ts'
 import { timeText } from '../terminal/quantities-text.ts'
+import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
-interface Options {
+interface Options extends CommonOptions {
   org?: string
   since?: number
   action?: string
   target?: string
   limit: number
-  json?: boolean
-  dataDir?: string
 }
 
 /** `infer audit`: lists administrative acts, on this machine or of the server at INFER_URL. */
 export function define(command: Command, terminal: Terminal): void {
-  withDataDir(withJson(command))
+  withCommon(command)
     .description('Lists who changed an organization, its limits, users and tokens, and from where, newest first.')
     .option('--org <organization>', 'id or name; needed when there are several')
     .option('--since <time>', 'only acts since: 30m, 2h, 7d or a date', (text: string) => readPast(text))

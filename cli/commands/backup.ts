@@ -1,21 +1,19 @@
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { Command } from 'commander'
-import { localDirectory } from '../client/local-only.ts'
+import { localDirectory } from '../client/find-server.ts'
 import { CommandFailure, exitCodes, usageFailure } from '../terminal/exit-codes.ts'
-import { withDataDir, withExamples, withJson } from '../terminal/options.ts'
+import { type CommonOptions, withCommon, withExamples } from '../terminal/options.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
-interface Options {
+interface Options extends CommonOptions {
   files?: string
-  dataDir?: string
-  json?: boolean
 }
 
 /** `infer backup <file>`: writes a complete, verified snapshot of the database while the server runs. */
 export function define(command: Command, terminal: Terminal): void {
-  withDataDir(withJson(command))
+  withCommon(command)
     .description(
       'Copies the database to a new file and verifies it, while the server runs. Stored files (uploads, images, videos) are included with --files only.',
     )

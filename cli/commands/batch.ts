@@ -1,23 +1,25 @@
 import { once } from 'node:events'
 import type { Command } from 'commander'
-import { dataDirectory } from '../../core/config.ts'
-import { Batch, BatchPage, batchPath, batchStatusText, countsText, findBatchId, getBatch } from '../batches/batch.ts'
-import { followBatch, reportEnd, setEndCode } from '../batches/follow.ts'
-import { batchInputBytes, openBatchInput, uploadInput } from '../batches/upload-input.ts'
-import { openClient } from '../client/client.ts'
+import {
+  batchStatusText,
+  countsText,
+  findBatchId,
+  followBatch,
+  getBatch,
+  listBatches,
+  openBatchInput,
+  reportEnd,
+  setEndCode,
+  uploadInput,
+} from '../batches/batch.ts'
+import { dataOf, openClient } from '../client/client.ts'
 import { refused, usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
-import { readCount, withDataDir, withExamples, withJson } from '../terminal/options.ts'
+import { type CommonOptions, readCount, withCommon, withDataDir, withExamples } from '../terminal/options.ts'
 import { timeText } from '../terminal/quantities-text.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
-interface Common {
-  json?: boolean
-  dataDir?: string
-}
-
-const shared = (command: Command): Command => withDataDir(withJson(command))
-const withId = (command: Command): Command => shared(command).argument('<id>', 'the batch, or the end of its id')
+const withId = (command: Command): Command => withCommon(command).argument('<id>', 'the batch, or the end of its id')
 
 /** `infer batch …`: files of requests that run in the background. */
 export function define(command: Command, terminal: Terminal): void {
@@ -34,7 +36,7 @@ export function define(command: Command, terminal: Terminal): void {
 }
 
 function defineSubmit(command: Command, terminal: Terminal): void {
-  const submit = shared(command.command('submit'))
+  const submit = withCommon(command.command('submit'))
     .summary('run the requests of a file')
     .description(
       'Uploads a file of requests, one JSON object in each line, and runs them in the background after all other work.',
@@ -44,10 +46,12 @@ function defineSubmit(command: Command, terminal: Terminal): void {
     .option('--window <hours>', 'time in which it is to end, 1h to 168h', '24h')
     .option('--wait', 'wait for its end')
     .action(
-      async (path: string, options: Common & { endpoint?: string; window: string; wait?: boolean }): Promise<void> => {
+      async (
+        path: string,
+        options: CommonOptions & { endpoint?: string; window: string; wait?: boolean },
+      ): Promise<void> => {
         const { json = false, dataDir, window, wait } = options
-        const folder = dataDirectory(dataDir)
-        const client = openClient(folder)
+        const client = openClient(dataDir)
         await interruptible(terminal, async signal => {
           const input = await openBatchInput(path, terminal.stdin)
           const endpoint = options.endpoint ?? input.endpoint
@@ -55,9 +59,9 @@ function defineSubmit(command: Command, terminal: Terminal): void {
             throw usageFailure(
               "The first line names no 'url'. Name the endpoint of the lines: --endpoint /v1/chat/completions",
             )
-          const input_file_id = await uploadInput(folder, input, signal)
+          const input_file_id = await uploadInput(client, input, signal)
           const body = { input_file_id, endpoint, completion_window: window }
-          const created = await client.ask({ method: 'POST', path: '/v1/batches', body, answer: Batch, signal })
+          const created = await dataOf(client.api.POST('/std/v1/batches', { body, signal }))
           if (!wait) {
             if (json) return terminal.json(created)
             terminal.print(created.id)
@@ -78,13 +82,13 @@ function defineSubmit(command: Command, terminal: Terminal): void {
 }
 
 function defineList(command: Command, terminal: Terminal): void {
-  const list = shared(command.command('list'))
+  const list = withCommon(command.command('list'))
     .summary('list batches, newest first')
     .description('Lists the batches of the organization, newest first.')
     .option('--limit <count>', 'maximum number, 1 to 100', readCount(1, 100), 20)
-    .action(async ({ json, dataDir, limit }: Common & { limit: number }) => {
-      const client = openClient(dataDirectory(dataDir))
-      const page = await client.ask({ method: 'GET', path: `/v1/batches?limit=${limit}`, answer: BatchPage })
+    .action(async ({ json, dataDir, limit }: CommonOptions & { limit: number }) => {
+      const client = openClient(dataDir)
+      const page = await listBatches(client, limit)
       if (json) return terminal.json({ batches: page.data, has_more: page.has_more })
       if (page.data.length === 0) return terminal.remark('There are no batches yet. See: infer batch submit --help')
       terminal.table(
@@ -105,8 +109,8 @@ function defineShow(command: Command, terminal: Terminal): void {
   const show = withId(command.command('show'))
     .summary('show a batch')
     .description('Shows a batch: its state, the counts of its lines, and what is wrong with its file.')
-    .action(async (text: string, { json, dataDir }: Common) => {
-      const client = openClient(dataDirectory(dataDir))
+    .action(async (text: string, { json, dataDir }: CommonOptions) => {
+      const client = openClient(dataDir)
       const batch = await getBatch(client, await findBatchId(client, text))
       if (json) return terminal.json(batch)
       reportEnd(batch, terminal)
@@ -119,8 +123,8 @@ function defineWatch(command: Command, terminal: Terminal): void {
   const watch = withId(command.command('watch'))
     .summary('follow a batch to its end')
     .description('Shows the progress of a batch until it ends. Exits with 1 unless it completes.')
-    .action(async (text: string, { json = false, dataDir }: Common) => {
-      const client = openClient(dataDirectory(dataDir))
+    .action(async (text: string, { json = false, dataDir }: CommonOptions) => {
+      const client = openClient(dataDir)
       await interruptible(terminal, async signal => {
         const id = await findBatchId(client, text)
         const ended = await followBatch(client, id, { terminal, quiet: json, signal })
@@ -136,10 +140,10 @@ function defineCancel(command: Command, terminal: Terminal): void {
   const cancel = withId(command.command('cancel'))
     .summary('cancel a batch')
     .description('Cancels the lines of a batch that have not ended. The answers of the others are kept.')
-    .action(async (text: string, { json, dataDir }: Common) => {
-      const client = openClient(dataDirectory(dataDir))
+    .action(async (text: string, { json, dataDir }: CommonOptions) => {
+      const client = openClient(dataDir)
       const id = await findBatchId(client, text)
-      const batch = await client.ask({ method: 'POST', path: `${batchPath(id)}/cancel`, answer: Batch })
+      const batch = await dataOf(client.api.POST('/std/v1/batches/{id}/cancel', { params: { path: { id } } }))
       if (json) terminal.json(batch)
       else terminal.print(`${id} is ${batchStatusText(batch)}: ${countsText(batch)}.`)
     })
@@ -153,8 +157,7 @@ function defineResults(command: Command, terminal: Terminal): void {
     .description('Prints the output file of a batch: one JSON object for each line that has an answer, in any order.')
     .option('--errors', 'print the errors of the other lines instead')
     .action(async (text: string, { errors, dataDir }: { errors?: boolean; dataDir?: string }) => {
-      const folder = dataDirectory(dataDir)
-      const client = openClient(folder)
+      const client = openClient(dataDir)
       await interruptible(terminal, async signal => {
         const batch = await getBatch(client, await findBatchId(client, text), signal)
         const file = errors ? batch.error_file_id : batch.output_file_id
@@ -163,7 +166,7 @@ function defineResults(command: Command, terminal: Terminal): void {
           const text = batch.status === 'in_progress' ? `Wait for its end: infer batch watch ${batch.id}` : none
           throw refused('not_found', `The batch ${batch.id} is ${batchStatusText(batch)}. ${text}`)
         }
-        for await (const piece of batchInputBytes(folder, file, signal))
+        for await (const piece of client.content(`/std/v1/files/${file}/content`, signal, 0))
           if (!terminal.stdout.write(piece)) await once(terminal.stdout, 'drain', { signal })
       })
     })

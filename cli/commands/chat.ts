@@ -1,23 +1,19 @@
 import type { Command } from 'commander'
-import { dataDirectory } from '../../core/config.ts'
-import { defaultModel } from '../chat/ask.ts'
+import { chatInPipe, defaultModel } from '../chat/ask.ts'
 import { type ChatSettings, openConversation } from '../chat/conversation.ts'
-import { chatInPipe } from '../chat/pipe.ts'
 import { chatInTerminal } from '../chat/session.ts'
 import { openClient } from '../client/client.ts'
-import { readCount, readNumber, withDataDir, withExamples, withJson } from '../terminal/options.ts'
+import { type CommonOptions, readCount, readNumber, withCommon, withExamples } from '../terminal/options.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
-interface Options extends ChatSettings {
+interface Options extends ChatSettings, CommonOptions {
   system?: string
   history: boolean
-  json?: boolean
-  dataDir?: string
 }
 
 /** `infer chat [model]`: a chat in the terminal; in a pipe, one prompt and its answer. */
 export function define(command: Command, terminal: Terminal): void {
-  withDataDir(withJson(command))
+  withCommon(command)
     .argument('[model]', 'id of the model; default: the first chat model')
     .option('--system <text>', 'system prompt')
     .option('--temperature <number>', 'sampling temperature, 0 to 2', readNumber(0, 2))
@@ -25,7 +21,7 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--seed <number>', 'the same number gives the same answer', readCount(0, Number.MAX_SAFE_INTEGER))
     .option('--no-history', 'do not keep or offer typed lines')
     .action(async (model: string | undefined, options: Options) => {
-      const client = openClient(dataDirectory(options.dataDir))
+      const client = openClient(options.dataDir)
       const modelId = model ?? (await defaultModel(client))
       const { system, json, temperature, maxTokens, seed } = options
       const settings = { temperature, maxTokens, seed }

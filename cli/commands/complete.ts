@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { candidatesFor } from '../completion/candidates.ts'
-import { printable } from '../terminal/paint.ts'
+import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { openProgram } from './program.ts'
 

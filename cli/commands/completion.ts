@@ -1,7 +1,5 @@
 import { Argument, type Command } from 'commander'
-import { bash } from '../completion/bash.ts'
-import { fish } from '../completion/fish.ts'
-import { zsh } from '../completion/zsh.ts'
+import { bash, fish, zsh } from '../completion/shells.ts'
 import { withExamples } from '../terminal/options.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 

@@ -4,7 +4,7 @@ import type { Command } from 'commander'
 import { dataDirectory } from '../../core/config.ts'
 import { configSchema, readConfig } from '../../core/models/config.ts'
 import { define as defineExplain } from '../config/explain.ts'
-import { withDataDir, withExamples, withJson } from '../terminal/options.ts'
+import { type CommonOptions, withCommon, withExamples } from '../terminal/options.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
 /** `infer config …`: which keys infer.yaml can have, what they mean, and whether a file is valid. */
@@ -19,13 +19,13 @@ export function define(command: Command, terminal: Terminal): void {
     .action(() => terminal.print(JSON.stringify(configSchema(), null, 2)))
   withExamples(schema, [['infer config schema > infer.schema.json', 'for an editor']])
 
-  const check = withDataDir(withJson(command.command('check')))
+  const check = withCommon(command.command('check'))
     .summary('validate infer.yaml before the server reads it')
     .description(
       'Validates a configuration as the server does. Prints where the first error is and exits with 65 when there is one. Warns about sandbox paths that do not exist.',
     )
     .argument('[path]', 'the file (infer.yaml in the data directory)')
-    .action(async (path: string | undefined, { dataDir, json }: { dataDir?: string; json?: boolean }) => {
+    .action(async (path: string | undefined, { dataDir, json }: CommonOptions) => {
       const [{ traitsOf }, { missingSandboxPaths }] = await Promise.all([
         import('../../gpu/presets/presets.ts'),
         import('../../gpu/sandbox/missing-paths.ts'),

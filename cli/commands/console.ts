@@ -1,18 +1,12 @@
 import type { Command } from 'commander'
-import { z } from 'zod'
-import { dataDirectory } from '../../core/config.ts'
-import { openClient } from '../client/client.ts'
-import { openBrowser } from '../serve/open-browser.ts'
-import { withDataDir, withExamples, withJson } from '../terminal/options.ts'
+import { dataOf, openClient } from '../client/client.ts'
+import { openBrowser } from '../serve/lan-address.ts'
+import { type CommonOptions, withCommon, withExamples } from '../terminal/options.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
-interface Options {
+interface Options extends CommonOptions {
   open: boolean
-  json?: boolean
-  dataDir?: string
 }
-
-const Code = z.object({ url: z.string(), expires_at: z.number() })
 
 /** Without a display, as over SSH, there is nobody in front of a browser, and xdg-open would run one in the terminal. */
 const hasDisplay = ({ environment }: Terminal): boolean =>
@@ -20,14 +14,14 @@ const hasDisplay = ({ environment }: Terminal): boolean =>
 
 /** `infer console`: opens the web console signed in, with a one-time link. */
 export function define(command: Command, terminal: Terminal): void {
-  withDataDir(withJson(command))
+  withCommon(command)
     .description(
       'Opens the web console in the browser, signed in as the token of this command. The link works once and within two minutes. Without a browser on this machine it is printed.',
     )
     .option('--no-open', 'print the link and open no browser')
     .action(async ({ open, json, dataDir }: Options) => {
-      const client = openClient(dataDirectory(dataDir))
-      const { url, expires_at } = await client.ask({ method: 'POST', path: '/api/session/codes', answer: Code })
+      const client = openClient(dataDir)
+      const { url, expires_at } = await dataOf(client.api.POST('/api/session/codes'))
       if (json) return terminal.json({ url, expires_at })
       if (open && terminal.isTerminal && hasDisplay(terminal)) {
         const reason = await openBrowser(url)

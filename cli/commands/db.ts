@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
-import { localDirectory } from '../client/local-only.ts'
+import { localDirectory } from '../client/find-server.ts'
 import { exitCodes } from '../terminal/exit-codes.ts'
-import { withDataDir, withExamples, withJson } from '../terminal/options.ts'
+import { withCommon, withExamples } from '../terminal/options.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
@@ -17,7 +17,7 @@ const stepTexts = {
 
 /** `infer db check`: looks for damage, with or without a running server. Exits with 65 when there is some. */
 export function define(command: Command, terminal: Terminal): void {
-  const check = withDataDir(withJson(command.command('check')))
+  const check = withCommon(command.command('check'))
     .summary('look for damage')
     .description(
       'Looks for damage, with or without a running server, and changes nothing. Checks the structure, the hash chain of the ledger and the references between tables.',

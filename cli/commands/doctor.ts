@@ -2,19 +2,17 @@ import type { Command } from 'commander'
 import { dataDirectory } from '../../core/config.ts'
 import { drawFinding, drawVerdict, type Finding } from '../doctor/finding.ts'
 import { exitCodes } from '../terminal/exit-codes.ts'
-import { withDataDir, withExamples, withJson } from '../terminal/options.ts'
+import { type CommonOptions, withCommon, withExamples } from '../terminal/options.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
-interface Options {
-  dataDir?: string
+interface Options extends CommonOptions {
   config?: string
-  json?: boolean
   again?: boolean
 }
 
 /** `infer doctor`: checks the installation and the machine. Changes nothing. Exits with 1 when something is broken. */
 export function define(command: Command, terminal: Terminal): void {
-  withDataDir(withJson(command))
+  withCommon(command)
     .option('--config <path>', 'the configuration that the server uses')
     .option('--again', 'test the GPU backends again instead of using stored results')
     .action(async ({ dataDir, config, json, again }: Options) => {

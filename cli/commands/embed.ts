@@ -1,20 +1,14 @@
 import type { Command } from 'commander'
-import { z } from 'zod'
-import { dataDirectory } from '../../core/config.ts'
-import { openClient } from '../client/client.ts'
-import { untilLoaded } from '../client/load-wait.ts'
+import { type Api, dataOf, openClient } from '../client/client.ts'
+import { untilLoaded } from '../client/refusal.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
-import { readCount, withDataDir, withExamples, withJson } from '../terminal/options.ts'
-import { printable } from '../terminal/paint.ts'
+import { readCount, withCommon, withExamples } from '../terminal/options.ts'
 import { announceWait, isPiped, readLines } from '../terminal/standard-input.ts'
+import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
-const Answer = z.looseObject({
-  model: z.string(),
-  data: z.array(z.looseObject({ index: z.int(), embedding: z.array(z.number()) })),
-  usage: z.looseObject({ prompt_tokens: z.int(), total_tokens: z.int() }),
-})
+type Answer = Api['EmbeddingsResponse']
 
 /** Small enough for the first vectors to arrive soon, large enough to keep the overhead per request low. */
 const textsPerRequest = 64
@@ -27,7 +21,7 @@ interface Vector {
 
 /** `infer embed <model> [texts…]`: embeds texts. Prints a summary in a terminal, JSON lines in a pipe. */
 export function define(command: Command, terminal: Terminal): void {
-  withDataDir(withJson(command))
+  withCommon(command)
     .description(
       'Turns texts into vectors. The texts are the arguments, or the lines of standard input. In a pipe prints one JSON object per line, with index, text and embedding; in a terminal prints a summary.',
     )
@@ -48,21 +42,29 @@ export function define(command: Command, terminal: Terminal): void {
           given.length > 0 ? given : isPiped() ? await announceWait(terminal, readLines(terminal.stdin)) : []
         if (texts.length === 0)
           throw usageFailure('There is no text. Write: infer embed <model> "a text", or pipe in one text per line.')
-        const client = openClient(dataDirectory(dataDir))
+        const client = openClient(dataDir)
         await interruptible(terminal, async signal => {
           const vectors: Vector[] = []
-          let combined: z.output<typeof Answer> | undefined
+          let combined: Answer | undefined
           for (let at = 0; at < texts.length; at += textsPerRequest) {
             const input = texts.slice(at, at + textsPerRequest)
-            const body = { model, input, ...(dimensions === undefined ? {} : { dimensions }) }
+            const body = { model, input, dimensions }
             const answer = await untilLoaded(
-              () => client.ask({ method: 'POST', path: '/std/v1/embeddings', body, answer: Answer, signal }),
-              { signal, onWait: () => terminal.waiting(`Loading ${model}…`) },
+              () => dataOf(client.api.POST('/std/v1/embeddings', { body, signal })) as Promise<Answer>,
+              {
+                signal,
+                onWait: () => terminal.waiting(`Loading ${model}…`),
+              },
             )
             terminal.progress('')
             const data = answer.data.map(one => ({ ...one, index: at + one.index }))
             combined = joined(combined, { ...answer, data })
-            const batch = data.map(({ index, embedding }) => ({ index, text: texts[index] ?? '', embedding }))
+            const batch = data.map(({ index, embedding }) => ({
+              index,
+              text: texts[index] ?? '',
+              // Base64 only where it is requested.
+              embedding: embedding as number[],
+            }))
             if (!json && !terminal.isTerminal) for (const vector of batch) terminal.print(JSON.stringify(vector))
             else vectors.push(...batch)
           }
@@ -79,7 +81,7 @@ export function define(command: Command, terminal: Terminal): void {
 }
 
 /** Combines the responses for two parts of a list into one response. */
-function joined(before: z.output<typeof Answer> | undefined, next: z.output<typeof Answer>): z.output<typeof Answer> {
+function joined(before: Answer | undefined, next: Answer): Answer {
   if (!before) return next
   return {
     ...before,

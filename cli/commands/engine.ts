@@ -1,12 +1,12 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { Failure } from '../../core/failure.ts'
-import { openLog } from '../../core/log.ts'
+import { type Log, openLog } from '../../core/log.ts'
 import { Bytes } from '../../core/quantities.ts'
 import { conversationTask, type TextTask, textTasks } from '../../core/schemas/task.ts'
 import type { DemoEngineSettings } from '../../gpu/engines/demo/engine.ts'
+import type { EspeakEngineSettings } from '../../gpu/engines/espeak/engine.ts'
 import { flashUses, type GgufEngineSettings, gpuUses } from '../../gpu/engines/gguf/options.ts'
 import { kvTypes } from '../../gpu/engines/gguf/sizing-need.ts'
-import { define as defineEspeak } from '../engines/espeak.ts'
 import { define as defineList } from '../engines/list.ts'
 import { define as defineRemove } from '../engines/remove.ts'
 import { define as defineSetup } from '../engines/setup.ts'
@@ -48,29 +48,16 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--memory <size>', 'memory limit, such as 12GiB; default: the free memory', readBytes)
     .option('--no-mmap', 'read the file instead of mapping it into memory')
     .option('--mlock', 'keep the model from being swapped out')
-    .action(async ({ task, threads, backends, ...options }: Options) => {
-      const key = terminal.environment.INFER_ENGINE_KEY
-      delete terminal.environment.INFER_ENGINE_KEY
-      const { cpuDevice } = await import('../../gpu/devices/cpu.ts')
-      const { runGgufEngine } = await import('../../gpu/engines/gguf/engine.ts')
-      const { chooseBackend } = await import('../../gpu/engines/gguf/backend-choice.ts')
-      try {
-        const log = openLog('info')
+    .action(({ task, threads, backends, ...options }: Options) =>
+      runEngine(terminal, async (key, log) => {
+        const { cpuDevice } = await import('../../gpu/devices/cpu.ts')
+        const { runGgufEngine } = await import('../../gpu/engines/gguf/engine.ts')
+        const { chooseBackend } = await import('../../gpu/engines/gguf/backend-choice.ts')
         const chosen = await chooseBackend({ gpu: options.gpu, backends, environment: terminal.environment, log })
-        await runGgufEngine(
-          {
-            ...options,
-            ...chosen,
-            threads: threads ?? cpuDevice().cores ?? 1,
-            tasks: task ?? [conversationTask],
-            key,
-          },
-          { log },
-        )
-      } catch (thrown) {
-        throw thrown instanceof Failure && thrown.code === 'invalid_value' ? usageFailure(thrown.message) : thrown
-      }
-    })
+        const settings = { threads: threads ?? cpuDevice().cores ?? 1, tasks: task ?? [conversationTask], key }
+        await runGgufEngine({ ...options, ...chosen, ...settings }, { log })
+      }),
+    )
   command
     .command('try', { hidden: true })
     .summary('compute one token with a backend')
@@ -107,6 +94,17 @@ export function define(command: Command, terminal: Terminal): void {
   ])
 }
 
+/** Runs an engine with the key of its API, which it removes from the environment. A refused setting is wrong usage. */
+async function runEngine(terminal: Terminal, run: (key: string | undefined, log: Log) => Promise<void>): Promise<void> {
+  const key = terminal.environment.INFER_ENGINE_KEY
+  delete terminal.environment.INFER_ENGINE_KEY
+  try {
+    await run(key, openLog('info'))
+  } catch (thrown) {
+    throw thrown instanceof Failure && thrown.code === 'invalid_value' ? usageFailure(thrown.message) : thrown
+  }
+}
+
 /** `infer engine demo`: makes images and videos without a model. `infer serve` starts the demo engine with it. */
 function defineDemo(command: Command, terminal: Terminal): void {
   const demo = command
@@ -121,16 +119,12 @@ function defineDemo(command: Command, terminal: Terminal): void {
     .option('--sound-only', 'offer speech only, without images and videos', false)
     .option('--step-ms <count>', 'minimum milliseconds per step', readCount(0, 60_000), 10)
     .option('--ffmpeg <program>', 'the ffmpeg program', 'ffmpeg')
-    .action(async (options: Omit<DemoEngineSettings, 'key'>) => {
-      const key = terminal.environment.INFER_ENGINE_KEY
-      delete terminal.environment.INFER_ENGINE_KEY
-      const { runDemoEngine } = await import('../../gpu/engines/demo/engine.ts')
-      try {
-        await runDemoEngine({ ...options, key }, { log: openLog('info') })
-      } catch (thrown) {
-        throw thrown instanceof Failure && thrown.code === 'invalid_value' ? usageFailure(thrown.message) : thrown
-      }
-    })
+    .action((options: Omit<DemoEngineSettings, 'key'>) =>
+      runEngine(terminal, async (key, log) => {
+        const { runDemoEngine } = await import('../../gpu/engines/demo/engine.ts')
+        await runDemoEngine({ ...options, key }, { log })
+      }),
+    )
   withExamples(demo, [
     ['infer engine demo --port 9002', 'on port 9002'],
     ['infer engine demo --port 9002 --step-ms 500', 'slowly, to watch the progress'],
@@ -147,4 +141,24 @@ function readBytes(text: string): number {
   const size = Bytes.safeParse(/^\d+$/.test(text) ? Number(text) : text)
   if (!size.success) throw new InvalidArgumentError('Write a size as 512MiB or 24GB.')
   return size.data
+}
+
+/** `infer engine espeak`: serves espeak-ng. `infer serve` starts the engine `espeak-ng` with it. */
+function defineEspeak(command: Command, terminal: Terminal): void {
+  command
+    .summary('serve the program espeak-ng as a speech API')
+    .description(
+      "Serves the installed program espeak-ng as OpenAI's speech route. If INFER_ENGINE_KEY is set, requests need it as bearer token.",
+    )
+    .option('--id <id>', 'the model id in its API', 'espeak-ng')
+    .option('--socket <path>', 'listen on a Unix socket')
+    .option('--port <number>', 'listen on this port of 127.0.0.1', readCount(0, 65_535))
+    .option('--program <path>', 'the espeak-ng program', 'espeak-ng')
+    .action((options: Omit<EspeakEngineSettings, 'key'>) =>
+      runEngine(terminal, async (key, log) => {
+        const { runEspeakEngine } = await import('../../gpu/engines/espeak/engine.ts')
+        await runEspeakEngine({ ...options, key }, { log })
+      }),
+    )
+  withExamples(command, [['infer engine espeak --port 9003', 'on port 9003']])
 }

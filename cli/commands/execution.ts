@@ -1,13 +1,32 @@
-import type { Command } from 'commander'
-import { withExamples } from '../terminal/options.ts'
+import { type Command, Option } from 'commander'
+import { executionStatuses } from '../../core/dag/advance.ts'
+import { graphOf } from '../../core/workflows/graph.ts'
+import { dependencies } from '../../core/workflows/plan.ts'
+import { type Client, dataOf, memberOf, openClient } from '../client/client.ts'
+import { ifFound, storedSentence } from '../client/refusal.ts'
+import { asJob, openRunDisplay, stateText } from '../executions/display.ts'
+import {
+  cancelExecution,
+  type Execution,
+  type ExecutionNode,
+  type ExecutionSummary,
+  executionOf,
+  findExecution,
+} from '../executions/execution.ts'
+import { executionSnapshot, followExecution, unknownExecution } from '../executions/follow.ts'
+import { checkOutputFolder, reportOutcome } from '../executions/report-outcome.ts'
+import { joinFacts, reasonText } from '../jobs/display.ts'
+import { factLines, idText, jobStatusText, section, valueWidth } from '../jobs/draw.ts'
+import { type LogLine, lineText, logsOf } from '../jobs/log-reader.ts'
+import { connectionText } from '../jobs/submit.ts'
+import { refused } from '../terminal/exit-codes.ts'
+import { interruptible } from '../terminal/interruption.ts'
+import { type CommonOptions, readCount, readSince, withCommon, withDataDir, withExamples } from '../terminal/options.ts'
+import { lengthText, timeText, tookText } from '../terminal/quantities-text.ts'
+import { confirmDestructive } from '../terminal/standard-input.ts'
+import { type Paint, printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { define as defineCancel } from './execution/cancel.ts'
-import { define as defineList } from './execution/list.ts'
-import { define as defineLogs } from './execution/logs.ts'
-import { define as defineRemove } from './execution/remove.ts'
-import { define as defineRetry } from './execution/retry.ts'
-import { define as defineShow } from './execution/show.ts'
-import { define as defineWatch } from './execution/watch.ts'
+import { definitionOf, findWorkflow } from '../workflows/workflow.ts'
 
 /** `infer execution …`: executions of workflows. */
 export function define(command: Command, terminal: Terminal): void {
@@ -18,4 +37,302 @@ export function define(command: Command, terminal: Terminal): void {
     ['infer execution watch 7QK2M9XD', 'by the end of its id'],
     ['infer execution retry 7QK2M9XD', 'continue where it failed'],
   ])
+}
+
+interface ListOptions extends CommonOptions {
+  workflow?: string
+  status?: Execution['status']
+  since?: number
+  limit: number
+}
+
+/** `infer execution list`: lists executions. */
+function defineList(command: Command, terminal: Terminal): void {
+  const list = withCommon(command.command('list'))
+    .summary('list executions, newest first')
+    .description(
+      'Lists the executions of the organization, newest first. On a narrow terminal shows the end of each id, which every command accepts.',
+    )
+    .option('--workflow <workflow>', 'only executions of this workflow, by id or name')
+    .addOption(new Option('--status <status>', 'only executions in this state').choices([...executionStatuses]))
+    .option('--since <time>', 'only executions created since: 30m, 2h, 7d or a date', readSince)
+    .option('--limit <count>', 'maximum number, 1 to 100', readCount(1, 100), 20)
+    .action(async ({ workflow, status, since, limit, json, dataDir }: ListOptions) => {
+      const client = openClient(dataDir)
+      const workflow_id = workflow === undefined ? undefined : (await findWorkflow(client, workflow)).workflow.id
+      const query = { workflow_id, status, created_after: since, limit }
+      const page = await dataOf(client.api.GET('/api/workflow-executions', { params: { query } }))
+      if (json) return terminal.json(page)
+      if (page.executions.length === 0)
+        return terminal.remark(
+          (workflow ?? status ?? since)
+            ? 'No execution matches.'
+            : 'There are no executions yet. Run a workflow: infer workflow run story.yaml',
+        )
+      const width = terminal.isTerminal ? terminal.stdout.columns || 80 : 0
+      const names = await namesOf(client, page.executions)
+      terminal.table(
+        ['id', 'status', 'workflow', 'done', 'age', 'took', 'note'],
+        page.executions.map(one => rowOf(one, names, Date.now() / 1000, width, terminal.paint)),
+      )
+      if (page.has_more && limit < 100)
+        terminal.remark(`There are more. Show them: --limit ${Math.min(100, limit * 5)}`)
+    })
+  withExamples(list, [
+    ['infer execution list', 'the newest twenty'],
+    ['infer execution list --workflow Story --status failed', 'failed executions of one workflow'],
+  ])
+}
+
+/** Returns the names of workflows by id, for the 100 workflows that were changed last. */
+async function namesOf(client: Client, executions: readonly ExecutionSummary[]): Promise<Map<string, string>> {
+  if (!executions.some(one => one.workflow_id)) return new Map()
+  const workflows = await memberOf(client.api.GET('/api/workflows', { params: { query: { limit: 100 } } }), 'workflows')
+  return new Map(workflows.map(({ id, name }) => [id, name]))
+}
+
+const rowOf = (
+  { id, status, workflow_id, progress, created_at, duration_ms, error }: ExecutionSummary,
+  names: ReadonlyMap<string, string>,
+  now: number,
+  width: number,
+  paint: Paint,
+): string[] => [
+  idText(id, width),
+  jobStatusText(status, paint),
+  workflow_id ? printable(names.get(workflow_id) ?? idText(workflow_id, width)) : 'a file',
+  progress ? `${progress.completed} of ${progress.total}` : '-',
+  lengthText(now - created_at),
+  duration_ms == null ? '-' : tookText(duration_ms),
+  storedSentence(error?.message ?? '').replaceAll(/\s+/g, ' '),
+]
+
+/** `infer execution show <id>`: shows an execution with its nodes. */
+function defineShow(command: Command, terminal: Terminal): void {
+  const show = withCommon(command.command('show'))
+    .summary('show one execution with its nodes')
+    .description('Shows one execution: its state, its parameters, and the state of each node.')
+    .argument('<id>', 'the execution, or the end of its id')
+    .action(async (text: string, { dataDir, json }: CommonOptions) => {
+      const client = openClient(dataDir)
+      const id = await findExecution(client, text)
+      const execution = await executionOf(client, id)
+      if (json) return terminal.json(execution)
+      const { paint } = terminal
+      const name = await nameOfWorkflow(client, execution)
+      const width = terminal.isTerminal ? terminal.stdout.columns || 80 : 0
+      const facts = factLines(factsOf(execution, name, paint), paint)
+      const parameters = section('parameters', execution.input_params, valueWidth(terminal), paint)
+      terminal.print([...facts, ...parameters, ''].join('\n'))
+      const run = executionSnapshot(unknownExecution, execution, 0)
+      terminal.table(
+        ['node', 'status', 'model', 'took', 'job', 'note'],
+        (execution.nodes ?? []).map(node => {
+          const snapshot = run.nodes.get(node.node_id)!
+          const { node_id: name, model_id: model, job_id: job, status } = node
+          const took = status === 'completed' ? stateText(snapshot, 0) : '-'
+          const note = noteOf(node, reasonText(asJob(snapshot)))
+          return [
+            printable(name),
+            jobStatusText(status, paint),
+            printable(model),
+            took,
+            job ? idText(job, width) : '-',
+            note,
+          ]
+        }),
+      )
+    })
+  withExamples(show, [
+    ['infer execution show 7QK2M9XD', 'by the end of its id'],
+    ['infer execution show exec_… --json', 'the record of the API'],
+  ])
+}
+
+const noteOf = ({ error, queue_position: position }: ExecutionNode, reason: string): string =>
+  error
+    ? storedSentence(error.message).replaceAll(/\s+/g, ' ')
+    : joinFacts([position ? `${position} ahead of it` : '', reason])
+
+/** Returns the name of its workflow; undefined if it ran from a file or the workflow was deleted. */
+async function nameOfWorkflow(client: Client, { workflow_id: id }: Execution): Promise<string | undefined> {
+  if (!id) return undefined
+  const workflow = await ifFound(
+    memberOf(client.api.GET('/api/workflows/{id}', { params: { path: { id } } }), 'workflow'),
+  )
+  return workflow?.name
+}
+
+function factsOf(execution: Execution, workflow: string | undefined, paint: Paint): [name: string, value: string][] {
+  const { id, status, error, workflow_id, workflow_version, created_at, duration_ms, parent_execution_id } = execution
+  const rows: [string, string | undefined][] = [
+    ['id', id],
+    ['status', jobStatusText(status, paint)],
+    ['error', error ? storedSentence(error.message) : undefined],
+    [
+      'workflow',
+      workflow_id
+        ? `${workflow === undefined ? '' : `${printable(workflow)}, `}${workflow_id}, version ${workflow_version ?? '?'}`
+        : undefined,
+    ],
+    ['submitted', timeText(created_at * 1000)],
+    ['took', duration_ms == null ? undefined : tookText(duration_ms)],
+    ['retry of', parent_execution_id ?? undefined],
+  ]
+  return rows.filter((row): row is [string, string] => row[1] !== undefined)
+}
+
+interface WatchOptions extends CommonOptions {
+  out?: string
+}
+
+/** `infer execution watch <id>`: follows an execution to its end and saves its files. */
+function defineWatch(command: Command, terminal: Terminal): void {
+  const watch = withCommon(command.command('watch'))
+    .summary('follow an execution to its end')
+    .description(
+      'Follows an execution until it has ended, as infer workflow run does. Then prints texts, saves files and prints their paths. Ctrl-C stops following; the execution continues.',
+    )
+    .argument('<id>', 'the execution, or the end of its id')
+    .option('--out <folder>', 'folder for files; default: the current folder')
+    .action((text: string, { out, json = false, dataDir }: WatchOptions) => {
+      checkOutputFolder(out)
+      return interruptible(terminal, signal =>
+        watchExecution(terminal, () => openClient(dataDir), text, { out, json, signal }),
+      )
+    })
+  withExamples(watch, [
+    ['infer execution watch 7QK2M9XD', 'by the end of its id'],
+    ['infer execution watch exec_… --out made/', 'save the files in a folder'],
+  ])
+}
+
+async function watchExecution(
+  terminal: Terminal,
+  connect: () => Client,
+  text: string,
+  { out, json, signal }: { out: string | undefined; json: boolean; signal: AbortSignal },
+): Promise<void> {
+  const id = await findExecution(connect(), text, signal)
+  const execution = await executionOf(connect(), id, signal, 'dag')
+  const names = (execution.nodes ?? []).map(({ node_id }) => node_id)
+  // An older server sends no definition, only nodes.
+  const graph = execution.dag ? dependencies(definitionOf(execution.dag)) : graphOf(names, [])
+  const { started_at, created_at, duration_ms } = execution
+  const agoMs = duration_ms ?? Math.max(0, Date.now() - (started_at ?? created_at) * 1000)
+  const display = openRunDisplay(terminal, { title: id, graph, quiet: json, agoMs })
+  try {
+    const ended = await followExecution(connect, id, {
+      signal,
+      onChange: snapshot => display.change(snapshot),
+      onTrouble: trouble => display.say(connectionText(id, trouble)),
+    })
+    const interrupts = { cancel: signal, leave: signal }
+    await reportOutcome(terminal, connect, ended, display, interrupts, { graph, out, json })
+  } finally {
+    display.close()
+  }
+}
+
+/** `infer execution cancel <id>`: cancels an execution and its nodes. */
+function defineCancel(command: Command, terminal: Terminal): void {
+  const cancel = withCommon(command.command('cancel'))
+    .summary('cancel an execution and its nodes')
+    .description(
+      'Cancels an execution: pending nodes do not run, running nodes are aborted. Completed nodes keep their results.',
+    )
+    .argument('<id>', 'the execution, or the end of its id')
+    .action(async (text: string, { dataDir, json }: CommonOptions) => {
+      const client = openClient(dataDir)
+      const id = await findExecution(client, text)
+      const execution = await cancelExecution(client, id)
+      if (json) terminal.json(execution)
+      else terminal.print(`${id} is cancelled.`)
+    })
+  withExamples(cancel, [['infer execution cancel 7QK2M9XD', 'by the end of its id']])
+}
+
+/** `infer execution retry <id>`: runs an execution again, as a new one that reuses completed nodes. */
+function defineRetry(command: Command, terminal: Terminal): void {
+  const retry = withCommon(command.command('retry'))
+    .summary('retry an execution from where it failed')
+    .description(
+      'Runs an execution that has ended again, as a new execution, and prints the new id. Completed nodes are reused.',
+    )
+    .argument('<id>', 'the execution, or the end of its id')
+    .option('--from <node>', 'failed, start, or a node: this node and its successors run again', 'failed')
+    .action(async (text: string, { from, dataDir, json }: { from: string; dataDir?: string; json?: boolean }) => {
+      const client = openClient(dataDir)
+      const params = { path: { id: await findExecution(client, text) } }
+      const retried = client.api.POST('/api/workflow-executions/{id}/retry', { params, body: { from } })
+      const execution = await memberOf(retried, 'execution')
+      if (json) return terminal.json(execution)
+      terminal.print(execution.id)
+      if (terminal.isTerminal) terminal.remark(`Follow it: infer execution watch ${execution.id}`)
+    })
+  withExamples(retry, [
+    ['infer execution retry 7QK2M9XD', 'from where it failed'],
+    ['infer execution retry exec_… --from paint', 'run a node and its successors again'],
+  ])
+}
+
+interface LogsOptions extends CommonOptions {
+  node?: string
+}
+
+/** `infer execution logs <id>`: prints the logs of its nodes. */
+function defineLogs(command: Command, terminal: Terminal): void {
+  const logs = withDataDir(command.command('logs'))
+    .summary('print the logs of the nodes of an execution')
+    .description('Prints the logs of the jobs of an execution, oldest first. Each line begins with its node.')
+    .argument('<id>', 'the execution, or the end of its id')
+    .option('--node <node>', 'only this node')
+    .option('--json', 'print one JSON object per line')
+    .action((text: string, { node: only, json, dataDir }: LogsOptions) =>
+      interruptible(terminal, async signal => {
+        const client = openClient(dataDir)
+        const execution = await executionOf(client, await findExecution(client, text, signal), signal)
+        const nodes = (execution.nodes ?? []).filter(({ node_id }) => only === undefined || node_id === only)
+        if (only !== undefined && nodes.length === 0)
+          throw refused('not_found', `The execution ${execution.id} has no node '${printable(only)}'.`)
+        const lines: (LogLine & { node_id: string })[] = []
+        for (const { node_id, job_id } of nodes)
+          if (job_id) for (const line of await logsOf(client, job_id, signal)) lines.push({ node_id, ...line })
+        lines.sort((a, b) => a.timestamp.localeCompare(b.timestamp))
+        if (json) return lines.forEach(line => terminal.print(JSON.stringify(line)))
+        const { paint } = terminal
+        for (const line of lines) terminal.print(`${paint.name(printable(line.node_id))} ${lineText(line, paint)}`)
+        if (lines.length === 0) terminal.remark('There are no log lines.')
+      }),
+    )
+  withExamples(logs, [['infer execution logs 7QK2M9XD --node paint', 'the log of one node']])
+}
+
+interface RemoveOptions extends CommonOptions {
+  yes?: boolean
+}
+
+/** `infer execution delete <id>`: deletes an execution that has ended, with its jobs and files. */
+function defineRemove(command: Command, terminal: Terminal): void {
+  const remove = withCommon(command.command('delete'))
+    .summary('delete an execution that has ended, with its files')
+    .description(
+      'Deletes an execution that has ended, with its jobs and their files. Cancel a running execution first.',
+    )
+    .argument('<id>', 'the execution, or the end of its id')
+    .option('--yes', 'do not ask')
+    .action((text: string, { yes, json, dataDir }: RemoveOptions) =>
+      interruptible(terminal, async signal => {
+        const client = openClient(dataDir)
+        const id = await findExecution(client, text, signal)
+        if (!(await confirmDestructive(`Delete ${id} with its files?`, yes, terminal, signal))) return
+        const { data: deleted } = await client.api.DELETE('/api/workflow-executions/{id}', {
+          params: { path: { id } },
+          signal,
+        })
+        if (json) terminal.json(deleted)
+        else terminal.print(`${id} is deleted.`)
+      }),
+    )
+  withExamples(remove, [['infer execution delete 7QK2M9XD --yes', 'without confirmation']])
 }

@@ -1,24 +1,15 @@
 import { type Command, Option } from 'commander'
-import { dataDirectory } from '../../core/config.ts'
 import { type ApiPurpose, apiPurposes, uploadPurposes } from '../../core/store/file-records.ts'
 import { openClient } from '../client/client.ts'
-import { downloadFile } from '../files/download.ts'
-import { openFileClient, type StoredFile } from '../files/file-client.ts'
-import { uploadFile } from '../files/upload.ts'
+import { downloadFile, type NewUpload, openFileClient, type StoredFile, uploadFile } from '../files/file-client.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
-import { readCount, readDuration, withDataDir, withExamples, withJson } from '../terminal/options.ts'
-import { printable } from '../terminal/paint.ts'
+import { type CommonOptions, readCount, readDuration, withCommon, withExamples } from '../terminal/options.ts'
 import { sizeText, timeText } from '../terminal/quantities-text.ts'
+import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
-interface Common {
-  json?: boolean
-  dataDir?: string
-}
-
-const common = (command: Command): Command => withDataDir(withJson(command))
-const clientOf = (dataDir: string | undefined) => openFileClient(openClient(dataDirectory(dataDir)))
+const clientOf = (dataDir: string | undefined) => openFileClient(openClient(dataDir))
 const at = (seconds: number | undefined): string => (seconds === undefined ? '-' : timeText(seconds * 1000))
 const rowOf = (file: StoredFile): string[] => [
   file.id,
@@ -32,7 +23,7 @@ const columns = ['id', 'size', 'purpose', 'created', 'expires', 'name']
 
 /** `infer file …`: stored files of the server on this machine, or of the server at INFER_URL. */
 export function define(command: Command, terminal: Terminal): void {
-  const upload = common(command.command('upload'))
+  const upload = withCommon(command.command('upload'))
     .summary('upload files, and print their ids')
     .description('Uploads files and prints the id of each. A large file is sent in parts. - is standard input.')
     .argument('<files...>', 'paths, or - for standard input')
@@ -42,7 +33,7 @@ export function define(command: Command, terminal: Terminal): void {
     .action(
       async (
         paths: string[],
-        { json, dataDir, ...options }: Common & { purpose: ApiPurpose; name?: string; expires?: number },
+        { json, dataDir, ...options }: CommonOptions & Pick<NewUpload, 'purpose'> & { name?: string; expires?: number },
       ) => {
         if (paths.length > 1 && options.name !== undefined)
           throw usageFailure('--name names one file. Upload one at a time.')
@@ -65,12 +56,12 @@ export function define(command: Command, terminal: Terminal): void {
     ['tar c notes | infer file upload - --name notes.tar', 'from a pipe'],
   ])
 
-  const list = common(command.command('list'))
+  const list = withCommon(command.command('list'))
     .summary('list files, newest first')
     .description('Lists uploaded files and results of batches, newest first.')
     .addOption(new Option('--purpose <purpose>', 'only those for this purpose').choices(apiPurposes))
     .option('--limit <count>', 'at most this many', readCount(1, 10_000), 100)
-    .action(async ({ json, dataDir, purpose, limit }: Common & { purpose?: ApiPurpose; limit: number }) => {
+    .action(async ({ json, dataDir, purpose, limit }: CommonOptions & { purpose?: ApiPurpose; limit: number }) => {
       const { data, has_more } = await clientOf(dataDir).list({ purpose, limit })
       if (json) return terminal.json({ files: data, has_more })
       terminal.table(columns, data.map(rowOf), { optional: ['expires', 'created', 'purpose'] })
@@ -78,42 +69,44 @@ export function define(command: Command, terminal: Terminal): void {
     })
   withExamples(list, [['infer file list --purpose batch_output', 'results of batches']])
 
-  const show = common(command.command('show'))
+  const show = withCommon(command.command('show'))
     .summary('show a file')
     .description('Shows name, size, purpose and expiry of a file.')
     .argument('<id>', 'file-…')
-    .action(async (id: string, { json, dataDir }: Common) => {
+    .action(async (id: string, { json, dataDir }: CommonOptions) => {
       const file = await clientOf(dataDir).find(id)
       if (json) terminal.json(file)
       else terminal.table(columns, [rowOf(file)], { optional: ['expires', 'created', 'purpose'] })
     })
   withExamples(show, [['infer file show file-…', 'infer file list shows the ids']])
 
-  const download = common(command.command('download'))
+  const download = withCommon(command.command('download'))
     .summary('download a file')
     .description('Downloads a file and prints the path. Never replaces an existing file without --force.')
     .argument('<id>', 'file-…')
     .argument('[out]', 'a file or folder, or - for standard output; default: its name, in this folder')
     .option('--force', 'replace an existing file')
-    .action(async (id: string, out: string | undefined, { json, dataDir, force }: Common & { force?: boolean }) => {
-      if (out === '-' && json) throw usageFailure('--json and - both write to standard output. Remove one.')
-      await interruptible(terminal, async signal => {
-        const saved = await downloadFile(clientOf(dataDir), id, { out, force: force === true, terminal, signal })
-        if (saved === undefined) return
-        if (json) terminal.json({ path: saved })
-        else terminal.print(saved)
-      })
-    })
+    .action(
+      async (id: string, out: string | undefined, { json, dataDir, force }: CommonOptions & { force?: boolean }) => {
+        if (out === '-' && json) throw usageFailure('--json and - both write to standard output. Remove one.')
+        await interruptible(terminal, async signal => {
+          const saved = await downloadFile(clientOf(dataDir), id, { out, force: force === true, terminal, signal })
+          if (saved === undefined) return
+          if (json) terminal.json({ path: saved })
+          else terminal.print(saved)
+        })
+      },
+    )
   withExamples(download, [
     ['infer file download file-… results.jsonl', 'to a file'],
     ['infer file download file-… - | jq .custom_id', 'to a pipe'],
   ])
 
-  const remove = common(command.command('delete'))
+  const remove = withCommon(command.command('delete'))
     .summary('delete files')
     .description('Deletes files. A file that an unfinished batch needs is kept, and the command fails.')
     .argument('<ids...>', 'file-…')
-    .action(async (ids: string[], { json, dataDir }: Common) => {
+    .action(async (ids: string[], { json, dataDir }: CommonOptions) => {
       const client = clientOf(dataDir)
       for (const id of ids) {
         const deleted = await client.remove(id)

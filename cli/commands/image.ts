@@ -1,21 +1,20 @@
 import { type Command, Option } from 'commander'
-import { dataDirectory } from '../../core/config.ts'
 import { maxImages, maxSources, type Quality, qualities } from '../../core/tasks/image/image-request.ts'
 import { promptOf } from '../chat/prompt.ts'
 import { type Client, openClient } from '../client/client.ts'
 import { commandTasks } from '../client/command-tasks.ts'
 import { generateAll } from '../generation/generate-all.ts'
+import { type Priority, readPriority, readSize, type SizeFlag } from '../generation/inputs.ts'
 import { checkReadable, mediaOf, uploadMedia } from '../generation/media.ts'
-import { readPriority, readSize, type SizeFlag } from '../generation/options.ts'
 import { formatOf, type OutputTarget, outputTargetOf } from '../generation/output-target.ts'
 import { submitJob } from '../jobs/submit.ts'
-import { chooseModel } from '../models/choose-model.ts'
+import { chooseModel } from '../models/status.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
-import { collect, readCount, readNumber, withDataDir, withExamples, withJson } from '../terminal/options.ts'
+import { type CommonOptions, collect, readCount, readNumber, withCommon, withExamples } from '../terminal/options.ts'
 import { announceWait, isPiped, readAll } from '../terminal/standard-input.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
-interface Options {
+interface Options extends CommonOptions {
   model?: string
   from?: string[]
   mask?: string
@@ -29,15 +28,13 @@ interface Options {
   transparent?: boolean
   format?: 'png' | 'jpeg' | 'webp'
   out?: string
-  priority?: number | string
+  priority?: Priority
   wait: boolean
-  json?: boolean
-  dataDir?: string
 }
 
 /** `infer image [prompt…]`: makes images from a text, or edits images. */
 export function define(command: Command, terminal: Terminal): void {
-  withDataDir(withJson(command))
+  withCommon(command)
     .description(
       'Makes images from a text, or edits the images of --from, and saves them: follows the job, shows its progress on standard error, and prints the paths of the files. In a pipe, --out - writes one image to standard output.',
     )
@@ -75,7 +72,7 @@ export function define(command: Command, terminal: Terminal): void {
         throw usageFailure(`--out - takes one image. Remove ${json ? '--json' : '--count'}, or name a folder.`)
       const format = formatFor(target, options.format)
 
-      const connect = (): Client => openClient(dataDirectory(options.dataDir))
+      const connect = (): Client => openClient(options.dataDir)
       const task = from.length > 0 ? 'std/image-edit' : commandTasks.image
       const does = from.length > 0 ? 'edits images' : 'makes images'
       const model = await chooseModel(terminal, connect(), { task, requested: options.model, does })
@@ -101,7 +98,7 @@ export function define(command: Command, terminal: Terminal): void {
           output_format: format,
         }),
       }
-      const request = { task, model_id: model, inputs, ...(priority === undefined ? {} : { priority }) }
+      const request = { task, model_id: model, inputs, priority } as const
       const item = { label: model, topic: prompt, suffix: '', target }
       await generateAll(terminal, connect, [{ ...item, submit: one => submitJob(connect, request, one) }], {
         wait,

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
-import { localDirectory } from '../client/local-only.ts'
+import { localDirectory } from '../client/find-server.ts'
 import { exitCodes } from '../terminal/exit-codes.ts'
-import { withDataDir, withExamples, withJson } from '../terminal/options.ts'
+import { type CommonOptions, withCommon, withExamples } from '../terminal/options.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
 /** How many rows are checked between two updates of the progress. */
@@ -9,12 +9,12 @@ const shownEvery = 100_000
 
 /** `infer ledger verify`: checks the hash chain of the ledger. Exits with 65 when it is broken. */
 export function define(command: Command, terminal: Terminal): void {
-  const verify = withDataDir(withJson(command.command('verify')))
+  const verify = withCommon(command.command('verify'))
     .summary('check that no ledger row was changed')
     .description(
       'Checks the hash chain of the ledger, with or without a running server, and changes nothing. Every finished request and job has a row with its usage and its cost, and each row has the hash of the one before: a changed, missing or moved row is found. Shows the sum of each month in UTC.',
     )
-    .action(async ({ dataDir, json }: { dataDir?: string; json?: boolean }) => {
+    .action(async ({ dataDir, json }: CommonOptions) => {
       const folder = localDirectory(verify, dataDir)
       const { verifyLedger } = await import('../../core/store/sqlite/verify-ledger.ts')
       const progress = (rows: number) => {

@@ -1,24 +1,17 @@
 import { type Command, Option } from 'commander'
-import { z } from 'zod'
-import { dataDirectory } from '../../core/config.ts'
-import { type Client, openClient } from '../client/client.ts'
+import { type Api, type Client, dataOf, openClient } from '../client/client.ts'
 import { serverRefusal } from '../client/refusal.ts'
-import { entryJson, entryText, LogEntry } from '../logs/entry.ts'
+import { entryJson, entryText, type LogEntry } from '../logs/entry.ts'
 import { refused } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
-import { readCount, withDataDir, withExamples } from '../terminal/options.ts'
+import { type CommonOptions, readCount, withDataDir, withExamples } from '../terminal/options.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
-interface Options {
+interface Options extends CommonOptions {
   follow?: boolean
   lines: number
   source?: 'server' | 'engine'
-  json?: boolean
-  dataDir?: string
 }
-
-const Lines = z.looseObject({ lines: z.array(LogEntry) })
-const Missed = z.looseObject({ lines: z.number() })
 
 /** `infer logs [model]`: prints the newest lines of the server's log and of the engines' output; -f follows them. */
 export function define(command: Command, terminal: Terminal): void {
@@ -37,7 +30,7 @@ export function define(command: Command, terminal: Terminal): void {
     )
     .option('--json', 'print one JSON object per line')
     .action(async (model: string | undefined, { follow, lines, source, json, dataDir }: Options) => {
-      const client = openClient(dataDirectory(dataDir))
+      const client = openClient(dataDir)
       const query = new URLSearchParams({ lines: String(lines) })
       if (model !== undefined) query.set('model', model)
       if (source !== undefined) query.set('source', source)
@@ -45,13 +38,9 @@ export function define(command: Command, terminal: Terminal): void {
         terminal.print(json ? JSON.stringify(entryJson(entry)) : entryText(entry, terminal.paint))
       await interruptible(terminal, async signal => {
         if (follow) return followLogs(client, query, { terminal, show, signal })
-        const answer = await client.ask({
-          method: 'GET',
-          path: `/api/system/logs?${query.toString()}`,
-          answer: Lines,
-          signal,
-        })
-        for (const entry of answer.lines) show(entry)
+        const all = { lines, model, source }
+        const answer = await dataOf(client.api.GET('/api/system/logs', { params: { query: all }, signal }))
+        for (const entry of (answer as Api['LogLines']).lines) show(entry)
       })
     })
   withExamples(command, [
@@ -73,8 +62,8 @@ async function followLogs(
     if (event === 'end') return terminal.remark('The server is stopping, so there are no more lines.')
     if (event === 'error') throw serverRefusal(client.url, data)
     if (event === 'missed')
-      terminal.warn(`${Missed.parse(JSON.parse(data)).lines} lines arrived too fast and were skipped.`)
-    else if (event === 'message') show(LogEntry.parse(JSON.parse(data)))
+      terminal.warn(`${(JSON.parse(data) as { lines: number }).lines} lines arrived too fast and were skipped.`)
+    else if (event === 'message') show(JSON.parse(data) as LogEntry)
   }
   throw refused('worker_error', `The connection to ${client.url} was lost. Run the command again.`)
 }

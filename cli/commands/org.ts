@@ -1,14 +1,27 @@
-import type { Command } from 'commander'
-import { withExamples } from '../terminal/options.ts'
+import { type Command, InvalidArgumentError, Option } from 'commander'
+import type {
+  OrganizationLimitsChange,
+  OrganizationLimitsView,
+  OrganizationView,
+} from '../../core/accounts/organization-view.ts'
+import { Bytes } from '../../core/quantities.ts'
+import { organizationFor, withAccountClient } from '../accounts/account-client.ts'
+import { usageFailure } from '../terminal/exit-codes.ts'
+import { interruptible } from '../terminal/interruption.ts'
+import {
+  type CommonOptions,
+  type Given,
+  nothing,
+  orNull,
+  readCount,
+  readOrNone,
+  withCommon,
+  withExamples,
+} from '../terminal/options.ts'
+import { sizeText, timeText } from '../terminal/quantities-text.ts'
+import { confirmDestructive } from '../terminal/standard-input.ts'
+import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { define as defineCreate } from './org/create.ts'
-import { define as defineDelete } from './org/delete.ts'
-import { define as defineLimits } from './org/limits.ts'
-import { define as defineList } from './org/list.ts'
-import { define as defineResume } from './org/resume.ts'
-import { define as defineShow } from './org/show.ts'
-import { define as defineSuspend } from './org/suspend.ts'
-import { define as defineUpdate } from './org/update.ts'
 
 /** `infer org …`: organizations of the server on this machine, whether it runs or not, or of the server at INFER_URL. */
 export function define(command: Command, terminal: Terminal): void {
@@ -27,5 +40,310 @@ export function define(command: Command, terminal: Terminal): void {
     ['infer org create acme', 'create an organization'],
     ['infer org limits acme --spend-limit 100', 'bound what it spends'],
     ['infer org suspend acme', 'refuse its tokens for a while'],
+  ])
+}
+
+function readBytesOrNone(text: string): number | typeof nothing {
+  if (text === nothing) return nothing
+  const read = Bytes.safeParse(text)
+  if (!read.success) throw new InvalidArgumentError('Write it as 500MiB, 20GiB or none.')
+  return read.data
+}
+
+const most = 1_000_000_000
+const readCountOrNone = readOrNone(0, most)
+
+/** Limits on the command line. `none` is null: the figure of the plan. */
+interface LimitOptions {
+  requestsPerMinute?: Given<number>
+  jobsPerMinute?: Given<number>
+  concurrentRequests?: Given<number>
+  pendingJobs?: Given<number>
+  storedBytes?: Given<number>
+  uploadsPerDay?: Given<number>
+  spendLimit?: Given<number>
+}
+
+/** Adds an option for each limit of an organization. */
+const withLimits = (command: Command): Command =>
+  command
+    .option('--requests-per-minute <count>', 'API requests per minute; 0 is no limit', readCountOrNone)
+    .option('--jobs-per-minute <count>', 'submissions of work per minute; 0 is no limit', readCountOrNone)
+    .option('--concurrent-requests <count>', 'synchronous requests at the same time; 0 is no limit', readCountOrNone)
+    .option('--pending-jobs <count>', 'jobs that wait or run; 0 is no limit', readCountOrNone)
+    .option('--stored-bytes <size>', 'all its files, such as 20GiB; 0 is no limit', readBytesOrNone)
+    .option('--uploads-per-day <count>', 'uploaded files per day in UTC; 0 is no limit', readCountOrNone)
+    .option(
+      '--spend-limit <amount>',
+      'spending per calendar month in UTC; 0 is no spending',
+      readOrNone(0, most, false),
+    )
+
+/** Converts the options to the limits of the API; undefined if none was given. */
+function organizationLimitsChange(options: LimitOptions): OrganizationLimitsChange | undefined {
+  const limits = {
+    api_requests_per_minute: orNull(options.requestsPerMinute),
+    job_submissions_per_minute: orNull(options.jobsPerMinute),
+    concurrent_requests: orNull(options.concurrentRequests),
+    pending_jobs: orNull(options.pendingJobs),
+    stored_bytes: orNull(options.storedBytes),
+    uploads_per_day: orNull(options.uploadsPerDay),
+    monthly_spend_limit: orNull(options.spendLimit),
+  }
+  const given = Object.entries(limits).filter(([, limit]) => limit !== undefined)
+  return given.length === 0 ? undefined : Object.fromEntries(given)
+}
+
+interface CreateOptions extends CommonOptions, LimitOptions {
+  name?: string
+  plan?: string
+  region?: string
+  share?: number
+}
+
+/** `infer org create [name]`: creates an organization. */
+function defineCreate(command: Command, terminal: Terminal): void {
+  const create = withLimits(
+    withCommon(command.command('create'))
+      .summary('create an organization')
+      .description('Creates an organization. It has no token yet: infer token create creates one.')
+      .argument('[name]', 'its name; default: its id')
+      .addOption(new Option('--name <name>', 'the same as an option').hideHelp())
+      .option('--plan <plan>', 'its default limits: free, pro, enterprise or one of infer.yaml')
+      .option('--region <region>', 'the only region whose models it may use, such as EU')
+      .option('--share <count>', "its share of GPU time while others wait; default: its plan's", readCount(1, 100)),
+  ).action(
+    async (argument: string | undefined, { name, plan, region, share, json, dataDir, ...limits }: CreateOptions) => {
+      await withAccountClient(dataDir, async client => {
+        const fields = { name: argument ?? name, plan, region, share, limits: organizationLimitsChange(limits) }
+        const organization = await client.create(fields)
+        if (json) return terminal.json({ organization })
+        terminal.print(`Created the organization ${organization.name} (${organization.id}).`)
+        terminal.remark(`Create a token for it: infer token create --org ${organization.id}`)
+      })
+    },
+  )
+  withExamples(create, [
+    ['infer org create acme', 'with the default plan'],
+    ['infer org create acme --plan pro --spend-limit 100 --json', 'for a program'],
+  ])
+}
+
+/** `infer org list`: lists the organizations. */
+function defineList(command: Command, terminal: Terminal): void {
+  const list = withCommon(command.command('list'))
+    .summary('list the organizations')
+    .description('Lists the organizations.')
+    .option('--all', 'also those that were deleted')
+    .action(async ({ all, json, dataDir }: CommonOptions & { all?: boolean }) => {
+      await withAccountClient(dataDir, async client => {
+        const organizations = (await client.organizations()).filter(({ status }) => all || status !== 'deleted')
+        if (json) return terminal.json({ organizations })
+        terminal.table(
+          ['id', 'name', 'plan', 'status', 'created'],
+          organizations.map(({ id, name, plan, status, created_at }) => [
+            id,
+            printable(name),
+            plan,
+            status,
+            timeText(created_at * 1000),
+          ]),
+        )
+      })
+    })
+  withExamples(list, [
+    ['infer org list', 'as a table'],
+    ['infer org list --all --json', 'for a program, deleted ones included'],
+  ])
+}
+
+/** `infer org show [organization]`: shows an organization with its limits. */
+function defineShow(command: Command, terminal: Terminal): void {
+  const show = withCommon(command.command('show'))
+    .summary('show an organization with its limits')
+    .description('Shows an organization with its plan, limits and status.')
+    .argument('[organization]', 'id or name; needed when there are several')
+    .action(async (text: string | undefined, { json, dataDir }: CommonOptions) => {
+      await withAccountClient(dataDir, async client => {
+        const organization = await organizationFor(client, text)
+        if (json) terminal.json({ organization })
+        else terminal.table(['organization', printable(organization.name)], rowsOf(organization))
+      })
+    })
+  withExamples(show, [['infer org show acme', 'plan, status and limits']])
+}
+
+const rowsOf = (it: OrganizationView): string[][] => [
+  ['id', it.id],
+  ['plan', it.plan],
+  ['status', it.status],
+  ['region', it.region ?? 'any'],
+  ['share', it.share === null ? 'of the plan' : String(it.share)],
+  ...limitRows(it.limits),
+  ['created', timeText(it.created_at * 1000)],
+  ['updated', timeText(it.updated_at * 1000)],
+]
+
+/** Returns one row for each limit. */
+function limitRows(limits: OrganizationLimitsView): string[][] {
+  const shown = (limit: number | null, text: (limit: number) => string = String): string =>
+    limit === null ? 'of the plan' : limit === 0 ? 'no limit' : text(limit)
+  const spend = limits.monthly_spend_limit
+  return [
+    ['requests per minute', shown(limits.api_requests_per_minute)],
+    ['jobs per minute', shown(limits.job_submissions_per_minute)],
+    ['concurrent requests', shown(limits.concurrent_requests)],
+    ['pending jobs', shown(limits.pending_jobs)],
+    ['stored bytes', shown(limits.stored_bytes, sizeText)],
+    ['uploads per day', shown(limits.uploads_per_day)],
+    ['spend limit per month', spend === null ? 'of the plan' : String(spend)],
+  ]
+}
+
+interface UpdateOptions extends CommonOptions {
+  name?: string
+  plan?: string
+  region?: string
+  share?: number | 'none'
+}
+
+/** `infer org update <organization>`: changes name, plan, region or share. */
+function defineUpdate(command: Command, terminal: Terminal): void {
+  const update = withCommon(command.command('update'))
+    .summary('change name, plan, region or share')
+    .description('Changes name, plan, region or share of an organization. infer org limits changes its limits.')
+    .argument('<organization>', 'id or name')
+    .option('--name <name>', 'its new name')
+    .option('--plan <plan>', 'its default limits: free, pro, enterprise or one of infer.yaml')
+    .option('--region <region>', 'the only region whose models it may use; none for any')
+    .option('--share <count>', "its share of GPU time while others wait; none for its plan's", readOrNone(1, 100))
+    .action(async (text: string, { name, plan, region, share, json, dataDir }: UpdateOptions) => {
+      if ([name, plan, region, share].every(one => one === undefined))
+        throw usageFailure('Nothing to change. Give at least one of --name, --plan, --region and --share.')
+      await withAccountClient(dataDir, async client => {
+        const { id } = await organizationFor(client, text)
+        const organization = await client.update(id, { name, plan, region: orNull(region), share: orNull(share) })
+        if (json) terminal.json({ organization })
+        else terminal.print(`Updated the organization ${organization.name}.`)
+      })
+    })
+  withExamples(update, [
+    ['infer org update acme --plan pro', 'other limits from the next request on'],
+    ['infer org update acme --name "Acme Ltd"', 'a new name'],
+  ])
+}
+
+/** `infer org limits <organization>`: shows the limits, or changes those that are given. */
+function defineLimits(command: Command, terminal: Terminal): void {
+  const limits = withLimits(
+    withCommon(command.command('limits'))
+      .summary('show or change the limits')
+      .description(
+        'Shows the limits of an organization, or changes those that are given; none returns to the figure of the plan.',
+      )
+      .argument('<organization>', 'id or name'),
+  ).action(async (text: string, { json, dataDir, ...options }: CommonOptions & LimitOptions) => {
+    await withAccountClient(dataDir, async client => {
+      const found = await organizationFor(client, text)
+      const change = organizationLimitsChange(options)
+      const organization = change ? await client.update(found.id, { limits: change }) : found
+      const { plan, limits: now } = organization
+      if (json) terminal.json({ plan, limits: now })
+      else terminal.table([`limits (plan ${plan})`, printable(organization.name)], limitRows(now))
+    })
+  })
+  withExamples(limits, [
+    ['infer org limits acme', 'show them'],
+    ['infer org limits acme --spend-limit 100 --jobs-per-minute 20', 'change two of them'],
+    ['infer org limits acme --jobs-per-minute none', 'as its plan says'],
+  ])
+}
+
+/** `infer org suspend <organization>`: refuses its tokens and starts none of its jobs. */
+function defineSuspend(command: Command, terminal: Terminal): void {
+  const suspend = withCommon(command.command('suspend'))
+    .summary('refuse its tokens until it is resumed')
+    .description(
+      'Refuses the tokens of an organization and ends its open streams. What runs is finished, and jobs that wait stay until it is resumed.',
+    )
+    .argument('<organization>', 'id or name')
+    .option('--cancel', 'cancel what runs and waits')
+    .action(async (text: string, { cancel = false, json, dataDir }: CommonOptions & { cancel?: boolean }) => {
+      await withAccountClient(
+        dataDir,
+        async client => {
+          const { id } = await organizationFor(client, text)
+          const { organization, ...ended } = await client.suspend(id, { cancel })
+          if (json) return terminal.json({ organization, ...ended })
+          terminal.print(`Suspended the organization ${organization.name}.`)
+          if (cancel)
+            terminal.remark(
+              `Cancelled: ${ended.jobs_cancelled} jobs, ${ended.executions_cancelled} executions, ${ended.requests_cancelled} requests.`,
+            )
+          terminal.remark(`Accept its tokens again with: infer org resume ${id}`)
+        },
+        { stopsWork: cancel },
+      )
+    })
+  withExamples(suspend, [
+    ['infer org suspend acme', 'what runs is finished'],
+    ['infer org suspend acme --cancel', 'what runs is cancelled'],
+  ])
+}
+
+/** `infer org resume <organization>`: accepts its tokens and starts its jobs again. */
+function defineResume(command: Command, terminal: Terminal): void {
+  const resume = withCommon(command.command('resume'))
+    .summary('accept its tokens again')
+    .description('Accepts the tokens of a suspended organization again, and starts its waiting jobs.')
+    .argument('<organization>', 'id or name')
+    .action(async (text: string, { json, dataDir }: CommonOptions) => {
+      await withAccountClient(dataDir, async client => {
+        const { id } = await organizationFor(client, text)
+        const organization = await client.resume(id)
+        if (json) terminal.json({ organization })
+        else terminal.print(`Resumed the organization ${organization.name}.`)
+      })
+    })
+  withExamples(resume, [['infer org resume acme', 'after infer org suspend']])
+}
+
+interface DeleteOptions extends CommonOptions {
+  force?: boolean
+  yes?: boolean
+}
+
+/** `infer org delete <organization>`: deletes an organization for good. */
+function defineDelete(command: Command, terminal: Terminal): void {
+  const remove = withCommon(command.command('delete'))
+    .summary('delete an organization for good')
+    .description(
+      'Deletes an organization for good: its tokens, users, files, jobs, executions and workflows. Its usage, its ledger and its audit log are kept.',
+    )
+    .argument('<organization>', 'id or name')
+    .option('--force', 'cancel unfinished work')
+    .option('--yes', 'do not ask')
+    .action((text: string, { force = false, yes, json, dataDir }: DeleteOptions) =>
+      interruptible(terminal, signal =>
+        withAccountClient(
+          dataDir,
+          async client => {
+            const { id, name } = await organizationFor(client, text)
+            const question = `Delete the organization ${name} with its tokens, users, files and jobs?`
+            if (!(await confirmDestructive(question, yes, terminal, signal))) return
+            const ended = await client.remove(id, { force })
+            if (json) return terminal.json(ended)
+            terminal.print(`Deleted the organization ${name} (${id}).`)
+            terminal.remark(
+              `Revoked ${ended.tokens_revoked} tokens, removed ${ended.users_removed} users, ${ended.files_removed} files and ${ended.workflows_removed} workflows, cancelled ${ended.jobs_cancelled} jobs and ${ended.executions_cancelled} executions.`,
+            )
+          },
+          { stopsWork: true },
+        ),
+      ),
+    )
+  withExamples(remove, [
+    ['infer org delete acme', 'asks first; refused while work is unfinished'],
+    ['infer org delete acme --force --yes', 'cancels unfinished work, asks nothing'],
   ])
 }

@@ -11,241 +11,82 @@ interface CommandFile {
 
 interface Entry {
   name: string
-  group: (typeof groups)[number] | 'hidden'
+  group: string
   summary: string
   load: () => Promise<CommandFile>
 }
 
-/** The headings under which `infer --help` lists the commands, in this order. */
-const groups = [
-  'Daily use:',
-  'Server and models:',
-  'Organizations and data:',
-  'This program:',
-  'As in Ollama:',
-] as const
-const [daily, server, data, program, short] = groups
+/** The heading of commands that `infer --help` leaves out. */
+const hidden = 'hidden'
 
-/** Every command. Only the file of the requested command is loaded. */
+type Row = readonly [name: string, summary: string, load: Entry['load']]
+const under = (group: string, ...rows: readonly Row[]): Entry[] =>
+  rows.map(([name, summary, load]) => ({ name, group, summary, load }))
+
+/** Every command, below the heading under which `infer --help` lists it. Only the file of the requested one is loaded. */
 export const entries: readonly Entry[] = [
-  {
-    name: 'run',
-    group: daily,
-    summary: 'send one prompt to a model: text, an image or a video',
-    load: () => import('./run.ts'),
-  },
-  { name: 'chat', group: daily, summary: 'chat with a model', load: () => import('./chat.ts') },
-  { name: 'embed', group: daily, summary: 'turn texts into vectors', load: () => import('./embed.ts') },
-  {
-    name: 'rerank',
-    group: daily,
-    summary: 'sort documents by relevance to a query',
-    load: () => import('./rerank.ts'),
-  },
-  {
-    name: 'image',
-    group: daily,
-    summary: 'make, edit and vary images',
-    load: () => import('./image.ts'),
-  },
-  {
-    name: 'video',
-    group: daily,
-    summary: 'make a video, also in several aspect ratios at once',
-    load: () => import('./video.ts'),
-  },
-  {
-    name: 'speak',
-    group: daily,
-    summary: 'synthesize speech from a text',
-    load: () => import('./speak.ts'),
-  },
-  {
-    name: 'transcribe',
-    group: daily,
-    summary: 'turn audio into text or subtitles',
-    load: () => import('./transcribe.ts'),
-  },
-  {
-    name: 'job',
-    group: daily,
-    summary: 'list, follow, cancel and retry jobs',
-    load: () => import('./job.ts'),
-  },
-  {
-    name: 'batch',
-    group: daily,
-    summary: 'run files of requests in the background',
-    load: () => import('./batch.ts'),
-  },
-  {
-    name: 'task',
-    group: daily,
-    summary: 'show the tasks that models can perform',
-    load: () => import('./task.ts'),
-  },
-  {
-    name: 'workflow',
-    group: daily,
-    summary: 'run, validate, draw and store workflows',
-    load: () => import('./workflow.ts'),
-  },
-  {
-    name: 'execution',
-    group: daily,
-    summary: 'list, follow, cancel and retry executions of workflows',
-    load: () => import('./execution.ts'),
-  },
-  {
-    name: 'console',
-    group: server,
-    summary: 'open the web console, signed in',
-    load: () => import('./console.ts'),
-  },
-  { name: 'serve', group: server, summary: 'run the server', load: () => import('./serve.ts') },
-  {
-    name: 'status',
-    group: server,
-    summary: 'show the state of the server',
-    load: () => import('./status.ts'),
-  },
-  { name: 'logs', group: server, summary: 'read the logs', load: () => import('./logs.ts') },
-  {
-    name: 'model',
-    group: server,
-    summary: 'add, show, test and remove models',
-    load: () => import('./model.ts'),
-  },
-  {
-    name: 'config',
-    group: server,
-    summary: 'check infer.yaml and explain its keys',
-    load: () => import('./config.ts'),
-  },
-  {
-    name: 'engine',
-    group: server,
-    summary: 'install engines; serve one model in its own process',
-    load: () => import('./engine.ts'),
-  },
-  {
-    name: 'service',
-    group: server,
-    summary: 'run the server under systemd',
-    load: () => import('./service.ts'),
-  },
-  {
-    name: 'org',
-    group: data,
-    summary: 'create, limit, suspend and delete organizations',
-    load: () => import('./org.ts'),
-  },
-  {
-    name: 'user',
-    group: data,
-    summary: 'add, list, update and remove users',
-    load: () => import('./user.ts'),
-  },
-  {
-    name: 'token',
-    group: data,
-    summary: 'create, list, revoke, rotate and find tokens',
-    load: () => import('./token.ts'),
-  },
-  {
-    name: 'file',
-    group: data,
-    summary: 'upload, list, download and delete files',
-    load: () => import('./file.ts'),
-  },
-  {
-    name: 'webhook',
-    group: data,
-    summary: 'send events to URLs, and receive them here',
-    load: () => import('./webhook.ts'),
-  },
-  {
-    name: 'usage',
-    group: data,
-    summary: 'show what was used: requests, tokens, GPU time, cost',
-    load: () => import('./usage.ts'),
-  },
-  {
-    name: 'audit',
-    group: data,
-    summary: 'list administrative acts: who changed what',
-    load: () => import('./audit.ts'),
-  },
-  {
-    name: 'backup',
-    group: data,
-    summary: 'copy the database while the server runs',
-    load: () => import('./backup.ts'),
-  },
-  {
-    name: 'restore',
-    group: data,
-    summary: 'replace the database by a backup',
-    load: () => import('./restore.ts'),
-  },
-  {
-    name: 'ledger',
-    group: data,
-    summary: 'check the record of all usage and cost',
-    load: () => import('./ledger.ts'),
-  },
-  { name: 'db', group: data, summary: 'check the database', load: () => import('./db.ts') },
-  {
-    name: 'doctor',
-    group: program,
-    summary: 'check this machine and this installation',
-    load: () => import('./doctor.ts'),
-  },
-  {
-    name: 'help',
-    group: program,
-    summary: 'read a guide, or the help of a command',
-    load: () => import('./help.ts'),
-  },
-  {
-    name: 'routes',
-    group: program,
-    summary: 'list every route of the server',
-    load: () => import('./routes.ts'),
-  },
-  {
-    name: 'completion',
-    group: program,
-    summary: 'complete commands with the Tab key',
-    load: () => import('./completion.ts'),
-  },
-  {
-    name: 'licenses',
-    group: program,
-    summary: 'print the licences of included software',
-    load: () => import('./licenses.ts'),
-  },
-  { name: 'ls', group: short, summary: 'list the models (model list)', load: () => import('../models/list.ts') },
-  { name: 'ps', group: short, summary: 'list the loaded models', load: () => import('./ps.ts') },
-  {
-    name: 'pull',
-    group: short,
-    summary: 'download a model and offer it (model add)',
-    load: () => import('./pull.ts'),
-  },
-  {
-    name: 'rm',
-    group: short,
-    summary: 'stop offering a model (model remove)',
-    load: () => import('../models/remove.ts'),
-  },
-  { name: 'stop', group: short, summary: 'unload a model (model unload)', load: () => import('./stop.ts') },
-  {
-    name: '__complete',
-    group: 'hidden',
-    summary: 'print candidates for the last word of a command line',
-    load: () => import('./complete.ts'),
-  },
+  ...under(
+    'Daily use:',
+    ['run', 'send one prompt to a model: text, an image or a video', () => import('./run.ts')],
+    ['chat', 'chat with a model', () => import('./chat.ts')],
+    ['embed', 'turn texts into vectors', () => import('./embed.ts')],
+    ['rerank', 'sort documents by relevance to a query', () => import('./rerank.ts')],
+    ['image', 'make, edit and vary images', () => import('./image.ts')],
+    ['video', 'make a video, also in several aspect ratios at once', () => import('./video.ts')],
+    ['speak', 'synthesize speech from a text', () => import('./speak.ts')],
+    ['transcribe', 'turn audio into text or subtitles', () => import('./transcribe.ts')],
+    ['job', 'list, follow, cancel and retry jobs', () => import('./job.ts')],
+    ['batch', 'run files of requests in the background', () => import('./batch.ts')],
+    ['task', 'show the tasks that models can perform', () => import('./task.ts')],
+    ['workflow', 'run, validate, draw and store workflows', () => import('./workflow.ts')],
+    ['execution', 'list, follow, cancel and retry executions of workflows', () => import('./execution.ts')],
+  ),
+  ...under(
+    'Server and models:',
+    ['console', 'open the web console, signed in', () => import('./console.ts')],
+    ['serve', 'run the server', () => import('./serve.ts')],
+    ['status', 'show the state of the server', () => import('./status.ts')],
+    ['logs', 'read the logs', () => import('./logs.ts')],
+    ['model', 'add, show, test and remove models', () => import('./model.ts')],
+    ['config', 'check infer.yaml and explain its keys', () => import('./config.ts')],
+    ['engine', 'install engines; serve one model in its own process', () => import('./engine.ts')],
+    ['service', 'run the server under systemd', () => import('./service.ts')],
+  ),
+  ...under(
+    'Organizations and data:',
+    ['org', 'create, limit, suspend and delete organizations', () => import('./org.ts')],
+    ['user', 'add, list, update and remove users', () => import('./user.ts')],
+    ['token', 'create, list, revoke, rotate and find tokens', () => import('./token.ts')],
+    ['file', 'upload, list, download and delete files', () => import('./file.ts')],
+    ['webhook', 'send events to URLs, and receive them here', () => import('./webhook.ts')],
+    ['usage', 'show what was used: requests, tokens, GPU time, cost', () => import('./usage.ts')],
+    ['audit', 'list administrative acts: who changed what', () => import('./audit.ts')],
+    ['backup', 'copy the database while the server runs', () => import('./backup.ts')],
+    ['restore', 'replace the database by a backup', () => import('./restore.ts')],
+    ['ledger', 'check the record of all usage and cost', () => import('./ledger.ts')],
+    ['db', 'check the database', () => import('./db.ts')],
+  ),
+  ...under(
+    'This program:',
+    ['doctor', 'check this machine and this installation', () => import('./doctor.ts')],
+    ['help', 'read a guide, or the help of a command', () => import('./help.ts')],
+    ['routes', 'list every route of the server', () => import('./routes.ts')],
+    ['completion', 'complete commands with the Tab key', () => import('./completion.ts')],
+    ['licenses', 'print the licences of included software', () => import('./licenses.ts')],
+  ),
+  ...under(
+    'As in Ollama:',
+    ['ls', 'list the models (model list)', () => import('../models/list.ts')],
+    ['ps', 'list the loaded models', () => import('./ps.ts')],
+    ['pull', 'download a model and offer it (model add)', () => import('./pull.ts')],
+    ['rm', 'stop offering a model (model remove)', () => import('../models/remove.ts')],
+    ['stop', 'unload a model (model unload)', () => import('./stop.ts')],
+  ),
+  ...under(hidden, [
+    '__complete',
+    'print candidates for the last word of a command line',
+    () => import('./complete.ts'),
+  ]),
 ]
 
 /**
@@ -272,13 +113,13 @@ export async function openProgram(args: readonly string[], terminal: Terminal): 
 
   const [requested] = helpLast(args)
   for (const { name, group, summary, load } of entries) {
-    const command = infer.command(name, { hidden: group === 'hidden' }).summary(summary)
+    const command = infer.command(name, { hidden: group === hidden }).summary(summary)
     command.description(`${sentence(summary)}.`)
-    if (group !== 'hidden') command.helpGroup(group)
+    if (group !== hidden) command.helpGroup(group)
     if (name !== requested) continue
     ;(await load()).define(command, terminal)
     if (command.commands.length > 0) command.helpCommand('help [command...]', 'print the help of a subcommand')
-    if (group !== 'hidden') addManual(command, width)
+    if (group !== hidden) addManual(command, width)
   }
   addOwn(infer, width)
   return infer

@@ -1,19 +1,17 @@
 import type { Command } from 'commander'
-import { dataDirectory } from '../../core/config.ts'
-import { openClient } from '../client/client.ts'
+import { type Api, openClient } from '../client/client.ts'
 import { fetchStatus } from '../status/live.ts'
-import type { StatusEngine } from '../status/status-snapshot.ts'
-import { withDataDir, withExamples, withJson } from '../terminal/options.ts'
-import { printable } from '../terminal/paint.ts'
+import { type CommonOptions, withCommon, withExamples } from '../terminal/options.ts'
 import { lengthText, sizeText } from '../terminal/quantities-text.ts'
+import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
 /** `infer ps`: lists the loaded models, one line per engine. */
 export function define(command: Command, terminal: Terminal): void {
-  withDataDir(withJson(command))
+  withCommon(command)
     .description('Lists the loaded models: memory, devices, and slots in use.')
-    .action(async ({ dataDir, json }: { dataDir?: string; json?: boolean }) => {
-      const { engines, time } = await fetchStatus(openClient(dataDirectory(dataDir)))
+    .action(async ({ dataDir, json }: CommonOptions) => {
+      const { engines, time } = await fetchStatus(openClient(dataDir))
       if (json) return terminal.json({ engines })
       if (engines.length === 0) return terminal.remark('No model is loaded. See: infer ls')
       terminal.table(
@@ -28,7 +26,7 @@ export function define(command: Command, terminal: Terminal): void {
 }
 
 /** Returns one row of the table. `now` in epoch seconds. */
-function rowOf(engine: StatusEngine, now: number): string[] {
+function rowOf(engine: Api['EngineStatus'], now: number): string[] {
   const { model_id, state, memory_bytes, devices, busy, slots, started_at, last_used_at } = engine
   return [
     printable(model_id),

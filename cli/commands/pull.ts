@@ -1,25 +1,23 @@
 import type { Command } from 'commander'
 import { nearestCatalogNames } from '../../core/models/model-catalog/model-catalog.ts'
 import { didYouMean } from '../../core/nearest.ts'
-import { localDirectory } from '../client/local-only.ts'
+import { localDirectory } from '../client/find-server.ts'
 import { addByName } from '../models/add.ts'
 import { withTokenFile } from '../models/pull.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
-import { withDataDir, withExamples, withJson } from '../terminal/options.ts'
+import { type CommonOptions, withCommon, withExamples } from '../terminal/options.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
-interface Options {
+interface Options extends CommonOptions {
   id?: string
   yes?: boolean
-  dataDir?: string
   tokenFile?: string
-  json?: boolean
 }
 
 /** `infer pull <reference>`: downloads a model from a hub and offers it. Asks only if the model cannot run here. */
 export function define(command: Command, terminal: Terminal): void {
-  withTokenFile(withDataDir(withJson(command)))
+  withTokenFile(withCommon(command))
     .description(
       'Downloads a model from Hugging Face and adds it to infer.yaml, so that it can be used at once. Asks only if the model cannot run on this machine. infer model pull only downloads; infer model add has every setting.',
     )

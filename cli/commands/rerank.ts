@@ -1,23 +1,19 @@
 import type { Command } from 'commander'
-import { z } from 'zod'
-import { dataDirectory } from '../../core/config.ts'
-import { openClient } from '../client/client.ts'
-import { untilLoaded } from '../client/load-wait.ts'
+import { type Api, dataOf, openClient } from '../client/client.ts'
+import { untilLoaded } from '../client/refusal.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
-import { readCount, withDataDir, withExamples, withJson } from '../terminal/options.ts'
-import { printable } from '../terminal/paint.ts'
+import { readCount, withCommon, withExamples } from '../terminal/options.ts'
 import { announceWait, isPiped, readLines } from '../terminal/standard-input.ts'
+import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-
-const Answer = z.looseObject({ data: z.array(z.looseObject({ index: z.int(), relevance_score: z.number() })) })
 
 /** The API's limit for one request. Scores of different requests cannot be compared, so there is only one. */
 const maxDocuments = 1_000
 
 /** `infer rerank <model> <query> [documents…]`: sorts documents by relevance to the query, best first. */
 export function define(command: Command, terminal: Terminal): void {
-  withDataDir(withJson(command))
+  withCommon(command)
     .description(
       'Sorts documents by relevance to a query, best first. The documents are the arguments, or the lines of standard input.',
     )
@@ -42,12 +38,15 @@ export function define(command: Command, terminal: Terminal): void {
           throw usageFailure(
             `There are ${documents.length} documents; at most ${maxDocuments} can be compared at once.`,
           )
-        const client = openClient(dataDirectory(dataDir))
+        const client = openClient(dataDir)
         await interruptible(terminal, async signal => {
-          const body = { model, query, documents, ...(top === undefined ? {} : { top_n: top }) }
+          const body = { model, query, documents, top_n: top }
           const answer = await untilLoaded(
-            () => client.ask({ method: 'POST', path: '/std/v1/rerank', body, answer: Answer, signal }),
-            { signal, onWait: () => terminal.waiting(`Loading ${model}…`) },
+            () => dataOf(client.api.POST('/std/v1/rerank', { body, signal })) as Promise<Api['RerankResponse']>,
+            {
+              signal,
+              onWait: () => terminal.waiting(`Loading ${model}…`),
+            },
           )
           terminal.progress('')
           if (json) terminal.json(answer)

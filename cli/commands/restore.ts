@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { tokenObstacle } from '../accounts/installation.ts'
-import { localDirectory } from '../client/local-only.ts'
-import { withDataDir, withExamples, withJson } from '../terminal/options.ts'
+import { localDirectory } from '../client/find-server.ts'
+import { type CommonOptions, withCommon, withExamples } from '../terminal/options.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
@@ -9,10 +9,10 @@ const stepTexts = { copying: 'Copying', verifying: 'Verifying', swapping: 'Putti
 
 /** `infer restore <file>`: replaces the database by a backup and keeps the old one beside it. No server may run. */
 export function define(command: Command, terminal: Terminal): void {
-  withDataDir(withJson(command))
+  withCommon(command)
     .description('Replaces the database by a backup. Stop the server first. The old database is kept beside it.')
     .argument('<file>', 'a file that infer backup wrote')
-    .action(async (file: string, { dataDir, json }: { dataDir?: string; json?: boolean }) => {
+    .action(async (file: string, { dataDir, json }: CommonOptions) => {
       const folder = localDirectory(command, dataDir)
       const { restoreDatabase } = await import('../../core/store/sqlite/admin.ts')
       const { bytes, previous } = await restoreDatabase(folder, file, step =>

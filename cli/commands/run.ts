@@ -1,33 +1,28 @@
 import type { Command } from 'commander'
-import { dataDirectory } from '../../core/config.ts'
-import { askOnce, streamAnswer } from '../chat/ask.ts'
+import { askOnce, showAnswer, streamAnswer } from '../chat/ask.ts'
+import { type ChatSettings, chatRequest } from '../chat/conversation.ts'
 import { promptContent, promptOf } from '../chat/prompt.ts'
-import { showAnswer } from '../chat/show-answer.ts'
 import { openClient } from '../client/client.ts'
 import { commandTasks } from '../client/command-tasks.ts'
-import { generate } from '../generation/generate.ts'
+import { generate } from '../generation/generate-all.ts'
+import { type GenerationFlags, withEverything, withPrompt } from '../generation/inputs.ts'
 import { checkReadable } from '../generation/media.ts'
-import { type GenerationFlags, withEverything, withPrompt } from '../generation/options.ts'
 import { type GenerationModel, generationTarget, modelNames, nearestTarget } from '../generation/target.ts'
-import { fetchOfferedModels } from '../models/offered-models.ts'
+import { fetchOfferedModels } from '../models/status.ts'
 import { refused, usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
-import { collect, readCount, readNumber, withDataDir, withExamples, withJson } from '../terminal/options.ts'
-import { printable } from '../terminal/paint.ts'
+import { type CommonOptions, collect, readCount, readNumber, withCommon, withExamples } from '../terminal/options.ts'
 import { announceWait, isPiped, readAll } from '../terminal/standard-input.ts'
+import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
-interface ChatOptions {
+interface ChatOptions extends ChatSettings {
   system?: string
-  temperature?: number
-  maxTokens?: number
   hideReasoning?: boolean
   figures?: boolean
 }
-interface Options extends ChatOptions, GenerationFlags {
+interface Options extends ChatOptions, GenerationFlags, CommonOptions {
   image?: string[]
-  json?: boolean
-  dataDir?: string
 }
 
 /**
@@ -35,7 +30,7 @@ interface Options extends ChatOptions, GenerationFlags {
  * video.
  */
 export function define(command: Command, terminal: Terminal): void {
-  withPrompt(withDataDir(withJson(command)))
+  withPrompt(withCommon(command))
     .description(
       'Sends one prompt to a model. With a chat model: streams the answer to standard output and reasoning to standard error; piped text is added below the prompt. With a model for images or videos, by its id or slug: follows the job, saves the file and prints its path.',
     )
@@ -67,7 +62,7 @@ export function define(command: Command, terminal: Terminal): void {
     if (promptOf([promptText], pipedPrompt ?? '') === '' && images.length === 0 && generating === undefined)
       throw usageFailure('There is no prompt. Write: infer run <model> "your question", or pipe it in.')
 
-    const client = openClient(dataDirectory(options.dataDir))
+    const client = openClient(options.dataDir)
     const models = await fetchOfferedModels(client)
     const { mask, video, audio, task } = options
     const given = {
@@ -116,14 +111,8 @@ export function define(command: Command, terminal: Terminal): void {
 async function chat(terminal: Terminal, model: string, prompt: string, options: Options): Promise<void> {
   const { system, temperature, maxTokens, seed, json, hideReasoning, figures, image = [], dataDir } = options
   const content = promptContent(prompt, image)
-  const client = openClient(dataDirectory(dataDir))
-  const body = {
-    model,
-    messages: [...(system === undefined ? [] : [{ role: 'system', content: system }]), { role: 'user', content }],
-    ...(temperature === undefined ? {} : { temperature }),
-    ...(maxTokens === undefined ? {} : { max_completion_tokens: maxTokens }),
-    ...(seed === undefined ? {} : { seed }),
-  }
+  const client = openClient(dataDir)
+  const body = chatRequest({ model, system }, [{ role: 'user', content }], { temperature, maxTokens, seed })
   await interruptible(terminal, async signal => {
     const askOptions = { client, signal, onWait: () => terminal.waiting(`Loading ${model}…`) }
     if (json) terminal.json(await askOnce(body, askOptions))

@@ -11,12 +11,12 @@ import { selfSignedFiles } from '../../server/http/connection/certificate.ts'
 import { greeting, plainGreeting } from '../serve/greeting.ts'
 import { startedInTerminal } from '../serve/hangup.ts'
 import { logLine } from '../serve/log-line.ts'
-import { ownCommand } from '../serve/own-command.ts'
+import { ownCommand } from '../serve/try-next.ts'
 import type { App } from '../server/app.ts'
 import type { AppOptions } from '../server/startup.ts'
 import { exitCodes, usageFailure } from '../terminal/exit-codes.ts'
 import { readDuration, readListen, withDataDir, withExamples } from '../terminal/options.ts'
-import { paintFor } from '../terminal/paint.ts'
+import { paintFor } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
 interface Options {
@@ -198,7 +198,7 @@ async function showAddress(
     else terminal.print(code)
   }
   if (options.open) {
-    const { openBrowser } = await import('../serve/open-browser.ts')
+    const { openBrowser } = await import('../serve/lan-address.ts')
     const reason = await openBrowser(consoleLink() ?? `${urls[0]}/docs`)
     if (reason !== undefined) terminal.remark(`No browser was opened, because ${reason}. Open ${urls[0]} yourself.`)
   }

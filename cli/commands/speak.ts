@@ -1,22 +1,21 @@
 import { extname } from 'node:path'
 import { type Command, Option } from 'commander'
-import { dataDirectory } from '../../core/config.ts'
 import { type SpeechFormat, speechFormats, speechForms } from '../../core/schemas/speech-format.ts'
 import { promptOf } from '../chat/prompt.ts'
 import { openClient } from '../client/client.ts'
 import { commandTasks } from '../client/command-tasks.ts'
-import { untilLoaded } from '../client/load-wait.ts'
+import { untilLoaded } from '../client/refusal.ts'
 import { checkReadable, mediaOf, uploadMedia } from '../generation/media.ts'
 import { type OutputTarget, outputTargetOf } from '../generation/output-target.ts'
-import { saveStream } from '../generation/save-stream.ts'
-import { chooseModel } from '../models/choose-model.ts'
+import { saveStream } from '../generation/save-files.ts'
+import { chooseModel } from '../models/status.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
-import { readNumber, withDataDir, withExamples, withJson } from '../terminal/options.ts'
+import { type CommonOptions, readNumber, withCommon, withExamples } from '../terminal/options.ts'
 import { announceWait, isPiped, readAll } from '../terminal/standard-input.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
-interface Options {
+interface Options extends CommonOptions {
   model?: string
   voice?: string
   out?: string
@@ -26,13 +25,11 @@ interface Options {
   instructions?: string
   reference?: string
   referenceText?: string
-  json?: boolean
-  dataDir?: string
 }
 
 /** `infer speak [text…]`: synthesizes speech into a file, or to standard output in a pipe. */
 export function define(command: Command, terminal: Terminal): void {
-  withDataDir(withJson(command))
+  withCommon(command)
     .description(
       'Synthesizes speech from a text and saves it. Prints the path of the file; in a pipe, or with --out -, writes the audio to standard output while it is made. Nothing is played.',
     )
@@ -62,7 +59,7 @@ export function define(command: Command, terminal: Terminal): void {
       if (target.kind === 'stdout' && json)
         throw usageFailure('--out - writes the audio. Remove --json, or name a file.')
       const format = formatFor(target, options.format)
-      const client = openClient(dataDirectory(options.dataDir))
+      const client = openClient(options.dataDir)
       const does = 'synthesizes speech'
       const model = await chooseModel(terminal, client, { task: commandTasks.speak, requested: options.model, does })
       const media = reference === undefined ? undefined : mediaOf('audio', reference, { flag: '--reference' })

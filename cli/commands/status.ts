@@ -1,21 +1,18 @@
 import { type Command, Option } from 'commander'
-import { dataDirectory } from '../../core/config.ts'
 import { openClient } from '../client/client.ts'
 import { drawStatus } from '../status/draw.ts'
 import { fetchStatus, watchStatus } from '../status/live.ts'
-import { readDuration, withDataDir, withExamples, withJson } from '../terminal/options.ts'
+import { type CommonOptions, readDuration, withCommon, withExamples } from '../terminal/options.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
-interface Options {
+interface Options extends CommonOptions {
   once?: boolean
   every: number
-  json?: boolean
-  dataDir?: string
 }
 
 /** `infer status`: a live view in a terminal, one JSON object in a pipe. */
 export function define(command: Command, terminal: Terminal): void {
-  withDataDir(withJson(command))
+  withCommon(command)
     .description(
       'Shows the state of the server: devices with their memory, utilization, temperature and power, the engines on them, slots, queues, tokens per second, and what is left of the limits of the token. In a terminal the view is live until q or Ctrl-C; in a pipe it is one JSON object.',
     )
@@ -24,7 +21,7 @@ export function define(command: Command, terminal: Terminal): void {
       new Option('--every <time>', 'time between updates of the view').argParser(readDuration).default(1_000, '1s'),
     )
     .action(async ({ once, every, json, dataDir }: Options) => {
-      const connect = () => openClient(dataDirectory(dataDir))
+      const connect = () => openClient(dataDir)
       if (terminal.isTerminal && !json && !once) return watchStatus(terminal, connect, Math.max(200, every))
       const client = connect()
       const snapshot = await fetchStatus(client)

@@ -1,17 +1,17 @@
 import type { Command } from 'commander'
-import { unloadModel } from '../models/unload.ts'
+import { unloadModel } from '../models/load.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
-import { withDataDir, withExamples, withJson } from '../terminal/options.ts'
+import { type CommonOptions, withCommon, withExamples } from '../terminal/options.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
 /** `infer stop <model>`: does the same as `infer model unload`. */
 export function define(command: Command, terminal: Terminal): void {
-  withDataDir(withJson(command))
+  withCommon(command)
     .description(
       'Unloads a model when its requests have ended, as infer model unload does. The next request loads it again. To stop the server, press Ctrl-C in its terminal, or send it SIGTERM.',
     )
     .argument('[id]', 'the model')
-    .action((id: string | undefined, options: { dataDir?: string; json?: boolean }) => {
+    .action((id: string | undefined, options: CommonOptions) => {
       if (id === undefined)
         throw usageFailure(
           'Name the model to unload. To stop the server, press Ctrl-C in its terminal, or run systemctl stop infer if it is a service. See: infer ps',

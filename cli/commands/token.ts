@@ -5,19 +5,22 @@ import { dataDirectory } from '../../core/config.ts'
 import type { Scope, TokenStatus } from '../../core/store/store.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
 import {
+  type CommonOptions,
+  nothing,
+  type OrganizationOptions,
+  orNull,
   readDuration,
   readExpiry,
   readList,
   readScopes,
-  withDataDir,
+  withCommon,
   withExamples,
-  withJson,
+  withOrganization,
 } from '../terminal/options.ts'
 import { timeText } from '../terminal/quantities-text.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { withTokenClient } from '../tokens/token-client.ts'
-import { type CommonOptions, common, type LimitOptions, tokenFields, withLimits } from './token/options.ts'
-import { define as defineUpdate } from './token/update.ts'
+import { type LimitOptions, tokenFields, withLimits } from '../tokens/token-options.ts'
 
 /** Options of `infer token create`. */
 interface CreateOptions extends LimitOptions {
@@ -31,7 +34,7 @@ interface CreateOptions extends LimitOptions {
 /** `infer token …`: tokens of the server on this machine, or of the server at INFER_URL. */
 export function define(command: Command, terminal: Terminal): void {
   const create = withLimits(
-    common(command.command('create'))
+    withOrganization(command.command('create'))
       .summary('create a token and show its secret once')
       .description('Creates a token and shows its secret. The secret cannot be shown again.')
       .option('--name <name>', 'what it is for', 'token')
@@ -48,7 +51,17 @@ export function define(command: Command, terminal: Terminal): void {
       .option('--user <user>', 'who owns it: id or e-mail address of a user of the organization'),
     { removable: false },
   ).action(
-    async ({ org, json, dataDir, name, scopes, expires, models, user, ...limits }: CommonOptions & CreateOptions) => {
+    async ({
+      org,
+      json,
+      dataDir,
+      name,
+      scopes,
+      expires,
+      models,
+      user,
+      ...limits
+    }: OrganizationOptions & CreateOptions) => {
       if (name.trim() === '' || name.length > 128) throw usageFailure('The name of a token has 1 to 128 characters.')
       await withTokenClient(dataDir, async client => {
         const expiresAt = expires === 'never' ? null : expires
@@ -78,11 +91,11 @@ export function define(command: Command, terminal: Terminal): void {
 
   defineUpdate(command, terminal)
 
-  const list = common(command.command('list'))
+  const list = withOrganization(command.command('list'))
     .summary('list tokens, newest first')
     .description('Lists tokens, newest first. The server does not know their secrets.')
     .addOption(new Option('--status <status>', 'only these').choices(['active', 'disabled', 'revoked', 'expired']))
-    .action(async ({ org, json, dataDir, status }: CommonOptions & { status?: TokenStatus }) => {
+    .action(async ({ org, json, dataDir, status }: OrganizationOptions & { status?: TokenStatus }) => {
       await withTokenClient(dataDir, async client => {
         const tokens = await client.list({ organization: org, status })
         if (json) terminal.json({ tokens })
@@ -94,12 +107,12 @@ export function define(command: Command, terminal: Terminal): void {
     ['infer token list --org acme --status active --json', 'for a program'],
   ])
 
-  const revoke = common(command.command('revoke'))
+  const revoke = withOrganization(command.command('revoke'))
     .summary('revoke a token at once')
     .description('Revokes a token at once. Its running requests may finish.')
     .argument('<id>', 'tok_…')
     .option('--force', 'also revoke the last token that can manage tokens, or the one in use')
-    .action(async (id: string, { org, json, dataDir, force }: CommonOptions & { force?: boolean }) => {
+    .action(async (id: string, { org, json, dataDir, force }: OrganizationOptions & { force?: boolean }) => {
       await withTokenClient(dataDir, async client => {
         await client.revoke(id, { organization: org, force: force === true })
         if (json) terminal.json({ id, object: 'token', deleted: true })
@@ -108,7 +121,7 @@ export function define(command: Command, terminal: Terminal): void {
     })
   withExamples(revoke, [['infer token revoke tok_…', 'infer token list shows the ids']])
 
-  const rotate = common(command.command('rotate'))
+  const rotate = withOrganization(command.command('rotate'))
     .summary('give a token a new secret')
     .description('Gives a token a new secret. Its permissions stay the same.')
     .argument('<id>', 'tok_…')
@@ -117,7 +130,7 @@ export function define(command: Command, terminal: Terminal): void {
         .argParser(readDuration)
         .default(0, '0s'),
     )
-    .action(async (id: string, { org, json, dataDir, overlap }: CommonOptions & { overlap: number }) => {
+    .action(async (id: string, { org, json, dataDir, overlap }: OrganizationOptions & { overlap: number }) => {
       if (overlap > maxOverlapMs) throw usageFailure('--overlap is at most 24h.')
       await withTokenClient(dataDir, async client => {
         const rotated = await client.rotate(id, { organization: org, overlapMs: overlap })
@@ -137,13 +150,13 @@ export function define(command: Command, terminal: Terminal): void {
     ['infer token rotate tok_… --overlap 1h', 'the old secret stays valid for an hour'],
   ])
 
-  const scan = withDataDir(withJson(command.command('scan')))
+  const scan = withCommon(command.command('scan'))
     .summary('find secrets in files')
     .description(
       'Finds secrets in files and folders, including .git and binary files, and shows which are valid. Exits with 1 if one is. Does not read inside compressed files.',
     )
     .argument('<paths...>', 'files and folders; - is standard input')
-    .action(async (paths: string[], { json, dataDir }: { json?: boolean; dataDir?: string }) => {
+    .action(async (paths: string[], { json, dataDir }: CommonOptions) => {
       const { scan: run } = await import('../tokens/scan.ts')
       await run(terminal, paths, { dataDir: dataDirectory(dataDir), json: json === true })
     })
@@ -174,3 +187,62 @@ const rowOf = (token: TokenView): string[] => [
   time(token.last_used_at),
   token.scopes.join(' '),
 ]
+
+interface UpdateOptions extends OrganizationOptions, LimitOptions {
+  name?: string
+  scopes?: Scope[]
+  models?: string[] | typeof nothing
+  user?: string
+  expires?: number | 'never'
+  status?: 'active' | 'disabled'
+  force?: boolean
+}
+
+/** `infer token update <id>`: changes what is given; its secret stays the same. */
+function defineUpdate(command: Command, terminal: Terminal): void {
+  const update = withLimits(
+    withOrganization(command.command('update'))
+      .summary('change name, rights or limits of a token')
+      .description('Changes a token from its next request on. Its secret stays the same.')
+      .argument('<id>', 'tok_…')
+      .option('--name <name>', 'its new name')
+      .option('--scopes <list>', 'its permissions: user:read, user:write, admin:read, admin:write', readScopes)
+      .option('--models <list>', 'models that it may use, such as qwen/*; none for all', text =>
+        text === nothing ? nothing : readList(text),
+      )
+      .option('--user <user>', 'who owns it: id or e-mail address of a user; none for nobody')
+      .option('--expires <when>', '90d, a date or never', (text: string) => readExpiry(text))
+      .addOption(
+        new Option('--status <status>', 'disabled: refused until it is active again').choices(['active', 'disabled']),
+      ),
+    { removable: true },
+  )
+    .option('--force', 'also if it is the last token that can manage tokens')
+    .action(async (id: string, { org, json, dataDir, force, ...options }: UpdateOptions) => {
+      const { name, scopes, models, user, expires, status, ...limits } = options
+      if (Object.keys(options).length === 0)
+        throw usageFailure('Nothing to change. Give at least one option, such as --name.')
+      if (name !== undefined && (name.trim() === '' || name.length > 128))
+        throw usageFailure('The name of a token has 1 to 128 characters.')
+      await withTokenClient(dataDir, async client => {
+        const token = await client.update(id, {
+          organization: org,
+          force: force === true,
+          name,
+          scopes,
+          models: orNull(models),
+          user: orNull(user),
+          expiresAt: expires === 'never' ? null : expires,
+          status,
+          ...tokenFields(limits),
+        })
+        if (json) terminal.json({ token })
+        else terminal.print(`Updated the token ${token.name} (${token.id}).`)
+      })
+    })
+  withExamples(update, [
+    ['infer token update tok_… --spend-limit 50 --models none', 'more money, all models'],
+    ['infer token update tok_… --allowed-hours "Mon-Fri 08:00-18:00 Europe/Berlin"', 'at work only'],
+    ['infer token update tok_… --status disabled', 'switch it off for a while'],
+  ])
+}

@@ -1,7 +1,8 @@
 import { type Command, Option } from 'commander'
-import { dataDirectory } from '../../core/config.ts'
-import { audioFile, audioInput, audioUpload } from '../audio/audio-form.ts'
 import {
+  audioFile,
+  audioInput,
+  audioUpload,
   openElapsed,
   printablePieces,
   streamedTranscription,
@@ -11,11 +12,11 @@ import {
 import { openClient } from '../client/client.ts'
 import { commandTasks } from '../client/command-tasks.ts'
 import { outputTargetOf } from '../generation/output-target.ts'
-import { saveStream } from '../generation/save-stream.ts'
-import { chooseModel } from '../models/choose-model.ts'
+import { saveStream } from '../generation/save-files.ts'
+import { chooseModel } from '../models/status.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
-import { withDataDir, withExamples, withJson } from '../terminal/options.ts'
+import { type CommonOptions, withCommon, withExamples } from '../terminal/options.ts'
 import { announceWait } from '../terminal/standard-input.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
@@ -27,7 +28,7 @@ const apiFormats: Partial<Record<(typeof formats)[number], string>> = {
 }
 const jsonFormats: ReadonlySet<string> = new Set(['json', 'verbose', 'speakers'])
 
-interface Options {
+interface Options extends CommonOptions {
   model?: string
   format?: (typeof formats)[number]
   language?: string
@@ -35,13 +36,11 @@ interface Options {
   words?: boolean
   translate?: boolean
   out?: string
-  json?: boolean
-  dataDir?: string
 }
 
 /** `infer transcribe <file>`: turns audio into text, which appears while the engine hears it. */
 export function define(command: Command, terminal: Terminal): void {
-  withDataDir(withJson(command))
+  withCommon(command)
     .description(
       'Transcribes an audio file to text on standard output. The text appears while it is transcribed, where the engine can stream it. Subtitles and JSON are printed at the end.',
     )
@@ -65,14 +64,14 @@ export function define(command: Command, terminal: Terminal): void {
       const isUrl = /^(https?:|data:)/i.test(file)
       const audio =
         file === '-' ? await announceWait(terminal, audioInput(terminal.stdin)) : isUrl ? undefined : audioFile(file)
-      const client = openClient(dataDirectory(options.dataDir))
+      const client = openClient(options.dataDir)
       const model = await chooseModel(terminal, client, {
         task: translate ? 'std/audio-translation' : commandTasks.transcribe,
         requested: options.model,
         does: translate ? 'translates speech' : 'transcribes speech',
       })
       const streams = format === 'text'
-      const fields: [string, string][] = Object.entries({
+      const fields = {
         model,
         response_format: apiFormats[format] ?? (streams ? 'json' : format),
         language,
@@ -80,13 +79,23 @@ export function define(command: Command, terminal: Terminal): void {
         stream: streams ? 'true' : undefined,
         'timestamp_granularities[]': words ? 'word' : undefined,
         url: isUrl ? file : undefined,
-      }).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]]))
+      }
       const form = audio ? audioUpload(fields, audio) : undefined
       await interruptible(terminal, async signal => {
         const request = () => ({
           method: 'POST' as const,
           path: `/std/v1/audio/${translate ? 'translations' : 'transcriptions'}`,
-          ...(form ? { headers: form.headers, body: form.body() } : { body: jsonOf(fields) }),
+          // Audio at a URL needs no form.
+          ...(form
+            ? { headers: form.headers, body: form.body() }
+            : {
+                body: {
+                  ...fields,
+                  stream: streams || undefined,
+                  'timestamp_granularities[]': undefined,
+                  timestamp_granularities: words ? ['word'] : undefined,
+                },
+              }),
           signal,
         })
         using elapsed = openElapsed(terminal, `Transcribing ${file === '-' ? 'standard input' : file}`)
@@ -106,11 +115,3 @@ export function define(command: Command, terminal: Terminal): void {
     ['infer speak "Hello!" --format wav | infer transcribe -', 'from standard input'],
   ])
 }
-
-/** The same request as JSON, for audio at a URL. */
-const jsonOf = (fields: readonly [string, string][]): Record<string, unknown> =>
-  Object.fromEntries(
-    fields.map(([name, value]) =>
-      name.endsWith('[]') ? [name.slice(0, -2), [value]] : [name, name === 'stream' ? true : value],
-    ),
-  )

@@ -1,11 +1,11 @@
 import { type Command, Option } from 'commander'
 import { type BucketWidth, bucketWidths, type UsageGroup } from '../../core/store/store.ts'
-import { withClient } from '../accounts/with-client.ts'
+import { withClient } from '../accounts/account-client.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
-import { readPast, withDataDir, withExamples, withJson } from '../terminal/options.ts'
+import { type CommonOptions, readPast, withCommon, withExamples } from '../terminal/options.ts'
 import { timeText } from '../terminal/quantities-text.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { readUsage } from '../usage/usage-client.ts'
+import { readUsage } from '../usage/usage-table.ts'
 
 const groups = {
   model: 'model_id',
@@ -17,22 +17,20 @@ const groups = {
   day: 'day',
 } as const satisfies Record<string, UsageGroup>
 
-interface Options {
+interface Options extends CommonOptions {
   by: keyof typeof groups
   since?: number
   until?: number
   width?: BucketWidth
   org?: string
   csv?: boolean
-  json?: boolean
-  dataDir?: string
 }
 
 const day = 86_400_000
 
 /** `infer usage`: what the finished work of an organization has used, as a table, CSV or JSON. */
 export function define(command: Command, terminal: Terminal): void {
-  withDataDir(withJson(command))
+  withCommon(command)
     .description(
       'Shows what the finished work of an organization has used: requests, jobs, tokens, GPU time, cost. Reads the data directory of this machine, whether the server runs or not, or the server at INFER_URL. Times are in UTC.',
     )

@@ -2,35 +2,29 @@ import { type Command, Option } from 'commander'
 import type { UserView } from '../../core/accounts/user-view.ts'
 import { type Role, roles } from '../../core/store/store.ts'
 import { organizationFor, userFor, withAccountClient } from '../accounts/account-client.ts'
-import { confirmDestructive } from '../terminal/confirm.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
-import { withDataDir, withExamples, withJson } from '../terminal/options.ts'
-import { printable } from '../terminal/paint.ts'
+import { type OrganizationOptions, withExamples, withOrganization } from '../terminal/options.ts'
 import { timeText } from '../terminal/quantities-text.ts'
+import { confirmDestructive } from '../terminal/standard-input.ts'
+import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-
-interface CommonOptions {
-  org?: string
-  json?: boolean
-  dataDir?: string
-}
 
 const roleOption = (description: string): Option => new Option('--role <role>', description).choices(roles)
 
-const shared = (command: Command): Command =>
-  withDataDir(withJson(command)).option('--org <organization>', 'id or name; needed when there are several')
-
 /** `infer user …`: users of an organization, on this machine or of the server at INFER_URL. */
 export function define(command: Command, terminal: Terminal): void {
-  const add = shared(command.command('add'))
+  const add = withOrganization(command.command('add'))
     .summary('add a user to an organization')
     .description('Adds a user to an organization. infer token create --user creates tokens for the user.')
     .argument('<email>', 'e-mail address; unique in the organization')
     .option('--name <name>', 'default: the part of the address before @')
     .addOption(roleOption('bounds the scopes of the tokens').default('member'))
     .action(
-      async (email: string, { org, name, role, json, dataDir }: CommonOptions & { name?: string; role: Role }) => {
+      async (
+        email: string,
+        { org, name, role, json, dataDir }: OrganizationOptions & { name?: string; role: Role },
+      ) => {
         await withAccountClient(dataDir, async client => {
           const { id } = await organizationFor(client, org)
           const user = await client.addUser(id, { email, name: name ?? email.split('@')[0]!, role })
@@ -45,10 +39,10 @@ export function define(command: Command, terminal: Terminal): void {
     ['infer user add ada@example.com --name "Ada Lovelace" --role owner', 'with a name'],
   ])
 
-  const list = shared(command.command('list'))
+  const list = withOrganization(command.command('list'))
     .summary('list users, newest first')
     .description('Lists users with their roles, tokens and last use, newest first.')
-    .action(async ({ org, json, dataDir }: CommonOptions) => {
+    .action(async ({ org, json, dataDir }: OrganizationOptions) => {
       await withAccountClient(dataDir, async client => {
         const users = await client.users((await organizationFor(client, org)).id)
         if (json) terminal.json({ users })
@@ -57,7 +51,7 @@ export function define(command: Command, terminal: Terminal): void {
     })
   withExamples(list, [['infer user list --org acme', 'as a table']])
 
-  const update = shared(command.command('update'))
+  const update = withOrganization(command.command('update'))
     .summary('change name, address or role')
     .description(
       'Changes name, e-mail address or role of a user. With a lower role the tokens of the user lose the scopes that it does not allow, at once and for good.',
@@ -78,7 +72,7 @@ export function define(command: Command, terminal: Terminal): void {
           force = false,
           json,
           dataDir,
-        }: CommonOptions & { name?: string; email?: string; role?: Role; force?: boolean },
+        }: OrganizationOptions & { name?: string; email?: string; role?: Role; force?: boolean },
       ) => {
         if (name === undefined && email === undefined && role === undefined)
           throw usageFailure('Nothing to change. Give at least one of --name, --email and --role.')
@@ -95,14 +89,17 @@ export function define(command: Command, terminal: Terminal): void {
     )
   withExamples(update, [['infer user update ada@example.com --role admin', 'a new role']])
 
-  const remove = shared(command.command('remove'))
+  const remove = withOrganization(command.command('remove'))
     .summary('remove a user and revoke the tokens')
     .description('Removes a user from an organization and revokes the tokens of the user. Jobs, files and usage stay.')
     .argument('<user>', 'id or e-mail address')
     .option('--force', 'also if the last tokens with admin:write are lost')
     .option('--yes', 'do not ask')
     .action(
-      (text: string, { org, force = false, yes, json, dataDir }: CommonOptions & { force?: boolean; yes?: boolean }) =>
+      (
+        text: string,
+        { org, force = false, yes, json, dataDir }: OrganizationOptions & { force?: boolean; yes?: boolean },
+      ) =>
         interruptible(terminal, signal =>
           withAccountClient(dataDir, async client => {
             const { id } = await organizationFor(client, org)

@@ -1,25 +1,22 @@
 import type { Command } from 'commander'
-import { dataDirectory } from '../../core/config.ts'
 import { operationOf } from '../../core/schemas/task.ts'
 import { generationRequests } from '../../core/tasks/generation/request.ts'
 import { promptOf } from '../chat/prompt.ts'
 import { openClient } from '../client/client.ts'
-import { generate } from '../generation/generate.ts'
+import { generate } from '../generation/generate-all.ts'
+import { type GenerationFlags, readTask, withGeneration, withPrompt } from '../generation/inputs.ts'
 import { checkReadable } from '../generation/media.ts'
-import { type GenerationFlags, readTask, withGeneration, withPrompt } from '../generation/options.ts'
 import { generationTarget, isVideo, modelNames, nearestTarget, taskName } from '../generation/target.ts'
-import { fetchOfferedModels } from '../models/offered-models.ts'
+import { fetchOfferedModels } from '../models/status.ts'
 import { refused, usageFailure } from '../terminal/exit-codes.ts'
-import { withDataDir, withExamples, withJson } from '../terminal/options.ts'
-import { printable } from '../terminal/paint.ts'
+import { type CommonOptions, withCommon, withExamples } from '../terminal/options.ts'
 import { announceWait, isPiped, readAll } from '../terminal/standard-input.ts'
+import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
-interface Options extends GenerationFlags {
+interface Options extends GenerationFlags, CommonOptions {
   image?: string
   allFormats?: boolean
-  json?: boolean
-  dataDir?: string
 }
 
 /** The aspect ratios that `--all-formats` makes. */
@@ -27,7 +24,7 @@ const formats = ['16:9', '9:16', '1:1'] as const
 
 /** `infer video <model> --prompt …`: makes a video, or one for each aspect ratio at once. */
 export function define(command: Command, terminal: Terminal): void {
-  withGeneration(withPrompt(withDataDir(withJson(command))))
+  withGeneration(withPrompt(withCommon(command)))
     .description(
       'Makes a video and saves it: follows the job, shows its progress on standard error, and prints the path of the file. With --all-formats makes three videos at once, one for each aspect ratio, prints the result of each and keeps those that succeeded.',
     )
@@ -53,7 +50,7 @@ export function define(command: Command, terminal: Terminal): void {
         throw usageFailure('--all-formats makes every aspect ratio, --aspect makes one. Remove one of the options.')
       const promptText = options.prompt ?? words.join(' ')
       const piped = promptText.trim() === '' && isPiped() ? await announceWait(terminal, readAll(terminal.stdin)) : ''
-      const models = await fetchOfferedModels(openClient(dataDirectory(options.dataDir)))
+      const models = await fetchOfferedModels(openClient(options.dataDir))
       const given = { image: image !== undefined, mask: false, video: video !== undefined, audio: audio !== undefined }
       const target = generationTarget(models, model, given, { requested: task, only: isVideo })
       if (!target) {

@@ -1,24 +1,23 @@
 import { type Command, Option } from 'commander'
-import { dataDirectory } from '../../core/config.ts'
 import type { DeliveryStatus } from '../../core/store/store.ts'
 import { maxSecretOverlapMs } from '../../core/webhooks/endpoints.ts'
 import type { DeliveryView, WebhookView } from '../../core/webhooks/webhook-view.ts'
-import { withClient } from '../accounts/with-client.ts'
+import { withClient } from '../accounts/account-client.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
-import { readCount, readDuration, readList, withDataDir, withExamples, withJson } from '../terminal/options.ts'
+import {
+  type OrganizationOptions,
+  readCount,
+  readDuration,
+  readList,
+  withDataDir,
+  withExamples,
+  withOrganization,
+} from '../terminal/options.ts'
 import { timeText } from '../terminal/quantities-text.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { openWebhookClient, type WebhookClient } from '../webhooks/webhook-client.ts'
 
-interface Common {
-  org?: string
-  json?: boolean
-  dataDir?: string
-}
-
-const shared = (command: Command): Command =>
-  withDataDir(withJson(command)).option('--org <organization>', 'id or name; needed when there are several')
 const overlapOption = () =>
   new Option('--overlap <time>', 'how long the old secret signs too, up to 7d')
     .argParser(readDuration)
@@ -26,31 +25,33 @@ const overlapOption = () =>
 
 /** `infer webhook …`: webhooks of the server on this machine, or of the server at INFER_URL. */
 export function define(command: Command, terminal: Terminal): void {
-  const create = shared(command.command('create'))
+  const create = withOrganization(command.command('create'))
     .summary('send events to a URL')
     .description('Registers a URL to which events are sent as signed messages, and shows its secret, this once.')
     .argument('<url>', 'http or https, at a public address')
     .option('--name <name>', 'what it is for', 'webhook')
     .option('--events <list>', 'types of events, such as job.completed or job.*', readList, ['*'])
     .option('--disabled', 'send nothing until it is enabled')
-    .action(async (url: string, options: Common & { name: string; events: string[]; disabled?: boolean }) => {
-      const { org, json, dataDir, name, events, disabled } = options
-      await withWebhooks(dataDir, org, async client => {
-        const created = await client.create({ name, url, event_types: events, enabled: disabled !== true })
-        if (json) return terminal.json(created)
-        terminal.print(created.signing_secret)
-        terminal.remark(`${describe(created.webhook)} Keep the secret: it cannot be shown again.`)
-      })
-    })
+    .action(
+      async (url: string, options: OrganizationOptions & { name: string; events: string[]; disabled?: boolean }) => {
+        const { org, json, dataDir, name, events, disabled } = options
+        await withWebhooks(dataDir, org, async client => {
+          const created = await client.create({ name, url, event_types: events, enabled: disabled !== true })
+          if (json) return terminal.json(created)
+          terminal.print(created.signing_secret)
+          terminal.remark(`${describe(created.webhook)} Keep the secret: it cannot be shown again.`)
+        })
+      },
+    )
   withExamples(create, [
     ['infer webhook create https://example.com/hooks --events "job.*"', 'events of jobs'],
     ['infer webhook create https://example.com/hooks --json', 'every event; for a program'],
   ])
 
-  const list = shared(command.command('list'))
+  const list = withOrganization(command.command('list'))
     .summary('list webhooks, newest first')
     .description('Lists the registered URLs, newest first.')
-    .action(async ({ org, json, dataDir }: Common) => {
+    .action(async ({ org, json, dataDir }: OrganizationOptions) => {
       await withWebhooks(dataDir, org, async client => {
         const webhooks = await client.list()
         if (json) terminal.json({ webhooks })
@@ -59,7 +60,7 @@ export function define(command: Command, terminal: Terminal): void {
     })
   withExamples(list, [['infer webhook list', 'as a table']])
 
-  const update = shared(command.command('update'))
+  const update = withOrganization(command.command('update'))
     .summary('change, disable or enable a webhook')
     .description('Changes a webhook. While it is disabled, its pending messages wait.')
     .argument('<id>', 'whe_…')
@@ -71,7 +72,13 @@ export function define(command: Command, terminal: Terminal): void {
     .action(
       async (
         id: string,
-        options: Common & { name?: string; url?: string; events?: string[]; enable?: boolean; disable?: boolean },
+        options: OrganizationOptions & {
+          name?: string
+          url?: string
+          events?: string[]
+          enable?: boolean
+          disable?: boolean
+        },
       ) => {
         const { org, json, dataDir, name, url, events: event_types, enable, disable } = options
         if (enable && disable) throw usageFailure('--enable and --disable exclude each other.')
@@ -87,11 +94,11 @@ export function define(command: Command, terminal: Terminal): void {
     )
   withExamples(update, [['infer webhook update whe_… --disable', 'infer webhook list shows the ids']])
 
-  const remove = shared(command.command('delete'))
+  const remove = withOrganization(command.command('delete'))
     .summary('delete a webhook')
     .description('Deletes a webhook and its messages, the pending ones included.')
     .argument('<id>', 'whe_…')
-    .action(async (id: string, { org, json, dataDir }: Common) => {
+    .action(async (id: string, { org, json, dataDir }: OrganizationOptions) => {
       await withWebhooks(dataDir, org, async client => {
         await client.remove(id)
         if (json) terminal.json({ id, object: 'webhook_endpoint.deleted', deleted: true })
@@ -100,36 +107,38 @@ export function define(command: Command, terminal: Terminal): void {
     })
   withExamples(remove, [['infer webhook delete whe_…', 'infer webhook list shows the ids']])
 
-  const rotate = shared(command.command('rotate'))
+  const rotate = withOrganization(command.command('rotate'))
     .summary('make a new signing secret')
     .description(
       'Makes a new signing secret for a webhook and shows it, this once; without an id for the webhooks of requests.',
     )
     .argument('[id]', 'whe_…')
     .addOption(overlapOption())
-    .action(async (id: string | undefined, { org, json, dataDir, overlap }: Common & { overlap: number }) => {
-      if (overlap > maxSecretOverlapMs) throw usageFailure('--overlap is at most 7d.')
-      await withWebhooks(dataDir, org, async client => {
-        const rotated = id === undefined ? await client.rotateSecret(overlap) : await client.rotate(id, overlap)
-        if (json) return terminal.json(rotated)
-        terminal.print(rotated.signing_secret)
-        const { previous_secret_until: until } = 'webhook' in rotated ? rotated.webhook : rotated
-        terminal.remark(
-          until === null
-            ? 'The old secret signs no more.'
-            : `The old secret signs too until ${timeText(until * 1000)}.`,
-        )
-      })
-    })
+    .action(
+      async (id: string | undefined, { org, json, dataDir, overlap }: OrganizationOptions & { overlap: number }) => {
+        if (overlap > maxSecretOverlapMs) throw usageFailure('--overlap is at most 7d.')
+        await withWebhooks(dataDir, org, async client => {
+          const rotated = id === undefined ? await client.rotateSecret(overlap) : await client.rotate(id, overlap)
+          if (json) return terminal.json(rotated)
+          terminal.print(rotated.signing_secret)
+          const { previous_secret_until: until } = 'webhook' in rotated ? rotated.webhook : rotated
+          terminal.remark(
+            until === null
+              ? 'The old secret signs no more.'
+              : `The old secret signs too until ${timeText(until * 1000)}.`,
+          )
+        })
+      },
+    )
   withExamples(rotate, [
     ['infer webhook rotate whe_…', 'messages have both signatures for a day'],
     ['infer webhook rotate --overlap 0s', 'the secret of the organization, at once'],
   ])
 
-  const secret = shared(command.command('secret'))
+  const secret = withOrganization(command.command('secret'))
     .summary('show the secret of webhook_url')
     .description('Shows the secret that signs the webhooks of requests: the field webhook_url of jobs and executions.')
-    .action(async ({ org, json, dataDir }: Common) => {
+    .action(async ({ org, json, dataDir }: OrganizationOptions) => {
       await withWebhooks(dataDir, org, async client => {
         const shown = await client.secret()
         if (json) terminal.json(shown)
@@ -138,14 +147,14 @@ export function define(command: Command, terminal: Terminal): void {
     })
   withExamples(secret, [['infer webhook secret', 'for the program that receives the messages']])
 
-  const test = shared(command.command('test'))
+  const test = withOrganization(command.command('test'))
     .summary('send a test message')
     .description(
       'Sends a signed message with {"test": true} and shows what came of it. Exits with 1 if it was refused.',
     )
     .argument('<id>', 'whe_…')
     .option('--type <type>', 'type of its event', 'job.completed')
-    .action(async (id: string, { org, json, dataDir, type }: Common & { type: string }) => {
+    .action(async (id: string, { org, json, dataDir, type }: OrganizationOptions & { type: string }) => {
       await withWebhooks(dataDir, org, async client => {
         const tested = await client.test(id, type)
         if (!tested.success) terminal.setExitCode(1)
@@ -155,30 +164,32 @@ export function define(command: Command, terminal: Terminal): void {
     })
   withExamples(test, [['infer webhook test whe_…', 'infer webhook list shows the ids']])
 
-  const deliveries = shared(command.command('deliveries'))
+  const deliveries = withOrganization(command.command('deliveries'))
     .summary('list sent and pending messages')
     .description('Lists messages, newest first, each with its last attempt: of a webhook, or of all and of requests.')
     .argument('[id]', 'whe_…')
     .addOption(new Option('--status <status>', 'only these').choices(['pending', 'delivered', 'dead']))
     .option('--limit <count>', 'maximum number, 1 to 1000', readCount(1, 1_000), 20)
-    .action(async (id: string | undefined, options: Common & { status?: DeliveryStatus; limit: number }) => {
-      const { org, json, dataDir, status, limit } = options
-      await withWebhooks(dataDir, org, async client => {
-        const found = await client.deliveries({ endpointId: id, status, limit })
-        if (json) terminal.json({ deliveries: found })
-        else terminal.table(['id', 'event', 'status', 'attempt', 'answer', 'next', 'url'], found.map(deliveryRow))
-      })
-    })
+    .action(
+      async (id: string | undefined, options: OrganizationOptions & { status?: DeliveryStatus; limit: number }) => {
+        const { org, json, dataDir, status, limit } = options
+        await withWebhooks(dataDir, org, async client => {
+          const found = await client.deliveries({ endpointId: id, status, limit })
+          if (json) terminal.json({ deliveries: found })
+          else terminal.table(['id', 'event', 'status', 'attempt', 'answer', 'next', 'url'], found.map(deliveryRow))
+        })
+      },
+    )
   withExamples(deliveries, [
     ['infer webhook deliveries --status dead', 'what was given up'],
     ['infer webhook deliveries whe_… --json', 'with the bodies'],
   ])
 
-  const redeliver = shared(command.command('redeliver'))
+  const redeliver = withOrganization(command.command('redeliver'))
     .summary('send a message again')
     .description('Sends a message again, with the same id and body, whether it was delivered or is dead.')
     .argument('<id>', 'msg_…')
-    .action(async (id: string, { org, json, dataDir }: Common) => {
+    .action(async (id: string, { org, json, dataDir }: OrganizationOptions) => {
       await withWebhooks(dataDir, org, async client => {
         const delivery = await client.redeliver(id)
         if (json) terminal.json({ delivery })
@@ -195,15 +206,20 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--forward-to <url>', 'where to post each message, such as http://127.0.0.1:3000/hooks')
     .option('--events <list>', 'types of events, such as job.completed or job.*; default: all', readList)
     .option('--json', 'print one JSON object per line')
-    .action(async ({ forwardTo, events, json, dataDir }: Common & { forwardTo?: string; events?: string[] }) => {
-      if (forwardTo !== undefined && !/^https?:\/\/\S+$/.test(forwardTo))
-        throw usageFailure('--forward-to is a URL such as http://127.0.0.1:3000/hooks.')
-      const [{ listen }, { openClient }] = [await import('../webhooks/listen.ts'), await import('../client/client.ts')]
-      const client = openClient(dataDirectory(dataDir))
-      await interruptible(terminal, signal =>
-        listen(client, terminal, { forwardTo, types: events, json: json === true, signal }),
-      )
-    })
+    .action(
+      async ({ forwardTo, events, json, dataDir }: OrganizationOptions & { forwardTo?: string; events?: string[] }) => {
+        if (forwardTo !== undefined && !/^https?:\/\/\S+$/.test(forwardTo))
+          throw usageFailure('--forward-to is a URL such as http://127.0.0.1:3000/hooks.')
+        const [{ listen }, { openClient }] = [
+          await import('../webhooks/listen.ts'),
+          await import('../client/client.ts'),
+        ]
+        const client = openClient(dataDir)
+        await interruptible(terminal, signal =>
+          listen(client, terminal, { forwardTo, types: events, json: json === true, signal }),
+        )
+      },
+    )
   withExamples(listen, [
     ['infer webhook listen', 'what a webhook would get'],
     ['infer webhook listen --forward-to http://127.0.0.1:3000/hooks', 'to develop a receiver'],

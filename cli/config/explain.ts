@@ -12,9 +12,8 @@ import { nearest } from '../../core/nearest.ts'
 import { drawRows } from '../help/manual.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
 import { withExamples, withJson } from '../terminal/options.ts'
-import { printable } from '../terminal/paint.ts'
+import { printable, wrapText } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { wrapText } from '../terminal/wrap.ts'
 
 const variables: Readonly<Record<string, EnvironmentVariable>> = { ...environmentVariables, ...engineVariables }
 

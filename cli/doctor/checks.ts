@@ -21,24 +21,41 @@ import { probeSandbox } from '../../gpu/sandbox/probe.ts'
 import { probeWrapper } from '../../gpu/sandbox/probe-wrapper.ts'
 import { findEngines } from '../models/engine-programs.ts'
 import { failureOfThrown } from '../terminal/exit-codes.ts'
-import { checkBackend } from './backends.ts'
 import { broken, type Finding, fine } from './finding.ts'
-import { checkAddress, checkConfiguration, checkDirectory, checkDisk, checkModelFiles } from './installation.ts'
 import {
+  checkAddress,
+  checkConfiguration,
+  checkDirectory,
+  checkDisk,
+  checkMasterKey,
+  checkModelFiles,
+} from './installation.ts'
+import {
+  checkBackend,
   checkCards,
+  checkFfmpegFound,
+  checkImageSupport,
   checkLibc,
   checkMemory,
   checkOpenFiles,
   checkProgram,
+  checkSandbox,
+  checkSandboxPaths,
   checkWrapper,
   openFilesLimit,
+  type SandboxedModel,
 } from './machine.ts'
-import { checkMasterKey } from './master-key.ts'
-import { addressFacts, directoryFacts, freeBytes, glibcVersion, kernelText, masterKeyFacts } from './measure.ts'
-import { checkFfmpegFound, checkImageSupport } from './media.ts'
+import {
+  addressFacts,
+  checkRemoteServer,
+  directoryFacts,
+  freeBytes,
+  glibcVersion,
+  kernelText,
+  masterKeyFacts,
+  remoteServerFacts,
+} from './measure.ts'
 import { checkEngines, checkModelEngines, modelEngines } from './model-engines.ts'
-import { checkRemoteServer, remoteServerFacts } from './remote-server.ts'
-import { checkSandbox, checkSandboxPaths, type SandboxedModel } from './sandbox.ts'
 
 export interface DoctorOptions {
   dataDir: string

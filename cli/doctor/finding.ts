@@ -1,6 +1,5 @@
 import type { FindingState, InspectionFinding } from '../../core/inspection.ts'
-import type { Paint } from '../terminal/paint.ts'
-import { wrapText } from '../terminal/wrap.ts'
+import { type Paint, wrapText } from '../terminal/styled-line.ts'
 
 export type { InspectionFinding as Finding }
 export type State = FindingState

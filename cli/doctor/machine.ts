@@ -1,7 +1,10 @@
+import type { FoundFfmpeg } from '../../core/media/ffmpeg.ts'
 import type { DeviceReadings } from '../../core/models/fleet.ts'
+import type { SandboxLevel } from '../../core/schemas/sandbox-level.ts'
 import type { Device } from '../../gpu/devices/device.ts'
-import { sizeText } from '../terminal/quantities-text.ts'
-import { readingsText } from '../terminal/readings-text.ts'
+import type { BackendReport } from '../../gpu/engines/gguf/backend.ts'
+import { effectiveLevel, type SandboxSupport, sandboxLimits } from '../../gpu/sandbox/level.ts'
+import { readingsText, sizeText } from '../terminal/quantities-text.ts'
 import { broken, type Finding, fine, warning } from './finding.ts'
 
 /** Checks of this machine. Pure: the caller passes the measurements. */
@@ -120,4 +123,106 @@ export function checkCards({
 export function openFilesLimit(limits: string): number {
   const soft = /^Max open files\s+(\S+)/m.exec(limits)?.[1]
   return soft === undefined || soft === 'unlimited' ? Number.POSITIVE_INFINITY : Number(soft)
+}
+
+/**
+ * Judges one llama.cpp backend. Without the CPU backend the built-in engine cannot work at all; a missing GPU backend
+ * is a warning only if there is a GPU that no other backend uses. Pure.
+ */
+export function checkBackend(report: BackendReport, { served }: { served: boolean }): Finding {
+  const { name, state, detail, advice } = report
+  const title = `backend ${name}`
+  if (state === 'works') return fine(title, detail)
+  if (name === 'cpu') return broken(title, detail, advice ?? 'Report this with the message above.')
+  return advice === null || served ? fine(title, detail) : warning(title, detail, advice)
+}
+
+/** Checks of image and video support. Pure: the caller passes the results of the tests. */
+
+/** `fault`: why an image could not be decoded, as a sentence; undefined when it could. */
+export const checkImageSupport = (fault: string | undefined): Finding =>
+  fault === undefined
+    ? fine('images', 'JPEG, PNG and WebP can be read')
+    : broken(
+        'images',
+        fault,
+        'Without this the server can neither accept nor generate images. Repair what the message reports.',
+      )
+
+/** Engines make videos without ffmpeg; infer needs it to inspect them and to make thumbnails. */
+export function checkFfmpegFound(found: FoundFfmpeg | { missing: string }): Finding {
+  if ('missing' in found) {
+    const [what, ...advice] = found.missing.split(/(?<=\.) /)
+    return warning(
+      'ffmpeg',
+      `${what!.replace(/\.$/, '')}: requests cannot contain video or audio, and videos have no thumbnails`,
+      advice.join(' '),
+    )
+  }
+  const { ffmpeg, version, libx264, minterpolate } = found
+  const missing = [
+    libx264 ? [] : ['libx264 (H.264)'],
+    minterpolate ? [] : ['minterpolate (frame interpolation)'],
+  ].flat()
+  return missing.length === 0
+    ? fine('ffmpeg', `${version} (${ffmpeg})`)
+    : warning(
+        'ffmpeg',
+        `${version} (${ffmpeg}) is built without ${missing.join(' and ')}`,
+        'Install a full build, such as the package of your distribution, or set media.ffmpeg in infer.yaml to one.',
+      )
+}
+
+/** A model whose engine this machine starts, and the sandbox level that it should have. */
+export interface SandboxedModel {
+  id: string
+  level: SandboxLevel
+  /** Whether its configuration names the level. */
+  required: boolean
+}
+
+const advice =
+  'Install bubblewrap (or util-linux) and allow user namespaces, or run infer as root. In a container, allow them there.'
+
+/**
+ * Reports the sandbox level of each model, and the limits of the level. A level that the configuration requires
+ * and that cannot be enforced is `broken`, because the model is unavailable. Pure.
+ */
+export function checkSandbox(support: SandboxSupport, models: readonly SandboxedModel[]): Finding {
+  const name = 'engine sandbox'
+  const unavailable = models.filter(
+    ({ level, required }) => required && effectiveLevel(level, support).missing !== null,
+  )
+  if (unavailable.length > 0) {
+    const missing = unavailable.map(({ id, level }) => `${id}: '${level}' ${effectiveLevel(level, support).missing}`)
+    return broken(name, `not available: ${missing.join('; ')}`, `${advice} Or change 'sandbox' in infer.yaml.`)
+  }
+  if (support.tool === null)
+    return warning(name, `no sandbox works here (${support.why}): ${sandboxLimits.none}`, advice)
+  const inForce = (level: SandboxLevel) =>
+    models.filter(model => effectiveLevel(model.level, support).level === level).map(({ id }) => id)
+  const levels = (['strict', 'files', 'none'] as const).flatMap(level => {
+    const ids = inForce(level)
+    return ids.length === 0 ? [] : [`'${level}' applies to ${ids.join(', ')}: ${sandboxLimits[level]}`]
+  })
+  const { userNamespace, ownProc, network } = support.tool
+  const remarks = [
+    ...(userNamespace ? [] : ['engines run as root, as infer does, but without most privileges']),
+    ...(ownProc ? [] : ['engines see the names and command lines of all processes']),
+  ]
+  const detail = [support.tool.name, ...remarks, ...levels].join('; ')
+  return network
+    ? fine(name, detail)
+    : warning(
+        name,
+        `${detail}; network namespaces do not work here, so 'files' is the strictest level that can be enforced`,
+        advice,
+      )
+}
+
+/** `missing`: a sentence for each configured path that does not exist. Pure. */
+export function checkSandboxPaths(missing: readonly string[]): Finding {
+  const name = 'sandbox paths'
+  if (missing.length === 0) return fine(name, 'none is missing')
+  return warning(name, missing.join(' '), 'Running engines see a new path after their next start.')
 }

@@ -33,3 +33,47 @@ export const environmentKinds = {
 /** The files of gpu/worker by their paths. */
 export const workerFiles = (): Record<string, string> =>
   JSON.parse(Buffer.from(readAsset('worker.json')).toString('utf8')) as Record<string, string>
+
+/** The build of PyTorch to install instead of that of the package index. */
+export interface TorchBuild {
+  /** Address of the index that has it. */
+  index: string
+  /** What the marker of the environment says about it. */
+  name: string
+}
+
+const torchIndex = 'https://download.pytorch.org/whl'
+
+/** Bytes on the disk with PyTorch for the processor only. */
+export const processorOnlyBytes = 3e9
+
+/** The build for a version of CUDA such as 12.8, or for the processor. Undefined: that of the package index. */
+export function torchBuild({
+  cuda,
+  cpu,
+  torchIndexUrl = torchIndex,
+}: {
+  cuda?: string
+  cpu?: boolean
+  torchIndexUrl?: string
+}): TorchBuild | undefined {
+  const name = cpu ? 'cpu' : cuda === undefined ? undefined : `cu${cuda.replace('.', '')}`
+  return name === undefined ? undefined : { name, index: `${torchIndexUrl.replace(/\/+$/, '')}/${name}` }
+}
+
+/** Packages that differ between the builds, and those that only the build of the package index needs. */
+const ofTorch = /^(torch|torchvision|triton|nvidia-[a-z0-9-]+|cuda-[a-z0-9-]+)==/
+
+/**
+ * Divides a list of requirements with hashes: those that every build needs, and the versions of PyTorch's packages, whose
+ * other builds have other hashes. Pure.
+ */
+export function divideRequirements(list: string): { common: string; torch: string[] } {
+  // A requirement is a line with the lines below it that are indented.
+  const requirements = list.split(/\n(?=\S)/)
+  const own = requirements.filter(one => ofTorch.test(one))
+  return {
+    common: requirements.filter(one => !ofTorch.test(one)).join('\n'),
+    torch: own.flatMap(one => /^torch(vision)?==[^\s;]+/.exec(one)?.[0] ?? []),
+  }
+}

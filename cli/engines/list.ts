@@ -2,21 +2,21 @@ import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Command } from 'commander'
 import { environmentsFolder } from '../../gpu/launcher/engine-path.ts'
-import { localDirectory } from '../client/local-only.ts'
+import { localDirectory } from '../client/find-server.ts'
 import { findEngines } from '../models/engine-programs.ts'
-import { withDataDir, withExamples, withJson } from '../terminal/options.ts'
+import { type CommonOptions, withCommon, withExamples } from '../terminal/options.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { type EnvironmentKind, environmentKinds } from './environment-kinds.ts'
 
 /** `infer engine list`: the Python environments of the data directory, and the engines that are installed. */
 export function define(command: Command, terminal: Terminal): void {
-  withDataDir(withJson(command))
+  withCommon(command)
     .summary('list environments of Python libraries, and installed engines')
     .description(
       'Lists the Python environments below engines of the data directory, with their state and size, and the engines whose programs are in them or on the PATH.',
     )
-    .action(async ({ dataDir, json }: { dataDir?: string; json?: boolean }) => {
+    .action(async ({ dataDir, json }: CommonOptions) => {
       const folder = environmentsFolder(localDirectory(command, dataDir))
       const { folderBytes } = await import('./install-environment.ts')
       const names = existsSync(folder)

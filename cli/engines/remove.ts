@@ -6,24 +6,22 @@ import { readConfig } from '../../core/models/config.ts'
 import { didYouMean, nearest } from '../../core/nearest.ts'
 import { environmentsFolder } from '../../gpu/launcher/engine-path.ts'
 import { presetOf } from '../../gpu/presets/presets.ts'
-import { localDirectory } from '../client/local-only.ts'
-import { confirm } from '../terminal/confirm.ts'
+import { localDirectory } from '../client/find-server.ts'
 import { refused, usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
-import { withDataDir, withExamples, withJson } from '../terminal/options.ts'
+import { type CommonOptions, withCommon, withExamples } from '../terminal/options.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
+import { confirm } from '../terminal/standard-input.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
-interface Options {
+interface Options extends CommonOptions {
   config?: string
-  dataDir?: string
   yes?: boolean
-  json?: boolean
 }
 
 /** `infer engine remove <name>`: deletes an environment that no model uses. */
 export function define(command: Command, terminal: Terminal): void {
-  withDataDir(withJson(command))
+  withCommon(command)
     .summary('delete an environment of Python libraries')
     .description(
       'Deletes a Python environment below engines of the data directory, and says how much space that frees. Refused while a model of infer.yaml uses it.',

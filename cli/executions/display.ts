@@ -1,16 +1,15 @@
 import type { WriteStream } from 'node:tty'
 import type { Graph } from '../../core/workflows/graph.ts'
-import { storedSentence } from '../client/command-hints.ts'
-import { pipeLine, progressLine, type ReportedProgress } from '../jobs/progress-line.ts'
-import { openLiveLines } from '../terminal/live-lines.ts'
-import { printable } from '../terminal/paint.ts'
-import { lengthText } from '../terminal/quantities-text.ts'
-import { drawLine } from '../terminal/styled-line.ts'
+import { storedSentence } from '../client/refusal.ts'
+import { percentOf, pipeLine, progressLine, type ReportedProgress } from '../jobs/display.ts'
+import type { JobSnapshot } from '../jobs/follow.ts'
+import { lengthText, tookText } from '../terminal/quantities-text.ts'
+import { drawLine, printable, type Span } from '../terminal/styled-line.ts'
+import { openLiveLines } from '../terminal/table.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { drawGraph } from '../workflows/draw.ts'
+import { drawGraph, type Label } from '../workflows/draw.ts'
 import { isOver } from './execution.ts'
-import { type ExecutionSnapshot, unknownExecution } from './execution-snapshot.ts'
-import { asJob, labelOf, stateText } from './label.ts'
+import { type ExecutionSnapshot, type NodeSnapshot, unknownExecution } from './follow.ts'
 
 /** Maximum lines below the graph, one per waiting or running node. */
 const maxLines = 6
@@ -111,3 +110,54 @@ export function openRunDisplay(
   }
 }
 export type RunDisplay = ReturnType<typeof openRunDisplay>
+
+const signs: Record<string, [sign: string, style: NonNullable<Span['look']>]> = {
+  pending: ['○', 'faint'],
+  ready: ['◌', 'name'],
+  running: ['●', 'warning'],
+  completed: ['✓', 'good'],
+  failed: ['✗', 'bad'],
+  timed_out: ['✗', 'bad'],
+  skipped: ['–', 'faint'],
+  cancelled: ['–', 'faint'],
+}
+const signOf = (status: string) => signs[status] ?? signs.pending!
+
+/** Minimum columns of the state, so that a box does not change its width when its node runs. */
+const stateWidth = 11
+
+/** Returns the state of a node, short enough for its box. */
+export function stateText(snapshot: NodeSnapshot | undefined, now: number): string {
+  if (!snapshot) return ''
+  const { status, progress, queuePosition, since, until, durationMs, cached } = snapshot
+  if (status === 'pending') return ''
+  if (status === 'ready') return queuePosition === null || queuePosition === 0 ? 'waiting' : `${queuePosition} ahead`
+  if (status === 'running')
+    return progress === null || progress === 0 ? lengthText((now - (since ?? now)) / 1000) : `${percentOf(progress)} %`
+  if (status === 'completed')
+    return cached ? 'cached' : tookText(durationMs ?? (since === null || until === null ? 0 : until - since))
+  return status.replace('_', ' ')
+}
+
+/** Returns the text in the box of a node, or of several nodes that share one. */
+export function labelOf(nodes: readonly string[], run: ExecutionSnapshot, now: number): Label {
+  const [first] = nodes
+  if (nodes.length === 1) {
+    const snapshot = run.nodes.get(first!)
+    const [sign, look] = signOf(snapshot?.status ?? 'pending')
+    return { lines: [`${sign} ${printable(first!)}`, stateText(snapshot, now).padEnd(stateWidth)], look }
+  }
+  const counts = new Map<string, number>()
+  for (const node of nodes) {
+    const [sign] = signOf(run.nodes.get(node)?.status ?? 'pending')
+    counts.set(sign, (counts.get(sign) ?? 0) + 1)
+  }
+  const summary = [...counts].map(([sign, count]) => `${sign} ${count}`).join(' ')
+  return { lines: [`${nodes.length} more`, summary.padEnd(stateWidth)] }
+}
+
+/** Converts a node's snapshot to that of a job, because both are shown in the same lines. */
+export const asJob = (snapshot: NodeSnapshot): JobSnapshot => ({
+  ...snapshot,
+  status: snapshot.status === 'ready' ? 'pending' : snapshot.status === 'running' ? 'processing' : snapshot.status,
+})

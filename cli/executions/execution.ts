@@ -1,64 +1,52 @@
-import { z } from 'zod'
-import { Dag } from '../../core/dag/definition.ts'
+import { isId } from '../../core/ids.ts'
+import { type Api, type Client, memberOf } from '../client/client.ts'
+import { refused, usageFailure } from '../terminal/exit-codes.ts'
+import { printable } from '../terminal/styled-line.ts'
 
-const WaitingFor = z.looseObject({
-  reason: z.string(),
-  detail: z.string().nullish(),
-  eta_seconds: z.number().nullish(),
-})
-const Fault = z.looseObject({ code: z.string(), message: z.string() })
+export type Execution = Api['Execution']
+export type ExecutionSummary = Api['ExecutionSummary']
+export type ExecutionNode = Api['ExecutionNode']
 
-export const ExecutionNode = z.looseObject({
-  node_id: z.string(),
-  task: z.string(),
-  model_id: z.string(),
-  status: z.string(),
-  cached: z.boolean().default(false),
-  job_id: z.string().nullish(),
-  started_at: z.number().nullish(),
-  duration_ms: z.number().nullish(),
-  /** 0 to 1. */
-  progress: z.number().nullish(),
-  queue_position: z.number().nullish(),
-  waiting_for: WaitingFor.nullish(),
-  result: z.unknown().optional(),
-  error: Fault.nullish(),
-})
-export type ExecutionNode = z.output<typeof ExecutionNode>
+/** Resolves with the record of an execution; `include` adds its definition. */
+export const executionOf = ({ api }: Client, id: string, signal?: AbortSignal, include?: 'dag'): Promise<Execution> =>
+  memberOf(
+    api.GET('/api/workflow-executions/{id}', { params: { path: { id }, query: { include } }, signal }),
+    'execution',
+  )
 
-const Output = z.looseObject({ result: z.unknown(), values: z.record(z.string(), z.unknown()).default({}) })
-
-/** The fields of an execution that the command line uses. Other fields are kept for `--json`. */
-export const Execution = z.looseObject({
-  id: z.string(),
-  workflow_id: z.string().nullish(),
-  workflow_version: z.number().nullish(),
-  status: z.string(),
-  input_params: z.unknown().optional(),
-  outputs: z.record(z.string(), Output).nullish(),
-  error: z.looseObject({ code: z.string(), message: z.string(), node_id: z.string().nullish() }).nullish(),
-  created_at: z.number(),
-  started_at: z.number().nullish(),
-  finished_at: z.number().nullish(),
-  duration_ms: z.number().nullish(),
-  nodes: z.array(ExecutionNode).optional(),
-  progress: z
-    .looseObject({ total: z.number(), completed: z.number(), failed: z.number(), skipped: z.number() })
-    .optional(),
-  parent_execution_id: z.string().nullish(),
-  dag: Dag.optional(),
-})
-export type Execution = z.output<typeof Execution>
-
-export const ExecutionAnswer = z.looseObject({ execution: Execution })
-export const ExecutionPage = z.looseObject({
-  executions: z.array(Execution),
-  has_more: z.boolean().default(false),
-  next_cursor: z.string().nullish(),
-})
-
-export const executionPath = (id: string): string => `/api/workflow-executions/${encodeURIComponent(id)}`
+export const cancelExecution = ({ api }: Client, id: string): Promise<Execution> =>
+  memberOf(api.POST('/api/workflow-executions/{id}/cancel', { params: { path: { id } } }), 'execution')
 
 /** Whether an execution or a node has ended. An unknown state counts as not ended. */
 export const isOver = (status: string): boolean =>
   ['completed', 'failed', 'cancelled', 'timed_out', 'skipped'].includes(status)
+
+/** Minimum length of a part of an id; fewer characters match too many executions. */
+const minIdPart = 4
+/** Number of newest executions in which a part of an id is searched. */
+const maxSearched = 100
+
+/**
+ * Finds an execution by its id or the end of its id, which must be unique among the newest. Throws usage when several
+ * match, and `not_found` when none does.
+ */
+export async function findExecution(client: Client, text: string, signal?: AbortSignal): Promise<string> {
+  if (text.startsWith('exec_') && isId(text)) return text
+  const end = text.replace(/^exec_/i, '').toUpperCase()
+  if (end.length < minIdPart || !/^[0-9A-Z]+$/.test(end))
+    throw usageFailure(
+      `'${printable(text)}' is not an execution id. Give the whole id, or ${minIdPart} or more characters of its end.`,
+    )
+  const query = { limit: maxSearched }
+  const executions = await memberOf(
+    client.api.GET('/api/workflow-executions', { params: { query }, signal }),
+    'executions',
+  )
+  const found = executions.map(({ id }) => id).filter(id => id.endsWith(end))
+  if (found.length > 1) throw usageFailure(`'${printable(text)}' matches ${found.join(' and ')}. Give more of the id.`)
+  if (found[0]) return found[0]
+  throw refused(
+    'not_found',
+    `None of the newest executions has an id that ends with '${printable(text)}'. See: infer execution list`,
+  )
+}

@@ -2,17 +2,17 @@ import { existsSync, statSync } from 'node:fs'
 import { type FailureCode, failures } from '../../core/failure.ts'
 import { type Graph, graphEdges } from '../../core/workflows/graph.ts'
 import type { Client } from '../client/client.ts'
-import { storedSentence } from '../client/command-hints.ts'
+import { storedSentence } from '../client/refusal.ts'
 import { saveFiles } from '../generation/save-files.ts'
-import type { Interrupts } from '../jobs/interrupt.ts'
-import { cancel } from '../jobs/submit.ts'
+import type { JobFile } from '../jobs/job.ts'
+import { cancel, followOrCancel } from '../jobs/submit.ts'
 import { refused, usageFailure } from '../terminal/exit-codes.ts'
-import { printable } from '../terminal/paint.ts'
+import type { Interrupts } from '../terminal/interruption.ts'
+import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import type { RunDisplay } from './display.ts'
-import { type Execution, ExecutionAnswer, executionPath, isOver } from './execution.ts'
+import { cancelExecution, type Execution, isOver } from './execution.ts'
 import { followExecution } from './follow.ts'
-import { outputsOf } from './outputs.ts'
 
 /** Throws usage when files cannot be saved there. Called before anything runs. */
 export function checkOutputFolder(out: string | undefined): void {
@@ -21,41 +21,25 @@ export function checkOutputFolder(out: string | undefined): void {
     throw usageFailure(`--out ${out} is not a folder.`)
 }
 
-/**
- * Follows an execution to its end. The first Ctrl-C cancels it; the server's response to the cancellation is the end.
- */
-export async function followOrCancel(
+/** Follows an execution to its end, or cancels it. */
+export const followOrCancelExecution = (
   connect: () => Client,
   id: string,
   display: RunDisplay,
-  { cancel: cancelSignal, leave }: Interrupts,
-): Promise<Execution> {
-  const ended = new AbortController()
-  const cancelled = new Promise<void>(resolve => {
-    if (cancelSignal.aborted) resolve()
-    else cancelSignal.addEventListener('abort', () => resolve(), { once: true })
-  }).then(async () => {
-    if (ended.signal.aborted) return new Promise<never>(() => undefined)
-    display.say(`Cancelling ${id}. Press Ctrl-C again to leave it running.`)
-    const answer = await cancel(connect, { path: `${executionPath(id)}/cancel`, answer: ExecutionAnswer }, leave)
-    // The execution had ended already: `followed` resolves with its end.
-    return answer?.execution ?? new Promise<never>(() => undefined)
-  })
-  const followed = followExecution(connect, id, {
-    signal: AbortSignal.any([leave, ended.signal]),
-    onChange: snapshot => display.change(snapshot),
-    onTrouble: sentence =>
-      display.say(sentence === undefined ? 'Connected again.' : `Reconnecting to ${id}. ${sentence}`),
-  })
-  followed.catch(() => undefined)
-  try {
-    return await Promise.race([followed, cancelled])
-  } finally {
-    ended.abort()
-  }
-}
+  interrupts: Interrupts,
+): Promise<Execution> =>
+  followOrCancel(
+    {
+      id,
+      follow: following =>
+        followExecution(connect, id, { ...following, onChange: snapshot => display.change(snapshot) }),
+      cancel: signal => cancel(connect, client => cancelExecution(client, id), signal),
+    },
+    text => display.say(text),
+    interrupts,
+  )
 
-export interface ReportOptions {
+interface ReportOptions {
   graph: Graph
   out: string | undefined
   json: boolean
@@ -89,20 +73,12 @@ export async function reportOutcome(
     if (terminal.isTerminal && !json && outputs.length > 1) terminal.print(terminal.paint.strong(printable(node)))
     if (!json) for (const text of texts) terminal.print(terminal.isTerminal ? printable(text) : text)
     if (files.length === 0) continue
-    const paths = await saveFiles(
-      {
-        id,
-        task: '',
-        model_id: '',
-        status,
-        created_at: execution.created_at,
-        result: { images: files, ...(seed === undefined ? {} : { seed_used: seed }) },
-      },
-      { kind: 'folder', path: out ?? '.' },
-      connect,
-      terminal,
-      { signal: interrupts.leave, topic: node, suffix: '', onTrouble: text => terminal.remark(text) },
-    )
+    const paths = await saveFiles({ id, files, seed }, { kind: 'folder', path: out ?? '.' }, connect, terminal, {
+      signal: interrupts.leave,
+      topic: node,
+      suffix: '',
+      onTrouble: text => terminal.remark(text),
+    })
     if (!json) for (const path of paths) terminal.print(path)
   }
 }
@@ -110,7 +86,7 @@ export async function reportOutcome(
 /** Returns the failure of an execution that ended without outputs, with the server's message. */
 function failureOfExecution({ id, status, error }: Execution): Error {
   if (status === 'cancelled') return refused('cancelled', `The execution ${id} was cancelled.`)
-  const cause = (error as { cause?: { code?: string } | null } | null | undefined)?.cause?.code ?? error?.code ?? ''
+  const cause = error?.cause?.code ?? error?.code ?? ''
   return refused(
     Object.hasOwn(failures, cause) ? (cause as FailureCode) : 'worker_error',
     `The execution ${id} ${status === 'timed_out' ? 'took too long' : 'failed'}. ${storedSentence(error?.message ?? 'The server gave no reason.')}${status === 'failed' ? ` Continue from there: infer execution retry ${id}` : ''}`,
@@ -120,3 +96,59 @@ function failureOfExecution({ id, status, error }: Execution): Error {
 /** Whether the execution is unknown or has not ended. */
 export const isUnfinished = (execution: Execution | undefined): boolean =>
   execution === undefined || !isOver(execution.status)
+
+/** The output of a node for the user: texts to print, and files to save. */
+interface NodeOutput {
+  node: string
+  texts: string[]
+  files: JobFile[]
+  seed: number | undefined
+}
+
+/**
+ * Returns the outputs of an execution, node by node: the values that the definition's `outputs` name, and the complete
+ * result of each node in `last`, the nodes without a successor.
+ */
+export function outputsOf({ outputs }: Execution, order: readonly string[], last: ReadonlySet<string>): NodeOutput[] {
+  return order.flatMap(node => {
+    const output = outputs && Object.hasOwn(outputs, node) ? outputs[node] : undefined
+    if (!output) return []
+    const { result, values } = output
+    const files = filesIn(result)
+    const named = Object.values(values)
+    if (named.length === 0 && !last.has(node)) return []
+    // Of a node that makes files, only texts are printed: the other values describe the files.
+    const isText = (value: unknown) => typeof value === 'string' && !files.some(({ url }) => url === value)
+    const texts =
+      files.length > 0 ? named.filter(isText).map(stringOf) : named.length > 0 ? named.map(stringOf) : [textOf(result)]
+    const seed = (result as { seed_used?: unknown } | null)?.seed_used
+    return [{ node, texts, files, seed: typeof seed === 'number' ? seed : undefined }]
+  })
+}
+
+const stringOf = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value))
+
+/** Returns the text of a chat answer or completion; any other result as JSON. */
+function textOf(result: unknown): string {
+  const { choices, text } = (result ?? {}) as { choices?: unknown; text?: unknown }
+  const [first] = Array.isArray(choices) ? (choices as { message?: { content?: unknown }; text?: unknown }[]) : []
+  const content = first?.message?.content ?? first?.text ?? text
+  return typeof content === 'string' ? content : JSON.stringify(result)
+}
+
+/** Returns the image, video and audio files of a result. */
+function filesIn(result: unknown): JobFile[] {
+  const { images, data, video, audio_url, ...facts } = (result ?? {}) as Record<
+    'images' | 'data' | 'video' | 'audio_url',
+    unknown
+  >
+  const audio = audio_url === undefined ? undefined : { ...facts, url: audio_url }
+  // `data` has the same images in the OpenAI-compatible form, for results that keep only that one.
+  const imageFiles = [images, data].find(list => Array.isArray(list)) as unknown[] | undefined
+  return [...(imageFiles ?? []), video, audio].flatMap(file => {
+    const { url } = (file ?? {}) as { url?: unknown }
+    if (typeof url !== 'string' || !URL.canParse(url)) return []
+    const name = new URL(url).pathname.split('/').at(-1)
+    return [{ ...(file as object), url, file_name: (file as JobFile).file_name ?? name }]
+  })
+}

@@ -1,70 +1,187 @@
+import { createReadStream, existsSync, statSync } from 'node:fs'
+import { open, rename, rm } from 'node:fs/promises'
+import { basename, join } from 'node:path'
 import type { Readable } from 'node:stream'
-import { z } from 'zod'
-import type { Client } from '../client/client.ts'
+import { pipeline } from 'node:stream/promises'
+import type { ApiPurpose } from '../../core/store/file-records.ts'
+import { type Api, type Client, dataOf } from '../client/client.ts'
+import { type Form, formOf } from '../client/form.ts'
+import { CommandFailure, exitCodes, unreadable, usageFailure } from '../terminal/exit-codes.ts'
+import { sizeText } from '../terminal/quantities-text.ts'
+import type { Terminal } from '../terminal/terminal.ts'
 
-const StoredFile = z.object({
-  id: z.string(),
-  bytes: z.number(),
-  created_at: z.number(),
-  expires_at: z.number().optional(),
-  filename: z.string(),
-  purpose: z.string(),
-})
-export type StoredFile = z.output<typeof StoredFile>
-const Named = z.object({ id: z.string() })
+export type StoredFile = Api['File']
 
 /** A file to upload. */
 export interface NewUpload {
   name: string
-  purpose: string
+  purpose: Api['UploadCreate']['purpose']
   expiresMs?: number | undefined
 }
 
-const base = '/std/v1'
-const pathOf = (id: string): string => `${base}/files/${encodeURIComponent(id)}`
-const expiryOf = (expiresMs: number | undefined) =>
-  expiresMs === undefined ? undefined : { anchor: 'created_at', seconds: Math.round(expiresMs / 1000) }
+const of = (id: string) => ({ params: { path: { id } } })
 
 /** The files API of a server. */
-export const openFileClient = (client: Client) => ({
-  list: ({ purpose, limit }: { purpose?: string | undefined; limit: number }) =>
-    client.ask({
-      method: 'GET',
-      path: `${base}/files?limit=${limit}${purpose === undefined ? '' : `&purpose=${encodeURIComponent(purpose)}`}`,
-      answer: z.object({ data: z.array(StoredFile), has_more: z.boolean() }),
-    }),
-  find: (id: string) => client.ask({ method: 'GET', path: pathOf(id), answer: StoredFile }),
-  remove: (id: string) => client.ask({ method: 'DELETE', path: pathOf(id), answer: Named }),
-  content: (id: string, signal: AbortSignal) => client.content(`${pathOf(id)}/content`, signal),
+export const openFileClient = (client: Client) => {
+  const { api } = client
+  return {
+    list: (query: { purpose?: ApiPurpose; limit: number }) => dataOf(api.GET('/std/v1/files', { params: { query } })),
+    find: (id: string) => dataOf(api.GET('/std/v1/files/{id}', of(id))),
+    remove: (id: string) => dataOf(api.DELETE('/std/v1/files/{id}', of(id))),
+    content: (id: string, signal: AbortSignal) =>
+      client.content(`/std/v1/files/${encodeURIComponent(id)}/content`, signal),
 
-  /** Uploads a file in one request. */
-  upload(body: Readable, headers: Record<string, string>, signal: AbortSignal) {
-    return client.post(`${base}/files`, body, headers, { answer: StoredFile, signal })
-  },
-  create: ({ name, purpose, expiresMs }: NewUpload, bytes: number) =>
-    client.ask({
-      method: 'POST',
-      path: `${base}/uploads`,
-      body: {
-        bytes,
-        filename: name,
-        mime_type: 'application/octet-stream',
-        purpose,
-        expires_after: expiryOf(expiresMs),
-      },
-      answer: Named,
-    }),
-  part: (id: string, body: Readable, headers: Record<string, string>, signal: AbortSignal) =>
-    client.post(`${base}/uploads/${id}/parts`, body, headers, { answer: Named, signal }),
-  complete: async (id: string, part_ids: readonly string[]) =>
-    (
-      await client.ask({
-        method: 'POST',
-        path: `${base}/uploads/${id}/complete`,
-        body: { part_ids },
-        answer: z.object({ file: StoredFile }),
+    /** Uploads a file in one request. */
+    upload: (form: Form, signal: AbortSignal) => client.postForm('/std/v1/files', form, signal) as Promise<StoredFile>,
+    create: ({ name, purpose, expiresMs }: NewUpload, bytes: number) => {
+      const expires_after = { anchor: 'created_at', seconds: Math.round((expiresMs ?? 0) / 1000) } as const
+      const body = { bytes, filename: name, mime_type: 'application/octet-stream', purpose }
+      return dataOf(api.POST('/std/v1/uploads', { body: expiresMs === undefined ? body : { ...body, expires_after } }))
+    },
+    part: (id: string, form: Form, signal: AbortSignal) =>
+      client.postForm(`/std/v1/uploads/${id}/parts`, form, signal) as Promise<Api['UploadPart']>,
+    async complete(id: string, part_ids: string[]): Promise<StoredFile> {
+      const { file } = await dataOf(api.POST('/std/v1/uploads/{id}/complete', { ...of(id), body: { part_ids } }))
+      return file!
+    },
+    cancel: (id: string) => dataOf(api.POST('/std/v1/uploads/{id}/cancel', of(id))),
+  }
+}
+type FileClient = ReturnType<typeof openFileClient>
+
+/** Bytes. Larger files are sent in parts of this size. */
+const partBytes = 64 << 20
+
+interface UploadOptions {
+  name?: string | undefined
+  purpose: NewUpload['purpose']
+  expires?: number | undefined
+  terminal: Terminal
+  signal: AbortSignal
+}
+
+/** Uploads a file, or standard input for `-`; shows its progress in a terminal. */
+export async function uploadFile(client: FileClient, path: string, options: UploadOptions): Promise<StoredFile> {
+  const { terminal, signal } = options
+  const name = options.name ?? (path === '-' ? 'stdin' : basename(path))
+  const facts: NewUpload = { name, purpose: options.purpose, expiresMs: options.expires }
+  if (path === '-') {
+    if (terminal.stdin.isTTY) throw usageFailure('Standard input is a terminal. Pipe the file in, or name its path.')
+    return await client.upload(formOfFile(facts, terminal.stdin as AsyncIterable<Buffer>), signal)
+  }
+  const size = sizeOf(path)
+  const progress = (sent: number) =>
+    terminal.progress(`Uploading ${name}: ${sizeText(sent)} of ${sizeText(size)} (${percent(sent, size)} %)`)
+  try {
+    if (size > partBytes) return await uploadParts(client, path, { size, facts, progress, signal })
+    return await client.upload(formOfFile(facts, counted(createReadStream(path), 0, progress), size), signal)
+  } finally {
+    terminal.progress('')
+  }
+}
+
+const percent = (sent: number, size: number): number => Math.floor((100 * sent) / Math.max(1, size))
+
+function sizeOf(path: string): number {
+  try {
+    const facts = statSync(path)
+    if (!facts.isFile())
+      throw Object.assign(new Error('it is not a file'), { code: facts.isDirectory() ? 'EISDIR' : '' })
+    return facts.size
+  } catch (cause) {
+    throw unreadable(`The file ${path}`, cause)
+  }
+}
+
+interface PartsOptions {
+  size: number
+  facts: NewUpload
+  progress: (sent: number) => void
+  signal: AbortSignal
+}
+
+async function uploadParts(client: FileClient, path: string, { size, facts, progress, signal }: PartsOptions) {
+  const { id } = await client.create(facts, size)
+  try {
+    const ids: string[] = []
+    for (let start = 0; start < size; start += partBytes) {
+      const end = Math.min(size, start + partBytes)
+      const source = counted(createReadStream(path, { start, end: end - 1 }), start, progress)
+      const form = formOf({}, { field: 'data', name: 'part', size: end - start, content: () => source })
+      ids.push((await client.part(id, form, signal)).id)
+    }
+    return await client.complete(id, ids)
+  } catch (thrown) {
+    // It expires in any case.
+    await client.cancel(id).catch(() => {})
+    throw thrown
+  }
+}
+
+async function* counted(source: Readable, before: number, progress: (sent: number) => void): AsyncGenerator<Buffer> {
+  let sent = before
+  for await (const piece of source as AsyncIterable<Buffer>) {
+    yield piece
+    progress((sent += piece.length))
+  }
+}
+
+/** The form of a whole file. Without a size it is sent in chunks. */
+const formOfFile = ({ name, purpose, expiresMs }: NewUpload, source: AsyncIterable<Buffer>, size?: number): Form =>
+  formOf(
+    {
+      purpose,
+      'expires_after[anchor]': expiresMs === undefined ? undefined : 'created_at',
+      'expires_after[seconds]': expiresMs === undefined ? undefined : String(Math.round(expiresMs / 1000)),
+    },
+    { name, size, content: () => source },
+  )
+
+interface DownloadOptions {
+  /** A file, a folder, `-` for standard output. */
+  out: string | undefined
+  force: boolean
+  terminal: Terminal
+  signal: AbortSignal
+}
+
+const isFolder = (path: string): boolean => existsSync(path) && statSync(path).isDirectory()
+
+/** Downloads a file. Resolves with its path; undefined if it was written to standard output. */
+export async function downloadFile(
+  client: FileClient,
+  id: string,
+  { out, force, terminal, signal }: DownloadOptions,
+): Promise<string | undefined> {
+  const content = client.content(id, signal)
+  if (out === '-') {
+    await pipeline(content, terminal.stdout, { end: false })
+    return undefined
+  }
+  const file = await client.find(id)
+  // The server replaces what a path must not have; another server may not.
+  const name = basename(file.filename) || id
+  const path = out === undefined ? name : isFolder(out) ? join(out, name) : out
+  if (!force && existsSync(path))
+    throw usageFailure(`The file ${path} exists already. Choose another name, or replace it with --force.`)
+  const partial = `${path}.partial`
+  try {
+    await using handle = await open(partial, 'w')
+    let received = 0
+    for await (const piece of content) {
+      await handle.writeFile(piece)
+      terminal.progress(`Downloading ${name}: ${sizeText((received += piece.length))} of ${sizeText(file.bytes)}`)
+    }
+  } catch (cause) {
+    await rm(partial, { force: true })
+    if (cause instanceof Error && 'syscall' in cause)
+      throw new CommandFailure(exitCodes.io, 'invalid_value', `The file ${path} cannot be written: ${cause.message}.`, {
+        cause,
       })
-    ).file,
-  cancel: (id: string) => client.ask({ method: 'POST', path: `${base}/uploads/${id}/cancel`, answer: Named }),
-})
-export type FileClient = ReturnType<typeof openFileClient>
+    throw cause
+  } finally {
+    terminal.progress('')
+  }
+  await rename(partial, path)
+  return path
+}

@@ -1,19 +1,31 @@
 import { Failure, type FailureCode, failures } from '../../core/failure.ts'
-import type { Client } from '../client/client.ts'
-import { storedSentence } from '../client/command-hints.ts'
+import { jobIdOf } from '../../core/ids.ts'
+import type { GenerationTask } from '../../core/schemas/task.ts'
+import { type Api, type Client, dataOf, openClient } from '../client/client.ts'
+import { storedSentence } from '../client/refusal.ts'
 import { type Display, openDisplay } from '../jobs/display.ts'
 import { followJob } from '../jobs/follow.ts'
-import { type Interrupts, withInterrupts } from '../jobs/interrupt.ts'
 import { filesOfJob, isOver, type Job, tookOf } from '../jobs/job.ts'
-import { type Created, cancelJob, type SubmitOptions } from '../jobs/submit.ts'
-import { exitCodeOf, failureOfThrown, refused } from '../terminal/exit-codes.ts'
+import {
+  type Created,
+  cancel as cancelWork,
+  followOrCancel,
+  type SubmitOptions,
+  submit,
+  submitJob,
+} from '../jobs/submit.ts'
+import { exitCodeOf, failureOfThrown, refused, usageFailure } from '../terminal/exit-codes.ts'
+import { type Interrupts, withInterrupts } from '../terminal/interruption.ts'
 import { lengthText, sizeText } from '../terminal/quantities-text.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import type { OutputTarget } from './output-target.ts'
+import { type GenerationFlags, inputsOf, type Priority } from './inputs.ts'
+import { mediaOf, uploadMedia } from './media.ts'
+import { formatOf, type OutputTarget, outputTargetOf } from './output-target.ts'
 import { saveFiles } from './save-files.ts'
+import { type GenerationTarget, isVideo, type Medium } from './target.ts'
 
 /** One job to submit, whose images or video are saved. */
-export interface GenerationItem {
+interface GenerationItem {
   /** Name of its progress line when there are several. */
   label: string
   /** Text from which the file name is made. */
@@ -25,7 +37,7 @@ export interface GenerationItem {
   target: OutputTarget
 }
 
-export interface GenerateAllOptions {
+interface GenerateAllOptions {
   wait: boolean
   json: boolean
 }
@@ -127,16 +139,36 @@ async function generateOne(
   let id: string | undefined
   let job: Job | undefined
   try {
-    ;({ id } = await submit({ signal: leave, onTrouble }))
+    const created = await submit({ signal: leave, onTrouble })
+    id = created.id
     if (!json) display.say(`${label}: ${id}`)
-    job = await followOrCancel(connect, id, at, display, interrupts)
+    job = await followOrCancel(
+      {
+        id,
+        follow: following =>
+          followJob(connect, created.id, { ...following, onChange: snapshot => display.change(at, snapshot) }),
+        cancel: signal =>
+          cancelWork(
+            connect,
+            ({ api }) => dataOf(api.POST('/api/jobs/{id}/cancel', { params: { path: { id: created.id } } })),
+            signal,
+          ),
+      },
+      display.say,
+      interrupts,
+    )
     display.end(at)
     if (job.status === 'cancelled' && cancel.aborted) {
       display.say(`Cancelled ${id}.`)
       return { job, saved: [] }
     }
     if (job.status !== 'completed') throw failureOfJob(job)
-    const saved = await saveFiles(job, target, connect, terminal, { signal: leave, topic, suffix, onTrouble })
+    const saved = await saveFiles({ id, ...filesOfJob(job) }, target, connect, terminal, {
+      signal: leave,
+      topic,
+      suffix,
+      onTrouble,
+    })
     if (!json) {
       display.say(suffix === '' ? jobSummary(job) : `${label}: ${jobSummary(job)}`)
       display.aside(() => {
@@ -149,39 +181,6 @@ async function generateOne(
     if (leave.aborted && id !== undefined && !(job && isOver(job.status)))
       display.say(`${id} continues. Follow it: infer job watch ${id}`)
     return { ...(job ? { job } : {}), saved: [], failure: failureOfThrown(thrown) }
-  }
-}
-
-/** Follows a job to its end. The first Ctrl-C cancels it; the server's response to the cancellation is the end. */
-async function followOrCancel(
-  connect: () => Client,
-  id: string,
-  at: number,
-  display: Display,
-  { cancel, leave }: Interrupts,
-): Promise<Job> {
-  const ended = new AbortController()
-  const interrupted = new Promise<void>(resolve => {
-    if (cancel.aborted) resolve()
-    else cancel.addEventListener('abort', () => resolve(), { once: true })
-  })
-  const cancelled = interrupted.then(async () => {
-    if (ended.signal.aborted) return new Promise<never>(() => undefined)
-    display.say(`Cancelling ${id}. Press Ctrl-C again to leave it running.`)
-    const job = await cancelJob(connect, id, leave)
-    // The job had ended already: `followed` resolves with its end.
-    return job ?? new Promise<never>(() => undefined)
-  })
-  const followed = followJob(connect, id, {
-    signal: AbortSignal.any([leave, ended.signal]),
-    onChange: snapshot => display.change(at, snapshot),
-    onTrouble: sentence =>
-      display.say(sentence === undefined ? 'Connected again.' : `Reconnecting to ${id}. ${sentence}`),
-  })
-  try {
-    return await Promise.race([followed, cancelled])
-  } finally {
-    ended.abort()
   }
 }
 
@@ -210,4 +209,112 @@ export function jobSummary(job: Job): string {
     ...(took === undefined ? [] : [`made in ${took < 1 ? 'less than 1 s' : lengthText(took)}`]),
   ]
   return facts.join(', ')
+}
+
+interface GenerateOptions {
+  target: GenerationTarget
+  prompt: string
+  options: GenerationFlags
+  /** A file or a URL. */
+  image: string | undefined
+  json: boolean
+  dataDir: string | undefined
+  /** Makes one file for each of these aspect ratios. */
+  aspects?: readonly string[]
+}
+
+/**
+ * Uploads the input files, submits the jobs, follows them and saves the results. Throws usage before sending anything.
+ */
+export async function generate(terminal: Terminal, task: GenerateOptions): Promise<void> {
+  const { target, prompt, options, image, json, dataDir, aspects } = task
+  const output = outputTargetOf(options.out)
+  if (output.kind === 'stdout' && (json || aspects))
+    throw usageFailure(`--out - takes one file. Remove ${json ? '--json' : '--all-formats'}, or name a folder.`)
+  if (aspects && output.kind === 'file')
+    throw usageFailure(`--all-formats makes ${aspects.length} files. Name a folder: --out ${options.out}/`)
+  const format = output.kind === 'file' ? formatFor(output.path, target.task, options.format) : options.format
+  const connect = (): Client => openClient(dataDir)
+  const media = { image, mask: options.mask, video: options.video, audio: options.audio }
+  const given = Object.entries(media).flatMap(([name, value]) =>
+    value === undefined ? [] : [[name as Medium, mediaOf(name as Medium, value)] as const],
+  )
+  // Invalid options are refused before large files are sent.
+  inputsOf(target.task, prompt, options, media)
+  const urls: Partial<Record<Medium, string>> = {}
+  for (const [name, one] of given)
+    urls[name] = typeof one === 'string' ? one : await uploadMedia(connect(), one, terminal)
+  const baseInputs = inputsOf(target.task, prompt, { ...options, ...(format === undefined ? {} : { format }) }, urls)
+  const topic = prompt || nameOfFile(image ?? options.video ?? options.audio ?? '')
+  const { priority } = options
+  const named = { topic, target: output }
+  const jobOf = (inputs: Record<string, unknown>): GenerationItem['submit'] => {
+    const { task, modelId: model_id } = target
+    const request = { task, model_id, inputs, priority }
+    return one => submitJob(connect, request, one)
+  }
+  const shapes = aspects?.map(aspect => ({ ...named, label: aspect, suffix: aspect.replace(':', 'x') }))
+  // A request for several videos has no other priorities.
+  const isTogether =
+    target.slug !== undefined && (priority === undefined || priority === 'low' || priority === 'normal')
+  const together = aspects && isTogether && submitTogether(connect, target.slug!, baseInputs, { aspects, priority })
+  const items = shapes
+    ? shapes.map((shape, at) => ({
+        ...shape,
+        submit: together ? together(at) : jobOf({ ...baseInputs, aspect_ratio: aspects![at] }),
+      }))
+    : [{ ...named, label: target.modelId, suffix: '', submit: jobOf(baseInputs) }]
+  await generateAll(terminal, connect, items, { wait: options.wait, json })
+}
+
+/** Returns the name of a file without its extension, as the topic when there is no prompt. */
+const nameOfFile = (path: string): string =>
+  path.startsWith('data:')
+    ? ''
+    : path
+        .replace(/[?#].*$/, '')
+        .replace(/^.*\//, '')
+        .replace(/\.\w+$/, '')
+
+/** Returns the format from the file name or the flag. Throws usage when they differ or do not fit the task. */
+function formatFor(path: string, task: GenerationTask, flag: string | undefined): string | undefined {
+  const named = formatOf(path)
+  if (named === undefined) return flag
+  if (flag !== undefined && flag !== named)
+    throw usageFailure(`--out ${path} means ${named}, but --format is ${flag}. Remove one of them.`)
+  if (isVideo(task) !== (named === 'mp4'))
+    throw usageFailure(
+      `${path} is the name of ${named === 'mp4' ? 'a video' : 'an image'}, but this makes ${isVideo(task) ? 'a video: use a name with .mp4' : 'an image: use a name with .png, .jpg or .webp'}.`,
+    )
+  return isVideo(task) ? flag : named
+}
+
+/**
+ * Submits a video for each aspect ratio with one request, which is sent when the first item is submitted. Returns the
+ * submission of the item at an index; all items get the failure of the request.
+ */
+function submitTogether(
+  connect: () => Client,
+  slug: string,
+  inputs: Record<string, unknown>,
+  { aspects, priority }: { aspects: readonly string[]; priority: Priority | undefined },
+): (at: number) => GenerationItem['submit'] {
+  let sent: Promise<Api['GenerationsAccepted']> | undefined
+  const params = { path: { slug } }
+  const body = { ...inputs, aspect_ratios: aspects } as unknown as Api['GenerationRequest']
+  const send = (options: SubmitOptions) =>
+    (sent ??= submit(
+      connect,
+      ({ submissions }, { headers, ...init }) => {
+        const all = { ...headers, 'x-fal-queue-priority': priority === 'low' ? 'low' : 'normal' }
+        return dataOf(submissions.POST('/slug/{slug}', { params, body, headers: all, ...init }))
+      },
+      options,
+      // A request for several videos has an answer of its own.
+    ) as Promise<unknown> as Promise<Api['GenerationsAccepted']>)
+  return at => async options => {
+    const { requests } = await send(options)
+    const queue_id = requests[at]!.request_id
+    return { id: jobIdOf(queue_id), queue_id, status: 'pending' }
+  }
 }

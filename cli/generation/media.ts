@@ -1,12 +1,10 @@
 import { closeSync, createReadStream, openSync, readFileSync, readSync, statSync } from 'node:fs'
 import { basename, extname } from 'node:path'
-import { z } from 'zod'
-import type { Client } from '../client/client.ts'
-import { CommandFailure, usageFailure } from '../terminal/exit-codes.ts'
-import { printable } from '../terminal/paint.ts'
+import { type Client, dataOf } from '../client/client.ts'
+import { CommandFailure, unreadable, usageFailure } from '../terminal/exit-codes.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
+import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { unreadable } from '../terminal/unreadable.ts'
 import type { Medium } from './target.ts'
 
 /** Maximum bytes that the server takes. The limit for videos is configurable, so the server checks it. */
@@ -86,7 +84,6 @@ function headOf(path: string): Buffer {
   }
 }
 
-const Upload = z.looseObject({ upload_url: z.string(), file_url: z.string() })
 /** Lifetime of an upload, in seconds. Submitting the job copies the file. */
 const keptSeconds = 3_600
 
@@ -100,13 +97,11 @@ export async function uploadMedia(
   const name = basename(path)
   terminal.waiting(`Sending ${printable(name)} (${sizeText(size)})…`)
   try {
-    const { upload_url, file_url } = await client.ask({
-      method: 'POST',
-      path: '/fal/rest/storage/upload/initiate',
+    const initiated = client.api.POST('/fal/rest/storage/upload/initiate', {
       body: { content_type: type, file_name: name },
       headers: { 'x-fal-object-lifecycle': JSON.stringify({ expiration_duration_seconds: seconds }) },
-      answer: Upload,
     })
+    const { upload_url, file_url } = await dataOf(initiated)
     await client.put(upload_url, createReadStream(path), { 'content-type': type, 'content-length': String(size) })
     return file_url
   } finally {

@@ -5,12 +5,12 @@ import { pipeline } from 'node:stream/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Failure } from '../../core/failure.ts'
 import type { Client } from '../client/client.ts'
-import { filesOfJob, type Job, type JobFile } from '../jobs/job.ts'
+import type { JobFile, ResultFiles } from '../jobs/job.ts'
 import { CommandFailure, exitCodes, usageFailure } from '../terminal/exit-codes.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { extensionFor, nameFor, numbered, numberedPaths, type OutputTarget } from './output-target.ts'
 
-export interface SaveOptions {
+interface SaveOptions {
   signal: AbortSignal
   /** Text from which the default file name is made. */
   topic: string
@@ -23,19 +23,18 @@ export interface SaveOptions {
 const pausesMs = [1_000, 2_000, 4_000, 8_000] as const
 
 /**
- * Saves the files of a job, and resolves with the absolute paths (none for standard output). A file is written
+ * Saves the files of a job or an execution, and resolves with the absolute paths (none for standard output). A file is written
  * completely or not at all. Throws Failure when the files have expired (`output_expired`), the job made none, or the
  * disk fails.
  */
 export async function saveFiles(
-  job: Job,
+  { id, files, seed }: Pick<ResultFiles, 'files' | 'seed'> & { id: string },
   target: OutputTarget,
   connect: () => Client,
   terminal: Terminal,
   saving: SaveOptions,
 ): Promise<string[]> {
-  const { files, seed } = filesOfJob(job)
-  if (files.length === 0) throw new Failure('worker_error', `The job ${job.id} has ended without a file.`)
+  if (files.length === 0) throw new Failure('worker_error', `The job ${id} has ended without a file.`)
   if (target.kind === 'stdout') {
     if (files.length > 1)
       throw usageFailure(`There are ${files.length} files; standard output takes one. Use --out folder/.`)
@@ -48,7 +47,7 @@ export async function saveFiles(
     mkdirSync(folder, { recursive: true })
     return await saveIn(folder, files, seed, names, connect, saving)
   } catch (thrown) {
-    throw diskFailure(thrown, folder, job.id)
+    throw diskFailure(thrown, folder, id)
   }
 }
 
@@ -65,7 +64,7 @@ async function saveIn(
     const temporary = join(folder, `.infer-${randomBytes(6).toString('hex')}.part`)
     try {
       await withRetries(saving, () => download(connect(), file, temporary, saving.signal))
-      const extension = extensionFor(file.content_type ?? undefined, file.file_name ?? undefined)
+      const extension = extensionFor(file.content_type, file.file_name)
       const path = names ? names[at]! : reserve(folder, nameFor(saving.topic, seed, saving.suffix), extension)
       renameSync(temporary, path)
       saved.push(resolve(path))
@@ -77,7 +76,7 @@ async function saveIn(
 }
 
 /** Reserves the first unused name by creating an empty file, so that a concurrent process takes the next one. */
-export function reserve(folder: string, name: string, extension: string): string {
+function reserve(folder: string, name: string, extension: string): string {
   for (let number = 1; ; number++) {
     const path = numbered(folder, name, extension, number)
     try {
@@ -142,7 +141,7 @@ const counted = ({ file_size, file_name }: JobFile) =>
   }
 
 /** Why a file cannot be written, by system error code. */
-export const writeReasons: Record<string, string> = {
+const writeReasons: Record<string, string> = {
   ENOSPC: 'the disk is full',
   EDQUOT: 'the disk quota of this user is used up',
   EACCES: 'this user may not write there',
@@ -167,4 +166,50 @@ function diskFailure(thrown: unknown, folder: string, id: string): unknown {
     `Files cannot be saved in ${resolve(folder)}: ${why}. Save them elsewhere: infer ${what} watch ${id} --out folder/`,
     { cause: thrown },
   )
+}
+
+interface SaveStreamOptions {
+  /** Text from which the default file name is made. */
+  topic: string
+  /** With its dot. */
+  extension: string
+  signal: AbortSignal
+}
+
+/**
+ * Saves bytes while they arrive, and resolves with the absolute path; undefined for standard output. A file is written
+ * completely or not at all.
+ */
+export async function saveStream(
+  terminal: Terminal,
+  bytes: AsyncIterable<Uint8Array>,
+  target: OutputTarget,
+  { topic, extension, signal }: SaveStreamOptions,
+): Promise<string | undefined> {
+  if (target.kind === 'stdout') {
+    for await (const piece of bytes)
+      if (!terminal.stdout.write(piece)) await new Promise(drained => terminal.stdout.once('drain', drained))
+    return undefined
+  }
+  const folder = target.kind === 'file' ? dirname(target.path) : target.path
+  const temporary = join(folder, `.infer-${randomBytes(6).toString('hex')}.part`)
+  try {
+    mkdirSync(folder, { recursive: true })
+    await pipeline(bytes, createWriteStream(temporary, { flush: true }), { signal })
+    const path = target.kind === 'file' ? target.path : reserve(folder, nameFor(topic, undefined), extension)
+    renameSync(temporary, path)
+    return resolve(path)
+  } catch (thrown) {
+    const { code, syscall } = thrown as NodeJS.ErrnoException
+    if (typeof code !== 'string' || syscall === undefined || thrown instanceof Failure) throw thrown
+    const why = writeReasons[code] ?? (thrown as Error).message
+    throw new CommandFailure(
+      exitCodes.io,
+      'internal_error',
+      `The file cannot be saved in ${resolve(folder)}: ${why}. Choose another place with --out.`,
+      { cause: thrown },
+    )
+  } finally {
+    rmSync(temporary, { force: true })
+  }
 }

@@ -2,7 +2,7 @@ import { nearest } from '../../core/nearest.ts'
 import { type GenerationTask, generationTasks, isSlugTask, operationOf, type Task } from '../../core/schemas/task.ts'
 import { generationRequests } from '../../core/tasks/generation/request.ts'
 import { refused, usageFailure } from '../terminal/exit-codes.ts'
-import { printable } from '../terminal/paint.ts'
+import { printable } from '../terminal/styled-line.ts'
 
 /** The fields of `GET /api/model-status` that decide which task is meant. */
 export interface GenerationModel {

@@ -1,7 +1,6 @@
 import type { Command } from 'commander'
 import { environmentVariables } from '../../core/environment-variables.ts'
-import { wrapText } from '../terminal/wrap.ts'
-import { type CommandFacts, commandFacts, exits, files, guideOf } from './facts.ts'
+import { wrapText } from '../terminal/styled-line.ts'
 
 /**
  * Adds environment, files and exit codes to the end of the help of a command and its subcommands, after the examples.
@@ -15,7 +14,7 @@ export function addManual(command: Command, width: number, name = command.name()
 /** Adds the same to one command, without its subcommands. */
 export function addOwn(command: Command, width: number, name = command.name()): void {
   const facts = commandFacts[name]
-  if (!facts) throw new Error(`cli/help/facts.ts has no entry for '${name}'`)
+  if (!facts) throw new Error(`cli/help/manual.ts has no entry for '${name}'`)
   const guide = guideOf[name] === undefined ? '' : `\n\nGuide: infer help ${guideOf[name]}`
   command.addHelpText('after', `\n${manualOf(facts, width)}${guide}`)
 }
@@ -46,4 +45,266 @@ export function drawRows(rows: readonly (readonly [term: string, text: string])[
   return rows.flatMap(([term, text]) =>
     wrapText(text, room).map((line, at) => `${(at === 0 ? `  ${term}` : '').padEnd(left)}${line}`),
   )
+}
+
+/** Files in the data directory, and elsewhere. */
+const files = {
+  'infer.yaml': 'the configuration: models, address, limits',
+  'starter-declined': 'records that the small real model was declined; remove it to be asked again',
+  'server.json': 'address and process of the running server',
+  'https/certificate.pem': 'the self-signed certificate of --https, for clients to trust',
+  'root-token': 'the token that commands use, readable by its owner only',
+  'master-key': 'the key that tokens are derived from; keep it with the backups',
+  'infer.db': 'organizations, tokens, jobs and the ledger',
+  '~/.local/state/infer/chat-history': 'lines typed in chats, readable by its user only',
+  '/etc/systemd/system/infer.service': 'the unit of a system service',
+  '~/.config/systemd/user/infer.service': 'the unit of a user service',
+} as const
+
+/** Meanings of the exit codes. */
+export const exits = {
+  0: 'success',
+  1: 'the request was refused, or there is no server',
+  64: 'the command line is wrong',
+  65: 'a configuration, a database or a file is invalid or damaged',
+  70: 'something went wrong inside infer',
+  74: 'a disk, a file or a socket of this machine failed',
+  75: 'a job continues, but the command stopped waiting for it',
+  130: 'ended with Ctrl-C',
+} as const
+
+type Variable = keyof typeof environmentVariables
+type KnownFile = keyof typeof files
+type ExitName = keyof typeof exits
+
+/** The last sections of a command's help. */
+interface CommandFacts {
+  environment: readonly Variable[]
+  files: readonly KnownFile[]
+  exits: Partial<Record<ExitName, string>>
+}
+
+const remote = ['INFER_URL', 'INFER_TOKEN', 'INFER_DATA_DIR'] as const
+const client: CommandFacts = {
+  environment: [...remote, 'NO_COLOR'],
+  files: ['server.json', 'root-token'],
+  exits: { 0: exits[0], 1: exits[1], 64: exits[64], 70: exits[70], 130: exits[130] },
+}
+const generation: CommandFacts = {
+  ...client,
+  exits: { ...client.exits, 1: `${exits[1]}; a job failed or was cancelled`, 74: exits[74], 75: exits[75] },
+}
+const local: CommandFacts = {
+  environment: ['INFER_URL', 'INFER_DATA_DIR', 'INFER_MASTER_KEY', 'INFER_MASTER_KEY_FILE', 'NO_COLOR'],
+  files: ['infer.db', 'master-key', 'root-token'],
+  exits: { 0: exits[0], 1: 'the command was refused', 64: exits[64], 65: exits[65], 70: exits[70], 74: exits[74] },
+}
+/** Commands that work on the data directory, or on the server at INFER_URL. */
+const administration: CommandFacts = {
+  ...local,
+  environment: [...remote, 'INFER_MASTER_KEY', 'INFER_MASTER_KEY_FILE', 'NO_COLOR'],
+  files: [...local.files, 'server.json'],
+}
+const model: CommandFacts = {
+  environment: [
+    ...remote,
+    'HF_TOKEN',
+    'HF_ENDPOINT',
+    'HF_HOME',
+    'HF_HUB_CACHE',
+    'HF_HUB_OFFLINE',
+    'INFER_PYPI_INDEX',
+    'PIP_INDEX_URL',
+    'HTTPS_PROXY',
+    'NO_COLOR',
+  ],
+  files: ['infer.yaml', 'server.json', 'root-token'],
+  exits: { ...client.exits, 1: `${exits[1]}; for test: a model failed`, 65: exits[65], 74: exits[74] },
+}
+const nothing: CommandFacts = {
+  environment: ['NO_COLOR'],
+  files: [],
+  exits: { 0: exits[0], 64: exits[64], 70: exits[70] },
+}
+
+/** By the name of the command; subcommands have the facts of their command. */
+const commandFacts: Record<string, CommandFacts> = {
+  infer: {
+    environment: [...remote, 'INFER_MASTER_KEY', 'INFER_MASTER_KEY_FILE', 'INFER_CACHE_DIR', 'NO_COLOR'],
+    files: ['infer.yaml', 'server.json', 'root-token', 'master-key', 'infer.db'],
+    exits,
+  },
+  serve: {
+    environment: [
+      'INFER_DATA_DIR',
+      'INFER_MASTER_KEY',
+      'INFER_MASTER_KEY_FILE',
+      'INFER_BACKENDS_DIR',
+      'INFER_CACHE_DIR',
+      'HF_HOME',
+      'HF_ENDPOINT',
+      'HF_HUB_OFFLINE',
+      'INFER_PYPI_INDEX',
+      'PIP_INDEX_URL',
+      'HTTPS_PROXY',
+      'NO_COLOR',
+    ],
+    files: [
+      'infer.yaml',
+      'starter-declined',
+      'server.json',
+      'https/certificate.pem',
+      'root-token',
+      'master-key',
+      'infer.db',
+    ],
+    exits: {
+      ...local.exits,
+      0: 'stopped by SIGTERM or Ctrl-C after running requests finished',
+      130: 'stopped by a second Ctrl-C',
+    },
+  },
+  run: generation,
+  image: generation,
+  video: generation,
+  speak: { ...client, exits: { ...client.exits, 74: exits[74] } },
+  transcribe: { ...client, exits: { ...client.exits, 74: exits[74] } },
+  job: generation,
+  batch: {
+    ...client,
+    exits: { ...client.exits, 1: `${exits[1]}; a batch did not complete`, 74: exits[74] },
+  },
+  file: generation,
+  task: client,
+  workflow: {
+    ...generation,
+    files: ['infer.yaml', ...generation.files],
+    exits: {
+      ...generation.exits,
+      1: `${exits[1]}; an execution failed or was cancelled`,
+      65: 'a workflow or a file is invalid',
+      75: 'an execution continues, but the command stopped waiting for it',
+    },
+  },
+  execution: {
+    ...generation,
+    exits: {
+      ...generation.exits,
+      1: `${exits[1]}; an execution failed or was cancelled`,
+      75: 'an execution continues, but the command stopped waiting for it',
+    },
+  },
+  chat: {
+    ...client,
+    environment: [...remote, 'XDG_STATE_HOME', 'NO_COLOR'],
+    files: [...client.files, '~/.local/state/infer/chat-history'],
+  },
+  embed: client,
+  rerank: client,
+  console: client,
+  status: client,
+  logs: client,
+  model,
+  pull: { ...model, exits: { ...model.exits, 1: 'the command was refused, or the download failed' } },
+  ls: { ...client, files: ['infer.yaml', ...client.files], exits: { ...client.exits, 65: exits[65], 74: exits[74] } },
+  ps: client,
+  rm: {
+    environment: ['INFER_URL', 'INFER_DATA_DIR', 'NO_COLOR'],
+    files: ['infer.yaml'],
+    exits: { ...client.exits, 1: 'the command was refused', 65: exits[65], 74: exits[74] },
+  },
+  stop: client,
+  config: {
+    environment: ['INFER_DATA_DIR', 'NO_COLOR'],
+    files: ['infer.yaml'],
+    exits: { ...nothing.exits, 65: 'the file is invalid', 74: 'the file cannot be read' },
+  },
+  org: administration,
+  user: administration,
+  audit: administration,
+  token: {
+    environment: [...remote, 'INFER_MASTER_KEY', 'INFER_MASTER_KEY_FILE', 'NO_COLOR'],
+    files: local.files,
+    exits: { ...local.exits, 1: 'the command was refused; for scan: a valid secret was found' },
+  },
+  webhook: {
+    environment: [...remote, 'INFER_MASTER_KEY', 'INFER_MASTER_KEY_FILE', 'NO_COLOR'],
+    files: ['infer.yaml', 'server.json', ...local.files],
+    exits: {
+      ...local.exits,
+      1: 'the command was refused; for test: the URL did not accept the message',
+      130: exits[130],
+    },
+  },
+  usage: {
+    environment: [...remote, 'NO_COLOR'],
+    files: ['infer.db'],
+    exits: local.exits,
+  },
+  doctor: {
+    ...local,
+    environment: ['INFER_BACKENDS_DIR', 'INFER_CACHE_DIR', ...local.environment],
+    files: ['infer.yaml', ...local.files],
+    exits: { ...local.exits, 1: 'something is broken' },
+  },
+  backup: local,
+  restore: local,
+  db: { ...local, exits: { ...local.exits, 65: 'the database is damaged' } },
+  ledger: { ...local, exits: { ...local.exits, 65: 'a row of the ledger was changed, or the database is damaged' } },
+  service: {
+    environment: ['INFER_DATA_DIR', 'XDG_CONFIG_HOME'],
+    files: ['/etc/systemd/system/infer.service', '~/.config/systemd/user/infer.service'],
+    exits: {
+      0: exits[0],
+      1: 'this machine has no systemd, or systemd refused',
+      64: exits[64],
+      70: exits[70],
+      74: exits[74],
+    },
+  },
+  completion: nothing,
+  help: nothing,
+  routes: nothing,
+  licenses: nothing,
+  engine: {
+    environment: ['INFER_ENGINE_KEY', 'INFER_BACKENDS_DIR', 'INFER_CACHE_DIR', 'INFER_PYPI_INDEX'],
+    files: [],
+    exits: { 0: exits[0], 64: exits[64], 65: exits[65], 70: exits[70], 74: exits[74] },
+  },
+}
+
+/** The guide for a command and its subcommands. */
+export const guideOf: Readonly<Record<string, string>> = {
+  run: 'getting-started',
+  chat: 'chat-and-tools',
+  embed: 'embeddings',
+  rerank: 'embeddings',
+  image: 'images-and-video',
+  video: 'images-and-video',
+  speak: 'speech',
+  transcribe: 'speech',
+  job: 'jobs',
+  batch: 'batches',
+  file: 'files-and-batches',
+  task: 'jobs',
+  workflow: 'workflows',
+  execution: 'workflows',
+  serve: 'operating',
+  console: 'web-console',
+  status: 'monitoring',
+  logs: 'troubleshooting',
+  model: 'models',
+  engine: 'engines',
+  service: 'operating',
+  org: 'organizations',
+  user: 'organizations',
+  audit: 'organizations',
+  token: 'organizations',
+  webhook: 'webhooks',
+  usage: 'usage-and-spend',
+  backup: 'operating',
+  restore: 'operating',
+  db: 'operating',
+  ledger: 'prices',
+  doctor: 'troubleshooting',
 }

@@ -1,11 +1,11 @@
-import { storedSentence } from '../client/command-hints.ts'
+import { storedSentence } from '../client/refusal.ts'
 import { drawRows } from '../help/manual.ts'
-import { type Paint, printable } from '../terminal/paint.ts'
 import { lengthText, tookText as preciseText, timeText } from '../terminal/quantities-text.ts'
+import { type Paint, printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { type Job, tookOf } from './job.ts'
-import { jobSnapshot } from './job-snapshot.ts'
-import { joinFacts, percentOf, reasonText } from './progress-line.ts'
+import { joinFacts, percentOf, reasonText } from './display.ts'
+import { jobSnapshot } from './follow.ts'
+import { type Job, type JobSummary, tookOf } from './job.ts'
 
 /** Colors a status by its meaning. */
 export function jobStatusText(status: string, paint: Paint): string {
@@ -18,7 +18,7 @@ export function jobStatusText(status: string, paint: Paint): string {
 }
 
 /** Describes the progress or the error of a job in a few words. */
-function noteOf(job: Job): string {
+function noteOf(job: JobSummary): string {
   const snapshot = jobSnapshot(job)
   if (job.status === 'pending') {
     const reason = reasonText(snapshot)
@@ -34,7 +34,7 @@ function noteOf(job: Job): string {
 }
 
 /** Returns how long the job ran; a dash if it never started. */
-function jobDurationText(job: Job): string {
+function jobDurationText(job: JobSummary): string {
   const took = tookOf(job)
   if (took === undefined) return '-'
   // Without `run_ms` there are only start and end in whole seconds.
@@ -53,7 +53,7 @@ const isNarrow = (width: number): boolean => width > 0 && width < wideColumns
 export const idText = (id: string, width: number): string => (isNarrow(width) ? id.slice(-8) : id)
 
 /** Returns table rows for a terminal of this width; 0 is a pipe, which gets full values. `now` in epoch seconds. */
-export const jobRows = (jobs: readonly Job[], now: number, width: number, paint: Paint): string[][] =>
+export const jobRows = (jobs: readonly JobSummary[], now: number, width: number, paint: Paint): string[][] =>
   jobs.map(job => [
     idText(job.id, width),
     jobStatusText(job.status, paint),

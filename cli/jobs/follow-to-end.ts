@@ -1,10 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { z } from 'zod'
 import { Failure } from '../../core/failure.ts'
-import { type Client, UnreadableAnswer } from '../client/client.ts'
-import type { SseEvent } from '../client/sse.ts'
+import { type Client, dataOf, UnreadableAnswer } from '../client/client.ts'
+import type { SseEvent } from '../client/http.ts'
 import { CommandFailure, exitCodes } from '../terminal/exit-codes.ts'
-import { longestPollingMs, pollAfterMs, requestedDelayMs } from './schedule.ts'
 
 /** The server sends the first event at once. If none arrives in this time, a proxy buffers events. Milliseconds. */
 const defaultFirstEventMs = 5_000
@@ -28,10 +26,11 @@ export interface FollowOptions<Snapshot> {
   silenceMs?: number
 }
 
-/** The followed resource: its path, and functions that read the server's events and responses. */
-export interface FollowTarget<Answer, Snapshot> {
+/** The followed resource, and functions that read the server's events and responses. */
+interface FollowTarget<Answer, Snapshot> {
+  /** Its path; events are below it. */
   path: string
-  answer: z.ZodType<Answer>
+  read: (client: Client, signal: AbortSignal) => Promise<{ data?: Answer; response: Response }>
   before: Snapshot
   /** Returns the snapshot after an event; undefined for an unknown event. */
   afterEvent: (before: Snapshot, event: SseEvent) => Snapshot | undefined
@@ -48,9 +47,9 @@ export interface FollowTarget<Answer, Snapshot> {
  * (exit code 75) after 30 minutes of polling without an end, a final refusal of the server (not found, revoked token),
  * and the signal's reason.
  */
-export async function followToEnd<Answer, Snapshot>(
+export async function followToEnd<Answer extends object, Snapshot>(
   connect: () => Client,
-  { path, answer: schema, before, afterEvent, snapshotOf, isOver, timeoutMessage }: FollowTarget<Answer, Snapshot>,
+  { path, read, before, afterEvent, snapshotOf, isOver, timeoutMessage }: FollowTarget<Answer, Snapshot>,
   following: FollowOptions<Snapshot>,
 ): Promise<Answer> {
   const { signal, onChange, onTrouble } = following
@@ -117,17 +116,14 @@ export async function followToEnd<Answer, Snapshot>(
   async function poll(): Promise<{ found?: { answer: Answer; over: boolean }; delayMs: number }> {
     const timeout = AbortSignal.timeout(requestTimeoutMs)
     try {
-      const { answer, headers } = await connect().askWithHeaders({
-        method: 'GET',
-        path,
-        answer: schema,
-        signal: AbortSignal.any([signal, timeout]),
-      })
+      const reading = read(connect(), AbortSignal.any([signal, timeout]))
+      const answer = await dataOf(reading)
+      const { headers } = (await reading).response
       unreadableAnswers = 0
       onReconnected()
       const next = snapshotOf(answer)
       change(next)
-      return { found: { answer, over: isOver(next) }, delayMs: requestedDelayMs(headers) }
+      return { found: { answer, over: isOver(next) }, delayMs: requestedDelayMs(Object.fromEntries(headers)) }
     } catch (thrown) {
       signal.throwIfAborted()
       if (timeout.aborted) {
@@ -171,5 +167,35 @@ export async function followToEnd<Answer, Snapshot>(
     isReachable = polled.found !== undefined
     // Events that report an end that the record does not confirm are unreliable.
     if (isReachable && over) eventsArrive = false
+  }
+}
+
+/** Intervals of polling a job: 2 s after its submission, then 5, 10, 20 and 30 s, and every 30 s from then on. */
+const intervalsMs = [2_000, 5_000, 10_000, 20_000, 30_000] as const
+
+/** Polling stops after this time. */
+const longestPollingMs = 30 * 60_000
+
+/**
+ * Returns the delay before the poll with this number; the first is 0. `minDelayMs` is the delay that the server
+ * requested in its last response (`Retry-After`, `openai-poll-after-ms`).
+ */
+export const pollAfterMs = (poll: number, minDelayMs = 0): number =>
+  Math.max(intervalsMs[Math.min(poll, intervalsMs.length - 1)]!, minDelayMs)
+
+/** Returns the delay that the headers of a response request, in milliseconds; 0 when they request none. */
+export function requestedDelayMs(headers: Record<string, string | string[] | undefined>): number {
+  const number = (name: string) => Number(headers[name] ?? Number.NaN)
+  const waits = [number('openai-poll-after-ms'), number('retry-after-ms'), number('retry-after') * 1000]
+  return waits.find(ms => Number.isFinite(ms) && ms > 0) ?? 0
+}
+
+/** Returns what an event tells; undefined for an event in another form, which a newer server may send. */
+export function eventData({ data: text }: SseEvent): object | undefined {
+  try {
+    const { data } = JSON.parse(text) as { data?: object | null }
+    return typeof data === 'object' && data !== null ? data : undefined
+  } catch {
+    return undefined
   }
 }

@@ -1,16 +1,13 @@
-import { z } from 'zod'
-import type { Client } from '../client/client.ts'
-import { jobPath } from './job.ts'
+import { type Api, type Client, memberOf } from '../client/client.ts'
+import { type Paint, printable } from '../terminal/styled-line.ts'
 
-const LogLine = z.looseObject({ timestamp: z.string(), level: z.string(), message: z.string() })
-export type LogLine = z.output<typeof LogLine>
-const Logs = z.looseObject({ logs: z.array(LogLine) })
+export type LogLine = Api['JobLogs']['logs'][number]
 
 /** Interval of reading the log. Milliseconds. */
 const everyMs = 2_000
 
-export const logsOf = async (client: Client, id: string, signal: AbortSignal): Promise<LogLine[]> =>
-  (await client.ask({ method: 'GET', path: `${jobPath(id)}/logs`, answer: Logs, signal })).logs
+export const logsOf = ({ api }: Client, id: string, signal: AbortSignal): Promise<LogLine[]> =>
+  memberOf(api.GET('/api/jobs/{id}/logs', { params: { path: { id } }, signal }), 'logs')
 
 /** Returns the lines that were not in the previous list. The server keeps a limited number of lines. */
 function newLines(before: readonly LogLine[], lines: readonly LogLine[]): LogLine[] {
@@ -49,4 +46,12 @@ export function openLogReader(connect: () => Client, id: string, signal: AbortSi
       if (!signal.aborted) await read().catch(() => undefined)
     },
   }
+}
+
+const levels: Record<string, keyof Paint> = { ERROR: 'bad', WARN: 'warning', STDERR: 'warning' }
+
+/** Formats a log line: `12:00:00 INFO step 12/30`, the time in UTC. */
+export function lineText({ timestamp, level, message }: LogLine, paint: Paint): string {
+  const time = /T(\d{2}:\d{2}:\d{2})/.exec(timestamp)?.[1] ?? printable(timestamp)
+  return `${paint.faint(time)} ${paint[levels[level] ?? 'faint'](printable(level).padEnd(6))} ${printable(message)}`
 }

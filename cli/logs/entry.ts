@@ -1,18 +1,9 @@
-import { z } from 'zod'
+import type { Api } from '../client/client.ts'
 import { logLine } from '../serve/log-line.ts'
-import { type Paint, printable } from '../terminal/paint.ts'
+import { type Paint, printable } from '../terminal/styled-line.ts'
 
-/** One line of `GET /api/system/logs`. */
-export const LogEntry = z.looseObject({
-  time: z.string(),
-  source: z.string(),
-  level: z.string().nullable(),
-  model_id: z.string().nullable(),
-  engine_id: z.string().nullable(),
-  message: z.string(),
-  fields: z.record(z.string(), z.unknown()).default({}),
-})
-export type LogEntry = z.output<typeof LogEntry>
+/** One line of the server's log or of an engine's output. */
+export type LogEntry = Api['LogLine']
 
 /** Formats an entry: a server's as `infer serve` prints it, an engine's after the id of its model. */
 export function entryText(entry: LogEntry, paint: Paint): string {
@@ -37,7 +28,12 @@ export function entryJson(entry: LogEntry): LogEntry {
   const own = entry.source === 'engine' ? ownLine(entry.message) : undefined
   if (!own) return entry
   const { time: _, level, message, ...fields } = own
-  return { ...entry, level: String(level), message: String(message), fields: { ...entry.fields, ...fields } }
+  return {
+    ...entry,
+    level: String(level) as LogEntry['level'],
+    message: String(message),
+    fields: { ...entry.fields, ...fields },
+  }
 }
 
 /** Parses a line of the built-in engine, which logs JSON as the server does. */

@@ -6,16 +6,15 @@ import type { CatalogModel } from '../../core/models/model-catalog/catalog-model
 import { starterName } from '../../core/models/model-catalog/model-catalog.ts'
 import { packageIndex } from '../../core/models/package-index/package-index.ts'
 import { weightBytes } from '../../gpu/estimate/catalog-shape.ts'
-import { confirm } from '../terminal/confirm.ts'
 import { refused, usageFailure } from '../terminal/exit-codes.ts'
-import { printable } from '../terminal/paint.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
+import { confirm } from '../terminal/standard-input.ts'
+import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { type AddOptions, addOne, requireInteractive } from './add.ts'
-import { isSizeEstimated, machineFacts, projectorBytes } from './catalog-fit.ts'
-import { type BuildChoice, chooseBuild } from './choose-build.ts'
+import { type BuildChoice, chooseBuild, isSizeEstimated, machineFacts, projectorBytes } from './catalog-fit.ts'
 import { installAdvice } from './engine-programs.ts'
-import { locateBuild } from './locate-build.ts'
+import { locateBuild } from './locate.ts'
 
 /**
  * Adds a model of the catalog: chooses the engine and quantization that fit this machine, explains the choice, asks,

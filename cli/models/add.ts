@@ -4,34 +4,31 @@ import { type Command, Option } from 'commander'
 import { hostEnvironment } from '../../core/config.ts'
 import { Failure } from '../../core/failure.ts'
 import { readConfig } from '../../core/models/config.ts'
-import { editConfigFile } from '../../core/models/config-file.ts'
+import { editConfigFile, previewConfigEdit } from '../../core/models/config-file.ts'
 import { addModel, type ModelEntry, offerToys } from '../../core/models/edit.ts'
 import type { PullEvent } from '../../core/models/hub/pull.ts'
 import { type HubSettings, hubSettings } from '../../core/models/hub/settings.ts'
 import { Bytes } from '../../core/quantities.ts'
 import { type Task, tasks } from '../../core/schemas/task.ts'
 import { traitsOf } from '../../gpu/presets/presets.ts'
-import { localDirectory } from '../client/local-only.ts'
-import { confirm } from '../terminal/confirm.ts'
+import { localDirectory } from '../client/find-server.ts'
+import { shellWord } from '../serve/try-next.ts'
 import { failureOfThrown, refused, usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
-import { readCount, readList, withDataDir, withExamples, withJson } from '../terminal/options.ts'
-import { printable } from '../terminal/paint.ts'
+import { type CommonOptions, readCount, readList, withCommon, withExamples } from '../terminal/options.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
+import { confirm } from '../terminal/standard-input.ts'
+import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { isOffered } from './is-offered.ts'
 import type { Located } from './locate.ts'
 import type { GivenSettings, Proposal } from './proposal.ts'
-import { withDownload, withTokenFile } from './pull.ts'
-import { openPullDisplay } from './pull-progress.ts'
-import { showDryRun, showProposal } from './show-proposal.ts'
+import { openPullDisplay, withDownload, withTokenFile } from './pull.ts'
+import { isOffered } from './status.ts'
 
-export interface AddOptions extends GivenSettings {
+export interface AddOptions extends GivenSettings, CommonOptions {
   yes?: boolean
   config?: string
-  dataDir?: string
   tokenFile?: string
-  json?: boolean
   /** Print what would be written, and write nothing. */
   dryRun?: boolean
   /** Print the progress as JSON, and ask nothing: for a server that runs this command. */
@@ -44,7 +41,7 @@ export interface AddOptions extends GivenSettings {
 
 /** `infer model add <model>`: reads a model's files, proposes an entry for infer.yaml, and writes it. */
 export function define(command: Command, terminal: Terminal): void {
-  const add = withTokenFile(withDataDir(withJson(command)))
+  const add = withTokenFile(withCommon(command))
     .summary('offer a model of your own')
     .description(
       'Reads the files of a model, proposes settings, and adds the model to infer.yaml, whose comments stay. Recognises text, image, video, speech and transcription models by their files, and chooses an engine that can run the model, an installed one if there is one. Downloads files that are not on this machine. For a short name of the catalog (infer model catalog) engine and quantization are chosen by what fits this machine. A running server takes the model up by itself.',
@@ -83,7 +80,7 @@ export function define(command: Command, terminal: Terminal): void {
 }
 
 /** A model of the catalog with chosen engine and quantization. */
-export interface ChosenModel {
+interface ChosenModel {
   locate: (tools: {
     dataDir: string
     hub: HubSettings
@@ -177,7 +174,7 @@ export async function addOne(
     )
 
   const { propose } = await import('./proposal.ts')
-  const { usesLlamaServer } = await import('./projector.ts')
+  const { usesLlamaServer } = await import('./proposal.ts')
   const taken = new Set(models.map(({ id }) => id))
   const keepsToys = options.toys === true && models.length === 0
   const editOf = (entry: ModelEntry) => (text: string, name: string) =>
@@ -255,8 +252,7 @@ export async function addOne(
   if (models.length === 0 && !toys && !keepsToys)
     terminal.remark('The toy models are no longer offered: infer offers them only while no model is configured.')
   if (options.isStarting) return
-  const { tryCommand } = await import('./try-command.ts')
-  const next = tryCommand(entry.id, entry.tasks ?? [])
+  const next = await tryCommand(entry.id, entry.tasks ?? [])
   if (offered === true) terminal.print(`Ready to use: ${next}`)
   else if (offered instanceof Failure)
     terminal.warn(`Could not check whether the server offers the model: ${offered.message}`)
@@ -283,4 +279,40 @@ function readTasks(text: string): Task[] {
 function readSize(text: string): string {
   if (!Bytes.safeParse(text).success) throw usageFailure('Write a size as 512MiB or 24GB.')
   return text
+}
+
+/** Prints what a dry run would write. */
+function showDryRun(
+  proposal: Proposal,
+  path: string,
+  edit: (text: string, name: string) => string,
+  { json }: { json?: boolean },
+  terminal: Terminal,
+): void {
+  const { entry, memory, obstacle, advice } = proposal
+  const lines = previewConfigEdit(path, edit, traitsOf)
+  if (json) return terminal.json({ model: entry, memory, obstacle, advice, config: path, lines })
+  showProposal(proposal, terminal)
+  for (const sentence of obstacle === null ? advice : [obstacle, ...advice]) terminal.warn(sentence)
+  terminal.print(`\nThis would be added to ${path}:\n`)
+  for (const line of lines.added) terminal.print(printable(line))
+}
+
+/** Prints the proposed settings with their explanations. */
+function showProposal({ entry, facts }: Proposal, terminal: Terminal): void {
+  const { paint } = terminal
+  const width = Math.max(...facts.map(([about]) => about.length))
+  terminal.print(paint.name(entry.id))
+  for (const [about, text] of facts) terminal.print(`  ${paint.faint(about.padEnd(width))}  ${printable(text)}`)
+}
+
+/**
+ * Returns the command with which a user tries a model that does these tasks: that of the first task that has one, else
+ * `infer model test`.
+ */
+async function tryCommand(id: string, can: readonly Task[]): Promise<string> {
+  // Loaded only here, because it loads the records of all tasks.
+  const { taskRecords } = await import('../../core/tasks/registry.ts')
+  const record = taskRecords.find(one => one.trial !== undefined && can.includes(one.id))
+  return (record?.trial ?? 'infer model test MODEL').replace('MODEL', () => shellWord(id))
 }

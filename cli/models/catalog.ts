@@ -10,25 +10,32 @@ import { didYouMean } from '../../core/nearest.ts'
 import { weightBytes } from '../../gpu/estimate/catalog-shape.ts'
 import { exitCodes, usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
-import { withDataDir, withExamples, withJson } from '../terminal/options.ts'
-import { printable } from '../terminal/paint.ts'
+import { type CommonOptions, withCommon, withExamples } from '../terminal/options.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
+import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { fitOf, type Grade, isSizeEstimated, type MachineFacts, machineFacts, projectorBytes } from './catalog-fit.ts'
-import { type BuildChoice, chooseBuild, rankOf } from './choose-build.ts'
+import {
+  type BuildChoice,
+  chooseBuild,
+  fitOf,
+  type Grade,
+  isSizeEstimated,
+  type MachineFacts,
+  machineFacts,
+  projectorBytes,
+  rankOf,
+} from './catalog-fit.ts'
 import { withTokenFile } from './pull.ts'
 
-interface Options {
+interface Options extends CommonOptions {
   kind?: CatalogKind
   verify?: boolean
-  dataDir?: string
   tokenFile?: string
-  json?: boolean
 }
 
 /** `infer model catalog`: well-known open models, and how each fits this machine. */
 export function define(command: Command, terminal: Terminal): void {
-  const catalog = withTokenFile(withDataDir(withJson(command)))
+  const catalog = withTokenFile(withCommon(command))
     .summary('list well-known open models and how they fit this machine')
     .description(
       'Lists well-known open models, best fit first: kind, licence, size, and how each fits this machine. With names shows all files of these models. Facts are from public sources; --verify checks them against the hub.',

@@ -1,12 +1,22 @@
 import { join } from 'node:path'
+import { hostEnvironment } from '../../core/config.ts'
+import { openLog } from '../../core/log.ts'
+import type { Model } from '../../core/models/model.ts'
 import { tasks as allTasks, type Task } from '../../core/schemas/task.ts'
+import { cpuDevice } from '../../gpu/devices/cpu.ts'
+import type { Device } from '../../gpu/devices/device.ts'
+import { discover } from '../../gpu/devices/discover.ts'
+import type { PlacementTarget } from '../../gpu/estimate/estimate.ts'
 import { environmentsFolder } from '../../gpu/launcher/engine-path.ts'
+import { openCardBackends } from '../../gpu/placement/card-backend.ts'
+import { bookable } from '../../gpu/placement/memory.ts'
 import type { Preset } from '../../gpu/presets/preset.ts'
-import { presets } from '../../gpu/presets/presets.ts'
+import { presetOf, presets } from '../../gpu/presets/presets.ts'
+import { probeWrapper } from '../../gpu/sandbox/probe-wrapper.ts'
 import { findProgram } from '../../gpu/sandbox/program.ts'
 
 /** What decides whether an engine is installed. */
-export interface InstalledWhere {
+interface InstalledWhere {
   dataDir: string
   /** The PATH of the environment. */
   path: string
@@ -43,4 +53,45 @@ function programOf(preset: Preset, { dataDir, path, tasks }: InstalledWhere): st
   if (program === undefined) return undefined
   const folders = [...environments, preset.name].map(one => join(environmentsFolder(dataDir), one, 'bin'))
   return findProgram(program, [...folders, path].join(':'))
+}
+
+/**
+ * Computes the memory that engines can use on this machine, as the server does. GPUs are queried once, on first use;
+ * the first query about the built-in engine can take minutes, because its GPU builds are tested.
+ */
+export function openPlacementTargets(dataDir: string) {
+  const environment = hostEnvironment()
+  let discovery: Promise<Device[]> | undefined
+  let backends: Promise<ReturnType<typeof openCardBackends>> | undefined
+  const cards = () => (discovery ??= discover({ environment }).then(({ devices }) => devices))
+
+  const mainMemory = (): number => Math.floor(cpuDevice().totalBytes * bookable.cpu)
+
+  async function openBackends() {
+    const devices = await cards()
+    const { wrapper } = await probeWrapper(environment)
+    const log = openLog('error', () => undefined)
+    return openCardBackends({ dataDir, environment, wrapper, memory: { devices: () => devices }, log })
+  }
+
+  return {
+    cards,
+    /** Returns the main memory that models may use, in bytes. */
+    mainMemory,
+    /** Returns where the server would place the model. */
+    async targetFor(model: Model): Promise<PlacementTarget> {
+      const preset = presetOf(model)
+      const slots = model.concurrency ?? preset.slots
+      const onProcessor = preset.runsOn === 'cpu' || model.devices === 'cpu'
+      const devices = onProcessor ? [] : await cards()
+      const usable =
+        !preset.needsBackend ||
+        (devices.length > 0 && (await (await (backends ??= openBackends())).find(model)) !== null)
+      if (!onProcessor && (preset.runsOn === 'gpu' || (devices.length > 0 && usable))) {
+        const capacity = Math.max(0, ...devices.map(({ totalBytes }) => Math.floor(totalBytes * bookable.nvidia)))
+        return { kind: 'nvidia', devices: typeof model.devices === 'number' ? model.devices : 1, capacity, slots }
+      }
+      return { kind: 'cpu', devices: 1, capacity: mainMemory(), slots }
+    },
+  }
 }

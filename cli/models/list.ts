@@ -5,18 +5,17 @@ import { readConfig } from '../../core/models/config.ts'
 import { defaultModels } from '../../core/models/defaults.ts'
 import { hasPrice } from '../../core/models/price.ts'
 import { openRegistry } from '../../core/models/registry.ts'
-import { openClient } from '../client/client.ts'
-import { storedSentence } from '../client/command-hints.ts'
-import { runningServer } from '../client/server-file.ts'
-import { commandName, withDataDir, withExamples, withJson } from '../terminal/options.ts'
-import { type Paint, printable } from '../terminal/paint.ts'
+import { type Api, openClient } from '../client/client.ts'
+import { runningServer } from '../client/find-server.ts'
+import { storedSentence } from '../client/refusal.ts'
+import { type CommonOptions, commandName, withCommon, withExamples } from '../terminal/options.ts'
+import { type Paint, printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { showPrices } from './prices.ts'
-import { type ModelStatus, ModelStatusList } from './status.ts'
+import { type ModelStatus, type ModelStatusList, modelStatusOf } from './status.ts'
 
 /** `infer model list`: lists the server's models with their status; without a server, the configured models. */
 export function define(command: Command, terminal: Terminal): void {
-  const list = withDataDir(withJson(command))
+  const list = withCommon(command)
     .summary('list the models and their status')
     .description('Lists the models and their status. When no server runs, lists the configured models.')
     .option('--prices', 'show what the use of each model costs')
@@ -24,8 +23,8 @@ export function define(command: Command, terminal: Terminal): void {
     .action(async ({ dataDir, config, json, prices }: ListOptions) => {
       const folder = dataDirectory(dataDir)
       const live = remoteServer() !== undefined || runningServer(folder) !== undefined
-      const answer = live
-        ? await openClient(folder).ask({ method: 'GET', path: '/api/model-status', answer: ModelStatusList })
+      const answer: ModelStatusList = live
+        ? await modelStatusOf(openClient(folder))
         : { models: await configured(config, folder) }
       if (json) terminal.json(answer)
       else if (answer.models.length === 0) terminal.remark('No model is offered. Add one with: infer model add')
@@ -56,10 +55,8 @@ export function define(command: Command, terminal: Terminal): void {
   ])
 }
 
-interface ListOptions {
-  dataDir?: string
+interface ListOptions extends CommonOptions {
   config?: string
-  json?: boolean
   prices?: boolean
 }
 
@@ -75,7 +72,8 @@ async function configured(path: string | undefined, dataDir: string): Promise<Mo
     slug: slug ?? null,
     context_length: context_length ?? null,
     region: registry.catalog().get(id)?.region ?? null,
-    price: hasPrice(price) ? { currency: config.currency, ...price } : null,
+    // What is not priced is left out.
+    price: hasPrice(price) ? ({ currency: config.currency, ...price } as Api['ModelPrice']) : null,
     status: enabled ? 'configured' : 'disabled',
   }))
 }
@@ -113,3 +111,35 @@ export function modelStatusText(status: string, paint: Paint): string {
   }
   return (colours[status] ?? paint.faint)(status)
 }
+
+/** What each price is for, in the order of the table. */
+const units: readonly (readonly [key: keyof Api['ModelPrice'], unit: string])[] = [
+  ['input_per_million_tokens', 'a million input tokens'],
+  ['cached_input_per_million_tokens', 'a million cached input tokens'],
+  ['output_per_million_tokens', 'a million output tokens'],
+  ['per_image', 'an image'],
+  ['per_video_second', 'a second of video'],
+  ['per_audio_second', 'a second of audio'],
+  ['per_thousand_characters', 'a thousand characters'],
+  ['per_thousand_documents', 'a thousand documents'],
+  ['per_gpu_second', 'a GPU second'],
+]
+
+/** Returns the lines of one model: the model, an amount, and what it is for. */
+function priceRows({ model_id, price }: Pick<ModelStatus, 'model_id' | 'price'>): string[][] {
+  if (!price) return [[printable(model_id), '0', 'everything']]
+  const amount = (value: number) => `${value} ${price.currency}`
+  const single = units.flatMap(([key, unit]) => {
+    const value = price[key]
+    return typeof value === 'number' && value > 0 ? [[amount(value), unit]] : []
+  })
+  const images = (price.image_prices ?? []).map(({ price: each, size, quality }) => [
+    amount(each),
+    ['an image', size, quality && `of ${quality} quality`].filter(Boolean).join(' '),
+  ])
+  return [...single, ...images].map(columns => [printable(model_id), ...columns.map(printable)])
+}
+
+/** Prints what the use of each model costs. */
+const showPrices = (models: readonly ModelStatus[], terminal: Terminal): void =>
+  terminal.table(['model', 'price', 'for'], models.flatMap(priceRows))

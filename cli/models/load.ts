@@ -1,25 +1,24 @@
 import type { Command } from 'commander'
-import { dataDirectory } from '../../core/config.ts'
-import { type Client, openClient } from '../client/client.ts'
-import { storedSentence } from '../client/command-hints.ts'
+import { type Client, dataOf, openClient } from '../client/client.ts'
+import { storedSentence } from '../client/refusal.ts'
 import { interruptible } from '../terminal/interruption.ts'
-import { withDataDir, withExamples, withJson } from '../terminal/options.ts'
-import { printable } from '../terminal/paint.ts'
+import { type CommonOptions, withCommon, withExamples } from '../terminal/options.ts'
 import { lengthText } from '../terminal/quantities-text.ts'
+import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { ModelStatus, modelPath } from './status.ts'
+import { detailOf, type ModelStatus } from './status.ts'
 
 /** `infer model load <id>`: loads a model, and shows the progress until it is warm. */
-export function define(command: Command, terminal: Terminal): void {
-  const load = withDataDir(withJson(command))
+export function defineLoad(command: Command, terminal: Terminal): void {
+  const load = withCommon(command)
     .summary('load a model now, before the first request')
     .description(
       'Makes the server load a model and waits until it is warm. The model stays loaded for its idle_ttl, or until another model needs the memory. Ctrl-C stops waiting, not the load.',
     )
     .argument('<id>', 'the model')
-    .action((id: string, { dataDir, json }: { dataDir?: string; json?: boolean }) =>
+    .action((id: string, { dataDir, json }: CommonOptions) =>
       interruptible(terminal, async signal => {
-        const loaded = await loadModel(openClient(dataDirectory(dataDir)), id, terminal, signal)
+        const loaded = await loadModel(openClient(dataDir), id, terminal, signal)
         if (json) terminal.json({ ...loaded.status, load_seconds: loaded.seconds })
         else
           terminal.print(
@@ -45,8 +44,8 @@ export async function loadModel(
   try {
     for (;;) {
       // The server answers when the load has ended, or after `wait` seconds: one for a live line.
-      const path = `${modelPath(id)}/load?wait=${live ? 1 : 15}`
-      const status = await client.ask({ method: 'POST', path, answer: ModelStatus, signal })
+      const params = { path: { id }, query: { wait: live ? 1 : 15 } }
+      const status = await dataOf(client.api.POST('/api/models/{id}/load', { params, signal }))
       if (status.status === 'warm') return { status, seconds: Math.round(seconds() * 1_000) / 1_000 }
       terminal.waiting(waitingText(status, live ? seconds() : undefined))
     }
@@ -62,3 +61,35 @@ export function waitingText(status: ModelStatus, seconds: number | undefined): s
   const why = status.reason ? `: ${storedSentence(status.reason)}` : ''
   return `${status.status === 'loading' ? 'Loading' : 'Waiting to load'} '${printable(status.model_id)}'${passed}${left}${why}`
 }
+
+/** `infer model unload <id>`: unloads a model when its requests have ended. */
+export function defineUnload(command: Command, terminal: Terminal): void {
+  const unload = withCommon(command)
+    .summary('unload a model when its requests have ended')
+    .description(
+      'Makes the server unload a model and waits until its memory is free. Running requests finish first; the next request loads it again. Ctrl-C stops waiting, not the unloading.',
+    )
+    .argument('<id>', 'the model')
+    .action((id: string, options: CommonOptions) => unloadModel(id, options, terminal))
+  withExamples(unload, [['infer model unload qwen3-8b', 'and wait until its memory is free']])
+}
+
+/** Makes the server unload a model and waits until its current engines have stopped. */
+export const unloadModel = (id: string, { dataDir, json }: CommonOptions, terminal: Terminal): Promise<void> =>
+  interruptible(terminal, async signal => {
+    const client = openClient(dataDir)
+    // A new request may load the model again at once, so only the current engines count.
+    const leaving = new Set((await detailOf(client, id, signal)).engines.map(engine => engine.id))
+    for (;;) {
+      const params = { path: { id }, query: { wait: 15 } }
+      const status = await dataOf(client.api.POST('/api/models/{id}/unload', { params, signal }))
+      const left = (await detailOf(client, id, signal)).engines.filter(engine => leaving.has(engine.id))
+      if (left.length === 0) {
+        if (json) terminal.json(status)
+        else terminal.print(leaving.size === 0 ? `'${id}' was not loaded.` : `'${id}' is unloaded.`)
+        return
+      }
+      const busy = left.reduce((sum, engine) => sum + engine.busy, 0)
+      terminal.waiting(`Waiting for ${busy === 1 ? 'one request' : `${busy} requests`} of '${id}' to end`)
+    }
+  })

@@ -16,9 +16,8 @@ import type { Task } from '../../core/schemas/task.ts'
 import { estimate, filesNeed } from '../../gpu/estimate/estimate.ts'
 import { presetOf, presets } from '../../gpu/presets/presets.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
-import { installAdvice, isInstalled } from './engine-programs.ts'
+import { installAdvice, isInstalled, openPlacementTargets } from './engine-programs.ts'
 import type { Located } from './locate.ts'
-import { openPlacementTargets } from './placement-targets.ts'
 import { type GivenSettings, type Proposal, type ProposalContext, proposalLimits } from './proposal.ts'
 
 /**

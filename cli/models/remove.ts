@@ -1,30 +1,29 @@
-import { join } from 'node:path'
+import { readdirSync, realpathSync, rmSync, statSync } from 'node:fs'
+import { basename, dirname, join, resolve, sep } from 'node:path'
 import type { Command } from 'commander'
 import { readConfig } from '../../core/models/config.ts'
 import { editConfigFile, previewConfigEdit } from '../../core/models/config-file.ts'
 import { defaultModels } from '../../core/models/defaults.ts'
 import { removeModel } from '../../core/models/edit.ts'
-import { localDirectory } from '../client/local-only.ts'
-import { confirm } from '../terminal/confirm.ts'
+import type { Model } from '../../core/models/model.ts'
+import { localDirectory } from '../client/find-server.ts'
 import { refused, usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
-import { commandName, withDataDir, withExamples, withJson } from '../terminal/options.ts'
+import { type CommonOptions, commandName, withCommon, withExamples } from '../terminal/options.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
+import { confirm } from '../terminal/standard-input.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { deleteFiles, ownFiles } from './files.ts'
 
-interface Options {
+interface Options extends CommonOptions {
   config?: string
-  dataDir?: string
   yes?: boolean
   deleteFiles?: boolean
   dryRun?: boolean
-  json?: boolean
 }
 
 /** `infer model remove <id>`: removes a model from infer.yaml, and on request the files that infer downloaded. */
 export function define(command: Command, terminal: Terminal): void {
-  const remove = withDataDir(withJson(command))
+  const remove = withCommon(command)
     .summary('stop offering a model')
     .description(
       'Removes a model from infer.yaml, whose comments stay. A running server finishes its requests and unloads it. Deletes only files that infer downloaded (models in the data directory), and only on request.',
@@ -89,4 +88,49 @@ async function run(
   if (shouldDelete) terminal.print(`Deleted ${sizeText(bytes)}.`)
   else if (model?.source?.startsWith('/')) terminal.remark(`Its files stay: ${model.source}`)
   if (models.length === 1) terminal.remark('No model is configured now, so the toy models are offered.')
+}
+
+interface OwnFile {
+  /** Absolute, with all symbolic links resolved. */
+  path: string
+  bytes: number
+}
+
+/** File name of one part of a split GGUF model. */
+const part = /^(.*)-\d{5}-of-(\d{5})\.gguf$/
+
+/**
+ * Returns the files that may be deleted with a model: files in `folder`, where infer saves downloads from URLs, that no
+ * other model uses, including all parts of a split file. Files outside the folder, also behind links, are not infer's.
+ */
+function ownFiles(model: Model, all: readonly Model[], folder: string): OwnFile[] {
+  const path = realOf(model.source)
+  const within = realOf(folder)
+  if (path === undefined || within === undefined || !path.startsWith(within + sep)) return []
+  if (all.some(other => other.id !== model.id && realOf(other.source) === path)) return []
+  const [, name, count] = part.exec(basename(path)) ?? []
+  const paths =
+    name === undefined
+      ? [path]
+      : readdirSync(dirname(path))
+          .filter(file => part.exec(file)?.[1] === name && part.exec(file)?.[2] === count)
+          .map(file => join(dirname(path), file))
+  return paths
+    .filter(one => statSync(one).isFile() && realOf(one) === one)
+    .map(one => ({ path: one, bytes: statSync(one).size }))
+}
+
+/** Deletes the files, and the locks and license texts that a download created beside them. */
+function deleteFiles(files: readonly OwnFile[]): void {
+  for (const { path } of files)
+    for (const left of [path, `${path}.lock`, `${path}.LICENSE`]) rmSync(left, { force: true })
+}
+
+function realOf(path: string | undefined): string | undefined {
+  if (path === undefined) return undefined
+  try {
+    return realpathSync(resolve(path))
+  } catch {
+    return undefined
+  }
 }

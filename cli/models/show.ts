@@ -5,19 +5,19 @@ import { Failure } from '../../core/failure.ts'
 import { readConfig } from '../../core/models/config.ts'
 import { offeredModels } from '../../core/models/defaults.ts'
 import { openClient } from '../client/client.ts'
-import { storedSentence } from '../client/command-hints.ts'
-import { runningServer } from '../client/server-file.ts'
+import { runningServer } from '../client/find-server.ts'
+import { storedSentence } from '../client/refusal.ts'
 import { shellWord } from '../serve/try-next.ts'
-import { withDataDir, withExamples, withJson } from '../terminal/options.ts'
-import { type Paint, printable } from '../terminal/paint.ts'
+import { withCommon, withExamples } from '../terminal/options.ts'
 import { lengthText, sizeText } from '../terminal/quantities-text.ts'
+import { type Paint, printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { modelStatusText } from './list.ts'
 import { detailOf, type ModelDetail } from './status.ts'
 
 /** `infer model show <id>`: shows a model with all its settings and, if a server runs, its engines. */
 export function define(command: Command, terminal: Terminal): void {
-  const show = withDataDir(withJson(command))
+  const show = withCommon(command)
     .summary('show all settings and engines of a model')
     .description('Shows a model: its status, its engines, and every setting with its value.')
     .argument('<id>', 'the model')

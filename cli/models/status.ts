@@ -1,61 +1,80 @@
-import { z } from 'zod'
-import type { Client } from '../client/client.ts'
+import { setTimeout as pause } from 'node:timers/promises'
+import { remoteServer } from '../../core/config.ts'
+import { Failure } from '../../core/failure.ts'
+import type { Task } from '../../core/schemas/task.ts'
+import { type Api, type Client, dataOf, openClient } from '../client/client.ts'
+import { runningServer } from '../client/find-server.ts'
+import { refused, usageFailure } from '../terminal/exit-codes.ts'
+import { printable } from '../terminal/styled-line.ts'
+import type { Terminal } from '../terminal/terminal.ts'
 
-/** The fields of a model's status that commands use. Other fields are kept. */
-export const ModelStatus = z.looseObject({
-  model_id: z.string(),
-  status: z.string(),
-  tasks: z.array(z.string()),
-  enabled: z.boolean().optional(),
-  engine: z.string().optional(),
-  region: z.string().nullish(),
-  slug: z.string().nullish(),
-  slugs: z.record(z.string(), z.string()).optional(),
-  reason: z.string().nullish(),
-  queue_depth: z.number().optional(),
-  eta_seconds: z.number().nullish(),
-  price: z
-    .looseObject({
-      currency: z.string(),
-      image_prices: z
-        .array(z.object({ price: z.number(), size: z.string().nullish(), quality: z.string().nullish() }))
-        .optional(),
-    })
-    .nullish(),
-  workers: z.object({ ready: z.number(), loading: z.number() }).optional(),
-})
-export type ModelStatus = z.output<typeof ModelStatus>
-
-export const ModelStatusList = z.looseObject({
-  models: z.array(ModelStatus),
-  configuration: z
-    .looseObject({ fault: z.string().nullable(), restart_for: z.array(z.string()).default([]) })
-    .optional(),
-})
-
-const Engine = z.looseObject({
-  id: z.string(),
-  state: z.string(),
-  pid: z.number().nullable(),
-  devices: z.array(z.string()),
-  memory_bytes: z.number(),
-  slots: z.number(),
-  busy: z.number(),
-  started_at: z.number(),
-  command: z.array(z.string()),
-})
+/** The status of a model, as a server sends it; of one that is only configured there is less. */
+export type ModelStatus = Pick<Api['ModelStatus'], 'model_id' | 'tasks'> &
+  Partial<Omit<Api['ModelStatus'], 'status'>> & { status: string }
+export type ModelStatusList = Pick<Api['ModelStatusList'], 'configuration'> & { models: ModelStatus[] }
 
 /** A model with its settings and engines. */
-export const ModelDetail = z.looseObject({
-  id: z.string(),
-  settings: z.record(z.string(), z.unknown()),
-  status: ModelStatus,
-  engines: z.array(Engine),
-})
-export type ModelDetail = z.output<typeof ModelDetail>
+export type ModelDetail = Pick<Api['ModelDetail'], 'id' | 'settings' | 'engines'> & { status: ModelStatus }
 
-/** Returns the path of a model in the API; slashes in its id stay in the path. */
-export const modelPath = (id: string): string => `/api/models/${id.split('/').map(encodeURIComponent).join('/')}`
+export const detailOf = ({ api }: Client, id: string, signal?: AbortSignal): Promise<ModelDetail> =>
+  dataOf(api.GET('/api/models/{id}', { params: { path: { id } }, signal }))
 
-export const detailOf = (client: Client, id: string, signal?: AbortSignal): Promise<ModelDetail> =>
-  client.ask({ method: 'GET', path: modelPath(id), answer: ModelDetail, ...(signal ? { signal } : {}) })
+export const modelStatusOf = ({ api }: Client, signal?: AbortSignal): Promise<ModelStatusList> =>
+  dataOf(api.GET('/api/model-status', { signal }))
+
+/**
+ * Returns the models that the server offers. Returns none for an older server, or for a token without the read scope:
+ * such a caller can still use a model by its id.
+ */
+export async function fetchOfferedModels(client: Client, signal?: AbortSignal): Promise<ModelStatus[]> {
+  try {
+    return (await modelStatusOf(client, signal)).models
+  } catch (thrown) {
+    if (thrown instanceof Failure && (thrown.status === 404 || thrown.code === 'insufficient_scope')) return []
+    throw thrown
+  }
+}
+
+/**
+ * Returns the requested model, or the first one that does the task. `does` continues the sentence "no model that …".
+ * Throws usage for a model that does other tasks, and Failure `model_not_found` when there is none.
+ */
+export async function chooseModel(
+  terminal: Terminal,
+  client: Client,
+  { task, requested, does }: { task: Task; requested: string | undefined; does: string },
+): Promise<string> {
+  const models = await fetchOfferedModels(client)
+  const able = models.filter(one => one.enabled !== false && one.tasks.includes(task)).map(one => one.model_id)
+  const shown = able.slice(0, 8).map(printable).join(', ')
+  if (requested !== undefined) {
+    const isOther = models.some(one => one.model_id === requested) && !able.includes(requested)
+    if (!isOther) return requested
+    throw usageFailure(
+      `'${printable(requested)}' is not a model that ${does}. ${able.length > 0 ? `Available: ${shown}.` : 'No model here does. See: infer model list'}`,
+    )
+  }
+  const [first] = able
+  if (first === undefined)
+    throw refused(
+      'model_not_found',
+      `${client.url} offers no model that ${does}. Add one with 'infer model add', or under "models" in infer.yaml.`,
+    )
+  if (able.length > 1) terminal.remark(`Model: ${printable(first)}. Choose another with --model: ${shown}.`)
+  return first
+}
+
+/** Maximum time for the server to read infer.yaml again. Milliseconds. */
+const reloadWithinMs = 5_000
+
+/** Whether the server offers the model now; undefined when no local server runs. Waits for it to read infer.yaml. */
+export async function isOffered(id: string, dataDir: string, signal: AbortSignal): Promise<boolean | undefined> {
+  if (remoteServer() || !runningServer(dataDir)) return undefined
+  const deadline = performance.now() + reloadWithinMs
+  for (;;) {
+    const { models } = await modelStatusOf(openClient(dataDir), signal)
+    if (models.some(({ model_id }) => model_id === id)) return true
+    if (performance.now() > deadline) return false
+    await pause(100, undefined, { signal })
+  }
+}

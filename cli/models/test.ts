@@ -1,18 +1,15 @@
 import type { Command } from 'commander'
-import { z } from 'zod'
-import { dataDirectory } from '../../core/config.ts'
 import type { Streamed, TaskTest } from '../../core/tasks/task-test.ts'
 import { type Client, openClient } from '../client/client.ts'
-import { storedSentence, withCommands } from '../client/command-hints.ts'
-import { loadDeadline, waitOrThrow } from '../client/load-wait.ts'
+import { loadDeadline, storedSentence, waitOrThrow, withCommands } from '../client/refusal.ts'
 import { exitCodes, failureOfThrown, refused } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
-import { withDataDir, withExamples, withJson } from '../terminal/options.ts'
-import { printable } from '../terminal/paint.ts'
+import { type CommonOptions, withCommon, withExamples } from '../terminal/options.ts'
 import { rateText, sizeText } from '../terminal/quantities-text.ts'
+import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { loadModel } from './load.ts'
-import { detailOf, ModelStatusList } from './status.ts'
+import { detailOf, modelStatusOf } from './status.ts'
 
 interface Outcome {
   task: string
@@ -33,15 +30,15 @@ interface Tested {
 
 /** `infer model test [id]`: sends one test request per task to the running server and checks the answers. */
 export function define(command: Command, terminal: Terminal): void {
-  const test = withDataDir(withJson(command))
+  const test = withCommon(command)
     .summary('send test requests to every model and check the answers')
     .description(
       'Loads each model and sends it one small request for each of its tasks. Shows whether the answer is correct, the latency, the token rate and the memory of the model. Exits with 1 when a test failed.',
     )
     .argument('[id]', 'the model; default: all enabled models')
-    .action((id: string | undefined, { dataDir, json }: { dataDir?: string; json?: boolean }) =>
+    .action((id: string | undefined, { dataDir, json }: CommonOptions) =>
       interruptible(terminal, async signal => {
-        const client = openClient(dataDirectory(dataDir))
+        const client = openClient(dataDir)
         const models = await modelsOf(client, id, signal)
         const tested: Tested[] = []
         for (const model of models) tested.push(await testModel(model, client, terminal, signal))
@@ -64,10 +61,8 @@ interface Model {
 
 async function modelsOf(client: Client, id: string | undefined, signal: AbortSignal): Promise<Model[]> {
   if (id !== undefined) return [{ id, tasks: (await detailOf(client, id, signal)).status.tasks }]
-  const answer = await client.ask({ method: 'GET', path: '/api/model-status', answer: ModelStatusList, signal })
-  return answer.models
-    .filter(({ status }) => status !== 'disabled')
-    .map(model => ({ id: model.model_id, tasks: model.tasks }))
+  const { models } = await modelStatusOf(client, signal)
+  return models.filter(({ status }) => status !== 'disabled').map(model => ({ id: model.model_id, tasks: model.tasks }))
 }
 
 async function testModel(model: Model, client: Client, terminal: Terminal, signal: AbortSignal): Promise<Tested> {
@@ -147,25 +142,22 @@ function faultOf(request: TaskTest, answer: unknown): string | null {
 }
 
 const once = ({ path, body }: SentTest, model: string, client: Client, signal: AbortSignal): Promise<unknown> =>
-  client.ask({ method: 'POST', path, body: body(model), answer: z.unknown(), signal })
+  client.post(path, body(model), signal)
 
-const Chunk = z.looseObject({
-  choices: z
-    .array(
-      z.looseObject({
-        delta: z.looseObject({ content: z.string().nullish(), reasoning_content: z.string().nullish() }).optional(),
-        text: z.string().nullish(),
-        finish_reason: z.string().nullish(),
-      }),
-    )
-    .default([]),
-  usage: z.looseObject({ completion_tokens: z.number() }).nullish(),
-  error: z.looseObject({ message: z.string() }).optional(),
-})
+/** What is read of an event of a chat or a completion. */
+interface Chunk {
+  choices?: {
+    delta?: { content?: string | null; reasoning_content?: string | null }
+    text?: string | null
+    finish_reason?: string | null
+  }[]
+  usage?: { completion_tokens: number } | null
+  error?: { message: string }
+}
 
-function chunkOf(data: string): z.output<typeof Chunk> {
+function chunkOf(data: string): Chunk {
   try {
-    return Chunk.parse(JSON.parse(data))
+    return JSON.parse(data) as Chunk
   } catch (cause) {
     throw refused('worker_error', `An event of the stream does not have the form of this task: ${data.slice(0, 80)}`, {
       cause,
@@ -185,7 +177,7 @@ async function listen(
   let lastTokenMs = 0
   for await (const { data } of client.stream(path, body(model), signal)) {
     if (data === '[DONE]') break
-    const { choices, usage, error } = chunkOf(data)
+    const { choices = [], usage, error } = chunkOf(data)
     if (error) throw refused('worker_error', withCommands(error.message))
     const [choice] = choices
     const text = (choice?.delta?.reasoning_content ?? '') + (choice?.delta?.content ?? '') + (choice?.text ?? '')

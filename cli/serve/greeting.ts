@@ -1,8 +1,6 @@
-import type { Paint } from '../terminal/paint.ts'
-import { wrapText } from '../terminal/wrap.ts'
+import { type Paint, wrapText } from '../terminal/styled-line.ts'
 import { lanAddress } from './lan-address.ts'
-import type { OwnCommand } from './own-command.ts'
-import { tryNext } from './try-next.ts'
+import { type OwnCommand, tryNext } from './try-next.ts'
 
 /** Facts for the greeting when the server is ready. */
 export interface Started {

@@ -1,4 +1,4 @@
-import { type Paint, printable } from '../terminal/paint.ts'
+import { type Paint, printable } from '../terminal/styled-line.ts'
 
 const painters: Record<string, (paint: Paint) => (text: string) => string> = {
   debug: paint => paint.faint,

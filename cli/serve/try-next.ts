@@ -1,8 +1,8 @@
+import { dirname, resolve } from 'node:path'
 import { commandTasks } from '../client/command-tasks.ts'
-import type { OwnCommand } from './own-command.ts'
 
 /** Facts for the examples. */
-export interface TryFacts {
+interface TryFacts {
   own: OwnCommand
   url: string
   /** The self-signed certificate that clients must trust; undefined if they need none. */
@@ -14,7 +14,7 @@ export interface TryFacts {
 }
 
 /** An example to paste into a shell. */
-export interface Example {
+interface Example {
   label: string
   lines: string[]
 }
@@ -77,4 +77,37 @@ export function tryNext({ own, url, lan, trust, tokenPath, models }: TryFacts): 
     },
     ...elsewhere,
   ]
+}
+
+/** How the user runs this program in a shell. */
+export interface OwnCommand {
+  /** Returns a command line of this program with these arguments and the same data directory. */
+  line: (args: string) => string
+  /** The folder in which it must run; undefined for any folder. */
+  folder: string | undefined
+}
+
+/**
+ * Returns the command of the executable; in a checkout the npm script, because `infer` is not installed there and `npx
+ * infer` in another folder fetches an unrelated package. `script` is the file that Node runs; `dataDir` is undefined
+ * for the default directory.
+ */
+export function ownCommand({
+  packaged,
+  argv0,
+  script,
+  dataDir,
+}: {
+  packaged: boolean
+  argv0: string
+  script: string
+  dataDir: string | undefined
+}): OwnCommand {
+  const flag = dataDir === undefined ? '' : ` --data-dir ${shellWord(dataDir)}`
+  // Without a slash the shell found it on the PATH.
+  const program = packaged ? shellWord(argv0.includes('/') ? resolve(argv0) : argv0) : 'npm run infer --'
+  return {
+    line: args => `${program} ${args}${flag}`,
+    folder: packaged ? undefined : dirname(dirname(resolve(script))),
+  }
 }

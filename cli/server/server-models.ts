@@ -9,7 +9,7 @@ import type {
   ModelProposal,
   NewModelSettings,
 } from '../../core/models/model-administration.ts'
-import { addableName } from '../models/addable-name.ts'
+import type { ModelPull, ModelPullEvent } from '../../core/models/model-pull.ts'
 import type { CommandEvent, ModelCommand } from './model-command.ts'
 
 /** Downloads that run at the same time; more would only share the same line. */
@@ -134,4 +134,48 @@ export function openServerModels({
       for (const { controller } of all) controller.abort()
     },
   }
+}
+
+function progressOf({ event, file, bytes, total_bytes: total }: CommandEvent): ModelPullEvent | undefined {
+  if (event === 'connect') return { status: 'pulling manifest' }
+  if (event === 'progress' && file !== undefined) return { file, bytes: bytes ?? 0, total: total ?? 0 }
+  if (event === 'file' && file !== undefined) return { file, bytes: bytes ?? 0, total: bytes ?? 0 }
+  return undefined
+}
+
+/** Returns the function with which the server downloads models for Ollama's clients. */
+export const openServerPull =
+  (run: ModelCommand): ModelPull =>
+  async (name, { signal, onEvent }) => {
+    const what = await addableName(name)
+    const onCommandEvent = (event: CommandEvent) => {
+      const progress = progressOf(event)
+      if (progress) onEvent(progress)
+    }
+    const added = await run<{ model: { id: string } }>(['add', what, '--events'], { signal, onEvent: onCommandEvent })
+    onEvent({ status: 'writing manifest' })
+    return added.model.id
+  }
+
+/** Names of the hub in references of Ollama's clients. */
+const ofHub = /^(?:hf\.co|huggingface\.co)\/([^/:\s]+\/[^/:\s]+)(?::([^/\s]+))?$/
+
+/**
+ * Returns what `infer model add` takes for a name that came over HTTP: a short name of the catalog, or a repository of
+ * the hub, also in Ollama's form. Files of this machine and other addresses cannot be named: a token must not make the
+ * server read them. Throws Failure `model_not_found`.
+ */
+async function addableName(name: string): Promise<string> {
+  const [, repository, file] = ofHub.exec(name) ?? []
+  if (repository !== undefined) return `hf:${repository}${file === undefined || file === 'latest' ? '' : `:${file}`}`
+  if (/^hf:[^/\s]+\/[^/\s]+$/.test(name)) return name
+  const { findCatalogModel, nearestCatalogNames } = await import('../../core/models/model-catalog/model-catalog.ts')
+  const { didYouMean } = await import('../../core/nearest.ts')
+  const model = findCatalogModel(name.replace(/:latest$/, ''))
+  if (model) return model.name
+  throw new Failure(
+    'model_not_found',
+    `The catalog has no model '${name.slice(0, 128)}'.${didYouMean(nearestCatalogNames(name))} See the names with: infer model catalog. For a repository of the hub, write hf:owner/name or hf.co/owner/name; add a file with: infer model add <file>.`,
+    { param: 'model' },
+  )
 }

@@ -1,10 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { remoteServer } from '../../core/config.ts'
 import { openLog } from '../../core/log.ts'
-import { type Client, openClient } from '../client/client.ts'
-import { runningServer } from '../client/server-file.ts'
-import { ExecutionPage } from '../executions/execution.ts'
-import { listPath } from '../executions/find.ts'
+import { type Client, memberOf, openClient } from '../client/client.ts'
+import { runningServer } from '../client/find-server.ts'
 import { interruptible } from '../terminal/interruption.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
@@ -58,11 +56,14 @@ async function waitForOthers(terminal: Terminal, client: Client, signal: AbortSi
   let announced = false
   for (let idleMs = 0; ; ) {
     const pages = await Promise.all(
-      ['running', 'pending'].map(status =>
-        client.ask({ method: 'GET', path: listPath({ status, limit: 1 }), answer: ExecutionPage, signal }),
+      (['running', 'pending'] as const).map(status =>
+        memberOf(
+          client.api.GET('/api/workflow-executions', { params: { query: { status, limit: 1 } }, signal }),
+          'executions',
+        ),
       ),
     )
-    const [other] = pages.flatMap(({ executions }) => executions)
+    const [other] = pages.flat()
     if (!other && (!announced || idleMs >= fetchingMs)) return
     if (!announced && other)
       terminal.remark(

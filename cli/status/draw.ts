@@ -1,14 +1,11 @@
-import type { Paint } from '../terminal/paint.ts'
-import { lengthText, rateText, sizeText } from '../terminal/quantities-text.ts'
-import { readingsText } from '../terminal/readings-text.ts'
-import { drawLine, lineWidth, padded, type StyledLine } from '../terminal/styled-line.ts'
-import { memoryBar } from './bar.ts'
-import { limitLines } from './limits.ts'
+import type { Api } from '../client/client.ts'
+import { lengthText, rateText, readingsText, sizeText } from '../terminal/quantities-text.ts'
+import { drawLine, lineWidth, type Paint, padded, type StyledLine } from '../terminal/styled-line.ts'
+import { moneyText } from '../usage/usage-table.ts'
 import { modelLines } from './models.ts'
-import type { StatusDevice, StatusEngine, StatusSnapshot, StatusWaiting } from './status-snapshot.ts'
 
 /** Available columns and lines. A height of 0 means no limit. */
-export interface ScreenSize {
+interface ScreenSize {
   width: number
   height: number
 }
@@ -18,7 +15,7 @@ const heading = (text: string): StyledLine => [{ text, look: 'strong' }]
 
 /** Draws the status in lines that fit the width and the height. */
 export function drawStatus(
-  snapshot: StatusSnapshot,
+  snapshot: Api['SystemStatus'],
   url: string,
   { width, height }: ScreenSize,
   paint: Paint,
@@ -44,7 +41,7 @@ export function drawStatus(
 }
 
 function headLines(
-  { version, time, started_at, requests, jobs, models }: StatusSnapshot,
+  { version, time, started_at, requests, jobs, models }: Api['SystemStatus'],
   url: string,
   width: number,
 ): StyledLine[] {
@@ -67,7 +64,7 @@ function headLines(
   ]
 }
 
-function deviceLines(device: StatusDevice, { engines, time }: StatusSnapshot, width: number): StyledLine[] {
+function deviceLines(device: Api['DeviceStatus'], { engines, time }: Api['SystemStatus'], width: number): StyledLine[] {
   const { id, name, used_bytes, booked_bytes, total_bytes } = device
   const title = name === id ? id : `${id} ${name}`
   const figures = [
@@ -107,7 +104,7 @@ function deviceLines(device: StatusDevice, { engines, time }: StatusSnapshot, wi
 const maxWaiting = 5
 
 /** Draws the requests that have waited longest, with their reasons. */
-function waitingLines({ waiting }: StatusSnapshot): StyledLine[] {
+function waitingLines({ waiting }: Api['SystemStatus']): StyledLine[] {
   if (waiting.length === 0) return []
   const shown = waiting.slice(0, maxWaiting).map(waitingLine)
   const more = waiting.length - shown.length
@@ -119,7 +116,7 @@ function waitingLines({ waiting }: StatusSnapshot): StyledLine[] {
   ]
 }
 
-function waitingLine({ id, model_id, waited_ms, waiting_for }: StatusWaiting): StyledLine {
+function waitingLine({ id, model_id, waited_ms, waiting_for }: Api['WaitingRequest']): StyledLine {
   const eta = waiting_for?.eta_seconds
   const expected = eta == null ? '' : ` About ${lengthText(eta)} left.`
   return [
@@ -131,7 +128,7 @@ function waitingLine({ id, model_id, waited_ms, waiting_for }: StatusWaiting): S
 }
 
 /** Draws engines that use no device of this machine. */
-function elsewhere({ engines, time }: StatusSnapshot): StyledLine[] {
+function elsewhere({ engines, time }: Api['SystemStatus']): StyledLine[] {
   const remote = engines.filter(({ devices }) => devices.length === 0)
   return remote.length === 0
     ? []
@@ -139,7 +136,7 @@ function elsewhere({ engines, time }: StatusSnapshot): StyledLine[] {
 }
 
 function engineLine(
-  { model_id, state, memory_bytes, busy, slots, started_at, pid }: StatusEngine,
+  { model_id, state, memory_bytes, busy, slots, started_at, pid }: Api['EngineStatus'],
   time: number,
   width: number,
 ): StyledLine {
@@ -159,3 +156,75 @@ function engineLine(
 }
 
 const count = (number: number, what: string): string => `${number} ${what}${number === 1 ? '' : 's'}`
+
+/** Returns how many of `cells` a part of a whole fills; at least one for a part above 0. */
+function cellsOf(part: number, whole: number, cells: number): number {
+  if (part <= 0 || whole <= 0) return 0
+  return Math.min(cells, Math.max(1, Math.round((part / whole) * cells)))
+}
+
+/**
+ * Draws the memory of a device as a bar: full for memory that the driver reports as used, shaded for booked memory
+ * beyond that, light for free memory.
+ */
+export function memoryBar(
+  { total_bytes, used_bytes, booked_bytes }: Pick<Api['DeviceStatus'], 'total_bytes' | 'used_bytes' | 'booked_bytes'>,
+  cells: number,
+): StyledLine {
+  const used = cellsOf(used_bytes ?? 0, total_bytes, cells)
+  const booked = Math.max(used, cellsOf(booked_bytes, total_bytes, cells))
+  const nearlyFull = Math.max(used_bytes ?? 0, booked_bytes) > 0.95 * total_bytes
+  return [
+    { text: '█'.repeat(used), look: nearlyFull ? 'bad' : 'good' },
+    { text: '▒'.repeat(booked - used), look: nearlyFull ? 'bad' : 'warning' },
+    { text: '░'.repeat(cells - booked), look: 'faint' },
+  ]
+}
+
+const names: Record<string, string> = {
+  requests_per_minute: 'requests a minute',
+  jobs_per_minute: 'submissions a minute',
+  tokens_per_minute: 'tokens a minute',
+  concurrent_requests: 'requests at a time',
+  pending_jobs: 'jobs that wait or run',
+  stored_bytes: 'stored files',
+  uploads_per_day: 'uploads a day',
+}
+
+/** Draws the limits of the token and its organization with what is left of them; nothing without limits. */
+export function limitLines(limits: readonly Api['LimitUse'][], spend?: Api['SpendUse']): StyledLine[] {
+  const lines = [...limits.map(limitLine), ...(spend ? spendLines(spend) : [])]
+  return lines.length === 0 ? [] : [[], [{ text: 'Limits', look: 'strong' }], ...lines]
+}
+
+/** Draws the spend limits that exist, with what running work holds of them. */
+function spendLines({ currency, ...spend }: Api['SpendUse']): StyledLine[] {
+  return (['organization', 'token'] as const).flatMap(limit_of => {
+    const { monthly_limit: limit, remaining, held, period_end } = spend[limit_of]
+    if (limit === null || remaining === null) return []
+    const holds = held > 0 ? `, ${moneyText(held)} held by running work` : ''
+    const amounts = `${moneyText(remaining)} of ${moneyText(limit)} ${currency} left${holds}`
+    return [
+      lineOf(
+        ['spending a month', limit_of],
+        `${amounts}  all again on ${new Date(period_end * 1000).toISOString().slice(0, 10)}`,
+        remaining === 0,
+      ),
+    ]
+  })
+}
+
+const lineOf = ([name, of]: readonly [string, string], text: string, usedUp: boolean): StyledLine => [
+  { text: `  ${padded(name, 23)}${padded(of, 14)}` },
+  { text, ...(usedUp ? { look: 'warning' as const } : {}) },
+]
+
+function limitLine({ name, limit_of, limit, remaining, reset_seconds }: Api['LimitUse']): StyledLine {
+  const amount = (value: number) => (name === 'stored_bytes' ? sizeText(value) : String(value))
+  const reset = reset_seconds === null || remaining === limit ? '' : `  all again in ${lengthText(reset_seconds)}`
+  return lineOf(
+    [names[name] ?? name, limit_of],
+    `${amount(remaining)} of ${amount(limit)} left${reset}`,
+    remaining === 0,
+  )
+}

@@ -1,13 +1,12 @@
-import type { Paint } from '../terminal/paint.ts'
+import type { Api } from '../client/client.ts'
 import { rateText } from '../terminal/quantities-text.ts'
-import { cutLine, lineWidth, padded, type Span, type StyledLine } from '../terminal/styled-line.ts'
-import type { StatusModel } from './status-snapshot.ts'
+import { cutLine, lineWidth, type Paint, padded, type Span, type StyledLine } from '../terminal/styled-line.ts'
 
 interface Column {
   head: string
   side: 'left' | 'right'
-  of: (model: StatusModel) => string
-  look?: (model: StatusModel) => keyof Paint | undefined
+  of: (model: Api['ModelLoad']) => string
+  look?: (model: Api['ModelLoad']) => keyof Paint | undefined
 }
 
 const looks: Record<string, keyof Paint> = { warm: 'good', loading: 'warning', unavailable: 'bad' }
@@ -63,7 +62,7 @@ const importance: (keyof typeof columns)[] = [
 const rank: Record<string, number> = { warm: 0, loading: 0, unavailable: 1, cold: 2, disabled: 3 }
 
 /** Draws the models as a table: active models first, with as many columns as fit. */
-export function modelLines(models: readonly StatusModel[], width: number): StyledLine[] {
+export function modelLines(models: readonly Api['ModelLoad'][], width: number): StyledLine[] {
   const sorted = models.toSorted((one, other) => (rank[one.status] ?? 2) - (rank[other.status] ?? 2))
   const chosen: { column: Column; width: number }[] = []
   let room = width
@@ -112,7 +111,7 @@ const timeText = (ms: number | null | undefined): string =>
         ? `${Math.round(ms)} ms`
         : `${(ms / 1000).toFixed(1)} s`
 
-function noteOf({ reason, eta_seconds, status }: StatusModel): string {
+function noteOf({ reason, eta_seconds, status }: Api['ModelLoad']): string {
   if (reason !== null) return reason
   return status === 'loading' && eta_seconds !== null ? `about ${eta_seconds} s left` : ''
 }

@@ -16,7 +16,7 @@ export const exitCodes = {
   unfinished: 75,
 } as const
 
-export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes]
+type ExitCode = (typeof exitCodes)[keyof typeof exitCodes]
 
 /** A Failure of the command line itself, with its exit code. */
 export class CommandFailure extends Failure {
@@ -78,4 +78,24 @@ function systemCode(thrown: unknown): string | undefined {
     if (typeof code === 'string' && (code.startsWith('SQLITE_') || syscall !== undefined)) return code
   }
   return undefined
+}
+
+/** Reasons why a file cannot be read, by system error code. */
+const reasons: Record<string, string> = {
+  ENOENT: 'there is no such file',
+  ENOTDIR: 'there is no such file',
+  EISDIR: 'it is a folder',
+  EACCES: 'this user may not read it',
+  EPERM: 'this user may not read it',
+}
+
+/** Returns the failure for a local file that cannot be read; the message begins with `what`. */
+export function unreadable(what: string, cause: unknown): CommandFailure {
+  const { code = '', message } = cause as NodeJS.ErrnoException
+  return new CommandFailure(
+    exitCodes.io,
+    'invalid_value',
+    `${what} cannot be read: ${reasons[code] ?? message.replace(/\.$/, '')}.`,
+    { cause },
+  )
 }

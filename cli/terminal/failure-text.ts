@@ -1,6 +1,6 @@
 import type { Failure } from '../../core/failure.ts'
 import { CommandFailure } from './exit-codes.ts'
-import type { Paint } from './paint.ts'
+import type { Paint } from './styled-line.ts'
 
 /** Formats a Failure for a terminal: the message, the invalid fields, when to retry. */
 export function failureText(failure: Failure, paint: Paint): string {

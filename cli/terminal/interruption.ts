@@ -18,3 +18,35 @@ export async function interruptible(terminal: Terminal, work: (signal: AbortSign
   }
   if (abort.signal.aborted) terminal.setExitCode(128 + constants.signals.SIGINT)
 }
+
+/** The first Ctrl-C aborts `cancel`, the second aborts `leave`. */
+export interface Interrupts {
+  cancel: AbortSignal
+  leave: AbortSignal
+}
+
+/**
+ * Runs work that started something on the server. The first Ctrl-C cancels it and waits for its end, the second stops
+ * waiting, and a third kills the process. In each case the program exits with 130, as shells expect.
+ */
+export async function withInterrupts(
+  terminal: Terminal,
+  work: (interrupts: Interrupts) => Promise<void>,
+): Promise<void> {
+  const cancel = new AbortController()
+  const leave = new AbortController()
+  const interrupt = () => {
+    if (!cancel.signal.aborted) return cancel.abort(new Error('interrupted'))
+    process.off('SIGINT', interrupt)
+    leave.abort(new Error('interrupted'))
+  }
+  process.on('SIGINT', interrupt)
+  try {
+    await work({ cancel: cancel.signal, leave: leave.signal })
+  } catch (thrown) {
+    if (!cancel.signal.aborted) throw thrown
+  } finally {
+    process.off('SIGINT', interrupt)
+  }
+  if (cancel.signal.aborted) terminal.setExitCode(128 + constants.signals.SIGINT)
+}

@@ -8,6 +8,20 @@ export const withDataDir = (command: Command): Command =>
 
 export const withJson = (command: Command): Command => command.option('--json', 'print one JSON document')
 
+/** The options of most commands. */
+export interface CommonOptions {
+  json?: boolean
+  dataDir?: string
+}
+export const withCommon = (command: Command): Command => withDataDir(withJson(command))
+
+/** The options of most commands about something that belongs to an organization. */
+export interface OrganizationOptions extends CommonOptions {
+  org?: string
+}
+export const withOrganization = (command: Command): Command =>
+  withCommon(command).option('--org <organization>', 'id or name; needed when there are several')
+
 /** Returns a command as the user types it, such as `infer model list`. */
 export const commandName = (command: Command): string =>
   command.parent ? `${commandName(command.parent)} ${command.name()}` : command.name()
@@ -33,22 +47,26 @@ export function readDuration(text: string): number {
   return read.data
 }
 
+/** Reads a duration from now (`sign` 1) or before now (-1), or a date, as epoch milliseconds. */
+function timeOf(text: string, now: number, sign: 1 | -1, examples: string): number {
+  const length = Duration.safeParse(text)
+  const at = length.success ? now + sign * length.data : /^\d{4}-\d{2}-\d{2}/.test(text) ? Date.parse(text) : Number.NaN
+  if (Number.isNaN(at)) throw new InvalidArgumentError(`Write it as ${examples}.`)
+  return at
+}
+
 /** Reads when a token expires, as epoch milliseconds: a duration from now, a date, or `never`. */
 export function readExpiry(text: string, now = Date.now()): number | 'never' {
   // Not null, which commander treats as a missing value.
   if (text === 'never') return text
-  const length = Duration.safeParse(text)
-  const at = length.success ? now + length.data : /^\d{4}-\d{2}-\d{2}/.test(text) ? Date.parse(text) : Number.NaN
-  if (Number.isNaN(at)) throw new InvalidArgumentError('Write it as 90d, 12h, 2027-01-31 or never.')
+  const at = timeOf(text, now, 1, '90d, 12h, 2027-01-31 or never')
   if (at <= now) throw new InvalidArgumentError('That time is in the past. Give a later one.')
   return at
 }
 
 /** Reads a time in the past, as epoch milliseconds: a duration before now, or a date. */
 export function readPast(text: string, now = Date.now()): number {
-  const length = Duration.safeParse(text)
-  const at = length.success ? now - length.data : /^\d{4}-\d{2}-\d{2}/.test(text) ? Date.parse(text) : Number.NaN
-  if (Number.isNaN(at)) throw new InvalidArgumentError('Write it as 30d, 12h or 2026-01-31.')
+  const at = timeOf(text, now, -1, '30d, 12h or 2026-01-31')
   if (at < 0 || at > now) throw new InvalidArgumentError('That time is not in the past. Give an earlier one.')
   return at
 }

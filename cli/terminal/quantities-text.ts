@@ -1,3 +1,5 @@
+import type { DeviceReadings } from '../../core/models/fleet.ts'
+
 /** Formats a time for a table: UTC to the minute, or a dash for null. Epoch milliseconds. */
 export const timeText = (at: number | null): string =>
   at === null ? '-' : `${new Date(at).toISOString().slice(0, 16).replace('T', ' ')}Z`
@@ -31,3 +33,14 @@ export const tookText = (ms: number): string =>
 
 /** Formats a rate: one decimal below 100, none above. */
 export const rateText = (rate: number): string => (rate >= 100 ? String(Math.round(rate)) : rate.toFixed(1))
+
+/** Formats the known readings of a GPU: `87% utilization, 64 °C, 412 of 700 W`. Empty when none is known. */
+export function readingsText(readings: Partial<DeviceReadings>): string {
+  const { utilization, temperatureCelsius, powerWatts, powerLimitWatts } = readings
+  const limit = powerLimitWatts == null ? '' : ` of ${Math.round(powerLimitWatts)}`
+  return [
+    ...(utilization == null ? [] : [`${Math.round(utilization * 100)}% utilization`]),
+    ...(temperatureCelsius == null ? [] : [`${Math.round(temperatureCelsius)} °C`]),
+    ...(powerWatts == null ? [] : [`${Math.round(powerWatts)}${limit} W`]),
+  ].join(', ')
+}

@@ -1,7 +1,7 @@
 import type { ReadStream, WriteStream } from 'node:tty'
 import type { Failure } from '../../core/failure.ts'
 import { failureJson, failureText } from './failure-text.ts'
-import { type Paint, paintFor } from './paint.ts'
+import { type Paint, paintFor } from './styled-line.ts'
 import { drawTable, fittingColumns } from './table.ts'
 
 /** Streams and environment of the process. */

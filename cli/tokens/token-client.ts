@@ -1,9 +1,7 @@
 import type { TokenView } from '../../core/accounts/token-view.ts'
 import type { AllowedHours, Scope, TokenStatus } from '../../core/store/store.ts'
-import { openAccountClient, organizationIdFor, userFor } from '../accounts/account-client.ts'
-import { allPages } from '../accounts/pages.ts'
-import { withClient } from '../accounts/with-client.ts'
-import { type Client, dataOf, memberOf } from '../client/client.ts'
+import { openAccountClient, organizationIdFor, userFor, withClient } from '../accounts/account-client.ts'
+import { allPages, type Client, dataOf, memberOf } from '../client/client.ts'
 import { ifFound, orAbsent } from '../client/refusal.ts'
 import { refused } from '../terminal/exit-codes.ts'
 

@@ -1,27 +1,20 @@
 import { createSecretKey, randomBytes } from 'node:crypto'
-import { z } from 'zod'
 import { newId } from '../../core/ids.ts'
 import { boundedData, messageText } from '../../core/webhooks/message.ts'
 import { activeSecrets, secretText, standardHeaders } from '../../core/webhooks/signature.ts'
-import type { Client } from '../client/client.ts'
+import { type Client, dataOf, memberOf } from '../client/client.ts'
 import { readText, send } from '../client/http.ts'
 import { serverRefusal } from '../client/refusal.ts'
 import { refused } from '../terminal/exit-codes.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
-const Event = z.looseObject({
-  id: z.string().optional(),
-  type: z.string(),
-  timestamp: z.string(),
-  data: z.looseObject({
-    job_id: z.string().nullish(),
-    execution_id: z.string().nullish(),
-    node_id: z.string().nullish(),
-  }),
-})
-type Event = z.output<typeof Event>
-const Anything = z.looseObject({})
-const Execution = z.looseObject({ execution: Anything })
+/** What is read of an event of the organization. */
+interface Event {
+  id?: string
+  type: string
+  timestamp: string
+  data: { job_id?: string | null; execution_id?: string | null; node_id?: string | null }
+}
 
 /** Bytes of the answer of a local program that are read. */
 const maxAnswerBytes = 1 << 16
@@ -60,18 +53,18 @@ export async function listen(
   else terminal.remark(`Forwarding to ${forwardTo}. Ctrl-C ends.`)
 
   /** The object of the event as a webhook has it. */
-  async function dataOf({ type, data }: Event): Promise<string> {
+  async function textOf({ type, data }: Event): Promise<string> {
     const { job_id: job, execution_id: execution, node_id: node } = data
     if (type.startsWith('job.') && job) {
       const path = `/api/jobs/${job}`
-      const whole = await client.ask({ method: 'GET', path, answer: Anything, signal })
+      const whole = await dataOf(client.api.GET('/api/jobs/{id}', { params: { path: { id: job } }, signal }))
       const short = { id: job, object: 'job', status: whole.status, url: client.url + path }
       return boundedData(JSON.stringify(whole), short)
     }
     if (execution && !node) {
       const path = `/api/workflow-executions/${execution}`
-      const answer = await client.ask({ method: 'GET', path: `${path}?include=none`, answer: Execution, signal })
-      const whole = answer.execution
+      const params = { path: { id: execution }, query: { include: 'none' } } as const
+      const whole = await memberOf(client.api.GET('/api/workflow-executions/{id}', { params, signal }), 'execution')
       const short = { id: execution, object: 'workflow_execution', status: whole.status, url: client.url + path }
       return boundedData(JSON.stringify(whole), short)
     }
@@ -96,7 +89,7 @@ export async function listen(
   async function take(event: Event): Promise<void> {
     const at = Date.parse(event.timestamp)
     const { type } = event
-    const data = await dataOf(event)
+    const data = await textOf(event)
     const body = messageText({ id: event.id ?? newId('evt'), type, at, data })
     const id = newId('msg')
     const { status_code, error } = await forward(id, body)
@@ -120,7 +113,7 @@ export async function listen(
   for await (const { event, data } of client.stream(`/api/events${query}`, undefined, signal)) {
     if (event === 'error') throw serverRefusal(client.url, data)
     if (event === 'snapshot') continue
-    const parsed = Event.parse(JSON.parse(data))
+    const parsed = JSON.parse(data) as Event
     // Progress is not sent to webhooks.
     if (!parsed.type.endsWith('.progress')) await take(parsed)
   }

@@ -1,8 +1,7 @@
 import type { DeliveryStatus } from '../../core/store/store.ts'
 import type { DeliveryView, WebhookView } from '../../core/webhooks/webhook-view.ts'
 import { organizationIdFor, ownOrganization } from '../accounts/account-client.ts'
-import { allPages } from '../accounts/pages.ts'
-import { type Client, dataOf, memberOf } from '../client/client.ts'
+import { allPages, type Client, dataOf, memberOf } from '../client/client.ts'
 import { orAbsent } from '../client/refusal.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
 

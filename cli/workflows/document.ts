@@ -5,16 +5,16 @@ import type { z } from 'zod'
 import { positionIn } from '../../core/models/config-fault.ts'
 import { nearest } from '../../core/nearest.ts'
 import { failureOfIssues } from '../../core/schemas/issues.ts'
+import type { Diagnostic } from '../../core/workflows/diagnostics.ts'
 import { WorkflowFields } from '../../core/workflows/workflow-fields.ts'
-import { CommandFailure, exitCodes } from '../terminal/exit-codes.ts'
-import { unreadable } from '../terminal/unreadable.ts'
+import { CommandFailure, exitCodes, unreadable } from '../terminal/exit-codes.ts'
 
 /** A workflow in a file: the fields of the API, with an optional name. */
 const WorkflowDocument = WorkflowFields.partial({ name: true })
 export type WorkflowDocument = z.output<typeof WorkflowDocument> & { name: string }
 
 /** Returns line and column of a member, counted from 1. The path is `dag.nodes.write.inputs.messages[0]` in parts. */
-export type PositionOf = (path: readonly (string | number)[]) => { line: number; column: number } | undefined
+type PositionOf = (path: readonly (string | number)[]) => { line: number; column: number } | undefined
 
 /** Maximum bytes of a file, more than the server's limit for a definition. */
 const maxFileBytes = 16 << 20
@@ -59,7 +59,7 @@ function wholeOf(content: Record<string, unknown>): Record<string, unknown> {
 }
 
 /** Splits `dag.nodes.a.outputs[0]` into its parts. */
-export const pathParts = (path: string): (string | number)[] =>
+const pathParts = (path: string): (string | number)[] =>
   [...path.matchAll(/\[(\d+)\]|([^.[\]]+)/g)].map(([, index, name]) => (index === undefined ? name! : Number(index)))
 
 function openPositions(text: string, isWhole: boolean): PositionOf {
@@ -102,3 +102,24 @@ function parsed(path: string, text: string): unknown {
     throw damaged(`${path} is not ${isJson ? 'JSON' : 'YAML'}: ${why.replace(/[.:]$/, '')}.`, { cause })
   }
 }
+
+/** Returns where in the file a finding is: line and column, counted from 1. */
+export function positionOfFinding(
+  { node_id: node, path, edge, nodes }: Diagnostic,
+  { dag }: Pick<WorkflowDocument, 'dag'>,
+  positionOf: PositionOf,
+): { line: number; column: number } | undefined {
+  const owner = node ?? nodes?.[0]
+  if (owner !== undefined) return positionOf(['dag', 'nodes', owner, ...pathParts(path ?? '')])
+  if (path !== undefined) return positionOf(pathParts(path))
+  const at = edge ? dag.edges.findLastIndex(({ from, to }) => from === edge.from && to === edge.to) : -1
+  return positionOf(at < 0 ? ['dag'] : ['dag', 'edges', at])
+}
+
+/** Names the places of findings in a file: `story.yaml:12:9`. */
+export const positionsIn =
+  (path: string, document: Pick<WorkflowDocument, 'dag'>, positionOf: PositionOf) =>
+  (found: Diagnostic): string => {
+    const position = positionOfFinding(found, document, positionOf)
+    return position ? `${path}:${position.line}:${position.column}` : path
+  }

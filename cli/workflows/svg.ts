@@ -1,7 +1,6 @@
 import type { Dag } from '../../core/dag/definition.ts'
 import { dependencies } from '../../core/workflows/plan.ts'
-import { printable } from '../terminal/paint.ts'
-import { cutLine, lineWidth } from '../terminal/styled-line.ts'
+import { cutLine, lineWidth, printable } from '../terminal/styled-line.ts'
 import { layOut } from './layout.ts'
 
 /** Pixels of a column and of a line of the layout. */

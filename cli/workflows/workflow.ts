@@ -1,52 +1,43 @@
-import { z } from 'zod'
-import { Dag, Parameter } from '../../core/dag/definition.ts'
+import { Dag, type Parameters } from '../../core/dag/definition.ts'
 import { isId } from '../../core/ids.ts'
 import { blockingOf, type Diagnostic, type Diagnostics } from '../../core/workflows/diagnostics.ts'
-import type { Client } from '../client/client.ts'
+import { type Api, type Client, dataOf, memberOf, unreadableAnswer } from '../client/client.ts'
 import { CommandFailure, exitCodes, refused, usageFailure } from '../terminal/exit-codes.ts'
-import { printable } from '../terminal/paint.ts'
+import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
+import type { WorkflowDocument } from './document.ts'
 
-/** The fields of a workflow that commands use. */
-export const Workflow = z.looseObject({
-  id: z.string(),
-  name: z.string(),
-  description: z.string().nullish(),
-  version: z.number(),
-  parameters: z.record(z.string(), Parameter).nullish(),
-  dag: Dag.optional(),
-  created_at: z.number(),
-  updated_at: z.number(),
-})
-export type Workflow = z.output<typeof Workflow>
+export type Workflow = Api['Workflow']
+/** A workflow with its definition, and what was found in it. */
+export interface Diagnosed {
+  workflow: Workflow & { dag: Dag; parameters: Parameters | null }
+  diagnostics: Diagnostics
+}
 
-export const WorkflowPage = z.looseObject({
-  workflows: z.array(Workflow),
-  has_more: z.boolean().default(false),
-  next_cursor: z.string().nullish(),
-})
+/** Returns a definition of the API with all defaults. */
+export function definitionOf(dag: Api['Dag']): Dag {
+  const read = Dag.safeParse(dag)
+  if (read.success) return read.data
+  throw unreadableAnswer('the server', read.error)
+}
 
-const DiagnosticsAnswer = z
-  .looseObject({ type_issues: z.array(z.looseObject({})), warnings: z.array(z.looseObject({})) })
-  .transform(found => found as unknown as Diagnostics)
-export const Diagnosed = z.looseObject({ workflow: Workflow.extend({ dag: Dag }), diagnostics: DiagnosticsAnswer })
-export type Diagnosed = z.output<typeof Diagnosed>
-export const Validation = z.looseObject({ valid: z.boolean(), diagnostics: DiagnosticsAnswer })
-
-export const workflowPath = (id: string): string => `/api/workflows/${encodeURIComponent(id)}`
+/** Validates a definition with the models of the server. */
+export const diagnosticsOf = async (
+  { api }: Client,
+  { dag, parameters, region }: Pick<WorkflowDocument, 'dag' | 'parameters' | 'region'>,
+  signal?: AbortSignal,
+): Promise<Diagnostics> =>
+  memberOf(api.POST('/api/workflows/validate', { body: { dag, parameters, region }, signal }), 'diagnostics')
 
 /** Finds workflows with this text in their name, last changed first. */
-const searchWorkflows = (client: Client, word: string, signal?: AbortSignal) =>
-  client.ask({
-    method: 'GET',
-    path: `/api/workflows?${new URLSearchParams({ q: word.slice(0, 256), limit: '100' }).toString()}`,
-    answer: WorkflowPage,
-    ...(signal ? { signal } : {}),
-  })
+const searchWorkflows = ({ api }: Client, word: string, signal?: AbortSignal): Promise<Workflow[]> => {
+  const query = { q: word.slice(0, 256), limit: 100 }
+  return memberOf(api.GET('/api/workflows', { params: { query }, signal }), 'workflows')
+}
 
 /** Returns the workflows with exactly this name, last changed first. */
 export const workflowsNamed = async (client: Client, name: string): Promise<Workflow[]> =>
-  (await searchWorkflows(client, name)).workflows.filter(one => one.name === name)
+  (await searchWorkflows(client, name)).filter(one => one.name === name)
 
 /** `orFile`: the command also accepts a file, which the error message then mentions. */
 interface FindOptions {
@@ -61,11 +52,13 @@ export async function findWorkflow(
   { signal, orFile = false }: FindOptions = {},
 ): Promise<Diagnosed> {
   const id = text.startsWith('wf_') && isId(text) ? text : await idOf(client, text, { signal, orFile })
-  return client.ask({ method: 'GET', path: workflowPath(id), answer: Diagnosed, ...(signal ? { signal } : {}) })
+  const found = await dataOf(client.api.GET('/api/workflows/{id}', { params: { path: { id } }, signal }))
+  const { workflow, diagnostics } = found as unknown as Diagnosed
+  return { workflow: { ...workflow, dag: definitionOf(workflow.dag) }, diagnostics }
 }
 
 async function idOf(client: Client, name: string, { signal, orFile }: FindOptions): Promise<string> {
-  const { workflows } = await searchWorkflows(client, name, signal)
+  const workflows = await searchWorkflows(client, name, signal)
   const found = workflows.filter(one => one.name === name)
   if (found.length > 1)
     throw usageFailure(

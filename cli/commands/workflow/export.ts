@@ -1,7 +1,7 @@
 import type { Dag } from '../../../core/dag/definition.ts'
 import { graphEdges } from '../../../core/workflows/graph.ts'
 import { dependencies } from '../../../core/workflows/plan.ts'
-import { printable } from '../../terminal/paint.ts'
+import { printable } from '../../terminal/styled-line.ts'
 
 /** Escapes a quoted text for Mermaid, whose entities begin with a number sign. */
 const mermaidText = (text: string): string =>

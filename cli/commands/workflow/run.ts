@@ -2,32 +2,40 @@ import { type Command, InvalidArgumentError } from 'commander'
 import { dataDirectory } from '../../../core/config.ts'
 import type { Dag, Parameters } from '../../../core/dag/definition.ts'
 import { dependencies } from '../../../core/workflows/plan.ts'
-import type { Client } from '../../client/client.ts'
+import { type Api, type Client, memberOf } from '../../client/client.ts'
 import { openRunDisplay } from '../../executions/display.ts'
-import { type Execution, ExecutionAnswer } from '../../executions/execution.ts'
-import { checkOutputFolder, followOrCancel, isUnfinished, reportOutcome } from '../../executions/report-outcome.ts'
-import { readPriority } from '../../generation/options.ts'
-import { withInterrupts } from '../../jobs/interrupt.ts'
-import { submit } from '../../jobs/submit.ts'
+import type { Execution } from '../../executions/execution.ts'
+import {
+  checkOutputFolder,
+  followOrCancelExecution,
+  isUnfinished,
+  reportOutcome,
+} from '../../executions/report-outcome.ts'
+import { type Priority, readPriority } from '../../generation/inputs.ts'
+import { type SubmitInit, submit } from '../../jobs/submit.ts'
 import { hasServer, withServer } from '../../server/with-server.ts'
 import { usageFailure } from '../../terminal/exit-codes.ts'
-import { readDuration, withDataDir, withExamples, withJson } from '../../terminal/options.ts'
+import { withInterrupts } from '../../terminal/interruption.ts'
+import { type CommonOptions, readDuration, withCommon, withExamples } from '../../terminal/options.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
-import { isFile, readParameters, readWorkflowFile } from '../../workflows/document.ts'
-import { positionsIn } from '../../workflows/finding-position.ts'
-import { checkNames, checkValues, uploadFiles } from '../../workflows/parameters.ts'
-import { type GivenParameter, parameterValues, readParameter } from '../../workflows/values.ts'
-import { findWorkflow, refuseErrors, Validation, workflowPath } from '../../workflows/workflow.ts'
+import { isFile, positionsIn, readParameters, readWorkflowFile } from '../../workflows/document.ts'
+import {
+  checkNames,
+  checkValues,
+  type GivenParameter,
+  parameterValues,
+  readParameter,
+  uploadFiles,
+} from '../../workflows/parameters.ts'
+import { diagnosticsOf, findWorkflow, refuseErrors } from '../../workflows/workflow.ts'
 
-interface Options {
+interface Options extends CommonOptions {
   param?: GivenParameter[]
   params?: string
-  priority?: number | string
+  priority?: Priority
   timeout?: number
   out?: string
   wait: boolean
-  json?: boolean
-  dataDir?: string
 }
 
 /** Reads a timeout as whole seconds. */
@@ -37,18 +45,20 @@ function readTimeout(text: string): number {
   return seconds
 }
 
+/** Settings of an execution beside its definition. */
+type Settings = Pick<Api['ExecuteWorkflow'], 'input_params' | 'priority' | 'timeout'>
+
 /** The workflow to run, and the request that starts it. */
 interface WorkflowRun {
   name: string
   dag: Dag
   parameters: Parameters | null
-  path: string
-  body: object
+  start: (client: Client, settings: Settings, init: SubmitInit) => Promise<Execution>
 }
 
 /** `infer workflow run <file|id|name>`: runs a workflow, shows its progress, prints texts and saves files. */
 export function define(command: Command, terminal: Terminal): void {
-  const run = withDataDir(withJson(command.command('run')))
+  const run = withCommon(command.command('run'))
     .summary('run a workflow, from a file or from the server')
     .description(
       'Runs a workflow: a JSON or YAML file, or a stored workflow by its id or name. On a terminal draws the graph with the state of each node; in a pipe prints one line per change, on standard error. At the end prints texts, saves files and prints their paths. Ctrl-C cancels the execution; a second Ctrl-C leaves it running. If no server runs, starts one until the execution has ended.',
@@ -99,27 +109,27 @@ async function runWorkflow(terminal: Terminal, workflow: string, options: Option
       const workflowRun = file
         ? await checkedFile(terminal, connect(), file, json, cancel)
         : await checkedWorkflow(terminal, connect(), workflow, json, cancel)
-      const { name, dag, parameters, path, body } = workflowRun
+      const { name, dag, parameters, start } = workflowRun
       if (!document) checkNamesOf(dag, parameters)
       const values = await uploadFiles(valuesFor(dag, parameters), connect(), terminal)
       const graph = dependencies(dag)
       const display = openRunDisplay(terminal, { title: name, graph, quiet: json || !wait })
       let execution: Execution | undefined
       try {
-        const settings = {
-          input_params: values,
-          ...(options.priority === undefined ? {} : { priority: options.priority }),
-          ...(options.timeout === undefined ? {} : { timeout: options.timeout }),
-        }
-        const request = { path, body: { ...body, ...settings }, answer: ExecutionAnswer }
-        ;({ execution } = await submit(connect, request, { signal: leave, onTrouble: text => display.say(text) }))
+        // A timeout of the command line takes precedence over that of the file.
+        const timeout = options.timeout === undefined ? {} : { timeout: options.timeout }
+        const settings = { input_params: values, priority: options.priority, ...timeout }
+        execution = await submit(connect, (client, init) => start(client, settings, init), {
+          signal: leave,
+          onTrouble: text => display.say(text),
+        })
         if (!wait) {
           if (json) terminal.json(execution)
           else terminal.print(execution.id)
           return
         }
         if (!json) display.say(`${name}: ${execution.id}`)
-        execution = await followOrCancel(connect, execution.id, display, interrupts)
+        execution = await followOrCancelExecution(connect, execution.id, display, interrupts)
         await reportOutcome(terminal, connect, execution, display, interrupts, { graph, out, json })
       } finally {
         display.close()
@@ -138,22 +148,19 @@ async function checkedFile(
   signal: AbortSignal,
 ): Promise<WorkflowRun> {
   const { name, dag, parameters = null, on_failure, timeout, region } = document
-  const inRegion = region === undefined ? {} : { region }
-  const path = '/api/workflows/validate'
-  const request = { method: 'POST', path, body: { dag, parameters, ...inRegion }, answer: Validation, signal } as const
-  refuseErrors(terminal, (await client.ask(request)).diagnostics, {
+  refuseErrors(terminal, await diagnosticsOf(client, document, signal), {
     quiet,
     placeOf: positionsIn(file, document, positionOf),
   })
-  const body = {
+  return {
     name,
     dag,
     parameters,
-    ...(on_failure === undefined ? {} : { on_failure }),
-    ...(timeout === undefined ? {} : { timeout }),
-    ...inRegion,
+    start: ({ submissions }, settings, init) => {
+      const body = { name, dag, parameters, on_failure, timeout, region, ...settings }
+      return memberOf(submissions.POST('/api/workflows/run', { body, ...init }), 'execution')
+    },
   }
-  return { name, dag, parameters, path: '/api/workflows/run', body }
 }
 
 async function checkedWorkflow(
@@ -165,6 +172,14 @@ async function checkedWorkflow(
 ): Promise<WorkflowRun> {
   const { workflow, diagnostics } = await findWorkflow(client, text, { signal, orFile: true })
   refuseErrors(terminal, diagnostics, { quiet })
-  const { id, name, dag, parameters = null, version } = workflow
-  return { name, dag, parameters, path: `${workflowPath(id)}/execute`, body: { version } }
+  const { id, name, dag, parameters, version } = workflow
+  return {
+    name,
+    dag,
+    parameters,
+    start: ({ submissions }, settings, init) => {
+      const options = { params: { path: { id } }, body: { version, ...settings }, ...init }
+      return memberOf(submissions.POST('/api/workflows/{id}/execute', options), 'execution')
+    },
+  }
 }

@@ -5,12 +5,11 @@ import { stripAnsi } from 'consola/utils'
 import { lexer, type Token, walkTokens } from 'marked'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { bodyHtml, codeHtml, listHtml, pageHtml } from '../../../bin/guides/html.ts'
-import { anchorOf, linkTarget } from '../../../bin/guides/links.ts'
-import { type Guide, pageOf, readGuides } from '../../../bin/guides/pages.ts'
+import { anchorOf, type Guide, linkTarget, pageOf, readGuides } from '../../../bin/guides/pages.ts'
 import { pageText } from '../../../bin/guides/text.ts'
 import { topicGroups } from '../../../bin/guides/topics.ts'
 import { entries } from '../../../cli/commands/program.ts'
-import { guideOf } from '../../../cli/help/facts.ts'
+import { guideOf } from '../../../cli/help/manual.ts'
 
 const guides = readGuides()
 const topics = topicGroups.flatMap(group => group.topics)

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { exits } from '../../../cli/help/facts.ts'
+import { exits } from '../../../cli/help/manual.ts'
 import { failures } from '../../../core/failure.ts'
 import { waitingReasons } from '../../../core/jobs/job-progress.ts'
 

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { openRecordedScreen } from '../../../bin/recording/screen.ts'
-import { recordingSvg } from '../../../bin/recording/svg.ts'
+import { openRecordedScreen, recordingSvg } from '../../../bin/recording/svg.ts'
 
 const shown = (...written: string[]) => {
   const screen = openRecordedScreen(20)

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { chooseOrganization } from '../../../cli/accounts/organizations.ts'
+import { chooseOrganization } from '../../../cli/accounts/account-client.ts'
 import type { Organization } from '../../../core/store/store.ts'
 
 const named = (id: string, name: string) => ({ id, name, plan: 'free', status: 'active' }) as Organization

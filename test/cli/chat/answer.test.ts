@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type AnswerPart, readAnswer } from '../../../cli/chat/answer.ts'
+import { type AnswerPart, readAnswer } from '../../../cli/chat/ask.ts'
 
 const delta = (content: object, finish: string | null = null) =>
   JSON.stringify({ choices: [{ index: 0, delta: content, finish_reason: finish }] })

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
+import { footer } from '../../../cli/chat/ask.ts'
 import { openConversation } from '../../../cli/chat/conversation.ts'
-import { footer } from '../../../cli/chat/session.ts'
 
 test('a request holds the instruction, the earlier messages and the new question', () => {
   const talk = openConversation({

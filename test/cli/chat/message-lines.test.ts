@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { openMessageLines } from '../../../cli/chat/message-lines.ts'
+import { openMessageLines } from '../../../cli/chat/input.ts'
 
 test('a backslash at the end continues the message on the next line', () => {
   const lines = openMessageLines()

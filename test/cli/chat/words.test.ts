@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type ChatInput, parseChatInput } from '../../../cli/chat/chat-input.ts'
+import { type ChatInput, parseChatInput } from '../../../cli/chat/session.ts'
 
 const lines: [line: string, meaning: ChatInput][] = [
   ['', { kind: 'empty' }],

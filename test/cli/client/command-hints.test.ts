@@ -1,6 +1,6 @@
 import { globSync, readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { withCommands } from '../../../cli/client/command-hints.ts'
+import { withCommands } from '../../../cli/client/refusal.ts'
 
 test.each([
   ["The model 'x' does not exist here. GET /api/model-status lists those that do.", 'infer ls lists those that do.'],

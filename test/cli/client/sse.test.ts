@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { openSseParser, type SseEvent } from '../../../cli/client/sse.ts'
+import { openSseParser, type SseEvent } from '../../../cli/client/http.ts'
 
 const message = (data: string): SseEvent => ({ event: 'message', data })
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { checkBackend } from '../../../cli/doctor/backends.ts'
+import { checkBackend } from '../../../cli/doctor/machine.ts'
 import type { BackendReport } from '../../../gpu/engines/gguf/backend.ts'
 
 const report = (of: Partial<BackendReport>): BackendReport => ({

@@ -7,7 +7,7 @@ import {
   checkDisk,
   checkModelFiles,
 } from '../../../cli/doctor/installation.ts'
-import { plainPaint } from '../../../cli/terminal/paint.ts'
+import { plainPaint } from '../../../cli/terminal/styled-line.ts'
 
 const directory = { path: '/data', mode: 0o700, owner: 1000, user: 1000, fileSystem: 0xef53, readable: [] }
 

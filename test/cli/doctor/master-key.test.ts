@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { checkMasterKey } from '../../../cli/doctor/master-key.ts'
+import { checkMasterKey } from '../../../cli/doctor/installation.ts'
 
 const facts = { dataDir: '/data', inEnvironment: false, file: undefined, mode: undefined }
 

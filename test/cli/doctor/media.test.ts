@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { checkFfmpegFound, checkImageSupport } from '../../../cli/doctor/media.ts'
+import { checkFfmpegFound, checkImageSupport } from '../../../cli/doctor/machine.ts'
 import { openFfmpeg } from '../../../core/media/ffmpeg.ts'
 
 const found = {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { checkSandbox, checkSandboxPaths, type SandboxedModel } from '../../../cli/doctor/sandbox.ts'
+import { checkSandbox, checkSandboxPaths, type SandboxedModel } from '../../../cli/doctor/machine.ts'
 import type { SandboxSupport } from '../../../gpu/sandbox/level.ts'
 
 const tool = { name: 'bubblewrap' as const, programs: {}, userNamespace: true, ownProc: true, network: true }

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { workerFiles } from '../../../bin/worker-files.ts'
-import { configuredIndex } from '../../../cli/engines/python-tools.ts'
+import { workerFiles } from '../../../bin/bundle.ts'
+import { divideRequirements, torchBuild } from '../../../cli/engines/environment-kinds.ts'
+import { configuredIndex } from '../../../cli/engines/install-environment.ts'
 import { failureFor } from '../../../cli/engines/run-installer.ts'
-import { divideRequirements, torchBuild } from '../../../cli/engines/torch-build.ts'
 
 describe('a failed installer', () => {
   const cases: [name: string, output: string, sentence: RegExp][] = [

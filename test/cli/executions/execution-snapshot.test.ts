@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
+import { labelOf } from '../../../cli/executions/display.ts'
 import type { Execution } from '../../../cli/executions/execution.ts'
-import { afterEvent, type ExecutionSnapshot, unknownExecution } from '../../../cli/executions/execution-snapshot.ts'
-import { labelOf } from '../../../cli/executions/label.ts'
-import { outputsOf } from '../../../cli/executions/outputs.ts'
+import { afterEvent, type ExecutionSnapshot, unknownExecution } from '../../../cli/executions/follow.ts'
+import { outputsOf } from '../../../cli/executions/report-outcome.ts'
 
 const node = (id: string, status: string, more: object = {}) => ({
   node_id: id,

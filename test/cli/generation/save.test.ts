@@ -2,16 +2,12 @@ import { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
 import type { Client } from '../../../cli/client/client.ts'
 import { saveFiles } from '../../../cli/generation/save-files.ts'
-import type { Job } from '../../../cli/jobs/job.ts'
 import { openTerminal } from '../../../cli/terminal/terminal.ts'
 
-const job: Job = {
+const job = {
   id: 'job_01M80F6T1H8501V1KNVA9REGGE',
-  task: 'slug/text-to-image',
-  model_id: 'demo',
-  status: 'completed',
-  created_at: 0,
-  result: { images: [{ url: 'http://127.0.0.1/files/a.png', file_size: 3 }], seed_used: 1 },
+  files: [{ url: 'http://127.0.0.1/files/a.png', file_size: 3 }],
+  seed: 1,
 }
 const terminal = openTerminal({ stdin: process.stdin, stdout: process.stdout, stderr: process.stderr, env: {} })
 const bytes = () => Readable.from([Buffer.from('png')])

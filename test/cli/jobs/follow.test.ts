@@ -1,7 +1,6 @@
 import { expect, test, vi } from 'vitest'
 import { openClient } from '../../../cli/client/client.ts'
-import { followJob } from '../../../cli/jobs/follow.ts'
-import type { JobSnapshot } from '../../../cli/jobs/job-snapshot.ts'
+import { followJob, type JobSnapshot } from '../../../cli/jobs/follow.ts'
 import { exitCodeOf } from '../../../cli/terminal/exit-codes.ts'
 import { Failure } from '../../../core/failure.ts'
 import {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { type JobSnapshot, unknownSnapshot } from '../../../cli/jobs/job-snapshot.ts'
-import { pipeLine, progressLine, type ReportedProgress } from '../../../cli/jobs/progress-line.ts'
+import { pipeLine, progressLine, type ReportedProgress } from '../../../cli/jobs/display.ts'
+import { type JobSnapshot, unknownSnapshot } from '../../../cli/jobs/follow.ts'
 
 const snapshot = (more: Partial<JobSnapshot>): JobSnapshot => ({ ...unknownSnapshot, ...more })
 const waitingFor = (reason: string, detail = '') => ({ reason, detail })

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { pollAfterMs, requestedDelayMs } from '../../../cli/jobs/schedule.ts'
+import { pollAfterMs, requestedDelayMs } from '../../../cli/jobs/follow-to-end.ts'
 
 test('the intervals are those of the specification', () => {
   expect([0, 1, 2, 3, 4, 5, 99].map(poll => pollAfterMs(poll))).toEqual([2e3, 5e3, 1e4, 2e4, 3e4, 3e4, 3e4])

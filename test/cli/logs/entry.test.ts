@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { entryText, type LogEntry } from '../../../cli/logs/entry.ts'
-import { plainPaint } from '../../../cli/terminal/paint.ts'
+import { plainPaint } from '../../../cli/terminal/styled-line.ts'
 
 const entry: LogEntry = {
   time: '2026-11-21T10:20:30.400Z',

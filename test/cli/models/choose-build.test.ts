@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { fitOf, type MachineFacts } from '../../../cli/models/catalog-fit.ts'
-import { chooseBuild } from '../../../cli/models/choose-build.ts'
+import { chooseBuild, fitOf, type MachineFacts } from '../../../cli/models/catalog-fit.ts'
 import { findCatalogModel, modelCatalog } from '../../../core/models/model-catalog/model-catalog.ts'
 
 const gib = 2 ** 30

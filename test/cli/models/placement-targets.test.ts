@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { openPlacementTargets } from '../../../cli/models/placement-targets.ts'
+import { openPlacementTargets } from '../../../cli/models/engine-programs.ts'
 import { Model } from '../../../core/models/model.ts'
 
 test.each(['vllm', 'sglang'])('%s runs on the processor where the model says so', async engine => {

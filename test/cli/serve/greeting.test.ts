@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { greeting, plainGreeting, type Started } from '../../../cli/serve/greeting.ts'
 import { logLine } from '../../../cli/serve/log-line.ts'
-import { plainPaint } from '../../../cli/terminal/paint.ts'
+import { plainPaint } from '../../../cli/terminal/styled-line.ts'
 
 const started: Started = {
   version: '1.2.3',

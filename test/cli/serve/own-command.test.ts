@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { expect, test } from 'vitest'
-import { ownCommand } from '../../../cli/serve/own-command.ts'
+import { ownCommand } from '../../../cli/serve/try-next.ts'
 
 const packed = { packaged: true, argv0: 'infer', script: 'program.cjs', dataDir: undefined }
 

@@ -1,11 +1,8 @@
 import { stripAnsi } from 'consola/utils'
 import { describe, expect, test } from 'vitest'
-import { memoryBar } from '../../../cli/status/bar.ts'
-import { drawStatus } from '../../../cli/status/draw.ts'
-import { limitLines } from '../../../cli/status/limits.ts'
-import type { StatusSnapshot } from '../../../cli/status/status-snapshot.ts'
-import { plainPaint } from '../../../cli/terminal/paint.ts'
-import { lineWidth } from '../../../cli/terminal/styled-line.ts'
+import type { Api } from '../../../cli/client/client.ts'
+import { drawStatus, limitLines, memoryBar } from '../../../cli/status/draw.ts'
+import { lineWidth, plainPaint } from '../../../cli/terminal/styled-line.ts'
 
 const GiB = 2 ** 30
 const idle = {
@@ -17,7 +14,8 @@ const idle = {
   output_tokens_per_second: 0,
   input_tokens_per_second: 0,
 }
-const snapshot: StatusSnapshot = {
+/** What is drawn of a status. */
+const snapshot = {
   version: '0.1.0',
   time: 100_000,
   started_at: 100_000 - 7_500,
@@ -89,7 +87,7 @@ const snapshot: StatusSnapshot = {
     { ...idle, model_id: 'broken', status: 'unavailable', reason: 'Engine exited (3): CUDA out of memory' },
   ],
   waiting: [],
-}
+} as unknown as Api['SystemStatus']
 const lines = (width: number, height = 0, of = snapshot) =>
   drawStatus(of, 'http://127.0.0.1:8787', { width, height }, plainPaint)
 const text = (width: number) => lines(width).join('\n')
@@ -112,7 +110,7 @@ test('waiting requests are shown with the reason, the first five of them', () =>
     waited_ms: 12_300,
     queue_position: at,
     waiting_for: { detail: `${at} jobs go before it.`, eta_seconds: at === 0 ? null : 90 },
-  }))
+  })) as unknown as (typeof snapshot)['waiting']
   const drawn = lines(120, 0, { ...snapshot, waiting })
   expect(drawn.slice(drawn.indexOf('Waiting requests'))).toEqual([
     'Waiting requests',
@@ -147,7 +145,7 @@ test('a wide terminal shows everything', () => {
 })
 
 describe('sensor values of a GPU', () => {
-  const [card, cpu] = snapshot.devices as [StatusSnapshot['devices'][0], StatusSnapshot['devices'][0]]
+  const [card, cpu] = snapshot.devices as [Api['SystemStatus']['devices'][0], Api['SystemStatus']['devices'][0]]
   const reported = { utilization: 0.87, temperature_celsius: 64, power_watts: 412.31, power_limit_watts: 700 }
   const of = (name: string) => ({ ...snapshot, engines: [], devices: [{ ...card, name, ...reported }, cpu] })
   const devices = (width: number, name = card.name) => {
@@ -234,9 +232,9 @@ test('limits are drawn with what is left of them; without limits there is no hea
 })
 
 test('spend limits are drawn with what is held of them, and only where there is one', () => {
-  const period_end = Date.UTC(2026, 11, 1) / 1000
-  const none = { monthly_limit: null, spent: 3, held: 0, remaining: null, period_end }
-  const half = { monthly_limit: 10, spent: 4, held: 1, remaining: 5, period_end }
+  const [period_start, period_end] = [Date.UTC(2026, 10, 1) / 1000, Date.UTC(2026, 11, 1) / 1000]
+  const none = { monthly_limit: null, spent: 3, held: 0, remaining: null, period_start, period_end }
+  const half = { monthly_limit: 10, spent: 4, held: 1, remaining: 5, period_start, period_end }
   const drawn = (spend: Parameters<typeof limitLines>[1]) =>
     limitLines([], spend).map(line => line.map(({ text }) => text).join(''))
   expect(drawn({ currency: 'EUR', organization: none, token: none })).toEqual([])

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { failureOfThrown, usageFailure } from '../../../cli/terminal/exit-codes.ts'
 import { failureJson, failureText } from '../../../cli/terminal/failure-text.ts'
-import { plainPaint } from '../../../cli/terminal/paint.ts'
+import { plainPaint } from '../../../cli/terminal/styled-line.ts'
 import { Failure } from '../../../core/failure.ts'
 
 test('a failure is printed as its message', () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { readingsText } from '../../../cli/terminal/readings-text.ts'
+import { readingsText } from '../../../cli/terminal/quantities-text.ts'
 
 const all = { utilization: 0.866, temperatureCelsius: 64, powerWatts: 412.31, powerLimitWatts: 700 }
 

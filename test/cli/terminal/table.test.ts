@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { paintFor, plainPaint, printable } from '../../../cli/terminal/paint.ts'
 import { sizeText, timeText, tookText } from '../../../cli/terminal/quantities-text.ts'
+import { paintFor, plainPaint, printable } from '../../../cli/terminal/styled-line.ts'
 import { drawTable, fittingColumns } from '../../../cli/terminal/table.ts'
 
 test('columns are as wide as their longest cell, and no line ends in spaces', () => {

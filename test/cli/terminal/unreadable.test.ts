@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { expect, test } from 'vitest'
-import { unreadable } from '../../../cli/terminal/unreadable.ts'
+import { unreadable } from '../../../cli/terminal/exit-codes.ts'
 
 test.each([
   ['/nowhere/a.png', 'The image a.png cannot be read: there is no such file.'],

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { openSecretFinder } from '../../../cli/tokens/secrets.ts'
+import { openSecretFinder } from '../../../cli/tokens/scan.ts'
 import { mintSecret } from '../../../core/accounts/secret.ts'
 
 const { secret } = mintSecret()

@@ -1,8 +1,14 @@
 import { expect, test } from 'vitest'
-import { plainPaint } from '../../../cli/terminal/paint.ts'
+import { plainPaint } from '../../../cli/terminal/styled-line.ts'
 import { drawTable } from '../../../cli/terminal/table.ts'
-import type { Usage, UsageBucket, UsageResult } from '../../../cli/usage/usage-client.ts'
-import { bar, moneyText, usageTable } from '../../../cli/usage/usage-table.ts'
+import {
+  bar,
+  moneyText,
+  type Usage,
+  type UsageBucket,
+  type UsageResult,
+  usageTable,
+} from '../../../cli/usage/usage-table.ts'
 import type { UsageGroup, UsageSums } from '../../../core/store/store.ts'
 import { usageSums } from '../../../core/store/usage-text.ts'
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { crossings, ordered, successorsById } from '../../../cli/workflows/order.ts'
+import { crossings, ordered, successorsById } from '../../../cli/workflows/layout.ts'
 
 /** Two ranks, and the lines between them as pairs of positions. */
 const ranksOf = (lines: readonly (readonly [number, number])[]) => {

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { parameterValues, readParameter, valueOf } from '../../../cli/workflows/values.ts'
+import { parameterValues, readParameter, valueOf } from '../../../cli/workflows/parameters.ts'
 import type { Parameter } from '../../../core/dag/definition.ts'
 import { temporaryFolder } from '../_infer.ts'
 import { png } from '../_jobs.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { licenses } from '../../../bin/licenses.ts'
+import { licenses } from '../../../bin/works.ts'
 import type { Task } from '../../../core/schemas/task.ts'
 import { taskRecords } from '../../../core/tasks/registry.ts'
 import { modelHref } from '../../../server/console/app/components/model-link.ts'

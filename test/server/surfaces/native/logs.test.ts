@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { openSseParser, type SseEvent } from '../../../../cli/client/sse.ts'
+import { openSseParser, type SseEvent } from '../../../../cli/client/http.ts'
 import { fakeModel, startApp, type TestApp } from '../../../_app.ts'
 import { makeOrganization } from '../../_organization.ts'
 
