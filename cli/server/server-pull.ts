@@ -1,4 +1,4 @@
-import type { ModelPull, ModelPullEvent } from '../../core/models/model-pull.ts'
+import type { ModelPull, ModelPullEvent } from '../../core/models/model-administration.ts'
 import { addableName } from '../models/addable-name.ts'
 import type { CommandEvent, ModelCommand } from './model-command.ts'
 

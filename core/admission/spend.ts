@@ -1,5 +1,5 @@
 import type { Plans } from '../accounts/plans.ts'
-import { type SpendReading, spendReading } from '../accounts/spend-reading.ts'
+import { type SpendReading, spendReading } from '../accounts/spend-view.ts'
 import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
 import { type Month, monthOf } from '../month.ts'
@@ -221,3 +221,9 @@ export type Spend = Awaited<ReturnType<typeof openSpend>>
 
 /** `2026-12-01T00:00:00Z` */
 const timeText = (at: number): string => `${new Date(at).toISOString().slice(0, 19)}Z`
+
+/** What jobs do with the money of their organizations. */
+export type JobSpend = Pick<Spend, 'hold' | 'release' | 'settle'>
+
+/** Where nothing has a price. */
+export const noSpend: JobSpend = { hold() {}, release() {}, settle() {} }

@@ -1,5 +1,61 @@
-import type { BatchFault } from '../store/store.ts'
-import { maxCustomId } from './batch-limits.ts'
+import type { Task } from '../schemas/task.ts'
+import type { BatchFault, JobRecord } from '../store/store.ts'
+
+/** What the answer of a line is made from. */
+export interface LineResult {
+  /** The job of the line, which has completed. */
+  job: JobRecord
+  /** Returns the body of the line. */
+  request: () => Record<string, unknown>
+  /** What this server's own URLs begin with for the caller. */
+  origin: string
+}
+
+/** How the lines of one endpoint become jobs, and their results answers. */
+export interface BatchEndpoint {
+  /** Its path without `/std`, such as `/v1/embeddings`, or `slug/` and a slug. */
+  path: string
+  task: Task
+  /** The model if the path names it; else the body does. */
+  modelId?: string
+  /** The slug in the path; null for other endpoints. */
+  slug: string | null
+  /** Returns the body of the task's own endpoint. Throws Failure for an invalid body. Absent where the body is that already. */
+  inputs?: (body: Record<string, unknown>) => object
+}
+
+/** The endpoints that lines of batches may have. */
+export interface BatchEndpoints {
+  /** Returns the endpoint of a path in its short form; undefined without one. Slugs change with the models. */
+  find(path: string): BatchEndpoint | undefined
+  /**
+   * Returns the body of a line's answer: JSON text in pieces. Works also after the model was removed. Fails with Failure
+   * before its first piece if a part of the result is no longer kept.
+   */
+  answer(path: string, result: LineResult): AsyncIterable<string | Uint8Array>
+}
+
+/** The most lines of an input file. */
+export const maxLines = 50_000
+/** The largest input file, bytes. */
+export const maxInputBytes = 200 << 20
+/** The longest `custom_id`, characters. */
+export const maxCustomId = 512
+/** The most faults of an input file that are reported. */
+export const maxFaults = 100
+/** How many attempts a line has: the first, and three retries. */
+export const maxAttempts = 4
+/** The most lines of an organization that are jobs at a time. */
+const maxOpen = 128
+
+/**
+ * Returns how many lines of one batch may be jobs at a time. All batches of an organization share its part, and leave it
+ * half of its limit of pending jobs (0: none) for other work.
+ */
+export function batchWindow(batches: number, pendingJobs: number): number {
+  const open = pendingJobs > 0 ? Math.min(maxOpen, Math.floor(pendingJobs / 2)) : maxOpen
+  return Math.max(1, Math.floor(open / Math.max(1, batches)))
+}
 
 /** A line of an input file that has the right form. */
 export interface BatchRequest {

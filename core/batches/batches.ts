@@ -11,7 +11,7 @@ import type { Registry } from '../models/registry.ts'
 import type { Region } from '../schemas/region.ts'
 import type { BatchKey, BatchRecord, NewBatch, Store } from '../store/store.ts'
 import type { Preparation } from '../tasks/preparation.ts'
-import type { BatchEndpoints } from './batch-endpoint.ts'
+import type { BatchEndpoints } from './batch-line.ts'
 import { openBatchSteps } from './batch-steps.ts'
 
 const sweptAtOnce = 500

@@ -1,3 +1,4 @@
+import { type JobSpend, noSpend } from '../admission/spend.ts'
 import { Failure } from '../failure.ts'
 import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
@@ -10,11 +11,9 @@ import { metered, meteredUsage, noUsage } from '../usage.ts'
 import { type CallAttempt, type CallEnd, type CallOptions, type RunningCall, runningRecord } from './call.ts'
 import type { Dispatch } from './dispatch.ts'
 import type { JobDurations } from './job-durations.ts'
-import { type JobSpend, noSpend } from './job-spend.ts'
 import type { Queue, RunningEntry } from './queue.ts'
 import type { Recorder } from './recorder.ts'
-import { queueFull, waitedTooLong } from './refusals.ts'
-import type { CallSlot, WaitingCall, WaitingCalls } from './waiting-calls.ts'
+import { type CallSlot, queueFull, type WaitingCall, type WaitingCalls, waitedTooLong } from './waiting-calls.ts'
 
 const maxAttempts = 3
 

@@ -1,7 +1,6 @@
 import { type FileHandle, open } from 'node:fs/promises'
 import { Failure } from '../failure.ts'
-import { type GgufContents, type GgufValue, parseGguf } from './gguf-format.ts'
-import { quantizations } from './gguf-types.ts'
+import { type GgufContents, type GgufValue, parseGguf, quantizations } from './gguf-format.ts'
 import { type DiffusionFile, diffusionGgufOf } from './recognition/diffusion-tensors.ts'
 
 const poolingTypes = ['none', 'mean', 'cls', 'last', 'rank'] as const

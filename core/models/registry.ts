@@ -1,9 +1,8 @@
 import type { RegionLabel } from '../schemas/region.ts'
 import type { GenerationTask } from '../schemas/task.ts'
-import type { ModelSet } from './catalog.ts'
 import { compareModels, type ModelChanges } from './change.ts'
 import { offeredModels } from './defaults.ts'
-import type { EngineTraits } from './engine-traits.ts'
+import type { EngineTraits, ModelSet } from './engine-traits.ts'
 import type { Model } from './model.ts'
 import { slugTable } from './slugs.ts'
 

@@ -5,12 +5,10 @@ import type { Resolve } from '../media/checked-lookup.ts'
 import type { Config } from '../models/config.ts'
 import type { DueDelivery, NewDelivery, RequestWebhook, Store, WebhookEndpoint } from '../store/store.ts'
 import { openDeliveries } from './deliveries.ts'
-import { requireEventTypes, requireUrl, webhookRules } from './endpoint-rules.ts'
-import { openEndpoints } from './endpoints.ts'
-import { messageText } from './message.ts'
+import { openEndpoints, requireEventTypes, requireUrl, webhookRules } from './endpoints.ts'
 import { type AttemptReply, decide } from './retry.ts'
 import { openSender } from './sender.ts'
-import { activeSecrets, falHeaders, publicJwk, standardHeaders } from './signature.ts'
+import { activeSecrets, falHeaders, messageText, publicJwk, standardHeaders } from './signature.ts'
 
 export interface WebhooksOptions {
   store: Pick<Store, 'webhooks' | 'onCommitted'>

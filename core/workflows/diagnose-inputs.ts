@@ -1,14 +1,13 @@
+import { z } from 'zod'
 import type { WorkflowNode } from '../dag/definition.ts'
 import type { FailureDetail } from '../failure.ts'
 import { failureOfIssues } from '../schemas/issues.ts'
 import { jsonType, type Kinds, kindsOf, kindsText, mayFit, type SchemasAtPath, walk } from '../schemas/schema-walk.ts'
 import { requestFields } from '../tasks/request-fields.ts'
 import type { NodeContext, TaskType } from './diagnose-node.ts'
-import type { TypeIssue } from './diagnostics.ts'
-import { suggested } from './diagnostics.ts'
-import { outputPath } from './output-path.ts'
+import { suggested, type TypeIssue } from './diagnostics.ts'
+import { outputPath } from './prune.ts'
 import type { ReferenceStep } from './references.ts'
-import { checkRequest } from './request-check.ts'
 
 /** How many references or fields one step of the generator handles: each takes microseconds, and so does a step. */
 export const stepSize = 16
@@ -148,3 +147,37 @@ const isWithin = (place: string, outer: string): boolean =>
 /** Whether an object or a list is given where the URL of a file is expected. */
 const isCoerced = (given: Kinds, expected: SchemasAtPath): boolean =>
   given !== 'anything' && (given.has('object') || given.has('array')) && !mayFit(given, kindsOf(expected))
+
+/**
+ * Compiling a schema pays only after thousands of values; a workflow has a few hundred, and the first must not wait.
+ */
+const withoutCompiling = { jitless: true }
+
+/**
+ * The schema's error for a request, or undefined. The fast path checks only the fields that the request has, because a
+ * request typically has four of the thirty fields that a task knows. If that fails, the whole request is checked to get
+ * the complete error.
+ */
+export function checkRequest(schema: z.ZodType, request: Readonly<Record<string, unknown>>): z.ZodError | undefined {
+  return areFieldsValid(schema, request) ? undefined : schema.safeParse(request).error
+}
+
+const required = new WeakMap<z.core.$ZodObject, readonly string[]>()
+
+function areFieldsValid(schema: z.ZodType, request: Readonly<Record<string, unknown>>): boolean {
+  if (!(schema instanceof z.ZodObject)) return false
+  const { shape, catchall, checks } = schema.def
+  // Such a schema has rules for the whole object, or for fields that it does not name.
+  if (catchall !== undefined || (checks !== undefined && checks.length > 0)) return false
+  let needed = required.get(schema)
+  if (!needed) {
+    needed = Object.keys(shape).filter(name => shape[name]!._zod.optin === undefined)
+    required.set(schema, needed)
+  }
+  for (const name of needed) if (!Object.hasOwn(request, name)) return false
+  for (const name of Object.keys(request)) {
+    if (!Object.hasOwn(shape, name)) continue
+    if (!z.core.safeParse(shape[name], request[name], withoutCompiling).success) return false
+  }
+  return true
+}

@@ -5,10 +5,9 @@ import { type Kinds, kindsOf, membersAt, walk } from '../schemas/schema-walk.ts'
 import type { ModelFacts, TaskRecord } from '../tasks/task.ts'
 import { referencesIn } from './bind.ts'
 import { diagnoseInputs, type Given, stepSize } from './diagnose-inputs.ts'
-import type { DiagnosticFinding, TypeIssue, Warning } from './diagnostics.ts'
-import { suggested } from './diagnostics.ts'
-import { outputPath } from './output-path.ts'
+import { type DiagnosticFinding, suggested, type TypeIssue, type Warning } from './diagnostics.ts'
 import { kindsOfParameter } from './parameters.ts'
+import { outputPath } from './prune.ts'
 import { type Reference, ReferenceFault, type ReferenceStep } from './references.ts'
 
 /** The part of a task record that the validation uses. */

@@ -1,6 +1,6 @@
 import { modelAllowed } from '../../core/accounts/model-allowed.ts'
 import { Failure } from '../../core/failure.ts'
-import type { ModelSetEntry } from '../../core/models/catalog.ts'
+import type { ModelSetEntry } from '../../core/models/engine-traits.ts'
 import { conversationTask, type Task } from '../../core/schemas/task.ts'
 import { modelFor } from '../../core/tasks/catalog.ts'
 import { taskRecord } from '../../core/tasks/registry.ts'

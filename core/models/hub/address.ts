@@ -2,14 +2,12 @@ import { createHash } from 'node:crypto'
 import { mkdir, rename, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Failure } from '../../failure.ts'
-import { firstRequest } from './first-request.ts'
 import { insidePath } from './layout.ts'
 import { withLock } from './lock.ts'
 import type { Pulled, PullTools } from './pull.ts'
-import { readRemoteHeader } from './remote-header.ts'
-import { defaultRetryRules, openRequests } from './requests.ts'
-import { requireSpace } from './space.ts'
-import { transfer } from './transfer.ts'
+import { readRemoteHeader } from './remote-recognition.ts'
+import { defaultRetryRules, firstRequest, openRequests } from './requests.ts'
+import { requireSpace, transfer } from './transfer.ts'
 
 /** Maximum parts of a model; each part needs its own request. */
 const maxParts = 999

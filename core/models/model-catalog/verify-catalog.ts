@@ -1,10 +1,10 @@
 import { Failure } from '../../failure.ts'
 import { engineFacts } from '../engine-facts.ts'
 import { chooseFiles, type HubFile } from '../hub/choose.ts'
-import { firstRequest } from '../hub/first-request.ts'
 import { listRepository } from '../hub/listing.ts'
 import {
   defaultRetryRules,
+  firstRequest,
   type HubFetch,
   hubUnreachable,
   openRequests,

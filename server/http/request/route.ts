@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import type { RateBucket } from '../../../core/accounts/plan.ts'
+import type { RateBucket } from '../../../core/accounts/plans.ts'
 import type { Call } from './call.ts'
 import type { AnyEndpoint, Endpoint } from './endpoint.ts'
 import type { JsonText } from './json-text.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { TokenView, tokenView } from '../../../core/accounts/token-view.ts'
+import { TokenView, tokenView } from '../../../core/accounts/token-fields.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { route } from '../../http/request/route.ts'
 import {

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { grantRole } from '../../../core/accounts/grant-limits.ts'
+import { grantRole } from '../../../core/accounts/grant.ts'
 import { UserChange, UserCreate, UserView, userView } from '../../../core/accounts/user-view.ts'
 import { Failure } from '../../../core/failure.ts'
 import { isId } from '../../../core/ids.ts'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { SpendView, spendView } from '../../../core/accounts/spend-view.ts'
-import { TokenView, tokenView } from '../../../core/accounts/token-view.ts'
+import { TokenView, tokenView } from '../../../core/accounts/token-fields.ts'
 import { isId } from '../../../core/ids.ts'
 import type { TokenRecord } from '../../../core/store/store.ts'
 import { OrganizationPath, reachOrganization } from '../../http/access/reach.ts'

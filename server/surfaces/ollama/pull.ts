@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
-import type { ModelPullEvent } from '../../../core/models/model-pull.ts'
+import type { ModelPullEvent } from '../../../core/models/model-administration.ts'
 import { failureOfIssues } from '../../../core/schemas/issues.ts'
 import { requireMachineOwner } from '../../http/access/machine-owner.ts'
 import { readJson } from '../../http/body/json-body.ts'
