@@ -75,3 +75,10 @@ export const jobIdOf = (queueId: string): string => `job_${queueId.slice('q_'.le
 
 /** Whether a string from outside has the form of one of our ids. Check it before using it in a query or a path. */
 export const isId = (value: string): boolean => form.test(value)
+
+/** A seed for a job: the same for each of its attempts, so that a second one produces the same result. */
+export function seedOf(jobId: string): number {
+  let seed = 0
+  for (const character of jobId) seed = (Math.imul(seed, 31) + character.charCodeAt(0)) | 0
+  return seed >>> 1
+}

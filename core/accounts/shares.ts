@@ -50,4 +50,3 @@ export function openShares({
     },
   }
 }
-export type Shares = ReturnType<typeof openShares>

@@ -73,7 +73,9 @@ export interface BatchTarget {
 
 type Fault = Omit<BatchFault, 'line'>
 
-const fault = (code: string, param: string | null, message: string): Fault => ({ code, param, message })
+const fault = (code: string, param: string | null, message: string): { fault: Fault } => ({
+  fault: { code, param, message },
+})
 const missing = (param: string) => fault('missing_required_parameter', param, `'${param}' is missing.`)
 
 /** Returns the path of an endpoint in its short form: `/std/v1/x` and `/std/openai/v1/x` are `/v1/x`, a slug has no `/` before it. */
@@ -94,41 +96,34 @@ export function readLine(text: string, { endpoint, namesModel }: BatchTarget): B
   try {
     line = JSON.parse(text)
   } catch {
-    return { fault: fault('invalid_json_line', null, 'The line is not valid JSON. Each line must be one JSON object.') }
+    return fault('invalid_json_line', null, 'The line is not valid JSON. Each line must be one JSON object.')
   }
-  if (!isObject(line))
-    return { fault: fault('invalid_json_line', null, 'The line is not a JSON object. Each line must be one.') }
+  if (!isObject(line)) return fault('invalid_json_line', null, 'The line is not a JSON object. Each line must be one.')
   const { custom_id: customId, method, url, body } = line
-  if (customId === undefined) return { fault: missing('custom_id') }
+  if (customId === undefined) return missing('custom_id')
   if (typeof customId !== 'string' || customId === '' || customId.length > maxCustomId)
-    return {
-      fault: fault('invalid_value', 'custom_id', `'custom_id' must be a text of 1 to ${maxCustomId} characters.`),
-    }
-  if (method === undefined) return { fault: missing('method') }
-  if (method !== 'POST') return { fault: fault('invalid_method', 'method', "'method' must be POST.") }
-  if (url === undefined) return { fault: missing('url') }
+    return fault('invalid_value', 'custom_id', `'custom_id' must be a text of 1 to ${maxCustomId} characters.`)
+  if (method === undefined) return missing('method')
+  if (method !== 'POST') return fault('invalid_method', 'method', "'method' must be POST.")
+  if (url === undefined) return missing('url')
   if (typeof url !== 'string' || url === '')
-    return { fault: fault('invalid_url', 'url', `'url' must be ${endpoint}, the endpoint of the batch.`) }
+    return fault('invalid_url', 'url', `'url' must be ${endpoint}, the endpoint of the batch.`)
   if (shortEndpoint(url) !== endpoint)
-    return {
-      fault: fault(
-        'mismatched_url',
-        'url',
-        `'url' is ${url.slice(0, 128)}, and the endpoint of the batch is ${endpoint}. All lines must have the endpoint of the batch.`,
-      ),
-    }
-  if (body === undefined) return { fault: missing('body') }
-  if (!isObject(body)) return { fault: fault('invalid_value', 'body', "'body' must be a JSON object.") }
-  if (namesModel && body.model === undefined) return { fault: missing('body.model') }
+    return fault(
+      'mismatched_url',
+      'url',
+      `'url' is ${url.slice(0, 128)}, and the endpoint of the batch is ${endpoint}. All lines must have the endpoint of the batch.`,
+    )
+  if (body === undefined) return missing('body')
+  if (!isObject(body)) return fault('invalid_value', 'body', "'body' must be a JSON object.")
+  if (namesModel && body.model === undefined) return missing('body.model')
   if (namesModel && (typeof body.model !== 'string' || body.model === ''))
-    return { fault: fault('invalid_value', 'body.model', "'body.model' must be the id of a model.") }
+    return fault('invalid_value', 'body.model', "'body.model' must be the id of a model.")
   if (body.stream === true)
-    return {
-      fault: fault(
-        'unsupported_parameter',
-        'body.stream',
-        "'body.stream' must not be true: answers of a batch are not streamed.",
-      ),
-    }
+    return fault(
+      'unsupported_parameter',
+      'body.stream',
+      "'body.stream' must not be true: answers of a batch are not streamed.",
+    )
   return { customId, body }
 }

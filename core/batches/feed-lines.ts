@@ -126,7 +126,6 @@ export function openLineAdmission({
     return fed
   }
 }
-export type LineAdmission = ReturnType<typeof openLineAdmission>
 
 /** Stores fed lines as jobs. False: the batch has changed meanwhile. Throws the Failures of a submission. */
 export async function storePageJobs(

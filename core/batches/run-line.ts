@@ -1,3 +1,4 @@
+import { seedOf } from '../ids.ts'
 import type { Media } from '../media/media.ts'
 import type { Registry } from '../models/registry.ts'
 import type { Store } from '../store/store.ts'
@@ -35,11 +36,4 @@ export function openLineRunner({
   return Object.assign(runLine, {
     undo: (...ran: Parameters<RunJob['undo']>) => run.undo(...ran),
   })
-}
-
-/** The same for every attempt of a job, so that a second attempt produces the same result. */
-function seedOf(jobId: string): number {
-  let seed = 0
-  for (const character of jobId) seed = (Math.imul(seed, 31) + character.charCodeAt(0)) | 0
-  return seed >>> 1
 }

@@ -6,6 +6,7 @@ import type { Limits } from '../config.ts'
 import { Failure } from '../failure.ts'
 import { isId, newId } from '../ids.ts'
 import type { Log } from '../log.ts'
+import { pick } from '../members.ts'
 import type { FileRecord, LibraryItem, NewFile, StorageLimits, Store } from '../store/store.ts'
 import { longestLifetimeMs, openFileUrls, type Upload } from './address.ts'
 import { openApiFiles } from './api-files.ts'
@@ -223,13 +224,10 @@ export async function openFiles({ dataDir, store, linkKey, limits, limitsOf, log
     /** Throws Failure `disk_full` while the store cannot write. */
     admit,
     /** Files of an organization, newest first. */
-    list: (...query: Parameters<Store['files']['list']>) => store.files.list(...query),
+    ...pick(store.files, 'list'),
     /** The videos of an organization. */
     library: {
-      list: (...[organizationId, filter]: Parameters<Store['library']['list']>) =>
-        store.library.list(organizationId, filter),
-      find: (organizationId: string, id: string): Promise<LibraryItem | undefined> =>
-        store.library.find(organizationId, id),
+      ...pick(store.library, 'list', 'find'),
       /** Removes the entry and its files. Undefined: the organization has no such entry. */
       async remove(organizationId: string, id: string): Promise<LibraryItem | undefined> {
         const removed = await store.library.remove(organizationId, id, Date.now())

@@ -171,7 +171,6 @@ export function openAttemptEnds({
     late,
   }
 }
-export type AttemptEnds = ReturnType<typeof openAttemptEnds>
 
 /** The facts of a failed attempt: its time on the slot is recorded, and costs nothing. */
 const attemptOf = ({ used, ...facts }: EndFacts) => ({

@@ -295,4 +295,3 @@ export function openCalls({
     },
   }
 }
-export type Calls = ReturnType<typeof openCalls>

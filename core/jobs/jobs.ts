@@ -2,7 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type JobSpend, noSpend } from '../admission/spend.ts'
 import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
-import type { Fleet, Lease } from '../models/fleet.ts'
+import { pick } from '../members.ts'
+import type { Fleet } from '../models/fleet.ts'
 import type { Model } from '../models/model.ts'
 import { rankAt } from '../store/rank.ts'
 import type { JobRecord, LogLine, Store, Usage, WaitingJob } from '../store/store.ts'
@@ -12,7 +13,7 @@ import { openCalls } from './calls.ts'
 import { openDispatch } from './dispatch.ts'
 import { openDueTimer } from './due-timer.ts'
 import { openJobDurations } from './job-durations.ts'
-import { openJobFacts, type QueueForecast } from './job-facts.ts'
+import { openJobFacts } from './job-facts.ts'
 import { firstWaitsFor, type JobProgress, progressOf, type WaitingFor } from './job-progress.ts'
 import { allLines, type JobKey, openLiveRuns } from './live-runs.ts'
 import { openQueue, waitingOf } from './queue.ts'
@@ -175,15 +176,8 @@ export function openJobs(options: JobsOptions) {
   }
 
   return {
-    find: (organizationId: string, id: string) => store.jobs.find(organizationId, id),
-    wasRemoved: (organizationId: string, id: string) => store.jobs.wasRemoved(organizationId, id),
-    findByKey: (...key: Parameters<Store['jobs']['findByKey']>) => store.jobs.findByKey(...key),
-    list: (...query: Parameters<Store['jobs']['list']>) => store.jobs.list(...query),
-    counts: () => store.jobs.counts(),
-    events: {
-      after: (...query: Parameters<Store['events']['after']>) => store.events.after(...query),
-      last: () => store.events.last(),
-    },
+    ...pick(store.jobs, 'find', 'wasRemoved', 'findByKey', 'list', 'counts'),
+    events: pick(store.events, 'after', 'last'),
 
     ...submissions,
 
@@ -207,7 +201,7 @@ export function openJobs(options: JobsOptions) {
      * Resolves with the job when it ends in this process, or with undefined when the signal aborts or the server
      * drains. Call it before you read whether the job has ended: an end before the call is not announced again.
      */
-    wait: (id: string, signal: AbortSignal): Promise<JobRecord | undefined> => waiters.wait(id, signal),
+    wait: waiters.wait,
 
     /** Removes a job that has ended. Undefined: no such job. Throws Failure `conflict` while it waits or runs. */
     async remove(organizationId: string, id: string): Promise<true | undefined> {
@@ -254,13 +248,13 @@ export function openJobs(options: JobsOptions) {
      * Takes an unused slot of the model, for a short request to its engine besides the queue. Undefined: none is free
      * now. Loads nothing; release it soon.
      */
-    idleSlot: (modelId: string): Lease | undefined => dispatch.takeFree(modelId),
+    idleSlot: dispatch.takeFree,
 
     /** The current progress of the job. Cheap. */
     progressOf: (job: JobRecord): JobProgress => progressOf(job, facts.ofJob(job)),
 
     /** How many entries wait for a model, and when one more job would start. Cheap. */
-    queueForecast: (modelId: string): QueueForecast => facts.ofModel(modelId),
+    queueForecast: facts.ofModel,
 
     /** Why the first entry in the queue of the model has not begun. Only of a queue with entries. Cheap. */
     firstWaitsFor: (modelId: string): WaitingFor => firstWaitsFor(modelId, facts.ofFirst(modelId)),

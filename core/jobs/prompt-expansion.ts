@@ -183,4 +183,3 @@ export function openPromptExpansion({
     },
   }
 }
-export type PromptExpansion = ReturnType<typeof openPromptExpansion>

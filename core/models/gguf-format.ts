@@ -121,7 +121,20 @@ const limits = {
   header: 256 << 20,
 }
 
-const sizes = [1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8]
+/** The types of numbers and flags by their number in the file: bytes of a value, and how it is read. */
+const scalars: Readonly<Record<number, { bytes: number; read: (piece: Buffer, at: number) => number | boolean }>> = {
+  0: { bytes: 1, read: (piece, at) => piece.readUInt8(at) },
+  1: { bytes: 1, read: (piece, at) => piece.readInt8(at) },
+  2: { bytes: 2, read: (piece, at) => piece.readUInt16LE(at) },
+  3: { bytes: 2, read: (piece, at) => piece.readInt16LE(at) },
+  4: { bytes: 4, read: (piece, at) => piece.readUInt32LE(at) },
+  5: { bytes: 4, read: (piece, at) => piece.readInt32LE(at) },
+  6: { bytes: 4, read: (piece, at) => piece.readFloatLE(at) },
+  7: { bytes: 1, read: (piece, at) => piece.readUInt8(at) !== 0 },
+  10: { bytes: 8, read: (piece, at) => Number(piece.readBigUInt64LE(at)) },
+  11: { bytes: 8, read: (piece, at) => Number(piece.readBigInt64LE(at)) },
+  12: { bytes: 8, read: (piece, at) => piece.readDoubleLE(at) },
+}
 const textType = 8
 const listType = 9
 
@@ -175,21 +188,21 @@ export function* parseGguf(name: string, size: number): Generator<ReadRequest, G
     return piece.toString('utf8', at - length - start, at - start)
   }
   function* scalar(type: number): Generator<ReadRequest, number | boolean, Uint8Array> {
-    const bytes = sizes[type]!
+    const { bytes, read } = scalars[type]!
     if (!has(bytes)) yield* need(bytes)
     at += bytes
-    return readScalar(piece, at - bytes - start, type)
+    return read(piece, at - bytes - start)
   }
   function* value(key: string): Generator<ReadRequest, GgufValue, Uint8Array> {
     const type = yield* u32()
     if (type === textType) return yield* text(limits.text, `a '${key}'`)
     if (type !== listType) {
-      if (!sizes[type]) throw wrong(`has a '${key}' of the unknown type ${type}; it may be newer than this program.`)
+      if (!scalars[type]) throw wrong(`has a '${key}' of the unknown type ${type}; it may be newer than this program.`)
       return yield* scalar(type)
     }
     const of = yield* u32()
     const length = yield* u64()
-    const minSize = of === textType ? 8 : sizes[of]
+    const minSize = of === textType ? 8 : scalars[of]?.bytes
     if (!minSize) throw wrong(`has a list '${key}' of the type ${of}, which is not known or not allowed in lists.`)
     if (length * minSize > size - at) throw wrong(`is too short for its list '${key}' of ${length} entries.`)
     if (of === textType) {
@@ -262,31 +275,4 @@ export function* parseGguf(name: string, size: number): Generator<ReadRequest, G
   if (tensors.length > 0 && dataStart + needed > size)
     throw wrong(`is incomplete: it has ${size} of ${dataStart + needed} bytes. Download it again.`)
   return { version, metadata, tensors, dataStart, dataBytes: Math.max(0, size - dataStart) }
-}
-
-function readScalar(piece: Buffer, at: number, type: number): number | boolean {
-  switch (type) {
-    case 0:
-      return piece.readUInt8(at)
-    case 1:
-      return piece.readInt8(at)
-    case 2:
-      return piece.readUInt16LE(at)
-    case 3:
-      return piece.readInt16LE(at)
-    case 4:
-      return piece.readUInt32LE(at)
-    case 5:
-      return piece.readInt32LE(at)
-    case 6:
-      return piece.readFloatLE(at)
-    case 7:
-      return piece.readUInt8(at) !== 0
-    case 10:
-      return Number(piece.readBigUInt64LE(at))
-    case 11:
-      return Number(piece.readBigInt64LE(at))
-    default:
-      return piece.readDoubleLE(at)
-  }
 }

@@ -261,4 +261,3 @@ export function openDeliveries(options: DeliveriesOptions) {
     },
   }
 }
-export type Deliveries = ReturnType<typeof openDeliveries>

@@ -2,6 +2,7 @@ import type { KeyObject } from 'node:crypto'
 import { Failure } from '../failure.ts'
 import { newId } from '../ids.ts'
 import { checkedUrl, type UrlRules, urlRules } from '../media/checked-url.ts'
+import { pick } from '../members.ts'
 import type { Config } from '../models/config.ts'
 import { didYouMean, nearest } from '../nearest.ts'
 import { coversType, publicEventTypes } from '../store/event-types.ts'
@@ -98,9 +99,7 @@ export function openEndpoints({
       requireEventTypes(options.eventTypes, 'event_types')
       return withSecret(await webhooks.create({ ...options, id: newId('whe'), createdAt: now() }, by))
     },
-    find: (organizationId: string, id: string) => webhooks.find(organizationId, id),
-    list: (organizationId: string, page: { limit: number; after?: string | undefined }) =>
-      webhooks.list(organizationId, page),
+    ...pick(webhooks, 'find', 'list', 'deliveries', 'delivery'),
     /** Undefined: no such endpoint. Throws as `create` does. */
     async update(
       organizationId: string,
@@ -143,8 +142,6 @@ export function openEndpoints({
       return { secret: secretText(key, organizationId, state), state }
     },
 
-    deliveries: (...query: Parameters<Store['webhooks']['deliveries']>) => webhooks.deliveries(...query),
-    delivery: (organizationId: string, id: string) => webhooks.delivery(organizationId, id),
     /** Sends a delivery again, with all its attempts. Undefined: no such delivery. */
     redeliver: (organizationId: string, id: string, by: Actor = theServer) =>
       webhooks.redeliver(organizationId, id, now(), by),
@@ -158,4 +155,3 @@ export function openEndpoints({
     },
   }
 }
-export type Endpoints = ReturnType<typeof openEndpoints>

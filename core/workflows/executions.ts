@@ -3,6 +3,7 @@ import { Failure } from '../failure.ts'
 import { newId } from '../ids.ts'
 import type { Jobs } from '../jobs/jobs.ts'
 import type { Log } from '../log.ts'
+import { pick } from '../members.ts'
 import type { Task } from '../schemas/task.ts'
 import type { JobLimits, JobRecord, RequestWebhook, Store } from '../store/store.ts'
 import type { ExecutionRecord, NewExecution, WorkflowDefinition } from '../store/workflows.ts'
@@ -11,7 +12,6 @@ import type { DefinitionSnapshots } from './definition-snapshots.ts'
 import { diagnoseInTimeSlices } from './diagnose.ts'
 import type { Offer } from './diagnose-node.ts'
 import { blockingOf, type Diagnostic } from './diagnostics.ts'
-import { openExecutionReads } from './execution-reads.ts'
 import { openNodeQueueing } from './node-queue.ts'
 import type { NodeWorks } from './node-run.ts'
 import { fillParameters } from './parameters.ts'
@@ -146,7 +146,8 @@ export function openExecutions({
   }
 
   return {
-    ...openExecutionReads(store),
+    ...pick(store.executions, 'find', 'summary', 'list', 'nodes', 'results', 'inputs'),
+    events: pick(store.events, 'ofExecution', 'ofOrganization'),
 
     /**
      * Resolves after the commit: from then on the execution survives a crash. Throws Failure `invalid_graph` with the

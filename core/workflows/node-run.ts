@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import type { Admission } from '../admission/admission.ts'
 import { Failure } from '../failure.ts'
+import { seedOf } from '../ids.ts'
 import { neverBegan } from '../jobs/retry.ts'
 import type { Media } from '../media/media.ts'
 import type { Model } from '../models/model.ts'
@@ -188,11 +189,4 @@ function backingOff(thrown: unknown, backOffMs = 0): unknown {
   if (!(thrown instanceof Failure) || neverBegan(thrown.code) || backOffMs <= (thrown.retryAfterMs ?? 0)) return thrown
   const { code, message, param, facts, details, validation } = thrown
   return new Failure(code, message, { param, facts, details, validation, cause: thrown, retryAfterMs: backOffMs })
-}
-
-/** The same for every attempt of a job, so that a second attempt produces the same result. */
-function seedOf(jobId: string): number {
-  let seed = 0
-  for (const character of jobId) seed = (Math.imul(seed, 31) + character.charCodeAt(0)) | 0
-  return seed >>> 1
 }

@@ -1,5 +1,5 @@
-import { presentMembers } from '../../canonical.ts'
 import { Failure } from '../../failure.ts'
+import { presentMembers } from '../../members.ts'
 import { effortOfBudget } from '../effort-of-budget.ts'
 import type { CohereChatRequest, CohereMessage, CoherePart } from './cohere-chat-schemas.ts'
 

@@ -34,7 +34,7 @@ export type HubFetch = (url: string, headers?: Record<string, string>) => Promis
  * or link. Requests reject with a retryable Failure for temporary errors, else with a Failure that says what to do.
  * `repository` is the name of the requested model in messages.
  */
-export function openRequests({
+function openRequests({
   hub,
   repository,
   silenceMs,
@@ -225,52 +225,61 @@ const maxAttempts = 3
 const connected = 'undici:client:connected'
 
 /**
- * Runs the first request of a download, which shows whether there is a network. Without a connection it rejects within 5 s
- * with Failure `no_capacity`, which names the proxy and the hub. Once connected, the usual timeouts apply. `run` must end
- * when `cancel` is aborted.
+ * Opens the requests of one download from `target`. `first` runs the first of them, which shows whether there is a
+ * network: without a connection it rejects within 5 s with Failure `no_capacity`, which names the proxy and the hub. Once
+ * connected, the usual timeouts apply.
  */
-export async function firstRequest<T>(
-  run: () => Promise<T>,
-  {
-    target,
-    hub,
-    retryRules,
-    signal,
-    cancel,
-  }: { target: URL; hub: HubSettings; retryRules: RetryRules; signal: AbortSignal; cancel: AbortController },
-): Promise<T> {
-  let isConnected = false
-  const onConnected = () => {
-    isConnected = true
-    clearTimeout(timer)
-  }
-  const timer = setTimeout(
-    () => cancel.abort(unreachable(target, hub, `no connection within ${connectWithinMs / 1_000} s`)),
-    connectWithinMs,
-  )
-  subscribe(connected, onConnected)
-  // A connection to a proxy does not prove that the hub can be reached.
-  const isUnreached = (thrown: unknown): thrown is ConnectionFailure =>
-    thrown instanceof ConnectionFailure && (!isConnected || hub.proxy !== undefined)
-  let failures = 0
-  const once = async () => {
+export function openDownload({
+  target,
+  hub,
+  repository,
+  retryRules,
+  signal,
+}: {
+  target: URL
+  hub: HubSettings
+  repository: string
+  retryRules: RetryRules
+  signal: AbortSignal
+}) {
+  const cancel = new AbortController()
+  const either = AbortSignal.any([signal, cancel.signal])
+  const ask = openRequests({ hub, repository, silenceMs: retryRules.silenceMs, signal: either })
+  async function first<T>(run: () => Promise<T>): Promise<T> {
+    let isConnected = false
+    const onConnected = () => {
+      isConnected = true
+      clearTimeout(timer)
+    }
+    const timer = setTimeout(
+      () => cancel.abort(unreachable(target, hub, `no connection within ${connectWithinMs / 1_000} s`)),
+      connectWithinMs,
+    )
+    subscribe(connected, onConnected)
+    // A connection to a proxy does not prove that the hub can be reached.
+    const isUnreached = (thrown: unknown): thrown is ConnectionFailure =>
+      thrown instanceof ConnectionFailure && (!isConnected || hub.proxy !== undefined)
+    let failures = 0
+    const once = async () => {
+      try {
+        return await run()
+      } catch (thrown) {
+        if (isUnreached(thrown) && ++failures >= maxAttempts) throw unreachable(target, hub, thrown.reason, thrown)
+        throw thrown
+      }
+    }
     try {
-      return await run()
+      return await withRetries(once, { retryRules, signal: either })
     } catch (thrown) {
-      if (isUnreached(thrown) && ++failures >= maxAttempts) throw unreachable(target, hub, thrown.reason, thrown)
-      throw thrown
+      signal.throwIfAborted()
+      // `retryRules` may allow fewer attempts than `maxAttempts`.
+      throw isUnreached(thrown) ? unreachable(target, hub, thrown.reason, thrown) : thrown
+    } finally {
+      clearTimeout(timer)
+      unsubscribe(connected, onConnected)
     }
   }
-  try {
-    return await withRetries(once, { retryRules, signal: AbortSignal.any([signal, cancel.signal]) })
-  } catch (thrown) {
-    signal.throwIfAborted()
-    // `retryRules` may allow fewer attempts than `maxAttempts`.
-    throw isUnreached(thrown) ? unreachable(target, hub, thrown.reason, thrown) : thrown
-  } finally {
-    clearTimeout(timer)
-    unsubscribe(connected, onConnected)
-  }
+  return { ask, first }
 }
 
 function unreachable(target: URL, { endpoint, proxy }: HubSettings, reason: string, cause?: unknown): Failure {

