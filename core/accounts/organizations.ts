@@ -39,13 +39,7 @@ export interface Deletion {
  * Organizations and their users: creation, change, suspension and deletion. Knows which organizations are suspended, so
  * that their jobs are not started. Every change names its actor for the audit log.
  */
-export function openOrganizations({
-  store,
-  log,
-  planNames = () => plans,
-  changed = () => {},
-  now = Date.now,
-}: {
+export function openOrganizations(dependencies: {
   store: Pick<Store, 'organizations' | 'users' | 'audit'>
   log: Log
   /** The plans that an organization can have. */
@@ -54,6 +48,7 @@ export function openOrganizations({
   changed?: () => void
   now?: () => number
 }) {
+  const { store, log, planNames = () => plans, changed = () => {}, now = Date.now } = dependencies
   let suspended: ReadonlySet<string> = new Set()
   let timers: NodeJS.Timeout[] = []
   let closed = false

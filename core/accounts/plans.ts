@@ -146,16 +146,13 @@ export type RateBucket = 'api' | 'jobs'
  * The plans of this server: the built-in ones, changed and extended by `plans` in infer.yaml. An organization whose plan
  * does not exist has the limits of the smallest built-in plan until its plan is configured again; this is logged once.
  */
-export function openPlans({
-  configured,
-  changed = () => {},
-  log,
-}: {
+export function openPlans(options: {
   configured: Readonly<Record<string, PlanSettings>>
   /** Called when other plans apply. */
   changed?: () => void
   log: Log
 }) {
+  const { configured, changed = () => {}, log } = options
   let plans = read(configured)
   let reported = new Set<string>()
 

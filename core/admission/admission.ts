@@ -86,14 +86,7 @@ export interface CapacityChecks {
  * `model_not_allowed`, `region_restricted`, `rate_limit` (tokens of models per minute), `quota_exceeded`, `queue_full`,
  * `no_capacity`.
  */
-export function openAdmission({
-  registry,
-  room,
-  bodies,
-  tokenLimiter,
-  spend,
-  batchPriceFactor = 1,
-}: {
+export function openAdmission(options: {
   registry: Pick<Registry, 'find' | 'catalog'>
   tokenLimiter: Pick<TokenLimiter, 'admit'>
   room: CapacityChecks
@@ -102,6 +95,7 @@ export function openAdmission({
   /** What lines of batches cost, as a part of the price. */
   batchPriceFactor?: number
 }) {
+  const { registry, room, bodies, tokenLimiter, spend, batchPriceFactor = 1 } = options
   const allowed = ({ token }: Requester, modelId: string): boolean => modelAllowed(token.models, modelId)
 
   function requireBudget({ spender, hold }: Admitted): void {

@@ -56,13 +56,7 @@ export const spenderOf = (
  * token have anything left of their limits, counting what running work holds: so all together exceed a limit by less
  * than the last hold.
  */
-export async function openSpend({
-  store,
-  plans,
-  currency,
-  log,
-  clock = { now: Date.now },
-}: {
+export async function openSpend(options: {
   store: Pick<Store, 'spend' | 'organizations' | 'tokens'>
   plans: Pick<Plans, 'limitsOf'>
   /** ISO 4217 code of all amounts. */
@@ -70,6 +64,7 @@ export async function openSpend({
   log: Log
   clock?: { now(): number }
 }) {
+  const { store, plans, currency, log, clock = { now: Date.now } } = options
   /** By id of an organization, or of the first token of rotations. */
   const accounts = new Map<string, Account>()
   /** By job id. */

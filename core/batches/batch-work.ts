@@ -27,13 +27,7 @@ type RawLine = FileLine | (Omit<FileLine, 'text'> & { text: null })
  */
 async function* linesOf(
   path: string,
-  {
-    offset = 0,
-    line = 1,
-    maxBytes,
-    pieceSize = pieceBytes,
-    pause,
-  }: {
+  options: {
     offset?: number
     line?: number
     maxBytes: number
@@ -42,6 +36,7 @@ async function* linesOf(
     pause?: () => Promise<void> | undefined
   },
 ): AsyncGenerator<RawLine> {
+  const { offset = 0, line = 1, maxBytes, pieceSize = pieceBytes, pause } = options
   await using file = await open(path, 'r')
   const piece = Buffer.allocUnsafe(pieceSize)
   let kept: Buffer[] = []

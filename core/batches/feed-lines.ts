@@ -37,15 +37,12 @@ export const lineError = ({ code, message, param }: Failure): LineError => ({
 })
 
 /** Admits lines of batches and turns them into jobs. */
-export function openLineAdmission({
-  admission,
-  registry,
-  cpu,
-  config,
-  retentionMs,
-}: Pick<BatchesOptions, 'admission' | 'registry' | 'cpu' | 'config'> & {
-  retentionMs: (batch: BatchRecord) => number | null
-}) {
+export function openLineAdmission(
+  options: Pick<BatchesOptions, 'admission' | 'registry' | 'cpu' | 'config'> & {
+    retentionMs: (batch: BatchRecord) => number | null
+  },
+) {
+  const { admission, registry, cpu, config, retentionMs } = options
   const { limits } = config
 
   /** Admits one line. Rejects with the Failure of its request. */

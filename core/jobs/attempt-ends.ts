@@ -85,13 +85,7 @@ export interface KeptSlot {
 }
 
 /** Writes the ends of attempts, each once, and undoes the results that were not accepted. */
-export function openAttemptEnds({
-  store,
-  run,
-  log,
-  settled,
-  ended,
-}: {
+export function openAttemptEnds(options: {
   store: Pick<Store['jobs'], 'settle' | 'release'>
   run: Pick<RunJob, 'undo' | 'written'>
   log: Log
@@ -100,6 +94,7 @@ export function openAttemptEnds({
   /** Called when a job has ended for good. */
   ended: (job: JobKey) => void
 }) {
+  const { store, run, log, settled, ended } = options
   async function settle(
     job: JobRecord,
     ran: RunResult | undefined,

@@ -21,18 +21,7 @@ const maxAttempts = 3
  * Jobs with a synchronous caller: each waits in the queue like any job, runs on its slot, and leaves one finished
  * record. If an engine fails before the caller has received a byte, the call is tried again.
  */
-export function openCalls({
-  fleet,
-  dispatch,
-  queue,
-  waiting,
-  recorder,
-  durations,
-  used,
-  rankOf,
-  spend = noSpend,
-  log,
-}: {
+export function openCalls(dependencies: {
   fleet: Pick<Fleet, 'activity' | 'slots'>
   dispatch: Dispatch
   queue: Queue
@@ -44,6 +33,7 @@ export function openCalls({
   spend?: JobSpend
   log: Log
 }) {
+  const { fleet, dispatch, queue, waiting, recorder, durations, used, rankOf, spend = noSpend, log } = dependencies
   const running = new Map<string, RunningCall>()
 
   /** The maximum number of calls that may wait for the model: `max_queue`, plus the planned slots while it is not loaded. */

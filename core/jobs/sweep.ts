@@ -10,13 +10,7 @@ const idlePauseMs = 20
 const busyPauseMs = 1_000
 
 /** Removes expired jobs, a few at a time, mostly when the server is idle. */
-export function openSweep({
-  store,
-  clock,
-  steady,
-  log,
-  busy,
-}: {
+export function openSweep(options: {
   store: Pick<Store['jobs'], 'sweep'>
   clock: { now(): number }
   /** The clock by which idempotency keys expire. */
@@ -24,6 +18,7 @@ export function openSweep({
   log: Log
   busy: () => boolean
 }) {
+  const { store, clock, steady, log, busy } = options
   const closed = new AbortController()
   const { signal } = closed
   const pause = (ms: number) => delay(ms, undefined, { ref: false, signal })

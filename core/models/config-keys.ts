@@ -208,12 +208,13 @@ const isShown = ({ key }: ConfigKey): boolean => key !== 'models' && !/\[\]|<nam
 export function configValues(
   config: Config,
   keys: readonly ConfigKey[],
-  {
-    isInFile,
-    fromCommandLine,
-    pending,
-  }: { isInFile: (path: readonly string[]) => boolean; fromCommandLine: readonly string[]; pending: readonly string[] },
+  options: {
+    isInFile: (path: readonly string[]) => boolean
+    fromCommandLine: readonly string[]
+    pending: readonly string[]
+  },
 ): ConfigValue[] {
+  const { isInFile, fromCommandLine, pending } = options
   const shown = keys.filter(isShown)
   // A key with keys below has no value of its own.
   const own = shown.filter(({ key }) => !shown.some(other => other.key.startsWith(`${key}.`)))

@@ -31,12 +31,8 @@ export interface TestResult {
 }
 
 /** Signs and sends messages: the half of webhooks that needs no server. */
-export function openMessages({
-  keys,
-  config,
-  clock = { now: Date.now },
-  resolve,
-}: Pick<WebhooksOptions, 'keys' | 'config' | 'clock' | 'resolve'>) {
+export function openMessages(options: Pick<WebhooksOptions, 'keys' | 'config' | 'clock' | 'resolve'>) {
+  const { keys, config, clock = { now: Date.now }, resolve } = options
   const sender = openSender({
     rules: webhookRules(config),
     timeoutMs: config.timeout,

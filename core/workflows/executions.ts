@@ -46,16 +46,7 @@ export interface ExecutionOptions {
 export type Follower = (ended: boolean) => void
 
 /** Executions of workflows: created with a commit, moved forward by the ends of their jobs, ended exactly once. */
-export function openExecutions({
-  store,
-  jobs,
-  admission,
-  snapshots,
-  works,
-  flight,
-  log,
-  clock = { now: Date.now },
-}: {
+export function openExecutions(dependencies: {
   store: Store
   jobs: Pick<Jobs, 'queued' | 'claimedSuccessors' | 'withdrawn' | 'wait'>
   admission: Pick<Admission, 'admit'>
@@ -65,6 +56,7 @@ export function openExecutions({
   log: Log
   clock?: { now(): number }
 }) {
+  const { store, jobs, admission, snapshots, works, flight, log, clock = { now: Date.now } } = dependencies
   /** By execution id and by organization id. */
   const followers = new Map<string, Set<Follower>>()
   const queueing = openNodeQueueing({ store: store.jobs, works, flight, queue: jobs.queued, ended: jobs.wait, log })

@@ -30,17 +30,13 @@ const maxKept = 1_000
 const maxKeptLength = 1 << 14
 
 /** Determines the work of node jobs, once the nodes before them have ended. */
-export function openNodeWorks({
-  snapshots,
-  admission,
-  cpu,
-  content,
-}: {
+export function openNodeWorks(options: {
   snapshots: DefinitionSnapshots
   admission: Pick<Admission, 'readmit'>
   cpu: Pick<ResultLookup, 'referred'>
   content: ContentOf
 }) {
+  const { snapshots, admission, cpu, content } = options
   /** By job id. Results never change, so the inputs of a job never change either. */
   const kept = new Map<string, NodeWork>()
 
@@ -87,14 +83,7 @@ export type NodeWorks = ReturnType<typeof openNodeWorks>
  * Runs node jobs with their bound inputs, and all other jobs unchanged. The bound inputs are stored with the job, so
  * that a run can be understood afterwards.
  */
-export function openNodeRunner({
-  run,
-  admission,
-  works,
-  flight,
-  snapshots,
-  media,
-}: {
+export function openNodeRunner(dependencies: {
   run: RunJob
   admission: Pick<Admission, 'readmit' | 'holdNode'>
   works: Pick<NodeWorks, 'of' | 'forget'>
@@ -102,6 +91,7 @@ export function openNodeRunner({
   snapshots: Pick<DefinitionSnapshots, 'keepResult'>
   media: Pick<Media, 'take'>
 }): RunJob {
+  const { run, admission, works, flight, snapshots, media } = dependencies
   const runNode = async (...[job, lease, signal, report]: Parameters<RunJob>): Promise<RunResult> => {
     if (!job.parent) {
       admission.readmit(job)

