@@ -46,23 +46,17 @@ export function* diagnoseInputs(
   for (const { at, path, kinds, reference } of given) {
     const expected = walk(type.request, at)
     if (type.isMediaPath(at) && isCoerced(kinds, expected)) {
-      warn({
-        code: 'coerced_media_reference',
-        message: `Node '${id}': ${path} takes an address, and the reference gives an object; its 'url' is used.`,
-        node_id: id,
-        path,
-        reference,
-      })
+      warn(
+        'coerced_media_reference',
+        `Node '${id}': ${path} takes an address, and the reference gives an object; its 'url' is used.`,
+        { path, reference },
+      )
     } else if (expected !== 'missing' && !mayFit(kinds, kindsOf(expected)))
-      issue({
-        code: 'type_mismatch',
-        message: `nodes.${id}.${path} expects ${kindsText(kindsOf(expected))} but ${reference} is ${kindsText(kinds)}.`,
-        node_id: id,
-        path,
-        expected: kindsText(kindsOf(expected)),
-        actual: kindsText(kinds),
-        reference,
-      })
+      issue(
+        'type_mismatch',
+        `nodes.${id}.${path} expects ${kindsText(kindsOf(expected))} but ${reference} is ${kindsText(kinds)}.`,
+        { path, expected: kindsText(kindsOf(expected)), actual: kindsText(kinds), reference },
+      )
     if (++checked % stepSize === 0) yield
   }
   const fields = requestFields(type, model?.extraParams ?? [])
@@ -76,10 +70,7 @@ export function* diagnoseInputs(
     if (!known.has(field) && (model || !node.model_id)) {
       const meant = suggested(field, fields)
       if (meant.suggestion !== undefined) named.add(meant.suggestion)
-      issue({
-        code: 'unknown_input',
-        message: `Node '${id}': ${node.task} has no input '${field}'.`,
-        node_id: id,
+      issue('unknown_input', `Node '${id}': ${node.task} has no input '${field}'.`, {
         path: `inputs.${field}`,
         ...meant,
       })
@@ -87,10 +78,7 @@ export function* diagnoseInputs(
     if (++checked % stepSize === 0) yield
   }
   if (Object.hasOwn(node.inputs, 'model') && node.inputs.model !== node.model_id)
-    warn({
-      code: 'unknown_field',
-      message: `Node '${id}': its model is '${node.model_id}'; 'model' in the inputs is ignored.`,
-      node_id: id,
+    warn('unknown_field', `Node '${id}': its model is '${node.model_id}'; 'model' in the inputs is ignored.`, {
       path: 'inputs.model',
     })
 
@@ -114,10 +102,7 @@ export function* diagnoseInputs(
     if (given.some(one => isWithin(one.path, path) || isWithin(path, one.path))) continue
     if (detail.code !== 'invalid_type' && templates.includes(path)) continue
     if (detail.code === 'missing_required_parameter' && named.has(detail.path)) continue
-    issue({
-      code: issueOf[detail.code] ?? 'value_out_of_range',
-      message: `Node '${id}': ${detail.message}`,
-      node_id: id,
+    issue(issueOf[detail.code] ?? 'value_out_of_range', `Node '${id}': ${detail.message}`, {
       path,
       ...(detail.code === 'invalid_type' ? typesAt(detail.path, node, type) : {}),
     })
