@@ -9,17 +9,13 @@ import type { RunJob, RunResult } from '../tasks/run-job.ts'
  * Runs lines of batches, and all other jobs unchanged. A line is stored as it was sent: its media are fetched and its
  * defaults filled in when it runs, as for a node of a workflow.
  */
-export function openLineRunner({
-  run,
-  store,
-  registry,
-  media,
-}: {
+export function openLineRunner(dependencies: {
   run: RunJob
   store: Pick<Store, 'batches'>
   registry: Pick<Registry, 'find'>
   media: Pick<Media, 'take'>
 }): RunJob {
+  const { run, store, registry, media } = dependencies
   const runLine = async (...[job, lease, signal, report]: Parameters<RunJob>): Promise<RunResult> => {
     const model = job.batch && registry.find(job.modelId)
     // Without a model the job fails as any other.

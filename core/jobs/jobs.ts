@@ -8,6 +8,7 @@ import type { Model } from '../models/model.ts'
 import { rankAt } from '../store/rank.ts'
 import type { JobRecord, LogLine, Store, Usage, WaitingJob } from '../store/store.ts'
 import type { CommitEffects } from '../store/workflows.ts'
+import { openSweep } from '../sweep.ts'
 import type { RunJob } from '../tasks/run-job.ts'
 import { openCalls } from './calls.ts'
 import { openDispatch } from './dispatch.ts'
@@ -21,7 +22,6 @@ import { openRecorder } from './recorder.ts'
 import { openRefill } from './refill.ts'
 import { openRuns } from './runs.ts'
 import { openSubmissions, submissionsClosed } from './submissions.ts'
-import { openSweep } from './sweep.ts'
 import { openWaiters } from './waiters.ts'
 import { openWaitingCalls } from './waiting-calls.ts'
 
@@ -64,6 +64,8 @@ export interface JobsOptions {
   tickMs?: number
 }
 
+/** How many expired jobs are removed at once. */
+const sweptAtOnce = 100
 /** How long interrupted runs may take to end in a drain before their jobs are released, milliseconds. */
 const interruptGraceMs = 2_000
 
@@ -123,7 +125,13 @@ export function openJobs(options: JobsOptions) {
     slots,
     slotsPerModel,
   })
-  const sweep = openSweep({ store: store.jobs, clock, steady, log, busy: () => runs.size > 0 })
+  const sweep = openSweep({
+    sweep: () => store.jobs.sweep(clock.now(), sweptAtOnce, steady.now()),
+    // Longer while jobs run, so that they go first.
+    pauseMs: () => (runs.size > 0 ? 1_000 : 20),
+    log,
+    failed: 'Expired jobs could not be removed',
+  })
   const calls = openCalls({ fleet, dispatch, queue, waiting, recorder, durations, used, rankOf, spend, log })
   const facts = openJobFacts({ fleet, models, queue, live, durations, dispatch, clock })
   const tick = setInterval(() => {

@@ -71,17 +71,13 @@ export const maxSecretOverlapMs = 7 * 86_400_000
  * The endpoints of organizations and the signing secrets. No secret is stored: each is derived from a key. The audit log
  * names who made a change (`by`) in the same transaction.
  */
-export function openEndpoints({
-  store,
-  key,
-  rules,
-  now = Date.now,
-}: {
+export function openEndpoints(dependencies: {
   store: Pick<Store, 'webhooks'>
   key: KeyObject
   rules: UrlRules
   now?: () => number
 }) {
+  const { store, key, rules, now = Date.now } = dependencies
   const { webhooks } = store
   const withSecret = (endpoint: WebhookEndpoint) => ({
     endpoint,
