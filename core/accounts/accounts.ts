@@ -314,7 +314,7 @@ export function openAccounts({
 export type Accounts = ReturnType<typeof openAccounts>
 
 /** Throws Failure `token_revoked`, `token_expired` or `organization_disabled` if the token cannot be used at this time. */
-export function requireUsable(token: VerifiableToken, now: number): void {
+function requireUsable(token: VerifiableToken, now: number): void {
   if (token.status === 'revoked' || token.status === 'disabled')
     throw new Failure('token_revoked', `The token '${token.name}' (${token.hint}) is ${token.status}.`)
   if (token.expiresAt !== null && token.expiresAt <= now)

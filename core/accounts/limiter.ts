@@ -42,7 +42,7 @@ export function allowanceOf(allowed: boolean, tokens: number, perMinute: number)
 }
 
 /** A token bucket that holds `perMinute` and refills evenly: the limit per minute also limits a burst. Pure. */
-export function take(level: Level | undefined, perMinute: number, now: number): { level: Level; allowance: Allowance } {
+function take(level: Level | undefined, perMinute: number, now: number): { level: Level; allowance: Allowance } {
   const tokens = refilled(level, perMinute, now)
   const allowed = isEnough(tokens)
   const remaining = allowed ? Math.max(0, tokens - 1) : tokens

@@ -86,7 +86,7 @@ export function givenTokenLimits(body: TokenFields): Partial<TokenLimits> {
 }
 
 /** The same fields as they are shown: none is absent. */
-export const shownTokenFields = {
+const shownTokenFields = {
   user_id: z.string().nullable().describe('Id of the user who owns it; null for nobody.'),
   rate_limit: z
     .object({
@@ -125,7 +125,7 @@ export const shownTokenFields = {
 }
 
 /** The limits of a token as they are shown. */
-export const shownTokenLimits = (limits: TokenLimits) => ({
+const shownTokenLimits = (limits: TokenLimits) => ({
   rate_limit: { api: limits.requestsPerMinute, jobs: limits.jobsPerMinute },
   tokens_per_minute: limits.tokensPerMinute,
   concurrent_requests: limits.concurrentRequests,

@@ -149,7 +149,7 @@ function monthAt(at: number): Month {
 const seconds = { '1m': 60, '1h': 3600, '1d': 86_400 } as const
 
 /** The start of the bucket of a time. Unix seconds. */
-export const bucketStart = (at: number, width: BucketWidth): number =>
+const bucketStart = (at: number, width: BucketWidth): number =>
   width === 'month' ? monthAt(at).start : Math.floor(at / seconds[width]) * seconds[width]
 
 const nextBucket = (start: number, width: BucketWidth): number =>
@@ -172,7 +172,7 @@ export const pageBuckets: Record<BucketWidth, { usual: number; most: number }> =
  * The time of a request, rounded to whole buckets: from the start of the first bucket to the end of the last. Unix
  * seconds. Throws Failure `invalid_value` if it is empty, or too long for minutes.
  */
-export function usageWindow(
+function usageWindow(
   { start, end, width }: { start: number | undefined; end: number | undefined; width: BucketWidth },
   now: number,
 ): { from: number; to: number } {
@@ -191,13 +191,10 @@ export function usageWindow(
 }
 
 /** A cursor as the text that callers send back. */
-export const cursorText = ({ start, offset }: UsageCursor): string => `${start}.${offset}`
+const cursorText = ({ start, offset }: UsageCursor): string => `${start}.${offset}`
 
 /** Reads a cursor. Throws Failure `invalid_value` if it does not belong to these buckets. */
-export function readCursor(
-  text: string,
-  { from, to, width }: { from: number; to: number; width: BucketWidth },
-): UsageCursor {
+function readCursor(text: string, { from, to, width }: { from: number; to: number; width: BucketWidth }): UsageCursor {
   const [, start, offset] = /^(\d{1,12})\.(\d{1,9})$/.exec(text) ?? []
   const cursor = { start: Number(start), offset: Number(offset) }
   if (

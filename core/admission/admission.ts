@@ -275,7 +275,7 @@ export function requireRegion(
 }
 
 /** The failure of a model that is not in a region that is asked for. */
-export function outside(
+function outside(
   { id, region }: Pick<ModelSetEntry, 'id' | 'region'>,
   label: RegionLabel,
   offered: Iterable<Pick<ModelSetEntry, 'region'>>,

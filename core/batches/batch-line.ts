@@ -40,7 +40,7 @@ export const maxLines = 50_000
 /** The largest input file, bytes. */
 export const maxInputBytes = 200 << 20
 /** The longest `custom_id`, characters. */
-export const maxCustomId = 512
+const maxCustomId = 512
 /** The most faults of an input file that are reported. */
 export const maxFaults = 100
 /** How many attempts a line has: the first, and three retries. */

@@ -158,9 +158,7 @@ const ofFile = (code: string, message: string, param: string | null = null): Val
 })
 
 /** Checks the input file of a batch, and whether the token may use each of its models now. */
-export function openValidation(
-  options: Pick<BatchesOptions, 'admission' | 'files' | 'config'> & { input: InputFiles },
-) {
+function openValidation(options: Pick<BatchesOptions, 'admission' | 'files' | 'config'> & { input: InputFiles }) {
   const { admission, files, input, config } = options
   /** Returns why the token cannot use a model for the task; undefined if it can. */
   function refusal(requester: Requester, endpoint: BatchEndpoint, modelId: string): Failure | undefined {

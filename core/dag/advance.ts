@@ -243,7 +243,7 @@ function announce([start]: readonly ExecutionWrite[] = [], ended = false): Execu
 }
 
 /** The earlier of two failures; of two at the same time, that of the lower node number. */
-export function earlierFailure(
+function earlierFailure(
   a: ExecutionState['firstFailure'],
   b: ExecutionState['firstFailure'],
 ): ExecutionState['firstFailure'] {

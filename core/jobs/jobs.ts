@@ -14,7 +14,7 @@ import { openCalls } from './calls.ts'
 import { openDispatch } from './dispatch.ts'
 import { openDueTimer } from './due-timer.ts'
 import { openJobDurations } from './job-durations.ts'
-import { openJobFacts } from './job-facts.ts'
+import { openJobFacts, type QueueForecast } from './job-facts.ts'
 import { firstWaitsFor, type JobProgress, progressOf, type WaitingFor } from './job-progress.ts'
 import { allLines, type JobKey, openLiveRuns } from './live-runs.ts'
 import { openQueue, waitingOf } from './queue.ts'
@@ -209,7 +209,7 @@ export function openJobs(options: JobsOptions) {
      * Resolves with the job when it ends in this process, or with undefined when the signal aborts or the server
      * drains. Call it before you read whether the job has ended: an end before the call is not announced again.
      */
-    wait: waiters.wait,
+    wait: (id: string, signal: AbortSignal): Promise<JobRecord | undefined> => waiters.wait(id, signal),
 
     /** Removes a job that has ended. Undefined: no such job. Throws Failure `conflict` while it waits or runs. */
     async remove(organizationId: string, id: string): Promise<true | undefined> {
@@ -262,7 +262,7 @@ export function openJobs(options: JobsOptions) {
     progressOf: (job: JobRecord): JobProgress => progressOf(job, facts.ofJob(job)),
 
     /** How many entries wait for a model, and when one more job would start. Cheap. */
-    queueForecast: facts.ofModel,
+    queueForecast: (modelId: string): QueueForecast => facts.ofModel(modelId),
 
     /** Why the first entry in the queue of the model has not begun. Only of a queue with entries. Cheap. */
     firstWaitsFor: (modelId: string): WaitingFor => firstWaitsFor(modelId, facts.ofFirst(modelId)),

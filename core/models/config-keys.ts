@@ -144,7 +144,7 @@ export const defaultText = ({ required, default: value, absent }: ConfigKey): st
   required ? 'required' : (value ?? absent ?? 'none')
 
 /** Formats a value as YAML on one line. */
-export const inLine = (value: unknown): string | null =>
+const inLine = (value: unknown): string | null =>
   value === undefined ? null : stringify(value, { collectionStyle: 'flow', lineWidth: 0 }).trim()
 
 /** Returns the object with a value at this path. */

@@ -19,7 +19,7 @@ import { slugFault } from './slugs.ts'
  * Returns why `ollama.loopback_token` cannot be used with these proxies: what a proxy on this machine forwards looks like a
  * request of a local program if the proxy leaves out X-Forwarded-For.
  */
-export function loopbackTokenFault({
+function loopbackTokenFault({
   ollama,
   trusted_proxies,
 }: {
@@ -31,7 +31,7 @@ export function loopbackTokenFault({
 }
 
 /** The section `ollama` of infer.yaml. */
-export const OllamaSettings = z
+const OllamaSettings = z
   .strictObject({
     loopback_token: z
       .string()
@@ -51,13 +51,13 @@ export const OllamaSettings = z
     absent: 'the defaults of its keys',
   })
 
-export const NetworkText = z.string().refine(isNetwork, 'must be an IP address or a network such as 10.1.0.0/16')
+const NetworkText = z.string().refine(isNetwork, 'must be an IP address or a network such as 10.1.0.0/16')
 
 const minute = 60_000
 const hour = 3_600_000
 
 /** The section `webhooks` of infer.yaml. */
-export const WebhooksConfig = z
+const WebhooksConfig = z
   .strictObject({
     allowed_hosts: z
       .array(z.string())

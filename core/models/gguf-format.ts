@@ -4,7 +4,7 @@ import { Failure } from '../failure.ts'
  * Tensor types by their number in the file: elements of a block, and bytes of a block.
  * Source: ggml of llama.cpp v0.5.0, through its own functions.
  */
-export const tensorTypes: Readonly<Record<number, readonly [elements: number, bytes: number]>> = {
+const tensorTypes: Readonly<Record<number, readonly [elements: number, bytes: number]>> = {
   0: [1, 4], // F32
   1: [1, 2], // F16
   2: [32, 18], // Q4_0

@@ -143,7 +143,7 @@ function named(repository: string, files: readonly HubFile[], models: readonly M
 }
 
 /** Lists up to twelve names, and how many more there are. */
-export const pathList = (paths: readonly string[]): string =>
+const pathList = (paths: readonly string[]): string =>
   [...paths.slice(0, 12), ...(paths.length > 12 ? [`and ${paths.length - 12} more`] : [])].join(', ')
 
 /**
@@ -151,7 +151,7 @@ export const pathList = (paths: readonly string[]): string =>
  * CTranslate2, a voice, or the only safetensors file. `index` is the parsed model_index.json. Throws Failure
  * `model_not_found` if there is no model, and `invalid_value` if a file must be named.
  */
-export function chooseFolder(repository: string, files: readonly HubFile[], index: unknown): DownloadChoice {
+function chooseFolder(repository: string, files: readonly HubFile[], index: unknown): DownloadChoice {
   const paths = files.map(({ path }) => path)
   const folder = (chosen: HubFile[]): DownloadChoice => ({ kind: 'snapshot', files: chosen, main: null, others: [] })
   if (paths.includes('model_index.json')) return folder(pipelineFiles(repository, files, index))

@@ -22,7 +22,7 @@ const pieceBytes = 4 << 20
  * Drives a header parser with ranges of a file of `size` bytes on a server. Null if the server does not support ranges.
  * Rejects with the Failures of the parser, and for network errors.
  */
-export async function readRanges<T>(
+async function readRanges<T>(
   parser: Generator<ReadRequest, T, Uint8Array>,
   { url, size }: { url: string; size: number },
   { ask, retryRules, signal }: RangeTools,
@@ -39,7 +39,7 @@ export async function readRanges<T>(
 }
 
 /** Reads a small file as a whole. Null if the server does not support ranges. */
-export const readSmallFile = (
+const readSmallFile = (
   { url, size }: { url: string; size: number },
   { ask, retryRules, signal }: RangeTools,
 ): Promise<Uint8Array | null> => withRetries(() => readRange(url, 0, size, ask), { retryRules, signal })

@@ -115,7 +115,7 @@ const magic = 0x67676d6c
 const vocabularies = { english: 51_864, largest: 51_866 }
 
 /** Returns the tasks of a Whisper model in the format of whisper.cpp; null for any other file. */
-export async function whisperTasks(path: string): Promise<Task[] | null> {
+async function whisperTasks(path: string): Promise<Task[] | null> {
   const file = await open(path).catch(() => null)
   if (!file) return null
   try {

@@ -42,7 +42,7 @@ export function recogniseSafetensors(path: string, header: SafetensorsHeader): R
 }
 
 /** Returns how an image or video model in one file, safetensors or GGUF, is run. Throws Failure if no engine can. */
-export function recogniseDiffusion(path: string, file: DiffusionFile): Recognition {
+function recogniseDiffusion(path: string, file: DiffusionFile): Recognition {
   const family: DiffusionFamily = familyOf(familyByName(file.family, path.split('/').at(-1)!))
   if (!family.companions)
     throw new Failure(
