@@ -78,3 +78,10 @@ export const jobIdOf = (queueId: string): string => `job_${queueId.slice('q_'.le
  * it in a query or a path.
  */
 export const isId = (value: string, prefix = ''): boolean => value.startsWith(prefix) && form.test(value)
+
+/** A seed for a job: the same for each of its attempts, so that a second one produces the same result. */
+export function jobSeed(jobId: string): number {
+  let seed = 0
+  for (const character of jobId) seed = (Math.imul(seed, 31) + character.charCodeAt(0)) | 0
+  return seed >>> 1
+}

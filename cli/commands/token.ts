@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander'
 import { maxOverlapMs } from '../../core/accounts/accounts.ts'
-import type { TokenView } from '../../core/accounts/token-view.ts'
+import type { TokenView } from '../../core/accounts/token-fields.ts'
 import { dataDirectory } from '../../core/config.ts'
 import type { Scope, TokenStatus } from '../../core/store/store.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'

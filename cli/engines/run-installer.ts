@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { StringDecoder } from 'node:string_decoder'
 import { Failure } from '../../core/failure.ts'
-import { withoutLogin } from '../../core/models/hub/without-login.ts'
+import { withoutLogin } from '../../core/models/hub/settings.ts'
 import { printable } from '../terminal/styled-line.ts'
 
 /** Bytes of output that are kept for the message about a failure. */

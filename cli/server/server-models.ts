@@ -7,9 +7,10 @@ import type {
   ModelAdministration,
   ModelDownload,
   ModelProposal,
+  ModelPull,
+  ModelPullEvent,
   NewModelSettings,
 } from '../../core/models/model-administration.ts'
-import type { ModelPull, ModelPullEvent } from '../../core/models/model-pull.ts'
 import type { CommandEvent, ModelCommand } from './model-command.ts'
 
 /** Downloads that run at the same time; more would only share the same line. */

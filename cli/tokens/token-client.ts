@@ -1,4 +1,4 @@
-import type { TokenView } from '../../core/accounts/token-view.ts'
+import type { TokenView } from '../../core/accounts/token-fields.ts'
 import type { AllowedHours, Scope, TokenStatus } from '../../core/store/store.ts'
 import { openAccountClient, organizationIdFor, userFor, withClient } from '../accounts/account-client.ts'
 import { allPages, type Client, dataOf, memberOf } from '../client/client.ts'

@@ -12,6 +12,7 @@ import {
   type Scope,
   type Store,
   type TokenChange,
+  type TokenLimits,
   type TokenPage,
   type TokenRecord,
   type TokenStatus,
@@ -20,12 +21,26 @@ import {
 } from '../store/store.ts'
 import { isAllowedAt, outsideHours } from './allowed-hours.ts'
 import type { Keys } from './keys.ts'
-import { type EffectiveLimits, effectiveLimits } from './plan.ts'
-import { openPlans, type Plans } from './plans.ts'
-import { requireUsable } from './require-usable.ts'
+import { type EffectiveLimits, effectiveLimits, openPlans, type Plans } from './plans.ts'
 import { digestMatches, digestOf, hintOf, mintSecret, parseSecret, wrongSecret } from './secret.ts'
 import { openSessions, type Sessions, sessionEnded, sessionIn } from './sessions.ts'
-import type { TokenOptions } from './token-options.ts'
+
+/** A token to create. */
+export interface TokenOptions {
+  organizationId: string
+  name: string
+  scopes: Scope[]
+  /** Epoch milliseconds; null never expires; undefined takes the default (90 days with an admin scope, else never). */
+  expiresAt?: number | null
+  models?: string[] | null
+  limits?: Partial<TokenLimits>
+  userId?: string | null
+  /** JSON text of an object. */
+  metadata?: string | null
+  /** The first token of its rotations. */
+  originId?: string
+  createdBy?: string | null
+}
 
 /** The authenticated caller: one token of one organization. */
 export interface Caller {
@@ -297,3 +312,19 @@ export function openAccounts({
   }
 }
 export type Accounts = ReturnType<typeof openAccounts>
+
+/** Throws Failure `token_revoked`, `token_expired` or `organization_disabled` if the token cannot be used at this time. */
+function requireUsable(token: VerifiableToken, now: number): void {
+  if (token.status === 'revoked' || token.status === 'disabled')
+    throw new Failure('token_revoked', `The token '${token.name}' (${token.hint}) is ${token.status}.`)
+  if (token.expiresAt !== null && token.expiresAt <= now)
+    throw new Failure(
+      'token_expired',
+      `The token '${token.name}' (${token.hint}) expired at ${new Date(token.expiresAt).toISOString()}.`,
+    )
+  if (token.organizationStatus !== 'active')
+    throw new Failure(
+      'organization_disabled',
+      `The organization '${token.organizationName}' is ${token.organizationStatus}. Ask the operator of this server.`,
+    )
+}

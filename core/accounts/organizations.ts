@@ -1,6 +1,7 @@
 import { Failure } from '../failure.ts'
 import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
+import { pick } from '../members.ts'
 import {
   type ActiveWork,
   type Actor,
@@ -38,13 +39,7 @@ export interface Deletion {
  * Organizations and their users: creation, change, suspension and deletion. Knows which organizations are suspended, so
  * that their jobs are not started. Every change names its actor for the audit log.
  */
-export function openOrganizations({
-  store,
-  log,
-  planNames = () => plans,
-  changed = () => {},
-  now = Date.now,
-}: {
+export function openOrganizations(dependencies: {
   store: Pick<Store, 'organizations' | 'users' | 'audit'>
   log: Log
   /** The plans that an organization can have. */
@@ -53,6 +48,7 @@ export function openOrganizations({
   changed?: () => void
   now?: () => number
 }) {
+  const { store, log, planNames = () => plans, changed = () => {}, now = Date.now } = dependencies
   let suspended: ReadonlySet<string> = new Set()
   let timers: NodeJS.Timeout[] = []
   let closed = false
@@ -108,8 +104,7 @@ export function openOrganizations({
       requirePlan(options.plan)
       return store.organizations.create({ id: newId('org'), plan: 'enterprise', ...options, createdAt: now() }, by)
     },
-    list: () => store.organizations.list(),
-    find: (id: string) => store.organizations.find(id),
+    ...pick(store.organizations, 'list', 'find', 'activeWork'),
 
     /**
      * Undefined: there is none. `invalid_value` for an unknown plan; `conflict` when the name is taken, when it was
@@ -143,9 +138,6 @@ export function openOrganizations({
       return organization
     },
 
-    /** Unfinished jobs and executions. */
-    activeWork: (id: string): Promise<ActiveWork> => store.organizations.activeWork(id),
-
     /**
      * Deletes it for good: revokes its tokens, removes its users, cancels its work, erases its files, workflows, jobs
      * and executions. Its ledger, usage and audit log are kept, and its name is free. Undefined: there is none.
@@ -165,9 +157,7 @@ export function openOrganizations({
       /** `conflict` when the e-mail address is taken; `not_found` without the organization. */
       create: (user: Pick<User, 'organizationId' | 'name' | 'email' | 'role'>, by: Actor): Promise<User> =>
         store.users.create({ ...user, id: newId('user'), createdAt: now() }, by),
-      find: (organizationId: string, id: string) => store.users.find(organizationId, id),
-      summary: (organizationId: string, id: string) => store.users.summary(organizationId, id),
-      list: (organizationId: string, page: { limit: number; after?: string }) => store.users.list(organizationId, page),
+      ...pick(store.users, 'find', 'summary', 'list'),
       /**
        * Takes scopes beyond a new role from his tokens. Undefined: no such user. `conflict` for the last owner, a taken
        * e-mail address, and, unless forced, the last tokens with admin:write.

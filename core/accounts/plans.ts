@@ -1,28 +1,158 @@
+import { z } from 'zod'
 import type { Log } from '../log.ts'
-import type { Organization } from '../store/store.ts'
-import {
-  builtInPlans,
-  type EffectiveLimits,
-  effectiveLimits,
-  type PlanFigures,
-  type PlanSettings,
-  planFigures,
-} from './plan.ts'
+import { Bytes } from '../quantities.ts'
+import type { Organization, OrganizationLimits } from '../store/store.ts'
+
+/** What an organization may use. 0 is unlimited, except for spending. */
+export interface EffectiveLimits {
+  requestsPerMinute: number
+  jobsPerMinute: number
+  /** Input and output tokens of models. */
+  tokensPerMinute: number
+  /** Open requests that count as submissions of work. */
+  concurrentRequests: number
+  /** Jobs that wait or run. */
+  pendingJobs: number
+  /** Bytes of all its files. */
+  storedBytes: number
+  /** Files per calendar day in UTC. */
+  uploadsPerDay: number
+  /** Millionths of the currency unit per calendar month in UTC; null without a limit, 0 allows no spending. */
+  monthlySpendLimit: number | null
+}
+
+/** The limits of the organizations of a plan, and their share of GPU time. */
+export interface PlanFigures extends EffectiveLimits {
+  /** From 1: while several organizations wait for the same model, one with share 4 gets four times as much as with 1. */
+  share: number
+}
+
+const perPlan = 'the figure of the built-in plan of that name; else no limit'
+const count = (unit: string, description: string, example: number) =>
+  z
+    .number()
+    .int()
+    .min(0)
+    .optional()
+    .meta({ description: `${description} 0 is no limit.`, unit, example, absent: perPlan })
+
+/** A plan in infer.yaml. Without a key, a built-in plan keeps its figure, and any other plan has no limit. */
+export const PlanSettings = z
+  .strictObject({
+    requests_per_minute: count(
+      'requests per minute',
+      'Requests that an organization may send in a minute, without submissions of work; also the burst.',
+      1_200,
+    ),
+    jobs_per_minute: count(
+      'requests per minute',
+      'Submissions of work in a minute: each POST or PUT to /std/v1, /slug, /api/jobs and to executions of workflows.',
+      200,
+    ),
+    tokens_per_minute: count(
+      'tokens per minute',
+      'Input and output tokens of text models in a minute, counted when a request or job ends.',
+      200_000,
+    ),
+    concurrent_requests: count(
+      'requests',
+      'Submissions of work that may be open at a time: each counts until its answer or stream has ended.',
+      20,
+    ),
+    pending_jobs: count('jobs', 'Stored jobs that may wait or run at a time.', 1_000),
+    stored_bytes: Bytes.optional().meta({
+      description: 'Size of all files of an organization together: uploads, inputs and results. 0 is no limit.',
+      example: '50GiB',
+      absent: perPlan,
+    }),
+    uploads_per_day: count('files', 'Files that an organization may upload on a calendar day in UTC.', 500),
+    monthly_spend_limit: z.number().min(0).max(1e9).optional().meta({
+      description:
+        'Most that an organization may spend in a calendar month in UTC, in the currency of the prices. 0 allows no spending.',
+      unit: 'currency units',
+      example: 250,
+      absent: 'no limit',
+    }),
+    share: z.number().int().min(1).max(100).optional().meta({
+      description:
+        'Share of GPU time while several organizations wait for the same model: 4 gets four times as much as 1.',
+      unit: 'shares',
+      example: 3,
+      absent: 'the figure of the built-in plan of that name; else 1',
+    }),
+  })
+  .meta({ id: 'Plan' })
+export type PlanSettings = z.output<typeof PlanSettings>
+
+const none: PlanFigures = {
+  requestsPerMinute: 0,
+  jobsPerMinute: 0,
+  tokensPerMinute: 0,
+  concurrentRequests: 0,
+  pendingJobs: 0,
+  storedBytes: 0,
+  uploadsPerDay: 0,
+  monthlySpendLimit: null,
+  share: 1,
+}
+
+/**
+ * The plans that exist without configuration. Requests and submissions per minute are those of the specification. The
+ * shares are small, so that the free plan does not wait long behind the paid ones.
+ */
+export const builtInPlans: Readonly<Record<string, PlanFigures>> = {
+  free: { ...none, requestsPerMinute: 60, jobsPerMinute: 10 },
+  pro: { ...none, requestsPerMinute: 600, jobsPerMinute: 100, share: 2 },
+  enterprise: { ...none, requestsPerMinute: 6_000, jobsPerMinute: 1_000, share: 4 },
+}
+
+/** The plan of these settings; a built-in plan of the same name has the figures that the settings lack. */
+export function planFigures(name: string, settings: PlanSettings): PlanFigures {
+  const base = builtInPlans[name] ?? none
+  const { monthly_spend_limit: spend } = settings
+  return {
+    requestsPerMinute: settings.requests_per_minute ?? base.requestsPerMinute,
+    jobsPerMinute: settings.jobs_per_minute ?? base.jobsPerMinute,
+    tokensPerMinute: settings.tokens_per_minute ?? base.tokensPerMinute,
+    concurrentRequests: settings.concurrent_requests ?? base.concurrentRequests,
+    pendingJobs: settings.pending_jobs ?? base.pendingJobs,
+    storedBytes: settings.stored_bytes ?? base.storedBytes,
+    uploadsPerDay: settings.uploads_per_day ?? base.uploadsPerDay,
+    monthlySpendLimit: spend === undefined ? base.monthlySpendLimit : Math.round(spend * 1e6),
+    share: settings.share ?? base.share,
+  }
+}
+
+/** The effective limits of an organization: its own figures, else those of its plan. */
+export const effectiveLimits = (plan: EffectiveLimits, own: OrganizationLimits): EffectiveLimits => ({
+  requestsPerMinute: own.requestsPerMinute ?? plan.requestsPerMinute,
+  jobsPerMinute: own.jobsPerMinute ?? plan.jobsPerMinute,
+  tokensPerMinute: plan.tokensPerMinute,
+  concurrentRequests: own.concurrentRequests ?? plan.concurrentRequests,
+  pendingJobs: own.pendingJobs ?? plan.pendingJobs,
+  storedBytes: own.storedBytes ?? plan.storedBytes,
+  uploadsPerDay: own.uploadsPerDay ?? plan.uploadsPerDay,
+  monthlySpendLimit: own.monthlySpendLimit ?? plan.monthlySpendLimit,
+})
+
+/**
+ * The rate limits. A job submission is a POST or PUT to /std/v1/*, /slug/*, /api/jobs, or a workflow execution
+ * endpoint; every other request is an API request. Taken literally from the specification; a retry counts as a
+ * submission. Each route names its bucket.
+ */
+export type RateBucket = 'api' | 'jobs'
 
 /**
  * The plans of this server: the built-in ones, changed and extended by `plans` in infer.yaml. An organization whose plan
  * does not exist has the limits of the smallest built-in plan until its plan is configured again; this is logged once.
  */
-export function openPlans({
-  configured,
-  changed = () => {},
-  log,
-}: {
+export function openPlans(options: {
   configured: Readonly<Record<string, PlanSettings>>
   /** Called when other plans apply. */
   changed?: () => void
   log: Log
 }) {
+  const { configured, changed = () => {}, log } = options
   let plans = read(configured)
   let reported = new Set<string>()
 

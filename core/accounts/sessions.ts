@@ -35,15 +35,8 @@ const newSecret = (): string => randomBytes(32).toString('base64url')
  * Sessions of the web console, and the one-time codes that begin one. A session stands for a token: it has exactly its
  * rights, and ends with it. Ids have 256 random bits, and only their digests are stored.
  */
-export function openSessions({
-  store,
-  log,
-  now = Date.now,
-}: {
-  store: Pick<Store, 'sessions' | 'tokens'>
-  log: Log
-  now?: () => number
-}) {
+export function openSessions(options: { store: Pick<Store, 'sessions' | 'tokens'>; log: Log; now?: () => number }) {
+  const { store, log, now = Date.now } = options
   /** By the digest of the code; oldest first. */
   const codes = new Map<string, { tokenId: string; expiresAt: number }>()
   /** Digests and new ends of sessions that are used. */

@@ -9,15 +9,12 @@ const cacheMs = 60_000
  * The share of GPU time of each organization: its own, else that of its plan. Answered from memory; an unknown organization has the
  * smallest plan until the plans have been read again.
  */
-export function openShares({
-  store,
-  plans,
-  log,
-}: {
+export function openShares(options: {
   store: Pick<Store['organizations'], 'list'>
   plans: Pick<Plans, 'of'>
   log: Log
 }) {
+  const { store, plans, log } = options
   /** By organization: its own share, else its plan, whose share may change with the configuration. */
   let shares = new Map<string, number | string>()
   let readAt = Number.NEGATIVE_INFINITY
@@ -50,4 +47,3 @@ export function openShares({
     },
   }
 }
-export type Shares = ReturnType<typeof openShares>

@@ -1,6 +1,15 @@
 import { Failure } from '../failure.ts'
-import { type LimitedCaller, limitOwners, ownerName } from './limiter.ts'
-import { type Allowance, allowanceOf, isEnough, type Level, refilled, unlimited } from './token-bucket.ts'
+import {
+  type Allowance,
+  allowanceOf,
+  isEnough,
+  type Level,
+  type LimitedCaller,
+  limitOwners,
+  ownerName,
+  refilled,
+  unlimited,
+} from './limiter.ts'
 
 interface TokenLevel extends Level {
   perMinute: number

@@ -2,11 +2,11 @@ import type { Caller } from '../accounts/accounts.ts'
 import { modelAllowed } from '../accounts/model-allowed.ts'
 import type { TokenLimiter } from '../accounts/token-limiter.ts'
 import { Failure } from '../failure.ts'
-import type { ModelSetEntry } from '../models/catalog.ts'
+import type { ModelSetEntry } from '../models/engine-traits.ts'
 import type { Model } from '../models/model.ts'
 import { costOf, hasPrice } from '../models/price.ts'
 import type { Registry } from '../models/registry.ts'
-import type { Region, RegionLabel } from '../schemas/region.ts'
+import { type Region, type RegionLabel, requiredLabel } from '../schemas/region.ts'
 import type { Task } from '../schemas/task.ts'
 import type { JobLimits, JobRecord, VerifiableToken } from '../store/store.ts'
 import { modelFor } from '../tasks/catalog.ts'
@@ -14,7 +14,6 @@ import type { Estimate } from '../tasks/metering.ts'
 import { taskRecord } from '../tasks/registry.ts'
 import type { TaskRecord } from '../tasks/task.ts'
 import type { BodyMemory, BodySize } from './body-memory.ts'
-import { outside, requireRegion } from './require-region.ts'
 import { type Spend, type Spender, spenderOf } from './spend.ts'
 
 /** The caller who requests work. */
@@ -87,14 +86,7 @@ export interface CapacityChecks {
  * `model_not_allowed`, `region_restricted`, `rate_limit` (tokens of models per minute), `quota_exceeded`, `queue_full`,
  * `no_capacity`.
  */
-export function openAdmission({
-  registry,
-  room,
-  bodies,
-  tokenLimiter,
-  spend,
-  batchPriceFactor = 1,
-}: {
+export function openAdmission(options: {
   registry: Pick<Registry, 'find' | 'catalog'>
   tokenLimiter: Pick<TokenLimiter, 'admit'>
   room: CapacityChecks
@@ -103,6 +95,7 @@ export function openAdmission({
   /** What lines of batches cost, as a part of the price. */
   batchPriceFactor?: number
 }) {
+  const { registry, room, bodies, tokenLimiter, spend, batchPriceFactor = 1 } = options
   const allowed = ({ token }: Requester, modelId: string): boolean => modelAllowed(token.models, modelId)
 
   function requireBudget({ spender, hold }: Admitted): void {
@@ -249,3 +242,56 @@ export function openAdmission({
   }
 }
 export type Admission = ReturnType<typeof openAdmission>
+
+/** What limits the region of a piece of work. */
+export interface RegionDemands {
+  /** The regions that the request and its workflow ask for. */
+  asked: readonly (Region | null | undefined)[]
+  /** The organization that is restricted to a region. */
+  organization: { name: string; region: string | null }
+}
+
+/**
+ * Returns the label that the engines of the model must have; null if any will do. Throws Failure `region_restricted` for a
+ * model outside the region of the organization, and `no_capacity` for one outside a region that is asked for; no retry
+ * helps against either. `offered`: the models that the caller may use.
+ */
+export function requireRegion(
+  { id, region }: Pick<ModelSetEntry, 'id' | 'region'>,
+  { asked, organization }: RegionDemands,
+  offered: () => Iterable<Pick<ModelSetEntry, 'region'>>,
+): RegionLabel | null {
+  const restricted = requiredLabel(organization.region as Region | null)
+  if (restricted !== null && region !== restricted)
+    throw new Failure(
+      'region_restricted',
+      `The organization '${organization.name}' is restricted to the region ${restricted}, and the model '${id}' runs ${where(region)}.`,
+    )
+  for (const one of asked) {
+    const label = requiredLabel(one)
+    if (label !== null && region !== label) throw outside({ id, region }, label, offered())
+  }
+  return asked.some(one => requiredLabel(one) !== null) ? region! : restricted
+}
+
+/** The failure of a model that is not in a region that is asked for. */
+function outside(
+  { id, region }: Pick<ModelSetEntry, 'id' | 'region'>,
+  label: RegionLabel,
+  offered: Iterable<Pick<ModelSetEntry, 'region'>>,
+): Failure {
+  const labels = [...new Set([...offered].flatMap(one => one.region ?? []))].toSorted()
+  const there =
+    labels.length === 0
+      ? 'No model here has a region.'
+      : `Regions of the models here: ${labels.join(', ')}. GET /api/model-status has the region of each.`
+  return new Failure(
+    'no_capacity',
+    `The model '${id}' has no engine in the region ${label}: it runs ${where(region)}. ${there}`,
+    {
+      final: true,
+    },
+  )
+}
+
+const where = (region: RegionLabel | undefined): string => (region === undefined ? 'in no region' : `in ${region}`)

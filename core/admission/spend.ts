@@ -1,5 +1,5 @@
 import type { Plans } from '../accounts/plans.ts'
-import { type SpendReading, spendReading } from '../accounts/spend-reading.ts'
+import { type SpendReading, spendReading } from '../accounts/spend-view.ts'
 import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
 import { type Month, monthOf } from '../month.ts'
@@ -56,13 +56,7 @@ export const spenderOf = (
  * token have anything left of their limits, counting what running work holds: so all together exceed a limit by less
  * than the last hold.
  */
-export async function openSpend({
-  store,
-  plans,
-  currency,
-  log,
-  clock = { now: Date.now },
-}: {
+export async function openSpend(options: {
   store: Pick<Store, 'spend' | 'organizations' | 'tokens'>
   plans: Pick<Plans, 'limitsOf'>
   /** ISO 4217 code of all amounts. */
@@ -70,6 +64,7 @@ export async function openSpend({
   log: Log
   clock?: { now(): number }
 }) {
+  const { store, plans, currency, log, clock = { now: Date.now } } = options
   /** By id of an organization, or of the first token of rotations. */
   const accounts = new Map<string, Account>()
   /** By job id. */
@@ -221,3 +216,9 @@ export type Spend = Awaited<ReturnType<typeof openSpend>>
 
 /** `2026-12-01T00:00:00Z` */
 const timeText = (at: number): string => `${new Date(at).toISOString().slice(0, 19)}Z`
+
+/** What jobs do with the money of their organizations. */
+export type JobSpend = Pick<Spend, 'hold' | 'release' | 'settle'>
+
+/** Where nothing has a price. */
+export const noSpend: JobSpend = { hold() {}, release() {}, settle() {} }

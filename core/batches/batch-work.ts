@@ -1,9 +1,10 @@
 import { hash } from 'node:crypto'
 import { open } from 'node:fs/promises'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { Cpu } from '../cpu/cpu.ts'
 import type { Done, ThreadWork } from '../cpu/thread-work.ts'
 import type { BatchFault } from '../store/store.ts'
-import { maxFaults, maxLines } from './batch-limits.ts'
-import { type BatchTarget, readLine } from './batch-line.ts'
+import { type BatchTarget, maxFaults, maxLines, readLine } from './batch-line.ts'
 
 /** Bytes that are read at a time. */
 const pieceBytes = 256 << 10
@@ -26,13 +27,7 @@ type RawLine = FileLine | (Omit<FileLine, 'text'> & { text: null })
  */
 async function* linesOf(
   path: string,
-  {
-    offset = 0,
-    line = 1,
-    maxBytes,
-    pieceSize = pieceBytes,
-    pause,
-  }: {
+  options: {
     offset?: number
     line?: number
     maxBytes: number
@@ -41,6 +36,7 @@ async function* linesOf(
     pause?: () => Promise<void> | undefined
   },
 ): AsyncGenerator<RawLine> {
+  const { offset = 0, line = 1, maxBytes, pieceSize = pieceBytes, pause } = options
   await using file = await open(path, 'r')
   const piece = Buffer.allocUnsafe(pieceSize)
   let kept: Buffer[] = []
@@ -218,3 +214,35 @@ export const batchWork = {
   }),
   readBatch: async (options: PageOptions): Promise<Done<InputLine[]>> => ({ value: (await readPage(options)) ?? [] }),
 } satisfies ThreadWork
+
+/** Longer lines are parsed in a thread. Parsing 64 KiB takes half a millisecond. */
+const largestInline = 64 << 10
+
+/** Reads the input files of batches without blocking the event loop. */
+export function openInputFiles({ calling }: Pick<Cpu, 'calling'>) {
+  const call = calling<typeof batchWork>()
+  return {
+    /** Checks all lines, a millisecond at a time: a thread for it would need more memory than all other work of a batch. */
+    check(options: InputCheckOptions, signal: AbortSignal): Promise<CheckedFile> {
+      let began = performance.now()
+      async function turn(): Promise<void> {
+        await nextTurn()
+        signal.throwIfAborted()
+        began = performance.now()
+      }
+      return checkFile(options, {
+        pause: () => (performance.now() - began > 1 ? turn() : undefined),
+        summary: (text, target) =>
+          text.length > largestInline
+            ? call('batches', 'checkBatchLine', { text, target }, { signal })
+            : lineSummary(text, target),
+      })
+    },
+    /** Reads the next lines, at most about 64 KiB of them or one larger line. Empty at the end of the file. */
+    async page(options: Omit<PageOptions, 'bytes'>): Promise<InputLine[]> {
+      const page = await readPage({ ...options, bytes: largestInline }, largestInline)
+      return page ?? call('batches', 'readBatch', { ...options, lines: 1, bytes: largestInline })
+    },
+  }
+}
+export type InputFiles = ReturnType<typeof openInputFiles>

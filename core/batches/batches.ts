@@ -7,11 +7,12 @@ import type { Files } from '../files/files.ts'
 import { newId } from '../ids.ts'
 import type { Jobs } from '../jobs/jobs.ts'
 import type { Log } from '../log.ts'
+import { pick } from '../members.ts'
 import type { Registry } from '../models/registry.ts'
 import type { Region } from '../schemas/region.ts'
 import type { BatchKey, BatchRecord, NewBatch, Store } from '../store/store.ts'
 import type { Preparation } from '../tasks/preparation.ts'
-import type { BatchEndpoints } from './batch-endpoint.ts'
+import type { BatchEndpoints } from './batch-line.ts'
 import { openBatchSteps } from './batch-steps.ts'
 
 const sweptAtOnce = 500
@@ -151,8 +152,7 @@ export function openBatches(options: BatchesOptions) {
     },
     /** Returns the endpoint that lines may have under this path; undefined without one. */
     endpoint: (path: string) => options.endpoints.find(path),
-    find: (organizationId: string, id: string) => store.batches.find(organizationId, id),
-    list: (...query: Parameters<Store['batches']['list']>) => store.batches.list(...query),
+    ...pick(store.batches, 'find', 'list'),
     /** Undefined: no such batch. Throws Failure `batch_not_cancellable`. */
     cancel: (organizationId: string, id: string) => store.batches.cancel(organizationId, id, Date.now()),
 

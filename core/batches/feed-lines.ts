@@ -7,8 +7,7 @@ import type { AdmittedJob } from '../jobs/submissions.ts'
 import { hasPrice } from '../models/price.ts'
 import type { BatchRecord, LineError } from '../store/store.ts'
 import { estimateOf, taskRecord } from '../tasks/registry.ts'
-import type { BatchEndpoint } from './batch-endpoint.ts'
-import { maxAttempts } from './batch-limits.ts'
+import { type BatchEndpoint, maxAttempts } from './batch-line.ts'
 import type { InputLine } from './batch-work.ts'
 import type { BatchesOptions } from './batches.ts'
 
@@ -38,15 +37,12 @@ export const lineError = ({ code, message, param }: Failure): LineError => ({
 })
 
 /** Admits lines of batches and turns them into jobs. */
-export function openLineAdmission({
-  admission,
-  registry,
-  cpu,
-  config,
-  retentionMs,
-}: Pick<BatchesOptions, 'admission' | 'registry' | 'cpu' | 'config'> & {
-  retentionMs: (batch: BatchRecord) => number | null
-}) {
+export function openLineAdmission(
+  options: Pick<BatchesOptions, 'admission' | 'registry' | 'cpu' | 'config'> & {
+    retentionMs: (batch: BatchRecord) => number | null
+  },
+) {
+  const { admission, registry, cpu, config, retentionMs } = options
   const { limits } = config
 
   /** Admits one line. Rejects with the Failure of its request. */
@@ -127,7 +123,6 @@ export function openLineAdmission({
     return fed
   }
 }
-export type LineAdmission = ReturnType<typeof openLineAdmission>
 
 /** Stores fed lines as jobs. False: the batch has changed meanwhile. Throws the Failures of a submission. */
 export async function storePageJobs(

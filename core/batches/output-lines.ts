@@ -2,10 +2,8 @@ import { Failure, type FailureCode } from '../failure.ts'
 import { ulid } from '../ids.ts'
 import type { Jobs } from '../jobs/jobs.ts'
 import type { BatchLine, BatchRecord, JobRecord, LineError, Store } from '../store/store.ts'
-import type { BatchEndpoints } from './batch-endpoint.ts'
-import { slugIn } from './batch-line.ts'
-import type { InputLine } from './batch-work.ts'
-import type { InputFiles } from './input-files.ts'
+import { type BatchEndpoints, slugIn } from './batch-line.ts'
+import type { InputFiles, InputLine } from './batch-work.ts'
 
 const sentences = {
   batch_expired: 'This request could not be executed before the completion window expired.',

@@ -1,3 +1,4 @@
+import { jobSeed } from '../ids.ts'
 import type { Media } from '../media/media.ts'
 import type { Registry } from '../models/registry.ts'
 import type { Store } from '../store/store.ts'
@@ -8,17 +9,13 @@ import type { RunJob, RunResult } from '../tasks/run-job.ts'
  * Runs lines of batches, and all other jobs unchanged. A line is stored as it was sent: its media are fetched and its
  * defaults filled in when it runs, as for a node of a workflow.
  */
-export function openLineRunner({
-  run,
-  store,
-  registry,
-  media,
-}: {
+export function openLineRunner(dependencies: {
   run: RunJob
   store: Pick<Store, 'batches'>
   registry: Pick<Registry, 'find'>
   media: Pick<Media, 'take'>
 }): RunJob {
+  const { run, store, registry, media } = dependencies
   const runLine = async (...[job, lease, signal, report]: Parameters<RunJob>): Promise<RunResult> => {
     const model = job.batch && registry.find(job.modelId)
     // Without a model the job fails as any other.
@@ -27,7 +24,7 @@ export function openLineRunner({
     const sender = { organizationId: job.organizationId, origin: batch?.origin ?? '', jobId: job.id, signal }
     const filled = await taskRecord(job.task).fill(JSON.parse(job.inputs) as Record<string, unknown>, {
       model,
-      drawSeed: () => seedOf(job.id),
+      drawSeed: () => jobSeed(job.id),
       take: (field, value, kind, options) => media.take(sender, field, value, kind, options),
     })
     return run({ ...job, origin: sender.origin, inputs: JSON.stringify(filled) }, lease, signal, report)
@@ -35,11 +32,4 @@ export function openLineRunner({
   return Object.assign(runLine, {
     undo: (...ran: Parameters<RunJob['undo']>) => run.undo(...ran),
   })
-}
-
-/** The same for every attempt of a job, so that a second attempt produces the same result. */
-function seedOf(jobId: string): number {
-  let seed = 0
-  for (const character of jobId) seed = (Math.imul(seed, 31) + character.charCodeAt(0)) | 0
-  return seed >>> 1
 }

@@ -1,7 +1,7 @@
 import { Failure } from '../failure.ts'
 import { isId, newId } from '../ids.ts'
 import type { ApiFilePage, FileRecord, Store } from '../store/store.ts'
-import type { FileFacts } from './file-facts.ts'
+import type { FileFacts } from './file-path.ts'
 
 interface ApiFilesOptions {
   store: Pick<Store['files'], 'find' | 'listOfApi' | 'delete'>

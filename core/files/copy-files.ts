@@ -26,12 +26,8 @@ async function linkOrCopy(from: string, to: string): Promise<void> {
  * Copies the bytes of files to a new folder with the structure of `<data dir>/files`. A file that was deleted meanwhile is
  * left out. Rejects with the error of the system, `EEXIST` for a folder that exists.
  */
-export async function copyFiles({
-  dataDir,
-  files,
-  to,
-  onProgress,
-}: CopyOptions): Promise<{ count: number; bytes: number; missing: number }> {
+export async function copyFiles(options: CopyOptions): Promise<{ count: number; bytes: number; missing: number }> {
+  const { dataDir, files, to, onProgress } = options
   await mkdir(to, { mode: 0o700 })
   const folders = new Set<string>()
   let [count, bytes, missing] = [0, 0, 0]

@@ -6,27 +6,31 @@ import type { Limits } from '../config.ts'
 import { Failure } from '../failure.ts'
 import { isId, newId } from '../ids.ts'
 import type { Log } from '../log.ts'
-import type { FileRecord, LibraryItem, NewFile, StorageLimits, Store } from '../store/store.ts'
+import { pick } from '../members.ts'
+import {
+  dayStartOf,
+  type FileRecord,
+  type LibraryItem,
+  type NewFile,
+  type StorageLimits,
+  type Store,
+} from '../store/store.ts'
 import { longestLifetimeMs, openFileUrls, type Upload } from './address.ts'
 import { openApiFiles } from './api-files.ts'
-import { chunksOf } from './chunks-of.ts'
-import { workFolder } from './engine-folders.ts'
-import { type FileFacts, newFileOf } from './file-facts.ts'
-import { filePathOf, safeFileName } from './file-path.ts'
+import { type FileFacts, filePathOf, newFileOf, safeFileName } from './file-path.ts'
 import { openJanitor, orphanAgeMs } from './janitor.ts'
 import { openParts, type UploadPart } from './parts.ts'
-import { openStorageLimits, type StorageLimitsOf } from './storage-limits.ts'
 import { openUploads } from './uploads.ts'
-import { openWorkspaces } from './workspaces.ts'
-import { commitFile, type SizeFailure, syncFile, type Written, write } from './write.ts'
+import { openWorkspaces, workFolder } from './workspaces.ts'
+import { chunksOf, commitFile, type SizeFailure, syncFile, type Written, write } from './write.ts'
 
 interface FilesOptions {
   dataDir: string
   store: Pick<Store, 'files' | 'library' | 'stats'>
   linkKey: KeyObject
   limits: Pick<Limits, 'link_lifetime' | 'output_size'>
-  /** The limits of an organization on what it stores; none by default. */
-  limitsOf?: StorageLimitsOf
+  /** The limits of an organization on what it stores; 0 is unlimited, undefined means that there is no organization. */
+  limitsOf?: (organizationId: string) => Promise<Pick<StorageLimits, 'storedBytes' | 'uploadsPerDay'> | undefined>
   log: Log
 }
 
@@ -48,7 +52,6 @@ export async function openFiles({ dataDir, store, linkKey, limits, limitsOf, log
   for (const name of await readdir(incoming)) await rm(join(incoming, name), { recursive: true, force: true })
   const workspaces = await openWorkspaces(workFolder(dataDir), log)
   const addresses = openFileUrls(linkKey)
-  const storageLimits = openStorageLimits({ store: store.files, limitsOf })
   const parts = openParts({ folder: incoming, tooLarge })
   /** When this process wrote each file, on the monotonic clock. Its row may not exist yet. */
   const writtenAt = new Map<string, number>()
@@ -65,6 +68,22 @@ export async function openFiles({ dataDir, store, linkKey, limits, limitsOf, log
   function admit(): void {
     const { writable } = store.stats()
     if (writable !== true) throw new Failure('disk_full', writable)
+  }
+
+  /**
+   * Returns the limits that the row of a new file must keep; undefined if there are none. Throws Failure `storage_full` or
+   * `rate_limit` if they forbid such a file now, so that an organization without room does not fill the disk.
+   */
+  async function requireStorage(
+    organizationId: string,
+    file: { bytes: number; isUpload: boolean },
+  ): Promise<StorageLimits | undefined> {
+    const own = await limitsOf?.(organizationId)
+    if (!own || (own.storedBytes === 0 && own.uploadsPerDay === 0)) return undefined
+    const { storedBytes, uploadsPerDay } = own
+    const limits = { storedBytes, uploadsPerDay, dayStart: dayStartOf(Date.now()) }
+    await store.files.requireRoom(organizationId, file, limits)
+    return limits
   }
 
   async function put(id: string, organizationId: string, facts: FileFacts, whole: Written): Promise<NewFile> {
@@ -106,7 +125,7 @@ export async function openFiles({ dataDir, store, linkKey, limits, limitsOf, log
     receiving.add(id)
     try {
       if (facts.id !== undefined && (await store.files.find(id))) throw conflict()
-      const storage = await storageLimits.require(organizationId, {
+      const storage = await requireStorage(organizationId, {
         bytes: facts.declaredBytes ?? 1,
         isUpload: facts.purpose === 'upload',
       })
@@ -118,7 +137,7 @@ export async function openFiles({ dataDir, store, linkKey, limits, limitsOf, log
   }
 
   async function take(organizationId: string, written: Written, facts: FileFacts): Promise<FileRecord> {
-    const storage = await storageLimits.require(organizationId, {
+    const storage = await requireStorage(organizationId, {
       bytes: written.bytes,
       isUpload: facts.purpose === 'upload',
     })
@@ -128,7 +147,7 @@ export async function openFiles({ dataDir, store, linkKey, limits, limitsOf, log
 
   async function requireRoom(organizationId: string, bytes: number): Promise<void> {
     admit()
-    await storageLimits.require(organizationId, { bytes, isUpload: true })
+    await requireStorage(organizationId, { bytes, isUpload: true })
   }
 
   async function find(organizationId: string, id: string): Promise<FileRecord | undefined> {
@@ -226,13 +245,10 @@ export async function openFiles({ dataDir, store, linkKey, limits, limitsOf, log
     /** Throws Failure `disk_full` while the store cannot write. */
     admit,
     /** Files of an organization, newest first. */
-    list: (...query: Parameters<Store['files']['list']>) => store.files.list(...query),
+    ...pick(store.files, 'list'),
     /** The videos of an organization. */
     library: {
-      list: (...[organizationId, filter]: Parameters<Store['library']['list']>) =>
-        store.library.list(organizationId, filter),
-      find: (organizationId: string, id: string): Promise<LibraryItem | undefined> =>
-        store.library.find(organizationId, id),
+      ...pick(store.library, 'list', 'find'),
       /** Removes the entry and its files. Undefined: the organization has no such entry. */
       async remove(organizationId: string, id: string): Promise<LibraryItem | undefined> {
         const removed = await store.library.remove(organizationId, id, Date.now())

@@ -1,7 +1,7 @@
 import { Failure } from '../failure.ts'
 import { isId, newId } from '../ids.ts'
 import type { ApiPurpose, FileRecord } from '../store/store.ts'
-import type { FileFacts } from './file-facts.ts'
+import type { FileFacts } from './file-path.ts'
 import { type Parts, type UploadPart, verified } from './parts.ts'
 import type { Written } from './write.ts'
 

@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto'
-import { mkdir, open, rename, rm } from 'node:fs/promises'
+import { type FileHandle, mkdir, open, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Failure } from '../failure.ts'
 
@@ -84,5 +84,16 @@ export async function syncDirectory(path: string): Promise<void> {
     await directory.sync()
   } finally {
     await directory.close()
+  }
+}
+
+/** Yields the bytes of the file from the beginning, in one buffer that every chunk reuses. */
+export async function* chunksOf(file: FileHandle): AsyncGenerator<Uint8Array> {
+  const buffer = Buffer.allocUnsafe(1 << 20)
+  for (let position = 0; ; ) {
+    const { bytesRead } = await file.read({ buffer, position })
+    if (bytesRead === 0) return
+    position += bytesRead
+    yield buffer.subarray(0, bytesRead)
   }
 }

@@ -1,3 +1,4 @@
+import { type JobSpend, noSpend } from '../admission/spend.ts'
 import { Failure } from '../failure.ts'
 import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
@@ -10,11 +11,9 @@ import { metered, meteredUsage, noUsage } from '../usage.ts'
 import { type CallAttempt, type CallEnd, type CallOptions, type RunningCall, runningRecord } from './call.ts'
 import type { Dispatch } from './dispatch.ts'
 import type { JobDurations } from './job-durations.ts'
-import { type JobSpend, noSpend } from './job-spend.ts'
 import type { Queue, RunningEntry } from './queue.ts'
 import type { Recorder } from './recorder.ts'
-import { queueFull, waitedTooLong } from './refusals.ts'
-import type { CallSlot, WaitingCall, WaitingCalls } from './waiting-calls.ts'
+import { type CallSlot, queueFull, type WaitingCall, type WaitingCalls, waitedTooLong } from './waiting-calls.ts'
 
 const maxAttempts = 3
 
@@ -22,18 +21,7 @@ const maxAttempts = 3
  * Jobs with a synchronous caller: each waits in the queue like any job, runs on its slot, and leaves one finished
  * record. If an engine fails before the caller has received a byte, the call is tried again.
  */
-export function openCalls({
-  fleet,
-  dispatch,
-  queue,
-  waiting,
-  recorder,
-  durations,
-  used,
-  rankOf,
-  spend = noSpend,
-  log,
-}: {
+export function openCalls(dependencies: {
   fleet: Pick<Fleet, 'activity' | 'slots'>
   dispatch: Dispatch
   queue: Queue
@@ -45,6 +33,7 @@ export function openCalls({
   spend?: JobSpend
   log: Log
 }) {
+  const { fleet, dispatch, queue, waiting, recorder, durations, used, rankOf, spend = noSpend, log } = dependencies
   const running = new Map<string, RunningCall>()
 
   /** The maximum number of calls that may wait for the model: `max_queue`, plus the planned slots while it is not loaded. */
@@ -296,4 +285,3 @@ export function openCalls({
     },
   }
 }
-export type Calls = ReturnType<typeof openCalls>

@@ -10,19 +10,14 @@ const maxTimerMs = 3_600_000
  * Watches jobs that become due: delayed jobs and start deadlines. One timer for the earliest of them. `tick` covers a
  * changed clock and a store that was full.
  */
-export function openDueTimer({
-  store,
-  clock,
-  log,
-  woken,
-  expired,
-}: {
+export function openDueTimer(options: {
   store: Pick<Store['jobs'], 'wake' | 'expire' | 'nextDue'>
   clock: { now(): number }
   log: Log
   woken: (jobs: readonly WaitingJob[]) => void
   expired: (jobs: readonly JobRecord[]) => void
 }) {
+  const { store, clock, log, woken, expired } = options
   let next: { at: number; timer: NodeJS.Timeout } | undefined
   let checking: Promise<void> | undefined
   let closed = false

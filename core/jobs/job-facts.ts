@@ -12,15 +12,7 @@ import { type Queue, waitingOf } from './queue.ts'
 const snapshotMs = 100
 
 /** Collects what is known about a job besides its record. */
-export function openJobFacts({
-  fleet,
-  models,
-  queue,
-  live,
-  durations,
-  dispatch,
-  clock,
-}: {
+export function openJobFacts(options: {
   fleet: Pick<Fleet, 'snapshot'>
   models: { find(id: string): Model | undefined }
   queue: Queue
@@ -29,6 +21,7 @@ export function openJobFacts({
   dispatch: Dispatch
   clock: { now(): number }
 }) {
+  const { fleet, models, queue, live, durations, dispatch, clock } = options
   let cached: { at: number; snapshot: FleetSnapshot } | undefined
 
   function snapshot(): FleetSnapshot {

@@ -1,11 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { type JobSpend, noSpend } from '../admission/spend.ts'
 import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
-import type { Fleet, Lease } from '../models/fleet.ts'
+import { pick } from '../members.ts'
+import type { Fleet } from '../models/fleet.ts'
 import type { Model } from '../models/model.ts'
 import { rankAt } from '../store/rank.ts'
 import type { JobRecord, LogLine, Store, Usage, WaitingJob } from '../store/store.ts'
 import type { CommitEffects } from '../store/workflows.ts'
+import { openSweep } from '../sweep.ts'
 import type { RunJob } from '../tasks/run-job.ts'
 import { openCalls } from './calls.ts'
 import { openDispatch } from './dispatch.ts'
@@ -13,15 +16,12 @@ import { openDueTimer } from './due-timer.ts'
 import { openJobDurations } from './job-durations.ts'
 import { openJobFacts, type QueueForecast } from './job-facts.ts'
 import { firstWaitsFor, type JobProgress, progressOf, type WaitingFor } from './job-progress.ts'
-import { type JobSpend, noSpend } from './job-spend.ts'
-import { type JobKey, openLiveRuns } from './live-runs.ts'
-import { allLines } from './log-lines.ts'
+import { allLines, type JobKey, openLiveRuns } from './live-runs.ts'
 import { openQueue, waitingOf } from './queue.ts'
 import { openRecorder } from './recorder.ts'
 import { openRefill } from './refill.ts'
 import { openRuns } from './runs.ts'
 import { openSubmissions, submissionsClosed } from './submissions.ts'
-import { openSweep } from './sweep.ts'
 import { openWaiters } from './waiters.ts'
 import { openWaitingCalls } from './waiting-calls.ts'
 
@@ -64,6 +64,8 @@ export interface JobsOptions {
   tickMs?: number
 }
 
+/** How many expired jobs are removed at once. */
+const sweptAtOnce = 100
 /** How long interrupted runs may take to end in a drain before their jobs are released, milliseconds. */
 const interruptGraceMs = 2_000
 
@@ -123,7 +125,13 @@ export function openJobs(options: JobsOptions) {
     slots,
     slotsPerModel,
   })
-  const sweep = openSweep({ store: store.jobs, clock, steady, log, busy: () => runs.size > 0 })
+  const sweep = openSweep({
+    sweep: () => store.jobs.sweep(clock.now(), sweptAtOnce, steady.now()),
+    // Longer while jobs run, so that they go first.
+    pauseMs: () => (runs.size > 0 ? 1_000 : 20),
+    log,
+    failed: 'Expired jobs could not be removed',
+  })
   const calls = openCalls({ fleet, dispatch, queue, waiting, recorder, durations, used, rankOf, spend, log })
   const facts = openJobFacts({ fleet, models, queue, live, durations, dispatch, clock })
   const tick = setInterval(() => {
@@ -176,15 +184,8 @@ export function openJobs(options: JobsOptions) {
   }
 
   return {
-    find: (organizationId: string, id: string) => store.jobs.find(organizationId, id),
-    wasRemoved: (organizationId: string, id: string) => store.jobs.wasRemoved(organizationId, id),
-    findByKey: (...key: Parameters<Store['jobs']['findByKey']>) => store.jobs.findByKey(...key),
-    list: (...query: Parameters<Store['jobs']['list']>) => store.jobs.list(...query),
-    counts: () => store.jobs.counts(),
-    events: {
-      after: (...query: Parameters<Store['events']['after']>) => store.events.after(...query),
-      last: () => store.events.last(),
-    },
+    ...pick(store.jobs, 'find', 'wasRemoved', 'findByKey', 'list', 'counts'),
+    events: pick(store.events, 'after', 'last'),
 
     ...submissions,
 
@@ -255,7 +256,7 @@ export function openJobs(options: JobsOptions) {
      * Takes an unused slot of the model, for a short request to its engine besides the queue. Undefined: none is free
      * now. Loads nothing; release it soon.
      */
-    idleSlot: (modelId: string): Lease | undefined => dispatch.takeFree(modelId),
+    idleSlot: dispatch.takeFree,
 
     /** The current progress of the job. Cheap. */
     progressOf: (job: JobRecord): JobProgress => progressOf(job, facts.ofJob(job)),

@@ -26,14 +26,7 @@ interface DeferredJob {
  * deferred in the store until its new prompt is stored with it, and retries of the job use that prompt. Organizations take
  * turns. A prompt that cannot be rewritten fails its job.
  */
-export function openPromptExpansion({
-  jobs,
-  admission,
-  rewriting,
-  model,
-  log,
-  now = Date.now,
-}: {
+export function openPromptExpansion(dependencies: {
   jobs: Pick<Jobs, 'calls' | 'find' | 'deferred' | 'resume'>
   admission: Pick<Admission, 'admitForJob'>
   rewriting: PromptRewriting
@@ -42,6 +35,7 @@ export function openPromptExpansion({
   log: Log
   now?: () => number
 }) {
+  const { jobs, admission, rewriting, model, log, now = Date.now } = dependencies
   /** By organization, the oldest first. The organization that was served longest ago is the first of the map. */
   const waiting = new Map<string, string[]>()
   const running = new Set<Promise<void>>()
@@ -183,4 +177,3 @@ export function openPromptExpansion({
     },
   }
 }
-export type PromptExpansion = ReturnType<typeof openPromptExpansion>

@@ -34,14 +34,7 @@ const nothing: Usage = { inputTokens: 0, outputTokens: 0 }
  * Rewrites prompts with chat models. A rewrite is a call like any other: the caller admits it and runs its attempt, so it
  * waits in the queue of the model and leaves a record.
  */
-export function openPromptRewriting({
-  cpu,
-  media,
-  registry,
-  limits,
-  instructions,
-  used,
-}: {
+export function openPromptRewriting(dependencies: {
   cpu: Pick<Preparation, 'prepare' | 'shape'>
   media: Pick<Media, 'imageDataUrl'>
   registry: Pick<Registry, 'catalog'>
@@ -51,6 +44,7 @@ export function openPromptRewriting({
   /** Called with the usage of each answer. */
   used: (modelId: string, usage: Usage) => void
 }) {
+  const { cpu, media, registry, limits, instructions, used } = dependencies
   return {
     /**
      * Prepares a rewrite and fetches its image. Rejects with Failure: `model_not_found`, `unsupported_task`,

@@ -1,8 +1,7 @@
 import { movingAverage } from '../moving-average.ts'
 import type { JobClass, WaitingJob } from '../store/store.ts'
 import { type Account, hasMore, insert, type Lane, waitingIn, withdraw } from './lane.ts'
-import { classesAbove, type NextLane, nextLane } from './order.ts'
-import { entriesAhead, positionInLane } from './position.ts'
+import { classesAbove, entriesAhead, type NextLane, nextLane, positionInLane } from './order.ts'
 import { accountOf, type ModelQueue, openWindows, type QueuedLane, type StoreRead } from './windows.ts'
 
 /** An entry that has a slot. It is charged the typical duration until it ends. */

@@ -6,17 +6,13 @@ import type { NextEntry, Queue } from './queue.ts'
 import type { StoreRead } from './windows.ts'
 
 /** Reads jobs from the store into the queue, ahead of need where possible. Calls `filled` with the model. */
-export function openRefill({
-  store,
-  queue,
-  log,
-  filled,
-}: {
+export function openRefill(options: {
   store: Pick<Store['jobs'], 'waiting' | 'backlog'>
   queue: Queue
   log: Log
   filled: (modelId: string) => void
 }) {
+  const { store, queue, log, filled } = options
   const reads = new Set<Promise<void>>()
   let readingAll: Promise<void> | undefined
   let closed = false

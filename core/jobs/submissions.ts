@@ -1,4 +1,5 @@
 import type { Admitted } from '../admission/admission.ts'
+import type { JobSpend } from '../admission/spend.ts'
 import { Failure } from '../failure.ts'
 import {
   deferredUntil,
@@ -9,7 +10,6 @@ import {
   type WaitingJob,
 } from '../store/store.ts'
 import type { DueTimer } from './due-timer.ts'
-import type { JobSpend } from './job-spend.ts'
 import type { JobKey } from './live-runs.ts'
 import { waitingOf } from './queue.ts'
 

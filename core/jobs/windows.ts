@@ -193,7 +193,6 @@ export function openWindows({ window, most, now }: { window: number; most: numbe
     },
   }
 }
-export type Windows = ReturnType<typeof openWindows>
 
 /** Identifies a lane: every waiting entry has these fields. */
 export type LaneName = Pick<WaitingJob, 'modelId' | 'class' | 'organizationId'>

@@ -1,9 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { parseDocument } from 'yaml'
 import { z } from 'zod'
-import { PlanSettings } from '../accounts/plan.ts'
+import { PlanSettings } from '../accounts/plans.ts'
 import { Limits } from '../config.ts'
 import { Failure } from '../failure.ts'
+import { coversLoopback, isNetwork, networkOf } from '../network-address.ts'
+import { Duration } from '../quantities.ts'
 import { regionLabels } from '../schemas/region.ts'
 import { conversationTask } from '../schemas/task.ts'
 import { graphFault } from './comfyui/graph-fault.ts'
@@ -11,9 +13,102 @@ import { faultOf, placeIn, syntaxFault } from './config-fault.ts'
 import { offeredModels } from './defaults.ts'
 import { type DescribedSchema, standardSchema } from './described-schema.ts'
 import { Model } from './model.ts'
-import { loopbackTokenFault, OllamaSettings } from './ollama-settings.ts'
 import { slugFault } from './slugs.ts'
-import { NetworkText, WebhooksConfig } from './webhooks-config.ts'
+
+/**
+ * Returns why `ollama.loopback_token` cannot be used with these proxies: what a proxy on this machine forwards looks like a
+ * request of a local program if the proxy leaves out X-Forwarded-For.
+ */
+function loopbackTokenFault({
+  ollama,
+  trusted_proxies,
+}: {
+  ollama: z.output<typeof OllamaSettings>
+  trusted_proxies: readonly string[]
+}): string | undefined {
+  if (ollama.loopback_token === undefined || !coversLoopback(trusted_proxies.map(networkOf))) return undefined
+  return "'ollama.loopback_token' lets requests from this machine in without a token, and 'trusted_proxies' has a proxy on this machine: its clients could look like local programs. Remove the setting, or the loopback addresses from 'trusted_proxies'."
+}
+
+/** The section `ollama` of infer.yaml. */
+const OllamaSettings = z
+  .strictObject({
+    loopback_token: z
+      .string()
+      .regex(/^tok_[0-9A-Za-z]{10,64}$/, 'must be the id of a token (tok_…), as `infer token list` shows it')
+      .optional()
+      .meta({
+        description:
+          'Id of the token, not its secret, as which requests below `/ollama` count that come without a token from a program on this machine: by a direct connection to a loopback address, and from no web page. Not together with `trusted_proxies` on this machine.',
+        example: 'tok_01JC0000000000000000000000',
+        absent: 'none: every request needs a token',
+      }),
+  })
+  .prefault({})
+  .meta({
+    description: "The API for Ollama's clients, many of which cannot send a token.",
+    example: { loopback_token: 'tok_01JC0000000000000000000000' },
+    absent: 'the defaults of its keys',
+  })
+
+const NetworkText = z.string().refine(isNetwork, 'must be an IP address or a network such as 10.1.0.0/16')
+
+const minute = 60_000
+const hour = 3_600_000
+
+/** The section `webhooks` of infer.yaml. */
+const WebhooksConfig = z
+  .strictObject({
+    allowed_hosts: z
+      .array(z.string())
+      .optional()
+      .meta({
+        description: 'Hosts to which webhooks are sent, and to no others. `*.` at the start stands for any name below.',
+        example: ['hooks.example.com', '*.example.org'],
+        absent: 'every public host',
+      }),
+    allowed_addresses: z
+      .array(NetworkText)
+      .default([])
+      .meta({
+        description: 'Private addresses or networks (CIDR) to which webhooks may be sent too, on any port.',
+        example: ['10.1.0.0/16', '127.0.0.1'],
+      }),
+    timeout: Duration.default(15_000).meta({
+      description: 'Time in which the URL of a webhook must answer.',
+      example: '30s',
+    }),
+    retry_delays: z
+      .array(Duration)
+      .max(20)
+      .default([5_000, 5 * minute, 30 * minute, 2 * hour, 5 * hour, 10 * hour, 14 * hour, 20 * hour, 24 * hour])
+      .meta({
+        description:
+          'Pauses between the attempts to deliver a webhook, each drawn within 20 %. After the last one it is dead: it is sent again only on request.',
+        unit: 'milliseconds',
+        example: ['5s', '1m', '10m'],
+      }),
+    parallel: z.number().int().min(1).max(1_000).default(64).meta({
+      description: 'Maximum number of webhooks that are sent at a time.',
+      unit: 'requests',
+      example: 16,
+    }),
+    parallel_per_endpoint: z.number().int().min(1).max(100).default(8).meta({
+      description: 'Maximum number of webhooks that are sent at a time to one endpoint or host.',
+      unit: 'requests',
+      example: 2,
+    }),
+    retention: Duration.default(7 * 24 * hour).meta({
+      description: 'Time that a delivery is kept after its end, to be read or sent again.',
+      example: '30d',
+    }),
+  })
+  .prefault({})
+  .meta({
+    description: 'Where webhooks may be sent, and when they are sent again.',
+    example: { allowed_addresses: ['10.1.0.0/16'] },
+    absent: 'the defaults of its keys',
+  })
 
 const Host = z.string().regex(/^[A-Za-z0-9._-]+(?::\d{1,5})?$/, 'must be a host name, or name:port')
 const Origin = z

@@ -1,8 +1,21 @@
+import type { RegionLabel } from '../schemas/region.ts'
 import type { SpeechFormat } from '../schemas/speech-format.ts'
-import type { Operation } from '../schemas/task.ts'
+import type { Operation, Task } from '../schemas/task.ts'
 import type { ComfyuiSettings } from './comfyui/settings.ts'
-import type { EngineField } from './engine-field.ts'
-import type { Feature } from './model.ts'
+import type { Feature, Model } from './model.ts'
+
+/** Request fields for images and videos that OpenAI does not have. */
+export type EngineField =
+  | 'response_format'
+  | 'output_format'
+  | 'seed'
+  | 'negative_prompt'
+  | 'num_inference_steps'
+  | 'guidance_scale'
+  | 'num_frames'
+  | 'fps'
+  | 'strength'
+  | 'output_path'
 
 /** Describes a model that synthesizes speech. Plain data. */
 export interface SpeechTraits {
@@ -82,3 +95,19 @@ export interface EngineTraits {
   /** Name of the model in requests to the engine. */
   upstreamId: string
 }
+
+/** An enabled model as the checks of requests need it. Plain data, so that it can be sent to a thread. */
+export interface ModelSetEntry {
+  id: string
+  engine: string
+  tasks: readonly Task[]
+  extraParams: readonly string[]
+  /** The label of the region in which its engines run; absent if there is none. */
+  region?: RegionLabel | undefined
+  traits: EngineTraits
+  /** Texts before the inputs of embeddings; absent if the model has none. */
+  embeddingPrefixes?: Model['embedding_prefixes']
+  /** The most tokens of a request and its answer together; null or absent if unknown. */
+  contextLength?: number | null
+}
+export type ModelSet = ReadonlyMap<string, ModelSetEntry>

@@ -1,8 +1,6 @@
 import type { Readable } from 'node:stream'
 import type { Failure } from '../failure.ts'
 import type { Task } from '../schemas/task.ts'
-import type { EngineProgress } from './engine-progress.ts'
-import type { EngineSocket, SocketListener } from './engine-socket.ts'
 import type { EngineTraits } from './engine-traits.ts'
 import type { Model } from './model.ts'
 
@@ -263,4 +261,25 @@ export interface ModelActivity {
   etaMs: number | null
   engineStarts: number
   engineFailures: number
+}
+
+/** Progress within one image or video. Each image is a pass of steps; a video of two models has two passes. */
+export interface EngineProgress {
+  /** From 1. */
+  pass: number
+  step: number
+  steps: number
+}
+
+/** Callbacks of a WebSocket to an engine: any number of `message`, then `failed` unless it was closed from here. */
+export interface SocketListener {
+  opened(): void
+  message(data: string | Buffer): void
+  /** `timeout` if it was open and nothing came for `no_progress` of the model, `worker_error` if it broke. */
+  failed(failure: Failure): void
+}
+
+/** An open WebSocket to an engine. */
+export interface EngineSocket {
+  close(): void
 }

@@ -1,5 +1,86 @@
 import { Failure } from '../failure.ts'
-import { tensorTypes } from './gguf-types.ts'
+
+/**
+ * Tensor types by their number in the file: elements of a block, and bytes of a block.
+ * Source: ggml of llama.cpp v0.5.0, through its own functions.
+ */
+const tensorTypes: Readonly<Record<number, readonly [elements: number, bytes: number]>> = {
+  0: [1, 4], // F32
+  1: [1, 2], // F16
+  2: [32, 18], // Q4_0
+  3: [32, 20], // Q4_1
+  6: [32, 22], // Q5_0
+  7: [32, 24], // Q5_1
+  8: [32, 34], // Q8_0
+  9: [32, 36], // Q8_1
+  10: [256, 84], // Q2_K
+  11: [256, 110], // Q3_K
+  12: [256, 144], // Q4_K
+  13: [256, 176], // Q5_K
+  14: [256, 210], // Q6_K
+  15: [256, 292], // Q8_K
+  16: [256, 66], // IQ2_XXS
+  17: [256, 74], // IQ2_XS
+  18: [256, 98], // IQ3_XXS
+  19: [256, 50], // IQ1_S
+  20: [32, 18], // IQ4_NL
+  21: [256, 110], // IQ3_S
+  22: [256, 82], // IQ2_S
+  23: [256, 136], // IQ4_XS
+  24: [1, 1], // I8
+  25: [1, 2], // I16
+  26: [1, 4], // I32
+  27: [1, 8], // I64
+  28: [1, 8], // F64
+  29: [256, 56], // IQ1_M
+  30: [1, 2], // BF16
+  34: [256, 54], // TQ1_0
+  35: [256, 66], // TQ2_0
+  39: [32, 17], // MXFP4
+  40: [64, 36], // NVFP4
+  41: [128, 18], // Q1_0
+  42: [64, 18], // Q2_0
+}
+
+/** Quantization of most tensors of a file by `general.file_type`. Source: llama_ftype of llama.cpp v0.5.0. */
+export const quantizations: Readonly<Record<number, string>> = {
+  0: 'F32',
+  1: 'F16',
+  2: 'Q4_0',
+  3: 'Q4_1',
+  7: 'Q8_0',
+  8: 'Q5_0',
+  9: 'Q5_1',
+  10: 'Q2_K',
+  11: 'Q3_K_S',
+  12: 'Q3_K_M',
+  13: 'Q3_K_L',
+  14: 'Q4_K_S',
+  15: 'Q4_K_M',
+  16: 'Q5_K_S',
+  17: 'Q5_K_M',
+  18: 'Q6_K',
+  19: 'IQ2_XXS',
+  20: 'IQ2_XS',
+  21: 'Q2_K_S',
+  22: 'IQ3_XS',
+  23: 'IQ3_XXS',
+  24: 'IQ1_S',
+  25: 'IQ4_NL',
+  26: 'IQ3_S',
+  27: 'IQ3_M',
+  28: 'IQ2_S',
+  29: 'IQ2_M',
+  30: 'IQ4_XS',
+  31: 'IQ1_M',
+  32: 'BF16',
+  36: 'TQ1_0',
+  37: 'TQ2_0',
+  38: 'MXFP4',
+  39: 'NVFP4',
+  40: 'Q1_0',
+  41: 'Q2_0',
+}
 
 /** A metadata value. Of a list of texts or a very long list only the length is kept, because these are vocabularies. */
 export type GgufValue = string | number | boolean | readonly (number | boolean)[] | { readonly length: number }
@@ -40,7 +121,20 @@ const limits = {
   header: 256 << 20,
 }
 
-const sizes = [1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8]
+/** The types of numbers and flags by their number in the file: bytes of a value, and how it is read. */
+const scalars: Readonly<Record<number, { bytes: number; read: (piece: Buffer, at: number) => number | boolean }>> = {
+  0: { bytes: 1, read: (piece, at) => piece.readUInt8(at) },
+  1: { bytes: 1, read: (piece, at) => piece.readInt8(at) },
+  2: { bytes: 2, read: (piece, at) => piece.readUInt16LE(at) },
+  3: { bytes: 2, read: (piece, at) => piece.readInt16LE(at) },
+  4: { bytes: 4, read: (piece, at) => piece.readUInt32LE(at) },
+  5: { bytes: 4, read: (piece, at) => piece.readInt32LE(at) },
+  6: { bytes: 4, read: (piece, at) => piece.readFloatLE(at) },
+  7: { bytes: 1, read: (piece, at) => piece.readUInt8(at) !== 0 },
+  10: { bytes: 8, read: (piece, at) => Number(piece.readBigUInt64LE(at)) },
+  11: { bytes: 8, read: (piece, at) => Number(piece.readBigInt64LE(at)) },
+  12: { bytes: 8, read: (piece, at) => piece.readDoubleLE(at) },
+}
 const textType = 8
 const listType = 9
 
@@ -94,21 +188,21 @@ export function* parseGguf(name: string, size: number): Generator<ReadRequest, G
     return piece.toString('utf8', at - length - start, at - start)
   }
   function* scalar(type: number): Generator<ReadRequest, number | boolean, Uint8Array> {
-    const bytes = sizes[type]!
+    const { bytes, read } = scalars[type]!
     if (!has(bytes)) yield* need(bytes)
     at += bytes
-    return readScalar(piece, at - bytes - start, type)
+    return read(piece, at - bytes - start)
   }
   function* value(key: string): Generator<ReadRequest, GgufValue, Uint8Array> {
     const type = yield* u32()
     if (type === textType) return yield* text(limits.text, `a '${key}'`)
     if (type !== listType) {
-      if (!sizes[type]) throw wrong(`has a '${key}' of the unknown type ${type}; it may be newer than this program.`)
+      if (!scalars[type]) throw wrong(`has a '${key}' of the unknown type ${type}; it may be newer than this program.`)
       return yield* scalar(type)
     }
     const of = yield* u32()
     const length = yield* u64()
-    const minSize = of === textType ? 8 : sizes[of]
+    const minSize = of === textType ? 8 : scalars[of]?.bytes
     if (!minSize) throw wrong(`has a list '${key}' of the type ${of}, which is not known or not allowed in lists.`)
     if (length * minSize > size - at) throw wrong(`is too short for its list '${key}' of ${length} entries.`)
     if (of === textType) {
@@ -181,31 +275,4 @@ export function* parseGguf(name: string, size: number): Generator<ReadRequest, G
   if (tensors.length > 0 && dataStart + needed > size)
     throw wrong(`is incomplete: it has ${size} of ${dataStart + needed} bytes. Download it again.`)
   return { version, metadata, tensors, dataStart, dataBytes: Math.max(0, size - dataStart) }
-}
-
-function readScalar(piece: Buffer, at: number, type: number): number | boolean {
-  switch (type) {
-    case 0:
-      return piece.readUInt8(at)
-    case 1:
-      return piece.readInt8(at)
-    case 2:
-      return piece.readUInt16LE(at)
-    case 3:
-      return piece.readInt16LE(at)
-    case 4:
-      return piece.readUInt32LE(at)
-    case 5:
-      return piece.readInt32LE(at)
-    case 6:
-      return piece.readFloatLE(at)
-    case 7:
-      return piece.readUInt8(at) !== 0
-    case 10:
-      return Number(piece.readBigUInt64LE(at))
-    case 11:
-      return Number(piece.readBigInt64LE(at))
-    default:
-      return piece.readDoubleLE(at)
-  }
 }

@@ -1,7 +1,6 @@
 import { type FileHandle, open } from 'node:fs/promises'
 import { Failure } from '../failure.ts'
-import { type GgufContents, type GgufValue, parseGguf } from './gguf-format.ts'
-import { quantizations } from './gguf-types.ts'
+import { type GgufContents, type GgufValue, parseGguf, quantizations, type ReadRequest } from './gguf-format.ts'
 import { type DiffusionFile, diffusionGgufOf } from './recognition/diffusion-tensors.ts'
 
 const poolingTypes = ['none', 'mean', 'cls', 'last', 'rank'] as const
@@ -210,25 +209,27 @@ async function readContents(path: string): Promise<GgufContents> {
   try {
     const about = await file.stat()
     if (!about.isFile()) throw wrong(path, 'is not a file.')
-    const parser = parseGguf(path, about.size)
-    let step = parser.next()
-    while (!step.done) {
-      const { at, bytes } = step.value
-      const piece = Buffer.allocUnsafe(Math.max(bytes, readBytes))
-      step = parser.next(piece.subarray(0, await fill(file, piece, at)))
-    }
-    return step.value
+    return await readHeader(file, parseGguf(path, about.size), readBytes)
   } finally {
     await file.close()
   }
 }
 
-/** Reads until the buffer is full or the file ends; one read may return fewer bytes. */
-async function fill(file: FileHandle, buffer: Buffer, at: number): Promise<number> {
-  let filled = 0
-  for (;;) {
-    const { bytesRead } = await file.read(buffer, filled, buffer.length - filled, at + filled)
-    filled += bytesRead
-    if (bytesRead === 0 || filled === buffer.length) return filled
+/** Drives a header parser with pieces of an open file, each of `minBytes` at least. */
+export async function readHeader<T>(
+  file: FileHandle,
+  parser: Generator<ReadRequest, T, Uint8Array>,
+  minBytes = 0,
+): Promise<T> {
+  let step = parser.next()
+  while (!step.done) {
+    const { at, bytes } = step.value
+    const piece = Buffer.allocUnsafe(Math.max(bytes, minBytes))
+    let filled = 0
+    // One read may return fewer bytes.
+    for (let read = -1; read !== 0 && filled < piece.length; filled += read)
+      read = (await file.read(piece, filled, piece.length - filled, at + filled)).bytesRead
+    step = parser.next(piece.subarray(0, filled))
   }
+  return step.value
 }

@@ -2,14 +2,16 @@ import { z } from 'zod'
 import { resolutions } from '../schemas/resolution.ts'
 import { impliedBy, Task, tasksBy, withImplied } from '../schemas/task.ts'
 import { ComfyuiSettings } from './comfyui/settings.ts'
-import { embeddingFields } from './embedding-fields.ts'
+import {
+  embeddingFields,
+  ggufFields,
+  launchFields,
+  pythonFields,
+  residencyFields,
+  speechFields,
+} from './engine-fields.ts'
 import { GenerationDefaults } from './generation-defaults.ts'
-import { ggufFields } from './gguf-fields.ts'
-import { launchFields } from './launch-fields.ts'
 import { Price } from './price.ts'
-import { pythonFields } from './python-fields.ts'
-import { residencyFields } from './residency-fields.ts'
-import { speechFields } from './speech-fields.ts'
 
 /** Optional features of an engine. A request that uses a feature that its engine lacks is refused. */
 export const features = [

@@ -14,14 +14,8 @@ export interface Purpose {
  * Returns the tasks of a GGUF model by its header. The pooling type decides before the architecture, because generative
  * models are also fine-tuned for embedding and ranking. Null for a file that is not a model by itself.
  */
-export function purposeOf({
-  kind,
-  architecture,
-  poolingType,
-  classifier,
-  causal,
-  chatTemplate,
-}: GgufHeader): Purpose | null {
+export function purposeOf(header: GgufHeader): Purpose | null {
+  const { kind, architecture, poolingType, classifier, causal, chatTemplate } = header
   if (kind !== 'model') return null
   if (poolingType === 'rank') return { tasks: tasksBy('rerank'), because: 'its pooling type is rank' }
   if (classifier && !causal) return { tasks: tasksBy('rerank'), because: 'it has a ranking head' }

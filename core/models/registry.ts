@@ -1,9 +1,8 @@
 import type { RegionLabel } from '../schemas/region.ts'
 import type { GenerationTask } from '../schemas/task.ts'
-import type { ModelSet } from './catalog.ts'
 import { compareModels, type ModelChanges } from './change.ts'
 import { offeredModels } from './defaults.ts'
-import type { EngineTraits } from './engine-traits.ts'
+import type { EngineTraits, ModelSet } from './engine-traits.ts'
 import type { Model } from './model.ts'
 import { slugTable } from './slugs.ts'
 
@@ -19,13 +18,7 @@ interface Offer {
  * Opens the models of this server with the data that the request path needs. `replace` swaps all of them at once; a model
  * or catalog that was returned before does not change.
  */
-export function openRegistry({
-  models: configured,
-  toys,
-  defaults,
-  traits,
-  region,
-}: {
+export function openRegistry(options: {
   /** The models in infer.yaml; without any, `defaults` are used. */
   models: readonly Model[]
   /** Whether `defaults` are offered besides; undefined for only where there are no others. */
@@ -35,6 +28,7 @@ export function openRegistry({
   /** The region of this machine. */
   region?: RegionLabel | undefined
 }) {
+  const { models: configured, toys, defaults, traits, region } = options
   let current = offerOf(offeredModels({ models: configured, toys }, defaults))
 
   function offerOf(models: readonly Model[]): Offer {

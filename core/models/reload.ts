@@ -56,16 +56,7 @@ export interface ConfigurationStatus {
  * Applies changes of `models` and `plans` in infer.yaml to the running server. A file that cannot be read or is invalid changes
  * nothing; the error is logged once, with its position. Settings other than `models` are read only at the start.
  */
-export function openReload({
-  path,
-  config,
-  check,
-  registry,
-  plans,
-  fleet,
-  log,
-  settleMs = 100,
-}: {
+export function openReload(options: {
   path: string
   /** The configuration of the start. */
   config: Config
@@ -76,6 +67,7 @@ export function openReload({
   log: Log
   settleMs?: number
 }) {
+  const { path, config, check, registry, plans, fleet, log, settleMs = 100 } = options
   const atStart = settingsOf(config)
   // Starts without content, so that the first reload finds a change since the start.
   let last: Read = { error: 'ENOENT' }

@@ -1,5 +1,5 @@
 import { Failure } from '../failure.ts'
-import type { ModelSet, ModelSetEntry } from '../models/catalog.ts'
+import type { ModelSet, ModelSetEntry } from '../models/engine-traits.ts'
 import type { Feature } from '../models/model.ts'
 import { didYouMean, nearestModels } from '../nearest.ts'
 import type { TaskName } from './task.ts'

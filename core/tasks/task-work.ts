@@ -1,7 +1,7 @@
 import { bufferOf, type Done, type ThreadWork } from '../cpu/thread-work.ts'
 import { type InputPageQuery, inputPage } from '../dialects/responses/input-page.ts'
 import type { JsonBounds } from '../json.ts'
-import type { ModelSet } from '../models/catalog.ts'
+import type { ModelSet } from '../models/engine-traits.ts'
 import type { TextTask } from '../schemas/task.ts'
 import type { AnswerFormat, CallerAnswer, PreparedRequest } from './engine-request.ts'
 import { type AnswerForm, type PrepareOptions, prepare, shape } from './prepare.ts'

@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import type { FailureDetail } from '../failure.ts'
 import type { MediaKind, TakeOptions } from '../media/media.ts'
-import type { ModelSet } from '../models/catalog.ts'
+import type { ModelSet } from '../models/engine-traits.ts'
 import type { Feature, Model } from '../models/model.ts'
 import type { GenerationTask, ImageTask, SpeechTask, Task, TextTask, TranscriptionTask } from '../schemas/task.ts'
 import type { FileRecord } from '../store/store.ts'

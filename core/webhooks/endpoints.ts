@@ -1,6 +1,11 @@
 import type { KeyObject } from 'node:crypto'
+import { Failure } from '../failure.ts'
 import { newId } from '../ids.ts'
-import type { UrlRules } from '../media/checked-url.ts'
+import { checkedUrl, type UrlRules, urlRules } from '../media/checked-url.ts'
+import { pick } from '../members.ts'
+import type { Config } from '../models/config.ts'
+import { didYouMean, nearest } from '../nearest.ts'
+import { coversType, publicEventTypes } from '../store/event-types.ts'
 import {
   type Actor,
   type SecretState,
@@ -9,8 +14,45 @@ import {
   type WebhookEndpoint,
   type WebhookEndpointChange,
 } from '../store/store.ts'
-import { requireEventTypes, requireUrl } from './endpoint-rules.ts'
 import { secretHint, secretText } from './signature.ts'
+
+/** Characters of a URL that a webhook may have. */
+export const maxUrlLength = 2_048
+
+/** Where webhooks may be sent: to public addresses on these ports, and where the configuration allows. */
+export const webhookRules = ({ allowed_hosts, allowed_addresses }: Config['webhooks']): UrlRules =>
+  urlRules({ allowed_hosts, allowed_addresses }, [80, 443])
+
+/**
+ * Throws Failure `invalid_value` that names the field, if no webhook can be sent to this URL whatever its name resolves
+ * to. The addresses of a name are checked with each message.
+ */
+export function requireUrl(url: string, field: string, rules: UrlRules): void {
+  try {
+    if (url.length > maxUrlLength) throw new Error('too long')
+    checkedUrl(url, undefined, rules)
+  } catch (cause) {
+    throw new Failure(
+      'invalid_value',
+      `'${field}' must be an http or https URL at a public address, on port 80 or 443, without a user name, of at most ${maxUrlLength} characters. For others see 'webhooks.allowed_addresses' in infer.yaml.`,
+      { param: field, cause },
+    )
+  }
+}
+
+/** Throws Failure `invalid_value` for a type or pattern that no event has, with the nearest one. */
+export function requireEventTypes(types: readonly string[], field: string, of = publicEventTypes): void {
+  const unknown = types.find(pattern => !isPattern(pattern) || !of.some(type => coversType(pattern, type)))
+  if (unknown === undefined) return
+  const similar = nearest(unknown, of)
+  throw new Failure(
+    'invalid_value',
+    `'${field}' has '${unknown.slice(0, 64)}', which is no type of event here.${similar === undefined ? '' : didYouMean([similar])} The types are: ${of.join(', ')}. 'job.*' stands for all that begin so.`,
+    { param: field },
+  )
+}
+
+const isPattern = (text: string): boolean => /^(\*|[a-z_.]+\.\*|[a-z_.]+)$/.test(text)
 
 /** An endpoint to create. */
 export interface EndpointOptions {
@@ -29,17 +71,13 @@ export const maxSecretOverlapMs = 7 * 86_400_000
  * The endpoints of organizations and the signing secrets. No secret is stored: each is derived from a key. The audit log
  * names who made a change (`by`) in the same transaction.
  */
-export function openEndpoints({
-  store,
-  key,
-  rules,
-  now = Date.now,
-}: {
+export function openEndpoints(dependencies: {
   store: Pick<Store, 'webhooks'>
   key: KeyObject
   rules: UrlRules
   now?: () => number
 }) {
+  const { store, key, rules, now = Date.now } = dependencies
   const { webhooks } = store
   const withSecret = (endpoint: WebhookEndpoint) => ({
     endpoint,
@@ -57,9 +95,7 @@ export function openEndpoints({
       requireEventTypes(options.eventTypes, 'event_types')
       return withSecret(await webhooks.create({ ...options, id: newId('whe'), createdAt: now() }, by))
     },
-    find: (organizationId: string, id: string) => webhooks.find(organizationId, id),
-    list: (organizationId: string, page: { limit: number; after?: string | undefined }) =>
-      webhooks.list(organizationId, page),
+    ...pick(webhooks, 'find', 'list', 'deliveries', 'delivery'),
     /** Undefined: no such endpoint. Throws as `create` does. */
     async update(
       organizationId: string,
@@ -102,8 +138,6 @@ export function openEndpoints({
       return { secret: secretText(key, organizationId, state), state }
     },
 
-    deliveries: (...query: Parameters<Store['webhooks']['deliveries']>) => webhooks.deliveries(...query),
-    delivery: (organizationId: string, id: string) => webhooks.delivery(organizationId, id),
     /** Sends a delivery again, with all its attempts. Undefined: no such delivery. */
     redeliver: (organizationId: string, id: string, by: Actor = theServer) =>
       webhooks.redeliver(organizationId, id, now(), by),
@@ -117,4 +151,3 @@ export function openEndpoints({
     },
   }
 }
-export type Endpoints = ReturnType<typeof openEndpoints>

@@ -100,7 +100,6 @@ export function openSender({ rules, timeoutMs, connections, resolve = resolveAll
     },
   }
 }
-export type Sender = ReturnType<typeof openSender>
 
 /** Reads the beginning of an answer; the rest of a long one is not read. */
 async function beginning(body: Dispatcher.ResponseData['body']): Promise<string> {

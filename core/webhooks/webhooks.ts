@@ -5,12 +5,10 @@ import type { Resolve } from '../media/checked-lookup.ts'
 import type { Config } from '../models/config.ts'
 import type { DueDelivery, NewDelivery, RequestWebhook, Store, WebhookEndpoint } from '../store/store.ts'
 import { openDeliveries } from './deliveries.ts'
-import { requireEventTypes, requireUrl, webhookRules } from './endpoint-rules.ts'
-import { openEndpoints } from './endpoints.ts'
-import { messageText } from './message.ts'
+import { openEndpoints, requireEventTypes, requireUrl, webhookRules } from './endpoints.ts'
 import { type AttemptReply, decide } from './retry.ts'
 import { openSender } from './sender.ts'
-import { activeSecrets, falHeaders, publicJwk, standardHeaders } from './signature.ts'
+import { activeSecrets, falHeaders, messageText, publicJwk, standardHeaders } from './signature.ts'
 
 export interface WebhooksOptions {
   store: Pick<Store, 'webhooks' | 'onCommitted'>
@@ -33,12 +31,8 @@ export interface TestResult {
 }
 
 /** Signs and sends messages: the half of webhooks that needs no server. */
-export function openMessages({
-  keys,
-  config,
-  clock = { now: Date.now },
-  resolve,
-}: Pick<WebhooksOptions, 'keys' | 'config' | 'clock' | 'resolve'>) {
+export function openMessages(options: Pick<WebhooksOptions, 'keys' | 'config' | 'clock' | 'resolve'>) {
+  const { keys, config, clock = { now: Date.now }, resolve } = options
   const sender = openSender({
     rules: webhookRules(config),
     timeoutMs: config.timeout,

@@ -19,15 +19,12 @@ export interface InputContent {
 const mediaField = /^(url|file)$|(^|_)(image|mask|video|audio)s?(_urls?)?$/
 
 /** Makes inputs comparable by content, because one file may have many ids and URLs. */
-export function openContent({
-  files,
-  store,
-  publicUrl,
-}: {
+export function openContent(options: {
   files: Pick<Files, 'find' | 'verify'>
   store: Pick<Store['files'], 'find'>
   publicUrl: string | undefined
 }) {
+  const { files, store, publicUrl } = options
   return async (inputs: unknown, { organizationId, origin }: InputsOwner): Promise<InputContent> => {
     let foreign = false
 

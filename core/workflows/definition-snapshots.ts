@@ -43,14 +43,8 @@ export function openDefinitionSnapshots(store: Pick<Store['executions'], 'find' 
   const kept = new Map<string, Entry>()
   let text = 0
 
-  function keep({
-    id,
-    organizationId,
-    definition,
-    inputParams,
-    origin,
-    createdAt,
-  }: DefinitionSnapshot | ExecutionRecord): DefinitionSnapshot {
+  function keep(execution: DefinitionSnapshot | ExecutionRecord): DefinitionSnapshot {
+    const { id, organizationId, definition, inputParams, origin, createdAt } = execution
     const snapshot: DefinitionSnapshot = { id, organizationId, definition, inputParams, origin, createdAt }
     const length = lengthOf(definition.dag.nodes) + lengthOf(inputParams)
     drop(id)

@@ -1,14 +1,13 @@
+import { z } from 'zod'
 import type { WorkflowNode } from '../dag/definition.ts'
 import type { FailureDetail } from '../failure.ts'
 import { failureOfIssues } from '../schemas/issues.ts'
 import { jsonType, type Kinds, kindsOf, kindsText, mayFit, type SchemasAtPath, walk } from '../schemas/schema-walk.ts'
 import { requestFields } from '../tasks/request-fields.ts'
 import type { NodeContext, TaskType } from './diagnose-node.ts'
-import type { TypeIssue } from './diagnostics.ts'
-import { suggested } from './diagnostics.ts'
-import { outputPath } from './output-path.ts'
+import { suggested, type TypeIssue } from './diagnostics.ts'
+import { outputPath } from './prune.ts'
 import type { ReferenceStep } from './references.ts'
-import { checkRequest } from './request-check.ts'
 
 /** How many references or fields one step of the generator handles: each takes microseconds, and so does a step. */
 export const stepSize = 16
@@ -47,23 +46,17 @@ export function* diagnoseInputs(
   for (const { at, path, kinds, reference } of given) {
     const expected = walk(type.request, at)
     if (type.isMediaPath(at) && isCoerced(kinds, expected)) {
-      warn({
-        code: 'coerced_media_reference',
-        message: `Node '${id}': ${path} takes an address, and the reference gives an object; its 'url' is used.`,
-        node_id: id,
-        path,
-        reference,
-      })
+      warn(
+        'coerced_media_reference',
+        `Node '${id}': ${path} takes an address, and the reference gives an object; its 'url' is used.`,
+        { path, reference },
+      )
     } else if (expected !== 'missing' && !mayFit(kinds, kindsOf(expected)))
-      issue({
-        code: 'type_mismatch',
-        message: `nodes.${id}.${path} expects ${kindsText(kindsOf(expected))} but ${reference} is ${kindsText(kinds)}.`,
-        node_id: id,
-        path,
-        expected: kindsText(kindsOf(expected)),
-        actual: kindsText(kinds),
-        reference,
-      })
+      issue(
+        'type_mismatch',
+        `nodes.${id}.${path} expects ${kindsText(kindsOf(expected))} but ${reference} is ${kindsText(kinds)}.`,
+        { path, expected: kindsText(kindsOf(expected)), actual: kindsText(kinds), reference },
+      )
     if (++checked % stepSize === 0) yield
   }
   const fields = requestFields(type, model?.extraParams ?? [])
@@ -77,10 +70,7 @@ export function* diagnoseInputs(
     if (!known.has(field) && (model || !node.model_id)) {
       const meant = suggested(field, fields)
       if (meant.suggestion !== undefined) named.add(meant.suggestion)
-      issue({
-        code: 'unknown_input',
-        message: `Node '${id}': ${node.task} has no input '${field}'.`,
-        node_id: id,
+      issue('unknown_input', `Node '${id}': ${node.task} has no input '${field}'.`, {
         path: `inputs.${field}`,
         ...meant,
       })
@@ -88,10 +78,7 @@ export function* diagnoseInputs(
     if (++checked % stepSize === 0) yield
   }
   if (Object.hasOwn(node.inputs, 'model') && node.inputs.model !== node.model_id)
-    warn({
-      code: 'unknown_field',
-      message: `Node '${id}': its model is '${node.model_id}'; 'model' in the inputs is ignored.`,
-      node_id: id,
+    warn('unknown_field', `Node '${id}': its model is '${node.model_id}'; 'model' in the inputs is ignored.`, {
       path: 'inputs.model',
     })
 
@@ -115,10 +102,7 @@ export function* diagnoseInputs(
     if (given.some(one => isWithin(one.path, path) || isWithin(path, one.path))) continue
     if (detail.code !== 'invalid_type' && templates.includes(path)) continue
     if (detail.code === 'missing_required_parameter' && named.has(detail.path)) continue
-    issue({
-      code: issueOf[detail.code] ?? 'value_out_of_range',
-      message: `Node '${id}': ${detail.message}`,
-      node_id: id,
+    issue(issueOf[detail.code] ?? 'value_out_of_range', `Node '${id}': ${detail.message}`, {
       path,
       ...(detail.code === 'invalid_type' ? typesAt(detail.path, node, type) : {}),
     })
@@ -148,3 +132,37 @@ const isWithin = (place: string, outer: string): boolean =>
 /** Whether an object or a list is given where the URL of a file is expected. */
 const isCoerced = (given: Kinds, expected: SchemasAtPath): boolean =>
   given !== 'anything' && (given.has('object') || given.has('array')) && !mayFit(given, kindsOf(expected))
+
+/**
+ * Compiling a schema pays only after thousands of values; a workflow has a few hundred, and the first must not wait.
+ */
+const withoutCompiling = { jitless: true }
+
+/**
+ * The schema's error for a request, or undefined. The fast path checks only the fields that the request has, because a
+ * request typically has four of the thirty fields that a task knows. If that fails, the whole request is checked to get
+ * the complete error.
+ */
+export function checkRequest(schema: z.ZodType, request: Readonly<Record<string, unknown>>): z.ZodError | undefined {
+  return areFieldsValid(schema, request) ? undefined : schema.safeParse(request).error
+}
+
+const required = new WeakMap<z.core.$ZodObject, readonly string[]>()
+
+function areFieldsValid(schema: z.ZodType, request: Readonly<Record<string, unknown>>): boolean {
+  if (!(schema instanceof z.ZodObject)) return false
+  const { shape, catchall, checks } = schema.def
+  // Such a schema has rules for the whole object, or for fields that it does not name.
+  if (catchall !== undefined || (checks !== undefined && checks.length > 0)) return false
+  let needed = required.get(schema)
+  if (!needed) {
+    needed = Object.keys(shape).filter(name => shape[name]!._zod.optin === undefined)
+    required.set(schema, needed)
+  }
+  for (const name of needed) if (!Object.hasOwn(request, name)) return false
+  for (const name of Object.keys(request)) {
+    if (!Object.hasOwn(shape, name)) continue
+    if (!z.core.safeParse(shape[name], request[name], withoutCompiling).success) return false
+  }
+  return true
+}

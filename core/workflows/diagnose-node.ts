@@ -5,10 +5,9 @@ import { type Kinds, kindsOf, membersAt, walk } from '../schemas/schema-walk.ts'
 import type { ModelFacts, TaskRecord } from '../tasks/task.ts'
 import { referencesIn } from './bind.ts'
 import { diagnoseInputs, type Given, stepSize } from './diagnose-inputs.ts'
-import type { DiagnosticFinding, TypeIssue, Warning } from './diagnostics.ts'
-import { suggested } from './diagnostics.ts'
-import { outputPath } from './output-path.ts'
+import { type Diagnostic, suggested, type TypeIssue, type Warning } from './diagnostics.ts'
 import { kindsOfParameter } from './parameters.ts'
+import { outputPath } from './prune.ts'
 import { type Reference, ReferenceFault, type ReferenceStep } from './references.ts'
 
 /** The part of a task record that the validation uses. */
@@ -49,13 +48,16 @@ const known = new Set([
 ])
 const nodeMembers = new Set(['result', 'outputs', 'status', 'error'])
 
+type FindingFacts = Partial<Omit<Diagnostic, 'code' | 'severity' | 'message' | 'node_id'>>
+
 export interface NodeContext {
   dag: Dag
   parameters: Parameters | undefined
   offer: Offer
   used: Set<string>
-  warn: (warning: DiagnosticFinding<Warning>) => void
-  issue: (issue: DiagnosticFinding<TypeIssue>) => void
+  /** Report a finding of the node, besides its code and message with where it is and what was meant. */
+  warn: (code: Warning['code'], message: string, facts?: FindingFacts) => void
+  issue: (code: TypeIssue['code'], message: string, facts?: FindingFacts) => void
 }
 
 /** Validates one node. Yields after every few references or fields. */
@@ -63,20 +65,14 @@ export function* diagnoseNode(id: string, node: WorkflowNode, context: NodeConte
   const { offer, warn, issue } = context
   const task = offer.task(node.task)
   if (!task)
-    issue({
-      code: 'unknown_task',
-      message: `Node '${id}': there is no task '${node.task}'.`,
-      node_id: id,
+    issue('unknown_task', `Node '${id}': there is no task '${node.task}'.`, {
       path: 'task',
       ...suggested(node.task, offer.taskNames()),
     })
   diagnoseModel(id, node, task?.name, context)
   for (const field of Object.keys(node))
     if (!known.has(field))
-      warn({
-        code: 'unknown_field',
-        message: `Node '${id}': '${field}' has no meaning here.`,
-        node_id: id,
+      warn('unknown_field', `Node '${id}': '${field}' has no meaning here.`, {
         path: field,
         ...suggested(field, known),
       })
@@ -85,8 +81,7 @@ export function* diagnoseNode(id: string, node: WorkflowNode, context: NodeConte
   const templates: string[] = []
   let checked = 0
   for (const { at, path, whole, reference } of referencesIn(node.inputs)) {
-    if (reference instanceof ReferenceFault)
-      warn({ code: reference.code, message: `Node '${id}': ${reference.message}`, node_id: id, path })
+    if (reference instanceof ReferenceFault) warn(reference.code, `Node '${id}': ${reference.message}`, { path })
     else {
       const kinds = diagnoseReference(id, path, reference, context)
       if (whole) given.push({ at, path, kinds, reference: `\${${reference.source}}` })
@@ -99,13 +94,11 @@ export function* diagnoseNode(id: string, node: WorkflowNode, context: NodeConte
   for (const [at, output] of node.outputs.entries()) {
     const path = outputPath(output)
     if (path && walk(task.type.result, path) !== 'missing') continue
-    issue({
-      code: 'unknown_output_path',
-      message: `Node '${id}' has no output '${output}': results of ${task.name} have no such member.`,
-      node_id: id,
-      path: `outputs[${at}]`,
-      ...(path ? memberMeant(task.type.result, path) : {}),
-    })
+    issue(
+      'unknown_output_path',
+      `Node '${id}' has no output '${output}': results of ${task.name} have no such member.`,
+      { path: `outputs[${at}]`, ...(path ? memberMeant(task.type.result, path) : {}) },
+    )
   }
 }
 
@@ -115,32 +108,26 @@ function diagnoseModel(
   task: string | undefined,
   { offer, warn, issue }: NodeContext,
 ): void {
-  if (!model_id)
-    return warn({ code: 'node_without_model', message: `Node '${id}' has no model selected.`, node_id: id })
+  if (!model_id) return warn('node_without_model', `Node '${id}' has no model selected.`)
   const model = offer.model(model_id)
-  const at = { node_id: id, path: 'model_id' }
   if (!model)
-    warn({
-      code: 'unknown_model',
-      message: `Node '${id}': the model '${model_id}' does not exist here.`,
-      ...at,
+    warn('unknown_model', `Node '${id}': the model '${model_id}' does not exist here.`, {
+      path: 'model_id',
       ...suggested(model_id, offer.modelIds()),
     })
   else if (!model.enabled)
-    warn({ code: 'model_disabled', message: `Node '${id}': the model '${model_id}' is disabled.`, ...at })
+    warn('model_disabled', `Node '${id}': the model '${model_id}' is disabled.`, { path: 'model_id' })
   else if (task !== undefined && !model.tasks.includes(task))
-    issue({
-      code: 'model_task_mismatch',
-      message: `Node '${id}': the model '${model_id}' does ${model.tasks.join(', ')}, not ${task}.`,
-      ...at,
+    issue('model_task_mismatch', `Node '${id}': the model '${model_id}' does ${model.tasks.join(', ')}, not ${task}.`, {
+      path: 'model_id',
     })
   const { region } = offer
   if (model && region && model.region !== region)
-    warn({
-      code: 'model_outside_region',
-      message: `Node '${id}': the workflow runs in the region ${region}, and the model '${model_id}' runs ${model.region === undefined ? 'in no region' : `in ${model.region}`}.`,
-      ...at,
-    })
+    warn(
+      'model_outside_region',
+      `Node '${id}': the workflow runs in the region ${region}, and the model '${model_id}' runs ${model.region === undefined ? 'in no region' : `in ${model.region}`}.`,
+      { path: 'model_id' },
+    )
 }
 
 /** Suggests a name for the first member of the path that the schema does not have. */
@@ -154,15 +141,12 @@ function diagnoseReference(id: string, path: string, reference: Reference, conte
   const { dag, parameters, offer, used, warn, issue } = context
   const { root, source } = reference
   const [first, what, ...rest] = reference.path
-  const located = (of: string) => ({
-    message: `Node '${id}': \${${source}}: ${of}.`,
-    node_id: id,
-    path,
-    reference: `\${${source}}`,
-  })
+  const text = `\${${source}}`
+  const located = (fault: string) => `Node '${id}': ${text}: ${fault}.`
+  const at = { path, reference: text }
   if (root === 'execution') {
     if (first === 'id' || first === 'created_at') return new Set([first === 'id' ? 'string' : 'integer'])
-    warn({ code: 'unknown_reference', ...located("an execution has 'id' and 'created_at'") })
+    warn('unknown_reference', located("an execution has 'id' and 'created_at'"), at)
     return 'anything'
   }
   if (root === 'input') {
@@ -172,7 +156,7 @@ function diagnoseReference(id: string, path: string, reference: Reference, conte
       const meant = suggested(String(first), Object.keys(parameters))
       // The suggested parameter is not also reported as unused.
       if (meant.suggestion !== undefined) used.add(meant.suggestion)
-      warn({ code: 'undeclared_input', ...located(`no parameter '${String(first)}' is declared`), ...meant })
+      warn('undeclared_input', located(`no parameter '${String(first)}' is declared`), { ...at, ...meant })
     }
     return parameter && what === undefined ? kindsOfParameter(parameter.type) : 'anything'
   }
@@ -187,16 +171,15 @@ function diagnoseReference(id: string, path: string, reference: Reference, conte
           : undefined
   if (wrong !== undefined) {
     const meant = target || first === id ? {} : suggested(String(first), Object.keys(dag.nodes))
-    warn({ code: 'unknown_reference', ...located(wrong), ...meant })
+    warn('unknown_reference', located(wrong), { ...at, ...meant })
     return 'anything'
   }
   const type = offer.task(target!.task)
   if (!type || (what !== 'result' && what !== 'outputs')) return 'anything'
   const found = walk(type.type.result, rest)
   if (found === 'missing')
-    issue({
-      code: 'unknown_output_path',
-      ...located(`results of ${type.name} have no such member`),
+    issue('unknown_output_path', located(`results of ${type.name} have no such member`), {
+      ...at,
       ...memberMeant(type.type.result, rest),
     })
   return kindsOf(found)

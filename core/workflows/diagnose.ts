@@ -44,8 +44,13 @@ function* diagnosis(dag: Dag, parameters: Parameters | undefined, offer: Offer):
   if (Object.keys(dag.nodes).length === 0) warn({ code: 'empty_graph', message: 'The workflow has no nodes.' })
   const order = yield* diagnoseGraph(dag, warn)
   const used = new Set<string>()
+  const context = { dag, parameters, offer, used }
   for (const [id, node] of Object.entries(dag.nodes)) {
-    yield* diagnoseNode(id, node, { dag, parameters, offer, used, warn, issue })
+    yield* diagnoseNode(id, node, {
+      ...context,
+      warn: (code, message, facts) => warn({ code, message, node_id: id, ...facts }),
+      issue: (code, message, facts) => issue({ code, message, node_id: id, ...facts }),
+    })
     yield
   }
   for (const [name, parameter] of Object.entries(parameters ?? {})) {

@@ -3,6 +3,7 @@ import { Failure } from '../failure.ts'
 import { newId } from '../ids.ts'
 import type { Jobs } from '../jobs/jobs.ts'
 import type { Log } from '../log.ts'
+import { pick } from '../members.ts'
 import type { Task } from '../schemas/task.ts'
 import type { JobLimits, JobRecord, RequestWebhook, Store } from '../store/store.ts'
 import type { ExecutionRecord, NewExecution, WorkflowDefinition } from '../store/workflows.ts'
@@ -11,7 +12,6 @@ import type { DefinitionSnapshots } from './definition-snapshots.ts'
 import { diagnoseInTimeSlices } from './diagnose.ts'
 import type { Offer } from './diagnose-node.ts'
 import { blockingOf, type Diagnostic } from './diagnostics.ts'
-import { openExecutionReads } from './execution-reads.ts'
 import { openNodeQueueing } from './node-queue.ts'
 import type { NodeWorks } from './node-run.ts'
 import { fillParameters } from './parameters.ts'
@@ -46,16 +46,7 @@ export interface ExecutionOptions {
 export type Follower = (ended: boolean) => void
 
 /** Executions of workflows: created with a commit, moved forward by the ends of their jobs, ended exactly once. */
-export function openExecutions({
-  store,
-  jobs,
-  admission,
-  snapshots,
-  works,
-  flight,
-  log,
-  clock = { now: Date.now },
-}: {
+export function openExecutions(dependencies: {
   store: Store
   jobs: Pick<Jobs, 'queued' | 'claimedSuccessors' | 'withdrawn' | 'wait'>
   admission: Pick<Admission, 'admit'>
@@ -65,6 +56,7 @@ export function openExecutions({
   log: Log
   clock?: { now(): number }
 }) {
+  const { store, jobs, admission, snapshots, works, flight, log, clock = { now: Date.now } } = dependencies
   /** By execution id and by organization id. */
   const followers = new Map<string, Set<Follower>>()
   const queueing = openNodeQueueing({ store: store.jobs, works, flight, queue: jobs.queued, ended: jobs.wait, log })
@@ -146,7 +138,8 @@ export function openExecutions({
   }
 
   return {
-    ...openExecutionReads(store),
+    ...pick(store.executions, 'find', 'summary', 'list', 'nodes', 'results', 'inputs'),
+    events: pick(store.events, 'ofExecution', 'ofOrganization'),
 
     /**
      * Resolves after the commit: from then on the execution survives a crash. Throws Failure `invalid_graph` with the

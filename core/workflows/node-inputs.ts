@@ -5,12 +5,11 @@ import type { Task } from '../schemas/task.ts'
 import type { JobRecord } from '../store/store.ts'
 import type { NodeResult, WorkflowDefinition } from '../store/workflows.ts'
 import { shownResult, taskNamed, taskRecord } from '../tasks/registry.ts'
+import type { RunResult } from '../tasks/run-job.ts'
 import { bind, type FoundReference, type LargeValue, referencesIn, Unresolved } from './bind.ts'
 import type { DefinitionSnapshot, DefinitionSnapshots } from './definition-snapshots.ts'
-import { withMediaAddresses } from './media-addresses.ts'
 import { absentParameters } from './parameters.ts'
-import { type Reference, ReferenceFault } from './references.ts'
-import { maxNodeResultBytes } from './result-cap.ts'
+import { type Reference, ReferenceFault, type ReferenceStep } from './references.ts'
 import type { ResultLookup } from './result-lookup.ts'
 
 /** A node and its bound inputs. */
@@ -62,8 +61,8 @@ function valueOf({ task, on_error }: WorkflowNode, { status, result, error }: No
   return { status, error: null, result: shown, outputs: shown }
 }
 
-/** The maximum size of values from large results per node, bytes of JSON: the same as of one result. */
-const maxLarge = maxNodeResultBytes
+/** The maximum size of a node's result, and of all values from large results that it refers to, bytes of JSON. Source: the API contract, 2.8. */
+const maxNodeResultBytes = 16 << 20
 
 /** The values of references into large results, which a thread reads and searches. */
 async function largeValues(
@@ -88,7 +87,7 @@ async function largeValues(
     if (wholeBySource.size === 0) continue
     const sources = [...wholeBySource].map(([source, whole]) => ({ source, whole }))
     const { found, bytes } = await cpu.referred(result, nodeId, sources, nodes[nodeId]!.task as JobRecord['task'])
-    if ((sum += bytes) > maxLarge)
+    if ((sum += bytes) > maxNodeResultBytes)
       throw new Failure(
         'invalid_value',
         'The referenced values of this node are larger than 16 MiB. Refer to smaller parts.',
@@ -117,3 +116,39 @@ export function cacheUse(
  */
 export const cacheKeyOf = (organizationId: string, task: string, model: unknown, inputs: unknown): string =>
   canonicalHash([organizationId, task, model, inputs])
+
+/** Returns inputs in which an object at a media path, or a list of such objects, is replaced by its URL. */
+export function withMediaAddresses(
+  value: unknown,
+  isMediaPath: (path: readonly ReferenceStep[]) => boolean,
+  at: readonly ReferenceStep[] = [],
+): unknown {
+  if (value === null || typeof value !== 'object') return value
+  const address = isMediaPath(at) ? addressOf(value) : undefined
+  if (address !== undefined) return address
+  if (Array.isArray(value)) return value.map((part, index) => withMediaAddresses(part, isMediaPath, [...at, index]))
+  return Object.fromEntries(
+    Object.entries(value).map(([name, part]) => [name, withMediaAddresses(part, isMediaPath, [...at, name])]),
+  )
+}
+
+function addressOf(value: object): string | undefined {
+  const first: unknown = Array.isArray(value) ? value[0] : value
+  if (first === null || typeof first !== 'object') return undefined
+  // A speech result has its file's URL in `audio_url`.
+  const url = 'url' in first ? first.url : 'audio_url' in first ? first.audio_url : undefined
+  return typeof url === 'string' ? url : undefined
+}
+
+/**
+ * The failure for a result that is too large, or undefined. The same work would produce it again, so it is not retried.
+ */
+export function oversize(nodeId: string, result: RunResult['result']): Failure | undefined {
+  const bytes = typeof result === 'string' ? Buffer.byteLength(result) : result.byteLength
+  if (bytes <= maxNodeResultBytes) return undefined
+  const size = (bytes / (1 << 20)).toFixed(1)
+  return new Failure(
+    'payload_too_large',
+    `The result of node '${nodeId}' has ${size} MiB; the limit is 16 MiB. Split the work over several nodes.`,
+  )
+}

@@ -9,14 +9,7 @@ import type { SingleFlight } from './single-flight.ts'
  * Queues released node jobs. A job whose work is cached reuses that result and is not queued; a job whose work is being
  * done by another waits for it here, where it holds no engine slot.
  */
-export function openNodeQueueing({
-  store,
-  works,
-  flight,
-  queue,
-  ended,
-  log,
-}: {
+export function openNodeQueueing(options: {
   store: Pick<Store['jobs'], 'find'>
   works: Pick<NodeWorks, 'prepare' | 'forget'>
   flight: SingleFlight
@@ -26,6 +19,7 @@ export function openNodeQueueing({
   ended: (jobId: string, signal: AbortSignal) => Promise<unknown>
   log: Log
 }) {
+  const { store, works, flight, queue, ended, log } = options
   async function checkCache(waiting: WaitingJob): Promise<void> {
     const { id } = waiting
     const unwatch = new AbortController()

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import type { Admission } from '../admission/admission.ts'
 import { Failure } from '../failure.ts'
+import { jobSeed } from '../ids.ts'
 import { neverBegan } from '../jobs/retry.ts'
 import type { Media } from '../media/media.ts'
 import type { Model } from '../models/model.ts'
@@ -10,8 +11,7 @@ import { taskRecord } from '../tasks/registry.ts'
 import type { RunJob, RunResult } from '../tasks/run-job.ts'
 import type { ContentOf } from './content.ts'
 import { type DefinitionSnapshots, lengthOf } from './definition-snapshots.ts'
-import { type BoundNode, bindNodeInputs, cacheKeyOf, cacheUse } from './node-inputs.ts'
-import { oversize } from './result-cap.ts'
+import { type BoundNode, bindNodeInputs, cacheKeyOf, cacheUse, oversize } from './node-inputs.ts'
 import type { ResultLookup } from './result-lookup.ts'
 import type { SingleFlight } from './single-flight.ts'
 
@@ -30,17 +30,13 @@ const maxKept = 1_000
 const maxKeptLength = 1 << 14
 
 /** Determines the work of node jobs, once the nodes before them have ended. */
-export function openNodeWorks({
-  snapshots,
-  admission,
-  cpu,
-  content,
-}: {
+export function openNodeWorks(options: {
   snapshots: DefinitionSnapshots
   admission: Pick<Admission, 'readmit'>
   cpu: Pick<ResultLookup, 'referred'>
   content: ContentOf
 }) {
+  const { snapshots, admission, cpu, content } = options
   /** By job id. Results never change, so the inputs of a job never change either. */
   const kept = new Map<string, NodeWork>()
 
@@ -87,14 +83,7 @@ export type NodeWorks = ReturnType<typeof openNodeWorks>
  * Runs node jobs with their bound inputs, and all other jobs unchanged. The bound inputs are stored with the job, so
  * that a run can be understood afterwards.
  */
-export function openNodeRunner({
-  run,
-  admission,
-  works,
-  flight,
-  snapshots,
-  media,
-}: {
+export function openNodeRunner(dependencies: {
   run: RunJob
   admission: Pick<Admission, 'readmit' | 'holdNode'>
   works: Pick<NodeWorks, 'of' | 'forget'>
@@ -102,6 +91,7 @@ export function openNodeRunner({
   snapshots: Pick<DefinitionSnapshots, 'keepResult'>
   media: Pick<Media, 'take'>
 }): RunJob {
+  const { run, admission, works, flight, snapshots, media } = dependencies
   const runNode = async (...[job, lease, signal, report]: Parameters<RunJob>): Promise<RunResult> => {
     if (!job.parent) {
       admission.readmit(job)
@@ -145,7 +135,7 @@ export function openNodeRunner({
     let audioBytes = 0
     const filled = await record.fill(inputs, {
       model,
-      drawSeed: () => seedOf(job.id),
+      drawSeed: () => jobSeed(job.id),
       async take(field, value, kind, options) {
         const file = await media.take(sender, field, value, kind, options)
         if (kind === 'audio') audioBytes = file.bytes
@@ -189,11 +179,4 @@ function backingOff(thrown: unknown, backOffMs = 0): unknown {
   if (!(thrown instanceof Failure) || neverBegan(thrown.code) || backOffMs <= (thrown.retryAfterMs ?? 0)) return thrown
   const { code, message, param, facts, details, validation } = thrown
   return new Failure(code, message, { param, facts, details, validation, cause: thrown, retryAfterMs: backOffMs })
-}
-
-/** The same for every attempt of a job, so that a second attempt produces the same result. */
-function seedOf(jobId: string): number {
-  let seed = 0
-  for (const character of jobId) seed = (Math.imul(seed, 31) + character.charCodeAt(0)) | 0
-  return seed >>> 1
 }

@@ -1,4 +1,4 @@
-import type { ModelSet } from '../models/catalog.ts'
+import type { ModelSet } from '../models/engine-traits.ts'
 import type { Model } from '../models/model.ts'
 import type { RegionLabel } from '../schemas/region.ts'
 import { taskNamed, taskRecords } from '../tasks/registry.ts'

@@ -23,17 +23,13 @@ export interface FoundValues {
 /** Thread work on large results of nodes. */
 export const resultWork = {
   /** The values of references into a result of a task; its files are named by id. */
-  referredIn({
-    path,
-    nodeId,
-    references,
-    task,
-  }: {
+  referredIn(options: {
     path: string
     nodeId: string
     references: readonly LargeReference[]
     task: Task
   }): Done<FoundValues> {
+    const { path, nodeId, references, task } = options
     const result = shownResult(task, readResult(path), ({ id }) => id)
     const node = { status: 'completed', error: null, result, outputs: result }
     const found = new Map<string, LargeValue>()
@@ -53,15 +49,8 @@ export const resultWork = {
     return { value: { found, bytes } }
   },
   /** The part of a result that a node keeps, as JSON in UTF-8: `{result, values}`, or the result alone. */
-  prunedResult({
-    path,
-    outputs,
-    what,
-  }: {
-    path: string
-    outputs: readonly string[]
-    what: 'kept' | 'result'
-  }): Done<Uint8Array> {
+  prunedResult(options: { path: string; outputs: readonly string[]; what: 'kept' | 'result' }): Done<Uint8Array> {
+    const { path, outputs, what } = options
     const kept = prune(readResult(path), outputs)
     const json = new TextEncoder().encode(JSON.stringify(what === 'kept' ? kept : kept.result))
     return { value: json, give: [json] }

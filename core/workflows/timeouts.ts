@@ -1,31 +1,27 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
 import type { Store } from '../store/store.ts'
+import { openSweep } from '../sweep.ts'
 
 const batchSize = 100
 /** At most a minute, so that a changed clock is noticed within this. */
 const maxTimerMs = 60_000
-const sweepEveryMs = 60_000
 
 /** Ends executions that have reached their time limit, and removes expired ones. */
-export function openTimeouts({
-  store,
-  clock,
-  log,
-}: {
+export function openTimeouts(options: {
   store: Pick<Store['executions'], 'expire' | 'nextDue' | 'sweep'>
   clock: { now(): number }
   log: Log
 }) {
-  const closed = new AbortController()
+  const { store, clock, log } = options
+  let closed = false
   let next: { at: number; timer: NodeJS.Timeout } | undefined
   let checking: Promise<void> | undefined
   let pending = false
 
   /** Sets the timer for an execution that times out then. */
   function at(due: number): void {
-    if (closed.signal.aborted || (next && next.at <= due)) return
+    if (closed || (next && next.at <= due)) return
     clearTimeout(next?.timer)
     const inMs = Math.min(Math.max(0, due - clock.now()), maxTimerMs)
     next = { at: due, timer: setTimeout(check, inMs).unref() }
@@ -41,7 +37,7 @@ export function openTimeouts({
   }
 
   async function expireDue(): Promise<void> {
-    while (pending && !closed.signal.aborted) {
+    while (pending && !closed) {
       pending = false
       try {
         const due = await store.nextDue()
@@ -57,28 +53,20 @@ export function openTimeouts({
     }
   }
 
-  async function sweep(): Promise<void> {
-    const { signal } = closed
-    while (!signal.aborted) {
-      await delay(sweepEveryMs, undefined, { ref: false, signal })
-      try {
-        while ((await store.sweep(clock.now(), batchSize)) > 0) await delay(20, undefined, { ref: false, signal })
-      } catch (thrown) {
-        if (!signal.aborted && !Failure.from(thrown).retryable)
-          log.error('Expired executions could not be removed', {}, thrown)
-      }
-    }
-  }
-
   check()
-  const sweeping = sweep().catch(() => {})
+  const sweep = openSweep({
+    sweep: () => store.sweep(clock.now(), batchSize),
+    pauseMs: () => 20,
+    log,
+    failed: 'Expired executions could not be removed',
+  })
 
   return {
     at,
     async close(): Promise<void> {
-      closed.abort()
+      closed = true
       clearTimeout(next?.timer)
-      await Promise.all([checking, sweeping])
+      await Promise.all([checking, sweep.close()])
     },
   }
 }

@@ -1,7 +1,8 @@
 import { Failure } from '../failure.ts'
 import { newId } from '../ids.ts'
+import { pick } from '../members.ts'
 import type { Store } from '../store/store.ts'
-import type { WorkflowDefinition, WorkflowRecord, WorkflowStore } from '../store/workflows.ts'
+import type { WorkflowDefinition, WorkflowRecord } from '../store/workflows.ts'
 import type { Executions } from './executions.ts'
 
 export interface WorkflowsOptions {
@@ -38,14 +39,7 @@ export function openWorkflows({ store: { workflows }, executions, clock = { now:
     create: (organizationId: string, definition: WorkflowDefinition): Promise<WorkflowRecord> =>
       workflows.create({ ...definition, id: newId('wf'), organizationId, createdAt: clock.now() }),
 
-    /** The newest or the given version. Undefined: the organization has no such workflow or version. */
-    find: (organizationId: string, id: string, version?: number): Promise<WorkflowRecord | undefined> =>
-      workflows.find(organizationId, id, version),
-
-    /** The versions of a workflow, newest first. */
-    versions: (...these: Parameters<WorkflowStore['versions']>) => workflows.versions(...these),
-
-    list: (...[organizationId, filter]: Parameters<WorkflowStore['list']>) => workflows.list(organizationId, filter),
+    ...pick(workflows, 'find', 'versions', 'list'),
 
     /**
      * Adds a version. Undefined: no such workflow. Throws Failure `conflict` if `expected` is not the current version.

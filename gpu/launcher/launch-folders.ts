@@ -1,6 +1,6 @@
 import { mkdirSync, rmdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { engineFolders, workFolder } from '../../core/files/engine-folders.ts'
+import { engineFolders, workFolder } from '../../core/files/workspaces.ts'
 import type { LaunchOptions } from './launcher.ts'
 
 type Named = Pick<LaunchOptions, 'engineId' | 'modelId'>

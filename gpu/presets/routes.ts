@@ -1,5 +1,4 @@
-import type { EngineField } from '../../core/models/engine-field.ts'
-import type { EngineTraits } from '../../core/models/engine-traits.ts'
+import type { EngineField, EngineTraits } from '../../core/models/engine-traits.ts'
 import type { Model } from '../../core/models/model.ts'
 import type { Operation } from '../../core/schemas/task.ts'
 import { comfyui } from '../../core/tasks/protocols/comfyui/comfyui.ts'

@@ -1,4 +1,4 @@
-import type { EngineField } from '../../core/models/engine-field.ts'
+import type { EngineField } from '../../core/models/engine-traits.ts'
 import { openaiAudio } from '../../core/tasks/protocols/openai-audio.ts'
 import { openaiImages } from '../../core/tasks/protocols/openai-images.ts'
 import { openaiVideos } from '../../core/tasks/protocols/openai-videos.ts'

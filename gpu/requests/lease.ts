@@ -1,8 +1,15 @@
 import type { Client } from 'undici'
 import { Failure } from '../../core/failure.ts'
-import type { EngineProgress } from '../../core/models/engine-progress.ts'
-import type { EngineSocket, SocketListener } from '../../core/models/engine-socket.ts'
-import type { EngineCall, EngineListener, Exchange, Lease, SlotUse } from '../../core/models/fleet.ts'
+import type {
+  EngineCall,
+  EngineListener,
+  EngineProgress,
+  EngineSocket,
+  Exchange,
+  Lease,
+  SlotUse,
+  SocketListener,
+} from '../../core/models/fleet.ts'
 import type { Energy, EnergyMark } from '../devices/energy.ts'
 import type { AdaptedCall } from '../presets/adapter.ts'
 import type { Resident } from '../residency/model-state.ts'

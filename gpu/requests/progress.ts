@@ -1,4 +1,4 @@
-import type { EngineProgress } from '../../core/models/engine-progress.ts'
+import type { EngineProgress } from '../../core/models/fleet.ts'
 import type { EngineOutputs } from '../launcher/outputs.ts'
 import type { ProgressLines } from '../presets/preset.ts'
 import { presetOf } from '../presets/presets.ts'

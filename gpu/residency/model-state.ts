@@ -1,9 +1,7 @@
-import { Failure } from '../../core/failure.ts'
+import { Failure, retryAfter } from '../../core/failure.ts'
 import type { Demand, ModelActivity, ResidentState } from '../../core/models/fleet.ts'
 import type { Model } from '../../core/models/model.ts'
-import { retryAfter } from '../../core/retry-after.ts'
-import type { BackoffRules, StartFailures } from './backoff.ts'
-import { circuitState } from './backoff.ts'
+import { type BackoffRules, circuitState, type StartFailures } from './backoff.ts'
 import type { PlacementRequest } from './place.ts'
 
 /**

@@ -1,6 +1,6 @@
 import { modelAllowed } from '../../core/accounts/model-allowed.ts'
 import { Failure } from '../../core/failure.ts'
-import type { ModelSetEntry } from '../../core/models/catalog.ts'
+import type { ModelSetEntry } from '../../core/models/engine-traits.ts'
 import type { Model } from '../../core/models/model.ts'
 import { didYouMean, nearestModels } from '../../core/nearest.ts'
 import { conversationTask, type Task } from '../../core/schemas/task.ts'

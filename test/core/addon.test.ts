@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { addonRefusal, loadAddon } from '../../core/addon.ts'
+import { addonRefusal, loadAddon } from '../../core/assets.ts'
 
 test.each([
   ["/lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.34' not found (required by /c/addon.node)", /glibc 2\.34/],

@@ -1,5 +1,5 @@
 import type { Failure } from '../../core/failure.ts'
-import { waitedTooLong } from '../../core/jobs/refusals.ts'
+import { waitedTooLong } from '../../core/jobs/waiting-calls.ts'
 import type { SlotQueue } from '../../core/models/fleet.ts'
 import { type ModelState, notOffered, type Resident } from '../../gpu/residency/model-state.ts'
 import type { Residency } from '../../gpu/residency/residency.ts'

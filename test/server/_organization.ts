@@ -1,6 +1,5 @@
-import { openAccounts } from '../../core/accounts/accounts.ts'
+import { openAccounts, type TokenOptions } from '../../core/accounts/accounts.ts'
 import { openStoredKeys } from '../../core/accounts/keys.ts'
-import type { TokenOptions } from '../../core/accounts/token-options.ts'
 import { newId } from '../../core/ids.ts'
 import { openLog } from '../../core/log.ts'
 import { openAdminStore } from '../../core/store/sqlite/admin.ts'

@@ -1,5 +1,5 @@
 import { Failure } from '../../failure.ts'
-import { presentMembers } from '../../present-members.ts'
+import { presentMembers } from '../../members.ts'
 import { effortOfBudget } from '../effort-of-budget.ts'
 import { type ChatPart, joinParts, needed, partsOf, partsOfBlock } from './anthropic-content.ts'
 import type { AnthropicBlock, AnthropicRequest } from './anthropic-schemas.ts'

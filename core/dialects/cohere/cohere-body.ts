@@ -1,5 +1,5 @@
 import { Failure } from '../../failure.ts'
-import { presentMembers } from '../../present-members.ts'
+import { presentMembers } from '../../members.ts'
 import { effortOfBudget } from '../effort-of-budget.ts'
 import type { CohereChatRequest, CohereMessage, CoherePart } from './cohere-chat-schemas.ts'
 

@@ -1,5 +1,5 @@
 import { Failure } from '../../failure.ts'
-import { presentMembers } from '../../present-members.ts'
+import { presentMembers } from '../../members.ts'
 import { type Continued, keptItems, referencedItems } from './continuation.ts'
 import { messagesOf } from './response-messages.ts'
 import type { ResponseItem, ResponseRequest, ResponseTool } from './response-schemas.ts'

@@ -1,15 +1,12 @@
 import { createHash } from 'node:crypto'
-import { mkdir, rename, stat } from 'node:fs/promises'
+import { mkdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Failure } from '../../failure.ts'
-import { firstRequest } from './first-request.ts'
 import { insidePath } from './layout.ts'
-import { withLock } from './lock.ts'
 import type { Pulled, PullTools } from './pull.ts'
-import { readRemoteHeader } from './remote-header.ts'
-import { defaultRetryRules, openRequests } from './requests.ts'
-import { requireSpace } from './space.ts'
-import { transfer } from './transfer.ts'
+import { readRemoteHeader } from './remote-recognition.ts'
+import { defaultRetryRules, type HubFetch, openDownload } from './requests.ts'
+import { download, requireSpace } from './transfer.ts'
 
 /** Maximum parts of a model; each part needs its own request. */
 const maxParts = 999
@@ -30,18 +27,19 @@ export async function pullAddress(
   const parts = partsOf(url)
   // The token of the hub must not be sent to other servers.
   const target = new URL(url)
-  const cancel = new AbortController()
-  const ask = openRequests({
+  const { ask, first } = openDownload({
+    target,
     hub: { ...hub, token: undefined, offline: false },
     repository: target.pathname,
-    silenceMs: retryRules.silenceMs,
-    signal: AbortSignal.any([signal, cancel.signal]),
+    retryRules,
+    signal,
   })
+  const tools = { ask, retryRules, signal, onEvent }
   onEvent({ event: 'connect', host: target.host, what: nameOf(url) })
   await mkdir(folder, { recursive: true })
   const found = []
   for (const part of parts) {
-    const about = await firstRequest(() => describe(part, ask), { target, hub, retryRules, signal, cancel })
+    const about = await first(() => describe(part, ask))
     const key = createHash('sha256').update(`${part}\n${about.version}`).digest('hex').slice(0, 16)
     const path = join(folder, nameOf(part))
     const size = (await stat(path).catch(() => null))?.size
@@ -62,7 +60,7 @@ export async function pullAddress(
   const missing = found.filter(({ present }) => !present)
   if (preview && missing.length > 0) {
     const files = found.map(({ file, url: part, size }) => ({ name: file, url: part, size }))
-    const header = await readRemoteHeader(files, { ask, retryRules, signal })
+    const header = await readRemoteHeader(files, tools)
     if (header)
       await preview({
         header,
@@ -81,16 +79,8 @@ export async function pullAddress(
     others: [],
   })
   await requireSpace(folder, missing)
-  for (const { url: part, path, file, size, incomplete, etag, present } of found) {
-    if (!present)
-      await withLock(`${path}.lock`, { signal, onWait: () => onEvent({ event: 'wait', file }) }, async () => {
-        if ((await stat(path).catch(() => null))?.size === size) return
-        await transfer(
-          { name: file, url: part, etag, incomplete, size, hash: null },
-          { ask, retryRules, signal, onEvent: event => onEvent({ ...event, file }) },
-        )
-        await rename(incomplete, path)
-      })
+  for (const { path, file, size, present, ...part } of found) {
+    if (!present) await download({ ...part, path, size, name: file, lock: `${path}.lock`, hash: null }, tools)
     onEvent({ event: 'file', file, path, bytes: size, present })
   }
   return {
@@ -106,7 +96,7 @@ export async function pullAddress(
 const bytesOf = (files: readonly { size: number }[]): number => files.reduce((sum, { size }) => sum + size, 0)
 
 /** Resolves with the size and version of the file at a URL, from an answer with one byte. */
-async function describe(url: string, ask: ReturnType<typeof openRequests>) {
+async function describe(url: string, ask: HubFetch) {
   const { response, done } = await ask(url, { range: 'bytes=0-0' })
   done()
   await response.body?.cancel()

@@ -1,6 +1,6 @@
 import { setGlobalProxyFromEnv } from 'node:http'
 import { Failure } from '../../failure.ts'
-import { withoutLogin } from './without-login.ts'
+import { withoutLogin } from './settings.ts'
 
 /** Variables that curl and the tools of the hub read, in lower or upper case. */
 const names = ['http_proxy', 'https_proxy', 'no_proxy'] as const

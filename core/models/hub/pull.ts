@@ -1,21 +1,17 @@
 import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { mkdir, readlink, rename, stat, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, readlink, rename, symlink, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { GgufHeader } from '../gguf-header.ts'
 import type { Recognition } from '../recognition/recognition.ts'
 import { chooseFiles, type DownloadChoice, type HubFile } from './choose.ts'
-import { firstRequest } from './first-request.ts'
-import { type HubLayout, layoutOf } from './layout.ts'
+import { layoutOf } from './layout.ts'
 import { listRepository } from './listing.ts'
-import { withLock } from './lock.ts'
 import type { HubReference } from './reference.ts'
-import { readRemoteHeader } from './remote-header.ts'
-import { readRemoteJson, recogniseRemote } from './remote-recognition.ts'
-import { defaultRetryRules, openRequests, type RetryRules } from './requests.ts'
+import { readRemoteHeader, readRemoteJson, recogniseRemote } from './remote-recognition.ts'
+import { defaultRetryRules, openDownload, type RetryRules } from './requests.ts'
 import type { HubSettings } from './settings.ts'
-import { requireSpace } from './space.ts'
-import { type TransferEvent, transfer } from './transfer.ts'
+import { download, isComplete, requireSpace, type TransferEvent } from './transfer.ts'
 
 /** Events of a download. Sizes in bytes. */
 export type PullEvent =
@@ -29,8 +25,7 @@ export type PullEvent =
       bytes: number
       others: readonly string[]
     }
-  | { event: 'wait'; file: string }
-  | (TransferEvent & { file: string })
+  | TransferEvent
   | { event: 'file'; file: string; path: string; bytes: number; present: boolean }
 
 export interface Pulled {
@@ -80,28 +75,17 @@ export async function pullModel(
 ): Promise<Pulled> {
   const { repository, revision } = reference
   const target = new URL(hub.endpoint)
-  const cancel = new AbortController()
-  const ask = openRequests({
-    hub,
-    repository,
-    silenceMs: retryRules.silenceMs,
-    signal: AbortSignal.any([signal, cancel.signal]),
-  })
+  const { ask, first } = openDownload({ target, hub, repository, retryRules, signal })
   onEvent({ event: 'connect', host: target.host, what: repository })
-  const { commit, files } = await firstRequest(() => listRepository(reference, hub.endpoint, ask), {
-    target,
-    hub,
-    retryRules,
-    signal,
-    cancel,
-  })
+  const { commit, files } = await first(() => listRepository(reference, hub.endpoint, ask))
   const urlOf = (path: string) =>
     `${hub.endpoint}/${repository}/resolve/${commit}/${path.split('/').map(encodeURIComponent).join('/')}`
-  const remote = { repository, urlOf, ask, retryRules, signal }
+  const tools = { ask, retryRules, signal, onEvent }
+  const remote = { repository, urlOf, ...tools }
   const index = reference.file === null ? await readRemoteJson(files, 'model_index.json', remote) : undefined
   const choice = chooseFiles(repository, files, reference.file, index)
   const layout = layoutOf(hub.cache, repository)
-  const present = await Promise.all(choice.files.map(file => hasBlob(layout, file)))
+  const present = await Promise.all(choice.files.map(({ size, hash }) => isComplete(layout.blob(hash.hex), size)))
   const missing = choice.files.filter((_, at) => !present[at])
   const path = choice.main === null ? layout.snapshot(commit) : layout.file(commit, choice.main)
   if (preview && missing.length > 0) {
@@ -129,47 +113,22 @@ export async function pullModel(
     missing.map(({ size, hash }) => ({ size, incomplete: layout.incomplete(hash.hex) })),
   )
   const pulled: Pulled['files'][number][] = []
-  for (const file of choice.files) {
-    const { path, size, hash } = file
-    const target = layout.file(commit, path)
-    let exists = await hasBlob(layout, file)
-    if (!exists)
-      await withLock(
-        layout.lock(hash.hex),
-        { signal, onWait: () => onEvent({ event: 'wait', file: path }) },
-        async () => {
-          // The previous holder of the lock may have downloaded it.
-          exists = await hasBlob(layout, file)
-          if (exists) return
-          const incomplete = layout.incomplete(hash.hex)
-          await transfer(
-            { name: path, url: urlOf(path), incomplete, size, hash },
-            { ask, retryRules, signal, onEvent: event => onEvent({ ...event, file: path }) },
-          )
-          await rename(incomplete, layout.blob(hash.hex))
-        },
-      )
-    await link(layout.link(path, hash.hex), target)
-    pulled.push({ file: path, path: target, bytes: size, present: exists })
+  for (const { path: file, size, hash } of choice.files) {
+    const { hex } = hash
+    const [path, incomplete, lock] = [layout.blob(hex), layout.incomplete(hex), layout.lock(hex)]
+    const isNew =
+      !(await isComplete(path, size)) &&
+      (await download({ name: file, url: urlOf(file), incomplete, size, hash, path, lock }, tools))
+    const target = layout.file(commit, file)
+    await link(layout.link(file, hex), target)
+    pulled.push({ file, path: target, bytes: size, present: !isNew })
     onEvent({ event: 'file', ...pulled.at(-1)! })
   }
   if (revision !== commit) await replace(layout.ref(revision), path => writeFile(path, commit))
-  return {
-    kind: choice.kind,
-    path,
-    files: pulled,
-    others: choice.others,
-    commit,
-    repository,
-  }
+  return { kind: choice.kind, path, files: pulled, others: choice.others, commit, repository }
 }
 
 const bytesOf = (files: readonly HubFile[]): number => files.reduce((sum, { size }) => sum + size, 0)
-
-/** Blobs get their names after they are verified, so it is enough to check the size. */
-async function hasBlob(layout: HubLayout, { size, hash }: HubFile): Promise<boolean> {
-  return (await stat(layout.blob(hash.hex)).catch(() => null))?.size === size
-}
 
 async function link(to: string, at: string): Promise<void> {
   if ((await readlink(at).catch(() => null)) === to && existsSync(at)) return

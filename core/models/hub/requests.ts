@@ -1,3 +1,4 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { setTimeout as pause } from 'node:timers/promises'
 import { version } from '../../assets.ts'
 import { Failure } from '../../failure.ts'
@@ -33,17 +34,13 @@ export type HubFetch = (url: string, headers?: Record<string, string>) => Promis
  * or link. Requests reject with a retryable Failure for temporary errors, else with a Failure that says what to do.
  * `repository` is the name of the requested model in messages.
  */
-export function openRequests({
-  hub,
-  repository,
-  silenceMs,
-  signal,
-}: {
+function openRequests(options: {
   hub: HubSettings
   repository: string
   silenceMs: number
   signal: AbortSignal
 }): HubFetch {
+  const { hub, repository, silenceMs, signal } = options
   const origin = new URL(hub.endpoint).origin
   return async (url, headers = {}) => {
     signal.throwIfAborted()
@@ -213,4 +210,79 @@ async function errorTextOf(response: Response): Promise<string> {
     .replace(/[\s\p{Cc}]+/gu, ' ')
     .trim()
     .slice(0, 200)
+}
+
+/** Maximum time for the first connection, milliseconds. */
+const connectWithinMs = 3_500
+/** Attempts if the connection is refused or breaks at once, because a single error may be temporary. */
+const maxAttempts = 3
+
+/** Diagnostics channel on which Node's fetch announces a connection to the server or to the proxy. */
+const connected = 'undici:client:connected'
+
+/**
+ * Opens the requests of one download from `target`. `first` runs the first of them, which shows whether there is a
+ * network: without a connection it rejects within 5 s with Failure `no_capacity`, which names the proxy and the hub. Once
+ * connected, the usual timeouts apply.
+ */
+export function openDownload(options: {
+  target: URL
+  hub: HubSettings
+  repository: string
+  retryRules: RetryRules
+  signal: AbortSignal
+}) {
+  const { target, hub, repository, retryRules, signal } = options
+  const cancel = new AbortController()
+  const either = AbortSignal.any([signal, cancel.signal])
+  const ask = openRequests({ hub, repository, silenceMs: retryRules.silenceMs, signal: either })
+  async function first<T>(run: () => Promise<T>): Promise<T> {
+    let isConnected = false
+    const onConnected = () => {
+      isConnected = true
+      clearTimeout(timer)
+    }
+    const timer = setTimeout(
+      () => cancel.abort(unreachable(target, hub, `no connection within ${connectWithinMs / 1_000} s`)),
+      connectWithinMs,
+    )
+    subscribe(connected, onConnected)
+    // A connection to a proxy does not prove that the hub can be reached.
+    const isUnreached = (thrown: unknown): thrown is ConnectionFailure =>
+      thrown instanceof ConnectionFailure && (!isConnected || hub.proxy !== undefined)
+    let failures = 0
+    const once = async () => {
+      try {
+        return await run()
+      } catch (thrown) {
+        if (isUnreached(thrown) && ++failures >= maxAttempts) throw unreachable(target, hub, thrown.reason, thrown)
+        throw thrown
+      }
+    }
+    try {
+      return await withRetries(once, { retryRules, signal: either })
+    } catch (thrown) {
+      signal.throwIfAborted()
+      // `retryRules` may allow fewer attempts than `maxAttempts`.
+      throw isUnreached(thrown) ? unreachable(target, hub, thrown.reason, thrown) : thrown
+    } finally {
+      clearTimeout(timer)
+      unsubscribe(connected, onConnected)
+    }
+  }
+  return { ask, first }
+}
+
+function unreachable(target: URL, { endpoint, proxy }: HubSettings, reason: string, cause?: unknown): Failure {
+  const isHub = target.origin === new URL(endpoint).origin
+  const through =
+    proxy === undefined
+      ? 'No proxy is set (HTTPS_PROXY)'
+      : `Requests go through the proxy ${proxy.address} (${proxy.variable})`
+  const where = isHub ? ` HF_ENDPOINT, which names another hub, is ${endpoint}.` : ''
+  return new Failure(
+    'no_capacity',
+    `${target.host} cannot be reached: ${reason}. ${through}.${where} Or download the file on another machine and add it with: infer model add <file>`,
+    { cause },
+  )
 }

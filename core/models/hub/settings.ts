@@ -2,7 +2,6 @@ import { readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { Failure } from '../../failure.ts'
-import { withoutLogin } from './without-login.ts'
 
 /** How to reach a hub and where to keep its files. */
 export interface HubSettings {
@@ -107,3 +106,6 @@ function tokenIn(path: string): string {
     throw new Failure('invalid_value', `The token file '${path}' must contain one token and nothing else.`)
   return token
 }
+
+/** Removes a user name and a password from an address for a message, even if it is not a valid URL. */
+export const withoutLogin = (address: string): string => address.replace(/^([a-z][a-z0-9+.-]*:\/\/)?.*@/is, '$1')

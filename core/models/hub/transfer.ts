@@ -1,8 +1,9 @@
 import { createHash, type Hash } from 'node:crypto'
 import { constants } from 'node:fs'
-import { type FileHandle, open, rm } from 'node:fs/promises'
+import { type FileHandle, open, rename, rm, stat, statfs } from 'node:fs/promises'
 import { Failure } from '../../failure.ts'
 import type { HubFile } from './choose.ts'
+import { withLock } from './lock.ts'
 import {
   type HubFetch,
   hubUnreachable,
@@ -25,10 +26,37 @@ export interface Transfer {
   hash: HubFile['hash'] | null
 }
 
-export type TransferEvent =
-  | { event: 'resume'; bytes: number }
-  | { event: 'progress'; bytes: number }
+export type TransferEvent = { file: string } & (
+  | { event: 'resume' | 'progress'; bytes: number }
   | { event: 'retry'; reason: string; waitMs: number }
+  /** Another process downloads the file now. */
+  | { event: 'wait' }
+)
+
+export interface TransferTools {
+  ask: HubFetch
+  retryRules: RetryRules
+  signal: AbortSignal
+  onEvent: (event: TransferEvent) => void
+}
+
+/** Whether a file exists with this size. Files get their names after they are verified, so the size is enough. */
+export const isComplete = async (path: string, size: number): Promise<boolean> =>
+  (await stat(path).catch(() => null))?.size === size
+
+/** Downloads a file to `path` unless it is there. False if another process has done so meanwhile. */
+export async function download(
+  file: Transfer & { path: string; lock: string },
+  tools: TransferTools,
+): Promise<boolean> {
+  const { signal, onEvent } = tools
+  return withLock(file.lock, { signal, onWait: () => onEvent({ event: 'wait', file: file.name }) }, async () => {
+    if (await isComplete(file.path, file.size)) return false
+    await transfer(file, tools)
+    await rename(file.incomplete, file.path)
+    return true
+  })
+}
 
 /**
  * Downloads a file, resumes it after every broken connection, and verifies it. When it rejects, the bytes that have
@@ -37,12 +65,7 @@ export type TransferEvent =
  */
 export async function transfer(
   { name, url, etag, incomplete, size, hash }: Transfer,
-  {
-    ask,
-    retryRules,
-    signal,
-    onEvent,
-  }: { ask: HubFetch; retryRules: RetryRules; signal: AbortSignal; onEvent: (event: TransferEvent) => void },
+  { ask, retryRules, signal, onEvent }: TransferTools,
 ): Promise<void> {
   const file = await open(incomplete, constants.O_RDWR | constants.O_CREAT, 0o666)
   let wrong: Failure | undefined
@@ -52,7 +75,7 @@ export async function transfer(
     if (have > size) await file.truncate((have = 0))
     let digest = begin(hash, size)
     if (have > 0) {
-      onEvent({ event: 'resume', bytes: have })
+      onEvent({ event: 'resume', file: name, bytes: have })
       await readInto(digest, file, have, signal)
     }
     const restart = async () => {
@@ -77,7 +100,7 @@ export async function transfer(
             await write(file, piece, have, name)
             digest.update(piece)
             have += piece.length
-            onEvent({ event: 'progress', bytes: have })
+            onEvent({ event: 'progress', file: name, bytes: have })
           }
           if (have < size) throw new Failure('worker_error', `${new URL(url).host} ended the connection too early.`)
         } finally {
@@ -90,7 +113,8 @@ export async function transfer(
         const failure = thrown instanceof Failure ? thrown : hubUnreachable(new URL(url), thrown)
         failedAttempts = have > before ? 1 : failedAttempts + 1
         if (!isTransient(failure) || failedAttempts >= retryRules.attempts) throw failure
-        onEvent({ event: 'retry', reason: failure.message, waitMs: retryDelayMs(failure, failedAttempts, retryRules) })
+        const waitMs = retryDelayMs(failure, failedAttempts, retryRules)
+        onEvent({ event: 'retry', file: name, reason: failure.message, waitMs })
         await waitBeforeRetry(failure, failedAttempts, { retryRules, signal })
       }
     }
@@ -152,3 +176,28 @@ async function write(file: FileHandle, piece: Uint8Array, at: number, name: stri
     )
   }
 }
+
+/** Space that is left free on the disk. */
+const reserve = 512 << 20
+
+/**
+ * Makes sure that the file system of `folder` has space for the missing bytes of these files.
+ * Rejects with Failure `disk_full`, which names both sizes.
+ */
+export async function requireSpace(
+  folder: string,
+  files: readonly { size: number; incomplete: string }[],
+): Promise<void> {
+  let needed = 0
+  for (const { size, incomplete } of files)
+    needed += Math.max(0, size - ((await stat(incomplete).catch(() => null))?.size ?? 0))
+  const { bavail, bsize } = await statfs(folder)
+  const free = bavail * bsize
+  if (needed > 0 && needed + reserve > free)
+    throw new Failure(
+      'disk_full',
+      `The download needs ${megabytes(needed)} in ${folder}, where ${megabytes(free)} are free, and ${megabytes(reserve)} must stay free. Free some space, or choose another disk with HF_HOME.`,
+    )
+}
+
+const megabytes = (bytes: number): string => `${Math.ceil(bytes / 1e6).toLocaleString('en')} MB`

@@ -1,13 +1,12 @@
 import { Failure } from '../../failure.ts'
 import { engineFacts } from '../engine-facts.ts'
 import { chooseFiles, type HubFile } from '../hub/choose.ts'
-import { firstRequest } from '../hub/first-request.ts'
 import { listRepository } from '../hub/listing.ts'
 import {
   defaultRetryRules,
   type HubFetch,
   hubUnreachable,
-  openRequests,
+  openDownload,
   type RetryRules,
   withRetries,
 } from '../hub/requests.ts'
@@ -45,19 +44,11 @@ export async function* verifyCatalog(
   let isReached = false
   for (const model of models)
     for (const repository of new Set(model.builds.flatMap(build => build.repository ?? []))) {
-      const cancel = new AbortController()
-      const ask = openRequests({
-        hub,
-        repository,
-        silenceMs: retryRules.silenceMs,
-        signal: AbortSignal.any([signal, cancel.signal]),
-      })
+      const { ask, first } = openDownload({ target: new URL(hub.endpoint), hub, repository, retryRules, signal })
       const read = () => readRepository(repository, hub.endpoint, ask)
       const builds = model.builds.filter(build => build.repository === repository)
       try {
-        const found = isReached
-          ? await withRetries(read, { retryRules, signal })
-          : await firstRequest(read, { target: new URL(hub.endpoint), hub, retryRules, signal, cancel })
+        const found = isReached ? await withRetries(read, { retryRules, signal }) : await first(read)
         isReached = true
         yield compare(model, repository, builds, found)
       } catch (thrown) {

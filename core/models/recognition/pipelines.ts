@@ -12,48 +12,48 @@ interface Pipeline {
 const images = tasksBy('create-image', 'edit-image', 'inpaint')
 const fromImage = tasksBy('animate-image')
 
-/** The pipelines of diffusers 0.40 by `_class_name` of model_index.json. */
-const pipelines: Readonly<Record<string, Pipeline>> = {
-  StableDiffusionPipeline: { family: 'sd1' },
+/** The pipelines of diffusers 0.40 by `_class_name` of model_index.json: the family of each, and where it differs from it. */
+const pipelines: Readonly<Record<string, DiffusionFamilyName | Pipeline>> = {
+  StableDiffusionPipeline: 'sd1',
   StableDiffusionImg2ImgPipeline: { family: 'sd1', tasks: tasksBy('edit-image') },
   StableDiffusionInpaintPipeline: { family: 'sd1', tasks: tasksBy('inpaint') },
-  StableDiffusionXLPipeline: { family: 'sdxl' },
+  StableDiffusionXLPipeline: 'sdxl',
   StableDiffusionXLImg2ImgPipeline: { family: 'sdxl', tasks: tasksBy('edit-image') },
   StableDiffusionXLInpaintPipeline: { family: 'sdxl', tasks: tasksBy('inpaint') },
-  StableDiffusion3Pipeline: { family: 'sd3' },
+  StableDiffusion3Pipeline: 'sd3',
   FluxPipeline: { family: 'flux', tasks: images },
-  FluxFillPipeline: { family: 'flux-fill' },
-  FluxKontextPipeline: { family: 'flux-kontext' },
-  Flux2Pipeline: { family: 'flux2' },
-  Flux2KleinPipeline: { family: 'flux2' },
-  ChromaPipeline: { family: 'chroma' },
+  FluxFillPipeline: 'flux-fill',
+  FluxKontextPipeline: 'flux-kontext',
+  Flux2Pipeline: 'flux2',
+  Flux2KleinPipeline: 'flux2',
+  ChromaPipeline: 'chroma',
   QwenImagePipeline: { family: 'qwen-image', tasks: images },
-  QwenImageEditPipeline: { family: 'qwen-image-edit' },
+  QwenImageEditPipeline: 'qwen-image-edit',
   QwenImageEditPlusPipeline: { family: 'qwen-image-edit', inputImages: 3 },
-  ZImagePipeline: { family: 'z-image' },
-  Lumina2Pipeline: { family: 'lumina2' },
-  LuminaText2ImgPipeline: { family: 'lumina2' },
-  HiDreamImagePipeline: { family: 'hidream' },
-  AuraFlowPipeline: { family: 'aura' },
-  PixArtAlphaPipeline: { family: 'pixart' },
-  PixArtSigmaPipeline: { family: 'pixart' },
-  SanaPipeline: { family: 'sana' },
-  WanPipeline: { family: 'wan' },
-  WanImageToVideoPipeline: { family: 'wan-i2v' },
-  LTXPipeline: { family: 'ltx' },
+  ZImagePipeline: 'z-image',
+  Lumina2Pipeline: 'lumina2',
+  LuminaText2ImgPipeline: 'lumina2',
+  HiDreamImagePipeline: 'hidream',
+  AuraFlowPipeline: 'aura',
+  PixArtAlphaPipeline: 'pixart',
+  PixArtSigmaPipeline: 'pixart',
+  SanaPipeline: 'sana',
+  WanPipeline: 'wan',
+  WanImageToVideoPipeline: 'wan-i2v',
+  LTXPipeline: 'ltx',
   LTXImageToVideoPipeline: { family: 'ltx', tasks: fromImage },
-  LTXConditionPipeline: { family: 'ltx' },
-  LTX2Pipeline: { family: 'ltx2' },
+  LTXConditionPipeline: 'ltx',
+  LTX2Pipeline: 'ltx2',
   LTX2ImageToVideoPipeline: { family: 'ltx2', tasks: fromImage },
-  HunyuanVideoPipeline: { family: 'hunyuan' },
+  HunyuanVideoPipeline: 'hunyuan',
   HunyuanVideoImageToVideoPipeline: { family: 'hunyuan', tasks: fromImage },
-  HunyuanVideo15Pipeline: { family: 'hunyuan' },
+  HunyuanVideo15Pipeline: 'hunyuan',
   HunyuanVideo15ImageToVideoPipeline: { family: 'hunyuan', tasks: fromImage },
-  CogVideoXPipeline: { family: 'cogvideo' },
+  CogVideoXPipeline: 'cogvideo',
   CogVideoXImageToVideoPipeline: { family: 'cogvideo', tasks: fromImage },
-  MochiPipeline: { family: 'mochi' },
-  CosmosTextToWorldPipeline: { family: 'cosmos' },
-  StableVideoDiffusionPipeline: { family: 'svd' },
+  MochiPipeline: 'mochi',
+  CosmosTextToWorldPipeline: 'cosmos',
+  StableVideoDiffusionPipeline: 'svd',
 }
 
 /** Families that these servers run, by their lists of models in 2026. */
@@ -78,8 +78,9 @@ const readByCpp: ReadonlySet<DiffusionFamilyName> = new Set(['sd1', 'sd2', 'sdxl
 export function recognisePipeline(index: unknown): Recognition | null {
   const { _class_name: name } = (typeof index === 'object' && index !== null ? index : {}) as { _class_name?: unknown }
   if (typeof name !== 'string' || !/^\w{1,100}$/.test(name)) return null
-  const known = pipelines[name]
-  if (!known) return unknownPipeline(name)
+  const found = pipelines[name]
+  if (!found) return unknownPipeline(name)
+  const known: Pipeline = typeof found === 'string' ? { family: found } : found
   const family = familyOf(known.family)
   const engines: SuggestedEngine[] = ['python']
   if (served.has(known.family)) engines.push('sglang-diffusion', 'vllm-omni')

@@ -1,8 +1,8 @@
-import { type FileHandle, open, readdir, readFile, stat } from 'node:fs/promises'
+import { open, readdir, readFile, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { Failure } from '../../failure.ts'
-import type { ReadRequest } from '../gguf-format.ts'
-import { whisperTasks } from '../whisper-tasks.ts'
+import { type Task, tasksBy } from '../../schemas/task.ts'
+import { readHeader } from '../gguf-header.ts'
 import { recogniseSafetensors } from './recognise-file.ts'
 import { decidingFiles, recogniseFolder, recogniseVoiceFile } from './recognise-folder.ts'
 import type { Recognition } from './recognition.ts'
@@ -109,19 +109,23 @@ function refusePickle(path: string, head: Buffer): void {
     )
 }
 
-/** Drives a header parser with pieces of an open file. */
-async function readHeader<T>(file: FileHandle, parser: Generator<ReadRequest, T, Uint8Array>): Promise<T> {
-  let step = parser.next()
-  while (!step.done) {
-    const { at, bytes } = step.value
-    const piece = Buffer.allocUnsafe(bytes)
-    let filled = 0
-    while (filled < bytes) {
-      const { bytesRead } = await file.read(piece, filled, bytes - filled, at + filled)
-      if (bytesRead === 0) break
-      filled += bytesRead
-    }
-    step = parser.next(piece.subarray(0, filled))
+/** First bytes of a model in the format of whisper.cpp, little-endian. Old language models have them too. */
+const magic = 0x67676d6c
+/** Vocabularies of all Whisper models. The smallest is that of models for English only, which translate nothing. */
+const vocabularies = { english: 51_864, largest: 51_866 }
+
+/** Returns the tasks of a Whisper model in the format of whisper.cpp; null for any other file. */
+async function whisperTasks(path: string): Promise<Task[] | null> {
+  const file = await open(path).catch(() => null)
+  if (!file) return null
+  try {
+    const head = Buffer.alloc(8)
+    const { bytesRead } = await file.read(head, 0, head.length, 0)
+    if (bytesRead < head.length || head.readUInt32LE() !== magic) return null
+    const vocabulary = head.readInt32LE(4)
+    if (vocabulary < vocabularies.english || vocabulary > vocabularies.largest) return null
+    return vocabulary === vocabularies.english ? tasksBy('transcribe') : tasksBy('transcribe', 'translate')
+  } finally {
+    await file.close()
   }
-  return step.value
 }

@@ -1,7 +1,7 @@
 import { Failure } from '../../failure.ts'
 import { tasksBy } from '../../schemas/task.ts'
-import type { CompanionFile, DiffusionFamily } from './diffusion-families.ts'
-import { familyOf } from './diffusion-families.ts'
+import type { GgufHeader } from '../gguf-header.ts'
+import { type CompanionFile, type DiffusionFamily, familyOf } from './diffusion-families.ts'
 import { type DiffusionFile, diffusionFileOf, familyByName } from './diffusion-tensors.ts'
 import { loraAdvice, loraOf } from './lora.ts'
 import type { Recognition } from './recognition.ts'
@@ -42,7 +42,7 @@ export function recogniseSafetensors(path: string, header: SafetensorsHeader): R
 }
 
 /** Returns how an image or video model in one file, safetensors or GGUF, is run. Throws Failure if no engine can. */
-export function recogniseDiffusion(path: string, file: DiffusionFile): Recognition {
+function recogniseDiffusion(path: string, file: DiffusionFile): Recognition {
   const family: DiffusionFamily = familyOf(familyByName(file.family, path.split('/').at(-1)!))
   if (!family.companions)
     throw new Failure(
@@ -83,4 +83,29 @@ export function findCompanions(
     else args.push(one.option, found)
   }
   return { args, missing }
+}
+
+/** Text encoders of image models, which generate nothing by themselves. */
+const encoders: ReadonlySet<string> = new Set(['t5', 't5encoder'])
+
+/**
+ * Returns what a GGUF file is that llama.cpp does not run; null for a text model. Throws Failure for a file that is only
+ * a part of a model.
+ */
+export function recogniseGguf(path: string, { architecture, diffusion, kind }: GgufHeader): Recognition | null {
+  if (diffusion) return recogniseDiffusion(path, diffusion)
+  if (kind !== 'model') return null
+  if (architecture === 'whisper')
+    return {
+      is: 'Whisper, GGUF',
+      tasks: tasksBy('transcribe', 'translate'),
+      because: 'Whisper transcribes and translates',
+      engines: ['whisper-server'],
+    }
+  if (encoders.has(architecture))
+    throw new Failure(
+      'invalid_value',
+      `'${path}' is a T5 text encoder, not a whole model. Add the image or video model that needs it.`,
+    )
+  return null
 }

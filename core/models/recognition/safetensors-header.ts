@@ -1,6 +1,5 @@
 import { Failure } from '../../failure.ts'
 import type { ReadRequest } from '../gguf-format.ts'
-import type { TensorSizes } from './tensor-sizes.ts'
 
 /** The header of a safetensors file. */
 export interface SafetensorsHeader {
@@ -75,3 +74,6 @@ function parsed(bytes: Buffer, wrong: (what: string) => Failure): object {
     throw wrong('is not a safetensors file: its header is not a JSON object.')
   return value
 }
+
+/** The tensors of a file by name, with their number of elements, which quantization does not change. */
+export type TensorSizes = ReadonlyMap<string, number>

@@ -1,5 +1,4 @@
-import { advance, type ExecutionInput, type ExecutionWrite } from '../../dag/advance.ts'
-import { applyWrites } from '../../dag/execution-state.ts'
+import { advance, applyWrites, type ExecutionInput, type ExecutionWrite } from '../../dag/advance.ts'
 import { rankAt } from '../rank.ts'
 import type { JobError } from '../store.ts'
 import type { ExecutionError } from '../workflows.ts'

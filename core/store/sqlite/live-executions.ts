@@ -1,5 +1,10 @@
-import type { ExecutionPlan, ExecutionState, ExecutionStatus, NodeStatus } from '../../dag/advance.ts'
-import { restoredState } from '../../dag/execution-state.ts'
+import {
+  type ExecutionPlan,
+  type ExecutionState,
+  type ExecutionStatus,
+  type NodeStatus,
+  restoredState,
+} from '../../dag/advance.ts'
 import type { NewExecutionNode } from '../workflows.ts'
 import type { Connection } from './database.ts'
 

@@ -1,7 +1,6 @@
 import { Failure } from '../../failure.ts'
 import { ulid } from '../../ids.ts'
-import type { ModelSet } from '../../models/catalog.ts'
-import type { EngineTraits } from '../../models/engine-traits.ts'
+import type { EngineTraits, ModelSet } from '../../models/engine-traits.ts'
 import type { Feature } from '../../models/model.ts'
 import { ChatRequest, type ChatResponse } from '../../schemas/chat.ts'
 import { failureOfIssues } from '../../schemas/issues.ts'

@@ -1,4 +1,4 @@
-import { presentMembers } from '../../present-members.ts'
+import { presentMembers } from '../../members.ts'
 import type { ChatResponse } from '../../schemas/chat.ts'
 import { firstOf, type TaskPrediction } from '../prediction.ts'
 

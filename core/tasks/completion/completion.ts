@@ -1,6 +1,6 @@
 import { Failure } from '../../failure.ts'
 import { ulid } from '../../ids.ts'
-import type { ModelSet } from '../../models/catalog.ts'
+import type { ModelSet } from '../../models/engine-traits.ts'
 import type { Feature } from '../../models/model.ts'
 import { CompletionRequest, type CompletionResponse } from '../../schemas/completion.ts'
 import { failureOfIssues } from '../../schemas/issues.ts'

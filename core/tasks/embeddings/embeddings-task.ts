@@ -1,4 +1,4 @@
-import { presentMembers } from '../../present-members.ts'
+import { presentMembers } from '../../members.ts'
 import { EmbeddingsRequest, EmbeddingsResponse } from '../../schemas/vectors.ts'
 import { vectorMetering } from '../metering.ts'
 import { firstOf } from '../prediction.ts'

@@ -1,6 +1,6 @@
 import { type CohereFormat, cohereAnswer, isCohere, wantedByCohere } from '../../dialects/cohere/cohere-embed.ts'
 import { Failure } from '../../failure.ts'
-import type { ModelSet, ModelSetEntry } from '../../models/catalog.ts'
+import type { ModelSet, ModelSetEntry } from '../../models/engine-traits.ts'
 import { failureOfIssues } from '../../schemas/issues.ts'
 import { base64Of, normalize, typedVector } from '../../schemas/typed-vector.ts'
 import { EmbeddingsRequest, type VectorType } from '../../schemas/vectors.ts'

@@ -1,5 +1,5 @@
 import { Failure } from '../../failure.ts'
-import type { ModelSetEntry } from '../../models/catalog.ts'
+import type { ModelSetEntry } from '../../models/engine-traits.ts'
 import type { Feature } from '../../models/model.ts'
 import { checkFeatures } from '../catalog.ts'
 import type { GenerationInputs } from '../protocols/generation-call.ts'

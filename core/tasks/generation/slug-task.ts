@@ -1,4 +1,4 @@
-import { presentMembers } from '../../present-members.ts'
+import { presentMembers } from '../../members.ts'
 import { type GenerationTask, isVideoTask, operationOf } from '../../schemas/task.ts'
 import type { PredictionInput } from '../prediction.ts'
 import type { GenerationInputs } from '../protocols/generation-call.ts'

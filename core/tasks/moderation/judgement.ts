@@ -1,5 +1,5 @@
 import { Failure } from '../../failure.ts'
-import type { ModelSetEntry } from '../../models/catalog.ts'
+import type { ModelSetEntry } from '../../models/engine-traits.ts'
 import { type ModerationCategory, type ModerationPart, moderationCategories } from '../../schemas/moderation.ts'
 import { type ModerationResult, moderationResult } from './result.ts'
 

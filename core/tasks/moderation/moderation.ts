@@ -1,6 +1,6 @@
 import { Failure } from '../../failure.ts'
 import { ulid } from '../../ids.ts'
-import type { ModelSet, ModelSetEntry } from '../../models/catalog.ts'
+import type { ModelSet, ModelSetEntry } from '../../models/engine-traits.ts'
 import { failureOfIssues } from '../../schemas/issues.ts'
 import { type ModerationPart, ModerationRequest, type ModerationResponse } from '../../schemas/moderation.ts'
 import { isFor } from '../../schemas/task.ts'

@@ -1,6 +1,5 @@
 import { Failure } from '../../failure.ts'
-import type { EngineField } from '../../models/engine-field.ts'
-import type { EngineRoute } from '../../models/engine-traits.ts'
+import type { EngineField, EngineRoute } from '../../models/engine-traits.ts'
 import type { RunReport } from '../run-job.ts'
 import type { EngineInputs, GenerationCall } from './generation-call.ts'
 

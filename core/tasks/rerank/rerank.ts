@@ -1,7 +1,6 @@
 import { Failure } from '../../failure.ts'
 import { ulid } from '../../ids.ts'
-import type { ModelSet } from '../../models/catalog.ts'
-import type { EngineTraits } from '../../models/engine-traits.ts'
+import type { EngineTraits, ModelSet } from '../../models/engine-traits.ts'
 import { failureOfIssues } from '../../schemas/issues.ts'
 import { RerankRequest, type RerankResponse } from '../../schemas/vectors.ts'
 import { extraFields, modelFor } from '../catalog.ts'

@@ -1,4 +1,4 @@
-import type { ModelSetEntry } from '../../models/catalog.ts'
+import type { ModelSetEntry } from '../../models/engine-traits.ts'
 import { type Estimate, textMetering } from '../metering.ts'
 import type { TaskRecord } from '../task.ts'
 

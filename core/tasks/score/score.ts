@@ -1,6 +1,6 @@
 import { Failure } from '../../failure.ts'
 import { ulid } from '../../ids.ts'
-import type { ModelSet, ModelSetEntry } from '../../models/catalog.ts'
+import type { ModelSet, ModelSetEntry } from '../../models/engine-traits.ts'
 import { failureOfIssues } from '../../schemas/issues.ts'
 import { ScoreRequest, type ScoreResponse } from '../../schemas/vectors.ts'
 import { extraFields, modelFor } from '../catalog.ts'

@@ -1,4 +1,4 @@
-import { presentMembers } from '../../present-members.ts'
+import { presentMembers } from '../../members.ts'
 import { speechMetering } from '../metering.ts'
 import { firstOf } from '../prediction.ts'
 import { isRepeatableSample } from '../sampling.ts'

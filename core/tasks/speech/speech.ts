@@ -1,7 +1,6 @@
 import { Failure, type FailureDetail } from '../../failure.ts'
 import type { Media, MediaInput, MediaSender } from '../../media/media.ts'
-import type { ModelSet, ModelSetEntry } from '../../models/catalog.ts'
-import type { EngineRoute, SpeechTraits } from '../../models/engine-traits.ts'
+import type { EngineRoute, ModelSet, ModelSetEntry, SpeechTraits } from '../../models/engine-traits.ts'
 import { nearest } from '../../nearest.ts'
 import { failureOfIssues } from '../../schemas/issues.ts'
 import { pcmRate, type SpeechFormat } from '../../schemas/speech-format.ts'

@@ -1,4 +1,4 @@
-import { presentMembers } from '../../present-members.ts'
+import { presentMembers } from '../../members.ts'
 import { transcriptionTasks as ids, operationOf, type TranscriptionTask } from '../../schemas/task.ts'
 import { transcriptionMetering } from '../metering.ts'
 import { firstOf, type TaskPrediction } from '../prediction.ts'

@@ -1,7 +1,6 @@
 import { Failure } from '../../failure.ts'
 import type { Media, MediaInput, MediaSender } from '../../media/media.ts'
-import type { ModelSet, ModelSetEntry } from '../../models/catalog.ts'
-import type { EngineRoute } from '../../models/engine-traits.ts'
+import type { EngineRoute, ModelSet, ModelSetEntry } from '../../models/engine-traits.ts'
 import type { Feature } from '../../models/model.ts'
 import { failureOfIssues } from '../../schemas/issues.ts'
 import { operationOf, type TranscriptionTask } from '../../schemas/task.ts'

@@ -1,7 +1,6 @@
 import type { Caller } from '../../../core/accounts/accounts.ts'
-import type { Entry } from '../../../core/accounts/limiter.ts'
-import type { RateBucket } from '../../../core/accounts/plan.ts'
-import type { Allowance } from '../../../core/accounts/token-bucket.ts'
+import type { Allowance, Entry } from '../../../core/accounts/limiter.ts'
+import type { RateBucket } from '../../../core/accounts/plans.ts'
 
 /** The parts of the headers that are the same for all requests of a caller. */
 interface CallerHeaders {

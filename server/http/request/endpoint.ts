@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { z } from 'zod'
 import type { Accounts, Caller } from '../../../core/accounts/accounts.ts'
-import type { RateBucket } from '../../../core/accounts/plan.ts'
+import type { RateBucket } from '../../../core/accounts/plans.ts'
 import type { BodyTextOptions } from '../../../core/cpu/body-work.ts'
 import type { Failure, FailureCode } from '../../../core/failure.ts'
 import type { Config } from '../../../core/models/config.ts'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { AuditEntryView, auditEntryView, auditNumber } from '../../../core/accounts/audit-view.ts'
-import { definedMembers } from '../../../core/present-members.ts'
+import { definedMembers } from '../../../core/members.ts'
 import { array, namedObject } from '../../../core/schemas/fields.ts'
 import { OrganizationPath, reachOrganization } from '../../http/access/reach.ts'
 import { pageEnd, pageFields, pageQuery } from '../../http/answer/page.ts'

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { canonicalHash } from '../../../core/canonical.ts'
 import { Failure } from '../../../core/failure.ts'
-import { definedMembers } from '../../../core/present-members.ts'
+import { definedMembers } from '../../../core/members.ts'
 import { array, boolean, namedObject, string } from '../../../core/schemas/fields.ts'
 import { parsed } from '../../../core/schemas/issues.ts'
 import { logLevels } from '../../../core/schemas/log-level.ts'

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import { isId } from '../../../core/ids.ts'
-import { definedMembers } from '../../../core/present-members.ts'
+import { definedMembers } from '../../../core/members.ts'
 import {
   array,
   integer,

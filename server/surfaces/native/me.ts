@@ -1,4 +1,5 @@
-import { TokenView, tokenView } from '../../../core/accounts/token-view.ts'
+import { z } from 'zod'
+import { TokenView, tokenView } from '../../../core/accounts/token-fields.ts'
 import { array, namedObject, object, string } from '../../../core/schemas/fields.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'

@@ -9,7 +9,7 @@ import {
 } from '../../../core/accounts/organization-view.ts'
 import { Failure } from '../../../core/failure.ts'
 import { isId } from '../../../core/ids.ts'
-import { definedMembers } from '../../../core/present-members.ts'
+import { definedMembers } from '../../../core/members.ts'
 import { array, integer, namedObject, strictObject, string } from '../../../core/schemas/fields.ts'
 import { type Organization, type OrganizationChange, organizationStatuses } from '../../../core/store/store.ts'
 import {

@@ -1,14 +1,12 @@
 import { z } from 'zod'
 import { maxOverlapMs } from '../../../core/accounts/accounts.ts'
-import { grantModels, grantScopes } from '../../../core/accounts/grant.ts'
-import { grantLimits, grantRole } from '../../../core/accounts/grant-limits.ts'
+import { grantLimits, grantModels, grantRole, grantScopes } from '../../../core/accounts/grant.ts'
 import { SpendView, spendView } from '../../../core/accounts/spend-view.ts'
-import { givenTokenLimits, tokenFields } from '../../../core/accounts/token-fields.ts'
-import { TokenView, tokenView } from '../../../core/accounts/token-view.ts'
+import { givenTokenLimits, TokenView, tokenFields, tokenView } from '../../../core/accounts/token-fields.ts'
 import { Failure } from '../../../core/failure.ts'
 import { isId } from '../../../core/ids.ts'
 import { invalidValue } from '../../../core/invalid-value.ts'
-import { definedMembers } from '../../../core/present-members.ts'
+import { definedMembers } from '../../../core/members.ts'
 import {
   array,
   boolean,

@@ -1,10 +1,9 @@
 import { z } from 'zod'
-import type { EffectiveLimits } from '../../../core/accounts/plan.ts'
+import type { EffectiveLimits } from '../../../core/accounts/plans.ts'
 import { SpendView } from '../../../core/accounts/spend-view.ts'
-import type { UsageRequest } from '../../../core/accounts/usage-report.ts'
-import { latestTime, pageBuckets } from '../../../core/accounts/usage-window.ts'
+import { latestTime, pageBuckets, type UsageRequest } from '../../../core/accounts/usage-report.ts'
 import { invalidValue } from '../../../core/invalid-value.ts'
-import { definedMembers } from '../../../core/present-members.ts'
+import { definedMembers } from '../../../core/members.ts'
 import {
   array,
   boolean,

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { Dag, maxMembers, ParameterRecord } from '../../../core/dag/definition.ts'
 import { invalidValue } from '../../../core/invalid-value.ts'
-import { definedMembers } from '../../../core/present-members.ts'
+import { definedMembers } from '../../../core/members.ts'
 import { array, boolean, integer, namedObject, strictObject, string } from '../../../core/schemas/fields.ts'
 import { conversationTask, tasksBy } from '../../../core/schemas/task.ts'
 import { blockingOf } from '../../../core/workflows/diagnostics.ts'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
-import type { ModelPullEvent } from '../../../core/models/model-pull.ts'
+import type { ModelPullEvent } from '../../../core/models/model-administration.ts'
 import { namedObject, optionalInteger, optionalString, string } from '../../../core/schemas/fields.ts'
 import { parsed } from '../../../core/schemas/issues.ts'
 import { requireMachineOwner } from '../../http/access/reach.ts'

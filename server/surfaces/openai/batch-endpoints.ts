@@ -1,5 +1,4 @@
-import type { BatchEndpoint, BatchEndpoints, LineResult } from '../../../core/batches/batch-endpoint.ts'
-import { slugIn } from '../../../core/batches/batch-line.ts'
+import { type BatchEndpoint, type BatchEndpoints, type LineResult, slugIn } from '../../../core/batches/batch-line.ts'
 import { chatBodyOf, formedAnswer } from '../../../core/dialects/chat-forms.ts'
 import { nothingContinued } from '../../../core/dialects/responses/continuation.ts'
 import { Failure } from '../../../core/failure.ts'

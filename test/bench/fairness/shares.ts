@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { builtInPlans } from '../../../core/accounts/plan.ts'
+import { builtInPlans } from '../../../core/accounts/plans.ts'
 import type { PlanName } from '../../../core/store/store.ts'
 import type { Print } from './figures.ts'
 import type { Platform } from './platform.ts'

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { mintSecret, parseSecret } from '../../../core/accounts/secret.ts'
-import type { TokenView } from '../../../core/accounts/token-view.ts'
+import type { TokenView } from '../../../core/accounts/token-fields.ts'
 import { infer, json, temporaryFolder } from '../_infer.ts'
 
 interface Made {

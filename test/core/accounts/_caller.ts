@@ -1,5 +1,5 @@
 import type { LimitedCaller } from '../../../core/accounts/limiter.ts'
-import { type EffectiveLimits, effectiveLimits, planFigures } from '../../../core/accounts/plan.ts'
+import { type EffectiveLimits, effectiveLimits, planFigures } from '../../../core/accounts/plans.ts'
 import type { OrganizationLimits, TokenLimits } from '../../../core/store/store.ts'
 
 const noTokenLimits: TokenLimits = {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { grantLimits, grantRole, hoursText, hoursWithin } from '../../../core/accounts/grant-limits.ts'
+import { grantLimits, grantRole, hoursText, hoursWithin } from '../../../core/accounts/grant.ts'
 import { Failure } from '../../../core/failure.ts'
 import { type AllowedHours, type Role, type TokenLimits, type Weekday, weekdays } from '../../../core/store/store.ts'
 

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { effectiveLimits } from '../../../core/accounts/plan.ts'
-import { openPlans } from '../../../core/accounts/plans.ts'
+import { effectiveLimits, openPlans } from '../../../core/accounts/plans.ts'
 import { parseConfig } from '../../../core/models/config.ts'
 import { keptLog } from '../store/_store.ts'
 import { noOwnLimits } from './_caller.ts'

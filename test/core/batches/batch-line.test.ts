@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { batchWindow } from '../../../core/batches/batch-limits.ts'
-import { readLine, shortEndpoint, slugIn } from '../../../core/batches/batch-line.ts'
+import { batchWindow, readLine, shortEndpoint, slugIn } from '../../../core/batches/batch-line.ts'
 
 const target = { endpoint: '/v1/embeddings', namesModel: true }
 const whole = { custom_id: 'a', method: 'POST', url: '/v1/embeddings', body: { model: 'm', input: 'x' } }

@@ -3,8 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { batchWork } from '../../../core/batches/batch-work.ts'
-import { openInputFiles } from '../../../core/batches/input-files.ts'
+import { batchWork, openInputFiles } from '../../../core/batches/batch-work.ts'
 
 let folder: string
 beforeAll(() => {

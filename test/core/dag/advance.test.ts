@@ -2,13 +2,15 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import {
   advance,
+  applyWrites,
   type ExecutionInput,
   type ExecutionPlan,
   type ExecutionState,
   type ExecutionWrite,
   isOver,
+  newState,
+  restoredState,
 } from '../../../core/dag/advance.ts'
-import { applyWrites, newState, restoredState } from '../../../core/dag/execution-state.ts'
 
 /** `a>b c>d`, with a question mark after nodes with on_error continue: `a?>b`. The model of a node is its letter. */
 function planOf(text: string, onFailure: ExecutionPlan['onFailure'] = 'fail_fast') {

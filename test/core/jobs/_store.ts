@@ -121,5 +121,5 @@ export function memoryStore(): Store {
     logs: async () => '[]',
     sweep: async () => 0,
   }
-  return { jobs } as unknown as Store
+  return { jobs, events: {} } as unknown as Store
 }

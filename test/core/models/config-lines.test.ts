@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { configLines } from '../../../core/models/config-lines.ts'
+import { configLines } from '../../../core/models/config-file.ts'
 
 test.each([
   ['nothing', 'a\nb\n', 'a\nb\n', [], []],

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 import { parseConfig } from '../../../core/models/config.ts'
-import { configKeys } from '../../../core/models/config-keys.ts'
-import { configValues, variableValues } from '../../../core/models/config-values.ts'
+import { configKeys, configValues, variableValues } from '../../../core/models/config-keys.ts'
 
 const keys = configKeys()
 const none = { isInFile: () => false, fromCommandLine: [], pending: [] }

@@ -1,5 +1,4 @@
-import type { ModelSet, ModelSetEntry } from '../../../core/models/catalog.ts'
-import type { EngineTraits } from '../../../core/models/engine-traits.ts'
+import type { EngineTraits, ModelSet, ModelSetEntry } from '../../../core/models/engine-traits.ts'
 import { features } from '../../../core/models/model.ts'
 import { tasks } from '../../../core/schemas/task.ts'
 import { openaiText } from '../../../core/tasks/protocols/openai-text.ts'

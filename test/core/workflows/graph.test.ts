@@ -7,9 +7,9 @@ import {
   impliedEdges,
   nodeReferences,
   ranksOf,
+  reachOf,
   shortestCycle,
 } from '../../../core/workflows/graph.ts'
-import { reachOf } from '../../../core/workflows/reach.ts'
 
 /** `a>b c>d`: edges; a name alone is a node without any. */
 function graph(text: string) {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { taskRecords } from '../../../core/tasks/registry.ts'
-import { checkRequest } from '../../../core/workflows/request-check.ts'
+import { checkRequest } from '../../../core/workflows/diagnose-inputs.ts'
 
 const plain = z.object({ a: z.string().min(1), b: z.int().nullish(), c: z.int().default(3), d: z.unknown() })
 const range = z.object({ from: z.int(), to: z.int() }).refine(({ from, to }) => from <= to, 'the wrong way round')

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { retryAfter } from '../../../core/retry-after.ts'
+import { retryAfter } from '../../../core/failure.ts'
 import { addFailure, circuitState, defaultBackoff, type StartFailures } from '../../../gpu/residency/backoff.ts'
 import { untilFree, untilReady } from '../../../gpu/residency/model-state.ts'
 

@@ -1,7 +1,13 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { advance, type ExecutionInput, type ExecutionState, isOver } from '../../../core/dag/advance.ts'
-import { applyWrites, newState } from '../../../core/dag/execution-state.ts'
+import {
+  advance,
+  applyWrites,
+  type ExecutionInput,
+  type ExecutionState,
+  isOver,
+  newState,
+} from '../../../core/dag/advance.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
 import type { Subject } from './conformance.ts'
 import { newExecution } from './drawn.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { type Graph, parseGraph } from '../../../../core/models/comfyui/graph.ts'
-import { mappingFault } from '../../../../core/models/comfyui/mapping-fault.ts'
+import { mappingFault } from '../../../../core/models/comfyui/graph-fault.ts'
 import { proposeMapping } from '../../../../core/models/comfyui/propose-mapping.ts'
 import { Model } from '../../../../core/models/model.ts'
 

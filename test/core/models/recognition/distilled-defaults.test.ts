@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 import { GenerationDefaults } from '../../../../core/models/generation-defaults.ts'
-import { diffusionFamilies } from '../../../../core/models/recognition/diffusion-families.ts'
-import { distilledDefaults } from '../../../../core/models/recognition/distilled-defaults.ts'
+import { diffusionFamilies, distilledDefaults } from '../../../../core/models/recognition/diffusion-families.ts'
 
 const family = { num_inference_steps: 50, guidance_scale: 5, width: 1024, height: 1024 }
 

@@ -1,9 +1,8 @@
 import { expect, test } from 'vitest'
-import { chooseEngine } from '../../../../core/models/recognition/choose-engine.ts'
 import { familyOf } from '../../../../core/models/recognition/diffusion-families.ts'
 import { findCompanions } from '../../../../core/models/recognition/recognise-file.ts'
 import { recogniseFolder } from '../../../../core/models/recognition/recognise-folder.ts'
-import type { SuggestedEngine } from '../../../../core/models/recognition/recognition.ts'
+import { chooseEngine, type SuggestedEngine } from '../../../../core/models/recognition/recognition.ts'
 
 const recognise = (json: Record<string, unknown>, files: string[] = [], name = 'owner/name') =>
   recogniseFolder({ name, files: [...Object.keys(json), ...files], json: new Map(Object.entries(json)) })

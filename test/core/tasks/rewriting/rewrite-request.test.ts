@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { ModelSetEntry } from '../../../../core/models/catalog.ts'
+import type { ModelSetEntry } from '../../../../core/models/engine-traits.ts'
 import { type RewriteOptions, rewriteRequest } from '../../../../core/tasks/rewriting/rewrite-request.ts'
 
 const model = (features: string[]) =>

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import type { ModelSet } from '../../../../core/models/catalog.ts'
+import type { ModelSet } from '../../../../core/models/engine-traits.ts'
 import { Model } from '../../../../core/models/model.ts'
 import { contentTypeOf, isOfFormat, type SpeechFormat } from '../../../../core/schemas/speech-format.ts'
 import { parseVoices } from '../../../../core/tasks/protocols/voices.ts'
 import { filesOf, shownResult, taskNamed, taskRecord } from '../../../../core/tasks/registry.ts'
 import { prepareSpeech } from '../../../../core/tasks/speech/speech.ts'
-import { withMediaAddresses } from '../../../../core/workflows/media-addresses.ts'
+import { withMediaAddresses } from '../../../../core/workflows/node-inputs.ts'
 import { traitsOf } from '../../../../gpu/presets/presets.ts'
 
 function catalogOf(more: object): ModelSet {

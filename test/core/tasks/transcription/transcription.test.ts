@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import type { ModelSet } from '../../../../core/models/catalog.ts'
-import type { EngineTraits } from '../../../../core/models/engine-traits.ts'
+import type { EngineTraits, ModelSet } from '../../../../core/models/engine-traits.ts'
 import type { Feature } from '../../../../core/models/model.ts'
 import type { TranscriptionTask } from '../../../../core/schemas/task.ts'
 import { audioForm } from '../../../../core/tasks/protocols/audio-form.ts'
