@@ -1,6 +1,6 @@
 import type { Statements } from '../method-table.ts'
 import type { Actor, AuditEntry, AuditRecord, AuditTarget } from '../store.ts'
-import type { Connection } from './database.ts'
+import { type Connection, scalar } from './database.ts'
 
 /** How many entries a filtered page scans before it returns a cursor. */
 const auditScan = 1000
@@ -59,11 +59,10 @@ const record = (row: AuditRow): AuditRecord => ({
 
 /** Reads of the audit log; short statements on a read-only connection. */
 export function auditReads(connection: Connection, scan = auditScan) {
-  const floor = connection
-    .prepare<[string, number, number], number>(
-      'SELECT number FROM audit_log WHERE organization_id = ? AND number < ? ORDER BY number DESC LIMIT 1 OFFSET ?',
-    )
-    .pluck()
+  const floor = scalar<[string, number, number], number>(
+    connection,
+    'SELECT number FROM audit_log WHERE organization_id = ? AND number < ? ORDER BY number DESC LIMIT 1 OFFSET ?',
+  )
   const page = connection.prepare<[object], AuditRow>(
     `SELECT * FROM audit_log WHERE organization_id = :organizationId AND number < :before AND number >= :from
        AND at >= :since AND at <= :until AND (:action IS NULL OR action = :action)

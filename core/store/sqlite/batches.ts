@@ -3,7 +3,7 @@ import { limitFailure } from '../limits.ts'
 import type { Statements } from '../method-table.ts'
 import type { BatchFeed, BatchKey, BatchLine, BatchRecord } from '../store.ts'
 import { type BatchStateRow, batchStateColumns } from './batch-flow.ts'
-import type { Connection } from './database.ts'
+import { type Connection, scalar } from './database.ts'
 import { openIdempotencyKeys } from './idempotency-keys.ts'
 import { openJobRows } from './job-add.ts'
 import type { WriteContext } from './write-context.ts'
@@ -18,11 +18,10 @@ export function batchCommands(connection: Connection, context: WriteContext) {
        metadata, region, origin, output_file_id, error_file_id, status, created_at, expires_at)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'validating', ?, ?)`,
   )
-  const inputFile = connection
-    .prepare<[string, string], number>(
-      'SELECT 1 FROM files WHERE id = ? AND organization_id = ? AND removed_at IS NULL',
-    )
-    .pluck()
+  const inputFile = scalar<[string, string], number>(
+    connection,
+    'SELECT 1 FROM files WHERE id = ? AND organization_id = ? AND removed_at IS NULL',
+  )
   const one = connection.prepare<[string, string], BatchStateRow>(
     `SELECT ${batchStateColumns} FROM batches WHERE organization_id = ? AND id = ?`,
   )
@@ -49,11 +48,10 @@ export function batchCommands(connection: Connection, context: WriteContext) {
   const finish = connection.prepare(
     'UPDATE batches SET status = ending, failed = total - completed, finished_at = ? WHERE number = ?',
   )
-  const ofEnded = connection
-    .prepare<[], number>(
-      'SELECT number FROM batches WHERE has_lines = 1 AND finished_at IS NOT NULL ORDER BY number LIMIT 1',
-    )
-    .pluck()
+  const ofEnded = scalar<[], number>(
+    connection,
+    'SELECT number FROM batches WHERE has_lines = 1 AND finished_at IS NOT NULL ORDER BY number LIMIT 1',
+  )
   const dropLines = connection.prepare(
     `DELETE FROM batch_lines WHERE batch = :batch
        AND line IN (SELECT line FROM batch_lines WHERE batch = :batch ORDER BY line LIMIT :limit)`,
@@ -265,12 +263,11 @@ export function batchReads(connection: Connection) {
      WHERE batch = (SELECT number FROM batches WHERE organization_id = ? AND id = ?) AND line BETWEEN ? AND ?
      ORDER BY line`,
   )
-  const running = connection
-    .prepare<[string, string], string>(
-      `SELECT job_id FROM batch_lines WHERE status = 'running'
+  const running = scalar<[string, string], string>(
+    connection,
+    `SELECT job_id FROM batch_lines WHERE status = 'running'
          AND batch = (SELECT number FROM batches WHERE organization_id = ? AND id = ?)`,
-    )
-    .pluck()
+  )
 
   return {
     'batches.find'(organizationId, id) {

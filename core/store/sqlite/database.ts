@@ -96,6 +96,12 @@ function isReadable(path: string): boolean {
   }
 }
 
+/** Prepares a statement that reads one column: its rows are values. */
+export const scalar = <Given extends unknown[], Value>(
+  connection: Connection,
+  sql: string,
+): Sqlite.Statement<Given, Value> => connection.prepare<unknown[], Value>(sql).pluck() as Sqlite.Statement<Given, Value>
+
 /** Opens a lock file: an empty database, used for the file lock that ends with its process. */
 export function openLockFile(path: string, timeoutMs: number): Connection {
   return new Sqlite(path, { timeout: timeoutMs, nativeBinding: sqliteBinding() })

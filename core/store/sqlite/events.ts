@@ -2,7 +2,7 @@ import type { OrganizationEvent, OrganizationEventType } from '../event-types.ts
 import type { Statements } from '../method-table.ts'
 import type { JobError, JobEvent, JobEventType } from '../store.ts'
 import type { ExecutionEvent, ExecutionEventType } from '../workflows.ts'
-import type { Connection } from './database.ts'
+import { type Connection, scalar } from './database.ts'
 import type { StoredEvent, WebhookOutbox } from './webhook-outbox.ts'
 
 /** The columns of a job that is to be tried again. */
@@ -26,7 +26,7 @@ export function openEvents(connection: Connection, outbox: Pick<WebhookOutbox, '
     `INSERT INTO events (sequence, number, organization_id, type, attempt, at, execution, node, data)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   )
-  const read = connection.prepare<[], number>('SELECT sequence FROM last_event').pluck()
+  const read = scalar<[], number>(connection, 'SELECT sequence FROM last_event')
   const save = connection.prepare('UPDATE last_event SET sequence = ?')
   /**
    * The number of the last event of this transaction; read again in each, because another process may have written too.
@@ -139,7 +139,7 @@ export function eventReads(connection: Connection) {
      ORDER BY sequence LIMIT ?`,
   )
   // The last number used and not the highest in the table: it does not go back when events are deleted.
-  const last = connection.prepare<[], number>('SELECT sequence FROM last_event').pluck()
+  const last = scalar<[], number>(connection, 'SELECT sequence FROM last_event')
   return {
     'events.after': (organizationId, query) =>
       query.jobId === undefined

@@ -2,7 +2,7 @@ import type { ExecutionStatus, NodeStatus } from '../../dag/advance.ts'
 import type { Statements } from '../method-table.ts'
 import type { JobError, JobStatus, RequestWebhook } from '../store.ts'
 import type { ExecutionNode, ExecutionRecord, WorkflowDefinition } from '../workflows.ts'
-import type { Connection } from './database.ts'
+import { type Connection, scalar } from './database.ts'
 import { cancelledError } from './job-end.ts'
 import { openResultOf, type ResultRow } from './results.ts'
 import { type UsageRow, usageColumns, usageOfRow } from './usage-columns.ts'
@@ -89,14 +89,14 @@ export function executionReads(connection: Connection) {
     `SELECT n.node_id, jobs.error FROM execution_nodes AS n LEFT JOIN jobs ON jobs.execution = n.execution AND jobs.node = n.node
      WHERE n.execution = ? AND n.status = 'failed' ORDER BY n.node`,
   )
-  const nextDue = connection
-    .prepare<[], number | null>(
-      'SELECT min(timeout_at) FROM executions WHERE finished_at IS NULL AND timeout_at IS NOT NULL',
-    )
-    .pluck()
-  const numberOf = connection
-    .prepare<[string, string], number>('SELECT number FROM executions WHERE organization_id = ? AND id = ?')
-    .pluck()
+  const nextDue = scalar<[], number | null>(
+    connection,
+    'SELECT min(timeout_at) FROM executions WHERE finished_at IS NULL AND timeout_at IS NOT NULL',
+  )
+  const numberOf = scalar<[string, string], number>(
+    connection,
+    'SELECT number FROM executions WHERE organization_id = ? AND id = ?',
+  )
   const resultOf = connection.prepare<
     [number, string],
     ResultRow & { status: NodeStatus; job_status: JobStatus | null; error: string | null }
@@ -114,12 +114,11 @@ export function executionReads(connection: Connection) {
      JOIN job_inputs ON job_inputs.number = jobs.number
      WHERE n.execution = ? AND n.status = 'completed' AND length(job_inputs.inputs) <= ?`,
   )
-  const cached = connection
-    .prepare<[string, string], string>(
-      `SELECT job_id FROM cached_results WHERE key = ? AND EXISTS (
+  const cached = scalar<[string, string], string>(
+    connection,
+    `SELECT job_id FROM cached_results WHERE key = ? AND EXISTS (
          SELECT 1 FROM jobs WHERE organization_id = ? AND jobs.id = cached_results.job_id AND status = 'completed')`,
-    )
-    .pluck()
+  )
 
   function record(row: ExecutionRow): ExecutionRecord {
     return {

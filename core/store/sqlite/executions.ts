@@ -3,7 +3,7 @@ import { Failure } from '../../failure.ts'
 import { limitFailure } from '../limits.ts'
 import type { Statements } from '../method-table.ts'
 import type { NewExecution } from '../workflows.ts'
-import type { Connection } from './database.ts'
+import { type Connection, scalar } from './database.ts'
 import { openIdempotencyKeys } from './idempotency-keys.ts'
 import { openForget } from './job-forget.ts'
 import type { StoredPlanNode } from './live-executions.ts'
@@ -51,11 +51,10 @@ export function executionCommands(connection: Connection, context: WriteContext)
     [number],
     { number: number; organization_id: string; id: string; status: 'completed' }
   >('SELECT number, organization_id, id, status FROM jobs WHERE execution = ?')
-  const usedElsewhere = connection
-    .prepare<[string, number], number>(
-      'SELECT execution FROM execution_nodes WHERE job_id = ? AND cached = 1 AND execution <> ? LIMIT 1',
-    )
-    .pluck()
+  const usedElsewhere = scalar<[string, number], number>(
+    connection,
+    'SELECT execution FROM execution_nodes WHERE job_id = ? AND cached = 1 AND execution <> ? LIMIT 1',
+  )
   const reassign = connection.prepare('UPDATE jobs SET execution = ?, node = NULL WHERE number = ?')
   const drops = [
     'DELETE FROM execution_plans WHERE execution = ?',
@@ -84,11 +83,10 @@ export function executionCommands(connection: Connection, context: WriteContext)
   const takeOver = connection.prepare(
     'UPDATE execution_nodes SET job_id = ?, cached = 1 WHERE execution = ? AND node = ?',
   )
-  const completed = connection
-    .prepare<[string, string], number>(
-      `SELECT 1 FROM jobs WHERE organization_id = ? AND id = ? AND status = 'completed'`,
-    )
-    .pluck()
+  const completed = scalar<[string, string], number>(
+    connection,
+    `SELECT 1 FROM jobs WHERE organization_id = ? AND id = ? AND status = 'completed'`,
+  )
   const keys = openIdempotencyKeys(connection)
   const forgetJob = openForget(connection, context)
 

@@ -2,7 +2,7 @@ import { Failure } from '../../failure.ts'
 import { limitFailure } from '../limits.ts'
 import type { Statements } from '../method-table.ts'
 import { type ApiPurpose, type FilePurpose, type FileRecord, filePurposes, type NewFile } from '../store.ts'
-import type { Connection } from './database.ts'
+import { type Connection, scalar } from './database.ts'
 import type { WriteContext } from './write-context.ts'
 
 export interface FileRow {
@@ -221,17 +221,15 @@ export function fileReads(connection: Connection) {
 
 /** Finds the unfinished work that needs a file. Such a file does not expire and cannot be deleted by a caller. */
 function openFileNeeds(connection: Connection) {
-  const unfinishedJob = connection
-    .prepare<[string, string | null], string>(
-      'SELECT id FROM jobs WHERE organization_id = ? AND id = ? AND finished_at IS NULL',
-    )
-    .pluck()
+  const unfinishedJob = scalar<[string, string | null], string>(
+    connection,
+    'SELECT id FROM jobs WHERE organization_id = ? AND id = ? AND finished_at IS NULL',
+  )
 
-  const unfinishedBatch = connection
-    .prepare<[string, string], string>(
-      'SELECT id FROM batches WHERE input_file_id = ? AND organization_id = ? AND finished_at IS NULL',
-    )
-    .pluck()
+  const unfinishedBatch = scalar<[string, string], string>(
+    connection,
+    'SELECT id FROM batches WHERE input_file_id = ? AND organization_id = ? AND finished_at IS NULL',
+  )
 
   return {
     /** Returns what needs the file, as part of a sentence: `the job job_…`; undefined if nothing does. */

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { Failure } from '../../failure.ts'
 import type { Statements } from '../method-table.ts'
 import type { IdempotencyRecord, NewJob } from '../store.ts'
-import type { Connection } from './database.ts'
+import { type Connection, scalar } from './database.ts'
 
 /** How long an idempotency key is kept. */
 export const keyLifetimeMs = 24 * 3_600_000
@@ -23,12 +23,11 @@ function holders(connection: Connection) {
   const find = connection.prepare<[string], KeyRow>(
     'SELECT job_id, body_hash, created_at FROM idempotency_keys WHERE digest = ?',
   )
-  const withdrawn = connection
-    .prepare<[string, string], 1>(
-      `SELECT 1 FROM ledger WHERE organization_id = ? AND job_id = ? AND started_at IS NULL AND kind = 'async'
+  const withdrawn = scalar<[string, string], 1>(
+    connection,
+    `SELECT 1 FROM ledger WHERE organization_id = ? AND job_id = ? AND started_at IS NULL AND kind = 'async'
          AND NOT EXISTS (SELECT 1 FROM jobs WHERE organization_id = ledger.organization_id AND id = ledger.job_id)`,
-    )
-    .pluck()
+  )
 
   return (organizationId: string, digest: string, bodyHash: string, now: number): string | undefined => {
     const row = find.get(digest)

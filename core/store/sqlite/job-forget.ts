@@ -1,7 +1,7 @@
 import { Failure } from '../../failure.ts'
 import type { Statements } from '../method-table.ts'
 import type { JobStatus } from '../store.ts'
-import type { Connection } from './database.ts'
+import { type Connection, scalar } from './database.ts'
 import { eventLifetimeMs, forgetEvents } from './events.ts'
 import { openFileRows } from './files.ts'
 import { forgetKeys, keyLifetimeMs } from './idempotency-keys.ts'
@@ -45,9 +45,10 @@ export function forgetCommands(connection: Connection, { jobCounts }: Pick<Write
        AND (batch IS NULL OR NOT EXISTS (SELECT 1 FROM batches WHERE number = jobs.batch AND finished_at IS NULL))
      ORDER BY expires_at LIMIT ?`,
   )
-  const unfinishedBatch = connection
-    .prepare<[number], string>('SELECT id FROM batches WHERE number = ? AND finished_at IS NULL')
-    .pluck()
+  const unfinishedBatch = scalar<[number], string>(
+    connection,
+    'SELECT id FROM batches WHERE number = ? AND finished_at IS NULL',
+  )
   const forget = openForget(connection, { jobCounts })
   const calls = ledgerReads(connection)
   const events = forgetEvents(connection)

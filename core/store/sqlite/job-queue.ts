@@ -1,6 +1,6 @@
 import type { Statements } from '../method-table.ts'
 import { type Backlog, deferredUntil, type JobRecord, type WaitingJob } from '../store.ts'
-import type { Connection } from './database.ts'
+import { type Connection, scalar } from './database.ts'
 import { type EndingRow, endingColumns, jobErrorOf, openEnd } from './job-end.ts'
 import { type JobRow, jobColumns, jobOf, jobReads, openBatchesOf } from './job-reads.ts'
 import type { WriteContext } from './write-context.ts'
@@ -107,7 +107,7 @@ function openClaim(connection: Connection, { boot, jobCounts, events, flow }: Wr
        AND (attempt > 0 OR start_by IS NULL OR start_by > ?)
      RETURNING ${jobColumns}`,
   )
-  const inputsOf = connection.prepare<[number], string>('SELECT inputs FROM job_inputs WHERE number = ?').pluck()
+  const inputsOf = scalar<[number], string>(connection, 'SELECT inputs FROM job_inputs WHERE number = ?')
 
   const batchOf = openBatchesOf(connection)
 

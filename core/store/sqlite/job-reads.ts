@@ -11,7 +11,7 @@ import type {
   StoredJobClass,
   WaitingJob,
 } from '../store.ts'
-import type { Connection } from './database.ts'
+import { type Connection, scalar } from './database.ts'
 import { keptWork, openKeyHolders } from './idempotency-keys.ts'
 import { callOf, type LedgerRow, ledgerReads } from './ledger.ts'
 import { openResultOf, type ResultRow } from './results.ts'
@@ -115,7 +115,7 @@ function openParents(connection: Connection) {
 
 /** The batch and line of a job. Most jobs have none, and cost no query. */
 export function openBatchesOf(connection: Connection) {
-  const id = connection.prepare<[number], string>('SELECT id FROM batches WHERE number = ?').pluck()
+  const id = scalar<[number], string>(connection, 'SELECT id FROM batches WHERE number = ?')
   return ({ batch, batch_line: line }: Pick<JobRow, 'batch' | 'batch_line'>): JobRecord['batch'] => {
     const found = batch === null || line === null ? undefined : id.get(batch)
     return found === undefined ? null : { id: found, line: line! }
@@ -127,33 +127,30 @@ export function jobReads(connection: Connection) {
   const one = connection.prepare<[string, string], JobRow>(
     `SELECT ${jobColumns} FROM jobs WHERE organization_id = ? AND id = ?`,
   )
-  const inputs = connection.prepare<[number], string>('SELECT inputs FROM job_inputs WHERE number = ?').pluck()
+  const inputs = scalar<[number], string>(connection, 'SELECT inputs FROM job_inputs WHERE number = ?')
   const result = connection.prepare<[number], ResultRow>('SELECT result, file, bytes FROM job_results WHERE number = ?')
   const resultOf = openResultOf(connection)
-  const logs = connection
-    .prepare<[string, string], string>(
-      'SELECT lines FROM job_logs WHERE number = (SELECT number FROM jobs WHERE organization_id = ? AND id = ?)',
-    )
-    .pluck()
-  const removed = connection
-    .prepare<[string, string], number>(
-      `SELECT 1 FROM ledger WHERE organization_id = ? AND kind = 'async' AND job_id = ? AND NOT EXISTS (
+  const logs = scalar<[string, string], string>(
+    connection,
+    'SELECT lines FROM job_logs WHERE number = (SELECT number FROM jobs WHERE organization_id = ? AND id = ?)',
+  )
+  const removed = scalar<[string, string], number>(
+    connection,
+    `SELECT 1 FROM ledger WHERE organization_id = ? AND kind = 'async' AND job_id = ? AND NOT EXISTS (
          SELECT 1 FROM jobs WHERE jobs.organization_id = ledger.organization_id AND jobs.id = ledger.job_id)`,
-    )
-    .pluck()
+  )
   const waiting = connection.prepare<[string, string, string, number, number], WaitingJob>(
     `SELECT id, organization_id AS organizationId, model_id AS modelId, class, rank FROM jobs
      WHERE status = 'pending' AND not_before = 0 AND model_id = ? AND class = ? AND organization_id = ? AND rank >= ?
      ORDER BY rank, number LIMIT ?`,
   )
-  const nextDue = connection
-    .prepare<[], number | null>(
-      `SELECT min(due) FROM (
+  const nextDue = scalar<[], number | null>(
+    connection,
+    `SELECT min(due) FROM (
          SELECT min(not_before) AS due FROM jobs WHERE status = 'pending' AND not_before > 0
          UNION ALL
          SELECT min(start_by) FROM jobs WHERE status = 'pending' AND attempt = 0 AND start_by IS NOT NULL)`,
-    )
-    .pluck()
+  )
   const counts = connection.prepare<[], { status: JobStatus; jobs: number }>('SELECT status, jobs FROM job_counts')
   const { findCall } = ledgerReads(connection)
   const keyHolder = openKeyHolders(connection)
@@ -212,12 +209,11 @@ export function jobListReads(connection: Connection, scan = listScan) {
   const batchOf = openBatchesOf(connection)
   const recordOf = (row: JobRow): JobRecord => jobOf(row, 'null', null, parentOf(row), batchOf(row))
   const bounds = (table: string, id: string, kind: string) =>
-    connection
-      .prepare<[Span & { skip: number }], string>(
-        `SELECT ${id} FROM ${table} WHERE organization_id = :organizationId ${kind} AND ${id} < :before
+    scalar<[Span & { skip: number }], string>(
+      connection,
+      `SELECT ${id} FROM ${table} WHERE organization_id = :organizationId ${kind} AND ${id} < :before
            AND ${id} >= :to ORDER BY ${id} DESC LIMIT 1 OFFSET :skip`,
-      )
-      .pluck()
+    )
   const matches = `(:status IS NULL OR status = :status) AND (:task IS NULL OR task = :task)
     AND (:modelId IS NULL OR model_id = :modelId) AND created_at > :createdAfter AND created_at < :createdBefore
     AND (:tokenId IS NULL OR token_id = :tokenId)

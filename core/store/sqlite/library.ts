@@ -1,6 +1,6 @@
 import type { Statements } from '../method-table.ts'
 import type { LibraryItem, NewLibraryItem } from '../store.ts'
-import type { Connection } from './database.ts'
+import { type Connection, scalar } from './database.ts'
 import { type FileRow, fileOf, openFileRows } from './files.ts'
 
 /** How many entries a search scans before it returns a cursor. */
@@ -90,11 +90,10 @@ export function libraryReads(connection: Connection, scan = libraryScan) {
   const one = connection.prepare<[string, string], LibraryRow>(
     `${columns} WHERE library.organization_id = ? AND library.id = ?`,
   )
-  const floor = connection
-    .prepare<[string, string, number], string>(
-      'SELECT id FROM library WHERE organization_id = ? AND id < ? ORDER BY id DESC LIMIT 1 OFFSET ?',
-    )
-    .pluck()
+  const floor = scalar<[string, string, number], string>(
+    connection,
+    'SELECT id FROM library WHERE organization_id = ? AND id < ? ORDER BY id DESC LIMIT 1 OFFSET ?',
+  )
   const ofUser = `EXISTS (SELECT 1 FROM jobs JOIN tokens ON tokens.id = jobs.token_id WHERE tokens.user_id = ?
     AND jobs.organization_id = library.organization_id AND jobs.id = library.job_id)`
   // One statement for each number of words: SQLite would evaluate an unused condition for every row all the same.

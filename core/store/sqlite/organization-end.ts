@@ -2,7 +2,7 @@ import { Failure } from '../../failure.ts'
 import type { Statements } from '../method-table.ts'
 import { type ActiveWork, filePurposes, type WaitingJob } from '../store.ts'
 import { openAudit } from './audit.ts'
-import type { Connection } from './database.ts'
+import { type Connection, scalar } from './database.ts'
 import { openFileRows } from './files.ts'
 import { type EndingRow, endingColumns, openEnd } from './job-end.ts'
 import { openForget } from './job-forget.ts'
@@ -29,15 +29,15 @@ export function organizationEndCommands(connection: Connection, context: WriteCo
     [{ id: string; limit: number }],
     EndingRow & { class: WaitingJob['class']; rank: number }
   >(`${active} LIMIT :limit`)
-  const countJobs = connection.prepare<[{ id: string }], number>(`SELECT count(*) FROM (${active})`).pluck()
-  const activeExecutions = connection
-    .prepare<[string, number], number>(
-      'SELECT number FROM executions WHERE organization_id = ? AND finished_at IS NULL LIMIT ?',
-    )
-    .pluck()
-  const countExecutions = connection
-    .prepare<[string], number>('SELECT count(*) FROM executions WHERE organization_id = ? AND finished_at IS NULL')
-    .pluck()
+  const countJobs = scalar<[{ id: string }], number>(connection, `SELECT count(*) FROM (${active})`)
+  const activeExecutions = scalar<[string, number], number>(
+    connection,
+    'SELECT number FROM executions WHERE organization_id = ? AND finished_at IS NULL LIMIT ?',
+  )
+  const countExecutions = scalar<[string], number>(
+    connection,
+    'SELECT count(*) FROM executions WHERE organization_id = ? AND finished_at IS NULL',
+  )
   const setDeleted = connection.prepare(
     `UPDATE organizations SET status = 'deleted', deleted_name = name, name = id, updated_at = ? WHERE id = ?`,
   )
@@ -51,22 +51,23 @@ export function organizationEndCommands(connection: Connection, context: WriteCo
     `UPDATE executions SET expires_at = :at WHERE number IN (SELECT number FROM executions WHERE organization_id = :id
        AND finished_at IS NOT NULL AND (expires_at IS NULL OR expires_at > :at) LIMIT :limit)`,
   )
-  const leftExecutions = connection
-    .prepare<[string], number>('SELECT 1 FROM executions WHERE organization_id = ? LIMIT 1')
-    .pluck()
+  const leftExecutions = scalar<[string], number>(
+    connection,
+    'SELECT 1 FROM executions WHERE organization_id = ? LIMIT 1',
+  )
   const endedJobs = connection.prepare<[string, number], EndingRow>(
     `SELECT ${endingColumns} FROM jobs WHERE organization_id = ? AND finished_at IS NOT NULL AND execution IS NULL LIMIT ?`,
   )
   const files = filePurposes.map(purpose =>
-    connection
-      .prepare<[string, number], string>(
-        `SELECT id FROM files WHERE organization_id = ? AND purpose = '${purpose}' AND removed_at IS NULL LIMIT ?`,
-      )
-      .pluck(),
+    scalar<[string, number], string>(
+      connection,
+      `SELECT id FROM files WHERE organization_id = ? AND purpose = '${purpose}' AND removed_at IS NULL LIMIT ?`,
+    ),
   )
-  const workflows = connection
-    .prepare<[string, number], string>('SELECT id FROM workflows WHERE organization_id = ? LIMIT ?')
-    .pluck()
+  const workflows = scalar<[string, number], string>(
+    connection,
+    'SELECT id FROM workflows WHERE organization_id = ? LIMIT ?',
+  )
   const dropWorkflow = [
     'DELETE FROM workflow_versions WHERE organization_id = ? AND workflow_id = ?',
     'DELETE FROM workflows WHERE organization_id = ? AND id = ?',
@@ -81,9 +82,7 @@ export function organizationEndCommands(connection: Connection, context: WriteCo
     `DELETE FROM batch_lines WHERE batch = :batch
        AND line IN (SELECT line FROM batch_lines WHERE batch = :batch LIMIT :limit)`,
   )
-  const someBatch = connection
-    .prepare<[string], number>('SELECT number FROM batches WHERE organization_id = ? LIMIT 1')
-    .pluck()
+  const someBatch = scalar<[string], number>(connection, 'SELECT number FROM batches WHERE organization_id = ? LIMIT 1')
   const dropBatch = connection.prepare('DELETE FROM batches WHERE number = ?')
   const endJob = openEnd(connection, context)
   const forgetJob = openForget(connection, context)

@@ -9,7 +9,7 @@ import {
   theServer,
 } from '../store.ts'
 import { openAudit } from './audit.ts'
-import type { Connection } from './database.ts'
+import { type Connection, scalar } from './database.ts'
 
 /** The columns of the limits of an organization. */
 export interface OrganizationLimitsRow {
@@ -164,10 +164,11 @@ export function organizationCommands(connection: Connection) {
 export function organizationReads(connection: Connection) {
   const all = connection.prepare<[], OrganizationRow>('SELECT * FROM organizations ORDER BY created_at, id')
   const one = connection.prepare<[string], OrganizationRow>('SELECT * FROM organizations WHERE id = ?')
-  const suspended = connection.prepare<[], string>(`SELECT id FROM organizations WHERE status = 'suspended'`).pluck()
-  const unerased = connection
-    .prepare<[], string>(`SELECT id FROM organizations WHERE status = 'deleted' AND erased_at IS NULL`)
-    .pluck()
+  const suspended = scalar<[], string>(connection, `SELECT id FROM organizations WHERE status = 'suspended'`)
+  const unerased = scalar<[], string>(
+    connection,
+    `SELECT id FROM organizations WHERE status = 'deleted' AND erased_at IS NULL`,
+  )
   return {
     'organizations.list': () => all.all().map(organizationOf),
     'organizations.find'(id) {

@@ -19,7 +19,7 @@ import { ulid } from '../../ids.ts'
 import type { Log } from '../../log.ts'
 import { StoreRefusal } from '../refusal.ts'
 import { largeResultBytes } from '../store.ts'
-import { type Connection, openAsIs, openLockFile, sqliteCode } from './database.ts'
+import { type Connection, openAsIs, openLockFile, scalar, sqliteCode } from './database.ts'
 import { pathsIn, syncDirectoryNow } from './directory.ts'
 import type { Reader } from './reader.ts'
 import { isResultName, resultPath } from './results.ts'
@@ -186,7 +186,7 @@ export const missingResults = (connection: Connection, folder: string): number =
 
 /** How many bytes of results are in files. */
 export const bytesOfResults = (connection: Connection): number =>
-  connection.prepare<[], number>('SELECT coalesce(sum(bytes), 0) FROM job_results').pluck().get()!
+  scalar<[], number>(connection, 'SELECT coalesce(sum(bytes), 0) FROM job_results').get()!
 
 /**
  * Moves the results that are in files into the rows of a copy of the database, so that the copy is complete in one
@@ -244,9 +244,7 @@ export function exportResultFiles(connection: Connection, folder: string, beside
       'SELECT number, organization_id, id FROM job_results JOIN jobs USING (number) WHERE octet_length(result) > ?',
     )
     .all(largeResultBytes)
-  const textOf = connection
-    .prepare<[number], Buffer>('SELECT CAST(result AS BLOB) FROM job_results WHERE number = ?')
-    .pluck()
+  const textOf = scalar<[number], Buffer>(connection, 'SELECT CAST(result AS BLOB) FROM job_results WHERE number = ?')
   const name = connection.prepare('UPDATE job_results SET result = NULL, file = ?, bytes = ? WHERE number = ?')
   for (const { number, organization_id, id } of large) {
     const bytes = textOf.get(number)!

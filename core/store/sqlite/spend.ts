@@ -2,7 +2,7 @@ import { monthOf } from '../../month.ts'
 import type { Statements } from '../method-table.ts'
 import type { HeldJob, SpendRecord } from '../spend-records.ts'
 import type { FinishedJob } from '../store.ts'
-import type { Connection } from './database.ts'
+import { type Connection, scalar } from './database.ts'
 import type { Events } from './events.ts'
 
 type Spent = Pick<FinishedJob, 'organizationId' | 'tokenId' | 'cost' | 'finishedAt'>
@@ -134,22 +134,18 @@ export function spendContradictions(connection: Connection): string[] {
     `SELECT ${table}.organization_id, ${column} AS month, sum(${table === 'spend' ? 'spent' : 'cost'}) AS total
      FROM ${table} WHERE ${where} GROUP BY 1, 2`
   const ledgerMonth = `unixepoch(finished_at / 1000, 'unixepoch', 'start of month') * 1000`
-  const different = connection
-    .prepare<[], number>(
-      `SELECT count(*) FROM (${sum('ledger', ledgerMonth, 'cost > 0')}) AS l
+  const different = scalar<[], number>(
+    connection,
+    `SELECT count(*) FROM (${sum('ledger', ledgerMonth, 'cost > 0')}) AS l
        FULL JOIN (${sum('spend', 'month', "origin_id = ''")}) AS s USING (organization_id, month)
        WHERE l.total IS NOT s.total`,
-    )
-    .pluck()
-    .get()!
-  const ofTokens = connection
-    .prepare<[], number>(
-      `SELECT count(*) FROM (${sum('spend', 'month', "origin_id = ''")}) AS o
+  ).get()!
+  const ofTokens = scalar<[], number>(
+    connection,
+    `SELECT count(*) FROM (${sum('spend', 'month', "origin_id = ''")}) AS o
        FULL JOIN (${sum('spend', 'month', "origin_id <> ''")}) AS t USING (organization_id, month)
        WHERE o.total IS NOT t.total`,
-    )
-    .pluck()
-    .get()!
+  ).get()!
   return [
     ...(different > 0 ? [`The spending of ${different} months of organizations is not the sum of the ledger.`] : []),
     ...(ofTokens > 0 ? [`The spending of tokens is not that of their organization in ${ofTokens} months.`] : []),

@@ -13,7 +13,7 @@ import {
   type VerifiableToken,
 } from '../store.ts'
 import { openAudit } from './audit.ts'
-import type { Connection } from './database.ts'
+import { type Connection, scalar } from './database.ts'
 import { type OrganizationLimitsRow, organizationLimitsColumns, organizationLimitsOf } from './organizations.ts'
 import { openUserRows } from './users.ts'
 import type { WriteContext } from './write-context.ts'
@@ -88,9 +88,7 @@ const tokenOf = (row: TokenRow, now: number): TokenRecord => ({
 
 /** The writer's commands for tokens. Each runs inside a savepoint of the writer's transaction. */
 export function tokenCommands(connection: Connection, { events, effects }: Pick<WriteContext, 'events' | 'effects'>) {
-  const organization = connection
-    .prepare<[string], OrganizationStatus>('SELECT status FROM organizations WHERE id = ?')
-    .pluck()
+  const organization = scalar<[string], OrganizationStatus>(connection, 'SELECT status FROM organizations WHERE id = ?')
   const one = connection.prepare<[string, string], TokenRow>(
     `SELECT ${tokenColumns} FROM tokens WHERE organization_id = ? AND id = ?`,
   )

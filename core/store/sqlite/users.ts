@@ -3,7 +3,7 @@ import { auditedUser, changedFields } from '../audit-fields.ts'
 import type { Statements } from '../method-table.ts'
 import { type Actor, type Role, type Scope, scopesOfRole, type User, type UserSummary } from '../store.ts'
 import { openAudit } from './audit.ts'
-import type { Connection } from './database.ts'
+import { type Connection, scalar } from './database.ts'
 import type { WriteContext } from './write-context.ts'
 
 interface UserRow {
@@ -47,13 +47,12 @@ export function openUserRows(connection: Connection) {
 
 /** The writer's commands for users. Each runs inside a savepoint of the writer's transaction. */
 export function userCommands(connection: Connection, { events, effects }: Pick<WriteContext, 'events' | 'effects'>) {
-  const organization = connection.prepare<[string], string>('SELECT status FROM organizations WHERE id = ?').pluck()
+  const organization = scalar<[string], string>(connection, 'SELECT status FROM organizations WHERE id = ?')
   const find = openUserRows(connection)
-  const taken = connection
-    .prepare<[string, string, string], string>(
-      'SELECT id FROM users WHERE organization_id = ? AND email = ? AND removed_at IS NULL AND id <> ?',
-    )
-    .pluck()
+  const taken = scalar<[string, string, string], string>(
+    connection,
+    'SELECT id FROM users WHERE organization_id = ? AND email = ? AND removed_at IS NULL AND id <> ?',
+  )
   const insert = connection.prepare(
     `INSERT INTO users (organization_id, id, name, email, role, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?)`,
   )
@@ -63,23 +62,21 @@ export function userCommands(connection: Connection, { events, effects }: Pick<W
   const remove = connection.prepare(
     'UPDATE users SET removed_at = ?, updated_at = ? WHERE organization_id = ? AND id = ?',
   )
-  const otherOwners = connection
-    .prepare<[string, string], number>(
-      `SELECT count(*) FROM users WHERE organization_id = ? AND role = 'owner' AND removed_at IS NULL AND id <> ?`,
-    )
-    .pluck()
+  const otherOwners = scalar<[string, string], number>(
+    connection,
+    `SELECT count(*) FROM users WHERE organization_id = ? AND role = 'owner' AND removed_at IS NULL AND id <> ?`,
+  )
   const tokens = connection.prepare<[string], { id: string; name: string; scopes: string }>(
     `SELECT id, name, scopes FROM tokens WHERE user_id = ? AND status <> 'revoked'`,
   )
   const narrow = connection.prepare('UPDATE tokens SET scopes = ? WHERE id = ?')
   const revoke = connection.prepare(`UPDATE tokens SET status = 'revoked', revoked_at = ? WHERE id = ?`)
-  const admins = connection
-    .prepare<[string, number, Scope], number>(
-      `SELECT count(*) FROM tokens WHERE organization_id = ? AND status = 'active'
+  const admins = scalar<[string, number, Scope], number>(
+    connection,
+    `SELECT count(*) FROM tokens WHERE organization_id = ? AND status = 'active'
          AND (expires_at IS NULL OR expires_at > ?)
          AND EXISTS (SELECT 1 FROM json_each(scopes) WHERE value = ?)`,
-    )
-    .pluck()
+  )
   const audit = openAudit(connection)
 
   function refuseTaken({ organizationId, email, id }: Pick<User, 'organizationId' | 'email' | 'id'>): void {

@@ -9,7 +9,7 @@ import type {
   NewDelivery,
 } from '../webhooks.ts'
 import { openAudit } from './audit.ts'
-import type { Connection } from './database.ts'
+import { type Connection, scalar } from './database.ts'
 import type { WebhookOutbox } from './webhook-outbox.ts'
 
 interface OrderRow {
@@ -64,22 +64,21 @@ export function webhookDeliveryCommands(
      WHERE number = :number`,
   )
   const bringForward = connection.prepare('UPDATE webhook_deliveries SET next_at = ?, attempts = 0 WHERE number = ?')
-  const ended = connection
-    .prepare<[number, number], number>(
-      'SELECT number FROM webhook_deliveries WHERE finished_at IS NOT NULL AND finished_at < ? ORDER BY finished_at LIMIT ?',
-    )
-    .pluck()
-  const removedEndpoint = connection.prepare<[], string>('SELECT id FROM removed_webhook_endpoints LIMIT 1').pluck()
+  const ended = scalar<[number, number], number>(
+    connection,
+    'SELECT number FROM webhook_deliveries WHERE finished_at IS NOT NULL AND finished_at < ? ORDER BY finished_at LIMIT ?',
+  )
+  const removedEndpoint = scalar<[], string>(connection, 'SELECT id FROM removed_webhook_endpoints LIMIT 1')
   const forgetEndpoint = connection.prepare('DELETE FROM removed_webhook_endpoints WHERE id = ?')
-  const ofEndpoint = connection
-    .prepare<[string, number], number>('SELECT number FROM webhook_deliveries WHERE endpoint_id = ? LIMIT ?')
-    .pluck()
-  const held = connection
-    .prepare<[{ before: number; overdue: number; limit: number }], number>(
-      `SELECT number FROM webhook_deliveries
+  const ofEndpoint = scalar<[string, number], number>(
+    connection,
+    'SELECT number FROM webhook_deliveries WHERE endpoint_id = ? LIMIT ?',
+  )
+  const held = scalar<[{ before: number; overdue: number; limit: number }], number>(
+    connection,
+    `SELECT number FROM webhook_deliveries
        WHERE finished_at IS NULL AND waits = 0 AND at < :before AND next_at < :overdue ORDER BY at LIMIT :limit`,
-    )
-    .pluck()
+  )
   const giveUp = connection.prepare(
     `UPDATE webhook_deliveries SET status = 'dead', finished_at = ?, error = coalesce(error, ?) WHERE number = ?`,
   )
@@ -200,9 +199,10 @@ export function webhookDeliveryReads(connection: Connection) {
   const one = connection.prepare<[string, string], RecordRow>(
     `SELECT ${columns} WHERE d.organization_id = ? AND d.id = ? AND (d.endpoint_id IS NULL OR e.id IS NOT NULL)`,
   )
-  const numberOf = connection
-    .prepare<[string, string], number>('SELECT number FROM webhook_deliveries WHERE organization_id = ? AND id = ?')
-    .pluck()
+  const numberOf = scalar<[string, string], number>(
+    connection,
+    'SELECT number FROM webhook_deliveries WHERE organization_id = ? AND id = ?',
+  )
   const page = (where: string) =>
     connection.prepare<[Record<string, string | number | null>], RecordRow>(
       `SELECT ${columns} WHERE d.organization_id = :organizationId AND d.number < :before ${where}
@@ -222,14 +222,14 @@ export function webhookDeliveryReads(connection: Connection) {
   })
   const ofOrganization = pagesOf('')
   const ofEndpoint = pagesOf('AND d.endpoint_id = :endpointId')
-  const unfinished = connection
-    .prepare<[number], number>(
-      'SELECT count(*) FROM (SELECT 1 FROM webhook_deliveries WHERE finished_at IS NULL LIMIT ?)',
-    )
-    .pluck()
-  const dead = connection
-    .prepare<[number], number>(`SELECT count(*) FROM (SELECT 1 FROM webhook_deliveries WHERE status = 'dead' LIMIT ?)`)
-    .pluck()
+  const unfinished = scalar<[number], number>(
+    connection,
+    'SELECT count(*) FROM (SELECT 1 FROM webhook_deliveries WHERE finished_at IS NULL LIMIT ?)',
+  )
+  const dead = scalar<[number], number>(
+    connection,
+    `SELECT count(*) FROM (SELECT 1 FROM webhook_deliveries WHERE status = 'dead' LIMIT ?)`,
+  )
 
   const recordOf = (row: RecordRow): DeliveryRecord => ({
     ...row,

@@ -4,7 +4,7 @@ import { type Actor, theServer } from '../audit-records.ts'
 import type { Statements } from '../method-table.ts'
 import { maxEndpoints, type SecretState, type WebhookEndpoint } from '../webhooks.ts'
 import { openAudit } from './audit.ts'
-import type { Connection } from './database.ts'
+import { type Connection, scalar } from './database.ts'
 import type { WebhookOutbox } from './webhook-outbox.ts'
 
 interface EndpointRow {
@@ -61,9 +61,7 @@ export function webhookEndpointCommands(
   { outbox }: { outbox: Pick<WebhookOutbox, 'endpointsChanged'> },
 ) {
   const organization = connection.prepare('SELECT 1 FROM organizations WHERE id = ?')
-  const count = connection
-    .prepare<[string], number>('SELECT count(*) FROM webhook_endpoints WHERE organization_id = ?')
-    .pluck()
+  const count = scalar<[string], number>(connection, 'SELECT count(*) FROM webhook_endpoints WHERE organization_id = ?')
   const one = connection.prepare<[string, string], EndpointRow>(
     'SELECT * FROM webhook_endpoints WHERE organization_id = ? AND id = ?',
   )

@@ -2,7 +2,7 @@ import { newId } from '../../ids.ts'
 import { coversType, publicTypesOf } from '../event-types.ts'
 import type { DeliverySubject, RequestWebhook } from '../webhooks.ts'
 import type { GroupEffects } from './commit-effects.ts'
-import type { Connection } from './database.ts'
+import { type Connection, scalar } from './database.ts'
 
 /** An event as it was inserted. `number` is that of its job. */
 export interface StoredEvent {
@@ -40,22 +40,22 @@ export function openWebhookOutbox(connection: Connection, effects: Pick<GroupEff
     { organization_id: string; id: string; event_types: string; origin: string | null }
   >('SELECT organization_id, id, event_types, origin FROM webhook_endpoints WHERE enabled = 1 ORDER BY id')
   // Both are answered by partial indexes.
-  const anyOwn = connection
-    .prepare<[], number>(
-      `SELECT EXISTS (SELECT 1 FROM jobs WHERE webhook IS NOT NULL)
+  const anyOwn = scalar<[], number>(
+    connection,
+    `SELECT EXISTS (SELECT 1 FROM jobs WHERE webhook IS NOT NULL)
          OR EXISTS (SELECT 1 FROM executions WHERE webhook IS NOT NULL)`,
-    )
-    .pluck()
+  )
   const job = connection.prepare<[number | bigint], { id: string; webhook: string | null; batch: number | null }>(
     'SELECT id, webhook, batch FROM jobs WHERE number = ?',
   )
   const execution = connection.prepare<[number], { id: string; webhook: string | null }>(
     'SELECT id, webhook FROM executions WHERE number = ?',
   )
-  const nodeId = connection
-    .prepare<[number, number], string>('SELECT node_id FROM execution_nodes WHERE execution = ? AND node = ?')
-    .pluck()
-  const version = connection.prepare<[], number>('PRAGMA data_version').pluck()
+  const nodeId = scalar<[number, number], string>(
+    connection,
+    'SELECT node_id FROM execution_nodes WHERE execution = ? AND node = ?',
+  )
+  const version = scalar<[], number>(connection, 'PRAGMA data_version')
   const insert = connection.prepare(
     `INSERT INTO webhook_deliveries (organization_id, id, target, endpoint_id, url, form, origin, event, type, object,
        subject, at, status, waits, attempts, next_at)

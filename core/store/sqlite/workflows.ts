@@ -1,7 +1,7 @@
 import { Failure } from '../../failure.ts'
 import type { Statements } from '../method-table.ts'
 import type { WorkflowDefinition, WorkflowRecord, WorkflowVersion } from '../workflows.ts'
-import type { Connection } from './database.ts'
+import { type Connection, scalar } from './database.ts'
 
 interface WorkflowRow {
   organization_id: string
@@ -38,11 +38,10 @@ export function workflowCommands(connection: Connection) {
   const update = connection.prepare(
     'UPDATE workflows SET name = ?, folded = ?, version = ?, updated_at = ? WHERE organization_id = ? AND id = ?',
   )
-  const running = connection
-    .prepare<[string, string], number>(
-      `SELECT count(*) FROM executions WHERE organization_id = ? AND workflow_id = ? AND finished_at IS NULL`,
-    )
-    .pluck()
+  const running = scalar<[string, string], number>(
+    connection,
+    `SELECT count(*) FROM executions WHERE organization_id = ? AND workflow_id = ? AND finished_at IS NULL`,
+  )
   const drops = [
     'DELETE FROM workflow_versions WHERE organization_id = ? AND workflow_id = ?',
     'DELETE FROM workflows WHERE organization_id = ? AND id = ?',
