@@ -1,23 +1,17 @@
 import type { Statements } from '../method-table.ts'
-import type { LibraryItem, NewLibraryItem } from '../store.ts'
+import type { FileRecord, LibraryItem, NewLibraryItem } from '../store.ts'
+import { openInsert, selected } from './columns.ts'
 import { type Connection, scalar } from './database.ts'
-import { type FileRow, fileOf, openFileRows } from './files.ts'
+import { fileFields, openFileRows } from './files.ts'
 
 /** How many entries a search scans before it returns a cursor. */
 const libraryScan = 1000
 /** Further words of a search are ignored. */
 const maxWords = 8
 
-interface LibraryRow extends FileRow {
-  item_job_id: string
-  item_created_at: number
-  task: NewLibraryItem['task']
-  model_id: string
-  prompt: string
-  seed: number
-  fps: number
-  num_frames: number
-  thumbnail_id: string | null
+interface LibraryRow extends FileRecord, Omit<NewLibraryItem, keyof FileRecord> {
+  itemJobId: string
+  itemCreatedAt: number
 }
 
 /** Columns that were made for videos take these numbers where a file has no such figure. */
@@ -26,49 +20,33 @@ const noFigure = 0
 
 const fold = (text: string): string => text.normalize('NFKC').toLowerCase()
 
-const itemOf = (row: LibraryRow): LibraryItem => ({
-  id: row.id,
-  organizationId: row.organization_id,
-  jobId: row.item_job_id,
-  task: row.task,
-  modelId: row.model_id,
-  prompt: row.prompt,
-  seed: row.seed === noSeed ? null : row.seed,
-  fps: row.fps || null,
-  numFrames: row.num_frames || null,
-  thumbnailId: row.thumbnail_id,
-  createdAt: row.item_created_at,
-  file: fileOf(row),
-})
+const itemOf = (row: LibraryRow): LibraryItem => {
+  const { itemJobId, itemCreatedAt, task, modelId, prompt, seed, fps, numFrames, thumbnailId, ...file } = row
+  const { id, organizationId } = file
+  const item = { id, organizationId, task, modelId, prompt, seed, fps, numFrames, thumbnailId, file }
+  return { ...item, jobId: itemJobId, createdAt: itemCreatedAt }
+}
 
 /** Writes the rows of the library, inside the caller's transaction. They are removed with their file. */
 export function openLibraryRows(connection: Connection) {
-  const insert = connection.prepare(
-    `INSERT INTO library (organization_id, id, job_id, task, model_id, prompt, folded, seed, fps, num_frames,
-       thumbnail_id, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  const insert = openInsert(
+    connection,
+    'library',
+    'organizationId, id, jobId, task, modelId, prompt, folded, seed, fps, numFrames, thumbnailId, createdAt',
   )
   return {
     add(item: NewLibraryItem): void {
-      insert.run(
-        item.organizationId,
-        item.id,
-        item.jobId,
-        item.task,
-        item.modelId,
-        item.prompt,
-        fold(item.prompt),
-        item.seed ?? noSeed,
-        item.fps ?? noFigure,
-        item.numFrames ?? noFigure,
-        item.thumbnailId,
-        item.createdAt,
-      )
+      const { prompt, seed, fps, numFrames } = item
+      const figures = { seed: seed ?? noSeed, fps: fps ?? noFigure, numFrames: numFrames ?? noFigure }
+      insert({ ...item, ...figures, folded: fold(prompt) })
     },
   }
 }
 
-const columns = `SELECT files.*, library.job_id AS item_job_id, library.created_at AS item_created_at, task, model_id,
-  prompt, seed, fps, num_frames, thumbnail_id FROM library JOIN files USING (id)`
+const columns = `SELECT ${selected(fileFields, 'files')}, library.job_id AS itemJobId,
+  library.created_at AS itemCreatedAt, task, model_id AS modelId, prompt, nullif(seed, ${noSeed}) AS seed,
+  nullif(fps, ${noFigure}) AS fps, nullif(num_frames, ${noFigure}) AS numFrames, thumbnail_id AS thumbnailId
+  FROM library JOIN files USING (id)`
 
 export function libraryCommands(connection: Connection) {
   const files = openFileRows(connection)
@@ -80,7 +58,8 @@ export function libraryCommands(connection: Connection) {
       const row = one.get(organizationId, id)
       if (!row) return undefined
       files.remove(organizationId, id, at)
-      return { ...itemOf(row), file: { ...fileOf(row), removedAt: at } }
+      const item = itemOf(row)
+      return { ...item, file: { ...item.file, removedAt: at } }
     },
   } satisfies Partial<Statements>
 }

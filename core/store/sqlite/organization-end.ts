@@ -6,7 +6,7 @@ import { type Connection, scalar } from './database.ts'
 import { openFileRows } from './files.ts'
 import { type EndingRow, endingColumns, openEnd } from './job-end.ts'
 import { openForget } from './job-forget.ts'
-import { type OrganizationRow, refuseDeleted, refuseMachineOwner } from './organizations.ts'
+import { openOrganizationRows, refuseDeleted, refuseMachineOwner } from './organizations.ts'
 import { eraseResponses } from './responses.ts'
 import type { WriteContext } from './write-context.ts'
 
@@ -16,7 +16,7 @@ import type { WriteContext } from './write-context.ts'
  */
 export function organizationEndCommands(connection: Connection, context: WriteContext) {
   const { effects, flow, outbox } = context
-  const one = connection.prepare<[string], OrganizationRow>('SELECT * FROM organizations WHERE id = ?')
+  const one = openOrganizationRows(connection)
   // Three partial indexes instead of one of its own, which every job would have to write. Each has unfinished jobs only.
   const columns = `${endingColumns}, class, rank`
   const active = `SELECT ${columns} FROM jobs INDEXED BY jobs_due

@@ -1,32 +1,13 @@
 import { Failure } from '../../failure.ts'
 import { auditedUser, changedFields } from '../audit-fields.ts'
 import type { Statements } from '../method-table.ts'
-import { type Actor, type Role, type Scope, scopesOfRole, type User, type UserSummary } from '../store.ts'
+import { type Actor, type Scope, scopesOfRole, type User, type UserSummary } from '../store.ts'
 import { openAudit } from './audit.ts'
+import { openInsert, openUpdate, selected } from './columns.ts'
 import { type Connection, scalar } from './database.ts'
 import type { WriteContext } from './write-context.ts'
 
-interface UserRow {
-  organization_id: string
-  id: string
-  name: string
-  email: string
-  role: Role
-  created_at: number
-  updated_at: number
-  removed_at: number | null
-}
-
-const userOf = (row: UserRow): User => ({
-  id: row.id,
-  organizationId: row.organization_id,
-  name: row.name,
-  email: row.email,
-  role: row.role,
-  createdAt: row.created_at,
-  updatedAt: row.updated_at,
-  removedAt: row.removed_at,
-})
+const fields = 'id, organizationId, name, email, role, createdAt, updatedAt, removedAt'
 
 /** What changing or removing a user did to his tokens. */
 interface TokenConsequences {
@@ -34,15 +15,12 @@ interface TokenConsequences {
   tokensRevoked: number
 }
 
-const present = 'SELECT * FROM users WHERE organization_id = ? AND id = ? AND removed_at IS NULL'
-
 /** Looks up a user who was not removed, inside the caller's transaction. */
 export function openUserRows(connection: Connection) {
-  const one = connection.prepare<[string, string], UserRow>(present)
-  return (organizationId: string, id: string): User | undefined => {
-    const row = one.get(organizationId, id)
-    return row && userOf(row)
-  }
+  const one = connection.prepare<[string, string], User>(
+    `SELECT ${selected(fields)} FROM users WHERE organization_id = ? AND id = ? AND removed_at IS NULL`,
+  )
+  return (organizationId: string, id: string): User | undefined => one.get(organizationId, id)
 }
 
 /** The writer's commands for users. Each runs inside a savepoint of the writer's transaction. */
@@ -53,12 +31,8 @@ export function userCommands(connection: Connection, { events, effects }: Pick<W
     connection,
     'SELECT id FROM users WHERE organization_id = ? AND email = ? AND removed_at IS NULL AND id <> ?',
   )
-  const insert = connection.prepare(
-    `INSERT INTO users (organization_id, id, name, email, role, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?)`,
-  )
-  const change = connection.prepare(
-    'UPDATE users SET name = ?, email = ?, role = ?, updated_at = ? WHERE organization_id = ? AND id = ?',
-  )
+  const insert = openInsert(connection, 'users', fields)
+  const change = openUpdate(connection, 'users', 'name, email, role, updatedAt')
   const remove = connection.prepare(
     'UPDATE users SET removed_at = ?, updated_at = ? WHERE organization_id = ? AND id = ?',
   )
@@ -123,11 +97,11 @@ export function userCommands(connection: Connection, { events, effects }: Pick<W
 
   return {
     'users.create'(user, by) {
-      const { organizationId, id, name, email, role, createdAt: at } = user
+      const { organizationId, id, createdAt: at } = user
       if ((organization.get(organizationId) ?? 'deleted') === 'deleted')
         throw new Failure('not_found', `There is no organization '${organizationId}'.`)
       refuseTaken(user)
-      insert.run(organizationId, id, name, email, role, at, at)
+      insert({ ...user, updatedAt: at })
       audit({
         organizationId,
         at,
@@ -147,7 +121,7 @@ export function userCommands(connection: Connection, { events, effects }: Pick<W
       const after = { ...user, ...changes }
       if (after.role !== 'owner') refuseLastOwner(user)
       refuseTaken(after)
-      change.run(after.name, after.email, after.role, at, organizationId, id)
+      change({ ...after, updatedAt: at })
       const changed = changedFields(auditedUser(user), auditedUser(after))
       const target = { organizationId, at, actor: by, targetId: id }
       if (changed) audit({ ...target, action: 'user.updated', ...changed })
@@ -184,27 +158,17 @@ interface Act {
 /** Reads of users; short statements on a read-only connection. */
 export function userReads(connection: Connection, now: () => number = Date.now) {
   const find = openUserRows(connection)
-  const summary = `SELECT users.*, max(tokens.last_used_at) AS last_used_at,
-      count(CASE WHEN tokens.status = 'active' AND coalesce(tokens.expires_at > :now, TRUE) THEN 1 END) AS active_tokens
+  const summary = `SELECT ${selected(fields, 'users')}, max(tokens.last_used_at) AS lastUsedAt,
+      count(CASE WHEN tokens.status = 'active' AND coalesce(tokens.expires_at > :now, TRUE) THEN 1 END) AS activeTokens
     FROM users LEFT JOIN tokens ON tokens.user_id = users.id
     WHERE users.organization_id = :organizationId AND users.removed_at IS NULL`
-  type Row = UserRow & { active_tokens: number; last_used_at: number | null }
-  const page = connection.prepare<[object], Row>(
+  const page = connection.prepare<[object], UserSummary>(
     `${summary} AND (:after IS NULL OR users.id < :after) GROUP BY users.id ORDER BY users.id DESC LIMIT :limit`,
   )
-  const one = connection.prepare<[object], Row>(`${summary} AND users.id = :id GROUP BY users.id`)
-  const summaryOf = (row: Row): UserSummary => ({
-    ...userOf(row),
-    activeTokens: row.active_tokens,
-    lastUsedAt: row.last_used_at,
-  })
+  const one = connection.prepare<[object], UserSummary>(`${summary} AND users.id = :id GROUP BY users.id`)
   return {
     'users.find': find,
-    'users.summary'(organizationId, id) {
-      const row = one.get({ organizationId, id, now: now() })
-      return row && summaryOf(row)
-    },
-    'users.list': (organizationId, { limit, after = null }) =>
-      page.all({ organizationId, limit, after, now: now() }).map(summaryOf),
+    'users.summary': (organizationId, id) => one.get({ organizationId, id, now: now() }),
+    'users.list': (organizationId, { limit, after = null }) => page.all({ organizationId, limit, after, now: now() }),
   } satisfies Partial<Statements>
 }

@@ -4,22 +4,19 @@ import { type Actor, theServer } from '../audit-records.ts'
 import type { Statements } from '../method-table.ts'
 import { maxEndpoints, type SecretState, type WebhookEndpoint } from '../webhooks.ts'
 import { openAudit } from './audit.ts'
+import { openInsert, openUpdate, parsed, selected, withChanges } from './columns.ts'
 import { type Connection, scalar } from './database.ts'
 import type { WebhookOutbox } from './webhook-outbox.ts'
 
-interface EndpointRow {
-  organization_id: string
-  id: string
-  name: string
-  url: string
-  event_types: string
+const changingFields = 'name, url, eventTypes, enabled, disabledReason, updatedAt'
+const fields = `organizationId, id, origin, secretVersion, createdAt, ${changingFields}`
+const select = `SELECT ${selected(`${fields}, previousUntil`)} FROM webhook_endpoints`
+
+interface EndpointRow extends Omit<WebhookEndpoint, 'eventTypes' | 'enabled' | 'secret'> {
+  eventTypes: string
   enabled: number
-  disabled_reason: 'gone' | null
-  origin: string | null
-  secret_version: number
-  previous_until: number | null
-  created_at: number
-  updated_at: number
+  secretVersion: number
+  previousUntil: number | null
 }
 
 const secretOfOrganization =
@@ -33,18 +30,11 @@ const rotated = (version: number, previousUntil: number | null): Record<string, 
   previous_valid_until: previousUntil === null ? null : Math.floor(previousUntil / 1000),
 })
 
-const endpointOf = (row: EndpointRow): WebhookEndpoint => ({
-  id: row.id,
-  organizationId: row.organization_id,
-  name: row.name,
-  url: row.url,
-  eventTypes: JSON.parse(row.event_types) as string[],
+const endpointOf = ({ secretVersion: version, previousUntil, ...row }: EndpointRow): WebhookEndpoint => ({
+  ...row,
+  eventTypes: parsed(row.eventTypes),
   enabled: row.enabled === 1,
-  disabledReason: row.disabled_reason,
-  origin: row.origin,
-  secret: { version: row.secret_version, previousUntil: row.previous_until },
-  createdAt: row.created_at,
-  updatedAt: row.updated_at,
+  secret: { version, previousUntil },
 })
 
 /** A change of an endpoint: whose, by whom, and when. */
@@ -62,17 +52,9 @@ export function webhookEndpointCommands(
 ) {
   const organization = connection.prepare('SELECT 1 FROM organizations WHERE id = ?')
   const count = scalar<[string], number>(connection, 'SELECT count(*) FROM webhook_endpoints WHERE organization_id = ?')
-  const one = connection.prepare<[string, string], EndpointRow>(
-    'SELECT * FROM webhook_endpoints WHERE organization_id = ? AND id = ?',
-  )
-  const insert = connection.prepare(
-    `INSERT INTO webhook_endpoints (organization_id, id, name, url, event_types, enabled, origin, secret_version,
-       created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, 1, ?, ?)`,
-  )
-  const change = connection.prepare(
-    `UPDATE webhook_endpoints SET name = ?, url = ?, event_types = ?, enabled = ?, disabled_reason = ?, updated_at = ?
-     WHERE organization_id = ? AND id = ?`,
-  )
+  const one = connection.prepare<[string, string], EndpointRow>(`${select} WHERE organization_id = ? AND id = ?`)
+  const insert = openInsert(connection, 'webhook_endpoints', fields)
+  const change = openUpdate(connection, 'webhook_endpoints', changingFields)
   const rotate = connection.prepare(
     `UPDATE webhook_endpoints SET secret_version = secret_version + 1, previous_until = ?, updated_at = ?
      WHERE organization_id = ? AND id = ?`,
@@ -114,18 +96,8 @@ export function webhookEndpointCommands(
           'conflict',
           `The organization has ${maxEndpoints} webhook endpoints, the most that it may have. Delete one first.`,
         )
-      insert.run(
-        it.organizationId,
-        it.id,
-        it.name,
-        it.url,
-        JSON.stringify(it.eventTypes),
-        it.enabled ? 1 : 0,
-        it.origin,
-        it.createdAt,
-        it.createdAt,
-      )
       const { organizationId, id, createdAt: at } = it
+      insert({ ...it, secretVersion: 1, updatedAt: at })
       const created = endpointOf(one.get(organizationId, id)!)
       record({ organizationId, id, by, at }, 'created', null, auditedEndpoint(created))
       outbox.endpointsChanged()
@@ -135,10 +107,8 @@ export function webhookEndpointCommands(
     'webhooks.update'(organizationId, id, changes, at, by = theServer) {
       const row = one.get(organizationId, id)
       if (!row) return undefined
-      const { name = row.name, url = row.url, eventTypes, enabled = row.enabled === 1 } = changes
-      const types = eventTypes ? JSON.stringify(eventTypes) : row.event_types
-      const reason = enabled ? null : row.disabled_reason
-      change.run(name, url, types, enabled ? 1 : 0, reason, at, organizationId, id)
+      const { enabled = row.enabled === 1 } = changes
+      change({ ...withChanges(row, changes), disabledReason: enabled ? null : row.disabledReason, updatedAt: at })
       const after = endpointOf(one.get(organizationId, id)!)
       const changed = changedFields(auditedEndpoint(endpointOf(row)), auditedEndpoint(after))
       if (changed) record({ organizationId, id, by, at }, 'updated', changed.before, changed.after)
@@ -150,7 +120,7 @@ export function webhookEndpointCommands(
       const row = one.get(organizationId, id)
       if (!row) return undefined
       rotate.run(previousUntil, at, organizationId, id)
-      const version = row.secret_version
+      const version = row.secretVersion
       record(
         { organizationId, id, by, at },
         'secret_rotated',
@@ -195,11 +165,9 @@ export function webhookEndpointCommands(
 
 /** Reads of webhook endpoints; short statements on a read-only connection. */
 export function webhookEndpointReads(connection: Connection) {
-  const one = connection.prepare<[string, string], EndpointRow>(
-    'SELECT * FROM webhook_endpoints WHERE organization_id = ? AND id = ?',
-  )
+  const one = connection.prepare<[string, string], EndpointRow>(`${select} WHERE organization_id = ? AND id = ?`)
   const page = connection.prepare<[{ organizationId: string; after: string | null; limit: number }], EndpointRow>(
-    `SELECT * FROM webhook_endpoints WHERE organization_id = :organizationId AND (:after IS NULL OR id < :after)
+    `${select} WHERE organization_id = :organizationId AND (:after IS NULL OR id < :after)
      ORDER BY id DESC LIMIT :limit`,
   )
   const secret = connection.prepare<[string], SecretState>(secretOfOrganization)

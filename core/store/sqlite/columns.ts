@@ -1,0 +1,59 @@
+import type { RunResult } from 'better-sqlite3'
+import type { Connection } from './database.ts'
+
+/**
+ * Fields of records are in camel case, and the columns of their tables have the same names in snake case. A list of
+ * fields (`id, organizationId, createdAt`) stands once for each table: rows are read as records, and written from them.
+ */
+const namesIn = (fields: string): string[] => fields.split(/,\s+/)
+
+const columnOf = (field: string): string => field.replaceAll(/[A-Z]/g, capital => `_${capital.toLowerCase()}`)
+
+/** For SELECT and RETURNING: `id, created_at AS createdAt`. `table`: the name that stands before each column. */
+export const selected = (fields: string, table?: string): string =>
+  namesIn(fields)
+    .map(field => {
+      const column = columnOf(field)
+      return (table ? `${table}.${column}` : column) + (column === field ? '' : ` AS ${field}`)
+    })
+    .join(', ')
+
+/** Returns a function that inserts a row with these fields of an object. */
+export function openInsert(connection: Connection, table: string, fields: string): (row: object) => RunResult {
+  const names = namesIn(fields)
+  const columns = names.map(columnOf).join(', ')
+  const insert = connection.prepare(`INSERT INTO ${table} (${columns}) VALUES (${names.map(() => '?').join(', ')})`)
+  return row => insert.run(...valuesOf(names, row))
+}
+
+/** Returns a function that writes these fields of an object to the row that has its `key`. */
+export function openUpdate(
+  connection: Connection,
+  table: string,
+  fields: string,
+  key = 'organizationId, id',
+): (row: object) => RunResult {
+  const equal = (names: readonly string[]) => names.map(name => `${columnOf(name)} = ?`)
+  const [names, keys] = [namesIn(fields), namesIn(key)]
+  const update = connection.prepare(`UPDATE ${table} SET ${equal(names).join(', ')} WHERE ${equal(keys).join(' AND ')}`)
+  return row => update.run(...valuesOf([...names, ...keys], row))
+}
+
+const valuesOf = (names: readonly string[], row: object): unknown[] =>
+  names.map(name => valueOf((row as Record<string, unknown>)[name]))
+
+/** A value as SQLite stores it: null for an absent one, 0 and 1 for booleans, JSON text for lists and objects. */
+function valueOf(value: unknown): unknown {
+  if (typeof value === 'boolean') return Number(value)
+  if (typeof value !== 'object' || value === null) return value ?? null
+  return value instanceof Uint8Array ? Buffer.from(value) : JSON.stringify(value)
+}
+
+/** The value of JSON text; null of null. Its type is the one expected: the writer has checked the text. */
+export const parsed = (text: string | null): never => (text === null ? null : JSON.parse(text)) as never
+
+/** The row with the fields of a change that are given. */
+export const withChanges = <Row extends object>(row: Row, change: object): Row => ({
+  ...row,
+  ...Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined)),
+})
