@@ -11,7 +11,7 @@ const fields = `organizationId, at, actor, tokenId, userId, address, osUser, act
 /** Adds entries to the audit log, inside the transaction of the act that they record. */
 export function openAudit(connection: Connection) {
   const insert = openInsert(connection, 'audit_log', fields)
-  return ({ actor, ...entry }: AuditEntry): void => {
+  return ({ actor, ...entry }: Omit<AuditEntry, 'before' | 'after'> & Partial<AuditEntry>): void => {
     insert({ ...entry, ...actor, actor: actor.kind, targetType: entry.action.split('.', 1)[0] })
   }
 }

@@ -1,21 +1,18 @@
-import type { BatchEventType, BatchRecord, BatchStatus, Usage } from '../store.ts'
+import type { BatchEventType, BatchRecord, Usage } from '../store.ts'
+import { selected } from './columns.ts'
 import type { GroupEffects } from './commit-effects.ts'
 import type { Connection } from './database.ts'
 import type { Events } from './events.ts'
 
 /** The columns that decide what follows for a batch. */
-export interface BatchStateRow {
+export interface BatchStateRow
+  extends Pick<BatchRecord, 'organizationId' | 'id' | 'status' | 'total' | 'completed' | 'failed' | 'fed'> {
   number: number
-  organization_id: string
-  id: string
-  status: BatchStatus
-  total: number
-  completed: number
-  failed: number
-  fed: number
-  rest_error: string | null
+  restError: string | null
 }
-export const batchStateColumns = 'number, organization_id, id, status, total, completed, failed, fed, rest_error'
+export const batchStateColumns = selected(
+  'number, organizationId, id, status, total, completed, failed, fed, restError',
+)
 
 type Ended = 'completed' | 'failed' | 'cancelled'
 
@@ -45,9 +42,9 @@ export function openBatchFlow(
 
   function settle(row: BatchStateRow, at: number): void {
     const done = row.completed + row.failed
-    const isWhole = done === row.total || (row.rest_error !== null && done === row.fed)
+    const isWhole = done === row.total || (row.restError !== null && done === row.fed)
     if (row.status === 'in_progress' && isWhole) finalize.run(at, row.number)
-    effects.moveBatch({ organizationId: row.organization_id, id: row.id })
+    effects.moveBatch({ organizationId: row.organizationId, id: row.id })
   }
 
   return {

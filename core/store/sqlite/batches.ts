@@ -1,10 +1,10 @@
 import { Failure } from '../../failure.ts'
 import { limitFailure } from '../limits.ts'
 import type { Statements } from '../method-table.ts'
-import type { BatchFeed, BatchKey, BatchLine, BatchRecord } from '../store.ts'
+import type { BatchFeed, BatchKey, BatchLine, BatchRecord, NewBatch } from '../store.ts'
 import { type BatchStateRow, batchStateColumns } from './batch-flow.ts'
+import { openInsert, parsed, selected } from './columns.ts'
 import { type Connection, scalar } from './database.ts'
-import { openIdempotencyKeys } from './idempotency-keys.ts'
 import { openJobRows } from './job-add.ts'
 import type { WriteContext } from './write-context.ts'
 
@@ -12,12 +12,8 @@ const endings = new Set(['failed', 'completed', 'expired', 'cancelled'])
 
 /** The writer's commands for batches; batch-flow.ts counts the ends of their lines. */
 export function batchCommands(connection: Connection, context: WriteContext) {
-  const { batches, use } = context
-  const insert = connection.prepare(
-    `INSERT INTO batches (organization_id, id, token_id, endpoint, input_file_id, completion_window, output_lifetime_ms,
-       metadata, region, origin, output_file_id, error_file_id, status, created_at, expires_at)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'validating', ?, ?)`,
-  )
+  const { batches, use, keys } = context
+  const insert = openInsert(connection, 'batches', `${newFields}, status`)
   const inputFile = scalar<[string, string], number>(
     connection,
     'SELECT 1 FROM files WHERE id = ? AND organization_id = ? AND removed_at IS NULL',
@@ -57,8 +53,6 @@ export function batchCommands(connection: Connection, context: WriteContext) {
        AND line IN (SELECT line FROM batch_lines WHERE batch = :batch ORDER BY line LIMIT :limit)`,
   )
   const withoutLines = connection.prepare('UPDATE batches SET has_lines = 0 WHERE number = ?')
-  const reads = batchReads(connection)
-  const keys = openIdempotencyKeys(connection)
   const jobs = openJobRows(connection, context)
 
   const inState = (key: BatchKey, ...states: readonly BatchStateRow['status'][]): BatchStateRow | undefined => {
@@ -66,7 +60,7 @@ export function batchCommands(connection: Connection, context: WriteContext) {
     return row && states.includes(row.status) ? row : undefined
   }
   const changed = (row: BatchStateRow): true => {
-    context.effects.moveBatch({ organizationId: row.organization_id, id: row.id })
+    context.effects.moveBatch({ organizationId: row.organizationId, id: row.id })
     return true
   }
 
@@ -74,7 +68,7 @@ export function batchCommands(connection: Connection, context: WriteContext) {
     /** False: the batch is not in progress, or the lines were fed before. */
     feedBatch({ fed, jobs: added, refused, nextLine, nextOffset, at, ...key }: BatchFeed): boolean | Failure {
       const row = inState(key, 'in_progress')
-      if (!row || row.fed !== fed || row.rest_error !== null) return false
+      if (!row || row.fed !== fed || row.restError !== null) return false
       const [first] = added
       const reached = first?.limits && use.forbidsJobs(first.organizationId, first.limits, added.length)
       if (reached) return limitFailure(reached)
@@ -88,32 +82,29 @@ export function batchCommands(connection: Connection, context: WriteContext) {
       return true
     },
 
-    ...({
-      'batches.create'(batch) {
-        const { organizationId, inputFileId } = batch
-        const holder = keys.assign(batch)
-        if (holder !== undefined) return { batch: reads['batches.find'](organizationId, holder)!, replayed: true }
-        if (inputFile.get(inputFileId, organizationId) === undefined)
-          throw new Failure('not_found', `No such File object: ${inputFileId}`, { param: 'input_file_id' })
-        insert.run(
-          organizationId,
-          batch.id,
-          batch.tokenId,
-          batch.endpoint,
-          inputFileId,
-          batch.completionWindow,
-          batch.outputLifetimeMs,
-          batch.metadata,
-          batch.region,
-          batch.origin,
-          batch.outputFileId,
-          batch.errorFileId,
-          batch.createdAt,
-          batch.expiresAt,
-        )
-        return { batch: reads['batches.find'](organizationId, batch.id)!, replayed: false }
-      },
+    /** Null if stored, otherwise the id of the batch that the same key created before. */
+    addBatch(batch: NewBatch): string | null {
+      const { organizationId, inputFileId } = batch
+      const holder = keys.assign(batch)
+      if (holder !== undefined) return holder
+      if (inputFile.get(inputFileId, organizationId) === undefined)
+        throw new Failure('not_found', `No such File object: ${inputFileId}`, { param: 'input_file_id' })
+      insert({ ...batch, status: 'validating' })
+      return null
+    },
 
+    cancelBatch(organizationId: string, id: string, at: number): void {
+      const row = one.get(organizationId, id)
+      if (row?.status === 'validating' || row?.status === 'in_progress') {
+        cancel.run(at, row.number)
+        changed(row)
+      } else if (row && row.status !== 'cancelling') {
+        const state = endings.has(row.status) ? `has already ended: it is ${row.status}` : 'is finalizing'
+        throw new Failure('batch_not_cancellable', `The batch ${row.id} ${state}.`)
+      }
+    },
+
+    ...({
       'batches.begin'(key, { total, modelId }, at) {
         const row = inState(key, 'validating')
         if (row) begin.run(total, modelId, at, row.number)
@@ -130,21 +121,9 @@ export function batchCommands(connection: Connection, context: WriteContext) {
 
       'batches.refuseRest'(key, error, at) {
         const row = inState(key, 'in_progress')
-        if (!row || row.rest_error !== null) return false
+        if (!row || row.restError !== null) return false
         batches.settle(refuse.get(JSON.stringify(error), row.number)!, at)
         return true
-      },
-
-      'batches.cancel'(organizationId, id, at) {
-        const row = one.get(organizationId, id)
-        if (row?.status === 'validating' || row?.status === 'in_progress') {
-          cancel.run(at, row.number)
-          changed(row)
-        } else if (row && row.status !== 'cancelling') {
-          const state = endings.has(row.status) ? `has already ended: it is ${row.status}` : 'is finalizing'
-          throw new Failure('batch_not_cancellable', `The batch ${row.id} ${state}.`)
-        }
-        return reads['batches.find'](organizationId, id)
       },
 
       'batches.expire'(key, at) {
@@ -173,82 +152,34 @@ export function batchCommands(connection: Connection, context: WriteContext) {
   }
 }
 
-interface BatchRow extends BatchStateRow {
-  token_id: string
-  endpoint: string
-  input_file_id: string
-  completion_window: string
-  output_lifetime_ms: number | null
-  metadata: string | null
-  region: string | null
-  origin: string
-  ending: BatchRecord['ending']
-  model_id: string | null
+const newFields = `organizationId, id, tokenId, endpoint, inputFileId, completionWindow, outputLifetimeMs, metadata, region,
+  origin, outputFileId, errorFileId, createdAt, expiresAt`
+const select = `SELECT ${selected(
+  `${newFields}, status, ending, modelId, faults, inProgressAt, finalizingAt, cancellingAt, finishedAt, total, completed,
+  failed, fed, nextLine, nextOffset, restError`,
+)}, json_object('inputTokens', input_tokens, 'cachedTokens', cached_tokens, 'outputTokens', output_tokens,
+  'reasoningTokens', reasoning_tokens) AS usage FROM batches`
+
+/** A batch as its row has it: JSON as text. */
+interface BatchRow extends Omit<BatchRecord, 'faults' | 'restError' | 'usage'> {
   faults: string | null
-  output_file_id: string
-  error_file_id: string
-  created_at: number
-  expires_at: number
-  in_progress_at: number | null
-  finalizing_at: number | null
-  cancelling_at: number | null
-  finished_at: number | null
-  next_line: number
-  next_offset: number
-  input_tokens: number
-  cached_tokens: number
-  output_tokens: number
-  reasoning_tokens: number
+  restError: string | null
+  usage: string
 }
 
-const parsed = (text: string | null) => (text === null ? null : (JSON.parse(text) as never))
-
 const batchOf = (row: BatchRow): BatchRecord => ({
-  id: row.id,
-  organizationId: row.organization_id,
-  tokenId: row.token_id,
-  endpoint: row.endpoint,
-  inputFileId: row.input_file_id,
-  completionWindow: row.completion_window,
-  outputLifetimeMs: row.output_lifetime_ms,
-  metadata: row.metadata,
-  region: row.region,
-  origin: row.origin,
-  createdAt: row.created_at,
-  expiresAt: row.expires_at,
-  status: row.status,
-  ending: row.ending,
-  modelId: row.model_id,
+  ...row,
   faults: parsed(row.faults),
-  outputFileId: row.output_file_id,
-  errorFileId: row.error_file_id,
-  inProgressAt: row.in_progress_at,
-  finalizingAt: row.finalizing_at,
-  cancellingAt: row.cancelling_at,
-  finishedAt: row.finished_at,
-  total: row.total,
-  completed: row.completed,
-  failed: row.failed,
-  fed: row.fed,
-  nextLine: row.next_line,
-  nextOffset: row.next_offset,
-  restError: parsed(row.rest_error),
-  usage: {
-    inputTokens: row.input_tokens,
-    cachedTokens: row.cached_tokens,
-    outputTokens: row.output_tokens,
-    reasoningTokens: row.reasoning_tokens,
-  },
+  restError: parsed(row.restError),
+  usage: parsed(row.usage),
 })
 
 /** Reads of batches; short statements on a read-only connection. */
 export function batchReads(connection: Connection) {
-  const one = connection.prepare<[string, string], BatchRow>(
-    'SELECT * FROM batches WHERE organization_id = ? AND id = ?',
-  )
+  const one = connection.prepare<[string, string], BatchRow>(`${select} WHERE organization_id = ? AND id = ?`)
   const page = (comparison: '<' | '>', order: 'DESC' | 'ASC') =>
     connection.prepare<[string, string, number], BatchRow>(
-      `SELECT * FROM batches WHERE organization_id = ? AND id ${comparison} ? ORDER BY id ${order} LIMIT ?`,
+      `${select} WHERE organization_id = ? AND id ${comparison} ? ORDER BY id ${order} LIMIT ?`,
     )
   const newest = page('<', 'DESC')
   const oldest = page('>', 'ASC')

@@ -8,7 +8,6 @@ import { createPrivate, pathsIn, syncDirectoryNow } from './directory.ts'
 import { type Migration, migrate, migrations, refuseForeign } from './migrations.ts'
 import { recoverJobs } from './recovery.ts'
 import { importResultFiles } from './result-files.ts'
-import { openWriteContext } from './write-context.ts'
 
 interface BootOptions {
   role: 'server' | 'admin'
@@ -63,9 +62,7 @@ function prepare(connection: Connection, options: BootOptions): Store['recovery'
   const repaired =
     role === 'admin'
       ? { requeued: 0, crashed: 0 }
-      : retryWithoutBallast(dataDir, () =>
-          recoverJobs(connection, { ...openWriteContext(connection, boot), at: Date.now() }),
-        )
+      : retryWithoutBallast(dataDir, () => recoverJobs(connection, boot, Date.now()))
   return { ...repaired, migratedFrom, bootId: boot }
 }
 

@@ -1,4 +1,5 @@
 import type { RunResult } from 'better-sqlite3'
+import type { Dag } from '../../dag/definition.ts'
 import type { Connection } from './database.ts'
 
 /**
@@ -7,7 +8,7 @@ import type { Connection } from './database.ts'
  */
 const namesIn = (fields: string): string[] => fields.split(/,\s+/)
 
-const columnOf = (field: string): string => field.replaceAll(/[A-Z]/g, capital => `_${capital.toLowerCase()}`)
+export const columnOf = (field: string): string => field.replaceAll(/[A-Z]/g, capital => `_${capital.toLowerCase()}`)
 
 /** For SELECT and RETURNING: `id, created_at AS createdAt`. `table`: the name that stands before each column. */
 export const selected = (fields: string, table?: string): string =>
@@ -49,8 +50,15 @@ function valueOf(value: unknown): unknown {
   return value instanceof Uint8Array ? Buffer.from(value) : JSON.stringify(value)
 }
 
-/** The value of JSON text; null of null. Its type is the one expected: the writer has checked the text. */
-export const parsed = (text: string | null): never => (text === null ? null : JSON.parse(text)) as never
+/** The value of JSON text, whose type is the one that was written; null of null. */
+export function parsed<Value>(text: string): Value
+export function parsed<Value>(text: string | null): Value | null
+export function parsed(text: string | null): unknown {
+  return text === null ? null : JSON.parse(text)
+}
+
+/** The graph of a definition; an empty one if it was not read. */
+export const dagOf = (text: string | null): Dag => parsed<Dag>(text) ?? { nodes: {}, edges: [] }
 
 /** The row with the fields of a change that are given. */
 export const withChanges = <Row extends object>(row: Row, change: object): Row => ({

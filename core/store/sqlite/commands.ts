@@ -29,7 +29,7 @@ import type { WriteContext } from './write-context.ts'
  */
 export const openCommands = (connection: Connection, context: WriteContext) =>
   ({
-    ...organizationCommands(connection),
+    ...organizationCommands(connection, context),
     ...spendCommands(context),
     ...organizationUseCommands(context.use),
     ...organizationEndCommands(connection, context),
@@ -43,7 +43,7 @@ export const openCommands = (connection: Connection, context: WriteContext) =>
     ...sessionCommands(connection),
     ...idempotencyCommands(connection),
     ...fileCommands(connection, context),
-    ...libraryCommands(connection),
+    ...libraryCommands(connection, context),
     ...workflowCommands(connection),
     ...executionCommands(connection, context),
     ...batchCommands(connection, context),
@@ -65,11 +65,11 @@ export const growingCommands: ReadonlySet<string> = new Set<CommandName>([
   'idempotency.keep',
   'responses.add',
   'sessions.add',
-  'workflows.create',
-  'workflows.update',
+  'addWorkflow',
+  'updateWorkflow',
   'addExecution',
   'webhooks.create',
-  'batches.create',
+  'addBatch',
   'feedBatch',
 ])
 
@@ -81,7 +81,7 @@ export const weights: Weights = {
   addJob: job => job.inputs.length,
   addJobs: lengthOf,
   feedBatch: ({ jobs }) => lengthOf(jobs),
-  'jobs.resume': (_organizationId, _id, how) => ('inputs' in how ? how.inputs.length : 0),
+  resumeJob: (_organizationId, _id, how) => ('inputs' in how ? how.inputs.length : 0),
   settleJob: (_claim, outcome) =>
     (outcome.status === 'completed' && typeof outcome.result === 'string' ? outcome.result.length : 0) +
     (outcome.logs?.length ?? 0),

@@ -3,16 +3,8 @@ import type { Statements } from '../method-table.ts'
 import type { JobError, JobEvent, JobEventType } from '../store.ts'
 import type { ExecutionEvent, ExecutionEventType } from '../workflows.ts'
 import { type Connection, scalar } from './database.ts'
+import type { JobRow } from './job-reads.ts'
 import type { StoredEvent, WebhookOutbox } from './webhook-outbox.ts'
-
-/** The columns of a job that is to be tried again. */
-interface RetriedRow {
-  number: number | bigint
-  organization_id: string
-  attempt: number
-  execution: number | null
-  node: number | null
-}
 
 /** How long events are kept. */
 export const eventLifetimeMs = 24 * 3_600_000
@@ -56,8 +48,8 @@ export function openEvents(connection: Connection, outbox: Pick<WebhookOutbox, '
       record({ number, organizationId, type, attempt, at, execution, node })
     },
     /** Adds the event of a job that waits again. `error`: why its attempt failed; null if the attempt was given back. */
-    addRetry(row: RetriedRow, at: number, error: JobError | null): void {
-      const { number, organization_id: organizationId, attempt, execution, node } = row
+    addRetry(job: RetriedJob, at: number, error: JobError | null): void {
+      const { number, organizationId, attempt, execution, node } = job
       const event = { number, organizationId, type: 'job.retrying', attempt, at, execution, node }
       record(event, error && JSON.stringify(error))
     },
@@ -95,6 +87,7 @@ export function openEvents(connection: Connection, outbox: Pick<WebhookOutbox, '
   }
 }
 export type Events = ReturnType<typeof openEvents>
+export type RetriedJob = Pick<JobRow, 'number' | 'organizationId' | 'attempt' | 'execution' | 'node'>
 
 /**
  * Deletes up to `limit` events older than `before`, oldest first and only up to the first younger one, so that the

@@ -7,7 +7,7 @@ import { type Connection, scalar } from './database.ts'
 import { cancelledError, type EndingRow, endingColumns, openEnd } from './job-end.ts'
 import { type JobRow, jobColumns, jobOf as recordOf } from './job-reads.ts'
 import { type LiveExecution, openLiveExecutions } from './live-executions.ts'
-import type { WriteContext } from './write-context.ts'
+import type { SharedContext } from './write-context.ts'
 
 type Write<Kind extends ExecutionWrite['write']> = Extract<ExecutionWrite, { write: Kind }>
 
@@ -16,7 +16,7 @@ type Write<Kind extends ExecutionWrite['write']> = Extract<ExecutionWrite, { wri
  * decides what follows, and this file writes it to the tables. The states in memory are dropped whenever a transaction
  * is rolled back.
  */
-export function openExecutionFlow(connection: Connection, context: Omit<WriteContext, 'flow'>) {
+export function openExecutionFlow(connection: Connection, context: SharedContext) {
   const { boot, counts, events, effects, jobCounts } = context
   const setNode = connection.prepare('UPDATE execution_nodes SET status = ?, at = ? WHERE execution = ? AND node = ?')
   const setReady = connection.prepare(
@@ -86,7 +86,7 @@ export function openExecutionFlow(connection: Connection, context: Omit<WriteCon
     const row = unfinishedJob.get(organizationId, jobId)
     if (!row) return
     endJob(row, { status: 'cancelled', at })
-    effects.withdraw({ id: jobId, organizationId, modelId: row.model_id, class: 'workflow', rank: row.rank })
+    effects.withdraw({ id: jobId, organizationId, modelId: row.modelId, class: 'workflow', rank: row.rank })
   }
 
   function errorOf({ number, plan }: LiveExecution, { status, failure }: Write<'end'>): ExecutionError | null {

@@ -66,8 +66,7 @@ export function openFileRows(connection: Connection) {
   }
 }
 
-export function fileCommands(connection: Connection, { use }: Pick<WriteContext, 'use'>) {
-  const rows = openFileRows(connection)
+export function fileCommands(connection: Connection, { use, files }: WriteContext) {
   const own = connection.prepare<[string, string], FileRecord>(`${select} WHERE id = ? AND organization_id = ?`)
   const over = connection.prepare<[number, number], FileRecord>(
     `${select} WHERE removed_at IS NULL AND expires_at IS NOT NULL AND expires_at <= ?
@@ -89,7 +88,7 @@ export function fileCommands(connection: Connection, { use }: Pick<WriteContext,
       const { organizationId, bytes, purpose } = file
       const reached = limits && use.forbidsFile(organizationId, { bytes, isUpload: purpose === 'upload' }, limits)
       if (reached) return limitFailure(reached)
-      rows.add(file)
+      files.add(file)
       return { ...file, removedAt: null }
     },
 
@@ -100,7 +99,7 @@ export function fileCommands(connection: Connection, { use }: Pick<WriteContext,
 
     'files.remove'(organizationId, id, at) {
       if (!own.get(id, organizationId)) return undefined
-      rows.remove(organizationId, id, at)
+      files.remove(organizationId, id, at)
       return own.get(id, organizationId)
     },
 
@@ -113,7 +112,7 @@ export function fileCommands(connection: Connection, { use }: Pick<WriteContext,
           'conflict',
           `The file ${id} cannot be deleted, because ${neededBy} needs it. Cancel that first, or wait for its end.`,
         )
-      rows.remove(organizationId, id, at)
+      files.remove(organizationId, id, at)
       return own.get(id, organizationId)
     },
 
@@ -121,7 +120,7 @@ export function fileCommands(connection: Connection, { use }: Pick<WriteContext,
     'files.expire'(now, limit) {
       for (const row of over.all(now, limit))
         if (needs.of(row)) postpone.run(now + postponedMs, row.id)
-        else rows.remove(row.organizationId, row.id, now)
+        else files.remove(row.organizationId, row.id, now)
       return removed.all(limit)
     },
 

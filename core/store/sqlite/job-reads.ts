@@ -1,62 +1,34 @@
 import { ulid } from '../../ids.ts'
-import type { RegionLabel } from '../../schemas/region.ts'
 import { callRecord } from '../calls.ts'
 import type { Statements } from '../method-table.ts'
-import type {
-  JobError,
-  JobRecord,
-  JobStatus,
-  LargeResult,
-  RequestWebhook,
-  StoredJobClass,
-  WaitingJob,
-} from '../store.ts'
+import type { JobRecord, JobStatus, LargeResult, WaitingJob } from '../store.ts'
+import { parsed, selected } from './columns.ts'
 import { type Connection, scalar } from './database.ts'
 import { keptWork, openKeyHolders } from './idempotency-keys.ts'
-import { callOf, type LedgerRow, ledgerReads } from './ledger.ts'
+import { type CallRow, callColumns, callOf, ledgerReads } from './ledger.ts'
 import { openResultOf, type ResultRow } from './results.ts'
-import { type UsageRow, usageColumns, usageOfRow } from './usage-columns.ts'
+import { usageJson } from './usage-columns.ts'
 
-export interface JobRow extends UsageRow {
+/** A job as its row has it: JSON as text, and the numbers of rows that it refers to. */
+export interface JobRow
+  extends Omit<JobRecord, 'kind' | 'inputs' | 'result' | 'webhook' | 'error' | 'usage' | 'parent' | 'batch'> {
   number: number
-  organization_id: string
-  id: string
-  token_id: string
-  task: JobRecord['task']
-  model_id: string
-  slug: string | null
-  class: StoredJobClass
-  priority: number
-  rank: number
-  status: JobStatus
-  attempt: number
-  max_attempts: number
-  claims: number
-  not_before: number
-  start_by: number | null
-  timeout_ms: number | null
-  retention_ms: number | null
-  boot: string | null
-  engine_id: string | null
-  metadata: string | null
-  region: RegionLabel | null
   webhook: string | null
   error: string | null
-  cost: number | null
-  created_at: number
-  updated_at: number
-  started_at: number | null
-  finished_at: number | null
-  expires_at: number | null
+  usage: string | null
   execution: number | null
   node: number | null
   batch: number | null
-  batch_line: number | null
+  batchLine: number | null
 }
-export const jobColumns = `number, organization_id, id, token_id, task, model_id, slug, class, priority, rank, status, attempt,
-  max_attempts, claims, not_before, start_by, timeout_ms, retention_ms, boot, engine_id, metadata, region, webhook, error,
-  ${usageColumns}, cost, created_at, updated_at, started_at, finished_at, expires_at,
-  execution, node, batch, batch_line`
+export const jobColumns = `${selected(
+  `number, organizationId, id, tokenId, task, modelId, slug, class, priority, rank, status, attempt, maxAttempts,
+  claims, notBefore, startBy, timeoutMs, retentionMs, boot, engineId, metadata, region, webhook, error, cost,
+  createdAt, updatedAt, startedAt, finishedAt, expiresAt, execution, node, batch, batchLine`,
+)}, iif(input_tokens IS NULL, NULL, ${usageJson}) AS usage`
+
+/** The columns of a job that waits. */
+export const waitingColumns = selected('id, organizationId, modelId, class, rank')
 
 /** The record of a job, with its inputs and its result if they were read. */
 export const jobOf = (
@@ -67,11 +39,11 @@ export const jobOf = (
   batch: JobRecord['batch'] = null,
 ): JobRecord => ({
   id: row.id,
-  organizationId: row.organization_id,
-  tokenId: row.token_id,
+  organizationId: row.organizationId,
+  tokenId: row.tokenId,
   kind: 'async',
   task: row.task,
-  modelId: row.model_id,
+  modelId: row.modelId,
   slug: row.slug,
   inputs,
   class: row.class,
@@ -79,26 +51,26 @@ export const jobOf = (
   rank: row.rank,
   status: row.status,
   attempt: row.attempt,
-  maxAttempts: row.max_attempts,
+  maxAttempts: row.maxAttempts,
   claims: row.claims,
-  notBefore: row.not_before || row.created_at,
-  startBy: row.start_by,
-  timeoutMs: row.timeout_ms,
-  retentionMs: row.retention_ms,
+  notBefore: row.notBefore || row.createdAt,
+  startBy: row.startBy,
+  timeoutMs: row.timeoutMs,
+  retentionMs: row.retentionMs,
   boot: row.boot,
-  engineId: row.engine_id,
+  engineId: row.engineId,
   metadata: row.metadata,
   region: row.region,
-  webhook: row.webhook === null ? null : (JSON.parse(row.webhook) as RequestWebhook),
+  webhook: parsed(row.webhook),
   result,
-  error: row.error === null ? null : (JSON.parse(row.error) as JobError),
-  usage: row.input_tokens === null ? null : usageOfRow(row),
+  error: parsed(row.error),
+  usage: parsed(row.usage),
   cost: row.cost,
-  createdAt: row.created_at,
-  updatedAt: row.updated_at,
-  startedAt: row.started_at,
-  finishedAt: row.finished_at,
-  expiresAt: row.expires_at,
+  createdAt: row.createdAt,
+  updatedAt: row.updatedAt,
+  startedAt: row.startedAt,
+  finishedAt: row.finishedAt,
+  expiresAt: row.expiresAt,
   parent,
   batch,
 })
@@ -116,7 +88,7 @@ function openParents(connection: Connection) {
 /** The batch and line of a job. Most jobs have none, and cost no query. */
 export function openBatchesOf(connection: Connection) {
   const id = scalar<[number], string>(connection, 'SELECT id FROM batches WHERE number = ?')
-  return ({ batch, batch_line: line }: Pick<JobRow, 'batch' | 'batch_line'>): JobRecord['batch'] => {
+  return ({ batch, batchLine: line }: Pick<JobRow, 'batch' | 'batchLine'>): JobRecord['batch'] => {
     const found = batch === null || line === null ? undefined : id.get(batch)
     return found === undefined ? null : { id: found, line: line! }
   }
@@ -140,7 +112,7 @@ export function jobReads(connection: Connection) {
          SELECT 1 FROM jobs WHERE jobs.organization_id = ledger.organization_id AND jobs.id = ledger.job_id)`,
   )
   const waiting = connection.prepare<[string, string, string, number, number], WaitingJob>(
-    `SELECT id, organization_id AS organizationId, model_id AS modelId, class, rank FROM jobs
+    `SELECT ${waitingColumns} FROM jobs
      WHERE status = 'pending' AND not_before = 0 AND model_id = ? AND class = ? AND organization_id = ? AND rank >= ?
      ORDER BY rank, number LIMIT ?`,
   )
@@ -229,8 +201,8 @@ export function jobListReads(connection: Connection, scan = listScan) {
     `SELECT number, metadata FROM jobs WHERE organization_id = :organizationId AND id < :before AND id >= :to
        AND metadata IS NOT NULL AND ${matches} ORDER BY id DESC`,
   )
-  const calls = connection.prepare<[object], LedgerRow>(
-    `SELECT * FROM ledger WHERE organization_id = :organizationId AND kind = 'sync' AND job_id < :before
+  const calls = connection.prepare<[object], CallRow>(
+    `SELECT ${callColumns} FROM ledger WHERE organization_id = :organizationId AND kind = 'sync' AND job_id < :before
        AND job_id >= :to AND ${matches} ORDER BY job_id DESC LIMIT :limit`,
   )
 
@@ -300,7 +272,8 @@ export function jobListReads(connection: Connection, scan = listScan) {
   } satisfies Partial<Statements>
 }
 
-function hasMetadata(text: string, query: [string, string][]): boolean {
-  const metadata = (JSON.parse(text) ?? {}) as Record<string, unknown>
+/** Whether the JSON text of an object has these values. */
+export function hasMetadata(text: string | null, query: [string, string][]): boolean {
+  const metadata: Record<string, unknown> = parsed(text) ?? {}
   return query.every(([name, value]) => Object.hasOwn(metadata, name) && metadata[name] === value)
 }

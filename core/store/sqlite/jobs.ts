@@ -1,14 +1,10 @@
 import { Failure } from '../../failure.ts'
 import { noUsage } from '../../usage.ts'
 import { limitFailure } from '../limits.ts'
-import type { Statements } from '../method-table.ts'
 import type { FinishedJob, JobClaim, NewJob } from '../store.ts'
 import type { Connection } from './database.ts'
-import { openFileRows } from './files.ts'
-import { openIdempotencyKeys } from './idempotency-keys.ts'
 import { openJobRows } from './job-add.ts'
-import { type EndingRow, endingColumns, openCompletion, openEnd } from './job-end.ts'
-import { jobReads } from './job-reads.ts'
+import { type EndingRow, endingColumns, openCompletion } from './job-end.ts'
 import { ledgerReads } from './ledger.ts'
 import { openLibraryRows } from './library.ts'
 import type { WrittenOutcome } from './results.ts'
@@ -16,11 +12,10 @@ import type { WriteContext } from './write-context.ts'
 
 /**
  * The writer's commands that submit and end jobs. Each runs inside the writer's transaction and may throw at any point:
- * it is then rolled back, and may be run again. `jobs.cancel` returns the record; the others return little, because the
- * caller knows its job.
+ * it is then rolled back, and may be run again. They return little, because the caller knows its job or reads it.
  */
 export function jobCommands(connection: Connection, context: WriteContext) {
-  const { ledger, jobCounts, events, flow, use } = context
+  const { ledger, jobCounts, events, flow, use, keys, files, endJob: end } = context
   const insertInputs = connection.prepare('INSERT INTO job_inputs (number, inputs) VALUES (?, ?)')
   const attempt = connection.prepare<[string, string, string | null, number], EndingRow>(
     `SELECT ${endingColumns} FROM jobs
@@ -44,14 +39,10 @@ export function jobCommands(connection: Connection, context: WriteContext) {
     `INSERT INTO job_logs (number, lines) VALUES (?, ?)
      ON CONFLICT (number) DO UPDATE SET lines = substr(lines, 1, length(lines) - 1) || ',' || substr(excluded.lines, 2)`,
   )
-  const keys = openIdempotencyKeys(connection)
   const rows = openJobRows(connection, context)
-  const end = openEnd(connection, context)
   const completion = openCompletion(connection, context)
-  const files = openFileRows(connection)
   const library = openLibraryRows(connection)
   const calls = ledgerReads(connection)
-  const reads = jobReads(connection)
 
   function keepLogs({ number }: EndingRow, { logs }: WrittenOutcome): void {
     if (logs !== null && logs !== '[]') addLogs.run(number, logs)
@@ -112,7 +103,7 @@ export function jobCommands(connection: Connection, context: WriteContext) {
         const error = JSON.stringify(outcome.error)
         const { gpuMs = 0, energyMj = null } = usage
         retry.run(error, engineId, Math.max(1, outcome.retryAt), at, energyMj, gpuMs, row.number)
-        jobCounts.move(row.organization_id, 'processing', 'pending')
+        jobCounts.move(row.organizationId, 'processing', 'pending')
         events.addRetry(row, at, outcome.error)
         if (row.execution !== null && row.node !== null)
           flow.advance(row.execution, { type: 'job_requeued', node: row.node, at })
@@ -125,15 +116,12 @@ export function jobCommands(connection: Connection, context: WriteContext) {
       ledger.appendCalls(JSON.parse(records) as FinishedJob[])
     },
 
-    ...({
-      'jobs.cancel'(organizationId, id, at) {
-        const row = current.get(organizationId, id)
-        const status = row?.status ?? calls.findCall(organizationId, id)?.status
-        if (status === 'completed' || status === 'failed')
-          throw new Failure('job_already_finished', `The job ${id} has already ended: it is ${status}.`)
-        if (row && status !== 'cancelled') end(row, { status: 'cancelled', at })
-        return reads['jobs.find'](organizationId, id)
-      },
-    } satisfies Partial<Statements>),
+    cancelJob(organizationId: string, id: string, at: number): void {
+      const row = current.get(organizationId, id)
+      const status = row?.status ?? calls.findCall(organizationId, id)?.status
+      if (status === 'completed' || status === 'failed')
+        throw new Failure('job_already_finished', `The job ${id} has already ended: it is ${status}.`)
+      if (row && status !== 'cancelled') end(row, { status: 'cancelled', at })
+    },
   }
 }

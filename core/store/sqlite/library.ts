@@ -2,7 +2,8 @@ import type { Statements } from '../method-table.ts'
 import type { FileRecord, LibraryItem, NewLibraryItem } from '../store.ts'
 import { openInsert, selected } from './columns.ts'
 import { type Connection, scalar } from './database.ts'
-import { fileFields, openFileRows } from './files.ts'
+import { fileFields } from './files.ts'
+import type { WriteContext } from './write-context.ts'
 
 /** How many entries a search scans before it returns a cursor. */
 const libraryScan = 1000
@@ -48,8 +49,7 @@ const columns = `SELECT ${selected(fileFields, 'files')}, library.job_id AS item
   nullif(fps, ${noFigure}) AS fps, nullif(num_frames, ${noFigure}) AS numFrames, thumbnail_id AS thumbnailId
   FROM library JOIN files USING (id)`
 
-export function libraryCommands(connection: Connection) {
-  const files = openFileRows(connection)
+export function libraryCommands(connection: Connection, { files }: WriteContext) {
   const one = connection.prepare<[string, string], LibraryRow>(
     `${columns} WHERE library.organization_id = ? AND library.id = ?`,
   )

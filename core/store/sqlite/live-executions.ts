@@ -1,6 +1,7 @@
 import type { ExecutionPlan, ExecutionState, ExecutionStatus, NodeStatus } from '../../dag/advance.ts'
 import { restoredState } from '../../dag/execution-state.ts'
 import type { NewExecutionNode } from '../workflows.ts'
+import { parsed, selected } from './columns.ts'
 import type { Connection } from './database.ts'
 
 /** A node of a plan; its index in the plan is its number. */
@@ -17,15 +18,8 @@ export interface LiveExecution {
   state: ExecutionState
 }
 
-interface ExecutionRow {
-  number: number
-  organization_id: string
-  id: string
-  token_id: string
-  priority: number
+interface ExecutionRow extends Omit<LiveExecution, 'plan' | 'state'>, Omit<ExecutionPlan, 'nodes'> {
   status: ExecutionStatus
-  timeout_ms: number
-  on_failure: ExecutionPlan['onFailure']
   plan: string
 }
 
@@ -35,7 +29,7 @@ interface ExecutionRow {
  */
 export function openLiveExecutions(connection: Connection) {
   const execution = connection.prepare<[number], ExecutionRow>(
-    `SELECT number, organization_id, id, token_id, priority, status, timeout_ms, on_failure, plan FROM executions
+    `SELECT ${selected('number, organizationId, id, tokenId, priority, status, timeoutMs, onFailure, plan')} FROM executions
      JOIN execution_plans ON execution = number WHERE number = ?`,
   )
   const nodes = connection.prepare<[number], { status: NodeStatus; at: number; job: string | null }>(
@@ -46,25 +40,13 @@ export function openLiveExecutions(connection: Connection) {
   const kept = openExecutionCache<LiveExecution>(({ plan }) => plan.nodes.length)
 
   function load(number: number): LiveExecution {
-    const row = execution.get(number)!
-    const plan = {
-      nodes: JSON.parse(row.plan) as StoredPlanNode[],
-      onFailure: row.on_failure,
-      timeoutMs: row.timeout_ms,
-    }
+    const { status: own, timeoutMs, onFailure, plan: text, ...row } = execution.get(number)!
+    const plan = { nodes: parsed<StoredPlanNode[]>(text), onFailure, timeoutMs }
     const held = nodes.all(number).map(({ status, at, job }) => ({
       status: status === 'ready' && job === 'processing' ? ('running' as const) : status,
       at,
     }))
-    return {
-      number,
-      organizationId: row.organization_id,
-      id: row.id,
-      tokenId: row.token_id,
-      priority: row.priority,
-      plan,
-      state: restoredState(plan, { status: row.status, nodes: held }),
-    }
+    return { ...row, plan, state: restoredState(plan, { status: own, nodes: held }) }
   }
 
   return {

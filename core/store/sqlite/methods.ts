@@ -50,6 +50,10 @@ export function openMethods(parts: {
       ? { job: asSubmitted(job), replayed: false }
       : { job: keptWork('job', holder, reads['jobs.find'](job.organizationId, holder)), replayed: true }
 
+  /** Answers with what a command has changed, unless it has changed nothing. */
+  const afterwards = async <Found>(changed: Promise<unknown>, read: () => Found): Promise<Found | undefined> =>
+    (await changed) === false ? undefined : read()
+
   const names = [...Object.keys(reads), ...writer.names].filter((name): name is Plain => name.includes('.'))
   // These do a part of their work in the calling thread: README.md, 'A method', says why.
   const methods = groupMethods(names, methodOf, {
@@ -68,6 +72,14 @@ export function openMethods(parts: {
       if (!settled) lateResults += 1
       return settled
     },
+    'jobs.resume': (...given) => afterwards(send('resumeJob', given), () => reads['jobs.find'](given[0], given[1])),
+    'jobs.cancel': (...given) => afterwards(send('cancelJob', given), () => reads['jobs.find'](given[0], given[1])),
+    async 'jobs.expire'(...given) {
+      const expired = await send('expireJobs', given)
+      return expired
+        .map(({ organizationId, id }) => reads['jobs.find'](organizationId, id))
+        .filter(job => job !== undefined)
+    },
     'jobs.release': (job, notBefore) => send('jobs.release', [claimOf(job), notBefore]),
     // As one text: cloning eighteen members per record cost the main thread twice as much as serializing them.
     'jobs.record': finished => send('recordCalls', [JSON.stringify(finished)]),
@@ -85,10 +97,8 @@ export function openMethods(parts: {
         replayed: holder !== null,
       }
     },
-    async 'executions.cancel'(...given) {
-      const [organizationId, id] = given
-      return (await send('cancelExecution', given)) ? reads['executions.find'](organizationId, id) : undefined
-    },
+    'executions.cancel': (...given) =>
+      afterwards(send('cancelExecution', given), () => reads['executions.find'](given[0], given[1])),
     async 'executions.expire'(...given) {
       const ended = await send('expireExecutions', given)
       return ended
@@ -100,6 +110,20 @@ export function openMethods(parts: {
       sweep?.schedule()
       return removed
     },
+    async 'workflows.create'(workflow) {
+      await send('addWorkflow', [workflow])
+      return reads['workflows.find'](workflow.organizationId, workflow.id, undefined)!
+    },
+    'workflows.update': (...given) =>
+      afterwards(send('updateWorkflow', given), () => reads['workflows.find'](given[0], given[1], undefined)),
+    async 'batches.create'(batch) {
+      const holder = await send('addBatch', [batch])
+      return { batch: reads['batches.find'](batch.organizationId, holder ?? batch.id)!, replayed: holder !== null }
+    },
+    'batches.cancel': (...given) =>
+      afterwards(send('cancelBatch', given), () => reads['batches.find'](given[0], given[1])),
+    'webhooks.redeliver': (...given) =>
+      afterwards(send('redeliver', given), () => reads['webhooks.delivery'](given[0], given[1])),
     async 'batches.feed'(feed) {
       return (await send('feedBatch', [feed])) ? feed.jobs.map(asSubmitted) : undefined
     },

@@ -1,11 +1,8 @@
 import { Failure } from '../../failure.ts'
 import type { Statements } from '../method-table.ts'
 import { type ActiveWork, filePurposes, type WaitingJob } from '../store.ts'
-import { openAudit } from './audit.ts'
 import { type Connection, scalar } from './database.ts'
-import { openFileRows } from './files.ts'
-import { type EndingRow, endingColumns, openEnd } from './job-end.ts'
-import { openForget } from './job-forget.ts'
+import { type EndingRow, endingColumns } from './job-end.ts'
 import { openOrganizationRows, refuseDeleted, refuseMachineOwner } from './organizations.ts'
 import { eraseResponses } from './responses.ts'
 import type { WriteContext } from './write-context.ts'
@@ -15,7 +12,7 @@ import type { WriteContext } from './write-context.ts'
  * its work is cancelled and its objects are erased in batches, so that other commands never wait long.
  */
 export function organizationEndCommands(connection: Connection, context: WriteContext) {
-  const { effects, flow, outbox } = context
+  const { effects, flow, outbox, audit, endJob, forgetJob } = context
   const one = openOrganizationRows(connection)
   // Three partial indexes instead of one of its own, which every job would have to write. Each has unfinished jobs only.
   const columns = `${endingColumns}, class, rank`
@@ -27,7 +24,7 @@ export function organizationEndCommands(connection: Connection, context: WriteCo
       WHERE status = 'processing' AND organization_id = :id AND execution IS NULL`
   const activeJobs = connection.prepare<
     [{ id: string; limit: number }],
-    EndingRow & { class: WaitingJob['class']; rank: number }
+    EndingRow & Pick<WaitingJob, 'class' | 'rank'>
   >(`${active} LIMIT :limit`)
   const countJobs = scalar<[{ id: string }], number>(connection, `SELECT count(*) FROM (${active})`)
   const activeExecutions = scalar<[string, number], number>(
@@ -84,10 +81,6 @@ export function organizationEndCommands(connection: Connection, context: WriteCo
   )
   const someBatch = scalar<[string], number>(connection, 'SELECT number FROM batches WHERE organization_id = ? LIMIT 1')
   const dropBatch = connection.prepare('DELETE FROM batches WHERE number = ?')
-  const endJob = openEnd(connection, context)
-  const forgetJob = openForget(connection, context)
-  const fileRows = openFileRows(connection)
-  const audit = openAudit(connection)
   const responses = eraseResponses(connection)
 
   function cancel(id: string, at: number, limit: number): ActiveWork {
@@ -98,13 +91,7 @@ export function organizationEndCommands(connection: Connection, context: WriteCo
     const jobs = activeJobs.all({ id, limit })
     for (const job of jobs) {
       endJob(job, { status: 'cancelled', at })
-      effects.withdraw({
-        id: job.id,
-        organizationId: id,
-        modelId: job.model_id,
-        class: job.class,
-        rank: job.rank,
-      })
+      effects.withdraw({ id: job.id, organizationId: id, modelId: job.modelId, class: job.class, rank: job.rank })
     }
     return { jobs: jobs.length, executions: executions.length }
   }
@@ -157,7 +144,7 @@ export function organizationEndCommands(connection: Connection, context: WriteCo
       let removed = 0
       for (const ofPurpose of files)
         for (const file of ofPurpose.all(id, limit)) {
-          fileRows.remove(id, file, at)
+          context.files.remove(id, file, at)
           removed++
         }
       const ids = workflows.all(id, limit)

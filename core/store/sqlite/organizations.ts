@@ -2,9 +2,9 @@ import { Failure } from '../../failure.ts'
 import { auditedOrganization, changedFields } from '../audit-fields.ts'
 import type { Statements } from '../method-table.ts'
 import { machineOwnerName, type Organization, theServer } from '../store.ts'
-import { openAudit } from './audit.ts'
 import { openInsert, openUpdate, selected } from './columns.ts'
 import { type Connection, scalar } from './database.ts'
+import type { WriteContext } from './write-context.ts'
 
 export const organizationLimitFields =
   'requestsPerMinute, jobsPerMinute, concurrentRequests, pendingJobs, storedBytes, uploadsPerDay, monthlySpendLimit'
@@ -30,7 +30,7 @@ export function refuseMachineOwner({ name }: Organization, act: string): void {
 }
 
 /** The writer's commands for organizations. Each runs inside a savepoint of the writer's transaction. */
-export function organizationCommands(connection: Connection) {
+export function organizationCommands(connection: Connection, { audit }: WriteContext) {
   const taken = connection.prepare<[string, string], { id: string }>(
     'SELECT id FROM organizations WHERE id = ? OR name = ?',
   )
@@ -38,7 +38,6 @@ export function organizationCommands(connection: Connection) {
   const insert = openInsert(connection, 'organizations', `id, name, status, createdAt, ${changingFields}`)
   const change = openUpdate(connection, 'organizations', `name, ${changingFields}`, 'id')
   const setStatus = connection.prepare('UPDATE organizations SET status = ?, updated_at = ? WHERE id = ?')
-  const audit = openAudit(connection)
 
   function refuseTaken({ id, name }: { id: string; name: string }): void {
     const other = taken.get(id, name)
@@ -64,7 +63,6 @@ export function organizationCommands(connection: Connection) {
         actor: by,
         action: 'organization.created',
         targetId: id,
-        before: null,
         after: auditedOrganization(created),
       })
       return created

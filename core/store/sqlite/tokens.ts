@@ -12,7 +12,6 @@ import {
   theServer,
   type VerifiableToken,
 } from '../store.ts'
-import { openAudit } from './audit.ts'
 import { openInsert, openUpdate, parsed, selected, withChanges } from './columns.ts'
 import { type Connection, scalar } from './database.ts'
 import { organizationLimitFields } from './organizations.ts'
@@ -57,7 +56,7 @@ const limitsOf = (row: LimitsRow): TokenLimits => ({
 })
 
 /** The writer's commands for tokens. Each runs inside a savepoint of the writer's transaction. */
-export function tokenCommands(connection: Connection, { events, effects }: Pick<WriteContext, 'events' | 'effects'>) {
+export function tokenCommands(connection: Connection, { audit, events, effects }: WriteContext) {
   const organization = scalar<[string], OrganizationStatus>(connection, 'SELECT status FROM organizations WHERE id = ?')
   const one = connection.prepare<[string, string], TokenRow>(`${select} WHERE organization_id = ? AND id = ?`)
   const insert = openInsert(connection, 'tokens', `publicId, digest, ${fields}`)
@@ -72,7 +71,6 @@ export function tokenCommands(connection: Connection, { events, effects }: Pick<
     'UPDATE tokens SET last_used_at = ? WHERE id = ? AND coalesce(last_used_at <= ? - 60000, TRUE)',
   )
 
-  const audit = openAudit(connection)
   const findUser = openUserRows(connection)
 
   /** Throws Failure `invalid_value` for an unknown user, and `insufficient_scope` for scopes beyond his role. */
@@ -114,7 +112,6 @@ export function tokenCommands(connection: Connection, { events, effects }: Pick<
         actor: by,
         action: 'token.created',
         targetId: token.id,
-        before: null,
         after: auditedToken(created),
       })
       return created

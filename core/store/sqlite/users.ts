@@ -2,7 +2,6 @@ import { Failure } from '../../failure.ts'
 import { auditedUser, changedFields } from '../audit-fields.ts'
 import type { Statements } from '../method-table.ts'
 import { type Actor, type Scope, scopesOfRole, type User, type UserSummary } from '../store.ts'
-import { openAudit } from './audit.ts'
 import { openInsert, openUpdate, selected } from './columns.ts'
 import { type Connection, scalar } from './database.ts'
 import type { WriteContext } from './write-context.ts'
@@ -24,7 +23,7 @@ export function openUserRows(connection: Connection) {
 }
 
 /** The writer's commands for users. Each runs inside a savepoint of the writer's transaction. */
-export function userCommands(connection: Connection, { events, effects }: Pick<WriteContext, 'events' | 'effects'>) {
+export function userCommands(connection: Connection, { audit, events, effects }: WriteContext) {
   const organization = scalar<[string], string>(connection, 'SELECT status FROM organizations WHERE id = ?')
   const find = openUserRows(connection)
   const taken = scalar<[string, string, string], string>(
@@ -51,7 +50,6 @@ export function userCommands(connection: Connection, { events, effects }: Pick<W
          AND (expires_at IS NULL OR expires_at > ?)
          AND EXISTS (SELECT 1 FROM json_each(scopes) WHERE value = ?)`,
   )
-  const audit = openAudit(connection)
 
   function refuseTaken({ organizationId, email, id }: Pick<User, 'organizationId' | 'email' | 'id'>): void {
     const other = taken.get(organizationId, email, id)
@@ -102,15 +100,7 @@ export function userCommands(connection: Connection, { events, effects }: Pick<W
         throw new Failure('not_found', `There is no organization '${organizationId}'.`)
       refuseTaken(user)
       insert({ ...user, updatedAt: at })
-      audit({
-        organizationId,
-        at,
-        actor: by,
-        action: 'user.created',
-        targetId: id,
-        before: null,
-        after: auditedUser(user),
-      })
+      audit({ organizationId, at, actor: by, action: 'user.created', targetId: id, after: auditedUser(user) })
       return find(organizationId, id)!
     },
 
@@ -134,15 +124,7 @@ export function userCommands(connection: Connection, { events, effects }: Pick<W
       if (!user) return undefined
       refuseLastOwner(user)
       remove.run(at, at, organizationId, id)
-      audit({
-        organizationId,
-        at,
-        actor: by,
-        action: 'user.removed',
-        targetId: id,
-        before: auditedUser(user),
-        after: null,
-      })
+      audit({ organizationId, at, actor: by, action: 'user.removed', targetId: id, before: auditedUser(user) })
       return bound(user, [], act)
     },
   } satisfies Partial<Statements>

@@ -1,4 +1,4 @@
-import { theServer } from '../audit-records.ts'
+import { type Actor, theServer } from '../audit-records.ts'
 import type { Statements } from '../method-table.ts'
 import type {
   DeliveryRecord,
@@ -8,9 +8,8 @@ import type {
   DueDelivery,
   NewDelivery,
 } from '../webhooks.ts'
-import { openAudit } from './audit.ts'
 import { type Connection, scalar } from './database.ts'
-import type { WebhookOutbox } from './webhook-outbox.ts'
+import type { WriteContext } from './write-context.ts'
 
 interface OrderRow {
   number: number
@@ -26,10 +25,7 @@ const heldTooLong = 'The endpoint, or its organization, was disabled until the d
 const overdueMs = 86_400_000
 
 /** The writer's commands for deliveries. */
-export function webhookDeliveryCommands(
-  connection: Connection,
-  { outbox }: { outbox: Pick<WebhookOutbox, 'endpointsChanged'> },
-) {
+export function webhookDeliveryCommands(connection: Connection, { audit, outbox }: WriteContext) {
   const insertBody = connection.prepare(
     `INSERT INTO webhook_bodies (number, body) SELECT number, ? FROM webhook_deliveries WHERE number = ? AND status = 'new'`,
   )
@@ -85,9 +81,6 @@ export function webhookDeliveryCommands(
   const dropBody = connection.prepare('DELETE FROM webhook_bodies WHERE number = ?')
   const drop = connection.prepare('DELETE FROM webhook_deliveries WHERE number = ?')
 
-  const reads = webhookDeliveryReads(connection)
-  const audit = openAudit(connection)
-
   function end(number: number, at: number): void {
     const row = current.get(number)
     if (!row) return
@@ -104,27 +97,10 @@ export function webhookDeliveryCommands(
   }
 
   return {
-    'webhooks.keepBodies'(bodies) {
-      for (const { number, body } of bodies) if (insertBody.run(body, number).changes === 1) makePending.run(number)
-    },
-
-    'webhooks.settle'(attempt) {
-      const { outcome, gone, ...columns } = attempt
-      const row = current.get(attempt.number)
-      if (!row) return false
-      const finishedAt = outcome === 'retry' ? null : attempt.at
-      record.run({ ...columns, status: outcome === 'retry' ? 'pending' : outcome, finishedAt })
-      if (outcome !== 'retry') release.run(row.target, row.object)
-      if (gone && row.endpoint_id !== null) {
-        disable.run(attempt.at, row.organization_id, row.endpoint_id)
-        outbox.endpointsChanged()
-      }
-      return true
-    },
-
-    'webhooks.redeliver'(organizationId, id, at, by = theServer) {
+    /** False: the organization has no such delivery. */
+    redeliver(organizationId: string, id: string, at: number, by: Actor = theServer): boolean {
       const row = again.get(organizationId, id)
-      if (!row) return undefined
+      if (!row) return false
       if (row.finished_at === null) bringForward.run(at, row.number)
       else restart.run({ at, target: row.target, object: row.object, number: row.number })
       // A delivery is no object of its own in the log: it belongs to an endpoint or, of a request, to the organization.
@@ -134,23 +110,42 @@ export function webhookDeliveryCommands(
         actor: by,
         action: row.endpoint_id === null ? 'organization.webhook_redelivered' : 'webhook_endpoint.redelivered',
         targetId: row.endpoint_id ?? organizationId,
-        before: null,
         after: { delivery_id: id },
       })
-      return reads['webhooks.delivery'](organizationId, id)
+      return true
     },
 
-    'webhooks.sweep'(before, at, limit) {
-      const waiting = held.all({ before, overdue: at - overdueMs, limit })
-      for (const number of waiting) end(number, at)
-      const gone = new Set([...ended.all(before, limit), ...orphans(limit)])
-      for (const number of gone) {
-        dropBody.run(number)
-        drop.run(number)
-      }
-      return waiting.length + gone.size
-    },
-  } satisfies Partial<Statements>
+    ...({
+      'webhooks.keepBodies'(bodies) {
+        for (const { number, body } of bodies) if (insertBody.run(body, number).changes === 1) makePending.run(number)
+      },
+
+      'webhooks.settle'(attempt) {
+        const { outcome, gone, ...columns } = attempt
+        const row = current.get(attempt.number)
+        if (!row) return false
+        const finishedAt = outcome === 'retry' ? null : attempt.at
+        record.run({ ...columns, status: outcome === 'retry' ? 'pending' : outcome, finishedAt })
+        if (outcome !== 'retry') release.run(row.target, row.object)
+        if (gone && row.endpoint_id !== null) {
+          disable.run(attempt.at, row.organization_id, row.endpoint_id)
+          outbox.endpointsChanged()
+        }
+        return true
+      },
+
+      'webhooks.sweep'(before, at, limit) {
+        const waiting = held.all({ before, overdue: at - overdueMs, limit })
+        for (const number of waiting) end(number, at)
+        const gone = new Set([...ended.all(before, limit), ...orphans(limit)])
+        for (const number of gone) {
+          dropBody.run(number)
+          drop.run(number)
+        }
+        return waiting.length + gone.size
+      },
+    } satisfies Partial<Statements>),
+  }
 }
 
 interface RecordRow extends Omit<DeliveryRecord, 'status'> {

@@ -3,10 +3,9 @@ import { auditedEndpoint, changedFields, withoutQuery } from '../audit-fields.ts
 import { type Actor, theServer } from '../audit-records.ts'
 import type { Statements } from '../method-table.ts'
 import { maxEndpoints, type SecretState, type WebhookEndpoint } from '../webhooks.ts'
-import { openAudit } from './audit.ts'
 import { openInsert, openUpdate, parsed, selected, withChanges } from './columns.ts'
 import { type Connection, scalar } from './database.ts'
-import type { WebhookOutbox } from './webhook-outbox.ts'
+import type { WriteContext } from './write-context.ts'
 
 const changingFields = 'name, url, eventTypes, enabled, disabledReason, updatedAt'
 const fields = `organizationId, id, origin, secretVersion, createdAt, ${changingFields}`
@@ -46,10 +45,7 @@ interface Act {
 }
 
 /** Writer's commands for webhook endpoints and the secrets of organizations. Each records its act in the audit log. */
-export function webhookEndpointCommands(
-  connection: Connection,
-  { outbox }: { outbox: Pick<WebhookOutbox, 'endpointsChanged'> },
-) {
+export function webhookEndpointCommands(connection: Connection, { audit, outbox }: WriteContext) {
   const organization = connection.prepare('SELECT 1 FROM organizations WHERE id = ?')
   const count = scalar<[string], number>(connection, 'SELECT count(*) FROM webhook_endpoints WHERE organization_id = ?')
   const one = connection.prepare<[string, string], EndpointRow>(`${select} WHERE organization_id = ? AND id = ?`)
@@ -66,7 +62,6 @@ export function webhookEndpointCommands(
   )
 
   const secret = connection.prepare<[string], SecretState>(secretOfOrganization)
-  const audit = openAudit(connection)
   const record = (
     act: Act,
     what: string,
