@@ -1,7 +1,7 @@
 import type { Statements } from '../method-table.ts'
 import type { Actor, AuditEntry, AuditRecord } from '../store.ts'
 import { openInsert, parsed, selected } from './columns.ts'
-import { type Connection, scalar } from './database.ts'
+import type { Connection } from './database.ts'
 
 /** How many entries a filtered page scans before it returns a cursor. */
 const auditScan = 1000
@@ -31,11 +31,10 @@ const record = ({ actor: kind, tokenId, userId, address, osUser, before, after, 
 
 /** Reads of the audit log; short statements on a read-only connection. */
 export function auditReads(connection: Connection, scan = auditScan) {
-  const floor = scalar<[string, number, number], number>(
-    connection,
+  const floor = connection.scalar<number>(
     'SELECT number FROM audit_log WHERE organization_id = ? AND number < ? ORDER BY number DESC LIMIT 1 OFFSET ?',
   )
-  const page = connection.prepare<[object], AuditRow>(
+  const page = connection.query<AuditRow>(
     `SELECT ${selected(`number, ${fields}`)} FROM audit_log WHERE organization_id = :organizationId AND number < :before AND number >= :from
        AND at >= :since AND at <= :until AND (:action IS NULL OR action = :action)
        AND (:targetId IS NULL OR target_id = :targetId) ORDER BY number DESC LIMIT :limit`,

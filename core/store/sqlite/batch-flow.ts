@@ -27,7 +27,7 @@ export function openBatchFlow(
   const endLine = connection.prepare(
     `UPDATE batch_lines SET status = ? WHERE batch = ? AND line = ? AND status = 'running'`,
   )
-  const count = connection.prepare<unknown[], BatchStateRow>(
+  const count = connection.query<BatchStateRow>(
     `UPDATE batches SET completed = completed + ?, failed = failed + ?, input_tokens = input_tokens + ?,
        cached_tokens = cached_tokens + ?, output_tokens = output_tokens + ?, reasoning_tokens = reasoning_tokens + ?
      WHERE number = ? AND finished_at IS NULL RETURNING ${batchStateColumns}`,
@@ -35,7 +35,7 @@ export function openBatchFlow(
   const finalize = connection.prepare(
     `UPDATE batches SET status = 'finalizing', ending = 'completed', finalizing_at = ? WHERE number = ?`,
   )
-  const ended = connection.prepare<[number], { organization_id: string } & Record<string, string | number | null>>(
+  const ended = connection.query<{ organization_id: string } & Record<string, string | number | null>>(
     `SELECT organization_id, id, status, endpoint, input_file_id, iif(completed > 0, output_file_id, NULL) AS output_file_id,
        iif(failed > 0, error_file_id, NULL) AS error_file_id, total, completed, failed FROM batches WHERE number = ?`,
   )

@@ -4,7 +4,7 @@ import type { Statements } from '../method-table.ts'
 import type { BatchFeed, BatchKey, BatchLine, BatchRecord, NewBatch } from '../store.ts'
 import { type BatchStateRow, batchStateColumns } from './batch-flow.ts'
 import { openInsert, parsed, selected } from './columns.ts'
-import { type Connection, scalar } from './database.ts'
+import type { Connection } from './database.ts'
 import { openJobRows } from './job-add.ts'
 import type { WriteContext } from './write-context.ts'
 
@@ -14,11 +14,10 @@ const endings = new Set(['failed', 'completed', 'expired', 'cancelled'])
 export function batchCommands(connection: Connection, context: WriteContext) {
   const { batches, use, keys } = context
   const insert = openInsert(connection, 'batches', `${newFields}, status`)
-  const inputFile = scalar<[string, string], number>(
-    connection,
+  const inputFile = connection.scalar<number>(
     'SELECT 1 FROM files WHERE id = ? AND organization_id = ? AND removed_at IS NULL',
   )
-  const one = connection.prepare<[string, string], BatchStateRow>(
+  const one = connection.query<BatchStateRow>(
     `SELECT ${batchStateColumns} FROM batches WHERE organization_id = ? AND id = ?`,
   )
   const begin = connection.prepare(
@@ -28,11 +27,11 @@ export function batchCommands(connection: Connection, context: WriteContext) {
   const insertLine = connection.prepare(
     'INSERT INTO batch_lines (batch, line, job_id, status, error) VALUES (?, ?, ?, ?, ?)',
   )
-  const move = connection.prepare<unknown[], BatchStateRow>(
+  const move = connection.query<BatchStateRow>(
     `UPDATE batches SET fed = ?, next_line = ?, next_offset = ?, failed = failed + ?, has_lines = 1 WHERE number = ?
      RETURNING ${batchStateColumns}`,
   )
-  const refuse = connection.prepare<unknown[], BatchStateRow>(
+  const refuse = connection.query<BatchStateRow>(
     `UPDATE batches SET rest_error = ? WHERE number = ? RETURNING ${batchStateColumns}`,
   )
   const cancel = connection.prepare(
@@ -44,8 +43,7 @@ export function batchCommands(connection: Connection, context: WriteContext) {
   const finish = connection.prepare(
     'UPDATE batches SET status = ending, failed = total - completed, finished_at = ? WHERE number = ?',
   )
-  const ofEnded = scalar<[], number>(
-    connection,
+  const ofEnded = connection.scalar<number>(
     'SELECT number FROM batches WHERE has_lines = 1 AND finished_at IS NOT NULL ORDER BY number LIMIT 1',
   )
   const dropLines = connection.prepare(
@@ -176,26 +174,22 @@ const batchOf = (row: BatchRow): BatchRecord => ({
 
 /** Reads of batches; short statements on a read-only connection. */
 export function batchReads(connection: Connection) {
-  const one = connection.prepare<[string, string], BatchRow>(`${select} WHERE organization_id = ? AND id = ?`)
+  const one = connection.query<BatchRow>(`${select} WHERE organization_id = ? AND id = ?`)
   const page = (comparison: '<' | '>', order: 'DESC' | 'ASC') =>
-    connection.prepare<[string, string, number], BatchRow>(
+    connection.query<BatchRow>(
       `${select} WHERE organization_id = ? AND id ${comparison} ? ORDER BY id ${order} LIMIT ?`,
     )
   const newest = page('<', 'DESC')
   const oldest = page('>', 'ASC')
-  const unfinished = connection.prepare<[], BatchKey>(
+  const unfinished = connection.query<BatchKey>(
     'SELECT organization_id AS organizationId, id FROM batches WHERE finished_at IS NULL ORDER BY number',
   )
-  const lines = connection.prepare<
-    [string, string, number, number],
-    Omit<BatchLine, 'error'> & { error: string | null }
-  >(
+  const lines = connection.query<Omit<BatchLine, 'error'> & { error: string | null }>(
     `SELECT line, job_id AS jobId, status, error FROM batch_lines
      WHERE batch = (SELECT number FROM batches WHERE organization_id = ? AND id = ?) AND line BETWEEN ? AND ?
      ORDER BY line`,
   )
-  const running = scalar<[string, string], string>(
-    connection,
+  const running = connection.scalar<string>(
     `SELECT job_id FROM batch_lines WHERE status = 'running'
          AND batch = (SELECT number FROM batches WHERE organization_id = ? AND id = ?)`,
   )

@@ -1,6 +1,6 @@
 import { existsSync, statSync } from 'node:fs'
 import { StoreRefusal } from '../refusal.ts'
-import { type Connection, openDatabase, scalar } from './database.ts'
+import { type Connection, openDatabase } from './database.ts'
 import { pathsIn } from './directory.ts'
 import { brokenLinks, ledgerLength } from './ledger.ts'
 import { refuseForeign, schemaVersionOf } from './migrations.ts'
@@ -88,7 +88,7 @@ function inspect(
 
   onStep('usage')
   for (const { sql, sentence } of usageContradictions) {
-    const rows = scalar<[], number>(connection, sql).get() ?? 0
+    const rows = connection.scalar<number>(sql).get() ?? 0
     if (rows > 0) findings.push(sentence(rows))
   }
 
@@ -97,7 +97,7 @@ function inspect(
   for (const { table, parent } of dangling.slice(0, 20))
     findings.push(`A row of ${table} refers to a missing row of ${parent}.`)
 
-  const count = (sql: string) => scalar<[], number>(connection, sql).get() ?? 0
+  const count = (sql: string) => connection.scalar<number>(sql).get() ?? 0
   const expectNone = (sql: string, sentence: (rows: number) => string) => {
     const rows = count(sql)
     if (rows > 0) findings.push(sentence(rows))

@@ -2,7 +2,18 @@ import { closeSync, openSync, readSync } from 'node:fs'
 import Sqlite from 'better-sqlite3'
 import { sqliteBinding } from '../../assets.ts'
 
-export type Connection = Sqlite.Database
+/** A connection to a database. */
+export class Connection extends Sqlite {
+  /** Prepares a statement that reads such rows. SQLite itself counts its parameters. */
+  query<Row>(sql: string): Sqlite.Statement<unknown[], Row> {
+    return this.prepare<unknown[], Row>(sql)
+  }
+
+  /** Prepares a statement that reads one column: its rows are values. */
+  scalar<Value>(sql: string): Sqlite.Statement<unknown[], Value> {
+    return this.query<Value>(sql).pluck()
+  }
+}
 
 /**
  * The settings of every connection. `synchronous` FULL is explicit because better-sqlite3 is compiled with NORMAL for
@@ -27,7 +38,7 @@ export const applicationId = 0x69_6e_66_72
  * store that is silently less durable is worse than none.
  */
 export function openDatabase(path: string, { readonly = false }: { readonly?: boolean } = {}): Connection {
-  const connection = new Sqlite(path, {
+  const connection = new Connection(path, {
     readonly,
     fileMustExist: readonly,
     timeout: pragmas.busy_timeout,
@@ -49,7 +60,7 @@ export function openDatabase(path: string, { readonly = false }: { readonly?: bo
 
 /** Opens a database file without changing its settings: for checks before it is trusted, and for copies. */
 export function openAsIs(path: string, { readonly = false }: { readonly?: boolean } = {}): Connection {
-  return new Sqlite(path, {
+  return new Connection(path, {
     readonly,
     fileMustExist: true,
     timeout: pragmas.busy_timeout,
@@ -96,15 +107,9 @@ function isReadable(path: string): boolean {
   }
 }
 
-/** Prepares a statement that reads one column: its rows are values. */
-export const scalar = <Given extends unknown[], Value>(
-  connection: Connection,
-  sql: string,
-): Sqlite.Statement<Given, Value> => connection.prepare<unknown[], Value>(sql).pluck() as Sqlite.Statement<Given, Value>
-
 /** Opens a lock file: an empty database, used for the file lock that ends with its process. */
 export function openLockFile(path: string, timeoutMs: number): Connection {
-  return new Sqlite(path, { timeout: timeoutMs, nativeBinding: sqliteBinding() })
+  return new Connection(path, { timeout: timeoutMs, nativeBinding: sqliteBinding() })
 }
 
 /** The SQLite code of an error, such as `SQLITE_FULL`; undefined for anything else. */

@@ -2,7 +2,7 @@ import type { OrganizationEvent, OrganizationEventType } from '../event-types.ts
 import type { Statements } from '../method-table.ts'
 import type { JobError, JobEvent, JobEventType } from '../store.ts'
 import type { ExecutionEvent, ExecutionEventType } from '../workflows.ts'
-import { type Connection, scalar } from './database.ts'
+import type { Connection } from './database.ts'
 import type { JobRow } from './job-reads.ts'
 import type { StoredEvent, WebhookOutbox } from './webhook-outbox.ts'
 
@@ -18,7 +18,7 @@ export function openEvents(connection: Connection, outbox: Pick<WebhookOutbox, '
     `INSERT INTO events (sequence, number, organization_id, type, attempt, at, execution, node, data)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   )
-  const read = scalar<[], number>(connection, 'SELECT sequence FROM last_event')
+  const read = connection.scalar<number>('SELECT sequence FROM last_event')
   const save = connection.prepare('UPDATE last_event SET sequence = ?')
   /**
    * The number of the last event of this transaction; read again in each, because another process may have written too.
@@ -94,7 +94,7 @@ export type RetriedJob = Pick<JobRow, 'number' | 'organizationId' | 'attempt' | 
  * remaining sequence has no gaps even if the clock jumped. Returns how many.
  */
 export const forgetEvents = (connection: Connection) => {
-  const oldest = connection.prepare<[number], { sequence: number; at: number }>(
+  const oldest = connection.query<{ sequence: number; at: number }>(
     'SELECT sequence, at FROM events ORDER BY sequence LIMIT ?',
   )
   const forget = connection.prepare('DELETE FROM events WHERE sequence <= ?')
@@ -111,28 +111,28 @@ export const forgetEvents = (connection: Connection) => {
 /** Reads of events; short statements on a read-only connection. */
 export function eventReads(connection: Connection) {
   const columns = 'sequence, type, jobs.id AS jobId, events.attempt, at, data FROM events JOIN jobs USING (number)'
-  const ofExecution = connection.prepare<[string, string, number, number], ExecutionEvent>(
+  const ofExecution = connection.query<ExecutionEvent>(
     `SELECT sequence, type, e.id AS executionId, n.node_id AS nodeId, jobs.id AS jobId, events.attempt, events.at, data
      FROM executions AS e JOIN events ON events.execution = e.number
      LEFT JOIN execution_nodes AS n ON n.execution = e.number AND n.node = events.node
      LEFT JOIN jobs ON jobs.number = events.number
      WHERE e.organization_id = ? AND e.id = ? AND sequence > ? ORDER BY sequence LIMIT ?`,
   )
-  const everything = connection.prepare<[string, number, number], OrganizationEvent>(
+  const everything = connection.query<OrganizationEvent>(
     `SELECT sequence, type, e.id AS executionId, n.node_id AS nodeId, jobs.id AS jobId, events.attempt, events.at, data
      FROM events LEFT JOIN jobs ON jobs.number = events.number LEFT JOIN executions AS e ON e.number = events.execution
      LEFT JOIN execution_nodes AS n ON n.execution = events.execution AND n.node = events.node
      WHERE events.organization_id = ? AND sequence > ? ORDER BY sequence LIMIT ?`,
   )
-  const ofOrganization = connection.prepare<[string, number, number], JobEvent>(
+  const ofOrganization = connection.query<JobEvent>(
     `SELECT ${columns} WHERE events.organization_id = ? AND sequence > ? ORDER BY sequence LIMIT ?`,
   )
-  const ofJob = connection.prepare<[string, string, number, number], JobEvent>(
+  const ofJob = connection.query<JobEvent>(
     `SELECT ${columns} WHERE number = (SELECT number FROM jobs WHERE organization_id = ? AND id = ?) AND sequence > ?
      ORDER BY sequence LIMIT ?`,
   )
   // The last number used and not the highest in the table: it does not go back when events are deleted.
-  const last = scalar<[], number>(connection, 'SELECT sequence FROM last_event')
+  const last = connection.scalar<number>('SELECT sequence FROM last_event')
   return {
     'events.after': (organizationId, query) =>
       query.jobId === undefined

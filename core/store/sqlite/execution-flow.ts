@@ -3,7 +3,7 @@ import { applyWrites } from '../../dag/execution-state.ts'
 import { rankAt } from '../rank.ts'
 import type { JobError } from '../store.ts'
 import type { ExecutionError } from '../workflows.ts'
-import { type Connection, scalar } from './database.ts'
+import type { Connection } from './database.ts'
 import { cancelledError, type EndingRow, endingColumns, openEnd } from './job-end.ts'
 import { type JobRow, jobColumns, jobOf as recordOf } from './job-reads.ts'
 import { type LiveExecution, openLiveExecutions } from './live-executions.ts'
@@ -35,17 +35,14 @@ export function openExecutionFlow(connection: Connection, context: SharedContext
   const insertWaiting = connection.prepare(
     `${newJob} VALUES ('pending', 0, 0, NULL, NULL, ?, ?, ?, ?, ?, 'workflow', ?, ?, ?, ?, ?, ?, ?, ?, 0, 0)`,
   )
-  const insertBegun = connection.prepare<unknown[], JobRow>(
+  const insertBegun = connection.query<JobRow>(
     `${newJob} VALUES ('processing', 1, 1, ?, ?, ?, ?, ?, ?, ?, 'workflow', ?, ?, ?, ?, ?, ?, ?, ?, 0, 0)
      RETURNING ${jobColumns}`,
   )
-  const unfinishedJob = connection.prepare<[string, string], EndingRow & { rank: number }>(
+  const unfinishedJob = connection.query<EndingRow & { rank: number }>(
     `SELECT ${endingColumns}, rank FROM jobs WHERE organization_id = ? AND id = ? AND finished_at IS NULL`,
   )
-  const jobError = scalar<[number, number], string | null>(
-    connection,
-    'SELECT error FROM jobs WHERE execution = ? AND node = ?',
-  )
+  const jobError = connection.scalar<string | null>('SELECT error FROM jobs WHERE execution = ? AND node = ?')
   const live = openLiveExecutions(connection)
   // `advance` has already applied the end of these jobs to the state.
   const endJob = openEnd(connection, { ...context, flow: { advance() {} } })

@@ -2,7 +2,7 @@ import type { Statements } from '../method-table.ts'
 import type { JobError, JobStatus } from '../store.ts'
 import type { ExecutionNode, ExecutionRecord, WorkflowDefinition } from '../workflows.ts'
 import { dagOf, parsed, selected } from './columns.ts'
-import { type Connection, scalar } from './database.ts'
+import type { Connection } from './database.ts'
 import { cancelledError } from './job-end.ts'
 import { hasMetadata } from './job-reads.ts'
 import { openResultOf, type ResultRow } from './results.ts'
@@ -45,40 +45,34 @@ export function executionReads(connection: Connection) {
   )}, parent_id AS parentExecutionId, ${usageJson} AS usage, json_object('total', nodes, 'completed', completed,
     'failed', failed, 'skipped', skipped, 'running', running) AS progress`
   const from = 'FROM executions JOIN execution_plans ON execution = number'
-  const one = connection.prepare<[string, string], ExecutionRow>(
-    `SELECT dag, ${columns} ${from} WHERE organization_id = ? AND id = ?`,
-  )
+  const one = connection.query<ExecutionRow>(`SELECT dag, ${columns} ${from} WHERE organization_id = ? AND id = ?`)
   // Without the graph, which may be large.
-  const short = connection.prepare<[string, string], ExecutionRow>(
+  const short = connection.query<ExecutionRow>(
     `SELECT NULL AS dag, ${columns} ${from} WHERE organization_id = ? AND id = ?`,
   )
   const page = (where: string) =>
-    connection.prepare<unknown[], ExecutionRow>(
+    connection.query<ExecutionRow>(
       `SELECT NULL AS dag, ${columns} ${from}
        WHERE organization_id = ? AND id < ? ${where} ORDER BY id DESC LIMIT ?`,
     )
   const newest = page('')
   const newestOf = page('AND workflow_id = ?')
-  const nodes = connection.prepare<[number], NodeRow>(
+  const nodes = connection.query<NodeRow>(
     `SELECT ${selected('nodeId, task, modelId, status, at, jobId, cached', 'n')}, jobs.status AS jobStatus,
        ${selected('attempt, error, startedAt, finishedAt', 'jobs')}
      FROM execution_nodes AS n LEFT JOIN executions AS e ON e.number = n.execution
      LEFT JOIN jobs ON jobs.organization_id = e.organization_id AND jobs.id = n.job_id
      WHERE n.execution = ? ORDER BY n.node`,
   )
-  const toleratedFailures = connection.prepare<[number], Pick<NodeRow, 'nodeId' | 'error'>>(
+  const toleratedFailures = connection.query<Pick<NodeRow, 'nodeId' | 'error'>>(
     `SELECT n.node_id AS nodeId, jobs.error FROM execution_nodes AS n LEFT JOIN jobs ON jobs.execution = n.execution AND jobs.node = n.node
      WHERE n.execution = ? AND n.status = 'failed' ORDER BY n.node`,
   )
-  const nextDue = scalar<[], number | null>(
-    connection,
+  const nextDue = connection.scalar<number | null>(
     'SELECT min(timeout_at) FROM executions WHERE finished_at IS NULL AND timeout_at IS NOT NULL',
   )
-  const numberOf = scalar<[string, string], number>(
-    connection,
-    'SELECT number FROM executions WHERE organization_id = ? AND id = ?',
-  )
-  const resultOf = connection.prepare<[number, string], ResultRow & Pick<NodeRow, 'status' | 'jobStatus' | 'error'>>(
+  const numberOf = connection.scalar<number>('SELECT number FROM executions WHERE organization_id = ? AND id = ?')
+  const resultOf = connection.query<ResultRow & Pick<NodeRow, 'status' | 'jobStatus' | 'error'>>(
     `SELECT n.status, jobs.status AS jobStatus, jobs.error, result, file, bytes
      FROM executions AS e JOIN execution_nodes AS n ON n.execution = e.number
      LEFT JOIN jobs ON jobs.organization_id = e.organization_id AND jobs.id = n.job_id
@@ -86,14 +80,13 @@ export function executionReads(connection: Connection) {
      WHERE e.number = ? AND n.node_id = ?`,
   )
   const shownResult = openResultOf(connection)
-  const inputsOf = connection.prepare<[number, number], { nodeId: string; inputs: string }>(
+  const inputsOf = connection.query<{ nodeId: string; inputs: string }>(
     `SELECT n.node_id AS nodeId, job_inputs.inputs FROM execution_nodes AS n JOIN executions AS e ON e.number = n.execution
      JOIN jobs ON jobs.organization_id = e.organization_id AND jobs.id = n.job_id
      JOIN job_inputs ON job_inputs.number = jobs.number
      WHERE n.execution = ? AND n.status = 'completed' AND length(job_inputs.inputs) <= ?`,
   )
-  const cached = scalar<[string, string], string>(
-    connection,
+  const cached = connection.scalar<string>(
     `SELECT job_id FROM cached_results WHERE key = ? AND EXISTS (
          SELECT 1 FROM jobs WHERE organization_id = ? AND jobs.id = cached_results.job_id AND status = 'completed')`,
   )

@@ -4,7 +4,7 @@ import { limitFailure } from '../limits.ts'
 import type { Statements } from '../method-table.ts'
 import type { ExecutionRecord, NewExecution } from '../workflows.ts'
 import { openInsert } from './columns.ts'
-import { type Connection, scalar } from './database.ts'
+import type { Connection } from './database.ts'
 import type { JobRow } from './job-reads.ts'
 import type { StoredPlanNode } from './live-executions.ts'
 import type { WriteContext } from './write-context.ts'
@@ -36,22 +36,19 @@ export function executionCommands(
     'execution_nodes',
     'execution, node, nodeId, task, modelId, onError, status, jobId, cached, at',
   )
-  const one = connection.prepare<[string, string], ExecutionRow>(
-    `SELECT ${columns} FROM executions WHERE organization_id = ? AND id = ?`,
-  )
-  const late = connection.prepare<[number, number], ExecutionRow>(
+  const one = connection.query<ExecutionRow>(`SELECT ${columns} FROM executions WHERE organization_id = ? AND id = ?`)
+  const late = connection.query<ExecutionRow>(
     `SELECT ${columns} FROM executions
      WHERE finished_at IS NULL AND timeout_at IS NOT NULL AND timeout_at <= ? ORDER BY timeout_at LIMIT ?`,
   )
-  const over = connection.prepare<[number, number], ExecutionRow>(
+  const over = connection.query<ExecutionRow>(
     `SELECT ${columns} FROM executions
      WHERE expires_at IS NOT NULL AND expires_at <= ? ORDER BY expires_at LIMIT ?`,
   )
-  const ownJobs = connection.prepare<[number], Pick<JobRow, 'number' | 'organizationId' | 'id' | 'status'>>(
+  const ownJobs = connection.query<Pick<JobRow, 'number' | 'organizationId' | 'id' | 'status'>>(
     `SELECT ${columns} FROM jobs WHERE execution = ?`,
   )
-  const usedElsewhere = scalar<[string, number], number>(
-    connection,
+  const usedElsewhere = connection.scalar<number>(
     'SELECT execution FROM execution_nodes WHERE job_id = ? AND cached = 1 AND execution <> ? LIMIT 1',
   )
   const reassign = connection.prepare('UPDATE jobs SET execution = ?, node = NULL WHERE number = ?')
@@ -61,8 +58,7 @@ export function executionCommands(
     'DELETE FROM events WHERE execution = ?',
     'DELETE FROM executions WHERE number = ?',
   ].map(sql => connection.prepare(sql))
-  const unfinished = connection.prepare<
-    [string, string],
+  const unfinished = connection.query<
     Pick<JobRow, 'number' | 'organizationId' | 'id' | 'modelId' | 'rank' | 'status' | 'boot' | 'claims'> & {
       execution: number
       node: number
@@ -74,8 +70,7 @@ export function executionCommands(
   const takeOver = connection.prepare(
     'UPDATE execution_nodes SET job_id = ?, cached = 1 WHERE execution = ? AND node = ?',
   )
-  const completed = scalar<[string, string], number>(
-    connection,
+  const completed = connection.scalar<number>(
     `SELECT 1 FROM jobs WHERE organization_id = ? AND id = ? AND status = 'completed'`,
   )
 

@@ -3,7 +3,7 @@ import { limitFailure } from '../limits.ts'
 import type { Statements } from '../method-table.ts'
 import { type FilePurpose, type FileRecord, filePurposes, type NewFile } from '../store.ts'
 import { openInsert, selected } from './columns.ts'
-import { type Connection, scalar } from './database.ts'
+import type { Connection } from './database.ts'
 import type { WriteContext } from './write-context.ts'
 
 const newFields = `id, organizationId, purpose, apiPurpose, name, contentType, bytes, sha256, width, height, durationMs,
@@ -20,7 +20,7 @@ const postponedMs = 3_600_000
  */
 export function openFileRows(connection: Connection) {
   const insert = openInsert(connection, 'files', newFields)
-  const mark = connection.prepare<[number, string], { organization_id: string; bytes: number }>(
+  const mark = connection.query<{ organization_id: string; bytes: number }>(
     'UPDATE files SET removed_at = ? WHERE id = ? AND removed_at IS NULL RETURNING organization_id, bytes',
   )
   const count = connection.prepare(
@@ -28,16 +28,14 @@ export function openFileRows(connection: Connection) {
      ON CONFLICT (organization_id) DO UPDATE SET bytes = bytes + excluded.bytes`,
   )
   const uncount = connection.prepare('UPDATE stored_bytes SET bytes = bytes - ? WHERE organization_id = ?')
-  const entered = scalar<[string, string], string | null>(
-    connection,
+  const entered = connection.scalar<string | null>(
     'DELETE FROM library WHERE organization_id = ? AND id = ? RETURNING thumbnail_id',
   )
   // Reusing the result would return URLs of files that no longer exist.
   const uncache = connection.prepare(
     'DELETE FROM cached_results WHERE job_id = (SELECT job_id FROM files WHERE id = ?)',
   )
-  const ofJob = scalar<[string, string], string>(
-    connection,
+  const ofJob = connection.scalar<string>(
     'SELECT id FROM files WHERE job_id = ? AND removed_at IS NULL AND organization_id = ?',
   )
 
@@ -67,18 +65,18 @@ export function openFileRows(connection: Connection) {
 }
 
 export function fileCommands(connection: Connection, { use, files }: WriteContext) {
-  const own = connection.prepare<[string, string], FileRecord>(`${select} WHERE id = ? AND organization_id = ?`)
-  const over = connection.prepare<[number, number], FileRecord>(
+  const own = connection.query<FileRecord>(`${select} WHERE id = ? AND organization_id = ?`)
+  const over = connection.query<FileRecord>(
     `${select} WHERE removed_at IS NULL AND expires_at IS NOT NULL AND expires_at <= ?
      ORDER BY expires_at LIMIT ?`,
   )
-  const ofApi = connection.prepare<[string, string, number], FileRecord>(
+  const ofApi = connection.query<FileRecord>(
     `${select} WHERE id = ? AND organization_id = ? AND api_purpose IS NOT NULL AND removed_at IS NULL
        AND (expires_at IS NULL OR expires_at > ?)`,
   )
   const needs = openFileNeeds(connection)
   const postpone = connection.prepare('UPDATE files SET expires_at = ? WHERE id = ?')
-  const removed = connection.prepare<[number], FileRecord>(
+  const removed = connection.query<FileRecord>(
     `${select} WHERE removed_at IS NOT NULL AND erased = 0 ORDER BY removed_at LIMIT ?`,
   )
   const erase = connection.prepare('UPDATE files SET erased = 1 WHERE id = ? AND removed_at IS NOT NULL')
@@ -132,16 +130,13 @@ export function fileCommands(connection: Connection, { use, files }: WriteContex
 
 /** Reads of files; short statements on a read-only connection. */
 export function fileReads(connection: Connection) {
-  const one = connection.prepare<[string], FileRecord>(`${select} WHERE id = ?`)
-  const page = connection.prepare<[string, FilePurpose, string, number], FileRecord>(
+  const one = connection.query<FileRecord>(`${select} WHERE id = ?`)
+  const page = connection.query<FileRecord>(
     `${select} WHERE organization_id = ? AND purpose = ? AND removed_at IS NULL AND id < ?
      ORDER BY id DESC LIMIT ?`,
   )
   const ofApi = (purpose: string, after: string, order: string) =>
-    connection.prepare<
-      { organizationId: string; purpose?: string; after: string; now: number; limit: number },
-      FileRecord
-    >(
+    connection.query<FileRecord>(
       `${select} WHERE organization_id = :organizationId AND removed_at IS NULL AND api_purpose ${purpose}
          AND (expires_at IS NULL OR expires_at > :now) AND id ${after} :after ORDER BY id ${order} LIMIT :limit`,
     )
@@ -170,13 +165,11 @@ export function fileReads(connection: Connection) {
 
 /** Finds the unfinished work that needs a file. Such a file does not expire and cannot be deleted by a caller. */
 function openFileNeeds(connection: Connection) {
-  const unfinishedJob = scalar<[string, string | null], string>(
-    connection,
+  const unfinishedJob = connection.scalar<string>(
     'SELECT id FROM jobs WHERE organization_id = ? AND id = ? AND finished_at IS NULL',
   )
 
-  const unfinishedBatch = scalar<[string, string], string>(
-    connection,
+  const unfinishedBatch = connection.scalar<string>(
     'SELECT id FROM batches WHERE input_file_id = ? AND organization_id = ? AND finished_at IS NULL',
   )
 

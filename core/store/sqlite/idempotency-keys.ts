@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { Failure } from '../../failure.ts'
 import type { Statements } from '../method-table.ts'
 import type { IdempotencyRecord, NewJob } from '../store.ts'
-import { type Connection, scalar } from './database.ts'
+import type { Connection } from './database.ts'
 
 /** How long an idempotency key is kept. */
 export const keyLifetimeMs = 24 * 3_600_000
@@ -20,11 +20,8 @@ const digestOf = (organizationId: string, key: string): string =>
  * was done for it.
  */
 function holders(connection: Connection) {
-  const find = connection.prepare<[string], KeyRow>(
-    'SELECT job_id, body_hash, created_at FROM idempotency_keys WHERE digest = ?',
-  )
-  const withdrawn = scalar<[string, string], 1>(
-    connection,
+  const find = connection.query<KeyRow>('SELECT job_id, body_hash, created_at FROM idempotency_keys WHERE digest = ?')
+  const withdrawn = connection.scalar<1>(
     `SELECT 1 FROM ledger WHERE organization_id = ? AND job_id = ? AND started_at IS NULL AND kind = 'async'
          AND NOT EXISTS (SELECT 1 FROM jobs WHERE organization_id = ledger.organization_id AND id = ledger.job_id)`,
   )
@@ -117,7 +114,7 @@ export function idempotencyCommands(connection: Connection) {
 }
 
 export function idempotencyReads(connection: Connection) {
-  const one = connection.prepare<[string], IdempotencyRecord>(
+  const one = connection.query<IdempotencyRecord>(
     `SELECT body_hash AS bodyHash, status, body, job_id AS jobId, created_at AS createdAt FROM replies WHERE digest = ?`,
   )
   return { 'idempotency.find': digest => one.get(digest) } satisfies Partial<Statements>

@@ -72,7 +72,7 @@ export function openJobCounts(connection: Connection) {
         isNew = true
         for (const which of openJobs)
           for (const { organization_id, jobs } of connection
-            .prepare<[], { organization_id: string; jobs: number }>(
+            .query<{ organization_id: string; jobs: number }>(
               `SELECT organization_id, count(*) AS jobs FROM jobs WHERE ${which} GROUP BY organization_id`,
             )
             .all())

@@ -90,7 +90,7 @@ export function openEnd(connection: Connection, context: EndWriting) {
  * the transaction before calling `follow`, which does the rest of the end.
  */
 export function openCompletion(connection: Connection, context: EndWriting) {
-  const finish = connection.prepare<unknown[], EndedRow>(
+  const finish = connection.query<EndedRow>(
     `UPDATE jobs SET status = 'completed', boot = NULL, error = NULL, engine_id = coalesce(?, engine_id),
        ${addingUsageSets}, cost = ?, held = 0, updated_at = ?, finished_at = ?, expires_at = ? + retention_ms
      WHERE organization_id = ? AND id = ? AND status = 'processing' AND boot = ? AND claims = ?

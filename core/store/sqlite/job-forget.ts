@@ -1,7 +1,7 @@
 import { Failure } from '../../failure.ts'
 import type { Statements } from '../method-table.ts'
 import { selected } from './columns.ts'
-import { type Connection, scalar } from './database.ts'
+import type { Connection } from './database.ts'
 import { eventLifetimeMs, forgetEvents } from './events.ts'
 import { forgetKeys, keyLifetimeMs } from './idempotency-keys.ts'
 import type { JobRow } from './job-reads.ts'
@@ -30,18 +30,13 @@ export function openForget(connection: Connection, { jobCounts, files }: Pick<Sh
 
 /** The writer's commands that delete: jobs removed by callers, and whatever has expired. The ledger is kept. */
 export function forgetCommands(connection: Connection, { forgetJob: forget }: WriteContext) {
-  const one = connection.prepare<[string, string], EndedRow>(
-    `SELECT ${columns} FROM jobs WHERE organization_id = ? AND id = ?`,
-  )
-  const over = connection.prepare<[number, number], EndedRow>(
+  const one = connection.query<EndedRow>(`SELECT ${columns} FROM jobs WHERE organization_id = ? AND id = ?`)
+  const over = connection.query<EndedRow>(
     `SELECT ${columns} FROM jobs WHERE expires_at IS NOT NULL AND expires_at <= ?
        AND (batch IS NULL OR NOT EXISTS (SELECT 1 FROM batches WHERE number = jobs.batch AND finished_at IS NULL))
      ORDER BY expires_at LIMIT ?`,
   )
-  const unfinishedBatch = scalar<[number], string>(
-    connection,
-    'SELECT id FROM batches WHERE number = ? AND finished_at IS NULL',
-  )
+  const unfinishedBatch = connection.scalar<string>('SELECT id FROM batches WHERE number = ? AND finished_at IS NULL')
   const calls = ledgerReads(connection)
   const events = forgetEvents(connection)
   const keys = forgetKeys(connection)

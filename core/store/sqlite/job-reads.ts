@@ -3,7 +3,7 @@ import { callRecord } from '../calls.ts'
 import type { Statements } from '../method-table.ts'
 import type { JobRecord, JobStatus, LargeResult, WaitingJob } from '../store.ts'
 import { parsed, selected } from './columns.ts'
-import { type Connection, scalar } from './database.ts'
+import type { Connection } from './database.ts'
 import { keptWork, openKeyHolders } from './idempotency-keys.ts'
 import { type CallRow, callColumns, callOf, ledgerReads } from './ledger.ts'
 import { openResultOf, type ResultRow } from './results.ts'
@@ -77,7 +77,7 @@ export const jobOf = (
 
 /** The execution and node of a job. Most jobs have none, and cost no query. */
 function openParents(connection: Connection) {
-  const parent = connection.prepare<[number, number], NonNullable<JobRecord['parent']>>(
+  const parent = connection.query<NonNullable<JobRecord['parent']>>(
     `SELECT e.id AS executionId, n.node_id AS nodeId FROM execution_nodes AS n JOIN executions AS e
        ON e.number = n.execution WHERE n.execution = ? AND n.node = ?`,
   )
@@ -87,7 +87,7 @@ function openParents(connection: Connection) {
 
 /** The batch and line of a job. Most jobs have none, and cost no query. */
 export function openBatchesOf(connection: Connection) {
-  const id = scalar<[number], string>(connection, 'SELECT id FROM batches WHERE number = ?')
+  const id = connection.scalar<string>('SELECT id FROM batches WHERE number = ?')
   return ({ batch, batchLine: line }: Pick<JobRow, 'batch' | 'batchLine'>): JobRecord['batch'] => {
     const found = batch === null || line === null ? undefined : id.get(batch)
     return found === undefined ? null : { id: found, line: line! }
@@ -96,34 +96,29 @@ export function openBatchesOf(connection: Connection) {
 
 /** Reads of jobs; short statements on a read-only connection. */
 export function jobReads(connection: Connection) {
-  const one = connection.prepare<[string, string], JobRow>(
-    `SELECT ${jobColumns} FROM jobs WHERE organization_id = ? AND id = ?`,
-  )
-  const inputs = scalar<[number], string>(connection, 'SELECT inputs FROM job_inputs WHERE number = ?')
-  const result = connection.prepare<[number], ResultRow>('SELECT result, file, bytes FROM job_results WHERE number = ?')
+  const one = connection.query<JobRow>(`SELECT ${jobColumns} FROM jobs WHERE organization_id = ? AND id = ?`)
+  const inputs = connection.scalar<string>('SELECT inputs FROM job_inputs WHERE number = ?')
+  const result = connection.query<ResultRow>('SELECT result, file, bytes FROM job_results WHERE number = ?')
   const resultOf = openResultOf(connection)
-  const logs = scalar<[string, string], string>(
-    connection,
+  const logs = connection.scalar<string>(
     'SELECT lines FROM job_logs WHERE number = (SELECT number FROM jobs WHERE organization_id = ? AND id = ?)',
   )
-  const removed = scalar<[string, string], number>(
-    connection,
+  const removed = connection.scalar<number>(
     `SELECT 1 FROM ledger WHERE organization_id = ? AND kind = 'async' AND job_id = ? AND NOT EXISTS (
          SELECT 1 FROM jobs WHERE jobs.organization_id = ledger.organization_id AND jobs.id = ledger.job_id)`,
   )
-  const waiting = connection.prepare<[string, string, string, number, number], WaitingJob>(
+  const waiting = connection.query<WaitingJob>(
     `SELECT ${waitingColumns} FROM jobs
      WHERE status = 'pending' AND not_before = 0 AND model_id = ? AND class = ? AND organization_id = ? AND rank >= ?
      ORDER BY rank, number LIMIT ?`,
   )
-  const nextDue = scalar<[], number | null>(
-    connection,
+  const nextDue = connection.scalar<number | null>(
     `SELECT min(due) FROM (
          SELECT min(not_before) AS due FROM jobs WHERE status = 'pending' AND not_before > 0
          UNION ALL
          SELECT min(start_by) FROM jobs WHERE status = 'pending' AND attempt = 0 AND start_by IS NOT NULL)`,
   )
-  const counts = connection.prepare<[], { status: JobStatus; jobs: number }>('SELECT status, jobs FROM job_counts')
+  const counts = connection.query<{ status: JobStatus; jobs: number }>('SELECT status, jobs FROM job_counts')
   const { findCall } = ledgerReads(connection)
   const keyHolder = openKeyHolders(connection)
   const parentOf = openParents(connection)
@@ -181,8 +176,7 @@ export function jobListReads(connection: Connection, scan = listScan) {
   const batchOf = openBatchesOf(connection)
   const recordOf = (row: JobRow): JobRecord => jobOf(row, 'null', null, parentOf(row), batchOf(row))
   const bounds = (table: string, id: string, kind: string) =>
-    scalar<[Span & { skip: number }], string>(
-      connection,
+    connection.scalar<string>(
       `SELECT ${id} FROM ${table} WHERE organization_id = :organizationId ${kind} AND ${id} < :before
            AND ${id} >= :to ORDER BY ${id} DESC LIMIT 1 OFFSET :skip`,
     )
@@ -192,21 +186,21 @@ export function jobListReads(connection: Connection, scan = listScan) {
     AND (:userId IS NULL OR token_id IN (SELECT tokens.id FROM tokens WHERE user_id = :userId))`
   const jobFloor = bounds('jobs', 'id', '')
   const callFloor = bounds('ledger', 'job_id', `AND kind = 'sync'`)
-  const jobs = connection.prepare<[object], JobRow>(
+  const jobs = connection.query<JobRow>(
     `SELECT ${jobColumns} FROM jobs WHERE organization_id = :organizationId AND id < :before AND id >= :to
        AND ${matches} ORDER BY id DESC LIMIT :limit`,
   )
-  const numbered = connection.prepare<[number], JobRow>(`SELECT ${jobColumns} FROM jobs WHERE number = ?`)
-  const described = connection.prepare<[object], { number: number; metadata: string }>(
+  const numbered = connection.query<JobRow>(`SELECT ${jobColumns} FROM jobs WHERE number = ?`)
+  const described = connection.query<{ number: number; metadata: string }>(
     `SELECT number, metadata FROM jobs WHERE organization_id = :organizationId AND id < :before AND id >= :to
        AND metadata IS NOT NULL AND ${matches} ORDER BY id DESC`,
   )
-  const calls = connection.prepare<[object], CallRow>(
+  const calls = connection.query<CallRow>(
     `SELECT ${callColumns} FROM ledger WHERE organization_id = :organizationId AND kind = 'sync' AND job_id < :before
        AND job_id >= :to AND ${matches} ORDER BY job_id DESC LIMIT :limit`,
   )
 
-  const ofExecution = connection.prepare<[object], JobRow>(
+  const ofExecution = connection.query<JobRow>(
     `SELECT ${jobColumns} FROM jobs WHERE node IS NOT NULL AND execution =
        (SELECT number FROM executions WHERE organization_id = :organizationId AND id = :executionId)
        AND id < :before AND ${matches} ORDER BY id DESC LIMIT :limit`,

@@ -17,13 +17,11 @@ import type { WriteContext } from './write-context.ts'
 export function jobCommands(connection: Connection, context: WriteContext) {
   const { ledger, jobCounts, events, flow, use, keys, files, endJob: end } = context
   const insertInputs = connection.prepare('INSERT INTO job_inputs (number, inputs) VALUES (?, ?)')
-  const attempt = connection.prepare<[string, string, string | null, number], EndingRow>(
+  const attempt = connection.query<EndingRow>(
     `SELECT ${endingColumns} FROM jobs
      WHERE organization_id = ? AND id = ? AND status = 'processing' AND boot = ? AND claims = ?`,
   )
-  const current = connection.prepare<[string, string], EndingRow>(
-    `SELECT ${endingColumns} FROM jobs WHERE organization_id = ? AND id = ?`,
-  )
+  const current = connection.query<EndingRow>(`SELECT ${endingColumns} FROM jobs WHERE organization_id = ? AND id = ?`)
   const retry = connection.prepare(
     `UPDATE jobs SET status = 'pending', boot = NULL, error = ?, engine_id = coalesce(?, engine_id), not_before = ?,
        started_at = NULL, updated_at = ?, energy_mj = ? + iif(gpu_ms IS NULL, 0, energy_mj),

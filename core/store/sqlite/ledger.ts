@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import type { FinishedJob, JobRecord } from '../store.ts'
 import { parsed, selected } from './columns.ts'
-import { type Connection, scalar, sqliteCode } from './database.ts'
+import { type Connection, sqliteCode } from './database.ts'
 import { usageColumnNames, usageJson, usageValues } from './usage-columns.ts'
 import { type Attribution, openUsageTotals, type UsageTotals } from './usage-totals.ts'
 
@@ -53,7 +53,7 @@ export function openLedger(
     billed = () => {},
   }: { totals?: UsageTotals; billed?: (job: FinishedJob) => void } = {},
 ) {
-  const last = connection.prepare<[], { sequence: number; hash: Buffer }>(
+  const last = connection.query<{ sequence: number; hash: Buffer }>(
     'SELECT sequence, hash FROM ledger ORDER BY sequence DESC LIMIT 1',
   )
   const names = [...firstColumns, ...laterColumns, 'hash', 'user_id', 'workflow_id']
@@ -117,7 +117,7 @@ export type Ledger = ReturnType<typeof openLedger>
 
 /** Reads a synchronous call by its job id: its ledger row is its only row. */
 export function ledgerReads(connection: Connection) {
-  const call = connection.prepare<[string, string], CallRow>(
+  const call = connection.query<CallRow>(
     `SELECT ${callColumns} FROM ledger WHERE organization_id = ? AND kind = 'sync' AND job_id = ?`,
   )
   return {
@@ -136,7 +136,7 @@ export const callOf = ({ error, usage, ...row }: CallRow): FinishedJob => ({
 
 /** How many rows the ledger has. No row is ever deleted, so the last sequence number is the count. */
 export const ledgerLength = (connection: Connection) => {
-  const last = scalar<[], number | null>(connection, 'SELECT max(sequence) FROM ledger')
+  const last = connection.scalar<number | null>('SELECT max(sequence) FROM ledger')
   return (): number => last.get() ?? 0
 }
 
@@ -156,7 +156,7 @@ const fieldsOfRow = (row: LedgerRow) => [
 
 /** Checks the whole chain. Returns one sentence for each break, at most `limit`. */
 export function brokenLinks(connection: Connection, onRow: (row: LedgerRow) => void = () => {}, limit = 20): string[] {
-  const rows = connection.prepare<[], LedgerRow>('SELECT * FROM ledger ORDER BY sequence').iterate()
+  const rows = connection.query<LedgerRow>('SELECT * FROM ledger ORDER BY sequence').iterate()
   const found: string[] = []
   let previous: Buffer = genesis
   let expected = 1

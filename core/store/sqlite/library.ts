@@ -1,7 +1,7 @@
 import type { Statements } from '../method-table.ts'
 import type { FileRecord, LibraryItem, NewLibraryItem } from '../store.ts'
 import { openInsert, selected } from './columns.ts'
-import { type Connection, scalar } from './database.ts'
+import type { Connection } from './database.ts'
 import { fileFields } from './files.ts'
 import type { WriteContext } from './write-context.ts'
 
@@ -50,9 +50,7 @@ const columns = `SELECT ${selected(fileFields, 'files')}, library.job_id AS item
   FROM library JOIN files USING (id)`
 
 export function libraryCommands(connection: Connection, { files }: WriteContext) {
-  const one = connection.prepare<[string, string], LibraryRow>(
-    `${columns} WHERE library.organization_id = ? AND library.id = ?`,
-  )
+  const one = connection.query<LibraryRow>(`${columns} WHERE library.organization_id = ? AND library.id = ?`)
   return {
     'library.remove'(organizationId, id, at) {
       const row = one.get(organizationId, id)
@@ -66,18 +64,15 @@ export function libraryCommands(connection: Connection, { files }: WriteContext)
 
 /** Reads of the library; short statements on a read-only connection. */
 export function libraryReads(connection: Connection, scan = libraryScan) {
-  const one = connection.prepare<[string, string], LibraryRow>(
-    `${columns} WHERE library.organization_id = ? AND library.id = ?`,
-  )
-  const floor = scalar<[string, string, number], string>(
-    connection,
+  const one = connection.query<LibraryRow>(`${columns} WHERE library.organization_id = ? AND library.id = ?`)
+  const floor = connection.scalar<string>(
     'SELECT id FROM library WHERE organization_id = ? AND id < ? ORDER BY id DESC LIMIT 1 OFFSET ?',
   )
   const ofUser = `EXISTS (SELECT 1 FROM jobs JOIN tokens ON tokens.id = jobs.token_id WHERE tokens.user_id = ?
     AND jobs.organization_id = library.organization_id AND jobs.id = library.job_id)`
   // One statement for each number of words: SQLite would evaluate an unused condition for every row all the same.
   const page = Array.from({ length: maxWords + 1 }, (_, words) =>
-    connection.prepare<unknown[], LibraryRow>(
+    connection.query<LibraryRow>(
       `${columns} WHERE library.organization_id = ? AND library.id < ? AND library.id >= ?
          AND (? IS NULL OR model_id = ?) AND (? IS NULL OR substr(content_type, 1, 5) = ?) AND (? IS NULL OR ${ofUser}) AND library.created_at > ? AND library.created_at < ?
          ${'AND instr(folded, ?) > 0 '.repeat(words)} ORDER BY library.id DESC LIMIT ?`,

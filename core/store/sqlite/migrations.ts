@@ -1,5 +1,5 @@
 import { StoreRefusal } from '../refusal.ts'
-import { applicationId, type Connection, scalar } from './database.ts'
+import { applicationId, type Connection } from './database.ts'
 import { initialSchema } from './migrations/001-initial-schema.ts'
 import { jobClass } from './migrations/002-job-class.ts'
 import { accountsAndUsage } from './migrations/003-accounts-and-usage.ts'
@@ -50,7 +50,7 @@ export const schemaVersionOf = (connection: Connection): number =>
 export function refuseForeign(connection: Connection, path: string, known = currentVersion): void {
   const version = schemaVersionOf(connection)
   const owner = connection.pragma('application_id', { simple: true })
-  const empty = scalar(connection, 'SELECT count(*) FROM sqlite_schema').get() === 0
+  const empty = connection.scalar('SELECT count(*) FROM sqlite_schema').get() === 0
   if (owner !== applicationId && !empty)
     throw new StoreRefusal(65, `The file ${path} is a database of another program. Choose another data directory.`)
   if (version > known)

@@ -1,7 +1,7 @@
 import { Failure } from '../../failure.ts'
 import type { Statements } from '../method-table.ts'
 import { type ActiveWork, filePurposes, type WaitingJob } from '../store.ts'
-import { type Connection, scalar } from './database.ts'
+import type { Connection } from './database.ts'
 import { type EndingRow, endingColumns } from './job-end.ts'
 import { openOrganizationRows, refuseDeleted, refuseMachineOwner } from './organizations.ts'
 import { eraseResponses } from './responses.ts'
@@ -22,17 +22,12 @@ export function organizationEndCommands(connection: Connection, context: WriteCo
       WHERE status = 'pending' AND not_before > 0 AND organization_id = :id AND execution IS NULL
     UNION ALL SELECT ${columns} FROM jobs INDEXED BY jobs_processing
       WHERE status = 'processing' AND organization_id = :id AND execution IS NULL`
-  const activeJobs = connection.prepare<
-    [{ id: string; limit: number }],
-    EndingRow & Pick<WaitingJob, 'class' | 'rank'>
-  >(`${active} LIMIT :limit`)
-  const countJobs = scalar<[{ id: string }], number>(connection, `SELECT count(*) FROM (${active})`)
-  const activeExecutions = scalar<[string, number], number>(
-    connection,
+  const activeJobs = connection.query<EndingRow & Pick<WaitingJob, 'class' | 'rank'>>(`${active} LIMIT :limit`)
+  const countJobs = connection.scalar<number>(`SELECT count(*) FROM (${active})`)
+  const activeExecutions = connection.scalar<number>(
     'SELECT number FROM executions WHERE organization_id = ? AND finished_at IS NULL LIMIT ?',
   )
-  const countExecutions = scalar<[string], number>(
-    connection,
+  const countExecutions = connection.scalar<number>(
     'SELECT count(*) FROM executions WHERE organization_id = ? AND finished_at IS NULL',
   )
   const setDeleted = connection.prepare(
@@ -48,23 +43,16 @@ export function organizationEndCommands(connection: Connection, context: WriteCo
     `UPDATE executions SET expires_at = :at WHERE number IN (SELECT number FROM executions WHERE organization_id = :id
        AND finished_at IS NOT NULL AND (expires_at IS NULL OR expires_at > :at) LIMIT :limit)`,
   )
-  const leftExecutions = scalar<[string], number>(
-    connection,
-    'SELECT 1 FROM executions WHERE organization_id = ? LIMIT 1',
-  )
-  const endedJobs = connection.prepare<[string, number], EndingRow>(
+  const leftExecutions = connection.scalar<number>('SELECT 1 FROM executions WHERE organization_id = ? LIMIT 1')
+  const endedJobs = connection.query<EndingRow>(
     `SELECT ${endingColumns} FROM jobs WHERE organization_id = ? AND finished_at IS NOT NULL AND execution IS NULL LIMIT ?`,
   )
   const files = filePurposes.map(purpose =>
-    scalar<[string, number], string>(
-      connection,
+    connection.scalar<string>(
       `SELECT id FROM files WHERE organization_id = ? AND purpose = '${purpose}' AND removed_at IS NULL LIMIT ?`,
     ),
   )
-  const workflows = scalar<[string, number], string>(
-    connection,
-    'SELECT id FROM workflows WHERE organization_id = ? LIMIT ?',
-  )
+  const workflows = connection.scalar<string>('SELECT id FROM workflows WHERE organization_id = ? LIMIT ?')
   const dropWorkflow = [
     'DELETE FROM workflow_versions WHERE organization_id = ? AND workflow_id = ?',
     'DELETE FROM workflows WHERE organization_id = ? AND id = ?',
@@ -79,7 +67,7 @@ export function organizationEndCommands(connection: Connection, context: WriteCo
     `DELETE FROM batch_lines WHERE batch = :batch
        AND line IN (SELECT line FROM batch_lines WHERE batch = :batch LIMIT :limit)`,
   )
-  const someBatch = scalar<[string], number>(connection, 'SELECT number FROM batches WHERE organization_id = ? LIMIT 1')
+  const someBatch = connection.scalar<number>('SELECT number FROM batches WHERE organization_id = ? LIMIT 1')
   const dropBatch = connection.prepare('DELETE FROM batches WHERE number = ?')
   const responses = eraseResponses(connection)
 

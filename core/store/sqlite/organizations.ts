@@ -3,7 +3,7 @@ import { auditedOrganization, changedFields } from '../audit-fields.ts'
 import type { Statements } from '../method-table.ts'
 import { machineOwnerName, type Organization, theServer } from '../store.ts'
 import { openInsert, openUpdate, selected } from './columns.ts'
-import { type Connection, scalar } from './database.ts'
+import type { Connection } from './database.ts'
 import type { WriteContext } from './write-context.ts'
 
 export const organizationLimitFields =
@@ -15,8 +15,7 @@ const select = `SELECT id, coalesce(deleted_name, name) AS name, status, ${selec
   FROM organizations`
 
 /** Looks up an organization by its id. */
-export const openOrganizationRows = (connection: Connection) =>
-  connection.prepare<[string], Organization>(`${select} WHERE id = ?`)
+export const openOrganizationRows = (connection: Connection) => connection.query<Organization>(`${select} WHERE id = ?`)
 
 /** Throws Failure `conflict` for an organization that was deleted: nothing of it changes any more. */
 export function refuseDeleted({ status, name }: Organization): void {
@@ -31,9 +30,7 @@ export function refuseMachineOwner({ name }: Organization, act: string): void {
 
 /** The writer's commands for organizations. Each runs inside a savepoint of the writer's transaction. */
 export function organizationCommands(connection: Connection, { audit }: WriteContext) {
-  const taken = connection.prepare<[string, string], { id: string }>(
-    'SELECT id FROM organizations WHERE id = ? OR name = ?',
-  )
+  const taken = connection.query<{ id: string }>('SELECT id FROM organizations WHERE id = ? OR name = ?')
   const one = openOrganizationRows(connection)
   const insert = openInsert(connection, 'organizations', `id, name, status, createdAt, ${changingFields}`)
   const change = openUpdate(connection, 'organizations', `name, ${changingFields}`, 'id')
@@ -102,11 +99,10 @@ export function organizationCommands(connection: Connection, { audit }: WriteCon
 
 /** Reads of organizations; short statements on a read-only connection. */
 export function organizationReads(connection: Connection) {
-  const all = connection.prepare<[], Organization>(`${select} ORDER BY created_at, id`)
+  const all = connection.query<Organization>(`${select} ORDER BY created_at, id`)
   const one = openOrganizationRows(connection)
-  const suspended = scalar<[], string>(connection, `SELECT id FROM organizations WHERE status = 'suspended'`)
-  const unerased = scalar<[], string>(
-    connection,
+  const suspended = connection.scalar<string>(`SELECT id FROM organizations WHERE status = 'suspended'`)
+  const unerased = connection.scalar<string>(
     `SELECT id FROM organizations WHERE status = 'deleted' AND erased_at IS NULL`,
   )
   return {

@@ -13,7 +13,7 @@ export const maxCrashes = 5
  */
 export function recoverJobs(connection: Connection, boot: string, at: number): { requeued: number; crashed: number } {
   const interrupted = connection
-    .prepare<[string], EndingRow & { crashes: number }>(
+    .query<EndingRow & { crashes: number }>(
       `SELECT ${endingColumns}, crashes FROM jobs WHERE status = 'processing' AND boot <> ?`,
     )
     .all(boot)
@@ -50,7 +50,7 @@ export function recoverJobs(connection: Connection, boot: string, at: number): {
 /** Requeues, uncharged, the jobs that this boot is running: an orderly shutdown does not count as a crash. */
 export function releaseOwn(connection: Connection, { at, ...context }: WriteContext & { at: number }): void {
   const { boot, jobCounts, events, flow } = context
-  const release = connection.prepare<[string], RetriedJob>(
+  const release = connection.query<RetriedJob>(
     `UPDATE jobs SET status = 'pending', boot = NULL, attempt = attempt - 1, not_before = 0, started_at = NULL
      WHERE status = 'processing' AND boot = ? RETURNING number, organization_id AS organizationId, attempt, execution, node`,
   )

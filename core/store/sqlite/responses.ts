@@ -37,7 +37,7 @@ export function eraseResponses(connection: Connection) {
 }
 
 export function responseReads(connection: Connection) {
-  const one = connection.prepare<[string, string, number], ResponseRecord>(
+  const one = connection.query<ResponseRecord>(
     `SELECT organization_id AS organizationId, id, token_id AS tokenId, previous_id AS previousId, job_id AS jobId, request,
        input, answer, created_at AS createdAt, expires_at AS expiresAt
      FROM responses WHERE organization_id = ? AND id = ? AND (expires_at IS NULL OR expires_at > ?)`,

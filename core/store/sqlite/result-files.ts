@@ -19,7 +19,7 @@ import { ulid } from '../../ids.ts'
 import type { Log } from '../../log.ts'
 import { StoreRefusal } from '../refusal.ts'
 import { largeResultBytes } from '../store.ts'
-import { type Connection, openAsIs, openLockFile, scalar, sqliteCode } from './database.ts'
+import { type Connection, openAsIs, openLockFile, sqliteCode } from './database.ts'
 import { pathsIn, syncDirectoryNow } from './directory.ts'
 import type { Reader } from './reader.ts'
 import { isResultName, resultPath } from './results.ts'
@@ -173,7 +173,7 @@ interface Named {
 }
 
 const namedIn = (connection: Connection): Named[] =>
-  connection.prepare<[], Named>('SELECT number, file, bytes FROM job_results WHERE file IS NOT NULL').all()
+  connection.query<Named>('SELECT number, file, bytes FROM job_results WHERE file IS NOT NULL').all()
 
 /** Whether the file of a result exists with its full size. */
 function isWhole(folder: string, { file, bytes }: Named): boolean {
@@ -186,7 +186,7 @@ export const missingResults = (connection: Connection, folder: string): number =
 
 /** How many bytes of results are in files. */
 export const bytesOfResults = (connection: Connection): number =>
-  scalar<[], number>(connection, 'SELECT coalesce(sum(bytes), 0) FROM job_results').get()!
+  connection.scalar<number>('SELECT coalesce(sum(bytes), 0) FROM job_results').get()!
 
 /**
  * Moves the results that are in files into the rows of a copy of the database, so that the copy is complete in one
@@ -240,11 +240,11 @@ export function exportResultFiles(connection: Connection, folder: string, beside
     else write(row.file, to => copyFileSync(resultPath(from, row.file), to))
   }
   const large = connection
-    .prepare<[number], { number: number; organization_id: string; id: string }>(
+    .query<{ number: number; organization_id: string; id: string }>(
       'SELECT number, organization_id, id FROM job_results JOIN jobs USING (number) WHERE octet_length(result) > ?',
     )
     .all(largeResultBytes)
-  const textOf = scalar<[number], Buffer>(connection, 'SELECT CAST(result AS BLOB) FROM job_results WHERE number = ?')
+  const textOf = connection.scalar<Buffer>('SELECT CAST(result AS BLOB) FROM job_results WHERE number = ?')
   const name = connection.prepare('UPDATE job_results SET result = NULL, file = ?, bytes = ? WHERE number = ?')
   for (const { number, organization_id, id } of large) {
     const bytes = textOf.get(number)!

@@ -4,7 +4,7 @@ import { Failure } from '../../failure.ts'
 import { ulid } from '../../ids.ts'
 import { type LargeResult, type OpenResult, resultExpired } from '../large-result.ts'
 import { type JobClaim, type JobOutcome, largeResultBytes } from '../store.ts'
-import { type Connection, scalar } from './database.ts'
+import type { Connection } from './database.ts'
 import { pathsIn } from './directory.ts'
 import { diskFull, received } from './sent-failure.ts'
 
@@ -165,8 +165,8 @@ export function resultCommands(connection: Connection) {
 
 /** Reads of result files; short statements on a read-only connection. */
 export function resultReads(connection: Connection) {
-  const erasable = scalar<[number], string>(connection, 'SELECT file FROM erasable_results LIMIT ?')
-  const named = scalar<[string], number>(connection, 'SELECT 1 FROM job_results WHERE file = ?')
+  const erasable = connection.scalar<string>('SELECT file FROM erasable_results LIMIT ?')
+  const named = connection.scalar<number>('SELECT 1 FROM job_results WHERE file = ?')
   return {
     /** Files whose jobs were removed. */
     erasable: (limit: number): string[] => erasable.all(limit),

@@ -33,7 +33,7 @@ export function sessionCommands(connection: Connection) {
 }
 
 export function sessionReads(connection: Connection) {
-  const one = connection.prepare<[Buffer], SessionRecord>(
+  const one = connection.query<SessionRecord>(
     'SELECT digest, token_id AS tokenId, created_at AS createdAt, expires_at AS expiresAt FROM sessions WHERE digest = ?',
   )
   return { 'sessions.find': digest => one.get(Buffer.from(digest)) } satisfies Partial<Statements>

@@ -2,7 +2,7 @@ import { monthOf } from '../../month.ts'
 import type { Statements } from '../method-table.ts'
 import type { HeldJob, SpendRecord } from '../spend-records.ts'
 import type { FinishedJob } from '../store.ts'
-import { type Connection, scalar } from './database.ts'
+import type { Connection } from './database.ts'
 import type { Events } from './events.ts'
 
 type Spent = Pick<FinishedJob, 'organizationId' | 'tokenId' | 'cost' | 'finishedAt'>
@@ -30,7 +30,7 @@ const warnAt = 0.8
  * of limits that are reached in the same transaction. The sums of a transaction are written once before its commit.
  */
 export function openSpendRows(connection: Connection, events: Pick<Events, 'addOfOrganization'>) {
-  const add = connection.prepare<[string, string, number, number], SpendRow>(
+  const add = connection.query<SpendRow>(
     `INSERT INTO spend (organization_id, origin_id, month, spent) VALUES (?, ?, ?, ?)
      ON CONFLICT (organization_id, origin_id, month) DO UPDATE SET spent = min(spent + excluded.spent, 9007199254740991)
      RETURNING spent, warned_at, exceeded_at`,
@@ -38,10 +38,10 @@ export function openSpendRows(connection: Connection, events: Pick<Events, 'addO
   const announced = connection.prepare<[number | null, number | null, string, string, number]>(
     'UPDATE spend SET warned_at = ?, exceeded_at = ? WHERE organization_id = ? AND origin_id = ? AND month = ?',
   )
-  const organizationOf = connection.prepare<[string], { plan: string; limit: number | null }>(
+  const organizationOf = connection.query<{ plan: string; limit: number | null }>(
     'SELECT plan, monthly_spend_limit AS "limit" FROM organizations WHERE id = ?',
   )
-  const tokenOf = connection.prepare<[string], { origin: string; name: string; limit: number | null }>(
+  const tokenOf = connection.query<{ origin: string; name: string; limit: number | null }>(
     'SELECT coalesce(origin_id, id) AS origin, name, monthly_spend_limit AS "limit" FROM tokens WHERE id = ?',
   )
   let added: Spent[] = []
@@ -114,11 +114,11 @@ export const spendCommands = ({ spend }: { spend: Pick<SpendRows, 'limitPlans'> 
 
 /** Reads of what is spent and held. Both read all rows of their index: call them only at the start. */
 export function spendReads(connection: Connection) {
-  const spent = connection.prepare<[number], SpendRecord>(
+  const spent = connection.query<SpendRecord>(
     `SELECT organization_id AS organizationId, nullif(origin_id, '') AS originId, month, spent FROM spend
      WHERE month >= ?`,
   )
-  const held = connection.prepare<[], HeldJob>(
+  const held = connection.query<HeldJob>(
     `SELECT jobs.id, jobs.organization_id AS organizationId, coalesce(tokens.origin_id, token_id) AS originId, held
      FROM jobs LEFT JOIN tokens ON tokens.id = token_id WHERE held > 0`,
   )
@@ -134,18 +134,20 @@ export function spendContradictions(connection: Connection): string[] {
     `SELECT ${table}.organization_id, ${column} AS month, sum(${table === 'spend' ? 'spent' : 'cost'}) AS total
      FROM ${table} WHERE ${where} GROUP BY 1, 2`
   const ledgerMonth = `unixepoch(finished_at / 1000, 'unixepoch', 'start of month') * 1000`
-  const different = scalar<[], number>(
-    connection,
-    `SELECT count(*) FROM (${sum('ledger', ledgerMonth, 'cost > 0')}) AS l
+  const different = connection
+    .scalar<number>(
+      `SELECT count(*) FROM (${sum('ledger', ledgerMonth, 'cost > 0')}) AS l
        FULL JOIN (${sum('spend', 'month', "origin_id = ''")}) AS s USING (organization_id, month)
        WHERE l.total IS NOT s.total`,
-  ).get()!
-  const ofTokens = scalar<[], number>(
-    connection,
-    `SELECT count(*) FROM (${sum('spend', 'month', "origin_id = ''")}) AS o
+    )
+    .get()!
+  const ofTokens = connection
+    .scalar<number>(
+      `SELECT count(*) FROM (${sum('spend', 'month', "origin_id = ''")}) AS o
        FULL JOIN (${sum('spend', 'month', "origin_id <> ''")}) AS t USING (organization_id, month)
        WHERE o.total IS NOT t.total`,
-  ).get()!
+    )
+    .get()!
   return [
     ...(different > 0 ? [`The spending of ${different} months of organizations is not the sum of the ledger.`] : []),
     ...(ofTokens > 0 ? [`The spending of tokens is not that of their organization in ${ofTokens} months.`] : []),

@@ -5,7 +5,7 @@ export function storedFilesIn(path: string): { id: string; organizationId: strin
   const copy = openAsIs(path, { readonly: true })
   try {
     return copy
-      .prepare<[], { id: string; organizationId: string; contentType: string }>(
+      .query<{ id: string; organizationId: string; contentType: string }>(
         'SELECT id, organization_id AS organizationId, content_type AS contentType FROM files WHERE removed_at IS NULL',
       )
       .all()

@@ -1,6 +1,6 @@
 import type { FinishedJob, JobRecord } from '../store.ts'
 import type { UsageDimension } from '../usage-records.ts'
-import { type Connection, scalar } from './database.ts'
+import type { Connection } from './database.ts'
 import { usageColumnNames, usageValues } from './usage-columns.ts'
 
 /** The summed columns of `usage_hours`, `usage_days` and `usage_months`, in the order of their values. */
@@ -83,21 +83,17 @@ export const monthStartOf = (seconds: number): number => {
  * here and written once before its commit, so that a batch of calls costs a few statements.
  */
 export function openUsageTotals(connection: Connection) {
-  const user = scalar<[string], string | null>(connection, 'SELECT user_id FROM tokens WHERE id = ?')
-  const workflow = scalar<[number], string | null>(connection, 'SELECT workflow_id FROM executions WHERE number = ?')
+  const user = connection.scalar<string | null>('SELECT user_id FROM tokens WHERE id = ?')
+  const workflow = connection.scalar<string | null>('SELECT workflow_id FROM executions WHERE number = ?')
   const addSeries = connection.prepare(
     'INSERT INTO usage_series (organization_id, detail) VALUES (?, ?) ON CONFLICT DO NOTHING',
   )
-  const findSeries = scalar<[string, string], number>(
-    connection,
-    'SELECT id FROM usage_series WHERE organization_id = ? AND detail = ?',
-  )
+  const findSeries = connection.scalar<number>('SELECT id FROM usage_series WHERE organization_id = ? AND detail = ?')
   const dimensions = detailDimensions.full
   const addKey = connection.prepare(
     `INSERT INTO usage_keys (series, ${dimensions.join(', ')}) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
   )
-  const findKey = scalar<unknown[], number>(
-    connection,
+  const findKey = connection.scalar<number>(
     `SELECT id FROM usage_keys WHERE series = ? AND ${dimensions.map(name => `${name} = ?`).join(' AND ')}`,
   )
   const addTo = (table: string) =>

@@ -3,7 +3,7 @@ import { auditedUser, changedFields } from '../audit-fields.ts'
 import type { Statements } from '../method-table.ts'
 import { type Actor, type Scope, scopesOfRole, type User, type UserSummary } from '../store.ts'
 import { openInsert, openUpdate, selected } from './columns.ts'
-import { type Connection, scalar } from './database.ts'
+import type { Connection } from './database.ts'
 import type { WriteContext } from './write-context.ts'
 
 const fields = 'id, organizationId, name, email, role, createdAt, updatedAt, removedAt'
@@ -16,7 +16,7 @@ interface TokenConsequences {
 
 /** Looks up a user who was not removed, inside the caller's transaction. */
 export function openUserRows(connection: Connection) {
-  const one = connection.prepare<[string, string], User>(
+  const one = connection.query<User>(
     `SELECT ${selected(fields)} FROM users WHERE organization_id = ? AND id = ? AND removed_at IS NULL`,
   )
   return (organizationId: string, id: string): User | undefined => one.get(organizationId, id)
@@ -24,10 +24,9 @@ export function openUserRows(connection: Connection) {
 
 /** The writer's commands for users. Each runs inside a savepoint of the writer's transaction. */
 export function userCommands(connection: Connection, { audit, events, effects }: WriteContext) {
-  const organization = scalar<[string], string>(connection, 'SELECT status FROM organizations WHERE id = ?')
+  const organization = connection.scalar<string>('SELECT status FROM organizations WHERE id = ?')
   const find = openUserRows(connection)
-  const taken = scalar<[string, string, string], string>(
-    connection,
+  const taken = connection.scalar<string>(
     'SELECT id FROM users WHERE organization_id = ? AND email = ? AND removed_at IS NULL AND id <> ?',
   )
   const insert = openInsert(connection, 'users', fields)
@@ -35,17 +34,15 @@ export function userCommands(connection: Connection, { audit, events, effects }:
   const remove = connection.prepare(
     'UPDATE users SET removed_at = ?, updated_at = ? WHERE organization_id = ? AND id = ?',
   )
-  const otherOwners = scalar<[string, string], number>(
-    connection,
+  const otherOwners = connection.scalar<number>(
     `SELECT count(*) FROM users WHERE organization_id = ? AND role = 'owner' AND removed_at IS NULL AND id <> ?`,
   )
-  const tokens = connection.prepare<[string], { id: string; name: string; scopes: string }>(
+  const tokens = connection.query<{ id: string; name: string; scopes: string }>(
     `SELECT id, name, scopes FROM tokens WHERE user_id = ? AND status <> 'revoked'`,
   )
   const narrow = connection.prepare('UPDATE tokens SET scopes = ? WHERE id = ?')
   const revoke = connection.prepare(`UPDATE tokens SET status = 'revoked', revoked_at = ? WHERE id = ?`)
-  const admins = scalar<[string, number, Scope], number>(
-    connection,
+  const admins = connection.scalar<number>(
     `SELECT count(*) FROM tokens WHERE organization_id = ? AND status = 'active'
          AND (expires_at IS NULL OR expires_at > ?)
          AND EXISTS (SELECT 1 FROM json_each(scopes) WHERE value = ?)`,
@@ -144,10 +141,10 @@ export function userReads(connection: Connection, now: () => number = Date.now) 
       count(CASE WHEN tokens.status = 'active' AND coalesce(tokens.expires_at > :now, TRUE) THEN 1 END) AS activeTokens
     FROM users LEFT JOIN tokens ON tokens.user_id = users.id
     WHERE users.organization_id = :organizationId AND users.removed_at IS NULL`
-  const page = connection.prepare<[object], UserSummary>(
+  const page = connection.query<UserSummary>(
     `${summary} AND (:after IS NULL OR users.id < :after) GROUP BY users.id ORDER BY users.id DESC LIMIT :limit`,
   )
-  const one = connection.prepare<[object], UserSummary>(`${summary} AND users.id = :id GROUP BY users.id`)
+  const one = connection.query<UserSummary>(`${summary} AND users.id = :id GROUP BY users.id`)
   return {
     'users.find': find,
     'users.summary': (organizationId, id) => one.get({ organizationId, id, now: now() }),

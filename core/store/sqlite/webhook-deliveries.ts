@@ -8,7 +8,7 @@ import type {
   DueDelivery,
   NewDelivery,
 } from '../webhooks.ts'
-import { type Connection, scalar } from './database.ts'
+import type { Connection } from './database.ts'
 import type { WriteContext } from './write-context.ts'
 
 interface OrderRow {
@@ -32,7 +32,7 @@ export function webhookDeliveryCommands(connection: Connection, { audit, outbox 
   const makePending = connection.prepare(
     `UPDATE webhook_deliveries SET status = 'pending' WHERE number = ? AND status = 'new'`,
   )
-  const current = connection.prepare<[number], OrderRow>(
+  const current = connection.query<OrderRow>(
     `SELECT number, target, object, endpoint_id, organization_id FROM webhook_deliveries
      WHERE number = ? AND finished_at IS NULL`,
   )
@@ -49,7 +49,7 @@ export function webhookDeliveryCommands(connection: Connection, { audit, outbox 
     `UPDATE webhook_endpoints SET enabled = 0, disabled_reason = 'gone', updated_at = ?
      WHERE organization_id = ? AND id = ? AND enabled = 1`,
   )
-  const again = connection.prepare<[string, string], OrderRow & { finished_at: number | null; status: string }>(
+  const again = connection.query<OrderRow & { finished_at: number | null; status: string }>(
     `SELECT number, target, object, endpoint_id, organization_id, finished_at, status FROM webhook_deliveries
      WHERE organization_id = ? AND id = ?`,
   )
@@ -60,18 +60,13 @@ export function webhookDeliveryCommands(connection: Connection, { audit, outbox 
      WHERE number = :number`,
   )
   const bringForward = connection.prepare('UPDATE webhook_deliveries SET next_at = ?, attempts = 0 WHERE number = ?')
-  const ended = scalar<[number, number], number>(
-    connection,
+  const ended = connection.scalar<number>(
     'SELECT number FROM webhook_deliveries WHERE finished_at IS NOT NULL AND finished_at < ? ORDER BY finished_at LIMIT ?',
   )
-  const removedEndpoint = scalar<[], string>(connection, 'SELECT id FROM removed_webhook_endpoints LIMIT 1')
+  const removedEndpoint = connection.scalar<string>('SELECT id FROM removed_webhook_endpoints LIMIT 1')
   const forgetEndpoint = connection.prepare('DELETE FROM removed_webhook_endpoints WHERE id = ?')
-  const ofEndpoint = scalar<[string, number], number>(
-    connection,
-    'SELECT number FROM webhook_deliveries WHERE endpoint_id = ? LIMIT ?',
-  )
-  const held = scalar<[{ before: number; overdue: number; limit: number }], number>(
-    connection,
+  const ofEndpoint = connection.scalar<number>('SELECT number FROM webhook_deliveries WHERE endpoint_id = ? LIMIT ?')
+  const held = connection.scalar<number>(
     `SELECT number FROM webhook_deliveries
        WHERE finished_at IS NULL AND waits = 0 AND at < :before AND next_at < :overdue ORDER BY at LIMIT :limit`,
   )
@@ -154,13 +149,13 @@ interface RecordRow extends Omit<DeliveryRecord, 'status'> {
 
 /** Reads of deliveries; short statements on a read-only connection. */
 export function webhookDeliveryReads(connection: Connection) {
-  const withoutBody = connection.prepare<[number], Omit<NewDelivery, 'subject'> & { subject: string }>(
+  const withoutBody = connection.query<Omit<NewDelivery, 'subject'> & { subject: string }>(
     `SELECT number, id, organization_id AS organizationId, endpoint_id AS endpointId, form, origin, event, type, at, subject
      FROM webhook_deliveries WHERE status = 'new' ORDER BY number LIMIT ?`,
   )
   const first = `SELECT target FROM webhook_deliveries WHERE status = 'pending' AND waits = 0 AND target >`
   // Jumps from one target to the next in the index, however many deliveries each has.
-  const targets = connection.prepare<[string, number], DeliveryTarget>(
+  const targets = connection.query<DeliveryTarget>(
     `WITH RECURSIVE found (target) AS (
        SELECT (${first} ? ORDER BY target LIMIT 1)
        UNION ALL
@@ -172,10 +167,7 @@ export function webhookDeliveryReads(connection: Connection) {
      LEFT JOIN organizations AS o ON o.id = coalesce(e.organization_id, substr(found.target, 1, instr(found.target, ' ') - 1))
      WHERE found.target IS NOT NULL LIMIT ?`,
   )
-  const due = connection.prepare<
-    [string, number, number],
-    Omit<DueDelivery, 'secret'> & { version: number; previousUntil: number | null }
-  >(
+  const due = connection.query<Omit<DueDelivery, 'secret'> & { version: number; previousUntil: number | null }>(
     `SELECT d.number, d.id, d.organization_id AS organizationId, d.endpoint_id AS endpointId, coalesce(e.url, d.url) AS url,
        d.form, d.type, d.object, d.attempts, body, coalesce(e.secret_version, s.version, 1) AS version,
        CASE WHEN e.id IS NULL THEN s.previous_until ELSE e.previous_until END AS previousUntil
@@ -191,15 +183,14 @@ export function webhookDeliveryReads(connection: Connection) {
     d.error, body AS requestBody, d.response_body AS responseBody
     FROM webhook_deliveries AS d LEFT JOIN webhook_bodies USING (number)
     LEFT JOIN webhook_endpoints AS e ON e.id = d.endpoint_id`
-  const one = connection.prepare<[string, string], RecordRow>(
+  const one = connection.query<RecordRow>(
     `SELECT ${columns} WHERE d.organization_id = ? AND d.id = ? AND (d.endpoint_id IS NULL OR e.id IS NOT NULL)`,
   )
-  const numberOf = scalar<[string, string], number>(
-    connection,
+  const numberOf = connection.scalar<number>(
     'SELECT number FROM webhook_deliveries WHERE organization_id = ? AND id = ?',
   )
   const page = (where: string) =>
-    connection.prepare<[Record<string, string | number | null>], RecordRow>(
+    connection.query<RecordRow>(
       `SELECT ${columns} WHERE d.organization_id = :organizationId AND d.number < :before ${where}
          AND (d.endpoint_id IS NULL OR e.id IS NOT NULL) ORDER BY d.number DESC LIMIT :limit`,
     )
@@ -217,12 +208,10 @@ export function webhookDeliveryReads(connection: Connection) {
   })
   const ofOrganization = pagesOf('')
   const ofEndpoint = pagesOf('AND d.endpoint_id = :endpointId')
-  const unfinished = scalar<[number], number>(
-    connection,
+  const unfinished = connection.scalar<number>(
     'SELECT count(*) FROM (SELECT 1 FROM webhook_deliveries WHERE finished_at IS NULL LIMIT ?)',
   )
-  const dead = scalar<[number], number>(
-    connection,
+  const dead = connection.scalar<number>(
     `SELECT count(*) FROM (SELECT 1 FROM webhook_deliveries WHERE status = 'dead' LIMIT ?)`,
   )
 

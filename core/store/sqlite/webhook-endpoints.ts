@@ -4,7 +4,7 @@ import { type Actor, theServer } from '../audit-records.ts'
 import type { Statements } from '../method-table.ts'
 import { maxEndpoints, type SecretState, type WebhookEndpoint } from '../webhooks.ts'
 import { openInsert, openUpdate, parsed, selected, withChanges } from './columns.ts'
-import { type Connection, scalar } from './database.ts'
+import type { Connection } from './database.ts'
 import type { WriteContext } from './write-context.ts'
 
 const changingFields = 'name, url, eventTypes, enabled, disabledReason, updatedAt'
@@ -47,8 +47,8 @@ interface Act {
 /** Writer's commands for webhook endpoints and the secrets of organizations. Each records its act in the audit log. */
 export function webhookEndpointCommands(connection: Connection, { audit, outbox }: WriteContext) {
   const organization = connection.prepare('SELECT 1 FROM organizations WHERE id = ?')
-  const count = scalar<[string], number>(connection, 'SELECT count(*) FROM webhook_endpoints WHERE organization_id = ?')
-  const one = connection.prepare<[string, string], EndpointRow>(`${select} WHERE organization_id = ? AND id = ?`)
+  const count = connection.scalar<number>('SELECT count(*) FROM webhook_endpoints WHERE organization_id = ?')
+  const one = connection.query<EndpointRow>(`${select} WHERE organization_id = ? AND id = ?`)
   const insert = openInsert(connection, 'webhook_endpoints', fields)
   const change = openUpdate(connection, 'webhook_endpoints', changingFields)
   const rotate = connection.prepare(
@@ -61,7 +61,7 @@ export function webhookEndpointCommands(connection: Connection, { audit, outbox 
      ON CONFLICT (organization_id) DO UPDATE SET version = version + 1, previous_until = :until, updated_at = :at`,
   )
 
-  const secret = connection.prepare<[string], SecretState>(secretOfOrganization)
+  const secret = connection.query<SecretState>(secretOfOrganization)
   const record = (
     act: Act,
     what: string,
@@ -160,12 +160,12 @@ export function webhookEndpointCommands(connection: Connection, { audit, outbox 
 
 /** Reads of webhook endpoints; short statements on a read-only connection. */
 export function webhookEndpointReads(connection: Connection) {
-  const one = connection.prepare<[string, string], EndpointRow>(`${select} WHERE organization_id = ? AND id = ?`)
-  const page = connection.prepare<[{ organizationId: string; after: string | null; limit: number }], EndpointRow>(
+  const one = connection.query<EndpointRow>(`${select} WHERE organization_id = ? AND id = ?`)
+  const page = connection.query<EndpointRow>(
     `${select} WHERE organization_id = :organizationId AND (:after IS NULL OR id < :after)
      ORDER BY id DESC LIMIT :limit`,
   )
-  const secret = connection.prepare<[string], SecretState>(secretOfOrganization)
+  const secret = connection.query<SecretState>(secretOfOrganization)
   return {
     'webhooks.find'(organizationId, id) {
       const row = one.get(organizationId, id)

@@ -2,7 +2,7 @@ import { newId } from '../../ids.ts'
 import { coversType, publicTypesOf } from '../event-types.ts'
 import type { DeliverySubject, RequestWebhook } from '../webhooks.ts'
 import type { GroupEffects } from './commit-effects.ts'
-import { type Connection, scalar } from './database.ts'
+import type { Connection } from './database.ts'
 
 /** An event as it was inserted. `number` is that of its job. */
 export interface StoredEvent {
@@ -35,27 +35,22 @@ const deliveryTargetOf = (organizationId: string, url: string): string => `${org
  * organizations without endpoints cost a look-up in memory, unless a kept job or execution has a webhook of its own.
  */
 export function openWebhookOutbox(connection: Connection, effects: Pick<GroupEffects, 'deliver'>) {
-  const enabled = connection.prepare<
-    [],
-    { organization_id: string; id: string; event_types: string; origin: string | null }
-  >('SELECT organization_id, id, event_types, origin FROM webhook_endpoints WHERE enabled = 1 ORDER BY id')
+  const enabled = connection.query<{ organization_id: string; id: string; event_types: string; origin: string | null }>(
+    'SELECT organization_id, id, event_types, origin FROM webhook_endpoints WHERE enabled = 1 ORDER BY id',
+  )
   // Both are answered by partial indexes.
-  const anyOwn = scalar<[], number>(
-    connection,
+  const anyOwn = connection.scalar<number>(
     `SELECT EXISTS (SELECT 1 FROM jobs WHERE webhook IS NOT NULL)
          OR EXISTS (SELECT 1 FROM executions WHERE webhook IS NOT NULL)`,
   )
-  const job = connection.prepare<[number | bigint], { id: string; webhook: string | null; batch: number | null }>(
+  const job = connection.query<{ id: string; webhook: string | null; batch: number | null }>(
     'SELECT id, webhook, batch FROM jobs WHERE number = ?',
   )
-  const execution = connection.prepare<[number], { id: string; webhook: string | null }>(
+  const execution = connection.query<{ id: string; webhook: string | null }>(
     'SELECT id, webhook FROM executions WHERE number = ?',
   )
-  const nodeId = scalar<[number, number], string>(
-    connection,
-    'SELECT node_id FROM execution_nodes WHERE execution = ? AND node = ?',
-  )
-  const version = scalar<[], number>(connection, 'PRAGMA data_version')
+  const nodeId = connection.scalar<string>('SELECT node_id FROM execution_nodes WHERE execution = ? AND node = ?')
+  const version = connection.scalar<number>('PRAGMA data_version')
   const insert = connection.prepare(
     `INSERT INTO webhook_deliveries (organization_id, id, target, endpoint_id, url, form, origin, event, type, object,
        subject, at, status, waits, attempts, next_at)

@@ -2,7 +2,7 @@ import { Failure } from '../../failure.ts'
 import type { Statements } from '../method-table.ts'
 import type { NewWorkflow, WorkflowDefinition, WorkflowRecord, WorkflowVersion } from '../workflows.ts'
 import { dagOf, parsed, selected } from './columns.ts'
-import { type Connection, scalar } from './database.ts'
+import type { Connection } from './database.ts'
 
 interface WorkflowRow extends Pick<WorkflowRecord, 'organizationId' | 'id' | 'version' | 'createdAt' | 'updatedAt'> {
   definition: string
@@ -26,7 +26,7 @@ export function workflowCommands(connection: Connection) {
     `INSERT INTO workflow_versions (organization_id, workflow_id, version, created_at, definition, dag)
      VALUES (?, ?, ?, ?, ?, ?)`,
   )
-  const current = connection.prepare<[string, string], { version: number; definition: string; dag: string }>(
+  const current = connection.query<{ version: number; definition: string; dag: string }>(
     `SELECT w.version, definition, dag FROM workflows AS w JOIN workflow_versions AS v
        ON v.organization_id = w.organization_id AND v.workflow_id = w.id AND v.version = w.version
      WHERE w.organization_id = ? AND w.id = ?`,
@@ -34,8 +34,7 @@ export function workflowCommands(connection: Connection) {
   const update = connection.prepare(
     'UPDATE workflows SET name = ?, folded = ?, version = ?, updated_at = ? WHERE organization_id = ? AND id = ?',
   )
-  const running = scalar<[string, string], number>(
-    connection,
+  const running = connection.scalar<number>(
     `SELECT count(*) FROM executions WHERE organization_id = ? AND workflow_id = ? AND finished_at IS NULL`,
   )
   const drops = [
@@ -91,19 +90,19 @@ export function workflowReads(connection: Connection) {
   const columns = `${selected('organizationId, id, createdAt, updatedAt', 'w')}, v.version`
   const from = `FROM workflows AS w JOIN workflow_versions AS v
     ON v.organization_id = w.organization_id AND v.workflow_id = w.id`
-  const newest = connection.prepare<[string, string], WorkflowRow>(
+  const newest = connection.query<WorkflowRow>(
     `SELECT definition, dag, ${columns} ${from} AND v.version = w.version WHERE w.organization_id = ? AND w.id = ?`,
   )
-  const versioned = connection.prepare<[string, string, number], WorkflowRow>(
+  const versioned = connection.query<WorkflowRow>(
     `SELECT definition, dag, ${columns} ${from} WHERE w.organization_id = ? AND w.id = ? AND v.version = ?`,
   )
-  const page = connection.prepare<[string, number, number, string, string, number], WorkflowRow>(
+  const page = connection.query<WorkflowRow>(
     `SELECT definition, NULL AS dag, ${columns} ${from} AND v.version = w.version
      WHERE w.organization_id = ? AND (w.updated_at < ? OR (w.updated_at = ? AND w.id < ?)) AND instr(w.folded, ?) > 0
      ORDER BY w.updated_at DESC, w.id DESC LIMIT ?`,
   )
 
-  const versions = connection.prepare<[string, string, number, number], WorkflowVersion>(
+  const versions = connection.query<WorkflowVersion>(
     `SELECT version, json_extract(definition, '$.name') AS name, created_at AS createdAt
      FROM workflow_versions WHERE organization_id = ? AND workflow_id = ? AND version < ?
      ORDER BY version DESC LIMIT ?`,
