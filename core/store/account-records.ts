@@ -159,30 +159,15 @@ export type TokenChange = Partial<
 > & { status?: 'active' | 'disabled' }
 
 /** What authentication needs to know of a token and its organization, in one row. */
-export interface VerifiableToken {
-  id: string
-  organizationId: string
+export interface VerifiableToken extends Omit<TokenRecord, 'createdBy' | 'metadata' | 'status'> {
   organizationName: string
   organizationStatus: OrganizationStatus
   plan: PlanName
-  /** Of the organization. */
   organizationLimits: OrganizationLimits
   /** The region to which the organization is restricted; null without a restriction. */
   region: string | null
-  name: string
-  scopes: Scope[]
   digest: Buffer
-  hint: string
-  models: string[] | null
-  /** Of the token. */
-  limits: TokenLimits
-  userId: string | null
-  /** The first token of its rotations, whose spending it continues. */
-  originId: string
   status: 'active' | 'disabled' | 'revoked'
-  createdAt: number
-  expiresAt: number | null
-  lastUsedAt: number | null
 }
 
 /** A session of the web console. Times are epoch milliseconds. */

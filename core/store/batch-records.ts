@@ -1,4 +1,4 @@
-import type { IdempotencyKey, JobRecord, NewJob } from './job-records.ts'
+import type { IdempotencyKey, JobRecord, NewJob, Usage } from './job-records.ts'
 
 export const batchStatuses = [
   'validating',
@@ -60,14 +60,6 @@ export interface NewBatch {
   idempotency: IdempotencyKey | null
 }
 
-/** What the lines of a batch have used so far. */
-interface BatchUsage {
-  inputTokens: number
-  cachedTokens: number
-  outputTokens: number
-  reasoningTokens: number
-}
-
 export interface BatchRecord extends Omit<NewBatch, 'idempotency'> {
   status: BatchStatus
   /** How it ends; null while that is open. */
@@ -91,7 +83,8 @@ export interface BatchRecord extends Omit<NewBatch, 'idempotency'> {
   nextOffset: number
   /** Why no further line becomes a job; null if nothing prevents it. */
   restError: LineError | null
-  usage: BatchUsage
+  /** What its lines have used so far. */
+  usage: Required<Pick<Usage, 'inputTokens' | 'cachedTokens' | 'outputTokens' | 'reasoningTokens'>>
 }
 
 /** Identifies a batch. */

@@ -115,27 +115,16 @@ export interface JobRecord
 export type JobError = { code: Failure['code']; message: string; type: string; retryable: boolean; attempt: number }
 
 /** What the queue needs to know of a pending job. */
-export interface WaitingJob {
-  id: string
-  organizationId: string
-  modelId: string
-  class: JobClass
-  rank: number
-}
+export type WaitingJob = Pick<JobRecord, 'id' | 'organizationId' | 'modelId' | 'class' | 'rank'>
 
 /** The number of due pending jobs of one model, class and organization. */
-export interface Backlog {
-  modelId: string
+export interface Backlog extends Pick<WaitingJob, 'modelId' | 'organizationId'> {
   class: StoredJobClass
-  organizationId: string
   jobs: number
 }
 
 /** Selects pending jobs: those of one model, class and organization, starting at a rank. */
-export interface WaitingQuery {
-  modelId: string
-  class: JobClass
-  organizationId: string
+export interface WaitingQuery extends Pick<WaitingJob, 'modelId' | 'class' | 'organizationId'> {
   from: number
   limit: number
 }
@@ -200,12 +189,7 @@ export interface IdempotencyRecord {
  * The right to end one attempt. A job record returned by `claim` is one. `claims` and not `attempt` is the fencing
  * token: an attempt number repeats after an uncharged release, the count of claims never does.
  */
-export interface JobClaim {
-  organizationId: string
-  id: string
-  boot: string | null
-  claims: number
-}
+export type JobClaim = Pick<JobRecord, 'organizationId' | 'id' | 'boot' | 'claims'>
 
 /** The outcome of an attempt. `logs` is appended to the job's log: JSON text of LogLine[], or null. */
 export type JobOutcome =
@@ -239,18 +223,11 @@ export type JobOutcome =
     }
 
 /** An ended job as it is billed, without its logs. A synchronous call is stored as this alone. */
-export interface FinishedJob {
-  id: string
-  organizationId: string
-  tokenId: string
-  task: Task
-  modelId: string
+export interface FinishedJob
+  extends Pick<JobRecord, 'id' | 'organizationId' | 'tokenId' | 'task' | 'modelId' | 'error' | 'engineId'>,
+    Pick<JobRecord, 'createdAt' | 'startedAt'> {
   status: 'completed' | 'failed' | 'cancelled'
-  error: JobError | null
   usage: Usage
   cost: number
-  engineId: string | null
-  createdAt: number
-  startedAt: number | null
   finishedAt: number
 }

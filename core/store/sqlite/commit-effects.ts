@@ -27,7 +27,6 @@ export function openCommitEffects() {
     /** A batch has changed. */
     moveBatch: (batch: CommitEffects['batches'][number]): void => void effects.batches.push(batch),
     change: (execution: CommitEffects['executions'][number]): void => void effects.executions.push(execution),
-    /** Returns a function that reverts to this point when later commands are rolled back. */
     mark(): () => void {
       const lists = Object.values(effects) as unknown[][]
       const lengths = lists.map(({ length }) => length)
@@ -35,7 +34,6 @@ export function openCommitEffects() {
         for (const [at, list] of lists.entries()) list.length = lengths[at]!
       }
     },
-    /** Call it when the transaction was rolled back. */
     forget(): void {
       effects = none()
     },

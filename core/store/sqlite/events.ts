@@ -68,19 +68,14 @@ export function openEvents(connection: Connection, outbox: Pick<WebhookOutbox, '
       const event = { number: null, organizationId, type, attempt: 0, at, execution: null, node: null, data }
       record(event, JSON.stringify(data))
     },
-    /** Returns a function that reverts to this point when later commands are rolled back. */
-    mark(): () => void {
+    mark() {
       const snapshot = last
-      return () => {
-        last = snapshot
-      }
+      return () => void (last = snapshot)
     },
-    /** Call it last in the transaction. */
     write(): void {
       if (last !== undefined) save.run(last)
       last = undefined
     },
-    /** Call it when the transaction was rolled back. */
     forget(): void {
       last = undefined
     },

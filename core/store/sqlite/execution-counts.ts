@@ -39,19 +39,14 @@ export function openExecutionCounts(connection: Connection) {
       const by = addends(change).map((value, which) => value + (before?.[which] ?? 0))
       counts.set(execution, { by, at })
     },
-    /** Returns a function that reverts to this point when later commands are rolled back. */
-    mark(): () => void {
+    mark() {
       const snapshot = new Map(counts)
-      return () => {
-        counts = snapshot
-      }
+      return () => void (counts = snapshot)
     },
-    /** Call it last in a transaction. */
     write(): void {
       for (const [execution, { by, at }] of counts) add.run(...by, at, execution)
       counts.clear()
     },
-    /** Call it when the transaction was rolled back. */
     forget(): void {
       counts.clear()
     },

@@ -100,14 +100,10 @@ export function openLedger(
       add(insert, 'async', jobs, execution),
     /** Appends synchronous calls. Skips those that are recorded already, so that the same ones may be sent again. */
     appendCalls: (calls: readonly FinishedJob[]): void => add(insertNew, 'sync', calls),
-    /** Returns a function that reverts to this point when later commands are rolled back. */
-    mark(): () => void {
+    mark() {
       const snapshot = end
-      return () => {
-        end = snapshot
-      }
+      return () => void (end = snapshot)
     },
-    /** Call it when the transaction was rolled back. */
     forget(): void {
       end = undefined
     },

@@ -1,11 +1,8 @@
 import {
-  closeSync,
   copyFileSync,
   existsSync,
-  fsyncSync,
   linkSync,
   mkdirSync,
-  openSync,
   readdirSync,
   readFileSync,
   statSync,
@@ -20,7 +17,7 @@ import type { Log } from '../../log.ts'
 import { StoreRefusal } from '../refusal.ts'
 import { largeResultBytes } from '../store.ts'
 import { type Connection, openAsIs, openLockFile, sqliteCode } from './database.ts'
-import { pathsIn, syncDirectoryNow } from './directory.ts'
+import { pathsIn, syncNow } from './directory.ts'
 import type { Reader } from './reader.ts'
 import { isResultName, resultPath } from './results.ts'
 import type { WriterThread } from './writer-thread.ts'
@@ -138,7 +135,7 @@ export async function holdResults(dataDir: string): Promise<Disposable> {
     try {
       held.exec('BEGIN')
       held.prepare('SELECT count(*) FROM sqlite_schema').get()
-      return { [Symbol.dispose]: () => void held.close() }
+      return held
     } catch (cause) {
       held.close()
       // Not waited for inside SQLite: the holder may be a task of this same thread.
@@ -153,7 +150,7 @@ const isBusy = (thrown: unknown): boolean => sqliteCode(thrown)?.startsWith('SQL
 
 /** Runs `erase` while no other process holds the results. False: the results are held, and nothing was done. */
 async function whileUnlocked(dataDir: string, erase: () => Promise<void>): Promise<boolean> {
-  const lock = openLockFile(pathsIn(dataDir).resultsLock, 0)
+  using lock = openLockFile(pathsIn(dataDir).resultsLock, 0)
   try {
     lock.exec('BEGIN EXCLUSIVE')
     await erase()
@@ -161,8 +158,6 @@ async function whileUnlocked(dataDir: string, erase: () => Promise<void>): Promi
   } catch (thrown) {
     if (!isBusy(thrown)) throw thrown
     return false
-  } finally {
-    lock.close()
   }
 }
 
@@ -194,26 +189,22 @@ export const bytesOfResults = (connection: Connection): number =>
  * is fine because it does not have its final name. Blocks the thread. `onCopied` gets bytes.
  */
 export function importResultFiles(path: string, folder: string, onCopied: (bytes: number) => void = () => {}): number {
-  const copy = openAsIs(path)
-  try {
-    copy.pragma('journal_mode = MEMORY')
-    copy.pragma('synchronous = OFF')
-    // The bytes are UTF-8 already: a JavaScript string would be decoded and encoded again.
-    const importText = copy.prepare(
-      'UPDATE job_results SET result = CAST(? AS TEXT), file = NULL, bytes = NULL WHERE number = ?',
-    )
-    let missing = 0
-    copy.exec('BEGIN')
-    for (const row of namedIn(copy)) {
-      if (isWhole(folder, row)) importText.run(readFileSync(resultPath(folder, row.file)), row.number)
-      else missing++
-      onCopied(row.bytes)
-    }
-    copy.exec('DELETE FROM erasable_results; COMMIT')
-    return missing
-  } finally {
-    copy.close()
+  using copy = openAsIs(path)
+  copy.pragma('journal_mode = MEMORY')
+  copy.pragma('synchronous = OFF')
+  // The bytes are UTF-8 already: a JavaScript string would be decoded and encoded again.
+  const importText = copy.prepare(
+    'UPDATE job_results SET result = CAST(? AS TEXT), file = NULL, bytes = NULL WHERE number = ?',
+  )
+  let missing = 0
+  copy.exec('BEGIN')
+  for (const row of namedIn(copy)) {
+    if (isWhole(folder, row)) importText.run(readFileSync(resultPath(folder, row.file)), row.number)
+    else missing++
+    onCopied(row.bytes)
   }
+  copy.exec('DELETE FROM erasable_results; COMMIT')
+  return missing
 }
 
 /**
@@ -227,9 +218,7 @@ export function exportResultFiles(connection: Connection, folder: string, beside
     const to = resultPath(folder, file)
     mkdirSync(dirname(to), { recursive: true, mode: 0o700 })
     make(to)
-    const written = openSync(to, 'r+')
-    fsyncSync(written)
-    closeSync(written)
+    syncNow(to)
     touched.add(dirname(to))
   }
   let missing = 0
@@ -252,7 +241,7 @@ export function exportResultFiles(connection: Connection, folder: string, beside
     write(file, to => writeFileSync(to, bytes, { flag: 'wx', mode: 0o600 }))
     name.run(file, bytes.byteLength, number)
   }
-  for (const one of touched) syncDirectoryNow(one)
+  for (const one of touched) syncNow(one)
   return missing
 }
 

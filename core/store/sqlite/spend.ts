@@ -74,7 +74,6 @@ export function openSpendRows(connection: Connection, events: Pick<Events, 'addO
     limitPlans(limits: Readonly<Record<string, number>>): void {
       planLimits = limits
     },
-    /** Returns a function that reverts to this point when later commands are rolled back. */
     mark(): () => void {
       const { length } = added
       return () => {
@@ -100,7 +99,6 @@ export function openSpendRows(connection: Connection, events: Pick<Events, 'addO
         spend({ organization_id, origin_id, limit: token?.limit ?? null, subject }, cost, finishedAt)
       }
     },
-    /** Call it when the transaction was rolled back. */
     forget(): void {
       added = []
     },

@@ -178,7 +178,6 @@ export function openUsageTotals(connection: Connection) {
       const [first, last] = ranges.get(start) ?? [sequence, sequence]
       ranges.set(start, [Math.min(first, sequence), Math.max(last, sequence)])
     },
-    /** Returns a function that reverts to this point when later commands are rolled back. */
     mark(): () => void {
       const snapshot = { hours: new Map(hours), ranges: new Map(ranges) }
       return () => {
@@ -187,7 +186,6 @@ export function openUsageTotals(connection: Connection) {
         ranges = snapshot.ranges
       }
     },
-    /** Call it last in a transaction. */
     write(): void {
       if (hours.size === 0) return
       const days = new Map<string, Row>()
@@ -211,7 +209,6 @@ export function openUsageTotals(connection: Connection) {
       for (const [start, [first, last]] of ranges) addRange.run(start, first, last)
       clear()
     },
-    /** Call it when the transaction was rolled back. */
     forget(): void {
       clear()
       ids.clear()

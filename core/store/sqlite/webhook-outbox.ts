@@ -143,7 +143,6 @@ export function openWebhookOutbox(connection: Connection, effects: Pick<GroupEff
       changed = false
       hasOwn = undefined
     },
-    /** Call it last in the transaction. */
     write(): void {
       changed = false
       hasOwn = undefined
