@@ -231,3 +231,44 @@ export interface FinishedJob
   cost: number
   finishedAt: number
 }
+
+/** The fields of a synchronous call's record that are the same for every call: its prompt and answer are not kept. */
+export const callRecordDefaults = {
+  kind: 'sync',
+  class: 'interactive',
+  inputs: 'null',
+  result: null,
+  metadata: null,
+  webhook: null,
+  slug: null,
+  priority: 0,
+  rank: 0,
+  startBy: null,
+  timeoutMs: null,
+  retentionMs: null,
+  parent: null,
+  batch: null,
+  region: null,
+  attempt: 1,
+  maxAttempts: 1,
+  claims: 1,
+  boot: null,
+} as const
+
+/** A finished synchronous call as a job record. */
+export const callRecord = (call: FinishedJob): JobRecord => ({
+  ...callRecordDefaults,
+  ...call,
+  notBefore: call.createdAt,
+  updatedAt: call.finishedAt,
+  expiresAt: null,
+})
+
+/** How much earlier one point of priority ranks a job, in microseconds: a minute. */
+const headStart = 60_000_000
+
+/**
+ * A job's order among those of its organization, class and model, from its arrival in microseconds: the lowest runs
+ * first.
+ */
+export const rankAt = (arrived: number, priority: number): number => arrived - priority * headStart

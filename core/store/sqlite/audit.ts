@@ -1,3 +1,4 @@
+import { withoutQuery } from '../audit-fields.ts'
 import type { Statements } from '../method-table.ts'
 import type { Actor, AuditEntry, AuditRecord } from '../store.ts'
 import { openInsert, parsed, selected } from './columns.ts'
@@ -11,8 +12,9 @@ const fields = `organizationId, at, actor, tokenId, userId, address, osUser, act
 /** Adds entries to the audit log, inside the transaction of the act that they record. */
 export function openAudit(connection: Connection) {
   const insert = openInsert(connection, 'audit_log', fields)
-  return ({ actor, ...entry }: Omit<AuditEntry, 'before' | 'after'> & Partial<AuditEntry>): void => {
-    insert({ ...entry, ...actor, actor: actor.kind, targetType: entry.action.split('.', 1)[0] })
+  return ({ actor, before, after, ...entry }: Omit<AuditEntry, 'before' | 'after'> & Partial<AuditEntry>): void => {
+    const changed = { before: before && withoutQuery(before), after: after && withoutQuery(after) }
+    insert({ ...entry, ...changed, ...actor, actor: actor.kind, targetType: entry.action.split('.', 1)[0] })
   }
 }
 

@@ -110,7 +110,7 @@ export function verifyLedger(dataDir: string, onRow: (rows: number) => void = ()
       onRow(++report.rows)
     })
     findings.push(...broken)
-    if (schemaVersionOf(connection) >= 4) findings.push(...spendContradictions(connection))
+    if (schemaVersionOf(connection) >= 4) findings.push(...found(connection, spendContradictions))
   })
   report.months = [...months.values()].toSorted((a, b) => a.start - b.start)
   return report
@@ -119,6 +119,13 @@ export function verifyLedger(dataDir: string, onRow: (rows: number) => void = ()
 /** What must not be found: sentences, in which # is a number of rows, and the queries that count these rows. */
 type Contradictions = Readonly<Record<string, string>>
 
+/** The sentences of the contradictions that were found. */
+const found = (connection: Connection, contradictions: Contradictions): string[] =>
+  Object.entries(contradictions).flatMap(([sentence, sql]) => {
+    const rows = connection.scalar<number>(sql).get() ?? 0
+    return rows > 0 ? [sentence.replace('#', String(rows))] : []
+  })
+
 function inspect(
   connection: Connection,
   report: DatabaseReport,
@@ -126,12 +133,7 @@ function inspect(
 ): void {
   const { findings } = report
   const count = (sql: string) => connection.scalar<number>(sql).get() ?? 0
-  const expectNone = (contradictions: Contradictions) => {
-    for (const [sentence, sql] of Object.entries(contradictions)) {
-      const rows = count(sql)
-      if (rows > 0) findings.push(sentence.replace('#', String(rows)))
-    }
-  }
+  const expectNone = (contradictions: Contradictions) => findings.push(...found(connection, contradictions))
 
   onStep('structure')
   const structure = connection.pragma(quick ? 'quick_check(20)' : 'integrity_check(20)', { simple: false })
@@ -151,7 +153,7 @@ function inspect(
   const dangling = connection.pragma('foreign_key_check') as { table: string; parent: string }[]
   for (const { table, parent } of dangling.slice(0, 20))
     findings.push(`A row of ${table} refers to a missing row of ${parent}.`)
-  if (report.schema >= 4) findings.push(...spendContradictions(connection))
+  if (report.schema >= 4) expectNone(spendContradictions)
 
   onStep('jobs')
   report.jobs = count('SELECT count(*) FROM jobs')

@@ -19,25 +19,22 @@ export const selected = (fields: string, table?: string): string =>
     })
     .join(', ')
 
-/** Returns a function that inserts a row with these fields of an object. */
-export function openInsert(connection: Connection, table: string, fields: string): (row: object) => RunResult {
+/** Returns a function that inserts a row with these fields of an object. `conflict`: what to do if there is one. */
+export function openInsert(connection: Connection, table: string, fields: string, conflict = '') {
   const names = namesIn(fields)
-  const columns = names.map(columnOf).join(', ')
-  const insert = connection.prepare(`INSERT INTO ${table} (${columns}) VALUES (${names.map(() => '?').join(', ')})`)
-  return row => insert.run(...valuesOf(names, row))
+  const places = names.map(() => '?').join(', ')
+  const insert = connection.prepare(
+    `INSERT INTO ${table} (${names.map(columnOf).join(', ')}) VALUES (${places}) ${conflict}`,
+  )
+  return (row: object): RunResult => insert.run(...valuesOf(names, row))
 }
 
 /** Returns a function that writes these fields of an object to the row that has its `key`. */
-export function openUpdate(
-  connection: Connection,
-  table: string,
-  fields: string,
-  key = 'organizationId, id',
-): (row: object) => RunResult {
+export function openUpdate(connection: Connection, table: string, fields: string, key = 'organizationId, id') {
   const equal = (names: readonly string[]) => names.map(name => `${columnOf(name)} = ?`)
   const [names, keys] = [namesIn(fields), namesIn(key)]
   const update = connection.prepare(`UPDATE ${table} SET ${equal(names).join(', ')} WHERE ${equal(keys).join(' AND ')}`)
-  return row => update.run(...valuesOf([...names, ...keys], row))
+  return (row: object): RunResult => update.run(...valuesOf([...names, ...keys], row))
 }
 
 const valuesOf = (names: readonly string[], row: object): unknown[] =>

@@ -9,7 +9,6 @@ import { queueCommands } from './job-queue.ts'
 import { jobCommands } from './jobs.ts'
 import { libraryCommands } from './library.ts'
 import { organizationEndCommands } from './organization-end.ts'
-import { organizationUseCommands } from './organization-use.ts'
 import { organizationCommands } from './organizations.ts'
 import { responseCommands } from './responses.ts'
 import { resultCommands } from './results.ts'
@@ -31,7 +30,8 @@ export const openCommands = (connection: Connection, context: WriteContext) =>
   ({
     ...organizationCommands(connection, context),
     ...spendCommands(context),
-    ...organizationUseCommands(context.use),
+    // Here, because the writer alone knows the count of its jobs.
+    'organizations.use': context.use.of,
     ...organizationEndCommands(connection, context),
     ...userCommands(connection, context),
     ...tokenCommands(connection, context),

@@ -175,7 +175,13 @@ export function executionCommands(
         if (claim ? !runs || own.boot !== claim.boot || own.claims !== claim.claims : runs) return false
         forgetJob(own, from.at)
         if (runs)
-          effects.withdraw({ id: own.id, organizationId, modelId: own.modelId, class: 'workflow', rank: own.rank })
+          effects.add('withdrawn', {
+            id: own.id,
+            organizationId,
+            modelId: own.modelId,
+            class: 'workflow',
+            rank: own.rank,
+          })
         takeOver.run(from.jobId, own.execution, own.node)
         flow.advance(own.execution, { type: 'result_reused', node: own.node, ran: runs, at: from.at })
         return true

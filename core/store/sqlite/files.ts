@@ -74,7 +74,7 @@ export function fileCommands(connection: Connection, { use, files }: WriteContex
     `${select} WHERE id = ? AND organization_id = ? AND api_purpose IS NOT NULL AND removed_at IS NULL
        AND (expires_at IS NULL OR expires_at > ?)`,
   )
-  const needs = openFileNeeds(connection)
+  const needOf = openFileNeeds(connection)
   const postpone = connection.prepare('UPDATE files SET expires_at = ? WHERE id = ?')
   const removed = connection.query<FileRecord>(
     `${select} WHERE removed_at IS NOT NULL AND erased = 0 ORDER BY removed_at LIMIT ?`,
@@ -104,7 +104,7 @@ export function fileCommands(connection: Connection, { use, files }: WriteContex
     'files.delete'(organizationId, id, at) {
       const row = ofApi.get(id, organizationId, at)
       if (!row) return undefined
-      const neededBy = needs.of(row)
+      const neededBy = needOf(row)
       if (neededBy !== undefined)
         throw new Failure(
           'conflict',
@@ -117,7 +117,7 @@ export function fileCommands(connection: Connection, { use, files }: WriteContex
     /** Returns all removed files that still have bytes, including those of an interrupted sweep. */
     'files.expire'(now, limit) {
       for (const row of over.all(now, limit))
-        if (needs.of(row)) postpone.run(now + postponedMs, row.id)
+        if (needOf(row)) postpone.run(now + postponedMs, row.id)
         else files.remove(row.organizationId, row.id, now)
       return removed.all(limit)
     },
@@ -173,13 +173,11 @@ function openFileNeeds(connection: Connection) {
     'SELECT id FROM batches WHERE input_file_id = ? AND organization_id = ? AND finished_at IS NULL',
   )
 
-  return {
-    /** Returns what needs the file, as part of a sentence: `the job job_…`; undefined if nothing does. */
-    of(file: Pick<FileRecord, 'id' | 'organizationId' | 'jobId'>): string | undefined {
-      const job = unfinishedJob.get(file.organizationId, file.jobId)
-      if (job !== undefined) return `the job ${job}`
-      const batch = unfinishedBatch.get(file.id, file.organizationId)
-      return batch === undefined ? undefined : `the batch ${batch}`
-    },
+  /** Returns what needs the file, as part of a sentence: `the job job_…`; undefined if nothing does. */
+  return ({ id, organizationId, jobId }: FileRecord): string | undefined => {
+    const job = unfinishedJob.get(organizationId, jobId)
+    if (job !== undefined) return `the job ${job}`
+    const batch = unfinishedBatch.get(id, organizationId)
+    return batch === undefined ? undefined : `the batch ${batch}`
   }
 }

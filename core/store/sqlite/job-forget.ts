@@ -5,7 +5,7 @@ import type { Connection } from './database.ts'
 import { eventLifetimeMs, forgetEvents } from './events.ts'
 import { forgetKeys, keyLifetimeMs } from './idempotency-keys.ts'
 import type { JobRow } from './job-reads.ts'
-import { ledgerReads } from './ledger.ts'
+import { openCallRows } from './ledger.ts'
 import { forgetResponses } from './responses.ts'
 import type { SharedContext, WriteContext } from './write-context.ts'
 
@@ -37,7 +37,7 @@ export function forgetCommands(connection: Connection, { forgetJob: forget }: Wr
      ORDER BY expires_at LIMIT ?`,
   )
   const unfinishedBatch = connection.scalar<string>('SELECT id FROM batches WHERE number = ? AND finished_at IS NULL')
-  const calls = ledgerReads(connection)
+  const findCall = openCallRows(connection)
   const events = forgetEvents(connection)
   const keys = forgetKeys(connection)
   const responses = forgetResponses(connection)
@@ -53,7 +53,7 @@ export function forgetCommands(connection: Connection, { forgetJob: forget }: Wr
       if (batch !== undefined)
         throw new Failure('conflict', `The job ${id} is a line of the batch ${batch}, which has not ended.`)
       if (row) forget(row, at)
-      else if (calls.findCall(organizationId, id))
+      else if (findCall(organizationId, id))
         throw new Failure(
           'conflict',
           `The job ${id} was a synchronous call: only its ledger row is kept, which cannot be deleted.`,

@@ -1,11 +1,10 @@
 import { ulid } from '../../ids.ts'
-import { callRecord } from '../calls.ts'
 import type { Statements } from '../method-table.ts'
-import type { JobRecord, JobStatus, LargeResult, WaitingJob } from '../store.ts'
+import { callRecord, type JobRecord, type JobStatus, type LargeResult, type WaitingJob } from '../store.ts'
 import { parsed, selected } from './columns.ts'
 import type { Connection } from './database.ts'
 import { keptWork, openKeyHolders } from './idempotency-keys.ts'
-import { type CallRow, callColumns, callOf, ledgerReads } from './ledger.ts'
+import { type CallRow, callColumns, callOf, openCallRows } from './ledger.ts'
 import { openResultOf, type ResultRow } from './results.ts'
 import { usageJson } from './usage-columns.ts'
 
@@ -119,7 +118,7 @@ export function jobReads(connection: Connection) {
          SELECT min(start_by) FROM jobs WHERE status = 'pending' AND attempt = 0 AND start_by IS NOT NULL)`,
   )
   const counts = connection.query<{ status: JobStatus; jobs: number }>('SELECT status, jobs FROM job_counts')
-  const { findCall } = ledgerReads(connection)
+  const findCall = openCallRows(connection)
   const keyHolder = openKeyHolders(connection)
   const parentOf = openParents(connection)
   const batchOf = openBatchesOf(connection)

@@ -3,9 +3,8 @@ import { noUsage } from '../../usage.ts'
 import { limitFailure } from '../limits.ts'
 import type { FinishedJob, JobClaim, NewJob } from '../store.ts'
 import type { Connection } from './database.ts'
-import { openJobRows } from './job-add.ts'
 import { type EndingRow, endingColumns, openCompletion } from './job-end.ts'
-import { ledgerReads } from './ledger.ts'
+import { openCallRows } from './ledger.ts'
 import { openLibraryRows } from './library.ts'
 import type { WrittenOutcome } from './results.ts'
 import type { WriteContext } from './write-context.ts'
@@ -39,8 +38,8 @@ export function jobCommands(connection: Connection, context: WriteContext) {
   )
   const rows = openJobRows(connection, context)
   const completion = openCompletion(connection, context)
-  const library = openLibraryRows(connection)
-  const calls = ledgerReads(connection)
+  const addToLibrary = openLibraryRows(connection)
+  const findCall = openCallRows(connection)
 
   function keepLogs({ number }: EndingRow, { logs }: WrittenOutcome): void {
     if (logs !== null && logs !== '[]') addLogs.run(number, logs)
@@ -58,7 +57,7 @@ export function jobCommands(connection: Connection, context: WriteContext) {
     if (typeof result === 'string') insertResult.run(row.number, result)
     else insertResultFile.run(row.number, result.file, result.bytes)
     for (const file of outcome.files) files.add(file)
-    for (const item of outcome.library) library.add(item)
+    for (const item of outcome.library) addToLibrary(item)
     if (inputs !== undefined) insertInputs.run(row.number, inputs)
     if (cacheKey !== undefined) cache.run(cacheKey, row.id)
     completion.follow(row, outcome, next)
@@ -116,10 +115,58 @@ export function jobCommands(connection: Connection, context: WriteContext) {
 
     cancelJob(organizationId: string, id: string, at: number): void {
       const row = current.get(organizationId, id)
-      const status = row?.status ?? calls.findCall(organizationId, id)?.status
+      const status = row?.status ?? findCall(organizationId, id)?.status
       if (status === 'completed' || status === 'failed')
         throw new Failure('job_already_finished', `The job ${id} has already ended: it is ${status}.`)
       if (row && status !== 'cancelled') end(row, { status: 'cancelled', at })
+    },
+  }
+}
+
+/** Inserts the rows of pending jobs, in the caller's transaction. */
+export function openJobRows(
+  connection: Connection,
+  { jobCounts, events, outbox }: Pick<WriteContext, 'jobCounts' | 'events' | 'outbox'>,
+) {
+  const insert = connection.prepare(
+    `INSERT INTO jobs (organization_id, id, token_id, task, model_id, slug, class, priority, rank, status, attempt,
+       max_attempts, claims, crashes, not_before, start_by, timeout_ms, retention_ms, metadata, region, webhook, held,
+       created_at, updated_at, batch, batch_line)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', 0, ?, 0, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  )
+  const insertInputs = connection.prepare('INSERT INTO job_inputs (number, inputs) VALUES (?, ?)')
+
+  return {
+    /** `batch`: the number of the batch of which the job is a line. */
+    add(job: NewJob, batch: number | null = null): void {
+      const { lastInsertRowid } = insert.run(
+        job.organizationId,
+        job.id,
+        job.tokenId,
+        job.task,
+        job.modelId,
+        job.slug,
+        job.class ?? 'async',
+        job.priority,
+        job.rank,
+        job.maxAttempts,
+        job.notBefore <= job.createdAt ? 0 : job.notBefore,
+        job.startBy,
+        job.timeoutMs,
+        job.retentionMs,
+        job.metadata,
+        job.region ?? null,
+        job.webhook ? JSON.stringify(job.webhook) : null,
+        job.held ?? 0,
+        job.createdAt,
+        job.createdAt,
+        batch,
+        batch === null ? null : job.batch!.line,
+      )
+      if (job.webhook) outbox.ownAdded()
+      insertInputs.run(lastInsertRowid, job.inputs)
+      events.add(lastInsertRowid, job.organizationId, 'job.created', 0, job.createdAt)
+      jobCounts.move(job.organizationId, undefined, 'pending')
     },
   }
 }

@@ -112,15 +112,13 @@ export function openLedger(
 export type Ledger = ReturnType<typeof openLedger>
 
 /** Reads a synchronous call by its job id: its ledger row is its only row. */
-export function ledgerReads(connection: Connection) {
+export function openCallRows(connection: Connection) {
   const call = connection.query<CallRow>(
     `SELECT ${callColumns} FROM ledger WHERE organization_id = ? AND kind = 'sync' AND job_id = ?`,
   )
-  return {
-    findCall: (organizationId: string, id: string): FinishedJob | undefined => {
-      const row = call.get(organizationId, id)
-      return row && callOf(row)
-    },
+  return (organizationId: string, id: string): FinishedJob | undefined => {
+    const row = call.get(organizationId, id)
+    return row && callOf(row)
   }
 }
 

@@ -35,12 +35,10 @@ export function openLibraryRows(connection: Connection) {
     'library',
     'organizationId, id, jobId, task, modelId, prompt, folded, seed, fps, numFrames, thumbnailId, createdAt',
   )
-  return {
-    add(item: NewLibraryItem): void {
-      const { prompt, seed, fps, numFrames } = item
-      const figures = { seed: seed ?? noSeed, fps: fps ?? noFigure, numFrames: numFrames ?? noFigure }
-      insert({ ...item, ...figures, folded: fold(prompt) })
-    },
+  return (item: NewLibraryItem): void => {
+    const { prompt, seed, fps, numFrames } = item
+    const figures = { seed: seed ?? noSeed, fps: fps ?? noFigure, numFrames: numFrames ?? noFigure }
+    insert({ ...item, ...figures, folded: fold(prompt) })
   }
 }
 

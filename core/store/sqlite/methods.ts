@@ -50,9 +50,14 @@ export function openMethods(parts: {
       ? { job: asSubmitted(job), replayed: false }
       : { job: keptWork('job', holder, reads['jobs.find'](job.organizationId, holder)), replayed: true }
 
-  /** Answers with what a command has changed, unless it has changed nothing. */
-  const afterwards = async <Found>(changed: Promise<unknown>, read: () => Found): Promise<Found | undefined> =>
-    (await changed) === false ? undefined : read()
+  /** A method that sends a command and answers with what it has changed, unless that is nothing. */
+  const afterwards =
+    <Name extends CommandName, Found>(command: Name, find: (organizationId: string, id: string) => Found) =>
+    async (...given: Parameters<Commands[Name]>): Promise<Found | undefined> => {
+      const changed: unknown = await send(command, given)
+      const [organizationId, id] = given as unknown as [string, string]
+      return changed === false ? undefined : find(organizationId, id)
+    }
 
   const names = [...Object.keys(reads), ...writer.names].filter((name): name is Plain => name.includes('.'))
   // These do a part of their work in the calling thread: README.md, 'A method', says why.
@@ -72,8 +77,8 @@ export function openMethods(parts: {
       if (!settled) lateResults += 1
       return settled
     },
-    'jobs.resume': (...given) => afterwards(send('resumeJob', given), () => reads['jobs.find'](given[0], given[1])),
-    'jobs.cancel': (...given) => afterwards(send('cancelJob', given), () => reads['jobs.find'](given[0], given[1])),
+    'jobs.resume': afterwards('resumeJob', reads['jobs.find']),
+    'jobs.cancel': afterwards('cancelJob', reads['jobs.find']),
     async 'jobs.expire'(...given) {
       const expired = await send('expireJobs', given)
       return expired
@@ -97,8 +102,7 @@ export function openMethods(parts: {
         replayed: holder !== null,
       }
     },
-    'executions.cancel': (...given) =>
-      afterwards(send('cancelExecution', given), () => reads['executions.find'](given[0], given[1])),
+    'executions.cancel': afterwards('cancelExecution', reads['executions.find']),
     async 'executions.expire'(...given) {
       const ended = await send('expireExecutions', given)
       return ended
@@ -114,16 +118,13 @@ export function openMethods(parts: {
       await send('addWorkflow', [workflow])
       return reads['workflows.find'](workflow.organizationId, workflow.id, undefined)!
     },
-    'workflows.update': (...given) =>
-      afterwards(send('updateWorkflow', given), () => reads['workflows.find'](given[0], given[1], undefined)),
+    'workflows.update': afterwards('updateWorkflow', (...key) => reads['workflows.find'](...key, undefined)),
     async 'batches.create'(batch) {
       const holder = await send('addBatch', [batch])
       return { batch: reads['batches.find'](batch.organizationId, holder ?? batch.id)!, replayed: holder !== null }
     },
-    'batches.cancel': (...given) =>
-      afterwards(send('cancelBatch', given), () => reads['batches.find'](given[0], given[1])),
-    'webhooks.redeliver': (...given) =>
-      afterwards(send('redeliver', given), () => reads['webhooks.delivery'](given[0], given[1])),
+    'batches.cancel': afterwards('cancelBatch', reads['batches.find']),
+    'webhooks.redeliver': afterwards('redeliver', reads['webhooks.delivery']),
     async 'batches.feed'(feed) {
       return (await send('feedBatch', [feed])) ? feed.jobs.map(asSubmitted) : undefined
     },

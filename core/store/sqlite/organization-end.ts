@@ -5,6 +5,7 @@ import type { Connection } from './database.ts'
 import { type EndingRow, endingColumns } from './job-end.ts'
 import { openOrganizationRows, refuseDeleted, refuseMachineOwner } from './organizations.ts'
 import { eraseResponses } from './responses.ts'
+import { openWorkflowRemoval } from './workflows.ts'
 import type { WriteContext } from './write-context.ts'
 
 /**
@@ -53,10 +54,7 @@ export function organizationEndCommands(connection: Connection, context: WriteCo
     ),
   )
   const workflows = connection.scalar<string>('SELECT id FROM workflows WHERE organization_id = ? LIMIT ?')
-  const dropWorkflow = [
-    'DELETE FROM workflow_versions WHERE organization_id = ? AND workflow_id = ?',
-    'DELETE FROM workflows WHERE organization_id = ? AND id = ?',
-  ].map(sql => connection.prepare(sql))
+  const dropWorkflow = openWorkflowRemoval(connection)
   const removeEndpoints = connection.prepare('DELETE FROM webhook_endpoints WHERE organization_id = ?')
   const setErased = connection.prepare('UPDATE organizations SET erased_at = ? WHERE id = ?')
   const endBatches = connection.prepare(
@@ -79,7 +77,13 @@ export function organizationEndCommands(connection: Connection, context: WriteCo
     const jobs = activeJobs.all({ id, limit })
     for (const job of jobs) {
       endJob(job, { status: 'cancelled', at })
-      effects.withdraw({ id: job.id, organizationId: id, modelId: job.modelId, class: job.class, rank: job.rank })
+      effects.add('withdrawn', {
+        id: job.id,
+        organizationId: id,
+        modelId: job.modelId,
+        class: job.class,
+        rank: job.rank,
+      })
     }
     return { jobs: jobs.length, executions: executions.length }
   }
@@ -136,7 +140,7 @@ export function organizationEndCommands(connection: Connection, context: WriteCo
           removed++
         }
       const ids = workflows.all(id, limit)
-      for (const workflow of ids) for (const drop of dropWorkflow) drop.run(id, workflow)
+      for (const workflow of ids) dropWorkflow(id, workflow)
       const answers = responses(id, limit)
       const batch = someBatch.get(id)
       if (batch !== undefined && dropLines.run({ batch, limit }).changes < limit) dropBatch.run(batch)

@@ -1,4 +1,3 @@
-import type { Statements } from '../method-table.ts'
 import type { JobLimits, LimitReached, OrganizationUse, StorageLimits } from '../store.ts'
 import type { Connection } from './database.ts'
 import type { JobCounts } from './job-counts.ts'
@@ -58,8 +57,3 @@ export function openOrganizationUse(connection: Connection, jobCounts: Pick<JobC
     },
   }
 }
-export type OrganizationUses = ReturnType<typeof openOrganizationUse>
-
-/** Runs in the writer, which alone knows the count of its jobs. */
-export const organizationUseCommands = (use: OrganizationUses) =>
-  ({ 'organizations.use': use.of }) satisfies Partial<Statements>

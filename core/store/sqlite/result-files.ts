@@ -39,7 +39,7 @@ interface ResultSweepOptions {
  */
 export async function openResultSweep({ dataDir, reader, writer, log }: ResultSweepOptions) {
   const { results: folder } = pathsIn(dataDir)
-  let startupFiles = await filesIn(folder)
+  let startupFiles = (await readdir(folder, { recursive: true })).filter(isResultName)
   const closed = new AbortController()
   let pending = false
   let running: Promise<void> | undefined
@@ -108,15 +108,6 @@ export async function openResultSweep({ dataDir, reader, writer, log }: ResultSw
   }
 }
 export type ResultSweep = Awaited<ReturnType<typeof openResultSweep>>
-
-/** The names of all files there, as a row would name them. */
-async function filesIn(folder: string): Promise<string[]> {
-  const files: string[] = []
-  for (const organization of await readdir(folder, { withFileTypes: true }))
-    if (organization.isDirectory())
-      for (const name of await readdir(join(folder, organization.name))) files.push(`${organization.name}/${name}`)
-  return files.filter(isResultName)
-}
 
 /** The eraser holds the lock only while it unlinks some files. */
 const maxWaitMs = 10_000
@@ -247,11 +238,7 @@ export function exportResultFiles(connection: Connection, folder: string, beside
 
 /** The names of all result files, as a row would name them. Blocks the thread. */
 export const resultsIn = (folder: string): string[] =>
-  (existsSync(folder) ? readdirSync(folder) : []).flatMap(organization =>
-    readdirSync(join(folder, organization))
-      .map(name => `${organization}/${name}`)
-      .filter(isResultName),
-  )
+  existsSync(folder) ? readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(isResultName) : []
 
 /** Links result files into another folder: they stay there when the originals are erased. */
 export function keepResultsBeside(folder: string, files: readonly string[], beside: string): void {

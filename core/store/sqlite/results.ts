@@ -96,13 +96,9 @@ const textOf = ({ buffer, byteOffset, byteLength }: Uint8Array): string =>
   Buffer.from(buffer, byteOffset, byteLength).toString('utf8')
 
 async function writeWhole(path: string, bytes: Uint8Array): Promise<void> {
-  const file = await open(path, 'wx', 0o600)
-  try {
-    for (let at = 0; at < bytes.byteLength; ) at += (await file.write(bytes, at)).bytesWritten
-    await file.sync()
-  } finally {
-    await file.close()
-  }
+  await using file = await open(path, 'wx', 0o600)
+  for (let at = 0; at < bytes.byteLength; ) at += (await file.write(bytes, at)).bytesWritten
+  await file.sync()
 }
 
 async function makeFolder(parent: string, name: string): Promise<string> {
@@ -114,12 +110,8 @@ async function makeFolder(parent: string, name: string): Promise<string> {
 
 /** Makes new files in the folder survive a power loss. */
 async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path, 'r')
-  try {
-    await folder.sync()
-  } finally {
-    await folder.close()
-  }
+  await using folder = await open(path, 'r')
+  await folder.sync()
 }
 
 const isFull = (thrown: unknown): boolean =>

@@ -90,7 +90,7 @@ export function tokenCommands(connection: Connection, { audit, events, effects }
 
   function announce(type: 'token.created' | 'token.revoked', { organizationId, id, name }: TokenRow, at: number): void {
     events.addOfOrganization(organizationId, type, { token_id: id, name }, at)
-    effects.eventOf(organizationId)
+    effects.add('organizations', organizationId)
   }
 
   function create(it: NewToken): TokenRow {

@@ -80,7 +80,7 @@ export function userCommands(connection: Connection, { audit, events, effects }:
       revoke.run(at, token.id)
       audit({ ...entry, action: 'token.revoked', before: { name: token.name }, after: { status: 'revoked' } })
       events.addOfOrganization(organizationId, 'token.revoked', { token_id: token.id, name: token.name }, at)
-      effects.eventOf(organizationId)
+      effects.add('organizations', organizationId)
     }
     if (!force && adminsBefore > 0 && admins.get(organizationId, at, 'admin:write') === 0)
       throw new Failure(

@@ -1,6 +1,6 @@
 import { Failure } from '../../failure.ts'
-import { auditedEndpoint, changedFields, withoutQuery } from '../audit-fields.ts'
-import { type Actor, theServer } from '../audit-records.ts'
+import { auditedEndpoint, changedFields } from '../audit-fields.ts'
+import { theServer } from '../audit-records.ts'
 import type { Statements } from '../method-table.ts'
 import { maxEndpoints, type SecretState, type WebhookEndpoint } from '../webhooks.ts'
 import { openInsert, openUpdate, parsed, selected, withChanges } from './columns.ts'
@@ -36,14 +36,6 @@ const endpointOf = ({ secretVersion: version, previousUntil, ...row }: EndpointR
   secret: { version, previousUntil },
 })
 
-/** A change of an endpoint: whose, by whom, and when. */
-interface Act {
-  organizationId: string
-  id: string
-  by: Actor
-  at: number
-}
-
 /** Writer's commands for webhook endpoints and the secrets of organizations. Each records its act in the audit log. */
 export function webhookEndpointCommands(connection: Connection, { audit, outbox }: WriteContext) {
   const organization = connection.prepare('SELECT 1 FROM organizations WHERE id = ?')
@@ -62,22 +54,6 @@ export function webhookEndpointCommands(connection: Connection, { audit, outbox 
   )
 
   const secret = connection.query<SecretState>(secretOfOrganization)
-  const record = (
-    act: Act,
-    what: string,
-    before: Record<string, unknown> | null,
-    after: Record<string, unknown> | null,
-  ): void =>
-    audit({
-      organizationId: act.organizationId,
-      at: act.at,
-      actor: act.by,
-      action: `webhook_endpoint.${what}`,
-      targetId: act.id,
-      before: before && withoutQuery(before),
-      after: after && withoutQuery(after),
-    })
-
   function requireOrganization(id: string): void {
     if (!organization.get(id))
       throw new Failure('not_found', `No organization '${id}'. Create it with "infer org create".`)
@@ -94,7 +70,14 @@ export function webhookEndpointCommands(connection: Connection, { audit, outbox 
       const { organizationId, id, createdAt: at } = it
       insert({ ...it, secretVersion: 1, updatedAt: at })
       const created = endpointOf(one.get(organizationId, id)!)
-      record({ organizationId, id, by, at }, 'created', null, auditedEndpoint(created))
+      audit({
+        organizationId,
+        at,
+        actor: by,
+        targetId: id,
+        action: 'webhook_endpoint.created',
+        after: auditedEndpoint(created),
+      })
       outbox.endpointsChanged()
       return created
     },
@@ -106,7 +89,8 @@ export function webhookEndpointCommands(connection: Connection, { audit, outbox 
       change({ ...withChanges(row, changes), disabledReason: enabled ? null : row.disabledReason, updatedAt: at })
       const after = endpointOf(one.get(organizationId, id)!)
       const changed = changedFields(auditedEndpoint(endpointOf(row)), auditedEndpoint(after))
-      if (changed) record({ organizationId, id, by, at }, 'updated', changed.before, changed.after)
+      if (changed)
+        audit({ organizationId, at, actor: by, targetId: id, action: 'webhook_endpoint.updated', ...changed })
       outbox.endpointsChanged()
       return after
     },
@@ -116,12 +100,9 @@ export function webhookEndpointCommands(connection: Connection, { audit, outbox 
       if (!row) return undefined
       rotate.run(previousUntil, at, organizationId, id)
       const version = row.secretVersion
-      record(
-        { organizationId, id, by, at },
-        'secret_rotated',
-        { secret_version: version },
-        rotated(version + 1, previousUntil),
-      )
+      const [before, after] = [{ secret_version: version }, rotated(version + 1, previousUntil)]
+      const action = 'webhook_endpoint.secret_rotated'
+      audit({ organizationId, at, actor: by, targetId: id, action, before, after })
       return endpointOf(one.get(organizationId, id)!)
     },
 
@@ -129,14 +110,23 @@ export function webhookEndpointCommands(connection: Connection, { audit, outbox 
       const row = one.get(organizationId, id)
       if (!row) return undefined
       remove.run(organizationId, id)
-      record({ organizationId, id, by, at }, 'deleted', auditedEndpoint(endpointOf(row)), null)
+      const before = auditedEndpoint(endpointOf(row))
+      audit({ organizationId, at, actor: by, targetId: id, action: 'webhook_endpoint.deleted', before })
       outbox.endpointsChanged()
       return true
     },
 
     'webhooks.recordTest'(organizationId, id, type, at, by = theServer) {
       const row = one.get(organizationId, id)
-      if (row) record({ organizationId, id, by, at }, 'tested', null, { url: row.url, event_type: type })
+      if (row)
+        audit({
+          organizationId,
+          at,
+          actor: by,
+          targetId: id,
+          action: 'webhook_endpoint.tested',
+          after: { url: row.url, event_type: type },
+        })
       return row !== undefined
     },
 
@@ -144,15 +134,9 @@ export function webhookEndpointCommands(connection: Connection, { audit, outbox 
       requireOrganization(organizationId)
       const { version } = secret.get(organizationId) ?? firstSecret
       rotateOwn.run({ id: organizationId, until: previousUntil, at })
-      audit({
-        organizationId,
-        at,
-        actor: by,
-        action: 'organization.webhook_secret_rotated',
-        targetId: organizationId,
-        before: { secret_version: version },
-        after: rotated(version + 1, previousUntil),
-      })
+      const [before, after] = [{ secret_version: version }, rotated(version + 1, previousUntil)]
+      const action = 'organization.webhook_secret_rotated'
+      audit({ organizationId, at, actor: by, targetId: organizationId, action, before, after })
       return { version: version + 1, previousUntil }
     },
   } satisfies Partial<Statements>

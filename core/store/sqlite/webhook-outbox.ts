@@ -34,7 +34,7 @@ const deliveryTargetOf = (organizationId: string, url: string): string => `${org
  * Inserts the deliveries of an event, in the transaction of the event: no crash can lose one or make it twice. Events of
  * organizations without endpoints cost a look-up in memory, unless a kept job or execution has a webhook of its own.
  */
-export function openWebhookOutbox(connection: Connection, effects: Pick<GroupEffects, 'deliver'>) {
+export function openWebhookOutbox(connection: Connection, effects: Pick<GroupEffects, 'add'>) {
   const enabled = connection.query<{ organization_id: string; id: string; event_types: string; origin: string | null }>(
     'SELECT organization_id, id, event_types, origin FROM webhook_endpoints WHERE enabled = 1 ORDER BY id',
   )
@@ -96,7 +96,7 @@ export function openWebhookOutbox(connection: Connection, effects: Pick<GroupEff
       if (!eventTypes.some(pattern => coversType(pattern, type))) continue
       const text = JSON.stringify(subject)
       insert.run({ ...receiver, organizationId, id: newId('msg'), event: sequence, type, object, subject: text, at })
-      effects.deliver(receiver.target)
+      effects.add('deliveries', receiver.target)
     }
   }
 

@@ -16,6 +16,16 @@ const factsOf = ({ name, description, region, timeout, onFailure, parameters }: 
     'dag'
   >)
 
+/** Returns a function that deletes a workflow with its versions, and returns whether there was one. */
+export function openWorkflowRemoval(connection: Connection) {
+  const dropVersions = connection.prepare('DELETE FROM workflow_versions WHERE organization_id = ? AND workflow_id = ?')
+  const drop = connection.prepare('DELETE FROM workflows WHERE organization_id = ? AND id = ?')
+  return (organizationId: string, id: string): boolean => {
+    dropVersions.run(organizationId, id)
+    return drop.run(organizationId, id).changes > 0
+  }
+}
+
 /** The writer's commands for workflows. A stored version never changes. */
 export function workflowCommands(connection: Connection) {
   const insert = connection.prepare(
@@ -37,10 +47,7 @@ export function workflowCommands(connection: Connection) {
   const running = connection.scalar<number>(
     `SELECT count(*) FROM executions WHERE organization_id = ? AND workflow_id = ? AND finished_at IS NULL`,
   )
-  const drops = [
-    'DELETE FROM workflow_versions WHERE organization_id = ? AND workflow_id = ?',
-    'DELETE FROM workflows WHERE organization_id = ? AND id = ?',
-  ].map(sql => connection.prepare(sql))
+  const drop = openWorkflowRemoval(connection)
 
   return {
     addWorkflow(workflow: NewWorkflow): void {
@@ -77,9 +84,7 @@ export function workflowCommands(connection: Connection) {
             'conflict',
             `The workflow ${id} has ${unfinished === 1 ? 'an execution' : `${unfinished} executions`} under way. Cancel them first, or delete it with ?force=true.`,
           )
-        let removed = 0
-        for (const drop of drops) removed = drop.run(organizationId, id).changes
-        return removed > 0 || undefined
+        return drop(organizationId, id) || undefined
       },
     } satisfies Partial<Statements>),
   }

@@ -1,10 +1,9 @@
 import { openAudit } from './audit.ts'
-import { openBatchFlow } from './batch-flow.ts'
+import { openBatchFlow } from './batches.ts'
 import { openCommitEffects } from './commit-effects.ts'
 import type { Connection } from './database.ts'
 import { openEvents } from './events.ts'
-import { openExecutionCounts } from './execution-counts.ts'
-import { type ExecutionFlow, openExecutionFlow } from './execution-flow.ts'
+import { type ExecutionFlow, openExecutionCounts, openExecutionFlow } from './execution-flow.ts'
 import { openFileRows } from './files.ts'
 import type { TransactionMemory } from './group.ts'
 import { openIdempotencyKeys } from './idempotency-keys.ts'
@@ -25,7 +24,7 @@ function openShared(connection: Connection, boot: string) {
   const spend = openSpendRows(connection, {
     addOfOrganization(organizationId, ...event) {
       events.addOfOrganization(organizationId, ...event)
-      effects.eventOf(organizationId)
+      effects.add('organizations', organizationId)
     },
   })
   const totals = openUsageTotals(connection)
