@@ -1,3 +1,5 @@
+import type { Actor } from './audit-records.ts'
+
 /** Limits of an organization. Null takes the figure of its plan; 0 is unlimited, except for spending. */
 export interface OrganizationLimits {
   requestsPerMinute: number | null
@@ -73,6 +75,14 @@ export interface UserSummary extends User {
   activeTokens: number
   /** When one of his tokens was last used; null if none was. */
   lastUsedAt: number | null
+}
+
+/** Who changes a user, and when. */
+export interface UserAct {
+  by: Actor
+  at: number
+  /** Also if it takes the organization's last tokens with admin:write. */
+  force: boolean
 }
 
 export type UserChange = Partial<Pick<User, 'name' | 'email' | 'role'>>

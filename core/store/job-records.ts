@@ -185,6 +185,9 @@ export interface IdempotencyRecord {
   createdAt: number
 }
 
+/** Identifies an object of an organization. */
+export type RowKey = Pick<JobRecord, 'organizationId' | 'id'>
+
 /**
  * The right to end one attempt. A job record returned by `claim` is one. `claims` and not `attempt` is the fencing
  * token: an attempt number repeats after an uncharged release, the count of claims never does.

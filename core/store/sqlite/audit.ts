@@ -51,5 +51,5 @@ export function auditReads(connection: Connection, scan = auditScan) {
       const records = rows.slice(0, limit).map(record)
       return { records, next: rows.length > limit ? records.at(-1)!.number : from }
     },
-  } satisfies Partial<Statements>
+  } satisfies Statements
 }

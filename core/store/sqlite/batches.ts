@@ -1,7 +1,16 @@
 import { Failure } from '../../failure.ts'
 import { limitFailure } from '../limits.ts'
 import type { Statements } from '../method-table.ts'
-import type { BatchEventType, BatchFeed, BatchKey, BatchLine, BatchRecord, NewBatch, Usage } from '../store.ts'
+import type {
+  BatchEventType,
+  BatchFeed,
+  BatchLine,
+  BatchRecord,
+  FinishedJob,
+  NewBatch,
+  RowKey,
+  Usage,
+} from '../store.ts'
 import { openInsert, parsed, selected } from './columns.ts'
 import type { GroupEffects } from './commit-effects.ts'
 import type { Connection } from './database.ts'
@@ -10,22 +19,15 @@ import { openJobRows } from './jobs.ts'
 import type { WriteContext } from './write-context.ts'
 
 /** The columns that decide what follows for a batch. */
-export interface BatchStateRow
+interface BatchStateRow
   extends Pick<BatchRecord, 'organizationId' | 'id' | 'status' | 'total' | 'completed' | 'failed' | 'fed'> {
   number: number
   restError: string | null
 }
-export const batchStateColumns = selected(
-  'number, organizationId, id, status, total, completed, failed, fed, restError',
-)
-
-type Ended = 'completed' | 'failed' | 'cancelled'
+const batchStateColumns = selected('number, organizationId, id, status, total, completed, failed, fed, restError')
 
 /** Moves batches forward inside the transactions of their lines' jobs and of their own commands. */
-export function openBatchFlow(
-  connection: Connection,
-  { events, effects }: { events: Pick<Events, 'addOfOrganization'>; effects: Pick<GroupEffects, 'add'> },
-) {
+export function openBatchFlow(connection: Connection, { events, effects }: { events: Events; effects: GroupEffects }) {
   const endLine = connection.prepare(
     `UPDATE batch_lines SET status = ? WHERE batch = ? AND line = ? AND status = 'running'`,
   )
@@ -54,7 +56,7 @@ export function openBatchFlow(
     settle,
 
     /** Call it with the end of a line's job. */
-    lineEnded(batch: number, line: number, status: Ended, usage: Usage, at: number): void {
+    lineEnded(batch: number, line: number, status: FinishedJob['status'], usage: Usage, at: number): void {
       const completed = status === 'completed' ? 1 : 0
       if (endLine.run(completed ? 'completed' : 'failed', batch, line).changes === 0) return
       const { inputTokens, cachedTokens = 0, outputTokens, reasoningTokens = 0 } = usage
@@ -68,12 +70,10 @@ export function openBatchFlow(
       const data = { object: 'batch', ...facts, request_counts: { total, completed, failed } }
       const type = `batch.${facts.status as BatchRecord['status']}` as BatchEventType
       events.addOfOrganization(organization_id, type, data, at)
-      effects.add('organizations', organization_id)
       effects.add('batches', { organizationId: organization_id, id: facts.id as string })
     },
   }
 }
-export type BatchFlow = ReturnType<typeof openBatchFlow>
 
 const endings = new Set(['failed', 'completed', 'expired', 'cancelled'])
 
@@ -120,7 +120,7 @@ export function batchCommands(connection: Connection, context: WriteContext) {
   const withoutLines = connection.prepare('UPDATE batches SET has_lines = 0 WHERE number = ?')
   const jobs = openJobRows(connection, context)
 
-  const inState = (key: BatchKey, ...states: readonly BatchStateRow['status'][]): BatchStateRow | undefined => {
+  const inState = (key: RowKey, ...states: readonly BatchStateRow['status'][]): BatchStateRow | undefined => {
     const row = one.get(key.organizationId, key.id)
     return row && states.includes(row.status) ? row : undefined
   }
@@ -213,7 +213,7 @@ export function batchCommands(connection: Connection, context: WriteContext) {
         if (changes < limit) withoutLines.run(batch)
         return changes
       },
-    } satisfies Partial<Statements>),
+    } satisfies Statements),
   }
 }
 
@@ -248,7 +248,7 @@ export function batchReads(connection: Connection) {
     )
   const newest = page('<', 'DESC')
   const oldest = page('>', 'ASC')
-  const unfinished = connection.query<BatchKey>(
+  const unfinished = connection.query<RowKey>(
     'SELECT organization_id AS organizationId, id FROM batches WHERE finished_at IS NULL ORDER BY number',
   )
   const lines = connection.query<Omit<BatchLine, 'error'> & { error: string | null }>(
@@ -272,5 +272,5 @@ export function batchReads(connection: Connection) {
     'batches.lines': ({ organizationId, id }, from, to) =>
       lines.all(organizationId, id, from, to).map(({ error, ...line }) => ({ ...line, error: parsed(error) })),
     'batches.running': ({ organizationId, id }) => running.all(organizationId, id),
-  } satisfies Partial<Statements>
+  } satisfies Statements
 }

@@ -49,7 +49,7 @@ export const openCommands = (connection: Connection, context: WriteContext) =>
     ...batchCommands(connection, context),
     ...webhookEndpointCommands(connection, context),
     ...webhookDeliveryCommands(connection, context),
-  }) satisfies Partial<Statements>
+  }) satisfies Statements
 export type Commands = ReturnType<typeof openCommands>
 export type CommandName = keyof Commands
 

@@ -2,6 +2,7 @@ import type { OrganizationEvent, OrganizationEventType } from '../event-types.ts
 import type { Statements } from '../method-table.ts'
 import type { JobError, JobEvent, JobEventType } from '../store.ts'
 import type { ExecutionEvent, ExecutionEventType } from '../workflows.ts'
+import type { GroupEffects } from './commit-effects.ts'
 import type { Connection } from './database.ts'
 import type { JobRow } from './job-reads.ts'
 import type { StoredEvent, WebhookOutbox } from './webhook-outbox.ts'
@@ -13,7 +14,7 @@ export const eventLifetimeMs = 24 * 3_600_000
  * Records what happens to jobs, in the transaction of the change: every change of status has its event, so that a
  * reader of the events always knows the status. `attempt` is that of the job after the change.
  */
-export function openEvents(connection: Connection, outbox: Pick<WebhookOutbox, 'add'>) {
+export function openEvents(connection: Connection, outbox: Pick<WebhookOutbox, 'add'>, effects: GroupEffects) {
   const insert = connection.prepare(
     `INSERT INTO events (sequence, number, organization_id, type, attempt, at, execution, node, data)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -67,6 +68,7 @@ export function openEvents(connection: Connection, outbox: Pick<WebhookOutbox, '
     addOfOrganization(organizationId: string, type: OrganizationEventType, data: object, at: number): void {
       const event = { number: null, organizationId, type, attempt: 0, at, execution: null, node: null, data }
       record(event, JSON.stringify(data))
+      effects.add('organizations', organizationId)
     },
     mark() {
       const snapshot = last
@@ -137,5 +139,5 @@ export function eventReads(connection: Connection) {
     'events.ofExecution': (organizationId, query) =>
       ofExecution.all(organizationId, query.executionId, query.sequence, query.limit),
     'events.last': () => last.get() ?? 0,
-  } satisfies Partial<Statements>
+  } satisfies Statements
 }

@@ -203,4 +203,3 @@ export function openExecutionCounts(connection: Connection) {
     },
   }
 }
-export type ExecutionCounts = ReturnType<typeof openExecutionCounts>

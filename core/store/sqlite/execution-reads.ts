@@ -147,7 +147,7 @@ export function executionReads(connection: Connection) {
       return Object.fromEntries(inputsOf.all(number, maxLength).map(({ nodeId, inputs }) => [nodeId, inputs]))
     },
     'executions.cached': (organizationId, key) => cached.get(key, organizationId),
-  } satisfies Partial<Statements>
+  } satisfies Statements
 }
 
 /** The error of a node. A cancelled job has no error of its own. */

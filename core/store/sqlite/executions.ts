@@ -2,6 +2,7 @@ import type { ExecutionStatus } from '../../dag/advance.ts'
 import { Failure } from '../../failure.ts'
 import { limitFailure } from '../limits.ts'
 import type { Statements } from '../method-table.ts'
+import type { RowKey } from '../store.ts'
 import type { ExecutionRecord, NewExecution } from '../workflows.ts'
 import { openInsert } from './columns.ts'
 import type { Connection } from './database.ts'
@@ -136,7 +137,7 @@ export function executionCommands(
     },
 
     /** Returns the executions that have ended now. */
-    expireExecutions(now: number, limit: number): { organizationId: string; id: string }[] {
+    expireExecutions(now: number, limit: number): RowKey[] {
       return late.all(now, limit).map(row => {
         flow.advance(row.number, { type: 'timed_out', at: now })
         return { organizationId: row.organizationId, id: row.id }
@@ -186,6 +187,6 @@ export function executionCommands(
         flow.advance(own.execution, { type: 'result_reused', node: own.node, ran: runs, at: from.at })
         return true
       },
-    } satisfies Partial<Statements>),
+    } satisfies Statements),
   }
 }

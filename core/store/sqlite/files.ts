@@ -125,7 +125,7 @@ export function fileCommands(connection: Connection, { use, files }: WriteContex
     'files.erased'(ids) {
       for (const id of ids) erase.run(id)
     },
-  } satisfies Partial<Statements>
+  } satisfies Statements
 }
 
 /** Reads of files; short statements on a read-only connection. */
@@ -160,7 +160,7 @@ export function fileReads(connection: Connection) {
         .sort((a, b) => (a.id < b.id ? 1 : -1))
         .slice(0, query.limit)
     },
-  } satisfies Partial<Statements>
+  } satisfies Statements
 }
 
 /** Finds the unfinished work that needs a file. Such a file does not expire and cannot be deleted by a caller. */

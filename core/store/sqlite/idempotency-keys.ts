@@ -100,10 +100,10 @@ export function idempotencyCommands(connection: Connection) {
       drop.run(digest, reply.createdAt - keyLifetimeMs)
       insert({ ...reply, digest })
     },
-  } satisfies Partial<Statements>
+  } satisfies Statements
 }
 
 export function idempotencyReads(connection: Connection) {
   const one = connection.query<IdempotencyRecord>(`SELECT ${selected(replyFields)} FROM replies WHERE digest = ?`)
-  return { 'idempotency.find': digest => one.get(digest) } satisfies Partial<Statements>
+  return { 'idempotency.find': digest => one.get(digest) } satisfies Statements
 }

@@ -67,5 +67,5 @@ export function forgetCommands(connection: Connection, { forgetJob: forget }: Wr
       const others = events(now - eventLifetimeMs, limit) + keys(keysNow - keyLifetimeMs, limit) + responses(now, limit)
       return ended.length + others
     },
-  } satisfies Partial<Statements>
+  } satisfies Statements
 }

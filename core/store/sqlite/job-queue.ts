@@ -1,5 +1,5 @@
 import type { Statements } from '../method-table.ts'
-import { type Backlog, deferredUntil, type JobRecord, type Resumption, type WaitingJob } from '../store.ts'
+import { type Backlog, deferredUntil, type JobRecord, type Resumption, type RowKey, type WaitingJob } from '../store.ts'
 import type { Connection } from './database.ts'
 import type { RetriedJob } from './events.ts'
 import { type EndingRow, endingColumns, jobErrorOf } from './job-end.ts'
@@ -20,7 +20,7 @@ export function queueCommands(connection: Connection, context: WriteContext) {
     `SELECT number, ${waitingColumns} FROM jobs
      WHERE status = 'pending' AND not_before > 0 AND not_before <= ? ORDER BY not_before LIMIT ?`,
   )
-  const deferred = connection.query<{ organizationId: string; id: string }>(
+  const deferred = connection.query<RowKey>(
     `SELECT organization_id AS organizationId, id FROM jobs WHERE status = 'pending' AND not_before > 0 AND not_before = ?
      ORDER BY number`,
   )
@@ -55,7 +55,7 @@ export function queueCommands(connection: Connection, context: WriteContext) {
     },
 
     /** Returns the jobs that have failed now. */
-    expireJobs(now: number, limit: number): { organizationId: string; id: string }[] {
+    expireJobs(now: number, limit: number): RowKey[] {
       return pastDeadline.all(now, limit).map(row => {
         const sentence =
           `The job had not started by its start deadline, ${new Date(row.startBy).toISOString()}, and was not run. ` +
@@ -90,7 +90,7 @@ export function queueCommands(connection: Connection, context: WriteContext) {
         if (execution !== null && node !== null) flow.advance(execution, { type: 'job_requeued', node, at })
         return true
       },
-    } satisfies Partial<Statements>),
+    } satisfies Statements),
   }
 }
 

@@ -145,7 +145,7 @@ export function jobReads(connection: Connection) {
     'jobs.nextDue': () => nextDue.get() ?? null,
     'jobs.counts': () =>
       Object.fromEntries(counts.all().map(row => [row.status, row.jobs])) as Record<JobStatus, number>,
-  } satisfies Partial<Statements>
+  } satisfies Statements
 }
 
 /**
@@ -262,7 +262,7 @@ export function jobListReads(connection: Connection, scan = listScan) {
       if (both.length > limit) return { jobs: page, next: page.at(-1)!.id }
       return { jobs: page, next: to > minId ? to : null }
     },
-  } satisfies Partial<Statements>
+  } satisfies Statements
 }
 
 /** Whether the JSON text of an object has these values. */

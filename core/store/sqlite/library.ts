@@ -57,7 +57,7 @@ export function libraryCommands(connection: Connection, { files }: WriteContext)
       const item = itemOf(row)
       return { ...item, file: { ...item.file, removedAt: at } }
     },
-  } satisfies Partial<Statements>
+  } satisfies Statements
 }
 
 /** Reads of the library; short statements on a read-only connection. */
@@ -104,5 +104,5 @@ export function libraryReads(connection: Connection, scan = libraryScan) {
       const items = rows.slice(0, limit).map(itemOf)
       return { items, next: rows.length > limit ? items.at(-1)!.id : (floorId ?? null) }
     },
-  } satisfies Partial<Statements>
+  } satisfies Statements
 }

@@ -58,6 +58,22 @@ export function openMethods(parts: {
       const [organizationId, id] = given as unknown as [string, string]
       return changed === false ? undefined : find(organizationId, id)
     }
+  /** The same for each row that a command has changed. */
+  const eachAfterwards =
+    <Found>(
+      command: 'expireJobs' | 'expireExecutions',
+      find: (organizationId: string, id: string) => Found | undefined,
+    ) =>
+    async (now: number, limit: number): Promise<Found[]> =>
+      (await send(command, [now, limit])).flatMap(({ organizationId, id }) => find(organizationId, id) ?? [])
+
+  const thenSweep =
+    (command: 'jobs.remove' | 'executions.remove') =>
+    async (...given: Parameters<Commands[typeof command]>) => {
+      const removed = await send(command, given)
+      sweep?.schedule()
+      return removed
+    }
 
   const names = [...Object.keys(reads), ...writer.names].filter((name): name is Plain => name.includes('.'))
   // These do a part of their work in the calling thread: README.md, 'A method', says why.
@@ -79,20 +95,11 @@ export function openMethods(parts: {
     },
     'jobs.resume': afterwards('resumeJob', reads['jobs.find']),
     'jobs.cancel': afterwards('cancelJob', reads['jobs.find']),
-    async 'jobs.expire'(...given) {
-      const expired = await send('expireJobs', given)
-      return expired
-        .map(({ organizationId, id }) => reads['jobs.find'](organizationId, id))
-        .filter(job => job !== undefined)
-    },
+    'jobs.expire': eachAfterwards('expireJobs', reads['jobs.find']),
     'jobs.release': (job, notBefore) => send('jobs.release', [claimOf(job), notBefore]),
     // As one text: cloning eighteen members per record cost the main thread twice as much as serializing them.
     'jobs.record': finished => send('recordCalls', [JSON.stringify(finished)]),
-    async 'jobs.remove'(...given) {
-      const removed = await send('jobs.remove', given)
-      sweep?.schedule()
-      return removed
-    },
+    'jobs.remove': thenSweep('jobs.remove'),
     // The counts of an execution's nodes are in its row only after the commit.
     async 'executions.create'(execution) {
       const holder = await send('addExecution', [execution])
@@ -103,17 +110,8 @@ export function openMethods(parts: {
       }
     },
     'executions.cancel': afterwards('cancelExecution', reads['executions.find']),
-    async 'executions.expire'(...given) {
-      const ended = await send('expireExecutions', given)
-      return ended
-        .map(({ organizationId, id }) => reads['executions.find'](organizationId, id))
-        .filter(execution => execution !== undefined)
-    },
-    async 'executions.remove'(...given) {
-      const removed = await send('executions.remove', given)
-      sweep?.schedule()
-      return removed
-    },
+    'executions.expire': eachAfterwards('expireExecutions', reads['executions.find']),
+    'executions.remove': thenSweep('executions.remove'),
     async 'workflows.create'(workflow) {
       await send('addWorkflow', [workflow])
       return reads['workflows.find'](workflow.organizationId, workflow.id, undefined)!

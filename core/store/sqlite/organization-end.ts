@@ -150,5 +150,5 @@ export function organizationEndCommands(connection: Connection, context: WriteCo
       if (done) setErased.run(at, id)
       return { files: removed, workflows: ids.length, more, done }
     },
-  } satisfies Partial<Statements>
+  } satisfies Statements
 }

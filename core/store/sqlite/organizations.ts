@@ -94,7 +94,7 @@ export function organizationCommands(connection: Connection, { audit }: WriteCon
       audit({ organizationId: id, at, actor: by, targetId: id, action, before, after })
       return { ...row, status, updatedAt: at }
     },
-  } satisfies Partial<Statements>
+  } satisfies Statements
 }
 
 /** Reads of organizations; short statements on a read-only connection. */
@@ -110,5 +110,5 @@ export function organizationReads(connection: Connection) {
     'organizations.find': id => one.get(id),
     'organizations.suspended': () => suspended.all(),
     'organizations.unerased': () => unerased.all(),
-  } satisfies Partial<Statements>
+  } satisfies Statements
 }

@@ -42,7 +42,7 @@ const openReads = (connection: Connection) =>
     ...executionReads(connection),
     ...webhookEndpointReads(connection),
     ...webhookDeliveryReads(connection),
-  }) satisfies Partial<Statements>
+  }) satisfies Statements
 export type Reads = ReturnType<typeof openReads>
 
 /**

@@ -13,7 +13,7 @@ export function responseCommands(connection: Connection) {
   return {
     'responses.add': it => void insert(it),
     'responses.remove': (organizationId, id) => remove.run(organizationId, id).changes > 0,
-  } satisfies Partial<Statements>
+  } satisfies Statements
 }
 
 /** Deletes up to `limit` responses that have expired. Returns how many. */
@@ -40,5 +40,5 @@ export function responseReads(connection: Connection) {
   )
   return {
     'responses.find': (organizationId, id, now) => one.get(organizationId, id, now),
-  } satisfies Partial<Statements>
+  } satisfies Statements
 }

@@ -30,10 +30,10 @@ export function sessionCommands(connection: Connection) {
       for (const { digest, expiresAt } of these) extend.run(expiresAt, Buffer.from(digest), expiresAt)
     },
     'sessions.remove': digest => void remove.run(Buffer.from(digest)),
-  } satisfies Partial<Statements>
+  } satisfies Statements
 }
 
 export function sessionReads(connection: Connection) {
   const one = connection.query<SessionRecord>(`SELECT ${selected(fields)} FROM sessions WHERE digest = ?`)
-  return { 'sessions.find': digest => one.get(Buffer.from(digest)) } satisfies Partial<Statements>
+  return { 'sessions.find': digest => one.get(Buffer.from(digest)) } satisfies Statements
 }

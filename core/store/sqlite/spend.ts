@@ -29,7 +29,7 @@ const warnAt = 0.8
  * Adds up what is spent by organization, token and month, in the transaction of the ledger row, and records the events
  * of limits that are reached in the same transaction. The sums of a transaction are written once before its commit.
  */
-export function openSpendRows(connection: Connection, events: Pick<Events, 'addOfOrganization'>) {
+export function openSpendRows(connection: Connection, events: Events) {
   const add = connection.query<SpendRow>(
     `INSERT INTO spend (organization_id, origin_id, month, spent) VALUES (?, ?, ?, ?)
      ON CONFLICT (organization_id, origin_id, month) DO UPDATE SET spent = min(spent + excluded.spent, 9007199254740991)
@@ -108,7 +108,7 @@ export type SpendRows = ReturnType<typeof openSpendRows>
 
 /** The writer's commands about spending. */
 export const spendCommands = ({ spend }: { spend: Pick<SpendRows, 'limitPlans'> }) =>
-  ({ 'spend.limitPlans': spend.limitPlans }) satisfies Partial<Statements>
+  ({ 'spend.limitPlans': spend.limitPlans }) satisfies Statements
 
 /** Reads of what is spent and held. Both read all rows of their index: call them only at the start. */
 export function spendReads(connection: Connection) {
@@ -123,7 +123,7 @@ export function spendReads(connection: Connection) {
   return {
     'spend.read': fromMonth => spent.all(fromMonth),
     'spend.held': () => held.all(),
-  } satisfies Partial<Statements>
+  } satisfies Statements
 }
 
 const sum = (table: string, column: string, where: string) =>

@@ -56,7 +56,7 @@ const limitsOf = (row: LimitsRow): TokenLimits => ({
 })
 
 /** The writer's commands for tokens. Each runs inside a savepoint of the writer's transaction. */
-export function tokenCommands(connection: Connection, { audit, events, effects }: WriteContext) {
+export function tokenCommands(connection: Connection, { audit, events }: WriteContext) {
   const organization = connection.scalar<OrganizationStatus>('SELECT status FROM organizations WHERE id = ?')
   const one = connection.query<TokenRow>(`${select} WHERE organization_id = ? AND id = ?`)
   const insert = openInsert(connection, 'tokens', `publicId, digest, ${fields}`)
@@ -90,7 +90,6 @@ export function tokenCommands(connection: Connection, { audit, events, effects }
 
   function announce(type: 'token.created' | 'token.revoked', { organizationId, id, name }: TokenRow, at: number): void {
     events.addOfOrganization(organizationId, type, { token_id: id, name }, at)
-    effects.add('organizations', organizationId)
   }
 
   function create(it: NewToken): TokenRow {
@@ -175,7 +174,7 @@ export function tokenCommands(connection: Connection, { audit, events, effects }
     'tokens.touch'(uses) {
       for (const use of uses) touch.run(use.at, use.id, use.at)
     },
-  } satisfies Partial<Statements>
+  } satisfies Statements
 }
 
 /** Reads of tokens; short statements on a read-only connection. */
@@ -252,5 +251,5 @@ export function tokenReads(connection: Connection, now: () => number = Date.now)
       return page.all({ organizationId, limit, after, status, userId, now: now() }).map(row => tokenOf(row, now()))
     },
     'tokens.countActive': (organizationId, scope, at) => active.get(organizationId, at, scope)?.tokens ?? 0,
-  } satisfies Partial<Statements>
+  } satisfies Statements
 }

@@ -1,7 +1,7 @@
 import { Failure } from '../../failure.ts'
 import { auditedUser, changedFields } from '../audit-fields.ts'
 import type { Statements } from '../method-table.ts'
-import { type Actor, type Scope, scopesOfRole, type User, type UserSummary } from '../store.ts'
+import { type Scope, scopesOfRole, type User, type UserAct, type UserSummary } from '../store.ts'
 import { openInsert, openUpdate, selected } from './columns.ts'
 import type { Connection } from './database.ts'
 import type { WriteContext } from './write-context.ts'
@@ -23,7 +23,7 @@ export function openUserRows(connection: Connection) {
 }
 
 /** The writer's commands for users. Each runs inside a savepoint of the writer's transaction. */
-export function userCommands(connection: Connection, { audit, events, effects }: WriteContext) {
+export function userCommands(connection: Connection, { audit, events }: WriteContext) {
   const organization = connection.scalar<string>('SELECT status FROM organizations WHERE id = ?')
   const find = openUserRows(connection)
   const taken = connection.scalar<string>(
@@ -61,7 +61,7 @@ export function userCommands(connection: Connection, { audit, events, effects }:
   }
 
   /** Takes the scopes beyond these from the user's tokens, and revokes tokens that have none left. */
-  function bound(user: User, allowed: readonly Scope[], { by, at, force }: Act): TokenConsequences {
+  function bound(user: User, allowed: readonly Scope[], { by, at, force }: UserAct): TokenConsequences {
     const { organizationId } = user
     const adminsBefore = admins.get(organizationId, at, 'admin:write')!
     let [tokensNarrowed, tokensRevoked] = [0, 0]
@@ -80,7 +80,6 @@ export function userCommands(connection: Connection, { audit, events, effects }:
       revoke.run(at, token.id)
       audit({ ...entry, action: 'token.revoked', before: { name: token.name }, after: { status: 'revoked' } })
       events.addOfOrganization(organizationId, 'token.revoked', { token_id: token.id, name: token.name }, at)
-      effects.add('organizations', organizationId)
     }
     if (!force && adminsBefore > 0 && admins.get(organizationId, at, 'admin:write') === 0)
       throw new Failure(
@@ -124,14 +123,7 @@ export function userCommands(connection: Connection, { audit, events, effects }:
       audit({ organizationId, at, actor: by, action: 'user.removed', targetId: id, before: auditedUser(user) })
       return bound(user, [], act)
     },
-  } satisfies Partial<Statements>
-}
-
-interface Act {
-  by: Actor
-  at: number
-  /** Also if it takes the organization's last tokens with admin:write. */
-  force: boolean
+  } satisfies Statements
 }
 
 /** Reads of users; short statements on a read-only connection. */
@@ -149,5 +141,5 @@ export function userReads(connection: Connection, now: () => number = Date.now) 
     'users.find': find,
     'users.summary': (organizationId, id) => one.get({ organizationId, id, now: now() }),
     'users.list': (organizationId, { limit, after = null }) => page.all({ organizationId, limit, after, now: now() }),
-  } satisfies Partial<Statements>
+  } satisfies Statements
 }

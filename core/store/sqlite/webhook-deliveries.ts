@@ -139,7 +139,7 @@ export function webhookDeliveryCommands(connection: Connection, { audit, outbox 
         }
         return waiting.length + gone.size
       },
-    } satisfies Partial<Statements>),
+    } satisfies Statements),
   }
 }
 
@@ -243,5 +243,5 @@ export function webhookDeliveryReads(connection: Connection) {
       pending: unfinished.get(limit)!,
       dead: dead.get(limit)!,
     }),
-  } satisfies Partial<Statements>
+  } satisfies Statements
 }

@@ -139,7 +139,7 @@ export function webhookEndpointCommands(connection: Connection, { audit, outbox 
       audit({ organizationId, at, actor: by, targetId: organizationId, action, before, after })
       return { version: version + 1, previousUntil }
     },
-  } satisfies Partial<Statements>
+  } satisfies Statements
 }
 
 /** Reads of webhook endpoints; short statements on a read-only connection. */
@@ -158,5 +158,5 @@ export function webhookEndpointReads(connection: Connection) {
     'webhooks.list': (organizationId, { limit, after = null }) =>
       page.all({ organizationId, after, limit }).map(endpointOf),
     'webhooks.secretOf': organizationId => secret.get(organizationId) ?? firstSecret,
-  } satisfies Partial<Statements>
+  } satisfies Statements
 }

@@ -86,7 +86,7 @@ export function workflowCommands(connection: Connection) {
           )
         return drop(organizationId, id) || undefined
       },
-    } satisfies Partial<Statements>),
+    } satisfies Statements),
   }
 }
 
@@ -144,5 +144,5 @@ export function workflowReads(connection: Connection) {
         next: rows.length > limit && last ? `${last.updatedAt}.${last.id}` : null,
       }
     },
-  } satisfies Partial<Statements>
+  } satisfies Statements
 }

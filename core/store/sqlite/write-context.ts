@@ -20,13 +20,8 @@ import { openWebhookOutbox } from './webhook-outbox.ts'
 function openShared(connection: Connection, boot: string) {
   const effects = openCommitEffects()
   const outbox = openWebhookOutbox(connection, effects)
-  const events = openEvents(connection, outbox)
-  const spend = openSpendRows(connection, {
-    addOfOrganization(organizationId, ...event) {
-      events.addOfOrganization(organizationId, ...event)
-      effects.add('organizations', organizationId)
-    },
-  })
+  const events = openEvents(connection, outbox, effects)
+  const spend = openSpendRows(connection, events)
   const totals = openUsageTotals(connection)
   const jobCounts = openJobCounts(connection)
   return {
