@@ -1,7 +1,7 @@
 import { withoutQuery } from '../audit-fields.ts'
 import type { Statements } from '../method-table.ts'
 import type { Actor, AuditEntry, AuditRecord } from '../store.ts'
-import { openInsert, parsed, selected } from './columns.ts'
+import { openInsert, type RowOf, selected, withJson } from './columns.ts'
 import type { Connection } from './database.ts'
 
 /** How many entries a filtered page scans before it returns a cursor. */
@@ -18,17 +18,11 @@ export function openAudit(connection: Connection) {
   }
 }
 
-interface AuditRow extends Omit<AuditRecord, 'actor' | 'before' | 'after'>, Omit<Actor, 'kind'> {
-  actor: Actor['kind']
-  before: string | null
-  after: string | null
-}
+type AuditRow = RowOf<Omit<AuditRecord, 'actor'>, 'before' | 'after'> & Omit<Actor, 'kind'> & { actor: Actor['kind'] }
 
-const record = ({ actor: kind, tokenId, userId, address, osUser, before, after, ...row }: AuditRow): AuditRecord => ({
-  ...row,
+const record = ({ actor: kind, tokenId, userId, address, osUser, ...row }: AuditRow): AuditRecord => ({
+  ...withJson(row, 'before', 'after'),
   actor: { kind, tokenId, userId, address, osUser },
-  before: parsed(before),
-  after: parsed(after),
 })
 
 /** Reads of the audit log; short statements on a read-only connection. */

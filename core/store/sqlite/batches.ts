@@ -11,7 +11,7 @@ import type {
   RowKey,
   Usage,
 } from '../store.ts'
-import { openInsert, parsed, selected } from './columns.ts'
+import { openInsert, parsed, type RowOf, selected, withJson } from './columns.ts'
 import type { GroupEffects } from './commit-effects.ts'
 import type { Connection } from './database.ts'
 import type { Events } from './events.ts'
@@ -225,19 +225,9 @@ const select = `SELECT ${selected(
 )}, json_object('inputTokens', input_tokens, 'cachedTokens', cached_tokens, 'outputTokens', output_tokens,
   'reasoningTokens', reasoning_tokens) AS usage FROM batches`
 
-/** A batch as its row has it: JSON as text. */
-interface BatchRow extends Omit<BatchRecord, 'faults' | 'restError' | 'usage'> {
-  faults: string | null
-  restError: string | null
-  usage: string
-}
+type BatchRow = RowOf<BatchRecord, 'faults' | 'restError' | 'usage'>
 
-const batchOf = (row: BatchRow): BatchRecord => ({
-  ...row,
-  faults: parsed(row.faults),
-  restError: parsed(row.restError),
-  usage: parsed(row.usage),
-})
+const batchOf = (row: BatchRow): BatchRecord => withJson(row, 'faults', 'restError', 'usage')
 
 /** Reads of batches; short statements on a read-only connection. */
 export function batchReads(connection: Connection) {

@@ -54,6 +54,20 @@ export function parsed(text: string | null): unknown {
   return text === null ? null : JSON.parse(text)
 }
 
+/** A row of which these JSON columns are text. */
+export type RowOf<Fields, Json extends keyof Fields> = Omit<Fields, Json> & {
+  [Name in Json]: null extends Fields[Name] ? string | null : string
+}
+
+/** The row with the values of these JSON columns. */
+export const withJson = <Row extends object, Json extends keyof Row>(row: Row, ...names: Json[]) =>
+  ({ ...row, ...Object.fromEntries(names.map(name => [name, parsed(row[name] as string | null)])) }) as Omit<
+    Row,
+    Json
+  > & {
+    [Name in Json]: never
+  }
+
 /** The graph of a definition; an empty one if it was not read. */
 export const dagOf = (text: string | null): Dag => parsed<Dag>(text) ?? { nodes: {}, edges: [] }
 

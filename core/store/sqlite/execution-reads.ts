@@ -1,7 +1,7 @@
 import type { Statements } from '../method-table.ts'
 import type { JobError, JobStatus } from '../store.ts'
 import type { ExecutionNode, ExecutionRecord, WorkflowDefinition } from '../workflows.ts'
-import { dagOf, parsed, selected } from './columns.ts'
+import { dagOf, parsed, type RowOf, selected, withJson } from './columns.ts'
 import type { Connection } from './database.ts'
 import { cancelledError } from './job-end.ts'
 import { hasMetadata } from './job-reads.ts'
@@ -10,18 +10,12 @@ import { usageJson } from './usage-columns.ts'
 
 /** An execution as its row has it: JSON as text. */
 interface ExecutionRow
-  extends Omit<
-    ExecutionRecord,
-    'definition' | 'inputParams' | 'webhook' | 'error' | 'warnings' | 'progress' | 'usage'
+  extends RowOf<
+    Omit<ExecutionRecord, 'warnings'>,
+    'definition' | 'inputParams' | 'webhook' | 'error' | 'progress' | 'usage'
   > {
   number: number
-  definition: string
   dag: string | null
-  inputParams: string
-  webhook: string | null
-  error: string | null
-  progress: string
-  usage: string
   failed: number
 }
 
@@ -92,14 +86,9 @@ export function executionReads(connection: Connection) {
   )
 
   const record = ({ number, dag, failed, ...row }: ExecutionRow): ExecutionRecord => ({
-    ...row,
+    ...withJson(row, 'inputParams', 'webhook', 'error', 'progress', 'usage'),
     definition: { ...parsed<WorkflowDefinition>(row.definition), dag: dagOf(dag) },
-    inputParams: parsed(row.inputParams),
-    webhook: parsed(row.webhook),
-    error: parsed(row.error),
     warnings: row.status === 'completed' && failed > 0 ? toleratedFailures.all(number).map(warningOf) : [],
-    progress: parsed(row.progress),
-    usage: parsed(row.usage),
   })
   const recordOf = (row: ExecutionRow | undefined) => row && record(row)
 

@@ -1,7 +1,7 @@
 import { ulid } from '../../ids.ts'
 import type { Statements } from '../method-table.ts'
 import { callRecord, type JobRecord, type JobStatus, type LargeResult, type WaitingJob } from '../store.ts'
-import { parsed, selected } from './columns.ts'
+import { parsed, type RowOf, selected } from './columns.ts'
 import type { Connection } from './database.ts'
 import { keptWork, openKeyHolders } from './idempotency-keys.ts'
 import { type CallRow, callColumns, callOf, openCallRows } from './ledger.ts'
@@ -10,11 +10,8 @@ import { usageJson } from './usage-columns.ts'
 
 /** A job as its row has it: JSON as text, and the numbers of rows that it refers to. */
 export interface JobRow
-  extends Omit<JobRecord, 'kind' | 'inputs' | 'result' | 'webhook' | 'error' | 'usage' | 'parent' | 'batch'> {
+  extends RowOf<Omit<JobRecord, 'kind' | 'inputs' | 'result' | 'parent' | 'batch'>, 'webhook' | 'error' | 'usage'> {
   number: number
-  webhook: string | null
-  error: string | null
-  usage: string | null
   execution: number | null
   node: number | null
   batch: number | null

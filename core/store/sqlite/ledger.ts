@@ -1,15 +1,12 @@
 import { hash } from 'node:crypto'
 import type { FinishedJob, JobRecord } from '../store.ts'
-import { parsed, selected } from './columns.ts'
+import { type RowOf, selected, withJson } from './columns.ts'
 import { type Connection, sqliteCode } from './database.ts'
 import { usageColumnNames, usageJson, usageValues } from './usage-columns.ts'
 import { type Attribution, openUsageTotals, type UsageTotals } from './usage-totals.ts'
 
 /** A synchronous call as its ledger row has it: JSON as text. */
-export interface CallRow extends Omit<FinishedJob, 'error' | 'usage'> {
-  error: string | null
-  usage: string
-}
+export type CallRow = RowOf<FinishedJob, 'error' | 'usage'>
 export const callColumns = `job_id AS id, ${usageJson} AS usage, ${selected(
   'organizationId, tokenId, task, modelId, engineId, status, error, cost, createdAt, startedAt, finishedAt',
 )}`
@@ -122,11 +119,7 @@ export function openCallRows(connection: Connection) {
   }
 }
 
-export const callOf = ({ error, usage, ...row }: CallRow): FinishedJob => ({
-  ...row,
-  error: parsed(error),
-  usage: parsed(usage),
-})
+export const callOf = (row: CallRow): FinishedJob => withJson(row, 'error', 'usage')
 
 /** How many rows the ledger has. No row is ever deleted, so the last sequence number is the count. */
 export const ledgerLength = (connection: Connection) => {

@@ -12,7 +12,7 @@ import {
   theServer,
   type VerifiableToken,
 } from '../store.ts'
-import { openInsert, openUpdate, parsed, selected, withChanges } from './columns.ts'
+import { openInsert, openUpdate, parsed, type RowOf, selected, withChanges, withJson } from './columns.ts'
 import type { Connection } from './database.ts'
 import { organizationLimitFields } from './organizations.ts'
 import { openUserRows } from './users.ts'
@@ -25,28 +25,27 @@ const fields = `organizationId, id, hint, createdAt, createdBy, originId, ${chan
 const select = `SELECT ${selected(`${fields}, lastUsedAt`)} FROM tokens`
 
 /** A token as its row has it: JSON as text. */
-interface TokenRow extends Omit<TokenRecord, 'scopes' | 'models' | 'limits' | 'originId' | 'status'>, LimitsRow {
-  scopes: string
-  models: string | null
+interface TokenRow
+  extends RowOf<
+    Omit<TokenRecord, 'limits' | 'originId' | 'status'> & TokenLimits,
+    'scopes' | 'models' | 'allowedHours'
+  > {
   status: VerifiableToken['status']
   originId: string | null
 }
-type LimitsRow = Omit<TokenLimits, 'allowedHours'> & { allowedHours: string | null }
 
 function tokenOf(row: TokenRow, now: number): TokenRecord {
   const { requestsPerMinute, jobsPerMinute, tokensPerMinute, concurrentRequests, monthlySpendLimit, ...rest } = row
   const { allowedHours, ...token } = rest
   return {
-    ...token,
-    scopes: parsed(row.scopes),
-    models: parsed(row.models),
+    ...withJson(token, 'scopes', 'models'),
     status: row.status === 'active' && row.expiresAt !== null && row.expiresAt <= now ? 'expired' : row.status,
     originId: row.originId ?? row.id,
     limits: limitsOf(row),
   }
 }
 
-const limitsOf = (row: LimitsRow): TokenLimits => ({
+const limitsOf = (row: TokenRow): TokenLimits => ({
   requestsPerMinute: row.requestsPerMinute,
   jobsPerMinute: row.jobsPerMinute,
   tokensPerMinute: row.tokensPerMinute,

@@ -126,22 +126,19 @@ export function openUsageTotals(connection: Connection) {
     return value
   }
 
+  /** The id of a row with these values, which is added if there is none. */
+  function idIn(find: typeof findKey, add: typeof addKey, ...values: (string | number)[]): number {
+    return find.get(...values) ?? Number(add.run(...values).lastInsertRowid)
+  }
+
   function idsOf(organizationId: string, detail: UsageDetail, key: Key): { series: number; key: number } {
     const own: readonly UsageDimension[] = detailDimensions[detail]
     const values = dimensions.map(name => (own.includes(name) ? key[name] : ''))
     const name = [organizationId, detail, ...values].join(separator)
     let found = ids.get(name)
     if (found) return found
-    let series = findSeries.get(organizationId, detail)
-    if (series === undefined) {
-      addSeries.run(organizationId, detail)
-      series = findSeries.get(organizationId, detail)!
-    }
-    let id = findKey.get(series, ...values)
-    if (id === undefined) {
-      addKey.run(series, ...values)
-      id = findKey.get(series, ...values)!
-    }
+    const series = idIn(findSeries, addSeries, organizationId, detail)
+    const id = idIn(findKey, addKey, series, ...values)
     if (ids.size >= maxKeys) ids.clear()
     ids.set(name, (found = { series, key: id }))
     return found

@@ -3,7 +3,7 @@ import { auditedEndpoint, changedFields } from '../audit-fields.ts'
 import { theServer } from '../audit-records.ts'
 import type { Statements } from '../method-table.ts'
 import { maxEndpoints, type SecretState, type WebhookEndpoint } from '../webhooks.ts'
-import { openInsert, openUpdate, parsed, selected, withChanges } from './columns.ts'
+import { openInsert, openUpdate, parsed, type RowOf, selected, withChanges } from './columns.ts'
 import type { Connection } from './database.ts'
 import type { WriteContext } from './write-context.ts'
 
@@ -11,8 +11,7 @@ const changingFields = 'name, url, eventTypes, enabled, disabledReason, updatedA
 const fields = `organizationId, id, origin, secretVersion, createdAt, ${changingFields}`
 const select = `SELECT ${selected(`${fields}, previousUntil`)} FROM webhook_endpoints`
 
-interface EndpointRow extends Omit<WebhookEndpoint, 'eventTypes' | 'enabled' | 'secret'> {
-  eventTypes: string
+interface EndpointRow extends RowOf<Omit<WebhookEndpoint, 'enabled' | 'secret'>, 'eventTypes'> {
   enabled: number
   secretVersion: number
   previousUntil: number | null
