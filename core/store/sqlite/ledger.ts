@@ -25,10 +25,28 @@ const laterColumns = usageColumnNames.filter(name => !firstColumns.includes(name
 /** The fields of a row, in the order of the columns above. */
 const fieldsOf = (sequence: number, kind: JobRecord['kind'], job: FinishedJob) => {
   const { id, organizationId, tokenId, task, modelId, engineId, status, error, cost, createdAt, startedAt } = job
-  const what = [sequence, id, organizationId, tokenId, kind, task, modelId, engineId, status]
   const [inputTokens, cachedTokens, outputTokens, ...others] = usageValues(job.usage)
-  const when = [createdAt, startedAt, job.finishedAt]
-  return [...what, error && JSON.stringify(error), inputTokens, outputTokens, cost, ...when, cachedTokens, ...others]
+  const text = error && JSON.stringify(error)
+  return [
+    sequence,
+    id,
+    organizationId,
+    tokenId,
+    kind,
+    task,
+    modelId,
+    engineId,
+    status,
+    text,
+    inputTokens,
+    outputTokens,
+    cost,
+    createdAt,
+    startedAt,
+    job.finishedAt,
+    cachedTokens,
+    ...others,
+  ]
 }
 
 /** The fields of an attribution for the hash: none if there is none, as in rows older than it. */

@@ -77,18 +77,18 @@ export function memoryOf(context: WriteContext): TransactionMemory {
     flow,
   ]
   return {
-    begin: jobCounts.begin,
+    begin: () => jobCounts.begin(),
     mark() {
-      const undo = owners.map(({ mark, forget }) => mark?.() ?? forget)
+      const undo = owners.map(owner => owner.mark?.() ?? (() => owner.forget()))
       return () => {
         for (const revert of undo) revert()
       }
     },
     write() {
-      for (const { write } of owners) write?.()
+      for (const owner of owners) owner.write?.()
     },
     forget() {
-      for (const { forget } of owners) forget()
+      for (const owner of owners) owner.forget()
     },
   }
 }
