@@ -48,7 +48,9 @@ function valueOf(value: unknown): unknown {
 }
 
 /** The value of JSON text, whose type is the one that was written; null of null. */
+// oxlint-disable-next-line typescript/no-unnecessary-type-parameters
 export function parsed<Value>(text: string): Value
+// oxlint-disable-next-line typescript/no-unnecessary-type-parameters
 export function parsed<Value>(text: string | null): Value | null
 export function parsed(text: string | null): unknown {
   return text === null ? null : JSON.parse(text)

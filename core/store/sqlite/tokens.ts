@@ -12,7 +12,7 @@ import {
   theServer,
   type VerifiableToken,
 } from '../store.ts'
-import { openInsert, openUpdate, parsed, type RowOf, selected, withChanges, withJson } from './columns.ts'
+import { openInsert, openUpdate, parsed, type RowOf, selected, withChanges } from './columns.ts'
 import type { Connection } from './database.ts'
 import { organizationLimitFields } from './organizations.ts'
 import { openUserRows } from './users.ts'
@@ -35,12 +35,14 @@ interface TokenRow
 }
 
 function tokenOf(row: TokenRow, now: number): TokenRecord {
-  const { requestsPerMinute, jobsPerMinute, tokensPerMinute, concurrentRequests, monthlySpendLimit, ...rest } = row
-  const { allowedHours, ...token } = rest
+  const { organizationId, id, name, hint, createdAt, createdBy, expiresAt, userId, metadata, lastUsedAt } = row
+  const token = { organizationId, id, name, hint, createdAt, createdBy, expiresAt, userId, metadata, lastUsedAt }
   return {
-    ...withJson(token, 'scopes', 'models'),
-    status: row.status === 'active' && row.expiresAt !== null && row.expiresAt <= now ? 'expired' : row.status,
-    originId: row.originId ?? row.id,
+    ...token,
+    scopes: parsed(row.scopes),
+    models: parsed(row.models),
+    status: row.status === 'active' && expiresAt !== null && expiresAt <= now ? 'expired' : row.status,
+    originId: row.originId ?? id,
     limits: limitsOf(row),
   }
 }
