@@ -16,7 +16,7 @@ export function define(command: Command, terminal: Terminal): void {
     )
     .action(async ({ dataDir, json }: CommonOptions) => {
       const folder = localDirectory(verify, dataDir)
-      const { verifyLedger } = await import('../../core/store/sqlite/verify-ledger.ts')
+      const { verifyLedger } = await import('../../core/store/sqlite/check.ts')
       const progress = (rows: number) => {
         if (rows % shownEvery === 0) terminal.progress(`Checked ${rows} rows…`)
       }

@@ -10,7 +10,7 @@ import type { Log } from '../log.ts'
 import { pick } from '../members.ts'
 import type { Registry } from '../models/registry.ts'
 import type { Region } from '../schemas/region.ts'
-import type { BatchKey, BatchRecord, NewBatch, Store } from '../store/store.ts'
+import type { BatchRecord, NewBatch, RowKey, Store } from '../store/store.ts'
 import type { Preparation } from '../tasks/preparation.ts'
 import type { BatchEndpoints } from './batch-line.ts'
 import { openBatchSteps } from './batch-steps.ts'
@@ -63,7 +63,7 @@ export interface BatchesOptions {
 
 /** A batch that has not ended, and how to make its loop look again. */
 interface Driver {
-  key: BatchKey
+  key: RowKey
   wake: () => void
   done: Promise<void>
 }
@@ -112,7 +112,7 @@ export function openBatches(options: BatchesOptions) {
     }
   }
 
-  function begin(key: BatchKey): void {
+  function begin(key: RowKey): void {
     if (drivers.has(key.id) || closed.signal.aborted) return
     let waiting = Promise.withResolvers<void>()
     let isChanged = false

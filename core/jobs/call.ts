@@ -2,7 +2,7 @@ import type { AbortSource } from '../abort-source.ts'
 import type { Admitted } from '../admission/admission.ts'
 import type { Failure } from '../failure.ts'
 import type { Lease } from '../models/fleet.ts'
-import { callRecordDefaults } from '../store/calls.ts'
+import { callRecordDefaults } from '../store/job-records.ts'
 import type { JobRecord, Usage, WaitingJob } from '../store/store.ts'
 import type { WaitingCall } from './waiting-calls.ts'
 

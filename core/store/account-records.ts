@@ -1,3 +1,5 @@
+import type { Actor } from './audit-records.ts'
+
 /** Limits of an organization. Null takes the figure of its plan; 0 is unlimited, except for spending. */
 export interface OrganizationLimits {
   requestsPerMinute: number | null
@@ -73,6 +75,14 @@ export interface UserSummary extends User {
   activeTokens: number
   /** When one of his tokens was last used; null if none was. */
   lastUsedAt: number | null
+}
+
+/** Who changes a user, and when. */
+export interface UserAct {
+  by: Actor
+  at: number
+  /** Also if it takes the organization's last tokens with admin:write. */
+  force: boolean
 }
 
 export type UserChange = Partial<Pick<User, 'name' | 'email' | 'role'>>
@@ -159,30 +169,15 @@ export type TokenChange = Partial<
 > & { status?: 'active' | 'disabled' }
 
 /** What authentication needs to know of a token and its organization, in one row. */
-export interface VerifiableToken {
-  id: string
-  organizationId: string
+export interface VerifiableToken extends Omit<TokenRecord, 'createdBy' | 'metadata' | 'status'> {
   organizationName: string
   organizationStatus: OrganizationStatus
   plan: PlanName
-  /** Of the organization. */
   organizationLimits: OrganizationLimits
   /** The region to which the organization is restricted; null without a restriction. */
   region: string | null
-  name: string
-  scopes: Scope[]
   digest: Buffer
-  hint: string
-  models: string[] | null
-  /** Of the token. */
-  limits: TokenLimits
-  userId: string | null
-  /** The first token of its rotations, whose spending it continues. */
-  originId: string
   status: 'active' | 'disabled' | 'revoked'
-  createdAt: number
-  expiresAt: number | null
-  lastUsedAt: number | null
 }
 
 /** A session of the web console. Times are epoch milliseconds. */

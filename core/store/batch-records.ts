@@ -1,4 +1,4 @@
-import type { IdempotencyKey, JobRecord, NewJob } from './job-records.ts'
+import type { IdempotencyKey, JobRecord, NewJob, RowKey, Usage } from './job-records.ts'
 
 export const batchStatuses = [
   'validating',
@@ -60,14 +60,6 @@ export interface NewBatch {
   idempotency: IdempotencyKey | null
 }
 
-/** What the lines of a batch have used so far. */
-interface BatchUsage {
-  inputTokens: number
-  cachedTokens: number
-  outputTokens: number
-  reasoningTokens: number
-}
-
 export interface BatchRecord extends Omit<NewBatch, 'idempotency'> {
   status: BatchStatus
   /** How it ends; null while that is open. */
@@ -91,14 +83,12 @@ export interface BatchRecord extends Omit<NewBatch, 'idempotency'> {
   nextOffset: number
   /** Why no further line becomes a job; null if nothing prevents it. */
   restError: LineError | null
-  usage: BatchUsage
+  /** What its lines have used so far. */
+  usage: Required<Pick<Usage, 'inputTokens' | 'cachedTokens' | 'outputTokens' | 'reasoningTokens'>>
 }
 
-/** Identifies a batch. */
-export type BatchKey = Pick<NewBatch, 'organizationId' | 'id'>
-
 /** Lines of a batch that become jobs together. */
-export interface BatchFeed extends BatchKey {
+export interface BatchFeed extends RowKey {
   /** `fed` of the batch when the lines were read: a second feed of the same lines changes nothing. */
   fed: number
   jobs: readonly NewJob[]
@@ -132,31 +122,31 @@ export interface BatchStore {
     page: { limit: number; after?: string | undefined; oldestFirst?: boolean },
   ): Promise<BatchRecord[]>
   /** Those that have not ended, oldest first. */
-  unfinished(): Promise<BatchKey[]>
+  unfinished(): Promise<RowKey[]>
   /** Its input file is valid. False: it was not validating. */
-  begin(key: BatchKey, file: { total: number; modelId: string | null }, at: number): Promise<boolean>
+  begin(key: RowKey, file: { total: number; modelId: string | null }, at: number): Promise<boolean>
   /** Its input file is invalid. False: it was not validating. */
-  fail(key: BatchKey, faults: readonly BatchFault[], at: number): Promise<boolean>
+  fail(key: RowKey, faults: readonly BatchFault[], at: number): Promise<boolean>
   /**
    * Turns the next lines into jobs, in one commit. Undefined: the batch is not in progress, or the lines were fed
    * before; then nothing changes. Throws the Failures of `jobs.submitAll`.
    */
   feed(feed: BatchFeed): Promise<JobRecord[] | undefined>
   /** From now on no line becomes a job; those that have not will fail with this error. */
-  refuseRest(key: BatchKey, error: LineError, at: number): Promise<boolean>
+  refuseRest(key: RowKey, error: LineError, at: number): Promise<boolean>
   /**
    * Idempotent until it is cancelled. Undefined: no such batch. Throws Failure `batch_not_cancellable` once it is
    * finalizing or has ended.
    */
   cancel(organizationId: string, id: string, at: number): Promise<BatchRecord | undefined>
   /** Gives up its unfinished lines. False: it was neither validating nor in progress. */
-  expire(key: BatchKey, at: number): Promise<boolean>
+  expire(key: RowKey, at: number): Promise<boolean>
   /** Ends it, after its files were stored. False: it is not finalizing, or has unfinished jobs. */
-  finish(key: BatchKey, at: number): Promise<boolean>
+  finish(key: RowKey, at: number): Promise<boolean>
   /** The lines of a range, both ends included, that have become jobs or were refused. */
-  lines(key: BatchKey, from: number, to: number): Promise<BatchLine[]>
+  lines(key: RowKey, from: number, to: number): Promise<BatchLine[]>
   /** The ids of its jobs that have not ended. */
-  running(key: BatchKey): Promise<string[]>
+  running(key: RowKey): Promise<string[]>
   /** Deletes the line rows of batches that have ended, at most `limit`; returns how many. */
   sweep(limit: number): Promise<number>
 }

@@ -115,27 +115,16 @@ export interface JobRecord
 export type JobError = { code: Failure['code']; message: string; type: string; retryable: boolean; attempt: number }
 
 /** What the queue needs to know of a pending job. */
-export interface WaitingJob {
-  id: string
-  organizationId: string
-  modelId: string
-  class: JobClass
-  rank: number
-}
+export type WaitingJob = Pick<JobRecord, 'id' | 'organizationId' | 'modelId' | 'class' | 'rank'>
 
 /** The number of due pending jobs of one model, class and organization. */
-export interface Backlog {
-  modelId: string
+export interface Backlog extends Pick<WaitingJob, 'modelId' | 'organizationId'> {
   class: StoredJobClass
-  organizationId: string
   jobs: number
 }
 
 /** Selects pending jobs: those of one model, class and organization, starting at a rank. */
-export interface WaitingQuery {
-  modelId: string
-  class: JobClass
-  organizationId: string
+export interface WaitingQuery extends Pick<WaitingJob, 'modelId' | 'class' | 'organizationId'> {
   from: number
   limit: number
 }
@@ -196,16 +185,14 @@ export interface IdempotencyRecord {
   createdAt: number
 }
 
+/** Identifies an object of an organization. */
+export type RowKey = Pick<JobRecord, 'organizationId' | 'id'>
+
 /**
  * The right to end one attempt. A job record returned by `claim` is one. `claims` and not `attempt` is the fencing
  * token: an attempt number repeats after an uncharged release, the count of claims never does.
  */
-export interface JobClaim {
-  organizationId: string
-  id: string
-  boot: string | null
-  claims: number
-}
+export type JobClaim = Pick<JobRecord, 'organizationId' | 'id' | 'boot' | 'claims'>
 
 /** The outcome of an attempt. `logs` is appended to the job's log: JSON text of LogLine[], or null. */
 export type JobOutcome =
@@ -239,18 +226,52 @@ export type JobOutcome =
     }
 
 /** An ended job as it is billed, without its logs. A synchronous call is stored as this alone. */
-export interface FinishedJob {
-  id: string
-  organizationId: string
-  tokenId: string
-  task: Task
-  modelId: string
+export interface FinishedJob
+  extends Pick<JobRecord, 'id' | 'organizationId' | 'tokenId' | 'task' | 'modelId' | 'error' | 'engineId'>,
+    Pick<JobRecord, 'createdAt' | 'startedAt'> {
   status: 'completed' | 'failed' | 'cancelled'
-  error: JobError | null
   usage: Usage
   cost: number
-  engineId: string | null
-  createdAt: number
-  startedAt: number | null
   finishedAt: number
 }
+
+/** The fields of a synchronous call's record that are the same for every call: its prompt and answer are not kept. */
+export const callRecordDefaults = {
+  kind: 'sync',
+  class: 'interactive',
+  inputs: 'null',
+  result: null,
+  metadata: null,
+  webhook: null,
+  slug: null,
+  priority: 0,
+  rank: 0,
+  startBy: null,
+  timeoutMs: null,
+  retentionMs: null,
+  parent: null,
+  batch: null,
+  region: null,
+  attempt: 1,
+  maxAttempts: 1,
+  claims: 1,
+  boot: null,
+} as const
+
+/** A finished synchronous call as a job record. */
+export const callRecord = (call: FinishedJob): JobRecord => ({
+  ...callRecordDefaults,
+  ...call,
+  notBefore: call.createdAt,
+  updatedAt: call.finishedAt,
+  expiresAt: null,
+})
+
+/** How much earlier one point of priority ranks a job, in microseconds: a minute. */
+const headStart = 60_000_000
+
+/**
+ * A job's order among those of its organization, class and model, from its arrival in microseconds: the lowest runs
+ * first.
+ */
+export const rankAt = (arrived: number, priority: number): number => arrived - priority * headStart

@@ -21,7 +21,7 @@ type MethodTable = { [Name in MethodName]: Method<Name> }
  * cheaper.
  */
 export type Statements = {
-  [Name in MethodName]: (
+  [Name in MethodName]?: (
     ...given: Parameters<Method<Name>>
   ) => Awaited<ReturnType<Method<Name>>> | StatementFailure<Name>
 }

@@ -9,6 +9,7 @@ import type {
   TokenPage,
   TokenRecord,
   User,
+  UserAct,
   UserChange,
   UserSummary,
   VerifiableToken,
@@ -20,6 +21,7 @@ import type { ApiFilePage, FilePurpose, FileRecord, LibraryFilter, LibraryItem, 
 import type {
   Backlog,
   FinishedJob,
+  IdempotencyKey,
   IdempotencyRecord,
   JobClaim,
   JobEvent,
@@ -29,6 +31,7 @@ import type {
   JobStatus,
   NewJob,
   Resumption,
+  RowKey,
   WaitingJob,
   WaitingQuery,
 } from './job-records.ts'
@@ -127,14 +130,10 @@ export interface StoreMethods {
       organizationId: string,
       id: string,
       change: UserChange,
-      act: { by: Actor; at: number; force: boolean },
+      act: UserAct,
     ): Promise<{ tokensNarrowed: number; tokensRevoked: number } | undefined>
     /** Revokes his tokens. Undefined and `conflict` as for `update`. */
-    remove(
-      organizationId: string,
-      id: string,
-      act: { by: Actor; at: number; force: boolean },
-    ): Promise<{ tokensRevoked: number } | undefined>
+    remove(organizationId: string, id: string, act: UserAct): Promise<{ tokensRevoked: number } | undefined>
   }
   /** Administrative acts, kept for ever. Each is recorded in the transaction of the act. */
   audit: {
@@ -195,13 +194,9 @@ export interface StoreMethods {
     /** Submits several jobs in one commit, each as `submit` does: all of them, or none. */
     submitAll(jobs: readonly NewJob[]): Promise<{ job: JobRecord; replayed: boolean }[]>
     /** Returns the job that `submit` would return for this key, without submitting. Throws like `submit`. */
-    findByKey(
-      organizationId: string,
-      key: { key: string; bodyHash: string },
-      now: number,
-    ): Promise<JobRecord | undefined>
+    findByKey(organizationId: string, key: IdempotencyKey, now: number): Promise<JobRecord | undefined>
     /** The deferred jobs, oldest first. Scans all of them: call it only at the start. */
-    deferred(): Promise<{ organizationId: string; id: string }[]>
+    deferred(): Promise<RowKey[]>
     /** Ends the deferral of a job. Undefined: it is not deferred any more, and nothing changes. */
     resume(organizationId: string, id: string, how: Resumption, at: number): Promise<JobRecord | undefined>
     /** Counts the due pending jobs by model, class and organization. Scans all of them: call it only at the start. */

@@ -9,39 +9,37 @@ export interface UsageResult {
   sums: readonly number[]
 }
 
+/** The members of sums in their order, each with what divides the unit of its column. */
+const divisors: UsageSums = {
+  requests: 1,
+  jobs: 1,
+  failed: 1,
+  input_tokens: 1,
+  cached_tokens: 1,
+  output_tokens: 1,
+  reasoning_tokens: 1,
+  images: 1,
+  video_seconds: 1000,
+  audio_seconds: 1000,
+  characters: 1,
+  documents: 1,
+  gpu_seconds: 1000,
+  energy_wh: 3_600_000,
+  cost: 1e6,
+  queue_seconds: 1000,
+  run_seconds: 1000,
+}
+const sumNames = Object.keys(divisors)
+
 /** Converts the sums of columns to the units of the API: seconds, watt-hours, currency units. */
 export function usageSums(sums: readonly number[]): UsageSums {
-  const [requests, jobs, failed, cost, queueMs, runMs, ...usage] = sums as [
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-    ...number[],
-  ]
-  const [input, cached, output, reasoning, images, videoMs, audioMs, characters, documents, gpuMs, energyMj] =
-    usage as [number, number, number, number, number, number, number, number, number, number, number]
-  return {
-    requests,
-    jobs,
-    failed,
-    input_tokens: input,
-    cached_tokens: cached,
-    output_tokens: output,
-    reasoning_tokens: reasoning,
-    images,
-    video_seconds: videoMs / 1000,
-    audio_seconds: audioMs / 1000,
-    characters,
-    documents,
-    gpu_seconds: gpuMs / 1000,
-    energy_wh: energyMj / 3_600_000,
-    cost: cost / 1e6,
-    queue_seconds: queueMs / 1000,
-    run_seconds: runMs / 1000,
-  }
+  const [requests, jobs, failed, cost, queueMs, runMs, ...used] = sums
+  const columns = [requests, jobs, failed, ...used, cost, queueMs, runMs]
+  return madeOf((name, at) => columns[at]! / divisors[name])
 }
+
+const madeOf = (sumOf: (name: keyof UsageSums, at: number) => number): UsageSums =>
+  Object.fromEntries(sumNames.map((name, at) => [name, sumOf(name as keyof UsageSums, at)])) as unknown as UsageSums
 
 const dayText = (day: number): string => new Date(day * 1000).toISOString().slice(0, 10)
 
@@ -66,9 +64,7 @@ const time = (seconds: number): string => new Date(seconds * 1000).toISOString()
 
 /** The names of the columns of a CSV file. */
 export const csvHeader = (groupBy: readonly UsageGroup[]): string =>
-  `${['start_time', 'end_time', ...groupBy, ...Object.keys(usageSums(noSums))].join(',')}\r\n`
-
-const noSums: readonly number[] = Array.from({ length: 17 }, () => 0)
+  `${['start_time', 'end_time', ...groupBy, ...sumNames].join(',')}\r\n`
 
 /** A row of a CSV file: the times of the bucket, the values of its groups and the sums. */
 export const csvLine = (start: number, end: number, groups: readonly string[], sums: UsageSums): string =>
@@ -85,7 +81,4 @@ export function csvRow(
 }
 
 /** The sums of a result of the API, without its other members. */
-export const sumsOf = (result: UsageSums): UsageSums =>
-  Object.fromEntries(
-    Object.keys(usageSums(noSums)).map(name => [name, result[name as keyof UsageSums]]),
-  ) as unknown as UsageSums
+export const sumsOf = (result: UsageSums): UsageSums => madeOf(name => result[name])

@@ -73,14 +73,9 @@ export interface DeliverySubject {
 }
 
 /** A delivery that may be sent now. */
-export interface DueDelivery {
-  number: number
-  id: string
-  organizationId: string
-  endpointId: string | null
+export interface DueDelivery
+  extends Pick<NewDelivery, 'number' | 'id' | 'organizationId' | 'endpointId' | 'form' | 'type'> {
   url: string
-  form: WebhookForm
-  type: string
   /** Of the job or execution that it is about, or a word for other events. */
   object: string
   /** Attempts so far. */

@@ -10,6 +10,7 @@ import type {
   JobRecord,
   LargeResult,
   RequestWebhook,
+  RowKey,
   Usage,
   WaitingJob,
 } from './store.ts'
@@ -205,13 +206,13 @@ export interface CommitEffects {
   /** Jobs that ended with their execution: running ones must be stopped. */
   withdrawn: WaitingJob[]
   /** Executions that have changed, whether they ended, and the time limit of those that have just started. */
-  executions: { organizationId: string; id: string; ended: boolean; timeoutAt?: number }[]
+  executions: (RowKey & { ended: boolean; timeoutAt?: number })[]
   /** Targets of new webhook deliveries. */
   deliveries: string[]
   /** Organizations that have events of their own. */
   organizations: string[]
   /** Batches that have changed. */
-  batches: { organizationId: string; id: string }[]
+  batches: RowKey[]
 }
 
 export interface ExecutionStore {

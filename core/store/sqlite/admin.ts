@@ -73,12 +73,8 @@ async function lockToMigrate(dataDir: string): Promise<InstanceLock | undefined>
 /** The schema version of the database; 0 for none, and for a file that the writer refuses with a better message. */
 function schemaOf(dataDir: string): number {
   try {
-    const connection = openDatabase(pathsIn(dataDir).database, { readonly: true })
-    try {
-      return schemaVersionOf(connection)
-    } finally {
-      connection.close()
-    }
+    using connection = openDatabase(pathsIn(dataDir).database, { readonly: true })
+    return schemaVersionOf(connection)
   } catch {
     return 0
   }
@@ -86,5 +82,4 @@ function schemaOf(dataDir: string): number {
 
 // All that the CLI does to a data directory is exported here.
 export { checkDatabase, type DatabaseReport } from './check.ts'
-export { backupDatabase, restoreDatabase } from './restore.ts'
-export { storedFilesIn } from './stored-files.ts'
+export { backupDatabase, restoreDatabase, storedFilesIn } from './restore.ts'

@@ -1,29 +1,90 @@
 import { Failure } from '../../failure.ts'
 import { limitFailure } from '../limits.ts'
 import type { Statements } from '../method-table.ts'
-import type { BatchFeed, BatchKey, BatchLine, BatchRecord } from '../store.ts'
-import { type BatchStateRow, batchStateColumns } from './batch-flow.ts'
+import type {
+  BatchEventType,
+  BatchFeed,
+  BatchLine,
+  BatchRecord,
+  FinishedJob,
+  NewBatch,
+  RowKey,
+  Usage,
+} from '../store.ts'
+import { openInsert, parsed, type RowOf, selected, withJson } from './columns.ts'
+import type { GroupEffects } from './commit-effects.ts'
 import type { Connection } from './database.ts'
-import { openIdempotencyKeys } from './idempotency-keys.ts'
-import { openJobRows } from './job-add.ts'
+import type { Events } from './events.ts'
+import { openJobRows } from './jobs.ts'
 import type { WriteContext } from './write-context.ts'
+
+/** The columns that decide what follows for a batch. */
+interface BatchStateRow
+  extends Pick<BatchRecord, 'organizationId' | 'id' | 'status' | 'total' | 'completed' | 'failed' | 'fed'> {
+  number: number
+  restError: string | null
+}
+const batchStateColumns = selected('number, organizationId, id, status, total, completed, failed, fed, restError')
+
+/** Moves batches forward inside the transactions of their lines' jobs and of their own commands. */
+export function openBatchFlow(connection: Connection, { events, effects }: { events: Events; effects: GroupEffects }) {
+  const endLine = connection.prepare(
+    `UPDATE batch_lines SET status = ? WHERE batch = ? AND line = ? AND status = 'running'`,
+  )
+  const count = connection.query<BatchStateRow>(
+    `UPDATE batches SET completed = completed + ?, failed = failed + ?, input_tokens = input_tokens + ?,
+       cached_tokens = cached_tokens + ?, output_tokens = output_tokens + ?, reasoning_tokens = reasoning_tokens + ?
+     WHERE number = ? AND finished_at IS NULL RETURNING ${batchStateColumns}`,
+  )
+  const finalize = connection.prepare(
+    `UPDATE batches SET status = 'finalizing', ending = 'completed', finalizing_at = ? WHERE number = ?`,
+  )
+  const ended = connection.query<{ organization_id: string } & Record<string, string | number | null>>(
+    `SELECT organization_id, id, status, endpoint, input_file_id, iif(completed > 0, output_file_id, NULL) AS output_file_id,
+       iif(failed > 0, error_file_id, NULL) AS error_file_id, total, completed, failed FROM batches WHERE number = ?`,
+  )
+
+  function settle(row: BatchStateRow, at: number): void {
+    const done = row.completed + row.failed
+    const isWhole = done === row.total || (row.restError !== null && done === row.fed)
+    if (row.status === 'in_progress' && isWhole) finalize.run(at, row.number)
+    effects.add('batches', { organizationId: row.organizationId, id: row.id })
+  }
+
+  return {
+    /** Finalizes a batch in progress that has no line left. Announces that it has changed. */
+    settle,
+
+    /** Call it with the end of a line's job. */
+    lineEnded(batch: number, line: number, status: FinishedJob['status'], usage: Usage, at: number): void {
+      const completed = status === 'completed' ? 1 : 0
+      if (endLine.run(completed ? 'completed' : 'failed', batch, line).changes === 0) return
+      const { inputTokens, cachedTokens = 0, outputTokens, reasoningTokens = 0 } = usage
+      const row = count.get(completed, 1 - completed, inputTokens, cachedTokens, outputTokens, reasoningTokens, batch)
+      if (row) settle(row, at)
+    },
+
+    /** Adds the event of the end of a batch. */
+    announce(number: number, at: number): void {
+      const { organization_id, total, completed, failed, ...facts } = ended.get(number)!
+      const data = { object: 'batch', ...facts, request_counts: { total, completed, failed } }
+      const type = `batch.${facts.status as BatchRecord['status']}` as BatchEventType
+      events.addOfOrganization(organization_id, type, data, at)
+      effects.add('batches', { organizationId: organization_id, id: facts.id as string })
+    },
+  }
+}
 
 const endings = new Set(['failed', 'completed', 'expired', 'cancelled'])
 
-/** The writer's commands for batches; batch-flow.ts counts the ends of their lines. */
+/** The writer's commands for batches. */
 export function batchCommands(connection: Connection, context: WriteContext) {
-  const { batches, use } = context
-  const insert = connection.prepare(
-    `INSERT INTO batches (organization_id, id, token_id, endpoint, input_file_id, completion_window, output_lifetime_ms,
-       metadata, region, origin, output_file_id, error_file_id, status, created_at, expires_at)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'validating', ?, ?)`,
+  const { batches, use, keys } = context
+  const insert = openInsert(connection, 'batches', `${newFields}, status`)
+  const inputFile = connection.scalar<number>(
+    'SELECT 1 FROM files WHERE id = ? AND organization_id = ? AND removed_at IS NULL',
   )
-  const inputFile = connection
-    .prepare<[string, string], number>(
-      'SELECT 1 FROM files WHERE id = ? AND organization_id = ? AND removed_at IS NULL',
-    )
-    .pluck()
-  const one = connection.prepare<[string, string], BatchStateRow>(
+  const one = connection.query<BatchStateRow>(
     `SELECT ${batchStateColumns} FROM batches WHERE organization_id = ? AND id = ?`,
   )
   const begin = connection.prepare(
@@ -33,11 +94,11 @@ export function batchCommands(connection: Connection, context: WriteContext) {
   const insertLine = connection.prepare(
     'INSERT INTO batch_lines (batch, line, job_id, status, error) VALUES (?, ?, ?, ?, ?)',
   )
-  const move = connection.prepare<unknown[], BatchStateRow>(
+  const move = connection.query<BatchStateRow>(
     `UPDATE batches SET fed = ?, next_line = ?, next_offset = ?, failed = failed + ?, has_lines = 1 WHERE number = ?
      RETURNING ${batchStateColumns}`,
   )
-  const refuse = connection.prepare<unknown[], BatchStateRow>(
+  const refuse = connection.query<BatchStateRow>(
     `UPDATE batches SET rest_error = ? WHERE number = ? RETURNING ${batchStateColumns}`,
   )
   const cancel = connection.prepare(
@@ -49,26 +110,22 @@ export function batchCommands(connection: Connection, context: WriteContext) {
   const finish = connection.prepare(
     'UPDATE batches SET status = ending, failed = total - completed, finished_at = ? WHERE number = ?',
   )
-  const ofEnded = connection
-    .prepare<[], number>(
-      'SELECT number FROM batches WHERE has_lines = 1 AND finished_at IS NOT NULL ORDER BY number LIMIT 1',
-    )
-    .pluck()
+  const ofEnded = connection.scalar<number>(
+    'SELECT number FROM batches WHERE has_lines = 1 AND finished_at IS NOT NULL ORDER BY number LIMIT 1',
+  )
   const dropLines = connection.prepare(
     `DELETE FROM batch_lines WHERE batch = :batch
        AND line IN (SELECT line FROM batch_lines WHERE batch = :batch ORDER BY line LIMIT :limit)`,
   )
   const withoutLines = connection.prepare('UPDATE batches SET has_lines = 0 WHERE number = ?')
-  const reads = batchReads(connection)
-  const keys = openIdempotencyKeys(connection)
   const jobs = openJobRows(connection, context)
 
-  const inState = (key: BatchKey, ...states: readonly BatchStateRow['status'][]): BatchStateRow | undefined => {
+  const inState = (key: RowKey, ...states: readonly BatchStateRow['status'][]): BatchStateRow | undefined => {
     const row = one.get(key.organizationId, key.id)
     return row && states.includes(row.status) ? row : undefined
   }
   const changed = (row: BatchStateRow): true => {
-    context.effects.moveBatch({ organizationId: row.organization_id, id: row.id })
+    context.effects.add('batches', { organizationId: row.organizationId, id: row.id })
     return true
   }
 
@@ -76,7 +133,7 @@ export function batchCommands(connection: Connection, context: WriteContext) {
     /** False: the batch is not in progress, or the lines were fed before. */
     feedBatch({ fed, jobs: added, refused, nextLine, nextOffset, at, ...key }: BatchFeed): boolean | Failure {
       const row = inState(key, 'in_progress')
-      if (!row || row.fed !== fed || row.rest_error !== null) return false
+      if (!row || row.fed !== fed || row.restError !== null) return false
       const [first] = added
       const reached = first?.limits && use.forbidsJobs(first.organizationId, first.limits, added.length)
       if (reached) return limitFailure(reached)
@@ -90,32 +147,29 @@ export function batchCommands(connection: Connection, context: WriteContext) {
       return true
     },
 
-    ...({
-      'batches.create'(batch) {
-        const { organizationId, inputFileId } = batch
-        const holder = keys.assign(batch)
-        if (holder !== undefined) return { batch: reads['batches.find'](organizationId, holder)!, replayed: true }
-        if (inputFile.get(inputFileId, organizationId) === undefined)
-          throw new Failure('not_found', `No such File object: ${inputFileId}`, { param: 'input_file_id' })
-        insert.run(
-          organizationId,
-          batch.id,
-          batch.tokenId,
-          batch.endpoint,
-          inputFileId,
-          batch.completionWindow,
-          batch.outputLifetimeMs,
-          batch.metadata,
-          batch.region,
-          batch.origin,
-          batch.outputFileId,
-          batch.errorFileId,
-          batch.createdAt,
-          batch.expiresAt,
-        )
-        return { batch: reads['batches.find'](organizationId, batch.id)!, replayed: false }
-      },
+    /** Null if stored, otherwise the id of the batch that the same key created before. */
+    addBatch(batch: NewBatch): string | null {
+      const { organizationId, inputFileId } = batch
+      const holder = keys.assign(batch)
+      if (holder !== undefined) return holder
+      if (inputFile.get(inputFileId, organizationId) === undefined)
+        throw new Failure('not_found', `No such File object: ${inputFileId}`, { param: 'input_file_id' })
+      insert({ ...batch, status: 'validating' })
+      return null
+    },
 
+    cancelBatch(organizationId: string, id: string, at: number): void {
+      const row = one.get(organizationId, id)
+      if (row?.status === 'validating' || row?.status === 'in_progress') {
+        cancel.run(at, row.number)
+        changed(row)
+      } else if (row && row.status !== 'cancelling') {
+        const state = endings.has(row.status) ? `has already ended: it is ${row.status}` : 'is finalizing'
+        throw new Failure('batch_not_cancellable', `The batch ${row.id} ${state}.`)
+      }
+    },
+
+    ...({
       'batches.begin'(key, { total, modelId }, at) {
         const row = inState(key, 'validating')
         if (row) begin.run(total, modelId, at, row.number)
@@ -132,21 +186,9 @@ export function batchCommands(connection: Connection, context: WriteContext) {
 
       'batches.refuseRest'(key, error, at) {
         const row = inState(key, 'in_progress')
-        if (!row || row.rest_error !== null) return false
+        if (!row || row.restError !== null) return false
         batches.settle(refuse.get(JSON.stringify(error), row.number)!, at)
         return true
-      },
-
-      'batches.cancel'(organizationId, id, at) {
-        const row = one.get(organizationId, id)
-        if (row?.status === 'validating' || row?.status === 'in_progress') {
-          cancel.run(at, row.number)
-          changed(row)
-        } else if (row && row.status !== 'cancelling') {
-          const state = endings.has(row.status) ? `has already ended: it is ${row.status}` : 'is finalizing'
-          throw new Failure('batch_not_cancellable', `The batch ${row.id} ${state}.`)
-        }
-        return reads['batches.find'](organizationId, id)
       },
 
       'batches.expire'(key, at) {
@@ -171,106 +213,43 @@ export function batchCommands(connection: Connection, context: WriteContext) {
         if (changes < limit) withoutLines.run(batch)
         return changes
       },
-    } satisfies Partial<Statements>),
+    } satisfies Statements),
   }
 }
 
-interface BatchRow extends BatchStateRow {
-  token_id: string
-  endpoint: string
-  input_file_id: string
-  completion_window: string
-  output_lifetime_ms: number | null
-  metadata: string | null
-  region: string | null
-  origin: string
-  ending: BatchRecord['ending']
-  model_id: string | null
-  faults: string | null
-  output_file_id: string
-  error_file_id: string
-  created_at: number
-  expires_at: number
-  in_progress_at: number | null
-  finalizing_at: number | null
-  cancelling_at: number | null
-  finished_at: number | null
-  next_line: number
-  next_offset: number
-  input_tokens: number
-  cached_tokens: number
-  output_tokens: number
-  reasoning_tokens: number
-}
+const newFields = `organizationId, id, tokenId, endpoint, inputFileId, completionWindow, outputLifetimeMs, metadata, region,
+  origin, outputFileId, errorFileId, createdAt, expiresAt`
+const select = `SELECT ${selected(
+  `${newFields}, status, ending, modelId, faults, inProgressAt, finalizingAt, cancellingAt, finishedAt, total, completed,
+  failed, fed, nextLine, nextOffset, restError`,
+)}, json_object('inputTokens', input_tokens, 'cachedTokens', cached_tokens, 'outputTokens', output_tokens,
+  'reasoningTokens', reasoning_tokens) AS usage FROM batches`
 
-const parsed = (text: string | null) => (text === null ? null : (JSON.parse(text) as never))
+type BatchRow = RowOf<BatchRecord, 'faults' | 'restError' | 'usage'>
 
-const batchOf = (row: BatchRow): BatchRecord => ({
-  id: row.id,
-  organizationId: row.organization_id,
-  tokenId: row.token_id,
-  endpoint: row.endpoint,
-  inputFileId: row.input_file_id,
-  completionWindow: row.completion_window,
-  outputLifetimeMs: row.output_lifetime_ms,
-  metadata: row.metadata,
-  region: row.region,
-  origin: row.origin,
-  createdAt: row.created_at,
-  expiresAt: row.expires_at,
-  status: row.status,
-  ending: row.ending,
-  modelId: row.model_id,
-  faults: parsed(row.faults),
-  outputFileId: row.output_file_id,
-  errorFileId: row.error_file_id,
-  inProgressAt: row.in_progress_at,
-  finalizingAt: row.finalizing_at,
-  cancellingAt: row.cancelling_at,
-  finishedAt: row.finished_at,
-  total: row.total,
-  completed: row.completed,
-  failed: row.failed,
-  fed: row.fed,
-  nextLine: row.next_line,
-  nextOffset: row.next_offset,
-  restError: parsed(row.rest_error),
-  usage: {
-    inputTokens: row.input_tokens,
-    cachedTokens: row.cached_tokens,
-    outputTokens: row.output_tokens,
-    reasoningTokens: row.reasoning_tokens,
-  },
-})
+const batchOf = (row: BatchRow): BatchRecord => withJson(row, 'faults', 'restError', 'usage')
 
 /** Reads of batches; short statements on a read-only connection. */
 export function batchReads(connection: Connection) {
-  const one = connection.prepare<[string, string], BatchRow>(
-    'SELECT * FROM batches WHERE organization_id = ? AND id = ?',
-  )
+  const one = connection.query<BatchRow>(`${select} WHERE organization_id = ? AND id = ?`)
   const page = (comparison: '<' | '>', order: 'DESC' | 'ASC') =>
-    connection.prepare<[string, string, number], BatchRow>(
-      `SELECT * FROM batches WHERE organization_id = ? AND id ${comparison} ? ORDER BY id ${order} LIMIT ?`,
+    connection.query<BatchRow>(
+      `${select} WHERE organization_id = ? AND id ${comparison} ? ORDER BY id ${order} LIMIT ?`,
     )
   const newest = page('<', 'DESC')
   const oldest = page('>', 'ASC')
-  const unfinished = connection.prepare<[], BatchKey>(
+  const unfinished = connection.query<RowKey>(
     'SELECT organization_id AS organizationId, id FROM batches WHERE finished_at IS NULL ORDER BY number',
   )
-  const lines = connection.prepare<
-    [string, string, number, number],
-    Omit<BatchLine, 'error'> & { error: string | null }
-  >(
+  const lines = connection.query<Omit<BatchLine, 'error'> & { error: string | null }>(
     `SELECT line, job_id AS jobId, status, error FROM batch_lines
      WHERE batch = (SELECT number FROM batches WHERE organization_id = ? AND id = ?) AND line BETWEEN ? AND ?
      ORDER BY line`,
   )
-  const running = connection
-    .prepare<[string, string], string>(
-      `SELECT job_id FROM batch_lines WHERE status = 'running'
+  const running = connection.scalar<string>(
+    `SELECT job_id FROM batch_lines WHERE status = 'running'
          AND batch = (SELECT number FROM batches WHERE organization_id = ? AND id = ?)`,
-    )
-    .pluck()
+  )
 
   return {
     'batches.find'(organizationId, id) {
@@ -283,5 +262,5 @@ export function batchReads(connection: Connection) {
     'batches.lines': ({ organizationId, id }, from, to) =>
       lines.all(organizationId, id, from, to).map(({ error, ...line }) => ({ ...line, error: parsed(error) })),
     'batches.running': ({ organizationId, id }) => running.all(organizationId, id),
-  } satisfies Partial<Statements>
+  } satisfies Statements
 }

@@ -1,14 +1,13 @@
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, statSync, unlinkSync } from 'node:fs'
+import { existsSync, mkdirSync, statSync, unlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import type { LogFields } from '../../log.ts'
 import type { Store } from '../store.ts'
 import { damaged, refusalFor } from './damage.ts'
 import { type Connection, meaningOf, openAsIs, openDatabase, structuralFault } from './database.ts'
-import { createPrivate, pathsIn, syncDirectoryNow } from './directory.ts'
+import { createPrivate, pathsIn, syncNow } from './directory.ts'
 import { type Migration, migrate, migrations, refuseForeign } from './migrations.ts'
 import { recoverJobs } from './recovery.ts'
 import { importResultFiles } from './result-files.ts'
-import { openWriteContext } from './write-context.ts'
 
 interface BootOptions {
   role: 'server' | 'admin'
@@ -44,12 +43,8 @@ export function bootDatabase(options: BootOptions): { connection: Connection; re
 function inspect(database: string, { role, dataDir, steps = migrations }: BootOptions): void {
   const known = steps.at(-1)!.version
   if (role === 'admin') {
-    const connection = openAsIs(database, { readonly: true })
-    try {
-      return refuseForeign(connection, database, known)
-    } finally {
-      connection.close()
-    }
+    using connection = openAsIs(database, { readonly: true })
+    return refuseForeign(connection, database, known)
   }
   const fault = structuralFault(database, connection => refuseForeign(connection, database, known))
   if (fault !== undefined) throw damaged(dataDir, fault)
@@ -63,9 +58,7 @@ function prepare(connection: Connection, options: BootOptions): Store['recovery'
   const repaired =
     role === 'admin'
       ? { requeued: 0, crashed: 0 }
-      : retryWithoutBallast(dataDir, () =>
-          recoverJobs(connection, { ...openWriteContext(connection, boot), at: Date.now() }),
-        )
+      : retryWithoutBallast(dataDir, () => recoverJobs(connection, boot, Date.now()))
   return { ...repaired, migratedFrom, bootId: boot }
 }
 
@@ -90,13 +83,7 @@ function backupBefore(connection: Connection, dataDir: string, from: number, say
   connection.prepare('VACUUM INTO ?').run(to)
   const missing = importResultFiles(to, pathsIn(dataDir).results)
   if (missing > 0) say('warn', 'Results are missing in the backup before the upgrade', { results: missing })
-  syncFile(to)
-  syncDirectoryNow(backups)
+  syncNow(to)
+  syncNow(backups)
   say('info', 'Made a backup before the upgrade of the database', { file: to, schema: from })
-}
-
-function syncFile(path: string): void {
-  const file = openSync(path, 'r')
-  fsyncSync(file)
-  closeSync(file)
 }

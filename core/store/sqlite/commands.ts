@@ -9,7 +9,6 @@ import { queueCommands } from './job-queue.ts'
 import { jobCommands } from './jobs.ts'
 import { libraryCommands } from './library.ts'
 import { organizationEndCommands } from './organization-end.ts'
-import { organizationUseCommands } from './organization-use.ts'
 import { organizationCommands } from './organizations.ts'
 import { responseCommands } from './responses.ts'
 import { resultCommands } from './results.ts'
@@ -29,9 +28,10 @@ import type { WriteContext } from './write-context.ts'
  */
 export const openCommands = (connection: Connection, context: WriteContext) =>
   ({
-    ...organizationCommands(connection),
+    ...organizationCommands(connection, context),
     ...spendCommands(context),
-    ...organizationUseCommands(context.use),
+    // Here, because the writer alone knows the count of its jobs.
+    'organizations.use': context.use.of,
     ...organizationEndCommands(connection, context),
     ...userCommands(connection, context),
     ...tokenCommands(connection, context),
@@ -43,13 +43,13 @@ export const openCommands = (connection: Connection, context: WriteContext) =>
     ...sessionCommands(connection),
     ...idempotencyCommands(connection),
     ...fileCommands(connection, context),
-    ...libraryCommands(connection),
+    ...libraryCommands(connection, context),
     ...workflowCommands(connection),
     ...executionCommands(connection, context),
     ...batchCommands(connection, context),
     ...webhookEndpointCommands(connection, context),
     ...webhookDeliveryCommands(connection, context),
-  }) satisfies Partial<Statements>
+  }) satisfies Statements
 export type Commands = ReturnType<typeof openCommands>
 export type CommandName = keyof Commands
 
@@ -65,11 +65,11 @@ export const growingCommands: ReadonlySet<string> = new Set<CommandName>([
   'idempotency.keep',
   'responses.add',
   'sessions.add',
-  'workflows.create',
-  'workflows.update',
+  'addWorkflow',
+  'updateWorkflow',
   'addExecution',
   'webhooks.create',
-  'batches.create',
+  'addBatch',
   'feedBatch',
 ])
 
@@ -81,7 +81,7 @@ export const weights: Weights = {
   addJob: job => job.inputs.length,
   addJobs: lengthOf,
   feedBatch: ({ jobs }) => lengthOf(jobs),
-  'jobs.resume': (_organizationId, _id, how) => ('inputs' in how ? how.inputs.length : 0),
+  resumeJob: (_organizationId, _id, how) => ('inputs' in how ? how.inputs.length : 0),
   settleJob: (_claim, outcome) =>
     (outcome.status === 'completed' && typeof outcome.result === 'string' ? outcome.result.length : 0) +
     (outcome.logs?.length ?? 0),

@@ -18,16 +18,10 @@ export function openCommitEffects() {
   let effects = none()
 
   return {
-    release: (job: CommitEffects['released'][number]): void => void effects.released.push(job),
-    claimSuccessor: (job: CommitEffects['claimedSuccessors'][number]): void => void effects.claimedSuccessors.push(job),
-    withdraw: (job: CommitEffects['withdrawn'][number]): void => void effects.withdrawn.push(job),
-    deliver: (target: string): void => void effects.deliveries.push(target),
-    /** The organization has an event of its own. */
-    eventOf: (organizationId: string): void => void effects.organizations.push(organizationId),
-    /** A batch has changed. */
-    moveBatch: (batch: CommitEffects['batches'][number]): void => void effects.batches.push(batch),
-    change: (execution: CommitEffects['executions'][number]): void => void effects.executions.push(execution),
-    /** Returns a function that reverts to this point when later commands are rolled back. */
+    add<Kind extends keyof CommitEffects>(kind: Kind, effect: CommitEffects[Kind][number]): void {
+      const list: CommitEffects[Kind][number][] = effects[kind]
+      list.push(effect)
+    },
     mark(): () => void {
       const lists = Object.values(effects) as unknown[][]
       const lengths = lists.map(({ length }) => length)
@@ -35,7 +29,6 @@ export function openCommitEffects() {
         for (const [at, list] of lists.entries()) list.length = lengths[at]!
       }
     },
-    /** Call it when the transaction was rolled back. */
     forget(): void {
       effects = none()
     },

@@ -1,8 +1,8 @@
-import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statSync } from 'node:fs'
+import { existsSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { StoreRefusal } from '../refusal.ts'
 import { openAsIs, openDatabase, sqliteCode } from './database.ts'
-import { createPrivate, pathsIn, syncDirectoryNow } from './directory.ts'
+import { createPrivate, pathsIn, syncNow } from './directory.ts'
 import { brokenLinks } from './ledger.ts'
 import { refuseForeign } from './migrations.ts'
 import { bytesOfResults, holdResults, importResultFiles } from './result-files.ts'
@@ -41,11 +41,9 @@ export async function copyDatabase(
       sentence: finding =>
         `The backup to ${to} was not made, because the database is damaged: ${finding}. Check it with: infer db check`,
     })
-    const file = openSync(partial, 'r')
-    fsyncSync(file)
-    closeSync(file)
+    syncNow(partial)
     renameSync(partial, to)
-    syncDirectoryNow(dirname(resolve(to)))
+    syncNow(dirname(resolve(to)))
     return { bytes: statSync(to).size }
   } catch (thrown) {
     rmSync(partial, { force: true })
@@ -77,34 +75,26 @@ async function copyPages(
   to: string,
   onProgress: (done: number, total: number) => void,
 ): Promise<{ pages: number; total: number }> {
-  const source = openDatabase(from, { readonly: true })
-  try {
-    // One read transaction around all steps: without it, every commit of another connection restarts the copy, and
-    // beside a busy server it would never end.
-    source.exec('BEGIN')
-    const results = pagesOf(bytesOfResults(source))
-    let pages = 0
-    await source.backup(to, {
-      progress({ totalPages, remainingPages }) {
-        pages = totalPages
-        onProgress(totalPages - remainingPages, totalPages + results)
-        return pagesPerStep
-      },
-    })
-    return { pages, total: pages + results }
-  } finally {
-    source.close()
-  }
+  using source = openDatabase(from, { readonly: true })
+  // One read transaction around all steps: without it, every commit of another connection restarts the copy, and
+  // beside a busy server it would never end.
+  source.exec('BEGIN')
+  const results = pagesOf(bytesOfResults(source))
+  let pages = 0
+  await source.backup(to, {
+    progress({ totalPages, remainingPages }) {
+      pages = totalPages
+      onProgress(totalPages - remainingPages, totalPages + results)
+      return pagesPerStep
+    },
+  })
+  return { pages, total: pages + results }
 }
 
 /** Leaves WAL mode, so that the copy is complete in one file wherever it is moved. */
 function makeSingleFile(path: string): void {
-  const copy = openAsIs(path)
-  try {
-    copy.pragma('journal_mode = DELETE')
-  } finally {
-    copy.close()
-  }
+  using copy = openAsIs(path)
+  copy.pragma('journal_mode = DELETE')
 }
 
 /**
@@ -120,15 +110,11 @@ export function verifyCopy(
 ): void {
   let finding: string | undefined
   try {
-    const copy = openAsIs(path, { readonly: true })
-    try {
-      refuseForeign(copy, file)
-      const [checked] = copy.pragma('integrity_check(1)') as { integrity_check: string }[]
-      if (checked?.integrity_check !== 'ok') finding = checked?.integrity_check ?? 'it cannot be checked'
-      else [finding] = brokenLinks(copy, undefined, 1)
-    } finally {
-      copy.close()
-    }
+    using copy = openAsIs(path, { readonly: true })
+    refuseForeign(copy, file)
+    const [checked] = copy.pragma('integrity_check(1)') as { integrity_check: string }[]
+    if (checked?.integrity_check !== 'ok') finding = checked?.integrity_check ?? 'it cannot be checked'
+    else [finding] = brokenLinks(copy, undefined, 1)
   } catch (thrown) {
     if (thrown instanceof StoreRefusal) throw thrown
     finding = (thrown as Error).message

@@ -2,7 +2,22 @@ import { closeSync, openSync, readSync } from 'node:fs'
 import Sqlite from 'better-sqlite3'
 import { sqliteBinding } from '../../assets.ts'
 
-export type Connection = Sqlite.Database
+/** A connection to a database; `using` closes it. */
+export class Connection extends Sqlite implements Disposable {
+  /** Prepares a statement that reads such rows. SQLite itself counts its parameters. */
+  query<Row>(sql: string): Sqlite.Statement<unknown[], Row> {
+    return this.prepare<unknown[], Row>(sql)
+  }
+
+  /** Prepares a statement that reads one column: its rows are values. */
+  scalar<Value>(sql: string): Sqlite.Statement<unknown[], Value> {
+    return this.query<Value>(sql).pluck()
+  }
+
+  [Symbol.dispose](): void {
+    this.close()
+  }
+}
 
 /**
  * The settings of every connection. `synchronous` FULL is explicit because better-sqlite3 is compiled with NORMAL for
@@ -27,12 +42,7 @@ export const applicationId = 0x69_6e_66_72
  * store that is silently less durable is worse than none.
  */
 export function openDatabase(path: string, { readonly = false }: { readonly?: boolean } = {}): Connection {
-  const connection = new Sqlite(path, {
-    readonly,
-    fileMustExist: readonly,
-    timeout: pragmas.busy_timeout,
-    nativeBinding: sqliteBinding(),
-  })
+  const connection = open(path, readonly, readonly)
   try {
     for (const [name, value] of Object.entries(pragmas)) {
       // A reader cannot set the journal mode; it uses the mode that the writer has set.
@@ -48,14 +58,11 @@ export function openDatabase(path: string, { readonly = false }: { readonly?: bo
 }
 
 /** Opens a database file without changing its settings: for checks before it is trusted, and for copies. */
-export function openAsIs(path: string, { readonly = false }: { readonly?: boolean } = {}): Connection {
-  return new Sqlite(path, {
-    readonly,
-    fileMustExist: true,
-    timeout: pragmas.busy_timeout,
-    nativeBinding: sqliteBinding(),
-  })
-}
+export const openAsIs = (path: string, { readonly = false }: { readonly?: boolean } = {}): Connection =>
+  open(path, readonly, true)
+
+const open = (path: string, readonly: boolean, fileMustExist: boolean): Connection =>
+  new Connection(path, { readonly, fileMustExist, timeout: pragmas.busy_timeout, nativeBinding: sqliteBinding() })
 
 /**
  * Returns the structural damage of the file, or undefined. Uses a read-only connection: the last writing connection
@@ -65,16 +72,12 @@ export function structuralFault(
   path: string,
   inspect: (connection: Connection) => void = () => {},
 ): string | undefined {
-  const connection = openAsIs(path, { readonly: true })
-  try {
-    inspect(connection)
-    // 70,000 pending jobs are 80,000 pages: a system call for each took half of the time of the check.
-    if (isReadable(path)) connection.pragma('mmap_size = 2147418112')
-    const finding = connection.pragma('quick_check(1)', { simple: true })
-    return finding === 'ok' ? undefined : String(finding)
-  } finally {
-    connection.close()
-  }
+  using connection = openAsIs(path, { readonly: true })
+  inspect(connection)
+  // 70,000 pending jobs are 80,000 pages: a system call for each took half of the time of the check.
+  if (isReadable(path)) connection.pragma('mmap_size = 2147418112')
+  const finding = connection.pragma('quick_check(1)', { simple: true })
+  return finding === 'ok' ? undefined : String(finding)
 }
 
 /**
@@ -98,7 +101,7 @@ function isReadable(path: string): boolean {
 
 /** Opens a lock file: an empty database, used for the file lock that ends with its process. */
 export function openLockFile(path: string, timeoutMs: number): Connection {
-  return new Sqlite(path, { timeout: timeoutMs, nativeBinding: sqliteBinding() })
+  return new Connection(path, { timeout: timeoutMs, nativeBinding: sqliteBinding() })
 }
 
 /** The SQLite code of an error, such as `SQLITE_FULL`; undefined for anything else. */

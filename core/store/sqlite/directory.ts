@@ -33,7 +33,7 @@ export function prepareDirectory(dataDir: string): void {
     createPrivate(pathsIn(dataDir).lock)
     createPrivate(pathsIn(dataDir).database)
     createPrivate(pathsIn(dataDir).resultsLock)
-    if (mkdirSync(pathsIn(dataDir).results, { recursive: true, mode: 0o700 }) !== undefined) syncDirectoryNow(dataDir)
+    if (mkdirSync(pathsIn(dataDir).results, { recursive: true, mode: 0o700 }) !== undefined) syncNow(dataDir)
   } catch (cause) {
     if (cause instanceof StoreRefusal) throw cause
     throw new StoreRefusal(
@@ -60,13 +60,13 @@ export function createPrivate(path: string): void {
   }
 }
 
-/** Makes a rename or a new file in the directory survive power loss. */
-export function syncDirectoryNow(path: string): void {
-  const directory = openSync(path, 'r')
+/** Makes a file, or a rename or a new file in a directory, survive power loss. */
+export function syncNow(path: string): void {
+  const file = openSync(path, 'r')
   try {
-    fsyncSync(directory)
+    fsyncSync(file)
   } finally {
-    closeSync(directory)
+    closeSync(file)
   }
 }
 

@@ -2,17 +2,10 @@ import type { OrganizationEvent, OrganizationEventType } from '../event-types.ts
 import type { Statements } from '../method-table.ts'
 import type { JobError, JobEvent, JobEventType } from '../store.ts'
 import type { ExecutionEvent, ExecutionEventType } from '../workflows.ts'
+import type { GroupEffects } from './commit-effects.ts'
 import type { Connection } from './database.ts'
+import type { JobRow } from './job-reads.ts'
 import type { StoredEvent, WebhookOutbox } from './webhook-outbox.ts'
-
-/** The columns of a job that is to be tried again. */
-interface RetriedRow {
-  number: number | bigint
-  organization_id: string
-  attempt: number
-  execution: number | null
-  node: number | null
-}
 
 /** How long events are kept. */
 export const eventLifetimeMs = 24 * 3_600_000
@@ -21,12 +14,12 @@ export const eventLifetimeMs = 24 * 3_600_000
  * Records what happens to jobs, in the transaction of the change: every change of status has its event, so that a
  * reader of the events always knows the status. `attempt` is that of the job after the change.
  */
-export function openEvents(connection: Connection, outbox: Pick<WebhookOutbox, 'add'>) {
+export function openEvents(connection: Connection, outbox: Pick<WebhookOutbox, 'add'>, effects: GroupEffects) {
   const insert = connection.prepare(
     `INSERT INTO events (sequence, number, organization_id, type, attempt, at, execution, node, data)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   )
-  const read = connection.prepare<[], number>('SELECT sequence FROM last_event').pluck()
+  const read = connection.scalar<number>('SELECT sequence FROM last_event')
   const save = connection.prepare('UPDATE last_event SET sequence = ?')
   /**
    * The number of the last event of this transaction; read again in each, because another process may have written too.
@@ -56,8 +49,8 @@ export function openEvents(connection: Connection, outbox: Pick<WebhookOutbox, '
       record({ number, organizationId, type, attempt, at, execution, node })
     },
     /** Adds the event of a job that waits again. `error`: why its attempt failed; null if the attempt was given back. */
-    addRetry(row: RetriedRow, at: number, error: JobError | null): void {
-      const { number, organization_id: organizationId, attempt, execution, node } = row
+    addRetry(job: RetriedJob, at: number, error: JobError | null): void {
+      const { number, organizationId, attempt, execution, node } = job
       const event = { number, organizationId, type: 'job.retrying', attempt, at, execution, node }
       record(event, error && JSON.stringify(error))
     },
@@ -75,33 +68,30 @@ export function openEvents(connection: Connection, outbox: Pick<WebhookOutbox, '
     addOfOrganization(organizationId: string, type: OrganizationEventType, data: object, at: number): void {
       const event = { number: null, organizationId, type, attempt: 0, at, execution: null, node: null, data }
       record(event, JSON.stringify(data))
+      effects.add('organizations', organizationId)
     },
-    /** Returns a function that reverts to this point when later commands are rolled back. */
-    mark(): () => void {
+    mark() {
       const snapshot = last
-      return () => {
-        last = snapshot
-      }
+      return () => void (last = snapshot)
     },
-    /** Call it last in the transaction. */
     write(): void {
       if (last !== undefined) save.run(last)
       last = undefined
     },
-    /** Call it when the transaction was rolled back. */
     forget(): void {
       last = undefined
     },
   }
 }
 export type Events = ReturnType<typeof openEvents>
+export type RetriedJob = Pick<JobRow, 'number' | 'organizationId' | 'attempt' | 'execution' | 'node'>
 
 /**
  * Deletes up to `limit` events older than `before`, oldest first and only up to the first younger one, so that the
  * remaining sequence has no gaps even if the clock jumped. Returns how many.
  */
 export const forgetEvents = (connection: Connection) => {
-  const oldest = connection.prepare<[number], { sequence: number; at: number }>(
+  const oldest = connection.query<{ sequence: number; at: number }>(
     'SELECT sequence, at FROM events ORDER BY sequence LIMIT ?',
   )
   const forget = connection.prepare('DELETE FROM events WHERE sequence <= ?')
@@ -118,28 +108,28 @@ export const forgetEvents = (connection: Connection) => {
 /** Reads of events; short statements on a read-only connection. */
 export function eventReads(connection: Connection) {
   const columns = 'sequence, type, jobs.id AS jobId, events.attempt, at, data FROM events JOIN jobs USING (number)'
-  const ofExecution = connection.prepare<[string, string, number, number], ExecutionEvent>(
+  const ofExecution = connection.query<ExecutionEvent>(
     `SELECT sequence, type, e.id AS executionId, n.node_id AS nodeId, jobs.id AS jobId, events.attempt, events.at, data
      FROM executions AS e JOIN events ON events.execution = e.number
      LEFT JOIN execution_nodes AS n ON n.execution = e.number AND n.node = events.node
      LEFT JOIN jobs ON jobs.number = events.number
      WHERE e.organization_id = ? AND e.id = ? AND sequence > ? ORDER BY sequence LIMIT ?`,
   )
-  const everything = connection.prepare<[string, number, number], OrganizationEvent>(
+  const everything = connection.query<OrganizationEvent>(
     `SELECT sequence, type, e.id AS executionId, n.node_id AS nodeId, jobs.id AS jobId, events.attempt, events.at, data
      FROM events LEFT JOIN jobs ON jobs.number = events.number LEFT JOIN executions AS e ON e.number = events.execution
      LEFT JOIN execution_nodes AS n ON n.execution = events.execution AND n.node = events.node
      WHERE events.organization_id = ? AND sequence > ? ORDER BY sequence LIMIT ?`,
   )
-  const ofOrganization = connection.prepare<[string, number, number], JobEvent>(
+  const ofOrganization = connection.query<JobEvent>(
     `SELECT ${columns} WHERE events.organization_id = ? AND sequence > ? ORDER BY sequence LIMIT ?`,
   )
-  const ofJob = connection.prepare<[string, string, number, number], JobEvent>(
+  const ofJob = connection.query<JobEvent>(
     `SELECT ${columns} WHERE number = (SELECT number FROM jobs WHERE organization_id = ? AND id = ?) AND sequence > ?
      ORDER BY sequence LIMIT ?`,
   )
   // The last number used and not the highest in the table: it does not go back when events are deleted.
-  const last = connection.prepare<[], number>('SELECT sequence FROM last_event').pluck()
+  const last = connection.scalar<number>('SELECT sequence FROM last_event')
   return {
     'events.after': (organizationId, query) =>
       query.jobId === undefined
@@ -149,5 +139,5 @@ export function eventReads(connection: Connection) {
     'events.ofExecution': (organizationId, query) =>
       ofExecution.all(organizationId, query.executionId, query.sequence, query.limit),
     'events.last': () => last.get() ?? 0,
-  } satisfies Partial<Statements>
+  } satisfies Statements
 }

@@ -1,12 +1,14 @@
-import { advance, applyWrites, type ExecutionInput, type ExecutionWrite } from '../../dag/advance.ts'
-import { rankAt } from '../rank.ts'
+import { advance, applyWrites, type CountChange, type ExecutionInput, type ExecutionWrite } from '../../dag/advance.ts'
+import { noUsage } from '../../usage.ts'
+import { rankAt } from '../job-records.ts'
 import type { JobError } from '../store.ts'
 import type { ExecutionError } from '../workflows.ts'
 import type { Connection } from './database.ts'
 import { cancelledError, type EndingRow, endingColumns, openEnd } from './job-end.ts'
 import { type JobRow, jobColumns, jobOf as recordOf } from './job-reads.ts'
 import { type LiveExecution, openLiveExecutions } from './live-executions.ts'
-import type { WriteContext } from './write-context.ts'
+import { usageColumnNames, usageValues } from './usage-columns.ts'
+import type { SharedContext } from './write-context.ts'
 
 type Write<Kind extends ExecutionWrite['write']> = Extract<ExecutionWrite, { write: Kind }>
 
@@ -15,7 +17,7 @@ type Write<Kind extends ExecutionWrite['write']> = Extract<ExecutionWrite, { wri
  * decides what follows, and this file writes it to the tables. The states in memory are dropped whenever a transaction
  * is rolled back.
  */
-export function openExecutionFlow(connection: Connection, context: Omit<WriteContext, 'flow'>) {
+export function openExecutionFlow(connection: Connection, context: SharedContext) {
   const { boot, counts, events, effects, jobCounts } = context
   const setNode = connection.prepare('UPDATE execution_nodes SET status = ?, at = ? WHERE execution = ? AND node = ?')
   const setReady = connection.prepare(
@@ -34,16 +36,14 @@ export function openExecutionFlow(connection: Connection, context: Omit<WriteCon
   const insertWaiting = connection.prepare(
     `${newJob} VALUES ('pending', 0, 0, NULL, NULL, ?, ?, ?, ?, ?, 'workflow', ?, ?, ?, ?, ?, ?, ?, ?, 0, 0)`,
   )
-  const insertBegun = connection.prepare<unknown[], JobRow>(
+  const insertBegun = connection.query<JobRow>(
     `${newJob} VALUES ('processing', 1, 1, ?, ?, ?, ?, ?, ?, ?, 'workflow', ?, ?, ?, ?, ?, ?, ?, ?, 0, 0)
      RETURNING ${jobColumns}`,
   )
-  const unfinishedJob = connection.prepare<[string, string], EndingRow & { rank: number }>(
+  const unfinishedJob = connection.query<EndingRow & { rank: number }>(
     `SELECT ${endingColumns}, rank FROM jobs WHERE organization_id = ? AND id = ? AND finished_at IS NULL`,
   )
-  const jobError = connection
-    .prepare<[number, number], string | null>('SELECT error FROM jobs WHERE execution = ? AND node = ?')
-    .pluck()
+  const jobError = connection.scalar<string | null>('SELECT error FROM jobs WHERE execution = ? AND node = ?')
   const live = openLiveExecutions(connection)
   // `advance` has already applied the end of these jobs to the state.
   const endJob = openEnd(connection, { ...context, flow: { advance() {} } })
@@ -60,7 +60,7 @@ export function openExecutionFlow(connection: Connection, context: Omit<WriteCon
       const { lastInsertRowid } = insertWaiting.run(...values)
       events.add(lastInsertRowid, organizationId, 'job.created', 0, at, number, node)
       jobCounts.move(organizationId, undefined, 'pending')
-      return effects.release({
+      return effects.add('released', {
         id: jobId,
         organizationId,
         modelId,
@@ -76,7 +76,7 @@ export function openExecutionFlow(connection: Connection, context: Omit<WriteCon
     events.add(row.number, organizationId, 'job.started', 1, at, number, node)
     jobCounts.move(organizationId, undefined, 'processing')
     const before = execution.plan.nodes[takesSlotOf]!.jobId
-    effects.claimSuccessor({ before, job: recordOf(row, undefined, null, { executionId, nodeId }) })
+    effects.add('claimedSuccessors', { before, job: recordOf(row, undefined, null, { executionId, nodeId }) })
   }
 
   function withdrawJob({ organizationId, plan }: LiveExecution, { node }: Write<'withdraw_job'>, at: number): void {
@@ -84,7 +84,7 @@ export function openExecutionFlow(connection: Connection, context: Omit<WriteCon
     const row = unfinishedJob.get(organizationId, jobId)
     if (!row) return
     endJob(row, { status: 'cancelled', at })
-    effects.withdraw({ id: jobId, organizationId, modelId: row.model_id, class: 'workflow', rank: row.rank })
+    effects.add('withdrawn', { id: jobId, organizationId, modelId: row.modelId, class: 'workflow', rank: row.rank })
   }
 
   function errorOf({ number, plan }: LiveExecution, { status, failure }: Write<'end'>): ExecutionError | null {
@@ -129,7 +129,7 @@ export function openExecutionFlow(connection: Connection, context: Omit<WriteCon
       case 'event':
         return events.addOfExecution(number, organizationId, `workflow_execution.${write.event}`, at, write.node)
       case 'announce':
-        return effects.change({ organizationId, id, ended: write.ended, timeoutAt: write.timeoutAt })
+        return effects.add('executions', { organizationId, id, ended: write.ended, timeoutAt: write.timeoutAt })
     }
   }
 
@@ -153,3 +153,53 @@ export function openExecutionFlow(connection: Connection, context: Omit<WriteCon
   }
 }
 export type ExecutionFlow = ReturnType<typeof openExecutionFlow>
+
+const columns = ['running', 'completed', 'failed', 'skipped', 'cost', ...usageColumnNames]
+
+/** What is added to the columns, in their order. */
+const addends = ({
+  running = 0,
+  completed = 0,
+  failed = 0,
+  skipped = 0,
+  cost = 0,
+  ...usage
+}: CountChange): number[] => [
+  running,
+  completed,
+  failed,
+  skipped,
+  cost,
+  ...usageValues({ ...noUsage, ...usage }).map(value => value ?? 0),
+]
+
+/**
+ * Counts the nodes of each execution by status, and their usage. Many nodes of one execution may change in one commit:
+ * the changes of a transaction are added up here and written once before its commit.
+ */
+export function openExecutionCounts(connection: Connection) {
+  const add = connection.prepare(
+    `UPDATE executions SET ${columns.map(name => `${name} = ${name} + ?`).join(', ')}, updated_at = ? WHERE number = ?`,
+  )
+  let counts = new Map<number, { by: number[]; at: number }>()
+
+  return {
+    /** Adds to the counts of an execution; values may be negative. */
+    move(execution: number, at: number, change: CountChange): void {
+      const before = counts.get(execution)?.by
+      const by = addends(change).map((value, which) => value + (before?.[which] ?? 0))
+      counts.set(execution, { by, at })
+    },
+    mark() {
+      const snapshot = new Map(counts)
+      return () => void (counts = snapshot)
+    },
+    write(): void {
+      for (const [execution, { by, at }] of counts) add.run(...by, at, execution)
+      counts.clear()
+    },
+    forget(): void {
+      counts.clear()
+    },
+  }
+}

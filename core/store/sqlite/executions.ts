@@ -2,19 +2,18 @@ import type { ExecutionStatus } from '../../dag/advance.ts'
 import { Failure } from '../../failure.ts'
 import { limitFailure } from '../limits.ts'
 import type { Statements } from '../method-table.ts'
-import type { NewExecution } from '../workflows.ts'
+import type { RowKey } from '../store.ts'
+import type { ExecutionRecord, NewExecution } from '../workflows.ts'
+import { openInsert } from './columns.ts'
 import type { Connection } from './database.ts'
-import { openIdempotencyKeys } from './idempotency-keys.ts'
-import { openForget } from './job-forget.ts'
+import type { JobRow } from './job-reads.ts'
 import type { StoredPlanNode } from './live-executions.ts'
 import type { WriteContext } from './write-context.ts'
 
-interface ExecutionRow {
+interface ExecutionRow extends Pick<ExecutionRecord, 'organizationId' | 'id' | 'status'> {
   number: number
-  organization_id: string
-  id: string
-  status: ExecutionStatus
 }
+const columns = 'number, organization_id AS organizationId, id, status'
 
 /** A sweep stops after this many jobs; the next sweep continues. */
 const maxForgotten = 500
@@ -22,40 +21,37 @@ const maxForgotten = 500
 const unfinishedStatuses: ReadonlySet<ExecutionStatus> = new Set(['pending', 'running'])
 
 /** The writer's commands for whole executions; execution-flow.ts moves them forward. */
-export function executionCommands(connection: Connection, context: WriteContext) {
-  const { flow, effects, outbox, use } = context
-  const insert = connection.prepare(
-    `INSERT INTO executions (organization_id, id, token_id, workflow_id, workflow_version, on_failure, priority, status,
-       timeout_ms, retention_ms, metadata, parent_id, created_at, updated_at, nodes, completed, webhook)
-     VALUES (?, ?, ?, ?, ?, ?, ?, 'pending', ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+export function executionCommands(
+  connection: Connection,
+  { flow, effects, outbox, use, keys, forgetJob }: WriteContext,
+) {
+  const insert = openInsert(
+    connection,
+    'executions',
+    `organizationId, id, tokenId, workflowId, workflowVersion, onFailure, priority, status, timeoutMs, retentionMs,
+    metadata, parentId, createdAt, updatedAt, nodes, completed, webhook`,
   )
-  const insertPlan = connection.prepare(
-    'INSERT INTO execution_plans (execution, definition, input_params, plan, dag, origin) VALUES (?, ?, ?, ?, ?, ?)',
+  const insertPlan = openInsert(connection, 'execution_plans', 'execution, definition, inputParams, plan, dag, origin')
+  const insertNode = openInsert(
+    connection,
+    'execution_nodes',
+    'execution, node, nodeId, task, modelId, onError, status, jobId, cached, at',
   )
-  const insertNode = connection.prepare(
-    `INSERT INTO execution_nodes (execution, node, node_id, task, model_id, on_error, status, job_id, cached, at)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-  )
-  const one = connection.prepare<[string, string], ExecutionRow>(
-    'SELECT number, organization_id, id, status FROM executions WHERE organization_id = ? AND id = ?',
-  )
-  const late = connection.prepare<[number, number], ExecutionRow & { timeout_ms: number }>(
-    `SELECT number, organization_id, id, status, timeout_ms FROM executions
+  const one = connection.query<ExecutionRow>(`SELECT ${columns} FROM executions WHERE organization_id = ? AND id = ?`)
+  const late = connection.query<ExecutionRow>(
+    `SELECT ${columns} FROM executions
      WHERE finished_at IS NULL AND timeout_at IS NOT NULL AND timeout_at <= ? ORDER BY timeout_at LIMIT ?`,
   )
-  const over = connection.prepare<[number, number], ExecutionRow>(
-    `SELECT number, organization_id, id, status FROM executions
+  const over = connection.query<ExecutionRow>(
+    `SELECT ${columns} FROM executions
      WHERE expires_at IS NOT NULL AND expires_at <= ? ORDER BY expires_at LIMIT ?`,
   )
-  const ownJobs = connection.prepare<
-    [number],
-    { number: number; organization_id: string; id: string; status: 'completed' }
-  >('SELECT number, organization_id, id, status FROM jobs WHERE execution = ?')
-  const usedElsewhere = connection
-    .prepare<[string, number], number>(
-      'SELECT execution FROM execution_nodes WHERE job_id = ? AND cached = 1 AND execution <> ? LIMIT 1',
-    )
-    .pluck()
+  const ownJobs = connection.query<Pick<JobRow, 'number' | 'organizationId' | 'id' | 'status'>>(
+    `SELECT ${columns} FROM jobs WHERE execution = ?`,
+  )
+  const usedElsewhere = connection.scalar<number>(
+    'SELECT execution FROM execution_nodes WHERE job_id = ? AND cached = 1 AND execution <> ? LIMIT 1',
+  )
   const reassign = connection.prepare('UPDATE jobs SET execution = ?, node = NULL WHERE number = ?')
   const drops = [
     'DELETE FROM execution_plans WHERE execution = ?',
@@ -63,34 +59,21 @@ export function executionCommands(connection: Connection, context: WriteContext)
     'DELETE FROM events WHERE execution = ?',
     'DELETE FROM executions WHERE number = ?',
   ].map(sql => connection.prepare(sql))
-  const unfinished = connection.prepare<
-    [string, string],
-    {
-      number: number
-      organization_id: string
-      id: string
-      model_id: string
-      rank: number
-      status: 'pending' | 'processing'
-      boot: string | null
-      claims: number
+  const unfinished = connection.query<
+    Pick<JobRow, 'number' | 'organizationId' | 'id' | 'modelId' | 'rank' | 'status' | 'boot' | 'claims'> & {
       execution: number
       node: number
     }
   >(
-    `SELECT number, organization_id, id, model_id, rank, status, boot, claims, execution, node FROM jobs
+    `SELECT ${columns}, model_id AS modelId, rank, boot, claims, execution, node FROM jobs
      WHERE organization_id = ? AND id = ? AND finished_at IS NULL AND execution IS NOT NULL AND node IS NOT NULL`,
   )
   const takeOver = connection.prepare(
     'UPDATE execution_nodes SET job_id = ?, cached = 1 WHERE execution = ? AND node = ?',
   )
-  const completed = connection
-    .prepare<[string, string], number>(
-      `SELECT 1 FROM jobs WHERE organization_id = ? AND id = ? AND status = 'completed'`,
-    )
-    .pluck()
-  const keys = openIdempotencyKeys(connection)
-  const forgetJob = openForget(connection, context)
+  const completed = connection.scalar<number>(
+    `SELECT 1 FROM jobs WHERE organization_id = ? AND id = ? AND status = 'completed'`,
+  )
 
   /** Removes an execution. A job whose result another execution reuses is assigned to that execution. */
   function forget({ number }: ExecutionRow, at: number): number {
@@ -115,7 +98,6 @@ export function executionCommands(connection: Connection, context: WriteContext)
         return limitFailure(reached)
       }
       const { createdAt: at, definition, nodes } = execution
-      const done = new Set(nodes.flatMap(({ reuses }, node) => (reuses === null ? [] : [node])))
       for (const { nodeId, reuses } of nodes)
         if (reuses !== null && completed.get(execution.organizationId, reuses) === undefined)
           throw new Failure(
@@ -123,48 +105,23 @@ export function executionCommands(connection: Connection, context: WriteContext)
             `The result of node '${nodeId}' was deleted meanwhile. Retry from the start, or from that node.`,
           )
       const plan: StoredPlanNode[] = nodes.map(node => ({ ...node, reuses: undefined }))
-      const { lastInsertRowid } = insert.run(
-        execution.organizationId,
-        execution.id,
-        execution.tokenId,
-        execution.workflowId,
-        execution.workflowVersion,
-        definition.onFailure,
-        execution.priority,
-        execution.timeoutMs,
-        execution.retentionMs,
-        execution.metadata,
-        execution.parentExecutionId,
-        at,
-        at,
-        nodes.length,
-        done.size,
-        execution.webhook ? JSON.stringify(execution.webhook) : null,
-      )
+      const { dag, onFailure } = definition
+      const { lastInsertRowid } = insert({
+        ...execution,
+        onFailure,
+        status: 'pending',
+        parentId: execution.parentExecutionId,
+        updatedAt: at,
+        nodes: nodes.length,
+        completed: nodes.filter(({ reuses }) => reuses !== null).length,
+      })
       if (execution.webhook) outbox.ownAdded()
       const number = Number(lastInsertRowid)
-      const { dag, ...facts } = definition
-      insertPlan.run(
-        number,
-        JSON.stringify(facts),
-        JSON.stringify(execution.inputParams),
-        JSON.stringify(plan),
-        JSON.stringify(dag),
-        execution.origin,
-      )
-      for (const [node, { nodeId, task, modelId, onError, reuses }] of nodes.entries())
-        insertNode.run(
-          number,
-          node,
-          nodeId,
-          task,
-          modelId,
-          onError,
-          reuses === null ? 'pending' : 'completed',
-          reuses,
-          reuses === null ? 0 : 1,
-          at,
-        )
+      insertPlan({ ...execution, execution: number, definition: { ...definition, dag: undefined }, plan, dag })
+      for (const [node, { reuses, ...facts }] of nodes.entries()) {
+        const status = reuses === null ? 'pending' : 'completed'
+        insertNode({ ...facts, execution: number, node, status, jobId: reuses, cached: reuses !== null, at })
+      }
       flow.advance(number, { type: 'created', at })
       return null
     },
@@ -180,10 +137,10 @@ export function executionCommands(connection: Connection, context: WriteContext)
     },
 
     /** Returns the executions that have ended now. */
-    expireExecutions(now: number, limit: number): { organizationId: string; id: string }[] {
+    expireExecutions(now: number, limit: number): RowKey[] {
       return late.all(now, limit).map(row => {
         flow.advance(row.number, { type: 'timed_out', at: now })
-        return { organizationId: row.organization_id, id: row.id }
+        return { organizationId: row.organizationId, id: row.id }
       })
     },
 
@@ -219,11 +176,17 @@ export function executionCommands(connection: Connection, context: WriteContext)
         if (claim ? !runs || own.boot !== claim.boot || own.claims !== claim.claims : runs) return false
         forgetJob(own, from.at)
         if (runs)
-          effects.withdraw({ id: own.id, organizationId, modelId: own.model_id, class: 'workflow', rank: own.rank })
+          effects.add('withdrawn', {
+            id: own.id,
+            organizationId,
+            modelId: own.modelId,
+            class: 'workflow',
+            rank: own.rank,
+          })
         takeOver.run(from.jobId, own.execution, own.node)
         flow.advance(own.execution, { type: 'result_reused', node: own.node, ran: runs, at: from.at })
         return true
       },
-    } satisfies Partial<Statements>),
+    } satisfies Statements),
   }
 }

@@ -1,44 +1,38 @@
 import { hash } from 'node:crypto'
 import { Failure } from '../../failure.ts'
 import type { Statements } from '../method-table.ts'
-import type { IdempotencyRecord, NewJob } from '../store.ts'
+import type { IdempotencyKey, IdempotencyRecord, NewJob } from '../store.ts'
+import { openInsert, selected } from './columns.ts'
 import type { Connection } from './database.ts'
 
 /** How long an idempotency key is kept. */
 export const keyLifetimeMs = 24 * 3_600_000
 
-interface KeyRow {
-  job_id: string
-  body_hash: string
-  created_at: number
-}
 const digestOf = (organizationId: string, key: string): string =>
   hash('sha256', `${organizationId}\n${key}`, 'base64url').slice(0, 22)
 
 /**
- * Finds the job of a key. Undefined if the key has expired, or if its job was removed before it started: then no work
+ * Finds the id of the work to which a key is assigned. Undefined if the key has expired, or if its job was removed before it started: then no work
  * was done for it.
  */
-function holders(connection: Connection) {
-  const find = connection.prepare<[string], KeyRow>(
-    'SELECT job_id, body_hash, created_at FROM idempotency_keys WHERE digest = ?',
+export function openKeyHolders(connection: Connection) {
+  const find = connection.query<Pick<IdempotencyRecord, 'bodyHash' | 'createdAt'> & { jobId: string }>(
+    `SELECT ${selected('jobId, bodyHash, createdAt')} FROM idempotency_keys WHERE digest = ?`,
   )
-  const withdrawn = connection
-    .prepare<[string, string], 1>(
-      `SELECT 1 FROM ledger WHERE organization_id = ? AND job_id = ? AND started_at IS NULL AND kind = 'async'
+  const withdrawn = connection.scalar<1>(
+    `SELECT 1 FROM ledger WHERE organization_id = ? AND job_id = ? AND started_at IS NULL AND kind = 'async'
          AND NOT EXISTS (SELECT 1 FROM jobs WHERE organization_id = ledger.organization_id AND id = ledger.job_id)`,
-    )
-    .pluck()
+  )
 
-  return (organizationId: string, digest: string, bodyHash: string, now: number): string | undefined => {
-    const row = find.get(digest)
-    if (!row || now - row.created_at >= keyLifetimeMs || withdrawn.get(organizationId, row.job_id)) return undefined
-    if (row.body_hash !== bodyHash)
+  return (organizationId: string, { key, bodyHash }: IdempotencyKey, now: number): string | undefined => {
+    const row = find.get(digestOf(organizationId, key))
+    if (!row || now - row.createdAt >= keyLifetimeMs || withdrawn.get(organizationId, row.jobId)) return undefined
+    if (row.bodyHash !== bodyHash)
       throw new Failure(
         'idempotency_key_reused',
         'This Idempotency-Key was used with another body in the last 24 hours. Send a new key with a new request.',
       )
-    return row.job_id
+    return row.jobId
   }
 }
 
@@ -49,7 +43,7 @@ export function openIdempotencyKeys(connection: Connection) {
      ON CONFLICT (digest) DO NOTHING`,
   )
   const drop = connection.prepare('DELETE FROM idempotency_keys WHERE digest = ?')
-  const holderOf = holders(connection)
+  const holderOf = openKeyHolders(connection)
 
   return {
     /** Assigns its key to new work. Returns the id of the work that already has it; undefined if the new work has it now. */
@@ -58,7 +52,7 @@ export function openIdempotencyKeys(connection: Connection) {
       const { key, bodyHash, at = createdAt } = idempotency
       const digest = digestOf(organizationId, key)
       if (insert.run(digest, bodyHash, id, at).changes === 1) return undefined
-      const holder = holderOf(organizationId, digest, bodyHash, at)
+      const holder = holderOf(organizationId, idempotency, at)
       if (holder !== undefined) return holder
       // Replaces the row instead of updating it: keys are deleted in the order of their rows.
       drop.run(digest)
@@ -74,13 +68,6 @@ export function openIdempotencyKeys(connection: Connection) {
 
 /** New work with its idempotency key. */
 type KeyedWork = Pick<NewJob, 'organizationId' | 'id' | 'createdAt' | 'idempotency'>
-
-/** Finds the id of the job to which a key is assigned. */
-export function openKeyHolders(connection: Connection) {
-  const holderOf = holders(connection)
-  return (organizationId: string, { key, bodyHash }: { key: string; bodyHash: string }, now: number) =>
-    holderOf(organizationId, digestOf(organizationId, key), bodyHash, now)
-}
 
 /** The work to which a key is assigned. Throws Failure `output_expired` if it is no longer kept. */
 export function keptWork<Work>(kind: 'job' | 'execution', holder: string, found: Work | undefined): Work {
@@ -102,24 +89,21 @@ export const forgetKeys = (connection: Connection) => {
     statements.reduce((forgotten, statement) => forgotten + statement.run(before, limit).changes, 0)
 }
 
+const replyFields = 'bodyHash, status, body, jobId, createdAt'
+
 export function idempotencyCommands(connection: Connection) {
   const drop = connection.prepare('DELETE FROM replies WHERE digest = ? AND created_at <= ?')
-  const insert = connection.prepare(
-    `INSERT INTO replies (digest, body_hash, status, body, job_id, created_at) VALUES (?, ?, ?, ?, ?, ?)
-     ON CONFLICT (digest) DO NOTHING`,
-  )
+  const insert = openInsert(connection, 'replies', `digest, ${replyFields}`, 'ON CONFLICT (digest) DO NOTHING')
   return {
     /** The first reply stays until it expires: a key has one reply. */
     'idempotency.keep'(digest, reply) {
       drop.run(digest, reply.createdAt - keyLifetimeMs)
-      insert.run(digest, reply.bodyHash, reply.status, reply.body, reply.jobId, reply.createdAt)
+      insert({ ...reply, digest })
     },
-  } satisfies Partial<Statements>
+  } satisfies Statements
 }
 
 export function idempotencyReads(connection: Connection) {
-  const one = connection.prepare<[string], IdempotencyRecord>(
-    `SELECT body_hash AS bodyHash, status, body, job_id AS jobId, created_at AS createdAt FROM replies WHERE digest = ?`,
-  )
-  return { 'idempotency.find': digest => one.get(digest) } satisfies Partial<Statements>
+  const one = connection.query<IdempotencyRecord>(`SELECT ${selected(replyFields)} FROM replies WHERE digest = ?`)
+  return { 'idempotency.find': digest => one.get(digest) } satisfies Statements
 }

@@ -47,7 +47,6 @@ export function openJobCounts(connection: Connection) {
   }
 
   return {
-    /** Call it first in a transaction. */
     begin(): void {
       isWritten = false
     },
@@ -72,7 +71,7 @@ export function openJobCounts(connection: Connection) {
         isNew = true
         for (const which of openJobs)
           for (const { organization_id, jobs } of connection
-            .prepare<[], { organization_id: string; jobs: number }>(
+            .query<{ organization_id: string; jobs: number }>(
               `SELECT organization_id, count(*) AS jobs FROM jobs WHERE ${which} GROUP BY organization_id`,
             )
             .all())
@@ -80,7 +79,6 @@ export function openJobCounts(connection: Connection) {
       }
       return open.get(organizationId) ?? 0
     },
-    /** Returns a function that reverts to this point when later commands are rolled back. */
     mark(): () => void {
       const snapshot = { ...moved }
       const { length } = changes
@@ -89,7 +87,6 @@ export function openJobCounts(connection: Connection) {
         revertTo(length)
       }
     },
-    /** Call it last in a transaction. */
     write(): void {
       for (const status of jobStatuses) if (moved[status] !== 0) add.run(moved[status], status)
       moved = none()
@@ -97,7 +94,6 @@ export function openJobCounts(connection: Connection) {
       isNew = false
       isWritten = true
     },
-    /** Call it when the transaction was rolled back. */
     forget(): void {
       moved = none()
       // The commit itself failed: what it would have changed is no longer known.

@@ -1,36 +1,23 @@
 import { Failure, type FailureCode } from '../../failure.ts'
-import type { Task } from '../../schemas/task.ts'
 import { noUsage } from '../../usage.ts'
-import type { FinishedJob, JobClaim, JobError, JobStatus, Usage } from '../store.ts'
+import type { JobClaim, JobError, JobStatus, Usage } from '../store.ts'
+import { selected } from './columns.ts'
 import type { Connection } from './database.ts'
 import type { ExecutionFlow } from './execution-flow.ts'
+import type { JobRow } from './job-reads.ts'
 import { addingUsageSets, usageSets, usageValues } from './usage-columns.ts'
-import type { WriteContext } from './write-context.ts'
+import type { SharedContext } from './write-context.ts'
 
-/** The columns needed to end a job. */
-export interface EndingRow {
-  number: number
-  organization_id: string
-  id: string
-  token_id: string
-  task: Task
-  model_id: string
-  engine_id: string | null
-  status: JobStatus
-  attempt: number
-  retention_ms: number | null
-  created_at: number
-  started_at: number | null
-  execution: number | null
-  node: number | null
-  batch: number | null
-  batch_line: number | null
-  /** Of its earlier attempts; null before the first. */
-  gpu_ms: number | null
-  energy_mj: number | null
+/** The columns needed to end a job; GPU time and energy are those of its earlier attempts, null before the first. */
+export const endingColumns = selected(
+  'number, organizationId, id, tokenId, task, modelId, engineId, status, attempt, retentionMs, createdAt, startedAt, execution, node, batch, batchLine, gpuMs, energyMj',
+)
+export interface EndingRow
+  extends Pick<JobRow, 'number' | 'organizationId' | 'id' | 'tokenId' | 'task' | 'modelId' | 'engineId' | 'status'>,
+    Pick<JobRow, 'attempt' | 'retentionMs' | 'createdAt' | 'startedAt' | 'execution' | 'node' | 'batch' | 'batchLine'> {
+  gpuMs: number | null
+  energyMj: number | null
 }
-export const endingColumns =
-  'number, organization_id, id, token_id, task, model_id, engine_id, status, attempt, retention_ms, created_at, started_at, execution, node, batch, batch_line, gpu_ms, energy_mj'
 
 export interface End {
   status: 'completed' | 'failed' | 'cancelled'
@@ -42,10 +29,10 @@ export interface End {
 }
 
 /** The row of a job after its end. */
-type EndedRow = EndingRow & { expires_at: number | null }
+type EndedRow = EndingRow & Pick<JobRow, 'expiresAt'>
 
 /** The part of the shared state that ending a job needs. */
-type EndWriting = Pick<WriteContext, 'ledger' | 'jobCounts' | 'events' | 'batches'> & {
+type EndWriting = Pick<SharedContext, 'ledger' | 'jobCounts' | 'events' | 'batches'> & {
   flow: Pick<ExecutionFlow, 'advance'>
 }
 
@@ -55,49 +42,27 @@ function openEndEffects(connection: Connection, { ledger, jobCounts, events, flo
 
   return (row: EndedRow, before: JobStatus, end: End, slotOf?: string): void => {
     const { status, at, error, usage = noUsage, cost = 0 } = end
-    keepFiles.run(row.expires_at, row.id)
-    jobCounts.move(row.organization_id, before, status)
-    const ended: FinishedJob = {
-      id: row.id,
-      organizationId: row.organization_id,
-      tokenId: row.token_id,
-      task: row.task,
-      modelId: row.model_id,
-      engineId: row.engine_id,
-      status,
-      error: error ?? null,
-      usage,
-      cost,
-      createdAt: row.created_at,
-      startedAt: row.started_at,
-      finishedAt: at,
-    }
-    ledger.append([ended], row.execution)
-    events.add(row.number, row.organization_id, `job.${status}`, row.attempt, at, row.execution, row.node)
-    if (row.batch !== null && row.batch_line !== null) batches.lineEnded(row.batch, row.batch_line, status, usage, at)
-    if (row.execution === null || row.node === null) return
+    const { number, organizationId, execution, node, batch, batchLine } = row
+    keepFiles.run(row.expiresAt, row.id)
+    jobCounts.move(organizationId, before, status)
+    ledger.append([{ ...row, status, error: error ?? null, usage, cost, finishedAt: at }], execution)
+    events.add(number, organizationId, `job.${status}`, row.attempt, at, execution, node)
+    if (batch !== null && batchLine !== null) batches.lineEnded(batch, batchLine, status, usage, at)
+    if (execution === null || node === null) return
     const ran = before === 'processing'
-    flow.advance(row.execution, {
-      type: 'job_ended',
-      node: row.node,
-      status,
-      ran,
-      spent: { ...usage, cost },
-      slotOf,
-      at,
-    })
+    flow.advance(execution, { type: 'job_ended', node, status, ran, spent: { ...usage, cost }, slotOf, at })
   }
 }
 
 /** Adds the GPU time and the energy of earlier attempts, which have failed or were interrupted. */
-function withEarlierAttempts(usage: Usage, { gpu_ms, energy_mj }: EndingRow): Usage {
-  if (gpu_ms === null) return usage
-  if (usage.gpuMs === undefined) return { ...usage, gpuMs: gpu_ms, energyMj: energy_mj }
+function withEarlierAttempts(usage: Usage, earlier: EndingRow): Usage {
+  if (earlier.gpuMs === null) return usage
+  if (usage.gpuMs === undefined) return { ...usage, gpuMs: earlier.gpuMs, energyMj: earlier.energyMj }
   const { energyMj = null } = usage
   return {
     ...usage,
-    gpuMs: usage.gpuMs + gpu_ms,
-    energyMj: energyMj === null || energy_mj === null ? null : energyMj + energy_mj,
+    gpuMs: usage.gpuMs + earlier.gpuMs,
+    energyMj: energyMj === null || earlier.energyMj === null ? null : energyMj + earlier.energyMj,
   }
 }
 
@@ -110,13 +75,13 @@ export function openEnd(connection: Connection, context: EndWriting) {
   const applyEndEffects = openEndEffects(connection, context)
 
   return (row: EndingRow, end: End): void => {
-    const { status, at, error, engineId, cost = 0 } = end
+    const { status, at, error, cost = 0 } = end
+    const engineId = end.engineId ?? row.engineId
     const usage = withEarlierAttempts(end.usage ?? noUsage, row)
-    const engine_id = engineId ?? row.engine_id
-    const expires_at = row.retention_ms === null ? null : at + row.retention_ms
+    const expiresAt = row.retentionMs === null ? null : at + row.retentionMs
     const errorText = error ? JSON.stringify(error) : null
-    finish.run(status, errorText, engine_id, ...usageValues(usage), cost, at, at, expires_at, row.number)
-    applyEndEffects({ ...row, engine_id, expires_at }, row.status, { ...end, usage })
+    finish.run(status, errorText, engineId, ...usageValues(usage), cost, at, at, expiresAt, row.number)
+    applyEndEffects({ ...row, engineId, expiresAt }, row.status, { ...end, usage })
   }
 }
 
@@ -125,11 +90,11 @@ export function openEnd(connection: Connection, context: EndWriting) {
  * the transaction before calling `follow`, which does the rest of the end.
  */
 export function openCompletion(connection: Connection, context: EndWriting) {
-  const finish = connection.prepare<unknown[], EndedRow>(
+  const finish = connection.query<EndedRow>(
     `UPDATE jobs SET status = 'completed', boot = NULL, error = NULL, engine_id = coalesce(?, engine_id),
        ${addingUsageSets}, cost = ?, held = 0, updated_at = ?, finished_at = ?, expires_at = ? + retention_ms
      WHERE organization_id = ? AND id = ? AND status = 'processing' AND boot = ? AND claims = ?
-     RETURNING ${endingColumns}, expires_at`,
+     RETURNING ${endingColumns}, expires_at AS expiresAt`,
   )
   const applyEndEffects = openEndEffects(connection, context)
 
@@ -146,7 +111,7 @@ export function openCompletion(connection: Connection, context: EndWriting) {
       applyEndEffects(
         row,
         'processing',
-        { ...end, usage: { ...usage, gpuMs: row.gpu_ms ?? 0, energyMj: row.energy_mj } },
+        { ...end, usage: { ...usage, gpuMs: row.gpuMs ?? 0, energyMj: row.energyMj } },
         slotOf,
       ),
   }

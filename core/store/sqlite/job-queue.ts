@@ -1,8 +1,9 @@
 import type { Statements } from '../method-table.ts'
-import { type Backlog, deferredUntil, type JobRecord, type WaitingJob } from '../store.ts'
+import { type Backlog, deferredUntil, type JobRecord, type Resumption, type RowKey, type WaitingJob } from '../store.ts'
 import type { Connection } from './database.ts'
-import { type EndingRow, endingColumns, jobErrorOf, openEnd } from './job-end.ts'
-import { type JobRow, jobColumns, jobOf, jobReads, openBatchesOf } from './job-reads.ts'
+import type { RetriedJob } from './events.ts'
+import { type EndingRow, endingColumns, jobErrorOf } from './job-end.ts'
+import { type JobRow, jobColumns, jobOf, openBatchesOf, waitingColumns } from './job-reads.ts'
 import type { WriteContext } from './write-context.ts'
 
 /**
@@ -10,88 +11,87 @@ import type { WriteContext } from './write-context.ts'
  * knows the engines and the fair order, decides which job is next.
  */
 export function queueCommands(connection: Connection, context: WriteContext) {
-  const { jobCounts, events, flow } = context
-  const backlog = connection.prepare<[], Backlog>(
+  const { jobCounts, events, flow, endJob: end } = context
+  const backlog = connection.query<Backlog>(
     `SELECT model_id AS modelId, class, organization_id AS organizationId, count(*) AS jobs FROM jobs
      WHERE status = 'pending' AND not_before = 0 GROUP BY model_id, class, organization_id`,
   )
-  const due = connection.prepare<[number, number], WaitingJob & { number: number }>(
-    `SELECT number, id, organization_id AS organizationId, model_id AS modelId, class, rank FROM jobs
+  const due = connection.query<WaitingJob & { number: number }>(
+    `SELECT number, ${waitingColumns} FROM jobs
      WHERE status = 'pending' AND not_before > 0 AND not_before <= ? ORDER BY not_before LIMIT ?`,
   )
-  const deferred = connection.prepare<[number], { organizationId: string; id: string }>(
+  const deferred = connection.query<RowKey>(
     `SELECT organization_id AS organizationId, id FROM jobs WHERE status = 'pending' AND not_before > 0 AND not_before = ?
      ORDER BY number`,
   )
-  const oneDeferred = connection.prepare<[string, string, number], EndingRow>(
+  const oneDeferred = connection.query<EndingRow>(
     `SELECT ${endingColumns} FROM jobs WHERE organization_id = ? AND id = ? AND status = 'pending' AND not_before = ?`,
   )
   const unhold = connection.prepare('UPDATE jobs SET not_before = ?, updated_at = ? WHERE number = ?')
   const replaceInputs = connection.prepare('UPDATE job_inputs SET inputs = ? WHERE number = ?')
   const undelay = connection.prepare('UPDATE jobs SET not_before = 0 WHERE number = ?')
-  const giveBack = connection.prepare<
-    [number, string, string, string | null, number],
-    { number: number; organization_id: string; attempt: number; execution: number | null; node: number | null }
-  >(
+  const giveBack = connection.query<RetriedJob>(
     `UPDATE jobs SET status = 'pending', boot = NULL, attempt = attempt - 1, not_before = ?, started_at = NULL
      WHERE organization_id = ? AND id = ? AND status = 'processing' AND boot = ? AND claims = ?
-     RETURNING number, organization_id, attempt, execution, node`,
+     RETURNING number, organization_id AS organizationId, attempt, execution, node`,
   )
-  const pastDeadline = connection.prepare<[number, number], EndingRow & { start_by: number }>(
-    `SELECT ${endingColumns}, start_by FROM jobs
+  const pastDeadline = connection.query<EndingRow & { startBy: number }>(
+    `SELECT ${endingColumns}, start_by AS startBy FROM jobs
      WHERE status = 'pending' AND attempt = 0 AND start_by IS NOT NULL AND start_by <= ? ORDER BY start_by LIMIT ?`,
   )
-  const reads = jobReads(connection)
   const claim = openClaim(connection, context)
-  const end = openEnd(connection, context)
 
   return {
-    'jobs.backlog': () => backlog.all(),
-
-    'jobs.deferred': () => deferred.all(deferredUntil),
-
-    'jobs.resume'(organizationId, id, how, at) {
+    /** Ends a deferral. False: the job is not deferred any more. */
+    resumeJob(organizationId: string, id: string, how: Resumption, at: number): boolean {
       const row = oneDeferred.get(organizationId, id, deferredUntil)
-      if (!row) return undefined
+      if (!row) return false
       if ('error' in how) end(row, { status: 'failed', at, error: how.error })
       else {
         unhold.run(how.notBefore <= at ? 0 : how.notBefore, at, row.number)
         replaceInputs.run(how.inputs, row.number)
       }
-      return reads['jobs.find'](organizationId, id)
-    },
-
-    'jobs.wake'(now, limit) {
-      return due.all(now, limit).map(({ number, ...job }) => {
-        undelay.run(number)
-        return job
-      })
-    },
-
-    'jobs.claim': claim,
-
-    /** The event is `job.retrying`: without one a reader of the events would consider the pending job running. */
-    'jobs.release'(claim, notBefore) {
-      const at = Date.now()
-      const released = giveBack.get(notBefore, claim.organizationId, claim.id, claim.boot, claim.claims)
-      if (!released) return false
-      jobCounts.move(claim.organizationId, 'processing', 'pending')
-      const { execution, node } = released
-      events.addRetry(released, at, null)
-      if (execution !== null && node !== null) flow.advance(execution, { type: 'job_requeued', node, at })
       return true
     },
 
-    'jobs.expire'(now, limit) {
+    /** Returns the jobs that have failed now. */
+    expireJobs(now: number, limit: number): RowKey[] {
       return pastDeadline.all(now, limit).map(row => {
         const sentence =
-          `The job had not started by its start deadline, ${new Date(row.start_by).toISOString()}, and was not run. ` +
+          `The job had not started by its start deadline, ${new Date(row.startBy).toISOString()}, and was not run. ` +
           'Submit it again, with a later deadline or when the server is less busy.'
         end(row, { status: 'failed', at: now, error: jobErrorOf('timeout', row.attempt, sentence) })
-        return reads['jobs.find'](row.organization_id, row.id)!
+        return { organizationId: row.organizationId, id: row.id }
       })
     },
-  } satisfies Partial<Statements>
+
+    ...({
+      'jobs.backlog': () => backlog.all(),
+
+      'jobs.deferred': () => deferred.all(deferredUntil),
+
+      'jobs.wake'(now, limit) {
+        return due.all(now, limit).map(({ number, ...job }) => {
+          undelay.run(number)
+          return job
+        })
+      },
+
+      'jobs.claim': claim,
+
+      /** The event is `job.retrying`: without one a reader of the events would consider the pending job running. */
+      'jobs.release'(claim, notBefore) {
+        const at = Date.now()
+        const released = giveBack.get(notBefore, claim.organizationId, claim.id, claim.boot, claim.claims)
+        if (!released) return false
+        jobCounts.move(claim.organizationId, 'processing', 'pending')
+        const { execution, node } = released
+        events.addRetry(released, at, null)
+        if (execution !== null && node !== null) flow.advance(execution, { type: 'job_requeued', node, at })
+        return true
+      },
+    } satisfies Statements),
+  }
 }
 
 /**
@@ -100,14 +100,14 @@ export function queueCommands(connection: Connection, context: WriteContext) {
  * job is no longer pending, or may no longer start.
  */
 function openClaim(connection: Connection, { boot, jobCounts, events, flow }: WriteContext) {
-  const claim = connection.prepare<[string, number, number, string, string, number, number], JobRow>(
+  const claim = connection.query<JobRow>(
     `UPDATE jobs SET status = 'processing', attempt = attempt + 1, claims = claims + 1, boot = ?, started_at = ?,
        updated_at = ?
      WHERE organization_id = ? AND id = ? AND status = 'pending' AND not_before <= ?
        AND (attempt > 0 OR start_by IS NULL OR start_by > ?)
      RETURNING ${jobColumns}`,
   )
-  const inputsOf = connection.prepare<[number], string>('SELECT inputs FROM job_inputs WHERE number = ?').pluck()
+  const inputsOf = connection.scalar<string>('SELECT inputs FROM job_inputs WHERE number = ?')
 
   const batchOf = openBatchesOf(connection)
 

@@ -1,62 +1,30 @@
 import { ulid } from '../../ids.ts'
-import type { RegionLabel } from '../../schemas/region.ts'
-import { callRecord } from '../calls.ts'
 import type { Statements } from '../method-table.ts'
-import type {
-  JobError,
-  JobRecord,
-  JobStatus,
-  LargeResult,
-  RequestWebhook,
-  StoredJobClass,
-  WaitingJob,
-} from '../store.ts'
+import { callRecord, type JobRecord, type JobStatus, type LargeResult, type WaitingJob } from '../store.ts'
+import { parsed, type RowOf, selected } from './columns.ts'
 import type { Connection } from './database.ts'
 import { keptWork, openKeyHolders } from './idempotency-keys.ts'
-import { callOf, type LedgerRow, ledgerReads } from './ledger.ts'
+import { type CallRow, callColumns, callOf, openCallRows } from './ledger.ts'
 import { openResultOf, type ResultRow } from './results.ts'
-import { type UsageRow, usageColumns, usageOfRow } from './usage-columns.ts'
+import { usageJson } from './usage-columns.ts'
 
-export interface JobRow extends UsageRow {
+/** A job as its row has it: JSON as text, and the numbers of rows that it refers to. */
+export interface JobRow
+  extends RowOf<Omit<JobRecord, 'kind' | 'inputs' | 'result' | 'parent' | 'batch'>, 'webhook' | 'error' | 'usage'> {
   number: number
-  organization_id: string
-  id: string
-  token_id: string
-  task: JobRecord['task']
-  model_id: string
-  slug: string | null
-  class: StoredJobClass
-  priority: number
-  rank: number
-  status: JobStatus
-  attempt: number
-  max_attempts: number
-  claims: number
-  not_before: number
-  start_by: number | null
-  timeout_ms: number | null
-  retention_ms: number | null
-  boot: string | null
-  engine_id: string | null
-  metadata: string | null
-  region: RegionLabel | null
-  webhook: string | null
-  error: string | null
-  cost: number | null
-  created_at: number
-  updated_at: number
-  started_at: number | null
-  finished_at: number | null
-  expires_at: number | null
   execution: number | null
   node: number | null
   batch: number | null
-  batch_line: number | null
+  batchLine: number | null
 }
-export const jobColumns = `number, organization_id, id, token_id, task, model_id, slug, class, priority, rank, status, attempt,
-  max_attempts, claims, not_before, start_by, timeout_ms, retention_ms, boot, engine_id, metadata, region, webhook, error,
-  ${usageColumns}, cost, created_at, updated_at, started_at, finished_at, expires_at,
-  execution, node, batch, batch_line`
+export const jobColumns = `${selected(
+  `number, organizationId, id, tokenId, task, modelId, slug, class, priority, rank, status, attempt, maxAttempts,
+  claims, notBefore, startBy, timeoutMs, retentionMs, boot, engineId, metadata, region, webhook, error, cost,
+  createdAt, updatedAt, startedAt, finishedAt, expiresAt, execution, node, batch, batchLine`,
+)}, iif(input_tokens IS NULL, NULL, ${usageJson}) AS usage`
+
+/** The columns of a job that waits. */
+export const waitingColumns = selected('id, organizationId, modelId, class, rank')
 
 /** The record of a job, with its inputs and its result if they were read. */
 export const jobOf = (
@@ -67,11 +35,11 @@ export const jobOf = (
   batch: JobRecord['batch'] = null,
 ): JobRecord => ({
   id: row.id,
-  organizationId: row.organization_id,
-  tokenId: row.token_id,
+  organizationId: row.organizationId,
+  tokenId: row.tokenId,
   kind: 'async',
   task: row.task,
-  modelId: row.model_id,
+  modelId: row.modelId,
   slug: row.slug,
   inputs,
   class: row.class,
@@ -79,33 +47,33 @@ export const jobOf = (
   rank: row.rank,
   status: row.status,
   attempt: row.attempt,
-  maxAttempts: row.max_attempts,
+  maxAttempts: row.maxAttempts,
   claims: row.claims,
-  notBefore: row.not_before || row.created_at,
-  startBy: row.start_by,
-  timeoutMs: row.timeout_ms,
-  retentionMs: row.retention_ms,
+  notBefore: row.notBefore || row.createdAt,
+  startBy: row.startBy,
+  timeoutMs: row.timeoutMs,
+  retentionMs: row.retentionMs,
   boot: row.boot,
-  engineId: row.engine_id,
+  engineId: row.engineId,
   metadata: row.metadata,
   region: row.region,
-  webhook: row.webhook === null ? null : (JSON.parse(row.webhook) as RequestWebhook),
+  webhook: parsed(row.webhook),
   result,
-  error: row.error === null ? null : (JSON.parse(row.error) as JobError),
-  usage: row.input_tokens === null ? null : usageOfRow(row),
+  error: parsed(row.error),
+  usage: parsed(row.usage),
   cost: row.cost,
-  createdAt: row.created_at,
-  updatedAt: row.updated_at,
-  startedAt: row.started_at,
-  finishedAt: row.finished_at,
-  expiresAt: row.expires_at,
+  createdAt: row.createdAt,
+  updatedAt: row.updatedAt,
+  startedAt: row.startedAt,
+  finishedAt: row.finishedAt,
+  expiresAt: row.expiresAt,
   parent,
   batch,
 })
 
 /** The execution and node of a job. Most jobs have none, and cost no query. */
 function openParents(connection: Connection) {
-  const parent = connection.prepare<[number, number], NonNullable<JobRecord['parent']>>(
+  const parent = connection.query<NonNullable<JobRecord['parent']>>(
     `SELECT e.id AS executionId, n.node_id AS nodeId FROM execution_nodes AS n JOIN executions AS e
        ON e.number = n.execution WHERE n.execution = ? AND n.node = ?`,
   )
@@ -115,8 +83,8 @@ function openParents(connection: Connection) {
 
 /** The batch and line of a job. Most jobs have none, and cost no query. */
 export function openBatchesOf(connection: Connection) {
-  const id = connection.prepare<[number], string>('SELECT id FROM batches WHERE number = ?').pluck()
-  return ({ batch, batch_line: line }: Pick<JobRow, 'batch' | 'batch_line'>): JobRecord['batch'] => {
+  const id = connection.scalar<string>('SELECT id FROM batches WHERE number = ?')
+  return ({ batch, batchLine: line }: Pick<JobRow, 'batch' | 'batchLine'>): JobRecord['batch'] => {
     const found = batch === null || line === null ? undefined : id.get(batch)
     return found === undefined ? null : { id: found, line: line! }
   }
@@ -124,38 +92,30 @@ export function openBatchesOf(connection: Connection) {
 
 /** Reads of jobs; short statements on a read-only connection. */
 export function jobReads(connection: Connection) {
-  const one = connection.prepare<[string, string], JobRow>(
-    `SELECT ${jobColumns} FROM jobs WHERE organization_id = ? AND id = ?`,
-  )
-  const inputs = connection.prepare<[number], string>('SELECT inputs FROM job_inputs WHERE number = ?').pluck()
-  const result = connection.prepare<[number], ResultRow>('SELECT result, file, bytes FROM job_results WHERE number = ?')
+  const one = connection.query<JobRow>(`SELECT ${jobColumns} FROM jobs WHERE organization_id = ? AND id = ?`)
+  const inputs = connection.scalar<string>('SELECT inputs FROM job_inputs WHERE number = ?')
+  const result = connection.query<ResultRow>('SELECT result, file, bytes FROM job_results WHERE number = ?')
   const resultOf = openResultOf(connection)
-  const logs = connection
-    .prepare<[string, string], string>(
-      'SELECT lines FROM job_logs WHERE number = (SELECT number FROM jobs WHERE organization_id = ? AND id = ?)',
-    )
-    .pluck()
-  const removed = connection
-    .prepare<[string, string], number>(
-      `SELECT 1 FROM ledger WHERE organization_id = ? AND kind = 'async' AND job_id = ? AND NOT EXISTS (
+  const logs = connection.scalar<string>(
+    'SELECT lines FROM job_logs WHERE number = (SELECT number FROM jobs WHERE organization_id = ? AND id = ?)',
+  )
+  const removed = connection.scalar<number>(
+    `SELECT 1 FROM ledger WHERE organization_id = ? AND kind = 'async' AND job_id = ? AND NOT EXISTS (
          SELECT 1 FROM jobs WHERE jobs.organization_id = ledger.organization_id AND jobs.id = ledger.job_id)`,
-    )
-    .pluck()
-  const waiting = connection.prepare<[string, string, string, number, number], WaitingJob>(
-    `SELECT id, organization_id AS organizationId, model_id AS modelId, class, rank FROM jobs
+  )
+  const waiting = connection.query<WaitingJob>(
+    `SELECT ${waitingColumns} FROM jobs
      WHERE status = 'pending' AND not_before = 0 AND model_id = ? AND class = ? AND organization_id = ? AND rank >= ?
      ORDER BY rank, number LIMIT ?`,
   )
-  const nextDue = connection
-    .prepare<[], number | null>(
-      `SELECT min(due) FROM (
+  const nextDue = connection.scalar<number | null>(
+    `SELECT min(due) FROM (
          SELECT min(not_before) AS due FROM jobs WHERE status = 'pending' AND not_before > 0
          UNION ALL
          SELECT min(start_by) FROM jobs WHERE status = 'pending' AND attempt = 0 AND start_by IS NOT NULL)`,
-    )
-    .pluck()
-  const counts = connection.prepare<[], { status: JobStatus; jobs: number }>('SELECT status, jobs FROM job_counts')
-  const { findCall } = ledgerReads(connection)
+  )
+  const counts = connection.query<{ status: JobStatus; jobs: number }>('SELECT status, jobs FROM job_counts')
+  const findCall = openCallRows(connection)
   const keyHolder = openKeyHolders(connection)
   const parentOf = openParents(connection)
   const batchOf = openBatchesOf(connection)
@@ -182,7 +142,7 @@ export function jobReads(connection: Connection) {
     'jobs.nextDue': () => nextDue.get() ?? null,
     'jobs.counts': () =>
       Object.fromEntries(counts.all().map(row => [row.status, row.jobs])) as Record<JobStatus, number>,
-  } satisfies Partial<Statements>
+  } satisfies Statements
 }
 
 /**
@@ -212,33 +172,31 @@ export function jobListReads(connection: Connection, scan = listScan) {
   const batchOf = openBatchesOf(connection)
   const recordOf = (row: JobRow): JobRecord => jobOf(row, 'null', null, parentOf(row), batchOf(row))
   const bounds = (table: string, id: string, kind: string) =>
-    connection
-      .prepare<[Span & { skip: number }], string>(
-        `SELECT ${id} FROM ${table} WHERE organization_id = :organizationId ${kind} AND ${id} < :before
+    connection.scalar<string>(
+      `SELECT ${id} FROM ${table} WHERE organization_id = :organizationId ${kind} AND ${id} < :before
            AND ${id} >= :to ORDER BY ${id} DESC LIMIT 1 OFFSET :skip`,
-      )
-      .pluck()
+    )
   const matches = `(:status IS NULL OR status = :status) AND (:task IS NULL OR task = :task)
     AND (:modelId IS NULL OR model_id = :modelId) AND created_at > :createdAfter AND created_at < :createdBefore
     AND (:tokenId IS NULL OR token_id = :tokenId)
     AND (:userId IS NULL OR token_id IN (SELECT tokens.id FROM tokens WHERE user_id = :userId))`
   const jobFloor = bounds('jobs', 'id', '')
   const callFloor = bounds('ledger', 'job_id', `AND kind = 'sync'`)
-  const jobs = connection.prepare<[object], JobRow>(
+  const jobs = connection.query<JobRow>(
     `SELECT ${jobColumns} FROM jobs WHERE organization_id = :organizationId AND id < :before AND id >= :to
        AND ${matches} ORDER BY id DESC LIMIT :limit`,
   )
-  const numbered = connection.prepare<[number], JobRow>(`SELECT ${jobColumns} FROM jobs WHERE number = ?`)
-  const described = connection.prepare<[object], { number: number; metadata: string }>(
+  const numbered = connection.query<JobRow>(`SELECT ${jobColumns} FROM jobs WHERE number = ?`)
+  const described = connection.query<{ number: number; metadata: string }>(
     `SELECT number, metadata FROM jobs WHERE organization_id = :organizationId AND id < :before AND id >= :to
        AND metadata IS NOT NULL AND ${matches} ORDER BY id DESC`,
   )
-  const calls = connection.prepare<[object], LedgerRow>(
-    `SELECT * FROM ledger WHERE organization_id = :organizationId AND kind = 'sync' AND job_id < :before
+  const calls = connection.query<CallRow>(
+    `SELECT ${callColumns} FROM ledger WHERE organization_id = :organizationId AND kind = 'sync' AND job_id < :before
        AND job_id >= :to AND ${matches} ORDER BY job_id DESC LIMIT :limit`,
   )
 
-  const ofExecution = connection.prepare<[object], JobRow>(
+  const ofExecution = connection.query<JobRow>(
     `SELECT ${jobColumns} FROM jobs WHERE node IS NOT NULL AND execution =
        (SELECT number FROM executions WHERE organization_id = :organizationId AND id = :executionId)
        AND id < :before AND ${matches} ORDER BY id DESC LIMIT :limit`,
@@ -301,10 +259,11 @@ export function jobListReads(connection: Connection, scan = listScan) {
       if (both.length > limit) return { jobs: page, next: page.at(-1)!.id }
       return { jobs: page, next: to > minId ? to : null }
     },
-  } satisfies Partial<Statements>
+  } satisfies Statements
 }
 
-function hasMetadata(text: string, query: [string, string][]): boolean {
-  const metadata = (JSON.parse(text) ?? {}) as Record<string, unknown>
+/** Whether the JSON text of an object has these values. */
+export function hasMetadata(text: string | null, query: [string, string][]): boolean {
+  const metadata: Record<string, unknown> = parsed(text) ?? {}
   return query.every(([name, value]) => Object.hasOwn(metadata, name) && metadata[name] === value)
 }

@@ -1,34 +1,26 @@
 import { Failure } from '../../failure.ts'
 import { noUsage } from '../../usage.ts'
 import { limitFailure } from '../limits.ts'
-import type { Statements } from '../method-table.ts'
 import type { FinishedJob, JobClaim, NewJob } from '../store.ts'
 import type { Connection } from './database.ts'
-import { openFileRows } from './files.ts'
-import { openIdempotencyKeys } from './idempotency-keys.ts'
-import { openJobRows } from './job-add.ts'
-import { type EndingRow, endingColumns, openCompletion, openEnd } from './job-end.ts'
-import { jobReads } from './job-reads.ts'
-import { ledgerReads } from './ledger.ts'
+import { type EndingRow, endingColumns, openCompletion } from './job-end.ts'
+import { openCallRows } from './ledger.ts'
 import { openLibraryRows } from './library.ts'
 import type { WrittenOutcome } from './results.ts'
 import type { WriteContext } from './write-context.ts'
 
 /**
  * The writer's commands that submit and end jobs. Each runs inside the writer's transaction and may throw at any point:
- * it is then rolled back, and may be run again. `jobs.cancel` returns the record; the others return little, because the
- * caller knows its job.
+ * it is then rolled back, and may be run again. They return little, because the caller knows its job or reads it.
  */
 export function jobCommands(connection: Connection, context: WriteContext) {
-  const { ledger, jobCounts, events, flow, use } = context
+  const { ledger, jobCounts, events, flow, use, keys, files, endJob: end } = context
   const insertInputs = connection.prepare('INSERT INTO job_inputs (number, inputs) VALUES (?, ?)')
-  const attempt = connection.prepare<[string, string, string | null, number], EndingRow>(
+  const attempt = connection.query<EndingRow>(
     `SELECT ${endingColumns} FROM jobs
      WHERE organization_id = ? AND id = ? AND status = 'processing' AND boot = ? AND claims = ?`,
   )
-  const current = connection.prepare<[string, string], EndingRow>(
-    `SELECT ${endingColumns} FROM jobs WHERE organization_id = ? AND id = ?`,
-  )
+  const current = connection.query<EndingRow>(`SELECT ${endingColumns} FROM jobs WHERE organization_id = ? AND id = ?`)
   const retry = connection.prepare(
     `UPDATE jobs SET status = 'pending', boot = NULL, error = ?, engine_id = coalesce(?, engine_id), not_before = ?,
        started_at = NULL, updated_at = ?, energy_mj = ? + iif(gpu_ms IS NULL, 0, energy_mj),
@@ -44,14 +36,10 @@ export function jobCommands(connection: Connection, context: WriteContext) {
     `INSERT INTO job_logs (number, lines) VALUES (?, ?)
      ON CONFLICT (number) DO UPDATE SET lines = substr(lines, 1, length(lines) - 1) || ',' || substr(excluded.lines, 2)`,
   )
-  const keys = openIdempotencyKeys(connection)
   const rows = openJobRows(connection, context)
-  const end = openEnd(connection, context)
   const completion = openCompletion(connection, context)
-  const files = openFileRows(connection)
-  const library = openLibraryRows(connection)
-  const calls = ledgerReads(connection)
-  const reads = jobReads(connection)
+  const addToLibrary = openLibraryRows(connection)
+  const findCall = openCallRows(connection)
 
   function keepLogs({ number }: EndingRow, { logs }: WrittenOutcome): void {
     if (logs !== null && logs !== '[]') addLogs.run(number, logs)
@@ -69,7 +57,7 @@ export function jobCommands(connection: Connection, context: WriteContext) {
     if (typeof result === 'string') insertResult.run(row.number, result)
     else insertResultFile.run(row.number, result.file, result.bytes)
     for (const file of outcome.files) files.add(file)
-    for (const item of outcome.library) library.add(item)
+    for (const item of outcome.library) addToLibrary(item)
     if (inputs !== undefined) insertInputs.run(row.number, inputs)
     if (cacheKey !== undefined) cache.run(cacheKey, row.id)
     completion.follow(row, outcome, next)
@@ -112,7 +100,7 @@ export function jobCommands(connection: Connection, context: WriteContext) {
         const error = JSON.stringify(outcome.error)
         const { gpuMs = 0, energyMj = null } = usage
         retry.run(error, engineId, Math.max(1, outcome.retryAt), at, energyMj, gpuMs, row.number)
-        jobCounts.move(row.organization_id, 'processing', 'pending')
+        jobCounts.move(row.organizationId, 'processing', 'pending')
         events.addRetry(row, at, outcome.error)
         if (row.execution !== null && row.node !== null)
           flow.advance(row.execution, { type: 'job_requeued', node: row.node, at })
@@ -125,15 +113,60 @@ export function jobCommands(connection: Connection, context: WriteContext) {
       ledger.appendCalls(JSON.parse(records) as FinishedJob[])
     },
 
-    ...({
-      'jobs.cancel'(organizationId, id, at) {
-        const row = current.get(organizationId, id)
-        const status = row?.status ?? calls.findCall(organizationId, id)?.status
-        if (status === 'completed' || status === 'failed')
-          throw new Failure('job_already_finished', `The job ${id} has already ended: it is ${status}.`)
-        if (row && status !== 'cancelled') end(row, { status: 'cancelled', at })
-        return reads['jobs.find'](organizationId, id)
-      },
-    } satisfies Partial<Statements>),
+    cancelJob(organizationId: string, id: string, at: number): void {
+      const row = current.get(organizationId, id)
+      const status = row?.status ?? findCall(organizationId, id)?.status
+      if (status === 'completed' || status === 'failed')
+        throw new Failure('job_already_finished', `The job ${id} has already ended: it is ${status}.`)
+      if (row && status !== 'cancelled') end(row, { status: 'cancelled', at })
+    },
+  }
+}
+
+/** Inserts the rows of pending jobs, in the caller's transaction. */
+export function openJobRows(
+  connection: Connection,
+  { jobCounts, events, outbox }: Pick<WriteContext, 'jobCounts' | 'events' | 'outbox'>,
+) {
+  const insert = connection.prepare(
+    `INSERT INTO jobs (organization_id, id, token_id, task, model_id, slug, class, priority, rank, status, attempt,
+       max_attempts, claims, crashes, not_before, start_by, timeout_ms, retention_ms, metadata, region, webhook, held,
+       created_at, updated_at, batch, batch_line)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', 0, ?, 0, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  )
+  const insertInputs = connection.prepare('INSERT INTO job_inputs (number, inputs) VALUES (?, ?)')
+
+  return {
+    /** `batch`: the number of the batch of which the job is a line. */
+    add(job: NewJob, batch: number | null = null): void {
+      const { lastInsertRowid } = insert.run(
+        job.organizationId,
+        job.id,
+        job.tokenId,
+        job.task,
+        job.modelId,
+        job.slug,
+        job.class ?? 'async',
+        job.priority,
+        job.rank,
+        job.maxAttempts,
+        job.notBefore <= job.createdAt ? 0 : job.notBefore,
+        job.startBy,
+        job.timeoutMs,
+        job.retentionMs,
+        job.metadata,
+        job.region ?? null,
+        job.webhook ? JSON.stringify(job.webhook) : null,
+        job.held ?? 0,
+        job.createdAt,
+        job.createdAt,
+        batch,
+        batch === null ? null : job.batch!.line,
+      )
+      if (job.webhook) outbox.ownAdded()
+      insertInputs.run(lastInsertRowid, job.inputs)
+      events.add(lastInsertRowid, job.organizationId, 'job.created', 0, job.createdAt)
+      jobCounts.move(job.organizationId, undefined, 'pending')
+    },
   }
 }

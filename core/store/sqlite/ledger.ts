@@ -1,93 +1,53 @@
 import { hash } from 'node:crypto'
-import type { FinishedJob, JobError, JobRecord } from '../store.ts'
+import type { FinishedJob, JobRecord } from '../store.ts'
+import { type RowOf, selected, withJson } from './columns.ts'
 import { type Connection, sqliteCode } from './database.ts'
-import { type UsageRow, usageOfRow } from './usage-columns.ts'
+import { usageColumnNames, usageJson, usageValues } from './usage-columns.ts'
 import { type Attribution, openUsageTotals, type UsageTotals } from './usage-totals.ts'
 
-export interface LedgerRow extends UsageRow {
-  sequence: number
-  job_id: string
-  organization_id: string
-  token_id: string
-  kind: JobRecord['kind']
-  task: FinishedJob['task']
-  model_id: string
-  engine_id: string | null
-  status: FinishedJob['status']
-  error: string | null
-  cost: number
-  created_at: number
-  started_at: number | null
-  finished_at: number
-  hash: Buffer
-  user_id: string | null
-  workflow_id: string | null
-}
+/** A synchronous call as its ledger row has it: JSON as text. */
+export type CallRow = RowOf<FinishedJob, 'error' | 'usage'>
+export const callColumns = `job_id AS id, ${usageJson} AS usage, ${selected(
+  'organizationId, tokenId, task, modelId, engineId, status, error, cost, createdAt, startedAt, finishedAt',
+)}`
 
 const genesis = Buffer.alloc(32)
 
 /** The columns that every row has, without the hash: it is computed over them, in this order. */
-const firstColumns = [
-  'sequence',
-  'job_id',
-  'organization_id',
-  'token_id',
-  'kind',
-  'task',
-  'model_id',
-  'engine_id',
-  'status',
-  'error',
-  'input_tokens',
-  'output_tokens',
-  'cost',
-  'created_at',
-  'started_at',
-  'finished_at',
-] as const satisfies readonly (keyof LedgerRow)[]
+const firstColumns =
+  'sequence, job_id, organization_id, token_id, kind, task, model_id, engine_id, status, error, input_tokens, output_tokens, cost, created_at, started_at, finished_at'.split(
+    ', ',
+  )
 
 /** The columns that follow in the hash of a row, unless it was written before they existed. */
-const laterColumns = [
-  'cached_tokens',
-  'reasoning_tokens',
-  'images',
-  'video_ms',
-  'audio_ms',
-  'characters',
-  'documents',
-  'gpu_ms',
-  'energy_mj',
-] as const satisfies readonly (keyof LedgerRow)[]
+const laterColumns = usageColumnNames.filter(name => !firstColumns.includes(name))
 
 /** The fields of a row, in the order of the columns above. */
-const fieldsOf = (sequence: number, kind: JobRecord['kind'], job: FinishedJob) =>
-  [
+const fieldsOf = (sequence: number, kind: JobRecord['kind'], job: FinishedJob) => {
+  const { id, organizationId, tokenId, task, modelId, engineId, status, error, cost, createdAt, startedAt } = job
+  const [inputTokens, cachedTokens, outputTokens, ...others] = usageValues(job.usage)
+  const text = error && JSON.stringify(error)
+  return [
     sequence,
-    job.id,
-    job.organizationId,
-    job.tokenId,
+    id,
+    organizationId,
+    tokenId,
     kind,
-    job.task,
-    job.modelId,
-    job.engineId,
-    job.status,
-    job.error && JSON.stringify(job.error),
-    job.usage.inputTokens,
-    job.usage.outputTokens,
-    job.cost,
-    job.createdAt,
-    job.startedAt,
+    task,
+    modelId,
+    engineId,
+    status,
+    text,
+    inputTokens,
+    outputTokens,
+    cost,
+    createdAt,
+    startedAt,
     job.finishedAt,
-    job.usage.cachedTokens ?? 0,
-    job.usage.reasoningTokens ?? 0,
-    job.usage.images ?? 0,
-    job.usage.videoMs ?? 0,
-    job.usage.audioMs ?? 0,
-    job.usage.characters ?? 0,
-    job.usage.documents ?? 0,
-    job.usage.gpuMs ?? 0,
-    job.usage.energyMj ?? null,
-  ] as const
+    cachedTokens,
+    ...others,
+  ]
+}
 
 /** The fields of an attribution for the hash: none if there is none, as in rows older than it. */
 const attributed = ({ userId, workflowId }: Attribution): readonly (string | null)[] =>
@@ -108,7 +68,7 @@ export function openLedger(
     billed = () => {},
   }: { totals?: UsageTotals; billed?: (job: FinishedJob) => void } = {},
 ) {
-  const last = connection.prepare<[], { sequence: number; hash: Buffer }>(
+  const last = connection.query<{ sequence: number; hash: Buffer }>(
     'SELECT sequence, hash FROM ledger ORDER BY sequence DESC LIMIT 1',
   )
   const names = [...firstColumns, ...laterColumns, 'hash', 'user_id', 'workflow_id']
@@ -155,14 +115,10 @@ export function openLedger(
       add(insert, 'async', jobs, execution),
     /** Appends synchronous calls. Skips those that are recorded already, so that the same ones may be sent again. */
     appendCalls: (calls: readonly FinishedJob[]): void => add(insertNew, 'sync', calls),
-    /** Returns a function that reverts to this point when later commands are rolled back. */
-    mark(): () => void {
+    mark() {
       const snapshot = end
-      return () => {
-        end = snapshot
-      }
+      return () => void (end = snapshot)
     },
-    /** Call it when the transaction was rolled back. */
     forget(): void {
       end = undefined
     },
@@ -171,38 +127,30 @@ export function openLedger(
 export type Ledger = ReturnType<typeof openLedger>
 
 /** Reads a synchronous call by its job id: its ledger row is its only row. */
-export function ledgerReads(connection: Connection) {
-  const call = connection.prepare<[string, string], LedgerRow>(
-    `SELECT * FROM ledger WHERE organization_id = ? AND kind = 'sync' AND job_id = ?`,
+export function openCallRows(connection: Connection) {
+  const call = connection.query<CallRow>(
+    `SELECT ${callColumns} FROM ledger WHERE organization_id = ? AND kind = 'sync' AND job_id = ?`,
   )
-  return {
-    findCall: (organizationId: string, id: string): FinishedJob | undefined => {
-      const row = call.get(organizationId, id)
-      return row && callOf(row)
-    },
+  return (organizationId: string, id: string): FinishedJob | undefined => {
+    const row = call.get(organizationId, id)
+    return row && callOf(row)
   }
 }
 
-export const callOf = (row: LedgerRow): FinishedJob => ({
-  id: row.job_id,
-  organizationId: row.organization_id,
-  tokenId: row.token_id,
-  task: row.task,
-  modelId: row.model_id,
-  engineId: row.engine_id,
-  status: row.status,
-  error: row.error === null ? null : (JSON.parse(row.error) as JobError),
-  usage: usageOfRow(row),
-  cost: row.cost,
-  createdAt: row.created_at,
-  startedAt: row.started_at,
-  finishedAt: row.finished_at,
-})
+export const callOf = (row: CallRow): FinishedJob => withJson(row, 'error', 'usage')
 
 /** How many rows the ledger has. No row is ever deleted, so the last sequence number is the count. */
 export const ledgerLength = (connection: Connection) => {
-  const last = connection.prepare<[], { sequence: number | null }>('SELECT max(sequence) AS sequence FROM ledger')
-  return (): number => last.get()?.sequence ?? 0
+  const last = connection.scalar<number | null>('SELECT max(sequence) FROM ledger')
+  return (): number => last.get() ?? 0
+}
+
+/** A row of any schema, with its columns. */
+type LedgerRow = Record<string, unknown> & { sequence: number; job_id: string; cost: number; finished_at: number } & {
+  hash: Buffer
+  gpu_ms: number | null
+  user_id: string | null
+  workflow_id: string | null
 }
 
 /** The same as `fieldsOf`, but of the stored values without parsing: a flipped bit inside a text must show. */
@@ -213,7 +161,7 @@ const fieldsOfRow = (row: LedgerRow) => [
 
 /** Checks the whole chain. Returns one sentence for each break, at most `limit`. */
 export function brokenLinks(connection: Connection, onRow: (row: LedgerRow) => void = () => {}, limit = 20): string[] {
-  const rows = connection.prepare<[], LedgerRow>('SELECT * FROM ledger ORDER BY sequence').iterate()
+  const rows = connection.query<LedgerRow>('SELECT * FROM ledger ORDER BY sequence').iterate()
   const found: string[] = []
   let previous: Buffer = genesis
   let expected = 1

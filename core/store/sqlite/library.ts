@@ -1,23 +1,18 @@
 import type { Statements } from '../method-table.ts'
-import type { LibraryItem, NewLibraryItem } from '../store.ts'
+import type { FileRecord, LibraryItem, NewLibraryItem } from '../store.ts'
+import { openInsert, selected } from './columns.ts'
 import type { Connection } from './database.ts'
-import { type FileRow, fileOf, openFileRows } from './files.ts'
+import { fileFields } from './files.ts'
+import type { WriteContext } from './write-context.ts'
 
 /** How many entries a search scans before it returns a cursor. */
 const libraryScan = 1000
 /** Further words of a search are ignored. */
 const maxWords = 8
 
-interface LibraryRow extends FileRow {
-  item_job_id: string
-  item_created_at: number
-  task: NewLibraryItem['task']
-  model_id: string
-  prompt: string
-  seed: number
-  fps: number
-  num_frames: number
-  thumbnail_id: string | null
+interface LibraryRow extends FileRecord, Omit<NewLibraryItem, keyof FileRecord> {
+  itemJobId: string
+  itemCreatedAt: number
 }
 
 /** Columns that were made for videos take these numbers where a file has no such figure. */
@@ -26,80 +21,56 @@ const noFigure = 0
 
 const fold = (text: string): string => text.normalize('NFKC').toLowerCase()
 
-const itemOf = (row: LibraryRow): LibraryItem => ({
-  id: row.id,
-  organizationId: row.organization_id,
-  jobId: row.item_job_id,
-  task: row.task,
-  modelId: row.model_id,
-  prompt: row.prompt,
-  seed: row.seed === noSeed ? null : row.seed,
-  fps: row.fps || null,
-  numFrames: row.num_frames || null,
-  thumbnailId: row.thumbnail_id,
-  createdAt: row.item_created_at,
-  file: fileOf(row),
-})
+const itemOf = (row: LibraryRow): LibraryItem => {
+  const { itemJobId, itemCreatedAt, task, modelId, prompt, seed, fps, numFrames, thumbnailId, ...file } = row
+  const { id, organizationId } = file
+  const item = { id, organizationId, task, modelId, prompt, seed, fps, numFrames, thumbnailId, file }
+  return { ...item, jobId: itemJobId, createdAt: itemCreatedAt }
+}
 
 /** Writes the rows of the library, inside the caller's transaction. They are removed with their file. */
 export function openLibraryRows(connection: Connection) {
-  const insert = connection.prepare(
-    `INSERT INTO library (organization_id, id, job_id, task, model_id, prompt, folded, seed, fps, num_frames,
-       thumbnail_id, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  const insert = openInsert(
+    connection,
+    'library',
+    'organizationId, id, jobId, task, modelId, prompt, folded, seed, fps, numFrames, thumbnailId, createdAt',
   )
-  return {
-    add(item: NewLibraryItem): void {
-      insert.run(
-        item.organizationId,
-        item.id,
-        item.jobId,
-        item.task,
-        item.modelId,
-        item.prompt,
-        fold(item.prompt),
-        item.seed ?? noSeed,
-        item.fps ?? noFigure,
-        item.numFrames ?? noFigure,
-        item.thumbnailId,
-        item.createdAt,
-      )
-    },
+  return (item: NewLibraryItem): void => {
+    const { prompt, seed, fps, numFrames } = item
+    const figures = { seed: seed ?? noSeed, fps: fps ?? noFigure, numFrames: numFrames ?? noFigure }
+    insert({ ...item, ...figures, folded: fold(prompt) })
   }
 }
 
-const columns = `SELECT files.*, library.job_id AS item_job_id, library.created_at AS item_created_at, task, model_id,
-  prompt, seed, fps, num_frames, thumbnail_id FROM library JOIN files USING (id)`
+const columns = `SELECT ${selected(fileFields, 'files')}, library.job_id AS itemJobId,
+  library.created_at AS itemCreatedAt, task, model_id AS modelId, prompt, nullif(seed, ${noSeed}) AS seed,
+  nullif(fps, ${noFigure}) AS fps, nullif(num_frames, ${noFigure}) AS numFrames, thumbnail_id AS thumbnailId
+  FROM library JOIN files USING (id)`
 
-export function libraryCommands(connection: Connection) {
-  const files = openFileRows(connection)
-  const one = connection.prepare<[string, string], LibraryRow>(
-    `${columns} WHERE library.organization_id = ? AND library.id = ?`,
-  )
+export function libraryCommands(connection: Connection, { files }: WriteContext) {
+  const one = connection.query<LibraryRow>(`${columns} WHERE library.organization_id = ? AND library.id = ?`)
   return {
     'library.remove'(organizationId, id, at) {
       const row = one.get(organizationId, id)
       if (!row) return undefined
       files.remove(organizationId, id, at)
-      return { ...itemOf(row), file: { ...fileOf(row), removedAt: at } }
+      const item = itemOf(row)
+      return { ...item, file: { ...item.file, removedAt: at } }
     },
-  } satisfies Partial<Statements>
+  } satisfies Statements
 }
 
 /** Reads of the library; short statements on a read-only connection. */
 export function libraryReads(connection: Connection, scan = libraryScan) {
-  const one = connection.prepare<[string, string], LibraryRow>(
-    `${columns} WHERE library.organization_id = ? AND library.id = ?`,
+  const one = connection.query<LibraryRow>(`${columns} WHERE library.organization_id = ? AND library.id = ?`)
+  const floor = connection.scalar<string>(
+    'SELECT id FROM library WHERE organization_id = ? AND id < ? ORDER BY id DESC LIMIT 1 OFFSET ?',
   )
-  const floor = connection
-    .prepare<[string, string, number], string>(
-      'SELECT id FROM library WHERE organization_id = ? AND id < ? ORDER BY id DESC LIMIT 1 OFFSET ?',
-    )
-    .pluck()
   const ofUser = `EXISTS (SELECT 1 FROM jobs JOIN tokens ON tokens.id = jobs.token_id WHERE tokens.user_id = ?
     AND jobs.organization_id = library.organization_id AND jobs.id = library.job_id)`
   // One statement for each number of words: SQLite would evaluate an unused condition for every row all the same.
   const page = Array.from({ length: maxWords + 1 }, (_, words) =>
-    connection.prepare<unknown[], LibraryRow>(
+    connection.query<LibraryRow>(
       `${columns} WHERE library.organization_id = ? AND library.id < ? AND library.id >= ?
          AND (? IS NULL OR model_id = ?) AND (? IS NULL OR substr(content_type, 1, 5) = ?) AND (? IS NULL OR ${ofUser}) AND library.created_at > ? AND library.created_at < ?
          ${'AND instr(folded, ?) > 0 '.repeat(words)} ORDER BY library.id DESC LIMIT ?`,
@@ -133,5 +104,5 @@ export function libraryReads(connection: Connection, scan = libraryScan) {
       const items = rows.slice(0, limit).map(itemOf)
       return { items, next: rows.length > limit ? items.at(-1)!.id : (floorId ?? null) }
     },
-  } satisfies Partial<Statements>
+  } satisfies Statements
 }

@@ -6,6 +6,7 @@ import {
   restoredState,
 } from '../../dag/advance.ts'
 import type { NewExecutionNode } from '../workflows.ts'
+import { parsed, selected } from './columns.ts'
 import type { Connection } from './database.ts'
 
 /** A node of a plan; its index in the plan is its number. */
@@ -22,15 +23,8 @@ export interface LiveExecution {
   state: ExecutionState
 }
 
-interface ExecutionRow {
-  number: number
-  organization_id: string
-  id: string
-  token_id: string
-  priority: number
+interface ExecutionRow extends Omit<LiveExecution, 'plan' | 'state'>, Omit<ExecutionPlan, 'nodes'> {
   status: ExecutionStatus
-  timeout_ms: number
-  on_failure: ExecutionPlan['onFailure']
   plan: string
 }
 
@@ -39,11 +33,11 @@ interface ExecutionRow {
  * of them would take a hundred times as long as the end itself.
  */
 export function openLiveExecutions(connection: Connection) {
-  const execution = connection.prepare<[number], ExecutionRow>(
-    `SELECT number, organization_id, id, token_id, priority, status, timeout_ms, on_failure, plan FROM executions
+  const execution = connection.query<ExecutionRow>(
+    `SELECT ${selected('number, organizationId, id, tokenId, priority, status, timeoutMs, onFailure, plan')} FROM executions
      JOIN execution_plans ON execution = number WHERE number = ?`,
   )
-  const nodes = connection.prepare<[number], { status: NodeStatus; at: number; job: string | null }>(
+  const nodes = connection.query<{ status: NodeStatus; at: number; job: string | null }>(
     `SELECT execution_nodes.status, execution_nodes.at, jobs.status AS job FROM execution_nodes
      LEFT JOIN jobs ON jobs.execution = execution_nodes.execution AND jobs.node = execution_nodes.node
      WHERE execution_nodes.execution = ? ORDER BY execution_nodes.node`,
@@ -51,25 +45,13 @@ export function openLiveExecutions(connection: Connection) {
   const kept = openExecutionCache<LiveExecution>(({ plan }) => plan.nodes.length)
 
   function load(number: number): LiveExecution {
-    const row = execution.get(number)!
-    const plan = {
-      nodes: JSON.parse(row.plan) as StoredPlanNode[],
-      onFailure: row.on_failure,
-      timeoutMs: row.timeout_ms,
-    }
+    const { status: own, timeoutMs, onFailure, plan: text, ...row } = execution.get(number)!
+    const plan = { nodes: parsed<StoredPlanNode[]>(text), onFailure, timeoutMs }
     const held = nodes.all(number).map(({ status, at, job }) => ({
       status: status === 'ready' && job === 'processing' ? ('running' as const) : status,
       at,
     }))
-    return {
-      number,
-      organizationId: row.organization_id,
-      id: row.id,
-      tokenId: row.token_id,
-      priority: row.priority,
-      plan,
-      state: restoredState(plan, { status: row.status, nodes: held }),
-    }
+    return { ...row, plan, state: restoredState(plan, { status: own, nodes: held }) }
   }
 
   return {

@@ -50,6 +50,31 @@ export function openMethods(parts: {
       ? { job: asSubmitted(job), replayed: false }
       : { job: keptWork('job', holder, reads['jobs.find'](job.organizationId, holder)), replayed: true }
 
+  /** A method that sends a command and answers with what it has changed, unless that is nothing. */
+  const afterwards =
+    <Name extends CommandName, Found>(command: Name, find: (organizationId: string, id: string) => Found) =>
+    async (...given: Parameters<Commands[Name]>): Promise<Found | undefined> => {
+      const changed: unknown = await send(command, given)
+      const [organizationId, id] = given as unknown as [string, string]
+      return changed === false ? undefined : find(organizationId, id)
+    }
+  /** The same for each row that a command has changed. */
+  const eachAfterwards =
+    <Found>(
+      command: 'expireJobs' | 'expireExecutions',
+      find: (organizationId: string, id: string) => Found | undefined,
+    ) =>
+    async (now: number, limit: number): Promise<Found[]> =>
+      (await send(command, [now, limit])).flatMap(({ organizationId, id }) => find(organizationId, id) ?? [])
+
+  const thenSweep =
+    (command: 'jobs.remove' | 'executions.remove') =>
+    async (...given: Parameters<Commands[typeof command]>) => {
+      const removed = await send(command, given)
+      sweep?.schedule()
+      return removed
+    }
+
   const names = [...Object.keys(reads), ...writer.names].filter((name): name is Plain => name.includes('.'))
   // These do a part of their work in the calling thread: README.md, 'A method', says why.
   const methods = groupMethods(names, methodOf, {
@@ -68,14 +93,13 @@ export function openMethods(parts: {
       if (!settled) lateResults += 1
       return settled
     },
+    'jobs.resume': afterwards('resumeJob', reads['jobs.find']),
+    'jobs.cancel': afterwards('cancelJob', reads['jobs.find']),
+    'jobs.expire': eachAfterwards('expireJobs', reads['jobs.find']),
     'jobs.release': (job, notBefore) => send('jobs.release', [claimOf(job), notBefore]),
     // As one text: cloning eighteen members per record cost the main thread twice as much as serializing them.
     'jobs.record': finished => send('recordCalls', [JSON.stringify(finished)]),
-    async 'jobs.remove'(...given) {
-      const removed = await send('jobs.remove', given)
-      sweep?.schedule()
-      return removed
-    },
+    'jobs.remove': thenSweep('jobs.remove'),
     // The counts of an execution's nodes are in its row only after the commit.
     async 'executions.create'(execution) {
       const holder = await send('addExecution', [execution])
@@ -85,21 +109,20 @@ export function openMethods(parts: {
         replayed: holder !== null,
       }
     },
-    async 'executions.cancel'(...given) {
-      const [organizationId, id] = given
-      return (await send('cancelExecution', given)) ? reads['executions.find'](organizationId, id) : undefined
+    'executions.cancel': afterwards('cancelExecution', reads['executions.find']),
+    'executions.expire': eachAfterwards('expireExecutions', reads['executions.find']),
+    'executions.remove': thenSweep('executions.remove'),
+    async 'workflows.create'(workflow) {
+      await send('addWorkflow', [workflow])
+      return reads['workflows.find'](workflow.organizationId, workflow.id, undefined)!
     },
-    async 'executions.expire'(...given) {
-      const ended = await send('expireExecutions', given)
-      return ended
-        .map(({ organizationId, id }) => reads['executions.find'](organizationId, id))
-        .filter(execution => execution !== undefined)
+    'workflows.update': afterwards('updateWorkflow', (...key) => reads['workflows.find'](...key, undefined)),
+    async 'batches.create'(batch) {
+      const holder = await send('addBatch', [batch])
+      return { batch: reads['batches.find'](batch.organizationId, holder ?? batch.id)!, replayed: holder !== null }
     },
-    async 'executions.remove'(...given) {
-      const removed = await send('executions.remove', given)
-      sweep?.schedule()
-      return removed
-    },
+    'batches.cancel': afterwards('cancelBatch', reads['batches.find']),
+    'webhooks.redeliver': afterwards('redeliver', reads['webhooks.delivery']),
     async 'batches.feed'(feed) {
       return (await send('feedBatch', [feed])) ? feed.jobs.map(asSubmitted) : undefined
     },

@@ -19,22 +19,22 @@ export interface Migration {
   sql: string
 }
 
-/** All schemas, oldest first. A released one is never edited; a change is a new number. */
+/** All schemas by version, from 1. A released one is never edited; a change is a new one at the end. */
 export const migrations: readonly Migration[] = [
-  { version: 1, sql: initialSchema },
-  { version: 2, sql: jobClass },
-  { version: 3, sql: accountsAndUsage },
-  { version: 4, sql: spend },
-  { version: 5, sql: webhooks },
-  { version: 6, sql: jobRegion },
-  { version: 7, sql: usageMigration },
-  { version: 8, sql: organizationEnds },
-  { version: 9, sql: organizationUse },
-  { version: 10, sql: filePurposesMigration },
-  { version: 11, sql: batches },
-  { version: 12, sql: responses },
-  { version: 13, sql: sessions },
-]
+  initialSchema,
+  jobClass,
+  accountsAndUsage,
+  spend,
+  webhooks,
+  jobRegion,
+  usageMigration,
+  organizationEnds,
+  organizationUse,
+  filePurposesMigration,
+  batches,
+  responses,
+  sessions,
+].map((sql, at) => ({ version: at + 1, sql }))
 
 /** The schema version that this program reads and writes. */
 export const currentVersion = migrations.at(-1)!.version
@@ -50,7 +50,7 @@ export const schemaVersionOf = (connection: Connection): number =>
 export function refuseForeign(connection: Connection, path: string, known = currentVersion): void {
   const version = schemaVersionOf(connection)
   const owner = connection.pragma('application_id', { simple: true })
-  const empty = connection.prepare('SELECT count(*) FROM sqlite_schema').pluck().get() === 0
+  const empty = connection.scalar('SELECT count(*) FROM sqlite_schema').get() === 0
   if (owner !== applicationId && !empty)
     throw new StoreRefusal(65, `The file ${path} is a database of another program. Choose another data directory.`)
   if (version > known)

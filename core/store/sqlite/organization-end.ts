@@ -1,13 +1,11 @@
 import { Failure } from '../../failure.ts'
 import type { Statements } from '../method-table.ts'
 import { type ActiveWork, filePurposes, type WaitingJob } from '../store.ts'
-import { openAudit } from './audit.ts'
 import type { Connection } from './database.ts'
-import { openFileRows } from './files.ts'
-import { type EndingRow, endingColumns, openEnd } from './job-end.ts'
-import { openForget } from './job-forget.ts'
-import { type OrganizationRow, refuseDeleted, refuseMachineOwner } from './organizations.ts'
+import { type EndingRow, endingColumns } from './job-end.ts'
+import { openOrganizationRows, refuseDeleted, refuseMachineOwner } from './organizations.ts'
 import { eraseResponses } from './responses.ts'
+import { openWorkflowRemoval } from './workflows.ts'
 import type { WriteContext } from './write-context.ts'
 
 /**
@@ -15,8 +13,8 @@ import type { WriteContext } from './write-context.ts'
  * its work is cancelled and its objects are erased in batches, so that other commands never wait long.
  */
 export function organizationEndCommands(connection: Connection, context: WriteContext) {
-  const { effects, flow, outbox } = context
-  const one = connection.prepare<[string], OrganizationRow>('SELECT * FROM organizations WHERE id = ?')
+  const { effects, flow, outbox, audit, endJob, forgetJob } = context
+  const one = openOrganizationRows(connection)
   // Three partial indexes instead of one of its own, which every job would have to write. Each has unfinished jobs only.
   const columns = `${endingColumns}, class, rank`
   const active = `SELECT ${columns} FROM jobs INDEXED BY jobs_due
@@ -25,19 +23,14 @@ export function organizationEndCommands(connection: Connection, context: WriteCo
       WHERE status = 'pending' AND not_before > 0 AND organization_id = :id AND execution IS NULL
     UNION ALL SELECT ${columns} FROM jobs INDEXED BY jobs_processing
       WHERE status = 'processing' AND organization_id = :id AND execution IS NULL`
-  const activeJobs = connection.prepare<
-    [{ id: string; limit: number }],
-    EndingRow & { class: WaitingJob['class']; rank: number }
-  >(`${active} LIMIT :limit`)
-  const countJobs = connection.prepare<[{ id: string }], number>(`SELECT count(*) FROM (${active})`).pluck()
-  const activeExecutions = connection
-    .prepare<[string, number], number>(
-      'SELECT number FROM executions WHERE organization_id = ? AND finished_at IS NULL LIMIT ?',
-    )
-    .pluck()
-  const countExecutions = connection
-    .prepare<[string], number>('SELECT count(*) FROM executions WHERE organization_id = ? AND finished_at IS NULL')
-    .pluck()
+  const activeJobs = connection.query<EndingRow & Pick<WaitingJob, 'class' | 'rank'>>(`${active} LIMIT :limit`)
+  const countJobs = connection.scalar<number>(`SELECT count(*) FROM (${active})`)
+  const activeExecutions = connection.scalar<number>(
+    'SELECT number FROM executions WHERE organization_id = ? AND finished_at IS NULL LIMIT ?',
+  )
+  const countExecutions = connection.scalar<number>(
+    'SELECT count(*) FROM executions WHERE organization_id = ? AND finished_at IS NULL',
+  )
   const setDeleted = connection.prepare(
     `UPDATE organizations SET status = 'deleted', deleted_name = name, name = id, updated_at = ? WHERE id = ?`,
   )
@@ -51,26 +44,17 @@ export function organizationEndCommands(connection: Connection, context: WriteCo
     `UPDATE executions SET expires_at = :at WHERE number IN (SELECT number FROM executions WHERE organization_id = :id
        AND finished_at IS NOT NULL AND (expires_at IS NULL OR expires_at > :at) LIMIT :limit)`,
   )
-  const leftExecutions = connection
-    .prepare<[string], number>('SELECT 1 FROM executions WHERE organization_id = ? LIMIT 1')
-    .pluck()
-  const endedJobs = connection.prepare<[string, number], EndingRow>(
+  const leftExecutions = connection.scalar<number>('SELECT 1 FROM executions WHERE organization_id = ? LIMIT 1')
+  const endedJobs = connection.query<EndingRow>(
     `SELECT ${endingColumns} FROM jobs WHERE organization_id = ? AND finished_at IS NOT NULL AND execution IS NULL LIMIT ?`,
   )
   const files = filePurposes.map(purpose =>
-    connection
-      .prepare<[string, number], string>(
-        `SELECT id FROM files WHERE organization_id = ? AND purpose = '${purpose}' AND removed_at IS NULL LIMIT ?`,
-      )
-      .pluck(),
+    connection.scalar<string>(
+      `SELECT id FROM files WHERE organization_id = ? AND purpose = '${purpose}' AND removed_at IS NULL LIMIT ?`,
+    ),
   )
-  const workflows = connection
-    .prepare<[string, number], string>('SELECT id FROM workflows WHERE organization_id = ? LIMIT ?')
-    .pluck()
-  const dropWorkflow = [
-    'DELETE FROM workflow_versions WHERE organization_id = ? AND workflow_id = ?',
-    'DELETE FROM workflows WHERE organization_id = ? AND id = ?',
-  ].map(sql => connection.prepare(sql))
+  const workflows = connection.scalar<string>('SELECT id FROM workflows WHERE organization_id = ? LIMIT ?')
+  const dropWorkflow = openWorkflowRemoval(connection)
   const removeEndpoints = connection.prepare('DELETE FROM webhook_endpoints WHERE organization_id = ?')
   const setErased = connection.prepare('UPDATE organizations SET erased_at = ? WHERE id = ?')
   const endBatches = connection.prepare(
@@ -81,14 +65,8 @@ export function organizationEndCommands(connection: Connection, context: WriteCo
     `DELETE FROM batch_lines WHERE batch = :batch
        AND line IN (SELECT line FROM batch_lines WHERE batch = :batch LIMIT :limit)`,
   )
-  const someBatch = connection
-    .prepare<[string], number>('SELECT number FROM batches WHERE organization_id = ? LIMIT 1')
-    .pluck()
+  const someBatch = connection.scalar<number>('SELECT number FROM batches WHERE organization_id = ? LIMIT 1')
   const dropBatch = connection.prepare('DELETE FROM batches WHERE number = ?')
-  const endJob = openEnd(connection, context)
-  const forgetJob = openForget(connection, context)
-  const fileRows = openFileRows(connection)
-  const audit = openAudit(connection)
   const responses = eraseResponses(connection)
 
   function cancel(id: string, at: number, limit: number): ActiveWork {
@@ -99,10 +77,10 @@ export function organizationEndCommands(connection: Connection, context: WriteCo
     const jobs = activeJobs.all({ id, limit })
     for (const job of jobs) {
       endJob(job, { status: 'cancelled', at })
-      effects.withdraw({
+      effects.add('withdrawn', {
         id: job.id,
         organizationId: id,
-        modelId: job.model_id,
+        modelId: job.modelId,
         class: job.class,
         rank: job.rank,
       })
@@ -158,11 +136,11 @@ export function organizationEndCommands(connection: Connection, context: WriteCo
       let removed = 0
       for (const ofPurpose of files)
         for (const file of ofPurpose.all(id, limit)) {
-          fileRows.remove(id, file, at)
+          context.files.remove(id, file, at)
           removed++
         }
       const ids = workflows.all(id, limit)
-      for (const workflow of ids) for (const drop of dropWorkflow) drop.run(id, workflow)
+      for (const workflow of ids) dropWorkflow(id, workflow)
       const answers = responses(id, limit)
       const batch = someBatch.get(id)
       if (batch !== undefined && dropLines.run({ batch, limit }).changes < limit) dropBatch.run(batch)
@@ -172,5 +150,5 @@ export function organizationEndCommands(connection: Connection, context: WriteCo
       if (done) setErased.run(at, id)
       return { files: removed, workflows: ids.length, more, done }
     },
-  } satisfies Partial<Statements>
+  } satisfies Statements
 }

@@ -1,19 +1,14 @@
-import type { Statements } from '../method-table.ts'
 import type { JobLimits, LimitReached, OrganizationUse, StorageLimits } from '../store.ts'
 import type { Connection } from './database.ts'
 import type { JobCounts } from './job-counts.ts'
 
 /** What organizations use of their limits, exact for each transaction: the writer asks before it adds a row. */
 export function openOrganizationUse(connection: Connection, jobCounts: Pick<JobCounts, 'openOf'>) {
-  const stored = connection
-    .prepare<[string], number>('SELECT bytes FROM stored_bytes WHERE organization_id = ?')
-    .pluck()
-  const uploads = connection
-    .prepare<[string, number], number>(
-      `SELECT count(*) FROM files WHERE organization_id = ? AND created_at >= ? AND purpose = 'upload'`,
-    )
-    .pluck()
-  const nameOf = connection.prepare<[string], string>('SELECT name FROM organizations WHERE id = ?').pluck()
+  const stored = connection.scalar<number>('SELECT bytes FROM stored_bytes WHERE organization_id = ?')
+  const uploads = connection.scalar<number>(
+    `SELECT count(*) FROM files WHERE organization_id = ? AND created_at >= ? AND purpose = 'upload'`,
+  )
+  const nameOf = connection.scalar<string>('SELECT name FROM organizations WHERE id = ?')
 
   const storedBytes = (organizationId: string): number => stored.get(organizationId) ?? 0
   const uploadsSince = (organizationId: string, at: number): number => uploads.get(organizationId, at) ?? 0
@@ -62,8 +57,3 @@ export function openOrganizationUse(connection: Connection, jobCounts: Pick<JobC
     },
   }
 }
-export type OrganizationUses = ReturnType<typeof openOrganizationUse>
-
-/** Runs in the writer, which alone knows the count of its jobs. */
-export const organizationUseCommands = (use: OrganizationUses) =>
-  ({ 'organizations.use': use.of }) satisfies Partial<Statements>

@@ -13,6 +13,7 @@ import { libraryReads } from './library.ts'
 import { organizationReads } from './organizations.ts'
 import { responseReads } from './responses.ts'
 import { resultReads } from './results.ts'
+import { shuttingDown } from './sent-failure.ts'
 import { sessionReads } from './sessions.ts'
 import { spendReads } from './spend.ts'
 import { tokenReads } from './tokens.ts'
@@ -41,7 +42,7 @@ const openReads = (connection: Connection) =>
     ...executionReads(connection),
     ...webhookEndpointReads(connection),
     ...webhookDeliveryReads(connection),
-  }) satisfies Partial<Statements>
+  }) satisfies Statements
 export type Reads = ReturnType<typeof openReads>
 
 /**
@@ -61,9 +62,7 @@ export function openReader(database: string, onBroken: (failure: Error) => void)
         return answer
       } catch (thrown) {
         if (meaningOf(thrown) === 'fatal') onBroken(thrown as Error)
-        throw connection.open
-          ? Failure.from(thrown)
-          : new Failure('shutting_down', 'This server is shutting down. Retry later.', { retryAfterMs: 5000 })
+        throw connection.open ? Failure.from(thrown) : shuttingDown()
       }
     }
   const all = <Table extends Record<string, (...given: never[]) => unknown>>(table: Table): Table =>

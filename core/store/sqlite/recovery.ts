@@ -1,6 +1,7 @@
 import type { Connection } from './database.ts'
-import { type EndingRow, endingColumns, jobErrorOf, openEnd } from './job-end.ts'
-import { memoryOf, type WriteContext } from './write-context.ts'
+import type { RetriedJob } from './events.ts'
+import { type EndingRow, endingColumns, jobErrorOf } from './job-end.ts'
+import { memoryOf, openWriteContext, type WriteContext } from './write-context.ts'
 
 /** A job that was running at this many unclean exits of the server is not tried again. */
 export const maxCrashes = 5
@@ -10,22 +11,20 @@ export const maxCrashes = 5
  * The attempt stays charged, the rank in the queue is kept. A job that was running at `maxCrashes` unclean exits fails
  * with `worker_crashed`, so that a job that crashes its server does not do so for ever.
  */
-export function recoverJobs(
-  connection: Connection,
-  { at, ...context }: WriteContext & { at: number },
-): { requeued: number; crashed: number } {
-  const { boot, jobCounts, events, flow } = context
+export function recoverJobs(connection: Connection, boot: string, at: number): { requeued: number; crashed: number } {
   const interrupted = connection
-    .prepare<[string], EndingRow & { crashes: number }>(
+    .query<EndingRow & { crashes: number }>(
       `SELECT ${endingColumns}, crashes FROM jobs WHERE status = 'processing' AND boot <> ?`,
     )
     .all(boot)
+  if (interrupted.length === 0) return { requeued: 0, crashed: 0 }
+  const context = openWriteContext(connection, boot)
+  const { jobCounts, events, flow, endJob } = context
   const count = connection.prepare('UPDATE jobs SET crashes = crashes + 1 WHERE number = ?')
   const requeue = connection.prepare(
     `UPDATE jobs SET status = 'pending', boot = NULL, not_before = 0, started_at = NULL, updated_at = ?
      WHERE number = ?`,
   )
-  const end = openEnd(connection, context)
   const exhausted = interrupted.filter(row => row.crashes + 1 >= maxCrashes)
   const stopped = 'The server stopped unexpectedly while this job was running.'
   const sentence = `The server stopped unexpectedly ${maxCrashes} times while this job was running; it is not tried again.`
@@ -39,7 +38,7 @@ export function recoverJobs(
           events.addRetry(row, at, jobErrorOf('worker_crashed', row.attempt, stopped))
           if (row.execution !== null && row.node !== null)
             flow.advance(row.execution, { type: 'job_requeued', node: row.node, at })
-        } else end(row, { status: 'failed', at, error: jobErrorOf('worker_crashed', row.attempt, sentence) })
+        } else endJob(row, { status: 'failed', at, error: jobErrorOf('worker_crashed', row.attempt, sentence) })
       }
       jobCounts.moveOpen('processing', 'pending', interrupted.length - exhausted.length)
       memoryOf(context).write()
@@ -51,12 +50,9 @@ export function recoverJobs(
 /** Requeues, uncharged, the jobs that this boot is running: an orderly shutdown does not count as a crash. */
 export function releaseOwn(connection: Connection, { at, ...context }: WriteContext & { at: number }): void {
   const { boot, jobCounts, events, flow } = context
-  const release = connection.prepare<
-    [string],
-    { number: number; organization_id: string; attempt: number; execution: number | null; node: number | null }
-  >(
+  const release = connection.query<RetriedJob>(
     `UPDATE jobs SET status = 'pending', boot = NULL, attempt = attempt - 1, not_before = 0, started_at = NULL
-     WHERE status = 'processing' AND boot = ? RETURNING number, organization_id, attempt, execution, node`,
+     WHERE status = 'processing' AND boot = ? RETURNING number, organization_id AS organizationId, attempt, execution, node`,
   )
   connection
     .transaction(() => {

@@ -1,22 +1,19 @@
 import type { Statements } from '../method-table.ts'
 import type { ResponseRecord } from '../store.ts'
+import { openInsert, selected } from './columns.ts'
 import type { Connection } from './database.ts'
+
+const fields = 'organizationId, id, tokenId, previousId, jobId, request, input, answer, createdAt, expiresAt'
 
 /** Commands of stored responses. */
 export function responseCommands(connection: Connection) {
-  const insert = connection.prepare(
-    `INSERT INTO responses (organization_id, id, token_id, previous_id, job_id, request, input, answer, created_at, expires_at)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-  )
+  const insert = openInsert(connection, 'responses', fields)
   const remove = connection.prepare('DELETE FROM responses WHERE organization_id = ? AND id = ?')
 
   return {
-    'responses.add'(it) {
-      const { organizationId, id, tokenId, previousId, jobId, request, input, answer, createdAt, expiresAt } = it
-      insert.run(organizationId, id, tokenId, previousId, jobId, request, input, answer, createdAt, expiresAt)
-    },
+    'responses.add': it => void insert(it),
     'responses.remove': (organizationId, id) => remove.run(organizationId, id).changes > 0,
-  } satisfies Partial<Statements>
+  } satisfies Statements
 }
 
 /** Deletes up to `limit` responses that have expired. Returns how many. */
@@ -37,12 +34,11 @@ export function eraseResponses(connection: Connection) {
 }
 
 export function responseReads(connection: Connection) {
-  const one = connection.prepare<[string, string, number], ResponseRecord>(
-    `SELECT organization_id AS organizationId, id, token_id AS tokenId, previous_id AS previousId, job_id AS jobId, request,
-       input, answer, created_at AS createdAt, expires_at AS expiresAt
+  const one = connection.query<ResponseRecord>(
+    `SELECT ${selected(fields)}
      FROM responses WHERE organization_id = ? AND id = ? AND (expires_at IS NULL OR expires_at > ?)`,
   )
   return {
     'responses.find': (organizationId, id, now) => one.get(organizationId, id, now),
-  } satisfies Partial<Statements>
+  } satisfies Statements
 }

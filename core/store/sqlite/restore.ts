@@ -2,9 +2,11 @@ import { chmodSync, copyFileSync, existsSync, linkSync, renameSync, rmSync, stat
 import { open } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { StoreRefusal } from '../refusal.ts'
+import type { FileRecord } from '../store.ts'
+import { selected } from './columns.ts'
 import { copyDatabase, verifyCopy } from './copy.ts'
-import { type Connection, openDatabase, structuralFault } from './database.ts'
-import { createPrivate, pathsIn, prepareDirectory, syncDirectoryNow, takeInstanceLock } from './directory.ts'
+import { type Connection, openAsIs, openDatabase, structuralFault } from './database.ts'
+import { createPrivate, pathsIn, prepareDirectory, syncNow, takeInstanceLock } from './directory.ts'
 import { exportResultFiles, keepResultsBeside, resultsIn } from './result-files.ts'
 
 /**
@@ -64,7 +66,7 @@ export async function restoreDatabase(
     keepResultsBeside(results, old, resultsBeside(aside))
     const previous = moveAside(database, aside)
     renameSync(incoming, database)
-    syncDirectoryNow(dataDir)
+    syncNow(dataDir)
     lock.markCreated()
     return { bytes: statSync(database).size, previous }
   } catch (cause) {
@@ -91,9 +93,8 @@ const exportResults = (next: Connection, results: string, file: string): number 
 function moveAside(database: string, previous: string): string | null {
   if (statSync(database).size === 0) return null
   if (isSound(database)) {
-    const old = openDatabase(database)
+    using old = openDatabase(database)
     old.pragma('wal_checkpoint(TRUNCATE)')
-    old.close()
   }
   try {
     linkSync(database, previous)
@@ -111,4 +112,12 @@ function isSound(database: string): boolean {
   } catch {
     return false
   }
+}
+
+/** Returns the files in a backup that were not removed, so that their bytes can be copied beside it. */
+export function storedFilesIn(path: string): Pick<FileRecord, 'id' | 'organizationId' | 'contentType'>[] {
+  using copy = openAsIs(path, { readonly: true })
+  return copy
+    .query<FileRecord>(`SELECT ${selected('id, organizationId, contentType')} FROM files WHERE removed_at IS NULL`)
+    .all()
 }

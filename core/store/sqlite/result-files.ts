@@ -1,11 +1,8 @@
 import {
-  closeSync,
   copyFileSync,
   existsSync,
-  fsyncSync,
   linkSync,
   mkdirSync,
-  openSync,
   readdirSync,
   readFileSync,
   statSync,
@@ -20,7 +17,7 @@ import type { Log } from '../../log.ts'
 import { StoreRefusal } from '../refusal.ts'
 import { largeResultBytes } from '../store.ts'
 import { type Connection, openAsIs, openLockFile, sqliteCode } from './database.ts'
-import { pathsIn, syncDirectoryNow } from './directory.ts'
+import { pathsIn, syncNow } from './directory.ts'
 import type { Reader } from './reader.ts'
 import { isResultName, resultPath } from './results.ts'
 import type { WriterThread } from './writer-thread.ts'
@@ -42,7 +39,7 @@ interface ResultSweepOptions {
  */
 export async function openResultSweep({ dataDir, reader, writer, log }: ResultSweepOptions) {
   const { results: folder } = pathsIn(dataDir)
-  let startupFiles = await filesIn(folder)
+  let startupFiles = (await readdir(folder, { recursive: true })).filter(isResultName)
   const closed = new AbortController()
   let pending = false
   let running: Promise<void> | undefined
@@ -112,15 +109,6 @@ export async function openResultSweep({ dataDir, reader, writer, log }: ResultSw
 }
 export type ResultSweep = Awaited<ReturnType<typeof openResultSweep>>
 
-/** The names of all files there, as a row would name them. */
-async function filesIn(folder: string): Promise<string[]> {
-  const files: string[] = []
-  for (const organization of await readdir(folder, { withFileTypes: true }))
-    if (organization.isDirectory())
-      for (const name of await readdir(join(folder, organization.name))) files.push(`${organization.name}/${name}`)
-  return files.filter(isResultName)
-}
-
 /** The eraser holds the lock only while it unlinks some files. */
 const maxWaitMs = 10_000
 
@@ -138,7 +126,7 @@ export async function holdResults(dataDir: string): Promise<Disposable> {
     try {
       held.exec('BEGIN')
       held.prepare('SELECT count(*) FROM sqlite_schema').get()
-      return { [Symbol.dispose]: () => void held.close() }
+      return held
     } catch (cause) {
       held.close()
       // Not waited for inside SQLite: the holder may be a task of this same thread.
@@ -153,7 +141,7 @@ const isBusy = (thrown: unknown): boolean => sqliteCode(thrown)?.startsWith('SQL
 
 /** Runs `erase` while no other process holds the results. False: the results are held, and nothing was done. */
 async function whileUnlocked(dataDir: string, erase: () => Promise<void>): Promise<boolean> {
-  const lock = openLockFile(pathsIn(dataDir).resultsLock, 0)
+  using lock = openLockFile(pathsIn(dataDir).resultsLock, 0)
   try {
     lock.exec('BEGIN EXCLUSIVE')
     await erase()
@@ -161,8 +149,6 @@ async function whileUnlocked(dataDir: string, erase: () => Promise<void>): Promi
   } catch (thrown) {
     if (!isBusy(thrown)) throw thrown
     return false
-  } finally {
-    lock.close()
   }
 }
 
@@ -173,7 +159,7 @@ interface Named {
 }
 
 const namedIn = (connection: Connection): Named[] =>
-  connection.prepare<[], Named>('SELECT number, file, bytes FROM job_results WHERE file IS NOT NULL').all()
+  connection.query<Named>('SELECT number, file, bytes FROM job_results WHERE file IS NOT NULL').all()
 
 /** Whether the file of a result exists with its full size. */
 function isWhole(folder: string, { file, bytes }: Named): boolean {
@@ -186,7 +172,7 @@ export const missingResults = (connection: Connection, folder: string): number =
 
 /** How many bytes of results are in files. */
 export const bytesOfResults = (connection: Connection): number =>
-  connection.prepare<[], number>('SELECT coalesce(sum(bytes), 0) FROM job_results').pluck().get()!
+  connection.scalar<number>('SELECT coalesce(sum(bytes), 0) FROM job_results').get()!
 
 /**
  * Moves the results that are in files into the rows of a copy of the database, so that the copy is complete in one
@@ -194,26 +180,22 @@ export const bytesOfResults = (connection: Connection): number =>
  * is fine because it does not have its final name. Blocks the thread. `onCopied` gets bytes.
  */
 export function importResultFiles(path: string, folder: string, onCopied: (bytes: number) => void = () => {}): number {
-  const copy = openAsIs(path)
-  try {
-    copy.pragma('journal_mode = MEMORY')
-    copy.pragma('synchronous = OFF')
-    // The bytes are UTF-8 already: a JavaScript string would be decoded and encoded again.
-    const importText = copy.prepare(
-      'UPDATE job_results SET result = CAST(? AS TEXT), file = NULL, bytes = NULL WHERE number = ?',
-    )
-    let missing = 0
-    copy.exec('BEGIN')
-    for (const row of namedIn(copy)) {
-      if (isWhole(folder, row)) importText.run(readFileSync(resultPath(folder, row.file)), row.number)
-      else missing++
-      onCopied(row.bytes)
-    }
-    copy.exec('DELETE FROM erasable_results; COMMIT')
-    return missing
-  } finally {
-    copy.close()
+  using copy = openAsIs(path)
+  copy.pragma('journal_mode = MEMORY')
+  copy.pragma('synchronous = OFF')
+  // The bytes are UTF-8 already: a JavaScript string would be decoded and encoded again.
+  const importText = copy.prepare(
+    'UPDATE job_results SET result = CAST(? AS TEXT), file = NULL, bytes = NULL WHERE number = ?',
+  )
+  let missing = 0
+  copy.exec('BEGIN')
+  for (const row of namedIn(copy)) {
+    if (isWhole(folder, row)) importText.run(readFileSync(resultPath(folder, row.file)), row.number)
+    else missing++
+    onCopied(row.bytes)
   }
+  copy.exec('DELETE FROM erasable_results; COMMIT')
+  return missing
 }
 
 /**
@@ -227,9 +209,7 @@ export function exportResultFiles(connection: Connection, folder: string, beside
     const to = resultPath(folder, file)
     mkdirSync(dirname(to), { recursive: true, mode: 0o700 })
     make(to)
-    const written = openSync(to, 'r+')
-    fsyncSync(written)
-    closeSync(written)
+    syncNow(to)
     touched.add(dirname(to))
   }
   let missing = 0
@@ -240,13 +220,11 @@ export function exportResultFiles(connection: Connection, folder: string, beside
     else write(row.file, to => copyFileSync(resultPath(from, row.file), to))
   }
   const large = connection
-    .prepare<[number], { number: number; organization_id: string; id: string }>(
+    .query<{ number: number; organization_id: string; id: string }>(
       'SELECT number, organization_id, id FROM job_results JOIN jobs USING (number) WHERE octet_length(result) > ?',
     )
     .all(largeResultBytes)
-  const textOf = connection
-    .prepare<[number], Buffer>('SELECT CAST(result AS BLOB) FROM job_results WHERE number = ?')
-    .pluck()
+  const textOf = connection.scalar<Buffer>('SELECT CAST(result AS BLOB) FROM job_results WHERE number = ?')
   const name = connection.prepare('UPDATE job_results SET result = NULL, file = ?, bytes = ? WHERE number = ?')
   for (const { number, organization_id, id } of large) {
     const bytes = textOf.get(number)!
@@ -254,17 +232,13 @@ export function exportResultFiles(connection: Connection, folder: string, beside
     write(file, to => writeFileSync(to, bytes, { flag: 'wx', mode: 0o600 }))
     name.run(file, bytes.byteLength, number)
   }
-  for (const one of touched) syncDirectoryNow(one)
+  for (const one of touched) syncNow(one)
   return missing
 }
 
 /** The names of all result files, as a row would name them. Blocks the thread. */
 export const resultsIn = (folder: string): string[] =>
-  (existsSync(folder) ? readdirSync(folder) : []).flatMap(organization =>
-    readdirSync(join(folder, organization))
-      .map(name => `${organization}/${name}`)
-      .filter(isResultName),
-  )
+  existsSync(folder) ? readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(isResultName) : []
 
 /** Links result files into another folder: they stay there when the originals are erased. */
 export function keepResultsBeside(folder: string, files: readonly string[], beside: string): void {

@@ -96,13 +96,9 @@ const textOf = ({ buffer, byteOffset, byteLength }: Uint8Array): string =>
   Buffer.from(buffer, byteOffset, byteLength).toString('utf8')
 
 async function writeWhole(path: string, bytes: Uint8Array): Promise<void> {
-  const file = await open(path, 'wx', 0o600)
-  try {
-    for (let at = 0; at < bytes.byteLength; ) at += (await file.write(bytes, at)).bytesWritten
-    await file.sync()
-  } finally {
-    await file.close()
-  }
+  await using file = await open(path, 'wx', 0o600)
+  for (let at = 0; at < bytes.byteLength; ) at += (await file.write(bytes, at)).bytesWritten
+  await file.sync()
 }
 
 async function makeFolder(parent: string, name: string): Promise<string> {
@@ -114,12 +110,8 @@ async function makeFolder(parent: string, name: string): Promise<string> {
 
 /** Makes new files in the folder survive a power loss. */
 async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path, 'r')
-  try {
-    await folder.sync()
-  } finally {
-    await folder.close()
-  }
+  await using folder = await open(path, 'r')
+  await folder.sync()
 }
 
 const isFull = (thrown: unknown): boolean =>
@@ -165,8 +157,8 @@ export function resultCommands(connection: Connection) {
 
 /** Reads of result files; short statements on a read-only connection. */
 export function resultReads(connection: Connection) {
-  const erasable = connection.prepare<[number], string>('SELECT file FROM erasable_results LIMIT ?').pluck()
-  const named = connection.prepare<[string], number>('SELECT 1 FROM job_results WHERE file = ?').pluck()
+  const erasable = connection.scalar<string>('SELECT file FROM erasable_results LIMIT ?')
+  const named = connection.scalar<number>('SELECT 1 FROM job_results WHERE file = ?')
   return {
     /** Files whose jobs were removed. */
     erasable: (limit: number): string[] => erasable.all(limit),

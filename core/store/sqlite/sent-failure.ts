@@ -1,13 +1,9 @@
-import { Failure, type FailureCode } from '../../failure.ts'
+import { Failure } from '../../failure.ts'
 
 /** A Failure as it is sent between threads. */
-export interface SentFailure {
-  code: FailureCode
-  message: string
-  retryAfterMs?: number
-  param?: string
-  /** Further members of the error body, such as the limit that was reached. */
-  facts?: Failure['facts']
+export interface SentFailure
+  extends Pick<Failure, 'code' | 'message'>,
+    Partial<Pick<Failure, 'retryAfterMs' | 'param' | 'facts'>> {
   /** The stack of the original error, for the receiver's log. */
   cause?: string
 }
@@ -16,14 +12,8 @@ export interface SentFailure {
 export function sendable(thrown: unknown): SentFailure {
   const failure = Failure.from(thrown)
   const { code, message, retryAfterMs, param, facts, cause } = failure
-  return {
-    code,
-    message,
-    retryAfterMs,
-    param,
-    facts,
-    cause: cause instanceof Error ? (cause.stack ?? cause.message) : undefined,
-  }
+  const stack = cause instanceof Error ? (cause.stack ?? cause.message) : undefined
+  return { code, message, retryAfterMs, param, facts, cause: stack }
 }
 
 export const received = ({ code, message, retryAfterMs, param, facts, cause }: SentFailure): Failure =>
@@ -38,3 +28,7 @@ export const diskFull: SentFailure = {
     'The disk of this server is full: it accepts no new work until there is space. Running work continues. Retry later.',
   retryAfterMs: fullRetryMs,
 }
+
+/** The failure of whatever arrives while the server ends. */
+export const shuttingDown = (): Failure =>
+  new Failure('shutting_down', 'This server is shutting down. Retry later.', { retryAfterMs: 5000 })

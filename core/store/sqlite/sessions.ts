@@ -1,15 +1,16 @@
 import type { Statements } from '../method-table.ts'
 import type { SessionRecord } from '../store.ts'
+import { openInsert, selected } from './columns.ts'
 import type { Connection } from './database.ts'
+
+const fields = 'digest, tokenId, createdAt, expiresAt'
 
 /** Sessions of one token; beginning another one ends the oldest. */
 const sessionsPerToken = 50
 
 /** Commands of the sessions of the web console. */
 export function sessionCommands(connection: Connection) {
-  const insert = connection.prepare(
-    'INSERT INTO sessions (digest, token_id, created_at, expires_at) VALUES (?, ?, ?, ?)',
-  )
+  const insert = openInsert(connection, 'sessions', fields)
   const extend = connection.prepare('UPDATE sessions SET expires_at = ? WHERE digest = ? AND expires_at < ?')
   const remove = connection.prepare('DELETE FROM sessions WHERE digest = ?')
   const removeExpired = connection.prepare(
@@ -20,21 +21,19 @@ export function sessionCommands(connection: Connection) {
        (SELECT digest FROM sessions WHERE token_id = ? ORDER BY created_at DESC LIMIT -1 OFFSET ?)`,
   )
   return {
-    'sessions.add'({ digest, tokenId, createdAt, expiresAt }) {
-      removeExpired.run(createdAt)
-      insert.run(Buffer.from(digest), tokenId, createdAt, expiresAt)
-      removeOldest.run(tokenId, sessionsPerToken)
+    'sessions.add'(session) {
+      removeExpired.run(session.createdAt)
+      insert(session)
+      removeOldest.run(session.tokenId, sessionsPerToken)
     },
     'sessions.extend'(these) {
       for (const { digest, expiresAt } of these) extend.run(expiresAt, Buffer.from(digest), expiresAt)
     },
     'sessions.remove': digest => void remove.run(Buffer.from(digest)),
-  } satisfies Partial<Statements>
+  } satisfies Statements
 }
 
 export function sessionReads(connection: Connection) {
-  const one = connection.prepare<[Buffer], SessionRecord>(
-    'SELECT digest, token_id AS tokenId, created_at AS createdAt, expires_at AS expiresAt FROM sessions WHERE digest = ?',
-  )
-  return { 'sessions.find': digest => one.get(Buffer.from(digest)) } satisfies Partial<Statements>
+  const one = connection.query<SessionRecord>(`SELECT ${selected(fields)} FROM sessions WHERE digest = ?`)
+  return { 'sessions.find': digest => one.get(Buffer.from(digest)) } satisfies Statements
 }

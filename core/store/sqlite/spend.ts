@@ -14,9 +14,9 @@ interface SpendRow {
 }
 
 interface Spender {
-  organization_id: string
+  organizationId: string
   /** Empty for the whole organization. */
-  origin_id: string
+  originId: string
   limit: number | null
   /** What an event says of it. */
   subject: object
@@ -29,8 +29,8 @@ const warnAt = 0.8
  * Adds up what is spent by organization, token and month, in the transaction of the ledger row, and records the events
  * of limits that are reached in the same transaction. The sums of a transaction are written once before its commit.
  */
-export function openSpendRows(connection: Connection, events: Pick<Events, 'addOfOrganization'>) {
-  const add = connection.prepare<[string, string, number, number], SpendRow>(
+export function openSpendRows(connection: Connection, events: Events) {
+  const add = connection.query<SpendRow>(
     `INSERT INTO spend (organization_id, origin_id, month, spent) VALUES (?, ?, ?, ?)
      ON CONFLICT (organization_id, origin_id, month) DO UPDATE SET spent = min(spent + excluded.spent, 9007199254740991)
      RETURNING spent, warned_at, exceeded_at`,
@@ -38,23 +38,23 @@ export function openSpendRows(connection: Connection, events: Pick<Events, 'addO
   const announced = connection.prepare<[number | null, number | null, string, string, number]>(
     'UPDATE spend SET warned_at = ?, exceeded_at = ? WHERE organization_id = ? AND origin_id = ? AND month = ?',
   )
-  const organizationOf = connection.prepare<[string], { plan: string; limit: number | null }>(
+  const organizationOf = connection.query<{ plan: string; limit: number | null }>(
     'SELECT plan, monthly_spend_limit AS "limit" FROM organizations WHERE id = ?',
   )
-  const tokenOf = connection.prepare<[string], { origin: string; name: string; limit: number | null }>(
+  const tokenOf = connection.query<{ origin: string; name: string; limit: number | null }>(
     'SELECT coalesce(origin_id, id) AS origin, name, monthly_spend_limit AS "limit" FROM tokens WHERE id = ?',
   )
   let added: Spent[] = []
   let planLimits: Readonly<Record<string, number>> = {}
 
-  function spend({ organization_id, origin_id, limit, subject }: Spender, cost: number, at: number): void {
+  function spend({ organizationId, originId, limit, subject }: Spender, cost: number, at: number): void {
     const { start, end } = monthOf(at)
-    const { spent, warned_at, exceeded_at } = add.get(organization_id, origin_id, start, cost)!
+    const { spent, warned_at, exceeded_at } = add.get(organizationId, originId, start, cost)!
     if (limit === null) return
     const warns = warned_at === null && spent >= limit * warnAt
     const exceeds = exceeded_at === null && spent >= limit
     if (!warns && !exceeds) return
-    announced.run(warned_at ?? at, exceeds ? at : exceeded_at, organization_id, origin_id, start)
+    announced.run(warned_at ?? at, exceeds ? at : exceeded_at, organizationId, originId, start)
     const data = {
       ...subject,
       spend_limit: limit / 1e6,
@@ -62,8 +62,8 @@ export function openSpendRows(connection: Connection, events: Pick<Events, 'addO
       period_start: start / 1000,
       period_end: end / 1000,
     }
-    if (warns) events.addOfOrganization(organization_id, 'quota.warning', { ...data, percent: 80 }, at)
-    if (exceeds) events.addOfOrganization(organization_id, 'quota.exceeded', { ...data, percent: 100 }, at)
+    if (warns) events.addOfOrganization(organizationId, 'quota.warning', { ...data, percent: 80 }, at)
+    if (exceeds) events.addOfOrganization(organizationId, 'quota.exceeded', { ...data, percent: 100 }, at)
   }
 
   return {
@@ -74,7 +74,6 @@ export function openSpendRows(connection: Connection, events: Pick<Events, 'addO
     limitPlans(limits: Readonly<Record<string, number>>): void {
       planLimits = limits
     },
-    /** Returns a function that reverts to this point when later commands are rolled back. */
     mark(): () => void {
       const { length } = added
       return () => {
@@ -90,17 +89,16 @@ export function openSpendRows(connection: Connection, events: Pick<Events, 'addO
         sums.set(key, sum ? { ...job, cost: sum.cost + job.cost } : job)
       }
       added = []
-      for (const { organizationId: organization_id, tokenId, cost, finishedAt } of sums.values()) {
-        const organization = organizationOf.get(organization_id)
+      for (const { organizationId, tokenId, cost, finishedAt } of sums.values()) {
+        const organization = organizationOf.get(organizationId)
         const token = tokenOf.get(tokenId)
         const limit = organization?.limit ?? planLimits[organization?.plan ?? ''] ?? null
-        spend({ organization_id, origin_id: '', limit, subject: { of: 'organization' } }, cost, finishedAt)
+        spend({ organizationId, originId: '', limit, subject: { of: 'organization' } }, cost, finishedAt)
         const subject = { of: 'token', token_id: tokenId, token_name: token?.name ?? null }
-        const origin_id = token?.origin ?? tokenId
-        spend({ organization_id, origin_id, limit: token?.limit ?? null, subject }, cost, finishedAt)
+        const originId = token?.origin ?? tokenId
+        spend({ organizationId, originId, limit: token?.limit ?? null, subject }, cost, finishedAt)
       }
     },
-    /** Call it when the transaction was rolled back. */
     forget(): void {
       added = []
     },
@@ -110,48 +108,40 @@ export type SpendRows = ReturnType<typeof openSpendRows>
 
 /** The writer's commands about spending. */
 export const spendCommands = ({ spend }: { spend: Pick<SpendRows, 'limitPlans'> }) =>
-  ({ 'spend.limitPlans': spend.limitPlans }) satisfies Partial<Statements>
+  ({ 'spend.limitPlans': spend.limitPlans }) satisfies Statements
 
 /** Reads of what is spent and held. Both read all rows of their index: call them only at the start. */
 export function spendReads(connection: Connection) {
-  const spent = connection.prepare<[number], SpendRecord>(
+  const spent = connection.query<SpendRecord>(
     `SELECT organization_id AS organizationId, nullif(origin_id, '') AS originId, month, spent FROM spend
      WHERE month >= ?`,
   )
-  const held = connection.prepare<[], HeldJob>(
+  const held = connection.query<HeldJob>(
     `SELECT jobs.id, jobs.organization_id AS organizationId, coalesce(tokens.origin_id, token_id) AS originId, held
      FROM jobs LEFT JOIN tokens ON tokens.id = token_id WHERE held > 0`,
   )
   return {
     'spend.read': fromMonth => spent.all(fromMonth),
     'spend.held': () => held.all(),
-  } satisfies Partial<Statements>
+  } satisfies Statements
 }
 
-/** Sentences about sums that differ from those of the ledger. Reads the whole ledger. */
-export function spendContradictions(connection: Connection): string[] {
-  const sum = (table: string, column: string, where: string) =>
-    `SELECT ${table}.organization_id, ${column} AS month, sum(${table === 'spend' ? 'spent' : 'cost'}) AS total
-     FROM ${table} WHERE ${where} GROUP BY 1, 2`
-  const ledgerMonth = `unixepoch(finished_at / 1000, 'unixepoch', 'start of month') * 1000`
-  const different = connection
-    .prepare<[], number>(
-      `SELECT count(*) FROM (${sum('ledger', ledgerMonth, 'cost > 0')}) AS l
-       FULL JOIN (${sum('spend', 'month', "origin_id = ''")}) AS s USING (organization_id, month)
-       WHERE l.total IS NOT s.total`,
-    )
-    .pluck()
-    .get()!
-  const ofTokens = connection
-    .prepare<[], number>(
-      `SELECT count(*) FROM (${sum('spend', 'month', "origin_id = ''")}) AS o
-       FULL JOIN (${sum('spend', 'month', "origin_id <> ''")}) AS t USING (organization_id, month)
-       WHERE o.total IS NOT t.total`,
-    )
-    .pluck()
-    .get()!
-  return [
-    ...(different > 0 ? [`The spending of ${different} months of organizations is not the sum of the ledger.`] : []),
-    ...(ofTokens > 0 ? [`The spending of tokens is not that of their organization in ${ofTokens} months.`] : []),
-  ]
+const sum = (table: string, column: string, where: string) =>
+  `SELECT ${table}.organization_id, ${column} AS month, sum(${table === 'spend' ? 'spent' : 'cost'}) AS total
+   FROM ${table} WHERE ${where} GROUP BY 1, 2`
+const different = (one: string, other: string) =>
+  `SELECT count(*) FROM (${one}) AS a FULL JOIN (${other}) AS b USING (organization_id, month)
+   WHERE a.total IS NOT b.total`
+const ofOrganizations = sum('spend', 'month', "origin_id = ''")
+
+/** What must not be found in the sums of what was spent, for a database check. */
+export const spendContradictions = {
+  'The spending of # months of organizations is not the sum of the ledger.': different(
+    sum('ledger', `unixepoch(finished_at / 1000, 'unixepoch', 'start of month') * 1000`, 'cost > 0'),
+    ofOrganizations,
+  ),
+  'The spending of tokens is not that of their organization in # months.': different(
+    ofOrganizations,
+    sum('spend', 'month', "origin_id <> ''"),
+  ),
 }

@@ -2,8 +2,8 @@ import { Failure } from '../../failure.ts'
 import { auditedToken, changedFields } from '../audit-fields.ts'
 import type { Statements } from '../method-table.ts'
 import {
-  type AllowedHours,
   type NewToken,
+  type OrganizationLimits,
   type OrganizationStatus,
   type Scope,
   scopesOfRole,
@@ -12,98 +12,56 @@ import {
   theServer,
   type VerifiableToken,
 } from '../store.ts'
-import { openAudit } from './audit.ts'
+import { openInsert, openUpdate, parsed, type RowOf, selected, withChanges } from './columns.ts'
 import type { Connection } from './database.ts'
-import { type OrganizationLimitsRow, organizationLimitsColumns, organizationLimitsOf } from './organizations.ts'
+import { organizationLimitFields } from './organizations.ts'
 import { openUserRows } from './users.ts'
 import type { WriteContext } from './write-context.ts'
 
-/** The columns of the limits of a token. */
-interface TokenLimitsRow {
-  requests_per_minute: number | null
-  jobs_per_minute: number | null
-  tokens_per_minute: number | null
-  concurrent_requests: number | null
-  monthly_spend_limit: number | null
-  allowed_hours: string | null
-}
-const tokenLimitsColumns =
-  'requests_per_minute, jobs_per_minute, tokens_per_minute, concurrent_requests, monthly_spend_limit, allowed_hours'
+const limitFields =
+  'requestsPerMinute, jobsPerMinute, tokensPerMinute, concurrentRequests, monthlySpendLimit, allowedHours'
+const changingFields = `name, scopes, models, status, expiresAt, userId, metadata, ${limitFields}`
+const fields = `organizationId, id, hint, createdAt, createdBy, originId, ${changingFields}`
+const select = `SELECT ${selected(`${fields}, lastUsedAt`)} FROM tokens`
 
-const tokenLimitsOfRow = (row: TokenLimitsRow): TokenLimits => ({
-  requestsPerMinute: row.requests_per_minute,
-  jobsPerMinute: row.jobs_per_minute,
-  tokensPerMinute: row.tokens_per_minute,
-  concurrentRequests: row.concurrent_requests,
-  monthlySpendLimit: row.monthly_spend_limit,
-  allowedHours: row.allowed_hours === null ? null : (JSON.parse(row.allowed_hours) as AllowedHours),
-})
-
-const tokenLimitValues = (limits: Partial<TokenLimits>): (number | string | null)[] => [
-  limits.requestsPerMinute ?? null,
-  limits.jobsPerMinute ?? null,
-  limits.tokensPerMinute ?? null,
-  limits.concurrentRequests ?? null,
-  limits.monthlySpendLimit ?? null,
-  limits.allowedHours ? JSON.stringify(limits.allowedHours) : null,
-]
-
-interface TokenRow extends TokenLimitsRow {
-  organization_id: string
-  id: string
-  name: string
-  scopes: string
-  hint: string
-  models: string | null
-  status: 'active' | 'disabled' | 'revoked'
-  created_at: number
-  expires_at: number | null
-  last_used_at: number | null
-  created_by: string | null
-  user_id: string | null
-  metadata: string | null
-  origin_id: string | null
+/** A token as its row has it: JSON as text. */
+interface TokenRow
+  extends RowOf<
+    Omit<TokenRecord, 'limits' | 'originId' | 'status'> & TokenLimits,
+    'scopes' | 'models' | 'allowedHours'
+  > {
+  status: VerifiableToken['status']
+  originId: string | null
 }
 
-const tokenColumns = `organization_id, id, name, scopes, hint, models, status, created_at, expires_at, last_used_at, created_by,
-  user_id, metadata, origin_id, ${tokenLimitsColumns}`
+function tokenOf(row: TokenRow, now: number): TokenRecord {
+  const { organizationId, id, name, hint, createdAt, createdBy, expiresAt, userId, metadata, lastUsedAt } = row
+  const token = { organizationId, id, name, hint, createdAt, createdBy, expiresAt, userId, metadata, lastUsedAt }
+  return {
+    ...token,
+    scopes: parsed(row.scopes),
+    models: parsed(row.models),
+    status: row.status === 'active' && expiresAt !== null && expiresAt <= now ? 'expired' : row.status,
+    originId: row.originId ?? id,
+    limits: limitsOf(row),
+  }
+}
 
-const tokenOf = (row: TokenRow, now: number): TokenRecord => ({
-  organizationId: row.organization_id,
-  id: row.id,
-  name: row.name,
-  scopes: JSON.parse(row.scopes) as Scope[],
-  hint: row.hint,
-  models: row.models === null ? null : (JSON.parse(row.models) as string[]),
-  status: row.status === 'active' && row.expires_at !== null && row.expires_at <= now ? 'expired' : row.status,
-  createdAt: row.created_at,
-  expiresAt: row.expires_at,
-  lastUsedAt: row.last_used_at,
-  createdBy: row.created_by,
-  userId: row.user_id,
-  metadata: row.metadata,
-  originId: row.origin_id ?? row.id,
-  limits: tokenLimitsOfRow(row),
+const limitsOf = (row: TokenRow): TokenLimits => ({
+  requestsPerMinute: row.requestsPerMinute,
+  jobsPerMinute: row.jobsPerMinute,
+  tokensPerMinute: row.tokensPerMinute,
+  concurrentRequests: row.concurrentRequests,
+  monthlySpendLimit: row.monthlySpendLimit,
+  allowedHours: parsed(row.allowedHours),
 })
 
 /** The writer's commands for tokens. Each runs inside a savepoint of the writer's transaction. */
-export function tokenCommands(connection: Connection, { events, effects }: Pick<WriteContext, 'events' | 'effects'>) {
-  const organization = connection
-    .prepare<[string], OrganizationStatus>('SELECT status FROM organizations WHERE id = ?')
-    .pluck()
-  const one = connection.prepare<[string, string], TokenRow>(
-    `SELECT ${tokenColumns} FROM tokens WHERE organization_id = ? AND id = ?`,
-  )
-  const insert = connection.prepare(
-    `INSERT INTO tokens (organization_id, id, public_id, name, scopes, digest, hint, models, status, created_at,
-       expires_at, created_by, user_id, metadata, origin_id, ${tokenLimitsColumns})
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'active', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-  )
-  const change = connection.prepare(
-    `UPDATE tokens SET name = ?, scopes = ?, models = ?, expires_at = ?, status = ?, user_id = ?, metadata = ?,
-       requests_per_minute = ?, jobs_per_minute = ?, tokens_per_minute = ?, concurrent_requests = ?,
-       monthly_spend_limit = ?, allowed_hours = ? WHERE organization_id = ? AND id = ?`,
-  )
+export function tokenCommands(connection: Connection, { audit, events }: WriteContext) {
+  const organization = connection.scalar<OrganizationStatus>('SELECT status FROM organizations WHERE id = ?')
+  const one = connection.query<TokenRow>(`${select} WHERE organization_id = ? AND id = ?`)
+  const insert = openInsert(connection, 'tokens', `publicId, digest, ${fields}`)
+  const change = openUpdate(connection, 'tokens', changingFields)
   const revoke = connection.prepare(
     `UPDATE tokens SET status = 'revoked', revoked_at = ? WHERE organization_id = ? AND id = ? AND status <> 'revoked'`,
   )
@@ -114,7 +72,6 @@ export function tokenCommands(connection: Connection, { events, effects }: Pick<
     'UPDATE tokens SET last_used_at = ? WHERE id = ? AND coalesce(last_used_at <= ? - 60000, TRUE)',
   )
 
-  const audit = openAudit(connection)
   const findUser = openUserRows(connection)
 
   /** Throws Failure `invalid_value` for an unknown user, and `insufficient_scope` for scopes beyond his role. */
@@ -132,36 +89,15 @@ export function tokenCommands(connection: Connection, { events, effects }: Pick<
       )
   }
 
-  function announce(
-    type: 'token.created' | 'token.revoked',
-    it: Pick<TokenRow, 'organization_id' | 'id' | 'name'>,
-    at: number,
-  ): void {
-    events.addOfOrganization(it.organization_id, type, { token_id: it.id, name: it.name }, at)
-    effects.eventOf(it.organization_id)
+  function announce(type: 'token.created' | 'token.revoked', { organizationId, id, name }: TokenRow, at: number): void {
+    events.addOfOrganization(organizationId, type, { token_id: id, name }, at)
   }
 
   function create(it: NewToken): TokenRow {
     if ((organization.get(it.organizationId) ?? 'deleted') === 'deleted')
       throw new Failure('not_found', `No organization '${it.organizationId}'. Create it with "infer org create".`)
     if (it.userId) requireUser(it.organizationId, it.userId, it.scopes)
-    insert.run(
-      it.organizationId,
-      it.id,
-      it.publicId,
-      it.name,
-      JSON.stringify(it.scopes),
-      Buffer.from(it.digest),
-      it.hint,
-      it.models === null ? null : JSON.stringify(it.models),
-      it.createdAt,
-      it.expiresAt,
-      it.createdBy,
-      it.userId ?? null,
-      it.metadata ?? null,
-      it.originId ?? null,
-      ...tokenLimitValues(it.limits ?? {}),
-    )
+    insert({ ...it, ...it.limits, status: 'active' })
     const row = one.get(it.organizationId, it.id)!
     announce('token.created', row, it.createdAt)
     return row
@@ -176,7 +112,6 @@ export function tokenCommands(connection: Connection, { events, effects }: Pick<
         actor: by,
         action: 'token.created',
         targetId: token.id,
-        before: null,
         after: auditedToken(created),
       })
       return created
@@ -189,22 +124,11 @@ export function tokenCommands(connection: Connection, { events, effects }: Pick<
       if (!row) return undefined
       if (row.status === 'revoked')
         throw new Failure('conflict', `The token '${row.name}' is revoked and cannot be changed. Create a new one.`)
-      const { name, scopes, models, expiresAt, status, userId, metadata, limits } = changes
-      const owner = userId === undefined ? row.user_id : userId
+      const { scopes, userId, limits, ...others } = changes
+      const owner = userId === undefined ? row.userId : userId
       if (owner !== null && (userId !== undefined || scopes))
-        requireUser(organizationId, owner, scopes ?? (JSON.parse(row.scopes) as Scope[]))
-      change.run(
-        name ?? row.name,
-        scopes ? JSON.stringify(scopes) : row.scopes,
-        models === undefined ? row.models : models && JSON.stringify(models),
-        expiresAt === undefined ? row.expires_at : expiresAt,
-        status ?? row.status,
-        owner,
-        metadata === undefined ? row.metadata : metadata,
-        ...tokenLimitValues({ ...tokenLimitsOfRow(row), ...limits }),
-        organizationId,
-        id,
-      )
+        requireUser(organizationId, owner, scopes ?? parsed(row.scopes))
+      change({ ...withChanges(row, { scopes, userId, ...others }), ...limits })
       const after = tokenOf(one.get(organizationId, id)!, at)
       const changed = changedFields(auditedToken(tokenOf(row, at)), auditedToken(after))
       const target = { organizationId, at, actor: by, targetId: id }
@@ -251,82 +175,68 @@ export function tokenCommands(connection: Connection, { events, effects }: Pick<
     'tokens.touch'(uses) {
       for (const use of uses) touch.run(use.at, use.id, use.at)
     },
-  } satisfies Partial<Statements>
-}
-
-interface VerifyRow extends TokenLimitsRow {
-  id: string
-  organization_id: string
-  name: string
-  scopes: string
-  digest: Buffer
-  hint: string
-  models: string | null
-  status: VerifiableToken['status']
-  created_at: number
-  expires_at: number | null
-  last_used_at: number | null
-  user_id: string | null
-  origin_id: string | null
-}
-interface OwnerRow extends OrganizationLimitsRow {
-  name: string
-  status: OrganizationStatus
-  plan: string
-  region: string | null
+  } satisfies Statements
 }
 
 /** Reads of tokens; short statements on a read-only connection. */
 export function tokenReads(connection: Connection, now: () => number = Date.now) {
   // Two look-ups and no join: measured 5 µs, where one statement over both tables takes 22 µs.
   const verifying = (column: 'public_id' | 'id') =>
-    connection.prepare<[string], VerifyRow>(
-      `SELECT id, organization_id, name, scopes, digest, hint, models, status, created_at, expires_at, last_used_at,
-         user_id, origin_id, ${tokenLimitsColumns} FROM tokens WHERE ${column} = ?`,
+    connection.query<TokenRow & { digest: Buffer }>(
+      `SELECT ${selected(`digest, lastUsedAt, ${fields}`)} FROM tokens WHERE ${column} = ?`,
     )
   const verify = verifying('public_id')
   const verifyId = verifying('id')
-  const owner = connection.prepare<[string], OwnerRow>(
-    `SELECT name, status, plan, region, ${organizationLimitsColumns} FROM organizations WHERE id = ?`,
+  const owner = connection.query<
+    OrganizationLimits & Pick<VerifiableToken, 'organizationName' | 'organizationStatus' | 'plan' | 'region'>
+  >(
+    `SELECT name AS organizationName, status AS organizationStatus, plan, region, ${selected(organizationLimitFields)}
+     FROM organizations WHERE id = ?`,
   )
-  const one = connection.prepare<[string, string], TokenRow>(
-    `SELECT ${tokenColumns} FROM tokens WHERE organization_id = ? AND id = ?`,
-  )
-  const page = connection.prepare<[Record<string, string | number | null>], TokenRow>(
-    `SELECT ${tokenColumns} FROM tokens WHERE organization_id = @organizationId AND (@after IS NULL OR id < @after)
+  const one = connection.query<TokenRow>(`${select} WHERE organization_id = ? AND id = ?`)
+  const page = connection.query<TokenRow>(
+    `${select} WHERE organization_id = @organizationId AND (@after IS NULL OR id < @after)
        AND (@status IS NULL
          OR CASE WHEN status = 'active' AND expires_at <= @now THEN 'expired' ELSE status END = @status)
        AND (@userId IS NULL OR user_id = @userId)
      ORDER BY id DESC LIMIT @limit`,
   )
-  const active = connection.prepare<[string, number, string], { tokens: number }>(
+  const active = connection.query<{ tokens: number }>(
     `SELECT count(*) AS tokens FROM tokens WHERE organization_id = ? AND status = 'active'
        AND (expires_at IS NULL OR expires_at > ?) AND EXISTS (SELECT 1 FROM json_each(scopes) WHERE value = ?)`,
   )
 
-  function verifiable(row: VerifyRow | undefined): VerifiableToken | undefined {
-    const organization = row && owner.get(row.organization_id)
+  function verifiable(row: (TokenRow & { digest: Buffer }) | undefined): VerifiableToken | undefined {
+    const organization = row && owner.get(row.organizationId)
     if (!row || !organization) return undefined
     return {
       id: row.id,
-      organizationId: row.organization_id,
-      organizationName: organization.name,
-      organizationStatus: organization.status,
+      organizationId: row.organizationId,
+      organizationName: organization.organizationName,
+      organizationStatus: organization.organizationStatus,
       plan: organization.plan,
-      organizationLimits: organizationLimitsOf(organization),
+      organizationLimits: {
+        requestsPerMinute: organization.requestsPerMinute,
+        jobsPerMinute: organization.jobsPerMinute,
+        concurrentRequests: organization.concurrentRequests,
+        pendingJobs: organization.pendingJobs,
+        storedBytes: organization.storedBytes,
+        uploadsPerDay: organization.uploadsPerDay,
+        monthlySpendLimit: organization.monthlySpendLimit,
+      },
       region: organization.region,
       name: row.name,
-      scopes: JSON.parse(row.scopes) as Scope[],
+      scopes: parsed(row.scopes),
       digest: row.digest,
       hint: row.hint,
-      models: row.models === null ? null : (JSON.parse(row.models) as string[]),
-      limits: tokenLimitsOfRow(row),
-      userId: row.user_id,
-      originId: row.origin_id ?? row.id,
+      models: parsed(row.models),
+      limits: limitsOf(row),
+      userId: row.userId,
+      originId: row.originId ?? row.id,
       status: row.status,
-      createdAt: row.created_at,
-      expiresAt: row.expires_at,
-      lastUsedAt: row.last_used_at,
+      createdAt: row.createdAt,
+      expiresAt: row.expiresAt,
+      lastUsedAt: row.lastUsedAt,
     }
   }
 
@@ -342,5 +252,5 @@ export function tokenReads(connection: Connection, now: () => number = Date.now)
       return page.all({ organizationId, limit, after, status, userId, now: now() }).map(row => tokenOf(row, now()))
     },
     'tokens.countActive': (organizationId, scope, at) => active.get(organizationId, at, scope)?.tokens ?? 0,
-  } satisfies Partial<Statements>
+  } satisfies Statements
 }

@@ -3,7 +3,7 @@ import { Failure } from '../../failure.ts'
 import type { UsagePage, UsageQuery } from '../usage-records.ts'
 import { type Connection, openDatabase } from './database.ts'
 import { pathsIn } from './directory.ts'
-import { received, type SentFailure, sendable } from './sent-failure.ts'
+import { received, type SentFailure, sendable, shuttingDown } from './sent-failure.ts'
 import { startThread, type ThreadStart } from './thread.ts'
 import { usageReads } from './usage-reads.ts'
 
@@ -17,8 +17,6 @@ type FromReads = { page: UsagePage } | { failure: SentFailure }
 /** How long the thread stays after its last query, milliseconds: a person reads the next page in this time. */
 const idleMs = 60_000
 const maxWaiting = 64
-
-const closing = () => new Failure('shutting_down', 'This server is shutting down. Retry later.', { retryAfterMs: 5000 })
 
 /**
  * Reads usage in a thread of its own, with its own connection: neither the event loop nor the writer waits for it. The
@@ -52,7 +50,7 @@ export function openUsageThread(dataDir: string) {
         else next?.reject(received(answer.failure))
         if (waiting.length > 0) return
         started.unref()
-        idle = setTimeout(() => end(closing()), idleMs).unref()
+        idle = setTimeout(() => end(shuttingDown()), idleMs).unref()
       })
       .on('error', lost)
       .on('exit', lost)
@@ -61,7 +59,7 @@ export function openUsageThread(dataDir: string) {
   return {
     /** Throws Failure `no_capacity` when too many queries wait. */
     read(query: UsageQuery): Promise<UsagePage> {
-      if (closed) return Promise.reject(closing())
+      if (closed) return Promise.reject(shuttingDown())
       if (waiting.length >= maxWaiting)
         return Promise.reject(
           new Failure('no_capacity', 'Too many requests for usage wait. Retry in a second.', { retryAfterMs: 1000 }),
@@ -74,7 +72,7 @@ export function openUsageThread(dataDir: string) {
     },
     close(): void {
       closed = true
-      end(closing())
+      end(shuttingDown())
     },
   }
 }

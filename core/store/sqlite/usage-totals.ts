@@ -83,25 +83,19 @@ export const monthStartOf = (seconds: number): number => {
  * here and written once before its commit, so that a batch of calls costs a few statements.
  */
 export function openUsageTotals(connection: Connection) {
-  const user = connection.prepare<[string], string | null>('SELECT user_id FROM tokens WHERE id = ?').pluck()
-  const workflow = connection
-    .prepare<[number], string | null>('SELECT workflow_id FROM executions WHERE number = ?')
-    .pluck()
+  const user = connection.scalar<string | null>('SELECT user_id FROM tokens WHERE id = ?')
+  const workflow = connection.scalar<string | null>('SELECT workflow_id FROM executions WHERE number = ?')
   const addSeries = connection.prepare(
     'INSERT INTO usage_series (organization_id, detail) VALUES (?, ?) ON CONFLICT DO NOTHING',
   )
-  const findSeries = connection
-    .prepare<[string, string], number>('SELECT id FROM usage_series WHERE organization_id = ? AND detail = ?')
-    .pluck()
+  const findSeries = connection.scalar<number>('SELECT id FROM usage_series WHERE organization_id = ? AND detail = ?')
   const dimensions = detailDimensions.full
   const addKey = connection.prepare(
     `INSERT INTO usage_keys (series, ${dimensions.join(', ')}) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
   )
-  const findKey = connection
-    .prepare<unknown[], number>(
-      `SELECT id FROM usage_keys WHERE series = ? AND ${dimensions.map(name => `${name} = ?`).join(' AND ')}`,
-    )
-    .pluck()
+  const findKey = connection.scalar<number>(
+    `SELECT id FROM usage_keys WHERE series = ? AND ${dimensions.map(name => `${name} = ?`).join(' AND ')}`,
+  )
   const addTo = (table: string) =>
     connection.prepare(
       `INSERT INTO ${table} (series, start, key, ${sumColumns.join(', ')})
@@ -132,22 +126,19 @@ export function openUsageTotals(connection: Connection) {
     return value
   }
 
+  /** The id of a row with these values, which is added if there is none. */
+  function idIn(find: typeof findKey, add: typeof addKey, ...values: (string | number)[]): number {
+    return find.get(...values) ?? Number(add.run(...values).lastInsertRowid)
+  }
+
   function idsOf(organizationId: string, detail: UsageDetail, key: Key): { series: number; key: number } {
     const own: readonly UsageDimension[] = detailDimensions[detail]
     const values = dimensions.map(name => (own.includes(name) ? key[name] : ''))
     const name = [organizationId, detail, ...values].join(separator)
     let found = ids.get(name)
     if (found) return found
-    let series = findSeries.get(organizationId, detail)
-    if (series === undefined) {
-      addSeries.run(organizationId, detail)
-      series = findSeries.get(organizationId, detail)!
-    }
-    let id = findKey.get(series, ...values)
-    if (id === undefined) {
-      addKey.run(series, ...values)
-      id = findKey.get(series, ...values)!
-    }
+    const series = idIn(findSeries, addSeries, organizationId, detail)
+    const id = idIn(findKey, addKey, series, ...values)
     if (ids.size >= maxKeys) ids.clear()
     ids.set(name, (found = { series, key: id }))
     return found
@@ -184,7 +175,6 @@ export function openUsageTotals(connection: Connection) {
       const [first, last] = ranges.get(start) ?? [sequence, sequence]
       ranges.set(start, [Math.min(first, sequence), Math.max(last, sequence)])
     },
-    /** Returns a function that reverts to this point when later commands are rolled back. */
     mark(): () => void {
       const snapshot = { hours: new Map(hours), ranges: new Map(ranges) }
       return () => {
@@ -193,7 +183,6 @@ export function openUsageTotals(connection: Connection) {
         ranges = snapshot.ranges
       }
     },
-    /** Call it last in a transaction. */
     write(): void {
       if (hours.size === 0) return
       const days = new Map<string, Row>()
@@ -217,7 +206,6 @@ export function openUsageTotals(connection: Connection) {
       for (const [start, [first, last]] of ranges) addRange.run(start, first, last)
       clear()
     },
-    /** Call it when the transaction was rolled back. */
     forget(): void {
       clear()
       ids.clear()

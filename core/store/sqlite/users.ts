@@ -1,32 +1,12 @@
 import { Failure } from '../../failure.ts'
 import { auditedUser, changedFields } from '../audit-fields.ts'
 import type { Statements } from '../method-table.ts'
-import { type Actor, type Role, type Scope, scopesOfRole, type User, type UserSummary } from '../store.ts'
-import { openAudit } from './audit.ts'
+import { type Scope, scopesOfRole, type User, type UserAct, type UserSummary } from '../store.ts'
+import { openInsert, openUpdate, selected } from './columns.ts'
 import type { Connection } from './database.ts'
 import type { WriteContext } from './write-context.ts'
 
-interface UserRow {
-  organization_id: string
-  id: string
-  name: string
-  email: string
-  role: Role
-  created_at: number
-  updated_at: number
-  removed_at: number | null
-}
-
-const userOf = (row: UserRow): User => ({
-  id: row.id,
-  organizationId: row.organization_id,
-  name: row.name,
-  email: row.email,
-  role: row.role,
-  createdAt: row.created_at,
-  updatedAt: row.updated_at,
-  removedAt: row.removed_at,
-})
+const fields = 'id, organizationId, name, email, role, createdAt, updatedAt, removedAt'
 
 /** What changing or removing a user did to his tokens. */
 interface TokenConsequences {
@@ -34,53 +14,39 @@ interface TokenConsequences {
   tokensRevoked: number
 }
 
-const present = 'SELECT * FROM users WHERE organization_id = ? AND id = ? AND removed_at IS NULL'
-
 /** Looks up a user who was not removed, inside the caller's transaction. */
 export function openUserRows(connection: Connection) {
-  const one = connection.prepare<[string, string], UserRow>(present)
-  return (organizationId: string, id: string): User | undefined => {
-    const row = one.get(organizationId, id)
-    return row && userOf(row)
-  }
+  const one = connection.query<User>(
+    `SELECT ${selected(fields)} FROM users WHERE organization_id = ? AND id = ? AND removed_at IS NULL`,
+  )
+  return (organizationId: string, id: string): User | undefined => one.get(organizationId, id)
 }
 
 /** The writer's commands for users. Each runs inside a savepoint of the writer's transaction. */
-export function userCommands(connection: Connection, { events, effects }: Pick<WriteContext, 'events' | 'effects'>) {
-  const organization = connection.prepare<[string], string>('SELECT status FROM organizations WHERE id = ?').pluck()
+export function userCommands(connection: Connection, { audit, events }: WriteContext) {
+  const organization = connection.scalar<string>('SELECT status FROM organizations WHERE id = ?')
   const find = openUserRows(connection)
-  const taken = connection
-    .prepare<[string, string, string], string>(
-      'SELECT id FROM users WHERE organization_id = ? AND email = ? AND removed_at IS NULL AND id <> ?',
-    )
-    .pluck()
-  const insert = connection.prepare(
-    `INSERT INTO users (organization_id, id, name, email, role, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+  const taken = connection.scalar<string>(
+    'SELECT id FROM users WHERE organization_id = ? AND email = ? AND removed_at IS NULL AND id <> ?',
   )
-  const change = connection.prepare(
-    'UPDATE users SET name = ?, email = ?, role = ?, updated_at = ? WHERE organization_id = ? AND id = ?',
-  )
+  const insert = openInsert(connection, 'users', fields)
+  const change = openUpdate(connection, 'users', 'name, email, role, updatedAt')
   const remove = connection.prepare(
     'UPDATE users SET removed_at = ?, updated_at = ? WHERE organization_id = ? AND id = ?',
   )
-  const otherOwners = connection
-    .prepare<[string, string], number>(
-      `SELECT count(*) FROM users WHERE organization_id = ? AND role = 'owner' AND removed_at IS NULL AND id <> ?`,
-    )
-    .pluck()
-  const tokens = connection.prepare<[string], { id: string; name: string; scopes: string }>(
+  const otherOwners = connection.scalar<number>(
+    `SELECT count(*) FROM users WHERE organization_id = ? AND role = 'owner' AND removed_at IS NULL AND id <> ?`,
+  )
+  const tokens = connection.query<{ id: string; name: string; scopes: string }>(
     `SELECT id, name, scopes FROM tokens WHERE user_id = ? AND status <> 'revoked'`,
   )
   const narrow = connection.prepare('UPDATE tokens SET scopes = ? WHERE id = ?')
   const revoke = connection.prepare(`UPDATE tokens SET status = 'revoked', revoked_at = ? WHERE id = ?`)
-  const admins = connection
-    .prepare<[string, number, Scope], number>(
-      `SELECT count(*) FROM tokens WHERE organization_id = ? AND status = 'active'
+  const admins = connection.scalar<number>(
+    `SELECT count(*) FROM tokens WHERE organization_id = ? AND status = 'active'
          AND (expires_at IS NULL OR expires_at > ?)
          AND EXISTS (SELECT 1 FROM json_each(scopes) WHERE value = ?)`,
-    )
-    .pluck()
-  const audit = openAudit(connection)
+  )
 
   function refuseTaken({ organizationId, email, id }: Pick<User, 'organizationId' | 'email' | 'id'>): void {
     const other = taken.get(organizationId, email, id)
@@ -95,7 +61,7 @@ export function userCommands(connection: Connection, { events, effects }: Pick<W
   }
 
   /** Takes the scopes beyond these from the user's tokens, and revokes tokens that have none left. */
-  function bound(user: User, allowed: readonly Scope[], { by, at, force }: Act): TokenConsequences {
+  function bound(user: User, allowed: readonly Scope[], { by, at, force }: UserAct): TokenConsequences {
     const { organizationId } = user
     const adminsBefore = admins.get(organizationId, at, 'admin:write')!
     let [tokensNarrowed, tokensRevoked] = [0, 0]
@@ -114,7 +80,6 @@ export function userCommands(connection: Connection, { events, effects }: Pick<W
       revoke.run(at, token.id)
       audit({ ...entry, action: 'token.revoked', before: { name: token.name }, after: { status: 'revoked' } })
       events.addOfOrganization(organizationId, 'token.revoked', { token_id: token.id, name: token.name }, at)
-      effects.eventOf(organizationId)
     }
     if (!force && adminsBefore > 0 && admins.get(organizationId, at, 'admin:write') === 0)
       throw new Failure(
@@ -126,20 +91,12 @@ export function userCommands(connection: Connection, { events, effects }: Pick<W
 
   return {
     'users.create'(user, by) {
-      const { organizationId, id, name, email, role, createdAt: at } = user
+      const { organizationId, id, createdAt: at } = user
       if ((organization.get(organizationId) ?? 'deleted') === 'deleted')
         throw new Failure('not_found', `There is no organization '${organizationId}'.`)
       refuseTaken(user)
-      insert.run(organizationId, id, name, email, role, at, at)
-      audit({
-        organizationId,
-        at,
-        actor: by,
-        action: 'user.created',
-        targetId: id,
-        before: null,
-        after: auditedUser(user),
-      })
+      insert({ ...user, updatedAt: at })
+      audit({ organizationId, at, actor: by, action: 'user.created', targetId: id, after: auditedUser(user) })
       return find(organizationId, id)!
     },
 
@@ -150,7 +107,7 @@ export function userCommands(connection: Connection, { events, effects }: Pick<W
       const after = { ...user, ...changes }
       if (after.role !== 'owner') refuseLastOwner(user)
       refuseTaken(after)
-      change.run(after.name, after.email, after.role, at, organizationId, id)
+      change({ ...after, updatedAt: at })
       const changed = changedFields(auditedUser(user), auditedUser(after))
       const target = { organizationId, at, actor: by, targetId: id }
       if (changed) audit({ ...target, action: 'user.updated', ...changed })
@@ -163,51 +120,26 @@ export function userCommands(connection: Connection, { events, effects }: Pick<W
       if (!user) return undefined
       refuseLastOwner(user)
       remove.run(at, at, organizationId, id)
-      audit({
-        organizationId,
-        at,
-        actor: by,
-        action: 'user.removed',
-        targetId: id,
-        before: auditedUser(user),
-        after: null,
-      })
+      audit({ organizationId, at, actor: by, action: 'user.removed', targetId: id, before: auditedUser(user) })
       return bound(user, [], act)
     },
-  } satisfies Partial<Statements>
-}
-
-interface Act {
-  by: Actor
-  at: number
-  /** Also if it takes the organization's last tokens with admin:write. */
-  force: boolean
+  } satisfies Statements
 }
 
 /** Reads of users; short statements on a read-only connection. */
 export function userReads(connection: Connection, now: () => number = Date.now) {
   const find = openUserRows(connection)
-  const summary = `SELECT users.*, max(tokens.last_used_at) AS last_used_at,
-      count(CASE WHEN tokens.status = 'active' AND coalesce(tokens.expires_at > :now, TRUE) THEN 1 END) AS active_tokens
+  const summary = `SELECT ${selected(fields, 'users')}, max(tokens.last_used_at) AS lastUsedAt,
+      count(CASE WHEN tokens.status = 'active' AND coalesce(tokens.expires_at > :now, TRUE) THEN 1 END) AS activeTokens
     FROM users LEFT JOIN tokens ON tokens.user_id = users.id
     WHERE users.organization_id = :organizationId AND users.removed_at IS NULL`
-  type Row = UserRow & { active_tokens: number; last_used_at: number | null }
-  const page = connection.prepare<[object], Row>(
+  const page = connection.query<UserSummary>(
     `${summary} AND (:after IS NULL OR users.id < :after) GROUP BY users.id ORDER BY users.id DESC LIMIT :limit`,
   )
-  const one = connection.prepare<[object], Row>(`${summary} AND users.id = :id GROUP BY users.id`)
-  const summaryOf = (row: Row): UserSummary => ({
-    ...userOf(row),
-    activeTokens: row.active_tokens,
-    lastUsedAt: row.last_used_at,
-  })
+  const one = connection.query<UserSummary>(`${summary} AND users.id = :id GROUP BY users.id`)
   return {
     'users.find': find,
-    'users.summary'(organizationId, id) {
-      const row = one.get({ organizationId, id, now: now() })
-      return row && summaryOf(row)
-    },
-    'users.list': (organizationId, { limit, after = null }) =>
-      page.all({ organizationId, limit, after, now: now() }).map(summaryOf),
-  } satisfies Partial<Statements>
+    'users.summary': (organizationId, id) => one.get({ organizationId, id, now: now() }),
+    'users.list': (organizationId, { limit, after = null }) => page.all({ organizationId, limit, after, now: now() }),
+  } satisfies Statements
 }

@@ -1,4 +1,4 @@
-import { theServer } from '../audit-records.ts'
+import { type Actor, theServer } from '../audit-records.ts'
 import type { Statements } from '../method-table.ts'
 import type {
   DeliveryRecord,
@@ -8,9 +8,8 @@ import type {
   DueDelivery,
   NewDelivery,
 } from '../webhooks.ts'
-import { openAudit } from './audit.ts'
 import type { Connection } from './database.ts'
-import type { WebhookOutbox } from './webhook-outbox.ts'
+import type { WriteContext } from './write-context.ts'
 
 interface OrderRow {
   number: number
@@ -26,17 +25,14 @@ const heldTooLong = 'The endpoint, or its organization, was disabled until the d
 const overdueMs = 86_400_000
 
 /** The writer's commands for deliveries. */
-export function webhookDeliveryCommands(
-  connection: Connection,
-  { outbox }: { outbox: Pick<WebhookOutbox, 'endpointsChanged'> },
-) {
+export function webhookDeliveryCommands(connection: Connection, { audit, outbox }: WriteContext) {
   const insertBody = connection.prepare(
     `INSERT INTO webhook_bodies (number, body) SELECT number, ? FROM webhook_deliveries WHERE number = ? AND status = 'new'`,
   )
   const makePending = connection.prepare(
     `UPDATE webhook_deliveries SET status = 'pending' WHERE number = ? AND status = 'new'`,
   )
-  const current = connection.prepare<[number], OrderRow>(
+  const current = connection.query<OrderRow>(
     `SELECT number, target, object, endpoint_id, organization_id FROM webhook_deliveries
      WHERE number = ? AND finished_at IS NULL`,
   )
@@ -53,7 +49,7 @@ export function webhookDeliveryCommands(
     `UPDATE webhook_endpoints SET enabled = 0, disabled_reason = 'gone', updated_at = ?
      WHERE organization_id = ? AND id = ? AND enabled = 1`,
   )
-  const again = connection.prepare<[string, string], OrderRow & { finished_at: number | null; status: string }>(
+  const again = connection.query<OrderRow & { finished_at: number | null; status: string }>(
     `SELECT number, target, object, endpoint_id, organization_id, finished_at, status FROM webhook_deliveries
      WHERE organization_id = ? AND id = ?`,
   )
@@ -64,30 +60,21 @@ export function webhookDeliveryCommands(
      WHERE number = :number`,
   )
   const bringForward = connection.prepare('UPDATE webhook_deliveries SET next_at = ?, attempts = 0 WHERE number = ?')
-  const ended = connection
-    .prepare<[number, number], number>(
-      'SELECT number FROM webhook_deliveries WHERE finished_at IS NOT NULL AND finished_at < ? ORDER BY finished_at LIMIT ?',
-    )
-    .pluck()
-  const removedEndpoint = connection.prepare<[], string>('SELECT id FROM removed_webhook_endpoints LIMIT 1').pluck()
+  const ended = connection.scalar<number>(
+    'SELECT number FROM webhook_deliveries WHERE finished_at IS NOT NULL AND finished_at < ? ORDER BY finished_at LIMIT ?',
+  )
+  const removedEndpoint = connection.scalar<string>('SELECT id FROM removed_webhook_endpoints LIMIT 1')
   const forgetEndpoint = connection.prepare('DELETE FROM removed_webhook_endpoints WHERE id = ?')
-  const ofEndpoint = connection
-    .prepare<[string, number], number>('SELECT number FROM webhook_deliveries WHERE endpoint_id = ? LIMIT ?')
-    .pluck()
-  const held = connection
-    .prepare<[{ before: number; overdue: number; limit: number }], number>(
-      `SELECT number FROM webhook_deliveries
+  const ofEndpoint = connection.scalar<number>('SELECT number FROM webhook_deliveries WHERE endpoint_id = ? LIMIT ?')
+  const held = connection.scalar<number>(
+    `SELECT number FROM webhook_deliveries
        WHERE finished_at IS NULL AND waits = 0 AND at < :before AND next_at < :overdue ORDER BY at LIMIT :limit`,
-    )
-    .pluck()
+  )
   const giveUp = connection.prepare(
     `UPDATE webhook_deliveries SET status = 'dead', finished_at = ?, error = coalesce(error, ?) WHERE number = ?`,
   )
   const dropBody = connection.prepare('DELETE FROM webhook_bodies WHERE number = ?')
   const drop = connection.prepare('DELETE FROM webhook_deliveries WHERE number = ?')
-
-  const reads = webhookDeliveryReads(connection)
-  const audit = openAudit(connection)
 
   function end(number: number, at: number): void {
     const row = current.get(number)
@@ -105,27 +92,10 @@ export function webhookDeliveryCommands(
   }
 
   return {
-    'webhooks.keepBodies'(bodies) {
-      for (const { number, body } of bodies) if (insertBody.run(body, number).changes === 1) makePending.run(number)
-    },
-
-    'webhooks.settle'(attempt) {
-      const { outcome, gone, ...columns } = attempt
-      const row = current.get(attempt.number)
-      if (!row) return false
-      const finishedAt = outcome === 'retry' ? null : attempt.at
-      record.run({ ...columns, status: outcome === 'retry' ? 'pending' : outcome, finishedAt })
-      if (outcome !== 'retry') release.run(row.target, row.object)
-      if (gone && row.endpoint_id !== null) {
-        disable.run(attempt.at, row.organization_id, row.endpoint_id)
-        outbox.endpointsChanged()
-      }
-      return true
-    },
-
-    'webhooks.redeliver'(organizationId, id, at, by = theServer) {
+    /** False: the organization has no such delivery. */
+    redeliver(organizationId: string, id: string, at: number, by: Actor = theServer): boolean {
       const row = again.get(organizationId, id)
-      if (!row) return undefined
+      if (!row) return false
       if (row.finished_at === null) bringForward.run(at, row.number)
       else restart.run({ at, target: row.target, object: row.object, number: row.number })
       // A delivery is no object of its own in the log: it belongs to an endpoint or, of a request, to the organization.
@@ -135,23 +105,42 @@ export function webhookDeliveryCommands(
         actor: by,
         action: row.endpoint_id === null ? 'organization.webhook_redelivered' : 'webhook_endpoint.redelivered',
         targetId: row.endpoint_id ?? organizationId,
-        before: null,
         after: { delivery_id: id },
       })
-      return reads['webhooks.delivery'](organizationId, id)
+      return true
     },
 
-    'webhooks.sweep'(before, at, limit) {
-      const waiting = held.all({ before, overdue: at - overdueMs, limit })
-      for (const number of waiting) end(number, at)
-      const gone = new Set([...ended.all(before, limit), ...orphans(limit)])
-      for (const number of gone) {
-        dropBody.run(number)
-        drop.run(number)
-      }
-      return waiting.length + gone.size
-    },
-  } satisfies Partial<Statements>
+    ...({
+      'webhooks.keepBodies'(bodies) {
+        for (const { number, body } of bodies) if (insertBody.run(body, number).changes === 1) makePending.run(number)
+      },
+
+      'webhooks.settle'(attempt) {
+        const { outcome, gone, ...columns } = attempt
+        const row = current.get(attempt.number)
+        if (!row) return false
+        const finishedAt = outcome === 'retry' ? null : attempt.at
+        record.run({ ...columns, status: outcome === 'retry' ? 'pending' : outcome, finishedAt })
+        if (outcome !== 'retry') release.run(row.target, row.object)
+        if (gone && row.endpoint_id !== null) {
+          disable.run(attempt.at, row.organization_id, row.endpoint_id)
+          outbox.endpointsChanged()
+        }
+        return true
+      },
+
+      'webhooks.sweep'(before, at, limit) {
+        const waiting = held.all({ before, overdue: at - overdueMs, limit })
+        for (const number of waiting) end(number, at)
+        const gone = new Set([...ended.all(before, limit), ...orphans(limit)])
+        for (const number of gone) {
+          dropBody.run(number)
+          drop.run(number)
+        }
+        return waiting.length + gone.size
+      },
+    } satisfies Statements),
+  }
 }
 
 interface RecordRow extends Omit<DeliveryRecord, 'status'> {
@@ -160,13 +149,13 @@ interface RecordRow extends Omit<DeliveryRecord, 'status'> {
 
 /** Reads of deliveries; short statements on a read-only connection. */
 export function webhookDeliveryReads(connection: Connection) {
-  const withoutBody = connection.prepare<[number], Omit<NewDelivery, 'subject'> & { subject: string }>(
+  const withoutBody = connection.query<Omit<NewDelivery, 'subject'> & { subject: string }>(
     `SELECT number, id, organization_id AS organizationId, endpoint_id AS endpointId, form, origin, event, type, at, subject
      FROM webhook_deliveries WHERE status = 'new' ORDER BY number LIMIT ?`,
   )
   const first = `SELECT target FROM webhook_deliveries WHERE status = 'pending' AND waits = 0 AND target >`
   // Jumps from one target to the next in the index, however many deliveries each has.
-  const targets = connection.prepare<[string, number], DeliveryTarget>(
+  const targets = connection.query<DeliveryTarget>(
     `WITH RECURSIVE found (target) AS (
        SELECT (${first} ? ORDER BY target LIMIT 1)
        UNION ALL
@@ -178,10 +167,7 @@ export function webhookDeliveryReads(connection: Connection) {
      LEFT JOIN organizations AS o ON o.id = coalesce(e.organization_id, substr(found.target, 1, instr(found.target, ' ') - 1))
      WHERE found.target IS NOT NULL LIMIT ?`,
   )
-  const due = connection.prepare<
-    [string, number, number],
-    Omit<DueDelivery, 'secret'> & { version: number; previousUntil: number | null }
-  >(
+  const due = connection.query<Omit<DueDelivery, 'secret'> & { version: number; previousUntil: number | null }>(
     `SELECT d.number, d.id, d.organization_id AS organizationId, d.endpoint_id AS endpointId, coalesce(e.url, d.url) AS url,
        d.form, d.type, d.object, d.attempts, body, coalesce(e.secret_version, s.version, 1) AS version,
        CASE WHEN e.id IS NULL THEN s.previous_until ELSE e.previous_until END AS previousUntil
@@ -197,14 +183,14 @@ export function webhookDeliveryReads(connection: Connection) {
     d.error, body AS requestBody, d.response_body AS responseBody
     FROM webhook_deliveries AS d LEFT JOIN webhook_bodies USING (number)
     LEFT JOIN webhook_endpoints AS e ON e.id = d.endpoint_id`
-  const one = connection.prepare<[string, string], RecordRow>(
+  const one = connection.query<RecordRow>(
     `SELECT ${columns} WHERE d.organization_id = ? AND d.id = ? AND (d.endpoint_id IS NULL OR e.id IS NOT NULL)`,
   )
-  const numberOf = connection
-    .prepare<[string, string], number>('SELECT number FROM webhook_deliveries WHERE organization_id = ? AND id = ?')
-    .pluck()
+  const numberOf = connection.scalar<number>(
+    'SELECT number FROM webhook_deliveries WHERE organization_id = ? AND id = ?',
+  )
   const page = (where: string) =>
-    connection.prepare<[Record<string, string | number | null>], RecordRow>(
+    connection.query<RecordRow>(
       `SELECT ${columns} WHERE d.organization_id = :organizationId AND d.number < :before ${where}
          AND (d.endpoint_id IS NULL OR e.id IS NOT NULL) ORDER BY d.number DESC LIMIT :limit`,
     )
@@ -222,14 +208,12 @@ export function webhookDeliveryReads(connection: Connection) {
   })
   const ofOrganization = pagesOf('')
   const ofEndpoint = pagesOf('AND d.endpoint_id = :endpointId')
-  const unfinished = connection
-    .prepare<[number], number>(
-      'SELECT count(*) FROM (SELECT 1 FROM webhook_deliveries WHERE finished_at IS NULL LIMIT ?)',
-    )
-    .pluck()
-  const dead = connection
-    .prepare<[number], number>(`SELECT count(*) FROM (SELECT 1 FROM webhook_deliveries WHERE status = 'dead' LIMIT ?)`)
-    .pluck()
+  const unfinished = connection.scalar<number>(
+    'SELECT count(*) FROM (SELECT 1 FROM webhook_deliveries WHERE finished_at IS NULL LIMIT ?)',
+  )
+  const dead = connection.scalar<number>(
+    `SELECT count(*) FROM (SELECT 1 FROM webhook_deliveries WHERE status = 'dead' LIMIT ?)`,
+  )
 
   const recordOf = (row: RecordRow): DeliveryRecord => ({
     ...row,
@@ -259,5 +243,5 @@ export function webhookDeliveryReads(connection: Connection) {
       pending: unfinished.get(limit)!,
       dead: dead.get(limit)!,
     }),
-  } satisfies Partial<Statements>
+  } satisfies Statements
 }

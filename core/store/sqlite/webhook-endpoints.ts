@@ -1,25 +1,20 @@
 import { Failure } from '../../failure.ts'
-import { auditedEndpoint, changedFields, withoutQuery } from '../audit-fields.ts'
-import { type Actor, theServer } from '../audit-records.ts'
+import { auditedEndpoint, changedFields } from '../audit-fields.ts'
+import { theServer } from '../audit-records.ts'
 import type { Statements } from '../method-table.ts'
 import { maxEndpoints, type SecretState, type WebhookEndpoint } from '../webhooks.ts'
-import { openAudit } from './audit.ts'
+import { openInsert, openUpdate, parsed, type RowOf, selected, withChanges } from './columns.ts'
 import type { Connection } from './database.ts'
-import type { WebhookOutbox } from './webhook-outbox.ts'
+import type { WriteContext } from './write-context.ts'
 
-interface EndpointRow {
-  organization_id: string
-  id: string
-  name: string
-  url: string
-  event_types: string
+const changingFields = 'name, url, eventTypes, enabled, disabledReason, updatedAt'
+const fields = `organizationId, id, origin, secretVersion, createdAt, ${changingFields}`
+const select = `SELECT ${selected(`${fields}, previousUntil`)} FROM webhook_endpoints`
+
+interface EndpointRow extends RowOf<Omit<WebhookEndpoint, 'enabled' | 'secret'>, 'eventTypes'> {
   enabled: number
-  disabled_reason: 'gone' | null
-  origin: string | null
-  secret_version: number
-  previous_until: number | null
-  created_at: number
-  updated_at: number
+  secretVersion: number
+  previousUntil: number | null
 }
 
 const secretOfOrganization =
@@ -33,48 +28,20 @@ const rotated = (version: number, previousUntil: number | null): Record<string, 
   previous_valid_until: previousUntil === null ? null : Math.floor(previousUntil / 1000),
 })
 
-const endpointOf = (row: EndpointRow): WebhookEndpoint => ({
-  id: row.id,
-  organizationId: row.organization_id,
-  name: row.name,
-  url: row.url,
-  eventTypes: JSON.parse(row.event_types) as string[],
+const endpointOf = ({ secretVersion: version, previousUntil, ...row }: EndpointRow): WebhookEndpoint => ({
+  ...row,
+  eventTypes: parsed(row.eventTypes),
   enabled: row.enabled === 1,
-  disabledReason: row.disabled_reason,
-  origin: row.origin,
-  secret: { version: row.secret_version, previousUntil: row.previous_until },
-  createdAt: row.created_at,
-  updatedAt: row.updated_at,
+  secret: { version, previousUntil },
 })
 
-/** A change of an endpoint: whose, by whom, and when. */
-interface Act {
-  organizationId: string
-  id: string
-  by: Actor
-  at: number
-}
-
 /** Writer's commands for webhook endpoints and the secrets of organizations. Each records its act in the audit log. */
-export function webhookEndpointCommands(
-  connection: Connection,
-  { outbox }: { outbox: Pick<WebhookOutbox, 'endpointsChanged'> },
-) {
+export function webhookEndpointCommands(connection: Connection, { audit, outbox }: WriteContext) {
   const organization = connection.prepare('SELECT 1 FROM organizations WHERE id = ?')
-  const count = connection
-    .prepare<[string], number>('SELECT count(*) FROM webhook_endpoints WHERE organization_id = ?')
-    .pluck()
-  const one = connection.prepare<[string, string], EndpointRow>(
-    'SELECT * FROM webhook_endpoints WHERE organization_id = ? AND id = ?',
-  )
-  const insert = connection.prepare(
-    `INSERT INTO webhook_endpoints (organization_id, id, name, url, event_types, enabled, origin, secret_version,
-       created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, 1, ?, ?)`,
-  )
-  const change = connection.prepare(
-    `UPDATE webhook_endpoints SET name = ?, url = ?, event_types = ?, enabled = ?, disabled_reason = ?, updated_at = ?
-     WHERE organization_id = ? AND id = ?`,
-  )
+  const count = connection.scalar<number>('SELECT count(*) FROM webhook_endpoints WHERE organization_id = ?')
+  const one = connection.query<EndpointRow>(`${select} WHERE organization_id = ? AND id = ?`)
+  const insert = openInsert(connection, 'webhook_endpoints', fields)
+  const change = openUpdate(connection, 'webhook_endpoints', changingFields)
   const rotate = connection.prepare(
     `UPDATE webhook_endpoints SET secret_version = secret_version + 1, previous_until = ?, updated_at = ?
      WHERE organization_id = ? AND id = ?`,
@@ -85,24 +52,7 @@ export function webhookEndpointCommands(
      ON CONFLICT (organization_id) DO UPDATE SET version = version + 1, previous_until = :until, updated_at = :at`,
   )
 
-  const secret = connection.prepare<[string], SecretState>(secretOfOrganization)
-  const audit = openAudit(connection)
-  const record = (
-    act: Act,
-    what: string,
-    before: Record<string, unknown> | null,
-    after: Record<string, unknown> | null,
-  ): void =>
-    audit({
-      organizationId: act.organizationId,
-      at: act.at,
-      actor: act.by,
-      action: `webhook_endpoint.${what}`,
-      targetId: act.id,
-      before: before && withoutQuery(before),
-      after: after && withoutQuery(after),
-    })
-
+  const secret = connection.query<SecretState>(secretOfOrganization)
   function requireOrganization(id: string): void {
     if (!organization.get(id))
       throw new Failure('not_found', `No organization '${id}'. Create it with "infer org create".`)
@@ -116,20 +66,17 @@ export function webhookEndpointCommands(
           'conflict',
           `The organization has ${maxEndpoints} webhook endpoints, the most that it may have. Delete one first.`,
         )
-      insert.run(
-        it.organizationId,
-        it.id,
-        it.name,
-        it.url,
-        JSON.stringify(it.eventTypes),
-        it.enabled ? 1 : 0,
-        it.origin,
-        it.createdAt,
-        it.createdAt,
-      )
       const { organizationId, id, createdAt: at } = it
+      insert({ ...it, secretVersion: 1, updatedAt: at })
       const created = endpointOf(one.get(organizationId, id)!)
-      record({ organizationId, id, by, at }, 'created', null, auditedEndpoint(created))
+      audit({
+        organizationId,
+        at,
+        actor: by,
+        targetId: id,
+        action: 'webhook_endpoint.created',
+        after: auditedEndpoint(created),
+      })
       outbox.endpointsChanged()
       return created
     },
@@ -137,13 +84,12 @@ export function webhookEndpointCommands(
     'webhooks.update'(organizationId, id, changes, at, by = theServer) {
       const row = one.get(organizationId, id)
       if (!row) return undefined
-      const { name = row.name, url = row.url, eventTypes, enabled = row.enabled === 1 } = changes
-      const types = eventTypes ? JSON.stringify(eventTypes) : row.event_types
-      const reason = enabled ? null : row.disabled_reason
-      change.run(name, url, types, enabled ? 1 : 0, reason, at, organizationId, id)
+      const { enabled = row.enabled === 1 } = changes
+      change({ ...withChanges(row, changes), disabledReason: enabled ? null : row.disabledReason, updatedAt: at })
       const after = endpointOf(one.get(organizationId, id)!)
       const changed = changedFields(auditedEndpoint(endpointOf(row)), auditedEndpoint(after))
-      if (changed) record({ organizationId, id, by, at }, 'updated', changed.before, changed.after)
+      if (changed)
+        audit({ organizationId, at, actor: by, targetId: id, action: 'webhook_endpoint.updated', ...changed })
       outbox.endpointsChanged()
       return after
     },
@@ -152,13 +98,10 @@ export function webhookEndpointCommands(
       const row = one.get(organizationId, id)
       if (!row) return undefined
       rotate.run(previousUntil, at, organizationId, id)
-      const version = row.secret_version
-      record(
-        { organizationId, id, by, at },
-        'secret_rotated',
-        { secret_version: version },
-        rotated(version + 1, previousUntil),
-      )
+      const version = row.secretVersion
+      const [before, after] = [{ secret_version: version }, rotated(version + 1, previousUntil)]
+      const action = 'webhook_endpoint.secret_rotated'
+      audit({ organizationId, at, actor: by, targetId: id, action, before, after })
       return endpointOf(one.get(organizationId, id)!)
     },
 
@@ -166,14 +109,23 @@ export function webhookEndpointCommands(
       const row = one.get(organizationId, id)
       if (!row) return undefined
       remove.run(organizationId, id)
-      record({ organizationId, id, by, at }, 'deleted', auditedEndpoint(endpointOf(row)), null)
+      const before = auditedEndpoint(endpointOf(row))
+      audit({ organizationId, at, actor: by, targetId: id, action: 'webhook_endpoint.deleted', before })
       outbox.endpointsChanged()
       return true
     },
 
     'webhooks.recordTest'(organizationId, id, type, at, by = theServer) {
       const row = one.get(organizationId, id)
-      if (row) record({ organizationId, id, by, at }, 'tested', null, { url: row.url, event_type: type })
+      if (row)
+        audit({
+          organizationId,
+          at,
+          actor: by,
+          targetId: id,
+          action: 'webhook_endpoint.tested',
+          after: { url: row.url, event_type: type },
+        })
       return row !== undefined
     },
 
@@ -181,30 +133,22 @@ export function webhookEndpointCommands(
       requireOrganization(organizationId)
       const { version } = secret.get(organizationId) ?? firstSecret
       rotateOwn.run({ id: organizationId, until: previousUntil, at })
-      audit({
-        organizationId,
-        at,
-        actor: by,
-        action: 'organization.webhook_secret_rotated',
-        targetId: organizationId,
-        before: { secret_version: version },
-        after: rotated(version + 1, previousUntil),
-      })
+      const [before, after] = [{ secret_version: version }, rotated(version + 1, previousUntil)]
+      const action = 'organization.webhook_secret_rotated'
+      audit({ organizationId, at, actor: by, targetId: organizationId, action, before, after })
       return { version: version + 1, previousUntil }
     },
-  } satisfies Partial<Statements>
+  } satisfies Statements
 }
 
 /** Reads of webhook endpoints; short statements on a read-only connection. */
 export function webhookEndpointReads(connection: Connection) {
-  const one = connection.prepare<[string, string], EndpointRow>(
-    'SELECT * FROM webhook_endpoints WHERE organization_id = ? AND id = ?',
-  )
-  const page = connection.prepare<[{ organizationId: string; after: string | null; limit: number }], EndpointRow>(
-    `SELECT * FROM webhook_endpoints WHERE organization_id = :organizationId AND (:after IS NULL OR id < :after)
+  const one = connection.query<EndpointRow>(`${select} WHERE organization_id = ? AND id = ?`)
+  const page = connection.query<EndpointRow>(
+    `${select} WHERE organization_id = :organizationId AND (:after IS NULL OR id < :after)
      ORDER BY id DESC LIMIT :limit`,
   )
-  const secret = connection.prepare<[string], SecretState>(secretOfOrganization)
+  const secret = connection.query<SecretState>(secretOfOrganization)
   return {
     'webhooks.find'(organizationId, id) {
       const row = one.get(organizationId, id)
@@ -213,5 +157,5 @@ export function webhookEndpointReads(connection: Connection) {
     'webhooks.list': (organizationId, { limit, after = null }) =>
       page.all({ organizationId, after, limit }).map(endpointOf),
     'webhooks.secretOf': organizationId => secret.get(organizationId) ?? firstSecret,
-  } satisfies Partial<Statements>
+  } satisfies Statements
 }

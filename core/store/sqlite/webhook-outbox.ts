@@ -34,28 +34,23 @@ const deliveryTargetOf = (organizationId: string, url: string): string => `${org
  * Inserts the deliveries of an event, in the transaction of the event: no crash can lose one or make it twice. Events of
  * organizations without endpoints cost a look-up in memory, unless a kept job or execution has a webhook of its own.
  */
-export function openWebhookOutbox(connection: Connection, effects: Pick<GroupEffects, 'deliver'>) {
-  const enabled = connection.prepare<
-    [],
-    { organization_id: string; id: string; event_types: string; origin: string | null }
-  >('SELECT organization_id, id, event_types, origin FROM webhook_endpoints WHERE enabled = 1 ORDER BY id')
+export function openWebhookOutbox(connection: Connection, effects: Pick<GroupEffects, 'add'>) {
+  const enabled = connection.query<{ organization_id: string; id: string; event_types: string; origin: string | null }>(
+    'SELECT organization_id, id, event_types, origin FROM webhook_endpoints WHERE enabled = 1 ORDER BY id',
+  )
   // Both are answered by partial indexes.
-  const anyOwn = connection
-    .prepare<[], number>(
-      `SELECT EXISTS (SELECT 1 FROM jobs WHERE webhook IS NOT NULL)
+  const anyOwn = connection.scalar<number>(
+    `SELECT EXISTS (SELECT 1 FROM jobs WHERE webhook IS NOT NULL)
          OR EXISTS (SELECT 1 FROM executions WHERE webhook IS NOT NULL)`,
-    )
-    .pluck()
-  const job = connection.prepare<[number | bigint], { id: string; webhook: string | null; batch: number | null }>(
+  )
+  const job = connection.query<{ id: string; webhook: string | null; batch: number | null }>(
     'SELECT id, webhook, batch FROM jobs WHERE number = ?',
   )
-  const execution = connection.prepare<[number], { id: string; webhook: string | null }>(
+  const execution = connection.query<{ id: string; webhook: string | null }>(
     'SELECT id, webhook FROM executions WHERE number = ?',
   )
-  const nodeId = connection
-    .prepare<[number, number], string>('SELECT node_id FROM execution_nodes WHERE execution = ? AND node = ?')
-    .pluck()
-  const version = connection.prepare<[], number>('PRAGMA data_version').pluck()
+  const nodeId = connection.scalar<string>('SELECT node_id FROM execution_nodes WHERE execution = ? AND node = ?')
+  const version = connection.scalar<number>('PRAGMA data_version')
   const insert = connection.prepare(
     `INSERT INTO webhook_deliveries (organization_id, id, target, endpoint_id, url, form, origin, event, type, object,
        subject, at, status, waits, attempts, next_at)
@@ -101,7 +96,7 @@ export function openWebhookOutbox(connection: Connection, effects: Pick<GroupEff
       if (!eventTypes.some(pattern => coversType(pattern, type))) continue
       const text = JSON.stringify(subject)
       insert.run({ ...receiver, organizationId, id: newId('msg'), event: sequence, type, object, subject: text, at })
-      effects.deliver(receiver.target)
+      effects.add('deliveries', receiver.target)
     }
   }
 
@@ -148,7 +143,6 @@ export function openWebhookOutbox(connection: Connection, effects: Pick<GroupEff
       changed = false
       hasOwn = undefined
     },
-    /** Call it last in the transaction. */
     write(): void {
       changed = false
       hasOwn = undefined

@@ -1,16 +1,12 @@
 import { Failure } from '../../failure.ts'
 import type { Statements } from '../method-table.ts'
-import type { WorkflowDefinition, WorkflowRecord, WorkflowVersion } from '../workflows.ts'
+import type { NewWorkflow, WorkflowDefinition, WorkflowRecord, WorkflowVersion } from '../workflows.ts'
+import { dagOf, parsed, selected } from './columns.ts'
 import type { Connection } from './database.ts'
 
-interface WorkflowRow {
-  organization_id: string
-  id: string
-  version: number
+interface WorkflowRow extends Pick<WorkflowRecord, 'organizationId' | 'id' | 'version' | 'createdAt' | 'updatedAt'> {
   definition: string
   dag: string | null
-  created_at: number
-  updated_at: number
 }
 
 /** The fields read for every workflow: all but the graph, which may be large. */
@@ -19,6 +15,16 @@ const factsOf = ({ name, description, region, timeout, onFailure, parameters }: 
     WorkflowDefinition,
     'dag'
   >)
+
+/** Returns a function that deletes a workflow with its versions, and returns whether there was one. */
+export function openWorkflowRemoval(connection: Connection) {
+  const dropVersions = connection.prepare('DELETE FROM workflow_versions WHERE organization_id = ? AND workflow_id = ?')
+  const drop = connection.prepare('DELETE FROM workflows WHERE organization_id = ? AND id = ?')
+  return (organizationId: string, id: string): boolean => {
+    dropVersions.run(organizationId, id)
+    return drop.run(organizationId, id).changes > 0
+  }
+}
 
 /** The writer's commands for workflows. A stored version never changes. */
 export function workflowCommands(connection: Connection) {
@@ -30,7 +36,7 @@ export function workflowCommands(connection: Connection) {
     `INSERT INTO workflow_versions (organization_id, workflow_id, version, created_at, definition, dag)
      VALUES (?, ?, ?, ?, ?, ?)`,
   )
-  const current = connection.prepare<[string, string], { version: number; definition: string; dag: string }>(
+  const current = connection.query<{ version: number; definition: string; dag: string }>(
     `SELECT w.version, definition, dag FROM workflows AS w JOIN workflow_versions AS v
        ON v.organization_id = w.organization_id AND v.workflow_id = w.id AND v.version = w.version
      WHERE w.organization_id = ? AND w.id = ?`,
@@ -38,89 +44,80 @@ export function workflowCommands(connection: Connection) {
   const update = connection.prepare(
     'UPDATE workflows SET name = ?, folded = ?, version = ?, updated_at = ? WHERE organization_id = ? AND id = ?',
   )
-  const running = connection
-    .prepare<[string, string], number>(
-      `SELECT count(*) FROM executions WHERE organization_id = ? AND workflow_id = ? AND finished_at IS NULL`,
-    )
-    .pluck()
-  const drops = [
-    'DELETE FROM workflow_versions WHERE organization_id = ? AND workflow_id = ?',
-    'DELETE FROM workflows WHERE organization_id = ? AND id = ?',
-  ].map(sql => connection.prepare(sql))
-
-  const { 'workflows.find': find } = workflowReads(connection)
+  const running = connection.scalar<number>(
+    `SELECT count(*) FROM executions WHERE organization_id = ? AND workflow_id = ? AND finished_at IS NULL`,
+  )
+  const drop = openWorkflowRemoval(connection)
 
   return {
-    'workflows.create'(workflow) {
+    addWorkflow(workflow: NewWorkflow): void {
       const { organizationId, id, name, createdAt: at } = workflow
       insert.run(organizationId, id, name, name.toLowerCase(), at, at)
       insertVersion.run(organizationId, id, 1, at, factsOf(workflow), JSON.stringify(workflow.dag))
-      return find(organizationId, id, undefined)!
     },
 
-    'workflows.update'(organizationId, id, change, { expected, at }) {
+    /** False: there is no such workflow. */
+    updateWorkflow(
+      organizationId: string,
+      id: string,
+      { dag, ...facts }: Partial<WorkflowDefinition>,
+      { expected, at }: { expected: number | undefined; at: number },
+    ): boolean {
       const now = current.get(organizationId, id)
-      if (!now) return undefined
+      if (!now) return false
       if (expected !== undefined && expected !== now.version)
         throw new Failure(
           'version_conflict',
           `The workflow ${id} was changed meanwhile: it is at version ${now.version}, not ${expected}. Read it again.`,
         )
-      const { dag, ...facts } = change
-      const next = { ...(JSON.parse(now.definition) as WorkflowDefinition), ...facts }
+      const next = { ...parsed<WorkflowDefinition>(now.definition), ...facts }
       update.run(next.name, next.name.toLowerCase(), now.version + 1, at, organizationId, id)
       insertVersion.run(organizationId, id, now.version + 1, at, factsOf(next), dag ? JSON.stringify(dag) : now.dag)
-      return find(organizationId, id, undefined)
+      return true
     },
 
-    'workflows.remove'(organizationId, id) {
-      const unfinished = running.get(organizationId, id)!
-      if (unfinished > 0)
-        throw new Failure(
-          'conflict',
-          `The workflow ${id} has ${unfinished === 1 ? 'an execution' : `${unfinished} executions`} under way. Cancel them first, or delete it with ?force=true.`,
-        )
-      let removed = 0
-      for (const drop of drops) removed = drop.run(organizationId, id).changes
-      return removed > 0 || undefined
-    },
-  } satisfies Partial<Statements>
+    ...({
+      'workflows.remove'(organizationId, id) {
+        const unfinished = running.get(organizationId, id)!
+        if (unfinished > 0)
+          throw new Failure(
+            'conflict',
+            `The workflow ${id} has ${unfinished === 1 ? 'an execution' : `${unfinished} executions`} under way. Cancel them first, or delete it with ?force=true.`,
+          )
+        return drop(organizationId, id) || undefined
+      },
+    } satisfies Statements),
+  }
 }
 
 /** Reads of workflows; short statements on a read-only connection. */
 export function workflowReads(connection: Connection) {
-  const columns = 'w.organization_id, w.id, v.version, w.created_at, w.updated_at'
+  const columns = `${selected('organizationId, id, createdAt, updatedAt', 'w')}, v.version`
   const from = `FROM workflows AS w JOIN workflow_versions AS v
     ON v.organization_id = w.organization_id AND v.workflow_id = w.id`
-  const newest = connection.prepare<[string, string], WorkflowRow>(
+  const newest = connection.query<WorkflowRow>(
     `SELECT definition, dag, ${columns} ${from} AND v.version = w.version WHERE w.organization_id = ? AND w.id = ?`,
   )
-  const versioned = connection.prepare<[string, string, number], WorkflowRow>(
+  const versioned = connection.query<WorkflowRow>(
     `SELECT definition, dag, ${columns} ${from} WHERE w.organization_id = ? AND w.id = ? AND v.version = ?`,
   )
-  const page = connection.prepare<[string, number, number, string, string, number], WorkflowRow>(
+  const page = connection.query<WorkflowRow>(
     `SELECT definition, NULL AS dag, ${columns} ${from} AND v.version = w.version
      WHERE w.organization_id = ? AND (w.updated_at < ? OR (w.updated_at = ? AND w.id < ?)) AND instr(w.folded, ?) > 0
      ORDER BY w.updated_at DESC, w.id DESC LIMIT ?`,
   )
 
-  const versions = connection.prepare<[string, string, number, number], WorkflowVersion>(
+  const versions = connection.query<WorkflowVersion>(
     `SELECT version, json_extract(definition, '$.name') AS name, created_at AS createdAt
      FROM workflow_versions WHERE organization_id = ? AND workflow_id = ? AND version < ?
      ORDER BY version DESC LIMIT ?`,
   )
 
-  const record = (row: WorkflowRow): WorkflowRecord => {
-    return {
-      ...(JSON.parse(row.definition) as WorkflowDefinition),
-      dag: row.dag === null ? { nodes: {}, edges: [] } : (JSON.parse(row.dag) as WorkflowDefinition['dag']),
-      id: row.id,
-      organizationId: row.organization_id,
-      version: row.version,
-      createdAt: row.created_at,
-      updatedAt: row.updated_at,
-    }
-  }
+  const record = ({ definition, dag, ...row }: WorkflowRow): WorkflowRecord => ({
+    ...parsed<WorkflowDefinition>(definition),
+    ...row,
+    dag: dagOf(dag),
+  })
 
   return {
     'workflows.find'(organizationId, id, version) {
@@ -144,8 +141,8 @@ export function workflowReads(connection: Connection) {
       const last = shown.at(-1)
       return {
         workflows: shown.map(record),
-        next: rows.length > limit && last ? `${last.updated_at}.${last.id}` : null,
+        next: rows.length > limit && last ? `${last.updatedAt}.${last.id}` : null,
       }
     },
-  } satisfies Partial<Statements>
+  } satisfies Statements
 }

@@ -1,47 +1,30 @@
-import { type BatchFlow, openBatchFlow } from './batch-flow.ts'
-import { type GroupEffects, openCommitEffects } from './commit-effects.ts'
+import { openAudit } from './audit.ts'
+import { openBatchFlow } from './batches.ts'
+import { openCommitEffects } from './commit-effects.ts'
 import type { Connection } from './database.ts'
-import { type Events, openEvents } from './events.ts'
-import { type ExecutionCounts, openExecutionCounts } from './execution-counts.ts'
-import { type ExecutionFlow, openExecutionFlow } from './execution-flow.ts'
+import { openEvents } from './events.ts'
+import { type ExecutionFlow, openExecutionCounts, openExecutionFlow } from './execution-flow.ts'
+import { openFileRows } from './files.ts'
 import type { TransactionMemory } from './group.ts'
-import { type JobCounts, openJobCounts } from './job-counts.ts'
-import { type Ledger, openLedger } from './ledger.ts'
-import { type OrganizationUses, openOrganizationUse } from './organization-use.ts'
-import { openSpendRows, type SpendRows } from './spend.ts'
-import { openUsageTotals, type UsageTotals } from './usage-totals.ts'
-import { openWebhookOutbox, type WebhookOutbox } from './webhook-outbox.ts'
+import { openIdempotencyKeys } from './idempotency-keys.ts'
+import { openJobCounts } from './job-counts.ts'
+import { openEnd } from './job-end.ts'
+import { openForget } from './job-forget.ts'
+import { openLedger } from './ledger.ts'
+import { openOrganizationUse } from './organization-use.ts'
+import { openSpendRows } from './spend.ts'
+import { openUsageTotals } from './usage-totals.ts'
+import { openWebhookOutbox } from './webhook-outbox.ts'
 
-/** The state that the writer's commands share. */
-export interface WriteContext {
-  boot: string
-  ledger: Ledger
-  totals: UsageTotals
-  spend: SpendRows
-  jobCounts: JobCounts
-  counts: ExecutionCounts
-  events: Events
-  effects: GroupEffects
-  outbox: WebhookOutbox
-  use: OrganizationUses
-  flow: ExecutionFlow
-  batches: BatchFlow
-}
-
-/** The state that the commands of one connection share. */
-export function openWriteContext(connection: Connection, boot: string): WriteContext {
+/** What the writer's commands share on one connection: state in memory, and the writers of rows of more than one. */
+function openShared(connection: Connection, boot: string) {
   const effects = openCommitEffects()
   const outbox = openWebhookOutbox(connection, effects)
-  const events = openEvents(connection, outbox)
-  const spend = openSpendRows(connection, {
-    addOfOrganization(organizationId, ...event) {
-      events.addOfOrganization(organizationId, ...event)
-      effects.eventOf(organizationId)
-    },
-  })
+  const events = openEvents(connection, outbox, effects)
+  const spend = openSpendRows(connection, events)
   const totals = openUsageTotals(connection)
   const jobCounts = openJobCounts(connection)
-  const own = {
+  return {
     boot,
     totals,
     spend,
@@ -53,50 +36,59 @@ export function openWriteContext(connection: Connection, boot: string): WriteCon
     effects,
     outbox,
     batches: openBatchFlow(connection, { events, effects }),
+    audit: openAudit(connection),
+    files: openFileRows(connection),
+    keys: openIdempotencyKeys(connection),
   }
-  return { ...own, flow: openExecutionFlow(connection, own) }
+}
+export type SharedContext = ReturnType<typeof openShared>
+
+/** The same with what moves executions, and ends and deletes jobs. */
+export interface WriteContext extends SharedContext {
+  flow: ExecutionFlow
+  endJob: ReturnType<typeof openEnd>
+  forgetJob: ReturnType<typeof openForget>
+}
+
+export function openWriteContext(connection: Connection, boot: string): WriteContext {
+  const shared = openShared(connection, boot)
+  const flow = openExecutionFlow(connection, shared)
+  return {
+    ...shared,
+    flow,
+    endJob: openEnd(connection, { ...shared, flow }),
+    forgetJob: openForget(connection, shared),
+  }
 }
 
 /** The part of it that is reverted with a transaction. */
-export const memoryOf = ({
-  ledger,
-  totals,
-  spend,
-  jobCounts,
-  counts,
-  events,
-  effects,
-  outbox,
-  flow,
-}: WriteContext): TransactionMemory => ({
-  begin() {
-    jobCounts.begin()
-  },
-  mark() {
-    const undo = [ledger, totals, spend, jobCounts, counts, events, effects].map(memory => memory.mark())
-    return () => {
-      for (const revert of undo) revert()
-      outbox.forget()
-      flow.forget()
-    }
-  },
-  write() {
-    totals.write()
-    jobCounts.write()
-    counts.write()
-    spend.write()
-    events.write()
-    outbox.write()
-  },
-  forget() {
-    ledger.forget()
-    totals.forget()
-    spend.forget()
-    jobCounts.forget()
-    counts.forget()
-    events.forget()
-    effects.forget()
-    outbox.forget()
-    flow.forget()
-  },
-})
+export function memoryOf(context: WriteContext): TransactionMemory {
+  const { ledger, totals, jobCounts, counts, spend, events, effects, outbox, flow } = context
+  // In the order in which they are written.
+  const owners: (Pick<TransactionMemory, 'forget'> & Partial<TransactionMemory>)[] = [
+    ledger,
+    totals,
+    jobCounts,
+    counts,
+    spend,
+    events,
+    effects,
+    outbox,
+    flow,
+  ]
+  return {
+    begin: () => jobCounts.begin(),
+    mark() {
+      const undo = owners.map(owner => owner.mark?.() ?? (() => owner.forget()))
+      return () => {
+        for (const revert of undo) revert()
+      }
+    },
+    write() {
+      for (const owner of owners) owner.write?.()
+    },
+    forget() {
+      for (const owner of owners) owner.forget()
+    },
+  }
+}

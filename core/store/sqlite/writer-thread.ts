@@ -6,7 +6,7 @@ import type { Store } from '../store.ts'
 import type { CommitEffects } from '../workflows.ts'
 import { type CommandName, type Commands, growingCommands, weights } from './commands.ts'
 import type { Answers, SentCommand } from './group.ts'
-import { received } from './sent-failure.ts'
+import { received, shuttingDown } from './sent-failure.ts'
 import type { ThreadStart } from './thread.ts'
 import { addUp, type UsageByModel } from './usage-totals.ts'
 
@@ -177,7 +177,7 @@ export async function openWriterThread({ thread, start, log, onFatal, onFull }: 
     /** Answers the commands sent before, then ends the thread. */
     async close(): Promise<void> {
       if (!ended) {
-        ended = new Failure('shutting_down', 'This server is shutting down. Retry later.', { retryAfterMs: 5000 })
+        ended = shuttingDown()
         const done = new Promise<void>(resolve => (closed = resolve))
         flush()
         post({ kind: 'close' })

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { batchReads } from '../../../../core/store/sqlite/batches.ts'
 import { openCommands } from '../../../../core/store/sqlite/commands.ts'
 import { type Connection, openDatabase } from '../../../../core/store/sqlite/database.ts'
 import { eventReads } from '../../../../core/store/sqlite/events.ts'
@@ -89,6 +90,7 @@ test('every statement on a growing table uses an index, so that its cost does no
     fileReads,
     idempotencyReads,
     libraryReads,
+    batchReads,
     workflowReads,
     executionReads,
     resultReads,

@@ -1,0 +1,80 @@
+import type { RunResult } from 'better-sqlite3'
+import type { Dag } from '../../dag/definition.ts'
+import type { Connection } from './database.ts'
+
+/**
+ * Fields of records are in camel case, and the columns of their tables have the same names in snake case. A list of
+ * fields (`id, organizationId, createdAt`) stands once for each table: rows are read as records, and written from them.
+ */
+const namesIn = (fields: string): string[] => fields.split(/,\s+/)
+
+export const columnOf = (field: string): string => field.replaceAll(/[A-Z]/g, capital => `_${capital.toLowerCase()}`)
+
+/** For SELECT and RETURNING: `id, created_at AS createdAt`. `table`: the name that stands before each column. */
+export const selected = (fields: string, table?: string): string =>
+  namesIn(fields)
+    .map(field => {
+      const column = columnOf(field)
+      return (table ? `${table}.${column}` : column) + (column === field ? '' : ` AS ${field}`)
+    })
+    .join(', ')
+
+/** Returns a function that inserts a row with these fields of an object. `conflict`: what to do if there is one. */
+export function openInsert(connection: Connection, table: string, fields: string, conflict = '') {
+  const names = namesIn(fields)
+  const places = names.map(() => '?').join(', ')
+  const insert = connection.prepare(
+    `INSERT INTO ${table} (${names.map(columnOf).join(', ')}) VALUES (${places}) ${conflict}`,
+  )
+  return (row: object): RunResult => insert.run(...valuesOf(names, row))
+}
+
+/** Returns a function that writes these fields of an object to the row that has its `key`. */
+export function openUpdate(connection: Connection, table: string, fields: string, key = 'organizationId, id') {
+  const equal = (names: readonly string[]) => names.map(name => `${columnOf(name)} = ?`)
+  const [names, keys] = [namesIn(fields), namesIn(key)]
+  const update = connection.prepare(`UPDATE ${table} SET ${equal(names).join(', ')} WHERE ${equal(keys).join(' AND ')}`)
+  return (row: object): RunResult => update.run(...valuesOf([...names, ...keys], row))
+}
+
+const valuesOf = (names: readonly string[], row: object): unknown[] =>
+  names.map(name => valueOf((row as Record<string, unknown>)[name]))
+
+/** A value as SQLite stores it: null for an absent one, 0 and 1 for booleans, JSON text for lists and objects. */
+function valueOf(value: unknown): unknown {
+  if (typeof value === 'boolean') return Number(value)
+  if (typeof value !== 'object' || value === null) return value ?? null
+  return value instanceof Uint8Array ? Buffer.from(value) : JSON.stringify(value)
+}
+
+/** The value of JSON text, whose type is the one that was written; null of null. */
+// oxlint-disable-next-line typescript/no-unnecessary-type-parameters
+export function parsed<Value>(text: string): Value
+// oxlint-disable-next-line typescript/no-unnecessary-type-parameters
+export function parsed<Value>(text: string | null): Value | null
+export function parsed(text: string | null): unknown {
+  return text === null ? null : JSON.parse(text)
+}
+
+/** A row of which these JSON columns are text. */
+export type RowOf<Fields, Json extends keyof Fields> = Omit<Fields, Json> & {
+  [Name in Json]: null extends Fields[Name] ? string | null : string
+}
+
+/** The row with the values of these JSON columns. */
+export const withJson = <Row extends object, Json extends keyof Row>(row: Row, ...names: Json[]) =>
+  ({ ...row, ...Object.fromEntries(names.map(name => [name, parsed(row[name] as string | null)])) }) as Omit<
+    Row,
+    Json
+  > & {
+    [Name in Json]: never
+  }
+
+/** The graph of a definition; an empty one if it was not read. */
+export const dagOf = (text: string | null): Dag => parsed<Dag>(text) ?? { nodes: {}, edges: [] }
+
+/** The row with the fields of a change that are given. */
+export const withChanges = <Row extends object>(row: Row, change: object): Row => ({
+  ...row,
+  ...Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined)),
+})
