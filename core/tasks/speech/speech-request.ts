@@ -1,6 +1,5 @@
 import { z } from 'zod'
-import { speechFormats } from '../../schemas/speech-format.ts'
-import { defaultSpeechInput } from '../../schemas/speech-input.ts'
+import { speechFormats, defaultSpeechInput } from '../../schemas/speech-format.ts'
 
 /** Seconds of a recording from which a voice is cloned. */
 export const longestReference = 30

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { imageRules } from '../../../core/media/image-rules.ts'
+import { imageRules } from '../../../core/media/media-input.ts'
 import type { MediaInput } from '../../../core/media/media.ts'
 import { failureOfIssues } from '../../../core/schemas/issues.ts'
 import { type ImageTask, operationOf } from '../../../core/schemas/task.ts'
