@@ -3,9 +3,8 @@ import { anthropicForm } from './anthropic/anthropic-form.ts'
 import type { ChatAnswerFacts, ChatForm, ChatStreamForm } from './chat-form.ts'
 import { cohereEmbedForm } from './cohere/cohere-embed.ts'
 import { cohereForm } from './cohere/cohere-form.ts'
-import { ollamaChatForm } from './ollama/ollama-chat-form.ts'
+import { ollamaChatForm, ollamaGenerateForm } from './ollama/ollama-chat-form.ts'
 import { ollamaEmbeddingsForm, ollamaEmbedForm } from './ollama/ollama-embed-forms.ts'
-import { ollamaGenerateForm } from './ollama/ollama-generate-form.ts'
 import { responseForm } from './responses/response-form.ts'
 
 /** The names of the other forms. */

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { speechFormats, longestSpeechInput } from '../schemas/speech-format.ts'
+import { longestSpeechInput, speechFormats } from '../schemas/speech-format.ts'
 import { tasksBy } from '../schemas/task.ts'
 
 /** The other keys of the model in each example. */

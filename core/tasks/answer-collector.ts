@@ -5,7 +5,7 @@ import type { Usage } from '../store/store.ts'
 import { chatCompletion } from './chat/chat-completion.ts'
 import type { Droppable } from './chat/truncation.ts'
 import { engineFault } from './protocols/answer.ts'
-import { openShortened } from './protocols/shortened-stream.ts'
+import { openShortened } from './protocols/ask.ts'
 import { type StreamAnswerFormat, StreamShape } from './stream-shape.ts'
 import { dataOf } from './stream-text.ts'
 

@@ -1,12 +1,11 @@
 import type { Cpu } from '../cpu/cpu.ts'
 import { hasMoreThan, inlineBytes, isSmallBody, poolOfBody } from '../cpu/small-body.ts'
-import { type InputPageQuery, inputPage } from '../dialects/responses/input-page.ts'
+import { type InputPageQuery, inputPage } from '../dialects/responses/continuation.ts'
 import type { JsonBounds } from '../json.ts'
 import type { ModelSet } from '../models/catalog.ts'
 import type { TextTask } from '../schemas/task.ts'
 import type { AnswerFormat, CallerAnswer, PreparedRequest } from './engine-request.ts'
-import { type AnswerForm, type PrepareOptions, prepare, shape } from './prepare.ts'
-import type { taskWork } from './task-work.ts'
+import { type AnswerForm, type PrepareOptions, prepare, shape, type taskWork } from './prepare.ts'
 import { showsCompression } from './transcription/transcription.ts'
 
 /** Computing the compression ratio of a segment takes a hundred times as long as parsing the segment. */

@@ -1,6 +1,6 @@
 import { Failure } from '../failure.ts'
-import { membersAt } from '../schemas/schema-walk.ts'
 import { unknownField } from '../schemas/issues.ts'
+import { membersAt } from '../schemas/schema-walk.ts'
 import type { TaskRecord } from './task.ts'
 
 type Fields = Pick<TaskRecord, 'request' | 'otherFields'>

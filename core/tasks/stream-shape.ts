@@ -3,12 +3,18 @@ import { ulid } from '../ids.ts'
 import type { Usage } from '../store/store.ts'
 import { type ChoiceState, type ChunkPiece, newChoice, shapeDelta } from './chat/chat-chunk.ts'
 import { chatCompletion } from './chat/chat-completion.ts'
-import { completion } from './completion/completion.ts'
-import { shapeCompletionText } from './completion/completion-chunk.ts'
+import { completion, shapeCompletionText } from './completion/completion.ts'
 import type { AnswerFormat } from './engine-request.ts'
-import { answerUsage, answerUsageObject, engineFault, secondOf, tokenCount, usageBody } from './protocols/answer.ts'
+import {
+  answerUsage,
+  answerUsageObject,
+  engineFault,
+  finishReason,
+  secondOf,
+  tokenCount,
+  usageBody,
+} from './protocols/answer.ts'
 import { errorIn } from './protocols/engine-error.ts'
-import { finishReason } from './protocols/finish-reason.ts'
 import { dataOf, type EventTemplate, eventOf, latin1, template } from './stream-text.ts'
 
 /** What the answer to a streamed request must look like. */

@@ -2,7 +2,7 @@ import type { Failure } from '../../core/failure.ts'
 import type { EngineTraits, SpeechTraits } from '../../core/models/engine-traits.ts'
 import type { Feature, Model } from '../../core/models/model.ts'
 import { features } from '../../core/models/model.ts'
-import { speechFormats, defaultSpeechInput } from '../../core/schemas/speech-format.ts'
+import { defaultSpeechInput, speechFormats } from '../../core/schemas/speech-format.ts'
 import { isFor, type Task } from '../../core/schemas/task.ts'
 import type { Adapter } from './adapter.ts'
 

@@ -2,8 +2,7 @@ import type { ChatResponse } from '../../schemas/chat.ts'
 import type { ChatForm } from '../chat-form.ts'
 import { anthropicBody } from './anthropic-body.ts'
 import { AnthropicRequest } from './anthropic-schemas.ts'
-import { anthropicStream } from './anthropic-stream.ts'
-import { anthropicUsage, messageId, signature, stopReasonOf } from './anthropic-terms.ts'
+import { anthropicStream, anthropicUsage, messageId, signature, stopReasonOf } from './anthropic-stream.ts'
 
 function answer(_: AnthropicRequest, completion: ChatResponse): object {
   const { message, finish_reason } = completion.choices[0]!

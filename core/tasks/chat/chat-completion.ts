@@ -12,14 +12,14 @@ import {
   answerUsage,
   answerUsageObject,
   engineFault,
+  finishReason,
   parseAnswer,
   secondOf,
   tokenCount,
   usageBody,
 } from '../protocols/answer.ts'
-import { finishReason } from '../protocols/finish-reason.ts'
 import { chatLogprobs } from '../protocols/logprobs.ts'
-import { streamedMembers, streamOptions } from '../protocols/stream-options.ts'
+import { streamedMembers, streamOptions } from '../protocols/openai-text.ts'
 import type { TaskName } from '../task.ts'
 import { markImages } from './images.ts'
 import { inlineTextFiles } from './text-files.ts'

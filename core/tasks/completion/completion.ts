@@ -5,19 +5,20 @@ import type { Feature } from '../../models/model.ts'
 import { CompletionRequest, type CompletionResponse } from '../../schemas/completion.ts'
 import { failureOfIssues } from '../../schemas/issues.ts'
 import { checkFeatures, extraFields, modelFor } from '../catalog.ts'
+import type { ChoiceState, ChunkPiece } from '../chat/chat-chunk.ts'
 import type { CallerAnswer, PreparedRequest } from '../engine-request.ts'
 import {
   answerUsage,
   answerUsageObject,
   engineFault,
+  finishReason,
   parseAnswer,
   secondOf,
   tokenCount,
   usageBody,
 } from '../protocols/answer.ts'
-import { finishReason } from '../protocols/finish-reason.ts'
 import { completionLogprobs } from '../protocols/logprobs.ts'
-import { streamedMembers, streamOptions } from '../protocols/stream-options.ts'
+import { streamedMembers, streamOptions } from '../protocols/openai-text.ts'
 import type { TaskName } from '../task.ts'
 
 /** Names the task. */
@@ -161,4 +162,13 @@ function choicesOf({ choices }: Record<string, unknown>, from: number): Completi
       finish_reason: reason === 'length' || reason === 'content_filter' ? reason : 'stop',
     }
   })
+}
+
+/** Shapes a piece of a completion choice, without its index and finish reason. */
+export function shapeCompletionText(choice: Record<string, unknown>, state: ChoiceState): ChunkPiece {
+  const text = typeof choice.text === 'string' ? choice.text : ''
+  const logprobs = completionLogprobs(choice.logprobs, state.length)
+  state.begun = true
+  state.length += text.length
+  return { choice: { text, logprobs }, says: text !== '' || logprobs !== null }
 }

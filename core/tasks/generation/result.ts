@@ -1,5 +1,53 @@
+import { z } from 'zod'
 import type { GenerationInputs } from '../protocols/generation-call.ts'
 import type { Completed } from '../protocols/infer-generation.ts'
+import type { FileUrl } from '../task.ts'
+
+/** A file in the result of a task, as API clients read it. */
+export const GeneratedFile = z.object({
+  url: z
+    .string()
+    .describe(
+      'Where to read the file. Signed: it needs no token, and works for a day unless the server is set otherwise.',
+    ),
+  file_name: z.string().describe('Name of the file.'),
+  content_type: z.string().describe('Media type, such as `image/png`.'),
+  file_size: z.int().describe('Bytes.'),
+  width: z.int().optional().describe('Pixels.'),
+  height: z.int().optional().describe('Pixels.'),
+  duration: z.number().optional().describe('Seconds.'),
+  fps: z.number().optional().describe('Frames per second.'),
+  num_frames: z.int().optional().describe('Number of frames.'),
+  thumbnail_url: z.string().optional().describe('Where to read a small image of it (WebP), under the same conditions.'),
+})
+
+const made = {
+  width: z.int().describe('Pixels.'),
+  height: z.int().describe('Pixels.'),
+  duration_seconds: z.number().optional().describe('Length of the video in seconds.'),
+  seed_used: z.int().describe('Seed of the first output. The same seed and request give the same output.'),
+  seed: z.int().describe('The same as `seed_used`.'),
+  prompt: z.string().describe('The prompt that the engine used.'),
+  original_prompt: z.string().optional().describe('The prompt of the request, if it was rewritten.'),
+  timings: z
+    .object({ inference: z.number().describe('Seconds that the engine worked.') })
+    .describe('How long it took.'),
+}
+
+/** The wire shape of the result of a task under /slug that makes images. */
+export const GeneratedImages = z.object({
+  images: z.array(GeneratedFile).describe('The images.'),
+  ...made,
+})
+
+/** The wire shape of the result of a task under /slug that makes a video. */
+export const GeneratedVideo = z.object({
+  video: GeneratedFile.describe('The video.'),
+  thumbnail_url: z.string().optional().describe('Where to read a small image of the video (WebP).'),
+  num_frames: z.int().describe('Number of frames.'),
+  fps: z.number().describe('Frames per second.'),
+  ...made,
+})
 
 /**
  * A file in the stored result of a job. It has no address: addresses are signed, they expire, and they begin with the
@@ -63,5 +111,42 @@ export function generationResult(
     prompt: prompt ?? inputs.prompt,
     ...(inputs.original_prompt === undefined ? {} : { original_prompt: inputs.original_prompt }),
     timings: { inference },
+  }
+}
+
+/** A file in a result, as API clients read it. */
+interface LinkedFile extends Omit<ResultFile, 'file_id' | 'thumbnail_id'> {
+  url: string
+  thumbnail_url?: string
+}
+
+/** The result of a generation, as API clients read it. */
+export interface LinkedResult extends Omit<GenerationResult, 'images' | 'video'> {
+  images?: LinkedFile[]
+  video?: LinkedFile
+  /** Thumbnail of the video. */
+  thumbnail_url?: string
+}
+
+/** All thumbnails have the same file name, because clients do not save them by name. */
+const thumbnail = 'thumbnail.webp'
+
+/** Returns a file with its address instead of its id. */
+export function linkedFile({ file_id, thumbnail_id, ...facts }: ResultFile, link: FileUrl): LinkedFile {
+  return {
+    url: link({ id: file_id, name: facts.file_name }),
+    ...facts,
+    ...(thumbnail_id === undefined ? {} : { thumbnail_url: link({ id: thumbnail_id, name: thumbnail }) }),
+  }
+}
+
+/** Returns a stored result as API clients read it: files by address instead of by id. */
+export function resultWithUrls({ images, video, ...facts }: GenerationResult, link: FileUrl): LinkedResult {
+  const linkedVideo = video && linkedFile(video, link)
+  return {
+    ...(images ? { images: images.map(image => linkedFile(image, link)) } : {}),
+    ...(linkedVideo ? { video: linkedVideo } : {}),
+    ...(linkedVideo?.thumbnail_url === undefined ? {} : { thumbnail_url: linkedVideo.thumbnail_url }),
+    ...facts,
   }
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Operation } from '../../schemas/task.ts'
-import { GeneratedFile } from '../generation/output-file.ts'
+import { GeneratedFile } from '../generation/result.ts'
 import { imageSize, type Size } from '../generation/size.ts'
 
 /**

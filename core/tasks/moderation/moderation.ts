@@ -10,8 +10,7 @@ import { prepareChat } from '../chat/chat-completion.ts'
 import type { CallerAnswer, PreparedRequest } from '../engine-request.ts'
 import { answerUsage, answerUsageObject, engineFault, parseAnswer } from '../protocols/answer.ts'
 import type { TaskName } from '../task.ts'
-import { judgementRequest, readJudgement } from './judgement.ts'
-import { judgementOfLabel } from './label.ts'
+import { judgementOfLabel, judgementRequest, readJudgement } from './judgement.ts'
 
 /** Names the task. */
 export const moderation = { id: 'std/moderation', title: 'moderation' } as const satisfies TaskName

@@ -1,7 +1,6 @@
 import type { EngineCall, Lease } from '../../models/fleet.ts'
 import { Base64Reader } from './base64-reader.ts'
-import { workerError } from './infer-generation.ts'
-import { EngineFault } from './messages.ts'
+import { EngineFault, workerError } from './infer-generation.ts'
 
 /** An answer in JSON whose base64 strings became files. */
 export interface AnswerWithFiles {

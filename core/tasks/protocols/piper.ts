@@ -1,9 +1,7 @@
 import { z } from 'zod'
 import { ask } from './ask.ts'
+import { synthesize, transcribe, transcribeStream, type Voice } from './openai-audio.ts'
 import type { AudioProtocol } from './protocol.ts'
-import { synthesize } from './synthesize.ts'
-import { transcribe, transcribeStream } from './transcribe.ts'
-import type { Voice } from './voices.ts'
 
 /** The fields of a prepared speech request that Piper's server knows by other names. */
 const Spoken = z.looseObject({

@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { speechFormats, defaultSpeechInput } from '../../schemas/speech-format.ts'
+import { defaultSpeechInput, type SpeechFormat, speechFormats } from '../../schemas/speech-format.ts'
+import type { FileUrl } from '../task.ts'
 
 /** Seconds of a recording from which a voice is cloned. */
 export const longestReference = 30
@@ -78,3 +79,20 @@ export const SpeechAnswer = z
     file_id: z.string().describe('Id of the file: `file-…`.'),
   })
   .meta({ id: 'SpeechAnswer', description: 'The result of a speech job.' })
+
+/** The stored result of a speech job. Its file gets an address when the result is read. */
+export interface SpeechResult {
+  file_id: string
+  file_name: string
+  content_type: string
+  /** Seconds; null if it cannot be measured because ffprobe is not installed. */
+  duration: number | null
+  format: SpeechFormat
+}
+
+/** Returns the result as API clients read it: its file by address and by id. */
+export const linkedSpeech = ({ file_id, file_name, ...facts }: SpeechResult, link: FileUrl) => ({
+  audio_url: link({ id: file_id, name: file_name }),
+  ...facts,
+  file_id,
+})

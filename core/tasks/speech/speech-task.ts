@@ -6,8 +6,7 @@ import type { FillContext, SpeechTaskRecord } from '../task.ts'
 import { sampleText } from '../task-test.ts'
 import { requestFor, textInputs } from '../text-inputs.ts'
 import { prepareSpeech, speech, voiceFaults } from './speech.ts'
-import { SpeechAnswer, SpeechRequest } from './speech-request.ts'
-import { linkedSpeech, type SpeechResult } from './speech-result.ts'
+import { linkedSpeech, SpeechAnswer, SpeechRequest, type SpeechResult } from './speech-request.ts'
 
 /** Returns the inputs to store with a job, with the recording as a file of the organization. */
 async function withReferenceFile(inputs: Record<string, unknown>, context: FillContext): Promise<object> {

@@ -4,11 +4,11 @@ import type { ModelSet, ModelSetEntry } from '../../models/catalog.ts'
 import type { EngineRoute, SpeechTraits } from '../../models/engine-traits.ts'
 import { nearest } from '../../nearest.ts'
 import { failureOfIssues } from '../../schemas/issues.ts'
-import { pcmRate, type SpeechFormat, defaultSpeechInput, longestSpeechInput } from '../../schemas/speech-format.ts'
+import { defaultSpeechInput, longestSpeechInput, pcmRate, type SpeechFormat } from '../../schemas/speech-format.ts'
 import type { Usage } from '../../store/store.ts'
 import { checkFeatures, extraFields, modelFor } from '../catalog.ts'
-import { shortAudioUrl } from '../short-audio.ts'
 import type { ModelFacts, TaskName } from '../task.ts'
+import { shortAudioUrl } from '../wav.ts'
 import { longestReference, SpeechRequest } from './speech-request.ts'
 
 /** Names the task. */

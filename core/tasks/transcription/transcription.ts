@@ -6,8 +6,8 @@ import type { Feature } from '../../models/model.ts'
 import { failureOfIssues } from '../../schemas/issues.ts'
 import { operationOf, type TranscriptionTask } from '../../schemas/task.ts'
 import { checkFeatures, extraFields, modelFor } from '../catalog.ts'
-import { shortAudioUrl } from '../short-audio.ts'
 import type { TranscriptionTaskRecord } from '../task.ts'
+import { shortAudioUrl } from '../wav.ts'
 import { languageCode } from './languages.ts'
 import {
   audioFields,

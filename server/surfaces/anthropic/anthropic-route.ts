@@ -1,4 +1,4 @@
-import { anthropicError, anthropicStatus } from '../../../core/dialects/anthropic/anthropic-error.ts'
+import { anthropicError, anthropicStatus } from '../../../core/dialects/anthropic/anthropic-stream.ts'
 import type { Failure } from '../../../core/failure.ts'
 
 /** Renders a failure in Anthropic's form. */

@@ -1,5 +1,5 @@
 import { CohereChatRequest, CohereChatResponse } from '../../../core/dialects/cohere/cohere-chat-schemas.ts'
-import { CohereEmbedRequest, CohereEmbedResponse } from '../../../core/dialects/cohere/cohere-embed-schemas.ts'
+import { CohereEmbedRequest, CohereEmbedResponse } from '../../../core/dialects/cohere/cohere-embed.ts'
 import { errorGroups } from '../../http/request/error-groups.ts'
 import { route } from '../../http/request/route.ts'
 import { respondAsync } from '../../views/job-created.ts'

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { imageRules } from '../../../core/media/media-input.ts'
 import type { MediaInput } from '../../../core/media/media.ts'
+import { imageRules } from '../../../core/media/media-input.ts'
 import { failureOfIssues } from '../../../core/schemas/issues.ts'
 import { type ImageTask, operationOf } from '../../../core/schemas/task.ts'
 import { type ImageRequest, imageRequests, maxSources } from '../../../core/tasks/image/image-request.ts'

@@ -3,8 +3,8 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { checkProbe, type MediaProbe } from '../../../core/media/probe.ts'
 import { openFfmpeg } from '../../../core/media/ffmpeg.ts'
+import { checkProbe, type MediaProbe } from '../../../core/media/probe.ts'
 import { mediaHere, origin } from './_media.ts'
 
 const film: MediaProbe = {
