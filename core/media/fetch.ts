@@ -123,7 +123,6 @@ export function openFetcher({
     },
   }
 }
-type Fetcher = ReturnType<typeof openFetcher>
 
 export const fetchRefusal =
   'The URL could not be fetched. It must be a public http or https URL that answers with the file itself within 10 seconds.'

@@ -1,37 +1,34 @@
 import { z } from 'zod'
+import { integer, number, omittable, text } from '../../schemas/fields.ts'
 import type { GenerationInputs } from '../protocols/generation-call.ts'
 import type { Completed } from '../protocols/infer-generation.ts'
 import type { FileUrl } from '../task.ts'
 
 /** A file in the result of a task, as API clients read it. */
 export const GeneratedFile = z.object({
-  url: z
-    .string()
-    .describe(
-      'Where to read the file. Signed: it needs no token, and works for a day unless the server is set otherwise.',
-    ),
-  file_name: z.string().describe('Name of the file.'),
-  content_type: z.string().describe('Media type, such as `image/png`.'),
-  file_size: z.int().describe('Bytes.'),
-  width: z.int().optional().describe('Pixels.'),
-  height: z.int().optional().describe('Pixels.'),
-  duration: z.number().optional().describe('Seconds.'),
-  fps: z.number().optional().describe('Frames per second.'),
-  num_frames: z.int().optional().describe('Number of frames.'),
-  thumbnail_url: z.string().optional().describe('Where to read a small image of it (WebP), under the same conditions.'),
+  url: text(
+    'Where to read the file. Signed: it needs no token, and works for a day unless the server is set otherwise.',
+  ),
+  file_name: text('Name of the file.'),
+  content_type: text('Media type, such as `image/png`.'),
+  file_size: integer('Bytes.'),
+  width: omittable(z.int(), 'Pixels.'),
+  height: omittable(z.int(), 'Pixels.'),
+  duration: omittable(z.number(), 'Seconds.'),
+  fps: omittable(z.number(), 'Frames per second.'),
+  num_frames: omittable(z.int(), 'Number of frames.'),
+  thumbnail_url: omittable(z.string(), 'Where to read a small image of it (WebP), under the same conditions.'),
 })
 
 const made = {
-  width: z.int().describe('Pixels.'),
-  height: z.int().describe('Pixels.'),
-  duration_seconds: z.number().optional().describe('Length of the video in seconds.'),
-  seed_used: z.int().describe('Seed of the first output. The same seed and request give the same output.'),
-  seed: z.int().describe('The same as `seed_used`.'),
-  prompt: z.string().describe('The prompt that the engine used.'),
-  original_prompt: z.string().optional().describe('The prompt of the request, if it was rewritten.'),
-  timings: z
-    .object({ inference: z.number().describe('Seconds that the engine worked.') })
-    .describe('How long it took.'),
+  width: integer('Pixels.'),
+  height: integer('Pixels.'),
+  duration_seconds: omittable(z.number(), 'Length of the video in seconds.'),
+  seed_used: integer('Seed of the first output. The same seed and request give the same output.'),
+  seed: integer('The same as `seed_used`.'),
+  prompt: text('The prompt that the engine used.'),
+  original_prompt: omittable(z.string(), 'The prompt of the request, if it was rewritten.'),
+  timings: z.object({ inference: number('Seconds that the engine worked.') }).describe('How long it took.'),
 }
 
 /** The wire shape of the result of a task under /slug that makes images. */
@@ -43,9 +40,9 @@ export const GeneratedImages = z.object({
 /** The wire shape of the result of a task under /slug that makes a video. */
 export const GeneratedVideo = z.object({
   video: GeneratedFile.describe('The video.'),
-  thumbnail_url: z.string().optional().describe('Where to read a small image of the video (WebP).'),
-  num_frames: z.int().describe('Number of frames.'),
-  fps: z.number().describe('Frames per second.'),
+  thumbnail_url: omittable(z.string(), 'Where to read a small image of the video (WebP).'),
+  num_frames: integer('Number of frames.'),
+  fps: number('Frames per second.'),
   ...made,
 })
 
