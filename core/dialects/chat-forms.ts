@@ -1,4 +1,4 @@
-import { failureOfIssues } from '../schemas/issues.ts'
+import { checked } from '../schemas/issues.ts'
 import { anthropicForm } from './anthropic/anthropic-form.ts'
 import type { ChatAnswerFacts, ChatForm, ChatStreamForm } from './chat-form.ts'
 import { cohereEmbedForm } from './cohere/cohere-embed.ts'
@@ -41,9 +41,7 @@ export function chatBodyOf(
   context?: unknown,
 ): { body: Record<string, unknown>; request: unknown } {
   const form = forms[name]
-  const checked = form.schema.safeParse(raw)
-  if (!checked.success) throw failureOfIssues(checked.error, raw)
-  const request = checked.data
+  const request = checked(form.schema, raw)
   const stream = form.isStream(request)
   const streamed = stream ? { stream, stream_options: { include_usage: true } } : {}
   return {

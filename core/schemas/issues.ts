@@ -26,6 +26,13 @@ export function failureOfIssues(error: { issues: Issue[] }, input: unknown, sche
   })
 }
 
+/** Returns the value as the schema reads it. Throws Failure with everything that is wrong. */
+export function checked<Output>(schema: z.ZodType<Output>, value: unknown): Output {
+  const read = schema.safeParse(value)
+  if (read.success) return read.data
+  throw failureOfIssues(read.error, value)
+}
+
 /** Formats a path as `messages[0].content`, like the official clients. */
 export const placeOf = (path: readonly PropertyKey[]): string =>
   path.reduce<string>(

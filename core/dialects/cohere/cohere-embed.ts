@@ -1,8 +1,9 @@
 import { z } from 'zod'
 import { Failure } from '../../failure.ts'
 import { ulid } from '../../ids.ts'
+import { isObject } from '../../json.ts'
 import { integer, modelId, nonEmptyText, omittable, optional, text } from '../../schemas/fields.ts'
-import { failureOfIssues } from '../../schemas/issues.ts'
+import { checked } from '../../schemas/issues.ts'
 import { base64Of, typedVector } from '../../schemas/typed-vector.ts'
 import { dimensions, extras, inputType, vectorTypes, vectorTypeText } from '../../schemas/vectors.ts'
 import type { ChatForm } from '../chat-form.ts'
@@ -100,13 +101,11 @@ const ownFields = ['texts', 'inputs', 'images', 'embedding_types', 'response_typ
 
 /** Whether a body is in Cohere's form. No other API has these fields, and Cohere's has no `input`. */
 export const isCohere = (raw: unknown): raw is Record<string, unknown> =>
-  raw !== null && typeof raw === 'object' && !('input' in raw) && ownFields.some(name => name in raw)
+  isObject(raw) && !('input' in raw) && ownFields.some(name => name in raw)
 
 /** Checks a body in Cohere's form. Throws Failure for an invalid one. */
 export function wantedByCohere(raw: Record<string, unknown>) {
-  const checked = CohereEmbedRequest.safeParse(raw)
-  if (!checked.success) throw failureOfIssues(checked.error, raw)
-  const { model, texts, inputs, embedding_types, truncate, max_tokens, ...more } = checked.data
+  const { model, texts, inputs, embedding_types, truncate, max_tokens, ...more } = checked(CohereEmbedRequest, raw)
   if (texts?.length && inputs?.length) throw wrong('inputs', "Send 'texts' or 'inputs', not both.")
   const input = texts?.length
     ? texts

@@ -1,4 +1,5 @@
 import { Failure } from '../../failure.ts'
+import { jsonOf, objectOf } from '../../json.ts'
 import type { ModelSetEntry } from '../../models/catalog.ts'
 import {
   type ModerationCategory,
@@ -113,13 +114,7 @@ export function readJudgement(
 }
 
 function scoresIn(text: string): Partial<Record<ModerationCategory, number>> {
-  let value: unknown
-  try {
-    value = JSON.parse(text)
-  } catch {
-    return {}
-  }
-  const found = (value ?? {}) as Record<string, unknown>
+  const found = objectOf(jsonOf(text))
   return Object.fromEntries(
     moderationCategories.flatMap(category => {
       const score = found[category]

@@ -8,6 +8,54 @@ interface AskOptions extends Pick<EngineCall, 'method' | 'contentType' | 'patien
   droppable?: Droppable | undefined
 }
 
+/** Makes a result of the answer of an engine. What its functions throw ends the request. */
+interface AnswerReader<Result> {
+  accepted?(contentType: string): void
+  chunk(bytes: Buffer, exchange: Exchange): void
+  /** Called after the last chunk. */
+  finished(): Result | Promise<Result>
+}
+
+/** Sends a request and resolves with its result. Rejects with Failure, with the signal's reason, or as the reader does. */
+export function readAnswer<Result>(
+  open: (listener: EngineListener) => Exchange,
+  signal: CallerSignal,
+  reader: AnswerReader<Result>,
+): Promise<Result> {
+  return new Promise((resolve, reject) => {
+    const fail = (thrown: unknown) => {
+      signal.removeEventListener('abort', onAbort)
+      reject(thrown)
+    }
+    const stop = (thrown: unknown) => {
+      exchange.abort()
+      fail(thrown)
+    }
+    const onAbort = () => stop(signal.reason)
+    const exchange = open({
+      accepted: type => reader.accepted?.(type),
+      chunk(bytes) {
+        try {
+          reader.chunk(bytes, exchange)
+        } catch (thrown) {
+          stop(thrown)
+        }
+      },
+      finished() {
+        signal.removeEventListener('abort', onAbort)
+        try {
+          resolve(reader.finished())
+        } catch (thrown) {
+          reject(thrown)
+        }
+      },
+      failed: fail,
+    })
+    if (signal.aborted) onAbort()
+    else signal.addEventListener('abort', onAbort, { once: true })
+  })
+}
+
 /** Sends a request to an engine and resolves with the whole answer. Rejects with Failure, or with the signal's reason. */
 export function ask(
   lease: Lease,
@@ -17,27 +65,11 @@ export function ask(
   signal: CallerSignal,
   { droppable, ...more }: AskOptions = {},
 ): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = []
-    const onAbort = () => {
-      exchange.abort()
-      reject(signal.reason)
-    }
-    const listener: EngineListener = {
-      accepted() {},
-      chunk: bytes => void chunks.push(bytes),
-      finished() {
-        signal.removeEventListener('abort', onAbort)
-        resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks))
-      },
-      failed(failure) {
-        signal.removeEventListener('abort', onAbort)
-        reject(failure)
-      },
-    }
-    const exchange = openShortened(lease, { ...more, path, body, stream: false, maxBytes }, listener, droppable)
-    if (signal.aborted) onAbort()
-    else signal.addEventListener('abort', onAbort, { once: true })
+  const chunks: Buffer[] = []
+  const call = { ...more, path, body, stream: false, maxBytes }
+  return readAnswer(listener => openShortened(lease, call, listener, droppable), signal, {
+    chunk: bytes => void chunks.push(bytes),
+    finished: () => (chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)),
   })
 }
 

@@ -4,6 +4,7 @@ import { z } from 'zod'
 import type { CallerSignal } from '../../abort-source.ts'
 import { Failure } from '../../failure.ts'
 import { diskFailure } from '../../files/write.ts'
+import { jsonOf } from '../../json.ts'
 import type { DecodedAudio } from '../../media/audio-decoder.ts'
 import type { Lease } from '../../models/fleet.ts'
 import { engineFault } from './answer.ts'
@@ -184,14 +185,10 @@ const Answer = z.union([List, z.object({ voices: List }), z.object({ data: List 
 
 /** Parses the voices in an engine's answer; none if the answer is invalid. */
 export function parseVoices(answer: string): Voice[] {
-  try {
-    const read = Answer.safeParse(JSON.parse(answer))
-    if (!read.success) return []
-    const list = Array.isArray(read.data) ? read.data : 'voices' in read.data ? read.data.voices : read.data.data
-    return list.filter(({ id }) => id !== '')
-  } catch {
-    return []
-  }
+  const read = Answer.safeParse(jsonOf(answer))
+  if (!read.success) return []
+  const list = Array.isArray(read.data) ? read.data : 'voices' in read.data ? read.data.voices : read.data.data
+  return list.filter(({ id }) => id !== '')
 }
 
 /** Requests the voices of a running engine, beside its synthesis route `path`. Rejects as `ask` does. */

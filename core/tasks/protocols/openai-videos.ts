@@ -2,6 +2,7 @@ import { rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Failure } from '../../failure.ts'
+import { isObject, jsonOf, objectOf } from '../../json.ts'
 import type { EngineRoute } from '../../models/engine-traits.ts'
 import type { Lease } from '../../models/fleet.ts'
 import type { RunReport } from '../run-job.ts'
@@ -109,30 +110,16 @@ async function patiently<T>(signal: AbortSignal, request: (attempt: number) => P
   }
 }
 
-interface VideoState {
-  status?: unknown
-  progress?: unknown
-  error?: unknown
-}
-
 /** vLLM-Omni answers the state of a video that failed with an error status. */
 function isFailedVideo(body: string): boolean {
-  try {
-    const value = JSON.parse(body) as { object?: unknown; status?: unknown } | null
-    return value?.object === 'video' && value.status === 'failed'
-  } catch {
-    return false
-  }
+  const { object, status } = objectOf(jsonOf(body))
+  return object === 'video' && status === 'failed'
 }
 
 /** Not `parseAnswer`: the state of a video that failed has an `error` too. */
-function stateIn(bytes: Buffer, modelId: string): VideoState {
-  try {
-    const value = JSON.parse(bytes.toString('utf8')) as VideoState | null
-    if (value !== null && typeof value === 'object') return value
-  } catch {
-    // Reported below.
-  }
+function stateIn(bytes: Buffer, modelId: string): Record<string, unknown> {
+  const value = jsonOf(bytes.toString('utf8'))
+  if (isObject(value)) return value
   throw workerError(modelId, 'answered with no JSON object')
 }
 

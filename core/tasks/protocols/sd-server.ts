@@ -11,7 +11,7 @@ import { parseAnswer } from './answer.ts'
 import { ask } from './ask.ts'
 import { type AnswerWithFiles, askFiles } from './ask-files.ts'
 import { Base64File, jsonWithFiles } from './base64-file.ts'
-import { withoutLocations } from './engine-text.ts'
+import { oneLine, withoutLocations } from './engine-text.ts'
 import type { EngineInputs, GenerationCall } from './generation-call.ts'
 import { type Completed, workerError } from './infer-generation.ts'
 import type { GenerationProtocol } from './protocol.ts'
@@ -144,9 +144,7 @@ async function cancelJob(lease: Lease, id: string): Promise<void> {
 }
 
 const textOf = (value: unknown): string =>
-  typeof value === 'string' && value.trim() !== ''
-    ? withoutLocations(value.replaceAll(/[\p{Cc}\s]+/gu, ' ').trim()).slice(0, 500)
-    : 'it did not say why'
+  typeof value === 'string' && value.trim() !== '' ? withoutLocations(oneLine(value)) : 'it did not say why'
 
 type Fields = Record<string, unknown>
 

@@ -2,7 +2,7 @@ import { Failure } from '../../failure.ts'
 import { ulid } from '../../ids.ts'
 import type { ModelSet } from '../../models/catalog.ts'
 import type { EngineTraits } from '../../models/engine-traits.ts'
-import { failureOfIssues } from '../../schemas/issues.ts'
+import { checked } from '../../schemas/issues.ts'
 import { RerankRequest, type RerankResponse } from '../../schemas/vectors.ts'
 import { extraFields, modelFor } from '../catalog.ts'
 import type { CallerAnswer, PreparedRequest } from '../engine-request.ts'
@@ -26,9 +26,7 @@ export interface RerankAnswerFormat {
 
 /** Checks a rerank body and translates it for the engine. */
 export function prepareRerank(raw: unknown, catalog: ModelSet): PreparedRequest {
-  const checked = RerankRequest.safeParse(raw)
-  if (!checked.success) throw failureOfIssues(checked.error, raw)
-  const request = checked.data
+  const request = checked(RerankRequest, raw)
   const entry = modelFor(rerank, request.model, catalog)
   const documents = request.documents.map((document, at) => textOf(document, request.rank_fields, at))
   const top = request.top_n ?? request.top_k ?? request.topN ?? 0

@@ -1,3 +1,4 @@
+import { jsonOf, objectOf } from '../../../json.ts'
 import type { Graph } from '../../../models/comfyui/graph.ts'
 
 /** What one message of ComfyUI means for the job. */
@@ -17,9 +18,6 @@ const previewWithMetadata = 4
 const maxEarly = 256
 
 type Data = Record<string, unknown>
-
-const object = (value: unknown): Data =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Data) : {}
 
 const numberOf = (value: unknown): number => (typeof value === 'number' && Number.isFinite(value) ? value : 0)
 
@@ -53,14 +51,8 @@ export class PromptEvents {
       if (this.#early.length < maxEarly) this.#early.push(message)
       return {}
     }
-    let value: unknown
-    try {
-      value = JSON.parse(message)
-    } catch {
-      return {}
-    }
-    const { type, data } = object(value)
-    const event = object(data)
+    const { type, data } = objectOf(jsonOf(message))
+    const event = objectOf(data)
     // Answers to a client that connects again lack the id; they are sent only while its own prompt runs.
     if (event.prompt_id !== undefined && event.prompt_id !== this.#promptId) return {}
     return this.#readEvent(type, event)
@@ -83,8 +75,8 @@ export class PromptEvents {
         progress.node(String(event.node), { value: numberOf(event.value), max: numberOf(event.max) })
         break
       case 'progress_state':
-        for (const [id, state] of Object.entries(object(event.nodes))) {
-          const { value, max } = object(state)
+        for (const [id, state] of Object.entries(objectOf(event.nodes))) {
+          const { value, max } = objectOf(state)
           progress.node(id, { value: numberOf(value), max: numberOf(max) })
         }
         break
