@@ -2,7 +2,7 @@ import { canonicalHash } from '../canonical.ts'
 import { bufferOf, type Done, type ThreadWork } from '../cpu/thread-work.ts'
 import type { ChatAnswerFacts } from '../dialects/chat-form.ts'
 import { type ChatFormName, chatBodyOf, formedAnswer } from '../dialects/chat-forms.ts'
-import { type InputPageQuery, inputPage } from '../dialects/responses/continuation.ts'
+import { inputPage } from '../dialects/responses/continuation.ts'
 import { type JsonBounds, parseBoundedJson } from '../json.ts'
 import type { ModelSet } from '../models/catalog.ts'
 import type { TextTask } from '../schemas/task.ts'
@@ -78,36 +78,14 @@ const encoded = (text: string | Uint8Array): Uint8Array =>
 
 /** Thread work on the requests and answers of text tasks. */
 export const taskWork = {
-  prepare({
-    task,
-    body,
-    catalog,
-    bounds,
-    options,
-  }: {
-    task: TextTask
-    body: Uint8Array
-    catalog: ModelSet
-    bounds: JsonBounds
-    options: PrepareOptions
-  }): Done<PreparedRequest> {
-    const prepared = prepare(task, bufferOf(body), catalog, bounds, options)
+  prepare([task, body, ...more]: Parameters<typeof prepare>): Done<PreparedRequest> {
+    const prepared = prepare(task, bufferOf(body), ...more)
     const bodies = prepared.bodies.map(encoded)
     return { value: { ...prepared, bodies }, give: bodies }
   },
-  inputPage: ({ input, query }: { input: string; query: InputPageQuery }): Done<string> => ({
-    value: inputPage(input, query),
-  }),
-  shape({
-    answers,
-    answerFormat,
-    form,
-  }: {
-    answers: Uint8Array[]
-    answerFormat: AnswerFormat
-    form?: AnswerForm | undefined
-  }): Done<CallerAnswer> {
-    const shaped = shape(answers, answerFormat, form)
+  inputPage: (request: Parameters<typeof inputPage>): Done<string> => ({ value: inputPage(...request) }),
+  shape(request: Parameters<typeof shape>): Done<CallerAnswer> {
+    const shaped = shape(...request)
     const body = encoded(shaped.body)
     return { value: { ...shaped, body }, give: [body] }
   },

@@ -1,4 +1,3 @@
-import { open } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import { z } from 'zod'
 import type { CallerSignal } from '../../abort-source.ts'
@@ -6,11 +5,13 @@ import { Failure } from '../../failure.ts'
 import { diskFailure } from '../../files/write.ts'
 import { jsonOf } from '../../json.ts'
 import type { DecodedAudio } from '../../media/audio-decoder.ts'
+import { sampleRate } from '../../media/audio-decoder.ts'
 import type { Lease } from '../../models/fleet.ts'
+import { wavHead } from '../wav.ts'
 import { engineFault } from './answer.ts'
 import { ask } from './ask.ts'
-import { type AudioForm, audioForm } from './audio-form.ts'
 import { type EngineStream, openEngineStream, type StreamFaults } from './engine-stream.ts'
+import { type FormFile, formBody } from './form-body.ts'
 import type { AudioProtocol } from './protocol.ts'
 
 /** The routes of OpenAI-style servers for speech: JSON to audio, and a form with a WAV file to JSON. */
@@ -107,38 +108,18 @@ export function transcribeStream(
 }
 
 function engineCall({ path, fields }: TranscriptionCall, sound: Sound) {
-  const form = audioForm(fields, sound.bytes)
   return {
     path,
-    body: {
-      bytes: form.head.length + sound.bytes + form.tail.length,
-      open: () => Readable.from(pieces(form, sound), { objectMode: false, highWaterMark: 1 }),
-    },
-    contentType: form.contentType,
+    ...formBody(fields, [audioFile(sound)]),
     // Most engines send nothing before they are done, which on a CPU can take as long as the audio.
     patienceMs: Math.ceil(2_000 * sound.seconds),
   }
 }
 
-const pieceBytes = 256 << 10
-
-/** Yields the body in pieces. The file is opened with the first piece and closed with the last or when reading stops. */
-async function* pieces({ head, tail }: AudioForm, { path, bytes }: Pick<DecodedAudio, 'path' | 'bytes'>) {
-  yield head
-  try {
-    await using file = await open(path)
-    for (let at = 0; at < bytes; ) {
-      const most = Math.min(pieceBytes, bytes - at)
-      // A new one each time: the last may still wait to be sent.
-      const { buffer, bytesRead } = await file.read(Buffer.allocUnsafe(most), 0, most, at)
-      if (bytesRead === 0) throw new Failure('internal_error', 'A file of decoded audio was truncated.')
-      at += bytesRead
-      yield buffer.subarray(0, bytesRead)
-    }
-  } catch (thrown) {
-    throw Failure.from(thrown)
-  }
-  yield tail
+/** Returns decoded audio as a WAV file of a form. */
+export const audioFile = ({ path, bytes }: Pick<DecodedAudio, 'path' | 'bytes'>): FormFile => {
+  const head = wavHead(sampleRate, bytes)
+  return { name: 'file', filename: 'audio.wav', contentType: 'audio/wav', path, bytes, head }
 }
 
 export interface Voice {

@@ -10,10 +10,10 @@ import { parseAnswer } from './answer.ts'
 import { ask } from './ask.ts'
 import { engineErrorOf, failureOfEngine } from './engine-error.ts'
 import { faultClass } from './engine-text.ts'
-import { formUpload } from './form-body.ts'
+import { formBody } from './form-body.ts'
 import type { EngineFile, GenerationCall } from './generation-call.ts'
 import { workerError } from './infer-generation.ts'
-import { checkFields, formFields, furtherFields, openaiSize } from './openai-fields.ts'
+import { checkFields, formFields, furtherFields, imageFiles, openaiSize } from './openai-fields.ts'
 import type { GenerationProtocol } from './protocol.ts'
 import { takeContent } from './take-url.ts'
 
@@ -63,10 +63,8 @@ async function createVideo(lease: Lease, route: EngineRoute, call: GenerationCal
     ...('num_frames' in more ? {} : { seconds: Math.max(1, Math.round(inputs.num_frames / inputs.fps)) }),
     ...more,
   }
-  const { body, contentType } = await formUpload(
-    formFields(fields),
-    inputs.image === null ? [] : [['input_reference', inputs.image]],
-  )
+  const files = await imageFiles(inputs.image === null ? [] : [['input_reference', inputs.image]])
+  const { body, contentType } = formBody(formFields(fields), files)
   const never = new AbortController().signal
   const { id } = parseAnswer(await ask(lease, route.path, body, maxAnswerBytes, never, { contentType }))
   if (typeof id === 'string' && /^[\w.-]{1,200}$/.test(id) && !/^\.+$/.test(id)) return id
