@@ -1,6 +1,6 @@
 import { Failure } from '../../failure.ts'
 import { presentMembers } from '../../present-members.ts'
-import { effortOfBudget } from '../effort-of-budget.ts'
+import { effortOfBudget, needed } from '../chat-terms.ts'
 import type { AnthropicBlock, AnthropicRequest } from './anthropic-schemas.ts'
 
 type Message = Record<string, unknown>
@@ -149,13 +149,6 @@ type ChatPart = { type: string; text?: string; [member: string]: unknown }
 type Content = string | AnthropicBlock[]
 
 const textPart = (text: string): ChatPart => ({ type: 'text', text })
-
-/** Throws Failure for a member that a block of its type must have. */
-function needed<Value>(value: Value | null | undefined, param: string): Value {
-  if (value === undefined || value === null)
-    throw new Failure('missing_required_parameter', `Missing required parameter: '${param}'.`, { param })
-  return value
-}
 
 const refused = (param: string, what: string): Failure =>
   new Failure('unsupported_parameter', `'${param}' is ${what}.`, { param })

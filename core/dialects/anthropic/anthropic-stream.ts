@@ -2,6 +2,7 @@ import type { Failure } from '../../failure.ts'
 import { ulid } from '../../ids.ts'
 import type { ChatResponse } from '../../schemas/chat.ts'
 import type { ChatChunk, ChatStreamForm } from '../chat-form.ts'
+import { typedEvent } from '../chat-terms.ts'
 
 /** The status that Anthropic's clients know as overload; they repeat such a request. */
 const overloaded = 529
@@ -58,9 +59,6 @@ export function anthropicUsage(usage: Usage): Record<string, unknown> {
   }
 }
 
-const event = (type: string, members: object): string =>
-  `event: ${type}\ndata: ${JSON.stringify({ type, ...members })}\n\n`
-
 /** The block that is open: its kind, or the index of its tool call. */
 type Open = 'thinking' | 'text' | number
 
@@ -76,18 +74,20 @@ export function anthropicStream(): ChatStreamForm {
   const close = (): string => {
     if (open === undefined) return ''
     const signed =
-      open === 'thinking' ? event('content_block_delta', { index, delta: { type: 'signature_delta', signature } }) : ''
+      open === 'thinking'
+        ? typedEvent('content_block_delta', { index, delta: { type: 'signature_delta', signature } })
+        : ''
     open = undefined
-    return signed + event('content_block_stop', { index })
+    return signed + typedEvent('content_block_stop', { index })
   }
   const start = (what: Open, block: object): string => {
     if (open === what) return ''
     const closed = close()
     open = what
     index++
-    return closed + event('content_block_start', { index, content_block: block })
+    return closed + typedEvent('content_block_start', { index, content_block: block })
   }
-  const delta = (value: object): string => event('content_block_delta', { index, delta: value })
+  const delta = (value: object): string => typedEvent('content_block_delta', { index, delta: value })
 
   function begin({ id, model }: ChatChunk): string {
     begun = true
@@ -102,7 +102,7 @@ export function anthropicStream(): ChatStreamForm {
       // The engine counts at the end: `message_delta` has the counts.
       usage: anthropicUsage(undefined),
     }
-    return event('message_start', { message }) + event('ping', {})
+    return typedEvent('message_start', { message }) + typedEvent('ping', {})
   }
 
   function toolCalls(calls: NonNullable<ChatChunk['choices'][number]['delta']['tool_calls']>): string {
@@ -137,12 +137,11 @@ export function anthropicStream(): ChatStreamForm {
     },
     end: () =>
       close() +
-      event('message_delta', {
+      typedEvent('message_delta', {
         delta: { stop_reason: refused ? 'refusal' : stopReasonOf(finish), stop_sequence: null },
         usage: anthropicUsage(usage),
       }) +
-      event('message_stop', {}),
-    failure: (failure: Failure, requestId: string) =>
-      `event: error\ndata: ${JSON.stringify(anthropicError(failure, requestId))}\n\n`,
+      typedEvent('message_stop', {}),
+    failure: (failure: Failure, requestId: string) => typedEvent('error', anthropicError(failure, requestId)),
   }
 }

@@ -7,6 +7,7 @@ import { checked } from '../../schemas/issues.ts'
 import { base64Of, typedVector } from '../../schemas/typed-vector.ts'
 import { dimensions, extras, inputType, vectorTypes, vectorTypeText } from '../../schemas/vectors.ts'
 import type { ChatForm } from '../chat-form.ts'
+import { noStream } from '../chat-terms.ts'
 
 /** The wire shapes of Cohere's embeddings. Source: the types of its official client. */
 const cohereVectorTypes = [...vectorTypes, 'base64'] as const
@@ -175,7 +176,5 @@ export const cohereEmbedForm: ChatForm<Request> = {
   remembered: ({ model }) => ({ model }),
   // The task answers in Cohere's form already.
   answer: (_, answer) => answer,
-  stream: () => {
-    throw new Error('Embeddings have no stream')
-  },
+  stream: noStream,
 }

@@ -57,29 +57,37 @@ function chatMessages(messages: Messages): object[] {
   })
 }
 
-const factsOf = ({ model, think }: Pick<OllamaChatRequest, 'model' | 'think'>, show: ShowPart) => ({
-  model,
-  thinks: think !== false,
-  show,
-})
+/** What Ollama's conversations have in common. `now`: epoch milliseconds, from which durations are counted. */
+function conversationForm<Request extends OllamaChatRequest | OllamaGenerateRequest>(
+  show: ShowPart,
+  now: () => number,
+  { schema, chatBody }: Pick<ChatForm<Request>, 'schema' | 'chatBody'>,
+): ChatForm<Request, void, Pick<Request, 'model' | 'think'>> {
+  const factsOf = ({ model, think }: Pick<Request, 'model' | 'think'>) => ({ model, thinks: think !== false, show })
+  return {
+    schema,
+    isStream: ({ stream }) => stream !== false,
+    chatBody,
+    remembered: ({ model, think }) => ({ model, think }),
+    answer: (request, completion, facts) => ollamaAnswer(factsOf(request), completion, facts, now),
+    stream: (request, facts) => ollamaStream(factsOf(request), facts, now),
+  }
+}
 
 /** Ollama's `/api/chat`. `now`: epoch milliseconds, from which durations are counted. */
-export const ollamaChatForm = (now: () => number = Date.now): ChatForm<OllamaChatRequest> => ({
-  schema: OllamaChatRequest,
-  isStream: ({ stream }) => stream !== false,
-  chatBody(request) {
-    const { messages, tools } = request
-    if (!messages?.length) throw onlyLoads(request, 'messages')
-    return {
-      ...sharedBody(request),
-      messages: chatMessages(messages),
-      ...(tools?.length ? { tools: tools.map(tool => ({ type: 'function', function: tool.function })) } : {}),
-    }
-  },
-  remembered: ({ model, think }) => ({ model, think }),
-  answer: (request, completion, facts) => ollamaAnswer(factsOf(request, message), completion, facts, now),
-  stream: (request, facts) => ollamaStream(factsOf(request, message), facts, now),
-})
+export const ollamaChatForm = (now: () => number = Date.now) =>
+  conversationForm<OllamaChatRequest>(message, now, {
+    schema: OllamaChatRequest,
+    chatBody(request) {
+      const { messages, tools } = request
+      if (!messages?.length) throw onlyLoads(request, 'messages')
+      return {
+        ...sharedBody(request),
+        messages: chatMessages(messages),
+        ...(tools?.length ? { tools: tools.map(tool => ({ type: 'function', function: tool.function })) } : {}),
+      }
+    },
+  })
 
 const response: ShowPart = ({ content, thinking }) => ({
   response: content,
@@ -104,22 +112,19 @@ function refuseUnsupported(request: OllamaGenerateRequest): void {
 }
 
 /** Ollama's `/api/generate`, answered as a chat with one message. `now`: epoch milliseconds. */
-export const ollamaGenerateForm = (now: () => number = Date.now): ChatForm<OllamaGenerateRequest> => ({
-  schema: OllamaGenerateRequest,
-  isStream: ({ stream }) => stream !== false,
-  chatBody(request) {
-    refuseUnsupported(request)
-    const { system, prompt, images } = request
-    if (!prompt && !images?.length) throw onlyLoads(request, 'prompt')
-    return {
-      ...sharedBody(request),
-      messages: [
-        ...(system ? [{ role: 'system', content: system }] : []),
-        { role: 'user', content: ollamaContent(prompt, images, '') },
-      ],
-    }
-  },
-  remembered: ({ model, think }) => ({ model, think }),
-  answer: (request, completion, facts) => ollamaAnswer(factsOf(request, response), completion, facts, now),
-  stream: (request, facts) => ollamaStream(factsOf(request, response), facts, now),
-})
+export const ollamaGenerateForm = (now: () => number = Date.now) =>
+  conversationForm<OllamaGenerateRequest>(response, now, {
+    schema: OllamaGenerateRequest,
+    chatBody(request) {
+      refuseUnsupported(request)
+      const { system, prompt, images } = request
+      if (!prompt && !images?.length) throw onlyLoads(request, 'prompt')
+      return {
+        ...sharedBody(request),
+        messages: [
+          ...(system ? [{ role: 'system', content: system }] : []),
+          { role: 'user', content: ollamaContent(prompt, images, '') },
+        ],
+      }
+    },
+  })

@@ -5,7 +5,7 @@ import { firstOf, type TaskPrediction } from '../prediction.ts'
 import { isRepeatableSample, samplingFeatures } from '../sampling.ts'
 import type { TextTaskRecord } from '../task.ts'
 import { sampleText, testOfStream } from '../task-test.ts'
-import { textInputs } from '../text-inputs.ts'
+import { textTask } from '../text-task.ts'
 import { type ChatAnswerFormat, chatCompletion, prepareChat, shapeChat } from './chat-completion.ts'
 
 const stopsOf = (stop: unknown): unknown => (typeof stop === 'string' ? stop.split(',').filter(Boolean) : stop)
@@ -37,11 +37,9 @@ const chatPrediction: TaskPrediction = {
 /** The record of chat completions. */
 export const chatTask: TextTaskRecord = {
   ...chatCompletion,
-  ...textInputs,
+  ...textTask,
   family: 'chat',
-  runner: 'text',
   aliases: ['std/chat', 'std/chat-completions'],
-  category: 'text',
   description: 'Ask a chat model of this server. Returns its answer to the messages.',
   path: '/std/v1/chat/completions',
   features: [
@@ -66,7 +64,6 @@ export const chatTask: TextTaskRecord = {
     verbosity: null,
     web_search_options: null,
   },
-  modelFaults: () => [],
   result: ChatResponse,
   metering: textMetering,
   isMediaPath: path => path.at(-1) === 'url' && path.at(-2) === 'image_url',

@@ -4,7 +4,7 @@ import { firstOf } from '../prediction.ts'
 import { isRepeatableSample } from '../sampling.ts'
 import type { FillContext, SpeechTaskRecord } from '../task.ts'
 import { sampleText } from '../task-test.ts'
-import { requestFor, textInputs } from '../text-inputs.ts'
+import { requestFor, textTask } from '../text-task.ts'
 import { prepareSpeech, speech, voiceFaults } from './speech.ts'
 import { linkedSpeech, SpeechAnswer, SpeechRequest, type SpeechResult } from './speech-request.ts'
 
@@ -19,7 +19,7 @@ async function withReferenceFile(inputs: Record<string, unknown>, context: FillC
 /** The record of text to speech. */
 export const speechTask: SpeechTaskRecord = {
   ...speech,
-  ...textInputs,
+  ...textTask,
   family: 'speech',
   runner: 'speech',
   aliases: ['std/speech'],
@@ -30,7 +30,6 @@ export const speechTask: SpeechTaskRecord = {
   sample: { input: sampleText, response_format: 'wav' },
   form: { panel: 'fields', hidden: [], first: ['response_format'] },
   request: SpeechRequest,
-  otherFields: {},
   modelFaults: voiceFaults,
   result: SpeechAnswer,
   metering: speechMetering,
