@@ -46,22 +46,18 @@ export const GeneratedVideo = z.object({
   ...made,
 })
 
+type LinkedFile = z.output<typeof GeneratedFile>
+
+/** The result of a generation, as API clients read it. */
+export type LinkedResult = Omit<z.output<typeof GeneratedImages>, 'images'> &
+  Partial<z.output<typeof GeneratedImages> & z.output<typeof GeneratedVideo>>
+
 /**
  * A file in the stored result of a job. It has no address: addresses are signed, they expire, and they begin with the
  * origin that the client used, so `linked` adds them when the result is read.
  */
-export interface ResultFile {
+export interface ResultFile extends Omit<LinkedFile, 'url' | 'thumbnail_url'> {
   file_id: string
-  file_name: string
-  content_type: string
-  /** Bytes. */
-  file_size: number
-  width?: number
-  height?: number
-  /** Seconds. */
-  duration?: number
-  fps?: number
-  num_frames?: number
   /** Present if size and length are the requested ones, because ffprobe is not installed to measure them. */
   figures?: 'requested'
   /** Id of the thumbnail. */
@@ -69,23 +65,9 @@ export interface ResultFile {
 }
 
 /** The stored result of a generation job: `images` or `video`. Field names are those of the API. */
-export interface GenerationResult {
+export interface GenerationResult extends Omit<LinkedResult, 'images' | 'video' | 'thumbnail_url'> {
   images?: ResultFile[]
   video?: ResultFile
-  /** Duration of the video. */
-  duration_seconds?: number
-  /** Pixels of the video or of the first image. */
-  width: number
-  height: number
-  num_frames?: number
-  fps?: number
-  seed_used: number
-  seed: number
-  prompt: string
-  /** The prompt of the request, if `prompt` is a rewritten one. */
-  original_prompt?: string
-  /** Seconds. */
-  timings: { inference: number }
 }
 
 /** Returns the result to store for a generation; `inference` is in seconds. */
@@ -109,20 +91,6 @@ export function generationResult(
     ...(inputs.original_prompt === undefined ? {} : { original_prompt: inputs.original_prompt }),
     timings: { inference },
   }
-}
-
-/** A file in a result, as API clients read it. */
-interface LinkedFile extends Omit<ResultFile, 'file_id' | 'thumbnail_id'> {
-  url: string
-  thumbnail_url?: string
-}
-
-/** The result of a generation, as API clients read it. */
-export interface LinkedResult extends Omit<GenerationResult, 'images' | 'video'> {
-  images?: LinkedFile[]
-  video?: LinkedFile
-  /** Thumbnail of the video. */
-  thumbnail_url?: string
 }
 
 /** All thumbnails have the same file name, because clients do not save them by name. */

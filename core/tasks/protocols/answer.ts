@@ -29,7 +29,7 @@ export function answerText(value: unknown): string | undefined {
 }
 
 /** Returns a time in Unix seconds, without the upper limit of token counts; undefined if invalid. */
-export const secondOf = (value: unknown): number | undefined =>
+const secondOf = (value: unknown): number | undefined =>
   Number.isSafeInteger(value) && (value as number) > 0 ? (value as number) : undefined
 
 /** Returns the usage of an answer: beside the choices, in one of them (Moonshot), or in `x_groq` (Groq). */
