@@ -69,3 +69,19 @@ function endOfString(bytes: Buffer, start: number): number {
     if (slashes % 2 === 0) return end
   }
 }
+
+/** Whether a value is an object of JSON: neither null nor a list. */
+export const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** Returns the value if it is an object, else an empty object. */
+export const objectOf = (value: unknown): Record<string, unknown> => (isObject(value) ? value : {})
+
+/** Returns the value of a JSON text; undefined if the text is not JSON. */
+export function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

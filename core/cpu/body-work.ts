@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { canonicalHash } from '../canonical.ts'
 import { Failure } from '../failure.ts'
-import { type JsonBounds, parseBoundedJson } from '../json.ts'
+import { isObject, type JsonBounds, objectOf, parseBoundedJson } from '../json.ts'
 
 export interface BodyOptions {
   /** Whether to compute the hash of the body, for an idempotency key. */
@@ -47,17 +47,15 @@ export function readBodyValue(body: Buffer, bounds: JsonBounds, { hash, files, a
   return { value: short, hash: hashed, inline, texts: asText ? textsIn(short, asText) : new Map<string, string>() }
 }
 
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  value !== null && typeof value === 'object' && !Array.isArray(value)
-
 function textsIn(value: unknown, { members, without }: BodyTextOptions): Map<string, string> {
   const texts = new Map<string, string>()
-  for (const name of isObject(value) ? members : []) {
-    const member = (value as Record<string, unknown>)[name]
+  const objects = objectOf(value)
+  for (const name of members) {
+    const member = objects[name]
     if (!isObject(member)) continue
     for (const one of without) delete member[one]
     texts.set(name, JSON.stringify(member))
-    ;(value as Record<string, unknown>)[name] = {}
+    objects[name] = {}
   }
   return texts
 }

@@ -78,33 +78,31 @@ export function openCpu({ threads = 2, maxQueue = 256 }: Partial<PoolsOptions> =
       const onlyParsed = body.length <= parsedBytes && !options.hash && !options.files && !options.asText
       return onlyParsed || isSmallBody(body)
         ? readBodyValue(body, bounds, { ...options, asText: undefined })
-        : own(poolOfBody(body), 'readBody', { body, bounds, options }, { give: [body] })
+        : own(poolOfBody(body), 'readBody', [body, bounds, options], { give: [body] })
     },
     /** Decodes an image to its last pixel and returns its format and size. Throws Failure `invalid_image`. */
-    image: (image: ImageSource, rules: ImageRules) => own('images', 'checkImage', { image, rules }),
+    image: (image: ImageSource, rules: ImageRules) => own('images', 'checkImage', [image, rules]),
     /** Re-encodes an image: upright, sRGB, no metadata. With `give` its bytes are transferred. Throws Failure `invalid_image`. */
     reencode: (image: Buffer | string, rules: ImageRules, as: ReencodeAs, { give = false } = {}) =>
-      own('images', 'reencodeImage', { image, rules, as }, give && typeof image !== 'string' ? { give: [image] } : {}),
+      own('images', 'reencodeImage', [image, rules, as], give && typeof image !== 'string' ? { give: [image] } : {}),
     /** Turns a mask with white areas into one with transparent areas, of the size of `image`. Throws Failure `invalid_image`. */
-    alphaMask: (mask: ImageSource, image: ImageSource) =>
-      own('images', 'alphaMask', { mask, image, rules: storedRules }),
+    alphaMask: (mask: ImageSource, image: ImageSource) => own('images', 'alphaMask', [mask, image, storedRules]),
     /** Writes an image in another format and quality. Throws Failure `invalid_image`. */
     encode: (image: ImageSource, rules: ImageRules, encoding: Encoding) =>
-      own('images', 'encodeImage', { image, rules, encoding }),
+      own('images', 'encodeImage', [image, rules, encoding]),
     /** Makes a small WebP of an image. Throws Failure `invalid_image`. */
-    thumbnail: (image: ImageSource, longestSide = 320) =>
-      own('images', 'thumbnail', { image, rules: storedRules, longestSide }),
+    thumbnail: (image: ImageSource, longestSide = 320) => own('images', 'thumbnail', [image, storedRules, longestSide]),
     /** Reads the header of a GGUF file, as `readGgufHeader`: skipping its vocabulary takes tens of milliseconds. */
-    ggufHeader: (path: string) => own('bodies', 'ggufHeader', { path }),
+    ggufHeader: (path: string) => own('bodies', 'ggufHeader', [path]),
     /** Decodes one audio file into another. Rejects with Failure `invalid_audio`, `disk_full`, or the signal's reason. */
     decodeAudio: (from: string, into: string, bounds: AudioLimits, signal?: AbortSignal) =>
-      own('audio', 'decodeAudio', { from, into, bounds }, { signal }),
+      own('audio', 'decodeAudio', [from, into, bounds], { signal }),
     /**
      * Encodes a stream of samples as MP3: mono, 16 bits, `rate` samples a second. The stream fails with Failure
      * `no_capacity` if too many streams are encoded at once.
      */
     mp3: (rate: number): Mp3Stream =>
-      new Mp3Stream(port => own('encoders', 'encodeMp3', { rate, port }, { ports: [port] })),
+      new Mp3Stream(port => own('encoders', 'encodeMp3', [rate, port], { ports: [port] })),
     close: () => pools.close(),
   }
 }

@@ -1,11 +1,10 @@
-import { failureOfIssues } from '../schemas/issues.ts'
+import { parsed } from '../schemas/issues.ts'
 import { anthropicForm } from './anthropic/anthropic-form.ts'
 import type { ChatAnswerFacts, ChatForm, ChatStreamForm } from './chat-form.ts'
 import { cohereEmbedForm } from './cohere/cohere-embed.ts'
 import { cohereForm } from './cohere/cohere-form.ts'
-import { ollamaChatForm } from './ollama/ollama-chat-form.ts'
+import { ollamaChatForm, ollamaGenerateForm } from './ollama/ollama-chat-form.ts'
 import { ollamaEmbeddingsForm, ollamaEmbedForm } from './ollama/ollama-embed-forms.ts'
-import { ollamaGenerateForm } from './ollama/ollama-generate-form.ts'
 import { responseForm } from './responses/response-form.ts'
 
 /** The names of the other forms. */
@@ -42,9 +41,7 @@ export function chatBodyOf(
   context?: unknown,
 ): { body: Record<string, unknown>; request: unknown } {
   const form = forms[name]
-  const checked = form.schema.safeParse(raw)
-  if (!checked.success) throw failureOfIssues(checked.error, raw)
-  const request = checked.data
+  const request = parsed(form.schema, raw)
   const stream = form.isStream(request)
   const streamed = stream ? { stream, stream_options: { include_usage: true } } : {}
   return {

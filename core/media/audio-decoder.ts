@@ -3,8 +3,8 @@ import type { Limits } from '../config.ts'
 import { audioKindOf } from '../cpu/audio-kind.ts'
 import type { Cpu } from '../cpu/cpu.ts'
 import { Failure } from '../failure.ts'
-import { checkProbe } from './check-probe.ts'
 import type { Ffmpeg } from './ffmpeg.ts'
+import { checkProbe } from './probe.ts'
 
 /** Samples a second of the audio that engines get; 16 bits, one channel. */
 export const sampleRate = 16_000

@@ -1,4 +1,5 @@
-import { isIP } from 'node:net'
+import { lookup as lookUp } from 'node:dns'
+import { isIP, type LookupFunction } from 'node:net'
 import type { Config } from '../models/config.ts'
 import { isInNetworks, isPublic, type Network, networkOf } from '../network-address.ts'
 
@@ -31,7 +32,7 @@ export function checkedUrl(text: string, from: URL | undefined, rules: UrlRules)
 }
 
 /** Whether a connection is allowed: to public addresses on `ports`, to addresses in `allowed` on any port. */
-export const mayReach = (address: string, port: number, { allowed, ports }: UrlRules): boolean =>
+const mayReach = (address: string, port: number, { allowed, ports }: UrlRules): boolean =>
   isInNetworks(address, allowed) || (isPublic(address) && ports.includes(port))
 
 export const portOf = (url: URL): number => Number(url.port || (url.protocol === 'https:' ? 443 : 80))
@@ -41,3 +42,26 @@ function covers(entry: string, host: string): boolean {
   const [pattern, name] = [entry.toLowerCase(), host.replace(/\.$/, '')]
   return pattern.startsWith('*.') ? name.endsWith(pattern.slice(1)) : name === pattern
 }
+
+export interface Answer {
+  address: string
+  family: number
+}
+/** Resolves all addresses of a name, like `dns.lookup` with `all`. */
+export type Resolve = (name: string, done: (cause: Error | null, answers: Answer[]) => void) => void
+
+export const resolveAll: Resolve = (name, done) => lookUp(name, { all: true }, done)
+
+/**
+ * The name resolution of one connection: all addresses of the name must be allowed, and the connection goes to one of
+ * them, so that a second DNS answer cannot change the target. A literal address does not pass here: check the URL.
+ */
+export const checkedLookup =
+  (port: number, rules: UrlRules, resolve: Resolve): LookupFunction =>
+  (name, _options, done) => {
+    resolve(name, (cause, answers) => {
+      if (cause) return done(cause, [])
+      const refused = answers.length === 0 || answers.some(({ address }) => !mayReach(address, port, rules))
+      return refused ? done(new UrlRefused('address'), []) : done(null, answers)
+    })
+  }

@@ -1,11 +1,11 @@
+import { open } from 'node:fs/promises'
 import type { Agent, Dispatcher } from 'undici'
 import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
 import type { Config } from '../models/config.ts'
-import { checkedLookup, type Resolve, resolveAll } from './checked-lookup.ts'
-import { checkedUrl, portOf, UrlRefused, urlRules } from './checked-url.ts'
+import { checkedLookup, checkedUrl, portOf, type Resolve, resolveAll, UrlRefused, urlRules } from './checked-url.ts'
 
-export interface FetchOptions {
+interface FetchOptions {
   organizationId: string
   url: string
   /** Maximum size of the body. */
@@ -123,7 +123,6 @@ export function openFetcher({
     },
   }
 }
-export type Fetcher = ReturnType<typeof openFetcher>
 
 export const fetchRefusal =
   'The URL could not be fetched. It must be a public http or https URL that answers with the file itself within 10 seconds.'
@@ -147,3 +146,32 @@ async function read(
 const hostOf = (text: string): string | undefined => (URL.canParse(text) ? new URL(text).hostname : undefined)
 const causeOf = (cause: unknown): string =>
   cause instanceof Error ? `${(cause as NodeJS.ErrnoException).code ?? cause.name}: ${cause.message}` : String(cause)
+
+interface DownloadOptions {
+  media: Pick<Config['media'], 'allowed_hosts' | 'allowed_addresses'>
+  log: Log
+}
+
+interface DownloadedFile extends FetchOptions {
+  /** Path of the new file. */
+  path: string
+}
+
+/** Time for one file. Outputs of engines are larger than media of requests. */
+const totalMs = 120_000
+
+/**
+ * Downloads files that engines name by URL. The rules are those for URLs of callers, because an engine may have the URL
+ * from a prompt. Rejects with Failure `url_fetch_failed`, or with the reason of the signal.
+ */
+export function openDownload({ media, log }: DownloadOptions) {
+  const fetcher = openFetcher({ media, log, totalMs })
+  return async ({ path, ...options }: DownloadedFile): Promise<void> => {
+    await using file = await open(path, 'wx', 0o600)
+    try {
+      await fetcher.fetch(options, piece => file.appendFile(piece))
+    } catch (thrown) {
+      throw thrown instanceof MediaTooLarge ? new Failure('url_fetch_failed', fetchRefusal) : thrown
+    }
+  }
+}

@@ -1,3 +1,8 @@
+import type { ImageRules } from '../cpu/image-work.ts'
+import { Failure, type FailureCode } from '../failure.ts'
+import { diskFailure } from '../files/write.ts'
+import { megabytes } from './source.ts'
+
 export type MediaKind = 'image' | 'mask' | 'video' | 'audio'
 
 /** Media of a request: a URL or file id, its content if the request contained it, or an uploaded file on the disk. */
@@ -20,3 +25,45 @@ export interface MediaSender {
   jobId?: string
   signal?: AbortSignal
 }
+
+/** What can be fetched: media, or a file of any kind that is stored as it is. */
+export type FetchedKind = MediaKind | 'file'
+
+/** The code of a file that is not what the field needs. */
+const codes: Record<FetchedKind, FailureCode> = {
+  image: 'invalid_image',
+  mask: 'invalid_image',
+  video: 'invalid_video',
+  audio: 'invalid_audio',
+  file: 'payload_too_large',
+}
+
+/** Returns the failure for media of more than `maxBytes` bytes. */
+export const tooLargeFailure = (field: string, kind: FetchedKind, maxBytes: number): Failure =>
+  new Failure(codes[kind], `'${field}' is larger than ${megabytes(maxBytes)}.`)
+
+/** Adds the field to a failure of a decoder, which knows neither the field nor the expected kind of media. */
+export function failureOfField({ code, message, cause }: Failure, field: string, kind: FetchedKind): Failure {
+  const ofContent = ['invalid_image', 'invalid_video', 'invalid_audio'].includes(code)
+  const text = message.replace(/^The (image|file|video|audio)\b/, () => `The ${kind} in '${field}'`)
+  return new Failure(ofContent ? codes[kind] : code, text, { param: field, cause })
+}
+
+/** Errors of the disk must not be reported as errors of the URL. */
+export function writeFailed(cause: NodeJS.ErrnoException): never {
+  throw Failure.from(diskFailure(cause))
+}
+
+export const missingContent = (field: string) =>
+  new Failure('not_found', `'${field}' names a file whose content has been deleted. Send it again.`)
+
+/** Limits of images in requests. Engines never get the original file. */
+export const imageRules = {
+  formats: ['jpeg', 'png'],
+  maxBytes: 10 << 20,
+  maxPixels: 40_000_000,
+  maxSide: 8192,
+} as const
+
+/** The same, with WebP: the OpenAI-compatible image routes take it, the routes under /slug do not. */
+export const webpRules: ImageRules = { ...imageRules, formats: [...imageRules.formats, 'webp'] }

@@ -10,16 +10,26 @@ import type { Log } from '../log.ts'
 import type { Config } from '../models/config.ts'
 import type { FileRecord, Store } from '../store/store.ts'
 import { type DecodedAudio, openAudioDecoder } from './audio-decoder.ts'
-import { checkProbe } from './check-probe.ts'
-import type { Resolve } from './checked-lookup.ts'
+import type { Resolve } from './checked-url.ts'
 import { fetchRefusal, MediaTooLarge, openFetcher } from './fetch.ts'
 import type { Ffmpeg } from './ffmpeg.ts'
-import { imageRules, webpRules } from './image-rules.ts'
-import { type FetchedKind, failureOfField, missingContent, tooLargeFailure, writeFailed } from './media-failure.ts'
-import type { MediaInput, MediaKind, MediaSender, TakeOptions } from './media-input.ts'
+import {
+  type FetchedKind,
+  failureOfField,
+  imageRules,
+  type MediaInput,
+  type MediaKind,
+  type MediaSender,
+  missingContent,
+  type TakeOptions,
+  tooLargeFailure,
+  webpRules,
+  writeFailed,
+} from './media-input.ts'
+import { checkProbe } from './probe.ts'
 import { openSemaphore } from './semaphore.ts'
 import { bytesOfDataUrl, ownOrigins, readSource, type Source } from './source.ts'
-import { storedText } from './stored-text.ts'
+import { storedText } from './text-content.ts'
 
 interface MediaOptions {
   config: Pick<Config, 'allowed_hosts' | 'limits' | 'media' | 'public_url'>

@@ -2,8 +2,7 @@ import { z } from 'zod'
 import { Bytes, Duration } from '../quantities.ts'
 import { regionLabels } from '../schemas/region.ts'
 import { sandboxLevels } from '../schemas/sandbox-level.ts'
-import { speechFormats } from '../schemas/speech-format.ts'
-import { longestSpeechInput } from '../schemas/speech-input.ts'
+import { longestSpeechInput, speechFormats } from '../schemas/speech-format.ts'
 import { tasksBy } from '../schemas/task.ts'
 
 /** Keys of a model about its devices, its memory, its number of concurrent requests and its timeouts. */

@@ -43,7 +43,7 @@ export const features = [
 export const Feature = z.enum(features)
 export type Feature = z.infer<typeof Feature>
 
-export const modelId = /^[A-Za-z0-9][A-Za-z0-9._:-]*(\/[A-Za-z0-9][A-Za-z0-9._:-]*)*$/
+export const modelIdPattern = /^[A-Za-z0-9][A-Za-z0-9._:-]*(\/[A-Za-z0-9][A-Za-z0-9._:-]*)*$/
 
 /** The other keys of the model in an example. */
 const images = {
@@ -55,7 +55,7 @@ const images = {
 
 /** Keys of a model about its identity and its tasks. */
 const ownFields = {
-  id: z.string().max(128).regex(modelId, 'Letters, digits, ".", "_", ":", "-" and "/" between parts.').meta({
+  id: z.string().max(128).regex(modelIdPattern, 'Letters, digits, ".", "_", ":", "-" and "/" between parts.').meta({
     description:
       'Name of the model in requests. Letters, digits and `.` `_` `:` `-`, with `/` between parts; each model has another.',
     example: 'qwen3-8b',
@@ -95,7 +95,7 @@ const ownFields = {
         'Tasks that the model does. A model that makes images also does `std/image-generation` and `std/image-edit`, which need not be listed.',
       example: tasksBy('embed').slice(0, 1),
     }),
-  slug: z.string().max(128).regex(modelId).optional().meta({
+  slug: z.string().max(128).regex(modelIdPattern).optional().meta({
     description:
       'Path below /slug for the image and video tasks of the model. With several such tasks the name of the task follows, as in `flux/text-to-image`.',
     example: 'flux',

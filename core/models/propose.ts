@@ -2,7 +2,7 @@ import { basename } from 'node:path'
 import { type Task, tasksBy } from '../schemas/task.ts'
 import type { GgufHeader } from './gguf-header.ts'
 import { quantizationOf } from './hub/choose.ts'
-import { modelId } from './model.ts'
+import { modelIdPattern } from './model.ts'
 
 /** The tasks of a model, and the reason why it has them as the end of a sentence. */
 export interface Purpose {
@@ -69,7 +69,7 @@ export function slugOf(name: string): string | undefined {
     .slice(0, 64)
     .replace(/[^a-z0-9]+$/, '')
   return /[a-z].*[a-z0-9]/.test(slug) &&
-    modelId.test(slug) &&
+    modelIdPattern.test(slug) &&
     !/^(models?|ggml-model|main|snapshot|[0-9a-f]{40})$/.test(slug)
     ? slug
     : undefined

@@ -1,12 +1,12 @@
 import type { z } from 'zod'
 import type { Continued, KeptResponse } from '../dialects/responses/continuation.ts'
-import { responseOfItem } from '../dialects/responses/response-ids.ts'
 import {
   type RememberedResponse,
   type ResponseState,
   type ResponseStatus,
   responseObject,
 } from '../dialects/responses/response-object.ts'
+import { responseOfItem } from '../dialects/responses/response-output.ts'
 import type { ResponseItem, ResponseObject } from '../dialects/responses/response-schemas.ts'
 import { chunkOf, responseError, responseStream } from '../dialects/responses/response-stream.ts'
 import { Failure } from '../failure.ts'

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { integer, modelId, nullish, nullishBoolean, nullishString, optional, string } from './fields.ts'
 import { sampling } from './sampling.ts'
 
 /**
@@ -6,16 +7,16 @@ import { sampling } from './sampling.ts'
  * CreateChatCompletionResponse, CreateChatCompletionStreamResponse) and the fields that vLLM and llama.cpp add.
  * The request schema lists every field that may reach an engine; other fields are dropped, never forwarded.
  */
-const TextPart = z.object({ type: z.literal('text'), text: z.string().describe('The text.') })
+const TextPart = z.object({ type: z.literal('text'), text: string('The text.') })
 const ImagePart = z.object({
   type: z.literal('image_url'),
   image_url: z
     .object({
-      url: z.string().describe('An http(s) URL, a `data:` URL, or the id of a file (`file-…`).'),
-      detail: z
-        .enum(['auto', 'low', 'high'])
-        .optional()
-        .describe('Resolution at which the engine reads the image, where it has a choice. Default: `auto`.'),
+      url: string('An http(s) URL, a `data:` URL, or the id of a file (`file-…`).'),
+      detail: optional(
+        z.enum(['auto', 'low', 'high']),
+        'Resolution at which the engine reads the image, where it has a choice. Default: `auto`.',
+      ),
     })
     .describe('The image.'),
 })
@@ -23,7 +24,7 @@ const AudioPart = z.object({
   type: z.literal('input_audio'),
   input_audio: z
     .object({
-      data: z.string().describe('The audio file in base64.'),
+      data: string('The audio file in base64.'),
       format: z.enum(['wav', 'mp3']).describe('Format of the audio file.'),
     })
     .describe('The audio.'),
@@ -32,20 +33,18 @@ const FilePart = z.object({
   type: z.literal('file'),
   file: z
     .object({
-      file_id: z.string().optional().describe('Id of a stored text file (`file-…`), whose text the model reads.'),
-      file_data: z
-        .string()
-        .optional()
-        .describe(
-          'The file in base64 or as a `data:` URL. The model reads its text; other files only if the engine takes them.',
-        ),
-      filename: z.string().optional().describe('Name of the file.'),
+      file_id: optional(z.string(), 'Id of a stored text file (`file-…`), whose text the model reads.'),
+      file_data: optional(
+        z.string(),
+        'The file in base64 or as a `data:` URL. The model reads its text; other files only if the engine takes them.',
+      ),
+      filename: optional(z.string(), 'Name of the file.'),
     })
     .describe('The file.'),
 })
 const RefusalPart = z.object({
   type: z.literal('refusal'),
-  refusal: z.string().describe('The refusal that the model gave.'),
+  refusal: string('The refusal that the model gave.'),
 })
 const Part = z.discriminatedUnion('type', [TextPart, ImagePart, AudioPart, FilePart, RefusalPart])
 const Content = z
@@ -54,18 +53,18 @@ const Content = z
 
 const ToolCall = z
   .object({
-    id: z.string().describe('Id of the call. The `tool` message with its result names it as `tool_call_id`.'),
+    id: string('Id of the call. The `tool` message with its result names it as `tool_call_id`.'),
     type: z.literal('function'),
     function: z
       .object({
-        name: z.string().describe('Name of the function to call.'),
-        arguments: z.string().describe('Arguments as JSON text. The model writes them: check them before use.'),
+        name: string('Name of the function to call.'),
+        arguments: string('Arguments as JSON text. The model writes them: check them before use.'),
       })
       .describe('The function that the model calls.'),
   })
   .meta({ id: 'ToolCall', description: 'A call of a tool that the model asks for.' })
 
-const name = z.string().max(256).optional().describe('Name that distinguishes participants of the same role.')
+const name = optional(z.string().max(256), 'Name that distinguishes participants of the same role.')
 const Message = z
   .discriminatedUnion('role', [
     z.object({ role: z.literal('user'), content: Content, name }),
@@ -73,28 +72,28 @@ const Message = z
     z.object({ role: z.literal('developer'), content: Content, name }),
     z.object({
       role: z.literal('assistant'),
-      content: Content.nullish().describe('What the model answered; null or absent if it only called tools.'),
+      content: nullish(Content, 'What the model answered; null or absent if it only called tools.'),
       name,
-      refusal: z.string().nullish().describe('The refusal that the model gave instead of an answer.'),
-      reasoning_content: z.string().nullish().describe('What the model reasoned before it answered.'),
-      tool_calls: z.array(ToolCall).max(128).optional().describe('Tool calls that the model made in this message.'),
-      function_call: z
-        .object({
-          name: z.string().describe('Name of the function.'),
-          arguments: z.string().describe('Arguments as JSON text.'),
-        })
-        .nullish()
-        .describe('Deprecated form of `tool_calls`.'),
+      refusal: nullishString('The refusal that the model gave instead of an answer.'),
+      reasoning_content: nullishString('What the model reasoned before it answered.'),
+      tool_calls: optional(z.array(ToolCall).max(128), 'Tool calls that the model made in this message.'),
+      function_call: nullish(
+        z.object({
+          name: string('Name of the function.'),
+          arguments: string('Arguments as JSON text.'),
+        }),
+        'Deprecated form of `tool_calls`.',
+      ),
     }),
     z.object({
       role: z.literal('tool'),
       content: Content.describe('Result of the tool call.'),
-      tool_call_id: z.string().describe('Id of the tool call that this message answers.'),
+      tool_call_id: string('Id of the tool call that this message answers.'),
     }),
     z.object({
       role: z.literal('function'),
       content: z.string().nullable().describe('Result of the function call.'),
-      name: z.string().describe('Name of the function.'),
+      name: string('Name of the function.'),
     }),
   ])
   .meta({ id: 'ChatMessage', description: 'One message of a conversation. Its fields depend on `role`.' })
@@ -106,18 +105,14 @@ const FunctionDefinition = z
       .string()
       .regex(/^[A-Za-z0-9_.-]{1,64}$/, 'Up to 64 letters, digits, "_", "." and "-".')
       .describe('Name of the function: 1 to 64 letters, digits, `_`, `.` and `-`.'),
-    description: z
-      .string()
-      .optional()
-      .describe('What the function does. The model decides by it when to call the function.'),
-    parameters: JsonObject.optional().describe('JSON Schema of the arguments. Default: no arguments.'),
-    strict: z
-      .boolean()
-      .nullish()
-      .describe('Whether arguments must match the schema exactly, where the engine can enforce it. Default: false.'),
+    description: optional(z.string(), 'What the function does. The model decides by it when to call the function.'),
+    parameters: optional(JsonObject, 'JSON Schema of the arguments. Default: no arguments.'),
+    strict: nullishBoolean(
+      'Whether arguments must match the schema exactly, where the engine can enforce it. Default: false.',
+    ),
   })
   .meta({ id: 'FunctionDefinition', description: 'A function that the model may call.' })
-const functionName = { name: z.string().describe('Name of the function.') }
+const functionName = { name: string('Name of the function.') }
 
 const ResponseFormat = z.discriminatedUnion('type', [
   z.object({ type: z.literal('text') }),
@@ -127,14 +122,11 @@ const ResponseFormat = z.discriminatedUnion('type', [
     json_schema: z
       .object({
         name: z.string().max(64).describe('Name of the schema.'),
-        description: z.string().optional().describe('What the answer is, for the model.'),
-        schema: JsonObject.optional().describe('JSON Schema of the answer.'),
-        strict: z
-          .boolean()
-          .nullish()
-          .describe(
-            'Whether the answer must match the schema exactly, where the engine can enforce it. Default: false.',
-          ),
+        description: optional(z.string(), 'What the answer is, for the model.'),
+        schema: optional(JsonObject, 'JSON Schema of the answer.'),
+        strict: nullishBoolean(
+          'Whether the answer must match the schema exactly, where the engine can enforce it. Default: false.',
+        ),
       })
       .describe('The schema that the answer follows.'),
   }),
@@ -142,74 +134,60 @@ const ResponseFormat = z.discriminatedUnion('type', [
 
 export const ChatRequest = z
   .object({
-    model: z.string().min(1).max(256).describe('Id of the model, as in `GET /std/v1/models`.'),
+    model: modelId,
     messages: z.array(Message).min(1).describe('The conversation so far, oldest message first.'),
     ...sampling,
-    max_completion_tokens: z
-      .int()
-      .min(1)
-      .nullish()
-      .describe(
-        'Most tokens to generate, reasoning included. When absent, the engine decides: mostly until the context is full.',
-      ),
-    max_tokens: z.int().min(1).nullish().describe('The same as `max_completion_tokens`, which wins if both are sent.'),
-    n: z.int().min(1).max(128).nullish().describe('How many answers to generate. Default: 1.'),
-    logprobs: z.boolean().nullish().describe('Whether to return the log probability of each token. Default: false.'),
-    top_logprobs: z
-      .int()
-      .min(0)
-      .max(20)
-      .nullish()
-      .describe('How many of the most likely tokens to return for each position. Needs `logprobs: true`. Default: 0.'),
-    tools: z
-      .array(
-        z.object({
-          type: z.literal('function'),
-          function: FunctionDefinition,
-        }),
-      )
-      .max(128)
-      .nullish()
-      .describe('Functions that the model may call.'),
-    tool_choice: z
-      .union([
+    max_completion_tokens: nullish(
+      z.int().min(1),
+      'Most tokens to generate, reasoning included. When absent, the engine decides: mostly until the context is full.',
+    ),
+    max_tokens: nullish(z.int().min(1), 'The same as `max_completion_tokens`, which wins if both are sent.'),
+    n: nullish(z.int().min(1).max(128), 'How many answers to generate. Default: 1.'),
+    logprobs: nullishBoolean('Whether to return the log probability of each token. Default: false.'),
+    top_logprobs: nullish(
+      z.int().min(0).max(20),
+      'How many of the most likely tokens to return for each position. Needs `logprobs: true`. Default: 0.',
+    ),
+    tools: nullish(
+      z
+        .array(
+          z.object({
+            type: z.literal('function'),
+            function: FunctionDefinition,
+          }),
+        )
+        .max(128),
+      'Functions that the model may call.',
+    ),
+    tool_choice: nullish(
+      z.union([
         z.enum(['none', 'auto', 'required']),
         z.object({ type: z.literal('function'), function: z.object(functionName).describe('The function to call.') }),
-      ])
-      .nullish()
-      .describe(
-        'Whether the model calls tools: `none`, `auto`, `required` (at least one call), or the function to call. Default: `auto` if `tools` has entries.',
-      ),
-    parallel_tool_calls: z
-      .boolean()
-      .nullish()
-      .describe('Whether the model may call several tools in one answer. When absent, the engine decides.'),
-    functions: z
-      .array(FunctionDefinition)
-      .max(128)
-      .nullish()
-      .describe('Deprecated form of `tools`. Cannot be streamed.'),
-    function_call: z
-      .union([z.enum(['none', 'auto']), z.object(functionName)])
-      .nullish()
-      .describe('Deprecated form of `tool_choice`.'),
-    response_format: ResponseFormat.nullish().describe(
+      ]),
+      'Whether the model calls tools: `none`, `auto`, `required` (at least one call), or the function to call. Default: `auto` if `tools` has entries.',
+    ),
+    parallel_tool_calls: nullishBoolean(
+      'Whether the model may call several tools in one answer. When absent, the engine decides.',
+    ),
+    functions: nullish(z.array(FunctionDefinition).max(128), 'Deprecated form of `tools`. Cannot be streamed.'),
+    function_call: nullish(
+      z.union([z.enum(['none', 'auto']), z.object(functionName)]),
+      'Deprecated form of `tool_choice`.',
+    ),
+    response_format: nullish(
+      ResponseFormat,
       'Form of the answer: `text`, any JSON object (`json_object`), or JSON of a schema (`json_schema`). Default: `text`.',
     ),
-    reasoning_effort: z
-      .string()
-      .nullish()
-      .describe(
-        'How much a reasoning model thinks before it answers, such as `none`, `low`, `medium` or `high`. Default: the model decides.',
-      ),
-    truncation: z
-      .enum(['auto', 'disabled'])
-      .nullish()
-      .describe(
-        'What happens when the conversation is too long for the model: `auto` leaves out its oldest messages, but no system message and not the last message; `disabled` is an error (default).',
-      ),
-    metadata: JsonObject.nullish().describe('Accepted for compatibility; not stored and not sent to the engine.'),
-    chat_template_kwargs: JsonObject.nullish().describe(
+    reasoning_effort: nullishString(
+      'How much a reasoning model thinks before it answers, such as `none`, `low`, `medium` or `high`. Default: the model decides.',
+    ),
+    truncation: nullish(
+      z.enum(['auto', 'disabled']),
+      'What happens when the conversation is too long for the model: `auto` leaves out its oldest messages, but no system message and not the last message; `disabled` is an error (default).',
+    ),
+    metadata: nullish(JsonObject, 'Accepted for compatibility; not stored and not sent to the engine.'),
+    chat_template_kwargs: nullish(
+      JsonObject,
       'Variables for the chat template of the model, such as `{"enable_thinking": false}`.',
     ),
   })
@@ -222,22 +200,22 @@ export const ChatUsage = z
     prompt_tokens: tokens.describe('Tokens of the prompt.'),
     completion_tokens: tokens.describe('Tokens of the answer.'),
     total_tokens: tokens.describe('Sum of both.'),
-    prompt_tokens_details: z
-      .object({
+    prompt_tokens_details: optional(
+      z.object({
         cached_tokens: tokens.describe('Prompt tokens that the engine took from its cache.'),
         audio_tokens: tokens.describe('Prompt tokens that stand for audio.'),
-      })
-      .optional()
-      .describe('Details of the prompt tokens.'),
-    completion_tokens_details: z
-      .object({
+      }),
+      'Details of the prompt tokens.',
+    ),
+    completion_tokens_details: optional(
+      z.object({
         reasoning_tokens: tokens.describe('Tokens of the reasoning.'),
         audio_tokens: tokens.describe('Answer tokens that stand for audio.'),
         accepted_prediction_tokens: tokens.describe('Predicted tokens that became part of the answer.'),
         rejected_prediction_tokens: tokens.describe('Predicted tokens that did not.'),
-      })
-      .optional()
-      .describe('Details of the answer tokens.'),
+      }),
+      'Details of the answer tokens.',
+    ),
   })
   .meta({ id: 'CompletionUsage', description: 'Token counts of a request.' })
 
@@ -247,22 +225,22 @@ export const FinishReason = z
 
 export const ChatResponse = z
   .object({
-    id: z.string().describe('Id of the completion, as the engine gave it.'),
+    id: string('Id of the completion, as the engine gave it.'),
     object: z.literal('chat.completion'),
-    created: z.int().describe('Unix seconds.'),
-    model: z.string().describe('Id of the model.'),
+    created: integer('Unix seconds.'),
+    model: string('Id of the model.'),
     choices: z
       .array(
         z.object({
-          index: z.int().describe('Position among the choices, from 0.'),
+          index: integer('Position among the choices, from 0.'),
           message: z
             .looseObject({
               role: z.literal('assistant'),
               content: z.string().nullable().describe('The answer; null if the model only called tools.'),
               refusal: z.string().nullable().describe('A refusal in place of an answer, else null.'),
-              tool_calls: z.array(ToolCall).optional().describe('Tool calls that the model asks for.'),
-              reasoning_content: z.string().optional().describe('What the model reasoned before it answered.'),
-              annotations: z.array(z.unknown()).optional().describe('Always empty. For compatibility.'),
+              tool_calls: optional(z.array(ToolCall), 'Tool calls that the model asks for.'),
+              reasoning_content: optional(z.string(), 'What the model reasoned before it answered.'),
+              annotations: optional(z.array(z.unknown()), 'Always empty. For compatibility.'),
             })
             .describe('The message that the model generated.'),
           logprobs: z.unknown().describe('Log probabilities of the tokens, with `logprobs: true`; else null.'),
@@ -271,8 +249,8 @@ export const ChatResponse = z
       )
       .describe('The answers: one, or `n`.'),
     usage: ChatUsage,
-    service_tier: z.string().nullish().describe('Always `default`. For compatibility.'),
-    system_fingerprint: z.string().optional().describe('Names the configuration of the engine, as the engine gave it.'),
+    service_tier: nullishString('Always `default`. For compatibility.'),
+    system_fingerprint: optional(z.string(), 'Names the configuration of the engine, as the engine gave it.'),
   })
   .meta({ id: 'ChatCompletionResponse', description: 'An answer to a conversation.' })
 export type ChatResponse = z.output<typeof ChatResponse>

@@ -1,5 +1,16 @@
 import { z } from 'zod'
 import { ChatUsage } from './chat.ts'
+import {
+  integer,
+  modelId,
+  nonEmptyText,
+  nullish,
+  nullishBoolean,
+  nullishString,
+  optional,
+  string,
+  tokenIds,
+} from './fields.ts'
 import { sampling } from './sampling.ts'
 
 /**
@@ -7,51 +18,40 @@ import { sampling } from './sampling.ts'
  * CreateCompletionResponse) and the fields that vLLM and llama.cpp add.
  * The request schema lists every field that may reach an engine; other fields are dropped, never forwarded.
  */
-const tokenIds = z.array(z.int().min(0)).min(1)
-const text = z.string().min(1)
-
 export const CompletionRequest = z
   .object({
-    model: z.string().min(1).max(256).describe('Id of the model, as in `GET /std/v1/models`.'),
+    model: modelId,
     prompt: z
-      .union([text, z.array(text).min(1).max(2048), tokenIds, z.array(tokenIds).min(1).max(2048)])
+      .union([nonEmptyText, z.array(nonEmptyText).min(1).max(2048), tokenIds, z.array(tokenIds).min(1).max(2048)])
       .describe('A text or a list of token ids, or a list of either.'),
     ...sampling,
-    suffix: z.string().nullish().describe('Text that follows the completion, for models that can fill in between.'),
-    max_tokens: z
-      .int()
-      .min(0)
-      .nullish()
-      .describe('Most tokens to generate. 0 is allowed only with `echo: true`. Default: 16.'),
-    n: z.int().min(1).max(128).nullish().describe('How many completions to generate for each prompt. Default: 1.'),
-    best_of: z
-      .int()
-      .min(1)
-      .max(128)
-      .nullish()
-      .describe('Generate this many completions and return the `n` most likely. Default: `n`.'),
-    echo: z.boolean().nullish().describe('Whether to return the prompt before the completion. Default: false.'),
-    logprobs: z
-      .int()
-      .min(0)
-      .max(20)
-      .nullish()
-      .describe('How many of the most likely tokens to return for each position. Default: none.'),
+    suffix: nullishString('Text that follows the completion, for models that can fill in between.'),
+    max_tokens: nullish(z.int().min(0), 'Most tokens to generate. 0 is allowed only with `echo: true`. Default: 16.'),
+    n: nullish(z.int().min(1).max(128), 'How many completions to generate for each prompt. Default: 1.'),
+    best_of: nullish(
+      z.int().min(1).max(128),
+      'Generate this many completions and return the `n` most likely. Default: `n`.',
+    ),
+    echo: nullishBoolean('Whether to return the prompt before the completion. Default: false.'),
+    logprobs: nullish(
+      z.int().min(0).max(20),
+      'How many of the most likely tokens to return for each position. Default: none.',
+    ),
   })
   .meta({ id: 'CompletionRequest', description: 'A text to continue.' })
 export type CompletionRequest = z.output<typeof CompletionRequest>
 
 export const CompletionResponse = z
   .object({
-    id: z.string().describe('Id of the completion, as the engine gave it.'),
+    id: string('Id of the completion, as the engine gave it.'),
     object: z.literal('text_completion'),
-    created: z.int().describe('Unix seconds.'),
-    model: z.string().describe('Id of the model.'),
+    created: integer('Unix seconds.'),
+    model: string('Id of the model.'),
     choices: z
       .array(
         z.object({
-          text: z.string().describe('The generated text; after the prompt with `echo: true`.'),
-          index: z.int().describe('Position among the choices, from 0.'),
+          text: string('The generated text; after the prompt with `echo: true`.'),
+          index: integer('Position among the choices, from 0.'),
           logprobs: z
             .object({
               tokens: z.array(z.string()).describe('The tokens of the text.'),
@@ -75,7 +75,7 @@ export const CompletionResponse = z
       )
       .describe('The completions: `n` for each prompt.'),
     usage: ChatUsage,
-    system_fingerprint: z.string().optional().describe('Names the configuration of the engine, as the engine gave it.'),
+    system_fingerprint: optional(z.string(), 'Names the configuration of the engine, as the engine gave it.'),
   })
   .meta({ id: 'CompletionResponse', description: 'Continued text.' })
 export type CompletionResponse = z.output<typeof CompletionResponse>

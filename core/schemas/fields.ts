@@ -2,19 +2,29 @@ import { z } from 'zod'
 
 /*
  * Schemas of the fields of requests and answers. Each takes the description that the API reference shows: a field
- * without one fails a test.
+ * without one fails a test. An optional field may be absent; a nullish one may be null too, which means the same.
  */
 export const string = (description: string) => z.string().describe(description)
 export const integer = (description: string) => z.int().describe(description)
 export const number = (description: string) => z.number().describe(description)
 export const boolean = (description: string) => z.boolean().describe(description)
-export const optionalString = (description: string) => z.string().optional().describe(description)
-export const optionalInteger = (description: string) => z.int().optional().describe(description)
-export const optionalNumber = (description: string) => z.number().optional().describe(description)
-export const optionalBoolean = (description: string) => z.boolean().optional().describe(description)
+export const optional = <Schema extends z.ZodType>(schema: Schema, description: string) =>
+  schema.optional().describe(description)
+export const optionalString = (description: string) => optional(z.string(), description)
+export const optionalInteger = (description: string) => optional(z.int(), description)
+export const optionalNumber = (description: string) => optional(z.number(), description)
+export const optionalBoolean = (description: string) => optional(z.boolean(), description)
 export const nullableString = (description: string) => z.string().nullable().describe(description)
 export const nullableInteger = (description: string) => z.int().nullable().describe(description)
 export const nullableNumber = (description: string) => z.number().nullable().describe(description)
+export const nullish = <Schema extends z.ZodType>(schema: Schema, description: string) =>
+  schema.nullish().describe(description)
+export const nullishString = (description: string) => nullish(z.string(), description)
+export const nullishBoolean = (description: string) => nullish(z.boolean(), description)
+
+export const nonEmptyText = z.string().min(1)
+export const tokenIds = z.array(z.int().min(0)).min(1)
+export const modelId = nonEmptyText.max(256).describe('Id of the model, as in `GET /std/v1/models`.')
 
 export const array = <Item extends z.ZodType>(description: string, item: Item) => z.array(item).describe(description)
 export const object = <Shape extends z.ZodRawShape>(description: string, shape: Shape) =>
@@ -29,3 +39,13 @@ export const strictObject = <Shape extends z.ZodRawShape>(id: string, descriptio
 /** The same with other members allowed. */
 export const looseObject = <Shape extends z.ZodRawShape>(id: string, description: string, shape: Shape) =>
   z.looseObject(shape).meta({ id, description })
+
+/**
+ * A member that the API does not support yet. It is refused by name: if it were ignored, callers would believe that it
+ * works.
+ */
+export const notImplemented = z
+  .unknown()
+  .refine(value => value == null, { params: { notImplemented: true } })
+  .optional()
+  .meta({ description: 'Not supported yet. Any value but null is refused.' })

@@ -1,8 +1,7 @@
 import type { z } from 'zod'
-import { Failure, type FailureCode, type FailureDetail } from '../failure.ts'
+import { Failure, type FailureCode, type FailureDetail, type ValidationDetail } from '../failure.ts'
+import { nearest } from '../nearest.ts'
 import { membersAt } from './schema-walk.ts'
-import { unknownField } from './unknown-field.ts'
-import { validationDetail } from './validation.ts'
 
 type Issue = z.core.$ZodIssue
 
@@ -134,3 +133,72 @@ const article = (expected: string): string => {
   const word = expected === 'int' ? 'integer' : expected === 'record' ? 'object' : expected
   return `${/^[aeio]/.test(word) ? 'an' : 'a'} ${word}`
 }
+
+/** Names are cut to this length before they are compared: the time grows with the product of both lengths. */
+const longestName = 64
+
+/** Reports a field that a request must not have, with the most similar known name. */
+export function unknownField(parent: string, name: string, known: Iterable<string>): FailureDetail<FailureCode> {
+  const path = parent === '' ? name : `${parent}.${name}`
+  const similar = nearest(name.slice(0, longestName), known)
+  const advice = similar === undefined ? 'Leave it out.' : `Did you mean '${similar}'?`
+  return {
+    code: 'unknown_parameter',
+    path,
+    message: `Unknown parameter: '${path.length > 128 ? `${path.slice(0, 128)}…` : path}'. ${advice}`,
+  }
+}
+
+/** Longer values are cut before they are sent back: a `data:` URL may hold a whole image. */
+const shownText = 100
+const shown = (value: unknown): unknown => {
+  if (typeof value === 'string') return value.length > shownText ? `${value.slice(0, shownText)}…` : value
+  if (value === null || typeof value !== 'object') return value
+  const text = JSON.stringify(value)
+  return text.length > shownText ? `${text.slice(0, shownText)}…` : value
+}
+
+/** Returns an issue in the form of FastAPI. `message` is the sentence of our own API for the same issue. */
+function validationDetail(issue: z.core.$ZodIssue, value: unknown, message: string): ValidationDetail {
+  const detail = (type: string, msg: string, ctx?: Record<string, unknown>): ValidationDetail => ({
+    loc: ['body', ...issue.path.map(part => (typeof part === 'symbol' ? String(part) : part))],
+    msg,
+    type,
+    ...(ctx ? { ctx } : {}),
+    ...(value === undefined ? {} : { input: shown(value) }),
+  })
+  if (value === undefined) return detail('missing', 'Field required')
+  switch (issue.code) {
+    case 'invalid_type': {
+      const kind = issue.expected === 'boolean' ? 'bool' : issue.expected === 'number' ? 'float' : issue.expected
+      return detail(`${kind}_type`, `Input should be a valid ${typeNames[issue.expected] ?? issue.expected}`)
+    }
+    case 'too_big':
+    case 'too_small': {
+      const tooBig = issue.code === 'too_big'
+      const bound = tooBig ? issue.maximum : issue.minimum
+      if (issue.origin === 'string')
+        return detail(
+          tooBig ? 'string_too_long' : 'string_too_short',
+          `String should have at ${tooBig ? 'most' : 'least'} ${bound} characters`,
+          { [tooBig ? 'max_length' : 'min_length']: bound },
+        )
+      return detail(
+        tooBig ? 'less_than_equal' : 'greater_than_equal',
+        `Input should be ${tooBig ? 'less' : 'greater'} than or equal to ${bound}`,
+        { [tooBig ? 'le' : 'ge']: bound },
+      )
+    }
+    case 'unrecognized_keys':
+      return detail('extra_forbidden', 'Extra inputs are not permitted')
+    case 'invalid_value': {
+      const expected = issue.values.map(one => `'${String(one)}'`).join(', ')
+      return detail('literal_error', `Input should be ${expected}`, { expected })
+    }
+    default:
+      return detail('value_error', message)
+  }
+}
+
+/** FastAPI's names of types. */
+const typeNames: Record<string, string> = { int: 'integer', boolean: 'boolean', number: 'number', record: 'dictionary' }

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { nonEmptyText, nullish, number, optional, string } from './fields.ts'
 
 /** The wire shape of moderations. Source: OpenAI's published API description (CreateModerationRequest, -Response). */
 export const moderationCategories = [
@@ -18,7 +19,6 @@ export const moderationCategories = [
 ] as const
 export type ModerationCategory = (typeof moderationCategories)[number]
 
-const text = z.string().min(1)
 const Part = z.discriminatedUnion('type', [
   z.object({ type: z.literal('text'), text: z.string().min(1).describe('The text.') }),
   z.object({
@@ -32,15 +32,12 @@ export type ModerationPart = z.output<typeof Part>
 
 export const ModerationRequest = z
   .object({
-    model: z
-      .string()
-      .max(256)
-      .nullish()
-      .describe(
-        "Id of a model that does `std/moderation`. When absent, or one of OpenAI's names such as `omni-moderation-latest`, the first such model.",
-      ),
+    model: nullish(
+      z.string().max(256),
+      "Id of a model that does `std/moderation`. When absent, or one of OpenAI's names such as `omni-moderation-latest`, the first such model.",
+    ),
     input: z
-      .union([text, z.array(text).min(1).max(64), z.array(Part).min(1).max(64)])
+      .union([nonEmptyText, z.array(nonEmptyText).min(1).max(64), z.array(Part).min(1).max(64)])
       .describe('A text, up to 64 texts with a result each, or parts of text and images with one result.'),
   })
   .meta({ id: 'ModerationRequest', description: 'Content to check for harm.' })
@@ -50,8 +47,8 @@ const each = <Value extends z.ZodType>(value: Value) => z.record(z.string(), val
 
 export const ModerationResponse = z
   .object({
-    id: z.string().describe('Id of the answer.'),
-    model: z.string().describe('Id of the model that judged.'),
+    id: string('Id of the answer.'),
+    model: string('Id of the model that judged.'),
     results: z
       .array(
         z.object({
@@ -61,10 +58,10 @@ export const ModerationResponse = z
           category_applied_input_types: each(z.array(z.enum(['text', 'image']))).describe(
             'Which kinds of input were judged for the category.',
           ),
-          label: z
-            .object({ name: z.string().describe('The label.'), score: z.number().describe('Its probability.') })
-            .optional()
-            .describe('What a classifier answered, in its own words; absent if a chat model judged.'),
+          label: optional(
+            z.object({ name: string('The label.'), score: number('Its probability.') }),
+            'What a classifier answered, in its own words; absent if a chat model judged.',
+          ),
         }),
       )
       .describe('One result for each text, or one for all parts.'),

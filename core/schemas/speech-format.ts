@@ -38,3 +38,9 @@ const isSync = (begin: Buffer): boolean => begin[0] === 0xff && (begin[1]! & 0xe
 
 /** Whether the first bytes match the format. Raw samples can begin with any bytes. */
 export const isOfFormat = (begin: Buffer, format: SpeechFormat): boolean => format === 'pcm' || starts[format](begin)
+
+/** Default maximum length of one speech input, in characters. */
+export const defaultSpeechInput = 4096
+
+/** The largest maximum that a configuration can set, in characters. */
+export const longestSpeechInput = 65_536

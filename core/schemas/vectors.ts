@@ -1,26 +1,28 @@
 import { z } from 'zod'
-import { notImplemented } from './not-implemented.ts'
+import {
+  integer,
+  modelId,
+  nonEmptyText,
+  notImplemented,
+  nullish,
+  nullishBoolean,
+  nullishString,
+  number,
+  optional,
+  string,
+  tokenIds,
+} from './fields.ts'
 
 /** The wire shapes of embeddings, rerank and score. Sources: OpenAI, Voyage, Jina and Cohere, vLLM's score API. */
-export const NonEmptyText = z.string().min(1)
-const tokenIds = z.array(z.int().min(0)).min(1)
-export const model = z.string().min(1).max(256).describe('Id of the model, as in `GET /std/v1/models`.')
 export const extras = {
-  user: z
-    .string()
-    .nullish()
-    .describe('Your own id of the end user. Accepted for compatibility; not stored and not sent to the engine.'),
-  truncate_prompt_tokens: z
-    .int()
-    .min(-1)
-    .nullish()
-    .describe(
-      'Cut each input to this many tokens; -1 cuts to what the model reads. When absent, inputs that are too long are refused.',
-    ),
-  priority: z
-    .int()
-    .nullish()
-    .describe('Passed to the engine, for engines that schedule by priority (vLLM). Default: 0.'),
+  user: nullishString(
+    'Your own id of the end user. Accepted for compatibility; not stored and not sent to the engine.',
+  ),
+  truncate_prompt_tokens: nullish(
+    z.int().min(-1),
+    'Cut each input to this many tokens; -1 cuts to what the model reads. When absent, inputs that are too long are refused.',
+  ),
+  priority: nullish(z.int(), 'Passed to the engine, for engines that schedule by priority (vLLM). Default: 0.'),
 }
 
 /** Types of the numbers of a vector. */
@@ -29,59 +31,47 @@ export type VectorType = (typeof vectorTypes)[number]
 export const vectorTypeText =
   '`int8` and `uint8` have a byte for each number from -1 to 1, `binary` and `ubinary` a bit for its sign, eight in a byte; the signed types are 128 less.'
 export const dimensions = z.int().min(1).nullish()
-export const inputType = z
-  .string()
-  .max(64)
-  .nullish()
-  .describe(
-    'What the texts are: `query` or `document`, also as Cohere and Jina name them (`search_query`, `retrieval.passage`). A model with `embedding_prefixes` in `infer.yaml` gets the prefix for it; others get the texts as they are sent.',
-  )
-const truncation = z
-  .boolean()
-  .nullish()
-  .describe('`true` is the same as `truncate_prompt_tokens: -1`; `false` has no effect.')
+export const inputType = nullish(
+  z.string().max(64),
+  'What the texts are: `query` or `document`, also as Cohere and Jina name them (`search_query`, `retrieval.passage`). A model with `embedding_prefixes` in `infer.yaml` gets the prefix for it; others get the texts as they are sent.',
+)
+const truncation = nullishBoolean('`true` is the same as `truncate_prompt_tokens: -1`; `false` has no effect.')
 
 const InputObject = z.looseObject({ text: z.string().min(1).describe('The text.') })
 
 export const EmbeddingsRequest = z
   .object({
-    model,
+    model: modelId,
     input: z
       .union([
-        NonEmptyText,
-        z.array(NonEmptyText).min(1).max(2048),
+        nonEmptyText,
+        z.array(nonEmptyText).min(1).max(2048),
         tokenIds,
         z.array(tokenIds).min(1).max(2048),
         z
-          .array(z.union([NonEmptyText, InputObject]))
+          .array(z.union([nonEmptyText, InputObject]))
           .min(1)
           .max(2048),
       ])
       .describe(
         'A text or a list of token ids, or a list of up to 2048 of either. A text may be an object with `text`.',
       ),
-    encoding_format: z
-      .enum(['float', 'base64'])
-      .nullish()
-      .describe(
-        '`float`: lists of numbers. `base64`: the bytes of the numbers in base64; floats have 32 bits, little-endian. Default: `float`.',
-      ),
+    encoding_format: nullish(
+      z.enum(['float', 'base64']),
+      '`float`: lists of numbers. `base64`: the bytes of the numbers in base64; floats have 32 bits, little-endian. Default: `float`.',
+    ),
     dimensions: dimensions.describe(
       'Shorten each vector to this many numbers, normalized again. Default: all of the model.',
     ),
     output_dimension: dimensions.describe('The same as `dimensions` (Voyage).'),
-    output_dtype: z
-      .enum(vectorTypes)
-      .nullish()
-      .describe(`Type of the numbers (Voyage). ${vectorTypeText} Default: \`float\`.`),
-    embedding_type: z
-      .enum([...vectorTypes, 'base64'])
-      .nullish()
-      .describe('The same as `output_dtype` (Jina); `base64` is the same as `encoding_format: "base64"`.'),
-    normalized: z
-      .boolean()
-      .nullish()
-      .describe('Whether to scale each vector to the length 1 (Jina). Default: as the engine returns it.'),
+    output_dtype: nullish(z.enum(vectorTypes), `Type of the numbers (Voyage). ${vectorTypeText} Default: \`float\`.`),
+    embedding_type: nullish(
+      z.enum([...vectorTypes, 'base64']),
+      'The same as `output_dtype` (Jina); `base64` is the same as `encoding_format: "base64"`.',
+    ),
+    normalized: nullishBoolean(
+      'Whether to scale each vector to the length 1 (Jina). Default: as the engine returns it.',
+    ),
     input_type: inputType,
     task: inputType,
     truncation,
@@ -107,28 +97,28 @@ export const EmbeddingsResponse = z
       .array(
         z.object({
           object: z.literal('embedding'),
-          index: z.int().describe('Position of the input in the request, from 0.'),
+          index: integer('Position of the input in the request, from 0.'),
           embedding: z
             .union([z.array(z.number()), z.string()])
             .describe('The vector: a list of numbers, or base64 of their bytes.'),
         }),
       )
       .describe('One vector for each input, in the order of the request.'),
-    model: z.string().describe('Id of the model.'),
+    model: string('Id of the model.'),
     usage: promptUsage,
   })
   .meta({ id: 'EmbeddingsResponse', description: 'Vectors of texts.' })
 
 const Document = z.union([
   z.string(),
-  z.looseObject({ text: z.string().optional().describe('The text to rank, unless `rank_fields` names others.') }),
+  z.looseObject({ text: optional(z.string(), 'The text to rank, unless `rank_fields` names others.') }),
 ])
 
 const maxResults = z.int().min(0).nullish()
 
 export const RerankRequest = z
   .object({
-    model,
+    model: modelId,
     query: z.string().min(1).describe('What the documents are compared with.'),
     documents: z
       .array(Document)
@@ -138,47 +128,38 @@ export const RerankRequest = z
     top_n: maxResults.describe('How many results to return, most relevant first. Default: all.'),
     top_k: maxResults.describe('The same as `top_n` (Voyage).'),
     topN: maxResults.describe('The same as `top_n` (camel case).'),
-    rank_fields: z
-      .array(z.string().max(128))
-      .max(16)
-      .nullish()
-      .describe('Fields of document objects whose texts are ranked, joined by line breaks. Default: `text`.'),
-    return_documents: z.boolean().nullish().describe('Whether to return the text of each document. Default: false.'),
+    rank_fields: nullish(
+      z.array(z.string().max(128)).max(16),
+      'Fields of document objects whose texts are ranked, joined by line breaks. Default: `text`.',
+    ),
+    return_documents: nullishBoolean('Whether to return the text of each document. Default: false.'),
     truncation,
     truncate: truncation,
     return_embeddings: notImplemented,
-    raw_scores: z
-      .boolean()
-      .nullish()
-      .describe('Whether to return logits in place of probabilities from 0 to 1. Default: false.'),
+    raw_scores: nullishBoolean('Whether to return logits in place of probabilities from 0 to 1. Default: false.'),
     ...extras,
   })
   .meta({ id: 'RerankRequest', description: 'Documents to order by relevance to a query.' })
 export type RerankRequest = z.output<typeof RerankRequest>
 
 const rank = {
-  index: z.int().describe('Position of the document in the request, from 0.'),
-  relevance_score: z.number().describe('Relevance: 0 to 1, or a logit with `raw_scores: true`.'),
+  index: integer('Position of the document in the request, from 0.'),
+  relevance_score: number('Relevance: 0 to 1, or a logit with `raw_scores: true`.'),
 }
 
 export const RerankResponse = z
   .object({
-    id: z.string().describe('Id of the answer.'),
+    id: string('Id of the answer.'),
     object: z.literal('list'),
-    model: z.string().describe('Id of the model.'),
+    model: string('Id of the model.'),
     data: z
-      .array(
-        z.object({ ...rank, document: z.string().optional().describe('The text, with `return_documents: true`.') }),
-      )
+      .array(z.object({ ...rank, document: optional(z.string(), 'The text, with `return_documents: true`.') }))
       .describe('The ranking, most relevant first, in the form of Voyage.'),
     results: z
       .array(
         z.object({
           ...rank,
-          document: z
-            .object({ text: z.string().describe('The text.') })
-            .optional()
-            .describe('The document, with `return_documents: true`.'),
+          document: optional(z.object({ text: string('The text.') }), 'The document, with `return_documents: true`.'),
         }),
       )
       .describe('The same ranking in the form of Cohere and Jina.'),
@@ -187,7 +168,7 @@ export const RerankResponse = z
       .object({
         api_version: z.object({ version: z.literal('2') }).describe('Version of the Cohere API that this follows.'),
         billed_units: z
-          .object({ search_units: z.int().describe('One for each 100 documents.') })
+          .object({ search_units: integer('One for each 100 documents.') })
           .describe('What Cohere would bill.'),
       })
       .describe('For clients of Cohere.'),
@@ -195,23 +176,22 @@ export const RerankResponse = z
   .meta({ id: 'RerankResponse', description: 'Documents ordered by relevance.' })
 export type RerankResponse = z.output<typeof RerankResponse>
 
-const side = z.union([NonEmptyText, z.array(NonEmptyText).min(1).max(1000)])
+const side = z.union([nonEmptyText, z.array(nonEmptyText).min(1).max(1000)])
 
 export const ScoreRequest = z
   .object({
-    model,
-    text_1: side.nullish().describe('First text of the pair, or a list of up to 1000. Needs `text_2`.'),
-    text_2: side
-      .nullish()
-      .describe(
-        'Second text of the pair, or a list. Lists are paired by position; one text is paired with each of a list.',
-      ),
-    queries: side.nullish().describe('The same as `text_1`, together with `documents` or `items`.'),
-    documents: side.nullish().describe('The same as `text_2`, together with `queries`.'),
-    items: side.nullish().describe('The same as `text_2`, together with `queries`.'),
-    data_1: side.nullish().describe('The same as `text_1`, together with `data_2`.'),
-    data_2: side.nullish().describe('The same as `text_2`, together with `data_1`.'),
-    use_activation: z.boolean().nullish().describe('Accepted for compatibility with vLLM; has no effect.'),
+    model: modelId,
+    text_1: nullish(side, 'First text of the pair, or a list of up to 1000. Needs `text_2`.'),
+    text_2: nullish(
+      side,
+      'Second text of the pair, or a list. Lists are paired by position; one text is paired with each of a list.',
+    ),
+    queries: nullish(side, 'The same as `text_1`, together with `documents` or `items`.'),
+    documents: nullish(side, 'The same as `text_2`, together with `queries`.'),
+    items: nullish(side, 'The same as `text_2`, together with `queries`.'),
+    data_1: nullish(side, 'The same as `text_1`, together with `data_2`.'),
+    data_2: nullish(side, 'The same as `text_2`, together with `data_1`.'),
+    use_activation: nullishBoolean('Accepted for compatibility with vLLM; has no effect.'),
     ...extras,
   })
   .meta({ id: 'ScoreRequest', description: 'Pairs of texts to score. Send one of the three names for a pair.' })
@@ -219,16 +199,16 @@ export type ScoreRequest = z.output<typeof ScoreRequest>
 
 export const ScoreResponse = z
   .object({
-    id: z.string().describe('Id of the answer.'),
+    id: string('Id of the answer.'),
     object: z.literal('list'),
-    created: z.int().describe('Unix seconds.'),
-    model: z.string().describe('Id of the model.'),
+    created: integer('Unix seconds.'),
+    model: string('Id of the model.'),
     data: z
       .array(
         z.object({
-          index: z.int().describe('Position of the pair, from 0.'),
+          index: integer('Position of the pair, from 0.'),
           object: z.literal('score'),
-          score: z.number().describe('Similarity or relevance; mostly 0 to 1, depending on the model.'),
+          score: number('Similarity or relevance; mostly 0 to 1, depending on the model.'),
         }),
       )
       .describe('One score for each pair, in the order of the request.'),

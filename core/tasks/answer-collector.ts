@@ -1,11 +1,11 @@
 import type { CallerSignal } from '../abort-source.ts'
 import { Failure } from '../failure.ts'
-import type { EngineListener, Lease } from '../models/fleet.ts'
+import type { Lease } from '../models/fleet.ts'
 import type { Usage } from '../store/store.ts'
 import { chatCompletion } from './chat/chat-completion.ts'
 import type { Droppable } from './chat/truncation.ts'
 import { engineFault } from './protocols/answer.ts'
-import { openShortened } from './protocols/shortened-stream.ts'
+import { openShortened, readAnswer } from './protocols/ask.ts'
 import { type StreamAnswerFormat, StreamShape } from './stream-shape.ts'
 import { dataOf } from './stream-text.ts'
 
@@ -71,49 +71,31 @@ export class AnswerCollector {
     signal: CallerSignal,
     droppable?: Droppable,
   ): Promise<Buffer> {
-    return new Promise((resolve, reject) => {
-      /** Bytes of the answer if the engine does not stream. */
-      let whole: Buffer[] | undefined
-      let bytesOfWhole = 0
-      const finish = (settle: () => void) => {
-        signal.removeEventListener('abort', onAbort)
-        settle()
-      }
-      const onAbort = () => {
-        exchange.abort()
-        finish(() => reject(signal.reason))
-      }
-      const guarded = (work: () => void) => {
-        try {
-          work()
-        } catch (thrown) {
-          const fault = Failure.from(thrown)
-          this.fault = fault
-          exchange.abort()
-          finish(() => reject(fault))
-        }
-      }
-      const listener: EngineListener = {
-        accepted: type => void (whole = type.startsWith('text/event-stream') ? undefined : []),
-        chunk: bytes =>
-          guarded(() => {
-            if (!whole) return this.#feed(bytes)
-            bytesOfWhole += bytes.length
-            this.#bound(bytesOfWhole)
-            whole.push(bytes)
-          }),
-        finished: () =>
-          guarded(() => {
-            const answer = whole ? Buffer.concat(whole) : this.#end()
-            finish(() => resolve(answer))
-          }),
-        failed: failure => finish(() => reject(failure)),
-      }
-      const call = { path, body, stream: true, maxBytes: Number.POSITIVE_INFINITY }
-      const exchange = openShortened(lease, call, listener, droppable)
-      if (signal.aborted) onAbort()
-      else signal.addEventListener('abort', onAbort, { once: true })
+    /** The answer if the engine does not stream. */
+    let whole: Buffer[] | undefined
+    let bytesOfWhole = 0
+    const call = { path, body, stream: true, maxBytes: Number.POSITIVE_INFINITY }
+    return readAnswer(listener => openShortened(lease, call, listener, droppable), signal, {
+      accepted: type => void (whole = type.startsWith('text/event-stream') ? undefined : []),
+      chunk: bytes =>
+        this.#guarded(() => {
+          if (!whole) return this.#feed(bytes)
+          bytesOfWhole += bytes.length
+          this.#bound(bytesOfWhole)
+          whole.push(bytes)
+        }),
+      finished: () => this.#guarded(() => (whole ? Buffer.concat(whole) : this.#end())),
     })
+  }
+
+  /** Does a part of the work: what it throws is a fault of the answer. */
+  #guarded<Result>(work: () => Result): Result {
+    try {
+      return work()
+    } catch (thrown) {
+      this.fault = Failure.from(thrown)
+      throw this.fault
+    }
   }
 
   #feed(bytes: Buffer): void {

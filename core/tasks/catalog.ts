@@ -21,14 +21,17 @@ export function modelFor({ id: task, title }: TaskName, id: string, catalog: Mod
   throw new Failure('model_not_found', `The model '${id}' does not exist here.${meant} ${instead}`, { param: 'model' })
 }
 
-/** Throws Failure `unsupported_parameter` for the first feature that the engine lacks. */
+/** Whether a request uses a feature, and the field by which it does: that of the same name by default. */
+export type FeatureUse = readonly [isUsed: unknown, feature: Feature, param?: string]
+
+/** Throws Failure `unsupported_parameter` for the first feature that is used and that the engine lacks. */
 export function checkFeatures(
-  used: readonly [Feature, param: string][],
+  uses: readonly FeatureUse[],
   entry: Pick<ModelSetEntry, 'id' | 'engine' | 'traits'>,
 ): void {
-  const lacking = used.find(([feature]) => !entry.traits.features.has(feature))
+  const lacking = uses.find(([isUsed, feature]) => isUsed && !entry.traits.features.has(feature))
   if (!lacking) return
-  const [feature, param] = lacking
+  const [, feature, param = feature] = lacking
   throw new Failure(
     'unsupported_parameter',
     `The engine of '${entry.id}' (${entry.engine}) cannot do '${feature}'. Leave '${param}' out or choose another model.`,

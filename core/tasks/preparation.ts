@@ -1,12 +1,8 @@
 import type { Cpu } from '../cpu/cpu.ts'
 import { hasMoreThan, inlineBytes, isSmallBody, poolOfBody } from '../cpu/small-body.ts'
-import { type InputPageQuery, inputPage } from '../dialects/responses/input-page.ts'
-import type { JsonBounds } from '../json.ts'
-import type { ModelSet } from '../models/engine-traits.ts'
-import type { TextTask } from '../schemas/task.ts'
+import { type InputPageQuery, inputPage } from '../dialects/responses/continuation.ts'
 import type { AnswerFormat, CallerAnswer, PreparedRequest } from './engine-request.ts'
-import { type AnswerForm, type PrepareOptions, prepare, shape } from './prepare.ts'
-import type { taskWork } from './task-work.ts'
+import { type AnswerForm, prepare, shape, type taskWork } from './prepare.ts'
 import { showsCompression } from './transcription/transcription.ts'
 
 /** Computing the compression ratio of a segment takes a hundred times as long as parsing the segment. */
@@ -24,27 +20,22 @@ export function openPreparation({ calling }: Pick<Cpu, 'calling'>) {
 
   return {
     /** Prepares the body of a request. */
-    prepare(
-      task: TextTask,
-      body: Buffer,
-      catalog: ModelSet,
-      bounds: JsonBounds,
-      options: PrepareOptions = {},
-    ): PreparedRequest | Promise<PreparedRequest> {
-      return isSmallBody(body) && (options.contextLength ?? 0) <= inlineBytes
-        ? prepare(task, body, catalog, bounds, options)
-        : call(poolOfBody(body), 'prepare', { task, body, catalog, bounds, options }, { give: [body] })
+    prepare(...request: Parameters<typeof prepare>): PreparedRequest | Promise<PreparedRequest> {
+      const [_task, body, _catalog, _bounds, options] = request
+      return isSmallBody(body) && (options?.contextLength ?? 0) <= inlineBytes
+        ? prepare(...request)
+        : call(poolOfBody(body), 'prepare', request, { give: [body] })
     },
     /** Returns a page of the items of a response's input, both as JSON text. */
     inputPage(input: string, query: InputPageQuery): string | Promise<string> {
-      return input.length <= inlineBytes ? inputPage(input, query) : call('requests', 'inputPage', { input, query })
+      return input.length <= inlineBytes ? inputPage(input, query) : call('requests', 'inputPage', [input, query])
     },
     /** Shapes the answers of an engine, in another form if one is given. */
     shape(answers: Buffer[], answerFormat: AnswerFormat, form?: AnswerForm): CallerAnswer | Promise<CallerAnswer> {
       const size = answers.reduce((sum, answer) => sum + answer.length, 0)
       return size <= inlineBytes && fewSegments(answers, answerFormat)
         ? shape(answers, answerFormat, form)
-        : call('requests', 'shape', { answers, answerFormat, form }, { give: answers })
+        : call('requests', 'shape', [answers, answerFormat, form], { give: answers })
     },
   }
 }

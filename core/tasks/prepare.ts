@@ -1,6 +1,8 @@
 import { canonicalHash } from '../canonical.ts'
+import { bufferOf, type Done, type ThreadWork } from '../cpu/thread-work.ts'
 import type { ChatAnswerFacts } from '../dialects/chat-form.ts'
 import { type ChatFormName, chatBodyOf, formedAnswer } from '../dialects/chat-forms.ts'
+import { inputPage } from '../dialects/responses/continuation.ts'
 import { type JsonBounds, parseBoundedJson } from '../json.ts'
 import type { ModelSet } from '../models/engine-traits.ts'
 import type { TextTask } from '../schemas/task.ts'
@@ -70,3 +72,21 @@ export function shape(answers: Uint8Array[], answerFormat: AnswerFormat, form?: 
   const text = typeof shaped.body === 'string' ? shaped.body : Buffer.from(shaped.body).toString('utf8')
   return { ...shaped, body: formedAnswer(form, text, form.facts) }
 }
+
+const encoded = (text: string | Uint8Array): Uint8Array =>
+  typeof text === 'string' ? new TextEncoder().encode(text) : text
+
+/** Thread work on the requests and answers of text tasks. */
+export const taskWork = {
+  prepare([task, body, ...more]: Parameters<typeof prepare>): Done<PreparedRequest> {
+    const prepared = prepare(task, bufferOf(body), ...more)
+    const bodies = prepared.bodies.map(encoded)
+    return { value: { ...prepared, bodies }, give: bodies }
+  },
+  inputPage: (request: Parameters<typeof inputPage>): Done<string> => ({ value: inputPage(...request) }),
+  shape(request: Parameters<typeof shape>): Done<CallerAnswer> {
+    const shaped = shape(...request)
+    const body = encoded(shaped.body)
+    return { value: { ...shaped, body }, give: [body] }
+  },
+} satisfies ThreadWork

@@ -3,6 +3,7 @@ import type { Task } from '../schemas/task.ts'
 import { chatTask } from './chat/chat-task.ts'
 import { completionTask } from './completion/completion-task.ts'
 import { embeddingsTask } from './embeddings/embeddings-task.ts'
+import { videoTasks } from './generation/slug-task.ts'
 import { imageTaskRecords } from './image/image-tasks.ts'
 import type { Estimate } from './metering.ts'
 import { moderationTask } from './moderation/moderation-task.ts'
@@ -11,7 +12,6 @@ import { scoreTask } from './score/score-task.ts'
 import { speechTask } from './speech/speech-task.ts'
 import type { FileUrl, RecordOf, TaskRecord } from './task.ts'
 import { transcriptionTaskRecords } from './transcription/transcription-tasks.ts'
-import { videoTasks } from './video/video-tasks.ts'
 
 /** The records of all tasks. */
 export const taskRecords: readonly TaskRecord[] = [

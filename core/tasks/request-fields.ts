@@ -1,6 +1,7 @@
 import { Failure } from '../failure.ts'
+import { isObject } from '../json.ts'
+import { unknownField } from '../schemas/issues.ts'
 import { membersAt } from '../schemas/schema-walk.ts'
-import { unknownField } from '../schemas/unknown-field.ts'
 import type { TaskRecord } from './task.ts'
 
 type Fields = Pick<TaskRecord, 'request' | 'otherFields'>
@@ -17,7 +18,7 @@ export const requestFields = ({ request, otherFields }: Fields, extraParams: rea
  * names. Inputs that are not an object are left to the check of the task.
  */
 export function checkRequestFields(record: Fields, inputs: unknown, extraParams: readonly string[]): void {
-  if (inputs === null || typeof inputs !== 'object' || Array.isArray(inputs)) return
+  if (!isObject(inputs)) return
   const known = requestFields(record, extraParams)
   const names = new Set(known)
   const found = Object.keys(inputs)

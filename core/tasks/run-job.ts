@@ -1,6 +1,10 @@
 import type { Lease } from '../models/fleet.ts'
-import type { Price, PricedImage } from '../models/price.ts'
+import { costOf, type Price, type PricedImage } from '../models/price.ts'
+import type { Task } from '../schemas/task.ts'
 import type { JobRecord, LogLine, NewFile, NewLibraryItem, Usage } from '../store/store.ts'
+import { meteredUsage } from '../usage.ts'
+import { taskRecord } from './registry.ts'
+import type { RunnerName } from './task.ts'
 
 /** The result of one attempt of a job. The files are stored already; their rows are written when the job ends. */
 export interface RunResult {
@@ -48,7 +52,7 @@ export interface RunReport {
   preview?(preview: Preview): void
 }
 
-export interface RunnableJob extends JobRecord {
+interface RunnableJob extends JobRecord {
   /** Origin of our own file URLs in its inputs; absent without any. */
   origin?: string
 }
@@ -63,4 +67,26 @@ export interface RunJob {
   undo(ran: RunResult, job: JobRecord): Promise<void>
   /** Called when the result of the attempt is stored and the job has ended. Cheap, never throws. */
   written?(job: JobRecord, ran: RunResult): void
+}
+
+/**
+ * Runs one attempt of any job with the runner of its task, and adds its time on the slot and its cost. `used` is called
+ * with the usage of each successful attempt. Lines of batches cost `batchPriceFactor` times the price.
+ */
+export function openTaskRunner(
+  runners: Record<RunnerName, RunTask>,
+  used: (modelId: string, usage: Usage) => void,
+  batchPriceFactor = 1,
+): RunJob {
+  const runnerOf = (task: Task) => runners[taskRecord(task).runner]
+  const run = async (...[job, lease, signal, report]: Parameters<RunJob>): Promise<RunResult> => {
+    const { price, image, ...ran } = await runnerOf(job.task)(job, lease, signal, report)
+    const usage = meteredUsage({ ...ran.usage, ...lease.used() })
+    used(job.modelId, usage)
+    const cost = costOf(price, usage, image)
+    return { ...ran, usage, cost: job.class === 'batch' ? Math.ceil(cost * batchPriceFactor) : cost }
+  }
+  return Object.assign(run, {
+    undo: (...[ran, job]: Parameters<RunJob['undo']>) => runnerOf(job.task).undo(ran, job),
+  })
 }

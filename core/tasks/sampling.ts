@@ -1,4 +1,8 @@
+import type { z } from 'zod'
+import { Failure } from '../failure.ts'
 import type { Feature } from '../models/model.ts'
+import type { sampling } from '../schemas/sampling.ts'
+import type { FeatureUse } from './catalog.ts'
 
 /** Optional features of engines that choose tokens. */
 export const samplingFeatures: readonly Feature[] = [
@@ -10,6 +14,37 @@ export const samplingFeatures: readonly Feature[] = [
   'min_p',
   'repetition_penalty',
 ]
+
+/** The fields that requests for text have in common. */
+type SampledRequest = { [Name in keyof typeof sampling]?: z.output<(typeof sampling)[Name]> } & {
+  n?: number | null | undefined
+}
+
+/** Returns the features that these fields use. */
+export const samplingUses = (request: SampledRequest): FeatureUse[] => [
+  [(request.n ?? 1) > 1, 'n'],
+  [request.logit_bias && Object.keys(request.logit_bias).length, 'logit_bias'],
+  [request.presence_penalty, 'penalties', 'presence_penalty'],
+  [request.frequency_penalty, 'penalties', 'frequency_penalty'],
+  [request.top_k != null, 'top_k'],
+  [request.min_p, 'min_p'],
+  [request.repetition_penalty != null && request.repetition_penalty !== 1, 'repetition_penalty'],
+]
+
+/** Throws Failure `invalid_value` for options of a stream where none is requested. */
+export function checkStreamOptions({ stream, stream_options }: SampledRequest): void {
+  if (stream_options && stream !== true)
+    throw new Failure('invalid_value', "'stream_options' is only allowed together with stream: true.", {
+      param: 'stream_options',
+    })
+}
+
+/** Returns the fields of a request that are set, but for those in `left`, as the body for an engine. */
+export function engineBody(model: string, request: object, left: ReadonlySet<string>): Record<string, unknown> {
+  const body: Record<string, unknown> = { model }
+  for (const [name, value] of Object.entries(request)) if (value !== null && !left.has(name)) body[name] = value
+  return body
+}
 
 type Inputs = Readonly<Record<string, unknown>>
 

@@ -1,14 +1,19 @@
-import type { Failure } from '../failure.ts'
-import { ulid } from '../ids.ts'
+import { isObject, jsonOf } from '../json.ts'
 import type { Usage } from '../store/store.ts'
 import { type ChoiceState, type ChunkPiece, newChoice, shapeDelta } from './chat/chat-chunk.ts'
 import { chatCompletion } from './chat/chat-completion.ts'
-import { completion } from './completion/completion.ts'
-import { shapeCompletionText } from './completion/completion-chunk.ts'
+import { completion, shapeCompletionText } from './completion/completion.ts'
 import type { AnswerFormat } from './engine-request.ts'
-import { answerUsage, answerUsageObject, engineFault, secondOf, tokenCount, usageBody } from './protocols/answer.ts'
+import {
+  answerHead,
+  answerUsage,
+  answerUsageObject,
+  engineFault,
+  finishReason,
+  tokenCount,
+  usageBody,
+} from './protocols/answer.ts'
 import { errorIn } from './protocols/engine-error.ts'
-import { finishReason } from './protocols/finish-reason.ts'
 import { dataOf, type EventTemplate, eventOf, latin1, template } from './stream-text.ts'
 
 /** What the answer to a streamed request must look like. */
@@ -107,23 +112,16 @@ export class StreamShape {
 
   #reportedUsage(): unknown {
     if (this.#usageText === undefined) return this.#usage
-    try {
-      this.#usage = JSON.parse(this.#usageText)
-    } catch {}
+    this.#usage = jsonOf(this.#usageText) ?? this.#usage
     this.#usageText = undefined
     return this.#usage
   }
 
   #rewrite(event: string, data: string): string {
-    let value: Record<string, unknown>
-    try {
-      value = JSON.parse(Buffer.from(data, 'latin1').toString('utf8')) as Record<string, unknown>
-    } catch {
-      throw engineFault('an event that is not JSON')
-    }
-    if (value === null || typeof value !== 'object' || Array.isArray(value))
-      throw engineFault('an event that is not an object')
-    const wrong: Failure | undefined = errorIn(value, eventOf(event))
+    const value = jsonOf(Buffer.from(data, 'latin1').toString('utf8'))
+    if (value === undefined) throw engineFault('an event that is not JSON')
+    if (!isObject(value)) throw engineFault('an event that is not an object')
+    const wrong = errorIn(value, eventOf(event))
     if (wrong) throw wrong
     const usage = answerUsageObject(value)
     if (usage !== null && usage !== undefined) {
@@ -188,13 +186,11 @@ export class StreamShape {
     return latin1(`data: ${JSON.stringify(chunk)}\n\n`)
   }
 
-  #headOf({ id, created, system_fingerprint: fingerprint }: Record<string, unknown>) {
-    const { object, prefix } = kinds[this.#answerFormat.task]
+  #headOf(event: Record<string, unknown>) {
+    const { task, modelId } = this.#answerFormat
+    const { system_fingerprint: fingerprint } = event
     return {
-      id: typeof id === 'string' && id ? id : `${prefix}-${ulid()}`,
-      object,
-      created: secondOf(created) ?? Math.floor(Date.now() / 1000),
-      model: this.#answerFormat.modelId,
+      ...answerHead(event, { ...kinds[task], modelId }),
       ...(typeof fingerprint === 'string' && fingerprint ? { system_fingerprint: fingerprint } : {}),
     }
   }

@@ -1,7 +1,9 @@
 import { Transform } from 'node:stream'
+import { sampleRate } from '../media/audio-decoder.ts'
+import type { Media, MediaInput, MediaSender } from '../media/media.ts'
 import { engineFault } from './protocols/answer.ts'
 
-export interface EngineWavFacts {
+interface EngineWavFacts {
   channels: number
   /** Samples a second. */
   rate: number
@@ -152,4 +154,18 @@ export class WavSamples extends Transform {
       mono.writeInt16LE((all.readInt16LE(at * 4) + all.readInt16LE(at * 4 + 2)) >> 1, at * 2)
     this.push(mono)
   }
+}
+
+/**
+ * Resolves with short audio as a data: URL of WAV, for an engine that gets it inside its request. Rejects with Failure
+ * that names the field.
+ */
+export async function shortAudioUrl(
+  media: Pick<Media, 'samples'>,
+  sender: MediaSender,
+  { field, value, maxSeconds }: { field: string; value: MediaInput; maxSeconds: number },
+): Promise<string> {
+  const samples = await media.samples(sender, field, value, maxSeconds)
+  const wav = Buffer.concat([wavHead(sampleRate, samples.length), samples])
+  return `data:audio/wav;base64,${wav.toString('base64')}`
 }

@@ -1,6 +1,5 @@
 import type { Agent, Dispatcher } from 'undici'
-import { checkedLookup, type Resolve, resolveAll } from '../media/checked-lookup.ts'
-import { checkedUrl, UrlRefused, type UrlRules } from '../media/checked-url.ts'
+import { checkedLookup, checkedUrl, type Resolve, resolveAll, UrlRefused, type UrlRules } from '../media/checked-url.ts'
 import type { AttemptReply } from './retry.ts'
 
 export interface SenderOptions {

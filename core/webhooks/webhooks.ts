@@ -1,7 +1,7 @@
 import type { Keys } from '../accounts/keys.ts'
 import { newId, queueIdOf } from '../ids.ts'
 import type { Log } from '../log.ts'
-import type { Resolve } from '../media/checked-lookup.ts'
+import type { Resolve } from '../media/checked-url.ts'
 import type { Config } from '../models/config.ts'
 import type { DueDelivery, NewDelivery, RequestWebhook, Store, WebhookEndpoint } from '../store/store.ts'
 import { openDeliveries } from './deliveries.ts'

@@ -1,4 +1,4 @@
-import { ffmpegVersion } from '../../core/media/ffmpeg-version.ts'
+import { ffmpegVersion } from '../../core/media/ffmpeg.ts'
 import type { NeededProgram } from './preset.ts'
 
 /** The ffmpeg that an engine starts for videos, by name or path. */

@@ -1,5 +1,5 @@
 import type { Failure, FailureCode } from '../../core/failure.ts'
-import { promptRefusal } from '../../core/tasks/protocols/comfyui/prompt-refusal.ts'
+import { promptRefusal } from '../../core/tasks/protocols/comfyui/history.ts'
 import { engineErrorIn, failureOfEngine } from '../../core/tasks/protocols/engine-error.ts'
 
 /** How one deviating error answer of an engine is to be understood. */

@@ -2,7 +2,7 @@ import { Failure, type FailureCode, type ValidationDetail } from '../../core/fai
 import { isId, jobIdOf, queueIdOf } from '../../core/ids.ts'
 import { string } from '../../core/schemas/fields.ts'
 import type { JobRecord, LargeResult, LogLine } from '../../core/store/store.ts'
-import type { LinkedResult } from '../../core/tasks/generation/result-links.ts'
+import type { LinkedResult } from '../../core/tasks/generation/result.ts'
 import { filesOf, hasFiles, shownResult } from '../../core/tasks/registry.ts'
 import { errorBody } from '../http/request/errors.ts'
 import { Embedded, readResult } from '../http/request/json-text.ts'

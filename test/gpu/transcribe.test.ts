@@ -7,7 +7,7 @@ import { afterAll, expect, onTestFinished, test } from 'vitest'
 import { AbortSource } from '../../core/abort-source.ts'
 import type { Failure } from '../../core/failure.ts'
 import { Model } from '../../core/models/model.ts'
-import { transcribe } from '../../core/tasks/protocols/transcribe.ts'
+import { transcribe } from '../../core/tasks/protocols/openai-audio.ts'
 import { wavHead } from '../../core/tasks/wav.ts'
 import { fleetOf } from './_fleet.ts'
 

@@ -1,9 +1,9 @@
 import type { ChatResponse } from '../../schemas/chat.ts'
 import type { ChatForm } from '../chat-form.ts'
+import { argumentsOf } from '../chat-terms.ts'
 import { anthropicBody } from './anthropic-body.ts'
 import { AnthropicRequest } from './anthropic-schemas.ts'
-import { anthropicStream } from './anthropic-stream.ts'
-import { anthropicUsage, messageId, signature, stopReasonOf } from './anthropic-terms.ts'
+import { anthropicStream, anthropicUsage, messageId, signature, stopReasonOf } from './anthropic-stream.ts'
 
 function answer(_: AnthropicRequest, completion: ChatResponse): object {
   const { message, finish_reason } = completion.choices[0]!
@@ -28,18 +28,6 @@ function answer(_: AnthropicRequest, completion: ChatResponse): object {
     stop_sequence: null,
     usage: anthropicUsage(completion.usage),
   }
-}
-
-/**
- * Parses the arguments of a tool call. Arguments that are not a JSON object, or were cut off by the token limit, become
- * the member `arguments`: the caller's tool refuses them, and the model can correct itself.
- */
-function argumentsOf(text: string): object {
-  try {
-    const value: unknown = JSON.parse(text || '{}')
-    if (value !== null && typeof value === 'object' && !Array.isArray(value)) return value
-  } catch {}
-  return { arguments: text }
 }
 
 /** Anthropic's form of a conversation. */

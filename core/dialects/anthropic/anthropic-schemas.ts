@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { nullish, nullishBoolean, nullishString, optional, string } from '../../schemas/fields.ts'
 
 /**
  * The wire shapes of Anthropic's messages. Source: the types of its official client. Content blocks are one schema with
@@ -6,43 +7,39 @@ import { z } from 'zod'
  */
 const Source = z
   .object({
-    type: z
-      .string()
-      .describe(
-        '`base64`, `url`, `file`, or for documents `text` and `content`. Documents are not fetched from a `url`.',
-      ),
-    media_type: z.string().max(256).optional().describe('Media type of `data`, such as `image/png`.'),
-    data: z.string().optional().describe('Base64, or the text of a document.'),
-    url: z.string().optional().describe('An http(s) URL of an image.'),
-    file_id: z.string().max(256).optional().describe('Id of a stored file.'),
+    type: string(
+      '`base64`, `url`, `file`, or for documents `text` and `content`. Documents are not fetched from a `url`.',
+    ),
+    media_type: optional(z.string().max(256), 'Media type of `data`, such as `image/png`.'),
+    data: optional(z.string(), 'Base64, or the text of a document.'),
+    url: optional(z.string(), 'An http(s) URL of an image.'),
+    file_id: optional(z.string().max(256), 'Id of a stored file.'),
     get content() {
-      return Content.optional().describe('Blocks of a document of the type `content`.')
+      return optional(Content, 'Blocks of a document of the type `content`.')
     },
   })
   .meta({ id: 'AnthropicSource', description: 'Where the bytes or the text of a block are.' })
 
 const Block = z
   .object({
-    type: z
-      .string()
-      .describe(
-        '`text`, `image`, `document`, `search_result`, `thinking`, `redacted_thinking`, `tool_use` or `tool_result`.',
-      ),
-    text: z.string().optional().describe('The text of a `text` block.'),
-    thinking: z.string().optional().describe('The reasoning of a `thinking` block.'),
-    source: z
-      .union([Source, z.string()])
-      .optional()
-      .describe('Content of an `image` or `document`; address of a `search_result`.'),
-    title: z.string().nullish().describe('Title of a `document` or `search_result`.'),
-    context: z.string().nullish().describe('What the model should know about a `document`.'),
-    id: z.string().max(256).optional().describe('Id of a `tool_use`.'),
-    name: z.string().max(256).optional().describe('Name of the tool of a `tool_use`.'),
-    input: z.record(z.string(), z.unknown()).optional().describe('Arguments of a `tool_use`.'),
-    tool_use_id: z.string().max(256).optional().describe('Id of the `tool_use` that a `tool_result` answers.'),
-    is_error: z.boolean().nullish().describe('Whether the tool of a `tool_result` failed. Default: false.'),
+    type: string(
+      '`text`, `image`, `document`, `search_result`, `thinking`, `redacted_thinking`, `tool_use` or `tool_result`.',
+    ),
+    text: optional(z.string(), 'The text of a `text` block.'),
+    thinking: optional(z.string(), 'The reasoning of a `thinking` block.'),
+    source: optional(
+      z.union([Source, z.string()]),
+      'Content of an `image` or `document`; address of a `search_result`.',
+    ),
+    title: nullishString('Title of a `document` or `search_result`.'),
+    context: nullishString('What the model should know about a `document`.'),
+    id: optional(z.string().max(256), 'Id of a `tool_use`.'),
+    name: optional(z.string().max(256), 'Name of the tool of a `tool_use`.'),
+    input: optional(z.record(z.string(), z.unknown()), 'Arguments of a `tool_use`.'),
+    tool_use_id: optional(z.string().max(256), 'Id of the `tool_use` that a `tool_result` answers.'),
+    is_error: nullishBoolean('Whether the tool of a `tool_result` failed. Default: false.'),
     get content() {
-      return Content.optional().describe('Content of a `tool_result` or `search_result`.')
+      return optional(Content, 'Content of a `tool_result` or `search_result`.')
     },
   })
   .meta({ id: 'AnthropicBlock', description: 'A piece of a message. Its fields depend on `type`.' })
@@ -54,14 +51,13 @@ const Content: z.ZodUnion<readonly [z.ZodString, z.ZodArray<typeof Block>]> = z
 
 const Tool = z
   .object({
-    type: z.string().nullish().describe('`custom`, the default. Tools that Anthropic runs or defines are refused.'),
+    type: nullishString('`custom`, the default. Tools that Anthropic runs or defines are refused.'),
     name: z.string().max(256).describe('Name of the tool.'),
-    description: z.string().nullish().describe('What the tool does. The model decides by it when to use the tool.'),
-    input_schema: z.record(z.string(), z.unknown()).optional().describe('JSON Schema of the arguments.'),
-    strict: z
-      .boolean()
-      .nullish()
-      .describe('Whether arguments must match the schema exactly, where the engine can enforce it. Default: false.'),
+    description: nullishString('What the tool does. The model decides by it when to use the tool.'),
+    input_schema: optional(z.record(z.string(), z.unknown()), 'JSON Schema of the arguments.'),
+    strict: nullishBoolean(
+      'Whether arguments must match the schema exactly, where the engine can enforce it. Default: false.',
+    ),
   })
   .meta({ id: 'AnthropicTool', description: 'A tool that the model may use and the caller runs.' })
 
@@ -76,40 +72,39 @@ const conversation = {
     )
     .min(1)
     .describe('The conversation so far, oldest message first.'),
-  system: Content.nullish().describe('The system prompt: a text or a list of text blocks.'),
-  tools: z.array(Tool).max(128).nullish().describe('Tools that the model may use.'),
-  tool_choice: z
-    .object({
+  system: nullish(Content, 'The system prompt: a text or a list of text blocks.'),
+  tools: nullish(z.array(Tool).max(128), 'Tools that the model may use.'),
+  tool_choice: nullish(
+    z.object({
       type: z.enum(['auto', 'any', 'tool', 'none']).describe('`any`: the model must use a tool; `tool`: that one.'),
-      name: z.string().optional().describe('Name of the tool, with the type `tool`.'),
-      disable_parallel_tool_use: z.boolean().nullish().describe('Whether at most one tool is used. Default: false.'),
-    })
-    .nullish()
-    .describe('How the model chooses tools. Default: `auto`.'),
-  thinking: z
-    .object({
+      name: optional(z.string(), 'Name of the tool, with the type `tool`.'),
+      disable_parallel_tool_use: nullishBoolean('Whether at most one tool is used. Default: false.'),
+    }),
+    'How the model chooses tools. Default: `auto`.',
+  ),
+  thinking: nullish(
+    z.object({
       type: z.enum(['enabled', 'adaptive', 'disabled']).describe('Whether the model reasons before it answers.'),
-      budget_tokens: z
-        .int()
-        .min(1)
-        .nullish()
-        .describe('Becomes a reasoning effort: below 4096 `low`, below 16384 `medium`, else `high`.'),
-    })
-    .nullish()
-    .describe('Reasoning. When absent, the model decides.'),
-  output_config: z
-    .object({
-      effort: z.string().max(16).nullish().describe('`low`, `medium` or `high`; `xhigh` and `max` count as `high`.'),
-      format: z
-        .object({
+      budget_tokens: nullish(
+        z.int().min(1),
+        'Becomes a reasoning effort: below 4096 `low`, below 16384 `medium`, else `high`.',
+      ),
+    }),
+    'Reasoning. When absent, the model decides.',
+  ),
+  output_config: nullish(
+    z.object({
+      effort: nullish(z.string().max(16), '`low`, `medium` or `high`; `xhigh` and `max` count as `high`.'),
+      format: nullish(
+        z.object({
           type: z.literal('json_schema'),
           schema: z.record(z.string(), z.unknown()).describe('JSON Schema of the answer.'),
-        })
-        .nullish()
-        .describe('Form of the answer. Default: text.'),
-    })
-    .nullish()
-    .describe('Effort and form of the answer.'),
+        }),
+        'Form of the answer. Default: text.',
+      ),
+    }),
+    'Effort and form of the answer.',
+  ),
 }
 
 /** The body of a count of tokens. */
@@ -121,22 +116,18 @@ export const AnthropicRequest = z
   .object({
     ...conversation,
     max_tokens: z.int().min(1).describe('Most tokens to generate, reasoning included.'),
-    stream: z.boolean().nullish().describe('Whether to send the answer as server-sent events. Default: false.'),
-    stop_sequences: z.array(z.string()).max(4).nullish().describe('Up to 4 texts at which generation stops.'),
-    temperature: z.number().min(0).max(2).nullish().describe('Randomness. When absent, the engine decides.'),
-    top_p: z.number().min(0).max(1).nullish().describe('Nucleus of likely tokens. When absent, the engine decides.'),
-    top_k: z.int().min(0).nullish().describe('Number of likely tokens. When absent, the engine decides.'),
-    metadata: z
-      .object({ user_id: z.string().nullish().describe('Your own id of the end user; not sent to the engine.') })
-      .nullish()
-      .describe('Accepted for compatibility.'),
-    service_tier: z.string().nullish().describe('Accepted for compatibility; has no effect.'),
-    mcp_servers: z
-      .array(z.unknown())
-      .max(0)
-      .nullish()
-      .describe('Not supported: this server calls no MCP servers here.'),
-    container: z.null().optional().describe('Not supported: there are no containers.'),
+    stream: nullishBoolean('Whether to send the answer as server-sent events. Default: false.'),
+    stop_sequences: nullish(z.array(z.string()).max(4), 'Up to 4 texts at which generation stops.'),
+    temperature: nullish(z.number().min(0).max(2), 'Randomness. When absent, the engine decides.'),
+    top_p: nullish(z.number().min(0).max(1), 'Nucleus of likely tokens. When absent, the engine decides.'),
+    top_k: nullish(z.int().min(0), 'Number of likely tokens. When absent, the engine decides.'),
+    metadata: nullish(
+      z.object({ user_id: nullishString('Your own id of the end user; not sent to the engine.') }),
+      'Accepted for compatibility.',
+    ),
+    service_tier: nullishString('Accepted for compatibility; has no effect.'),
+    mcp_servers: nullish(z.array(z.unknown()).max(0), 'Not supported: this server calls no MCP servers here.'),
+    container: optional(z.null(), 'Not supported: there are no containers.'),
   })
   .meta({
     id: 'AnthropicMessagesRequest',
@@ -149,12 +140,12 @@ const count = (of: string) => z.int().min(0).describe(of)
 
 export const AnthropicMessage = z
   .object({
-    id: z.string().describe('Id of the message.'),
+    id: string('Id of the message.'),
     type: z.literal('message'),
     role: z.literal('assistant'),
-    model: z.string().describe('Id of the model.'),
+    model: string('Id of the model.'),
     content: z
-      .array(z.looseObject({ type: z.string().describe('`thinking`, `text` or `tool_use`.') }))
+      .array(z.looseObject({ type: string('`thinking`, `text` or `tool_use`.') }))
       .describe('Reasoning, text and uses of tools, in this order.'),
     stop_reason: z
       .enum(['end_turn', 'max_tokens', 'tool_use', 'refusal'])

@@ -1,10 +1,63 @@
 import type { Failure } from '../../failure.ts'
+import { ulid } from '../../ids.ts'
+import type { ChatResponse } from '../../schemas/chat.ts'
 import type { ChatChunk, ChatStreamForm } from '../chat-form.ts'
-import { anthropicError } from './anthropic-error.ts'
-import { anthropicUsage, messageId, signature, stopReasonOf } from './anthropic-terms.ts'
+import { typedEvent } from '../chat-terms.ts'
 
-const event = (type: string, members: object): string =>
-  `event: ${type}\ndata: ${JSON.stringify({ type, ...members })}\n\n`
+/** The status that Anthropic's clients know as overload; they repeat such a request. */
+const overloaded = 529
+
+const types: Record<number, string> = {
+  401: 'authentication_error',
+  403: 'permission_error',
+  404: 'not_found_error',
+  410: 'not_found_error',
+  413: 'request_too_large',
+  429: 'rate_limit_error',
+  504: 'timeout_error',
+  503: 'overloaded_error',
+}
+
+/** Returns the HTTP status of a failure: 503 is Anthropic's 529. */
+export const anthropicStatus = ({ status }: Failure): number => (status === 503 ? overloaded : status)
+
+/** Returns the body of an error in Anthropic's form, with the code and the parameter besides. */
+export function anthropicError(failure: Failure, requestId: string): object {
+  const { status, code, message, param = null, facts } = failure
+  const type =
+    code === 'quota_exceeded'
+      ? 'billing_error'
+      : (types[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error'))
+  return { type: 'error', error: { type, message, code, param, ...facts }, request_id: requestId }
+}
+
+const stopReasons: Record<string, string> = {
+  length: 'max_tokens',
+  tool_calls: 'tool_use',
+  function_call: 'tool_use',
+  content_filter: 'refusal',
+}
+/** Returns the stop reason for a finish reason of a chat completion. */
+export const stopReasonOf = (finish: string | null): string => stopReasons[finish ?? ''] ?? 'end_turn'
+
+/** Returns the id of a message for the id of a completion. */
+export const messageId = (id: string): string => `msg_${id.replace(/^chatcmpl-/, '') || ulid()}`
+
+/** Clients send reasoning back only with a signature. Nothing here checks it. */
+export const signature = 'unsigned'
+
+type Usage = ChatResponse['usage'] | null | undefined
+/** Returns token counts: Anthropic's count of input tokens leaves out the cached ones. */
+export function anthropicUsage(usage: Usage): Record<string, unknown> {
+  const cached = usage?.prompt_tokens_details?.cached_tokens ?? 0
+  return {
+    input_tokens: Math.max(0, (usage?.prompt_tokens ?? 0) - cached),
+    cache_creation_input_tokens: 0,
+    cache_read_input_tokens: cached,
+    output_tokens: usage?.completion_tokens ?? 0,
+    service_tier: 'standard',
+  }
+}
 
 /** The block that is open: its kind, or the index of its tool call. */
 type Open = 'thinking' | 'text' | number
@@ -21,18 +74,20 @@ export function anthropicStream(): ChatStreamForm {
   const close = (): string => {
     if (open === undefined) return ''
     const signed =
-      open === 'thinking' ? event('content_block_delta', { index, delta: { type: 'signature_delta', signature } }) : ''
+      open === 'thinking'
+        ? typedEvent('content_block_delta', { index, delta: { type: 'signature_delta', signature } })
+        : ''
     open = undefined
-    return signed + event('content_block_stop', { index })
+    return signed + typedEvent('content_block_stop', { index })
   }
   const start = (what: Open, block: object): string => {
     if (open === what) return ''
     const closed = close()
     open = what
     index++
-    return closed + event('content_block_start', { index, content_block: block })
+    return closed + typedEvent('content_block_start', { index, content_block: block })
   }
-  const delta = (value: object): string => event('content_block_delta', { index, delta: value })
+  const delta = (value: object): string => typedEvent('content_block_delta', { index, delta: value })
 
   function begin({ id, model }: ChatChunk): string {
     begun = true
@@ -47,7 +102,7 @@ export function anthropicStream(): ChatStreamForm {
       // The engine counts at the end: `message_delta` has the counts.
       usage: anthropicUsage(undefined),
     }
-    return event('message_start', { message }) + event('ping', {})
+    return typedEvent('message_start', { message }) + typedEvent('ping', {})
   }
 
   function toolCalls(calls: NonNullable<ChatChunk['choices'][number]['delta']['tool_calls']>): string {
@@ -82,12 +137,11 @@ export function anthropicStream(): ChatStreamForm {
     },
     end: () =>
       close() +
-      event('message_delta', {
+      typedEvent('message_delta', {
         delta: { stop_reason: refused ? 'refusal' : stopReasonOf(finish), stop_sequence: null },
         usage: anthropicUsage(usage),
       }) +
-      event('message_stop', {}),
-    failure: (failure: Failure, requestId: string) =>
-      `event: error\ndata: ${JSON.stringify(anthropicError(failure, requestId))}\n\n`,
+      typedEvent('message_stop', {}),
+    failure: (failure: Failure, requestId: string) => typedEvent('error', anthropicError(failure, requestId)),
   }
 }

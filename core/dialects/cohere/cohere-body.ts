@@ -1,6 +1,6 @@
 import { Failure } from '../../failure.ts'
 import { presentMembers } from '../../members.ts'
-import { effortOfBudget } from '../effort-of-budget.ts'
+import { effortOfBudget, needed } from '../chat-terms.ts'
 import type { CohereChatRequest, CohereMessage, CoherePart } from './cohere-chat-schemas.ts'
 
 type Message = Record<string, unknown>
@@ -66,14 +66,10 @@ const documentText = (document: NonNullable<CohereChatRequest['documents']>[numb
 function messageOf(message: CohereMessage, param: string): Message {
   const { role, content, tool_calls } = message
   if (role === 'tool') {
-    if (message.tool_call_id === undefined) throw missing(`${param}.tool_call_id`)
-    return { role, tool_call_id: message.tool_call_id, content: contentOf(content, `${param}.content`) ?? '' }
+    const tool_call_id = needed(message.tool_call_id, `${param}.tool_call_id`)
+    return { role, tool_call_id, content: contentOf(content, `${param}.content`) ?? '' }
   }
-  if (role !== 'assistant') {
-    const said = contentOf(content, `${param}.content`)
-    if (said === undefined) throw missing(`${param}.content`)
-    return { role, content: said }
-  }
+  if (role !== 'assistant') return { role, content: needed(contentOf(content, `${param}.content`), `${param}.content`) }
   const parts = Array.isArray(content) ? content : []
   const thoughts = parts.flatMap(({ type, thinking }) => (type === 'thinking' && thinking ? [thinking] : []))
   const said = contentOf(
@@ -89,9 +85,6 @@ function messageOf(message: CohereMessage, param: string): Message {
   }
 }
 
-const missing = (param: string): Failure =>
-  new Failure('missing_required_parameter', `Missing required parameter: '${param}'.`, { param })
-
 /** Returns one text if all parts are texts: some chat templates only read texts. */
 function contentOf(content: CohereMessage['content'], param: string): string | object[] | undefined {
   if (content === undefined || content === null || typeof content === 'string') return content ?? undefined
@@ -101,17 +94,10 @@ function contentOf(content: CohereMessage['content'], param: string): string | o
 }
 
 function partOf(part: CoherePart, param: string): { type: string; text: string } | { type: string; image_url: object } {
-  if (part.type === 'text') {
-    if (part.text === undefined) throw missing(`${param}.text`)
-    return { type: 'text', text: part.text }
-  }
-  if (part.type === 'image_url') {
-    if (part.image_url === undefined) throw missing(`${param}.image_url`)
-    return { type: 'image_url', image_url: part.image_url }
-  }
+  if (part.type === 'text') return { type: 'text', text: needed(part.text, `${param}.text`) }
+  if (part.type === 'image_url') return { type: 'image_url', image_url: needed(part.image_url, `${param}.image_url`) }
   if (part.type === 'document') {
-    if (part.document === undefined) throw missing(`${param}.document`)
-    const { id, data } = part.document
+    const { id, data } = needed(part.document, `${param}.document`)
     return { type: 'text', text: `${id === undefined ? '' : `Document ${id}\n`}${fieldsText(data)}` }
   }
   throw new Failure('invalid_value', `'${param}' is reasoning, which only messages of the assistant have.`, { param })

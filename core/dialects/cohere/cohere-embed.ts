@@ -1,10 +1,94 @@
-import type { z } from 'zod'
+import { z } from 'zod'
 import { Failure } from '../../failure.ts'
 import { ulid } from '../../ids.ts'
-import { failureOfIssues } from '../../schemas/issues.ts'
+import { isObject } from '../../json.ts'
+import { integer, modelId, nonEmptyText, nullish, optional, string } from '../../schemas/fields.ts'
+import { parsed } from '../../schemas/issues.ts'
 import { base64Of, typedVector } from '../../schemas/typed-vector.ts'
+import { dimensions, extras, inputType, vectorTypes, vectorTypeText } from '../../schemas/vectors.ts'
 import type { ChatForm } from '../chat-form.ts'
-import { CohereEmbedRequest, type cohereVectorTypes } from './cohere-embed-schemas.ts'
+import { noStream } from '../chat-terms.ts'
+
+/** The wire shapes of Cohere's embeddings. Source: the types of its official client. */
+const cohereVectorTypes = [...vectorTypes, 'base64'] as const
+const maxTexts = 2048
+const noImages = z
+  .array(z.unknown())
+  .nullish()
+  .refine(images => !images?.length, { params: { notImplemented: true } })
+  .describe('Not supported: the engines embed texts only. An empty list is accepted.')
+
+export const CohereEmbedRequest = z
+  .object({
+    model: modelId,
+    texts: nullish(z.array(nonEmptyText).max(maxTexts), 'Up to 2048 texts. Send these or `inputs`.'),
+    inputs: nullish(
+      z
+        .array(
+          z.object({
+            content: z
+              .array(
+                z.object({
+                  type: string('`text`; `image_url` is not supported.'),
+                  text: optional(z.string(), 'The text.'),
+                }),
+              )
+              .min(1)
+              .describe('Parts of the text, joined by line breaks.'),
+          }),
+        )
+        .max(maxTexts),
+      'Up to 2048 inputs of text parts.',
+    ),
+    images: noImages,
+    input_type: inputType,
+    embedding_types: nullish(
+      z.array(z.enum(cohereVectorTypes)).min(1).max(cohereVectorTypes.length),
+      `Types in which to return each vector. ${vectorTypeText} \`base64\` has 32-bit floats. Default: \`float\`.`,
+    ),
+    output_dimension: dimensions.describe('Shorten each vector to this many numbers, normalized again. Default: all.'),
+    max_tokens: nullish(z.int().min(1), 'Cut each text to this many tokens.'),
+    truncate: nullish(
+      z.enum(['NONE', 'START', 'END']),
+      '`END` cuts texts that are too long, `NONE` refuses them; `START` is not supported. Default: `END`.',
+    ),
+    priority: extras.priority,
+    response_type: nullish(
+      z.enum(['embeddings_floats', 'embeddings_by_type']),
+      'Form of `embeddings`: a list of vectors as in the first version of the API, or one for each type.',
+    ),
+  })
+  .meta({ id: 'CohereEmbedRequest', description: 'Texts to turn into vectors, in the form of Cohere.' })
+
+const vectorLists = z.array(z.array(z.number()))
+const ofType = (type: string) => optional(vectorLists, `Vectors of the type \`${type}\`.`)
+export const CohereEmbedResponse = z
+  .object({
+    id: string('Id of the answer.'),
+    response_type: z.enum(['embeddings_floats', 'embeddings_by_type']).describe('Form of `embeddings`.'),
+    embeddings: z
+      .union([
+        vectorLists,
+        z.object({
+          float: ofType('float'),
+          int8: ofType('int8'),
+          uint8: ofType('uint8'),
+          binary: ofType('binary'),
+          ubinary: ofType('ubinary'),
+          base64: optional(z.array(z.string()), '32-bit floats in base64.'),
+        }),
+      ])
+      .describe('One vector for each text, in the order of the request, for each requested type.'),
+    texts: z.array(z.string()).describe('The texts.'),
+    images: z.array(z.unknown()).describe('Always empty.'),
+    meta: z
+      .object({
+        api_version: z.object({ version: string('`1` or `2`.') }).describe('Version of the Cohere API.'),
+        billed_units: z.object({ input_tokens: integer('Tokens of the texts.') }).describe('What was used.'),
+      })
+      .describe('For clients of Cohere.'),
+  })
+  .meta({ id: 'CohereEmbedResponse', description: 'Vectors of texts, in the form of Cohere.' })
 
 /** What an answer in Cohere's form depends on. */
 export interface CohereFormat {
@@ -18,13 +102,11 @@ const ownFields = ['texts', 'inputs', 'images', 'embedding_types', 'response_typ
 
 /** Whether a body is in Cohere's form. No other API has these fields, and Cohere's has no `input`. */
 export const isCohere = (raw: unknown): raw is Record<string, unknown> =>
-  raw !== null && typeof raw === 'object' && !('input' in raw) && ownFields.some(name => name in raw)
+  isObject(raw) && !('input' in raw) && ownFields.some(name => name in raw)
 
 /** Checks a body in Cohere's form. Throws Failure for an invalid one. */
 export function wantedByCohere(raw: Record<string, unknown>) {
-  const checked = CohereEmbedRequest.safeParse(raw)
-  if (!checked.success) throw failureOfIssues(checked.error, raw)
-  const { model, texts, inputs, embedding_types, truncate, max_tokens, ...more } = checked.data
+  const { model, texts, inputs, embedding_types, truncate, max_tokens, ...more } = parsed(CohereEmbedRequest, raw)
   if (texts?.length && inputs?.length) throw wrong('inputs', "Send 'texts' or 'inputs', not both.")
   const input = texts?.length
     ? texts
@@ -94,7 +176,5 @@ export const cohereEmbedForm: ChatForm<Request> = {
   remembered: ({ model }) => ({ model }),
   // The task answers in Cohere's form already.
   answer: (_, answer) => answer,
-  stream: () => {
-    throw new Error('Embeddings have no stream')
-  },
+  stream: noStream,
 }

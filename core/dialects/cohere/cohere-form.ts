@@ -1,5 +1,6 @@
 import type { ChatResponse } from '../../schemas/chat.ts'
 import type { ChatChunk, ChatForm, ChatStreamForm } from '../chat-form.ts'
+import { typedEvent } from '../chat-terms.ts'
 import { cohereBody } from './cohere-body.ts'
 import { CohereChatRequest } from './cohere-chat-schemas.ts'
 
@@ -35,8 +36,6 @@ function answer(_: CohereChatRequest, completion: ChatResponse): object {
   }
 }
 
-const event = (type: string, members: object): string =>
-  `event: ${type}\ndata: ${JSON.stringify({ type, ...members })}\n\n`
 const done = 'data: [DONE]\n\n'
 
 /** Begins the translation of a stream into typed events. */
@@ -52,7 +51,9 @@ function stream(): ChatStreamForm {
     const was = open
     open = undefined
     if (was === undefined) return ''
-    return was === 'call' ? event('tool-call-end', { index: call }) : event('content-end', { index: contents })
+    return was === 'call'
+      ? typedEvent('tool-call-end', { index: call })
+      : typedEvent('content-end', { index: contents })
   }
   const say = (kind: 'thinking' | 'text', said: string): string => {
     let text = ''
@@ -60,12 +61,12 @@ function stream(): ChatStreamForm {
       text = close()
       open = kind
       contents++
-      text += event('content-start', {
+      text += typedEvent('content-start', {
         index: contents,
         delta: { message: { content: { type: kind, [kind]: '' } } },
       })
     }
-    return text + event('content-delta', { index: contents, delta: { message: { content: { [kind]: said } } } })
+    return text + typedEvent('content-delta', { index: contents, delta: { message: { content: { [kind]: said } } } })
   }
   const callTools = (calls: NonNullable<ChatChunk['choices'][number]['delta']['tool_calls']>): string => {
     let text = ''
@@ -75,10 +76,10 @@ function stream(): ChatStreamForm {
         open = 'call'
         call = index
         const begun = { id: callId, type: 'function', function: { name: called.name, arguments: '' } }
-        text += event('tool-call-start', { index, delta: { message: { tool_calls: begun } } })
+        text += typedEvent('tool-call-start', { index, delta: { message: { tool_calls: begun } } })
       }
       if (called?.arguments)
-        text += event('tool-call-delta', {
+        text += typedEvent('tool-call-delta', {
           index,
           delta: { message: { tool_calls: { function: { arguments: called.arguments } } } },
         })
@@ -93,7 +94,7 @@ function stream(): ChatStreamForm {
       if (id === undefined) {
         id = chunk.id
         const message = { role: 'assistant', content: [], tool_plan: '', tool_calls: [], citations: [] }
-        text = event('message-start', { id, delta: { message } })
+        text = typedEvent('message-start', { id, delta: { message } })
       }
       if (chunk.usage) usage = chunk.usage
       const [choice] = chunk.choices
@@ -108,11 +109,11 @@ function stream(): ChatStreamForm {
     },
     end: () =>
       close() +
-      event('message-end', { id, delta: { finish_reason: finishReasonOf(finish), usage: usageOf(usage) } }) +
+      typedEvent('message-end', { id, delta: { finish_reason: finishReasonOf(finish), usage: usageOf(usage) } }) +
       done,
     failure: ({ message, code }, requestId) =>
       close() +
-      event('message-end', {
+      typedEvent('message-end', {
         id,
         delta: { finish_reason: 'ERROR', error: message, code, request_id: requestId, usage: usageOf(usage) },
       }) +

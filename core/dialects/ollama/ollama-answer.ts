@@ -1,6 +1,7 @@
 import type { Failure } from '../../failure.ts'
 import type { ChatResponse } from '../../schemas/chat.ts'
 import type { ChatAnswerFacts, ChatChunk, ChatStreamForm } from '../chat-form.ts'
+import { argumentsOf } from '../chat-terms.ts'
 
 /** What a model said in one line of a stream, or in a whole answer. */
 export interface OllamaPart {
@@ -62,17 +63,6 @@ function logprobsOf(given: unknown): object {
       ...(one.top_logprobs?.length ? { top_logprobs: one.top_logprobs.map(plain) } : {}),
     })),
   }
-}
-
-/** Returns the arguments as an object: models may write text that is no JSON, which is kept under one name. */
-function argumentsOf(text: string): Record<string, unknown> {
-  try {
-    const value = JSON.parse(text || '{}') as unknown
-    if (value !== null && typeof value === 'object' && !Array.isArray(value)) return value as Record<string, unknown>
-  } catch {
-    // Falls through.
-  }
-  return { arguments: text }
 }
 
 const toolCall = (id: string | undefined, name: string, text: string): object => ({

@@ -1,9 +1,8 @@
 import { Failure } from '../../failure.ts'
 import type { ChatForm } from '../chat-form.ts'
 import { ollamaAnswer, ollamaStream, type ShowPart } from './ollama-answer.ts'
-import { ollamaContent, sharedBody } from './ollama-body.ts'
-import { onlyLoads } from './ollama-load.ts'
-import { OllamaChatRequest } from './ollama-schemas.ts'
+import { ollamaContent, onlyLoads, sharedBody } from './ollama-body.ts'
+import { OllamaChatRequest, OllamaGenerateRequest } from './ollama-schemas.ts'
 
 type Messages = NonNullable<OllamaChatRequest['messages']>
 
@@ -58,22 +57,74 @@ function chatMessages(messages: Messages): object[] {
   })
 }
 
-const factsOf = ({ model, think }: OllamaChatRequest) => ({ model, thinks: think !== false, show: message })
+/** What Ollama's conversations have in common. `now`: epoch milliseconds, from which durations are counted. */
+function conversationForm<Request extends OllamaChatRequest | OllamaGenerateRequest>(
+  show: ShowPart,
+  now: () => number,
+  { schema, chatBody }: Pick<ChatForm<Request>, 'schema' | 'chatBody'>,
+): ChatForm<Request, void, Pick<Request, 'model' | 'think'>> {
+  const factsOf = ({ model, think }: Pick<Request, 'model' | 'think'>) => ({ model, thinks: think !== false, show })
+  return {
+    schema,
+    isStream: ({ stream }) => stream !== false,
+    chatBody,
+    remembered: ({ model, think }) => ({ model, think }),
+    answer: (request, completion, facts) => ollamaAnswer(factsOf(request), completion, facts, now),
+    stream: (request, facts) => ollamaStream(factsOf(request), facts, now),
+  }
+}
 
 /** Ollama's `/api/chat`. `now`: epoch milliseconds, from which durations are counted. */
-export const ollamaChatForm = (now: () => number = Date.now): ChatForm<OllamaChatRequest> => ({
-  schema: OllamaChatRequest,
-  isStream: ({ stream }) => stream !== false,
-  chatBody(request) {
-    const { messages, tools } = request
-    if (!messages?.length) throw onlyLoads(request, 'messages')
-    return {
-      ...sharedBody(request),
-      messages: chatMessages(messages),
-      ...(tools?.length ? { tools: tools.map(tool => ({ type: 'function', function: tool.function })) } : {}),
-    }
-  },
-  remembered: ({ model, think }) => ({ model, think }),
-  answer: (request, completion, facts) => ollamaAnswer(factsOf(request), completion, facts, now),
-  stream: (request, facts) => ollamaStream(factsOf(request), facts, now),
+export const ollamaChatForm = (now: () => number = Date.now) =>
+  conversationForm<OllamaChatRequest>(message, now, {
+    schema: OllamaChatRequest,
+    chatBody(request) {
+      const { messages, tools } = request
+      if (!messages?.length) throw onlyLoads(request, 'messages')
+      return {
+        ...sharedBody(request),
+        messages: chatMessages(messages),
+        ...(tools?.length ? { tools: tools.map(tool => ({ type: 'function', function: tool.function })) } : {}),
+      }
+    },
+  })
+
+const response: ShowPart = ({ content, thinking }) => ({
+  response: content,
+  ...(thinking === undefined ? {} : { thinking }),
 })
+
+/** What to use in place of a field that a chat cannot have. */
+const instead = {
+  suffix: 'Text in the middle is not supported. Leave it out.',
+  template: 'Every model has its own template. Leave it out.',
+  raw: 'Send the prompt to POST /std/v1/completions, which uses no template.',
+  context: 'Send the conversation to POST /ollama/api/chat.',
+} as const
+
+/** Throws Failure `unsupported_parameter` for a field that changes the answer and is not supported. */
+function refuseUnsupported(request: OllamaGenerateRequest): void {
+  for (const [param, hint] of Object.entries(instead)) {
+    const value = request[param as keyof typeof instead]
+    if (value == null || value === false || value === '' || (Array.isArray(value) && value.length === 0)) continue
+    throw new Failure('unsupported_parameter', `'${param}' is not supported here. ${hint}`, { param })
+  }
+}
+
+/** Ollama's `/api/generate`, answered as a chat with one message. `now`: epoch milliseconds. */
+export const ollamaGenerateForm = (now: () => number = Date.now) =>
+  conversationForm<OllamaGenerateRequest>(response, now, {
+    schema: OllamaGenerateRequest,
+    chatBody(request) {
+      refuseUnsupported(request)
+      const { system, prompt, images } = request
+      if (!prompt && !images?.length) throw onlyLoads(request, 'prompt')
+      return {
+        ...sharedBody(request),
+        messages: [
+          ...(system ? [{ role: 'system', content: system }] : []),
+          { role: 'user', content: ollamaContent(prompt, images, '') },
+        ],
+      }
+    },
+  })

@@ -1,6 +1,7 @@
 import type { z } from 'zod'
 import type { EmbeddingsResponse } from '../../schemas/vectors.ts'
-import type { ChatAnswerFacts, ChatForm, ChatStreamForm } from '../chat-form.ts'
+import type { ChatAnswerFacts, ChatForm } from '../chat-form.ts'
+import { noStream } from '../chat-terms.ts'
 import { nanoseconds } from './ollama-answer.ts'
 import { modelOf } from './ollama-body.ts'
 import { OllamaEmbeddingsRequest, OllamaEmbedRequest } from './ollama-schemas.ts'
@@ -10,10 +11,6 @@ type Vectors = z.output<typeof EmbeddingsResponse>
 /** Embeddings are requested and answered by the same means as chats, with the body and the answer of their own task. */
 const vectorsOf = (answer: unknown): number[][] =>
   (answer as Vectors).data.map(({ embedding }) => embedding as number[])
-
-const noStream = (): ChatStreamForm => {
-  throw new Error('Embeddings have no stream')
-}
 
 const durations = ({ createdAt, queuedMs }: ChatAnswerFacts, now: number) => ({
   total_duration: nanoseconds(now - createdAt),

@@ -1,91 +1,88 @@
 import { z } from 'zod'
+import { nullish, nullishBoolean, nullishString, optional, string } from '../../schemas/fields.ts'
 
 /**
  * The wire shapes of requests in Ollama's form. Source: the documentation and the official client of Ollama. Fields that
  * are not here are ignored, because its clients send all they have.
  */
 const Model = z.string().min(1).max(256).describe('Id of the model, as in `GET /ollama/api/tags`.')
-const KeepAlive = z
-  .union([z.number(), z.string().max(32)])
-  .nullish()
-  .describe(
-    'In a request without content: `0` unloads the model, anything else loads it. Ignored otherwise: the settings of the model say how long it stays loaded.',
-  )
-const number = (min: number, max: number, text: string) => z.number().min(min).max(max).nullish().describe(text)
-const integer = (text: string) => z.int().nullish().describe(text)
+const KeepAlive = nullish(
+  z.union([z.number(), z.string().max(32)]),
+  'In a request without content: `0` unloads the model, anything else loads it. Ignored otherwise: the settings of the model say how long it stays loaded.',
+)
+const numberBetween = (min: number, max: number, text: string) => nullish(z.number().min(min).max(max), text)
+const optionalInteger = (text: string) => nullish(z.int(), text)
 
-const Options = z
-  .object({
-    temperature: number(0, 2, 'Randomness of the choice of tokens.'),
-    top_p: number(0, 1, 'Choose among the most likely tokens whose probabilities add up to this.'),
-    top_k: integer('Choose among this many most likely tokens.'),
-    min_p: number(0, 1, 'Leave out tokens less likely than this fraction of the most likely one.'),
-    seed: integer('Seed of the random choice.'),
-    num_predict: integer('Most tokens to generate. Zero and less: no limit.'),
-    stop: z
-      .union([z.string(), z.array(z.string()).max(4)])
-      .nullish()
-      .describe('Up to 4 texts at which generation stops.'),
-    repeat_penalty: number(0, 100, 'Divides the scores of tokens that have occurred.'),
-    presence_penalty: number(-2, 2, 'Makes tokens that have occurred less likely.'),
-    frequency_penalty: number(-2, 2, 'Makes tokens less likely each time they occur.'),
-  })
-  .nullish()
-  .describe('Sampling. Options of the engine, such as `num_ctx`, are set in `infer.yaml` and are ignored here.')
+const Options = nullish(
+  z.object({
+    temperature: numberBetween(0, 2, 'Randomness of the choice of tokens.'),
+    top_p: numberBetween(0, 1, 'Choose among the most likely tokens whose probabilities add up to this.'),
+    top_k: optionalInteger('Choose among this many most likely tokens.'),
+    min_p: numberBetween(0, 1, 'Leave out tokens less likely than this fraction of the most likely one.'),
+    seed: optionalInteger('Seed of the random choice.'),
+    num_predict: optionalInteger('Most tokens to generate. Zero and less: no limit.'),
+    stop: nullish(z.union([z.string(), z.array(z.string()).max(4)]), 'Up to 4 texts at which generation stops.'),
+    repeat_penalty: numberBetween(0, 100, 'Divides the scores of tokens that have occurred.'),
+    presence_penalty: numberBetween(-2, 2, 'Makes tokens that have occurred less likely.'),
+    frequency_penalty: numberBetween(-2, 2, 'Makes tokens less likely each time they occur.'),
+  }),
+  'Sampling. Options of the engine, such as `num_ctx`, are set in `infer.yaml` and are ignored here.',
+)
 
-const Images = z.array(z.string()).max(64).nullish().describe('Images in base64.')
+const Images = nullish(z.array(z.string()).max(64), 'Images in base64.')
 const shared = {
   model: Model,
-  stream: z.boolean().nullish().describe('Whether to send the answer as lines of JSON. Default: true.'),
-  format: z
-    .union([z.enum(['', 'json']), z.record(z.string(), z.unknown())])
-    .nullish()
-    .describe('`json`, or the JSON Schema that the answer follows.'),
-  think: z
-    .union([z.boolean(), z.enum(['none', 'low', 'medium', 'high', 'max'])])
-    .nullish()
-    .describe('Whether and how much the model thinks before it answers.'),
-  logprobs: z.boolean().nullish().describe('Whether to return the log probability of each token.'),
-  top_logprobs: z.int().min(0).max(20).nullish().describe('How many of the most likely tokens to return.'),
+  stream: nullishBoolean('Whether to send the answer as lines of JSON. Default: true.'),
+  format: nullish(
+    z.union([z.enum(['', 'json']), z.record(z.string(), z.unknown())]),
+    '`json`, or the JSON Schema that the answer follows.',
+  ),
+  think: nullish(
+    z.union([z.boolean(), z.enum(['none', 'low', 'medium', 'high', 'max'])]),
+    'Whether and how much the model thinks before it answers.',
+  ),
+  logprobs: nullishBoolean('Whether to return the log probability of each token.'),
+  top_logprobs: nullish(z.int().min(0).max(20), 'How many of the most likely tokens to return.'),
   options: Options,
   keep_alive: KeepAlive,
 }
 
 const Call = z.object({
-  id: z.string().optional().describe('Id of the call.'),
+  id: optional(z.string(), 'Id of the call.'),
   function: z
     .object({
-      name: z.string().describe('Name of the function.'),
+      name: string('Name of the function.'),
       arguments: z.record(z.string(), z.unknown()).default({}).describe('Arguments.'),
     })
     .describe('The function that the model called.'),
 })
 const Message = z.object({
   role: z.enum(['system', 'user', 'assistant', 'tool']).describe('Who said it.'),
-  content: z.string().nullish().describe('The text.'),
-  thinking: z.string().nullish().describe('What the model thought before it answered.'),
+  content: nullishString('The text.'),
+  thinking: nullishString('What the model thought before it answered.'),
   images: Images,
-  tool_calls: z.array(Call).max(128).nullish().describe('Tool calls that the model made.'),
-  tool_name: z.string().nullish().describe('Of a `tool` message: the tool that it is the result of.'),
-  tool_call_id: z.string().nullish().describe('Of a `tool` message: the call that it is the result of.'),
+  tool_calls: nullish(z.array(Call).max(128), 'Tool calls that the model made.'),
+  tool_name: nullishString('Of a `tool` message: the tool that it is the result of.'),
+  tool_call_id: nullishString('Of a `tool` message: the call that it is the result of.'),
 })
 
 export const OllamaChatRequest = z
   .object({
     ...shared,
-    messages: z.array(Message).nullish().describe('The conversation. Without messages the model is only loaded.'),
-    tools: z
-      .array(
-        z.object({
-          type: z.string().nullish().describe('Always `function`.'),
-          function: z
-            .looseObject({ name: z.string().describe('Name of the function.') })
-            .describe('The function: its name, description and parameters.'),
-        }),
-      )
-      .max(128)
-      .nullish()
-      .describe('Functions that the model may call, as in chat completions.'),
+    messages: nullish(z.array(Message), 'The conversation. Without messages the model is only loaded.'),
+    tools: nullish(
+      z
+        .array(
+          z.object({
+            type: nullishString('Always `function`.'),
+            function: z
+              .looseObject({ name: string('Name of the function.') })
+              .describe('The function: its name, description and parameters.'),
+          }),
+        )
+        .max(128),
+      'Functions that the model may call, as in chat completions.',
+    ),
   })
   .meta({ id: 'OllamaChatRequest', description: "A conversation in Ollama's form." })
 export type OllamaChatRequest = z.output<typeof OllamaChatRequest>
@@ -93,13 +90,13 @@ export type OllamaChatRequest = z.output<typeof OllamaChatRequest>
 export const OllamaGenerateRequest = z
   .object({
     ...shared,
-    prompt: z.string().nullish().describe('The prompt. Without one the model is only loaded.'),
-    system: z.string().nullish().describe('The system message.'),
+    prompt: nullishString('The prompt. Without one the model is only loaded.'),
+    system: nullishString('The system message.'),
     images: Images,
-    suffix: z.string().nullish().describe('Not supported.'),
-    template: z.string().nullish().describe('Not supported: the template of the model is used.'),
-    raw: z.boolean().nullish().describe('Not supported: use `/std/v1/completions`.'),
-    context: z.array(z.number()).nullish().describe('Not supported: send the conversation to `/ollama/api/chat`.'),
+    suffix: nullishString('Not supported.'),
+    template: nullishString('Not supported: the template of the model is used.'),
+    raw: nullishBoolean('Not supported: use `/std/v1/completions`.'),
+    context: nullish(z.array(z.number()), 'Not supported: send the conversation to `/ollama/api/chat`.'),
   })
   .meta({ id: 'OllamaGenerateRequest', description: "A prompt in Ollama's form." })
 export type OllamaGenerateRequest = z.output<typeof OllamaGenerateRequest>
@@ -110,11 +107,10 @@ export const OllamaEmbedRequest = z
     input: z
       .union([z.string().min(1), z.array(z.string().min(1)).min(1).max(2048)])
       .describe('A text, or up to 2048 texts.'),
-    dimensions: z.int().min(1).nullish().describe('Shorten each vector to this many numbers.'),
-    truncate: z
-      .boolean()
-      .nullish()
-      .describe('Whether to cut texts that are too long, where the engine can, or to refuse them. Default: true.'),
+    dimensions: nullish(z.int().min(1), 'Shorten each vector to this many numbers.'),
+    truncate: nullishBoolean(
+      'Whether to cut texts that are too long, where the engine can, or to refuse them. Default: true.',
+    ),
     keep_alive: KeepAlive,
   })
   .meta({ id: 'OllamaEmbedRequest', description: "Texts to turn into vectors, in Ollama's form." })

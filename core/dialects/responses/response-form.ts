@@ -1,8 +1,8 @@
 import type { ChatForm } from '../chat-form.ts'
 import type { Continued } from './continuation.ts'
 import { inputItems, responseBody } from './response-body.ts'
-import { itemId } from './response-ids.ts'
 import type { RememberedResponse } from './response-object.ts'
+import { itemId } from './response-output.ts'
 import { ResponseRequest } from './response-schemas.ts'
 import { chunkOf, responseStream } from './response-stream.ts'
 

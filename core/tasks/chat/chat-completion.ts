@@ -1,24 +1,25 @@
 import { Failure } from '../../failure.ts'
 import { ulid } from '../../ids.ts'
 import type { EngineTraits, ModelSet } from '../../models/engine-traits.ts'
-import type { Feature } from '../../models/model.ts'
 import { ChatRequest, type ChatResponse } from '../../schemas/chat.ts'
-import { failureOfIssues } from '../../schemas/issues.ts'
-import { checkFeatures, extraFields, modelFor } from '../catalog.ts'
+import { parsed } from '../../schemas/issues.ts'
+import { checkFeatures, extraFields, type FeatureUse, modelFor } from '../catalog.ts'
 import type { CallerAnswer, PreparedRequest } from '../engine-request.ts'
 import {
+  answerHead,
   answerText,
   answerUsage,
   answerUsageObject,
   engineFault,
+  fingerprintOf,
+  finishReason,
   parseAnswer,
-  secondOf,
   tokenCount,
   usageBody,
 } from '../protocols/answer.ts'
-import { finishReason } from '../protocols/finish-reason.ts'
 import { chatLogprobs } from '../protocols/logprobs.ts'
-import { streamedMembers, streamOptions } from '../protocols/stream-options.ts'
+import { streamedMembers, streamOptions } from '../protocols/openai-text.ts'
+import { checkStreamOptions, engineBody, samplingUses } from '../sampling.ts'
 import type { TaskName } from '../task.ts'
 import { markImages } from './images.ts'
 import { inlineTextFiles } from './text-files.ts'
@@ -51,17 +52,14 @@ const kept = new Set([
 
 /** Checks a chat body and translates it for the engine. Throws Failure for an invalid body. */
 export function prepareChat(raw: unknown, catalog: ModelSet): PreparedRequest {
-  const checked = ChatRequest.safeParse(raw)
-  if (!checked.success) throw failureOfIssues(checked.error, raw)
-  const entry = modelFor(chatCompletion, checked.data.model, catalog)
-  const readable = inlineTextFiles(checked.data.messages, entry.traits.features.has('files'))
-  const request = { ...checked.data, messages: readable }
+  const sent = parsed(ChatRequest, raw)
+  const entry = modelFor(chatCompletion, sent.model, catalog)
+  const request = { ...sent, messages: inlineTextFiles(sent.messages, entry.traits.features.has('files')) }
   checkTogether(request)
-  checkFeatures(usedFeatures(request), entry)
+  checkFeatures(featureUses(request), entry)
   const stream = request.stream === true
   const { messages, images } = markImages(request.messages)
-  const body: Record<string, unknown> = { model: entry.traits.upstreamId }
-  for (const [name, value] of Object.entries(request)) if (value !== null && !kept.has(name)) body[name] = value
+  const body = engineBody(entry.traits.upstreamId, request, kept)
   body.messages = messages
   if (request.chat_template_kwargs) body.chat_template_kwargs = templateVariables(request.chat_template_kwargs)
   const limit = request.max_completion_tokens ?? request.max_tokens
@@ -132,8 +130,7 @@ const isPlain = (request: ChatRequest): boolean =>
 
 function checkTogether(request: ChatRequest): void {
   const wrong = (param: string, message: string) => new Failure('invalid_value', message, { param })
-  if (request.stream_options && request.stream !== true)
-    throw wrong('stream_options', "'stream_options' is only allowed together with stream: true.")
+  checkStreamOptions(request)
   if (request.top_logprobs != null && request.logprobs !== true)
     throw wrong('top_logprobs', "'top_logprobs' needs logprobs: true.")
   const choice = request.tool_choice
@@ -147,34 +144,29 @@ function checkTogether(request: ChatRequest): void {
     })
 }
 
-/** Everything the request uses beyond plain text messages, with the parameter to name when the engine lacks it. */
-function usedFeatures(request: ChatRequest): [Feature, string][] {
-  const used: [Feature, string][] = []
-  const use = (when: unknown, feature: Feature, param: string = feature) => when && used.push([feature, param])
-  use(request.tools?.length, 'tools')
-  use(request.functions?.length, 'tools', 'functions')
-  use(request.response_format?.type === 'json_object', 'json_object', 'response_format')
-  use(request.response_format?.type === 'json_schema', 'json_schema', 'response_format')
-  use(request.logprobs, 'logprobs')
-  use((request.n ?? 1) > 1, 'n')
-  use(request.logit_bias && Object.keys(request.logit_bias).length, 'logit_bias')
-  use(request.presence_penalty, 'penalties', 'presence_penalty')
-  use(request.frequency_penalty, 'penalties', 'frequency_penalty')
-  use(request.top_k != null, 'top_k')
-  use(request.min_p, 'min_p')
-  use(request.repetition_penalty != null && request.repetition_penalty !== 1, 'repetition_penalty')
-  use(request.chat_template_kwargs && Object.keys(request.chat_template_kwargs).length, 'chat_template_kwargs')
-  const kinds = { image_url: 'images', input_audio: 'audio', file: 'files' } as const
-  request.messages.forEach((message, at) => {
-    if (!Array.isArray(message.content)) return
-    message.content.forEach((part, place) => {
-      // The text of a stored file replaces it.
-      const stored = part.type === 'file' && part.file.file_id !== undefined
-      if (part.type in kinds && !stored)
-        use(true, kinds[part.type as keyof typeof kinds], `messages[${at}].content[${place}]`)
-    })
-  })
-  return used
+/** Everything that the request may use beyond plain text messages. */
+const featureUses = (request: ChatRequest): FeatureUse[] => [
+  [request.tools?.length, 'tools'],
+  [request.functions?.length, 'tools', 'functions'],
+  [request.response_format?.type === 'json_object', 'json_object', 'response_format'],
+  [request.response_format?.type === 'json_schema', 'json_schema', 'response_format'],
+  [request.logprobs, 'logprobs'],
+  ...samplingUses(request),
+  [request.chat_template_kwargs && Object.keys(request.chat_template_kwargs).length, 'chat_template_kwargs'],
+  ...request.messages.flatMap((message, at) =>
+    Array.isArray(message.content) ? message.content.flatMap((part, place) => partUse(part, at, place)) : [],
+  ),
+]
+
+type Part = Extract<NonNullable<ChatRequest['messages'][number]['content']>, unknown[]>[number]
+const partFeatures = { image_url: 'images', input_audio: 'audio', file: 'files' } as const
+
+function partUse(part: Part, at: number, place: number): FeatureUse[] {
+  // The text of a stored file replaces it.
+  const isStored = part.type === 'file' && part.file.file_id !== undefined
+  return part.type in partFeatures && !isStored
+    ? [[true, partFeatures[part.type as keyof typeof partFeatures], `messages[${at}].content[${place}]`]]
+    : []
 }
 
 /** `$schema` only names the dialect; grammar builders stumble over it. */
@@ -191,17 +183,13 @@ function formatFor(format: NonNullable<ChatRequest['response_format']>, { jsonOb
 export function shapeChat(bytes: Uint8Array, answerFormat: ChatAnswerFormat): CallerAnswer {
   const answer = parseAnswer(bytes)
   if (!Array.isArray(answer.choices) || answer.choices.length === 0) throw engineFault('without choices')
-  const reportedUsage = answerUsageObject(answer)
-  const usage = answerUsage(reportedUsage)
+  const usage = answerUsage(answerUsageObject(answer))
   const response: ChatResponse = {
-    id: typeof answer.id === 'string' && answer.id ? answer.id : `chatcmpl-${ulid()}`,
-    object: 'chat.completion',
-    created: secondOf(answer.created) ?? Math.floor(Date.now() / 1000),
-    model: answerFormat.modelId,
+    ...answerHead(answer, { object: 'chat.completion', prefix: 'chatcmpl', modelId: answerFormat.modelId }),
     choices: answer.choices.map((choice: unknown, at) => shapeChoice(choice, at, answerFormat)),
     usage: usageBody(usage),
     service_tier: 'default',
-    system_fingerprint: typeof answer.system_fingerprint === 'string' ? answer.system_fingerprint : 'fp_infer',
+    system_fingerprint: fingerprintOf(answer),
   }
   return { body: JSON.stringify(response), usage }
 }

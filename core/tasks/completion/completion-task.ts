@@ -3,17 +3,15 @@ import { textMetering } from '../metering.ts'
 import { isRepeatableSample, samplingFeatures } from '../sampling.ts'
 import type { TextTaskRecord } from '../task.ts'
 import { sampleText, testOfStream } from '../task-test.ts'
-import { textInputs } from '../text-inputs.ts'
+import { textTask } from '../text-task.ts'
 import { type CompletionAnswerFormat, completion, prepareCompletion, shapeCompletion } from './completion.ts'
 
 /** The record of completions. */
 export const completionTask: TextTaskRecord = {
   ...completion,
-  ...textInputs,
+  ...textTask,
   family: 'completion',
-  runner: 'text',
   aliases: ['std/completions'],
-  category: 'text',
   description: 'Continue a text with a language model of this server.',
   path: '/std/v1/completions',
   features: [...samplingFeatures, 'echo', 'suffix', 'best_of'],
@@ -22,11 +20,8 @@ export const completionTask: TextTaskRecord = {
   sample: { prompt: sampleText, max_tokens: 32 },
   form: { panel: 'text', hidden: [], first: ['prompt'] },
   request: CompletionRequest,
-  otherFields: {},
-  modelFaults: () => [],
   result: CompletionResponse,
   metering: textMetering,
-  isMediaPath: () => false,
   isRepeatable: isRepeatableSample,
   prepare: prepareCompletion,
   shape: (answers, answerFormat: CompletionAnswerFormat) => shapeCompletion(answers, answerFormat),

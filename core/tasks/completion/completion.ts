@@ -1,23 +1,23 @@
 import { Failure } from '../../failure.ts'
-import { ulid } from '../../ids.ts'
 import type { ModelSet } from '../../models/engine-traits.ts'
-import type { Feature } from '../../models/model.ts'
 import { CompletionRequest, type CompletionResponse } from '../../schemas/completion.ts'
-import { failureOfIssues } from '../../schemas/issues.ts'
-import { checkFeatures, extraFields, modelFor } from '../catalog.ts'
+import { parsed } from '../../schemas/issues.ts'
+import { checkFeatures, extraFields, type FeatureUse, modelFor } from '../catalog.ts'
+import type { ChoiceState, ChunkPiece } from '../chat/chat-chunk.ts'
 import type { CallerAnswer, PreparedRequest } from '../engine-request.ts'
 import {
-  answerUsage,
-  answerUsageObject,
+  answerHead,
   engineFault,
+  fingerprintOf,
+  finishReason,
   parseAnswer,
-  secondOf,
   tokenCount,
   usageBody,
+  usageOfAll,
 } from '../protocols/answer.ts'
-import { finishReason } from '../protocols/finish-reason.ts'
 import { completionLogprobs } from '../protocols/logprobs.ts'
-import { streamedMembers, streamOptions } from '../protocols/stream-options.ts'
+import { streamedMembers, streamOptions } from '../protocols/openai-text.ts'
+import { checkStreamOptions, engineBody, samplingUses } from '../sampling.ts'
 import type { TaskName } from '../task.ts'
 
 /** Names the task. */
@@ -39,12 +39,10 @@ const defaultTokens = 16
 
 /** Checks a completion body and translates it for the engine. Throws Failure for an invalid body. */
 export function prepareCompletion(raw: unknown, catalog: ModelSet): PreparedRequest {
-  const checked = CompletionRequest.safeParse(raw)
-  if (!checked.success) throw failureOfIssues(checked.error, raw)
-  const request = checked.data
+  const request = parsed(CompletionRequest, raw)
   const entry = modelFor(completion, request.model, catalog)
   checkTogether(request)
-  checkFeatures(usedFeatures(request), entry)
+  checkFeatures(featureUses(request), entry)
   const { promptLists, upstreamId } = entry.traits
   const stream = request.stream === true
   const prompts = promptsOf(request.prompt)
@@ -54,8 +52,7 @@ export function prepareCompletion(raw: unknown, catalog: ModelSet): PreparedRequ
       `The engine of '${entry.id}' (${entry.engine}) streams one prompt at a time. Send the ${prompts.length} prompts one by one, or without stream.`,
       { param: 'prompt' },
     )
-  const body: Record<string, unknown> = { model: upstreamId }
-  for (const [name, value] of Object.entries(request)) if (value !== null && !kept.has(name)) body[name] = value
+  const body = engineBody(upstreamId, request, kept)
   // Default values are left out, because some engines refuse these fields whatever their value.
   if ((request.n ?? 1) > 1) body.n = request.n
   if ((request.best_of ?? 1) > 1) body.best_of = request.best_of
@@ -94,8 +91,7 @@ const promptsOf = (prompt: CompletionRequest['prompt']): (string | number[])[] =
 
 function checkTogether(request: CompletionRequest): void {
   const wrong = (param: string, message: string) => new Failure('invalid_value', message, { param })
-  if (request.stream_options && request.stream !== true)
-    throw wrong('stream_options', "'stream_options' is only allowed together with stream: true.")
+  checkStreamOptions(request)
   if (request.max_tokens === 0 && !request.echo)
     throw wrong('max_tokens', "'max_tokens' of 0 asks for nothing but the prompt: that needs echo: true.")
   const best = request.best_of
@@ -106,44 +102,25 @@ function checkTogether(request: CompletionRequest): void {
     throw wrong('best_of', "'best_of' cannot be streamed: which is best is known at the end.")
 }
 
-/** Everything the request uses beyond continuing a text, with the parameter to name when the engine lacks it. */
-function usedFeatures(request: CompletionRequest): [Feature, string][] {
-  const used: [Feature, string][] = []
-  const use = (when: unknown, feature: Feature, param: string = feature) => when && used.push([feature, param])
-  use(request.echo, 'echo')
-  use(request.suffix, 'suffix')
-  use((request.best_of ?? 1) > (request.n ?? 1), 'best_of')
-  use(request.logprobs != null, 'logprobs')
-  use((request.n ?? 1) > 1, 'n')
-  use(request.logit_bias && Object.keys(request.logit_bias).length, 'logit_bias')
-  use(request.presence_penalty, 'penalties', 'presence_penalty')
-  use(request.frequency_penalty, 'penalties', 'frequency_penalty')
-  use(request.top_k != null, 'top_k')
-  use(request.min_p, 'min_p')
-  use(request.repetition_penalty != null && request.repetition_penalty !== 1, 'repetition_penalty')
-  return used
-}
+/** Everything that the request may use beyond continuing a text. */
+const featureUses = (request: CompletionRequest): FeatureUse[] => [
+  [request.echo, 'echo'],
+  [request.suffix, 'suffix'],
+  [(request.best_of ?? 1) > (request.n ?? 1), 'best_of'],
+  [request.logprobs != null, 'logprobs'],
+  ...samplingUses(request),
+]
 
 /** Shapes the engine's answers, one for each request to it, for the caller. */
 export function shapeCompletion(bytes: Uint8Array[], answerFormat: CompletionAnswerFormat): CallerAnswer {
   const answers = bytes.map(parseAnswer)
   const [first] = answers
-  const usages = answers.map(answer => answerUsage(answerUsageObject(answer)))
-  const sumOf = (measure: keyof ReturnType<typeof answerUsage>) => usages.reduce((sum, one) => sum + one[measure], 0)
-  const usage = {
-    inputTokens: sumOf('inputTokens'),
-    cachedTokens: sumOf('cachedTokens'),
-    outputTokens: sumOf('outputTokens'),
-    reasoningTokens: sumOf('reasoningTokens'),
-  }
+  const usage = usageOfAll(answers)
   const response: CompletionResponse = {
-    id: typeof first!.id === 'string' && first!.id ? first!.id : `cmpl-${ulid()}`,
-    object: 'text_completion',
-    created: secondOf(first!.created) ?? Math.floor(Date.now() / 1000),
-    model: answerFormat.modelId,
+    ...answerHead(first!, { object: 'text_completion', prefix: 'cmpl', modelId: answerFormat.modelId }),
     choices: answers.flatMap((answer, at) => choicesOf(answer, answers.length > 1 ? at * answerFormat.choices : 0)),
     usage: usageBody(usage),
-    system_fingerprint: typeof first!.system_fingerprint === 'string' ? first!.system_fingerprint : 'fp_infer',
+    system_fingerprint: fingerprintOf(first!),
   }
   return { body: JSON.stringify(response), usage }
 }
@@ -161,4 +138,13 @@ function choicesOf({ choices }: Record<string, unknown>, from: number): Completi
       finish_reason: reason === 'length' || reason === 'content_filter' ? reason : 'stop',
     }
   })
+}
+
+/** Shapes a piece of a completion choice, without its index and finish reason. */
+export function shapeCompletionText(choice: Record<string, unknown>, state: ChoiceState): ChunkPiece {
+  const text = typeof choice.text === 'string' ? choice.text : ''
+  const logprobs = completionLogprobs(choice.logprobs, state.length)
+  state.begun = true
+  state.length += text.length
+  return { choice: { text, logprobs }, says: text !== '' || logprobs !== null }
 }

@@ -4,20 +4,17 @@ import { vectorMetering } from '../metering.ts'
 import { firstOf } from '../prediction.ts'
 import type { TextTaskRecord } from '../task.ts'
 import { sampleTexts, testTexts } from '../task-test.ts'
-import { textInputs } from '../text-inputs.ts'
+import { textTask } from '../text-task.ts'
 import { type EmbeddingsAnswerFormat, embeddings, prepareEmbeddings, shapeEmbeddings } from './embeddings.ts'
 
 /** The record of embeddings. */
 export const embeddingsTask: TextTaskRecord = {
   ...embeddings,
-  ...textInputs,
+  ...textTask,
   family: 'embeddings',
-  runner: 'text',
   aliases: ['std/embedding'],
-  category: 'text',
   description: 'Turn texts into vectors with an embedding model of this server.',
   path: '/std/v1/embeddings',
-  features: [],
   trial: 'infer embed MODEL "Hello"',
   test: {
     stream: false,
@@ -36,12 +33,8 @@ export const embeddingsTask: TextTaskRecord = {
   sample: { input: sampleTexts[0], encoding_format: 'float' },
   form: { panel: 'fields', hidden: ['encoding_format', 'task', 'truncation'], first: [] },
   request: EmbeddingsRequest,
-  otherFields: {},
-  modelFaults: () => [],
   result: EmbeddingsResponse,
   metering: vectorMetering,
-  isMediaPath: () => false,
-  isRepeatable: () => true,
   prediction: {
     media: [],
     request: input => presentMembers({ input: firstOf(input, 'input', 'texts', 'text', 'prompt') }),

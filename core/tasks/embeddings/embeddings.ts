@@ -1,5 +1,6 @@
 import { type CohereFormat, cohereAnswer, isCohere, wantedByCohere } from '../../dialects/cohere/cohere-embed.ts'
 import { Failure } from '../../failure.ts'
+import { isObject } from '../../json.ts'
 import type { ModelSet, ModelSetEntry } from '../../models/engine-traits.ts'
 import { failureOfIssues } from '../../schemas/issues.ts'
 import { base64Of, normalize, typedVector } from '../../schemas/typed-vector.ts'
@@ -122,7 +123,7 @@ const textsOf = (input: EmbeddingsRequest['input']): WantedVectors['input'] =>
 function imageFailure(raw: unknown): Failure | undefined {
   const input = (raw as { input?: unknown } | null)?.input
   if (!Array.isArray(input)) return undefined
-  const at = input.findIndex(one => one !== null && typeof one === 'object' && !Array.isArray(one) && 'image' in one)
+  const at = input.findIndex(one => isObject(one) && 'image' in one)
   if (at < 0) return undefined
   const param = `input[${at}].image`
   return new Failure('unsupported_parameter', `'${param}' is an image, but engines here embed texts only.`, { param })

@@ -1,6 +1,5 @@
 import { Failure } from '../../failure.ts'
 import type { ModelSetEntry } from '../../models/engine-traits.ts'
-import type { Feature } from '../../models/model.ts'
 import { checkFeatures } from '../catalog.ts'
 import type { GenerationInputs } from '../protocols/generation-call.ts'
 
@@ -26,8 +25,12 @@ export function checkAbilities(
       `'${imageField}' has ${images} images, but the engine of '${entry.id}' (${entry.engine}) takes ${max === 1 ? 'one' : `at most ${max}`}. Send fewer images or choose another model.`,
       { param: imageField },
     )
-  const used: [Feature, string][] = []
-  if (background === 'transparent') used.push(['transparent_background', 'background'])
-  if (images > 0 && prompt === '') used.push(['variations', 'prompt'])
-  checkFeatures(used, entry)
+  const isVariation = images > 0 && prompt === ''
+  checkFeatures(
+    [
+      [background === 'transparent', 'transparent_background', 'background'],
+      [isVariation, 'variations', 'prompt'],
+    ],
+    entry,
+  )
 }

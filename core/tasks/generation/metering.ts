@@ -1,3 +1,4 @@
+import { jsonOf, objectOf } from '../../json.ts'
 import type { PricedImage } from '../../models/price.ts'
 import { noUsage, type Usage } from '../../usage.ts'
 import { expectedGpuMs, type Metering } from '../metering.ts'
@@ -43,17 +44,11 @@ const factors = ['width', 'height', 'num_images', 'num_frames', 'num_inference_s
 
 /** Returns pixels × images or frames × steps. The inputs must have all defaults. */
 function workOfInputs(inputs: string | null): number | null {
-  if (!inputs) return null
-  let parsed: Partial<Record<(typeof factors)[number], unknown>> | null
-  try {
-    parsed = JSON.parse(inputs) as typeof parsed
-  } catch {
-    return null
-  }
-  if (!parsed || !factors.some(name => name in parsed)) return null
+  const known = objectOf(jsonOf(inputs ?? ''))
+  if (!factors.some(name => name in known)) return null
   let work = 1
   for (const name of factors) {
-    const factor = parsed[name] ?? 1
+    const factor = known[name] ?? 1
     if (typeof factor !== 'number' || !(factor > 0) || !Number.isFinite(factor)) return null
     work *= factor
   }

@@ -1,12 +1,14 @@
 import { randomInt } from 'node:crypto'
 import type { z } from 'zod'
 import { Failure, type FailureDetail } from '../../failure.ts'
+import { isObject } from '../../json.ts'
 import type { MediaKind } from '../../media/media.ts'
 import type { GenerationDefaults } from '../../models/generation-defaults.ts'
 import type { Model } from '../../models/model.ts'
 import { failureOfIssues } from '../../schemas/issues.ts'
 import type { Resolution } from '../../schemas/resolution.ts'
 import { type GenerationTask, isVideoTask, mediaFor, operationOf } from '../../schemas/task.ts'
+import { extraFields } from '../catalog.ts'
 import type { GenerationInputs } from '../protocols/generation-call.ts'
 import type { ModelFacts } from '../task.ts'
 import { defaultedInputs, type SetInputs, setFields } from './input-defaults.ts'
@@ -96,7 +98,7 @@ export function prepareGeneration(
   const { size, fromMedia } = sizeFor(task, request, { resolution: allowed[0] ?? '480p', size: defaultSize(defaults) })
   const isImage = makesImages(task)
   const format = request.output_format ?? (isImage ? 'png' : 'mp4')
-  const extra = extraOf(body as Body, model.extra_params)
+  const extra = extraFields(body, { extraParams: model.extra_params })
   return {
     task,
     inputs: {
@@ -181,21 +183,17 @@ export const makesImages = (task: GenerationTask): boolean => !isVideoTask(task)
 /** Returns the body with infer's field names, and for each renamed field the name that the caller used. */
 function renamed(body: unknown, fields: readonly string[]): { named: unknown; sent: Record<PropertyKey, string> } {
   const sent: Record<PropertyKey, string> = {}
-  if (body === null || typeof body !== 'object' || Array.isArray(body)) return { named: body, sent }
-  const given = body as Body
+  if (!isObject(body)) return { named: body, sent }
   const named: Body = {}
   for (const field of fields) {
-    const name = [field, ...(otherNames[field] ?? [])].find(one => Object.hasOwn(given, one) && given[one] != null)
+    const name = [field, ...(otherNames[field] ?? [])].find(one => Object.hasOwn(body, one) && body[one] != null)
     if (name === undefined) continue
-    const value = given[name]
+    const value = body[name]
     named[field] = name.endsWith('_urls') && Array.isArray(value) && value.length === 1 ? (value[0] as unknown) : value
     if (name !== field) sent[field] = name
   }
   return { named, sent }
 }
-
-const extraOf = (body: Body, names: readonly string[]): Record<string, unknown> =>
-  Object.fromEntries(names.filter(name => Object.hasOwn(body, name)).map(name => [name, body[name]]))
 
 function lengthOf(
   task: GenerationTask,

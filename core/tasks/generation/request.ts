@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { nullish, nullishBoolean } from '../../schemas/fields.ts'
 import { resolutions } from '../../schemas/resolution.ts'
 import type { Operation } from '../../schemas/task.ts'
 import { imageSizes } from './size.ts'
@@ -19,105 +20,82 @@ export const generationPresets = {
 } as const
 export const presetNames = Object.keys(generationPresets) as (keyof typeof generationPresets)[]
 
-const promptExpansion = z.boolean().nullish().meta({
-  description:
-    'Whether a chat model rewrites the prompt first, where `prompt_rewriting` is configured. The result has both prompts. Default: false.',
-})
-const promptOptimizer = z.boolean().nullish().meta({ description: 'The same as `enable_prompt_expansion`.' })
+const promptExpansion = nullishBoolean(
+  'Whether a chat model rewrites the prompt first, where `prompt_rewriting` is configured. The result has both prompts. Default: false.',
+)
+const promptOptimizer = nullishBoolean('The same as `enable_prompt_expansion`.')
 /** A task that does not use its prompt refuses to rewrite it. */
-const noPromptExpansion = z
-  .boolean()
-  .refine(value => !value, { params: { notImplemented: true } })
-  .nullish()
-  .meta({ description: 'The prompt is not used, so `true` is refused.' })
+const noPromptExpansion = nullish(
+  z.boolean().refine(value => !value, { params: { notImplemented: true } }),
+  'The prompt is not used, so `true` is refused.',
+)
 
 const side = z.int().min(64).max(2048).meta({ description: 'Pixels.' })
 
 const common = {
-  negative_prompt: z.string().max(10_000).nullish().meta({ description: 'What to avoid.' }),
-  seed: z.int().min(0).nullish().meta({
-    description: 'Seed of the random choices. The same seed and request give the same output. Default: random.',
-  }),
-  num_inference_steps: z.int().min(1).max(50).nullish().meta({
-    description:
-      'Steps of the model: more take longer and give more detail. Default: that of `preset`, else that of the model, else 30.',
-  }),
-  guidance_scale: z
-    .number()
-    .min(1)
-    .max(20)
-    .nullish()
-    .meta({ description: 'How closely to follow the prompt. Default: that of the model, else 5.' }),
-  preset: z
-    .enum(presetNames as [keyof typeof generationPresets, ...(keyof typeof generationPresets)[]])
-    .nullish()
-    .meta({
-      description:
-        'Steps, frames and frames per second at once: `fast_draft` 10, 41, 16; `balanced` 30, 81, 16; `high_quality` 50, 161, 24. Single fields win over it. Default: the values of the model, else those of `balanced`.',
-    }),
-  previews: z.int().min(0).max(3).nullish().meta({
-    description:
-      'How many unfinished images to keep of each image or of the video while it is made, for `GET /api/jobs/{id}/preview`. Engines that have none ignore it. Default: 0.',
-  }),
+  negative_prompt: nullish(z.string().max(10_000), 'What to avoid.'),
+  seed: nullish(
+    z.int().min(0),
+    'Seed of the random choices. The same seed and request give the same output. Default: random.',
+  ),
+  num_inference_steps: nullish(
+    z.int().min(1).max(50),
+    'Steps of the model: more take longer and give more detail. Default: that of `preset`, else that of the model, else 30.',
+  ),
+  guidance_scale: nullish(
+    z.number().min(1).max(20),
+    'How closely to follow the prompt. Default: that of the model, else 5.',
+  ),
+  preset: nullish(
+    z.enum(presetNames as [keyof typeof generationPresets, ...(keyof typeof generationPresets)[]]),
+    'Steps, frames and frames per second at once: `fast_draft` 10, 41, 16; `balanced` 30, 81, 16; `high_quality` 50, 161, 24. Single fields win over it. Default: the values of the model, else those of `balanced`.',
+  ),
+  previews: nullish(
+    z.int().min(0).max(3),
+    'How many unfinished images to keep of each image or of the video while it is made, for `GET /api/jobs/{id}/preview`. Engines that have none ignore it. Default: 0.',
+  ),
   enable_prompt_expansion: promptExpansion,
   prompt_optimizer: promptOptimizer,
-  sync_mode: z
-    .boolean()
-    .nullish()
-    .meta({ description: 'Whether to hold the request until the result is there, for 120 s at most. Default: false.' }),
+  sync_mode: nullishBoolean(
+    'Whether to hold the request until the result is there, for 120 s at most. Default: false.',
+  ),
 }
 const prompt = z.string().min(1).max(10_000).meta({ description: 'What to create.' })
 
 const sizeFields = {
-  resolution: z.enum(resolutions).nullish().meta({
-    description:
-      'Size class. Which are offered depends on the model. Default: 720p for images, the first of the model for videos.',
-  }),
-  image_size: z
-    .union([z.enum(imageSizes), z.object({ width: side, height: side })])
-    .nullish()
-    .meta({
-      description: 'Size by name or in pixels; rounded to multiples of 16. Wins over `resolution` and `aspect_ratio`.',
-    }),
-  width: side
-    .nullish()
-    .meta({ description: 'Pixels; rounded to a multiple of 16. Default: as `height`, or by `resolution`.' }),
-  height: side
-    .nullish()
-    .meta({ description: 'Pixels; rounded to a multiple of 16. Default: as `width`, or by `resolution`.' }),
+  resolution: nullish(
+    z.enum(resolutions),
+    'Size class. Which are offered depends on the model. Default: 720p for images, the first of the model for videos.',
+  ),
+  image_size: nullish(
+    z.union([z.enum(imageSizes), z.object({ width: side, height: side })]),
+    'Size by name or in pixels; rounded to multiples of 16. Wins over `resolution` and `aspect_ratio`.',
+  ),
+  width: nullish(side, 'Pixels; rounded to a multiple of 16. Default: as `height`, or by `resolution`.'),
+  height: nullish(side, 'Pixels; rounded to a multiple of 16. Default: as `width`, or by `resolution`.'),
 }
 const aspectRatio = (byDefault: string) =>
-  z
-    .enum(['16:9', '9:16', '1:1'])
-    .nullish()
-    .meta({ description: `Width to height. Default: ${byDefault}.` })
-const aspectRatioOrAuto = z
-  .enum(['16:9', '9:16', '1:1', 'auto'])
-  .nullish()
-  .meta({ description: 'Width to height; `auto` is that of the input image. Default: `auto`.' })
+  nullish(z.enum(['16:9', '9:16', '1:1']), `Width to height. Default: ${byDefault}.`)
+const aspectRatioOrAuto = nullish(
+  z.enum(['16:9', '9:16', '1:1', 'auto']),
+  'Width to height; `auto` is that of the input image. Default: `auto`.',
+)
 
 const imageFields = {
-  num_images: z.int().min(1).max(4).nullish().meta({ description: 'How many images to create. Default: 1.' }),
-  output_format: z
-    .enum(['png', 'jpeg', 'jpg', 'webp'])
-    .nullish()
-    .meta({ description: 'Format of the files. Default: png.' }),
+  num_images: nullish(z.int().min(1).max(4), 'How many images to create. Default: 1.'),
+  output_format: nullish(z.enum(['png', 'jpeg', 'jpg', 'webp']), 'Format of the files. Default: png.'),
 }
 const videoFields = {
-  num_frames: z
-    .int()
-    .min(1)
-    .max(maxFrames)
-    .nullish()
-    .meta({ description: `Number of frames. Default: that of \`preset\`, or by \`duration\`.` }),
-  fps: z.int().min(1).max(60).nullish().meta({ description: 'Frames per second. Default: that of `preset`.' }),
-  duration: z
-    .union([z.number().min(0.01).max(300), z.string().regex(/^\d{1,3}(\.\d{1,3})?s?$/)])
-    .nullish()
-    .meta({
-      description: 'Length in seconds, such as 5 or `5s`. Sets the number of frames unless `num_frames` is sent.',
-    }),
-  output_format: z.literal('mp4').nullish().meta({ description: 'Format of the file. Default: mp4.' }),
+  num_frames: nullish(
+    z.int().min(1).max(maxFrames),
+    `Number of frames. Default: that of \`preset\`, or by \`duration\`.`,
+  ),
+  fps: nullish(z.int().min(1).max(60), 'Frames per second. Default: that of `preset`.'),
+  duration: nullish(
+    z.union([z.number().min(0.01).max(300), z.string().regex(/^\d{1,3}(\.\d{1,3})?s?$/)]),
+    'Length in seconds, such as 5 or `5s`. Sets the number of frames unless `num_frames` is sent.',
+  ),
+  output_format: nullish(z.literal('mp4'), 'Format of the file. Default: mp4.'),
 }
 const media = (what: string) =>
   z
@@ -125,9 +103,10 @@ const media = (what: string) =>
     .min(1)
     .meta({ description: `${what} An http(s) URL, a \`data:\` URL, or the id of a file (\`file-…\`).` })
 const imageUrl = media('Input image: JPEG or PNG, 10 MB at most.')
-const strength = z.number().min(0).max(1).nullish().meta({
-  description: 'How far the output may differ from the input image; 0 keeps it. Default: 0.8, with a mask 1.',
-})
+const strength = nullish(
+  z.number().min(0).max(1),
+  'How far the output may differ from the input image; 0 keeps it. Default: 0.8, with a mask 1.',
+)
 
 const TextToImageRequest = z
   .object({
@@ -180,7 +159,7 @@ const SpeechToVideoRequest = z
   .meta({ id: 'SpeechToVideoRequest', description: 'A video of a person who speaks, from an image and audio.' })
 const VideoInterpolationRequest = z
   .object({
-    prompt: prompt.nullish().meta({ description: 'Not used; kept with the result.' }),
+    prompt: nullish(prompt, 'Not used; kept with the result.'),
     video_url: media('The video that gets more frames. Its size and length stay.'),
     ...common,
     enable_prompt_expansion: noPromptExpansion,

@@ -4,14 +4,13 @@ import type { PredictionInput } from '../prediction.ts'
 import type { GenerationInputs } from '../protocols/generation-call.ts'
 import { isSeeded } from '../sampling.ts'
 import type { GenerationTaskRecord, ValuePath } from '../task.ts'
-import { expansionFaults, fillInputs } from './fill-inputs.ts'
+import { sampleImage } from '../task-test.ts'
 import { withoutDefaulted } from './input-defaults.ts'
+import { expansionFaults, fillInputs } from './media.ts'
 import { imageMetering, videoMetering } from './metering.ts'
 import { prepareGeneration, sizeFaults } from './prepare.ts'
 import { generationRequests, otherNames } from './request.ts'
-import { type GenerationResult, generationResult } from './result.ts'
-import { resultWithUrls } from './result-links.ts'
-import { GeneratedImages, GeneratedVideo } from './result-schema.ts'
+import { GeneratedImages, GeneratedVideo, type GenerationResult, generationResult, resultWithUrls } from './result.ts'
 
 const mediaField = /^(image|mask|video|audio)(_url)?$/
 
@@ -80,3 +79,24 @@ export function slugTask(
     resultOf: (inputs, completed, files, { inference }) => generationResult(makes, inputs, completed, files, inference),
   }
 }
+
+/** The records of the tasks that make videos. */
+export const videoTasks: readonly GenerationTaskRecord[] = [
+  slugTask('slug/text-to-video', {
+    title: 'text to video',
+    description: 'Generate a video from a prompt. Takes minutes; returns a video file.',
+    sample: { prompt: sampleImage, preset: 'fast_draft' },
+  }),
+  slugTask('slug/image-to-video', {
+    title: 'image to video',
+    description: 'Animate an image by a prompt. Takes minutes; returns a video file.',
+  }),
+  slugTask('slug/speech-to-video', {
+    title: 'speech to video',
+    description: 'Animate an image to speech. Takes minutes; returns a video file.',
+  }),
+  slugTask('slug/video-interpolation', {
+    title: 'video interpolation',
+    description: 'Add frames between those of a video. Returns a video file.',
+  }),
+]

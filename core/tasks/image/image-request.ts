@@ -1,6 +1,7 @@
 import { z } from 'zod'
+import { integer, nullish, nullishBoolean, nullishString, number, optional, string } from '../../schemas/fields.ts'
 import type { Operation } from '../../schemas/task.ts'
-import { GeneratedFile } from '../generation/output-file.ts'
+import { GeneratedFile } from '../generation/result.ts'
 import { imageSize, type Size } from '../generation/size.ts'
 
 /**
@@ -21,23 +22,19 @@ const pixelsOf = (size: string): Size | undefined => {
 }
 const fits = (side: number) => side >= minSide && side <= maxSide && side % 8 === 0
 
-const SizeText = z
-  .string()
-  .refine(size => size === 'auto' || [pixelsOf(size)].some(one => one && fits(one.width) && fits(one.height)), {
-    error: `must be 'auto' or <width>x<height>, both multiples of 8 from ${minSide} to ${maxSide}.`,
-  })
-  .nullish()
-  .meta({
-    description: `\`<width>x<height>\` in pixels, multiples of 8 from ${minSide} to ${maxSide}; rounded to multiples of 16. Default: \`auto\`.`,
-  })
+const SizeText = nullish(
+  z
+    .string()
+    .refine(size => size === 'auto' || [pixelsOf(size)].some(one => one && fits(one.width) && fits(one.height)), {
+      error: `must be 'auto' or <width>x<height>, both multiples of 8 from ${minSide} to ${maxSide}.`,
+    }),
+  `\`<width>x<height>\` in pixels, multiples of 8 from ${minSide} to ${maxSide}; rounded to multiples of 16. Default: \`auto\`.`,
+)
 
-const Side = z
-  .int()
-  .refine(fits, { error: `must be a multiple of 8 from ${minSide} to ${maxSide}.` })
-  .nullish()
-  .meta({
-    description: 'Pixels. `width` and `height` together are the same as `size`; of one alone the other is 1024.',
-  })
+const Side = nullish(
+  z.int().refine(fits, { error: `must be a multiple of 8 from ${minSide} to ${maxSide}.` }),
+  'Pixels. `width` and `height` together are the same as `size`; of one alone the other is 1024.',
+)
 
 interface Sides {
   size?: string | null | undefined
@@ -82,63 +79,49 @@ const model = z.string().min(1).max(128).meta({ description: 'Id of the model, a
 const generationFields = {
   model,
   prompt: z.string().min(1).max(maxPrompt).meta({ description: 'What to create.' }),
-  n: z.int().min(1).max(maxImages).nullish().meta({ description: 'How many images to create. Default: 1.' }),
+  n: nullish(z.int().min(1).max(maxImages), 'How many images to create. Default: 1.'),
   size: SizeText,
   width: Side,
   height: Side,
-  response_format: z.enum(['url', 'b64_json', 'base64']).nullish().meta({
-    description:
-      '`url`: addresses of files. `b64_json` or `base64`: the bytes in base64; the result of a job has addresses in any case. Default: `url`.',
-  }),
-  output_format: z.enum(['png', 'jpeg', 'webp']).nullish().meta({ description: 'Format of the files. Default: png.' }),
-  output_compression: z.int().min(0).max(100).nullish().meta({
-    description:
-      'Quality of JPEG and WebP files, 0 to 100: lower values give smaller files. Has no effect on PNG. Default: 100, with which the engine chooses.',
-  }),
-  quality: z
-    .enum(Object.keys(qualities) as [Quality, ...Quality[]])
-    .nullish()
-    .meta({
-      description:
-        'Steps of the model: 10 for `low`, 50 for `high` and `hd`, 30 for `medium` and `standard`; `auto` takes those of the model, else 30. `num_inference_steps` wins over it. Default: `auto`.',
-    }),
-  style: z
-    .enum(['vivid', 'natural'])
-    .nullish()
-    .meta({ description: 'Accepted for compatibility; has no effect. Describe the style in the prompt.' }),
-  background: z.enum(['auto', 'opaque', 'transparent']).nullish().meta({
-    description:
-      '`transparent`: pixels without content are transparent, only with `output_format` png or webp and engines that can. Default: `auto`.',
-  }),
-  moderation: z.enum(['auto', 'low']).nullish().meta({ description: 'Accepted for compatibility; has no effect.' }),
-  user: z
-    .string()
-    .nullish()
-    .meta({ description: 'Your own id of the end user. Accepted for compatibility; has no effect.' }),
-  stream: z.boolean().nullish().meta({
-    description: 'Whether to send the images as server-sent events. Has no effect for a job. Default: false.',
-  }),
-  partial_images: z.int().min(0).max(3).nullish().meta({
-    description:
-      'How many unfinished images to send before each image, with `stream`. Engines that show none send none. Default: 0.',
-  }),
-  negative_prompt: z.string().max(maxPrompt).nullish().meta({ description: 'What to avoid.' }),
-  seed: z.int().min(0).nullish().meta({
-    description: 'Seed of the random choices. The same seed and request give the same images. Default: random.',
-  }),
-  num_inference_steps: z
-    .int()
-    .min(1)
-    .max(50)
-    .nullish()
-    .meta({ description: 'Steps of the model: more take longer and give more detail. Default: that of `quality`.' }),
-  steps: z.int().min(1).max(50).nullish().meta({ description: 'The same as `num_inference_steps`.' }),
-  guidance_scale: z
-    .number()
-    .min(1)
-    .max(20)
-    .nullish()
-    .meta({ description: 'How closely to follow the prompt. Default: 5.' }),
+  response_format: nullish(
+    z.enum(['url', 'b64_json', 'base64']),
+    '`url`: addresses of files. `b64_json` or `base64`: the bytes in base64; the result of a job has addresses in any case. Default: `url`.',
+  ),
+  output_format: nullish(z.enum(['png', 'jpeg', 'webp']), 'Format of the files. Default: png.'),
+  output_compression: nullish(
+    z.int().min(0).max(100),
+    'Quality of JPEG and WebP files, 0 to 100: lower values give smaller files. Has no effect on PNG. Default: 100, with which the engine chooses.',
+  ),
+  quality: nullish(
+    z.enum(Object.keys(qualities) as [Quality, ...Quality[]]),
+    'Steps of the model: 10 for `low`, 50 for `high` and `hd`, 30 for `medium` and `standard`; `auto` takes those of the model, else 30. `num_inference_steps` wins over it. Default: `auto`.',
+  ),
+  style: nullish(
+    z.enum(['vivid', 'natural']),
+    'Accepted for compatibility; has no effect. Describe the style in the prompt.',
+  ),
+  background: nullish(
+    z.enum(['auto', 'opaque', 'transparent']),
+    '`transparent`: pixels without content are transparent, only with `output_format` png or webp and engines that can. Default: `auto`.',
+  ),
+  moderation: nullish(z.enum(['auto', 'low']), 'Accepted for compatibility; has no effect.'),
+  user: nullishString('Your own id of the end user. Accepted for compatibility; has no effect.'),
+  stream: nullishBoolean('Whether to send the images as server-sent events. Has no effect for a job. Default: false.'),
+  partial_images: nullish(
+    z.int().min(0).max(3),
+    'How many unfinished images to send before each image, with `stream`. Engines that show none send none. Default: 0.',
+  ),
+  negative_prompt: nullish(z.string().max(maxPrompt), 'What to avoid.'),
+  seed: nullish(
+    z.int().min(0),
+    'Seed of the random choices. The same seed and request give the same images. Default: random.',
+  ),
+  num_inference_steps: nullish(
+    z.int().min(1).max(50),
+    'Steps of the model: more take longer and give more detail. Default: that of `quality`.',
+  ),
+  steps: nullish(z.int().min(1).max(50), 'The same as `num_inference_steps`.'),
+  guidance_scale: nullish(z.number().min(1).max(20), 'How closely to follow the prompt. Default: 5.'),
 }
 
 /** A reference to an image: an object as OpenAI's clients send it, or the URL or id alone. */
@@ -183,31 +166,25 @@ const editFields = {
   prompt: z.string().max(maxPrompt).meta({
     description: 'What to create. An empty text asks for a variation of the image, for engines that need no prompt.',
   }),
-  mask_mode: z.enum(['alpha', 'luma']).nullish().meta({
-    description:
-      'Which area of the mask is created anew. `alpha`: the transparent one. `luma`: the white one. Default: `alpha`.',
-  }),
-  input_fidelity: z
-    .enum(['low', 'high'])
-    .nullish()
-    .meta({ description: 'Accepted for compatibility; has no effect. Use `strength`.' }),
-  strength: z.number().min(0).max(1).nullish().meta({
-    description: 'How far the output may differ from the image; 0 keeps it. Default: 0.8, with a mask 1.',
-  }),
+  mask_mode: nullish(
+    z.enum(['alpha', 'luma']),
+    'Which area of the mask is created anew. `alpha`: the transparent one. `luma`: the white one. Default: `alpha`.',
+  ),
+  input_fidelity: nullish(z.enum(['low', 'high']), 'Accepted for compatibility; has no effect. Use `strength`.'),
+  strength: nullish(
+    z.number().min(0).max(1),
+    'How far the output may differ from the image; 0 keeps it. Default: 0.8, with a mask 1.',
+  ),
 }
 export const ImageEditRequest = z
   .object({
     ...editFields,
-    image: z
-      .union([ImageInput, z.array(ImageInput).min(1)])
-      .nullish()
-      .meta({
-        description: `The image to edit: JPEG, PNG or WebP, 10 MB at most. Some engines take several, ${maxSources} at most.`,
-      }),
-    images: z.array(ImageInput).min(1).max(maxSources).nullish().meta({ description: 'The same as `image`.' }),
-    mask: ImageInput.nullish().meta({
-      description: 'Mask: a PNG of the size of the image. Default: the whole image is edited.',
-    }),
+    image: nullish(
+      z.union([ImageInput, z.array(ImageInput).min(1)]),
+      `The image to edit: JPEG, PNG or WebP, 10 MB at most. Some engines take several, ${maxSources} at most.`,
+    ),
+    images: nullish(z.array(ImageInput).min(1).max(maxSources), 'The same as `image`.'),
+    mask: nullish(ImageInput, 'Mask: a PNG of the size of the image. Default: the whole image is edited.'),
   })
   .superRefine(sameSize)
   .superRefine(formatFits)
@@ -228,9 +205,7 @@ export const ImageEditForm = z
     image: z
       .union([File, z.array(File).max(maxSources)])
       .meta({ description: 'The image to edit. Accepted as `image[]` too.' }),
-    mask: File.optional().meta({
-      description: 'Mask: a PNG of the size of the image. Default: the whole image is edited.',
-    }),
+    mask: optional(File, 'Mask: a PNG of the size of the image. Default: the whole image is edited.'),
   })
   .meta({ id: 'ImageEditForm', description: 'An image to edit, as a form.' })
 
@@ -238,7 +213,7 @@ export const ImageEditForm = z
 export const ImageVariationRequest = z
   .object({
     ...ImageEditRequest.shape,
-    prompt: editFields.prompt.nullish().meta({ description: 'Not needed. What to create, if it is sent.' }),
+    prompt: nullish(editFields.prompt, 'Not needed. What to create, if it is sent.'),
   })
   .meta({ id: 'ImageVariationRequest', description: 'An image of which to create variations.' })
 export const ImageVariationForm = z
@@ -257,17 +232,14 @@ export type ImageRequest = z.output<typeof ImageGenerationRequest> & Partial<z.o
 /** The created images: the answer of the routes and the result of a job. */
 export const ImagesResponse = z
   .object({
-    created: z.int().describe('Unix seconds.'),
+    created: integer('Unix seconds.'),
     data: z
       .array(
         z.object({
-          url: z.string().optional().describe('Where to read the image, with `response_format: "url"`.'),
-          b64_json: z
-            .string()
-            .optional()
-            .describe('The bytes of the image in base64, with `response_format: "b64_json"`.'),
-          revised_prompt: z.string().optional().describe('The prompt that the engine used, if it is another one.'),
-          seed: z.int().describe('Seed of the request. The same seed and `n` give the same images.'),
+          url: optional(z.string(), 'Where to read the image, with `response_format: "url"`.'),
+          b64_json: optional(z.string(), 'The bytes of the image in base64, with `response_format: "b64_json"`.'),
+          revised_prompt: optional(z.string(), 'The prompt that the engine used, if it is another one.'),
+          seed: integer('Seed of the request. The same seed and `n` give the same images.'),
         }),
       )
       .describe('The images in the form of OpenAI.'),
@@ -275,21 +247,19 @@ export const ImagesResponse = z
       .array(GeneratedFile.omit({ duration: true, fps: true, num_frames: true }))
       .describe('The same images with their sizes.'),
     output_format: z.enum(['png', 'jpeg', 'webp']).describe('Format of the files.'),
-    size: z.string().describe('`<width>x<height>` in pixels.'),
-    seed_used: z.int().describe('Seed of the first image.'),
-    timings: z
-      .object({ inference: z.number().describe('Seconds that the engine worked.') })
-      .describe('How long it took.'),
+    size: string('`<width>x<height>` in pixels.'),
+    seed_used: integer('Seed of the first image.'),
+    timings: z.object({ inference: number('Seconds that the engine worked.') }).describe('How long it took.'),
     usage: z
       .object({
-        images: z.int().describe('Images created.'),
-        input_tokens: z.int().describe('Tokens of the request.'),
-        output_tokens: z.int().describe('Tokens of the images.'),
-        total_tokens: z.int().describe('Sum of both.'),
+        images: integer('Images created.'),
+        input_tokens: integer('Tokens of the request.'),
+        output_tokens: integer('Tokens of the images.'),
+        total_tokens: integer('Sum of both.'),
         input_tokens_details: z
           .object({
-            text_tokens: z.int().describe('Tokens of the prompt.'),
-            image_tokens: z.int().describe('Tokens of the input images.'),
+            text_tokens: integer('Tokens of the prompt.'),
+            image_tokens: integer('Tokens of the input images.'),
           })
           .describe('Details of the request tokens.'),
       })

@@ -1,5 +1,4 @@
-import type { ResultFile } from '../generation/result.ts'
-import { linkedFile } from '../generation/result-links.ts'
+import { linkedFile, type ResultFile } from '../generation/result.ts'
 import type { GenerationInputs } from '../protocols/generation-call.ts'
 import type { Completed } from '../protocols/infer-generation.ts'
 import type { FileUrl } from '../task.ts'

@@ -1,5 +1,5 @@
 import { type ImageTask, operationOf } from '../../schemas/task.ts'
-import { fillInputs } from '../generation/fill-inputs.ts'
+import { fillInputs } from '../generation/media.ts'
 import { imageMetering } from '../generation/metering.ts'
 import { slugTask } from '../generation/slug-task.ts'
 import { isRepeatableSample } from '../sampling.ts'

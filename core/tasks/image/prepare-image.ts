@@ -1,5 +1,7 @@
-import { failureOfIssues } from '../../schemas/issues.ts'
+import { isObject } from '../../json.ts'
+import { parsed } from '../../schemas/issues.ts'
 import { type GenerationTask, generationTaskOf, type ImageTask, operationOf } from '../../schemas/task.ts'
+import { extraFields } from '../catalog.ts'
 import { defaultedInputs, type SetInputs, setFields } from '../generation/input-defaults.ts'
 import {
   defaultSize,
@@ -30,16 +32,17 @@ export function prepareImage(
   model: GenerationModel,
   drawSeed = drawnSeed,
 ): PreparedGeneration {
-  const read = imageRequests[operationOf(task)].safeParse(withoutModel(body))
-  if (!read.success) throw failureOfIssues(read.error, body)
-  const request: ImageRequest = read.data
+  const request: ImageRequest = parsed(imageRequests[operationOf(task)], withoutModel(body))
   const media = mediaOf(request)
   const masked = media.some(({ kind }) => kind === 'mask')
   const size = requestedSize(request)
   const defaults = model.generation_defaults ?? {}
   const format = request.output_format ?? 'png'
   const compression = (request.output_compression ?? 100) < 100 ? request.output_compression! : undefined
-  const { num_inference_steps, steps, quality, extra } = { ...request, extra: extraOf(body, model.extra_params) }
+  const { num_inference_steps, steps, quality, extra } = {
+    ...request,
+    extra: extraFields(body, { extraParams: model.extra_params }),
+  }
   return {
     task: engineTaskOf(task, { masked }),
     inputs: {
@@ -122,16 +125,10 @@ export function imageRequestOf(inputs: GenerationInputs): Record<string, unknown
 }
 
 /** The model is chosen before: the `model` of the body is ignored and replaced by a value that passes the check. */
-const withoutModel = (body: unknown): unknown =>
-  body !== null && typeof body === 'object' && !Array.isArray(body) ? { ...body, model: 'any' } : body
+const withoutModel = (body: unknown): unknown => (isObject(body) ? { ...body, model: 'any' } : body)
 
 /** The older names of the qualities mean the same as the newer ones. */
 const plainQuality = { low: 'low', medium: 'medium', high: 'high', standard: 'medium', hd: 'high' } as const
-
-const extraOf = (body: unknown, names: readonly string[]): Record<string, unknown> => {
-  const sent = body as Record<string, unknown>
-  return Object.fromEntries(names.filter(name => Object.hasOwn(sent, name)).map(name => [name, sent[name]]))
-}
 
 /** Returns the images and the mask, each with the path of its field. */
 function mediaOf({ image, images, mask, mask_mode }: ImageRequest): MediaReference[] {

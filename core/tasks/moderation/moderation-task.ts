@@ -2,7 +2,7 @@ import { ModerationRequest, ModerationResponse } from '../../schemas/moderation.
 import { expectedGpuMs, type Metering, textMetering } from '../metering.ts'
 import type { TextTaskRecord } from '../task.ts'
 import { sampleTexts, testQuery, testTexts } from '../task-test.ts'
-import { textInputs } from '../text-inputs.ts'
+import { textTask } from '../text-task.ts'
 import { judgementLength, judgementTokens } from './judgement.ts'
 import { type ModerationAnswerFormat, moderation, prepareModeration, shapeModeration } from './moderation.ts'
 
@@ -24,14 +24,11 @@ const metering: Metering = {
 /** The record of moderation. */
 export const moderationTask: TextTaskRecord = {
   ...moderation,
-  ...textInputs,
+  ...textTask,
   family: 'moderation',
-  runner: 'text',
   aliases: ['std/moderations'],
-  category: 'text',
   description: 'Say whether texts or images are harmful, and in which way.',
   path: '/std/v1/moderations',
-  features: [],
   test: {
     stream: false,
     body: model => ({ model, input: [testQuery, testTexts[1]] }),
@@ -46,12 +43,9 @@ export const moderationTask: TextTaskRecord = {
   sample: { input: sampleTexts[0] },
   form: { panel: 'fields', hidden: [], first: [] },
   request: ModerationRequest,
-  otherFields: {},
-  modelFaults: () => [],
   result: ModerationResponse,
   metering,
   isMediaPath: path => path.at(-1) === 'url' && path.at(-2) === 'image_url',
-  isRepeatable: () => true,
   prepare: prepareModeration,
   shape: (answers, answerFormat: ModerationAnswerFormat) => shapeModeration(answers, answerFormat),
 }

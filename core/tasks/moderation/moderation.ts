@@ -1,17 +1,15 @@
 import { Failure } from '../../failure.ts'
 import { ulid } from '../../ids.ts'
 import type { ModelSet, ModelSetEntry } from '../../models/engine-traits.ts'
-import { failureOfIssues } from '../../schemas/issues.ts'
+import { parsed } from '../../schemas/issues.ts'
 import { type ModerationPart, ModerationRequest, type ModerationResponse } from '../../schemas/moderation.ts'
 import { isFor } from '../../schemas/task.ts'
-import type { Usage } from '../../store/store.ts'
 import { checkFeatures, extraFields, modelFor } from '../catalog.ts'
 import { prepareChat } from '../chat/chat-completion.ts'
 import type { CallerAnswer, PreparedRequest } from '../engine-request.ts'
-import { answerUsage, answerUsageObject, engineFault, parseAnswer } from '../protocols/answer.ts'
+import { engineFault, parseAnswer, usageOfAll } from '../protocols/answer.ts'
 import type { TaskName } from '../task.ts'
-import { judgementRequest, readJudgement } from './judgement.ts'
-import { judgementOfLabel } from './label.ts'
+import { judgementOfLabel, judgementRequest, readJudgement } from './judgement.ts'
 
 /** Names the task. */
 export const moderation = { id: 'std/moderation', title: 'moderation' } as const satisfies TaskName
@@ -29,10 +27,9 @@ export interface ModerationAnswerFormat {
 
 /** Checks a moderation body and translates it for a classifier or, if the model does chats, for a chat model. */
 export function prepareModeration(raw: unknown, catalog: ModelSet): PreparedRequest {
-  const checked = ModerationRequest.safeParse(raw)
-  if (!checked.success) throw failureOfIssues(checked.error, raw)
-  const entry = moderator(checked.data.model, catalog)
-  const inputs = inputsOf(checked.data.input)
+  const request = parsed(ModerationRequest, raw)
+  const entry = moderator(request.model, catalog)
+  const inputs = inputsOf(request.input)
   const byChat = isFor(entry.tasks, 'chat')
   const answerFormat: ModerationAnswerFormat = {
     task: moderation.id,
@@ -71,7 +68,7 @@ type Asked = Omit<PreparedRequest, 'stream' | 'answerFormat'>
 function askChat(inputs: ModerationPart[][], entry: ModelSetEntry): Asked {
   const [first] = inputs
   const image = first!.findIndex(({ type }) => type === 'image_url')
-  if (image >= 0) checkFeatures([['images', `input[${image}]`]], entry)
+  checkFeatures([[image >= 0, 'images', `input[${image}]`]], entry)
   const own: ModelSet = new Map([[entry.id, entry]])
   const asked = inputs.map(parts => prepareChat(judgementRequest(parts, entry), own))
   const places = first!.flatMap((part, at) =>
@@ -118,19 +115,10 @@ export function shapeModeration(answers: Uint8Array[], answerFormat: ModerationA
       byChat ? readJudgement(contentOf(parsed[at]!), kinds, modelId) : judgementOfLabel(labels[at], kinds),
     ),
   }
-  return { body: JSON.stringify(response), usage: sumOf(parsed) }
+  return { body: JSON.stringify(response), usage: usageOfAll(parsed) }
 }
 
 function contentOf({ choices }: Record<string, unknown>): unknown {
   const [choice] = (Array.isArray(choices) ? choices : []) as ({ message?: { content?: unknown } | null } | null)[]
   return choice?.message?.content
-}
-
-function sumOf(answers: Record<string, unknown>[]): Usage {
-  const sum = { inputTokens: 0, cachedTokens: 0, outputTokens: 0, reasoningTokens: 0 }
-  for (const answer of answers) {
-    const usage = answerUsage(answerUsageObject(answer))
-    for (const measure of Object.keys(sum) as (keyof typeof sum)[]) sum[measure] += usage[measure]
-  }
-  return sum
 }

@@ -1,11 +1,59 @@
 import type { CallerSignal } from '../../abort-source.ts'
-import type { EngineCall, EngineListener, Lease } from '../../models/fleet.ts'
-import type { Droppable } from '../chat/truncation.ts'
-import { openShortened } from './shortened-stream.ts'
+import type { Failure } from '../../failure.ts'
+import type { EngineCall, EngineListener, Exchange, Lease } from '../../models/fleet.ts'
+import { type Droppable, shortener } from '../chat/truncation.ts'
 
 interface AskOptions extends Pick<EngineCall, 'method' | 'contentType' | 'patienceMs' | 'workPath' | 'isAnswer'> {
   /** What is left out of a body whose prompt is too long. */
   droppable?: Droppable | undefined
+}
+
+/** Makes a result of the answer of an engine. What its functions throw ends the request. */
+interface AnswerReader<Result> {
+  accepted?(contentType: string): void
+  chunk(bytes: Buffer, exchange: Exchange): void
+  /** Called after the last chunk. */
+  finished(): Result | Promise<Result>
+}
+
+/** Sends a request and resolves with its result. Rejects with Failure, with the signal's reason, or as the reader does. */
+export function readAnswer<Result>(
+  open: (listener: EngineListener) => Exchange,
+  signal: CallerSignal,
+  reader: AnswerReader<Result>,
+): Promise<Result> {
+  return new Promise((resolve, reject) => {
+    const fail = (thrown: unknown) => {
+      signal.removeEventListener('abort', onAbort)
+      reject(thrown)
+    }
+    const stop = (thrown: unknown) => {
+      exchange.abort()
+      fail(thrown)
+    }
+    const onAbort = () => stop(signal.reason)
+    const exchange = open({
+      accepted: type => reader.accepted?.(type),
+      chunk(bytes) {
+        try {
+          reader.chunk(bytes, exchange)
+        } catch (thrown) {
+          stop(thrown)
+        }
+      },
+      finished() {
+        signal.removeEventListener('abort', onAbort)
+        try {
+          resolve(reader.finished())
+        } catch (thrown) {
+          reject(thrown)
+        }
+      },
+      failed: fail,
+    })
+    if (signal.aborted) onAbort()
+    else signal.addEventListener('abort', onAbort, { once: true })
+  })
 }
 
 /** Sends a request to an engine and resolves with the whole answer. Rejects with Failure, or with the signal's reason. */
@@ -17,26 +65,59 @@ export function ask(
   signal: CallerSignal,
   { droppable, ...more }: AskOptions = {},
 ): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = []
-    const onAbort = () => {
-      exchange.abort()
-      reject(signal.reason)
-    }
-    const listener: EngineListener = {
-      accepted() {},
-      chunk: bytes => void chunks.push(bytes),
-      finished() {
-        signal.removeEventListener('abort', onAbort)
-        resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks))
-      },
-      failed(failure) {
-        signal.removeEventListener('abort', onAbort)
-        reject(failure)
-      },
-    }
-    const exchange = openShortened(lease, { ...more, path, body, stream: false, maxBytes }, listener, droppable)
-    if (signal.aborted) onAbort()
-    else signal.addEventListener('abort', onAbort, { once: true })
+  const chunks: Buffer[] = []
+  const call = { ...more, path, body, stream: false, maxBytes }
+  return readAnswer(listener => openShortened(lease, call, listener, droppable), signal, {
+    chunk: bytes => void chunks.push(bytes),
+    finished: () => (chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)),
   })
+}
+
+/**
+ * Opens a request. If the engine refuses its prompt as too long, sends it again without what may be left out, a bounded
+ * number of times.
+ */
+export function openShortened(
+  lease: Pick<Lease, 'open'>,
+  call: EngineCall,
+  listener: EngineListener,
+  droppable: Droppable | undefined,
+): Exchange {
+  // The closures below must not keep the body: it is not needed for long streams.
+  const { body, ...facts } = call
+  const isText = typeof body === 'string' || body instanceof Uint8Array
+  if (!droppable || droppable.units.length === 0 || !isText) return lease.open(call, listener)
+  // Released with the first byte of the answer.
+  let shorter: ((failure: Failure) => string | undefined) | undefined = shortener(body, droppable)
+  let paused = false
+  const send = (sent: string | Uint8Array) =>
+    lease.open(
+      { ...facts, body: sent },
+      {
+        accepted(type) {
+          shorter = undefined
+          listener.accepted(type)
+        },
+        chunk: bytes => listener.chunk(bytes),
+        finished: () => listener.finished(),
+        failed(failure) {
+          const rest = shorter?.(failure)
+          if (rest === undefined) return listener.failed(failure)
+          exchange = send(rest)
+          if (paused) exchange.pause()
+        },
+      },
+    )
+  let exchange = send(body)
+  return {
+    pause() {
+      paused = true
+      exchange.pause()
+    },
+    resume() {
+      paused = false
+      exchange.resume()
+    },
+    abort: () => exchange.abort(),
+  }
 }

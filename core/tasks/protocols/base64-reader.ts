@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { finished } from 'node:stream/promises'
 import { Failure } from '../../failure.ts'
 import { diskFailure } from '../../files/write.ts'
-import { EngineFault } from './messages.ts'
+import { EngineFault } from './infer-generation.ts'
 
 /** Strings up to this length stay in the text. */
 const maxShort = 4096

@@ -1,5 +1,6 @@
 import { Failure, type FailureCode, failures } from '../../failure.ts'
-import { faultClass, withoutLocations } from './engine-text.ts'
+import { jsonOf, objectOf } from '../../json.ts'
+import { faultClass, oneLine, withoutLocations } from './engine-text.ts'
 
 /** The error message of an engine, parsed. */
 export interface EngineError {
@@ -25,9 +26,9 @@ const count = (value: unknown): number | null =>
  * text.
  */
 export function engineErrorOf(value: unknown): EngineError {
-  const outer = (value !== null && typeof value === 'object' ? value : {}) as Record<string, unknown>
+  const outer = objectOf(value)
   const inner = outer.error ?? value
-  const errorFields = (inner !== null && typeof inner === 'object' ? inner : {}) as Record<string, unknown>
+  const errorFields = objectOf(inner)
   const message =
     typeof inner === 'string' ? inner : text(errorFields.message ?? detailOf(errorFields.detail) ?? errorFields.msg)
   const { code, param } = errorFields
@@ -43,13 +44,10 @@ export function engineErrorOf(value: unknown): EngineError {
 
 /** The same for a body that may not be JSON. */
 export function engineErrorIn(body: string): EngineError {
-  let value: unknown
-  try {
-    value = JSON.parse(body)
-  } catch {
-    value = /^\s*</.test(body) ? body.replaceAll(/<(style|script|head)\b[^]*?<\/\1>|<[^>]*>/gi, ' ').trim() : body
-  }
-  return engineErrorOf(value)
+  const value = jsonOf(body)
+  if (value !== undefined) return engineErrorOf(value)
+  const isMarkup = /^\s*</.test(body)
+  return engineErrorOf(isMarkup ? body.replaceAll(/<(style|script|head)\b[^]*?<\/\1>|<[^>]*>/gi, ' ').trim() : body)
 }
 
 /** FastAPI lists every wrong field as `{loc, msg}`; Kokoro-FastAPI sends an object with a `message`. */
@@ -118,25 +116,18 @@ function codeOf(status: number, words: EngineError): FailureCode {
   return full && !quotaExceeded.test(text) ? 'no_capacity' : 'worker_error'
 }
 
-const tidy = (message: string): string =>
-  message
-    .replaceAll(/[\p{Cc}\s]+/gu, ' ')
-    .trim()
-    .slice(0, 500)
-
 /**
  * Turns an error of an engine into a Failure. An error of the caller keeps its 4xx and the engine's message without paths
  * and addresses, because only the engine knows what is wrong with a value. For other errors callers get the class, and the
  * log gets the message. A 401 or 404 of an engine is never an error of the caller, because infer chose the key and the path.
  */
 export function failureOfEngine(status: number, words: EngineError, code = codeOf(status, words)): Failure {
-  const engineText = tidy(words.message)
+  const engineText = oneLine(words.message)
   const callerText = withoutLocations(engineText)
   if (code === 'worker_error') {
     const why = faultClass(engineText)
-    return new Failure(code, `The engine answered ${status}${why ? `: ${why}` : ''}. Trying again may help.`, {
-      engineText,
-    })
+    const message = `The engine answered ${status}${why ? `: ${why}` : ''}. Trying again may help.`
+    return new Failure(code, message, { engineText })
   }
   if (code === 'model_warming_up' || code === 'no_capacity') {
     const what = code === 'no_capacity' ? 'takes no more requests' : 'is still loading'
@@ -177,13 +168,8 @@ export function errorIn(value: Record<string, unknown>, event?: string): Failure
   const status = Number(words.code ?? Number.NaN)
   const code = status >= 400 && status < 600 ? codeOf(status, words) : codeOf(callerCode(words.code) ? 400 : 500, words)
   if (code !== 'worker_error') return failureOfEngine(status || 400, words, code)
-  const engineText = tidy(words.message)
+  const engineText = oneLine(words.message)
   const why = faultClass(engineText)
-  return new Failure(
-    'worker_error',
-    `The engine gave up on its answer${why ? `: ${why}` : ''}. Trying again may help.`,
-    {
-      engineText,
-    },
-  )
+  const message = `The engine gave up on its answer${why ? `: ${why}` : ''}. Trying again may help.`
+  return new Failure('worker_error', message, { engineText })
 }

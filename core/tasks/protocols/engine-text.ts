@@ -30,6 +30,13 @@ const classes: readonly [says: RegExp, sentence: string][] = [
 /** Returns the class of an error from the output of an engine, as the end of a sentence; undefined if unknown. */
 export const faultClass = (words: string): string | undefined => classes.find(([says]) => says.test(words))?.[1]
 
+/** Returns a text of an engine on one line, without control characters. */
+export const oneLine = (text: string, maxLength = 500): string =>
+  text
+    .replaceAll(/[\p{Cc}\s]+/gu, ' ')
+    .trim()
+    .slice(0, maxLength)
+
 const address = '[address removed]'
 const path = '[path removed]'
 

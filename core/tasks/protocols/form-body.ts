@@ -1,58 +1,69 @@
 import { randomBytes } from 'node:crypto'
-import { createReadStream } from 'node:fs'
-import { open, stat } from 'node:fs/promises'
+import { open } from 'node:fs/promises'
 import { Readable } from 'node:stream'
-import { imageKindOf } from '../../cpu/image-kind.ts'
+import { Failure } from '../../failure.ts'
 import type { StreamedBody } from '../../models/fleet.ts'
 
-export interface FormBody {
+/** A file in a form. */
+export interface FormFile {
+  /** Name of the field. */
+  name: string
+  /** OpenAI refuses files without a name or a type. */
+  filename: string
   contentType: string
-  body: StreamedBody
+  path: string
+  /** How many bytes of the file are sent. */
+  bytes: number
+  /** What is sent before them, such as a header. */
+  head?: Buffer
 }
 
-/** Bytes that tell the format of an image. */
-const headBytes = 64
-
-/** Makes a form with text fields and images. The images are read from the disk while the form is sent. */
-export async function formUpload(
-  fields: readonly [name: string, value: string][],
-  images: readonly [name: string, path: string][],
-): Promise<FormBody> {
+/** Makes a form for an engine. The files are read from the disk while the form is sent. */
+export function formBody(
+  fields: readonly (readonly [name: string, value: string])[],
+  files: readonly FormFile[],
+): { contentType: string; body: StreamedBody } {
   const boundary = `infer-${randomBytes(18).toString('base64url')}`
-  const part = (name: string, more: string) =>
+  const part = (name: string, more = '') =>
     `--${boundary}\r\ncontent-disposition: form-data; name="${name.replaceAll(/["\r\n]/g, '_')}"${more}\r\n`
-  const texts = fields.map(([name, value]) => `${part(name, '')}\r\n${value}\r\n`).join('')
-  const pieces: (Buffer | string)[] = [Buffer.from(texts)]
-  let bytes = Buffer.byteLength(texts)
-  const add = (text: string) => {
-    pieces.push(Buffer.from(text))
-    bytes += Buffer.byteLength(text)
+  const pieces: (Buffer | FormFile)[] = fields.map(([name, value]) => Buffer.from(`${part(name)}\r\n${value}\r\n`))
+  for (const file of files) {
+    const { name, filename, contentType, head } = file
+    pieces.push(Buffer.from(`${part(name, `; filename="${filename}"`)}content-type: ${contentType}\r\n\r\n`))
+    if (head) pieces.push(head)
+    pieces.push(file, Buffer.from('\r\n'))
   }
-  for (const [at, [name, path]] of images.entries()) {
-    const format = await formatOf(path)
-    // OpenAI refuses files without a name or a type.
-    add(`${part(name, `; filename="image-${at + 1}.${format}"`)}content-type: image/${format}\r\n\r\n`)
-    pieces.push(path)
-    bytes += (await stat(path)).size
-    add('\r\n')
-  }
-  add(`--${boundary}--\r\n`)
+  pieces.push(Buffer.from(`--${boundary}--\r\n`))
   return {
     contentType: `multipart/form-data; boundary=${boundary}`,
-    body: { bytes, open: () => Readable.from(contentOf(pieces), { objectMode: false }) },
+    body: {
+      bytes: pieces.reduce((sum, piece) => sum + ('path' in piece ? piece.bytes : piece.length), 0),
+      open: () => Readable.from(contentOf(pieces), { objectMode: false, highWaterMark: 1 }),
+    },
   }
 }
 
-/** Yields buffers as they are and the content of files, which are named by their paths. */
-async function* contentOf(pieces: readonly (Buffer | string)[]): AsyncGenerator<Buffer> {
+async function* contentOf(pieces: readonly (Buffer | FormFile)[]): AsyncGenerator<Buffer> {
   for (const piece of pieces)
-    if (typeof piece === 'string') yield* createReadStream(piece) as AsyncIterable<Buffer>
+    if ('path' in piece) yield* bytesOf(piece)
     else yield piece
 }
 
-async function formatOf(path: string): Promise<string> {
-  await using file = await open(path)
-  const { buffer, bytesRead } = await file.read(Buffer.alloc(headBytes), 0, headBytes, 0)
-  const kind = imageKindOf(buffer.subarray(0, bytesRead))
-  return 'format' in kind ? kind.format : 'png'
+const pieceBytes = 256 << 10
+
+/** Yields the content of a file. It is closed after the last piece or when reading stops. */
+async function* bytesOf({ path, bytes }: FormFile): AsyncGenerator<Buffer> {
+  try {
+    await using file = await open(path)
+    for (let at = 0; at < bytes; ) {
+      const most = Math.min(pieceBytes, bytes - at)
+      // A new one each time: the last may still wait to be sent.
+      const { buffer, bytesRead } = await file.read(Buffer.allocUnsafe(most), 0, most, at)
+      if (bytesRead === 0) throw new Failure('internal_error', 'An input file was truncated while it was sent.')
+      at += bytesRead
+      yield buffer.subarray(0, bytesRead)
+    }
+  } catch (thrown) {
+    throw Failure.from(thrown)
+  }
 }

@@ -1,6 +1,9 @@
+import { open } from 'node:fs/promises'
+import { imageKindOf } from '../../cpu/image-kind.ts'
 import { Failure } from '../../failure.ts'
 import type { EngineField, EngineRoute } from '../../models/engine-traits.ts'
 import type { RunReport } from '../run-job.ts'
+import type { FormFile } from './form-body.ts'
 import type { EngineInputs, GenerationCall } from './generation-call.ts'
 
 export type FieldValue = string | number | boolean | object
@@ -38,6 +41,22 @@ export const formFields = (fields: Record<string, FieldValue>): [name: string, v
     name,
     typeof value === 'object' ? JSON.stringify(value) : String(value),
   ])
+
+/** Bytes that tell the format of an image. */
+const headBytes = 64
+
+/** Returns images on the disk as files of a form. */
+export const imageFiles = (images: readonly (readonly [name: string, path: string])[]): Promise<FormFile[]> =>
+  Promise.all(
+    images.map(async ([name, path], at) => {
+      await using file = await open(path)
+      const { size } = await file.stat()
+      const { buffer, bytesRead } = await file.read(Buffer.alloc(headBytes), 0, headBytes, 0)
+      const kind = imageKindOf(buffer.subarray(0, bytesRead))
+      const format = 'format' in kind ? kind.format : 'png'
+      return { name, filename: `image-${at + 1}.${format}`, contentType: `image/${format}`, path, bytes: size }
+    }),
+  )
 
 /**
  * Throws Failure `unsupported_parameter` for a negative prompt that the engine would not get, and logs that a seed has no

@@ -3,10 +3,10 @@ import type { EngineRoute } from '../../models/engine-traits.ts'
 import type { EngineCall, Lease } from '../../models/fleet.ts'
 import { mediaFor } from '../../schemas/task.ts'
 import { askFiles } from './ask-files.ts'
-import { formUpload } from './form-body.ts'
+import { formBody } from './form-body.ts'
 import type { EngineFile, GenerationCall } from './generation-call.ts'
 import { type Completed, workerError } from './infer-generation.ts'
-import { checkFields, type FieldValue, formFields, furtherFields, openaiSize } from './openai-fields.ts'
+import { checkFields, type FieldValue, formFields, furtherFields, imageFiles, openaiSize } from './openai-fields.ts'
 import type { Download, GenerationProtocol } from './protocol.ts'
 import { takeUrl } from './take-url.ts'
 
@@ -72,7 +72,8 @@ async function requestOf(route: EngineRoute, call: GenerationCall): Promise<Pick
   const images = inputs.images ?? (inputs.image === null ? [] : [inputs.image])
   const name = images.length > 1 ? 'image[]' : 'image'
   const mask: [string, string][] = inputs.mask === null ? [] : [['mask', inputs.mask]]
-  return formUpload(formFields(fields), [...images.map((path): [string, string] => [name, path]), ...mask])
+  const files = await imageFiles([...images.map((path): [string, string] => [name, path]), ...mask])
+  return formBody(formFields(fields), files)
 }
 
 /** Stores the image at a URL of an answer and resolves with its name. */

@@ -2,6 +2,7 @@ import { rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Failure } from '../../failure.ts'
+import { isObject, jsonOf, objectOf } from '../../json.ts'
 import type { EngineRoute } from '../../models/engine-traits.ts'
 import type { Lease } from '../../models/fleet.ts'
 import type { RunReport } from '../run-job.ts'
@@ -9,10 +10,10 @@ import { parseAnswer } from './answer.ts'
 import { ask } from './ask.ts'
 import { engineErrorOf, failureOfEngine } from './engine-error.ts'
 import { faultClass } from './engine-text.ts'
-import { formUpload } from './form-body.ts'
+import { formBody } from './form-body.ts'
 import type { EngineFile, GenerationCall } from './generation-call.ts'
 import { workerError } from './infer-generation.ts'
-import { checkFields, formFields, furtherFields, openaiSize } from './openai-fields.ts'
+import { checkFields, formFields, furtherFields, imageFiles, openaiSize } from './openai-fields.ts'
 import type { GenerationProtocol } from './protocol.ts'
 import { takeContent } from './take-url.ts'
 
@@ -62,10 +63,8 @@ async function createVideo(lease: Lease, route: EngineRoute, call: GenerationCal
     ...('num_frames' in more ? {} : { seconds: Math.max(1, Math.round(inputs.num_frames / inputs.fps)) }),
     ...more,
   }
-  const { body, contentType } = await formUpload(
-    formFields(fields),
-    inputs.image === null ? [] : [['input_reference', inputs.image]],
-  )
+  const files = await imageFiles(inputs.image === null ? [] : [['input_reference', inputs.image]])
+  const { body, contentType } = formBody(formFields(fields), files)
   const never = new AbortController().signal
   const { id } = parseAnswer(await ask(lease, route.path, body, maxAnswerBytes, never, { contentType }))
   if (typeof id === 'string' && /^[\w.-]{1,200}$/.test(id) && !/^\.+$/.test(id)) return id
@@ -109,30 +108,16 @@ async function patiently<T>(signal: AbortSignal, request: (attempt: number) => P
   }
 }
 
-interface VideoState {
-  status?: unknown
-  progress?: unknown
-  error?: unknown
-}
-
 /** vLLM-Omni answers the state of a video that failed with an error status. */
 function isFailedVideo(body: string): boolean {
-  try {
-    const value = JSON.parse(body) as { object?: unknown; status?: unknown } | null
-    return value?.object === 'video' && value.status === 'failed'
-  } catch {
-    return false
-  }
+  const { object, status } = objectOf(jsonOf(body))
+  return object === 'video' && status === 'failed'
 }
 
 /** Not `parseAnswer`: the state of a video that failed has an `error` too. */
-function stateIn(bytes: Buffer, modelId: string): VideoState {
-  try {
-    const value = JSON.parse(bytes.toString('utf8')) as VideoState | null
-    if (value !== null && typeof value === 'object') return value
-  } catch {
-    // Reported below.
-  }
+function stateIn(bytes: Buffer, modelId: string): Record<string, unknown> {
+  const value = jsonOf(bytes.toString('utf8'))
+  if (isObject(value)) return value
   throw workerError(modelId, 'answered with no JSON object')
 }
 

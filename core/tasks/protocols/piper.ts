@@ -1,9 +1,8 @@
 import { z } from 'zod'
+import { jsonOf } from '../../json.ts'
 import { ask } from './ask.ts'
+import { plainVoice, synthesize, transcribe, transcribeStream, type Voice } from './openai-audio.ts'
 import type { AudioProtocol } from './protocol.ts'
-import { synthesize } from './synthesize.ts'
-import { transcribe, transcribeStream } from './transcribe.ts'
-import type { Voice } from './voices.ts'
 
 /** The fields of a prepared speech request that Piper's server knows by other names. */
 const Spoken = z.looseObject({
@@ -34,23 +33,14 @@ const Config = z.looseObject({
 
 /** Parses Piper's list, an object of configurations by voice. Voices with speakers are listed by these. Pure. */
 export function piperVoicesIn(answer: string): Voice[] {
-  let listed: unknown
-  try {
-    listed = JSON.parse(answer)
-  } catch {
-    return []
-  }
-  const read = z.record(z.string().min(1).max(256), Config).safeParse(listed)
+  const read = z.record(z.string().min(1).max(256), Config).safeParse(jsonOf(answer))
   if (!read.success) return []
   return Object.entries(read.data)
     .flatMap(([name, { language, speaker_id_map }]) => {
       const speakers = Object.keys(speaker_id_map ?? {})
       return (speakers.length > 0 ? speakers : [name]).map(id => ({
-        id,
-        name: id,
+        ...plainVoice(id),
         language: language?.code ?? null,
-        gender: null,
-        preview_url: null,
       }))
     })
     .slice(0, 2000)

@@ -7,9 +7,7 @@ import type { RunReport } from '../run-job.ts'
 import type { EngineStream } from './engine-stream.ts'
 import type { GenerationCall } from './generation-call.ts'
 import type { Completed } from './infer-generation.ts'
-import type { EngineAudio } from './synthesize.ts'
-import type { TranscriptionCall } from './transcribe.ts'
-import type { Voice } from './voices.ts'
+import type { EngineAudio, TranscriptionCall, Voice } from './openai-audio.ts'
 
 /** Translates requests of some tasks to HTTP requests to an engine, and its answers back. The preset chooses it. */
 export interface EngineProtocol {

@@ -2,20 +2,17 @@ import { RerankRequest, RerankResponse } from '../../schemas/vectors.ts'
 import { rerankMetering } from '../metering.ts'
 import type { TextTaskRecord } from '../task.ts'
 import { sampleTexts, testQuery, testTexts } from '../task-test.ts'
-import { textInputs } from '../text-inputs.ts'
+import { textTask } from '../text-task.ts'
 import { prepareRerank, type RerankAnswerFormat, rerank, shapeRerank } from './rerank.ts'
 
 /** The record of reranking. */
 export const rerankTask: TextTaskRecord = {
   ...rerank,
-  ...textInputs,
+  ...textTask,
   family: 'rerank',
-  runner: 'text',
   aliases: ['std/reranking'],
-  category: 'text',
   description: 'Order documents by their relevance to a query.',
   path: '/std/v1/rerank',
-  features: [],
   trial: 'infer rerank MODEL "a question" "an answer" "something else"',
   test: {
     stream: false,
@@ -34,11 +31,8 @@ export const rerankTask: TextTaskRecord = {
   form: { panel: 'fields', hidden: ['top_k', 'return_documents'], first: [] },
   request: RerankRequest,
   otherFields: { max_tokens_per_doc: null },
-  modelFaults: () => [],
   result: RerankResponse,
   metering: rerankMetering,
-  isMediaPath: () => false,
-  isRepeatable: () => true,
   prepare: prepareRerank,
   shape: (answers, answerFormat: RerankAnswerFormat) => shapeRerank(answers[0]!, answerFormat),
 }

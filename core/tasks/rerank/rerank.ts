@@ -1,7 +1,7 @@
 import { Failure } from '../../failure.ts'
 import { ulid } from '../../ids.ts'
 import type { EngineTraits, ModelSet } from '../../models/engine-traits.ts'
-import { failureOfIssues } from '../../schemas/issues.ts'
+import { parsed } from '../../schemas/issues.ts'
 import { RerankRequest, type RerankResponse } from '../../schemas/vectors.ts'
 import { extraFields, modelFor } from '../catalog.ts'
 import type { CallerAnswer, PreparedRequest } from '../engine-request.ts'
@@ -25,9 +25,7 @@ export interface RerankAnswerFormat {
 
 /** Checks a rerank body and translates it for the engine. */
 export function prepareRerank(raw: unknown, catalog: ModelSet): PreparedRequest {
-  const checked = RerankRequest.safeParse(raw)
-  if (!checked.success) throw failureOfIssues(checked.error, raw)
-  const request = checked.data
+  const request = parsed(RerankRequest, raw)
   const entry = modelFor(rerank, request.model, catalog)
   const documents = request.documents.map((document, at) => textOf(document, request.rank_fields, at))
   const top = request.top_n ?? request.top_k ?? request.topN ?? 0

@@ -1,4 +1,5 @@
 import { Failure } from '../../failure.ts'
+import { isObject, jsonOf } from '../../json.ts'
 
 /**
  * Returns the prompts in the answer of a chat model to a `rewriteRequest`: 1 to `count`, none of them empty or longer
@@ -34,18 +35,14 @@ function promptsOfJson(text: string): string[] | undefined {
   if (!/^\s*(\{|\[\s*["{])|"(prompts?|rewritten_prompt)"\s*:/.test(fenced)) return undefined
   const begin = fenced.search(/[[{]/)
   const end = Math.max(fenced.lastIndexOf('}'), fenced.lastIndexOf(']'))
-  try {
-    return textsIn(JSON.parse(fenced.slice(begin, end + 1)))
-  } catch {
-    return []
-  }
+  return textsIn(jsonOf(fenced.slice(begin, end + 1)))
 }
 
 function textsIn(value: unknown): string[] {
   if (typeof value === 'string') return [value]
   if (Array.isArray(value)) return value.flatMap(textsIn)
-  if (value === null || typeof value !== 'object') return []
-  const { prompts, prompt, rewritten_prompt } = value as Record<string, unknown>
+  if (!isObject(value)) return []
+  const { prompts, prompt, rewritten_prompt } = value
   return textsIn(prompts ?? prompt ?? rewritten_prompt)
 }
 

@@ -2,20 +2,17 @@ import { ScoreRequest, ScoreResponse } from '../../schemas/vectors.ts'
 import { scoreMetering } from '../metering.ts'
 import type { TextTaskRecord } from '../task.ts'
 import { sampleTexts, testQuery, testTexts } from '../task-test.ts'
-import { textInputs } from '../text-inputs.ts'
+import { textTask } from '../text-task.ts'
 import { prepareScore, type ScoreAnswerFormat, score, shapeScore } from './score.ts'
 
 /** The record of scoring. */
 export const scoreTask: TextTaskRecord = {
   ...score,
-  ...textInputs,
+  ...textTask,
   family: 'score',
-  runner: 'text',
   aliases: [],
-  category: 'text',
   description: 'Score how well pairs of texts fit together.',
   path: '/std/v1/score',
-  features: [],
   test: {
     stream: false,
     body: model => ({ model, text_1: testQuery, text_2: testTexts }),
@@ -32,12 +29,8 @@ export const scoreTask: TextTaskRecord = {
   sample: { text_1: sampleTexts[0], text_2: sampleTexts[1] },
   form: { panel: 'fields', hidden: ['queries', 'documents', 'items', 'data_1', 'data_2'], first: [] },
   request: ScoreRequest,
-  otherFields: {},
-  modelFaults: () => [],
   result: ScoreResponse,
   metering: scoreMetering,
-  isMediaPath: () => false,
-  isRepeatable: () => true,
   prepare: prepareScore,
   shape: (answers, answerFormat: ScoreAnswerFormat) => shapeScore(answers, answerFormat),
 }

@@ -1,7 +1,7 @@
 import { Failure } from '../../failure.ts'
 import { ulid } from '../../ids.ts'
 import type { ModelSet, ModelSetEntry } from '../../models/engine-traits.ts'
-import { failureOfIssues } from '../../schemas/issues.ts'
+import { parsed } from '../../schemas/issues.ts'
 import { ScoreRequest, type ScoreResponse } from '../../schemas/vectors.ts'
 import { extraFields, modelFor } from '../catalog.ts'
 import { answerVectors } from '../embeddings/embeddings.ts'
@@ -29,9 +29,7 @@ export interface ScoreAnswerFormat {
 
 /** Checks a score body and translates it for the engine's score route, its rerank route, or embeddings. */
 export function prepareScore(raw: unknown, catalog: ModelSet): PreparedRequest {
-  const checked = ScoreRequest.safeParse(raw)
-  if (!checked.success) throw failureOfIssues(checked.error, raw)
-  const request = checked.data
+  const request = parsed(ScoreRequest, raw)
   const entry = modelFor(score, request.model, catalog)
   const [left, right] = sides(request)
   const by = entry.traits.scoreBy

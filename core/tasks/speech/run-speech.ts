@@ -10,14 +10,14 @@ import type { Media } from '../../media/media.ts'
 import type { Registry } from '../../models/registry.ts'
 import { contentTypeOf, isOfFormat, rateOf, type SpeechFormat, speechForms } from '../../schemas/speech-format.ts'
 import { engineFault } from '../protocols/answer.ts'
+import { audioFailure } from '../protocols/openai-audio.ts'
 import { audioProtocol } from '../protocols/protocols.ts'
-import { audioFailure } from '../protocols/synthesize.ts'
 import { taskRecord } from '../registry.ts'
 import type { RunJob, RunTask, TaskResult } from '../run-job.ts'
 import { engineWavSamples } from '../wav.ts'
 import type { Conversion } from './conversion.ts'
 import { speechBody, speechUsage } from './speech.ts'
-import type { SpeechResult } from './speech-result.ts'
+import type { SpeechResult } from './speech-request.ts'
 
 interface SpeechRunnerOptions {
   files: Pick<Files, 'adopt' | 'workspace' | 'discard' | 'pathOf'>

@@ -1,6 +1,7 @@
 import { z } from 'zod'
-import { speechFormats } from '../../schemas/speech-format.ts'
-import { defaultSpeechInput } from '../../schemas/speech-input.ts'
+import { modelId, nullish, nullishString, string } from '../../schemas/fields.ts'
+import { defaultSpeechInput, type SpeechFormat, speechFormats } from '../../schemas/speech-format.ts'
+import type { FileUrl } from '../task.ts'
 
 /** Seconds of a recording from which a voice is cloned. */
 export const longestReference = 30
@@ -8,59 +9,42 @@ export const longestReference = 30
 /** A text-to-speech request. Source: OpenAI's CreateSpeechRequest, with the extensions that other servers share. */
 export const SpeechRequest = z
   .object({
-    model: z.string().min(1).max(256).describe('Id of the model, as in `GET /std/v1/models`.'),
+    model: modelId,
     input: z
       .string()
       .min(1)
       .describe(
         `The text to speak. At most ${defaultSpeechInput} characters, unless the configuration of the model sets another limit.`,
       ),
-    voice: z
-      .union([z.string().min(1).max(256), z.object({ id: z.string().min(1).max(256).describe('Id of the voice.') })])
-      .nullish()
-      .describe(
-        'Name or alias of the voice (`voice_aliases` in `infer.yaml`), or an object with its id. Default: the first voice of the engine.',
-      ),
-    response_format: z
-      .enum(speechFormats)
-      .nullish()
-      .describe(
-        'Format of the audio. `pcm` is 16-bit little-endian samples, mono. The server converts what the engine cannot write: to wav, pcm and mp3 always, to the others if it has ffmpeg. Default: mp3.',
-      ),
-    sample_rate: z
-      .int()
-      .min(8_000)
-      .max(48_000)
-      .nullish()
-      .describe('Samples per second of `pcm`. Other formats keep the rate of the engine. Default: 24000.'),
-    speed: z.number().min(0.25).max(4).nullish().describe('Speed, for engines that support it. Default: 1.'),
-    instructions: z.string().max(4096).nullish().describe('How to speak, for models that follow instructions.'),
-    stream_format: z
-      .enum(['audio', 'sse'])
-      .nullish()
-      .describe(
-        '`audio`: the bytes of the audio. `sse`: server-sent events with audio in base64. Has no effect for a job. Default: `audio`.',
-      ),
-    language: z
-      .string()
-      .min(1)
-      .max(64)
-      .nullish()
-      .describe('Language of the text, for engines that support it. Default: the engine decides.'),
-    seed: z
-      .int()
-      .min(0)
-      .nullish()
-      .describe('Seed of the random choices, for engines that support it. Default: random.'),
-    reference_audio: z
-      .string()
-      .min(1)
-      .nullish()
-      .describe(
-        `A recording of the voice to speak with, for engines that clone voices (feature \`voice_cloning\`): an http(s) URL, a \`data:\` URL or the id of a file; ${longestReference} s at most.`,
-      ),
-    reference_text: z.string().max(4096).nullish().describe('The words of the recording, which some engines need.'),
-    user: z.string().nullish().describe('Your own id of the end user. Accepted for compatibility; has no effect.'),
+    voice: nullish(
+      z.union([z.string().min(1).max(256), z.object({ id: z.string().min(1).max(256).describe('Id of the voice.') })]),
+      'Name or alias of the voice (`voice_aliases` in `infer.yaml`), or an object with its id. Default: the first voice of the engine.',
+    ),
+    response_format: nullish(
+      z.enum(speechFormats),
+      'Format of the audio. `pcm` is 16-bit little-endian samples, mono. The server converts what the engine cannot write: to wav, pcm and mp3 always, to the others if it has ffmpeg. Default: mp3.',
+    ),
+    sample_rate: nullish(
+      z.int().min(8_000).max(48_000),
+      'Samples per second of `pcm`. Other formats keep the rate of the engine. Default: 24000.',
+    ),
+    speed: nullish(z.number().min(0.25).max(4), 'Speed, for engines that support it. Default: 1.'),
+    instructions: nullish(z.string().max(4096), 'How to speak, for models that follow instructions.'),
+    stream_format: nullish(
+      z.enum(['audio', 'sse']),
+      '`audio`: the bytes of the audio. `sse`: server-sent events with audio in base64. Has no effect for a job. Default: `audio`.',
+    ),
+    language: nullish(
+      z.string().min(1).max(64),
+      'Language of the text, for engines that support it. Default: the engine decides.',
+    ),
+    seed: nullish(z.int().min(0), 'Seed of the random choices, for engines that support it. Default: random.'),
+    reference_audio: nullish(
+      z.string().min(1),
+      `A recording of the voice to speak with, for engines that clone voices (feature \`voice_cloning\`): an http(s) URL, a \`data:\` URL or the id of a file; ${longestReference} s at most.`,
+    ),
+    reference_text: nullish(z.string().max(4096), 'The words of the recording, which some engines need.'),
+    user: nullishString('Your own id of the end user. Accepted for compatibility; has no effect.'),
   })
   .meta({ id: 'SpeechRequest', description: 'A text to speak.' })
 export type SpeechRequest = z.output<typeof SpeechRequest>
@@ -68,14 +52,29 @@ export type SpeechRequest = z.output<typeof SpeechRequest>
 /** The result of a job. */
 export const SpeechAnswer = z
   .object({
-    audio_url: z
-      .string()
-      .describe(
-        'Where to read the audio. Signed: it needs no token, and works for a day unless the server is set otherwise.',
-      ),
-    content_type: z.string().describe('Media type, such as `audio/mpeg`.'),
+    audio_url: string(
+      'Where to read the audio. Signed: it needs no token, and works for a day unless the server is set otherwise.',
+    ),
+    content_type: string('Media type, such as `audio/mpeg`.'),
     duration: z.number().nullable().describe('Seconds; null if the server has no ffprobe to measure them.'),
     format: z.enum(speechFormats).describe('Format of the audio.'),
-    file_id: z.string().describe('Id of the file: `file-…`.'),
+    file_id: string('Id of the file: `file-…`.'),
   })
   .meta({ id: 'SpeechAnswer', description: 'The result of a speech job.' })
+
+/** The stored result of a speech job. Its file gets an address when the result is read. */
+export interface SpeechResult {
+  file_id: string
+  file_name: string
+  content_type: string
+  /** Seconds; null if it cannot be measured because ffprobe is not installed. */
+  duration: number | null
+  format: SpeechFormat
+}
+
+/** Returns the result as API clients read it: its file by address and by id. */
+export const linkedSpeech = ({ file_id, file_name, ...facts }: SpeechResult, link: FileUrl) => ({
+  audio_url: link({ id: file_id, name: file_name }),
+  ...facts,
+  file_id,
+})

@@ -4,10 +4,9 @@ import { firstOf } from '../prediction.ts'
 import { isRepeatableSample } from '../sampling.ts'
 import type { FillContext, SpeechTaskRecord } from '../task.ts'
 import { sampleText } from '../task-test.ts'
-import { requestFor, textInputs } from '../text-inputs.ts'
+import { requestFor, textTask } from '../text-task.ts'
 import { prepareSpeech, speech, voiceFaults } from './speech.ts'
-import { SpeechAnswer, SpeechRequest } from './speech-request.ts'
-import { linkedSpeech, type SpeechResult } from './speech-result.ts'
+import { linkedSpeech, SpeechAnswer, SpeechRequest, type SpeechResult } from './speech-request.ts'
 
 /** Returns the inputs to store with a job, with the recording as a file of the organization. */
 async function withReferenceFile(inputs: Record<string, unknown>, context: FillContext): Promise<object> {
@@ -20,7 +19,7 @@ async function withReferenceFile(inputs: Record<string, unknown>, context: FillC
 /** The record of text to speech. */
 export const speechTask: SpeechTaskRecord = {
   ...speech,
-  ...textInputs,
+  ...textTask,
   family: 'speech',
   runner: 'speech',
   aliases: ['std/speech'],
@@ -31,7 +30,6 @@ export const speechTask: SpeechTaskRecord = {
   sample: { input: sampleText, response_format: 'wav' },
   form: { panel: 'fields', hidden: [], first: ['response_format'] },
   request: SpeechRequest,
-  otherFields: {},
   modelFaults: voiceFaults,
   result: SpeechAnswer,
   metering: speechMetering,

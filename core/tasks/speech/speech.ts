@@ -2,13 +2,12 @@ import { Failure, type FailureDetail } from '../../failure.ts'
 import type { Media, MediaInput, MediaSender } from '../../media/media.ts'
 import type { EngineRoute, ModelSet, ModelSetEntry, SpeechTraits } from '../../models/engine-traits.ts'
 import { nearest } from '../../nearest.ts'
-import { failureOfIssues } from '../../schemas/issues.ts'
-import { pcmRate, type SpeechFormat } from '../../schemas/speech-format.ts'
-import { defaultSpeechInput, longestSpeechInput } from '../../schemas/speech-input.ts'
+import { parsed } from '../../schemas/issues.ts'
+import { defaultSpeechInput, longestSpeechInput, pcmRate, type SpeechFormat } from '../../schemas/speech-format.ts'
 import type { Usage } from '../../store/store.ts'
 import { checkFeatures, extraFields, modelFor } from '../catalog.ts'
-import { shortAudioUrl } from '../short-audio.ts'
 import type { ModelFacts, TaskName } from '../task.ts'
+import { shortAudioUrl } from '../wav.ts'
 import { longestReference, SpeechRequest } from './speech-request.ts'
 
 /** Names the task. */
@@ -39,10 +38,9 @@ export interface PreparedSpeech {
  * body.
  */
 export function prepareSpeech(raw: unknown, catalog: ModelSet): PreparedSpeech {
-  const checked = SpeechRequest.safeParse(raw)
-  if (!checked.success) throw failureOfIssues(checked.error, raw)
-  const { model, input, voice, response_format, speed, instructions, stream_format, language, seed } = checked.data
-  const { sample_rate, reference_audio, reference_text } = checked.data
+  const request = parsed(SpeechRequest, raw)
+  const { model, input, voice, response_format, speed, instructions, stream_format, language, seed } = request
+  const { sample_rate, reference_audio, reference_text } = request
   const entry = modelFor(speech, model, catalog)
   const { traits } = entry
   const known = traits.speech ?? { formats: ['wav'], voices: null, aliases: {}, longestInput: defaultSpeechInput }
@@ -50,8 +48,8 @@ export function prepareSpeech(raw: unknown, catalog: ModelSet): PreparedSpeech {
   const format = response_format ?? 'mp3'
   if (sample_rate != null && format !== 'pcm')
     throw new Failure('unsupported_parameter', "'sample_rate' is for 'response_format': pcm.", { param: 'sample_rate' })
-  if (reference_audio != null) checkFeatures([['voice_cloning', 'reference_audio']], entry)
-  else if (reference_text != null)
+  checkFeatures([[reference_audio != null, 'voice_cloning', 'reference_audio']], entry)
+  if (reference_audio == null && reference_text != null)
     throw new Failure('unsupported_parameter', "'reference_text' is for 'reference_audio', which is missing.", {
       param: 'reference_text',
     })

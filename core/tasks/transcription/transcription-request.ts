@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { integer, modelId, nullish, nullishBoolean, number, optional, string } from '../../schemas/fields.ts'
 import type { TranscriptionTask } from '../../schemas/task.ts'
 import { languageCode } from './languages.ts'
 
@@ -15,71 +16,53 @@ export const longestSpeaker = 10
 
 const audioReference = z.string().min(1)
 const fields = {
-  model: z.string().min(1).max(256).describe('Id of the model, as in `GET /std/v1/models`.'),
-  file: audioReference
-    .nullish()
-    .describe(
-      'The audio: an http(s) URL, a `data:` URL or the id of a file. Send exactly one of `file`, `url` and `file_id`.',
-    ),
-  url: audioReference.nullish().describe('The audio as an http(s) URL or a `data:` URL.'),
-  file_id: audioReference.nullish().describe('The audio as the id of a file of the organization: `file-…`.'),
-  prompt: z.string().max(8192).nullish().describe('Words and names that occur in the audio.'),
-  temperature: z
-    .number()
-    .min(0)
-    .max(1)
-    .nullish()
-    .describe('Randomness of the transcription, 0 to 1. Default: the engine decides.'),
-  response_format: z
-    .enum(transcriptionFormats)
-    .nullish()
-    .describe(
-      'Form of the answer: JSON with or without segments or speakers, plain text, or subtitles. Default: `json`.',
-    ),
-  stream: z
-    .boolean()
-    .nullish()
-    .describe('Whether to send the text as server-sent events. Only for `json` and `text`. Default: false.'),
-  include: z
-    .array(z.enum(['logprobs']))
-    .max(1)
-    .nullish()
-    .describe('`logprobs`: log probabilities of the tokens, only with `json`.'),
-  chunking_strategy: z
-    .union([
-      z.literal('auto'),
-      z.looseObject({ type: z.string().describe('Name of the strategy, such as `server_vad`.') }),
-    ])
-    .nullish()
-    .describe('How to split long audio. Passed to the engine. Default: the engine decides.'),
+  model: modelId,
+  file: nullish(
+    audioReference,
+    'The audio: an http(s) URL, a `data:` URL or the id of a file. Send exactly one of `file`, `url` and `file_id`.',
+  ),
+  url: nullish(audioReference, 'The audio as an http(s) URL or a `data:` URL.'),
+  file_id: nullish(audioReference, 'The audio as the id of a file of the organization: `file-…`.'),
+  prompt: nullish(z.string().max(8192), 'Words and names that occur in the audio.'),
+  temperature: nullish(
+    z.number().min(0).max(1),
+    'Randomness of the transcription, 0 to 1. Default: the engine decides.',
+  ),
+  response_format: nullish(
+    z.enum(transcriptionFormats),
+    'Form of the answer: JSON with or without segments or speakers, plain text, or subtitles. Default: `json`.',
+  ),
+  stream: nullishBoolean('Whether to send the text as server-sent events. Only for `json` and `text`. Default: false.'),
+  include: nullish(
+    z.array(z.enum(['logprobs'])).max(1),
+    '`logprobs`: log probabilities of the tokens, only with `json`.',
+  ),
+  chunking_strategy: nullish(
+    z.union([z.literal('auto'), z.looseObject({ type: string('Name of the strategy, such as `server_vad`.') })]),
+    'How to split long audio. Passed to the engine. Default: the engine decides.',
+  ),
 }
 const onlyTranscription = {
-  language: z
-    .string()
-    .max(32)
-    .refine(text => languageCode(text) !== undefined, 'is not a known language; send a code such as en.')
-    .nullish()
-    .describe('Language of the audio: a code of ISO 639-1, such as `en`. Default: the engine detects it.'),
-  timestamp_granularities: z
-    .array(z.enum(['word', 'segment']))
-    .max(2)
-    .nullish()
-    .describe('Which times to return, only with `verbose_json`, which has segments in any case. Default: `segment`.'),
-  known_speaker_names: z
-    .array(z.string().min(1).max(64))
-    .max(maxSpeakers)
-    .nullish()
-    .describe(
-      'Names of speakers whose voices are in `known_speaker_references`, in the same order, for engines that can.',
-    ),
-  known_speaker_references: z
-    .array(z.string().min(1))
-    .max(maxSpeakers)
-    .nullish()
-    .describe(
-      `Recordings of the known speakers, of ${longestSpeaker} s at most: \`data:\` URLs, http(s) URLs or ids of files.`,
-    ),
-  diarize: z.boolean().nullish().describe('Whether to tell speakers apart, for engines that can. Default: false.'),
+  language: nullish(
+    z
+      .string()
+      .max(32)
+      .refine(text => languageCode(text) !== undefined, 'is not a known language; send a code such as en.'),
+    'Language of the audio: a code of ISO 639-1, such as `en`. Default: the engine detects it.',
+  ),
+  timestamp_granularities: nullish(
+    z.array(z.enum(['word', 'segment'])).max(2),
+    'Which times to return, only with `verbose_json`, which has segments in any case. Default: `segment`.',
+  ),
+  known_speaker_names: nullish(
+    z.array(z.string().min(1).max(64)).max(maxSpeakers),
+    'Names of speakers whose voices are in `known_speaker_references`, in the same order, for engines that can.',
+  ),
+  known_speaker_references: nullish(
+    z.array(z.string().min(1)).max(maxSpeakers),
+    `Recordings of the known speakers, of ${longestSpeaker} s at most: \`data:\` URLs, http(s) URLs or ids of files.`,
+  ),
+  diarize: nullishBoolean('Whether to tell speakers apart, for engines that can. Default: false.'),
 }
 
 type AudioReferences = Partial<Record<(typeof audioFields)[number], string | null | undefined>>
@@ -145,26 +128,24 @@ export const transcriptionRequests: Record<TranscriptionTask, z.ZodType<Transcri
 }
 
 export const TranscriptionSegment = z.object({
-  id: z.int().describe('Position of the segment, from 0.'),
-  seek: z.int().describe('Where the engine began to read, as it reports it; else 0.'),
-  start: z.number().describe('Seconds from the beginning.'),
-  end: z.number().describe('Seconds from the beginning.'),
-  text: z.string().describe('Text of the segment.'),
+  id: integer('Position of the segment, from 0.'),
+  seek: integer('Where the engine began to read, as it reports it; else 0.'),
+  start: number('Seconds from the beginning.'),
+  end: number('Seconds from the beginning.'),
+  text: string('Text of the segment.'),
   tokens: z.array(z.int()).describe('Token ids of the text; empty if the engine reports none.'),
-  temperature: z.number().describe('Temperature that the engine used.'),
-  avg_logprob: z.number().describe('Mean log probability of the tokens; 0 if the engine does not report it.'),
-  compression_ratio: z
-    .number()
-    .describe('Length of the text divided by its compressed length. A high value points to repetition.'),
-  no_speech_prob: z.number().describe('Probability that nobody speaks, 0 to 1; 0 if the engine does not report it.'),
-  speaker: z.string().optional().describe('Who speaks, if the engine distinguishes speakers.'),
+  temperature: number('Temperature that the engine used.'),
+  avg_logprob: number('Mean log probability of the tokens; 0 if the engine does not report it.'),
+  compression_ratio: number('Length of the text divided by its compressed length. A high value points to repetition.'),
+  no_speech_prob: number('Probability that nobody speaks, 0 to 1; 0 if the engine does not report it.'),
+  speaker: optional(z.string(), 'Who speaks, if the engine distinguishes speakers.'),
 })
 export type TranscriptionSegment = z.output<typeof TranscriptionSegment>
 
 export const Word = z.object({
-  word: z.string().describe('The word.'),
-  start: z.number().describe('Seconds from the beginning.'),
-  end: z.number().describe('Seconds from the beginning.'),
+  word: string('The word.'),
+  start: number('Seconds from the beginning.'),
+  end: number('Seconds from the beginning.'),
 })
 export type Word = z.output<typeof Word>
 
@@ -172,23 +153,15 @@ export type Word = z.output<typeof Word>
 export const Transcription = z
   .object({
     task: z.enum(['transcribe', 'translate']).describe('What was done.'),
-    language: z
-      .string()
-      .describe('English name of the language in lower case; `unknown` if the engine does not report it.'),
-    duration: z.number().describe('Length of the audio in seconds.'),
-    text: z.string().describe('The whole text.'),
+    language: string('English name of the language in lower case; `unknown` if the engine does not report it.'),
+    duration: number('Length of the audio in seconds.'),
+    text: string('The whole text.'),
     segments: z.array(TranscriptionSegment).describe('The text in parts with their times.'),
-    words: z
-      .array(Word)
-      .optional()
-      .describe('Single words with their times, with `timestamp_granularities: ["word"]`.'),
+    words: optional(z.array(Word), 'Single words with their times, with `timestamp_granularities: ["word"]`.'),
     usage: z
-      .object({ type: z.literal('duration'), seconds: z.int().describe('Seconds of audio, rounded up.') })
+      .object({ type: z.literal('duration'), seconds: integer('Seconds of audio, rounded up.') })
       .describe('What was metered.'),
-    x_groq: z
-      .object({ id: z.string().describe('Id of the request.') })
-      .optional()
-      .describe("For Groq's clients. Absent in results of jobs."),
+    x_groq: optional(z.object({ id: string('Id of the request.') }), "For Groq's clients. Absent in results of jobs."),
   })
   .meta({ id: 'Transcription', description: 'The text of audio.' })
 export type Transcription = z.output<typeof Transcription>

@@ -1,3 +1,4 @@
+import { isObject, jsonOf } from '../../json.ts'
 import type { Usage } from '../../store/store.ts'
 import { engineFault } from '../protocols/answer.ts'
 import { errorIn } from '../protocols/engine-error.ts'
@@ -50,14 +51,9 @@ export async function* eventDataIn(bytes: AsyncIterable<Uint8Array>): AsyncGener
  */
 export function transcriptionPart(data: string, seconds: number): TranscriptionPart | undefined {
   if (data.trim() === '[DONE]' || data.trim() === '') return undefined
-  let value: unknown
-  try {
-    value = JSON.parse(data)
-  } catch {
-    throw engineFault('with an event that is not JSON')
-  }
-  if (value === null || typeof value !== 'object') return undefined
-  const event = value as Value
+  const event = jsonOf(data)
+  if (event === undefined) throw engineFault('with an event that is not JSON')
+  if (!isObject(event)) return undefined
   const failure = errorIn(event)
   if (failure) throw failure
   switch (event.type) {

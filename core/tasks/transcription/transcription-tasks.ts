@@ -3,7 +3,7 @@ import { transcriptionTasks as ids, operationOf, type TranscriptionTask } from '
 import { transcriptionMetering } from '../metering.ts'
 import { firstOf, type TaskPrediction } from '../prediction.ts'
 import type { FillContext, TranscriptionTaskRecord } from '../task.ts'
-import { requestFor } from '../text-inputs.ts'
+import { requestFor } from '../text-task.ts'
 import {
   audioIn,
   prepareTranscription,

@@ -1,12 +1,11 @@
 import { Failure } from '../../failure.ts'
 import type { Media, MediaInput, MediaSender } from '../../media/media.ts'
 import type { EngineRoute, ModelSet, ModelSetEntry } from '../../models/engine-traits.ts'
-import type { Feature } from '../../models/model.ts'
-import { failureOfIssues } from '../../schemas/issues.ts'
+import { parsed } from '../../schemas/issues.ts'
 import { operationOf, type TranscriptionTask } from '../../schemas/task.ts'
-import { checkFeatures, extraFields, modelFor } from '../catalog.ts'
-import { shortAudioUrl } from '../short-audio.ts'
+import { checkFeatures, extraFields, type FeatureUse, modelFor } from '../catalog.ts'
 import type { TranscriptionTaskRecord } from '../task.ts'
+import { shortAudioUrl } from '../wav.ts'
 import { languageCode } from './languages.ts'
 import {
   audioFields,
@@ -85,9 +84,7 @@ export function audioIn(
   task: TranscriptionTask,
   raw: unknown,
 ): Pick<PreparedTranscription, 'sound'> & { request: TranscriptionRequest } {
-  const checked = transcriptionRequests[task].safeParse(raw)
-  if (!checked.success) throw failureOfIssues(checked.error, raw)
-  const request = checked.data
+  const request = parsed(transcriptionRequests[task], raw)
   const field = audioFields.find(name => request[name] != null)!
   return { request, sound: { field, value: request[field]! } }
 }
@@ -119,13 +116,14 @@ export function prepareTranscription(task: TranscriptionTask, raw: unknown, cata
       param: 'include',
     })
   const speakers = format === 'diarized_json' || request.diarize === true
-  const used: [Feature, string][] = []
-  if (speakers) used.push(['speakers', request.diarize ? 'diarize' : 'response_format'])
-  if (request.known_speaker_references?.length) used.push(['speakers', 'known_speaker_references'])
-  if (format === 'srt' || format === 'vtt') used.push(['segments', 'response_format'])
-  if (words) used.push(['words', 'timestamp_granularities'])
-  if (logprobs) used.push(['logprobs', 'include'])
-  checkFeatures(used, entry)
+  const uses: FeatureUse[] = [
+    [speakers, 'speakers', request.diarize ? 'diarize' : 'response_format'],
+    [request.known_speaker_references?.length, 'speakers', 'known_speaker_references'],
+    [format === 'srt' || format === 'vtt', 'segments', 'response_format'],
+    [words, 'words', 'timestamp_granularities'],
+    [logprobs, 'logprobs', 'include'],
+  ]
+  checkFeatures(uses, entry)
   const language = request.language == null ? null : languageCode(request.language)!
   const stream = request.stream === true && streamedFormats.has(format)
   const engineStreams = stream && entry.traits.features.has('transcription_stream')

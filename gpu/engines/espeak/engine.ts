@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import type { Log } from '../../../core/log.ts'
-import { longestSpeechInput } from '../../../core/schemas/speech-input.ts'
+import { longestSpeechInput } from '../../../core/schemas/speech-format.ts'
 import { engineWavSamples, wavHead } from '../../../core/tasks/wav.ts'
 import { checkListenAddress, type Handler, type ListenAddress, openHttp } from '../http.ts'
 import { openStopSignal } from '../stop-signal.ts'

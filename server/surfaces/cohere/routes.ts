@@ -1,5 +1,5 @@
 import { CohereChatRequest, CohereChatResponse } from '../../../core/dialects/cohere/cohere-chat-schemas.ts'
-import { CohereEmbedRequest, CohereEmbedResponse } from '../../../core/dialects/cohere/cohere-embed-schemas.ts'
+import { CohereEmbedRequest, CohereEmbedResponse } from '../../../core/dialects/cohere/cohere-embed.ts'
 import type { Failure } from '../../../core/failure.ts'
 import { errorBody, errorGroups } from '../../http/request/errors.ts'
 import { routeOf } from '../../http/request/route.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { type LoadRequest, loadRequestOf } from '../../../core/dialects/ollama/ollama-load.ts'
+import { type LoadRequest, loadRequestOf } from '../../../core/dialects/ollama/ollama-body.ts'
 import {
   OllamaChatRequest,
   OllamaEmbeddingsRequest,

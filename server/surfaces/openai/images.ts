@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { Failure } from '../../../core/failure.ts'
-import { imageRules } from '../../../core/media/image-rules.ts'
 import type { MediaInput } from '../../../core/media/media.ts'
+import { imageRules } from '../../../core/media/media-input.ts'
 import type { Model } from '../../../core/models/model.ts'
 import { parsed } from '../../../core/schemas/issues.ts'
 import { type ImageTask, operationOf } from '../../../core/schemas/task.ts'

@@ -7,8 +7,8 @@ import { array, namedObject, string } from '../../../core/schemas/fields.ts'
 import { contentTypeOf, speechForms } from '../../../core/schemas/speech-format.ts'
 import type { Usage } from '../../../core/store/store.ts'
 import { modelFor } from '../../../core/tasks/catalog.ts'
+import { audioFailure } from '../../../core/tasks/protocols/openai-audio.ts'
 import { audioProtocol } from '../../../core/tasks/protocols/protocols.ts'
-import { audioFailure } from '../../../core/tasks/protocols/synthesize.ts'
 import { estimateOf } from '../../../core/tasks/registry.ts'
 import {
   type PreparedSpeech,

@@ -7,8 +7,8 @@ import type { TranscriptionTask } from '../../../core/schemas/task.ts'
 import type { Usage } from '../../../core/store/store.ts'
 import { expectedGpuMs } from '../../../core/tasks/metering.ts'
 import type { EngineStream } from '../../../core/tasks/protocols/engine-stream.ts'
+import { audioFailure } from '../../../core/tasks/protocols/openai-audio.ts'
 import { audioProtocol } from '../../../core/tasks/protocols/protocols.ts'
-import { audioFailure } from '../../../core/tasks/protocols/synthesize.ts'
 import { estimateOf } from '../../../core/tasks/registry.ts'
 import {
   type PreparedTranscription,

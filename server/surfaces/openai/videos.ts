@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import { jobIdOf, queueIdOf } from '../../../core/ids.ts'
-import { imageRules } from '../../../core/media/image-rules.ts'
 import type { MediaInput } from '../../../core/media/media.ts'
+import { imageRules } from '../../../core/media/media-input.ts'
 import {
   array,
   boolean,
@@ -14,7 +14,7 @@ import {
   optionalString,
   string,
 } from '../../../core/schemas/fields.ts'
-import { parsed } from '../../../core/schemas/issues.ts'
+import { failureOfIssues, parsed } from '../../../core/schemas/issues.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
 import { deletedObject, pageLimit } from '../../http/answer/page.ts'
 import { readJson } from '../../http/body/body.ts'

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Log } from '../../../core/log.ts'
-import { openDownload } from '../../../core/media/download.ts'
+import { openDownload } from '../../../core/media/fetch.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'infer-download-'))
 const server = createServer((_request, response) => void response.end('an image'))

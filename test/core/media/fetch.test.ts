@@ -4,7 +4,7 @@ import { type AddressInfo, createServer as createSocketServer, type Server as So
 import { brotliCompressSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openLog } from '../../../core/log.ts'
-import type { Answer, Resolve } from '../../../core/media/checked-lookup.ts'
+import type { Answer, Resolve } from '../../../core/media/checked-url.ts'
 import { fetchRefusal, MediaTooLarge, openFetcher } from '../../../core/media/fetch.ts'
 
 /** Counts connections to 127.0.0.1: there must be none. The same port on another address may be fetched from. */

@@ -3,9 +3,8 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { checkProbe } from '../../../core/media/check-probe.ts'
 import { openFfmpeg } from '../../../core/media/ffmpeg.ts'
-import type { MediaProbe } from '../../../core/media/probe.ts'
+import { checkProbe, type MediaProbe } from '../../../core/media/probe.ts'
 import { mediaHere, origin } from './_media.ts'
 
 const film: MediaProbe = {

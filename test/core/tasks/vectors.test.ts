@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { CohereEmbedResponse } from '../../../core/dialects/cohere/cohere-embed-schemas.ts'
+import { CohereEmbedResponse } from '../../../core/dialects/cohere/cohere-embed.ts'
 import { Failure } from '../../../core/failure.ts'
 import type { TextTask } from '../../../core/schemas/task.ts'
 import { prepareInputs, shape } from '../../../core/tasks/prepare.ts'

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer as createSocketServer, type Server as SocketServer } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Answer, Resolve } from '../../../core/media/checked-lookup.ts'
+import type { Answer, Resolve } from '../../../core/media/checked-url.ts'
 import { networkOf } from '../../../core/network-address.ts'
 import { openSender, type SenderOptions } from '../../../core/webhooks/sender.ts'
 import { openReceiver, type Receiver } from '../../_receiver.ts'

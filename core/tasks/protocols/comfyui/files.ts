@@ -1,14 +1,13 @@
-import { randomBytes } from 'node:crypto'
-import { createReadStream, createWriteStream } from 'node:fs'
+import { createWriteStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { extname, join } from 'node:path'
-import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { Failure } from '../../../failure.ts'
 import type { Lease } from '../../../models/fleet.ts'
 import { parseAnswer } from '../answer.ts'
 import { ask } from '../ask.ts'
 import { openEngineStream } from '../engine-stream.ts'
+import { formBody } from '../form-body.ts'
 import type { EngineFile } from '../generation-call.ts'
 import type { SavedFile } from './history.ts'
 
@@ -28,29 +27,12 @@ export async function upload(
   { parameter, file, folder }: { parameter: string; file: string; folder: string },
   signal: AbortSignal,
 ): Promise<string> {
-  const boundary = `infer-${randomBytes(18).toString('base64url')}`
   const kind = parameter.replace(/_\d+$/, '') as keyof typeof usualEnding
-  const name = `${parameter}${extname(file) || usualEnding[kind]}`
-  const part = (disposition: string) => `--${boundary}\r\ncontent-disposition: form-data; ${disposition}\r\n`
-  const fields = Object.entries({ type: 'input', subfolder: folder, overwrite: 'true' })
-    .map(([field, value]) => `${part(`name="${field}"`)}\r\n${value}\r\n`)
-    .join('')
-  const head = Buffer.from(
-    `${fields}${part(`name="image"; filename="${name}"`)}content-type: application/octet-stream\r\n\r\n`,
-  )
-  const tail = Buffer.from(`\r\n--${boundary}--\r\n`)
+  const filename = `${parameter}${extname(file) || usualEnding[kind]}`
   const { size } = await stat(file)
-  const open = () =>
-    Readable.from(
-      (async function* () {
-        yield head
-        yield* createReadStream(file)
-        yield tail
-      })(),
-      { objectMode: false },
-    )
-  const body = { bytes: head.length + size + tail.length, open }
-  const contentType = `multipart/form-data; boundary=${boundary}`
+  const { body, contentType } = formBody(Object.entries({ type: 'input', subfolder: folder, overwrite: 'true' }), [
+    { name: 'image', filename, contentType: 'application/octet-stream', path: file, bytes: size },
+  ])
   const answer = parseAnswer(await ask(lease, path, body, maxAnswerBytes, signal, { contentType }))
   if (typeof answer.name !== 'string')
     throw new Failure('worker_error', `The engine of '${lease.modelId}' did not store the ${kind} of the request.`)

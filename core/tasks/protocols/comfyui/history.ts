@@ -1,5 +1,6 @@
 import { Failure } from '../../../failure.ts'
-import { faultClass, withoutLocations } from '../engine-text.ts'
+import { isObject, jsonOf, objectOf } from '../../../json.ts'
+import { faultClass, oneLine, withoutLocations } from '../engine-text.ts'
 import type { EngineFile } from '../generation-call.ts'
 
 /** A file that a graph has saved, by the names that `/view` takes. */
@@ -16,14 +17,13 @@ export interface HistoryEntry {
   status: Record<string, unknown>
 }
 
-const object = (value: unknown): Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : {}
+type Value = Record<string, unknown>
 
 /** Returns the entry of a prompt; undefined if the history does not have it yet. */
 export function entryIn(history: Record<string, unknown>, promptId: string): HistoryEntry | undefined {
   if (!Object.hasOwn(history, promptId)) return undefined
-  const { outputs, status } = object(history[promptId])
-  return { outputs: object(outputs), status: object(status) }
+  const { outputs, status } = objectOf(history[promptId])
+  return { outputs: objectOf(outputs), status: objectOf(status) }
 }
 
 /** Names that custom and built-in nodes give to their lists of files. */
@@ -37,14 +37,14 @@ const kinds: readonly [pattern: RegExp, kind: EngineFile['kind']][] = [
 /** Returns the files of a result: those of the given nodes in their order, else every file that is no temporary preview. */
 export function savedFiles({ outputs }: HistoryEntry, nodes: readonly string[] | undefined): SavedFile[] {
   const chosen = nodes ?? Object.keys(outputs)
-  const found = chosen.flatMap(id => filesOf(object(outputs[id])))
+  const found = chosen.flatMap(id => filesOf(objectOf(outputs[id])))
   return nodes ? found : found.filter(({ type }) => type !== 'temp')
 }
 
 const filesOf = (output: Record<string, unknown>): SavedFile[] =>
   fileLists.flatMap(name => {
     const list = output[name]
-    return Array.isArray(list) ? list.flatMap(one => fileOf(object(one))) : []
+    return Array.isArray(list) ? list.flatMap(one => fileOf(objectOf(one))) : []
   })
 
 function fileOf({ filename, subfolder, type }: Record<string, unknown>): SavedFile[] {
@@ -62,7 +62,7 @@ export function failureIn({ status }: HistoryEntry, modelId: string): Failure | 
   const messages = Array.isArray(status.messages) ? status.messages : []
   const failed = (type: string) => messages.findLast(message => Array.isArray(message) && message[0] === type)
   const error = failed('execution_error') as [string, unknown] | undefined
-  if (error) return nodeFailure(object(error[1]), modelId)
+  if (error) return nodeFailure(objectOf(error[1]), modelId)
   if (failed('execution_interrupted'))
     return new Failure(
       'worker_error',
@@ -76,8 +76,7 @@ export function failureIn({ status }: HistoryEntry, modelId: string): Failure | 
 const memory = /out of memory|outofmemory|\boom\b|memoryerror|defaultcpuallocator|allocation on device/i
 
 function nodeFailure(error: Record<string, unknown>, modelId: string): Failure {
-  const text = (value: unknown) => (typeof value === 'string' ? value : '')
-  const engineText = `${text(error.exception_type)}: ${tidy(text(error.exception_message))}`
+  const engineText = `${text(error.exception_type)}: ${oneLine(text(error.exception_message))}`
   const node = `node '${text(error.node_id)}' (${text(error.node_type)})`
   if (memory.test(engineText))
     return new Failure(
@@ -93,8 +92,55 @@ function nodeFailure(error: Record<string, unknown>, modelId: string): Failure {
   )
 }
 
-const tidy = (message: string): string =>
-  message
-    .replaceAll(/[\p{Cc}\s]+/gu, ' ')
-    .trim()
-    .slice(0, 500)
+const text = (value: unknown): string => (typeof value === 'string' ? value : '')
+
+/** Inputs by which nodes name the files of their models. */
+const modelFile = /\.(safetensors|ckpt|pt|pth|bin|gguf|sft|onnx)$/i
+
+/**
+ * Returns the failure for an answer of `POST /prompt` that is not 200: what ComfyUI lacks or refuses, by node. Undefined
+ * if the body is none of ComfyUI's. A graph that cannot run here is no mistake of the caller and is not retried.
+ */
+export function promptRefusal(body: string): Failure | undefined {
+  if (!body.includes('"node_errors"')) return undefined
+  const answer = jsonOf(body)
+  if (!isObject(answer)) return undefined
+  const error = objectOf(answer.error)
+  const engineText = oneLine(`${text(error.message)} ${text(error.details)}`, 400)
+  const refused = (message: string) => new Failure('worker_error', message, { engineText, final: true })
+  if (error.type === 'missing_node_type' || error.type === 'invalid_prompt') {
+    const type = text(objectOf(error.extra_info).class_type) || /'([^']+)'/.exec(text(error.message))?.[1]
+    if (type)
+      return refused(
+        `The graph uses the node '${type}', which this ComfyUI does not have. Install its custom node and restart the engine.`,
+      )
+  }
+  for (const [id, found] of Object.entries(objectOf(answer.node_errors)).map(
+    ([key, node]) => [key, objectOf(node)] as const,
+  ))
+    for (const wrong of Array.isArray(found.errors) ? found.errors.map(objectOf) : []) {
+      const sentence = nodeError(`node '${id}' (${text(found.class_type)})`, wrong)
+      return rangeErrors.has(text(wrong.type))
+        ? new Failure('invalid_value', sentence, { engineText })
+        : refused(sentence)
+    }
+  return refused(`ComfyUI refused the graph: ${engineText || 'it did not say why'}. Export it again.`)
+}
+
+/** Errors of numbers, which come from the request: the graph was run when it was exported. */
+const rangeErrors: ReadonlySet<string> = new Set(['value_bigger_than_max', 'value_smaller_than_min'])
+
+/** Describes what is wrong with one input of a node, as a sentence. */
+function nodeError(node: string, { type, message, details, extra_info }: Value): string {
+  const { input_name, received_value } = objectOf(extra_info)
+  const input = text(input_name)
+  const value = typeof received_value === 'string' ? received_value : JSON.stringify(received_value)
+  if (type === 'value_not_in_list' && modelFile.test(value))
+    return `The graph uses the file '${value}' in ${node}, which this ComfyUI does not have. Put it into the folder of its models that '${input}' lists, or choose another file in the graph.`
+  if (type === 'value_not_in_list')
+    return `The graph sets '${input}' of ${node} to '${value}', which this ComfyUI does not offer. Change it in the graph.`
+  if (type === 'required_input_missing')
+    return `The graph does not set '${text(details) || input}' of ${node}. Export it again from this ComfyUI.`
+  const why = withoutLocations(oneLine(`${text(message)}: ${text(details)}`, 400))
+  return `ComfyUI refused '${input}' of ${node}: ${why}. Change the request or the graph.`
+}

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { chatBodyOf } from '../../../../core/dialects/chat-forms.ts'
-import { itemId, responseOfItem } from '../../../../core/dialects/responses/response-ids.ts'
+import { itemId, responseOfItem } from '../../../../core/dialects/responses/response-output.ts'
 
 const nothing = { id: 'resp_01M84YXQ8M0J7P1ZE8331KR1H8', earlier: {}, holders: [] }
 const bodyOf = (request: object, context: object = {}) =>

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import type { GenerationResult } from '../../../../core/tasks/generation/result.ts'
-import { resultWithUrls } from '../../../../core/tasks/generation/result-links.ts'
+import { type GenerationResult, resultWithUrls } from '../../../../core/tasks/generation/result.ts'
 
 const link = ({ id, name }: { id: string; name: string }) => `http://x/files/${id}/${name}`
 const facts = { width: 64, height: 32, seed: 7, seed_used: 7, prompt: 'a cat', timings: { inference: 1.5 } }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
+import { fillGraph } from '../../../../core/tasks/protocols/comfyui/comfyui.ts'
 import { PromptEvents } from '../../../../core/tasks/protocols/comfyui/events.ts'
-import { fillGraph } from '../../../../core/tasks/protocols/comfyui/fill-graph.ts'
-import { promptRefusal } from '../../../../core/tasks/protocols/comfyui/prompt-refusal.ts'
+import { promptRefusal } from '../../../../core/tasks/protocols/comfyui/history.ts'
 import type { EngineInputs } from '../../../../core/tasks/protocols/generation-call.ts'
 import session from '../../../fixtures/comfyui-session.json' with { type: 'json' }
 

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { EngineMessage } from '../../../../core/tasks/protocols/generation-call.ts'
-import { EngineFault, MessageReader, messageBounds } from '../../../../core/tasks/protocols/messages.ts'
+import { EngineFault, MessageReader, messageBounds } from '../../../../core/tasks/protocols/infer-generation.ts'
 
 /** The messages in the pieces, and the error. */
 function read(pieces: (string | Uint8Array)[], bounds = messageBounds): { heard: EngineMessage[]; fault?: string } {

@@ -6,7 +6,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { expect, test } from 'vitest'
 import { AbortSource } from '../../../../core/abort-source.ts'
-import { audioFailure } from '../../../../core/tasks/protocols/synthesize.ts'
+import { audioFailure } from '../../../../core/tasks/protocols/openai-audio.ts'
 
 test.each([
   ['ENOSPC', 'disk_full'],

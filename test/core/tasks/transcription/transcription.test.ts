@@ -1,8 +1,13 @@
+import { mkdtemp, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
 import type { EngineTraits, ModelSet } from '../../../../core/models/engine-traits.ts'
 import type { Feature } from '../../../../core/models/model.ts'
 import type { TranscriptionTask } from '../../../../core/schemas/task.ts'
-import { audioForm } from '../../../../core/tasks/protocols/audio-form.ts'
+import { formBody } from '../../../../core/tasks/protocols/form-body.ts'
+import { audioFile } from '../../../../core/tasks/protocols/openai-audio.ts'
 import { languageCode, languageName } from '../../../../core/tasks/transcription/languages.ts'
 import {
   prepareTranscription,
@@ -283,17 +288,20 @@ test('subtitles of silence are empty', () => {
 })
 
 test('a form is parsed by other parsers as it was written', async () => {
-  const { head, tail, contentType } = audioForm(
+  const path = join(await mkdtemp(join(tmpdir(), 'infer-form-')), 'samples')
+  await writeFile(path, Buffer.from([1, 2, 3, 4]))
+  const { contentType, body } = formBody(
     [
       ['prompt', 'Grüße,\r\n"--" 🙂'],
       ['a[]', '1'],
       ['a[]', '2'],
       ['na"me\r\n', 'x'],
     ],
-    4,
+    [audioFile({ path, bytes: 4 })],
   )
-  const body = Buffer.concat([head, Buffer.from([1, 2, 3, 4]), tail])
-  const form = await new Response(body, { headers: { 'content-type': contentType } }).formData()
+  const sent = await buffer(body.open())
+  expect(sent.length).toBe(body.bytes)
+  const form = await new Response(new Uint8Array(sent), { headers: { 'content-type': contentType } }).formData()
   expect([form.get('prompt'), form.getAll('a[]'), form.get('na_me__')]).toEqual(['Grüße,\r\n"--" 🙂', ['1', '2'], 'x'])
   const file = form.get('file') as File
   expect([file.name, file.type, file.size]).toEqual(['audio.wav', 'audio/wav', 48])

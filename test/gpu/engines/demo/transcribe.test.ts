@@ -1,6 +1,11 @@
+import { mkdtemp, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openLog } from '../../../../core/log.ts'
-import { audioForm } from '../../../../core/tasks/protocols/audio-form.ts'
+import { formBody } from '../../../../core/tasks/protocols/form-body.ts'
+import { audioFile } from '../../../../core/tasks/protocols/openai-audio.ts'
 import { voices } from '../../../../gpu/engines/demo/chords.ts'
 import { encode } from '../../../../gpu/engines/demo/tones.ts'
 import { transcribeHandler } from '../../../../gpu/engines/demo/transcribe.ts'
@@ -24,11 +29,13 @@ function resampled(samples: Int16Array): Buffer {
   return out
 }
 async function hear(samples: Buffer, fields: [string, string][] = [['response_format', 'verbose_json']]) {
-  const { head, tail, contentType } = audioForm(fields, samples.length)
+  const path = join(await mkdtemp(join(tmpdir(), 'infer-tones-')), 'samples')
+  await writeFile(path, samples)
+  const { contentType, body } = formBody(fields, [audioFile({ path, bytes: samples.length })])
   const response = await fetch(`http://127.0.0.1:${server.port}/v1/audio/transcriptions`, {
     method: 'POST',
     headers: { 'content-type': contentType },
-    body: Buffer.concat([head, samples, tail]),
+    body: new Uint8Array(await buffer(body.open())),
   })
   return { status: response.status, body: (await response.json()) as Record<string, never> }
 }

@@ -1,4 +1,4 @@
-import type { FillContext } from './task.ts'
+import type { FillContext, TextTaskRecord } from './task.ts'
 
 /** Returns the inputs of a workflow node as the request of a text endpoint: with the model, without `stream`. */
 export function requestFor(inputs: Record<string, unknown>, { model }: FillContext): Record<string, unknown> {
@@ -6,9 +6,16 @@ export function requestFor(inputs: Record<string, unknown>, { model }: FillConte
   return request
 }
 
-/** The members that the records of all text tasks share. */
-export const textInputs = {
+/** What the records of most text tasks have in common. */
+export const textTask = {
+  runner: 'text',
+  category: 'text',
+  features: [],
+  otherFields: {},
+  modelFaults: () => [],
   takesFiles: false,
+  isMediaPath: () => false,
+  isRepeatable: () => true,
   fill: requestFor,
   requestAgain: (stored: object): object => stored,
-} as const
+} as const satisfies Partial<TextTaskRecord>
