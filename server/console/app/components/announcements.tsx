@@ -1,5 +1,5 @@
 import { createContext, type ReactNode, useCallback, useContext, useState } from 'react'
-import { Notice } from './notice.tsx'
+import { Notice } from './page.tsx'
 
 /** Milliseconds for which an announcement is shown. */
 const shownMs = 5_000

@@ -1,7 +1,9 @@
+import { useMutation } from '@tanstack/react-query'
 import { X } from 'lucide-react'
 import { type ReactNode, useId, useLayoutEffect, useRef } from 'react'
 import { shellText } from '../text/shell.ts'
-import { IconButton } from './button.tsx'
+import { Button, IconButton } from './button.tsx'
+import { Failed } from './page.tsx'
 
 /** What a person fills in. */
 const fields = 'input:not([type=checkbox], [type=radio], [hidden]), select, textarea'
@@ -50,5 +52,38 @@ export function Dialog({
       </div>
       <div className="space-y-4 p-4">{children}</div>
     </dialog>
+  )
+}
+
+/** Asks before something that cannot be undone, and shows why it failed. `children` says what will happen. */
+export function Confirm({
+  title,
+  action,
+  act,
+  close,
+  isReady = true,
+  children,
+}: {
+  title: string
+  /** Names the action: `Delete workflow`. */
+  action: string
+  act: () => Promise<unknown>
+  close: () => void
+  /** False while the action cannot be done yet, or not at all. */
+  isReady?: boolean
+  children: ReactNode
+}) {
+  const { mutate, error, isPending } = useMutation({ mutationFn: act, onSuccess: close })
+  return (
+    <Dialog title={title} close={close}>
+      <div>{children}</div>
+      {error && <Failed failure={error} />}
+      <div className="flex justify-end gap-2">
+        <Button onClick={close}>{shellText.cancel}</Button>
+        <Button danger busy={isPending} disabled={!isReady} onClick={() => mutate()}>
+          {action}
+        </Button>
+      </div>
+    </Dialog>
   )
 }

@@ -1,8 +1,7 @@
 import { Component, lazy, type ReactNode, Suspense } from 'react'
 import { ApiFailure } from '../api/failure.ts'
 import { useSession } from '../api/session.ts'
-import { Failed } from '../components/failed.tsx'
-import { Loading } from '../components/loading.tsx'
+import { Failed, Loading } from '../components/page.tsx'
 import type { Page } from '../pages.ts'
 import { shellText } from '../text/shell.ts'
 

@@ -2,9 +2,9 @@ import { type FormEvent, useEffect, useRef, useState } from 'react'
 import { useLocation } from 'wouter'
 import { type Session, signIn } from '../api/session.ts'
 import { Button } from '../components/button.tsx'
-import { CopyText } from '../components/copy.tsx'
-import { Notice } from '../components/notice.tsx'
-import { TextField } from '../components/text-field.tsx'
+import { CopyText } from '../components/code.tsx'
+import { TextField } from '../components/fields.tsx'
+import { Notice } from '../components/page.tsx'
 import { shellText } from '../text/shell.ts'
 
 /** Exchanges a token, or the one-time code of a link, for a session. The token is not kept in the browser. */

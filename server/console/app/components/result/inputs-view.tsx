@@ -1,8 +1,8 @@
 import { useState } from 'react'
 import { resultText } from '../../text/result.ts'
+import { ownUrl } from '../addresses.ts'
 import { Button } from '../button.tsx'
 import { countText } from '../format.ts'
-import { ownUrl } from '../own-url.ts'
 
 const typesByEnding: Record<string, 'image' | 'video' | 'audio'> = {
   png: 'image',

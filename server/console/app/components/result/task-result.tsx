@@ -1,11 +1,11 @@
 import { Download, Recycle } from 'lucide-react'
 import { Link } from 'wouter'
 import { playgroundText as text } from '../../text/playground.ts'
+import { ownUrl } from '../addresses.ts'
 import { Badge } from '../badge.tsx'
 import { buttonClass } from '../button.tsx'
-import { CodeBlock, CopyButton } from '../copy.tsx'
+import { CodeBlock, CopyButton } from '../code.tsx'
 import { countText } from '../format.ts'
-import { ownUrl } from '../own-url.ts'
 import { Table } from '../table.tsx'
 import {
   filesOf,

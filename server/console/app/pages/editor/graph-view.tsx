@@ -16,7 +16,7 @@ import {
 import { type DragEvent, memo, useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { Button } from '../../components/button.tsx'
 import { usePlaces } from '../../components/graph/use-places.ts'
-import { Empty } from '../../components/page-heading.tsx'
+import { Empty } from '../../components/page.tsx'
 import { editorText } from '../../text/editor.ts'
 import { portPlaces, portSize, sizeOf } from './document/card-size.ts'
 import { type Edit, moveNode, removeNodes, together } from './document/edits.ts'

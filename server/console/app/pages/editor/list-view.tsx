@@ -1,6 +1,6 @@
 import { Badge } from '../../components/badge.tsx'
 import { Button } from '../../components/button.tsx'
-import { Empty } from '../../components/page-heading.tsx'
+import { Empty } from '../../components/page.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { editorText } from '../../text/editor.ts'
 import { upstreamOf, valueLinksOf } from './document/references.ts'

@@ -6,7 +6,7 @@ import { api, dataOf } from '../../api/client.ts'
 import { useSession } from '../../api/session.ts'
 import { useAnnounce } from '../../components/announcements.tsx'
 import { Button, buttonClass } from '../../components/button.tsx'
-import { Confirm } from '../../components/confirm.tsx'
+import { Confirm } from '../../components/dialog.tsx'
 import { jobsText } from '../../text/jobs.ts'
 import { hasEnded, type Job } from './job.ts'
 

@@ -1,7 +1,7 @@
 import type { Schema } from '../../api/client.ts'
 import { Badge } from '../../components/badge.tsx'
 import { durationText } from '../../components/format.ts'
-import { Section } from '../../components/page-heading.tsx'
+import { Section } from '../../components/page.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time.tsx'
 import { modelsText } from '../../text/models.ts'

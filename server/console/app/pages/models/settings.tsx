@@ -1,4 +1,4 @@
-import { Queried } from '../../components/queried.tsx'
+import { Queried } from '../../components/page.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { modelsText } from '../../text/models.ts'
 import { useModelDetail } from './engines.tsx'

@@ -1,6 +1,5 @@
 import { useId } from 'react'
-import { Checkbox } from '../../components/choice.tsx'
-import { TextField } from '../../components/text-field.tsx'
+import { Checkbox, TextField } from '../../components/fields.tsx'
 import { tokensText } from '../../text/organizations.ts'
 import { days, type Hours, shownHours } from './hours.ts'
 

@@ -1,10 +1,9 @@
 import { useMutation } from '@tanstack/react-query'
 import type { FormEvent } from 'react'
 import { Button } from '../../components/button.tsx'
-import { SelectField } from '../../components/choice.tsx'
 import { Dialog } from '../../components/dialog.tsx'
-import { Failed } from '../../components/failed.tsx'
-import { Notice } from '../../components/notice.tsx'
+import { SelectField } from '../../components/fields.tsx'
+import { Failed, Notice } from '../../components/page.tsx'
 import { tokensText as text } from '../../text/organizations.ts'
 import { shellText } from '../../text/shell.ts'
 

@@ -1,8 +1,8 @@
 import { Button } from '../../components/button.tsx'
-import { CopyButton } from '../../components/copy.tsx'
+import { CopyButton } from '../../components/code.tsx'
 import { Dialog } from '../../components/dialog.tsx'
-import { Notice } from '../../components/notice.tsx'
-import { TextArea } from '../../components/text-field.tsx'
+import { TextArea } from '../../components/fields.tsx'
+import { Notice } from '../../components/page.tsx'
 import { tokensText as text } from '../../text/organizations.ts'
 
 export interface Secret {

@@ -1,8 +1,7 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { lazy, Suspense, useMemo } from 'react'
 import { api, dataOf, type Schema } from '../../api/client.ts'
-import { Section } from '../../components/page-heading.tsx'
-import { Queried } from '../../components/queried.tsx'
+import { Queried, Section } from '../../components/page.tsx'
 import { overviewText } from '../../text/overview.ts'
 
 const TimeChart = lazy(() => import('../../components/time-chart.tsx'))

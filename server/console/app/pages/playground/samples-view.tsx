@@ -1,6 +1,6 @@
 import { memo, useDeferredValue, useState } from 'react'
-import { CodeBlock } from '../../components/copy.tsx'
-import { Section } from '../../components/page-heading.tsx'
+import { CodeBlock } from '../../components/code.tsx'
+import { Section } from '../../components/page.tsx'
 import { Tabs } from '../../components/tabs.tsx'
 import { playgroundText as text } from '../../text/playground.ts'
 import type { TaskChoice } from './choices.ts'

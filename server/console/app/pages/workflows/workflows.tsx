@@ -1,6 +1,6 @@
 import { lazy, Suspense } from 'react'
 import { Route, Switch } from 'wouter'
-import { Loading } from '../../components/loading.tsx'
+import { Loading } from '../../components/page.tsx'
 import { WorkflowList } from './workflow-list.tsx'
 
 /** Graph, layout and YAML are loaded when a workflow is opened. */

@@ -1,6 +1,5 @@
-import type { JsonSchema } from '../../../api/json-schema.ts'
-import type { Path } from './workflow-document.ts'
-import { isRecord } from './workflow-document.ts'
+import type { JsonSchema } from '../../../api/schema.ts'
+import { isRecord, type Path } from './workflow-document.ts'
 
 /** The kinds of values that a schema allows, of which the form shows one. */
 export type FieldKind = 'text' | 'number' | 'integer' | 'boolean' | 'choice' | 'object' | 'list' | 'any'

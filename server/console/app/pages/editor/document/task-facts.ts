@@ -1,5 +1,4 @@
-import type { JsonSchema } from '../../../api/json-schema.ts'
-import type { Schema } from '../../../api/schema.ts'
+import type { JsonSchema, Schema } from '../../../api/schema.ts'
 
 /** A task as `GET /api/tasks` returns it, as far as the editor reads it. */
 export interface TaskFacts {

@@ -1,5 +1,5 @@
 import { type ReactNode, useEffect, useRef, useState } from 'react'
-import { TextArea, TextField } from '../../../components/text-field.tsx'
+import { TextArea, TextField } from '../../../components/fields.tsx'
 
 /** Milliseconds without typing after which the document changes. */
 const pauseMs = 80

@@ -1,6 +1,6 @@
 import { useState } from 'react'
 import { Button } from '../../../components/button.tsx'
-import { SelectField } from '../../../components/choice.tsx'
+import { SelectField } from '../../../components/fields.tsx'
 import { editorText } from '../../../text/editor.ts'
 import { nodePath, setValue } from '../document/edits.ts'
 import type { WorkflowNode } from '../document/workflow-document.ts'

@@ -1,5 +1,5 @@
 import { Badge } from '../../../components/badge.tsx'
-import { Notice } from '../../../components/notice.tsx'
+import { Notice } from '../../../components/page.tsx'
 import { editorText } from '../../../text/editor.ts'
 import { useEditor, useProblems } from '../editor-context.ts'
 

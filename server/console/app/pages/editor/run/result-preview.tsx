@@ -1,4 +1,4 @@
-import { ownUrl } from '../../../components/own-url.ts'
+import { ownUrl } from '../../../components/addresses.ts'
 import { editorText } from '../../../text/editor.ts'
 import type { ExecutionNode } from '../editor-context.ts'
 import { mediaIn, resultTextIn } from './result-media.ts'

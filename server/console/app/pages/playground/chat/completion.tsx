@@ -1,7 +1,7 @@
 import { Play, Square } from 'lucide-react'
 import { type FormEvent, useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { Button } from '../../../components/button.tsx'
-import { Empty, Section } from '../../../components/page-heading.tsx'
+import { Empty, Section } from '../../../components/page.tsx'
 import { playgroundText } from '../../../text/playground.ts'
 import type { ModelChoice, TaskChoice } from '../choices.ts'
 import { type Entered, enteredOf, fieldsOf, formRequest } from '../form/fields.ts'

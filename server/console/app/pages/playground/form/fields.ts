@@ -1,4 +1,4 @@
-import type { JsonSchema } from '../../../api/json-schema.ts'
+import type { JsonSchema } from '../../../api/schema.ts'
 
 /** The control that a field gets. */
 export type FieldKind = 'text' | 'line' | 'texts' | 'number' | 'choice' | 'yes-no' | 'media' | 'json'

@@ -1,5 +1,5 @@
 import { memo } from 'react'
-import { useOpened } from '../../../components/use-opened.ts'
+import { useOpened } from '../../../components/fields.tsx'
 import { playgroundText } from '../../../text/playground.ts'
 import { FieldControl } from './field-control.tsx'
 import type { Entered, FormField } from './fields.ts'

@@ -7,3 +7,7 @@ export function ownUrl(url: string): string {
   const { pathname, search } = new URL(url)
   return pathname.startsWith('/files/') ? pathname + search : url
 }
+
+/** The address of a model's page in the console. Ids contain `/`. */
+export const modelHref = (id: string, part = ''): string =>
+  `/models/details/${id.split('/').map(encodeURIComponent).join('/')}${part}`

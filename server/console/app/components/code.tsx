@@ -1,5 +1,5 @@
 import { Check, Copy } from 'lucide-react'
-import { useState } from 'react'
+import { Fragment, useState } from 'react'
 import { shellText } from '../text/shell.ts'
 import { IconButton } from './button.tsx'
 
@@ -52,5 +52,18 @@ export function CodeBlock({ code, label }: { code: string; label: string }) {
         <CopyButton value={code} />
       </div>
     </div>
+  )
+}
+
+/** A sentence of the API, in which code stands between backticks. */
+export function CodeWords({ children }: { children: string }) {
+  return children.split('`').map((part, at) =>
+    at % 2 === 0 ? (
+      <Fragment key={at}>{part}</Fragment>
+    ) : (
+      <code key={at} className="bg-raised rounded px-1 font-mono">
+        {part}
+      </code>
+    ),
   )
 }
