@@ -1,14 +1,19 @@
-import { useEffect, useState } from 'react'
+import { Component, lazy, type ReactNode, Suspense, useEffect, useState } from 'react'
 import { Route, Router, Switch, useLocation } from 'wouter'
-import { onSessionEnd } from './api/client.ts'
-import { ApiFailure } from './api/failure.ts'
+import {
+  ApiFailure,
+  endSession,
+  onSessionEnd,
+  readSession,
+  type Session,
+  SessionContext,
+  useSession,
+} from './api/client.ts'
 import { startLive, stopLive } from './api/live.ts'
-import { queryClient } from './api/query-client.ts'
-import { endSession, readSession, type Session, SessionContext } from './api/session.ts'
+import { queryClient } from './api/queries.ts'
 import { Announcements, useAnnounce } from './components/announcements.tsx'
-import { Failed } from './components/page.tsx'
-import { pages } from './pages.ts'
-import { LazyPage } from './shell/lazy-page.tsx'
+import { Failed, Loading } from './components/page.tsx'
+import { type Page, pages } from './pages.ts'
 import { Shell } from './shell/shell.tsx'
 import { SignIn } from './shell/sign-in.tsx'
 import { shellText } from './text/shell.ts'
@@ -116,4 +121,42 @@ function Redirect({ to }: { to: string }) {
   const [, go] = useLocation()
   useEffect(() => go(to, { replace: true }), [to, go])
   return null
+}
+
+const components = new Map<Page, ReturnType<typeof lazy>>()
+
+/** Loads a page when it is opened, and shows its failures in its place. */
+export function LazyPage({ page }: { page: Page }) {
+  const { can } = useSession()
+  if (!can(page.scope))
+    return (
+      <Failed
+        failure={new ApiFailure(shellText.notPermitted(page.scope), { status: 403, code: 'insufficient_scope' })}
+      />
+    )
+  let Content = components.get(page)
+  if (!Content) components.set(page, (Content = lazy(page.load)))
+  return (
+    <PageBoundary key={page.path}>
+      <Suspense fallback={<Loading />}>
+        <title>{`${page.name} · ${shellText.product}`}</title>
+        <Content />
+      </Suspense>
+    </PageBoundary>
+  )
+}
+
+/** Keeps the navigation usable when a page fails. */
+class PageBoundary extends Component<{ children: ReactNode }, { failure?: Error }> {
+  override state: { failure?: Error } = {}
+  static getDerivedStateFromError = (failure: Error) => ({ failure })
+  override render() {
+    const { failure } = this.state
+    if (!failure) return this.props.children
+    // A chunk of an older build is gone after an upgrade of the server.
+    const shown = /dynamically imported module|module script/i.test(failure.message)
+      ? new Error(shellText.loadFailed)
+      : failure
+    return <Failed failure={shown} retry={() => location.reload()} retryText={shellText.reload} />
+  }
 }

@@ -12,7 +12,7 @@ import {
   Settings,
 } from 'lucide-react'
 import type { ComponentType } from 'react'
-import type { Scope } from './api/session.ts'
+import type { Scope } from './api/client.ts'
 import { shellText } from './text/shell.ts'
 
 /** One page of the console. */

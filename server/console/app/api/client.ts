@@ -1,6 +1,45 @@
 import createClient from 'openapi-fetch'
-import { type ApiFailure, failureOf, unreachable } from './failure.ts'
+import { createContext, useContext } from 'react'
 import type { paths } from './types.generated.ts'
+
+/** A failure of the API, or of the way to it, as a sentence that a person can read. */
+export class ApiFailure extends Error {
+  override name = 'ApiFailure'
+  /** HTTP status; 0 if there was no answer. */
+  readonly status: number
+  readonly code: string
+  /** The field that the failure is about. */
+  readonly param: string | undefined
+  /** Seconds after which to try again. */
+  readonly retryAfter: number | undefined
+
+  constructor(message: string, facts: { status: number; code: string; param?: string; retryAfter?: number }) {
+    super(message)
+    this.status = facts.status
+    this.code = facts.code
+    this.param = facts.param
+    this.retryAfter = facts.retryAfter
+  }
+}
+
+/** Returns the failure that an error answer says. */
+export function failureOf(response: Response, body: unknown): ApiFailure {
+  const { error } = (body ?? {}) as { error?: { message?: string; code?: string; param?: string | null } }
+  const seconds = Number(response.headers.get('retry-after'))
+  return new ApiFailure(error?.message ?? `The server answered ${response.status} without an explanation.`, {
+    status: response.status,
+    code: error?.code ?? 'unknown',
+    ...(error?.param ? { param: error.param } : {}),
+    ...(seconds > 0 ? { retryAfter: seconds } : {}),
+  })
+}
+
+/** Returns the failure of a request that got no answer. */
+export const unreachable = (): ApiFailure =>
+  new ApiFailure('The server does not answer. Check that it runs and that this machine can reach it.', {
+    status: 0,
+    code: 'unreachable',
+  })
 
 export type { Schema } from './schema.ts'
 
@@ -57,3 +96,43 @@ export async function dataOf<T>(call: Promise<{ data?: T }>): Promise<NonNullabl
 }
 
 export const api = client
+
+export type Scope = 'user:read' | 'user:write' | 'admin:read' | 'admin:write'
+
+/** Who is signed in: the token of the session, what it may do, and its organization. */
+export interface Session {
+  token: { id: string; name: string }
+  organization: { id: string; name: string }
+  scopes: Scope[]
+  /** Whether the organization owns the machine: only then may it load models and read engine logs. */
+  owns_machine: boolean
+  /** Unix seconds. */
+  expires_at: number
+}
+
+const json = { 'content-type': 'application/json' }
+
+/** Rejects with ApiFailure 401 if nobody is signed in. */
+export const readSession = async (): Promise<Session> => (await send('/api/session')).json() as Promise<Session>
+
+/** Exchanges a token or a one-time code for a session. */
+export const signIn = async (by: { token: string } | { code: string }): Promise<Session> =>
+  (await send('/api/session', { method: 'POST', headers: json, body: JSON.stringify(by) })).json() as Promise<Session>
+
+export const endSession = async (): Promise<void> => void (await send('/api/session', { method: 'DELETE' }))
+
+interface SignedIn {
+  session: Session
+  /** Whether the session has the scope. What it may not do is not offered. */
+  can: (scope: Scope) => boolean
+  signOut: () => Promise<void>
+}
+
+export const SessionContext = createContext<SignedIn | undefined>(undefined)
+
+/** Who is signed in. Only below the sign-in. */
+export function useSession(): SignedIn {
+  const signedIn = useContext(SessionContext)
+  if (!signedIn) throw new Error('useSession is only for pages behind the sign-in.')
+  return signedIn
+}

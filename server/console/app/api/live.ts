@@ -1,7 +1,6 @@
 import { createParser } from 'eventsource-parser'
 import { useEffect, useRef, useSyncExternalStore } from 'react'
-import { send } from './client.ts'
-import { ApiFailure } from './failure.ts'
+import { ApiFailure, send } from './client.ts'
 
 /** An event of the organization: of a job, an execution, a token. */
 export interface LiveEvent {

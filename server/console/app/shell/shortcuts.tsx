@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from 'react'
 import { useLocation } from 'wouter'
-import { useSession } from '../api/session.ts'
+import { useSession } from '../api/client.ts'
 import { Dialog } from '../components/dialog.tsx'
 import { pages } from '../pages.ts'
 import { shellText } from '../text/shell.ts'

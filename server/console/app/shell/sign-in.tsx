@@ -1,6 +1,6 @@
 import { type FormEvent, useEffect, useRef, useState } from 'react'
 import { useLocation } from 'wouter'
-import { type Session, signIn } from '../api/session.ts'
+import { type Session, signIn } from '../api/client.ts'
 import { Button } from '../components/button.tsx'
 import { CopyText } from '../components/code.tsx'
 import { TextField } from '../components/fields.tsx'

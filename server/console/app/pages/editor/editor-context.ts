@@ -2,7 +2,7 @@ import { createContext, useContext } from 'react'
 import type { Schema } from '../../api/client.ts'
 import type { Problem } from './document/diagnostics.ts'
 import type { Edit } from './document/edits.ts'
-import type { TaskFacts } from './document/task-facts.ts'
+import type { TaskFacts } from './document/schema.ts'
 import type { Workflow } from './document/workflow-document.ts'
 
 export type Execution = Schema<'Execution'>

@@ -18,10 +18,18 @@ import { Button } from '../../components/button.tsx'
 import { usePlaces } from '../../components/graph/use-places.ts'
 import { Empty } from '../../components/page.tsx'
 import { editorText } from '../../text/editor.ts'
-import { portPlaces, portSize, sizeOf } from './document/card-size.ts'
 import { type Edit, moveNode, removeNodes, together } from './document/edits.ts'
-import { type GraphEdge, graphOf, parametersId, placedCards } from './document/graph.ts'
-import { editOfConnection, editOfCut } from './document/graph-edits.ts'
+import {
+  editOfConnection,
+  editOfCut,
+  type GraphEdge,
+  graphOf,
+  parametersId,
+  placedCards,
+  portPlaces,
+  portSize,
+  sizeOf,
+} from './document/graph.ts'
 import { newNode } from './document/new-node.ts'
 import { cardKey, idOfCard, type Ports } from './document/ports.ts'
 import { upstreamOf } from './document/references.ts'

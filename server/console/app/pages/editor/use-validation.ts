@@ -1,6 +1,5 @@
 import { useEffect, useMemo, useState } from 'react'
-import { api, dataOf, type Schema } from '../../api/client.ts'
-import { ApiFailure } from '../../api/failure.ts'
+import { ApiFailure, api, dataOf, type Schema } from '../../api/client.ts'
 import { editorText } from '../../text/editor.ts'
 import { type Problem, problemOfRefusal, problemsOf } from './document/diagnostics.ts'
 import type { Parsed } from './document/workflow-document.ts'

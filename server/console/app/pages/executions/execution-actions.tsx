@@ -1,7 +1,6 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { Ban, RotateCcw } from 'lucide-react'
-import { api } from '../../api/client.ts'
-import { useSession } from '../../api/session.ts'
+import { api, useSession } from '../../api/client.ts'
 import { useAnnounce } from '../../components/announcements.tsx'
 import { Button } from '../../components/button.tsx'
 import { executionsText as text } from '../../text/executions.ts'

@@ -1,6 +1,133 @@
-import { Route, Switch } from 'wouter'
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { Link, Route, Switch, useSearchParams } from 'wouter'
+import { api, dataOf, type Schema } from '../../api/client.ts'
+import { useLiveRefresh } from '../../api/queries.ts'
+import { JobStatus } from '../../components/badge.tsx'
+import { Button, buttonClass } from '../../components/button.tsx'
+import { SelectField } from '../../components/fields.tsx'
+import { costText, durationText } from '../../components/format.ts'
+import { Empty, PageHeading, Queried } from '../../components/page.tsx'
+import { type Column, Table } from '../../components/table.tsx'
+import { Time } from '../../components/time.tsx'
+import { executionsText as text } from '../../text/executions.ts'
+import { jobsText } from '../../text/jobs.ts'
+import { shellText } from '../../text/shell.ts'
 import { ExecutionDetail } from './execution-detail.tsx'
-import { ExecutionList } from './execution-list.tsx'
+import { WorkflowName } from './workflow-name.tsx'
+
+type Summary = Schema<'ExecutionSummary'>
+
+const pageSize = 50
+
+const columns: readonly Column<Summary>[] = [
+  {
+    name: text.columns.execution,
+    show: ({ id }) => (
+      <Link href={`/executions/${id}`} className="text-accent font-mono text-xs break-all hover:underline">
+        {id}
+      </Link>
+    ),
+  },
+  { name: text.columns.status, show: ({ status }) => <JobStatus status={status} /> },
+  {
+    name: text.columns.workflow,
+    show: ({ workflow_id }) =>
+      workflow_id === null ? (
+        <span className="text-muted">{text.unsaved}</span>
+      ) : (
+        <Link href={`/workflows/${workflow_id}`} className="hover:underline">
+          <WorkflowName id={workflow_id} />
+        </Link>
+      ),
+  },
+  {
+    name: text.columns.nodes,
+    number: true,
+    show: ({ progress: { completed, failed, skipped, total } }) => text.nodesOf(completed + failed + skipped, total),
+  },
+  { name: text.columns.started, show: ({ created_at }) => <Time at={created_at} /> },
+  {
+    name: text.columns.duration,
+    number: true,
+    show: ({ duration_ms }) => (duration_ms === null ? '–' : durationText(duration_ms)),
+  },
+  { name: text.columns.cost, number: true, wideOnly: true, show: ({ cost }) => (cost > 0 ? costText(cost) : '–') },
+]
+
+/** Executions of the organization or of one workflow, newest first, live. */
+export function ExecutionList() {
+  const [params, setParams] = useSearchParams()
+  const status = params.get('status') ?? undefined
+  const workflow = params.get('workflow') ?? undefined
+  const after = params.get('after') ?? undefined
+  const query = useQuery({
+    queryKey: ['executions', 'list', status, workflow, after],
+    queryFn: () => {
+      const filter = { status: status as Summary['status'] | undefined, limit: pageSize, after }
+      return workflow === undefined
+        ? dataOf(api.GET('/api/workflow-executions', { params: { query: filter } }))
+        : dataOf(api.GET('/api/workflows/{id}/executions', { params: { path: { id: workflow }, query: filter } }))
+    },
+    placeholderData: keepPreviousData,
+  })
+  useLiveRefresh(['workflow_execution.'], ['executions', 'list'])
+  const change = (name: string, value: string | undefined) =>
+    setParams(now => {
+      const next = new URLSearchParams(now)
+      if (name !== 'after') next.delete('after')
+      if (value === undefined || value === '') next.delete(name)
+      else next.set(name, value)
+      return next
+    })
+  return (
+    <>
+      <PageHeading title={shellText.pages.executions}>{text.about}</PageHeading>
+      <div className="mb-4 flex flex-wrap items-end gap-3">
+        <div className="w-48">
+          <SelectField
+            label={text.filterStatus}
+            value={status ?? ''}
+            options={[
+              { value: '', name: text.any },
+              ...text.statuses.map(value => ({ value, name: jobsText.statuses[value]! })),
+            ]}
+            onChange={event => change('status', event.target.value)}
+          />
+        </div>
+        {workflow !== undefined && (
+          <>
+            <span className="pb-2">
+              {text.filterWorkflow} <WorkflowName id={workflow} />
+            </span>
+            <Button onClick={() => change('workflow', undefined)}>{text.allWorkflows}</Button>
+          </>
+        )}
+      </div>
+      <Queried query={query} lines={6}>
+        {({ executions, next_cursor }) => (
+          <>
+            {executions.length > 0 ? (
+              <Table label={shellText.pages.executions} columns={columns} rows={executions} rowKey={({ id }) => id} />
+            ) : status !== undefined || after !== undefined || workflow !== undefined ? (
+              <Empty title={text.noMatch} />
+            ) : (
+              <Empty title={text.none}>
+                <p>{text.noneHelp}</p>
+                <Link href="/workflows" className={buttonClass({ primary: true })}>
+                  {text.openWorkflows}
+                </Link>
+              </Empty>
+            )}
+            <div className="mt-3 flex gap-2">
+              {after !== undefined && <Button onClick={() => change('after', undefined)}>{text.newest}</Button>}
+              {next_cursor !== null && <Button onClick={() => change('after', next_cursor)}>{text.older}</Button>}
+            </div>
+          </>
+        )}
+      </Queried>
+    </>
+  )
+}
 
 /** Executions: the list, and one execution below `/executions/<id>`. */
 export default function ExecutionsPage() {

@@ -2,11 +2,11 @@ import { Handle, type Node, type NodeProps, Position, useStore } from '@xyflow/r
 import { AudioLines } from 'lucide-react'
 import { memo } from 'react'
 import { ownUrl } from '../../components/addresses.ts'
-import { JobStatus } from '../../components/job-status.tsx'
+import { JobStatus } from '../../components/badge.tsx'
+import { mediaIn, resultTextIn } from '../../components/result/result-facts.ts'
 import { executionsText as text } from '../../text/executions.ts'
 import { jobsText } from '../../text/jobs.ts'
 import { taskName } from '../../text/tasks.ts'
-import { mediaIn, resultTextIn } from '../editor/run/result-media.ts'
 import { useNodeState } from './node-states.ts'
 import type { ExecutionNode } from './use-execution.ts'
 

@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
-import { useSession } from '../../api/session.ts'
-import { tasksQuery } from '../../api/tasks.ts'
+import { useSession } from '../../api/client.ts'
+import { tasksQuery } from '../../api/queries.ts'
 import { Button } from '../../components/button.tsx'
 import { SelectField, TextField } from '../../components/fields.tsx'
 import { jobsText } from '../../text/jobs.ts'

@@ -1,6 +1,5 @@
 import { useQuery } from '@tanstack/react-query'
-import { api, dataOf } from '../../api/client.ts'
-import { useSession } from '../../api/session.ts'
+import { api, dataOf, useSession } from '../../api/client.ts'
 
 /** The tokens of the organization; undefined until they are read, and for a session that may not. */
 export function useTokens() {

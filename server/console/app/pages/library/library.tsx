@@ -1,17 +1,19 @@
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
-import { useDeferredValue } from 'react'
+import { AudioLines, Film } from 'lucide-react'
+import { memo, useDeferredValue } from 'react'
 import { Link, Route, Switch, useLocation, useRoute, useSearchParams } from 'wouter'
-import { api, dataOf } from '../../api/client.ts'
-import { useLiveRefresh } from '../../api/query-client.ts'
-import { useSession } from '../../api/session.ts'
+import { api, dataOf, type Schema, useSession } from '../../api/client.ts'
+import { useLiveRefresh } from '../../api/queries.ts'
+import { ownUrl } from '../../components/addresses.ts'
 import { Button, buttonClass } from '../../components/button.tsx'
 import { SearchField, SelectField } from '../../components/fields.tsx'
+import { durationText } from '../../components/format.ts'
 import { Empty, PageHeading, Queried } from '../../components/page.tsx'
+import { Time } from '../../components/time.tsx'
 import { libraryText as text } from '../../text/library.ts'
 import { shellText } from '../../text/shell.ts'
 import { makesFiles } from '../../text/tasks.ts'
 import { ItemDialog } from './item-dialog.tsx'
-import { ItemTile, type LibraryItem } from './item-tile.tsx'
 
 const pageSize = 40
 
@@ -139,3 +141,45 @@ function Nothing({ filtered }: { filtered: boolean }) {
     </Empty>
   )
 }
+
+export type LibraryItem = Schema<'LibraryItem'>
+
+/** One file in the grid. Its address is new with each read, so only another file or time draws it again. */
+export const ItemTile = memo(
+  function ItemTile({ item, address }: { item: LibraryItem; address: string }) {
+    const { id, kind, prompt, thumbnail_url, file, duration_seconds, created_at } = item
+    const picture = thumbnail_url ?? (kind === 'image' ? file.url : undefined)
+    const Icon = kind === 'audio' ? AudioLines : Film
+    return (
+      <li className="min-w-0">
+        <Link
+          href={`/library/${id}${address && `?${address}`}`}
+          className="bg-surface border-line hover:border-control block overflow-hidden rounded-lg border"
+        >
+          <span className="bg-raised relative grid aspect-square place-items-center overflow-hidden">
+            {picture ? (
+              <img src={ownUrl(picture)} alt="" loading="lazy" decoding="async" className="size-full object-cover" />
+            ) : (
+              <Icon aria-hidden className="text-muted size-10" />
+            )}
+            {duration_seconds !== null && (
+              <span className="bg-surface absolute right-1 bottom-1 rounded px-1.5 text-xs tabular-nums">
+                {durationText(duration_seconds * 1_000)}
+              </span>
+            )}
+          </span>
+          <span className="block px-2 py-1.5">
+            <span className="block truncate">
+              <span className="sr-only">{text.open(text.kindNames[kind]!)} </span>
+              {prompt || text.noPrompt}
+            </span>
+            <span className="text-muted block truncate text-xs">
+              <Time at={created_at} />
+            </span>
+          </span>
+        </Link>
+      </li>
+    )
+  },
+  (before, after) => before.item.id === after.item.id && before.address === after.address,
+)

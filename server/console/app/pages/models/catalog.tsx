@@ -1,7 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import { useMemo, useState } from 'react'
-import { api, dataOf, type Schema } from '../../api/client.ts'
-import { useSession } from '../../api/session.ts'
+import { api, dataOf, type Schema, useSession } from '../../api/client.ts'
 import { Badge, type BadgeKind } from '../../components/badge.tsx'
 import { Button } from '../../components/button.tsx'
 import { Checkbox, SearchField } from '../../components/fields.tsx'

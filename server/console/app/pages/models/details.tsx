@@ -1,22 +1,21 @@
 import { useQuery } from '@tanstack/react-query'
 import { ArrowLeft } from 'lucide-react'
-import { useState } from 'react'
+import { type ReactNode, useState } from 'react'
 import { Link, useLocation, useSearchParams } from 'wouter'
-import { api, dataOf, type Schema } from '../../api/client.ts'
-import { ApiFailure } from '../../api/failure.ts'
-import { useSession } from '../../api/session.ts'
+import { ApiFailure, api, dataOf, type Schema, useSession } from '../../api/client.ts'
 import { modelHref } from '../../components/addresses.ts'
 import { Button } from '../../components/button.tsx'
+import { countText, durationText, sizeText } from '../../components/format.ts'
 import { LogView } from '../../components/log/log-view.tsx'
-import { ModelActions } from '../../components/model-actions.tsx'
+import { ModelActions, ModelStateView } from '../../components/model.tsx'
 import { Failed, PageHeading, Queried, useBeginning } from '../../components/page.tsx'
+import { type Column, Table } from '../../components/table.tsx'
 import { Tabs } from '../../components/tabs.tsx'
-import { modelsText } from '../../text/models.ts'
+import { modelsText, modelText } from '../../text/models.ts'
 import { tasksText } from '../../text/tasks.ts'
-import { Engines } from './engines.tsx'
-import { ModelFactList } from './facts.tsx'
+import { Engines, useModelDetail } from './engines.tsx'
+import { priceTexts, type Setting, settingsOf } from './model-texts.ts'
 import { RemoveModel } from './remove-model.tsx'
-import { Settings } from './settings.tsx'
 import { useModelTest } from './test-model.tsx'
 
 type Part = keyof typeof modelsText.details
@@ -95,6 +94,83 @@ function Model({ model, isOwner }: { model: Schema<'ModelStatus'>; isOwner: bool
         {current === 'settings' && <Settings id={id} />}
       </Tabs>
       {isRemoving && <RemoveModel id={id} close={() => setRemoving(false)} />}
+    </>
+  )
+}
+
+const { facts: names } = modelsText
+
+/** What a model is, needs, costs, and does now. */
+export function ModelFactList({ model }: { model: Schema<'ModelStatus'> }) {
+  const { context_length: context, memory_bytes: memory, eta_seconds: eta } = model
+  const { can } = useSession()
+  const prices = priceTexts(model.price)
+  const waiting = modelsText.queue(model.queue_depth)
+  const facts: readonly [name: string, value: ReactNode][] = [
+    [names.state, <ModelStateView key="state" status={model.status} reason={model.reason} />],
+    [
+      names.queue,
+      model.queue_depth > 0 && eta ? `${waiting}. ${modelText.expected(durationText(eta * 1_000))}` : waiting,
+    ],
+    [names.tasks, tasksText(model.tasks)],
+    [names.engine, model.engine],
+    [names.memory, memory === null ? modelsText.unknown : sizeText(memory)],
+    [names.context, context === null ? null : modelsText.tokens(countText(context))],
+    [names.price, prices.length === 0 ? modelsText.free : prices.join(', ')],
+    [names.region, model.region],
+    [names.features, model.capabilities.map(one => one.replaceAll('_', ' ')).join(', ')],
+    [names.slug, model.slug],
+  ]
+  return (
+    <>
+      <dl className="border-line bg-surface divide-line mb-4 divide-y rounded-lg border">
+        {facts
+          .filter(([, value]) => value !== null && value !== '')
+          .map(([name, value]) => (
+            <div key={name} className="grid gap-x-4 px-3 py-2 md:grid-cols-[10rem_1fr]">
+              <dt className="text-muted">{name}</dt>
+              <dd className="min-w-0 break-words">{value}</dd>
+            </div>
+          ))}
+      </dl>
+      {can('user:write') && (
+        <p className="mb-6">
+          <Link
+            href={`/playground?model=${encodeURIComponent(model.model_id)}`}
+            className="text-accent hover:underline"
+          >
+            {modelsText.playground}
+          </Link>
+        </p>
+      )}
+    </>
+  )
+}
+
+const columns: readonly Column<Setting>[] = [
+  { name: modelsText.settingColumns.key, show: ({ key }) => <code className="font-mono">{key}</code> },
+  {
+    name: modelsText.settingColumns.value,
+    show: ({ value }) => <code className="font-mono break-all">{value}</code>,
+  },
+]
+
+/** The settings of a model. */
+export function Settings({ id }: { id: string }) {
+  const query = useModelDetail(id)
+  return (
+    <>
+      <p className="text-muted mb-3">{modelsText.settingsAbout}</p>
+      <Queried query={query} lines={8}>
+        {({ settings }) => (
+          <Table
+            label={modelsText.details.settings}
+            columns={columns}
+            rows={settingsOf(settings)}
+            rowKey={({ key }) => key}
+          />
+        )}
+      </Queried>
     </>
   )
 }

@@ -2,13 +2,12 @@ import { useQuery } from '@tanstack/react-query'
 import { api, dataOf, type Schema } from '../../api/client.ts'
 import { Badge } from '../../components/badge.tsx'
 import { CodeBlock } from '../../components/code.tsx'
-import { sizeText } from '../../components/format.ts'
+import { durationText, sizeText } from '../../components/format.ts'
 import { Empty, Queried, Section } from '../../components/page.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time.tsx'
 import { modelsText, modelText } from '../../text/models.ts'
-import { Loads } from './loads.tsx'
-import { shellCommand } from './shell-command.ts'
+import { shellCommand } from './model-texts.ts'
 
 type Engine = Schema<'ModelEngine'>
 const { engineColumns: names } = modelsText
@@ -65,5 +64,29 @@ export function Engines({ id }: { id: string }) {
       </Section>
       <Loads loads={query.data?.loads ?? []} />
     </>
+  )
+}
+
+type EngineLoad = Schema<'EngineLoad'>
+const { loadColumns: loadNames } = modelsText
+const loadKinds = { loading: 'active', ready: 'good', failed: 'bad', ended: 'plain' } as const
+
+const loadColumns: readonly Column<EngineLoad>[] = [
+  { name: loadNames.when, show: ({ started_at: at }) => <Time at={at} /> },
+  { name: loadNames.state, show: ({ state }) => <Badge kind={loadKinds[state]}>{modelsText.loadStates[state]}</Badge> },
+  { name: loadNames.took, number: true, show: ({ load_ms: ms }) => (ms === null ? '–' : durationText(ms)) },
+  { name: loadNames.devices, wideOnly: true, show: ({ devices }) => devices.join(', ') || '–' },
+  { name: loadNames.ran, show: ({ ended_at: at }) => (at === null ? '–' : <Time at={at} />) },
+  { name: loadNames.reason, show: ({ reason }) => reason ?? '–' },
+]
+
+/** When the model was loaded, how long it took, and why its engines ended. */
+export function Loads({ loads }: { loads: readonly EngineLoad[] }) {
+  if (loads.length === 0) return null
+  return (
+    <Section title={modelsText.loads}>
+      <p className="text-muted mb-2">{modelsText.loadsAbout}</p>
+      <Table label={modelsText.loads} columns={loadColumns} rows={loads} rowKey={({ engine_id: id }) => id} />
+    </Section>
   )
 }

@@ -1,7 +1,7 @@
 import { Plus } from 'lucide-react'
 import { useState } from 'react'
 import { Route, Switch, useLocation, useParams } from 'wouter'
-import { useSession } from '../../api/session.ts'
+import { useSession } from '../../api/client.ts'
 import { Button } from '../../components/button.tsx'
 import { PageHeading } from '../../components/page.tsx'
 import { Tabs } from '../../components/tabs.tsx'

@@ -1,13 +1,13 @@
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { useEffect } from 'react'
 import { type Schema, send } from '../../api/client.ts'
-import { tasksQuery } from '../../api/tasks.ts'
+import { tasksQuery } from '../../api/queries.ts'
 import { Button } from '../../components/button.tsx'
 import { durationText } from '../../components/format.ts'
 import { Failed, Notice } from '../../components/page.tsx'
 import { TaskResult } from '../../components/result/task-result.tsx'
 import { modelsText } from '../../text/models.ts'
-import { createJobs, followJob, type Job } from '../playground/run/run-job.ts'
+import { createJobs, followJob, type Job } from '../playground/run/runs.ts'
 import { type TestJob, type TestRequest, testRequest } from './test-request.ts'
 
 interface Outcome {

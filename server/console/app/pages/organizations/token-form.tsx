@@ -1,7 +1,6 @@
 import { useMutation } from '@tanstack/react-query'
 import { type FormEvent, useId, useState } from 'react'
-import { ApiFailure } from '../../api/failure.ts'
-import { type Scope, useSession } from '../../api/session.ts'
+import { ApiFailure, type Scope, useSession } from '../../api/client.ts'
 import { Button } from '../../components/button.tsx'
 import { Dialog } from '../../components/dialog.tsx'
 import { Checkbox, SelectField, TextField } from '../../components/fields.tsx'
@@ -9,9 +8,7 @@ import { dateText } from '../../components/format.ts'
 import { Failed } from '../../components/page.tsx'
 import { tokensText } from '../../text/organizations.ts'
 import { shellText } from '../../text/shell.ts'
-import { isHalf } from './hours.ts'
-import { HoursField } from './hours-field.tsx'
-import { expirySeconds, type Token } from './token-body.ts'
+import { days, expirySeconds, type Hours, isHalf, shownHours, type Token } from './token-body.ts'
 
 const text = tokensText.form
 const scopes = Object.keys(text.scopeHints) as Scope[]
@@ -148,5 +145,46 @@ export function TokenForm({
         </div>
       </form>
     </Dialog>
+  )
+}
+
+
+/** When a token may be used: a time of day on some days. Other hours are left as they are. */
+export function HoursField({ hours, isHalf }: { hours: Hours | null; isHalf: boolean }) {
+  const legend = useId()
+  const shown = shownHours(hours)
+  if (!shown) return <p className="text-muted text-xs">{text.hoursKept}</p>
+  return (
+    <fieldset aria-labelledby={legend} className="space-y-2">
+      <legend id={legend} className="text-sm font-medium">
+        {text.hours}
+      </legend>
+      <p className="text-muted text-xs">{text.hoursHint}</p>
+      <div className="grid grid-cols-2 gap-3">
+        <TextField label={text.hoursFrom} name="hours_from" type="time" defaultValue={shown.from} />
+        <TextField label={text.hoursTo} name="hours_to" type="time" defaultValue={shown.to} />
+      </div>
+      {isHalf && (
+        <p role="alert" className="text-bad text-xs">
+          {text.hoursHalf}
+        </p>
+      )}
+      <div className="flex flex-wrap gap-x-4 gap-y-2">
+        {days.map(day => (
+          <Checkbox
+            key={day}
+            label={text.days[day]}
+            name="hours_days"
+            value={day}
+            defaultChecked={shown.days.includes(day)}
+          />
+        ))}
+      </div>
+      <TextField
+        label={text.hoursTimezone}
+        name="hours_timezone"
+        defaultValue={hours?.timezone ?? Intl.DateTimeFormat().resolvedOptions().timeZone}
+      />
+    </fieldset>
   )
 }

@@ -1,20 +1,18 @@
-import { useInfiniteQuery, useQueryClient } from '@tanstack/react-query'
+import { useInfiniteQuery, useMutation, useQueryClient } from '@tanstack/react-query'
 import { Plus } from 'lucide-react'
-import { useMemo, useState } from 'react'
+import { type FormEvent, useMemo, useState } from 'react'
 import { useSearchParams } from 'wouter'
-import { api, dataOf, type Schema } from '../../api/client.ts'
-import { useLiveRefresh } from '../../api/query-client.ts'
-import { useSession } from '../../api/session.ts'
+import { api, dataOf, type Schema, useSession } from '../../api/client.ts'
+import { useLiveRefresh } from '../../api/queries.ts'
 import { useAnnounce } from '../../components/announcements.tsx'
 import { Button } from '../../components/button.tsx'
-import { Confirm } from '../../components/dialog.tsx'
-import { SelectField } from '../../components/fields.tsx'
-import { Empty, Notice, Queried, Section } from '../../components/page.tsx'
+import { CopyButton } from '../../components/code.tsx'
+import { Confirm, Dialog } from '../../components/dialog.tsx'
+import { SelectField, TextArea } from '../../components/fields.tsx'
+import { Empty, Failed, Notice, Queried, Section } from '../../components/page.tsx'
 import { Table } from '../../components/table.tsx'
 import { tokensText as text } from '../../text/organizations.ts'
 import { shellText } from '../../text/shell.ts'
-import { RotateDialog } from './rotate-dialog.tsx'
-import { type Secret, SecretDialog } from './secret-dialog.tsx'
 import { changeBody, createBody, type Token } from './token-body.ts'
 import { type Action, tokenColumns } from './token-columns.tsx'
 import { TokenForm } from './token-form.tsx'
@@ -171,5 +169,78 @@ function TokenDialog({ action, token, organization, close, show }: TokenDialogPr
         </Notice>
       )}
     </Confirm>
+  )
+}
+
+/** Asks how long the old secret works beside the new one. */
+export function RotateDialog({
+  name,
+  own,
+  rotate,
+  close,
+}: {
+  name: string
+  /** The session stands for this token, and ends with its old secret. */
+  own: boolean
+  rotate: (overlapSeconds: number) => Promise<unknown>
+  close: () => void
+}) {
+  const { mutate, error, isPending } = useMutation({ mutationFn: rotate })
+  const submit = (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault()
+    mutate(Number(new FormData(event.currentTarget).get('overlap')))
+  }
+  return (
+    <Dialog title={text.rotateTitle(name)} close={close}>
+      <form onSubmit={submit} className="space-y-4">
+        <p>{text.rotateText}</p>
+        {own && <Notice kind="warning">{text.rotateOwn}</Notice>}
+        {error && <Failed failure={error} />}
+        <SelectField
+          label={text.overlap}
+          name="overlap"
+          options={Object.entries(text.overlaps).map(([value, name]) => ({ value, name }))}
+        />
+        <div className="flex justify-end gap-2">
+          <Button onClick={close}>{shellText.cancel}</Button>
+          <Button primary type="submit" busy={isPending}>
+            {text.rotateAct}
+          </Button>
+        </div>
+      </form>
+    </Dialog>
+  )
+}
+
+export interface Secret {
+  name: string
+  secret: string
+}
+
+/** A secret, which the server does not store. It leaves the page when the dialog is closed. */
+export function SecretDialog({ name, secret, close }: Secret & { close: () => void }) {
+  return (
+    <Dialog title={text.secretTitle(name)} close={close}>
+      <Notice kind="warning">{text.secret}</Notice>
+      <div className="flex items-end gap-1">
+        <div className="min-w-0 flex-1">
+          <TextArea
+            label={text.secretLabel}
+            readOnly
+            rows={3}
+            value={secret}
+            spellCheck={false}
+            onFocus={event => event.target.select()}
+            className="font-mono break-all"
+          />
+        </div>
+        <CopyButton value={secret} label={text.copy} />
+      </div>
+      <div className="flex justify-end">
+        <Button primary onClick={close}>
+          {text.done}
+        </Button>
+      </div>
+    </Dialog>
   )
 }

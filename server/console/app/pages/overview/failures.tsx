@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link } from 'wouter'
 import { api, dataOf, type Schema } from '../../api/client.ts'
-import { useLiveRefresh } from '../../api/query-client.ts'
+import { useLiveRefresh } from '../../api/queries.ts'
 import { modelHref } from '../../components/addresses.ts'
 import { Empty, Queried, Section } from '../../components/page.tsx'
 import { type Column, Table } from '../../components/table.tsx'

@@ -1,8 +1,129 @@
-import { useSession } from '../../api/session.ts'
-import { MachineCard } from './machine.tsx'
-import { OwnModels } from './own-models.tsx'
+import { useQuery } from '@tanstack/react-query'
+import { Link } from 'wouter'
+import { api, dataOf, type Schema, useSession } from '../../api/client.ts'
+import { modelHref } from '../../components/addresses.ts'
+import { durationText } from '../../components/format.ts'
+import { ModelStateView } from '../../components/model.tsx'
+import { Notice, PageHeading, Queried, Section } from '../../components/page.tsx'
+import { type Column, Table } from '../../components/table.tsx'
+import { overviewText } from '../../text/overview.ts'
+import { shellText } from '../../text/shell.ts'
+import { Charts } from './charts.tsx'
+import { Devices } from './devices.tsx'
+import { RecentFailures } from './failures.tsx'
+import { ModelQueues } from './model-queues.tsx'
 
 export default function Overview() {
   const { can, session } = useSession()
   return session.owns_machine && can('admin:read') ? <MachineCard /> : <OwnModels />
+}
+
+const { columns: names } = overviewText
+
+const columns: readonly Column<Schema<'ModelStatus'>>[] = [
+  {
+    name: names.model,
+    show: ({ model_id: id }) => (
+      <Link href={modelHref(id)} className="text-accent break-words hover:underline">
+        {id}
+      </Link>
+    ),
+  },
+  { name: names.state, show: ({ status, reason }) => <ModelStateView status={status} reason={reason} /> },
+  {
+    name: names.queue,
+    show: ({ queue_depth: waiting }) =>
+      waiting === 0 ? (
+        <span className="text-muted">{overviewText.nothingWaits}</span>
+      ) : (
+        overviewText.waiting(waiting, 0)
+      ),
+  },
+]
+
+/** The models that a session may use, for those who do not own the machine. */
+export function OwnModels() {
+  const query = useQuery({
+    queryKey: ['overview', 'models'],
+    queryFn: () => dataOf(api.GET('/api/model-status')),
+    refetchInterval: 5_000,
+  })
+  return (
+    <>
+      <PageHeading title={shellText.pages.overview}>{overviewText.ownOnly}</PageHeading>
+      <Section title={overviewText.models}>
+        <Queried query={query}>
+          {({ models }) => (
+            <Table label={overviewText.models} columns={columns} rows={models} rowKey={({ model_id: id }) => id} />
+          )}
+        </Queried>
+      </Section>
+      <RecentFailures />
+    </>
+  )
+}
+
+/** Milliseconds between two readings. A hidden tab reads nothing. */
+const everyMs = 2_000
+const configurationEveryMs = 30_000
+
+const total = (models: readonly Schema<'ModelLoad'>[], of: 'busy' | 'waiting'): number =>
+  models.reduce((sum, one) => sum + one[of], 0)
+
+/** What the whole machine does, for its owner. */
+export function MachineCard() {
+  const status = useQuery({
+    queryKey: ['overview', 'status'],
+    queryFn: () => dataOf(api.GET('/api/system/status')),
+    refetchInterval: everyMs,
+    staleTime: 0,
+  })
+  const { data: now } = status
+  return (
+    <>
+      <PageHeading title={shellText.pages.overview}>
+        {now
+          ? `${overviewText.summary(now.version, durationText(Math.max(0, now.time - now.started_at) * 1_000))}. ${overviewText.work(total(now.models, 'busy'), total(now.models, 'waiting'))}.`
+          : '\u00a0'}
+      </PageHeading>
+      <ConfigurationNotice />
+      <Queried query={status} lines={8}>
+        {({ devices, engines, models }) => (
+          <>
+            <Section title={overviewText.devices}>
+              <Devices devices={devices} engines={engines} />
+            </Section>
+            <Section title={overviewText.models}>
+              <ModelQueues models={models} />
+            </Section>
+          </>
+        )}
+      </Queried>
+      <Charts />
+      <RecentFailures />
+    </>
+  )
+}
+
+/** Says when the configuration file is not what the server runs with. */
+function ConfigurationNotice() {
+  const { data } = useQuery({
+    queryKey: ['overview', 'configuration'],
+    queryFn: () => dataOf(api.GET('/api/model-status')),
+    select: ({ configuration }) => configuration,
+    refetchInterval: configurationEveryMs,
+  })
+  if (data?.fault)
+    return (
+      <Notice kind="bad" className="mb-4">
+        {overviewText.fault(data.fault)}
+      </Notice>
+    )
+  if (data && data.restart_for.length > 0)
+    return (
+      <Notice kind="warning" className="mb-4">
+        {overviewText.restart(data.restart_for.join(', '))}
+      </Notice>
+    )
+  return null
 }

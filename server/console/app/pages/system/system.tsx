@@ -1,7 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import { useLocation, useParams } from 'wouter'
-import { api, dataOf } from '../../api/client.ts'
-import { useSession } from '../../api/session.ts'
+import { api, dataOf, useSession } from '../../api/client.ts'
 import { durationText } from '../../components/format.ts'
 import { LogView } from '../../components/log/log-view.tsx'
 import { PageHeading } from '../../components/page.tsx'

@@ -1,7 +1,181 @@
-import { lazy, Suspense } from 'react'
-import { Route, Switch } from 'wouter'
-import { Loading } from '../../components/page.tsx'
-import { WorkflowList } from './workflow-list.tsx'
+import { useInfiniteQuery, useMutation, useQueryClient } from '@tanstack/react-query'
+import { Copy, Download, History, Play, Plus, Trash2 } from 'lucide-react'
+import { lazy, Suspense, useDeferredValue, useMemo, useState } from 'react'
+import { Link, Route, Switch, useLocation, useSearchParams } from 'wouter'
+import { api, dataOf, type Schema, useSession } from '../../api/client.ts'
+import { useAnnounce } from '../../components/announcements.tsx'
+import { Button, buttonClass, IconButton } from '../../components/button.tsx'
+import { Confirm } from '../../components/dialog.tsx'
+import { downloadText, fileName } from '../../components/download.ts'
+import { SearchField } from '../../components/fields.tsx'
+import { Empty, Loading, PageHeading, Queried } from '../../components/page.tsx'
+import { type Column, Table } from '../../components/table.tsx'
+import { Time } from '../../components/time.tsx'
+import { shellText } from '../../text/shell.ts'
+import { workflowsText } from '../../text/workflows.ts'
+import { dropDraft } from '../editor/drafts.ts'
+
+type Workflow = Schema<'Workflow'>
+
+/** The workflows of the organization, last changed first. */
+export function WorkflowList() {
+  const { can, session } = useSession()
+  const queries = useQueryClient()
+  const announce = useAnnounce()
+  const [, go] = useLocation()
+  const [params, setParams] = useSearchParams()
+  const [deleting, setDeleting] = useState<Workflow>()
+  const search = params.get('q') ?? ''
+  const asked = useDeferredValue(search)
+  const query = useInfiniteQuery({
+    queryKey: ['workflows', 'list', asked],
+    initialPageParam: '',
+    queryFn: ({ pageParam: after }) =>
+      dataOf(
+        api.GET('/api/workflows', {
+          params: { query: { limit: 50, ...(asked ? { q: asked } : {}), ...(after ? { after } : {}) } },
+        }),
+      ),
+    getNextPageParam: page => page.next_cursor ?? undefined,
+    placeholderData: before => before,
+  })
+  const changed = () => queries.invalidateQueries({ queryKey: ['workflows'] })
+  const write = can('user:write')
+  const { mutate: duplicate, isPending: duplicating } = useMutation({
+    mutationFn: ({ id }: Workflow) =>
+      dataOf(api.POST('/api/workflows/{id}/duplicate', { params: { path: { id } }, body: {} })),
+    onSuccess: ({ workflow }) => {
+      announce('good', workflowsText.duplicated(workflow.name))
+      return queries.invalidateQueries({ queryKey: ['workflows'] })
+    },
+    onError: failure => announce('bad', failure.message),
+  })
+
+  const columns = useMemo((): readonly Column<Workflow>[] => {
+    const save = async ({ id, name }: Workflow) => {
+      try {
+        const [{ sourceOf }, read] = await Promise.all([
+          import('../editor/document/source.ts'),
+          dataOf(api.GET('/api/workflows/{id}', { params: { path: { id } } })),
+        ])
+        downloadText(fileName(name, 'yaml'), sourceOf(read.workflow), 'application/yaml')
+      } catch (thrown) {
+        announce('bad', (thrown as Error).message)
+      }
+    }
+    return [
+      {
+        name: workflowsText.name,
+        show: ({ id, name, description }) => (
+          <>
+            <Link href={`/workflows/${id}`} className="text-accent font-medium underline">
+              {name}
+            </Link>
+            {description && <span className="text-muted line-clamp-1 block text-xs">{description}</span>}
+          </>
+        ),
+      },
+      { name: workflowsText.version, number: true, show: ({ version }) => version },
+      { name: workflowsText.changed, show: ({ updated_at }) => <Time at={updated_at} /> },
+      {
+        name: workflowsText.actions,
+        show: workflow => (
+          <span className="flex flex-wrap justify-end md:justify-start">
+            <IconButton
+              icon={History}
+              label={workflowsText.actionOn(workflowsText.versions, workflow.name)}
+              onClick={() => go(`/workflows/${workflow.id}/versions`)}
+            />
+            <IconButton
+              icon={Download}
+              label={workflowsText.actionOn(workflowsText.export, workflow.name)}
+              onClick={() => void save(workflow)}
+            />
+            {write && (
+              <>
+                <IconButton
+                  icon={Play}
+                  label={workflowsText.actionOn(workflowsText.run, workflow.name)}
+                  onClick={() => go(`/workflows/${workflow.id}?run`)}
+                />
+                <IconButton
+                  icon={Copy}
+                  label={workflowsText.actionOn(workflowsText.duplicate, workflow.name)}
+                  onClick={() => duplicating || duplicate(workflow)}
+                />
+                <IconButton
+                  icon={Trash2}
+                  danger
+                  label={workflowsText.actionOn(workflowsText.delete, workflow.name)}
+                  onClick={() => setDeleting(workflow)}
+                />
+              </>
+            )}
+          </span>
+        ),
+      },
+    ]
+  }, [announce, duplicate, duplicating, go, write])
+
+  const create = write && (
+    <Link href="/workflows/new" className={buttonClass({ primary: true })}>
+      <Plus aria-hidden className="size-4" />
+      {workflowsText.create}
+    </Link>
+  )
+  return (
+    <>
+      <PageHeading title={shellText.pages.workflows} actions={create}>
+        {workflowsText.about}
+      </PageHeading>
+      <div className="mb-4 flex">
+        <SearchField
+          value={search}
+          label={workflowsText.search}
+          change={q => setParams(q ? { q } : {}, { replace: true })}
+        />
+      </div>
+      <Queried query={query} lines={5}>
+        {({ pages }) => {
+          const rows = pages.flatMap(({ workflows }) => workflows)
+          if (rows.length === 0)
+            return asked ? (
+              <Empty title={workflowsText.noMatch} />
+            ) : (
+              <Empty title={workflowsText.empty}>
+                <p>{workflowsText.emptyNext}</p>
+                {create}
+              </Empty>
+            )
+          return <Table label={shellText.pages.workflows} columns={columns} rows={rows} rowKey={({ id }) => id} />
+        }}
+      </Queried>
+      {query.hasNextPage && (
+        <div className="mt-3 text-center">
+          <Button busy={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
+            {workflowsText.more}
+          </Button>
+        </div>
+      )}
+      {deleting && (
+        <Confirm
+          title={workflowsText.deleteTitle(deleting.name)}
+          action={workflowsText.deleteAction}
+          close={() => setDeleting(undefined)}
+          act={async () => {
+            const { id, name } = deleting
+            await api.DELETE('/api/workflows/{id}', { params: { path: { id }, query: { force: 'true' } } })
+            dropDraft(session.token.id, id)
+            announce('good', workflowsText.deleted(name))
+            await changed()
+          }}
+        >
+          {workflowsText.deleteWhat}
+        </Confirm>
+      )}
+    </>
+  )
+}
 
 /** Graph, layout and YAML are loaded when a workflow is opened. */
 const Editor = lazy(() => import('../editor/editor.tsx'))

@@ -1,5 +1,18 @@
-import type { JsonSchema } from '../../../api/schema.ts'
+import type { JsonSchema, Schema } from '../../../api/schema.ts'
 import { isRecord, type Path } from './workflow-document.ts'
+
+/** A task as `GET /api/tasks` returns it, as far as the editor reads it. */
+export interface TaskFacts {
+  id: Schema<'Task'>
+  title: string
+  description: string
+  category: string
+  media_fields: string[]
+  models: string[]
+  form: { panel: string }
+  input_schema: JsonSchema
+  output_schema: JsonSchema
+}
 
 /** The kinds of values that a schema allows, of which the form shows one. */
 export type FieldKind = 'text' | 'number' | 'integer' | 'boolean' | 'choice' | 'object' | 'list' | 'any'

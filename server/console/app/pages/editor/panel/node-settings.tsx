@@ -5,7 +5,7 @@ import { editorText } from '../../../text/editor.ts'
 import { nodePath, setValue } from '../document/edits.ts'
 import type { WorkflowNode } from '../document/workflow-document.ts'
 import { useEditor } from '../editor-context.ts'
-import { DraftArea, DraftField, numberIn } from './draft-field.tsx'
+import { DraftArea, DraftField, numberIn } from './properties.tsx'
 
 /** How a node is run: kept outputs, retries, time limit, failure, cache. */
 export function NodeSettings({ node }: { node: WorkflowNode }) {

@@ -11,7 +11,7 @@ import { outputText } from '../document/references.ts'
 import { fieldKind, firstValue, shapeOf } from '../document/schema.ts'
 import { isRecord, type Path } from '../document/workflow-document.ts'
 import { useEditor, useProblems } from '../editor-context.ts'
-import { DraftArea, DraftField, numberIn } from './draft-field.tsx'
+import { DraftArea, DraftField, numberIn } from './properties.tsx'
 
 export interface ValueFacts {
   node: string

@@ -7,9 +7,8 @@ import { type Edit, removeParameter, renameParameter, setParameterType, setValue
 import { freeId } from '../document/source.ts'
 import type { Parameter } from '../document/workflow-document.ts'
 import { useEditor, useProblems } from '../editor-context.ts'
-import { DraftArea, DraftField, NameField, numberIn } from './draft-field.tsx'
 import { optionsOf } from './node-settings.tsx'
-import { PropertiesHeading } from './properties-heading.tsx'
+import { DraftArea, DraftField, NameField, numberIn, PropertiesHeading } from './properties.tsx'
 import { YamlField } from './value-field.tsx'
 
 const regions = ['Global', 'US', 'EU']

@@ -1,7 +1,7 @@
 import { ownUrl } from '../../../components/addresses.ts'
+import { mediaIn, resultTextIn } from '../../../components/result/result-facts.ts'
 import { editorText } from '../../../text/editor.ts'
 import type { ExecutionNode } from '../editor-context.ts'
-import { mediaIn, resultTextIn } from './result-media.ts'
 
 /** The files of this server in a result: the page loads nothing from another one. */
 const ownMedia = (result: unknown) =>

@@ -1,6 +1,6 @@
 import { RotateCcw, Trash2 } from 'lucide-react'
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
-import { useSession } from '../../../api/session.ts'
+import { useSession } from '../../../api/client.ts'
 import { Button, IconButton } from '../../../components/button.tsx'
 import { TextArea } from '../../../components/fields.tsx'
 import { Section } from '../../../components/page.tsx'

@@ -6,7 +6,7 @@ import { controlClass } from '../../../components/fields.tsx'
 import { Failed } from '../../../components/page.tsx'
 import { playgroundText } from '../../../text/playground.ts'
 import { previewOf, rememberPreview } from '../form/previews.ts'
-import { uploadFile } from '../run/run-job.ts'
+import { uploadFile } from '../run/runs.ts'
 import type { Message } from './conversation.ts'
 
 const text = playgroundText.chat

@@ -1,12 +1,11 @@
 import { useMutation } from '@tanstack/react-query'
-import { Brush, Upload, X } from 'lucide-react'
-import { useId, useRef, useState } from 'react'
+import { Brush, Mic, Square, Upload, X } from 'lucide-react'
+import { useEffect, useId, useRef, useState } from 'react'
 import { Button, IconButton } from '../../../components/button.tsx'
 import { controlClass, FormField } from '../../../components/fields.tsx'
 import { playgroundText as text } from '../../../text/playground.ts'
-import { uploadFile } from '../run/run-job.ts'
+import { uploadFile } from '../run/runs.ts'
 import { MaskEditor } from './mask-editor.tsx'
-import { Microphone } from './microphone.tsx'
 import { previewOf, rememberPreview } from './previews.ts'
 
 type Kind = 'image' | 'video' | 'audio'
@@ -112,4 +111,64 @@ function Preview({ kind, url, label }: { kind: Kind; url: string | undefined; la
   if (kind === 'video') return <video key={id} src={url} controls aria-label={label} className={look} />
   // oxlint-disable-next-line jsx-a11y/media-has-caption
   return <audio src={url} controls aria-label={label} className="w-full" />
+}
+
+/** Records from the microphone, and gives the recording as a file. */
+export function Microphone({ take }: { take: (file: File) => void }) {
+  const recorder = useRef<MediaRecorder>(undefined)
+  const [seconds, setSeconds] = useState<number>()
+  const [failed, setFailed] = useState(false)
+  const recording = seconds !== undefined
+
+  useEffect(() => {
+    if (!recording) return
+    const timer = setInterval(() => setSeconds(now => (now ?? 0) + 1), 1_000)
+    return () => clearInterval(timer)
+  }, [recording])
+  // Leaving the page ends the recording and frees the microphone.
+  useEffect(() => () => release(recorder.current), [])
+
+  async function record(): Promise<void> {
+    setFailed(false)
+    try {
+      const stream = await navigator.mediaDevices.getUserMedia({ audio: true })
+      const own = (recorder.current = new MediaRecorder(stream))
+      const parts: Blob[] = []
+      own.addEventListener('dataavailable', ({ data }) => void parts.push(data))
+      own.addEventListener('stop', () => {
+        release(own)
+        setSeconds(undefined)
+        const type = own.mimeType.split(';')[0]!
+        take(new File(parts, `recording.${type.endsWith('mp4') ? 'm4a' : type.slice(type.indexOf('/') + 1)}`, { type }))
+      })
+      own.start()
+      setSeconds(0)
+    } catch {
+      setFailed(true)
+    }
+  }
+
+  return (
+    <>
+      {recording ? (
+        <Button danger icon={Square} onClick={() => recorder.current?.stop()}>
+          {text.stopRecording}
+        </Button>
+      ) : (
+        <Button icon={Mic} onClick={() => void record()}>
+          {text.record}
+        </Button>
+      )}
+      {recording && <span className="text-muted tabular-nums">{text.recording(seconds)}</span>}
+      {failed && (
+        <p role="alert" className="text-bad w-full text-xs">
+          {text.noMicrophone}
+        </p>
+      )}
+    </>
+  )
+}
+
+function release(recorder: MediaRecorder | undefined): void {
+  for (const track of recorder?.stream.getTracks() ?? []) track.stop()
 }

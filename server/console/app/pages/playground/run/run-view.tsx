@@ -7,7 +7,7 @@ import { Failed } from '../../../components/page.tsx'
 import { TaskResult } from '../../../components/result/task-result.tsx'
 import { UnfinishedImage } from '../../../components/result/unfinished-image.tsx'
 import { playgroundText as text } from '../../../text/playground.ts'
-import { cancelJob, hasEnded, type Job } from './run-job.ts'
+import { cancelJob, hasEnded, type Job } from './runs.ts'
 
 const looks: Record<Job['status'], BadgeKind> = {
   pending: 'plain',

@@ -14,7 +14,7 @@ import { type Entered, enteredOf, fieldsOf, formRequest } from '../form/fields.t
 import { TaskForm } from '../form/task-form.tsx'
 import { Samples } from '../samples-view.tsx'
 import { RunView } from './run-view.tsx'
-import { type Run, useRuns } from './use-runs.ts'
+import { type Run, useRuns } from './runs.ts'
 
 /** The results of each model, with a heading of their own. */
 function Results({ runs }: { runs: readonly Run[] }) {

@@ -1,3 +1,15 @@
+import type { Schema } from '../../api/schema.ts'
+import { costText } from '../../components/format.ts'
+import { modelsText } from '../../text/models.ts'
+
+const kinds = Object.entries(modelsText.prices) as [keyof typeof modelsText.prices, string][]
+
+/** What the use of a model costs: `0.5 USD for a million input tokens`. Empty if it costs nothing. */
+export const priceTexts = (price: Schema<'ModelPrice'> | null): string[] =>
+  price === null
+    ? []
+    : kinds.flatMap(([kind, what]) => (price[kind] > 0 ? [`${costText(price[kind], price.currency)} ${what}`] : []))
+
 export interface Setting {
   key: string
   value: string
@@ -16,3 +28,7 @@ export function settingsOf(settings: Readonly<Record<string, unknown>>, before =
 }
 
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value))
+
+/** A command as a shell takes it. */
+export const shellCommand = (words: readonly string[]): string =>
+  words.map(word => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(' ')

@@ -1,30 +1,105 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
-import { api, dataOf, type Schema } from '../../api/client.ts'
-import { ApiFailure } from '../../api/failure.ts'
-import { useSession } from '../../api/session.ts'
+import { ApiFailure, api, dataOf, type Schema, useSession } from '../../api/client.ts'
 import { useAnnounce } from '../../components/announcements.tsx'
 import { Button } from '../../components/button.tsx'
 import { Dialog } from '../../components/dialog.tsx'
 import { TextField } from '../../components/fields.tsx'
 import { formNumber } from '../../components/form-text.ts'
 import { costText, countText, sizeText } from '../../components/format.ts'
+import { Meter } from '../../components/meter.tsx'
 import { Failed, Queried, Section } from '../../components/page.tsx'
+import { Time } from '../../components/time.tsx'
 import { shellText } from '../../text/shell.ts'
 import { usageText } from '../../text/usage.ts'
 
-const text = usageText.own
+const text = usageText.limits
+
+type LimitUse = Schema<'LimitUse'>
+type Spend = Schema<'Spend'>
+
+const amount = (limit: LimitUse, value: number): string =>
+  limit.name === 'stored_bytes' ? sizeText(value) : countText(value)
+
+/** Every limit that applies to the session, what is left of it, and what was spent this month. */
+export function LimitsLeft() {
+  const query = useQuery({
+    queryKey: ['usage', 'me'],
+    queryFn: () => dataOf(api.GET('/api/me')),
+    refetchInterval: 15_000,
+  })
+  return (
+    <Section title={text.title}>
+      <Queried query={query}>
+        {({ limits, spend }) => (
+          <div className="grid gap-4 md:grid-cols-2">
+            {(['organization', 'token'] as const).map(of => (
+              <div key={of} className="bg-surface border-line space-y-3 rounded-lg border p-4">
+                <h3 className="font-medium">{text[of]}</h3>
+                <SpendLeft spend={spend[of]} currency={spend.currency} />
+                {limits
+                  .filter(limit => limit.limit_of === of)
+                  .map(limit => (
+                    <Meter
+                      key={limit.name}
+                      label={text.names[limit.name]}
+                      value={text.left(amount(limit, limit.remaining), amount(limit, limit.limit))}
+                      parts={[{ name: text.names[limit.name], amount: limit.limit - limit.remaining }]}
+                      whole={limit.limit}
+                    />
+                  ))}
+              </div>
+            ))}
+          </div>
+        )}
+      </Queried>
+    </Section>
+  )
+}
+
+function SpendLeft({ spend, currency }: { spend: Spend; currency: string }) {
+  const spent = costText(spend.spent, currency)
+  const limit = spend.monthly_limit
+  return (
+    <div className="space-y-1">
+      {limit === null ? (
+        <p className="flex justify-between gap-2 text-xs">
+          <span>{text.spend}</span>
+          <span className="text-muted tabular-nums">{text.unlimited(spent)}</span>
+        </p>
+      ) : (
+        <Meter
+          label={text.spend}
+          value={text.spent(spent, costText(limit, currency))}
+          parts={[
+            { name: text.spend, amount: spend.spent },
+            { name: text.held(costText(spend.held, currency)), amount: spend.held },
+          ]}
+          whole={limit}
+        />
+      )}
+      <p className="text-muted flex flex-wrap justify-between gap-x-3 text-xs">
+        <span>{spend.held > 0 && text.held(costText(spend.held, currency))}</span>
+        <span>
+          {text.resets} <Time at={spend.period_end} />
+        </span>
+      </p>
+    </div>
+  )
+}
+
+const own = usageText.own
 
 type Answer = Schema<'OrganizationLimitsAnswer'>
-type Name = keyof typeof text.names
+type Name = keyof typeof own.names
 
-const names = Object.keys(text.names) as Name[]
+const names = Object.keys(own.names) as Name[]
 
-const hints = { stored_bytes: text.bytesHint, monthly_spend_limit: text.spendHint }
+const hints = { stored_bytes: own.bytesHint, monthly_spend_limit: own.spendHint }
 
 const shown = (name: Name, value: number | null): string =>
   value === null
-    ? text.none
+    ? own.none
     : name === 'stored_bytes'
       ? sizeText(value)
       : name === 'monthly_spend_limit'
@@ -42,12 +117,12 @@ export function OrganizationLimits({ organization, name }: { organization: strin
   const mayChange = session.owns_machine && can('admin:write')
   return (
     <Section
-      title={text.title(name)}
+      title={own.title(name)}
       actions={
         mayChange &&
         query.data && (
           <Button small onClick={() => setChanging(true)}>
-            {text.change}
+            {own.change}
           </Button>
         )
       }
@@ -55,11 +130,11 @@ export function OrganizationLimits({ organization, name }: { organization: strin
       <Queried query={query}>
         {answer => (
           <div className="bg-surface border-line rounded-lg border p-4">
-            <p className="text-muted mb-2">{text.plan(answer.plan)}</p>
+            <p className="own-muted mb-2">{own.plan(answer.plan)}</p>
             <dl className="grid gap-x-8 gap-y-1 md:grid-cols-2">
               {names.map(one => (
                 <div key={one} className="flex justify-between gap-3">
-                  <dt className="text-muted">{text.names[one]}</dt>
+                  <dt className="own-muted">{own.names[one]}</dt>
                   <dd className="tabular-nums">{shown(one, answer.effective[one])}</dd>
                 </div>
               ))}
@@ -92,7 +167,7 @@ function ChangeLimits({
       dataOf(api.PATCH('/api/organizations/{organization}/limits', { params: { path: { organization } }, body })),
     onSuccess: () => {
       void queries.invalidateQueries({ queryKey: ['usage'] })
-      announce('good', text.saved)
+      announce('good', own.saved)
       close()
     },
   })
@@ -103,27 +178,27 @@ function ChangeLimits({
   }
   const fault = error instanceof ApiFailure ? error.param : undefined
   return (
-    <Dialog title={text.dialog(name)} close={close}>
+    <Dialog title={own.dialog(name)} close={close}>
       <form onSubmit={submit} className="space-y-4">
         {error && !names.includes(fault as Name) && <Failed failure={error} />}
         {names.map(one => (
           <TextField
             key={one}
-            label={text.names[one]}
+            label={own.names[one]}
             name={one}
             type="number"
             min={0}
             step={one === 'monthly_spend_limit' ? 'any' : 1}
             defaultValue={answer.limits[one] ?? ''}
             placeholder={shown(one, answer.effective[one])}
-            hint={hints[one as keyof typeof hints] ?? text.hint}
+            hint={hints[one as keyof typeof hints] ?? own.hint}
             error={fault === one ? error!.message : undefined}
           />
         ))}
         <div className="flex justify-end gap-2">
           <Button onClick={close}>{shellText.cancel}</Button>
           <Button primary type="submit" busy={isPending}>
-            {text.save}
+            {own.save}
           </Button>
         </div>
       </form>

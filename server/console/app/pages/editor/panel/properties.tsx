@@ -1,6 +1,18 @@
 import { type ReactNode, useEffect, useRef, useState } from 'react'
 import { TextArea, TextField } from '../../../components/fields.tsx'
 
+/** The id of the heading, to which the focus moves. There is one at a time. */
+export const propertiesId = 'properties'
+
+/** The heading of the properties of a node or of the workflow. */
+export function PropertiesHeading({ children }: { children: ReactNode }) {
+  return (
+    <h2 id={propertiesId} tabIndex={-1} className="min-w-0 truncate font-semibold">
+      {children}
+    </h2>
+  )
+}
+
 /** Milliseconds without typing after which the document changes. */
 const pauseMs = 80
 

@@ -1,6 +1,6 @@
-import { QueryClient, useQueryClient } from '@tanstack/react-query'
+import { QueryClient, queryOptions, useQueryClient } from '@tanstack/react-query'
 import { useEffect, useRef } from 'react'
-import { ApiFailure } from './failure.ts'
+import { ApiFailure, api, dataOf } from './client.ts'
 import { useLiveEvents } from './live.ts'
 
 /** Answers that a page has read. An answer of the server is final, so only a missing one is asked for again. */
@@ -33,3 +33,13 @@ export function useLiveRefresh(prefixes: readonly string[], key: readonly unknow
     }, refreshMs)
   })
 }
+
+/**
+ * The tasks and the models that do them, read once for all pages. The console invalidates them when it adds or removes a
+ * model; one that infer.yaml gains is seen after a minute.
+ */
+export const tasksQuery = queryOptions({
+  queryKey: ['tasks'],
+  queryFn: () => dataOf(api.GET('/api/tasks')),
+  staleTime: 60_000,
+})

@@ -1,10 +1,29 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
-import { api, dataOf } from '../api/client.ts'
-import { useSession } from '../api/session.ts'
+import { api, dataOf, type Schema, useSession } from '../api/client.ts'
 import { modelText } from '../text/models.ts'
 import { useAnnounce } from './announcements.tsx'
+import { Badge, type BadgeKind } from './badge.tsx'
 import { Button } from './button.tsx'
-import type { ModelState } from './model-state.tsx'
+
+export type ModelState = Schema<'ModelStatus'>['status']
+
+const kinds: Record<ModelState, BadgeKind> = {
+  warm: 'good',
+  loading: 'active',
+  cold: 'plain',
+  unavailable: 'bad',
+  disabled: 'plain',
+}
+
+/** Whether a model can be used now, and why not. */
+export function ModelStateView({ status, reason }: { status: ModelState; reason: string | null }) {
+  return (
+    <>
+      <Badge kind={kinds[status]}>{modelText.states[status]}</Badge>
+      {reason && <span className="text-muted mt-1 block max-w-md text-xs">{reason}</span>}
+    </>
+  )
+}
 
 /** Seconds until the answer says how far it is; the work continues. */
 const waitSeconds = 1
