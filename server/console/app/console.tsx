@@ -2,9 +2,10 @@ import { Component, lazy, type ReactNode, Suspense, useEffect, useState } from '
 import { Route, Router, Switch, useLocation } from 'wouter'
 import {
   ApiFailure,
-  endSession,
+  api,
+  dataOf,
   onSessionEnd,
-  readSession,
+  type Scope,
   type Session,
   SessionContext,
   useSession,
@@ -32,7 +33,7 @@ export function Console() {
   useEffect(() => {
     // A link with a one-time code replaces the session that the browser may have.
     if (/[#&]code=/.test(location.hash)) return setState({ kind: 'signed-out' })
-    readSession().then(
+    dataOf(api.GET('/api/session')).then(
       session => setState({ kind: 'signed-in', session }),
       (failure: Error) =>
         setState(
@@ -83,11 +84,11 @@ export function Console() {
 }
 
 function Pages({ session, signedOut }: { session: Session; signedOut: () => void }) {
-  const can = (scope: Session['scopes'][number]) => session.scopes.includes(scope)
+  const can = (scope: Scope) => session.scopes.includes(scope)
   const announce = useAnnounce()
   const signOut = async () => {
     try {
-      await endSession()
+      await api.DELETE('/api/session')
     } catch (thrown) {
       // Without an answer the session goes on, and the page must not look as if it had ended.
       if (!(thrown instanceof ApiFailure && thrown.status === 401)) return announce('bad', (thrown as Error).message)
@@ -109,7 +110,7 @@ function Pages({ session, signedOut }: { session: Session; signedOut: () => void
             <Redirect to="/" />
           </Route>
           <Route>
-            <Failed failure={new ApiFailure(shellText.noSuchPage, { status: 404, code: 'not_found' })} />
+            <Failed failure={new ApiFailure(shellText.noSuchPage, 404, 'not_found')} />
           </Route>
         </Switch>
       </Shell>
@@ -126,14 +127,10 @@ function Redirect({ to }: { to: string }) {
 const components = new Map<Page, ReturnType<typeof lazy>>()
 
 /** Loads a page when it is opened, and shows its failures in its place. */
-export function LazyPage({ page }: { page: Page }) {
+function LazyPage({ page }: { page: Page }) {
   const { can } = useSession()
   if (!can(page.scope))
-    return (
-      <Failed
-        failure={new ApiFailure(shellText.notPermitted(page.scope), { status: 403, code: 'insufficient_scope' })}
-      />
-    )
+    return <Failed failure={new ApiFailure(shellText.notPermitted(page.scope), 403, 'insufficient_scope')} />
   let Content = components.get(page)
   if (!Content) components.set(page, (Content = lazy(page.load)))
   return (

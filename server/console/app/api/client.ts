@@ -1,6 +1,9 @@
 import createClient from 'openapi-fetch'
 import { createContext, useContext } from 'react'
+import type { Schema } from './schema.ts'
 import type { paths } from './types.generated.ts'
+
+export type { Schema } from './schema.ts'
 
 /** A failure of the API, or of the way to it, as a sentence that a person can read. */
 export class ApiFailure extends Error {
@@ -10,41 +13,21 @@ export class ApiFailure extends Error {
   readonly code: string
   /** The field that the failure is about. */
   readonly param: string | undefined
-  /** Seconds after which to try again. */
-  readonly retryAfter: number | undefined
 
-  constructor(message: string, facts: { status: number; code: string; param?: string; retryAfter?: number }) {
+  constructor(message: string, status: number, code: string, param?: string) {
     super(message)
-    this.status = facts.status
-    this.code = facts.code
-    this.param = facts.param
-    this.retryAfter = facts.retryAfter
+    this.status = status
+    this.code = code
+    this.param = param
   }
 }
 
-/** Returns the failure that an error answer says. */
-export function failureOf(response: Response, body: unknown): ApiFailure {
-  const { error } = (body ?? {}) as { error?: { message?: string; code?: string; param?: string | null } }
-  const seconds = Number(response.headers.get('retry-after'))
-  return new ApiFailure(error?.message ?? `The server answered ${response.status} without an explanation.`, {
-    status: response.status,
-    code: error?.code ?? 'unknown',
-    ...(error?.param ? { param: error.param } : {}),
-    ...(seconds > 0 ? { retryAfter: seconds } : {}),
-  })
-}
+/** The field that a failure is about. */
+export const paramOf = (failure: unknown): string | undefined =>
+  failure instanceof ApiFailure ? failure.param : undefined
 
-/** Returns the failure of a request that got no answer. */
-export const unreachable = (): ApiFailure =>
-  new ApiFailure('The server does not answer. Check that it runs and that this machine can reach it.', {
-    status: 0,
-    code: 'unreachable',
-  })
-
-export type { Schema } from './schema.ts'
-
-/** Without this header the server ignores the cookie of the session, so that no other page can use it. */
-const consoleHeaders = { 'x-infer-console': '1' }
+/** Whether a failure says that there is no such thing, or no longer. */
+export const isGone = (failure: unknown): boolean => failure instanceof ApiFailure && failure.status === 404
 
 /** Listeners that learn that the session has ended. */
 const ended = new Set<(failure: ApiFailure) => void>()
@@ -68,7 +51,8 @@ addEventListener('pageshow', ({ persisted }) => {
 /** Sends a request as this session; rejects with ApiFailure if nothing answers or the answer is an error. */
 export async function send(url: string | URL | Request, init: RequestInit = {}): Promise<Response> {
   const headers = new Headers(url instanceof Request ? url.headers : init.headers)
-  for (const [name, value] of Object.entries(consoleHeaders)) headers.set(name, value)
+  // Without this header the server ignores the cookie of the session, so that no other page can use it.
+  headers.set('x-infer-console', '1')
   const own = url instanceof Request ? url.signal : init.signal
   const signal = own ? AbortSignal.any([own, left.signal]) : left.signal
   let response: Response
@@ -76,50 +60,45 @@ export async function send(url: string | URL | Request, init: RequestInit = {}):
     response = await fetch(url, { ...init, headers, signal, credentials: 'same-origin' })
   } catch (thrown) {
     if (own?.aborted) throw thrown
-    throw unreachable()
+    const sentence = 'The server does not answer. Check that it runs and that this machine can reach it.'
+    throw new ApiFailure(sentence, 0, 'unreachable')
   }
   if (response.ok) return response
-  const failure = failureOf(response, await response.json().catch(() => undefined))
-  if (failure.status === 401) for (const listener of ended) listener(failure)
+  const { status } = response
+  const body = (await response.json().catch(() => undefined)) as Partial<Schema<'ErrorResponse'>> | undefined
+  const { message, code, param } = body?.error ?? {}
+  const sentence = message ?? `The server answered ${status} without an explanation.`
+  const failure = new ApiFailure(sentence, status, code ?? 'unknown', param || undefined)
+  if (status === 401) for (const listener of ended) listener(failure)
   throw failure
 }
+
+/** Sends a JSON body to a path that the types of the API do not know, or whose answer is streamed. */
+export const sendJson = (path: string, body: unknown, signal?: AbortSignal): Promise<Response> =>
+  send(path, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+    ...(signal ? { signal } : {}),
+  })
 
 /**
  * The API with the types of its reference. Every method resolves with an answer of success and rejects with ApiFailure:
  * `const { data } = await api.GET('/api/jobs/{id}', { params: { path: { id } } })`.
  */
-const client = createClient<paths>({ baseUrl: location.origin, fetch: request => send(request) })
+export const api = createClient<paths>({ baseUrl: location.origin, fetch: request => send(request) })
 
 /** Resolves with the data of a call of `api`. */
 export async function dataOf<T>(call: Promise<{ data?: T }>): Promise<NonNullable<T>> {
   return (await call).data as NonNullable<T>
 }
 
-export const api = client
-
-export type Scope = 'user:read' | 'user:write' | 'admin:read' | 'admin:write'
-
-/** Who is signed in: the token of the session, what it may do, and its organization. */
-export interface Session {
-  token: { id: string; name: string }
-  organization: { id: string; name: string }
-  scopes: Scope[]
-  /** Whether the organization owns the machine: only then may it load models and read engine logs. */
-  owns_machine: boolean
-  /** Unix seconds. */
-  expires_at: number
-}
-
-const json = { 'content-type': 'application/json' }
-
-/** Rejects with ApiFailure 401 if nobody is signed in. */
-export const readSession = async (): Promise<Session> => (await send('/api/session')).json() as Promise<Session>
-
-/** Exchanges a token or a one-time code for a session. */
-export const signIn = async (by: { token: string } | { code: string }): Promise<Session> =>
-  (await send('/api/session', { method: 'POST', headers: json, body: JSON.stringify(by) })).json() as Promise<Session>
-
-export const endSession = async (): Promise<void> => void (await send('/api/session', { method: 'DELETE' }))
+/**
+ * Who is signed in: the token of the session, what it may do, and its organization. Only the organization that owns the
+ * machine may load models and read engine logs.
+ */
+export type Session = Schema<'Session'>
+export type Scope = Session['scopes'][number]
 
 interface SignedIn {
   session: Session

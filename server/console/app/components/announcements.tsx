@@ -1,3 +1,4 @@
+import { type QueryKey, useMutation, useQueryClient } from '@tanstack/react-query'
 import { createContext, type ReactNode, useCallback, useContext, useState } from 'react'
 import { Notice } from './page.tsx'
 
@@ -39,3 +40,22 @@ export function Announcements({ children }: { children: ReactNode }) {
 
 /** The function that announces the result of an action: `announce('good', 'The job is cancelled.')`. */
 export const useAnnounce = () => useContext(Context)
+
+/**
+ * An action, whose failure is announced. `done` returns the sentence that announces its success; afterwards the queries
+ * below the keys in `changes` are read again.
+ */
+export function useAction<Answer, Given = void>(
+  act: (given: Given) => Promise<Answer>,
+  done: (answer: Answer, given: Given) => string,
+  ...changes: QueryKey[]
+) {
+  const queries = useQueryClient()
+  const announce = useAnnounce()
+  return useMutation({
+    mutationFn: act,
+    onSuccess: (answer, given) => announce('good', done(answer, given)),
+    onError: failure => announce('bad', failure.message),
+    onSettled: () => Promise.all(changes.map(queryKey => queries.invalidateQueries({ queryKey }))),
+  })
+}

@@ -1,6 +1,7 @@
 import { useMutation } from '@tanstack/react-query'
 import { X } from 'lucide-react'
-import { type ReactNode, useId, useLayoutEffect, useRef } from 'react'
+import { type FormEvent, type ReactNode, useId, useLayoutEffect, useRef } from 'react'
+import { paramOf } from '../api/client.ts'
 import { shellText } from '../text/shell.ts'
 import { Button, IconButton } from './button.tsx'
 import { Failed } from './page.tsx'
@@ -84,6 +85,57 @@ export function Confirm({
           {action}
         </Button>
       </div>
+    </Dialog>
+  )
+}
+
+/** The buttons of a dialog with a form. */
+export function FormButtons({ action, busy, close }: { action: string; busy: boolean; close: () => void }) {
+  return (
+    <div className="flex justify-end gap-2">
+      <Button onClick={close}>{shellText.cancel}</Button>
+      <Button primary type="submit" busy={busy}>
+        {action}
+      </Button>
+    </div>
+  )
+}
+
+/**
+ * A dialog with a form, which stays open until its owner closes it. What the server refuses is said at the field that it
+ * names, if that is one of `names`, else above the fields.
+ */
+export function FormDialog({
+  title,
+  action,
+  about,
+  names = [],
+  save,
+  close,
+  children,
+}: {
+  title: string
+  action: string
+  about?: ReactNode
+  names?: readonly string[]
+  save: (form: FormData) => Promise<unknown>
+  close: () => void
+  children: (faultOf: (name: string) => string | undefined) => ReactNode
+}) {
+  const { mutate, error, isPending } = useMutation({ mutationFn: save })
+  const param = paramOf(error)
+  const submit = (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault()
+    mutate(new FormData(event.currentTarget))
+  }
+  return (
+    <Dialog title={title} close={close}>
+      <form onSubmit={submit} className="space-y-4">
+        {about}
+        {error && !(param && names.includes(param)) && <Failed failure={error} />}
+        {children(name => (param === name ? error?.message : undefined))}
+        <FormButtons action={action} busy={isPending} close={close} />
+      </form>
     </Dialog>
   )
 }

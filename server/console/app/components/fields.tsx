@@ -26,10 +26,9 @@ export function FormField({
   error,
   children,
 }: FieldFacts & {
-  children: (control: { id: string; 'aria-describedby'?: string; 'aria-invalid'?: true }) => ReactNode
+  children: (control: { id: string; 'aria-describedby': string | undefined; 'aria-invalid'?: true }) => ReactNode
 }) {
   const id = useId()
-  const described = [hint ? `${id}-hint` : '', error ? `${id}-error` : ''].filter(Boolean).join(' ')
   return (
     <div className="min-w-0 space-y-1">
       <label htmlFor={id} className="block text-sm font-medium">
@@ -37,9 +36,22 @@ export function FormField({
       </label>
       {children({
         id,
-        ...(described ? { 'aria-describedby': described } : {}),
+        'aria-describedby': describedBy(id, hint, error),
         ...(error ? { 'aria-invalid': true as const } : {}),
       })}
+      <Hint id={id} hint={hint} error={error} />
+    </div>
+  )
+}
+
+/** The ids of what `Hint` shows, for the control that it is about. */
+export const describedBy = (id: string, hint: ReactNode, error: string | undefined): string | undefined =>
+  [hint ? `${id}-hint` : '', error ? `${id}-error` : ''].filter(Boolean).join(' ') || undefined
+
+/** The hint and the error of a control. */
+export function Hint({ id, hint, error }: { id: string } & Omit<FieldFacts, 'label'>) {
+  return (
+    <>
       {hint && (
         <p id={`${id}-hint`} className="text-muted text-xs">
           {hint}
@@ -50,7 +62,7 @@ export function FormField({
           {error}
         </p>
       )}
-    </div>
+    </>
   )
 }
 
@@ -58,17 +70,26 @@ export function FormField({
 export const controlClass =
   'bg-surface border-control aria-invalid:border-bad w-full rounded-md border px-2.5 min-h-9 disabled:opacity-50'
 
+/** A control with a value that a person changes; without `change` the form is read when it is sent. */
+type Changed<Props> = FieldFacts & Omit<Props, 'onChange'> & { change?: ((value: string) => void) | undefined }
+
+const onChange = (change: ((value: string) => void) | undefined) =>
+  change && ((event: { target: { value: string } }) => change(event.target.value))
+
 /** One line of text, a number, a date: `type` says which. */
 export function TextField({
   label,
   hint,
   error,
+  change,
   className = '',
   ...rest
-}: FieldFacts & InputHTMLAttributes<HTMLInputElement>) {
+}: Changed<InputHTMLAttributes<HTMLInputElement>>) {
   return (
     <FormField label={label} hint={hint} error={error}>
-      {control => <input {...rest} {...control} className={`${controlClass} ${className}`} />}
+      {control => (
+        <input {...rest} {...control} onChange={onChange(change)} className={`${controlClass} ${className}`} />
+      )}
     </FormField>
   )
 }
@@ -78,20 +99,24 @@ export function TextArea({
   label,
   hint,
   error,
+  change,
   className = '',
   ...rest
-}: FieldFacts & TextareaHTMLAttributes<HTMLTextAreaElement>) {
+}: Changed<TextareaHTMLAttributes<HTMLTextAreaElement>>) {
+  const look = `${controlClass} py-1.5 ${className}`
   return (
     <FormField label={label} hint={hint} error={error}>
-      {control => <textarea rows={4} {...rest} {...control} className={`${controlClass} py-1.5 ${className}`} />}
+      {control => <textarea rows={4} {...rest} {...control} onChange={onChange(change)} className={look} />}
     </FormField>
   )
 }
 
-export interface Option {
-  value: string
-  name: string
-}
+/** A value to choose; a text is shown as it is. */
+export type Option = string | { value: string; name: string }
+
+/** The values that a table names, as options. */
+export const optionsOf = (names: Readonly<Record<string, string>>): Option[] =>
+  Object.entries(names).map(([value, name]) => ({ value, name }))
 
 /** One of several values. */
 export function SelectField({
@@ -99,18 +124,21 @@ export function SelectField({
   hint,
   error,
   options,
+  change,
   className = '',
   ...rest
-}: FieldFacts & { options: readonly Option[] } & SelectHTMLAttributes<HTMLSelectElement>) {
+}: Changed<SelectHTMLAttributes<HTMLSelectElement>> & { options: readonly Option[] }) {
   return (
     <FormField label={label} hint={hint} error={error}>
       {control => (
-        <select {...rest} {...control} className={`${controlClass} ${className}`}>
-          {options.map(({ value, name }) => (
-            <option key={value} value={value}>
-              {name}
-            </option>
-          ))}
+        <select {...rest} {...control} onChange={onChange(change)} className={`${controlClass} ${className}`}>
+          {options
+            .map(one => (typeof one === 'string' ? { value: one, name: one } : one))
+            .map(({ value, name }) => (
+              <option key={value} value={value}>
+                {name}
+              </option>
+            ))}
         </select>
       )}
     </FormField>
@@ -121,8 +149,9 @@ export function SelectField({
 export function Checkbox({
   label,
   hint,
+  change,
   ...rest
-}: { label: string; hint?: string } & InputHTMLAttributes<HTMLInputElement>) {
+}: { label: string; hint?: string; change?: (checked: boolean) => void } & InputHTMLAttributes<HTMLInputElement>) {
   const id = useId()
   return (
     <div className="flex items-start gap-2">
@@ -130,16 +159,13 @@ export function Checkbox({
         {...rest}
         id={id}
         type="checkbox"
+        onChange={change && (event => change(event.target.checked))}
         aria-describedby={hint ? `${id}-hint` : undefined}
         className="accent-accent mt-0.5 size-4 shrink-0"
       />
       <div>
         <label htmlFor={id}>{label}</label>
-        {hint && (
-          <p id={`${id}-hint`} className="text-muted text-xs">
-            {hint}
-          </p>
-        )}
+        <Hint id={id} hint={hint} />
       </div>
     </div>
   )

@@ -1,7 +1,8 @@
-import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { Link } from 'wouter'
 import { api, dataOf, type Schema, useSession } from '../api/client.ts'
 import { modelText } from '../text/models.ts'
-import { useAnnounce } from './announcements.tsx'
+import { modelHref } from './addresses.ts'
+import { useAction } from './announcements.tsx'
 import { Badge, type BadgeKind } from './badge.tsx'
 import { Button } from './button.tsx'
 
@@ -16,7 +17,7 @@ const kinds: Record<ModelState, BadgeKind> = {
 }
 
 /** Whether a model can be used now, and why not. */
-export function ModelStateView({ status, reason }: { status: ModelState; reason: string | null }) {
+export function ModelStateView({ status, reason }: Pick<Schema<'ModelStatus'>, 'status' | 'reason'>) {
   return (
     <>
       <Badge kind={kinds[status]}>{modelText.states[status]}</Badge>
@@ -31,28 +32,29 @@ const waitSeconds = 1
 /** Loads or unloads a model; nothing for a session that may not. */
 export function ModelActions({ id, status, small = true }: { id: string; status: ModelState; small?: boolean }) {
   const { can, session } = useSession()
-  const queries = useQueryClient()
-  const announce = useAnnounce()
-  const { mutate, isPending } = useMutation({
-    mutationFn: (action: 'load' | 'unload') =>
+  const { mutate, isPending } = useAction(
+    (action: 'load' | 'unload') =>
       dataOf(api.POST(`/api/models/{id}/${action}`, { params: { path: { id }, query: { wait: waitSeconds } } })),
-    onSuccess: (model, action) => {
+    (model, action) => {
       const isLoaded = model.status === 'warm'
-      if (action === 'load') announce('good', isLoaded ? modelText.loaded(id) : modelText.loading(id))
-      else announce('good', isLoaded ? modelText.unloading(id) : modelText.unloaded(id))
+      if (action === 'load') return isLoaded ? modelText.loaded(id) : modelText.loading(id)
+      return isLoaded ? modelText.unloading(id) : modelText.unloaded(id)
     },
-    onError: failure => announce('bad', failure.message),
-    onSettled: () => Promise.all(['overview', 'models'].map(page => queries.invalidateQueries({ queryKey: [page] }))),
-  })
+    ['overview'],
+    ['models'],
+  )
   if (!can('admin:write') || !session.owns_machine || status === 'disabled') return null
-  const isIn = status === 'warm' || status === 'loading'
-  return isIn ? (
-    <Button small={small} busy={isPending} aria-label={modelText.unloadOf(id)} onClick={() => mutate('unload')}>
-      {modelText.unload}
-    </Button>
-  ) : (
-    <Button small={small} busy={isPending} aria-label={modelText.loadOf(id)} onClick={() => mutate('load')}>
-      {modelText.load}
+  const action = status === 'warm' || status === 'loading' ? 'unload' : 'load'
+  return (
+    <Button small={small} busy={isPending} aria-label={modelText[`${action}Of`](id)} onClick={() => mutate(action)}>
+      {modelText[action]}
     </Button>
   )
 }
+
+/** Leads to the page of a model. */
+export const ModelLink = ({ id }: { id: string }) => (
+  <Link href={modelHref(id)} className="text-accent break-words hover:underline">
+    {id}
+  </Link>
+)

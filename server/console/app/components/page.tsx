@@ -1,6 +1,8 @@
-import type { UseQueryResult } from '@tanstack/react-query'
-import { CircleAlert, CircleCheck, Info, TriangleAlert } from 'lucide-react'
+import type { UseInfiniteQueryResult, UseQueryResult } from '@tanstack/react-query'
+import { ArrowLeft, CircleAlert, CircleCheck, Info, TriangleAlert } from 'lucide-react'
 import { type ReactNode, useEffect, useLayoutEffect, useState } from 'react'
+import { Link } from 'wouter'
+import { isGone } from '../api/client.ts'
 import { shellText } from '../text/shell.ts'
 import { Button } from './button.tsx'
 
@@ -127,14 +129,18 @@ export function Loading({ lines = 3 }: { lines?: number }) {
 export function Queried<T>({
   query,
   lines = 3,
+  gone,
   children,
 }: {
   query: Pick<UseQueryResult<T>, 'data' | 'error' | 'refetch'>
   /** Height of the grey lines. */
   lines?: number
+  /** Says that there is no such thing, where a person may ask for one that was deleted. */
+  gone?: string
   children: (data: T) => ReactNode
 }) {
   const { data, error, refetch } = query
+  if (gone !== undefined && isGone(error)) return <Notice kind="warning">{gone}</Notice>
   return (
     <>
       {error && <Failed failure={error} retry={() => void refetch()} />}
@@ -150,4 +156,54 @@ export function useBeginning(): void {
     scrollTo(0, 0)
     document.getElementById('main')?.parentElement?.scrollTo(0, 0)
   }, [])
+}
+
+/** Reads the next page of a list, if there is one. */
+export function MoreButton({
+  query: { hasNextPage, isFetchingNextPage, fetchNextPage },
+  className,
+}: {
+  query: Pick<UseInfiniteQueryResult, 'hasNextPage' | 'isFetchingNextPage' | 'fetchNextPage'>
+  className?: string
+}) {
+  return (
+    hasNextPage && (
+      <Button className={className} busy={isFetchingNextPage} onClick={() => void fetchNextPage()}>
+        {shellText.more}
+      </Button>
+    )
+  )
+}
+
+/** Names with values; one without a value is left out. `rowClass` is the look of a name with its value. */
+export function Facts({
+  rows,
+  className = 'grid grid-cols-[auto_1fr] gap-x-4 gap-y-1',
+  rowClass = 'contents',
+}: {
+  rows: readonly (readonly [name: string, value: ReactNode])[]
+  className?: string
+  rowClass?: string
+}) {
+  const given = rows.filter(([, value]) => value !== null && value !== false && value !== undefined && value !== '')
+  return (
+    <dl className={className}>
+      {given.map(([name, value]) => (
+        <div key={name} className={rowClass}>
+          <dt className="text-muted">{name}</dt>
+          <dd className="min-w-0 break-words">{value}</dd>
+        </div>
+      ))}
+    </dl>
+  )
+}
+
+/** Leads from one thing back to the list of all. */
+export function BackLink({ href, children }: { href: string; children: ReactNode }) {
+  return (
+    <Link href={href} className="text-muted hover:text-text mb-2 inline-flex items-center gap-1 text-sm">
+      <ArrowLeft aria-hidden className="size-4" />
+      {children}
+    </Link>
+  )
 }

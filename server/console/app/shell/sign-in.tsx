@@ -1,6 +1,6 @@
 import { type FormEvent, useEffect, useRef, useState } from 'react'
 import { useLocation } from 'wouter'
-import { type Session, signIn } from '../api/client.ts'
+import { api, dataOf, type Session } from '../api/client.ts'
 import { Button } from '../components/button.tsx'
 import { CopyText } from '../components/code.tsx'
 import { TextField } from '../components/fields.tsx'
@@ -19,7 +19,7 @@ export function SignIn({ reason, signedIn }: { reason?: string | undefined; sign
     setBusy(true)
     setFailure(undefined)
     try {
-      const session = await signIn(by)
+      const session = await dataOf(api.POST('/api/session', { body: by }))
       if ('code' in by) go('/', { replace: true })
       signedIn(session)
     } catch (thrown) {

@@ -99,7 +99,7 @@ const firstLines = 300
  * Follows a log until the signal. `begin` is called with each connection, after which the newest lines come again;
  * `take` with further lines, at most ten times a second. Rejects with ApiFailure if the log may not be read.
  */
-export async function followLog(
+async function followLog(
   query: LogQuery,
   signal: AbortSignal,
   { begin, take, lost }: { begin: () => void; take: (entries: LogEntry[]) => void; lost: () => void },

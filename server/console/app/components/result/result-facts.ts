@@ -1,6 +1,8 @@
+export type Medium = 'image' | 'video' | 'audio'
+
 /** A file in a result, whatever the task calls it. */
 export interface ResultFile {
-  kind: 'image' | 'video' | 'audio'
+  kind: Medium
   url: string
   name: string
   id: string | undefined
@@ -14,7 +16,7 @@ const objects = (value: unknown): Members[] => (Array.isArray(value) ? value.fil
 /** Returns the files of a result: `images`, `video`, or the audio of speech. */
 export function filesOf(result: unknown): ResultFile[] {
   if (!isObject(result)) return []
-  const file = (kind: ResultFile['kind'], one: Members): ResultFile[] =>
+  const file = (kind: Medium, one: Members): ResultFile[] =>
     typeof one.url === 'string'
       ? [{ kind, url: one.url, name: typeof one.file_name === 'string' ? one.file_name : kind, id: idIn(one.url) }]
       : []
@@ -99,16 +101,10 @@ export function textOf(result: unknown): string | undefined {
   return isObject(message) && typeof message.content === 'string' ? message.content : undefined
 }
 
-/** A file of a result that a browser can show. */
-export interface ResultMedia {
-  kind: 'image' | 'video' | 'audio'
-  url: string
-}
-
 const maxDepth = 6
 
 /** The images, videos and audio files in a result, by the content type beside each URL or the ending of its path. */
-export function mediaIn(value: unknown, depth = 0): ResultMedia[] {
+export function mediaIn(value: unknown, depth = 0): Pick<ResultFile, 'kind' | 'url'>[] {
   if (value === null || typeof value !== 'object' || depth > maxDepth) return []
   if (Array.isArray(value)) return value.slice(0, 16).flatMap(one => mediaIn(one, depth + 1))
   const record = value as Record<string, unknown>
@@ -118,18 +114,19 @@ export function mediaIn(value: unknown, depth = 0): ResultMedia[] {
     if (name.startsWith('thumbnail')) return []
     if (typeof part !== 'string' || !/(^|_)url$/.test(name) || !/^(https?:\/\/|\/)/.test(part))
       return mediaIn(part, depth + 1)
-    const kind = mediumOf(type, part)
+    const kind = mediumOf(part, type)
     return kind ? [{ kind, url: part }] : []
   })
 }
 
-const endings: [RegExp, ResultMedia['kind']][] = [
+const endings: readonly (readonly [RegExp, Medium])[] = [
   [/\.(png|jpe?g|webp|gif)(\?|$)/i, 'image'],
   [/\.(mp4|webm|mov)(\?|$)/i, 'video'],
   [/\.(mp3|wav|flac|opus|ogg|aac)(\?|$)/i, 'audio'],
 ]
 
-function mediumOf(type: string, url: string): ResultMedia['kind'] | undefined {
+/** What is at an address: by its media type or else by the ending of its path. */
+export function mediumOf(url: string, type = /^data:(\w+\/)/.exec(url)?.[1] ?? ''): Medium | undefined {
   const [main] = type.split('/')
   if (main === 'image' || main === 'video' || main === 'audio') return main
   return endings.find(([ending]) => ending.test(url))?.[1]

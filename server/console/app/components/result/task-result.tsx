@@ -7,6 +7,7 @@ import { buttonClass } from '../button.tsx'
 import { CodeBlock, CopyButton } from '../code.tsx'
 import { countText } from '../format.ts'
 import { Table } from '../table.tsx'
+import { Media } from './media.tsx'
 import {
   filesOf,
   kindOf,
@@ -145,21 +146,13 @@ function FileResult({ file, at, shown }: { file: ResultFile; at: number; shown: 
   }
   return (
     <figure className="min-w-0 space-y-2">
-      {file.kind === 'image' && (
-        <img
-          src={url}
-          alt={text.image(at + 1, prompt)}
-          className="border-line max-h-[70dvh] max-w-full rounded-md border"
-        />
-      )}
-      {file.kind === 'video' && (
-        // oxlint-disable-next-line jsx-a11y/media-has-caption
-        <video src={url} controls loop aria-label={text.video} className="border-line w-full rounded-md border" />
-      )}
-      {file.kind === 'audio' && (
-        // oxlint-disable-next-line jsx-a11y/media-has-caption
-        <audio src={url} controls aria-label={text.audio} className="w-full" />
-      )}
+      <Media
+        kind={file.kind}
+        url={url}
+        label={file.kind === 'image' ? text.image(at + 1, prompt) : text[file.kind]}
+        className={`border-line rounded-md border ${file.kind === 'image' ? 'max-h-[70dvh] max-w-full' : 'w-full'}`}
+        whole
+      />
       <figcaption className="flex flex-wrap items-center gap-2">
         <a href={url} download={file.name} className={buttonClass({ small: true })}>
           <Download aria-hidden className="size-4" />

@@ -70,7 +70,7 @@ const YamlView = lazy(() => import('./yaml-view.tsx'))
 type Side = 'properties' | 'yaml' | 'problems' | 'run'
 
 /** One open workflow: the graph or list, and beside it properties, YAML, problems and the run. */
-export function Workbench({
+function Workbench({
   id,
   version,
   source,

@@ -14,9 +14,7 @@ import {
   type ReactFlowInstance,
 } from '@xyflow/react'
 import { type DragEvent, memo, useCallback, useEffect, useMemo, useRef, useState } from 'react'
-import { Button } from '../../components/button.tsx'
 import { usePlaces } from '../../components/graph/use-places.ts'
-import { Empty } from '../../components/page.tsx'
 import { editorText } from '../../text/editor.ts'
 import { type Edit, moveNode, removeNodes, together } from './document/edits.ts'
 import {
@@ -34,6 +32,7 @@ import { newNode } from './document/new-node.ts'
 import { cardKey, idOfCard, type Ports } from './document/ports.ts'
 import { upstreamOf } from './document/references.ts'
 import { useEditor } from './editor-context.ts'
+import { EmptyGraph } from './list-view.tsx'
 import { NodeCard, type NodeCardData } from './node-card.tsx'
 import { taskDragType } from './palette.tsx'
 
@@ -198,10 +197,7 @@ export const GraphView = memo(function GraphView({ addNode }: { addNode: () => v
   if (drawn.cards.length === 0)
     return (
       <div className="min-h-[28rem]" {...dropping}>
-        <Empty title={editorText.emptyGraph}>
-          <p>{editorText.emptyGraphNext}</p>
-          {!readOnly && <Button onClick={addNode}>{editorText.addNode}</Button>}
-        </Empty>
+        <EmptyGraph addNode={addNode} />
       </div>
     )
   return (

@@ -1,6 +1,7 @@
-import { useMutation, useQuery } from '@tanstack/react-query'
+import { useMutation } from '@tanstack/react-query'
 import { type DragEvent, useState } from 'react'
 import { api, dataOf } from '../../api/client.ts'
+import { useAnswer } from '../../api/queries.ts'
 import { Button } from '../../components/button.tsx'
 import { Dialog } from '../../components/dialog.tsx'
 import { SearchField, SelectField } from '../../components/fields.tsx'
@@ -82,10 +83,9 @@ export function Palette({ close }: { close: () => void }) {
 function OtherWorkflow({ close }: { close: () => void }) {
   const { workflow, apply } = useEditor()
   const [id, setId] = useState('')
-  const { data } = useQuery({
-    queryKey: ['workflows', 'choice'],
-    queryFn: () => dataOf(api.GET('/api/workflows', { params: { query: { limit: 100 } } })),
-  })
+  const { data } = useAnswer(['workflows', 'choice'], () =>
+    api.GET('/api/workflows', { params: { query: { limit: 100 } } }),
+  )
   const insert = useMutation({
     mutationFn: async () => (await dataOf(api.GET('/api/workflows/{id}', { params: { path: { id } } }))).workflow,
     onSuccess: read => {
@@ -111,7 +111,7 @@ function OtherWorkflow({ close }: { close: () => void }) {
             { value: '', name: editorText.chooseWorkflow },
             ...data.workflows.map(one => ({ value: one.id, name: one.name })),
           ]}
-          onChange={event => setId(event.target.value)}
+          change={setId}
         />
       </div>
       <Button disabled={id === ''} busy={insert.isPending} onClick={() => insert.mutate()} className="mb-5">

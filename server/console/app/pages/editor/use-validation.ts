@@ -17,14 +17,7 @@ export function useValidation(text: string, { faults, value, workflow }: Parsed,
       const { dag = { nodes: {} }, parameters, region } = value as Partial<Schema<'WorkflowToValidate'>>
       try {
         const { diagnostics } = await dataOf(
-          api.POST('/api/workflows/validate', {
-            body: {
-              dag,
-              ...(parameters === undefined ? {} : { parameters }),
-              ...(region === undefined ? {} : { region }),
-            },
-            signal: controller.signal,
-          }),
+          api.POST('/api/workflows/validate', { body: { dag, parameters, region }, signal: controller.signal }),
         )
         const findings = [...diagnostics.warnings, ...diagnostics.type_issues]
         setFound({ problems: problemsOf(findings, text) })

@@ -1,26 +1,21 @@
-import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { Ban, RotateCcw } from 'lucide-react'
 import { api, useSession } from '../../api/client.ts'
-import { useAnnounce } from '../../components/announcements.tsx'
+import { hasEnded } from '../../api/queries.ts'
+import { useAction } from '../../components/announcements.tsx'
 import { Button } from '../../components/button.tsx'
 import { executionsText as text } from '../../text/executions.ts'
 import { useRetry } from './node-detail.tsx'
-import { type Execution, hasEnded } from './use-execution.ts'
+import type { Execution } from './use-execution.ts'
 
 /** What can be done with an execution in its state. */
 export function ExecutionActions({ execution }: { execution: Execution }) {
   const { can } = useSession()
-  const announce = useAnnounce()
-  const queries = useQueryClient()
   const { retry, busy } = useRetry(execution)
-  const cancel = useMutation({
-    mutationFn: () => api.POST('/api/workflow-executions/{id}/cancel', { params: { path: { id: execution.id } } }),
-    onSuccess: () => {
-      announce('good', text.cancelled)
-      return queries.invalidateQueries({ queryKey: ['executions'] })
-    },
-    onError: failure => announce('bad', failure.message),
-  })
+  const cancel = useAction(
+    () => api.POST('/api/workflow-executions/{id}/cancel', { params: { path: { id: execution.id } } }),
+    () => text.cancelled,
+    ['executions'],
+  )
   if (!can('user:write')) return null
   if (!hasEnded(execution))
     return (

@@ -1,11 +1,9 @@
-import { ArrowLeft } from 'lucide-react'
 import { lazy, Suspense, useState } from 'react'
 import { Link } from 'wouter'
-import { ApiFailure } from '../../api/client.ts'
 import { JobStatus } from '../../components/badge.tsx'
 import { Button } from '../../components/button.tsx'
 import { costText, durationText } from '../../components/format.ts'
-import { Loading, Notice, PageHeading, Queried, useBeginning } from '../../components/page.tsx'
+import { BackLink, Loading, Notice, PageHeading, Queried, useBeginning } from '../../components/page.tsx'
 import { InputsView } from '../../components/result/inputs-view.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Tabs } from '../../components/tabs.tsx'
@@ -31,20 +29,12 @@ type View = (typeof views)[number]['id']
 export function ExecutionDetail({ id }: { id: string }) {
   useBeginning()
   const query = useExecution(id)
-  const gone = query.error instanceof ApiFailure && query.error.status === 404
   return (
     <>
-      <Link href="/executions" className="text-muted hover:text-text mb-2 inline-flex items-center gap-1 text-sm">
-        <ArrowLeft aria-hidden className="size-4" />
-        {text.back}
-      </Link>
-      {gone ? (
-        <Notice kind="warning">{text.gone}</Notice>
-      ) : (
-        <Queried query={query} lines={8}>
-          {execution => <Shown execution={execution} />}
-        </Queried>
-      )}
+      <BackLink href="/executions">{text.back}</BackLink>
+      <Queried query={query} lines={8} gone={text.gone}>
+        {execution => <Shown execution={execution} />}
+      </Queried>
     </>
   )
 }

@@ -1,7 +1,7 @@
-import { keepPreviousData, useQuery } from '@tanstack/react-query'
-import { Link, Route, Switch, useSearchParams } from 'wouter'
-import { api, dataOf, type Schema } from '../../api/client.ts'
-import { useLiveRefresh } from '../../api/queries.ts'
+import { keepPreviousData } from '@tanstack/react-query'
+import { Link, Route, Switch } from 'wouter'
+import { api, type Schema } from '../../api/client.ts'
+import { useAnswer, useLiveRefresh } from '../../api/queries.ts'
 import { JobStatus } from '../../components/badge.tsx'
 import { Button, buttonClass } from '../../components/button.tsx'
 import { SelectField } from '../../components/fields.tsx'
@@ -9,6 +9,7 @@ import { costText, durationText } from '../../components/format.ts'
 import { Empty, PageHeading, Queried } from '../../components/page.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time.tsx'
+import { useAddress } from '../../components/use-address.ts'
 import { executionsText as text } from '../../text/executions.ts'
 import { jobsText } from '../../text/jobs.ts'
 import { shellText } from '../../text/shell.ts'
@@ -55,30 +56,22 @@ const columns: readonly Column<Summary>[] = [
 ]
 
 /** Executions of the organization or of one workflow, newest first, live. */
-export function ExecutionList() {
-  const [params, setParams] = useSearchParams()
+function ExecutionList() {
+  const [params, change] = useAddress('push')
   const status = params.get('status') ?? undefined
   const workflow = params.get('workflow') ?? undefined
   const after = params.get('after') ?? undefined
-  const query = useQuery({
-    queryKey: ['executions', 'list', status, workflow, after],
-    queryFn: () => {
+  const query = useAnswer(
+    ['executions', 'list', status, workflow, after],
+    (): Promise<{ data?: Schema<'ExecutionPage'> }> => {
       const filter = { status: status as Summary['status'] | undefined, limit: pageSize, after }
       return workflow === undefined
-        ? dataOf(api.GET('/api/workflow-executions', { params: { query: filter } }))
-        : dataOf(api.GET('/api/workflows/{id}/executions', { params: { path: { id: workflow }, query: filter } }))
+        ? api.GET('/api/workflow-executions', { params: { query: filter } })
+        : api.GET('/api/workflows/{id}/executions', { params: { path: { id: workflow }, query: filter } })
     },
-    placeholderData: keepPreviousData,
-  })
+    { placeholderData: keepPreviousData },
+  )
   useLiveRefresh(['workflow_execution.'], ['executions', 'list'])
-  const change = (name: string, value: string | undefined) =>
-    setParams(now => {
-      const next = new URLSearchParams(now)
-      if (name !== 'after') next.delete('after')
-      if (value === undefined || value === '') next.delete(name)
-      else next.set(name, value)
-      return next
-    })
   return (
     <>
       <PageHeading title={shellText.pages.executions}>{text.about}</PageHeading>
@@ -91,7 +84,7 @@ export function ExecutionList() {
               { value: '', name: text.any },
               ...text.statuses.map(value => ({ value, name: jobsText.statuses[value]! })),
             ]}
-            onChange={event => change('status', event.target.value)}
+            change={value => change({ status: value, after: undefined })}
           />
         </div>
         {workflow !== undefined && (
@@ -99,7 +92,7 @@ export function ExecutionList() {
             <span className="pb-2">
               {text.filterWorkflow} <WorkflowName id={workflow} />
             </span>
-            <Button onClick={() => change('workflow', undefined)}>{text.allWorkflows}</Button>
+            <Button onClick={() => change({ workflow: undefined, after: undefined })}>{text.allWorkflows}</Button>
           </>
         )}
       </div>
@@ -119,8 +112,8 @@ export function ExecutionList() {
               </Empty>
             )}
             <div className="mt-3 flex gap-2">
-              {after !== undefined && <Button onClick={() => change('after', undefined)}>{text.newest}</Button>}
-              {next_cursor !== null && <Button onClick={() => change('after', next_cursor)}>{text.older}</Button>}
+              {after !== undefined && <Button onClick={() => change({ after: undefined })}>{text.newest}</Button>}
+              {next_cursor !== null && <Button onClick={() => change({ after: next_cursor })}>{text.older}</Button>}
             </div>
           </>
         )}

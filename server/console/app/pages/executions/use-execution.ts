@@ -1,7 +1,6 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
-import { useEffect, useRef } from 'react'
 import { api, dataOf, type Schema } from '../../api/client.ts'
-import { useLiveEvents } from '../../api/live.ts'
+import { hasEnded, useLiveRefresh } from '../../api/queries.ts'
 
 export type Execution = Schema<'Execution'>
 export type ExecutionNode = Schema<'ExecutionNode'>
@@ -11,13 +10,9 @@ const refreshMs = 400
 /** Progress makes no event, so a running execution is read again after this many milliseconds. */
 const progressMs = 2_000
 
-export const hasEnded = ({ status }: Pick<Execution, 'status'>): boolean => status !== 'pending' && status !== 'running'
-
 /** Follows an execution with its nodes and graph until its end. Nodes that did not change keep their objects. */
 export function useExecution(id: string) {
   const queries = useQueryClient()
-  const timer = useRef<ReturnType<typeof setTimeout>>(undefined)
-  useEffect(() => () => clearTimeout(timer.current), [])
   const key = ['executions', 'one', id]
   const query = useQuery({
     queryKey: key,
@@ -30,12 +25,9 @@ export function useExecution(id: string) {
     },
     refetchInterval: ({ state: { data } }) => (data && !hasEnded(data) ? progressMs : false),
   })
-  useLiveEvents(['workflow_execution.'], events => {
-    if (!events.some(({ data }) => data.data?.execution_id === id)) return
-    timer.current ??= setTimeout(() => {
-      timer.current = undefined
-      void queries.invalidateQueries({ queryKey: key })
-    }, refreshMs)
+  useLiveRefresh(['workflow_execution.'], key, {
+    everyMs: refreshMs,
+    concerns: ({ data }) => data.data?.execution_id === id,
   })
   return query
 }

@@ -1,40 +1,34 @@
-import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useQueryClient } from '@tanstack/react-query'
 import { Ban, RotateCcw, SquarePen, Trash2 } from 'lucide-react'
 import { useState } from 'react'
 import { Link, useLocation } from 'wouter'
-import { api, dataOf, useSession } from '../../api/client.ts'
-import { useAnnounce } from '../../components/announcements.tsx'
+import { api, dataOf, type Schema, useSession } from '../../api/client.ts'
+import { hasEnded } from '../../api/queries.ts'
+import { useAction, useAnnounce } from '../../components/announcements.tsx'
 import { Button, buttonClass } from '../../components/button.tsx'
 import { Confirm } from '../../components/dialog.tsx'
 import { jobsText } from '../../text/jobs.ts'
-import { hasEnded, type Job } from './job.ts'
 
 /** What can be done with a job in its state. */
-export function JobActions({ job }: { job: Job }) {
+export function JobActions({ job }: { job: Schema<'Job'> }) {
   const { can } = useSession()
   const [, go] = useLocation()
   const announce = useAnnounce()
   const queries = useQueryClient()
   const [removing, setRemoving] = useState(false)
   const params = { path: { id: job.id } }
-  const failed = (failure: Error) => announce('bad', failure.message)
-  const refresh = () => queries.invalidateQueries({ queryKey: ['jobs'] })
-  const cancel = useMutation({
-    mutationFn: () => dataOf(api.POST('/api/jobs/{id}/cancel', { params })),
-    onSuccess: () => {
-      announce('good', jobsText.cancelled)
-      return refresh()
-    },
-    onError: failed,
-  })
-  const retry = useMutation({
-    mutationFn: () => dataOf(api.POST('/api/jobs/{id}/retry', { params })),
-    onSuccess: created => {
-      announce('good', jobsText.retried)
+  const cancel = useAction(
+    () => dataOf(api.POST('/api/jobs/{id}/cancel', { params })),
+    () => jobsText.cancelled,
+    ['jobs'],
+  )
+  const retry = useAction(
+    () => dataOf(api.POST('/api/jobs/{id}/retry', { params })),
+    created => {
       go(`/jobs/${created.id}`)
+      return jobsText.retried
     },
-    onError: failed,
-  })
+  )
   if (!can('user:write')) return null
   const ended = hasEnded(job)
   return (

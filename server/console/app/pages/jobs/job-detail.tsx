@@ -1,18 +1,14 @@
-import { useQuery } from '@tanstack/react-query'
-import { ArrowLeft } from 'lucide-react'
 import type { ReactNode } from 'react'
-import { Link } from 'wouter'
-import { ApiFailure, api, dataOf } from '../../api/client.ts'
-import { useLiveRefresh } from '../../api/queries.ts'
+import { api, type Schema } from '../../api/client.ts'
+import { hasEnded, useAnswer, useLiveRefresh } from '../../api/queries.ts'
 import { JobStatus } from '../../components/badge.tsx'
 import { durationText } from '../../components/format.ts'
-import { Notice, PageHeading, Queried, Section, useBeginning } from '../../components/page.tsx'
+import { BackLink, Notice, PageHeading, Queried, Section, useBeginning } from '../../components/page.tsx'
 import { InputsView } from '../../components/result/inputs-view.tsx'
 import { TaskResult } from '../../components/result/task-result.tsx'
 import { UnfinishedImage } from '../../components/result/unfinished-image.tsx'
 import { jobsText } from '../../text/jobs.ts'
 import { taskName } from '../../text/tasks.ts'
-import { hasEnded, type Job } from './job.ts'
 import { JobActions } from './job-actions.tsx'
 import { JobFacts, JobUsage } from './job-facts.tsx'
 import { JobEvents, JobLog } from './job-log.tsx'
@@ -20,29 +16,21 @@ import { JobEvents, JobLog } from './job-log.tsx'
 /** One job: where it stands and why, its inputs and result, what it used, its log. */
 export function JobDetail({ id }: { id: string }) {
   useBeginning()
-  const query = useQuery({
-    queryKey: ['jobs', 'one', id],
-    queryFn: () => dataOf(api.GET('/api/jobs/{id}', { params: { path: { id } } })),
+  const query = useAnswer(['jobs', 'one', id], () => api.GET('/api/jobs/{id}', { params: { path: { id } } }), {
     refetchInterval: ({ state: { data } }) => (data && !hasEnded(data) ? 1_000 : false),
   })
   useLiveRefresh(['job.'], ['jobs', 'one', id])
-  const gone = query.error instanceof ApiFailure && query.error.status === 404
   return (
     <>
-      <Link href="/jobs" className="text-muted hover:text-text mb-2 inline-flex items-center gap-1 text-sm">
-        <ArrowLeft aria-hidden className="size-4" />
-        {jobsText.back}
-      </Link>
-      {gone ? (
-        <Notice kind="warning">{jobsText.gone}</Notice>
-      ) : (
-        <Queried query={query}>{job => <Shown job={job} />}</Queried>
-      )}
+      <BackLink href="/jobs">{jobsText.back}</BackLink>
+      <Queried query={query} gone={jobsText.gone}>
+        {job => <Shown job={job} />}
+      </Queried>
     </>
   )
 }
 
-function Shown({ job }: { job: Job }) {
+function Shown({ job }: { job: Schema<'Job'> }) {
   const { error, waiting_for: waiting } = job
   return (
     <>
@@ -95,19 +83,20 @@ function Shown({ job }: { job: Job }) {
   )
 }
 
-function noResultText({ status }: Job): string {
+function noResultText({ status }: Schema<'Job'>): string {
   if (status === 'completed') return jobsText.noResultKept
   return hasEnded({ status }) ? jobsText.noResultEver : jobsText.noResult
 }
 
-function expected({ queue_position, waiting_for }: Job): string {
+function expected({ queue_position, waiting_for }: Schema<'Job'>): string {
   // Of a queue the reason says it already.
   const isSaid = queue_position === null || waiting_for?.reason === 'queue'
-  const position = isSaid ? [] : [jobsText.position(queue_position)]
-  const seconds = waiting_for?.eta_seconds
-  const starts = seconds === null || seconds === undefined ? [] : [jobsText.starts(durationText(seconds * 1_000))]
-  const both = [...position, ...starts].join('. ')
-  return both && `${both}.`
+  const seconds = waiting_for?.eta_seconds ?? null
+  const both = [
+    isSaid ? '' : jobsText.position(queue_position),
+    seconds === null ? '' : jobsText.starts(durationText(seconds * 1_000)),
+  ]
+  return both.flatMap(one => (one ? `${one}.` : [])).join(' ')
 }
 
 function Why({ title, kind, children }: { title: string; kind: 'info' | 'bad'; children: ReactNode }) {

@@ -1,28 +1,23 @@
 import type { ReactNode } from 'react'
-import { Link } from 'wouter'
+import { type Schema, useSession } from '../../api/client.ts'
+import { useTokens } from '../../api/queries.ts'
 import { CopyButton } from '../../components/code.tsx'
 import { costText, countText, durationText } from '../../components/format.ts'
-import { Section } from '../../components/page.tsx'
+import { ModelLink } from '../../components/model.tsx'
+import { Facts, Section } from '../../components/page.tsx'
 import { Time } from '../../components/time.tsx'
 import { jobsText } from '../../text/jobs.ts'
-import type { Job } from './job.ts'
-import { useTokens } from './use-tokens.ts'
 
 const { factNames: names } = jobsText
 
 /** What is known about a job besides its inputs and result. */
-export function JobFacts({ job }: { job: Job }) {
+export function JobFacts({ job }: { job: Schema<'Job'> }) {
   const time = (at: number | null) => at !== null && <Time at={at} />
   const span = (ms: number | null) => ms !== null && durationText(ms)
   const rows: [name: string, value: ReactNode][] = [
     [names.id, <Id key="id" id={job.id} />],
     [names.queueId, job.queue_id && <Id id={job.queue_id} />],
-    [
-      names.model,
-      <Link key="model" href={`/models/${job.model_id}`} className="text-accent hover:underline">
-        {job.model_id}
-      </Link>,
-    ],
+    [names.model, <ModelLink key="model" id={job.model_id} />],
     [names.kind, jobsText.kinds[job.kind]],
     [names.priority, job.priority !== 0 && job.priority],
     [names.attempts, job.attempts > 1 && jobsText.attempt(job.attempts, job.max_attempts)],
@@ -38,52 +33,36 @@ export function JobFacts({ job }: { job: Job }) {
     [names.webhook, job.webhook_url],
     [names.metadata, metadataOf(job)],
   ]
-  return <FactList title={jobsText.facts} rows={rows} />
-}
-
-/** What a job has used: only what is not 0. */
-export function JobUsage({ job: { usage } }: { job: Job }) {
-  const rows = Object.entries(usage ?? {})
-    .filter(([, amount]) => amount !== null && amount > 0)
-    .map(([name, amount]): [string, ReactNode] => [jobsText.usageNames[name] ?? name, countText(amount!)])
-  return rows.length > 0 && <FactList title={jobsText.usage} rows={rows} />
-}
-
-function metadataOf({ metadata }: Job): ReactNode {
-  const entries = Object.entries((metadata ?? {}) as Record<string, string>)
   return (
-    entries.length > 0 && (
-      <ul>
-        {entries.map(([name, value]) => (
-          <li key={name}>
-            {name}: {value}
-          </li>
-        ))}
-      </ul>
-    )
-  )
-}
-
-function FactList({ title, rows }: { title: string; rows: readonly [name: string, value: ReactNode][] }) {
-  return (
-    <Section title={title}>
-      <dl className="grid grid-cols-[auto_1fr] gap-x-4 gap-y-1">
-        {rows
-          .filter(([, value]) => value !== null && value !== false && value !== undefined)
-          .map(([name, value]) => (
-            <div key={name} className="contents">
-              <dt className="text-muted">{name}</dt>
-              <dd className="min-w-0 break-words">{value}</dd>
-            </div>
-          ))}
-      </dl>
+    <Section title={jobsText.facts}>
+      <Facts rows={rows} />
     </Section>
   )
 }
 
+/** What a job has used: only what is not 0. */
+export function JobUsage({ job: { usage } }: { job: Schema<'Job'> }) {
+  const rows = Object.entries(usage ?? {})
+    .filter(([, amount]) => amount !== null && amount > 0)
+    .map(([name, amount]): [string, ReactNode] => [jobsText.usageNames[name] ?? name, countText(amount!)])
+  return (
+    rows.length > 0 && (
+      <Section title={jobsText.usage}>
+        <Facts rows={rows} />
+      </Section>
+    )
+  )
+}
+
+function metadataOf({ metadata }: Schema<'Job'>): ReactNode {
+  const entries = Object.entries(metadata ?? {})
+  const items = entries.map(([name, value]) => <li key={name}>{`${name}: ${String(value)}`}</li>)
+  return items.length > 0 && <ul>{items}</ul>
+}
+
 /** The name of a token, for those who may read tokens; its id for all others. */
 function TokenName({ id }: { id: string }) {
-  const name = useTokens()?.find(token => token.id === id)?.name
+  const name = useTokens(useSession().session.organization.id)?.find(token => token.id === id)?.name
   return name === undefined ? <span className="font-mono text-xs break-all">{id}</span> : <>{name}</>
 }
 

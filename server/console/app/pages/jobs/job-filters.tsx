@@ -1,44 +1,42 @@
 import { useQuery } from '@tanstack/react-query'
 import { useSession } from '../../api/client.ts'
-import { tasksQuery } from '../../api/queries.ts'
+import { tasksQuery, useTokens } from '../../api/queries.ts'
 import { Button } from '../../components/button.tsx'
-import { SelectField, TextField } from '../../components/fields.tsx'
+import { type Option, optionsOf, SelectField, TextField } from '../../components/fields.tsx'
 import { jobsText } from '../../text/jobs.ts'
-import { useTokens } from './use-tokens.ts'
 
 /** The filters of the list by their names in the address. */
 export const filterNames = ['status', 'task', 'model_id', 'token_id', 'since', 'from', 'until'] as const
-export type FilterName = (typeof filterNames)[number]
+type FilterName = (typeof filterNames)[number]
 export type Filters = Partial<Record<FilterName, string>>
 
 const statuses = ['pending', 'processing', 'completed', 'failed', 'cancelled']
 const { filters: text } = jobsText
 const any = { value: '', name: text.any }
+/** A link may name what is no longer configured. */
+const absent = (chosen: string | undefined, values: readonly Option[]): string[] =>
+  !chosen || values.some(one => (typeof one === 'string' ? one : one.value) === chosen) ? [] : [chosen]
 /** The value of `since` for the time between `from` and `until`, which are as people type them: `2026-01-31T09:30`. */
 const between = 'between'
 
 /** The filters of the list of jobs: what is set is in the address, so that the list can be linked to. */
-export function JobFilters({ filters, change }: { filters: Filters; change: (filters: Filters) => void }) {
-  const { can } = useSession()
+export function JobFilters({ filters, change }: { filters: Filters; change: (changes: Filters) => void }) {
+  const { can, session } = useSession()
   const { data: tasks } = useQuery(tasksQuery)
-  const tokens = useTokens()
+  const tokens = useTokens(session.organization.id)
   const models = [...new Set((tasks?.tasks ?? []).flatMap(task => task.models))].sort()
-  const of = (values: readonly { value: string; name: string }[], name: FilterName) => {
-    const chosen = filters[name]
-    const known = chosen === undefined || values.some(({ value }) => value === chosen)
-    // A link may name what is no longer configured.
-    return [any, ...(known ? [] : [{ value: chosen, name: chosen }]), ...values]
-  }
-  const select = (name: FilterName, label: string, values: readonly { value: string; name: string }[]) => (
+  const select = (name: FilterName, label: string, values: readonly Option[]) => (
     <div className="min-w-32 flex-1">
       <SelectField
         label={label}
         value={filters[name] ?? ''}
-        options={of(values, name)}
-        onChange={event => {
-          const next = { ...filters, [name]: event.target.value || undefined }
-          change(next.since === between ? next : { ...next, from: undefined, until: undefined })
-        }}
+        options={[any, ...absent(filters[name], values), ...values]}
+        change={value =>
+          change({
+            [name]: value,
+            ...(name === 'since' && value !== between ? { from: undefined, until: undefined } : {}),
+          })
+        }
       />
     </div>
   )
@@ -55,22 +53,14 @@ export function JobFilters({ filters, change }: { filters: Filters; change: (fil
         text.task,
         (tasks?.tasks ?? []).map(({ id, title }) => ({ value: id, name: title })),
       )}
-      {select(
-        'model_id',
-        text.model,
-        models.map(value => ({ value, name: value })),
-      )}
+      {select('model_id', text.model, models)}
       {can('admin:read') &&
         select(
           'token_id',
           text.token,
           (tokens ?? []).map(({ id, name }) => ({ value: id, name })),
         )}
-      {select(
-        'since',
-        text.since,
-        [...Object.entries(text.times), [between, text.between] as const].map(([value, name]) => ({ value, name })),
-      )}
+      {select('since', text.since, [...optionsOf(text.times), { value: between, name: text.between }])}
       {filters.since === between &&
         (['from', 'until'] as const).map(name => (
           <div key={name} className="min-w-52 flex-1">
@@ -78,11 +68,15 @@ export function JobFilters({ filters, change }: { filters: Filters; change: (fil
               label={text[name]}
               type="datetime-local"
               value={filters[name] ?? ''}
-              onChange={event => change({ ...filters, [name]: event.target.value || undefined })}
+              change={value => change({ [name]: value })}
             />
           </div>
         ))}
-      {Object.values(filters).some(Boolean) && <Button onClick={() => change({})}>{text.clear}</Button>}
+      {Object.values(filters).some(Boolean) && (
+        <Button onClick={() => change(Object.fromEntries(filterNames.map(name => [name, undefined])))}>
+          {text.clear}
+        </Button>
+      )}
     </fieldset>
   )
 }
@@ -94,10 +88,6 @@ export function createdQuery(
 ): { created_after?: number; created_before?: number } {
   if (since === undefined) return {}
   if (since !== between) return { created_after: Math.floor(nowMs / 1_000) - Number(since) }
-  const seconds = (text: string | undefined) => (text === undefined ? Number.NaN : Math.floor(Date.parse(text) / 1_000))
-  const [after, before] = [seconds(from), seconds(until)]
-  return {
-    ...(Number.isNaN(after) ? {} : { created_after: after }),
-    ...(Number.isNaN(before) ? {} : { created_before: before }),
-  }
+  const seconds = (text = '') => Math.floor(Date.parse(text) / 1_000) || undefined
+  return { created_after: seconds(from), created_before: seconds(until) }
 }

@@ -1,8 +1,9 @@
-import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { keepPreviousData } from '@tanstack/react-query'
 import { type SyntheticEvent, useState } from 'react'
-import { Link, Route, Switch, useLocation, useSearchParams } from 'wouter'
-import { api, dataOf, type Schema, useSession } from '../../api/client.ts'
-import { useLiveRefresh } from '../../api/queries.ts'
+import { Link, Route, Switch, useLocation } from 'wouter'
+import { api, type Schema, useSession } from '../../api/client.ts'
+import { useAnswer, useLiveRefresh } from '../../api/queries.ts'
+import { type paths } from '../../api/types.generated.ts'
 import { JobStatus } from '../../components/badge.tsx'
 import { Button, buttonClass } from '../../components/button.tsx'
 import { SearchField } from '../../components/fields.tsx'
@@ -10,6 +11,7 @@ import { costText, durationText } from '../../components/format.ts'
 import { Empty, PageHeading, Queried } from '../../components/page.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time.tsx'
+import { useAddress } from '../../components/use-address.ts'
 import { jobsText } from '../../text/jobs.ts'
 import { shellText } from '../../text/shell.ts'
 import { taskName } from '../../text/tasks.ts'
@@ -37,7 +39,8 @@ function FindJob() {
   )
 }
 
-export type JobSummary = Schema<'JobSummary'>
+type JobSummary = Schema<'JobSummary'>
+type JobQuery = NonNullable<paths['/api/jobs']['get']['parameters']['query']>
 
 const pageSize = 50
 /** Milliseconds between reads while a job of the page runs: progress has no events in the stream of the organization. */
@@ -72,53 +75,33 @@ function waitOf({ queue_position, eta_seconds, status }: JobSummary): string {
 }
 
 /** Jobs of the organization, newest first, live. */
-export function JobList() {
-  const [params, setParams] = useSearchParams()
+function JobList() {
+  const [params, change] = useAddress('push')
   const { can } = useSession()
   const filters: Filters = Object.fromEntries(
     filterNames.flatMap(name => (params.get(name) ? [[name, params.get(name)]] : [])),
   )
   const after = params.get('after') ?? undefined
-  const query = useQuery({
-    queryKey: ['jobs', 'list', filters, after],
-    queryFn: () => {
-      const { since: _since, from: _from, until: _until, status, task, ...rest } = filters
-      return dataOf(
-        api.GET('/api/jobs', {
-          params: {
-            query: {
-              ...rest,
-              ...createdQuery(filters, Date.now()),
-              ...(status === undefined ? {} : { status: status as JobSummary['status'] }),
-              ...(task === undefined ? {} : { task: task as JobSummary['task'] }),
-              limit: pageSize,
-              after,
-            },
-          },
-        }),
-      )
+  const { since: _since, from: _from, until: _until, ...equal } = filters
+  const query = useAnswer(
+    ['jobs', 'list', filters, after],
+    () => {
+      const asked = { ...equal, ...createdQuery(filters, Date.now()), limit: pageSize, after } as JobQuery
+      return api.GET('/api/jobs', { params: { query: asked } })
     },
-    placeholderData: keepPreviousData,
-    refetchInterval: ({ state: { data } }) =>
-      data?.jobs.some(({ status }) => status === 'processing') ? progressMs : false,
-  })
+    {
+      placeholderData: keepPreviousData,
+      refetchInterval: ({ state: { data } }) =>
+        data?.jobs.some(({ status }) => status === 'processing') ? progressMs : false,
+    },
+  )
   useLiveRefresh(['job.'], ['jobs', 'list'])
-
-  const change = (next: Filters) =>
-    setParams(new URLSearchParams(Object.entries(next).filter((one): one is [string, string] => Boolean(one[1]))))
-  const goTo = (cursor: string | undefined) =>
-    setParams(now => {
-      const next = new URLSearchParams(now)
-      if (cursor === undefined) next.delete('after')
-      else next.set('after', cursor)
-      return next
-    })
   const filtered = Object.keys(filters).length > 0
   return (
     <>
       <PageHeading title={shellText.pages.jobs}>{jobsText.about}</PageHeading>
       <FindJob />
-      <JobFilters filters={filters} change={change} />
+      <JobFilters filters={filters} change={next => change({ ...next, after: undefined })} />
       <Queried query={query} lines={8}>
         {({ jobs, next_cursor }) => (
           <>
@@ -137,8 +120,8 @@ export function JobList() {
               </Empty>
             )}
             <div className="mt-3 flex gap-2">
-              {after !== undefined && <Button onClick={() => goTo(undefined)}>{jobsText.newest}</Button>}
-              {next_cursor !== null && <Button onClick={() => goTo(next_cursor)}>{jobsText.older}</Button>}
+              {after !== undefined && <Button onClick={() => change({ after: undefined })}>{jobsText.newest}</Button>}
+              {next_cursor !== null && <Button onClick={() => change({ after: next_cursor })}>{jobsText.older}</Button>}
             </div>
           </>
         )}

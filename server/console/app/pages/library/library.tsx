@@ -1,15 +1,15 @@
-import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
 import { AudioLines, Film } from 'lucide-react'
 import { memo, useDeferredValue } from 'react'
-import { Link, Route, Switch, useLocation, useRoute, useSearchParams } from 'wouter'
-import { api, dataOf, type Schema, useSession } from '../../api/client.ts'
-import { useLiveRefresh } from '../../api/queries.ts'
+import { Link, Route, Switch, useLocation, useRoute } from 'wouter'
+import { api, type Schema, useSession } from '../../api/client.ts'
+import { useAnswer, useLiveRefresh, usePages } from '../../api/queries.ts'
 import { ownUrl } from '../../components/addresses.ts'
-import { Button, buttonClass } from '../../components/button.tsx'
-import { SearchField, SelectField } from '../../components/fields.tsx'
+import { buttonClass } from '../../components/button.tsx'
+import { optionsOf, SearchField, SelectField } from '../../components/fields.tsx'
 import { durationText } from '../../components/format.ts'
-import { Empty, PageHeading, Queried } from '../../components/page.tsx'
+import { Empty, MoreButton, PageHeading, Queried } from '../../components/page.tsx'
 import { Time } from '../../components/time.tsx'
+import { useAddress } from '../../components/use-address.ts'
 import { libraryText as text } from '../../text/library.ts'
 import { shellText } from '../../text/shell.ts'
 import { makesFiles } from '../../text/tasks.ts'
@@ -19,25 +19,11 @@ const pageSize = 40
 
 /** Images, videos and audio that the organization has made. */
 export default function Library() {
-  const [search, setSearch] = useSearchParams()
+  const [search, change] = useAddress()
   const [, go] = useLocation()
   const [, params] = useRoute('/library/:id')
   const filter = { q: search.get('q') ?? '', kind: search.get('kind') ?? '', model: search.get('model') ?? '' }
-  const set = (name: string, value: string) =>
-    setSearch(
-      now => {
-        const next = new URLSearchParams(now)
-        if (value === '') next.delete(name)
-        else next.set(name, value)
-        return next
-      },
-      { replace: true },
-    )
-  const models = useQuery({
-    queryKey: ['library', 'models'],
-    queryFn: () => dataOf(api.GET('/std/v1/models')),
-    staleTime: 60_000,
-  })
+  const models = useAnswer(['library', 'models'], () => api.GET('/std/v1/models'), { staleTime: 60_000 })
   const makers = (models.data?.data ?? []).filter(({ tasks }) => tasks.some(makesFiles))
   const query = search.toString()
   const back = `/library${query && `?${query}`}`
@@ -45,18 +31,18 @@ export default function Library() {
     <>
       <PageHeading title={shellText.pages.library}>{text.about}</PageHeading>
       <div className="mb-4 grid items-end gap-3 sm:grid-cols-[2fr_1fr_1fr]">
-        <SearchField label={text.search} value={filter.q} change={value => set('q', value)} />
+        <SearchField label={text.search} value={filter.q} change={q => change({ q })} />
         <SelectField
           label={text.kind}
           value={filter.kind}
-          options={Object.entries(text.kinds).map(([value, name]) => ({ value, name }))}
-          onChange={event => set('kind', event.target.value)}
+          options={optionsOf(text.kinds)}
+          change={kind => change({ kind })}
         />
         <SelectField
           label={text.model}
           value={filter.model}
-          options={[{ value: '', name: text.allModels }, ...makers.map(({ id }) => ({ value: id, name: id }))]}
-          onChange={event => set('model', event.target.value)}
+          options={[{ value: '', name: text.allModels }, ...makers.map(({ id }) => id)]}
+          change={model => change({ model })}
         />
       </div>
       <Items filter={filter} query={query} />
@@ -67,42 +53,27 @@ export default function Library() {
   )
 }
 
-interface Filter {
-  q: string
-  kind: string
-  model: string
-}
-
-function Items({ filter, query: address }: { filter: Filter; query: string }) {
+function Items({ filter, query: address }: { filter: Record<'q' | 'kind' | 'model', string>; query: string }) {
   // While somebody types, the list of the words before stays.
   const { q, kind, model } = useDeferredValue(filter)
-  const query = useInfiniteQuery({
-    queryKey: ['library', 'items', q, kind, model],
-    queryFn: ({ pageParam }) =>
-      dataOf(
-        api.GET('/api/library', {
-          params: {
-            query: {
-              limit: pageSize,
-              ...(q === '' ? {} : { q }),
-              ...(kind === '' ? {} : { kind: kind as LibraryItem['kind'] }),
-              ...(model === '' ? {} : { model_id: model }),
-              ...(pageParam === '' ? {} : { after: pageParam }),
-            },
-          },
-        }),
-      ),
-    initialPageParam: '',
-    getNextPageParam: ({ next_cursor }) => next_cursor,
-    placeholderData: before => before,
-  })
+  const query = usePages(
+    ['library', 'items', q, kind, model],
+    after => {
+      const wanted = {
+        q: q || undefined,
+        kind: (kind || undefined) as LibraryItem['kind'],
+        model_id: model || undefined,
+      }
+      return api.GET('/api/library', { params: { query: { limit: pageSize, after, ...wanted } } })
+    },
+    true,
+  )
   useLiveRefresh(['job.completed'], ['library', 'items'])
-  const { hasNextPage, fetchNextPage, isFetchingNextPage } = query
   return (
     <Queried query={query} lines={8}>
       {({ pages }) => {
         const items = pages.flatMap(page => page.items)
-        if (items.length === 0 && !hasNextPage) return <Nothing filtered={q + kind + model !== ''} />
+        if (items.length === 0 && !query.hasNextPage) return <Nothing filtered={q + kind + model !== ''} />
         return (
           <>
             <ul aria-label={text.list} className="grid grid-cols-2 gap-3 sm:grid-cols-3 lg:grid-cols-4 xl:grid-cols-5">
@@ -110,13 +81,9 @@ function Items({ filter, query: address }: { filter: Filter; query: string }) {
                 <ItemTile key={item.id} item={item} address={address} />
               ))}
             </ul>
-            {hasNextPage && (
-              <div className="mt-4 text-center">
-                <Button busy={isFetchingNextPage} onClick={() => void fetchNextPage()}>
-                  {shellText.more}
-                </Button>
-              </div>
-            )}
+            <div className="mt-4 text-center empty:hidden">
+              <MoreButton query={query} />
+            </div>
           </>
         )
       }}
@@ -145,7 +112,7 @@ function Nothing({ filtered }: { filtered: boolean }) {
 export type LibraryItem = Schema<'LibraryItem'>
 
 /** One file in the grid. Its address is new with each read, so only another file or time draws it again. */
-export const ItemTile = memo(
+const ItemTile = memo(
   function ItemTile({ item, address }: { item: LibraryItem; address: string }) {
     const { id, kind, prompt, thumbnail_url, file, duration_seconds, created_at } = item
     const picture = thumbnail_url ?? (kind === 'image' ? file.url : undefined)

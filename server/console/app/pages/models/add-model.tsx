@@ -1,15 +1,13 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { type SyntheticEvent, useEffect, useRef, useState } from 'react'
 import { useLocation } from 'wouter'
-import { ApiFailure, api, dataOf, type Schema } from '../../api/client.ts'
+import { api, dataOf, paramOf, type Schema } from '../../api/client.ts'
 import { useAnnounce } from '../../components/announcements.tsx'
-import { Button } from '../../components/button.tsx'
-import { Dialog } from '../../components/dialog.tsx'
+import { Dialog, FormButtons } from '../../components/dialog.tsx'
 import { TextField, useOpened } from '../../components/fields.tsx'
 import { sizeText } from '../../components/format.ts'
 import { Failed, Notice } from '../../components/page.tsx'
 import { modelsText } from '../../text/models.ts'
-import { shellText } from '../../text/shell.ts'
 import { ConfigLines } from './config-lines.tsx'
 
 /** What adding a model would write, and what is missing for it. */
@@ -17,10 +15,10 @@ function Proposal({ proposal }: { proposal: Schema<'ModelProposal'> }) {
   const { model, memory, obstacle, advice, lines } = proposal
   const { id, engine } = model as { id?: string; engine?: string }
   const facts = [
-    ...(id === undefined ? [] : [id]),
-    ...(engine === undefined ? [] : [`${modelsText.facts.engine}: ${engine}`]),
-    ...(memory === null ? [] : [`${modelsText.facts.memory}: ${sizeText(memory)}`]),
-  ]
+    id ?? [],
+    engine === undefined ? [] : `${modelsText.facts.engine}: ${engine}`,
+    memory === null ? [] : `${modelsText.facts.memory}: ${sizeText(memory)}`,
+  ].flat()
   return (
     <div className="space-y-3">
       <h3 className="text-sm font-medium">{modelsText.recognised}</h3>
@@ -41,9 +39,9 @@ type Fields = Record<'model' | 'id' | 'context' | 'memory', string>
 
 const bodyOf = ({ model, id, context, memory }: Fields): Schema<'ModelAdd'> => ({
   model: model.trim(),
-  ...(id.trim() ? { id: id.trim() } : {}),
-  ...(context.trim() ? { context: Number(context) } : {}),
-  ...(memory.trim() ? { memory: memory.trim() } : {}),
+  id: id.trim() || undefined,
+  context: context.trim() ? Number(context) : undefined,
+  memory: memory.trim() || undefined,
 })
 
 /** Adds a model in two steps: what would be written, then the download. A name that is given is looked up at once. */
@@ -74,22 +72,23 @@ export function AddModel({ model, close }: { model: string; close: () => void })
     propose.mutate(fields)
   }, [model, fields, propose])
 
+  const param = paramOf(propose.error)
   const field = (name: keyof Fields) => ({
     value: fields[name],
-    onChange: ({ target }: { target: HTMLInputElement }) => {
+    change: (value: string) => {
       propose.reset()
-      setFields(now => ({ ...now, [name]: target.value }))
+      setFields(now => ({ ...now, [name]: value }))
     },
-    error: propose.error instanceof ApiFailure && propose.error.param === name ? propose.error.message : undefined,
+    error: param === name ? propose.error?.message : undefined,
   })
   const submit = (event: SyntheticEvent) => {
     event.preventDefault()
     if (propose.data) add.mutate(fields)
     else propose.mutate(fields)
   }
-  const more = useOpened(propose.error instanceof ApiFailure && /^(id|context|memory)$/.test(propose.error.param ?? ''))
-  const failure =
-    add.error ?? (propose.error instanceof ApiFailure && (propose.error.param ?? '') in fields ? null : propose.error)
+  const isOfField = param !== undefined && param in fields
+  const more = useOpened(isOfField && param !== 'model')
+  const failure = add.error ?? (isOfField ? null : propose.error)
   return (
     <Dialog title={modelsText.addTitle} close={close} wide>
       <form onSubmit={submit} className="space-y-4">
@@ -110,12 +109,11 @@ export function AddModel({ model, close }: { model: string; close: () => void })
         </details>
         {failure && <Failed failure={failure} />}
         <div aria-live="polite">{propose.data && <Proposal proposal={propose.data} />}</div>
-        <div className="flex justify-end gap-2">
-          <Button onClick={close}>{shellText.cancel}</Button>
-          <Button primary type="submit" busy={propose.isPending || add.isPending}>
-            {propose.data ? modelsText.confirmAdd : modelsText.preview}
-          </Button>
-        </div>
+        <FormButtons
+          action={propose.data ? modelsText.confirmAdd : modelsText.preview}
+          busy={propose.isPending || add.isPending}
+          close={close}
+        />
       </form>
     </Dialog>
   )

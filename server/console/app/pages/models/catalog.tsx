@@ -1,15 +1,15 @@
-import { useQuery } from '@tanstack/react-query'
 import { useMemo, useState } from 'react'
-import { api, dataOf, type Schema, useSession } from '../../api/client.ts'
+import { api, type Schema, useSession } from '../../api/client.ts'
+import { useAnswer } from '../../api/queries.ts'
 import { Badge, type BadgeKind } from '../../components/badge.tsx'
 import { Button } from '../../components/button.tsx'
 import { Checkbox, SearchField } from '../../components/fields.tsx'
 import { shortCountText } from '../../components/format.ts'
 import { Empty, Queried } from '../../components/page.tsx'
 import { type Column, Table } from '../../components/table.tsx'
+import { useSearch } from '../../components/use-address.ts'
 import { modelsText } from '../../text/models.ts'
 import { tasksText } from '../../text/tasks.ts'
-import { useSearch } from './use-search.ts'
 
 type Entry = Schema<'ModelCatalog'>['models'][number]
 const { catalogColumns: names } = modelsText
@@ -54,11 +54,7 @@ const columns: readonly Column<Entry>[] = [
 /** The catalogue, with how each model fits this machine. `add` begins to add one. */
 export function CatalogList({ add }: { add: (model: string) => void }) {
   const { can } = useSession()
-  const query = useQuery({
-    queryKey: ['models', 'catalog'],
-    queryFn: () => dataOf(api.GET('/api/model-catalog')),
-    staleTime: 60_000,
-  })
+  const query = useAnswer(['models', 'catalog'], () => api.GET('/api/model-catalog'), { staleTime: 60_000 })
   const [search, setSearch] = useSearch()
   const [onlyFitting, setOnlyFitting] = useState(true)
   const words = search.trim().toLowerCase()
@@ -88,11 +84,7 @@ export function CatalogList({ add }: { add: (model: string) => void }) {
       <p className="text-muted mb-3">{modelsText.catalogAbout}</p>
       <div className="mb-3 flex flex-wrap items-center gap-3">
         <SearchField value={search} change={setSearch} label={modelsText.searchCatalog} />
-        <Checkbox
-          label={modelsText.onlyFitting}
-          checked={onlyFitting}
-          onChange={event => setOnlyFitting(event.target.checked)}
-        />
+        <Checkbox label={modelsText.onlyFitting} checked={onlyFitting} change={setOnlyFitting} />
       </div>
       <Queried query={query} lines={8}>
         {({ models }) => {

@@ -1,16 +1,14 @@
-import { useQuery } from '@tanstack/react-query'
-import { Link } from 'wouter'
-import { api, dataOf, type Schema } from '../../api/client.ts'
-import { modelHref } from '../../components/addresses.ts'
+import { type Schema } from '../../api/client.ts'
+import { useModels } from '../../api/queries.ts'
 import { SearchField } from '../../components/fields.tsx'
 import { countText, sizeText } from '../../components/format.ts'
-import { ModelActions, ModelStateView } from '../../components/model.tsx'
+import { ModelActions, ModelLink, ModelStateView } from '../../components/model.tsx'
 import { Empty, Queried } from '../../components/page.tsx'
 import { type Column, Table } from '../../components/table.tsx'
+import { useSearch } from '../../components/use-address.ts'
 import { modelsText } from '../../text/models.ts'
 import { tasksText } from '../../text/tasks.ts'
 import { priceTexts } from './model-texts.ts'
-import { useSearch } from './use-search.ts'
 
 type Model = Schema<'ModelStatus'>
 const { columns: names } = modelsText
@@ -21,15 +19,13 @@ const columns: readonly Column<Model>[] = [
     name: names.model,
     show: ({ model_id: id, engine }) => (
       <>
-        <Link href={modelHref(id)} className="text-accent break-words hover:underline">
-          {id}
-        </Link>
+        <ModelLink id={id} />
         <span className="text-muted block text-xs">{engine}</span>
       </>
     ),
   },
   { name: names.tasks, show: ({ tasks }) => tasksText(tasks) },
-  { name: names.state, show: ({ status, reason }) => <ModelStateView status={status} reason={reason} /> },
+  { name: names.state, show: ModelStateView },
   {
     name: names.context,
     wideOnly: true,
@@ -62,11 +58,7 @@ const columns: readonly Column<Model>[] = [
 
 /** The models that the server offers. */
 export function Configured() {
-  const query = useQuery({
-    queryKey: ['models', 'list'],
-    queryFn: () => dataOf(api.GET('/api/model-status')),
-    refetchInterval: 3_000,
-  })
+  const query = useModels()
   const [search, setSearch] = useSearch()
   const words = search.trim().toLowerCase()
   return (

@@ -1,14 +1,14 @@
-import { useQuery } from '@tanstack/react-query'
 import { ArrowLeft } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
 import { Link, useLocation, useSearchParams } from 'wouter'
-import { ApiFailure, api, dataOf, type Schema, useSession } from '../../api/client.ts'
+import { ApiFailure, type Schema, useSession } from '../../api/client.ts'
+import { useModels } from '../../api/queries.ts'
 import { modelHref } from '../../components/addresses.ts'
 import { Button } from '../../components/button.tsx'
 import { countText, durationText, sizeText } from '../../components/format.ts'
 import { LogView } from '../../components/log/log-view.tsx'
 import { ModelActions, ModelStateView } from '../../components/model.tsx'
-import { Failed, PageHeading, Queried, useBeginning } from '../../components/page.tsx'
+import { Facts, Failed, PageHeading, Queried, useBeginning } from '../../components/page.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Tabs } from '../../components/tabs.tsx'
 import { modelsText, modelText } from '../../text/models.ts'
@@ -25,11 +25,7 @@ export function Details({ id }: { id: string }) {
   useBeginning()
   const { can, session } = useSession()
   const isOwner = can('admin:read') && session.owns_machine
-  const query = useQuery({
-    queryKey: ['models', 'list'],
-    queryFn: () => dataOf(api.GET('/api/model-status')),
-    refetchInterval: 3_000,
-  })
+  const query = useModels()
   return (
     <>
       <Link href="/models" className="text-accent mb-2 inline-flex items-center gap-1 hover:underline">
@@ -39,8 +35,7 @@ export function Details({ id }: { id: string }) {
       <Queried query={query} lines={8}>
         {({ models }) => {
           const model = models.find(one => one.model_id === id)
-          if (!model)
-            return <Failed failure={new ApiFailure(modelsText.noSuch(id), { status: 404, code: 'model_not_found' })} />
+          if (!model) return <Failed failure={new ApiFailure(modelsText.noSuch(id), 404, 'model_not_found')} />
           return <Model model={model} isOwner={isOwner} />
         }}
       </Queried>
@@ -101,13 +96,13 @@ function Model({ model, isOwner }: { model: Schema<'ModelStatus'>; isOwner: bool
 const { facts: names } = modelsText
 
 /** What a model is, needs, costs, and does now. */
-export function ModelFactList({ model }: { model: Schema<'ModelStatus'> }) {
+function ModelFactList({ model }: { model: Schema<'ModelStatus'> }) {
   const { context_length: context, memory_bytes: memory, eta_seconds: eta } = model
   const { can } = useSession()
   const prices = priceTexts(model.price)
   const waiting = modelsText.queue(model.queue_depth)
   const facts: readonly [name: string, value: ReactNode][] = [
-    [names.state, <ModelStateView key="state" status={model.status} reason={model.reason} />],
+    [names.state, <ModelStateView key="state" {...model} />],
     [
       names.queue,
       model.queue_depth > 0 && eta ? `${waiting}. ${modelText.expected(durationText(eta * 1_000))}` : waiting,
@@ -123,16 +118,11 @@ export function ModelFactList({ model }: { model: Schema<'ModelStatus'> }) {
   ]
   return (
     <>
-      <dl className="border-line bg-surface divide-line mb-4 divide-y rounded-lg border">
-        {facts
-          .filter(([, value]) => value !== null && value !== '')
-          .map(([name, value]) => (
-            <div key={name} className="grid gap-x-4 px-3 py-2 md:grid-cols-[10rem_1fr]">
-              <dt className="text-muted">{name}</dt>
-              <dd className="min-w-0 break-words">{value}</dd>
-            </div>
-          ))}
-      </dl>
+      <Facts
+        rows={facts}
+        className="border-line bg-surface divide-line mb-4 divide-y rounded-lg border"
+        rowClass="grid gap-x-4 px-3 py-2 md:grid-cols-[10rem_1fr]"
+      />
       {can('user:write') && (
         <p className="mb-6">
           <Link
@@ -156,7 +146,7 @@ const columns: readonly Column<Setting>[] = [
 ]
 
 /** The settings of a model. */
-export function Settings({ id }: { id: string }) {
+function Settings({ id }: { id: string }) {
   const query = useModelDetail(id)
   return (
     <>

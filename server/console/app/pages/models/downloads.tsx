@@ -1,10 +1,10 @@
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useQueryClient } from '@tanstack/react-query'
 import { memo, useEffect } from 'react'
 import { Link } from 'wouter'
 import { api, dataOf, type Schema, useSession } from '../../api/client.ts'
-import { tasksQuery } from '../../api/queries.ts'
+import { tasksQuery, useAnswer } from '../../api/queries.ts'
 import { modelHref } from '../../components/addresses.ts'
-import { useAnnounce } from '../../components/announcements.tsx'
+import { useAction } from '../../components/announcements.tsx'
 import { Badge } from '../../components/badge.tsx'
 import { Button } from '../../components/button.tsx'
 import { sizeText } from '../../components/format.ts'
@@ -20,9 +20,7 @@ const key = ['models', 'downloads']
 
 /** The downloads since the server started; read every second while one runs. */
 export function Downloads({ add }: { add: (model: string) => void }) {
-  const query = useQuery({
-    queryKey: key,
-    queryFn: () => dataOf(api.GET('/api/model-downloads')),
+  const query = useAnswer(key, () => api.GET('/api/model-downloads'), {
     refetchInterval: ({ state: { data } }) =>
       data?.downloads.some(({ status }) => status === 'running') ? 1_000 : 10_000,
   })
@@ -93,14 +91,11 @@ const Row = memo(function Row({ download, add }: { download: Download; add: (mod
 })
 
 function Cancel({ download: { id, model } }: { download: Download }) {
-  const queries = useQueryClient()
-  const announce = useAnnounce()
-  const { mutate, isPending } = useMutation({
-    mutationFn: () => dataOf(api.DELETE('/api/model-downloads/{id}', { params: { path: { id } } })),
-    onSuccess: () => announce('good', modelsText.cancelled(model)),
-    onError: failure => announce('bad', failure.message),
-    onSettled: () => queries.invalidateQueries({ queryKey: key }),
-  })
+  const { mutate, isPending } = useAction(
+    () => dataOf(api.DELETE('/api/model-downloads/{id}', { params: { path: { id } } })),
+    () => modelsText.cancelled(model),
+    key,
+  )
   return (
     <Button small busy={isPending} aria-label={modelsText.cancelDownload(model)} onClick={() => mutate()}>
       {shellText.cancel}

@@ -1,5 +1,5 @@
-import { useQuery } from '@tanstack/react-query'
-import { api, dataOf, type Schema } from '../../api/client.ts'
+import { api, type Schema } from '../../api/client.ts'
+import { useAnswer } from '../../api/queries.ts'
 import { Badge } from '../../components/badge.tsx'
 import { CodeBlock } from '../../components/code.tsx'
 import { durationText, sizeText } from '../../components/format.ts'
@@ -28,9 +28,7 @@ const columns: readonly Column<Engine>[] = [
 
 /** The settings and engines of a model, which the owner of the machine may read. */
 export const useModelDetail = (id: string) =>
-  useQuery({
-    queryKey: ['models', 'detail', id],
-    queryFn: () => dataOf(api.GET('/api/models/{id}', { params: { path: { id } } })),
+  useAnswer(['models', 'detail', id], () => api.GET('/api/models/{id}', { params: { path: { id } } }), {
     refetchInterval: 3_000,
   })
 
@@ -81,7 +79,7 @@ const loadColumns: readonly Column<EngineLoad>[] = [
 ]
 
 /** When the model was loaded, how long it took, and why its engines ended. */
-export function Loads({ loads }: { loads: readonly EngineLoad[] }) {
+function Loads({ loads }: { loads: readonly EngineLoad[] }) {
   if (loads.length === 0) return null
   return (
     <Section title={modelsText.loads}>

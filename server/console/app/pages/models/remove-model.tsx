@@ -1,8 +1,8 @@
-import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { useLocation } from 'wouter'
-import { api, dataOf } from '../../api/client.ts'
-import { tasksQuery } from '../../api/queries.ts'
+import { api } from '../../api/client.ts'
+import { tasksQuery, useAnswer } from '../../api/queries.ts'
 import { useAnnounce } from '../../components/announcements.tsx'
 import { Confirm } from '../../components/dialog.tsx'
 import { Checkbox } from '../../components/fields.tsx'
@@ -16,15 +16,11 @@ export function RemoveModel({ id, close }: { id: string; close: () => void }) {
   const announce = useAnnounce()
   const [, go] = useLocation()
   const [deletesFiles, setDeletesFiles] = useState(false)
-  const removing = (query: { dry_run?: 'true'; delete_files?: 'true' }) =>
-    dataOf(api.DELETE('/api/models/{id}', { params: { path: { id }, query } }))
-  const preview = useQuery({
-    queryKey: ['models', 'remove', id],
-    queryFn: () => removing({ dry_run: 'true' }),
-    gcTime: 0,
-  })
+  const remove = (query: { dry_run?: 'true'; delete_files?: 'true' }) =>
+    api.DELETE('/api/models/{id}', { params: { path: { id }, query } })
+  const preview = useAnswer(['models', 'remove', id], () => remove({ dry_run: 'true' }), { gcTime: 0 })
   const act = async () => {
-    await removing(deletesFiles ? { delete_files: 'true' } : {})
+    await remove(deletesFiles ? { delete_files: 'true' } : {})
     announce('good', modelsText.removed(id))
     void queries.invalidateQueries({ queryKey: ['models'] })
     void queries.invalidateQueries({ queryKey: tasksQuery.queryKey })
@@ -41,11 +37,7 @@ export function RemoveModel({ id, close }: { id: string; close: () => void }) {
       <div className="space-y-3">
         <p>{modelsText.removeAbout}</p>
         <Queried query={preview}>{({ lines }) => <ConfigLines {...lines} />}</Queried>
-        <Checkbox
-          label={modelsText.deleteFiles}
-          checked={deletesFiles}
-          onChange={event => setDeletesFiles(event.target.checked)}
-        />
+        <Checkbox label={modelsText.deleteFiles} checked={deletesFiles} change={setDeletesFiles} />
       </div>
     </Confirm>
   )

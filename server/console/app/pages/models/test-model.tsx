@@ -1,6 +1,6 @@
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { useEffect } from 'react'
-import { type Schema, send } from '../../api/client.ts'
+import { type Schema, sendJson } from '../../api/client.ts'
 import { tasksQuery } from '../../api/queries.ts'
 import { Button } from '../../components/button.tsx'
 import { durationText } from '../../components/format.ts'
@@ -29,11 +29,7 @@ async function runJob(model: string, { task, inputs }: TestJob): Promise<Outcome
 
 async function run({ path, body, read }: TestRequest): Promise<Outcome> {
   const began = performance.now()
-  const response = await send(path, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(body),
-  })
+  const response = await sendJson(path, body)
   const elapsed = () => performance.now() - began
   if (read) {
     const text = read((await response.json()) as never)

@@ -1,9 +1,10 @@
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useQueryClient } from '@tanstack/react-query'
 import { ChartColumn } from 'lucide-react'
 import { useState } from 'react'
 import { Link } from 'wouter'
 import { api, dataOf, type Schema, useSession } from '../../api/client.ts'
-import { useAnnounce } from '../../components/announcements.tsx'
+import { useAnswer } from '../../api/queries.ts'
+import { useAction, useAnnounce } from '../../components/announcements.tsx'
 import { Button, buttonClass } from '../../components/button.tsx'
 import { Confirm } from '../../components/dialog.tsx'
 import { Notice, PageHeading, Queried, useBeginning } from '../../components/page.tsx'
@@ -13,16 +14,12 @@ import { Tokens } from './tokens.tsx'
 /** One organization with its tokens. */
 export function OrganizationPage({ id }: { id: string }) {
   useBeginning()
-  const query = useQuery({
-    queryKey: ['organizations', 'one', id],
-    queryFn: async () => {
-      const path = { organization: id }
-      return (await dataOf(api.GET('/api/organizations/{organization}', { params: { path } }))).organization
-    },
-  })
+  const query = useAnswer(['organizations', 'one', id], () =>
+    api.GET('/api/organizations/{organization}', { params: { path: { organization: id } } }),
+  )
   return (
     <Queried query={query} lines={6}>
-      {organization => <Shown organization={organization} />}
+      {({ organization }) => <Shown organization={organization} />}
     </Queried>
   )
 }
@@ -34,15 +31,11 @@ function Shown({ organization }: { organization: Schema<'Organization'> }) {
   const announce = useAnnounce()
   const [suspending, setSuspending] = useState(false)
   const params = { path: { organization: id } }
-  const changed = (sentence: string) => {
-    void queries.invalidateQueries({ queryKey: ['organizations'] })
-    announce('good', sentence)
-  }
-  const resume = useMutation({
-    mutationFn: () => dataOf(api.POST('/api/organizations/{organization}/resume', { params })),
-    onSuccess: () => changed(text.resumed(name)),
-    onError: failure => announce('bad', failure.message),
-  })
+  const resume = useAction(
+    () => dataOf(api.POST('/api/organizations/{organization}/resume', { params })),
+    () => text.resumed(name),
+    ['organizations'],
+  )
   // The organization that owns the machine cannot be suspended.
   const mayEnd = session.owns_machine && can('admin:write') && id !== session.organization.id
   return (
@@ -83,7 +76,8 @@ function Shown({ organization }: { organization: Schema<'Organization'> }) {
           close={() => setSuspending(false)}
           act={async () => {
             await dataOf(api.POST('/api/organizations/{organization}/suspend', { params }))
-            changed(text.suspended(name))
+            void queries.invalidateQueries({ queryKey: ['organizations'] })
+            announce('good', text.suspended(name))
           }}
         >
           {text.suspendText}

@@ -1,19 +1,19 @@
-import { useInfiniteQuery, useMutation, useQueryClient } from '@tanstack/react-query'
+import { useQueryClient } from '@tanstack/react-query'
 import { Plus } from 'lucide-react'
-import { type FormEvent, useState } from 'react'
+import { useState } from 'react'
 import { Link, Route, Switch, useLocation } from 'wouter'
-import { ApiFailure, api, dataOf, type Schema, useSession } from '../../api/client.ts'
+import { api, dataOf, type Schema, useSession } from '../../api/client.ts'
+import { usePages } from '../../api/queries.ts'
 import { useAnnounce } from '../../components/announcements.tsx'
 import { Badge } from '../../components/badge.tsx'
 import { Button } from '../../components/button.tsx'
-import { Dialog } from '../../components/dialog.tsx'
+import { FormDialog } from '../../components/dialog.tsx'
 import { TextField } from '../../components/fields.tsx'
 import { formText } from '../../components/form-text.ts'
-import { Failed, PageHeading, Queried } from '../../components/page.tsx'
+import { MoreButton, PageHeading, Queried } from '../../components/page.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time.tsx'
 import { organizationsText as text } from '../../text/organizations.ts'
-import { shellText } from '../../text/shell.ts'
 import { OrganizationPage } from './organization.tsx'
 
 type Organization = Schema<'Organization'>
@@ -38,16 +38,12 @@ const columns: readonly Column<Organization>[] = [
 ]
 
 /** All organizations of the machine. */
-export function OrganizationList() {
+function OrganizationList() {
   const { can } = useSession()
   const [creating, setCreating] = useState(false)
-  const query = useInfiniteQuery({
-    queryKey: ['organizations', 'list'],
-    initialPageParam: undefined as string | undefined,
-    queryFn: ({ pageParam: after }) =>
-      dataOf(api.GET('/api/organizations', { params: { query: { limit: 50, ...(after ? { after } : {}) } } })),
-    getNextPageParam: ({ next_cursor }) => next_cursor ?? undefined,
-  })
+  const query = usePages(['organizations', 'list'], after =>
+    api.GET('/api/organizations', { params: { query: { limit: 50, after } } }),
+  )
   return (
     <>
       <PageHeading
@@ -72,11 +68,7 @@ export function OrganizationList() {
           />
         )}
       </Queried>
-      {query.hasNextPage && (
-        <Button className="mt-3" busy={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
-          {shellText.more}
-        </Button>
-      )}
+      <MoreButton query={query} className="mt-3" />
       {creating && <CreateOrganization close={() => setCreating(false)} />}
     </>
   )
@@ -86,44 +78,30 @@ function CreateOrganization({ close }: { close: () => void }) {
   const queries = useQueryClient()
   const announce = useAnnounce()
   const [, go] = useLocation()
-  const { mutate, error, isPending } = useMutation({
-    mutationFn: (body: Schema<'OrganizationCreate'>) => dataOf(api.POST('/api/organizations', { body })),
-    onSuccess: ({ organization: { id, name } }) => {
-      void queries.invalidateQueries({ queryKey: ['organizations'] })
-      announce('good', text.created(name))
-      go(`/organizations/${id}`)
-    },
-  })
-  const submit = (event: FormEvent<HTMLFormElement>) => {
-    event.preventDefault()
-    const form = new FormData(event.currentTarget)
-    const plan = formText(form, 'plan')
-    mutate({ name: formText(form, 'name'), ...(plan === '' ? {} : { plan }) })
+  const save = async (form: FormData) => {
+    const body = { name: formText(form, 'name'), plan: formText(form, 'plan') || undefined }
+    const { organization } = await dataOf(api.POST('/api/organizations', { body }))
+    void queries.invalidateQueries({ queryKey: ['organizations'] })
+    announce('good', text.created(organization.name))
+    go(`/organizations/${organization.id}`)
   }
-  const param = error instanceof ApiFailure ? error.param : undefined
-  const faultOf = (name: string) => (param === name ? error!.message : undefined)
   return (
-    <Dialog title={text.create} close={close}>
-      <form onSubmit={submit} className="space-y-4">
-        {error && param !== 'name' && param !== 'plan' && <Failed failure={error} />}
-        <TextField
-          label={text.name}
-          name="name"
-          required
-          maxLength={128}
-          autoFocus
-          autoComplete="off"
-          error={faultOf('name')}
-        />
-        <TextField label={text.plan} name="plan" hint={text.planHint} autoComplete="off" error={faultOf('plan')} />
-        <div className="flex justify-end gap-2">
-          <Button onClick={close}>{shellText.cancel}</Button>
-          <Button primary type="submit" busy={isPending}>
-            {text.create}
-          </Button>
-        </div>
-      </form>
-    </Dialog>
+    <FormDialog title={text.create} action={text.create} names={['name', 'plan']} save={save} close={close}>
+      {faultOf => (
+        <>
+          <TextField
+            label={text.name}
+            name="name"
+            required
+            maxLength={128}
+            autoFocus
+            autoComplete="off"
+            error={faultOf('name')}
+          />
+          <TextField label={text.plan} name="plan" hint={text.planHint} autoComplete="off" error={faultOf('plan')} />
+        </>
+      )}
+    </FormDialog>
   )
 }
 

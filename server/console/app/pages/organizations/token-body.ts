@@ -6,7 +6,7 @@ type Schemas = components['schemas']
 export type Token = Schemas['TokenWithSpend']
 
 const day = 86_400
-export const expirySeconds = { month: 30 * day, quarter: 90 * day, year: 365 * day } as const
+const expirySeconds = { month: 30 * day, quarter: 90 * day, year: 365 * day } as const
 
 /** What the form says, as the API takes it. `unchanged` and `never` are the other choices of the expiry. */
 function fieldsOf(form: FormData, nowSeconds: number) {
@@ -76,7 +76,7 @@ export const isHalf = (form: FormData): boolean =>
   form.has('hours_from') && (formText(form, 'hours_from') === '') !== (formText(form, 'hours_to') === '')
 
 /** The hours that the form says: null for always, undefined if it does not show them. */
-export function hoursIn(form: FormData): Hours | null | undefined {
+function hoursIn(form: FormData): Hours | null | undefined {
   if (!form.has('hours_from')) return undefined
   const [from, to] = [formText(form, 'hours_from'), formText(form, 'hours_to')]
   if (from === '' || to === '') return null

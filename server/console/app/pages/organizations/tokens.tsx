@@ -1,18 +1,17 @@
-import { useInfiniteQuery, useMutation, useQueryClient } from '@tanstack/react-query'
+import { useQueryClient } from '@tanstack/react-query'
 import { Plus } from 'lucide-react'
-import { type FormEvent, useMemo, useState } from 'react'
-import { useSearchParams } from 'wouter'
+import { useMemo, useState } from 'react'
 import { api, dataOf, type Schema, useSession } from '../../api/client.ts'
-import { useLiveRefresh } from '../../api/queries.ts'
+import { useLiveRefresh, usePages } from '../../api/queries.ts'
 import { useAnnounce } from '../../components/announcements.tsx'
 import { Button } from '../../components/button.tsx'
 import { CopyButton } from '../../components/code.tsx'
-import { Confirm, Dialog } from '../../components/dialog.tsx'
-import { SelectField, TextArea } from '../../components/fields.tsx'
-import { Empty, Failed, Notice, Queried, Section } from '../../components/page.tsx'
+import { Confirm, Dialog, FormDialog } from '../../components/dialog.tsx'
+import { optionsOf, SelectField, TextArea } from '../../components/fields.tsx'
+import { Empty, MoreButton, Notice, Queried, Section } from '../../components/page.tsx'
 import { Table } from '../../components/table.tsx'
+import { useAddress } from '../../components/use-address.ts'
 import { tokensText as text } from '../../text/organizations.ts'
-import { shellText } from '../../text/shell.ts'
 import { changeBody, createBody, type Token } from './token-body.ts'
 import { type Action, tokenColumns } from './token-columns.tsx'
 import { TokenForm } from './token-form.tsx'
@@ -23,21 +22,15 @@ const nowSeconds = () => Math.floor(Date.now() / 1_000)
 /** The tokens of an organization. A new secret is shown once. */
 export function Tokens({ organization }: { organization: Schema<'Organization'> }) {
   const { session, can } = useSession()
-  const [params, setParams] = useSearchParams()
+  const [params, change] = useAddress()
   const [dialog, setDialog] = useState<{ action: 'create' } | { action: Action; token: Token }>()
   const [secret, setSecret] = useState<Secret>()
   const path = { organization: organization.id }
   const wanted = params.get('status') ?? 'active'
   const status = statuses.find(one => one === wanted)
-  const query = useInfiniteQuery({
-    queryKey: ['organizations', 'tokens', organization.id, status],
-    initialPageParam: undefined as string | undefined,
-    queryFn: ({ pageParam: after }) => {
-      const query = { limit: 50, ...(status ? { status } : {}), ...(after ? { after } : {}) }
-      return dataOf(api.GET('/api/organizations/{organization}/tokens', { params: { path, query } }))
-    },
-    getNextPageParam: ({ next_cursor }) => next_cursor ?? undefined,
-  })
+  const query = usePages(['organizations', 'tokens', organization.id, status], after =>
+    api.GET('/api/organizations/{organization}/tokens', { params: { path, query: { limit: 50, status, after } } }),
+  )
   useLiveRefresh(['token.'], ['organizations', 'tokens'])
   const mayChange = can('admin:write') && organization.status !== 'deleted'
   const columns = useMemo(
@@ -60,8 +53,8 @@ export function Tokens({ organization }: { organization: Schema<'Organization'> 
         <SelectField
           label={text.statusLabel}
           value={status ?? 'all'}
-          onChange={event => setParams({ status: event.target.value }, { replace: true })}
-          options={[...statuses.map(value => ({ value, name: text.status[value] })), { value: 'all', name: text.any }]}
+          change={one => change({ status: one })}
+          options={[...optionsOf(text.status), { value: 'all', name: text.any }]}
         />
       </div>
       <Queried query={query} lines={5}>
@@ -75,11 +68,7 @@ export function Tokens({ organization }: { organization: Schema<'Organization'> 
           )
         }
       </Queried>
-      {query.hasNextPage && (
-        <Button className="mt-3" busy={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
-          {shellText.more}
-        </Button>
-      )}
+      <MoreButton query={query} className="mt-3" />
       {dialog && (
         <TokenDialog {...dialog} organization={organization} close={() => setDialog(undefined)} show={setSecret} />
       )}
@@ -137,19 +126,27 @@ function TokenDialog({ action, token, organization, close, show }: TokenDialogPr
     )
   if (action === 'rotate')
     return (
-      <RotateDialog
-        name={name}
-        own={id === session.token.id}
+      <FormDialog
+        title={text.rotateTitle(name)}
+        action={text.rotateAct}
+        about={
+          <>
+            <p>{text.rotateText}</p>
+            {/* The session stands for this token, and ends with its old secret. */}
+            {id === session.token.id && <Notice kind="warning">{text.rotateOwn}</Notice>}
+          </>
+        }
         close={close}
-        rotate={async overlap_seconds => {
-          const body = { overlap_seconds }
-          const rotated = await dataOf(
-            api.POST('/api/organizations/{organization}/tokens/{id}/rotate', { params, body }),
-          )
+        save={async form => {
+          const body = { overlap_seconds: Number(form.get('overlap')) }
+          const call = api.POST('/api/organizations/{organization}/tokens/{id}/rotate', { params, body })
+          const { secret } = await dataOf(call)
           changed()
-          show({ name, secret: rotated.secret })
+          show({ name, secret })
         }}
-      />
+      >
+        {() => <SelectField label={text.overlap} name="overlap" options={optionsOf(text.overlaps)} />}
+      </FormDialog>
     )
   return (
     <Confirm
@@ -172,53 +169,13 @@ function TokenDialog({ action, token, organization, close, show }: TokenDialogPr
   )
 }
 
-/** Asks how long the old secret works beside the new one. */
-export function RotateDialog({
-  name,
-  own,
-  rotate,
-  close,
-}: {
-  name: string
-  /** The session stands for this token, and ends with its old secret. */
-  own: boolean
-  rotate: (overlapSeconds: number) => Promise<unknown>
-  close: () => void
-}) {
-  const { mutate, error, isPending } = useMutation({ mutationFn: rotate })
-  const submit = (event: FormEvent<HTMLFormElement>) => {
-    event.preventDefault()
-    mutate(Number(new FormData(event.currentTarget).get('overlap')))
-  }
-  return (
-    <Dialog title={text.rotateTitle(name)} close={close}>
-      <form onSubmit={submit} className="space-y-4">
-        <p>{text.rotateText}</p>
-        {own && <Notice kind="warning">{text.rotateOwn}</Notice>}
-        {error && <Failed failure={error} />}
-        <SelectField
-          label={text.overlap}
-          name="overlap"
-          options={Object.entries(text.overlaps).map(([value, name]) => ({ value, name }))}
-        />
-        <div className="flex justify-end gap-2">
-          <Button onClick={close}>{shellText.cancel}</Button>
-          <Button primary type="submit" busy={isPending}>
-            {text.rotateAct}
-          </Button>
-        </div>
-      </form>
-    </Dialog>
-  )
-}
-
-export interface Secret {
+interface Secret {
   name: string
   secret: string
 }
 
 /** A secret, which the server does not store. It leaves the page when the dialog is closed. */
-export function SecretDialog({ name, secret, close }: Secret & { close: () => void }) {
+function SecretDialog({ name, secret, close }: Secret & { close: () => void }) {
   return (
     <Dialog title={text.secretTitle(name)} close={close}>
       <Notice kind="warning">{text.secret}</Notice>

@@ -1,8 +1,7 @@
-import { useQuery } from '@tanstack/react-query'
 import { Link } from 'wouter'
-import { api, dataOf, type Schema } from '../../api/client.ts'
-import { useLiveRefresh } from '../../api/queries.ts'
-import { modelHref } from '../../components/addresses.ts'
+import { api, type Schema } from '../../api/client.ts'
+import { useAnswer, useLiveRefresh } from '../../api/queries.ts'
+import { ModelLink } from '../../components/model.tsx'
 import { Empty, Queried, Section } from '../../components/page.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time.tsx'
@@ -23,22 +22,13 @@ const columns: readonly Column<Schema<'JobSummary'>>[] = [
       </Link>
     ),
   },
-  {
-    name: names.model,
-    show: ({ model_id: id }) => (
-      <Link href={modelHref(id)} className="text-accent break-words hover:underline">
-        {id}
-      </Link>
-    ),
-  },
+  { name: names.model, show: ({ model_id: id }) => <ModelLink id={id} /> },
   { name: names.why, show: ({ error }) => error?.message ?? '–' },
 ]
 
 /** The newest failed work of the organization. */
 export function RecentFailures() {
-  const query = useQuery({
-    queryKey: key,
-    queryFn: () => dataOf(api.GET('/api/jobs', { params: { query: { status: 'failed', limit: shown } } })),
+  const query = useAnswer(key, () => api.GET('/api/jobs', { params: { query: { status: 'failed', limit: shown } } }), {
     refetchInterval: 30_000,
   })
   useLiveRefresh(['job.failed', 'snapshot'], key)

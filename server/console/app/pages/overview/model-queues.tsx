@@ -1,8 +1,7 @@
 import { Link } from 'wouter'
 import type { Schema } from '../../api/client.ts'
-import { modelHref } from '../../components/addresses.ts'
 import { durationText } from '../../components/format.ts'
-import { ModelActions, ModelStateView } from '../../components/model.tsx'
+import { ModelActions, ModelLink, ModelStateView } from '../../components/model.tsx'
 import { Empty } from '../../components/page.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { modelText } from '../../text/models.ts'
@@ -31,15 +30,8 @@ function Queue({ waiting, interactive, waiting_for: first }: Load) {
 const rate = new Intl.NumberFormat('en', { maximumFractionDigits: 1 })
 
 const columns: readonly Column<Load>[] = [
-  {
-    name: names.model,
-    show: ({ model_id: id }) => (
-      <Link href={modelHref(id)} className="text-accent break-words hover:underline">
-        {id}
-      </Link>
-    ),
-  },
-  { name: names.state, show: ({ status, reason }) => <ModelStateView status={status} reason={reason} /> },
+  { name: names.model, show: ({ model_id: id }) => <ModelLink id={id} /> },
+  { name: names.state, show: ModelStateView },
   {
     name: names.slots,
     show: ({ busy, slots }) =>
@@ -49,7 +41,7 @@ const columns: readonly Column<Load>[] = [
         <span className="whitespace-nowrap">{modelText.busy(busy, slots)}</span>
       ),
   },
-  { name: names.queue, show: load => <Queue {...load} /> },
+  { name: names.queue, show: Queue },
   {
     name: names.speed,
     number: true,

@@ -1,9 +1,7 @@
-import { useQuery } from '@tanstack/react-query'
-import { Link } from 'wouter'
-import { api, dataOf, type Schema, useSession } from '../../api/client.ts'
-import { modelHref } from '../../components/addresses.ts'
+import { api, type Schema, useSession } from '../../api/client.ts'
+import { useAnswer } from '../../api/queries.ts'
 import { durationText } from '../../components/format.ts'
-import { ModelStateView } from '../../components/model.tsx'
+import { ModelLink, ModelStateView } from '../../components/model.tsx'
 import { Notice, PageHeading, Queried, Section } from '../../components/page.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { overviewText } from '../../text/overview.ts'
@@ -21,15 +19,8 @@ export default function Overview() {
 const { columns: names } = overviewText
 
 const columns: readonly Column<Schema<'ModelStatus'>>[] = [
-  {
-    name: names.model,
-    show: ({ model_id: id }) => (
-      <Link href={modelHref(id)} className="text-accent break-words hover:underline">
-        {id}
-      </Link>
-    ),
-  },
-  { name: names.state, show: ({ status, reason }) => <ModelStateView status={status} reason={reason} /> },
+  { name: names.model, show: ({ model_id: id }) => <ModelLink id={id} /> },
+  { name: names.state, show: ModelStateView },
   {
     name: names.queue,
     show: ({ queue_depth: waiting }) =>
@@ -42,12 +33,8 @@ const columns: readonly Column<Schema<'ModelStatus'>>[] = [
 ]
 
 /** The models that a session may use, for those who do not own the machine. */
-export function OwnModels() {
-  const query = useQuery({
-    queryKey: ['overview', 'models'],
-    queryFn: () => dataOf(api.GET('/api/model-status')),
-    refetchInterval: 5_000,
-  })
+function OwnModels() {
+  const query = useAnswer(['overview', 'models'], () => api.GET('/api/model-status'), { refetchInterval: 5_000 })
   return (
     <>
       <PageHeading title={shellText.pages.overview}>{overviewText.ownOnly}</PageHeading>
@@ -71,10 +58,8 @@ const total = (models: readonly Schema<'ModelLoad'>[], of: 'busy' | 'waiting'): 
   models.reduce((sum, one) => sum + one[of], 0)
 
 /** What the whole machine does, for its owner. */
-export function MachineCard() {
-  const status = useQuery({
-    queryKey: ['overview', 'status'],
-    queryFn: () => dataOf(api.GET('/api/system/status')),
+function MachineCard() {
+  const status = useAnswer(['overview', 'status'], () => api.GET('/api/system/status'), {
     refetchInterval: everyMs,
     staleTime: 0,
   })
@@ -107,12 +92,10 @@ export function MachineCard() {
 
 /** Says when the configuration file is not what the server runs with. */
 function ConfigurationNotice() {
-  const { data } = useQuery({
-    queryKey: ['overview', 'configuration'],
-    queryFn: () => dataOf(api.GET('/api/model-status')),
-    select: ({ configuration }) => configuration,
+  const query = useAnswer(['overview', 'configuration'], () => api.GET('/api/model-status'), {
     refetchInterval: configurationEveryMs,
   })
+  const data = query.data?.configuration
   if (data?.fault)
     return (
       <Notice kind="bad" className="mb-4">

@@ -2,17 +2,18 @@ import { useQuery } from '@tanstack/react-query'
 import { useMemo } from 'react'
 import { Link, useSearchParams } from 'wouter'
 import { api, dataOf } from '../../api/client.ts'
-import { tasksQuery } from '../../api/queries.ts'
+import { tasksQuery, useAnswer } from '../../api/queries.ts'
 import { ownUrl } from '../../components/addresses.ts'
 import { buttonClass } from '../../components/button.tsx'
 import { SelectField } from '../../components/fields.tsx'
 import { Empty, Failed, Loading, Notice, PageHeading, Queried } from '../../components/page.tsx'
+import { useAddress } from '../../components/use-address.ts'
 import { playgroundText as text } from '../../text/playground.ts'
 import { shellText } from '../../text/shell.ts'
 import { Chat } from './chat/chat.tsx'
 import { Completion } from './chat/completion.tsx'
 import { type ModelChoice, modelChoice, type TaskChoice, taskForFile } from './choices.ts'
-import { rememberPreview } from './form/previews.ts'
+import { rememberPreview } from './form/files.tsx'
 import { TaskPanel } from './run/task-panel.tsx'
 
 /** What the address asks to begin with: a task, a model, the inputs of a job, or a file. */
@@ -26,11 +27,7 @@ interface Beginning {
 /** Tries every task of every model. */
 export default function Playground() {
   const tasks = useQuery(tasksQuery)
-  const models = useQuery({
-    queryKey: ['playground', 'models'],
-    queryFn: () => dataOf(api.GET('/api/model-status')),
-    staleTime: 60_000,
-  })
+  const models = useAnswer(['playground', 'models'], () => api.GET('/api/model-status'), { staleTime: 60_000 })
   return (
     <>
       <PageHeading title={shellText.pages.playground}>{text.about}</PageHeading>
@@ -95,7 +92,7 @@ function Choices({
   models: readonly ModelChoice[]
   beginning: Beginning
 }) {
-  const [search, setSearch] = useSearchParams()
+  const [search, change] = useAddress()
   const offered = useMemo(() => tasks.filter(task => task.models.length > 0), [tasks])
   const wanted = search.get('task') ?? beginning.task
   const task = offered.find(({ id }) => id === wanted) ?? offered[0]
@@ -112,17 +109,6 @@ function Choices({
   const named = search.get('model') ?? beginning.model
   const model = able.find(({ id }) => id === named) ?? able[0]!
   const other = able.find(({ id }) => id === search.get('with') && id !== model.id)
-  const set = (changed: Record<string, string>) =>
-    setSearch(
-      now => {
-        const next = new URLSearchParams(now)
-        for (const [name, value] of Object.entries(changed))
-          if (value === '') next.delete(name)
-          else next.set(name, value)
-        return next
-      },
-      { replace: true },
-    )
   const Panel = panels[task.form.panel]
   const initial = task.id === beginning.task ? beginning.inputs : carriedFile(task, beginning)
   return (
@@ -132,23 +118,20 @@ function Choices({
           label={text.task}
           value={task.id}
           options={offered.map(one => ({ value: one.id, name: one.title }))}
-          onChange={event => set({ task: event.target.value, with: '' })}
+          change={id => change({ task: id, with: '' })}
         />
         <SelectField
           label={text.model}
           value={model.id}
-          options={able.map(({ id }) => ({ value: id, name: id }))}
-          onChange={event => set({ model: event.target.value })}
+          options={able.map(({ id }) => id)}
+          change={id => change({ model: id })}
         />
         {able.length > 1 && (
           <SelectField
             label={text.compare}
             value={other?.id ?? ''}
-            options={[
-              { value: '', name: text.compareNone },
-              ...able.filter(({ id }) => id !== model.id).map(({ id }) => ({ value: id, name: id })),
-            ]}
-            onChange={event => set({ with: event.target.value })}
+            options={[{ value: '', name: text.compareNone }, ...able.map(({ id }) => id).filter(id => id !== model.id)]}
+            change={id => change({ with: id })}
           />
         )}
       </div>

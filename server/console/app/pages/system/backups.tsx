@@ -1,5 +1,5 @@
-import { useQuery } from '@tanstack/react-query'
-import { api, dataOf, type Schema } from '../../api/client.ts'
+import { api, type Schema } from '../../api/client.ts'
+import { useAnswer } from '../../api/queries.ts'
 import { CopyText } from '../../components/code.tsx'
 import { sizeText } from '../../components/format.ts'
 import { Empty, Queried } from '../../components/page.tsx'
@@ -17,10 +17,7 @@ const columns: readonly Column<Schema<'BackupList'>['data'][number]>[] = [
 
 /** The backups that the server keeps, and how to make and use one. */
 export function Backups() {
-  const query = useQuery({
-    queryKey: ['system', 'backups'],
-    queryFn: () => dataOf(api.GET('/api/system/backups')),
-  })
+  const query = useAnswer(['system', 'backups'], () => api.GET('/api/system/backups'))
   return (
     <Queried query={query}>
       {({ folder, data }) =>

@@ -1,5 +1,5 @@
-import { useQuery } from '@tanstack/react-query'
-import { api, dataOf, type Schema } from '../../api/client.ts'
+import { api, type Schema } from '../../api/client.ts'
+import { useAnswer } from '../../api/queries.ts'
 import { Badge } from '../../components/badge.tsx'
 import { Button } from '../../components/button.tsx'
 import { Empty, Failed, Notice } from '../../components/page.tsx'
@@ -13,9 +13,7 @@ const order: readonly Finding['state'][] = ['broken', 'warning', 'fine']
 
 /** The checks of `infer doctor`, run when a person asks for them. What needs attention comes first. */
 export function Checks() {
-  const { data, error, isFetching, refetch } = useQuery({
-    queryKey: ['system', 'doctor'],
-    queryFn: () => dataOf(api.GET('/api/system/doctor')),
+  const { data, error, isFetching, refetch } = useAnswer(['system', 'doctor'], () => api.GET('/api/system/doctor'), {
     enabled: false,
     gcTime: Number.POSITIVE_INFINITY,
   })

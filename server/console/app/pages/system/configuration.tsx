@@ -1,6 +1,6 @@
-import { useQuery } from '@tanstack/react-query'
 import { type ReactNode, useState } from 'react'
-import { api, dataOf, type Schema } from '../../api/client.ts'
+import { api, type Schema } from '../../api/client.ts'
+import { useAnswer } from '../../api/queries.ts'
 import { Badge } from '../../components/badge.tsx'
 import { CodeWords } from '../../components/code.tsx'
 import { Checkbox, SearchField } from '../../components/fields.tsx'
@@ -84,10 +84,7 @@ const listClass = 'border-line bg-surface divide-line divide-y rounded-lg border
 
 /** The settings in force, by section, with where each comes from. */
 export function Configuration() {
-  const query = useQuery({
-    queryKey: ['system', 'config'],
-    queryFn: () => dataOf(api.GET('/api/system/config')),
-  })
+  const query = useAnswer(['system', 'config'], () => api.GET('/api/system/config'))
   const [search, setSearch] = useState('')
   const [onlyChanged, setOnlyChanged] = useState(false)
   const words = search.trim().toLowerCase()
@@ -110,11 +107,7 @@ export function Configuration() {
             </p>
             <div className="mb-4 flex flex-wrap items-center gap-3">
               <SearchField value={search} change={setSearch} label={systemText.search} />
-              <Checkbox
-                label={systemText.onlyChanged}
-                checked={onlyChanged}
-                onChange={event => setOnlyChanged(event.target.checked)}
-              />
+              <Checkbox label={systemText.onlyChanged} checked={onlyChanged} change={setOnlyChanged} />
             </div>
             {found.length + set.length === 0 && <Empty title={systemText.noMatch}>{systemText.noMatchNext}</Empty>}
             {[...new Set(found.map(({ section }) => section))].map(section => (

@@ -1,6 +1,6 @@
-import { useQuery } from '@tanstack/react-query'
 import { useLocation, useParams } from 'wouter'
-import { api, dataOf, useSession } from '../../api/client.ts'
+import { api, useSession } from '../../api/client.ts'
+import { useAnswer } from '../../api/queries.ts'
 import { durationText } from '../../components/format.ts'
 import { LogView } from '../../components/log/log-view.tsx'
 import { PageHeading } from '../../components/page.tsx'
@@ -19,17 +19,14 @@ const parts = {
   backups: Backups,
   licenses: Licenses,
 }
-type Part = keyof typeof parts
-const isPart = (name: string): name is Part => name in parts
+const all = Object.keys(parts) as (keyof typeof parts)[]
 
 export default function SystemPage() {
   const { session } = useSession()
   const { '*': path = '' } = useParams()
   const [, go] = useLocation()
-  const offered: readonly Part[] = session.owns_machine
-    ? ['checks', 'configuration', 'log', 'backups', 'licenses']
-    : ['licenses']
-  const current = isPart(path) && offered.includes(path) ? path : offered[0]!
+  const offered = session.owns_machine ? all : (['licenses'] as const)
+  const current = offered.find(part => part === path) ?? offered[0]
   const Content = parts[current]
   return (
     <>
@@ -51,11 +48,7 @@ export default function SystemPage() {
 }
 
 function Summary() {
-  const { data } = useQuery({
-    queryKey: ['system', 'status'],
-    queryFn: () => dataOf(api.GET('/api/system/status')),
-    refetchInterval: 60_000,
-  })
+  const { data } = useAnswer(['system', 'status'], () => api.GET('/api/system/status'), { refetchInterval: 60_000 })
   return (
     <PageHeading title={shellText.pages.system}>
       {data

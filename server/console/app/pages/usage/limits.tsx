@@ -1,16 +1,16 @@
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
-import { type FormEvent, useState } from 'react'
-import { ApiFailure, api, dataOf, type Schema, useSession } from '../../api/client.ts'
+import { useQueryClient } from '@tanstack/react-query'
+import { useState } from 'react'
+import { api, type Schema, useSession } from '../../api/client.ts'
+import { useAnswer } from '../../api/queries.ts'
 import { useAnnounce } from '../../components/announcements.tsx'
 import { Button } from '../../components/button.tsx'
-import { Dialog } from '../../components/dialog.tsx'
+import { FormDialog } from '../../components/dialog.tsx'
 import { TextField } from '../../components/fields.tsx'
 import { formNumber } from '../../components/form-text.ts'
 import { costText, countText, sizeText } from '../../components/format.ts'
 import { Meter } from '../../components/meter.tsx'
-import { Failed, Queried, Section } from '../../components/page.tsx'
+import { Queried, Section } from '../../components/page.tsx'
 import { Time } from '../../components/time.tsx'
-import { shellText } from '../../text/shell.ts'
 import { usageText } from '../../text/usage.ts'
 
 const text = usageText.limits
@@ -23,11 +23,7 @@ const amount = (limit: LimitUse, value: number): string =>
 
 /** Every limit that applies to the session, what is left of it, and what was spent this month. */
 export function LimitsLeft() {
-  const query = useQuery({
-    queryKey: ['usage', 'me'],
-    queryFn: () => dataOf(api.GET('/api/me')),
-    refetchInterval: 15_000,
-  })
+  const query = useAnswer(['usage', 'me'], () => api.GET('/api/me'), { refetchInterval: 15_000 })
   return (
     <Section title={text.title}>
       <Queried query={query}>
@@ -110,10 +106,9 @@ const shown = (name: Name, value: number | null): string =>
 export function OrganizationLimits({ organization, name }: { organization: string; name: string }) {
   const { session, can } = useSession()
   const [changing, setChanging] = useState(false)
-  const query = useQuery({
-    queryKey: ['usage', 'limits', organization],
-    queryFn: () => dataOf(api.GET('/api/organizations/{organization}/limits', { params: { path: { organization } } })),
-  })
+  const query = useAnswer(['usage', 'limits', organization], () =>
+    api.GET('/api/organizations/{organization}/limits', { params: { path: { organization } } }),
+  )
   const mayChange = session.owns_machine && can('admin:write')
   return (
     <Section
@@ -162,26 +157,17 @@ function ChangeLimits({
 }) {
   const queries = useQueryClient()
   const announce = useAnnounce()
-  const { mutate, error, isPending } = useMutation({
-    mutationFn: (body: Schema<'OrganizationLimitsChange'>) =>
-      dataOf(api.PATCH('/api/organizations/{organization}/limits', { params: { path: { organization } }, body })),
-    onSuccess: () => {
-      void queries.invalidateQueries({ queryKey: ['usage'] })
-      announce('good', own.saved)
-      close()
-    },
-  })
-  const submit = (event: FormEvent<HTMLFormElement>) => {
-    event.preventDefault()
-    const form = new FormData(event.currentTarget)
-    mutate(Object.fromEntries(names.map(one => [one, formNumber(form, one)])))
+  const save = async (form: FormData) => {
+    const body: Schema<'OrganizationLimitsChange'> = Object.fromEntries(names.map(one => [one, formNumber(form, one)]))
+    await api.PATCH('/api/organizations/{organization}/limits', { params: { path: { organization } }, body })
+    void queries.invalidateQueries({ queryKey: ['usage'] })
+    announce('good', own.saved)
+    close()
   }
-  const fault = error instanceof ApiFailure ? error.param : undefined
   return (
-    <Dialog title={own.dialog(name)} close={close}>
-      <form onSubmit={submit} className="space-y-4">
-        {error && !names.includes(fault as Name) && <Failed failure={error} />}
-        {names.map(one => (
+    <FormDialog title={own.dialog(name)} action={own.save} names={names} save={save} close={close}>
+      {faultOf =>
+        names.map(one => (
           <TextField
             key={one}
             label={own.names[one]}
@@ -192,16 +178,10 @@ function ChangeLimits({
             defaultValue={answer.limits[one] ?? ''}
             placeholder={shown(one, answer.effective[one])}
             hint={hints[one as keyof typeof hints] ?? own.hint}
-            error={fault === one ? error!.message : undefined}
+            error={faultOf(one)}
           />
-        ))}
-        <div className="flex justify-end gap-2">
-          <Button onClick={close}>{shellText.cancel}</Button>
-          <Button primary type="submit" busy={isPending}>
-            {own.save}
-          </Button>
-        </div>
-      </form>
-    </Dialog>
+        ))
+      }
+    </FormDialog>
   )
 }

@@ -1,11 +1,13 @@
 import { useQueries, useQuery } from '@tanstack/react-query'
 import { memo, type ReactNode, useMemo } from 'react'
-import { Link, useSearchParams } from 'wouter'
-import { api, dataOf, type Schema, useSession } from '../../api/client.ts'
+import { Link } from 'wouter'
+import { type Schema, useSession } from '../../api/client.ts'
+import { useTokens } from '../../api/queries.ts'
 import { buttonClass } from '../../components/button.tsx'
 import { SelectField } from '../../components/fields.tsx'
 import { Empty, Failed, Loading, Notice, Queried, Section } from '../../components/page.tsx'
 import { type Column, Table } from '../../components/table.tsx'
+import { useAddress } from '../../components/use-address.ts'
 import { usageText } from '../../text/usage.ts'
 import { readReport } from './read.ts'
 import {
@@ -45,7 +47,7 @@ export function UsageReport({ organization, period, by }: { organization: string
 
 function Shown({ report, organization, period, by }: { report: Report; organization: string; period: Period; by: By }) {
   const { can } = useSession()
-  const [params, setParams] = useSearchParams()
+  const [params, change] = useAddress()
   const { currency, totals } = report
   const { width } = reportWindow(period, 0)
   const buckets = useMemo(() => bucketRows(report.buckets, zeroOf(totals)), [report, totals])
@@ -56,17 +58,7 @@ function Shown({ report, organization, period, by }: { report: Report; organizat
         : reportRows(report.buckets, by),
     [report, buckets, by],
   )
-  const tokens = useQuery({
-    queryKey: ['usage', 'tokens', organization],
-    enabled: by === 'token',
-    queryFn: async () => {
-      const path = { organization }
-      const { tokens } = await dataOf(
-        api.GET('/api/organizations/{organization}/tokens', { params: { path, query: { limit: 100 } } }),
-      )
-      return new Map(tokens.map(({ id, name }) => [id, name]))
-    },
-  })
+  const tokens = useTokens(organization, by === 'token')
   if (totals.requests + totals.jobs === 0)
     return (
       <div className="mb-6">
@@ -85,7 +77,9 @@ function Shown({ report, organization, period, by }: { report: Report; organizat
   const measure = offered.find(one => one === params.get('show')) ?? preferred
   const groupName = by === 'day' ? usageText.times[width] : usageText.groups[by]
   const name = (key: string) =>
-    by === 'day' ? bucketText(Number(key), width) : (tokens.data?.get(key) ?? (key || usageText.noName))
+    by === 'day'
+      ? bucketText(Number(key), width)
+      : (tokens?.find(({ id }) => id === key)?.name ?? (key || usageText.noName))
   return (
     <>
       <Section
@@ -94,16 +88,7 @@ function Shown({ report, organization, period, by }: { report: Report; organizat
           <SelectField
             label={usageText.measure}
             value={measure}
-            onChange={event =>
-              setParams(
-                before => {
-                  const next = new URLSearchParams(before)
-                  next.set('show', event.target.value)
-                  return next
-                },
-                { replace: true },
-              )
-            }
+            change={show => change({ show })}
             options={offered.map(value => ({ value, name: usageText.columns[value] }))}
           />
         }
@@ -131,7 +116,7 @@ function Shown({ report, organization, period, by }: { report: Report; organizat
 const height = 120
 
 /** Bars of one figure over the buckets of the period. The table has the same in words. */
-export const Course = memo(function Course({
+const Course = memo(function Course({
   rows,
   measure,
   width,
@@ -177,7 +162,7 @@ export const Course = memo(function Course({
 type TableRow = Row & { total?: boolean }
 
 /** The figures of each group, with their sum in the last row. Columns that are 0 everywhere are left out. */
-export function UsageTable({
+function UsageTable({
   by,
   rows,
   totals,

@@ -1,17 +1,17 @@
 import { queryOptions, useQuery } from '@tanstack/react-query'
 import { Download } from 'lucide-react'
 import { useState } from 'react'
-import { useSearchParams } from 'wouter'
 import { api, dataOf, useSession } from '../../api/client.ts'
 import { useAnnounce } from '../../components/announcements.tsx'
 import { Button } from '../../components/button.tsx'
 import { SelectField } from '../../components/fields.tsx'
 import { Notice, PageHeading, Queried } from '../../components/page.tsx'
+import { useAddress } from '../../components/use-address.ts'
 import { shellText } from '../../text/shell.ts'
 import { usageText } from '../../text/usage.ts'
 import { LimitsLeft, OrganizationLimits } from './limits.tsx'
 import { downloadCsv } from './read.ts'
-import { type Group, groups, type Period, periods } from './report.ts'
+import { groups, periods } from './report.ts'
 import { OrganizationUsage, UsageReport } from './usage-report.tsx'
 
 /** Organizations that the owner of the machine may choose; deleted ones keep their usage, and stand last. */
@@ -28,7 +28,7 @@ const organizationsQuery = queryOptions({
 /** What was used and what it cost, and what is left of the limits. The choice is in the address. */
 export default function UsagePage() {
   const { session, can } = useSession()
-  const [params, setParams] = useSearchParams()
+  const [params, change] = useAddress()
   const announce = useAnnounce()
   const [saving, setSaving] = useState(false)
   const mayRead = can('admin:read')
@@ -40,15 +40,6 @@ export default function UsagePage() {
   const by = offered.find(one => one === params.get('by')) ?? 'model'
   const organization = (owner && params.get('organization')) || session.organization.id
   const name = organizations.data?.find(({ id }) => id === organization)?.name ?? session.organization.name
-  const choose = (field: string, value: string) =>
-    setParams(
-      before => {
-        const next = new URLSearchParams(before)
-        next.set(field, value)
-        return next
-      },
-      { replace: true },
-    )
 
   async function save(): Promise<void> {
     setSaving(true)
@@ -82,20 +73,20 @@ export default function UsagePage() {
             <SelectField
               label={usageText.period}
               value={period}
-              onChange={event => choose('period', event.target.value)}
-              options={periods.map((value: Period) => ({ value, name: usageText.periods[value] }))}
+              change={one => change({ period: one })}
+              options={periods.map(value => ({ value, name: usageText.periods[value] }))}
             />
             <SelectField
               label={usageText.by}
               value={by}
-              onChange={event => choose('by', event.target.value)}
-              options={offered.map((value: Group) => ({ value, name: usageText.groups[value] }))}
+              change={one => change({ by: one })}
+              options={offered.map(value => ({ value, name: usageText.groups[value] }))}
             />
             {owner && by !== 'organization' && (organizations.data?.length ?? 0) > 1 && (
               <SelectField
                 label={usageText.organization}
                 value={organization}
-                onChange={event => choose('organization', event.target.value)}
+                change={one => change({ organization: one })}
                 options={organizations.data!.map(one => ({ value: one.id, name: one.name }))}
               />
             )}

@@ -1,34 +1,27 @@
-import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { Link } from 'wouter'
-import { api, dataOf, useSession } from '../../api/client.ts'
-import { useAnnounce } from '../../components/announcements.tsx'
+import { api, dataOf, type Schema, useSession } from '../../api/client.ts'
+import { usePages } from '../../api/queries.ts'
+import { useAction } from '../../components/announcements.tsx'
 import { Badge } from '../../components/badge.tsx'
 import { Button, buttonClass } from '../../components/button.tsx'
 import { SelectField } from '../../components/fields.tsx'
-import { Empty, PageHeading, Queried, Section, useBeginning } from '../../components/page.tsx'
+import { Empty, MoreButton, PageHeading, Queried, Section, useBeginning } from '../../components/page.tsx'
 import { Time } from '../../components/time.tsx'
 import { workflowsText } from '../../text/workflows.ts'
 import { sourceOf } from '../editor/document/source.ts'
 import { compareLines, shownLines } from './compare-lines.ts'
 
-const readVersion = (id: string, version: number) =>
-  dataOf(api.GET('/api/workflows/{id}', { params: { path: { id }, query: { version } } }))
+const readVersion = async (id: string, version: number) =>
+  (await dataOf(api.GET('/api/workflows/{id}', { params: { path: { id }, query: { version } } }))).workflow
 
 /** The versions of a workflow: compare two, restore one. */
 export default function VersionList({ id }: { id: string }) {
   useBeginning()
-  const query = useInfiniteQuery({
-    queryKey: ['workflows', 'versions', id],
-    initialPageParam: '',
-    queryFn: ({ pageParam: after }) =>
-      dataOf(
-        api.GET('/api/workflows/{id}/versions', {
-          params: { path: { id }, query: { limit: 100, ...(after ? { after } : {}) } },
-        }),
-      ),
-    getNextPageParam: page => page.next_cursor ?? undefined,
-  })
+  const query = usePages(['workflows', 'versions', id], after =>
+    api.GET('/api/workflows/{id}/versions', { params: { path: { id }, query: { limit: 100, after } } }),
+  )
   return (
     <Queried query={query} lines={5}>
       {({ pages }) => {
@@ -48,11 +41,7 @@ export default function VersionList({ id }: { id: string }) {
               </Link>
             </PageHeading>
             <Compare id={id} versions={versions} />
-            {query.hasNextPage && (
-              <Button busy={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
-                {workflowsText.more}
-              </Button>
-            )}
+            <MoreButton query={query} />
           </>
         )
       }}
@@ -60,34 +49,24 @@ export default function VersionList({ id }: { id: string }) {
   )
 }
 
-interface Version {
-  version: number
-  name: string
-  created_at: number
-}
-
-function Compare({ id, versions }: { id: string; versions: readonly Version[] }) {
+function Compare({ id, versions }: { id: string; versions: Schema<'WorkflowVersionPage'>['versions'] }) {
   const newest = versions[0]!.version
   const [older, setOlder] = useState(Math.max(1, newest - 1))
   const [newer, setNewer] = useState(newest)
-  const queries = useQueryClient()
-  const announce = useAnnounce()
   const { can } = useSession()
-  const restore = useMutation({
-    mutationFn: async (version: number) => {
-      const { workflow } = await readVersion(id, version)
-      const { name, description, region, timeout, on_failure, parameters, dag } = workflow
+  const restore = useAction(
+    async (version: number) => {
+      const { name, description, region, timeout, on_failure, parameters, dag } = await readVersion(id, version)
       const body = { name, description, region, timeout, on_failure, parameters, dag: dag! }
       return (await dataOf(api.PUT('/api/workflows/{id}', { params: { path: { id } }, body }))).workflow
     },
-    onSuccess: (made, version) => {
-      announce('good', workflowsText.restored(version, made.version))
+    (made, version) => {
       setOlder(newest)
       setNewer(made.version)
-      return queries.invalidateQueries({ queryKey: ['workflows'] })
+      return workflowsText.restored(version, made.version)
     },
-    onError: failure => announce('bad', failure.message),
-  })
+    ['workflows'],
+  )
   const options = versions.map(({ version }) => ({
     value: String(version),
     name: workflowsText.versionNumber(version),
@@ -129,13 +108,13 @@ function Compare({ id, versions }: { id: string; versions: readonly Version[] })
               label={workflowsText.older}
               value={String(older)}
               options={options}
-              onChange={event => setOlder(Number(event.target.value))}
+              change={version => setOlder(Number(version))}
             />
             <SelectField
               label={workflowsText.newer}
               value={String(newer)}
               options={options}
-              onChange={event => setNewer(Number(event.target.value))}
+              change={version => setNewer(Number(version))}
             />
           </div>
           <Difference id={id} older={older} newer={newer} />
@@ -155,7 +134,7 @@ function Difference({ id, older, newer }: { id: string; older: number; newer: nu
     staleTime: Number.POSITIVE_INFINITY,
     queryFn: async () => {
       const [a, b] = await Promise.all([readVersion(id, older), readVersion(id, newer)])
-      return shownLines(compareLines(sourceOf(a.workflow), sourceOf(b.workflow)))
+      return shownLines(compareLines(sourceOf(a), sourceOf(b)))
     },
   })
   return (

@@ -1,16 +1,18 @@
-import { useInfiniteQuery, useMutation, useQueryClient } from '@tanstack/react-query'
+import { useQueryClient } from '@tanstack/react-query'
 import { Copy, Download, History, Play, Plus, Trash2 } from 'lucide-react'
 import { lazy, Suspense, useDeferredValue, useMemo, useState } from 'react'
-import { Link, Route, Switch, useLocation, useSearchParams } from 'wouter'
+import { Link, Route, Switch, useLocation } from 'wouter'
 import { api, dataOf, type Schema, useSession } from '../../api/client.ts'
-import { useAnnounce } from '../../components/announcements.tsx'
-import { Button, buttonClass, IconButton } from '../../components/button.tsx'
+import { usePages } from '../../api/queries.ts'
+import { useAction, useAnnounce } from '../../components/announcements.tsx'
+import { buttonClass, IconButton } from '../../components/button.tsx'
 import { Confirm } from '../../components/dialog.tsx'
 import { downloadText, fileName } from '../../components/download.ts'
 import { SearchField } from '../../components/fields.tsx'
-import { Empty, Loading, PageHeading, Queried } from '../../components/page.tsx'
+import { Empty, Loading, MoreButton, PageHeading, Queried } from '../../components/page.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time.tsx'
+import { useSearch } from '../../components/use-address.ts'
 import { shellText } from '../../text/shell.ts'
 import { workflowsText } from '../../text/workflows.ts'
 import { dropDraft } from '../editor/drafts.ts'
@@ -18,38 +20,25 @@ import { dropDraft } from '../editor/drafts.ts'
 type Workflow = Schema<'Workflow'>
 
 /** The workflows of the organization, last changed first. */
-export function WorkflowList() {
+function WorkflowList() {
   const { can, session } = useSession()
   const queries = useQueryClient()
   const announce = useAnnounce()
   const [, go] = useLocation()
-  const [params, setParams] = useSearchParams()
   const [deleting, setDeleting] = useState<Workflow>()
-  const search = params.get('q') ?? ''
+  const [search, setSearch] = useSearch()
   const asked = useDeferredValue(search)
-  const query = useInfiniteQuery({
-    queryKey: ['workflows', 'list', asked],
-    initialPageParam: '',
-    queryFn: ({ pageParam: after }) =>
-      dataOf(
-        api.GET('/api/workflows', {
-          params: { query: { limit: 50, ...(asked ? { q: asked } : {}), ...(after ? { after } : {}) } },
-        }),
-      ),
-    getNextPageParam: page => page.next_cursor ?? undefined,
-    placeholderData: before => before,
-  })
-  const changed = () => queries.invalidateQueries({ queryKey: ['workflows'] })
+  const query = usePages(
+    ['workflows', 'list', asked],
+    after => api.GET('/api/workflows', { params: { query: { limit: 50, q: asked || undefined, after } } }),
+    true,
+  )
   const write = can('user:write')
-  const { mutate: duplicate, isPending: duplicating } = useMutation({
-    mutationFn: ({ id }: Workflow) =>
-      dataOf(api.POST('/api/workflows/{id}/duplicate', { params: { path: { id } }, body: {} })),
-    onSuccess: ({ workflow }) => {
-      announce('good', workflowsText.duplicated(workflow.name))
-      return queries.invalidateQueries({ queryKey: ['workflows'] })
-    },
-    onError: failure => announce('bad', failure.message),
-  })
+  const { mutate: duplicate, isPending: duplicating } = useAction(
+    ({ id }: Workflow) => dataOf(api.POST('/api/workflows/{id}/duplicate', { params: { path: { id } }, body: {} })),
+    ({ workflow }) => workflowsText.duplicated(workflow.name),
+    ['workflows'],
+  )
 
   const columns = useMemo((): readonly Column<Workflow>[] => {
     const save = async ({ id, name }: Workflow) => {
@@ -129,11 +118,7 @@ export function WorkflowList() {
         {workflowsText.about}
       </PageHeading>
       <div className="mb-4 flex">
-        <SearchField
-          value={search}
-          label={workflowsText.search}
-          change={q => setParams(q ? { q } : {}, { replace: true })}
-        />
+        <SearchField value={search} label={workflowsText.search} change={setSearch} />
       </div>
       <Queried query={query} lines={5}>
         {({ pages }) => {
@@ -150,13 +135,9 @@ export function WorkflowList() {
           return <Table label={shellText.pages.workflows} columns={columns} rows={rows} rowKey={({ id }) => id} />
         }}
       </Queried>
-      {query.hasNextPage && (
-        <div className="mt-3 text-center">
-          <Button busy={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
-            {workflowsText.more}
-          </Button>
-        </div>
-      )}
+      <div className="mt-3 text-center empty:hidden">
+        <MoreButton query={query} />
+      </div>
       {deleting && (
         <Confirm
           title={workflowsText.deleteTitle(deleting.name)}
@@ -167,7 +148,7 @@ export function WorkflowList() {
             await api.DELETE('/api/workflows/{id}', { params: { path: { id }, query: { force: 'true' } } })
             dropDraft(session.token.id, id)
             announce('good', workflowsText.deleted(name))
-            await changed()
+            await queries.invalidateQueries({ queryKey: ['workflows'] })
           }}
         >
           {workflowsText.deleteWhat}

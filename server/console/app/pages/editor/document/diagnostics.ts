@@ -61,6 +61,18 @@ export function problemOfRefusal(message: string, param: string | undefined, tex
   }
 }
 
+export interface ProblemCounts {
+  errors: number
+  warnings: number
+}
+
+/** How many problems of each severity a node has. */
+export function countProblems(problems: readonly Problem[], id: string | undefined): ProblemCounts {
+  const own = problems.filter(({ node }) => node !== undefined && node === id)
+  const errors = own.filter(({ severity }) => severity === 'error').length
+  return { errors, warnings: own.length - errors }
+}
+
 const nodePlace = (id: string, path = ''): Path => ['dag', 'nodes', id, ...segments(path)]
 
 /** `inputs.messages[0].content` as segments. */

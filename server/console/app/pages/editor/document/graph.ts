@@ -109,7 +109,7 @@ export function placeForNode(nodes: readonly WorkflowNode[]): { x: number; y: nu
 }
 
 // The sizes of a card in pixels, as `node-card.tsx` draws it.
-export const cardWidth = 248
+const cardWidth = 248
 const headerHeight = 54
 const portHeight = 24
 const unfoldHeight = 28

@@ -1,18 +1,12 @@
 import type { JsonSchema, Schema } from '../../../api/schema.ts'
+import { visitTexts } from './references.ts'
 import { isRecord, type Path } from './workflow-document.ts'
 
 /** A task as `GET /api/tasks` returns it, as far as the editor reads it. */
-export interface TaskFacts {
-  id: Schema<'Task'>
-  title: string
-  description: string
-  category: string
-  media_fields: string[]
-  models: string[]
-  form: { panel: string }
-  input_schema: JsonSchema
-  output_schema: JsonSchema
-}
+export type TaskFacts = Pick<
+  Schema<'TaskList'>['tasks'][number],
+  'id' | 'title' | 'description' | 'category' | 'media_fields' | 'models'
+> & { form: { panel: string }; input_schema: JsonSchema; output_schema: JsonSchema }
 
 /** The kinds of values that a schema allows, of which the form shows one. */
 export type FieldKind = 'text' | 'number' | 'integer' | 'boolean' | 'choice' | 'object' | 'list' | 'any'
@@ -243,10 +237,12 @@ export function inputPorts(
 }
 
 /** Texts in lists and objects. A number or a choice at the top is one place; inside it is none. */
-function textPlaces(value: unknown, path: Path, found: (path: Path) => void): void {
-  if (typeof value === 'string') {
-    // The role of a message is no place for a value.
-    if (path.length === 1 || !['role', 'type'].includes(String(path.at(-1)))) found(path)
-  } else if (Array.isArray(value)) for (const [at, part] of value.entries()) textPlaces(part, [...path, at], found)
-  else if (isRecord(value)) for (const [name, part] of Object.entries(value)) textPlaces(part, [...path, name], found)
-}
+const textPlaces = (value: unknown, top: Path, found: (path: Path) => void): void =>
+  visitTexts(
+    value,
+    (_, path) => {
+      // The role of a message is no place for a value.
+      if (path.length === 1 || !['role', 'type'].includes(String(path.at(-1)))) found(path)
+    },
+    top,
+  )

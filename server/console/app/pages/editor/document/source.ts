@@ -1,18 +1,14 @@
 import { stringify } from 'yaml'
+import { type Schema } from '../../../api/schema.ts'
 import { addEdge, addNode, type Edit, setValue, together } from './edits.ts'
 import { replaceReferences } from './references.ts'
 import type { Workflow } from './workflow-document.ts'
 
 /** A workflow as the API returns it. */
-interface StoredWorkflow {
-  name: string
-  description: string | null
-  region: string
-  timeout: number
-  on_failure: string
-  parameters: Record<string, unknown> | null
-  dag?: { nodes: Record<string, object>; edges?: { from: string; to: string }[] } | undefined
-}
+type StoredWorkflow = Record<'name' | 'region' | 'on_failure', string> &
+  Pick<Schema<'Workflow'>, 'description' | 'timeout' | 'parameters'> & {
+    dag?: { nodes: Record<string, object>; edges?: { from: string; to: string }[] }
+  }
 
 const defaults: Record<string, unknown> = { region: 'Global', timeout: 3_600, on_failure: 'fail_fast' }
 

@@ -1,7 +1,7 @@
-import { Badge } from '../../../components/badge.tsx'
 import { Notice } from '../../../components/page.tsx'
 import { editorText } from '../../../text/editor.ts'
 import { useEditor, useProblems } from '../editor-context.ts'
+import { SeverityBadge } from '../run/run-badge.tsx'
 
 /** Most problems that are listed at once. */
 const maxShown = 100
@@ -18,10 +18,7 @@ export function ProblemList({ failure, show }: { failure: string | undefined; sh
         // The same problem can be there twice.
         <li key={at} className="border-line space-y-1 border-b pb-2">
           <p className="break-words">
-            <Badge kind={severity === 'error' ? 'bad' : 'warning'}>
-              {severity === 'error' ? editorText.error : editorText.warning}
-            </Badge>{' '}
-            {message}
+            <SeverityBadge severity={severity} /> {message}
           </p>
           <p className="flex gap-3 text-xs">
             {node !== undefined && (

@@ -1,5 +1,8 @@
 import { type ReactNode, useEffect, useRef, useState } from 'react'
-import { TextArea, TextField } from '../../../components/fields.tsx'
+import { SelectField, TextArea, TextField } from '../../../components/fields.tsx'
+import { Notice } from '../../../components/page.tsx'
+import { type Problem } from '../document/diagnostics.ts'
+import { useEditor } from '../editor-context.ts'
 
 /** The id of the heading, to which the focus moves. There is one at a time. */
 export const propertiesId = 'properties'
@@ -55,7 +58,6 @@ interface DraftProps {
   commit: (value: string) => void
   hint?: ReactNode
   error?: string | undefined
-  disabled?: boolean
 }
 
 /** A text field whose value is part of the document. */
@@ -64,8 +66,9 @@ export function DraftField({ value, commit, ...rest }: DraftProps & { inputMode?
   return (
     <TextField
       {...rest}
+      disabled={useEditor().readOnly}
       value={shown}
-      onChange={event => type(event.target.value)}
+      change={type}
       onBlur={flush}
       onKeyDown={event => event.key === 'Enter' && flush()}
     />
@@ -78,14 +81,20 @@ export function DraftArea({ value, commit, code = false, ...rest }: DraftProps &
   return (
     <TextArea
       {...rest}
+      disabled={useEditor().readOnly}
       rows={Math.min(10, Math.max(2, shown.split('\n').length, Math.ceil(shown.length / 40)))}
       value={shown}
       className={code ? 'font-mono text-xs' : ''}
-      onChange={event => type(event.target.value)}
+      change={type}
       onBlur={flush}
     />
   )
 }
+
+/** A choice whose value is part of the document. */
+export const ChoiceField = (props: Parameters<typeof SelectField>[0]) => (
+  <SelectField {...props} disabled={useEditor().readOnly} />
+)
 
 /** A field only for a value that takes effect when it is left, because each letter would rename something. */
 export function NameField({ value, commit, ...rest }: DraftProps) {
@@ -98,13 +107,29 @@ export function NameField({ value, commit, ...rest }: DraftProps) {
   return (
     <TextField
       {...rest}
+      disabled={useEditor().readOnly}
       value={draft ?? value}
-      onChange={event => setDraft(event.target.value)}
+      change={setDraft}
       onBlur={leave}
       onKeyDown={event => event.key === 'Enter' && leave()}
     />
   )
 }
+
+/** The lines of a text that have something in them. */
+export const linesOf = (text: string): string[] =>
+  text
+    .split('\n')
+    .map(line => line.trim())
+    .filter(Boolean)
+
+/** The problems that are about what is shown. */
+export const ProblemNotices = ({ problems }: { problems: readonly Problem[] }) =>
+  problems.map(({ message, severity }) => (
+    <Notice key={message} kind={severity === 'error' ? 'bad' : 'warning'}>
+      {message}
+    </Notice>
+  ))
 
 /** The number of a text; the text itself if it is none, so that the server can say what is wrong. */
 export function numberIn(text: string): number | string | undefined {

@@ -1,4 +1,5 @@
 import { ownUrl } from '../../../components/addresses.ts'
+import { Media } from '../../../components/result/media.tsx'
 import { mediaIn, resultTextIn } from '../../../components/result/result-facts.ts'
 import { editorText } from '../../../text/editor.ts'
 import type { ExecutionNode } from '../editor-context.ts'
@@ -8,6 +9,8 @@ const ownMedia = (result: unknown) =>
   mediaIn(result)
     .map(({ kind, url }) => ({ kind, url: ownUrl(url) }))
     .filter(({ url }) => url.startsWith('/files/'))
+
+const labels = { image: editorText.resultImage, video: editorText.resultVideo, audio: editorText.resultAudio }
 
 /** What a node made: its pictures, videos and sounds, or its text; or why it failed. `small` is for the graph. */
 export function ResultPreview({ node, small = false }: { node: ExecutionNode; small?: boolean }) {
@@ -25,37 +28,16 @@ export function ResultPreview({ node, small = false }: { node: ExecutionNode; sm
   if (media.length === 0 && text === '') return null
   return (
     <div className="border-line space-y-2 border-t p-2">
-      {media.map(({ kind, url }) =>
-        kind === 'image' ? (
-          <img
-            key={url}
-            src={url}
-            alt={editorText.resultImage(id)}
-            loading="lazy"
-            className={`w-full rounded object-contain ${small ? 'max-h-36' : 'max-h-80'}`}
-          />
-        ) : kind === 'video' ? (
-          // oxlint-disable-next-line jsx-a11y/media-has-caption
-          <video
-            key={url}
-            src={url}
-            aria-label={editorText.resultVideo(id)}
-            controls
-            preload="metadata"
-            className={`nodrag w-full rounded ${small ? 'max-h-36' : 'max-h-80'}`}
-          />
-        ) : (
-          // oxlint-disable-next-line jsx-a11y/media-has-caption
-          <audio
-            key={url}
-            src={url}
-            aria-label={editorText.resultAudio(id)}
-            controls
-            preload="metadata"
-            className="nodrag w-full"
-          />
-        ),
-      )}
+      {media.map(({ kind, url }) => (
+        <Media
+          key={url}
+          kind={kind}
+          url={url}
+          label={labels[kind](id)}
+          className={`nodrag w-full rounded object-contain ${small ? 'max-h-36' : 'max-h-80'}`}
+          audioClass="nodrag w-full"
+        />
+      ))}
       {text && (
         <p className={`break-words whitespace-pre-wrap ${small ? 'line-clamp-4' : 'max-h-60 overflow-y-auto'}`}>
           {text}

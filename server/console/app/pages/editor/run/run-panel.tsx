@@ -1,6 +1,7 @@
 import { useMutation } from '@tanstack/react-query'
 import { Link } from 'wouter'
 import { api } from '../../../api/client.ts'
+import { hasEnded } from '../../../api/queries.ts'
 import { Button } from '../../../components/button.tsx'
 import { durationText } from '../../../components/format.ts'
 import { Empty, Failed, Notice } from '../../../components/page.tsx'
@@ -8,7 +9,6 @@ import { editorText } from '../../../text/editor.ts'
 import { type Execution, useEditor } from '../editor-context.ts'
 import { ResultPreview } from './result-preview.tsx'
 import { RunBadge } from './run-badge.tsx'
-import { hasEnded } from './use-run.ts'
 
 /** The execution that was started from the editor: its state, and what each node made. */
 export function RunPanel({

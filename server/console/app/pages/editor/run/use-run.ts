@@ -1,8 +1,8 @@
-import { useQuery, useQueryClient } from '@tanstack/react-query'
-import { useMemo, useRef } from 'react'
+import { useQuery } from '@tanstack/react-query'
+import { useMemo } from 'react'
 import { api, dataOf } from '../../../api/client.ts'
-import { useLiveEvents } from '../../../api/live.ts'
-import type { Execution, ExecutionNode } from '../editor-context.ts'
+import { hasEnded, useLiveRefresh } from '../../../api/queries.ts'
+import type { ExecutionNode } from '../editor-context.ts'
 
 /** Milliseconds between two reads that live events cause. */
 const refreshMs = 300
@@ -10,12 +10,8 @@ const refreshMs = 300
 const progressMs = 2_000
 const none: ReadonlyMap<string, ExecutionNode> = new Map()
 
-export const hasEnded = ({ status }: Pick<Execution, 'status'>): boolean => status !== 'pending' && status !== 'running'
-
 /** Follows an execution until its end. */
 export function useRun(id: string | undefined) {
-  const queries = useQueryClient()
-  const timer = useRef<ReturnType<typeof setTimeout>>(undefined)
   const key = ['workflows', 'run', id]
   const query = useQuery({
     queryKey: key,
@@ -24,13 +20,9 @@ export function useRun(id: string | undefined) {
       (await dataOf(api.GET('/api/workflow-executions/{id}', { params: { path: { id: id! } } }))).execution,
     refetchInterval: ({ state }) => (state.data && hasEnded(state.data) ? false : progressMs),
   })
-  useLiveEvents(['workflow_execution.'], events => {
-    if (id === undefined || !events.some(({ data }) => data.data?.execution_id === id || data.execution_id === id))
-      return
-    timer.current ??= setTimeout(() => {
-      timer.current = undefined
-      void queries.invalidateQueries({ queryKey: key })
-    }, refreshMs)
+  useLiveRefresh(['workflow_execution.'], key, {
+    everyMs: refreshMs,
+    concerns: ({ data }) => id !== undefined && (data.data?.execution_id === id || data.execution_id === id),
   })
   const { data } = query
   const nodes = useMemo(() => (data?.nodes ? new Map(data.nodes.map(node => [node.node_id, node])) : none), [data])

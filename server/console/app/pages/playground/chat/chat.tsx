@@ -1,13 +1,13 @@
 import { RotateCcw, Trash2 } from 'lucide-react'
-import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
+import { useEffect, useMemo, useRef, useState } from 'react'
 import { useSession } from '../../../api/client.ts'
 import { Button, IconButton } from '../../../components/button.tsx'
 import { TextArea } from '../../../components/fields.tsx'
 import { Section } from '../../../components/page.tsx'
 import { playgroundText } from '../../../text/playground.ts'
-import type { ModelChoice, TaskChoice } from '../choices.ts'
-import { type Entered, enteredOf, fieldsOf, formRequest } from '../form/fields.ts'
+import type { ModelChoice } from '../choices.ts'
 import { TaskForm } from '../form/task-form.tsx'
+import { type PanelProps, useForm } from '../form/use-form.ts'
 import { Samples } from '../samples-view.tsx'
 import { Composer } from './composer.tsx'
 import { apiMessages, conversationOf } from './conversation.ts'
@@ -21,28 +21,13 @@ const text = playgroundText.chat
 const firstMessages = [{ role: 'user', text: text.example }] as const
 
 /** A conversation with a model, or the same questions to two of them side by side. */
-export function Chat({
-  task,
-  models,
-  initial,
-}: {
-  task: TaskChoice
-  models: readonly ModelChoice[]
-  /** Inputs of an earlier job. */
-  initial: Record<string, unknown> | undefined
-}) {
+export function Chat(props: PanelProps) {
+  const { task, models, initial } = props
   const { session } = useSession()
   const owner = session.token.id
   const [began] = useState(() => (initial ? conversationOf(initial.messages) : readKept(owner)))
   const [system, setSystem] = useState(began.system)
-  const fields = useMemo(() => fieldsOf(task).filter(({ name }) => name !== 'messages' && name !== 'n'), [task])
-  const [entered, setEntered] = useState<Entered>(() => enteredOf(fields, initial ?? {}))
-  const [errors, setErrors] = useState<Record<string, string>>({})
-  const change = useCallback((name: string, value: unknown) => {
-    setEntered(now => ({ ...now, [name]: value }))
-    setErrors({})
-  }, [])
-  const { request: parameters, errors: faults } = useMemo(() => formRequest(fields, entered), [fields, entered])
+  const { form, request: parameters, check } = useForm(props, 'messages', 'n')
   const [first, second] = models
   const shared = { path: task.path!, system, parameters, initial: began.messages }
   const one = useConversation({ ...shared, model: first!.id })
@@ -58,11 +43,7 @@ export function Chat({
     [system, messages, parameters],
   )
   const send = (...more: Parameters<Conversation['ask']>) => {
-    if (Object.keys(faults).length > 0)
-      return setErrors(
-        Object.fromEntries(Object.entries(faults).map(([name, fault]) => [name, playgroundText.errors[fault]])),
-      )
-    for (const conversation of conversations) conversation.ask(...more)
+    if (check()) for (const conversation of conversations) conversation.ask(...more)
   }
 
   return (
@@ -107,14 +88,8 @@ export function Chat({
       <div className="min-w-0">
         <Section title={playgroundText.request}>
           <div className="bg-surface border-line space-y-4 rounded-lg border p-4">
-            <TextArea
-              label={text.system}
-              hint={text.systemHint}
-              rows={3}
-              value={system}
-              onChange={event => setSystem(event.target.value)}
-            />
-            <TaskForm fields={fields} entered={entered} change={change} errors={errors} moreText={text.parameters} />
+            <TextArea label={text.system} hint={text.systemHint} rows={3} value={system} change={setSystem} />
+            <TaskForm {...form} moreText={text.parameters} />
           </div>
         </Section>
         <Samples task={task} model={first!.id} inputs={inputs} />

@@ -5,7 +5,7 @@ import { controlClass } from '../../../components/fields.tsx'
 import { costText, countText, durationText } from '../../../components/format.ts'
 import { Notice } from '../../../components/page.tsx'
 import { playgroundText } from '../../../text/playground.ts'
-import { previewOf } from '../form/previews.ts'
+import { previewOf } from '../form/files.tsx'
 import { apart, type Figures, type Message, type ToolCall } from './conversation.ts'
 
 const text = playgroundText.chat

@@ -1,5 +1,5 @@
 import { createParser } from 'eventsource-parser'
-import { api, dataOf, send } from '../../../api/client.ts'
+import { api, dataOf, sendJson } from '../../../api/client.ts'
 import { emptyAnswer, type Message, withChunk } from './conversation.ts'
 
 /**
@@ -24,12 +24,8 @@ export async function streamAnswer(
   }
   let jobId: string | null = null
   try {
-    const response = await send(path, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ ...body, stream: true, stream_options: { include_usage: true } }),
-      signal,
-    })
+    const asked = { ...body, stream: true, stream_options: { include_usage: true } }
+    const response = await sendJson(path, asked, signal)
     jobId = response.headers.get('x-job-id')
     const parser = createParser({
       onEvent({ data }) {

@@ -1,15 +1,14 @@
-import { useMutation } from '@tanstack/react-query'
 import { Brush, Mic, Square, Upload, X } from 'lucide-react'
-import { useEffect, useId, useRef, useState } from 'react'
+import { useEffect, useRef, useState } from 'react'
 import { Button, IconButton } from '../../../components/button.tsx'
 import { controlClass, FormField } from '../../../components/fields.tsx'
+import { Media } from '../../../components/result/media.tsx'
+import { type Medium } from '../../../components/result/result-facts.ts'
 import { playgroundText as text } from '../../../text/playground.ts'
-import { uploadFile } from '../run/runs.ts'
+import { FileInput, previewOf, useUpload } from './files.tsx'
 import { MaskEditor } from './mask-editor.tsx'
-import { previewOf, rememberPreview } from './previews.ts'
 
-type Kind = 'image' | 'video' | 'audio'
-const kindOf = (name: string): Kind =>
+const kindOf = (name: string): Medium =>
   name.startsWith('video') ? 'video' : /audio|^url$/.test(name) ? 'audio' : 'image'
 
 /** An image, a video or audio: chosen, recorded or drawn here, or named by its address or id. */
@@ -34,37 +33,20 @@ export function MediaField({
   drawn: () => void
 }) {
   const kind = kindOf(name)
+  const shown = previewOf(value)
   const input = useRef<HTMLInputElement>(null)
   const [drawing, setDrawing] = useState(false)
-  const upload = useMutation({
-    mutationFn: uploadFile,
-    onSuccess(id, file) {
-      rememberPreview(id, URL.createObjectURL(file))
-      change(id)
-    },
-  })
-  const { mutate, isPending } = upload
+  const { mutate, isPending, error: refused } = useUpload(change)
   const isMask = name.startsWith('mask')
   return (
-    <FormField label={label} hint={hint} error={error ?? upload.error?.message}>
+    <FormField label={label} hint={hint} error={error ?? refused?.message}>
       {control => (
         <div className="space-y-2">
           <div className="flex flex-wrap items-center gap-2">
             <Button icon={Upload} busy={isPending} onClick={() => input.current!.click()}>
               {isPending ? text.uploading : value === '' ? text.chooseFile : text.chooseAnother}
             </Button>
-            <input
-              ref={input}
-              type="file"
-              hidden
-              accept={`${kind}/*`}
-              aria-label={label}
-              onChange={event => {
-                const [file] = event.target.files ?? []
-                if (file) mutate(file)
-                event.target.value = ''
-              }}
-            />
+            <FileInput ref={input} kind={kind} label={label} take={mutate} />
             {kind === 'audio' && <Microphone take={mutate} />}
             {isMask && (
               <Button icon={Brush} disabled={image === undefined} onClick={() => setDrawing(true)}>
@@ -84,7 +66,14 @@ export function MediaField({
             />
             {value !== '' && <IconButton icon={X} label={text.clear} onClick={() => change('')} />}
           </div>
-          <Preview kind={kind} url={previewOf(value)} label={text.preview(label)} />
+          {shown !== undefined && (
+            <Media
+              kind={kind}
+              url={shown}
+              label={text.preview(label)}
+              className="border-line max-h-48 max-w-full rounded-md border"
+            />
+          )}
           {drawing && image !== undefined && (
             <MaskEditor
               image={image}
@@ -102,19 +91,8 @@ export function MediaField({
   )
 }
 
-function Preview({ kind, url, label }: { kind: Kind; url: string | undefined; label: string }) {
-  const id = useId()
-  if (url === undefined) return null
-  const look = 'border-line max-h-48 max-w-full rounded-md border'
-  if (kind === 'image') return <img src={url} alt={label} className={look} />
-  // oxlint-disable-next-line jsx-a11y/media-has-caption
-  if (kind === 'video') return <video key={id} src={url} controls aria-label={label} className={look} />
-  // oxlint-disable-next-line jsx-a11y/media-has-caption
-  return <audio src={url} controls aria-label={label} className="w-full" />
-}
-
 /** Records from the microphone, and gives the recording as a file. */
-export function Microphone({ take }: { take: (file: File) => void }) {
+function Microphone({ take }: { take: (file: File) => void }) {
   const recorder = useRef<MediaRecorder>(undefined)
   const [seconds, setSeconds] = useState<number>()
   const [failed, setFailed] = useState(false)

@@ -1,11 +1,19 @@
 import { Plus, X } from 'lucide-react'
 import { memo, useId } from 'react'
 import { Button, IconButton } from '../../../components/button.tsx'
-import { controlClass, SelectField, TextArea, TextField, useOpened } from '../../../components/fields.tsx'
+import {
+  controlClass,
+  describedBy,
+  Hint,
+  SelectField,
+  TextArea,
+  TextField,
+  useOpened,
+} from '../../../components/fields.tsx'
 import { playgroundText } from '../../../text/playground.ts'
 import { type Entered, type FormField, textsOf } from './fields.ts'
+import { previewOf } from './files.tsx'
 import { MediaField } from './media-field.tsx'
-import { previewOf } from './previews.ts'
 
 const gridClass = 'grid items-start gap-4 sm:grid-cols-2'
 /** Two of these stand side by side. */
@@ -25,13 +33,11 @@ export function TaskForm({
   change: (name: string, value: unknown) => void
   errors: Readonly<Record<string, string>>
   /** By the name of the field. */
-  suggestions?: Readonly<Record<string, readonly string[]>>
+  suggestions?: Readonly<Record<string, readonly string[] | undefined>>
   moreText?: string
 }) {
-  const [imageValue] = [entered.image_url, entered.image].flatMap(one =>
-    typeof one === 'string' && one !== '' ? one : [],
-  )
-  const image = imageValue === undefined ? undefined : previewOf(imageValue)
+  const chosen = [entered.image_url, entered.image].find(one => typeof one === 'string' && one !== '')
+  const image = typeof chosen === 'string' ? previewOf(chosen) : undefined
   const control = (field: FormField) => (
     <Control
       key={field.name}
@@ -90,22 +96,21 @@ interface FieldControlProps {
 }
 
 /** The control of one field, by its kind. */
-export function FieldControl({ field, value, change, error, suggestions, image, drawn }: FieldControlProps) {
+function FieldControl({ field, value, change, error, suggestions, image, drawn }: FieldControlProps) {
   const { label, hint, kind } = field
   const list = useId()
   const facts = { label, hint, error }
   const text = typeof value === 'string' ? value : ''
-  const take = (event: { target: { value: string } }) => change(event.target.value)
   switch (kind) {
     case 'media':
       return <MediaField {...facts} name={field.name} value={text} change={change} image={image} drawn={drawn} />
     case 'texts':
       return <TextList {...facts} value={textsOf(value ?? '')} change={change} />
     case 'text':
-      return <TextArea {...facts} rows={field.main ? 4 : 2} value={text} onChange={take} />
+      return <TextArea {...facts} rows={field.main ? 4 : 2} value={text} change={change} />
     case 'json':
       return (
-        <TextArea {...facts} rows={3} className="font-mono text-xs" spellCheck={false} value={text} onChange={take} />
+        <TextArea {...facts} rows={3} className="font-mono text-xs" spellCheck={false} value={text} change={change} />
       )
     case 'number':
       return (
@@ -117,7 +122,7 @@ export function FieldControl({ field, value, change, error, suggestions, image, 
           min={field.minimum}
           max={field.maximum}
           value={text}
-          onChange={take}
+          change={change}
         />
       )
     case 'choice':
@@ -129,15 +134,15 @@ export function FieldControl({ field, value, change, error, suggestions, image, 
               { value: 'yes', name: yes },
               { value: 'no', name: no },
             ]
-          : field.options.map(one => ({ value: one, name: one.replaceAll('_', ' ') }))
+          : field.options.map(value => ({ value, name: value.replaceAll('_', ' ') }))
       return (
-        <SelectField {...facts} options={[{ value: '', name: byDefault }, ...options]} value={text} onChange={take} />
+        <SelectField {...facts} options={[{ value: '', name: byDefault }, ...options]} value={text} change={change} />
       )
     }
     default:
       return (
         <>
-          <TextField {...facts} value={text} onChange={take} {...(suggestions ? { list } : {})} />
+          <TextField {...facts} value={text} change={change} list={suggestions && list} />
           {suggestions && (
             <datalist id={list}>
               {suggestions.map(one => (
@@ -165,9 +170,8 @@ function TextList({
   change: (value: string[]) => void
 }) {
   const id = useId()
-  const described = [hint ? `${id}-hint` : '', error ? `${id}-error` : ''].filter(Boolean).join(' ')
   return (
-    <fieldset className="space-y-1.5" aria-describedby={described || undefined}>
+    <fieldset className="space-y-1.5" aria-describedby={describedBy(id, hint, error)}>
       <legend className="text-sm font-medium">{label}</legend>
       {value.map((text, at) => (
         <div key={at} className="flex items-start gap-1">
@@ -191,16 +195,7 @@ function TextList({
       <Button small icon={Plus} onClick={() => change([...value, ''])}>
         {playgroundText.addText}
       </Button>
-      {hint && (
-        <p id={`${id}-hint`} className="text-muted text-xs">
-          {hint}
-        </p>
-      )}
-      {error && (
-        <p id={`${id}-error`} className="text-bad text-xs">
-          {error}
-        </p>
-      )}
+      <Hint id={id} hint={hint} error={error} />
     </fieldset>
   )
 }

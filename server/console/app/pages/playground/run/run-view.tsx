@@ -1,5 +1,6 @@
 import { useMutation } from '@tanstack/react-query'
 import { Link } from 'wouter'
+import { hasEnded } from '../../../api/queries.ts'
 import { Badge, type BadgeKind } from '../../../components/badge.tsx'
 import { Button } from '../../../components/button.tsx'
 import { costText, countText, durationText } from '../../../components/format.ts'
@@ -7,7 +8,7 @@ import { Failed } from '../../../components/page.tsx'
 import { TaskResult } from '../../../components/result/task-result.tsx'
 import { UnfinishedImage } from '../../../components/result/unfinished-image.tsx'
 import { playgroundText as text } from '../../../text/playground.ts'
-import { cancelJob, hasEnded, type Job } from './runs.ts'
+import { cancelJob, type Job } from './runs.ts'
 
 const looks: Record<Job['status'], BadgeKind> = {
   pending: 'plain',

@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from 'react'
-import { ApiFailure, api, dataOf, type Schema, send } from '../../../api/client.ts'
+import { ApiFailure, api, dataOf, type Schema, send, sendJson } from '../../../api/client.ts'
+import { hasEnded } from '../../../api/queries.ts'
 import type { ModelChoice } from '../choices.ts'
 
 export type Job = Schema<'Job'>
@@ -17,18 +18,11 @@ export interface Wanted {
 /** Seconds after which a job that runs is read again, for its progress. */
 const waitSeconds = 2
 
-export const hasEnded = ({ status }: Pick<Job, 'status'>): boolean =>
-  status === 'completed' || status === 'failed' || status === 'cancelled'
-
 /** Creates the jobs of a request and resolves with their ids. Rejects with ApiFailure. */
 export async function createJobs({ task, model, inputs, formats, slug }: Wanted): Promise<string[]> {
   if (formats && formats.length > 0 && slug) {
     const { aspect_ratio: _, ...shared } = inputs
-    const answer = await send(`/slug/${slug}`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ ...shared, aspect_ratios: formats }),
-    })
+    const answer = await sendJson(`/slug/${slug}`, { ...shared, aspect_ratios: formats })
     const { requests } = (await answer.json()) as Schema<'GenerationsAccepted'>
     return requests.map(({ request_id }) => request_id.replace(/^q_/, 'job_'))
   }

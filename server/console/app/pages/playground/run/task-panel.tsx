@@ -1,17 +1,17 @@
-import { useQuery } from '@tanstack/react-query'
 import { Play } from 'lucide-react'
-import { type FormEvent, useCallback, useMemo, useRef, useState } from 'react'
+import { type FormEvent, useMemo, useRef, useState } from 'react'
 import { Link } from 'wouter'
-import { api, dataOf } from '../../../api/client.ts'
+import { api } from '../../../api/client.ts'
+import { useAnswer } from '../../../api/queries.ts'
 import type { JsonSchema } from '../../../api/schema.ts'
 import { Button } from '../../../components/button.tsx'
 import { Checkbox } from '../../../components/fields.tsx'
 import { Empty, Failed, Section } from '../../../components/page.tsx'
 import { filesOf } from '../../../components/result/result-facts.ts'
 import { playgroundText as text } from '../../../text/playground.ts'
-import type { ModelChoice, TaskChoice } from '../choices.ts'
-import { type Entered, enteredOf, fieldsOf, formRequest } from '../form/fields.ts'
+import type { TaskChoice } from '../choices.ts'
 import { TaskForm } from '../form/task-form.tsx'
+import { type PanelProps, useForm } from '../form/use-form.ts'
 import { Samples } from '../samples-view.tsx'
 import { RunView } from './run-view.tsx'
 import { type Run, useRuns } from './runs.ts'
@@ -47,20 +47,10 @@ function Results({ runs }: { runs: readonly Run[] }) {
 const aspectRatios = ['16:9', '9:16', '1:1'] as const
 
 /** The form of a task that is run as a job, its result, and the same as code. */
-export function TaskPanel({
-  task,
-  models,
-  initial,
-}: {
-  task: TaskChoice
-  /** One, or two that are compared. */
-  models: readonly ModelChoice[]
-  /** Inputs of an earlier job, or a file to use. */
-  initial: Record<string, unknown> | undefined
-}) {
-  const fields = useMemo(() => fieldsOf(task), [task])
-  const [entered, setEntered] = useState<Entered>(() => enteredOf(fields, initial ?? {}))
-  const [errors, setErrors] = useState<Record<string, string>>({})
+export function TaskPanel(props: PanelProps) {
+  const { task, models } = props
+  const { form, request, check, setErrors } = useForm(props)
+  const { fields } = form
   const [formats, setFormats] = useState<readonly string[]>([])
   const { runs, start, busy } = useRuns()
   const voices = useVoices(
@@ -68,11 +58,6 @@ export function TaskPanel({
     fields.some(({ name }) => name === 'voice'),
   )
   const result = useRef<HTMLDivElement>(null)
-  const change = useCallback((name: string, value: unknown) => {
-    setEntered(now => ({ ...now, [name]: value }))
-    setErrors(now => (name in now ? Object.fromEntries(Object.entries(now).filter(([one]) => one !== name)) : now))
-  }, [])
-  const { request, errors: faults } = useMemo(() => formRequest(fields, entered), [fields, entered])
   const inputs = useMemo(() => inputsOf(task, request), [task, request])
   const slug = models[0]!.slugs[task.id]
   const inOneGo = useMemo(
@@ -83,9 +68,7 @@ export function TaskPanel({
 
   async function run(event: FormEvent): Promise<void> {
     event.preventDefault()
-    if (Object.keys(faults).length > 0)
-      return setErrors(Object.fromEntries(Object.entries(faults).map(([name, fault]) => [name, text.errors[fault]])))
-    setErrors({})
+    if (!check()) return
     const failures = await start(task.id, models, withPreviews(task, inputs), formats)
     // The server names the field: it is shown there, and not only above the result.
     for (const { param, message } of failures) {
@@ -109,13 +92,7 @@ export function TaskPanel({
           onSubmit={event => void run(event)}
           className="bg-surface border-line space-y-4 rounded-lg border p-4"
         >
-          <TaskForm
-            fields={fields}
-            entered={entered}
-            change={change}
-            errors={errors}
-            {...(voices ? { suggestions: { voice: voices } } : {})}
-          />
+          <TaskForm {...form} suggestions={{ voice: voices }} />
           {severalShapes && <Formats chosen={formats} choose={setFormats} />}
           <Button primary type="submit" icon={Play} busy={busy}>
             {busy ? text.running : models.length > 1 ? text.runTwo : text.run}
@@ -150,9 +127,7 @@ function Formats({ chosen, choose }: { chosen: readonly string[]; choose: (forma
             key={ratio}
             label={text.formatNames[ratio]!}
             checked={chosen.includes(ratio)}
-            onChange={event =>
-              choose(aspectRatios.filter(one => (one === ratio ? event.target.checked : chosen.includes(one))))
-            }
+            change={checked => choose(aspectRatios.filter(one => (one === ratio ? checked : chosen.includes(one))))}
           />
         ))}
       </div>
@@ -180,9 +155,7 @@ const withPreviews = ({ input_schema }: TaskChoice, inputs: Record<string, unkno
 
 /** The voices of a model that speaks. */
 function useVoices(model: string, speaks: boolean): string[] | undefined {
-  const { data } = useQuery({
-    queryKey: ['playground', 'voices'],
-    queryFn: () => dataOf(api.GET('/api/voice/models')),
+  const { data } = useAnswer(['playground', 'voices'], () => api.GET('/api/voice/models'), {
     enabled: speaks,
     staleTime: 60_000,
   })
