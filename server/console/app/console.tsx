@@ -12,7 +12,7 @@ import {
 } from './api/client.ts'
 import { startLive, stopLive } from './api/live.ts'
 import { queryClient } from './api/queries.ts'
-import { Announcements, useAnnounce } from './components/announcements.tsx'
+import { Announcements, announce } from './components/announcements.tsx'
 import { Failed, Loading } from './components/page.tsx'
 import { type Page, pages } from './pages.ts'
 import { Shell } from './shell/shell.tsx'
@@ -66,26 +66,24 @@ export function Console() {
 
   return (
     <Router base="/console">
-      <Announcements>
-        {state.kind === 'failed' && (
-          <main className="mx-auto max-w-xl p-6">
-            <Failed failure={state.failure} retry={() => setAttempt(attempt + 1)} />
-          </main>
-        )}
-        {state.kind === 'signed-out' && (
-          <SignIn reason={state.reason} signedIn={session => setState({ kind: 'signed-in', session })} />
-        )}
-        {state.kind === 'signed-in' && (
-          <Pages session={state.session} signedOut={() => setState({ kind: 'signed-out' })} />
-        )}
-      </Announcements>
+      {state.kind === 'failed' && (
+        <main className="mx-auto max-w-xl p-6">
+          <Failed failure={state.failure} retry={() => setAttempt(attempt + 1)} />
+        </main>
+      )}
+      {state.kind === 'signed-out' && (
+        <SignIn reason={state.reason} signedIn={session => setState({ kind: 'signed-in', session })} />
+      )}
+      {state.kind === 'signed-in' && (
+        <Pages session={state.session} signedOut={() => setState({ kind: 'signed-out' })} />
+      )}
+      <Announcements />
     </Router>
   )
 }
 
 function Pages({ session, signedOut }: { session: Session; signedOut: () => void }) {
   const can = (scope: Scope) => session.scopes.includes(scope)
-  const announce = useAnnounce()
   const signOut = async () => {
     try {
       await api.DELETE('/api/session')

@@ -6,7 +6,6 @@ import {
   type UseQueryOptions,
   useInfiniteQuery,
   useQuery,
-  useQueryClient,
 } from '@tanstack/react-query'
 import { useEffect, useRef } from 'react'
 import { ApiFailure, api, dataOf, useSession } from './client.ts'
@@ -23,6 +22,9 @@ export const queryClient = new QueryClient({
     mutations: { networkMode: 'always' },
   },
 })
+
+/** Reads the queries below this key again. */
+export const refresh = (...queryKey: QueryKey): Promise<void> => queryClient.invalidateQueries({ queryKey })
 
 /** Reads an answer of the API. The key begins with the name of the page. */
 export const useAnswer = <T>(
@@ -54,14 +56,13 @@ export function useLiveRefresh(
   key: QueryKey,
   { everyMs = 1_000, concerns = () => true }: { everyMs?: number; concerns?: (event: LiveEvent) => boolean } = {},
 ): void {
-  const queries = useQueryClient()
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined)
   useEffect(() => () => clearTimeout(timer.current), [])
   useLiveEvents(prefixes, events => {
     if (!events.some(concerns)) return
     timer.current ??= setTimeout(() => {
       timer.current = undefined
-      void queries.invalidateQueries({ queryKey: key })
+      void refresh(...key)
     }, everyMs)
   })
 }

@@ -1,7 +1,9 @@
 import type { LucideIcon } from 'lucide-react'
-import type { ButtonHTMLAttributes } from 'react'
+import { type ButtonHTMLAttributes, type ReactNode } from 'react'
+import { Link } from 'wouter'
 
-interface ButtonProps extends ButtonHTMLAttributes<HTMLButtonElement> {
+interface ButtonProps extends Omit<ButtonHTMLAttributes<HTMLButtonElement>, 'children'> {
+  label: string
   /** The one main action of a view. */
   primary?: boolean
   /** Deletes or stops something. */
@@ -12,7 +14,9 @@ interface ButtonProps extends ButtonHTMLAttributes<HTMLButtonElement> {
   icon?: LucideIcon
 }
 
-const look = ({ primary, danger }: ButtonProps): string =>
+type Look = Pick<ButtonProps, 'primary' | 'danger' | 'small'>
+
+const look = ({ primary, danger }: Look): string =>
   primary
     ? 'bg-accent text-accent-text border-accent hover:opacity-90'
     : danger
@@ -20,12 +24,12 @@ const look = ({ primary, danger }: ButtonProps): string =>
       : 'border-line bg-surface hover:bg-raised'
 
 /** The classes of a button, for a link that looks like one. */
-export const buttonClass = (props: Pick<ButtonProps, 'primary' | 'danger' | 'small'> = {}): string =>
+export const buttonClass = (props: Look): string =>
   `inline-flex items-center justify-center gap-1.5 rounded-md border font-medium disabled:cursor-not-allowed disabled:opacity-50 aria-disabled:cursor-not-allowed aria-disabled:opacity-50 ${
     props.small ? 'min-h-7 px-2 text-xs' : 'min-h-9 px-3'
   } ${look(props)}`
 
-export function Button({ primary, danger, small, busy, icon: Icon, className = '', children, ...rest }: ButtonProps) {
+export function Button({ primary, danger, small, busy, icon: Icon, label, className = '', ...rest }: ButtonProps) {
   return (
     <button
       type="button"
@@ -34,10 +38,10 @@ export function Button({ primary, danger, small, busy, icon: Icon, className = '
       aria-disabled={busy || undefined}
       aria-busy={busy || undefined}
       onClick={busy ? event => event.preventDefault() : rest.onClick}
-      className={`${buttonClass({ primary: primary ?? false, danger: danger ?? false, small: small ?? false })} ${className}`}
+      className={`${buttonClass({ primary, danger, small })} ${className}`}
     >
       {Icon && <Icon aria-hidden className="size-4 shrink-0" />}
-      {children}
+      {label}
     </button>
   )
 }
@@ -62,3 +66,34 @@ export function IconButton({
     </button>
   )
 }
+
+/** A link that looks like a button. */
+export function ButtonLink({
+  href,
+  icon: Icon,
+  label,
+  ...props
+}: Look & Pick<ButtonProps, 'icon' | 'label'> & { href: string }) {
+  return (
+    <Link href={href} className={buttonClass(props)}>
+      {Icon && <Icon aria-hidden className="size-4" />}
+      {label}
+    </Link>
+  )
+}
+
+/** A link in text or in a table. */
+export const TextLink = ({
+  label,
+  className = '',
+  ...rest
+}: {
+  href: string
+  label: ReactNode
+  className?: string
+  'aria-label'?: string
+}) => (
+  <Link {...rest} className={`text-accent hover:underline ${className}`}>
+    {label}
+  </Link>
+)

@@ -80,10 +80,8 @@ export function Confirm({
       <div>{children}</div>
       {error && <Failed failure={error} />}
       <div className="flex justify-end gap-2">
-        <Button onClick={close}>{shellText.cancel}</Button>
-        <Button danger busy={isPending} disabled={!isReady} onClick={() => mutate()}>
-          {action}
-        </Button>
+        <Button onClick={close} label={shellText.cancel} />
+        <Button danger busy={isPending} disabled={!isReady} onClick={() => mutate()} label={action} />
       </div>
     </Dialog>
   )
@@ -93,10 +91,8 @@ export function Confirm({
 export function FormButtons({ action, busy, close }: { action: string; busy: boolean; close: () => void }) {
   return (
     <div className="flex justify-end gap-2">
-      <Button onClick={close}>{shellText.cancel}</Button>
-      <Button primary type="submit" busy={busy}>
-        {action}
-      </Button>
+      <Button onClick={close} label={shellText.cancel} />
+      <Button primary type="submit" busy={busy} label={action} />
     </div>
   )
 }

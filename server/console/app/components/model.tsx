@@ -46,9 +46,13 @@ export function ModelActions({ id, status, small = true }: { id: string; status:
   if (!can('admin:write') || !session.owns_machine || status === 'disabled') return null
   const action = status === 'warm' || status === 'loading' ? 'unload' : 'load'
   return (
-    <Button small={small} busy={isPending} aria-label={modelText[`${action}Of`](id)} onClick={() => mutate(action)}>
-      {modelText[action]}
-    </Button>
+    <Button
+      small={small}
+      busy={isPending}
+      aria-label={modelText[`${action}Of`](id)}
+      onClick={() => mutate(action)}
+      label={modelText[action]}
+    />
   )
 }
 

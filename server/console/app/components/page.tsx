@@ -92,11 +92,7 @@ export function Failed({
   return (
     <Notice kind="bad">
       <span className="min-w-0 flex-1">{failure.message}</span>
-      {retry && (
-        <Button small onClick={retry}>
-          {retryText}
-        </Button>
-      )}
+      {retry && <Button small onClick={retry} label={retryText} />}
     </Notice>
   )
 }
@@ -168,9 +164,12 @@ export function MoreButton({
 }) {
   return (
     hasNextPage && (
-      <Button className={className} busy={isFetchingNextPage} onClick={() => void fetchNextPage()}>
-        {shellText.more}
-      </Button>
+      <Button
+        className={className}
+        busy={isFetchingNextPage}
+        onClick={() => void fetchNextPage()}
+        label={shellText.more}
+      />
     )
   )
 }

@@ -58,9 +58,13 @@ export function SignIn({ reason, signedIn }: { reason?: string | undefined; sign
           required
           spellCheck={false}
         />
-        <Button primary type="submit" busy={busy} className="w-full">
-          {busy && code !== null ? shellText.signIn.withCode : shellText.signIn.submit}
-        </Button>
+        <Button
+          primary
+          type="submit"
+          busy={busy}
+          className="w-full"
+          label={busy && code !== null ? shellText.signIn.withCode : shellText.signIn.submit}
+        />
         <p className="text-muted text-xs">
           {shellText.signIn.help} <CopyText>{shellText.signIn.command}</CopyText> {shellText.signIn.helpEnd}
         </p>

@@ -45,7 +45,7 @@ export function LogView({ name, model, source }: { name: string } & LogQuery) {
     <div className="space-y-2">
       <div className="flex flex-wrap items-center gap-2">
         <SearchField value={filter} change={setFilter} label={logText.filter} />
-        <Button onClick={() => setHeld(held ? undefined : entries)}>{held ? logText.resume : logText.pause}</Button>
+        <Button onClick={() => setHeld(held ? undefined : entries)} label={held ? logText.resume : logText.pause} />
       </div>
       <div
         ref={list}

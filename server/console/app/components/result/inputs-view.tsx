@@ -65,11 +65,7 @@ function PlainText({ text }: { text: string }) {
   return (
     <span className="break-words whitespace-pre-wrap">
       {whole ? text : `${text.slice(0, fewCharacters)}… `}
-      {!whole && (
-        <Button small onClick={() => setWhole(true)}>
-          {resultText.wholeText(countText(text.length))}
-        </Button>
-      )}
+      {!whole && <Button small onClick={() => setWhole(true)} label={resultText.wholeText(countText(text.length))} />}
     </span>
   )
 }

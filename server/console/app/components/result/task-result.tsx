@@ -1,9 +1,8 @@
 import { Download, Recycle } from 'lucide-react'
-import { Link } from 'wouter'
 import { playgroundText as text } from '../../text/playground.ts'
 import { ownUrl } from '../addresses.ts'
 import { Badge } from '../badge.tsx'
-import { buttonClass } from '../button.tsx'
+import { ButtonLink, buttonClass } from '../button.tsx'
 import { CodeBlock, CopyButton } from '../code.tsx'
 import { countText } from '../format.ts'
 import { Table } from '../table.tsx'
@@ -159,10 +158,7 @@ function FileResult({ file, at, shown }: { file: ResultFile; at: number; shown: 
           {text.download}
         </a>
         {file.id !== undefined && (
-          <Link href={`/playground?file=${file.id}`} className={buttonClass({ small: true })}>
-            <Recycle aria-hidden className="size-4" />
-            {text.reuse}
-          </Link>
+          <ButtonLink small href={`/playground?file=${file.id}`} icon={Recycle} label={text.reuse} />
         )}
         {seed !== undefined && <span className="text-muted text-xs">{text.seed(seed)}</span>}
       </figcaption>

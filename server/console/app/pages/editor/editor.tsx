@@ -11,21 +11,19 @@ import type { Edit } from './document/edits.ts'
 import type { TaskFacts } from './document/schema.ts'
 import { emptySource, sourceOf } from './document/source.ts'
 import { dropDraft, newWorkflow, readDraft } from './drafts.ts'
-import { EditorContext, ProblemsContext } from './editor-context.ts'
+import { EditorContext, ProblemsContext, useEditor, useProblems } from './editor-context.ts'
 import { GraphView } from './graph-view.tsx'
 import { ListView } from './list-view.tsx'
 import { Palette } from './palette.tsx'
 import { NodePanel } from './panel/node-panel.tsx'
-import { ProblemList } from './panel/problem-list.tsx'
 import { propertiesId } from './panel/properties.tsx'
 import { WorkflowPanel } from './panel/workflow-panel.tsx'
+import { SeverityBadge } from './run/node-run.tsx'
 import { RunDialog, type Runnable } from './run/run-dialog.tsx'
-import { RunPanel } from './run/run-panel.tsx'
-import { useRun } from './run/use-run.ts'
+import { RunPanel, useRun } from './run/run-panel.tsx'
 import { Toolbar } from './toolbar.tsx'
-import { useDocument } from './use-document.ts'
+import { useDocument, useValidation } from './use-document.ts'
 import { useStoring } from './use-storing.ts'
-import { useValidation } from './use-validation.ts'
 
 const byId = ({ tasks }: Schema<'TaskList'>) => new Map(tasks.map(task => [task.id as string, task]))
 
@@ -184,18 +182,16 @@ function Workbench({
                   setText(stale.text)
                   setDraft(undefined)
                 }}
-              >
-                {editorText.useDraft}
-              </Button>
+                label={editorText.useDraft}
+              />
               <Button
                 small
                 onClick={() => {
                   dropDraft(token, id)
                   setDraft(undefined)
                 }}
-              >
-                {editorText.dropDraft}
-              </Button>
+                label={editorText.dropDraft}
+              />
             </Notice>
           )}
           {storing.failure && <Failed failure={storing.failure} />}
@@ -210,12 +206,9 @@ function Workbench({
                   storing.dismiss()
                   reload()
                 }}
-              >
-                {editorText.loadTheirs}
-              </Button>
-              <Button small onClick={storing.saveAnyway}>
-                {editorText.saveAnyway}
-              </Button>
+                label={editorText.loadTheirs}
+              />
+              <Button small onClick={storing.saveAnyway} label={editorText.saveAnyway} />
             </Notice>
           )}
         </div>
@@ -279,5 +272,38 @@ function Workbench({
         )}
       </ProblemsContext>
     </EditorContext>
+  )
+}
+
+/** Most problems that are listed at once. */
+const maxShown = 100
+
+/** All problems; each leads to its node and its line. */
+export function ProblemList({ failure, show }: { failure: string | undefined; show: (line: number) => void }) {
+  const { reveal } = useEditor()
+  const problems = useProblems()
+  if (failure) return <Notice kind="warning">{failure}</Notice>
+  if (problems.length === 0) return <p>{editorText.noProblems}</p>
+  return (
+    <ul className="space-y-2">
+      {problems.slice(0, maxShown).map(({ message, severity, node, line }, at) => (
+        // The same problem can be there twice.
+        <li key={at} className="border-line space-y-1 border-b pb-2">
+          <p className="break-words">
+            <SeverityBadge severity={severity} /> {message}
+          </p>
+          <p className="flex gap-3 text-xs">
+            {node !== undefined && (
+              <button type="button" className="text-accent min-h-6 underline" onClick={() => reveal(node)}>
+                {editorText.node} {node}
+              </button>
+            )}
+            <button type="button" className="text-accent min-h-6 underline" onClick={() => show(line)}>
+              {editorText.line(line)}
+            </button>
+          </p>
+        </li>
+      ))}
+    </ul>
   )
 }

@@ -6,7 +6,7 @@ import { countProblems, type ProblemCounts } from './document/diagnostics.ts'
 import { upstreamOf, valueLinksOf } from './document/references.ts'
 import type { WorkflowNode } from './document/workflow-document.ts'
 import { type ExecutionNode, useEditor, useProblems } from './editor-context.ts'
-import { NodeBadge } from './run/run-badge.tsx'
+import { NodeBadge } from './run/node-run.tsx'
 
 interface Row extends ProblemCounts {
   node: WorkflowNode
@@ -67,7 +67,7 @@ export function EmptyGraph({ addNode }: { addNode: () => void }) {
   return (
     <Empty title={editorText.emptyGraph}>
       <p>{editorText.emptyGraphNext}</p>
-      {!readOnly && <Button onClick={addNode}>{editorText.addNode}</Button>}
+      {!readOnly && <Button onClick={addNode} label={editorText.addNode} />}
     </Empty>
   )
 }

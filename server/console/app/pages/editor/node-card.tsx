@@ -8,8 +8,7 @@ import { outputText } from './document/references.ts'
 import type { TaskFacts } from './document/schema.ts'
 import type { WorkflowNode } from './document/workflow-document.ts'
 import { type ExecutionNode, useEditor, useProblems } from './editor-context.ts'
-import { ResultPreview } from './run/result-preview.tsx'
-import { NodeBadge } from './run/run-badge.tsx'
+import { NodeBadge, ResultPreview } from './run/node-run.tsx'
 
 export interface NodeCardData extends Record<string, unknown> {
   /** Undefined: the parameters of the workflow. */

@@ -114,9 +114,13 @@ function OtherWorkflow({ close }: { close: () => void }) {
           change={setId}
         />
       </div>
-      <Button disabled={id === ''} busy={insert.isPending} onClick={() => insert.mutate()} className="mb-5">
-        {editorText.insert}
-      </Button>
+      <Button
+        disabled={id === ''}
+        busy={insert.isPending}
+        onClick={() => insert.mutate()}
+        className="mb-5"
+        label={editorText.insert}
+      />
     </section>
   )
 }

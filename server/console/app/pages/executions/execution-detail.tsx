@@ -1,5 +1,9 @@
+import { Ban, RotateCcw } from 'lucide-react'
 import { lazy, Suspense, useState } from 'react'
 import { Link } from 'wouter'
+import { api, useSession } from '../../api/client.ts'
+import { hasEnded } from '../../api/queries.ts'
+import { useAction } from '../../components/announcements.tsx'
 import { JobStatus } from '../../components/badge.tsx'
 import { Button } from '../../components/button.tsx'
 import { costText, durationText } from '../../components/format.ts'
@@ -9,8 +13,7 @@ import { type Column, Table } from '../../components/table.tsx'
 import { Tabs } from '../../components/tabs.tsx'
 import { executionsText as text } from '../../text/executions.ts'
 import { taskName } from '../../text/tasks.ts'
-import { ExecutionActions } from './execution-actions.tsx'
-import { NodeDetail } from './node-detail.tsx'
+import { NodeDetail, useRetry } from './node-detail.tsx'
 import { TimeLine } from './time-line.tsx'
 import { type Execution, type ExecutionNode, useExecution } from './use-execution.ts'
 import { WorkflowName } from './workflow-name.tsx'
@@ -71,9 +74,7 @@ function Shown({ execution }: { execution: Execution }) {
         <Notice kind="bad" className="mb-4">
           <span className="min-w-0 flex-1 break-words">{error.cause?.message ?? error.message}</span>
           {error.node_id && (
-            <Button small onClick={() => select(error.node_id!)}>
-              {text.failedAt(error.node_id)}
-            </Button>
+            <Button small onClick={() => select(error.node_id!)} label={text.failedAt(error.node_id)} />
           )}
         </Notice>
       )}
@@ -130,4 +131,26 @@ function NodeTable({ nodes, show }: { nodes: readonly ExecutionNode[]; show: (id
     },
   ]
   return <Table label={text.views.list} columns={columns} rows={nodes} rowKey={({ node_id }) => node_id} />
+}
+
+/** What can be done with an execution in its state. */
+export function ExecutionActions({ execution }: { execution: Execution }) {
+  const { can } = useSession()
+  const { retry, busy } = useRetry(execution)
+  const cancel = useAction(
+    () => api.POST('/api/workflow-executions/{id}/cancel', { params: { path: { id: execution.id } } }),
+    () => text.cancelled,
+    ['executions'],
+  )
+  if (!can('user:write')) return null
+  if (!hasEnded(execution))
+    return <Button danger icon={Ban} busy={cancel.isPending} onClick={() => cancel.mutate()} label={text.cancel} />
+  return (
+    <>
+      {execution.status !== 'completed' && (
+        <Button icon={RotateCcw} busy={busy} onClick={() => retry('failed')} label={text.retryFailed} />
+      )}
+      <Button busy={busy} onClick={() => retry('start')} label={text.retryAll} />
+    </>
+  )
 }

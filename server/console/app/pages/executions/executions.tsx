@@ -3,7 +3,7 @@ import { Link, Route, Switch } from 'wouter'
 import { api, type Schema } from '../../api/client.ts'
 import { useAnswer, useLiveRefresh } from '../../api/queries.ts'
 import { JobStatus } from '../../components/badge.tsx'
-import { Button, buttonClass } from '../../components/button.tsx'
+import { Button, ButtonLink, TextLink } from '../../components/button.tsx'
 import { SelectField } from '../../components/fields.tsx'
 import { costText, durationText } from '../../components/format.ts'
 import { Empty, PageHeading, Queried } from '../../components/page.tsx'
@@ -23,11 +23,7 @@ const pageSize = 50
 const columns: readonly Column<Summary>[] = [
   {
     name: text.columns.execution,
-    show: ({ id }) => (
-      <Link href={`/executions/${id}`} className="text-accent font-mono text-xs break-all hover:underline">
-        {id}
-      </Link>
-    ),
+    show: ({ id }) => <TextLink href={`/executions/${id}`} className="font-mono text-xs break-all" label={id} />,
   },
   { name: text.columns.status, show: ({ status }) => <JobStatus status={status} /> },
   {
@@ -92,7 +88,7 @@ function ExecutionList() {
             <span className="pb-2">
               {text.filterWorkflow} <WorkflowName id={workflow} />
             </span>
-            <Button onClick={() => change({ workflow: undefined, after: undefined })}>{text.allWorkflows}</Button>
+            <Button onClick={() => change({ workflow: undefined, after: undefined })} label={text.allWorkflows} />
           </>
         )}
       </div>
@@ -106,14 +102,12 @@ function ExecutionList() {
             ) : (
               <Empty title={text.none}>
                 <p>{text.noneHelp}</p>
-                <Link href="/workflows" className={buttonClass({ primary: true })}>
-                  {text.openWorkflows}
-                </Link>
+                <ButtonLink primary href="/workflows" label={text.openWorkflows} />
               </Empty>
             )}
             <div className="mt-3 flex gap-2">
-              {after !== undefined && <Button onClick={() => change({ after: undefined })}>{text.newest}</Button>}
-              {next_cursor !== null && <Button onClick={() => change({ after: next_cursor })}>{text.older}</Button>}
+              {after !== undefined && <Button onClick={() => change({ after: undefined })} label={text.newest} />}
+              {next_cursor !== null && <Button onClick={() => change({ after: next_cursor })} label={text.older} />}
             </div>
           </>
         )}

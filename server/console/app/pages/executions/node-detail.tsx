@@ -1,10 +1,10 @@
 import { X } from 'lucide-react'
-import { Link, useLocation } from 'wouter'
+import { useLocation } from 'wouter'
 import { api, dataOf, useSession } from '../../api/client.ts'
 import { hasEnded, useAnswer } from '../../api/queries.ts'
 import { useAction } from '../../components/announcements.tsx'
 import { JobStatus } from '../../components/badge.tsx'
-import { Button, IconButton } from '../../components/button.tsx'
+import { Button, IconButton, TextLink } from '../../components/button.tsx'
 import { durationText } from '../../components/format.ts'
 import { Facts, Notice, Queried } from '../../components/page.tsx'
 import { InputsView } from '../../components/result/inputs-view.tsx'
@@ -57,11 +57,7 @@ export function NodeDetail({
         ]}
       />
       <div className="mb-4 flex flex-wrap gap-2">
-        {job_id !== null && (
-          <Link href={`/jobs/${job_id}`} className="text-accent self-center hover:underline">
-            {text.node.openJob}
-          </Link>
-        )}
+        {job_id !== null && <TextLink href={`/jobs/${job_id}`} className="self-center" label={text.node.openJob} />}
         <RetryFrom execution={execution} from={node_id} />
       </div>
       <Queried query={query}>
@@ -95,11 +91,7 @@ function RetryFrom({ execution, from }: { execution: Execution; from: string }) 
   const { can } = useSession()
   const { retry, busy } = useRetry(execution)
   if (!can('user:write') || !hasEnded(execution)) return null
-  return (
-    <Button small busy={busy} onClick={() => retry(from)}>
-      {text.node.retryFrom}
-    </Button>
-  )
+  return <Button small busy={busy} onClick={() => retry(from)} label={text.node.retryFrom} />
 }
 
 /** The function that runs an execution again: from `failed`, `start` or a node. It opens the new execution. */

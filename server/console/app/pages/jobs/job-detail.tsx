@@ -1,16 +1,22 @@
-import type { ReactNode } from 'react'
-import { api, type Schema } from '../../api/client.ts'
-import { hasEnded, useAnswer, useLiveRefresh } from '../../api/queries.ts'
+import { Ban, RotateCcw, SquarePen, Trash2 } from 'lucide-react'
+import { type ReactNode, useState } from 'react'
+import { useLocation } from 'wouter'
+import { api, dataOf, type Schema, useSession } from '../../api/client.ts'
+import { hasEnded, refresh, useAnswer, useLiveRefresh, useTokens } from '../../api/queries.ts'
+import { announce, useAction } from '../../components/announcements.tsx'
 import { JobStatus } from '../../components/badge.tsx'
-import { durationText } from '../../components/format.ts'
-import { BackLink, Notice, PageHeading, Queried, Section, useBeginning } from '../../components/page.tsx'
+import { Button, ButtonLink } from '../../components/button.tsx'
+import { CopyButton } from '../../components/code.tsx'
+import { Confirm } from '../../components/dialog.tsx'
+import { costText, countText, durationText } from '../../components/format.ts'
+import { ModelLink } from '../../components/model.tsx'
+import { BackLink, Facts, Notice, PageHeading, Queried, Section, useBeginning } from '../../components/page.tsx'
 import { InputsView } from '../../components/result/inputs-view.tsx'
 import { TaskResult } from '../../components/result/task-result.tsx'
 import { UnfinishedImage } from '../../components/result/unfinished-image.tsx'
+import { Time } from '../../components/time.tsx'
 import { jobsText } from '../../text/jobs.ts'
 import { taskName } from '../../text/tasks.ts'
-import { JobActions } from './job-actions.tsx'
-import { JobFacts, JobUsage } from './job-facts.tsx'
 import { JobEvents, JobLog } from './job-log.tsx'
 
 /** One job: where it stands and why, its inputs and result, what it used, its log. */
@@ -107,5 +113,125 @@ function Why({ title, kind, children }: { title: string; kind: 'info' | 'bad'; c
         {children}
       </p>
     </Notice>
+  )
+}
+
+/** What can be done with a job in its state. */
+export function JobActions({ job }: { job: Schema<'Job'> }) {
+  const { can } = useSession()
+  const [, go] = useLocation()
+  const [removing, setRemoving] = useState(false)
+  const params = { path: { id: job.id } }
+  const cancel = useAction(
+    () => dataOf(api.POST('/api/jobs/{id}/cancel', { params })),
+    () => jobsText.cancelled,
+    ['jobs'],
+  )
+  const retry = useAction(
+    () => dataOf(api.POST('/api/jobs/{id}/retry', { params })),
+    created => {
+      go(`/jobs/${created.id}`)
+      return jobsText.retried
+    },
+  )
+  if (!can('user:write')) return null
+  const ended = hasEnded(job)
+  return (
+    <>
+      {!ended && job.kind === 'async' && (
+        <Button danger icon={Ban} busy={cancel.isPending} onClick={() => cancel.mutate()} label={jobsText.cancel} />
+      )}
+      {ended && job.kind === 'async' && (
+        <Button icon={RotateCcw} busy={retry.isPending} onClick={() => retry.mutate()} label={jobsText.retry} />
+      )}
+      {job.inputs !== null && job.inputs !== undefined && (
+        <ButtonLink href={`/playground?job=${job.id}`} icon={SquarePen} label={jobsText.repeat} />
+      )}
+      {ended && job.kind === 'async' && (
+        <Button danger icon={Trash2} onClick={() => setRemoving(true)} label={jobsText.remove} />
+      )}
+      {removing && (
+        <Confirm
+          title={jobsText.removeTitle}
+          action={jobsText.remove}
+          act={async () => {
+            await api.DELETE('/api/jobs/{id}', { params })
+            announce('good', jobsText.removed)
+            void refresh('jobs', 'list')
+            go('/jobs')
+          }}
+          close={() => setRemoving(false)}
+        >
+          {jobsText.removeHelp}
+        </Confirm>
+      )}
+    </>
+  )
+}
+
+const { factNames: names } = jobsText
+
+/** What is known about a job besides its inputs and result. */
+export function JobFacts({ job }: { job: Schema<'Job'> }) {
+  const time = (at: number | null) => at !== null && <Time at={at} />
+  const span = (ms: number | null) => ms !== null && durationText(ms)
+  const rows: [name: string, value: ReactNode][] = [
+    [names.id, <Id key="id" id={job.id} />],
+    [names.queueId, job.queue_id && <Id id={job.queue_id} />],
+    [names.model, <ModelLink key="model" id={job.model_id} />],
+    [names.kind, jobsText.kinds[job.kind]],
+    [names.priority, job.priority !== 0 && job.priority],
+    [names.attempts, job.attempts > 1 && jobsText.attempt(job.attempts, job.max_attempts)],
+    [names.engine, job.worker_id],
+    [names.created, time(job.created_at)],
+    [names.started, time(job.started_at)],
+    [names.finished, time(job.finished_at)],
+    [names.waited, span(job.metrics.queue_ms)],
+    [names.ran, span(job.metrics.run_ms)],
+    [names.expires, time(job.expires_at)],
+    [names.cost, job.cost !== null && costText(job.cost)],
+    [names.token, job.token_id && <TokenName key="token" id={job.token_id} />],
+    [names.webhook, job.webhook_url],
+    [names.metadata, metadataOf(job)],
+  ]
+  return (
+    <Section title={jobsText.facts}>
+      <Facts rows={rows} />
+    </Section>
+  )
+}
+
+/** What a job has used: only what is not 0. */
+export function JobUsage({ job: { usage } }: { job: Schema<'Job'> }) {
+  const rows = Object.entries(usage ?? {})
+    .filter(([, amount]) => amount !== null && amount > 0)
+    .map(([name, amount]): [string, ReactNode] => [jobsText.usageNames[name] ?? name, countText(amount!)])
+  return (
+    rows.length > 0 && (
+      <Section title={jobsText.usage}>
+        <Facts rows={rows} />
+      </Section>
+    )
+  )
+}
+
+function metadataOf({ metadata }: Schema<'Job'>): ReactNode {
+  const entries = Object.entries(metadata ?? {})
+  const items = entries.map(([name, value]) => <li key={name}>{`${name}: ${String(value)}`}</li>)
+  return items.length > 0 && <ul>{items}</ul>
+}
+
+/** The name of a token, for those who may read tokens; its id for all others. */
+function TokenName({ id }: { id: string }) {
+  const name = useTokens(useSession().session.organization.id)?.find(token => token.id === id)?.name
+  return name === undefined ? <span className="font-mono text-xs break-all">{id}</span> : <>{name}</>
+}
+
+function Id({ id }: { id: string }) {
+  return (
+    <span className="flex items-start">
+      <span className="min-w-0 pt-1.5 font-mono text-xs break-all">{id}</span>
+      <CopyButton value={id} />
+    </span>
   )
 }

@@ -1,12 +1,12 @@
-import { keepPreviousData } from '@tanstack/react-query'
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { type SyntheticEvent, useState } from 'react'
-import { Link, Route, Switch, useLocation } from 'wouter'
+import { Route, Switch, useLocation } from 'wouter'
 import { api, type Schema, useSession } from '../../api/client.ts'
-import { useAnswer, useLiveRefresh } from '../../api/queries.ts'
-import { type paths } from '../../api/types.generated.ts'
+import { tasksQuery, useAnswer, useLiveRefresh, useTokens } from '../../api/queries.ts'
+import type { paths } from '../../api/types.generated.ts'
 import { JobStatus } from '../../components/badge.tsx'
-import { Button, buttonClass } from '../../components/button.tsx'
-import { SearchField } from '../../components/fields.tsx'
+import { Button, ButtonLink, TextLink } from '../../components/button.tsx'
+import { type Option, optionsOf, SearchField, SelectField, TextField } from '../../components/fields.tsx'
 import { costText, durationText } from '../../components/format.ts'
 import { Empty, PageHeading, Queried } from '../../components/page.tsx'
 import { type Column, Table } from '../../components/table.tsx'
@@ -16,7 +16,6 @@ import { jobsText } from '../../text/jobs.ts'
 import { shellText } from '../../text/shell.ts'
 import { taskName } from '../../text/tasks.ts'
 import { JobDetail } from './job-detail.tsx'
-import { createdQuery, type Filters, filterNames, JobFilters } from './job-filters.tsx'
 
 /** The page of an id that a person has, such as one from a log: of a job, a request or an execution. */
 function pathOf(id: string): string {
@@ -49,11 +48,7 @@ const progressMs = 2_000
 const columns: readonly Column<JobSummary>[] = [
   {
     name: jobsText.columns.job,
-    show: ({ id }) => (
-      <Link href={`/jobs/${id}`} className="text-accent font-mono text-xs break-all hover:underline">
-        {id}
-      </Link>
-    ),
+    show: ({ id }) => <TextLink href={`/jobs/${id}`} className="font-mono text-xs break-all" label={id} />,
   },
   { name: jobsText.columns.status, show: job => <JobStatus status={job.status} progress={job.progress} /> },
   { name: jobsText.columns.model, show: ({ model_id }) => model_id },
@@ -112,16 +107,12 @@ function JobList() {
             ) : (
               <Empty title={jobsText.none}>
                 <p>{jobsText.noneHelp}</p>
-                {can('user:write') && (
-                  <Link href="/playground" className={buttonClass({ primary: true })}>
-                    {jobsText.openPlayground}
-                  </Link>
-                )}
+                {can('user:write') && <ButtonLink primary href="/playground" label={jobsText.openPlayground} />}
               </Empty>
             )}
             <div className="mt-3 flex gap-2">
-              {after !== undefined && <Button onClick={() => change({ after: undefined })}>{jobsText.newest}</Button>}
-              {next_cursor !== null && <Button onClick={() => change({ after: next_cursor })}>{jobsText.older}</Button>}
+              {after !== undefined && <Button onClick={() => change({ after: undefined })} label={jobsText.newest} />}
+              {next_cursor !== null && <Button onClick={() => change({ after: next_cursor })} label={jobsText.older} />}
             </div>
           </>
         )}
@@ -140,4 +131,92 @@ export default function JobsPage() {
       </Route>
     </Switch>
   )
+}
+
+/** The filters of the list by their names in the address. */
+export const filterNames = ['status', 'task', 'model_id', 'token_id', 'since', 'from', 'until'] as const
+type FilterName = (typeof filterNames)[number]
+export type Filters = Partial<Record<FilterName, string>>
+
+const statuses = ['pending', 'processing', 'completed', 'failed', 'cancelled']
+const { filters: text } = jobsText
+const any = { value: '', name: text.any }
+/** A link may name what is no longer configured. */
+const absent = (chosen: string | undefined, values: readonly Option[]): string[] =>
+  !chosen || values.some(one => (typeof one === 'string' ? one : one.value) === chosen) ? [] : [chosen]
+/** The value of `since` for the time between `from` and `until`, which are as people type them: `2026-01-31T09:30`. */
+const between = 'between'
+
+/** The filters of the list of jobs: what is set is in the address, so that the list can be linked to. */
+export function JobFilters({ filters, change }: { filters: Filters; change: (changes: Filters) => void }) {
+  const { can, session } = useSession()
+  const { data: tasks } = useQuery(tasksQuery)
+  const tokens = useTokens(session.organization.id)
+  const models = [...new Set((tasks?.tasks ?? []).flatMap(task => task.models))].sort()
+  const select = (name: FilterName, label: string, values: readonly Option[]) => (
+    <div className="min-w-32 flex-1">
+      <SelectField
+        label={label}
+        value={filters[name] ?? ''}
+        options={[any, ...absent(filters[name], values), ...values]}
+        change={value =>
+          change({
+            [name]: value,
+            ...(name === 'since' && value !== between ? { from: undefined, until: undefined } : {}),
+          })
+        }
+      />
+    </div>
+  )
+  return (
+    <fieldset className="mb-4 flex flex-wrap items-end gap-3">
+      <legend className="sr-only">{text.label}</legend>
+      {select(
+        'status',
+        text.status,
+        statuses.map(value => ({ value, name: jobsText.statuses[value]! })),
+      )}
+      {select(
+        'task',
+        text.task,
+        (tasks?.tasks ?? []).map(({ id, title }) => ({ value: id, name: title })),
+      )}
+      {select('model_id', text.model, models)}
+      {can('admin:read') &&
+        select(
+          'token_id',
+          text.token,
+          (tokens ?? []).map(({ id, name }) => ({ value: id, name })),
+        )}
+      {select('since', text.since, [...optionsOf(text.times), { value: between, name: text.between }])}
+      {filters.since === between &&
+        (['from', 'until'] as const).map(name => (
+          <div key={name} className="min-w-52 flex-1">
+            <TextField
+              label={text[name]}
+              type="datetime-local"
+              value={filters[name] ?? ''}
+              change={value => change({ [name]: value })}
+            />
+          </div>
+        ))}
+      {Object.values(filters).some(Boolean) && (
+        <Button
+          onClick={() => change(Object.fromEntries(filterNames.map(name => [name, undefined])))}
+          label={text.clear}
+        />
+      )}
+    </fieldset>
+  )
+}
+
+/** The part of a query that a time filter makes. Times are in Unix seconds. */
+export function createdQuery(
+  { since, from, until }: Filters,
+  nowMs: number,
+): { created_after?: number; created_before?: number } {
+  if (since === undefined) return {}
+  if (since !== between) return { created_after: Math.floor(nowMs / 1_000) - Number(since) }
+  const seconds = (text = '') => Math.floor(Date.parse(text) / 1_000) || undefined
+  return { created_after: seconds(from), created_before: seconds(until) }
 }

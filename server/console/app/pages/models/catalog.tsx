@@ -70,9 +70,12 @@ export function CatalogList({ add }: { add: (model: string) => void }) {
                 configured ? (
                   <Badge kind="good">{modelsText.isConfigured}</Badge>
                 ) : (
-                  <Button small aria-label={modelsText.addOf(name)} onClick={() => add(name)}>
-                    {modelsText.addShort}
-                  </Button>
+                  <Button
+                    small
+                    aria-label={modelsText.addOf(name)}
+                    onClick={() => add(name)}
+                    label={modelsText.addShort}
+                  />
                 ),
             },
           ]

@@ -1,21 +1,23 @@
 import { ArrowLeft } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
 import { Link, useLocation, useSearchParams } from 'wouter'
-import { ApiFailure, type Schema, useSession } from '../../api/client.ts'
-import { useModels } from '../../api/queries.ts'
+import { ApiFailure, api, type Schema, useSession } from '../../api/client.ts'
+import { useAnswer, useModels } from '../../api/queries.ts'
 import { modelHref } from '../../components/addresses.ts'
-import { Button } from '../../components/button.tsx'
+import { Badge } from '../../components/badge.tsx'
+import { Button, TextLink } from '../../components/button.tsx'
+import { CodeBlock } from '../../components/code.tsx'
 import { countText, durationText, sizeText } from '../../components/format.ts'
 import { LogView } from '../../components/log/log-view.tsx'
 import { ModelActions, ModelStateView } from '../../components/model.tsx'
-import { Facts, Failed, PageHeading, Queried, useBeginning } from '../../components/page.tsx'
+import { Empty, Facts, Failed, PageHeading, Queried, Section, useBeginning } from '../../components/page.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Tabs } from '../../components/tabs.tsx'
+import { Time } from '../../components/time.tsx'
 import { modelsText, modelText } from '../../text/models.ts'
 import { tasksText } from '../../text/tasks.ts'
-import { Engines, useModelDetail } from './engines.tsx'
-import { priceTexts, type Setting, settingsOf } from './model-texts.ts'
-import { RemoveModel } from './remove-model.tsx'
+import { RemoveModel } from './change-models.tsx'
+import { priceTexts, type Setting, settingsOf, shellCommand } from './model-texts.ts'
 import { useModelTest } from './test-model.tsx'
 
 type Part = keyof typeof modelsText.details
@@ -61,9 +63,12 @@ function Model({ model, isOwner }: { model: Schema<'ModelStatus'>; isOwner: bool
             {can('user:write') && status !== 'disabled' && button}
             <ModelActions id={id} status={status} small={false} />
             {isOwner && can('admin:write') && (
-              <Button danger aria-label={modelsText.removeOf(id)} onClick={() => setRemoving(true)}>
-                {modelsText.remove}
-              </Button>
+              <Button
+                danger
+                aria-label={modelsText.removeOf(id)}
+                onClick={() => setRemoving(true)}
+                label={modelsText.remove}
+              />
             )}
           </>
         }
@@ -125,12 +130,7 @@ function ModelFactList({ model }: { model: Schema<'ModelStatus'> }) {
       />
       {can('user:write') && (
         <p className="mb-6">
-          <Link
-            href={`/playground?model=${encodeURIComponent(model.model_id)}`}
-            className="text-accent hover:underline"
-          >
-            {modelsText.playground}
-          </Link>
+          <TextLink href={`/playground?model=${encodeURIComponent(model.model_id)}`} label={modelsText.playground} />
         </p>
       )}
     </>
@@ -162,5 +162,85 @@ function Settings({ id }: { id: string }) {
         )}
       </Queried>
     </>
+  )
+}
+
+type Engine = Schema<'ModelEngine'>
+const { engineColumns: engineNames } = modelsText
+const engineKinds = { starting: 'active', ready: 'good', stopping: 'plain' } as const
+
+const engineColumns: readonly Column<Engine>[] = [
+  {
+    name: engineNames.state,
+    show: ({ state }) => <Badge kind={engineKinds[state]}>{modelsText.engineStates[state]}</Badge>,
+  },
+  { name: engineNames.process, show: ({ pid }) => pid ?? modelsText.remote },
+  { name: engineNames.devices, show: ({ devices }) => devices.join(', ') || '–' },
+  { name: engineNames.memory, number: true, show: ({ memory_bytes: bytes }) => sizeText(bytes) },
+  { name: engineNames.slots, show: ({ busy, slots }) => modelText.busy(busy, slots) },
+  { name: engineNames.started, show: ({ started_at: at }) => <Time at={at} /> },
+  { name: engineNames.used, show: ({ last_used_at: at }) => <Time at={at} /> },
+]
+
+/** The settings and engines of a model, which the owner of the machine may read. */
+export const useModelDetail = (id: string) =>
+  useAnswer(['models', 'detail', id], () => api.GET('/api/models/{id}', { params: { path: { id } } }), {
+    refetchInterval: 3_000,
+  })
+
+/** The engines of a model that run, with their commands, and its newest loads. */
+export function Engines({ id }: { id: string }) {
+  const query = useModelDetail(id)
+  return (
+    <>
+      <Section title={modelsText.engines}>
+        <Queried query={query}>
+          {({ engines }) =>
+            engines.length === 0 ? (
+              <Empty title={modelsText.noEngines}>{modelsText.noEnginesNext}</Empty>
+            ) : (
+              <div className="space-y-3">
+                <Table
+                  label={modelsText.engines}
+                  columns={engineColumns}
+                  rows={engines}
+                  rowKey={({ id: engine }) => engine}
+                />
+                {engines
+                  .filter(({ command }) => command.length > 0)
+                  .map(({ id: engine, command }) => (
+                    <CodeBlock key={engine} label={modelsText.command} code={shellCommand(command)} />
+                  ))}
+              </div>
+            )
+          }
+        </Queried>
+      </Section>
+      <Loads loads={query.data?.loads ?? []} />
+    </>
+  )
+}
+
+type EngineLoad = Schema<'EngineLoad'>
+const { loadColumns: loadNames } = modelsText
+const loadKinds = { loading: 'active', ready: 'good', failed: 'bad', ended: 'plain' } as const
+
+const loadColumns: readonly Column<EngineLoad>[] = [
+  { name: loadNames.when, show: ({ started_at: at }) => <Time at={at} /> },
+  { name: loadNames.state, show: ({ state }) => <Badge kind={loadKinds[state]}>{modelsText.loadStates[state]}</Badge> },
+  { name: loadNames.took, number: true, show: ({ load_ms: ms }) => (ms === null ? '–' : durationText(ms)) },
+  { name: loadNames.devices, wideOnly: true, show: ({ devices }) => devices.join(', ') || '–' },
+  { name: loadNames.ran, show: ({ ended_at: at }) => (at === null ? '–' : <Time at={at} />) },
+  { name: loadNames.reason, show: ({ reason }) => reason ?? '–' },
+]
+
+/** When the model was loaded, how long it took, and why its engines ended. */
+function Loads({ loads }: { loads: readonly EngineLoad[] }) {
+  if (loads.length === 0) return null
+  return (
+    <Section title={modelsText.loads}>
+      <p className="text-muted mb-2">{modelsText.loadsAbout}</p>
+      <Table label={modelsText.loads} columns={loadColumns} rows={loads} rowKey={({ engine_id: id }) => id} />
+    </Section>
   )
 }

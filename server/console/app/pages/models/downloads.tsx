@@ -1,12 +1,10 @@
-import { useQueryClient } from '@tanstack/react-query'
 import { memo, useEffect } from 'react'
-import { Link } from 'wouter'
 import { api, dataOf, type Schema, useSession } from '../../api/client.ts'
-import { tasksQuery, useAnswer } from '../../api/queries.ts'
+import { refresh, useAnswer } from '../../api/queries.ts'
 import { modelHref } from '../../components/addresses.ts'
 import { useAction } from '../../components/announcements.tsx'
 import { Badge } from '../../components/badge.tsx'
-import { Button } from '../../components/button.tsx'
+import { Button, TextLink } from '../../components/button.tsx'
 import { sizeText } from '../../components/format.ts'
 import { Meter } from '../../components/meter.tsx'
 import { Empty, Queried } from '../../components/page.tsx'
@@ -24,12 +22,11 @@ export function Downloads({ add }: { add: (model: string) => void }) {
     refetchInterval: ({ state: { data } }) =>
       data?.downloads.some(({ status }) => status === 'running') ? 1_000 : 10_000,
   })
-  const queries = useQueryClient()
   const added = query.data?.downloads.filter(({ status }) => status === 'completed').length
   // A download that has ended has added a model, which the list of tasks names.
   useEffect(() => {
-    if (added) void queries.invalidateQueries({ queryKey: tasksQuery.queryKey })
-  }, [queries, added])
+    if (added) void refresh('tasks')
+  }, [added])
   return (
     <Queried query={query}>
       {({ downloads }) =>
@@ -62,17 +59,9 @@ const Row = memo(function Row({ download, add }: { download: Download; add: (mod
         <span className="text-muted text-xs">
           <Time at={at} />
         </span>
-        {id !== null && (
-          <Link href={modelHref(id)} className="text-accent hover:underline">
-            {modelsText.openModel}
-          </Link>
-        )}
+        {id !== null && <TextLink href={modelHref(id)} label={modelsText.openModel} />}
         {can('admin:write') && status === 'running' && <Cancel download={download} />}
-        {can('admin:write') && isStopped && (
-          <Button small onClick={() => add(model)}>
-            {modelsText.repeat}
-          </Button>
-        )}
+        {can('admin:write') && isStopped && <Button small onClick={() => add(model)} label={modelsText.repeat} />}
       </div>
       {status === 'running' &&
         (file === null ? (
@@ -97,8 +86,12 @@ function Cancel({ download: { id, model } }: { download: Download }) {
     key,
   )
   return (
-    <Button small busy={isPending} aria-label={modelsText.cancelDownload(model)} onClick={() => mutate()}>
-      {shellText.cancel}
-    </Button>
+    <Button
+      small
+      busy={isPending}
+      aria-label={modelsText.cancelDownload(model)}
+      onClick={() => mutate()}
+      label={shellText.cancel}
+    />
   )
 }

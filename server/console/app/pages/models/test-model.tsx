@@ -55,9 +55,8 @@ export function useModelTest(model: Schema<'ModelStatus'>) {
         busy={isPending || tasks.isPending}
         aria-label={modelsText.testOf(model.model_id)}
         onClick={() => mutate()}
-      >
-        {modelsText.test}
-      </Button>
+        label={modelsText.test}
+      />
     ),
     outcome: isPending ? (
       <Notice kind="info">{modelsText.testing}</Notice>

@@ -1,20 +1,20 @@
 import { useQueryClient } from '@tanstack/react-query'
-import { Plus } from 'lucide-react'
+import { ChartColumn, Plus } from 'lucide-react'
 import { useState } from 'react'
-import { Link, Route, Switch, useLocation } from 'wouter'
+import { Route, Switch, useLocation } from 'wouter'
 import { api, dataOf, type Schema, useSession } from '../../api/client.ts'
-import { usePages } from '../../api/queries.ts'
-import { useAnnounce } from '../../components/announcements.tsx'
+import { refresh, useAnswer, usePages } from '../../api/queries.ts'
+import { announce, useAction } from '../../components/announcements.tsx'
 import { Badge } from '../../components/badge.tsx'
-import { Button } from '../../components/button.tsx'
-import { FormDialog } from '../../components/dialog.tsx'
+import { Button, ButtonLink, TextLink } from '../../components/button.tsx'
+import { Confirm, FormDialog } from '../../components/dialog.tsx'
 import { TextField } from '../../components/fields.tsx'
 import { formText } from '../../components/form-text.ts'
-import { MoreButton, PageHeading, Queried } from '../../components/page.tsx'
+import { MoreButton, Notice, PageHeading, Queried, useBeginning } from '../../components/page.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time.tsx'
 import { organizationsText as text } from '../../text/organizations.ts'
-import { OrganizationPage } from './organization.tsx'
+import { Tokens } from './tokens.tsx'
 
 type Organization = Schema<'Organization'>
 
@@ -23,11 +23,7 @@ const statusKinds = { active: 'good', suspended: 'warning', deleted: 'plain' } a
 const columns: readonly Column<Organization>[] = [
   {
     name: text.columns.name,
-    show: ({ id, name }) => (
-      <Link href={`/organizations/${id}`} className="text-accent font-medium hover:underline">
-        {name}
-      </Link>
-    ),
+    show: ({ id, name }) => <TextLink href={`/organizations/${id}`} className="font-medium" label={name} />,
   },
   {
     name: text.columns.status,
@@ -49,11 +45,7 @@ function OrganizationList() {
       <PageHeading
         title={text.title}
         actions={
-          can('admin:write') && (
-            <Button primary icon={Plus} onClick={() => setCreating(true)}>
-              {text.create}
-            </Button>
-          )
+          can('admin:write') && <Button primary icon={Plus} onClick={() => setCreating(true)} label={text.create} />
         }
       >
         {text.about}
@@ -76,12 +68,11 @@ function OrganizationList() {
 
 function CreateOrganization({ close }: { close: () => void }) {
   const queries = useQueryClient()
-  const announce = useAnnounce()
   const [, go] = useLocation()
   const save = async (form: FormData) => {
     const body = { name: formText(form, 'name'), plan: formText(form, 'plan') || undefined }
     const { organization } = await dataOf(api.POST('/api/organizations', { body }))
-    void queries.invalidateQueries({ queryKey: ['organizations'] })
+    void refresh('organizations')
     announce('good', text.created(organization.name))
     go(`/organizations/${organization.id}`)
   }
@@ -113,5 +104,77 @@ export default function OrganizationsPage() {
       <Route path="/organizations/:id">{({ id }) => <OrganizationPage key={id} id={id} />}</Route>
       <Route>{session.owns_machine ? <OrganizationList /> : <OrganizationPage id={session.organization.id} />}</Route>
     </Switch>
+  )
+}
+
+/** One organization with its tokens. */
+export function OrganizationPage({ id }: { id: string }) {
+  useBeginning()
+  const query = useAnswer(['organizations', 'one', id], () =>
+    api.GET('/api/organizations/{organization}', { params: { path: { organization: id } } }),
+  )
+  return (
+    <Queried query={query} lines={6}>
+      {({ organization }) => <Shown organization={organization} />}
+    </Queried>
+  )
+}
+
+function Shown({ organization }: { organization: Schema<'Organization'> }) {
+  const { id, name, status } = organization
+  const { session, can } = useSession()
+  const queries = useQueryClient()
+  const [suspending, setSuspending] = useState(false)
+  const params = { path: { organization: id } }
+  const resume = useAction(
+    () => dataOf(api.POST('/api/organizations/{organization}/resume', { params })),
+    () => text.resumed(name),
+    ['organizations'],
+  )
+  // The organization that owns the machine cannot be suspended.
+  const mayEnd = session.owns_machine && can('admin:write') && id !== session.organization.id
+  return (
+    <>
+      <PageHeading
+        title={name}
+        actions={
+          <>
+            <ButtonLink
+              href={session.owns_machine ? `/usage?organization=${id}` : '/usage'}
+              icon={ChartColumn}
+              label={text.usage}
+            />
+            {mayEnd && status === 'active' && (
+              <Button danger onClick={() => setSuspending(true)} label={text.suspend} />
+            )}
+            {mayEnd && status === 'suspended' && (
+              <Button busy={resume.isPending} onClick={() => resume.mutate()} label={text.resume} />
+            )}
+          </>
+        }
+      >
+        {text.plan} {organization.plan} · <code className="font-mono text-xs">{id}</code>
+      </PageHeading>
+      {status !== 'active' && (
+        <Notice kind="warning" className="mb-4">
+          {status === 'suspended' ? text.suspendedNotice : text.deletedNotice}
+        </Notice>
+      )}
+      <Tokens organization={organization} />
+      {suspending && (
+        <Confirm
+          title={text.suspendTitle(name)}
+          action={text.suspend}
+          close={() => setSuspending(false)}
+          act={async () => {
+            await dataOf(api.POST('/api/organizations/{organization}/suspend', { params }))
+            void refresh('organizations')
+            announce('good', text.suspended(name))
+          }}
+        >
+          {text.suspendText}
+        </Confirm>
+      )}
+    </>
   )
 }

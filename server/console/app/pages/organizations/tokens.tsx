@@ -1,19 +1,20 @@
-import { useQueryClient } from '@tanstack/react-query'
 import { Plus } from 'lucide-react'
 import { useMemo, useState } from 'react'
 import { api, dataOf, type Schema, useSession } from '../../api/client.ts'
-import { useLiveRefresh, usePages } from '../../api/queries.ts'
-import { useAnnounce } from '../../components/announcements.tsx'
+import { refresh, useLiveRefresh, usePages } from '../../api/queries.ts'
+import { announce } from '../../components/announcements.tsx'
+import { Badge } from '../../components/badge.tsx'
 import { Button } from '../../components/button.tsx'
 import { CopyButton } from '../../components/code.tsx'
 import { Confirm, Dialog, FormDialog } from '../../components/dialog.tsx'
 import { optionsOf, SelectField, TextArea } from '../../components/fields.tsx'
+import { costText, countText } from '../../components/format.ts'
 import { Empty, MoreButton, Notice, Queried, Section } from '../../components/page.tsx'
-import { Table } from '../../components/table.tsx'
+import { type Column, Table } from '../../components/table.tsx'
+import { Time } from '../../components/time.tsx'
 import { useAddress } from '../../components/use-address.ts'
 import { tokensText as text } from '../../text/organizations.ts'
 import { changeBody, createBody, type Token } from './token-body.ts'
-import { type Action, tokenColumns } from './token-columns.tsx'
 import { TokenForm } from './token-form.tsx'
 
 const statuses = Object.keys(text.status) as Token['status'][]
@@ -42,11 +43,7 @@ export function Tokens({ organization }: { organization: Schema<'Organization'> 
     <Section
       title={text.title}
       actions={
-        mayChange && (
-          <Button primary icon={Plus} onClick={() => setDialog({ action: 'create' })}>
-            {text.create}
-          </Button>
-        )
+        mayChange && <Button primary icon={Plus} onClick={() => setDialog({ action: 'create' })} label={text.create} />
       }
     >
       <div className="mb-3 w-44">
@@ -86,11 +83,9 @@ type TokenDialogProps = ({ action: 'create'; token?: undefined } | { action: Act
 
 function TokenDialog({ action, token, organization, close, show }: TokenDialogProps) {
   const { session } = useSession()
-  const queries = useQueryClient()
-  const announce = useAnnounce()
   const path = { organization: organization.id }
   function changed(): void {
-    void queries.invalidateQueries({ queryKey: ['organizations', 'tokens', organization.id] })
+    void refresh('organizations', 'tokens', organization.id)
     close()
   }
   if (action === 'create')
@@ -194,10 +189,94 @@ function SecretDialog({ name, secret, close }: Secret & { close: () => void }) {
         <CopyButton value={secret} label={text.copy} />
       </div>
       <div className="flex justify-end">
-        <Button primary onClick={close}>
-          {text.done}
-        </Button>
+        <Button primary onClick={close} label={text.done} />
       </div>
     </Dialog>
   )
 }
+
+const statusKinds = { active: 'good', disabled: 'warning', revoked: 'plain', expired: 'plain' } as const
+
+/** What restricts a token, in words. */
+function limitsText(token: Token): string {
+  const { models, rate_limit, monthly_spend_limit: spend } = token
+  const some = (value: number | null, words: (count: string) => string) =>
+    value === null ? [] : [words(countText(value))]
+  const all = [
+    ...(models === null ? [] : [text.models(models.join(', '))]),
+    ...(spend === null ? [] : [text.spend(costText(spend))]),
+    ...some(rate_limit.api, text.requests),
+    ...some(rate_limit.jobs, text.jobs),
+    ...some(token.tokens_per_minute, text.perMinute),
+    ...some(token.concurrent_requests, text.concurrent),
+    ...(token.allowed_hours === null ? [] : [text.hours]),
+  ]
+  return all.length === 0 ? text.unlimited : all.join('; ')
+}
+
+export type Action = 'edit' | 'rotate' | 'revoke'
+
+/** The columns of tokens; actions only for whoever may change them. */
+export const tokenColumns = (
+  ownId: string,
+  act: ((action: Action, token: Token) => void) | undefined,
+): readonly Column<Token>[] => [
+  {
+    name: text.columns.name,
+    show: ({ id, name, hint }) => (
+      <span className="inline-flex flex-wrap items-baseline gap-x-2">
+        <span className="font-medium">{name}</span>
+        {id === ownId && <Badge kind="active">{text.own}</Badge>}
+        <span className="text-muted text-xs">{hint}</span>
+      </span>
+    ),
+  },
+  { name: text.columns.status, show: ({ status }) => <Badge kind={statusKinds[status]}>{text.status[status]}</Badge> },
+  { name: text.columns.scopes, show: ({ scopes }) => scopes.join(', ') },
+  { name: text.columns.limits, show: limitsText },
+  { name: text.columns.spent, show: ({ spend: { spent } }) => costText(spent), number: true },
+  {
+    name: text.columns.expires,
+    show: ({ expires_at }) => (expires_at === null ? text.never : <Time at={expires_at} />),
+  },
+  {
+    name: text.columns.used,
+    show: ({ last_used_at }) => (last_used_at === null ? text.never : <Time at={last_used_at} />),
+  },
+  ...(act
+    ? [
+        {
+          name: text.columns.actions,
+          show: (token: Token) => (
+            <span className="flex gap-1 max-md:flex-wrap max-md:justify-end">
+              {token.status !== 'revoked' && (
+                <Button
+                  small
+                  aria-label={`${text.edit} ${token.name}`}
+                  onClick={() => act('edit', token)}
+                  label={text.edit}
+                />
+              )}
+              {token.status === 'active' && (
+                <Button
+                  small
+                  aria-label={`${text.rotate} ${token.name}`}
+                  onClick={() => act('rotate', token)}
+                  label={text.rotate}
+                />
+              )}
+              {token.status !== 'revoked' && (
+                <Button
+                  small
+                  danger
+                  aria-label={`${text.revoke} ${token.name}`}
+                  onClick={() => act('revoke', token)}
+                  label={text.revoke}
+                />
+              )}
+            </span>
+          ),
+        },
+      ]
+    : []),
+]

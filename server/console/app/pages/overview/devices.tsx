@@ -1,8 +1,8 @@
 import { memo } from 'react'
-import { Link } from 'wouter'
 import type { Schema } from '../../api/client.ts'
 import { modelHref } from '../../components/addresses.ts'
 import { Badge } from '../../components/badge.tsx'
+import { TextLink } from '../../components/button.tsx'
 import { sizeText } from '../../components/format.ts'
 import { Meter } from '../../components/meter.tsx'
 import { ModelActions } from '../../components/model.tsx'
@@ -79,9 +79,7 @@ const EngineRow = memo(function EngineRow({ engine }: { engine: Engine }) {
   const { model_id: model, state, slots, busy, memory_bytes: memory } = engine
   return (
     <li className="flex flex-wrap items-center gap-x-3 gap-y-1 py-2">
-      <Link href={modelHref(model)} className="text-accent min-w-40 flex-1 break-words hover:underline">
-        {model}
-      </Link>
+      <TextLink href={modelHref(model)} className="min-w-40 flex-1 break-words" label={model} />
       <span className="text-muted text-xs tabular-nums">
         {overviewText.engineSlots(busy, slots)} · {sizeText(memory)}
       </span>
@@ -89,13 +87,7 @@ const EngineRow = memo(function EngineRow({ engine }: { engine: Engine }) {
         <Badge kind={state === 'starting' ? 'active' : 'plain'}>{overviewText.engineStates[state]}</Badge>
       )}
       <span className="flex items-center gap-2">
-        <Link
-          href={modelHref(model, '?part=log')}
-          aria-label={modelText.logOf(model)}
-          className="text-accent hover:underline"
-        >
-          {modelText.log}
-        </Link>
+        <TextLink href={modelHref(model, '?part=log')} aria-label={modelText.logOf(model)} label={modelText.log} />
         {state === 'ready' && <ModelActions id={model} status="warm" />}
       </span>
     </li>

@@ -1,15 +1,17 @@
 import { api, type Schema, useSession } from '../../api/client.ts'
-import { useAnswer } from '../../api/queries.ts'
+import { useAnswer, useLiveRefresh } from '../../api/queries.ts'
+import { TextLink } from '../../components/button.tsx'
 import { durationText } from '../../components/format.ts'
-import { ModelLink, ModelStateView } from '../../components/model.tsx'
-import { Notice, PageHeading, Queried, Section } from '../../components/page.tsx'
+import { ModelActions, ModelLink, ModelStateView } from '../../components/model.tsx'
+import { Empty, Notice, PageHeading, Queried, Section } from '../../components/page.tsx'
 import { type Column, Table } from '../../components/table.tsx'
+import { Time } from '../../components/time.tsx'
+import { modelText } from '../../text/models.ts'
 import { overviewText } from '../../text/overview.ts'
 import { shellText } from '../../text/shell.ts'
+import { taskName } from '../../text/tasks.ts'
 import { Charts } from './charts.tsx'
 import { Devices } from './devices.tsx'
-import { RecentFailures } from './failures.tsx'
-import { ModelQueues } from './model-queues.tsx'
 
 export default function Overview() {
   const { can, session } = useSession()
@@ -109,4 +111,103 @@ function ConfigurationNotice() {
       </Notice>
     )
   return null
+}
+
+type Load = Schema<'ModelLoad'>
+
+function Queue({ waiting, interactive, waiting_for: first }: Load) {
+  if (waiting === 0) return <span className="text-muted">{overviewText.nothingWaits}</span>
+  return (
+    <>
+      {overviewText.waiting(waiting, interactive)}
+      {first && (
+        <span className="text-muted block max-w-md text-xs">
+          {first.detail}
+          {first.eta_seconds !== null && first.eta_seconds > 0
+            ? ` ${modelText.expected(durationText(first.eta_seconds * 1_000))}`
+            : ''}
+        </span>
+      )}
+    </>
+  )
+}
+
+const rate = new Intl.NumberFormat('en', { maximumFractionDigits: 1 })
+
+const loadColumns: readonly Column<Load>[] = [
+  { name: names.model, show: ({ model_id: id }) => <ModelLink id={id} /> },
+  { name: names.state, show: ModelStateView },
+  {
+    name: names.slots,
+    show: ({ busy, slots }) =>
+      slots === 0 ? (
+        <span className="text-muted">{modelText.noSlots}</span>
+      ) : (
+        <span className="whitespace-nowrap">{modelText.busy(busy, slots)}</span>
+      ),
+  },
+  { name: names.queue, show: Queue },
+  {
+    name: names.speed,
+    number: true,
+    wideOnly: true,
+    show: ({ slots, output_tokens_per_second: speed }) => (slots === 0 ? '–' : rate.format(speed)),
+  },
+  {
+    name: names.firstToken,
+    number: true,
+    wideOnly: true,
+    show: ({ time_to_first_token_ms: ms }) => (ms === null ? '–' : durationText(ms)),
+  },
+  { name: names.actions, show: ({ model_id: id, status }) => <ModelActions id={id} status={status} /> },
+]
+
+/** Models with state, slots, and what waits for them and why. */
+export function ModelQueues({ models }: { models: readonly Load[] }) {
+  if (models.length === 0)
+    return (
+      <Empty title={overviewText.noModels}>
+        {overviewText.noModelsNext}
+        <TextLink href="/models" label={overviewText.addModel} />
+      </Empty>
+    )
+  return <Table label={overviewText.models} columns={loadColumns} rows={models} rowKey={({ model_id: id }) => id} />
+}
+
+const shown = 5
+const key = ['overview', 'failures']
+const { failureColumns: failureNames } = overviewText
+
+const failureTable: readonly Column<Schema<'JobSummary'>>[] = [
+  { name: failureNames.when, show: ({ finished_at: at, updated_at: updated }) => <Time at={at ?? updated} /> },
+  {
+    name: failureNames.work,
+    show: ({ id, task }) => <TextLink href={`/jobs/${id}`} label={taskName(task)} />,
+  },
+  { name: failureNames.model, show: ({ model_id: id }) => <ModelLink id={id} /> },
+  { name: failureNames.why, show: ({ error }) => error?.message ?? '–' },
+]
+
+/** The newest failed work of the organization. */
+export function RecentFailures() {
+  const query = useAnswer(key, () => api.GET('/api/jobs', { params: { query: { status: 'failed', limit: shown } } }), {
+    refetchInterval: 30_000,
+  })
+  useLiveRefresh(['job.failed', 'snapshot'], key)
+  return (
+    <Section
+      title={overviewText.failures}
+      actions={<TextLink href="/jobs?status=failed" label={overviewText.allFailures} />}
+    >
+      <Queried query={query}>
+        {({ jobs }) =>
+          jobs.length === 0 ? (
+            <Empty title={overviewText.noFailures}>{overviewText.noFailuresNext}</Empty>
+          ) : (
+            <Table label={overviewText.failures} columns={failureTable} rows={jobs} rowKey={({ id }) => id} />
+          )
+        }
+      </Queried>
+    </Section>
+  )
 }

@@ -1,10 +1,10 @@
 import { useQuery } from '@tanstack/react-query'
 import { useMemo } from 'react'
-import { Link, useSearchParams } from 'wouter'
+import { useSearchParams } from 'wouter'
 import { api, dataOf } from '../../api/client.ts'
 import { tasksQuery, useAnswer } from '../../api/queries.ts'
 import { ownUrl } from '../../components/addresses.ts'
-import { buttonClass } from '../../components/button.tsx'
+import { ButtonLink } from '../../components/button.tsx'
 import { SelectField } from '../../components/fields.tsx'
 import { Empty, Failed, Loading, Notice, PageHeading, Queried } from '../../components/page.tsx'
 import { useAddress } from '../../components/use-address.ts'
@@ -100,9 +100,7 @@ function Choices({
     return (
       <Empty title={text.noModels}>
         <p>{text.noModelsHint}</p>
-        <Link href="/models" className={buttonClass()}>
-          {text.toModels}
-        </Link>
+        <ButtonLink href="/models" label={text.toModels} />
       </Empty>
     )
   const able = models.filter(({ id }) => task.models.includes(id))

@@ -39,7 +39,7 @@ export function Licenses() {
                 ))}
               </ul>
             )}
-            {found.length > shown && <Button onClick={() => setShown(shown + pageSize)}>{shellText.more}</Button>}
+            {found.length > shown && <Button onClick={() => setShown(shown + pageSize)} label={shellText.more} />}
           </>
         )
       }}

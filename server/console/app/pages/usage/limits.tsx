@@ -1,8 +1,7 @@
-import { useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { api, type Schema, useSession } from '../../api/client.ts'
-import { useAnswer } from '../../api/queries.ts'
-import { useAnnounce } from '../../components/announcements.tsx'
+import { refresh, useAnswer } from '../../api/queries.ts'
+import { announce } from '../../components/announcements.tsx'
 import { Button } from '../../components/button.tsx'
 import { FormDialog } from '../../components/dialog.tsx'
 import { TextField } from '../../components/fields.tsx'
@@ -113,14 +112,7 @@ export function OrganizationLimits({ organization, name }: { organization: strin
   return (
     <Section
       title={own.title(name)}
-      actions={
-        mayChange &&
-        query.data && (
-          <Button small onClick={() => setChanging(true)}>
-            {own.change}
-          </Button>
-        )
-      }
+      actions={mayChange && query.data && <Button small onClick={() => setChanging(true)} label={own.change} />}
     >
       <Queried query={query}>
         {answer => (
@@ -155,12 +147,10 @@ function ChangeLimits({
   answer: Answer
   close: () => void
 }) {
-  const queries = useQueryClient()
-  const announce = useAnnounce()
   const save = async (form: FormData) => {
     const body: Schema<'OrganizationLimitsChange'> = Object.fromEntries(names.map(one => [one, formNumber(form, one)]))
     await api.PATCH('/api/organizations/{organization}/limits', { params: { path: { organization } }, body })
-    void queries.invalidateQueries({ queryKey: ['usage'] })
+    void refresh('usage')
     announce('good', own.saved)
     close()
   }

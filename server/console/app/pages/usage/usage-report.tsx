@@ -1,9 +1,8 @@
 import { useQueries, useQuery } from '@tanstack/react-query'
 import { memo, type ReactNode, useMemo } from 'react'
-import { Link } from 'wouter'
 import { type Schema, useSession } from '../../api/client.ts'
 import { useTokens } from '../../api/queries.ts'
-import { buttonClass } from '../../components/button.tsx'
+import { ButtonLink } from '../../components/button.tsx'
 import { SelectField } from '../../components/fields.tsx'
 import { Empty, Failed, Loading, Notice, Queried, Section } from '../../components/page.tsx'
 import { type Column, Table } from '../../components/table.tsx'
@@ -64,11 +63,7 @@ function Shown({ report, organization, period, by }: { report: Report; organizat
       <div className="mb-6">
         <Empty title={usageText.none}>
           <p>{usageText.noneHint}</p>
-          {can('user:write') && (
-            <Link href="/playground" className={buttonClass()}>
-              {usageText.playground}
-            </Link>
-          )}
+          {can('user:write') && <ButtonLink href="/playground" label={usageText.playground} />}
         </Empty>
       </div>
     )

@@ -2,7 +2,7 @@ import { queryOptions, useQuery } from '@tanstack/react-query'
 import { Download } from 'lucide-react'
 import { useState } from 'react'
 import { api, dataOf, useSession } from '../../api/client.ts'
-import { useAnnounce } from '../../components/announcements.tsx'
+import { announce } from '../../components/announcements.tsx'
 import { Button } from '../../components/button.tsx'
 import { SelectField } from '../../components/fields.tsx'
 import { Notice, PageHeading, Queried } from '../../components/page.tsx'
@@ -29,7 +29,6 @@ const organizationsQuery = queryOptions({
 export default function UsagePage() {
   const { session, can } = useSession()
   const [params, change] = useAddress()
-  const announce = useAnnounce()
   const [saving, setSaving] = useState(false)
   const mayRead = can('admin:read')
   const owner = mayRead && session.owns_machine
@@ -59,9 +58,7 @@ export default function UsagePage() {
         actions={
           mayRead &&
           by !== 'organization' && (
-            <Button icon={Download} busy={saving} onClick={() => void save()}>
-              {usageText.csv}
-            </Button>
+            <Button icon={Download} busy={saving} onClick={() => void save()} label={usageText.csv} />
           )
         }
       >

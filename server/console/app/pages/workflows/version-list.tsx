@@ -1,11 +1,10 @@
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
-import { Link } from 'wouter'
 import { api, dataOf, type Schema, useSession } from '../../api/client.ts'
 import { usePages } from '../../api/queries.ts'
 import { useAction } from '../../components/announcements.tsx'
 import { Badge } from '../../components/badge.tsx'
-import { Button, buttonClass } from '../../components/button.tsx'
+import { Button, ButtonLink, TextLink } from '../../components/button.tsx'
 import { SelectField } from '../../components/fields.tsx'
 import { Empty, MoreButton, PageHeading, Queried, Section, useBeginning } from '../../components/page.tsx'
 import { Time } from '../../components/time.tsx'
@@ -30,15 +29,9 @@ export default function VersionList({ id }: { id: string }) {
           <>
             <PageHeading
               title={workflowsText.versionsOf(versions[0]?.name ?? '')}
-              actions={
-                <Link href={`/workflows/${id}`} className={buttonClass()}>
-                  {workflowsText.edit}
-                </Link>
-              }
+              actions={<ButtonLink href={`/workflows/${id}`} label={workflowsText.edit} />}
             >
-              <Link href="/workflows" className="text-accent underline">
-                {workflowsText.back}
-              </Link>
+              <TextLink href="/workflows" className="underline" label={workflowsText.back} />
             </PageHeading>
             <Compare id={id} versions={versions} />
             <MoreButton query={query} />
@@ -90,9 +83,8 @@ function Compare({ id, versions }: { id: string; versions: Schema<'WorkflowVersi
                     busy={restore.isPending}
                     aria-label={workflowsText.restoreOf(version)}
                     onClick={() => restore.mutate(version)}
-                  >
-                    {workflowsText.restore}
-                  </Button>
+                    label={workflowsText.restore}
+                  />
                 )
               )}
             </li>

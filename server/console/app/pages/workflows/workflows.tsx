@@ -1,11 +1,10 @@
-import { useQueryClient } from '@tanstack/react-query'
 import { Copy, Download, History, Play, Plus, Trash2 } from 'lucide-react'
 import { lazy, Suspense, useDeferredValue, useMemo, useState } from 'react'
-import { Link, Route, Switch, useLocation } from 'wouter'
+import { Route, Switch, useLocation } from 'wouter'
 import { api, dataOf, type Schema, useSession } from '../../api/client.ts'
-import { usePages } from '../../api/queries.ts'
-import { useAction, useAnnounce } from '../../components/announcements.tsx'
-import { buttonClass, IconButton } from '../../components/button.tsx'
+import { refresh, usePages } from '../../api/queries.ts'
+import { announce, useAction } from '../../components/announcements.tsx'
+import { ButtonLink, IconButton, TextLink } from '../../components/button.tsx'
 import { Confirm } from '../../components/dialog.tsx'
 import { downloadText, fileName } from '../../components/download.ts'
 import { SearchField } from '../../components/fields.tsx'
@@ -22,8 +21,6 @@ type Workflow = Schema<'Workflow'>
 /** The workflows of the organization, last changed first. */
 function WorkflowList() {
   const { can, session } = useSession()
-  const queries = useQueryClient()
-  const announce = useAnnounce()
   const [, go] = useLocation()
   const [deleting, setDeleting] = useState<Workflow>()
   const [search, setSearch] = useSearch()
@@ -57,9 +54,7 @@ function WorkflowList() {
         name: workflowsText.name,
         show: ({ id, name, description }) => (
           <>
-            <Link href={`/workflows/${id}`} className="text-accent font-medium underline">
-              {name}
-            </Link>
+            <TextLink href={`/workflows/${id}`} className="font-medium underline" label={name} />
             {description && <span className="text-muted line-clamp-1 block text-xs">{description}</span>}
           </>
         ),
@@ -104,14 +99,9 @@ function WorkflowList() {
         ),
       },
     ]
-  }, [announce, duplicate, duplicating, go, write])
+  }, [duplicate, duplicating, go, write])
 
-  const create = write && (
-    <Link href="/workflows/new" className={buttonClass({ primary: true })}>
-      <Plus aria-hidden className="size-4" />
-      {workflowsText.create}
-    </Link>
-  )
+  const create = write && <ButtonLink primary href="/workflows/new" icon={Plus} label={workflowsText.create} />
   return (
     <>
       <PageHeading title={shellText.pages.workflows} actions={create}>
@@ -148,7 +138,7 @@ function WorkflowList() {
             await api.DELETE('/api/workflows/{id}', { params: { path: { id }, query: { force: 'true' } } })
             dropDraft(session.token.id, id)
             announce('good', workflowsText.deleted(name))
-            await queries.invalidateQueries({ queryKey: ['workflows'] })
+            await refresh('workflows')
           }}
         >
           {workflowsText.deleteWhat}

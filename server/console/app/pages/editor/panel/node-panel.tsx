@@ -9,7 +9,7 @@ import { shapeOf } from '../document/schema.ts'
 import { freeId } from '../document/source.ts'
 import type { Path, WorkflowNode } from '../document/workflow-document.ts'
 import { useEditor, useProblems } from '../editor-context.ts'
-import { ResultPreview } from '../run/result-preview.tsx'
+import { ResultPreview } from '../run/node-run.tsx'
 import { NodeSettings } from './node-settings.tsx'
 import { ChoiceField, DraftField, NameField, ProblemNotices, PropertiesHeading } from './properties.tsx'
 import { ReferenceDialog } from './reference-dialog.tsx'
@@ -121,9 +121,7 @@ function More({ count, children }: { count: number; children: () => React.ReactN
   const [open, setOpen] = useState(false)
   return (
     <div className="space-y-3">
-      <Button small aria-expanded={open} onClick={() => setOpen(!open)}>
-        {editorText.moreFields(count)}
-      </Button>
+      <Button small aria-expanded={open} onClick={() => setOpen(!open)} label={editorText.moreFields(count)} />
       {open && children()}
     </div>
   )

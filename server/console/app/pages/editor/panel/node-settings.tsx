@@ -21,9 +21,7 @@ export function NodeSettings({ node }: { node: WorkflowNode }) {
   }
   return (
     <section aria-label={editorText.settings} className="space-y-3">
-      <Button small aria-expanded={open} onClick={() => setOpen(!open)}>
-        {editorText.settings}
-      </Button>
+      <Button small aria-expanded={open} onClick={() => setOpen(!open)} label={editorText.settings} />
       {open && (
         <>
           <DraftArea

@@ -135,9 +135,12 @@ function ListField({ facts, items, set }: { facts: ValueFacts; items: JsonSchema
         </div>
       ))}
       {!readOnly && (
-        <Button small icon={Plus} onClick={() => set([...list, firstValue(items, root, 1) ?? ''])}>
-          {editorText.addItem(name)}
-        </Button>
+        <Button
+          small
+          icon={Plus}
+          onClick={() => set([...list, firstValue(items, root, 1) ?? ''])}
+          label={editorText.addItem(name)}
+        />
       )}
     </Group>
   )

@@ -82,11 +82,7 @@ function Parameters() {
         // A parameter keeps its place when its name changes, and the focus stays.
         <ParameterForm key={at} name={name} parameter={parameter} />
       ))}
-      {!readOnly && (
-        <Button small icon={Plus} onClick={add}>
-          {editorText.addParameter}
-        </Button>
-      )}
+      {!readOnly && <Button small icon={Plus} onClick={add} label={editorText.addParameter} />}
     </section>
   )
 }

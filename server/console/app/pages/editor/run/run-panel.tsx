@@ -1,14 +1,13 @@
-import { useMutation } from '@tanstack/react-query'
-import { Link } from 'wouter'
-import { api } from '../../../api/client.ts'
-import { hasEnded } from '../../../api/queries.ts'
-import { Button } from '../../../components/button.tsx'
+import { useMutation, useQuery } from '@tanstack/react-query'
+import { useMemo } from 'react'
+import { api, dataOf } from '../../../api/client.ts'
+import { hasEnded, useLiveRefresh } from '../../../api/queries.ts'
+import { Button, TextLink } from '../../../components/button.tsx'
 import { durationText } from '../../../components/format.ts'
 import { Empty, Failed, Notice } from '../../../components/page.tsx'
 import { editorText } from '../../../text/editor.ts'
-import { type Execution, useEditor } from '../editor-context.ts'
-import { ResultPreview } from './result-preview.tsx'
-import { RunBadge } from './run-badge.tsx'
+import { type Execution, type ExecutionNode, useEditor } from '../editor-context.ts'
+import { ResultPreview, RunBadge } from './node-run.tsx'
 
 /** The execution that was started from the editor: its state, and what each node made. */
 export function RunPanel({
@@ -35,20 +34,14 @@ export function RunPanel({
         {ms !== null && <span className="text-muted">{durationText(ms)}</span>}
         <span className="flex-1" />
         {hasEnded(execution) ? (
-          <Button small onClick={hide}>
-            {editorText.closeRun}
-          </Button>
+          <Button small onClick={hide} label={editorText.closeRun} />
         ) : (
-          <Button small danger busy={cancel.isPending} onClick={() => cancel.mutate(id)}>
-            {editorText.cancelRun}
-          </Button>
+          <Button small danger busy={cancel.isPending} onClick={() => cancel.mutate(id)} label={editorText.cancelRun} />
         )}
       </div>
       {error && <Notice kind="bad">{error.message}</Notice>}
       {cancel.error && <Failed failure={cancel.error} />}
-      <Link href={`/executions/${id}`} className="text-accent inline-block underline">
-        {editorText.openExecution}
-      </Link>
+      <TextLink href={`/executions/${id}`} className="inline-block underline" label={editorText.openExecution} />
       <ul className="space-y-2">
         {nodes.map(node => (
           <li key={node.node_id} className="border-line rounded-md border">
@@ -69,4 +62,33 @@ export function RunPanel({
       </ul>
     </div>
   )
+}
+
+/** Milliseconds between two reads that live events cause. */
+const refreshMs = 300
+/** Progress makes no event, so a running execution is read again after this many milliseconds. */
+const progressMs = 2_000
+const none: ReadonlyMap<string, ExecutionNode> = new Map()
+
+/** Follows an execution until its end. */
+export function useRun(id: string | undefined) {
+  const key = ['workflows', 'run', id]
+  const query = useQuery({
+    queryKey: key,
+    enabled: id !== undefined,
+    queryFn: async () =>
+      (await dataOf(api.GET('/api/workflow-executions/{id}', { params: { path: { id: id! } } }))).execution,
+    refetchInterval: ({ state }) => (state.data && hasEnded(state.data) ? false : progressMs),
+  })
+  useLiveRefresh(['workflow_execution.'], key, {
+    everyMs: refreshMs,
+    concerns: ({ data }) => id !== undefined && (data.data?.execution_id === id || data.execution_id === id),
+  })
+  const { data } = query
+  const nodes = useMemo(() => (data?.nodes ? new Map(data.nodes.map(node => [node.node_id, node])) : none), [data])
+  return {
+    execution: id === undefined ? undefined : data,
+    nodes: id === undefined ? none : nodes,
+    failure: query.error,
+  }
 }

@@ -11,9 +11,8 @@ import { type PanelProps, useForm } from '../form/use-form.ts'
 import { Samples } from '../samples-view.tsx'
 import { Composer } from './composer.tsx'
 import { apiMessages, conversationOf } from './conversation.ts'
-import { keep, readKept } from './kept-conversation.ts'
 import { MessageView, ToolResults } from './message-view.tsx'
-import { type Conversation, useConversation } from './use-conversation.ts'
+import { type Conversation, keep, readKept, useConversation } from './use-conversation.ts'
 
 const text = playgroundText.chat
 
@@ -59,9 +58,8 @@ export function Chat(props: PanelProps) {
                 onClick={() => {
                   for (const conversation of conversations) conversation.clear()
                 }}
-              >
-                {text.clear}
-              </Button>
+                label={text.clear}
+              />
             )
           }
         >

@@ -9,7 +9,7 @@ import { Samples } from '../samples-view.tsx'
 import { StopButton } from './composer.tsx'
 import { emptyAnswer, type Message } from './conversation.ts'
 import { MessageView } from './message-view.tsx'
-import { streamAnswer } from './stream-answer.ts'
+import { streamAnswer } from './use-conversation.ts'
 
 /** Continues a text with one model or with two, as they write it. */
 export function Completion(props: PanelProps) {
@@ -49,9 +49,12 @@ export function Completion(props: PanelProps) {
           {busy ? (
             <StopButton stop={() => stop.current?.abort()} />
           ) : (
-            <Button primary type="submit" icon={Play}>
-              {models.length > 1 ? playgroundText.runTwo : playgroundText.run}
-            </Button>
+            <Button
+              primary
+              type="submit"
+              icon={Play}
+              label={models.length > 1 ? playgroundText.runTwo : playgroundText.run}
+            />
           )}
         </form>
       </Section>

@@ -11,9 +11,7 @@ const text = playgroundText.chat
 
 /** Stops an answer: not by the second press of a double click on the button that stood here. */
 export const StopButton = ({ stop }: { stop: () => void }) => (
-  <Button icon={Square} onClick={event => event.detail < 2 && stop()}>
-    {text.stop}
-  </Button>
+  <Button icon={Square} onClick={event => event.detail < 2 && stop()} label={text.stop} />
 )
 
 /** Where a message is written, with images for models that see. */
@@ -91,9 +89,7 @@ export function Composer({
         {busy ? (
           <StopButton stop={stop} />
         ) : (
-          <Button primary type="submit" icon={SendHorizontal} disabled={empty}>
-            {text.send}
-          </Button>
+          <Button primary type="submit" icon={SendHorizontal} disabled={empty} label={text.send} />
         )}
       </div>
     </form>

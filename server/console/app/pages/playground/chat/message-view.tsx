@@ -127,7 +127,7 @@ export function ToolResults({
           className={`${controlClass} py-1.5`}
         />
       ))}
-      <Button type="submit">{text.sendResult}</Button>
+      <Button type="submit" label={text.sendResult} />
     </form>
   )
 }

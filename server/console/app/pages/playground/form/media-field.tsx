@@ -43,15 +43,21 @@ export function MediaField({
       {control => (
         <div className="space-y-2">
           <div className="flex flex-wrap items-center gap-2">
-            <Button icon={Upload} busy={isPending} onClick={() => input.current!.click()}>
-              {isPending ? text.uploading : value === '' ? text.chooseFile : text.chooseAnother}
-            </Button>
+            <Button
+              icon={Upload}
+              busy={isPending}
+              onClick={() => input.current!.click()}
+              label={isPending ? text.uploading : value === '' ? text.chooseFile : text.chooseAnother}
+            />
             <FileInput ref={input} kind={kind} label={label} take={mutate} />
             {kind === 'audio' && <Microphone take={mutate} />}
             {isMask && (
-              <Button icon={Brush} disabled={image === undefined} onClick={() => setDrawing(true)}>
-                {text.drawMask}
-              </Button>
+              <Button
+                icon={Brush}
+                disabled={image === undefined}
+                onClick={() => setDrawing(true)}
+                label={text.drawMask}
+              />
             )}
           </div>
           {isMask && image === undefined && <p className="text-muted text-xs">{text.maskFirst}</p>}
@@ -129,13 +135,9 @@ function Microphone({ take }: { take: (file: File) => void }) {
   return (
     <>
       {recording ? (
-        <Button danger icon={Square} onClick={() => recorder.current?.stop()}>
-          {text.stopRecording}
-        </Button>
+        <Button danger icon={Square} onClick={() => recorder.current?.stop()} label={text.stopRecording} />
       ) : (
-        <Button icon={Mic} onClick={() => void record()}>
-          {text.record}
-        </Button>
+        <Button icon={Mic} onClick={() => void record()} label={text.record} />
       )}
       {recording && <span className="text-muted tabular-nums">{text.recording(seconds)}</span>}
       {failed && (

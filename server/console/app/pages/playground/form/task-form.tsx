@@ -192,9 +192,7 @@ function TextList({
           )}
         </div>
       ))}
-      <Button small icon={Plus} onClick={() => change([...value, ''])}>
-        {playgroundText.addText}
-      </Button>
+      <Button small icon={Plus} onClick={() => change([...value, ''])} label={playgroundText.addText} />
       <Hint id={id} hint={hint} error={error} />
     </fieldset>
   )

@@ -1,20 +1,23 @@
+import { useMutation } from '@tanstack/react-query'
 import { Play } from 'lucide-react'
 import { type FormEvent, useMemo, useRef, useState } from 'react'
-import { Link } from 'wouter'
 import { api } from '../../../api/client.ts'
-import { useAnswer } from '../../../api/queries.ts'
+import { hasEnded, useAnswer } from '../../../api/queries.ts'
 import type { JsonSchema } from '../../../api/schema.ts'
-import { Button } from '../../../components/button.tsx'
+import { Badge, type BadgeKind } from '../../../components/badge.tsx'
+import { Button, TextLink } from '../../../components/button.tsx'
 import { Checkbox } from '../../../components/fields.tsx'
+import { costText, countText, durationText } from '../../../components/format.ts'
 import { Empty, Failed, Section } from '../../../components/page.tsx'
 import { filesOf } from '../../../components/result/result-facts.ts'
+import { TaskResult } from '../../../components/result/task-result.tsx'
+import { UnfinishedImage } from '../../../components/result/unfinished-image.tsx'
 import { playgroundText as text } from '../../../text/playground.ts'
 import type { TaskChoice } from '../choices.ts'
 import { TaskForm } from '../form/task-form.tsx'
 import { type PanelProps, useForm } from '../form/use-form.ts'
 import { Samples } from '../samples-view.tsx'
-import { RunView } from './run-view.tsx'
-import { type Run, useRuns } from './runs.ts'
+import { cancelJob, type Job, type Run, useRuns } from './runs.ts'
 
 /** The results of each model, with a heading of their own. */
 function Results({ runs }: { runs: readonly Run[] }) {
@@ -33,10 +36,7 @@ function Results({ runs }: { runs: readonly Run[] }) {
         ))}
         {jobs.some(({ result }) => filesOf(result).length > 0) && (
           <p className="text-muted text-xs">
-            {text.inLibrary}{' '}
-            <Link href="/library" className="text-accent underline">
-              {text.toLibrary}
-            </Link>
+            {text.inLibrary} <TextLink href="/library" className="underline" label={text.toLibrary} />
           </p>
         )}
       </div>
@@ -94,9 +94,13 @@ export function TaskPanel(props: PanelProps) {
         >
           <TaskForm {...form} suggestions={{ voice: voices }} />
           {severalShapes && <Formats chosen={formats} choose={setFormats} />}
-          <Button primary type="submit" icon={Play} busy={busy}>
-            {busy ? text.running : models.length > 1 ? text.runTwo : text.run}
-          </Button>
+          <Button
+            primary
+            type="submit"
+            icon={Play}
+            busy={busy}
+            label={busy ? text.running : models.length > 1 ? text.runTwo : text.run}
+          />
         </form>
       </Section>
       {comparing ? (
@@ -160,4 +164,56 @@ function useVoices(model: string, speaks: boolean): string[] | undefined {
     staleTime: 60_000,
   })
   return data?.models.find(({ model_id }) => model_id === model)?.voices.map(({ id }) => id)
+}
+
+const looks: Record<Job['status'], BadgeKind> = {
+  pending: 'plain',
+  processing: 'active',
+  completed: 'good',
+  failed: 'bad',
+  cancelled: 'warning',
+}
+
+/** A job from its creation to its result, and what it took. */
+export function RunView({ job, currency }: { job: Job; currency: string }) {
+  const { id, status, progress, waiting_for, error, metrics } = job
+  const live = !hasEnded(job)
+  const cancel = useMutation({ mutationFn: () => cancelJob(id) })
+  return (
+    <div className="space-y-3">
+      <p className="flex flex-wrap items-center gap-2" role="status">
+        <Badge kind={looks[status]}>{text.status[status]}</Badge>
+        {live && progress !== null && progress > 0 && <span>{text.progress(Math.round(progress * 100))}</span>}
+        {!live && metrics.run_ms !== null && <span>{text.inTime(durationText(metrics.run_ms))}</span>}
+        <Figures job={job} currency={currency} />
+        <TextLink href={`/jobs/${id}`} className="underline" label={text.openJob} />
+        {live && <Button small danger busy={cancel.isPending} onClick={() => cancel.mutate()} label={text.cancel} />}
+      </p>
+      {live && (
+        <progress
+          max={1}
+          {...(progress === null ? {} : { value: progress })}
+          aria-label={text.running}
+          className="h-2 w-full"
+        />
+      )}
+      {live && <UnfinishedImage job={job} />}
+      {live && cancel.error && <Failed failure={cancel.error} />}
+      {live && waiting_for && <p className="text-muted">{waiting_for.detail}</p>}
+      {error && !live && <Failed failure={new Error(error.message)} />}
+      {status === 'completed' && <TaskResult result={job.result} inputs={job.inputs} />}
+    </div>
+  )
+}
+
+function Figures({ job: { usage, cost, metrics }, currency }: { job: Job; currency: string }) {
+  const all = usage
+    ? Object.entries(text.usage).flatMap(([name, words]) => {
+        const amount = usage[name as keyof typeof text.usage]
+        return amount > 0 ? [words(countText(Math.round(amount * 10) / 10))] : []
+      })
+    : []
+  if (cost !== null && cost > 0) all.push(text.cost(costText(cost, currency)))
+  if (metrics.queue_ms !== null && metrics.queue_ms >= 1_000) all.unshift(text.waited(durationText(metrics.queue_ms)))
+  return all.length === 0 ? null : <span className="text-muted">{all.join(' · ')}</span>
 }

@@ -2,13 +2,13 @@ import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { type SyntheticEvent, useEffect, useRef, useState } from 'react'
 import { useLocation } from 'wouter'
 import { api, dataOf, paramOf, type Schema } from '../../api/client.ts'
-import { useAnnounce } from '../../components/announcements.tsx'
-import { Dialog, FormButtons } from '../../components/dialog.tsx'
-import { TextField, useOpened } from '../../components/fields.tsx'
+import { refresh, useAnswer } from '../../api/queries.ts'
+import { announce } from '../../components/announcements.tsx'
+import { Confirm, Dialog, FormButtons } from '../../components/dialog.tsx'
+import { Checkbox, TextField, useOpened } from '../../components/fields.tsx'
 import { sizeText } from '../../components/format.ts'
-import { Failed, Notice } from '../../components/page.tsx'
+import { Failed, Notice, Queried } from '../../components/page.tsx'
 import { modelsText } from '../../text/models.ts'
-import { ConfigLines } from './config-lines.tsx'
 
 /** What adding a model would write, and what is missing for it. */
 function Proposal({ proposal }: { proposal: Schema<'ModelProposal'> }) {
@@ -47,7 +47,6 @@ const bodyOf = ({ model, id, context, memory }: Fields): Schema<'ModelAdd'> => (
 /** Adds a model in two steps: what would be written, then the download. A name that is given is looked up at once. */
 export function AddModel({ model, close }: { model: string; close: () => void }) {
   const queries = useQueryClient()
-  const announce = useAnnounce()
   const [, go] = useLocation()
   const [fields, setFields] = useState<Fields>({ model, id: '', context: '', memory: '' })
   const propose = useMutation({
@@ -60,7 +59,7 @@ export function AddModel({ model, close }: { model: string; close: () => void })
     mutationFn: (given: Fields) => dataOf(api.POST('/api/models', { body: bodyOf(given) })),
     onSuccess: (_, given) => {
       announce('good', modelsText.adding(given.model))
-      void queries.invalidateQueries({ queryKey: ['models'] })
+      void refresh('models')
       close()
       go('/models/downloads')
     },
@@ -118,3 +117,65 @@ export function AddModel({ model, close }: { model: string; close: () => void })
     </Dialog>
   )
 }
+
+/** Asks before a model is removed, and shows the lines that infer.yaml loses. */
+export function RemoveModel({ id, close }: { id: string; close: () => void }) {
+  const queries = useQueryClient()
+  const [, go] = useLocation()
+  const [deletesFiles, setDeletesFiles] = useState(false)
+  const remove = (query: { dry_run?: 'true'; delete_files?: 'true' }) =>
+    api.DELETE('/api/models/{id}', { params: { path: { id }, query } })
+  const preview = useAnswer(['models', 'remove', id], () => remove({ dry_run: 'true' }), { gcTime: 0 })
+  const act = async () => {
+    await remove(deletesFiles ? { delete_files: 'true' } : {})
+    announce('good', modelsText.removed(id))
+    void refresh('models')
+    void refresh('tasks')
+    go('/models')
+  }
+  return (
+    <Confirm
+      title={modelsText.removeOf(id)}
+      action={modelsText.confirmRemove}
+      act={act}
+      close={close}
+      isReady={preview.isSuccess}
+    >
+      <div className="space-y-3">
+        <p>{modelsText.removeAbout}</p>
+        <Queried query={preview}>{({ lines }) => <ConfigLines {...lines} />}</Queried>
+        <Checkbox label={modelsText.deleteFiles} checked={deletesFiles} change={setDeletesFiles} />
+      </div>
+    </Confirm>
+  )
+}
+
+/** Lines that a change adds to infer.yaml and removes from it. */
+export function ConfigLines({ added, removed }: { added: readonly string[]; removed: readonly string[] }) {
+  if (added.length + removed.length === 0) return <p className="text-muted">{modelsText.noLines}</p>
+  return (
+    <div
+      tabIndex={0}
+      role="group"
+      aria-label={modelsText.writes}
+      className="bg-raised border-line max-h-72 overflow-auto rounded-md border p-3 font-mono text-xs"
+    >
+      {removed.map((line, at) => (
+        <Line key={`-${at}`} sign="−" name={modelsText.lineRemoved} look="text-bad" line={line} />
+      ))}
+      {added.map((line, at) => (
+        <Line key={`+${at}`} sign="+" name={modelsText.lineAdded} look="text-good" line={line} />
+      ))}
+    </div>
+  )
+}
+
+const Line = ({ sign, name, look, line }: { sign: string; name: string; look: string; line: string }) => (
+  <div className={`whitespace-pre ${look}`}>
+    <span className="sr-only">{name} </span>
+    <span aria-hidden className="mr-2 select-none">
+      {sign}
+    </span>
+    {line}
+  </div>
+)
