@@ -79,7 +79,7 @@ export const sendJson = (path: string, body: unknown, signal?: AbortSignal): Pro
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify(body),
-    ...(signal ? { signal } : {}),
+    signal: signal ?? null,
   })
 
 /**
@@ -87,6 +87,9 @@ export const sendJson = (path: string, body: unknown, signal?: AbortSignal): Pro
  * `const { data } = await api.GET('/api/jobs/{id}', { params: { path: { id } } })`.
  */
 export const api = createClient<paths>({ baseUrl: location.origin, fetch: request => send(request) })
+
+/** The parameters of a request: those in its path, and its query. */
+export const at = <const Path, const Query = undefined>(path: Path, query?: Query) => ({ params: { path, query } })
 
 /** Resolves with the data of a call of `api`. */
 export async function dataOf<T>(call: Promise<{ data?: T }>): Promise<NonNullable<T>> {

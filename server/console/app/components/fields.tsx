@@ -26,7 +26,11 @@ export function FormField({
   error,
   children,
 }: FieldFacts & {
-  children: (control: { id: string; 'aria-describedby': string | undefined; 'aria-invalid'?: true }) => ReactNode
+  children: (control: {
+    id: string
+    'aria-describedby': string | undefined
+    'aria-invalid': true | undefined
+  }) => ReactNode
 }) {
   const id = useId()
   return (
@@ -37,7 +41,7 @@ export function FormField({
       {children({
         id,
         'aria-describedby': describedBy(id, hint, error),
-        ...(error ? { 'aria-invalid': true as const } : {}),
+        'aria-invalid': error ? true : undefined,
       })}
       <Hint id={id} hint={hint} error={error} />
     </div>

@@ -1,5 +1,5 @@
 import { Link } from 'wouter'
-import { api, dataOf, type Schema, useSession } from '../api/client.ts'
+import { api, at, dataOf, type Schema, useSession } from '../api/client.ts'
 import { modelText } from '../text/models.ts'
 import { modelHref } from './addresses.ts'
 import { useAction } from './announcements.tsx'
@@ -33,8 +33,7 @@ const waitSeconds = 1
 export function ModelActions({ id, status, small = true }: { id: string; status: ModelState; small?: boolean }) {
   const { can, session } = useSession()
   const { mutate, isPending } = useAction(
-    (action: 'load' | 'unload') =>
-      dataOf(api.POST(`/api/models/{id}/${action}`, { params: { path: { id }, query: { wait: waitSeconds } } })),
+    (action: 'load' | 'unload') => dataOf(api.POST(`/api/models/{id}/${action}`, at({ id }, { wait: waitSeconds }))),
     (model, action) => {
       const isLoaded = model.status === 'warm'
       if (action === 'load') return isLoaded ? modelText.loaded(id) : modelText.loading(id)

@@ -21,8 +21,7 @@ export function LogView({ name, model, source }: { name: string } & LogQuery) {
 
   useEffect(() => {
     const ended = new AbortController()
-    const query = { ...(model === undefined ? {} : { model }), ...(source === undefined ? {} : { source }) }
-    followLog(query, ended.signal, {
+    followLog({ model, source }, ended.signal, {
       begin() {
         setState('live')
         setEntries([])
@@ -104,7 +103,8 @@ async function followLog(
   signal: AbortSignal,
   { begin, take, lost }: { begin: () => void; take: (entries: LogEntry[]) => void; lost: () => void },
 ): Promise<void> {
-  const search = new URLSearchParams({ ...query, follow: 'true', lines: String(firstLines) })
+  const wanted = Object.entries({ ...query, follow: 'true', lines: String(firstLines) }).filter(([, value]) => value)
+  const search = new URLSearchParams(wanted as [string, string][])
   while (!signal.aborted) {
     let batch: LogEntry[] = []
     let timer: ReturnType<typeof setTimeout> | undefined

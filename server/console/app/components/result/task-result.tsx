@@ -86,7 +86,7 @@ const views: Readonly<Record<ResultKind, (shown: Pick<Shown, 'result' | 'inputs'
           <Table
             label={text.categories}
             rows={categories}
-            rowKey={({ name }) => name}
+            rowKey="name"
             columns={[
               { name: text.categories, show: row => row.name },
               { name: text.score, number: true, show: row => row.score.toFixed(4) },

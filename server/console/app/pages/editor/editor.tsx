@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { lazy, Suspense, useCallback, useEffect, useMemo, useState } from 'react'
 import { useLocation } from 'wouter'
-import { api, dataOf, type Schema, useSession } from '../../api/client.ts'
+import { api, at, dataOf, type Schema, useSession } from '../../api/client.ts'
 import { tasksQuery } from '../../api/queries.ts'
 import { Button } from '../../components/button.tsx'
 import { Failed, Loading, Notice, Queried, useBeginning } from '../../components/page.tsx'
@@ -35,7 +35,7 @@ export default function Editor({ id }: { id: string }) {
     queryKey: ['workflows', 'edited', id],
     queryFn: async () => {
       if (id === newWorkflow) return { version: 0, source: emptySource(editorText.newName) }
-      const { workflow } = await dataOf(api.GET('/api/workflows/{id}', { params: { path: { id } } }))
+      const { workflow } = await dataOf(api.GET('/api/workflows/{id}', at({ id })))
       return { version: workflow.version, source: sourceOf(workflow) }
     },
     // What is edited is replaced only by the person who edits.

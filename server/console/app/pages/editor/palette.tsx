@@ -1,6 +1,6 @@
 import { useMutation } from '@tanstack/react-query'
 import { type DragEvent, useState } from 'react'
-import { api, dataOf } from '../../api/client.ts'
+import { api, at, dataOf } from '../../api/client.ts'
 import { useAnswer } from '../../api/queries.ts'
 import { Button } from '../../components/button.tsx'
 import { Dialog } from '../../components/dialog.tsx'
@@ -87,7 +87,7 @@ function OtherWorkflow({ close }: { close: () => void }) {
     api.GET('/api/workflows', { params: { query: { limit: 100 } } }),
   )
   const insert = useMutation({
-    mutationFn: async () => (await dataOf(api.GET('/api/workflows/{id}', { params: { path: { id } } }))).workflow,
+    mutationFn: async () => (await dataOf(api.GET('/api/workflows/{id}', at({ id })))).workflow,
     onSuccess: read => {
       const other = parseWorkflow(sourceOf(read)).workflow
       apply(insertWorkflow(workflow, other, read.dag?.nodes ?? {}))

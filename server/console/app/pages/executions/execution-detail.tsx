@@ -1,7 +1,7 @@
 import { Ban, RotateCcw } from 'lucide-react'
 import { lazy, Suspense, useState } from 'react'
 import { Link } from 'wouter'
-import { api, useSession } from '../../api/client.ts'
+import { api, at, useSession } from '../../api/client.ts'
 import { hasEnded } from '../../api/queries.ts'
 import { useAction } from '../../components/announcements.tsx'
 import { JobStatus } from '../../components/badge.tsx'
@@ -130,7 +130,7 @@ function NodeTable({ nodes, show }: { nodes: readonly ExecutionNode[]; show: (id
       show: ({ duration_ms }) => (duration_ms === null ? '–' : durationText(duration_ms)),
     },
   ]
-  return <Table label={text.views.list} columns={columns} rows={nodes} rowKey={({ node_id }) => node_id} />
+  return <Table label={text.views.list} columns={columns} rows={nodes} rowKey="node_id" />
 }
 
 /** What can be done with an execution in its state. */
@@ -138,7 +138,7 @@ export function ExecutionActions({ execution }: { execution: Execution }) {
   const { can } = useSession()
   const { retry, busy } = useRetry(execution)
   const cancel = useAction(
-    () => api.POST('/api/workflow-executions/{id}/cancel', { params: { path: { id: execution.id } } }),
+    () => api.POST('/api/workflow-executions/{id}/cancel', at({ id: execution.id })),
     () => text.cancelled,
     ['executions'],
   )

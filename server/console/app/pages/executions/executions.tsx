@@ -7,7 +7,7 @@ import { Button, ButtonLink, TextLink } from '../../components/button.tsx'
 import { SelectField } from '../../components/fields.tsx'
 import { costText, durationText } from '../../components/format.ts'
 import { Empty, PageHeading, Queried } from '../../components/page.tsx'
-import { type Column, Table } from '../../components/table.tsx'
+import { type Column, columnsOf, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time.tsx'
 import { useAddress } from '../../components/use-address.ts'
 import { executionsText as text } from '../../text/executions.ts'
@@ -20,36 +20,25 @@ type Summary = Schema<'ExecutionSummary'>
 
 const pageSize = 50
 
-const columns: readonly Column<Summary>[] = [
-  {
-    name: text.columns.execution,
-    show: ({ id }) => <TextLink href={`/executions/${id}`} className="font-mono text-xs break-all" label={id} />,
-  },
-  { name: text.columns.status, show: ({ status }) => <JobStatus status={status} /> },
-  {
-    name: text.columns.workflow,
-    show: ({ workflow_id }) =>
-      workflow_id === null ? (
-        <span className="text-muted">{text.unsaved}</span>
-      ) : (
-        <Link href={`/workflows/${workflow_id}`} className="hover:underline">
-          <WorkflowName id={workflow_id} />
-        </Link>
-      ),
-  },
-  {
-    name: text.columns.nodes,
+const columns: readonly Column<Summary>[] = columnsOf(text.columns, {
+  execution: ({ id }) => <TextLink href={`/executions/${id}`} className="font-mono text-xs break-all" label={id} />,
+  status: ({ status }) => <JobStatus status={status} />,
+  workflow: ({ workflow_id }) =>
+    workflow_id === null ? (
+      <span className="text-muted">{text.unsaved}</span>
+    ) : (
+      <Link href={`/workflows/${workflow_id}`} className="hover:underline">
+        <WorkflowName id={workflow_id} />
+      </Link>
+    ),
+  nodes: {
     number: true,
     show: ({ progress: { completed, failed, skipped, total } }) => text.nodesOf(completed + failed + skipped, total),
   },
-  { name: text.columns.started, show: ({ created_at }) => <Time at={created_at} /> },
-  {
-    name: text.columns.duration,
-    number: true,
-    show: ({ duration_ms }) => (duration_ms === null ? '–' : durationText(duration_ms)),
-  },
-  { name: text.columns.cost, number: true, wideOnly: true, show: ({ cost }) => (cost > 0 ? costText(cost) : '–') },
-]
+  started: ({ created_at }) => <Time at={created_at} />,
+  duration: { number: true, show: ({ duration_ms }) => (duration_ms === null ? '–' : durationText(duration_ms)) },
+  cost: { number: true, wideOnly: true, show: ({ cost }) => (cost > 0 ? costText(cost) : '–') },
+})
 
 /** Executions of the organization or of one workflow, newest first, live. */
 function ExecutionList() {
@@ -96,7 +85,7 @@ function ExecutionList() {
         {({ executions, next_cursor }) => (
           <>
             {executions.length > 0 ? (
-              <Table label={shellText.pages.executions} columns={columns} rows={executions} rowKey={({ id }) => id} />
+              <Table label={shellText.pages.executions} columns={columns} rows={executions} rowKey="id" />
             ) : status !== undefined || after !== undefined || workflow !== undefined ? (
               <Empty title={text.noMatch} />
             ) : (

@@ -1,6 +1,6 @@
 import { X } from 'lucide-react'
 import { useLocation } from 'wouter'
-import { api, dataOf, useSession } from '../../api/client.ts'
+import { api, at, dataOf, useSession } from '../../api/client.ts'
 import { hasEnded, useAnswer } from '../../api/queries.ts'
 import { useAction } from '../../components/announcements.tsx'
 import { JobStatus } from '../../components/badge.tsx'
@@ -30,7 +30,7 @@ export function NodeDetail({
   const { node_id, status, waiting_for: waiting, error, job_id, duration_ms } = node
   // The list leaves out what is long, so the single node is read again when its state changes.
   const query = useAnswer(['executions', 'node', id, node_id, status], () =>
-    api.GET('/api/workflow-executions/{id}/nodes/{node}', { params: { path: { id, node: node_id } } }),
+    api.GET('/api/workflow-executions/{id}/nodes/{node}', at({ id, node: node_id })),
   )
   return (
     <section

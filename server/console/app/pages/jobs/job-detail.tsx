@@ -1,7 +1,7 @@
 import { Ban, RotateCcw, SquarePen, Trash2 } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
 import { useLocation } from 'wouter'
-import { api, dataOf, type Schema, useSession } from '../../api/client.ts'
+import { api, at, dataOf, type Schema, useSession } from '../../api/client.ts'
 import { hasEnded, refresh, useAnswer, useLiveRefresh, useTokens } from '../../api/queries.ts'
 import { announce, useAction } from '../../components/announcements.tsx'
 import { JobStatus } from '../../components/badge.tsx'
@@ -22,7 +22,7 @@ import { JobEvents, JobLog } from './job-log.tsx'
 /** One job: where it stands and why, its inputs and result, what it used, its log. */
 export function JobDetail({ id }: { id: string }) {
   useBeginning()
-  const query = useAnswer(['jobs', 'one', id], () => api.GET('/api/jobs/{id}', { params: { path: { id } } }), {
+  const query = useAnswer(['jobs', 'one', id], () => api.GET('/api/jobs/{id}', at({ id })), {
     refetchInterval: ({ state: { data } }) => (data && !hasEnded(data) ? 1_000 : false),
   })
   useLiveRefresh(['job.'], ['jobs', 'one', id])

@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { createParser } from 'eventsource-parser'
 import { useState } from 'react'
-import { api, type Schema, send } from '../../api/client.ts'
+import { api, at, type Schema, send } from '../../api/client.ts'
 import { useLiveEvents } from '../../api/live.ts'
 import { hasEnded, useAnswer } from '../../api/queries.ts'
 import { Queried, Section } from '../../components/page.tsx'
@@ -43,7 +43,7 @@ async function readHistory(id: string, signal: AbortSignal): Promise<JobMoment[]
 /** What the engine has written while the job ran. */
 export function JobLog({ job }: { job: Schema<'Job'> }) {
   const { id } = job
-  const query = useAnswer(['jobs', 'log', id], () => api.GET('/api/jobs/{id}/logs', { params: { path: { id } } }), {
+  const query = useAnswer(['jobs', 'log', id], () => api.GET('/api/jobs/{id}/logs', at({ id })), {
     refetchInterval: hasEnded(job) ? false : 2_000,
   })
   return (

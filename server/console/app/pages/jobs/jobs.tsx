@@ -9,7 +9,7 @@ import { Button, ButtonLink, TextLink } from '../../components/button.tsx'
 import { type Option, optionsOf, SearchField, SelectField, TextField } from '../../components/fields.tsx'
 import { costText, durationText } from '../../components/format.ts'
 import { Empty, PageHeading, Queried } from '../../components/page.tsx'
-import { type Column, Table } from '../../components/table.tsx'
+import { type Column, columnsOf, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time.tsx'
 import { useAddress } from '../../components/use-address.ts'
 import { jobsText } from '../../text/jobs.ts'
@@ -45,22 +45,18 @@ const pageSize = 50
 /** Milliseconds between reads while a job of the page runs: progress has no events in the stream of the organization. */
 const progressMs = 2_000
 
-const columns: readonly Column<JobSummary>[] = [
-  {
-    name: jobsText.columns.job,
-    show: ({ id }) => <TextLink href={`/jobs/${id}`} className="font-mono text-xs break-all" label={id} />,
-  },
-  { name: jobsText.columns.status, show: job => <JobStatus status={job.status} progress={job.progress} /> },
-  { name: jobsText.columns.model, show: ({ model_id }) => model_id },
-  { name: jobsText.columns.task, wideOnly: true, show: ({ task }) => taskName(task) },
-  { name: jobsText.columns.created, show: ({ created_at }) => <Time at={created_at} /> },
-  {
-    name: jobsText.columns.duration,
+const columns: readonly Column<JobSummary>[] = columnsOf(jobsText.columns, {
+  job: ({ id }) => <TextLink href={`/jobs/${id}`} className="font-mono text-xs break-all" label={id} />,
+  status: job => <JobStatus status={job.status} progress={job.progress} />,
+  model: 'model_id',
+  task: { wideOnly: true, show: ({ task }) => taskName(task) },
+  created: ({ created_at }) => <Time at={created_at} />,
+  duration: {
     number: true,
     show: job => (job.metrics.run_ms === null ? waitOf(job) : durationText(job.metrics.run_ms)),
   },
-  { name: jobsText.columns.cost, number: true, wideOnly: true, show: ({ cost }) => (cost ? costText(cost) : '–') },
-]
+  cost: { number: true, wideOnly: true, show: ({ cost }) => (cost ? costText(cost) : '–') },
+})
 
 /** What is known of a job that has not ended: its place, or when it will end. */
 function waitOf({ queue_position, eta_seconds, status }: JobSummary): string {
@@ -101,7 +97,7 @@ function JobList() {
         {({ jobs, next_cursor }) => (
           <>
             {jobs.length > 0 ? (
-              <Table label={shellText.pages.jobs} columns={columns} rows={jobs} rowKey={({ id }) => id} />
+              <Table label={shellText.pages.jobs} columns={columns} rows={jobs} rowKey="id" />
             ) : filtered || after !== undefined ? (
               <Empty title={jobsText.noMatch}>{next_cursor !== null && jobsText.scanned}</Empty>
             ) : (

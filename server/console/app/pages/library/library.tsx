@@ -1,7 +1,7 @@
 import { AudioLines, Copy, Download, Film, Recycle, Trash2 } from 'lucide-react'
 import { memo, useDeferredValue, useState } from 'react'
 import { Link, Route, Switch, useLocation, useRoute } from 'wouter'
-import { api, type Schema, useSession } from '../../api/client.ts'
+import { api, at, type Schema, useSession } from '../../api/client.ts'
 import { refresh, useAnswer, useLiveRefresh, usePages } from '../../api/queries.ts'
 import { ownUrl } from '../../components/addresses.ts'
 import { announce } from '../../components/announcements.tsx'
@@ -151,7 +151,7 @@ const ItemTile = memo(
 
 /** One file: shown whole, with what made it and what can be done with it. */
 export function ItemDialog({ id, close }: { id: string; close: () => void }) {
-  const query = useAnswer(['library', 'item', id], () => api.GET('/api/library/{id}', { params: { path: { id } } }))
+  const query = useAnswer(['library', 'item', id], () => api.GET('/api/library/{id}', at({ id })))
   return (
     <Dialog title={query.data?.file.file_name ?? text.list} close={close} wide>
       <Queried query={query} gone={text.gone}>
@@ -195,7 +195,7 @@ function Item({ item, close }: { item: LibraryItem; close: () => void }) {
           action={text.delete}
           close={() => setDeleting(false)}
           act={async () => {
-            await api.DELETE('/api/library/{id}', { params: { path: { id } } })
+            await api.DELETE('/api/library/{id}', at({ id }))
             announce('good', text.deleted)
             void refresh('library', 'items')
             close()

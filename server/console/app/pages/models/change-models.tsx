@@ -1,7 +1,7 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { type SyntheticEvent, useEffect, useRef, useState } from 'react'
 import { useLocation } from 'wouter'
-import { api, dataOf, paramOf, type Schema } from '../../api/client.ts'
+import { api, at, dataOf, paramOf, type Schema } from '../../api/client.ts'
 import { refresh, useAnswer } from '../../api/queries.ts'
 import { announce } from '../../components/announcements.tsx'
 import { Confirm, Dialog, FormButtons } from '../../components/dialog.tsx'
@@ -124,7 +124,7 @@ export function RemoveModel({ id, close }: { id: string; close: () => void }) {
   const [, go] = useLocation()
   const [deletesFiles, setDeletesFiles] = useState(false)
   const remove = (query: { dry_run?: 'true'; delete_files?: 'true' }) =>
-    api.DELETE('/api/models/{id}', { params: { path: { id }, query } })
+    api.DELETE('/api/models/{id}', at({ id }, query))
   const preview = useAnswer(['models', 'remove', id], () => remove({ dry_run: 'true' }), { gcTime: 0 })
   const act = async () => {
     await remove(deletesFiles ? { delete_files: 'true' } : {})

@@ -1,7 +1,7 @@
 import { ArrowLeft } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
 import { Link, useLocation, useSearchParams } from 'wouter'
-import { ApiFailure, api, type Schema, useSession } from '../../api/client.ts'
+import { ApiFailure, api, at, type Schema, useSession } from '../../api/client.ts'
 import { useAnswer, useModels } from '../../api/queries.ts'
 import { modelHref } from '../../components/addresses.ts'
 import { Badge } from '../../components/badge.tsx'
@@ -11,7 +11,7 @@ import { countText, durationText, sizeText } from '../../components/format.ts'
 import { LogView } from '../../components/log/log-view.tsx'
 import { ModelActions, ModelStateView } from '../../components/model.tsx'
 import { Empty, Facts, Failed, PageHeading, Queried, Section, useBeginning } from '../../components/page.tsx'
-import { type Column, Table } from '../../components/table.tsx'
+import { type Column, columnsOf, Table } from '../../components/table.tsx'
 import { Tabs } from '../../components/tabs.tsx'
 import { Time } from '../../components/time.tsx'
 import { modelsText, modelText } from '../../text/models.ts'
@@ -137,13 +137,10 @@ function ModelFactList({ model }: { model: Schema<'ModelStatus'> }) {
   )
 }
 
-const columns: readonly Column<Setting>[] = [
-  { name: modelsText.settingColumns.key, show: ({ key }) => <code className="font-mono">{key}</code> },
-  {
-    name: modelsText.settingColumns.value,
-    show: ({ value }) => <code className="font-mono break-all">{value}</code>,
-  },
-]
+const columns: readonly Column<Setting>[] = columnsOf(modelsText.settingColumns, {
+  key: ({ key }) => <code className="font-mono">{key}</code>,
+  value: ({ value }) => <code className="font-mono break-all">{value}</code>,
+})
 
 /** The settings of a model. */
 function Settings({ id }: { id: string }) {
@@ -153,12 +150,7 @@ function Settings({ id }: { id: string }) {
       <p className="text-muted mb-3">{modelsText.settingsAbout}</p>
       <Queried query={query} lines={8}>
         {({ settings }) => (
-          <Table
-            label={modelsText.details.settings}
-            columns={columns}
-            rows={settingsOf(settings)}
-            rowKey={({ key }) => key}
-          />
+          <Table label={modelsText.details.settings} columns={columns} rows={settingsOf(settings)} rowKey="key" />
         )}
       </Queried>
     </>
@@ -169,22 +161,19 @@ type Engine = Schema<'ModelEngine'>
 const { engineColumns: engineNames } = modelsText
 const engineKinds = { starting: 'active', ready: 'good', stopping: 'plain' } as const
 
-const engineColumns: readonly Column<Engine>[] = [
-  {
-    name: engineNames.state,
-    show: ({ state }) => <Badge kind={engineKinds[state]}>{modelsText.engineStates[state]}</Badge>,
-  },
-  { name: engineNames.process, show: ({ pid }) => pid ?? modelsText.remote },
-  { name: engineNames.devices, show: ({ devices }) => devices.join(', ') || '–' },
-  { name: engineNames.memory, number: true, show: ({ memory_bytes: bytes }) => sizeText(bytes) },
-  { name: engineNames.slots, show: ({ busy, slots }) => modelText.busy(busy, slots) },
-  { name: engineNames.started, show: ({ started_at: at }) => <Time at={at} /> },
-  { name: engineNames.used, show: ({ last_used_at: at }) => <Time at={at} /> },
-]
+const engineColumns: readonly Column<Engine>[] = columnsOf(engineNames, {
+  state: ({ state }) => <Badge kind={engineKinds[state]}>{modelsText.engineStates[state]}</Badge>,
+  process: ({ pid }) => pid ?? modelsText.remote,
+  devices: ({ devices }) => devices.join(', ') || '–',
+  memory: { number: true, show: ({ memory_bytes: bytes }) => sizeText(bytes) },
+  slots: ({ busy, slots }) => modelText.busy(busy, slots),
+  started: ({ started_at: at }) => <Time at={at} />,
+  used: ({ last_used_at: at }) => <Time at={at} />,
+})
 
 /** The settings and engines of a model, which the owner of the machine may read. */
 export const useModelDetail = (id: string) =>
-  useAnswer(['models', 'detail', id], () => api.GET('/api/models/{id}', { params: { path: { id } } }), {
+  useAnswer(['models', 'detail', id], () => api.GET('/api/models/{id}', at({ id })), {
     refetchInterval: 3_000,
   })
 
@@ -200,12 +189,7 @@ export function Engines({ id }: { id: string }) {
               <Empty title={modelsText.noEngines}>{modelsText.noEnginesNext}</Empty>
             ) : (
               <div className="space-y-3">
-                <Table
-                  label={modelsText.engines}
-                  columns={engineColumns}
-                  rows={engines}
-                  rowKey={({ id: engine }) => engine}
-                />
+                <Table label={modelsText.engines} columns={engineColumns} rows={engines} rowKey="id" />
                 {engines
                   .filter(({ command }) => command.length > 0)
                   .map(({ id: engine, command }) => (
@@ -225,14 +209,14 @@ type EngineLoad = Schema<'EngineLoad'>
 const { loadColumns: loadNames } = modelsText
 const loadKinds = { loading: 'active', ready: 'good', failed: 'bad', ended: 'plain' } as const
 
-const loadColumns: readonly Column<EngineLoad>[] = [
-  { name: loadNames.when, show: ({ started_at: at }) => <Time at={at} /> },
-  { name: loadNames.state, show: ({ state }) => <Badge kind={loadKinds[state]}>{modelsText.loadStates[state]}</Badge> },
-  { name: loadNames.took, number: true, show: ({ load_ms: ms }) => (ms === null ? '–' : durationText(ms)) },
-  { name: loadNames.devices, wideOnly: true, show: ({ devices }) => devices.join(', ') || '–' },
-  { name: loadNames.ran, show: ({ ended_at: at }) => (at === null ? '–' : <Time at={at} />) },
-  { name: loadNames.reason, show: ({ reason }) => reason ?? '–' },
-]
+const loadColumns: readonly Column<EngineLoad>[] = columnsOf(loadNames, {
+  when: ({ started_at: at }) => <Time at={at} />,
+  state: ({ state }) => <Badge kind={loadKinds[state]}>{modelsText.loadStates[state]}</Badge>,
+  took: { number: true, show: ({ load_ms: ms }) => (ms === null ? '–' : durationText(ms)) },
+  devices: { wideOnly: true, show: ({ devices }) => devices.join(', ') || '–' },
+  ran: ({ ended_at: at }) => (at === null ? '–' : <Time at={at} />),
+  reason: ({ reason }) => reason ?? '–',
+})
 
 /** When the model was loaded, how long it took, and why its engines ended. */
 function Loads({ loads }: { loads: readonly EngineLoad[] }) {
@@ -240,7 +224,7 @@ function Loads({ loads }: { loads: readonly EngineLoad[] }) {
   return (
     <Section title={modelsText.loads}>
       <p className="text-muted mb-2">{modelsText.loadsAbout}</p>
-      <Table label={modelsText.loads} columns={loadColumns} rows={loads} rowKey={({ engine_id: id }) => id} />
+      <Table label={modelsText.loads} columns={loadColumns} rows={loads} rowKey="engine_id" />
     </Section>
   )
 }

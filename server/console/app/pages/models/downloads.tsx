@@ -1,5 +1,5 @@
 import { memo, useEffect } from 'react'
-import { api, dataOf, type Schema, useSession } from '../../api/client.ts'
+import { api, at, dataOf, type Schema, useSession } from '../../api/client.ts'
 import { refresh, useAnswer } from '../../api/queries.ts'
 import { modelHref } from '../../components/addresses.ts'
 import { useAction } from '../../components/announcements.tsx'
@@ -81,7 +81,7 @@ const Row = memo(function Row({ download, add }: { download: Download; add: (mod
 
 function Cancel({ download: { id, model } }: { download: Download }) {
   const { mutate, isPending } = useAction(
-    () => dataOf(api.DELETE('/api/model-downloads/{id}', { params: { path: { id } } })),
+    () => dataOf(api.DELETE('/api/model-downloads/{id}', at({ id }))),
     () => modelsText.cancelled(model),
     key,
   )

@@ -8,7 +8,7 @@ import { SearchField } from '../../components/fields.tsx'
 import { countText, sizeText } from '../../components/format.ts'
 import { ModelActions, ModelLink, ModelStateView } from '../../components/model.tsx'
 import { Empty, PageHeading, Queried } from '../../components/page.tsx'
-import { type Column, Table } from '../../components/table.tsx'
+import { type Column, columnsOf, Table } from '../../components/table.tsx'
 import { Tabs } from '../../components/tabs.tsx'
 import { useSearch } from '../../components/use-address.ts'
 import { modelsText } from '../../text/models.ts'
@@ -81,33 +81,27 @@ type Model = Schema<'ModelStatus'>
 const { columns: names } = modelsText
 const muted = (text: string) => <span className="text-muted">{text}</span>
 
-const columns: readonly Column<Model>[] = [
-  {
-    name: names.model,
-    show: ({ model_id: id, engine }) => (
-      <>
-        <ModelLink id={id} />
-        <span className="text-muted block text-xs">{engine}</span>
-      </>
-    ),
-  },
-  { name: names.tasks, show: ({ tasks }) => tasksText(tasks) },
-  { name: names.state, show: ModelStateView },
-  {
-    name: names.context,
+const columns: readonly Column<Model>[] = columnsOf(names, {
+  model: ({ model_id: id, engine }) => (
+    <>
+      <ModelLink id={id} />
+      <span className="text-muted block text-xs">{engine}</span>
+    </>
+  ),
+  tasks: ({ tasks }) => tasksText(tasks),
+  state: ModelStateView,
+  context: {
     wideOnly: true,
     number: true,
     show: ({ context_length: tokens }) =>
       tokens === null ? muted('–') : <span className="whitespace-nowrap">{modelsText.tokens(countText(tokens))}</span>,
   },
-  {
-    name: names.memory,
+  memory: {
     number: true,
     show: ({ memory_bytes: bytes }) =>
       bytes === null ? muted(modelsText.unknown) : <span className="whitespace-nowrap">{sizeText(bytes)}</span>,
   },
-  {
-    name: names.price,
+  price: {
     wideOnly: true,
     show: ({ price }) => {
       const texts = priceTexts(price)
@@ -120,8 +114,8 @@ const columns: readonly Column<Model>[] = [
           ))
     },
   },
-  { name: names.actions, show: ({ model_id: id, status }) => <ModelActions id={id} status={status} /> },
-]
+  actions: ({ model_id: id, status }) => <ModelActions id={id} status={status} />,
+})
 
 /** The models that the server offers. */
 export function Configured() {
@@ -143,7 +137,7 @@ export function Configured() {
             {found.length === 0 ? (
               <Empty title={modelsText.noMatch}>{modelsText.noMatchNext}</Empty>
             ) : (
-              <Table label={modelsText.configured} columns={columns} rows={found} rowKey={({ model_id: id }) => id} />
+              <Table label={modelsText.configured} columns={columns} rows={found} rowKey="model_id" />
             )}
           </>
         )

@@ -2,7 +2,7 @@ import { useQueryClient } from '@tanstack/react-query'
 import { ChartColumn, Plus } from 'lucide-react'
 import { useState } from 'react'
 import { Route, Switch, useLocation } from 'wouter'
-import { api, dataOf, type Schema, useSession } from '../../api/client.ts'
+import { api, at, dataOf, type Schema, useSession } from '../../api/client.ts'
 import { refresh, useAnswer, usePages } from '../../api/queries.ts'
 import { announce, useAction } from '../../components/announcements.tsx'
 import { Badge } from '../../components/badge.tsx'
@@ -11,7 +11,7 @@ import { Confirm, FormDialog } from '../../components/dialog.tsx'
 import { TextField } from '../../components/fields.tsx'
 import { formText } from '../../components/form-text.ts'
 import { MoreButton, Notice, PageHeading, Queried, useBeginning } from '../../components/page.tsx'
-import { type Column, Table } from '../../components/table.tsx'
+import { type Column, columnsOf, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time.tsx'
 import { organizationsText as text } from '../../text/organizations.ts'
 import { Tokens } from './tokens.tsx'
@@ -20,18 +20,12 @@ type Organization = Schema<'Organization'>
 
 const statusKinds = { active: 'good', suspended: 'warning', deleted: 'plain' } as const
 
-const columns: readonly Column<Organization>[] = [
-  {
-    name: text.columns.name,
-    show: ({ id, name }) => <TextLink href={`/organizations/${id}`} className="font-medium" label={name} />,
-  },
-  {
-    name: text.columns.status,
-    show: ({ status }) => <Badge kind={statusKinds[status]}>{text.status[status]}</Badge>,
-  },
-  { name: text.columns.plan, show: ({ plan }) => plan },
-  { name: text.columns.created, show: ({ created_at }) => <Time at={created_at} /> },
-]
+const columns: readonly Column<Organization>[] = columnsOf(text.columns, {
+  name: ({ id, name }) => <TextLink href={`/organizations/${id}`} className="font-medium" label={name} />,
+  status: ({ status }) => <Badge kind={statusKinds[status]}>{text.status[status]}</Badge>,
+  plan: 'plan',
+  created: ({ created_at }) => <Time at={created_at} />,
+})
 
 /** All organizations of the machine. */
 function OrganizationList() {
@@ -56,7 +50,7 @@ function OrganizationList() {
             label={text.list}
             columns={columns}
             rows={pages.flatMap(({ organizations }) => organizations)}
-            rowKey={({ id }) => id}
+            rowKey="id"
           />
         )}
       </Queried>
@@ -111,7 +105,7 @@ export default function OrganizationsPage() {
 export function OrganizationPage({ id }: { id: string }) {
   useBeginning()
   const query = useAnswer(['organizations', 'one', id], () =>
-    api.GET('/api/organizations/{organization}', { params: { path: { organization: id } } }),
+    api.GET('/api/organizations/{organization}', at({ organization: id })),
   )
   return (
     <Queried query={query} lines={6}>

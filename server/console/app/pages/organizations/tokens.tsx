@@ -1,6 +1,6 @@
 import { Plus } from 'lucide-react'
 import { useMemo, useState } from 'react'
-import { api, dataOf, type Schema, useSession } from '../../api/client.ts'
+import { api, at, dataOf, type Schema, useSession } from '../../api/client.ts'
 import { refresh, useLiveRefresh, usePages } from '../../api/queries.ts'
 import { announce } from '../../components/announcements.tsx'
 import { Badge } from '../../components/badge.tsx'
@@ -10,7 +10,7 @@ import { Confirm, Dialog, FormDialog } from '../../components/dialog.tsx'
 import { optionsOf, SelectField, TextArea } from '../../components/fields.tsx'
 import { costText, countText } from '../../components/format.ts'
 import { Empty, MoreButton, Notice, Queried, Section } from '../../components/page.tsx'
-import { type Column, Table } from '../../components/table.tsx'
+import { type Column, columnsOf, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time.tsx'
 import { useAddress } from '../../components/use-address.ts'
 import { tokensText as text } from '../../text/organizations.ts'
@@ -30,7 +30,7 @@ export function Tokens({ organization }: { organization: Schema<'Organization'> 
   const wanted = params.get('status') ?? 'active'
   const status = statuses.find(one => one === wanted)
   const query = usePages(['organizations', 'tokens', organization.id, status], after =>
-    api.GET('/api/organizations/{organization}/tokens', { params: { path, query: { limit: 50, status, after } } }),
+    api.GET('/api/organizations/{organization}/tokens', at(path, { limit: 50, status, after })),
   )
   useLiveRefresh(['token.'], ['organizations', 'tokens'])
   const mayChange = can('admin:write') && organization.status !== 'deleted'
@@ -61,7 +61,7 @@ export function Tokens({ organization }: { organization: Schema<'Organization'> 
               <p>{text.noneHint}</p>
             </Empty>
           ) : (
-            <Table label={text.title} columns={columns} rows={rows} rowKey={({ id }) => id} />
+            <Table label={text.title} columns={columns} rows={rows} rowKey="id" />
           )
         }
       </Queried>
@@ -214,69 +214,50 @@ function limitsText(token: Token): string {
   return all.length === 0 ? text.unlimited : all.join('; ')
 }
 
-export type Action = 'edit' | 'rotate' | 'revoke'
+type Action = 'edit' | 'rotate' | 'revoke'
+
+/** When each action can be taken on a token. */
+const actions: Readonly<Record<Action, (token: Token) => boolean>> = {
+  edit: ({ status }) => status !== 'revoked',
+  rotate: ({ status }) => status === 'active',
+  revoke: ({ status }) => status !== 'revoked',
+}
 
 /** The columns of tokens; actions only for whoever may change them. */
-export const tokenColumns = (
+const tokenColumns = (
   ownId: string,
   act: ((action: Action, token: Token) => void) | undefined,
-): readonly Column<Token>[] => [
-  {
-    name: text.columns.name,
-    show: ({ id, name, hint }) => (
+): readonly Column<Token>[] =>
+  columnsOf(text.columns, {
+    name: ({ id, name, hint }) => (
       <span className="inline-flex flex-wrap items-baseline gap-x-2">
         <span className="font-medium">{name}</span>
         {id === ownId && <Badge kind="active">{text.own}</Badge>}
         <span className="text-muted text-xs">{hint}</span>
       </span>
     ),
-  },
-  { name: text.columns.status, show: ({ status }) => <Badge kind={statusKinds[status]}>{text.status[status]}</Badge> },
-  { name: text.columns.scopes, show: ({ scopes }) => scopes.join(', ') },
-  { name: text.columns.limits, show: limitsText },
-  { name: text.columns.spent, show: ({ spend: { spent } }) => costText(spent), number: true },
-  {
-    name: text.columns.expires,
-    show: ({ expires_at }) => (expires_at === null ? text.never : <Time at={expires_at} />),
-  },
-  {
-    name: text.columns.used,
-    show: ({ last_used_at }) => (last_used_at === null ? text.never : <Time at={last_used_at} />),
-  },
-  ...(act
-    ? [
-        {
-          name: text.columns.actions,
-          show: (token: Token) => (
-            <span className="flex gap-1 max-md:flex-wrap max-md:justify-end">
-              {token.status !== 'revoked' && (
-                <Button
-                  small
-                  aria-label={`${text.edit} ${token.name}`}
-                  onClick={() => act('edit', token)}
-                  label={text.edit}
-                />
-              )}
-              {token.status === 'active' && (
-                <Button
-                  small
-                  aria-label={`${text.rotate} ${token.name}`}
-                  onClick={() => act('rotate', token)}
-                  label={text.rotate}
-                />
-              )}
-              {token.status !== 'revoked' && (
-                <Button
-                  small
-                  danger
-                  aria-label={`${text.revoke} ${token.name}`}
-                  onClick={() => act('revoke', token)}
-                  label={text.revoke}
-                />
-              )}
-            </span>
-          ),
-        },
-      ]
-    : []),
-]
+    status: ({ status }) => <Badge kind={statusKinds[status]}>{text.status[status]}</Badge>,
+    scopes: ({ scopes }) => scopes.join(', '),
+    limits: limitsText,
+    spent: { number: true, show: ({ spend: { spent } }) => costText(spent) },
+    expires: ({ expires_at }) => (expires_at === null ? text.never : <Time at={expires_at} />),
+    used: ({ last_used_at }) => (last_used_at === null ? text.never : <Time at={last_used_at} />),
+    actions:
+      act &&
+      (token => (
+        <span className="flex gap-1 max-md:flex-wrap max-md:justify-end">
+          {(Object.keys(actions) as Action[])
+            .filter(action => actions[action](token))
+            .map(action => (
+              <Button
+                key={action}
+                small
+                danger={action === 'revoke'}
+                aria-label={`${text[action]} ${token.name}`}
+                onClick={() => act(action, token)}
+                label={text[action]}
+              />
+            ))}
+        </span>
+      )),
+  })

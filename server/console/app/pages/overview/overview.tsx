@@ -4,7 +4,7 @@ import { TextLink } from '../../components/button.tsx'
 import { durationText } from '../../components/format.ts'
 import { ModelActions, ModelLink, ModelStateView } from '../../components/model.tsx'
 import { Empty, Notice, PageHeading, Queried, Section } from '../../components/page.tsx'
-import { type Column, Table } from '../../components/table.tsx'
+import { type Column, columnsOf, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time.tsx'
 import { modelText } from '../../text/models.ts'
 import { overviewText } from '../../text/overview.ts'
@@ -20,19 +20,12 @@ export default function Overview() {
 
 const { columns: names } = overviewText
 
-const columns: readonly Column<Schema<'ModelStatus'>>[] = [
-  { name: names.model, show: ({ model_id: id }) => <ModelLink id={id} /> },
-  { name: names.state, show: ModelStateView },
-  {
-    name: names.queue,
-    show: ({ queue_depth: waiting }) =>
-      waiting === 0 ? (
-        <span className="text-muted">{overviewText.nothingWaits}</span>
-      ) : (
-        overviewText.waiting(waiting, 0)
-      ),
-  },
-]
+const columns: readonly Column<Schema<'ModelStatus'>>[] = columnsOf(names, {
+  model: ({ model_id: id }) => <ModelLink id={id} />,
+  state: ModelStateView,
+  queue: ({ queue_depth: waiting }) =>
+    waiting === 0 ? <span className="text-muted">{overviewText.nothingWaits}</span> : overviewText.waiting(waiting, 0),
+})
 
 /** The models that a session may use, for those who do not own the machine. */
 function OwnModels() {
@@ -42,9 +35,7 @@ function OwnModels() {
       <PageHeading title={shellText.pages.overview}>{overviewText.ownOnly}</PageHeading>
       <Section title={overviewText.models}>
         <Queried query={query}>
-          {({ models }) => (
-            <Table label={overviewText.models} columns={columns} rows={models} rowKey={({ model_id: id }) => id} />
-          )}
+          {({ models }) => <Table label={overviewText.models} columns={columns} rows={models} rowKey="model_id" />}
         </Queried>
       </Section>
       <RecentFailures />
@@ -134,33 +125,28 @@ function Queue({ waiting, interactive, waiting_for: first }: Load) {
 
 const rate = new Intl.NumberFormat('en', { maximumFractionDigits: 1 })
 
-const loadColumns: readonly Column<Load>[] = [
-  { name: names.model, show: ({ model_id: id }) => <ModelLink id={id} /> },
-  { name: names.state, show: ModelStateView },
-  {
-    name: names.slots,
-    show: ({ busy, slots }) =>
-      slots === 0 ? (
-        <span className="text-muted">{modelText.noSlots}</span>
-      ) : (
-        <span className="whitespace-nowrap">{modelText.busy(busy, slots)}</span>
-      ),
-  },
-  { name: names.queue, show: Queue },
-  {
-    name: names.speed,
+const loadColumns: readonly Column<Load>[] = columnsOf(names, {
+  model: ({ model_id: id }) => <ModelLink id={id} />,
+  state: ModelStateView,
+  slots: ({ busy, slots }) =>
+    slots === 0 ? (
+      <span className="text-muted">{modelText.noSlots}</span>
+    ) : (
+      <span className="whitespace-nowrap">{modelText.busy(busy, slots)}</span>
+    ),
+  queue: Queue,
+  speed: {
     number: true,
     wideOnly: true,
     show: ({ slots, output_tokens_per_second: speed }) => (slots === 0 ? '–' : rate.format(speed)),
   },
-  {
-    name: names.firstToken,
+  firstToken: {
     number: true,
     wideOnly: true,
     show: ({ time_to_first_token_ms: ms }) => (ms === null ? '–' : durationText(ms)),
   },
-  { name: names.actions, show: ({ model_id: id, status }) => <ModelActions id={id} status={status} /> },
-]
+  actions: ({ model_id: id, status }) => <ModelActions id={id} status={status} />,
+})
 
 /** Models with state, slots, and what waits for them and why. */
 export function ModelQueues({ models }: { models: readonly Load[] }) {
@@ -171,22 +157,19 @@ export function ModelQueues({ models }: { models: readonly Load[] }) {
         <TextLink href="/models" label={overviewText.addModel} />
       </Empty>
     )
-  return <Table label={overviewText.models} columns={loadColumns} rows={models} rowKey={({ model_id: id }) => id} />
+  return <Table label={overviewText.models} columns={loadColumns} rows={models} rowKey="model_id" />
 }
 
 const shown = 5
 const key = ['overview', 'failures']
 const { failureColumns: failureNames } = overviewText
 
-const failureTable: readonly Column<Schema<'JobSummary'>>[] = [
-  { name: failureNames.when, show: ({ finished_at: at, updated_at: updated }) => <Time at={at ?? updated} /> },
-  {
-    name: failureNames.work,
-    show: ({ id, task }) => <TextLink href={`/jobs/${id}`} label={taskName(task)} />,
-  },
-  { name: failureNames.model, show: ({ model_id: id }) => <ModelLink id={id} /> },
-  { name: failureNames.why, show: ({ error }) => error?.message ?? '–' },
-]
+const failureTable: readonly Column<Schema<'JobSummary'>>[] = columnsOf(failureNames, {
+  when: ({ finished_at: at, updated_at: updated }) => <Time at={at ?? updated} />,
+  work: ({ id, task }) => <TextLink href={`/jobs/${id}`} label={taskName(task)} />,
+  model: ({ model_id: id }) => <ModelLink id={id} />,
+  why: ({ error }) => error?.message ?? '–',
+})
 
 /** The newest failed work of the organization. */
 export function RecentFailures() {
@@ -204,7 +187,7 @@ export function RecentFailures() {
           jobs.length === 0 ? (
             <Empty title={overviewText.noFailures}>{overviewText.noFailuresNext}</Empty>
           ) : (
-            <Table label={overviewText.failures} columns={failureTable} rows={jobs} rowKey={({ id }) => id} />
+            <Table label={overviewText.failures} columns={failureTable} rows={jobs} rowKey="id" />
           )
         }
       </Queried>

@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { useMemo } from 'react'
 import { useSearchParams } from 'wouter'
-import { api, dataOf } from '../../api/client.ts'
+import { api, at, dataOf } from '../../api/client.ts'
 import { tasksQuery, useAnswer } from '../../api/queries.ts'
 import { ownUrl } from '../../components/addresses.ts'
 import { ButtonLink } from '../../components/button.tsx'
@@ -76,7 +76,7 @@ async function beginningOfJob(id: string): Promise<Beginning> {
 }
 
 async function beginningOfFile(id: string, tasks: readonly TaskChoice[]): Promise<Beginning> {
-  const item = await dataOf(api.GET('/api/library/{id}', { params: { path: { id } } }))
+  const item = await dataOf(api.GET('/api/library/{id}', at({ id })))
   const found = taskForFile(item.kind, tasks)
   if (!found) return { notice: text.noTaskForFile(item.kind) }
   rememberPreview(id, ownUrl(item.file.url))

@@ -7,7 +7,7 @@ import { CopyText } from '../../components/code.tsx'
 import { durationText, sizeText } from '../../components/format.ts'
 import { LogView } from '../../components/log/log-view.tsx'
 import { Empty, Failed, Notice, PageHeading, Queried } from '../../components/page.tsx'
-import { type Column, Table } from '../../components/table.tsx'
+import { type Column, columnsOf, Table } from '../../components/table.tsx'
 import { Tabs } from '../../components/tabs.tsx'
 import { Time } from '../../components/time.tsx'
 import { shellText } from '../../text/shell.ts'
@@ -126,11 +126,11 @@ function FindingRow({ finding: { name, state, detail, advice } }: { finding: Fin
 
 const { backupColumns: names } = systemText
 
-const columns: readonly Column<Schema<'BackupList'>['data'][number]>[] = [
-  { name: names.file, show: ({ path }) => <span className="break-all">{path.slice(path.lastIndexOf('/') + 1)}</span> },
-  { name: names.size, number: true, show: ({ bytes }) => sizeText(bytes) },
-  { name: names.when, show: ({ modified_at: at }) => <Time at={at} /> },
-]
+const columns: readonly Column<Schema<'BackupList'>['data'][number]>[] = columnsOf(names, {
+  file: ({ path }) => <span className="break-all">{path.slice(path.lastIndexOf('/') + 1)}</span>,
+  size: { number: true, show: ({ bytes }) => sizeText(bytes) },
+  when: ({ modified_at: at }) => <Time at={at} />,
+})
 
 /** The backups that the server keeps, and how to make and use one. */
 export function Backups() {
@@ -146,7 +146,7 @@ export function Backups() {
         ) : (
           <div className="space-y-3">
             <p className="text-muted break-all">{systemText.folder(folder)}</p>
-            <Table label={systemText.backups} columns={columns} rows={data} rowKey={({ path }) => path} />
+            <Table label={systemText.backups} columns={columns} rows={data} rowKey="path" />
             <p>
               {systemText.backupMore} <CopyText>{systemText.backupCommand}</CopyText>
             </p>

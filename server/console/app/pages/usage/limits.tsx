@@ -1,5 +1,5 @@
 import { useState } from 'react'
-import { api, type Schema, useSession } from '../../api/client.ts'
+import { api, at, type Schema, useSession } from '../../api/client.ts'
 import { refresh, useAnswer } from '../../api/queries.ts'
 import { announce } from '../../components/announcements.tsx'
 import { Button } from '../../components/button.tsx'
@@ -106,7 +106,7 @@ export function OrganizationLimits({ organization, name }: { organization: strin
   const { session, can } = useSession()
   const [changing, setChanging] = useState(false)
   const query = useAnswer(['usage', 'limits', organization], () =>
-    api.GET('/api/organizations/{organization}/limits', { params: { path: { organization } } }),
+    api.GET('/api/organizations/{organization}/limits', at({ organization })),
   )
   const mayChange = session.owns_machine && can('admin:write')
   return (

@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
-import { api, dataOf, type Schema, useSession } from '../../api/client.ts'
+import { api, at, dataOf, type Schema, useSession } from '../../api/client.ts'
 import { usePages } from '../../api/queries.ts'
 import { useAction } from '../../components/announcements.tsx'
 import { Badge } from '../../components/badge.tsx'
@@ -13,13 +13,13 @@ import { sourceOf } from '../editor/document/source.ts'
 import { compareLines, shownLines } from './compare-lines.ts'
 
 const readVersion = async (id: string, version: number) =>
-  (await dataOf(api.GET('/api/workflows/{id}', { params: { path: { id }, query: { version } } }))).workflow
+  (await dataOf(api.GET('/api/workflows/{id}', at({ id }, { version })))).workflow
 
 /** The versions of a workflow: compare two, restore one. */
 export default function VersionList({ id }: { id: string }) {
   useBeginning()
   const query = usePages(['workflows', 'versions', id], after =>
-    api.GET('/api/workflows/{id}/versions', { params: { path: { id }, query: { limit: 100, after } } }),
+    api.GET('/api/workflows/{id}/versions', at({ id }, { limit: 100, after })),
   )
   return (
     <Queried query={query} lines={5}>

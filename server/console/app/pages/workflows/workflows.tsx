@@ -1,7 +1,7 @@
-import { Copy, Download, History, Play, Plus, Trash2 } from 'lucide-react'
+import { Copy, Download, History, type LucideIcon, Play, Plus, Trash2 } from 'lucide-react'
 import { lazy, Suspense, useDeferredValue, useMemo, useState } from 'react'
 import { Route, Switch, useLocation } from 'wouter'
-import { api, dataOf, type Schema, useSession } from '../../api/client.ts'
+import { api, at, dataOf, type Schema, useSession } from '../../api/client.ts'
 import { refresh, usePages } from '../../api/queries.ts'
 import { announce, useAction } from '../../components/announcements.tsx'
 import { ButtonLink, IconButton, TextLink } from '../../components/button.tsx'
@@ -9,7 +9,7 @@ import { Confirm } from '../../components/dialog.tsx'
 import { downloadText, fileName } from '../../components/download.ts'
 import { SearchField } from '../../components/fields.tsx'
 import { Empty, Loading, MoreButton, PageHeading, Queried } from '../../components/page.tsx'
-import { type Column, Table } from '../../components/table.tsx'
+import { type Column, columnsOf, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time.tsx'
 import { useSearch } from '../../components/use-address.ts'
 import { shellText } from '../../text/shell.ts'
@@ -42,63 +42,45 @@ function WorkflowList() {
       try {
         const [{ sourceOf }, read] = await Promise.all([
           import('../editor/document/source.ts'),
-          dataOf(api.GET('/api/workflows/{id}', { params: { path: { id } } })),
+          dataOf(api.GET('/api/workflows/{id}', at({ id }))),
         ])
         downloadText(fileName(name, 'yaml'), sourceOf(read.workflow), 'application/yaml')
       } catch (thrown) {
         announce('bad', (thrown as Error).message)
       }
     }
-    return [
-      {
-        name: workflowsText.name,
-        show: ({ id, name, description }) => (
-          <>
-            <TextLink href={`/workflows/${id}`} className="font-medium underline" label={name} />
-            {description && <span className="text-muted line-clamp-1 block text-xs">{description}</span>}
-          </>
-        ),
-      },
-      { name: workflowsText.version, number: true, show: ({ version }) => version },
-      { name: workflowsText.changed, show: ({ updated_at }) => <Time at={updated_at} /> },
-      {
-        name: workflowsText.actions,
-        show: workflow => (
-          <span className="flex flex-wrap justify-end md:justify-start">
-            <IconButton
-              icon={History}
-              label={workflowsText.actionOn(workflowsText.versions, workflow.name)}
-              onClick={() => go(`/workflows/${workflow.id}/versions`)}
-            />
-            <IconButton
-              icon={Download}
-              label={workflowsText.actionOn(workflowsText.export, workflow.name)}
-              onClick={() => void save(workflow)}
-            />
-            {write && (
-              <>
-                <IconButton
-                  icon={Play}
-                  label={workflowsText.actionOn(workflowsText.run, workflow.name)}
-                  onClick={() => go(`/workflows/${workflow.id}?run`)}
-                />
-                <IconButton
-                  icon={Copy}
-                  label={workflowsText.actionOn(workflowsText.duplicate, workflow.name)}
-                  onClick={() => duplicating || duplicate(workflow)}
-                />
-                <IconButton
-                  icon={Trash2}
-                  danger
-                  label={workflowsText.actionOn(workflowsText.delete, workflow.name)}
-                  onClick={() => setDeleting(workflow)}
-                />
-              </>
-            )}
-          </span>
-        ),
-      },
-    ]
+    const button = (
+      workflow: Workflow,
+      verb: 'versions' | 'export' | 'run' | 'duplicate' | 'delete',
+      icon: LucideIcon,
+      press: () => void,
+    ) => (
+      <IconButton
+        icon={icon}
+        danger={verb === 'delete'}
+        label={workflowsText.actionOn(workflowsText[verb], workflow.name)}
+        onClick={press}
+      />
+    )
+    return columnsOf(workflowsText, {
+      name: ({ id, name, description }) => (
+        <>
+          <TextLink href={`/workflows/${id}`} className="font-medium underline" label={name} />
+          {description && <span className="text-muted line-clamp-1 block text-xs">{description}</span>}
+        </>
+      ),
+      version: { number: true, show: 'version' },
+      changed: ({ updated_at }) => <Time at={updated_at} />,
+      actions: workflow => (
+        <span className="flex flex-wrap justify-end md:justify-start">
+          {button(workflow, 'versions', History, () => go(`/workflows/${workflow.id}/versions`))}
+          {button(workflow, 'export', Download, () => void save(workflow))}
+          {write && button(workflow, 'run', Play, () => go(`/workflows/${workflow.id}?run`))}
+          {write && button(workflow, 'duplicate', Copy, () => duplicating || duplicate(workflow))}
+          {write && button(workflow, 'delete', Trash2, () => setDeleting(workflow))}
+        </span>
+      ),
+    })
   }, [duplicate, duplicating, go, write])
 
   const create = write && <ButtonLink primary href="/workflows/new" icon={Plus} label={workflowsText.create} />
@@ -122,7 +104,7 @@ function WorkflowList() {
                 {create}
               </Empty>
             )
-          return <Table label={shellText.pages.workflows} columns={columns} rows={rows} rowKey={({ id }) => id} />
+          return <Table label={shellText.pages.workflows} columns={columns} rows={rows} rowKey="id" />
         }}
       </Queried>
       <div className="mt-3 text-center empty:hidden">
@@ -135,7 +117,7 @@ function WorkflowList() {
           close={() => setDeleting(undefined)}
           act={async () => {
             const { id, name } = deleting
-            await api.DELETE('/api/workflows/{id}', { params: { path: { id }, query: { force: 'true' } } })
+            await api.DELETE('/api/workflows/{id}', at({ id }, { force: 'true' }))
             dropDraft(session.token.id, id)
             announce('good', workflowsText.deleted(name))
             await refresh('workflows')

@@ -35,9 +35,9 @@ export function problemsOf(findings: readonly Finding[], text: string): Problem[
     return {
       severity,
       message,
-      ...(node === undefined ? {} : { node }),
-      ...(path === undefined ? {} : { field: path }),
-      ...(edge ? { edge } : {}),
+      node,
+      field: path,
+      edge,
       get line() {
         return lineOf(at)
       },

@@ -10,29 +10,26 @@ type StoredWorkflow = Record<'name' | 'region' | 'on_failure', string> &
     dag?: { nodes: Record<string, object>; edges?: { from: string; to: string }[] }
   }
 
-const defaults: Record<string, unknown> = { region: 'Global', timeout: 3_600, on_failure: 'fail_fast' }
-
 /** Writes a stored workflow as YAML; fields with their defaults are left out. */
 export function sourceOf({ name, description, region, timeout, on_failure, parameters, dag }: StoredWorkflow): string {
-  const fields = { region, timeout, on_failure }
   const nodes = Object.entries(dag?.nodes ?? {}).map(([id, node]) => [id, tidyNode(node as Record<string, unknown>)])
-  return stringify(
-    {
-      name,
-      ...(description ? { description } : {}),
-      ...Object.fromEntries(Object.entries(fields).filter(([field, value]) => value !== defaults[field])),
-      ...(parameters ? { parameters } : {}),
-      dag: { nodes: Object.fromEntries(nodes), ...(dag?.edges && dag.edges.length > 0 ? { edges: dag.edges } : {}) },
-    },
-    { lineWidth: 0, aliasDuplicateObjects: false },
-  )
+  const workflow = {
+    name,
+    description: description || undefined,
+    region: region === 'Global' ? undefined : region,
+    timeout: timeout === 3_600 ? undefined : timeout,
+    on_failure: on_failure === 'fail_fast' ? undefined : on_failure,
+    parameters: parameters ?? undefined,
+    dag: { nodes: Object.fromEntries(nodes), edges: dag?.edges?.length ? dag.edges : undefined },
+  }
+  return stringify(workflow, { lineWidth: 0, aliasDuplicateObjects: false })
 }
 
 function tidyNode({ outputs, on_error, ...node }: Record<string, unknown>): Record<string, unknown> {
   return {
     ...node,
-    ...(Array.isArray(outputs) && outputs.length > 0 ? { outputs } : {}),
-    ...(on_error === undefined || on_error === 'fail' ? {} : { on_error }),
+    outputs: Array.isArray(outputs) && outputs.length > 0 ? outputs : undefined,
+    on_error: on_error === 'fail' ? undefined : on_error,
   }
 }
 

@@ -1,6 +1,6 @@
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { useMemo } from 'react'
-import { api, dataOf } from '../../../api/client.ts'
+import { api, at, dataOf } from '../../../api/client.ts'
 import { hasEnded, useLiveRefresh } from '../../../api/queries.ts'
 import { Button, TextLink } from '../../../components/button.tsx'
 import { durationText } from '../../../components/format.ts'
@@ -21,7 +21,7 @@ export function RunPanel({
 }) {
   const { reveal } = useEditor()
   const cancel = useMutation({
-    mutationFn: (id: string) => api.POST('/api/workflow-executions/{id}/cancel', { params: { path: { id } } }),
+    mutationFn: (id: string) => api.POST('/api/workflow-executions/{id}/cancel', at({ id })),
   })
   if (failure) return <Failed failure={failure} />
   if (!execution) return <Empty title={editorText.noRun}>{editorText.noRunNext}</Empty>
@@ -76,8 +76,7 @@ export function useRun(id: string | undefined) {
   const query = useQuery({
     queryKey: key,
     enabled: id !== undefined,
-    queryFn: async () =>
-      (await dataOf(api.GET('/api/workflow-executions/{id}', { params: { path: { id: id! } } }))).execution,
+    queryFn: async () => (await dataOf(api.GET('/api/workflow-executions/{id}', at({ id: id! })))).execution,
     refetchInterval: ({ state }) => (state.data && hasEnded(state.data) ? false : progressMs),
   })
   useLiveRefresh(['workflow_execution.'], key, {

@@ -35,7 +35,7 @@ export function Composer({
   function submit(event?: FormEvent): void {
     event?.preventDefault()
     if (empty || busy) return
-    send({ role: 'user', text: written, ...(images.length > 0 ? { images } : {}) })
+    send({ role: 'user', text: written, images })
     write('')
     setImages([])
   }

@@ -1,6 +1,6 @@
 import { createParser } from 'eventsource-parser'
 import { useEffect, useRef, useState } from 'react'
-import { api, dataOf, sendJson } from '../../../api/client.ts'
+import { api, at, dataOf, sendJson } from '../../../api/client.ts'
 import { apiMessages, emptyAnswer, type Message, withChunk } from './conversation.ts'
 
 export interface ConversationOptions {
@@ -100,13 +100,13 @@ export async function streamAnswer(
   }
   const totalMs = performance.now() - began
   const cost = jobId === null ? undefined : await costOf(jobId)
-  return { ...answer, figures: { ...answer.figures, totalMs, ...(cost === undefined ? {} : { cost }) } }
+  return { ...answer, figures: { ...answer.figures, totalMs, cost } }
 }
 
 /** The cost as the record of the request says it; undefined if it cannot be read yet. */
 async function costOf(id: string): Promise<number | undefined> {
   try {
-    const { cost } = await dataOf(api.GET('/api/jobs/{id}', { params: { path: { id }, query: { wait: 2 } } }))
+    const { cost } = await dataOf(api.GET('/api/jobs/{id}', at({ id }, { wait: 2 })))
     return cost ?? undefined
   } catch {
     return undefined

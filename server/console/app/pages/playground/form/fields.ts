@@ -117,8 +117,8 @@ function fieldOf(task: FormTask, name: string, property: JsonSchema): FormField 
     main: isRequired || (mainFields.includes(name) && !task.form.more_fields.includes(name)),
     options: kind === 'choice' ? choices.flatMap(one => one.enum ?? one.const ?? []).map(String) : [],
     whole: first?.type === 'integer',
-    ...(first?.minimum === undefined ? {} : { minimum: first.minimum }),
-    ...(first?.maximum === undefined ? {} : { maximum: first.maximum }),
+    minimum: first?.minimum,
+    maximum: first?.maximum,
   }
 }
 

@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from 'react'
-import { ApiFailure, api, dataOf, type Schema, send, sendJson } from '../../../api/client.ts'
+import { ApiFailure, api, at, dataOf, type Schema, send, sendJson } from '../../../api/client.ts'
 import { hasEnded } from '../../../api/queries.ts'
 import type { ModelChoice } from '../choices.ts'
 
@@ -44,7 +44,7 @@ export async function followJob(id: string, report: (job: Job) => void, signal: 
 /** Cancels a job; one that has ended meanwhile stays as it is. */
 export async function cancelJob(id: string): Promise<void> {
   try {
-    await api.POST('/api/jobs/{id}/cancel', { params: { path: { id } } })
+    await api.POST('/api/jobs/{id}/cancel', at({ id }))
   } catch (thrown) {
     if (!(thrown instanceof ApiFailure && thrown.code === 'job_already_finished')) throw thrown
   }

@@ -189,14 +189,7 @@ export function RunView({ job, currency }: { job: Job; currency: string }) {
         <TextLink href={`/jobs/${id}`} className="underline" label={text.openJob} />
         {live && <Button small danger busy={cancel.isPending} onClick={() => cancel.mutate()} label={text.cancel} />}
       </p>
-      {live && (
-        <progress
-          max={1}
-          {...(progress === null ? {} : { value: progress })}
-          aria-label={text.running}
-          className="h-2 w-full"
-        />
-      )}
+      {live && <progress max={1} value={progress ?? undefined} aria-label={text.running} className="h-2 w-full" />}
       {live && <UnfinishedImage job={job} />}
       {live && cancel.error && <Failed failure={cancel.error} />}
       {live && waiting_for && <p className="text-muted">{waiting_for.detail}</p>}
