@@ -1,5 +1,5 @@
 import { createParser } from 'eventsource-parser'
-import { useEffect, useRef, useSyncExternalStore } from 'react'
+import { useEffect, useEffectEvent, useSyncExternalStore } from 'react'
 import { ApiFailure, send } from './client.ts'
 
 /** An event of the organization: of a job, an execution, a token. */
@@ -162,16 +162,13 @@ export function stopLive(): void {
  * first event after each connection.
  */
 export function useLiveEvents(prefixes: readonly string[], take: Listener): void {
-  const latest = useRef(take)
-  useEffect(() => {
-    latest.current = take
-  })
+  const pass = useEffectEvent(take)
   const key = prefixes.join()
   useEffect(
     () =>
       startLive().listen(events => {
         const wanted = events.filter(({ type }) => key.split(',').some(prefix => type.startsWith(prefix)))
-        if (wanted.length > 0) latest.current(wanted)
+        if (wanted.length > 0) pass(wanted)
       }),
     [key],
   )

@@ -19,7 +19,8 @@ export function Badge({ kind, children }: { kind: BadgeKind; children: ReactNode
   )
 }
 
-const kinds: Readonly<Record<string, BadgeKind>> = {
+/** How each state looks. */
+export const statusKinds: Readonly<Record<string, BadgeKind>> = {
   pending: 'plain',
   ready: 'plain',
   processing: 'active',
@@ -31,13 +32,21 @@ const kinds: Readonly<Record<string, BadgeKind>> = {
   skipped: 'plain',
 }
 
-/** The state of a job, an execution or a node; of one that runs also how far it is. */
-export function JobStatus({ status, progress = null }: { status: string; progress?: number | null }) {
-  const running = kinds[status] === 'active' && progress !== null && progress > 0
+/** The state of a job, an execution or a node; of one that runs also how far it is. `names` has the words. */
+export function JobStatus({
+  status,
+  progress = null,
+  names = jobsText.statuses,
+}: {
+  status: string
+  progress?: number | null
+  names?: Readonly<Record<string, string>>
+}) {
+  const kind = statusKinds[status] ?? 'plain'
   return (
-    <Badge kind={kinds[status] ?? 'plain'}>
-      {jobsText.statuses[status] ?? status}
-      {running && ` ${Math.round(progress * 100)} %`}
+    <Badge kind={kind}>
+      {names[status] ?? status}
+      {kind === 'active' && progress !== null && progress > 0 && ` ${Math.round(progress * 100)} %`}
     </Badge>
   )
 }

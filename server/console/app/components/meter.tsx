@@ -1,4 +1,5 @@
-const colours = ['bg-accent', 'bg-control', 'bg-warning'] as const
+/** The colours of the parts, in their order. */
+export const meterColours = ['bg-accent', 'bg-control', 'bg-warning'] as const
 
 /** How much of something is taken: a bar of parts, with the same in words. */
 export function Meter({
@@ -24,7 +25,7 @@ export function Meter({
           <div
             key={name}
             title={name}
-            className={colours[at % colours.length]}
+            className={meterColours[at]}
             style={{ width: `${whole > 0 ? Math.min(100, (100 * amount) / whole) : 0}%` }}
           />
         ))}

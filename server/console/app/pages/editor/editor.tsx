@@ -152,12 +152,12 @@ function Workbench({
     setRunning(storing.unsaved || storing.version === 0 ? { value: parsed.value } : { id, version: storing.version })
   }
   const errors = problems.filter(({ severity }) => severity === 'error').length
-  const sides = [
-    { id: 'properties', name: editorText.properties },
-    { id: 'yaml', name: editorText.yaml },
-    { id: 'problems', name: editorText.problems(problems.length) },
-    { id: 'run', name: editorText.runs },
-  ] as const
+  const sides: Record<Side, string> = {
+    properties: editorText.properties,
+    yaml: editorText.yaml,
+    problems: editorText.problems(problems.length),
+    run: editorText.runs,
+  }
   return (
     <EditorContext value={facts}>
       <ProblemsContext value={problems}>
@@ -216,10 +216,7 @@ function Workbench({
           <div className="min-w-0">
             <Tabs
               label={editorText.views}
-              tabs={[
-                { id: 'graph', name: editorText.graph },
-                { id: 'list', name: editorText.list },
-              ]}
+              names={{ graph: editorText.graph, list: editorText.list }}
               current={view}
               choose={setView}
             >
@@ -227,7 +224,7 @@ function Workbench({
             </Tabs>
           </div>
           <div className="min-w-0">
-            <Tabs label={editorText.sides} tabs={sides} current={side} choose={setSide}>
+            <Tabs label={editorText.sides} names={sides} current={side} choose={setSide}>
               <div className={side === 'yaml' ? '' : 'lg:max-h-[calc(100dvh-13rem)] lg:overflow-y-auto lg:pr-1'}>
                 {side === 'properties' && (node ? <NodePanel key={node.id} node={node} /> : <WorkflowPanel />)}
                 {side === 'problems' && (

@@ -13,7 +13,7 @@ import {
   ReactFlow,
   type ReactFlowInstance,
 } from '@xyflow/react'
-import { type DragEvent, memo, useCallback, useEffect, useMemo, useRef, useState } from 'react'
+import { type DragEvent, memo, useCallback, useEffect, useEffectEvent, useMemo, useRef, useState } from 'react'
 import { usePlaces } from '../../components/graph/use-places.ts'
 import { editorText } from '../../text/editor.ts'
 import { type Edit, moveNode, removeNodes, together } from './document/edits.ts'
@@ -119,12 +119,9 @@ export const GraphView = memo(function GraphView({ addNode }: { addNode: () => v
   // The view follows when nodes are added or arranged or show all results, and not when a person moves one.
   const count = graph.cards.length
   const left = Math.min(...graph.cards.map(({ at }) => at.x))
-  const latestLeft = useRef(left)
+  const showGraph = useEffectEvent(() => flow.current && void showStart(flow.current, left))
   useEffect(() => {
-    latestLeft.current = left
-  })
-  useEffect(() => {
-    const timer = setTimeout(() => flow.current && void showStart(flow.current, latestLeft.current), 50)
+    const timer = setTimeout(() => showGraph(), 50)
     return () => clearTimeout(timer)
   }, [count, arranged, ran, ended])
 

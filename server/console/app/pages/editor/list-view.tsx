@@ -2,10 +2,11 @@ import { Button } from '../../components/button.tsx'
 import { Empty } from '../../components/page.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { editorText } from '../../text/editor.ts'
+import { type ExecutionNode } from '../executions/use-execution.ts'
 import { countProblems, type ProblemCounts } from './document/diagnostics.ts'
 import { upstreamOf, valueLinksOf } from './document/references.ts'
 import type { WorkflowNode } from './document/workflow-document.ts'
-import { type ExecutionNode, useEditor, useProblems } from './editor-context.ts'
+import { useEditor, useProblems } from './editor-context.ts'
 import { NodeBadge } from './run/node-run.tsx'
 
 interface Row extends ProblemCounts {

@@ -2,12 +2,13 @@ import { Handle, type NodeProps, Position, useUpdateNodeInternals } from '@xyflo
 import { ChevronDown, ChevronRight } from 'lucide-react'
 import { memo, useEffect } from 'react'
 import { editorText } from '../../text/editor.ts'
+import { type ExecutionNode } from '../executions/use-execution.ts'
 import { countProblems, type ProblemCounts } from './document/diagnostics.ts'
 import { inputHandle, orderHandles, outputHandle, type Ports } from './document/ports.ts'
 import { outputText } from './document/references.ts'
 import type { TaskFacts } from './document/schema.ts'
 import type { WorkflowNode } from './document/workflow-document.ts'
-import { type ExecutionNode, useEditor, useProblems } from './editor-context.ts'
+import { useEditor, useProblems } from './editor-context.ts'
 import { NodeBadge, ResultPreview } from './run/node-run.tsx'
 
 export interface NodeCardData extends Record<string, unknown> {

@@ -6,7 +6,7 @@ import { hasEnded } from '../../api/queries.ts'
 import { useAction } from '../../components/announcements.tsx'
 import { JobStatus } from '../../components/badge.tsx'
 import { Button } from '../../components/button.tsx'
-import { costText, durationText } from '../../components/format.ts'
+import { costText, durationText, knownDuration } from '../../components/format.ts'
 import { BackLink, Loading, Notice, PageHeading, Queried, useBeginning } from '../../components/page.tsx'
 import { InputsView } from '../../components/result/inputs-view.tsx'
 import { type Column, Table } from '../../components/table.tsx'
@@ -20,13 +20,7 @@ import { WorkflowName } from './workflow-name.tsx'
 
 const ExecutionGraph = lazy(() => import('./execution-graph.tsx'))
 
-const views = [
-  { id: 'graph', name: text.views.graph },
-  { id: 'time', name: text.views.time },
-  { id: 'list', name: text.views.list },
-  { id: 'inputs', name: text.views.inputs },
-] as const
-type View = (typeof views)[number]['id']
+const { label: viewsLabel, ...views } = text.views
 
 /** One execution: its graph, time line and nodes, live until its end. */
 export function ExecutionDetail({ id }: { id: string }) {
@@ -43,7 +37,7 @@ export function ExecutionDetail({ id }: { id: string }) {
 }
 
 function Shown({ execution }: { execution: Execution }) {
-  const [view, setView] = useState<View>('graph')
+  const [view, setView] = useState<keyof typeof views>('graph')
   const [selected, select] = useState<string>()
   const { nodes = [], progress, error, warnings, workflow_id, workflow_version } = execution
   const chosen = nodes.find(({ node_id }) => node_id === selected)
@@ -87,7 +81,7 @@ function Shown({ execution }: { execution: Execution }) {
       )}
       <div className={chosen ? 'grid gap-6 lg:grid-cols-[1fr_22rem]' : ''}>
         <div className="min-w-0">
-          <Tabs label={text.views.label} tabs={views} current={view} choose={setView}>
+          <Tabs label={viewsLabel} names={views} current={view} choose={setView}>
             {view === 'graph' && (
               <Suspense fallback={<Loading lines={8} />}>
                 <ExecutionGraph execution={execution} nodes={nodes} selected={selected} select={select} />
@@ -127,7 +121,7 @@ function NodeTable({ nodes, show }: { nodes: readonly ExecutionNode[]; show: (id
     {
       name: text.columns.duration,
       number: true,
-      show: ({ duration_ms }) => (duration_ms === null ? '–' : durationText(duration_ms)),
+      show: ({ duration_ms }) => knownDuration(duration_ms),
     },
   ]
   return <Table label={text.views.list} columns={columns} rows={nodes} rowKey="node_id" />

@@ -5,7 +5,7 @@ import { useAnswer, useLiveRefresh } from '../../api/queries.ts'
 import { JobStatus } from '../../components/badge.tsx'
 import { Button, ButtonLink, TextLink } from '../../components/button.tsx'
 import { SelectField } from '../../components/fields.tsx'
-import { costText, durationText } from '../../components/format.ts'
+import { costText, knownDuration } from '../../components/format.ts'
 import { Empty, PageHeading, Queried } from '../../components/page.tsx'
 import { type Column, columnsOf, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time.tsx'
@@ -36,7 +36,7 @@ const columns: readonly Column<Summary>[] = columnsOf(text.columns, {
     show: ({ progress: { completed, failed, skipped, total } }) => text.nodesOf(completed + failed + skipped, total),
   },
   started: ({ created_at }) => <Time at={created_at} />,
-  duration: { number: true, show: ({ duration_ms }) => (duration_ms === null ? '–' : durationText(duration_ms)) },
+  duration: { number: true, show: ({ duration_ms }) => knownDuration(duration_ms) },
   cost: { number: true, wideOnly: true, show: ({ cost }) => (cost > 0 ? costText(cost) : '–') },
 })
 

@@ -1,6 +1,6 @@
-import { useQuery, useQueryClient } from '@tanstack/react-query'
-import { api, dataOf, type Schema } from '../../api/client.ts'
-import { hasEnded, useLiveRefresh } from '../../api/queries.ts'
+import { useQuery } from '@tanstack/react-query'
+import { api, at, dataOf, type Schema } from '../../api/client.ts'
+import { hasEnded, queryClient, useLiveRefresh } from '../../api/queries.ts'
 
 export type Execution = Schema<'Execution'>
 export type ExecutionNode = Schema<'ExecutionNode'>
@@ -11,23 +11,22 @@ const refreshMs = 400
 const progressMs = 2_000
 
 /** Follows an execution with its nodes and graph until its end. Nodes that did not change keep their objects. */
-export function useExecution(id: string) {
-  const queries = useQueryClient()
+export function useExecution(id: string | undefined) {
   const key = ['executions', 'one', id]
-  const query = useQuery({
+  useLiveRefresh(['workflow_execution.'], key, {
+    everyMs: refreshMs,
+    concerns: ({ data }) => id !== undefined && (data.data?.execution_id === id || data.execution_id === id),
+  })
+  return useQuery({
     queryKey: key,
+    enabled: id !== undefined,
     queryFn: async (): Promise<Execution> => {
       // The graph never changes, so it is read once.
-      const dag = queries.getQueryData<Execution>(key)?.dag
-      const params = { path: { id }, query: { include: dag ? ('nodes' as const) : ('dag' as const) } }
-      const { execution } = await dataOf(api.GET('/api/workflow-executions/{id}', { params }))
+      const dag = queryClient.getQueryData<Execution>(key)?.dag
+      const call = api.GET('/api/workflow-executions/{id}', at({ id: id! }, { include: dag ? 'nodes' : 'dag' }))
+      const { execution } = await dataOf(call)
       return dag ? { ...execution, dag } : execution
     },
     refetchInterval: ({ state: { data } }) => (data && !hasEnded(data) ? progressMs : false),
   })
-  useLiveRefresh(['workflow_execution.'], key, {
-    everyMs: refreshMs,
-    concerns: ({ data }) => data.data?.execution_id === id,
-  })
-  return query
 }

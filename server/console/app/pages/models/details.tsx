@@ -7,7 +7,7 @@ import { modelHref } from '../../components/addresses.ts'
 import { Badge } from '../../components/badge.tsx'
 import { Button, TextLink } from '../../components/button.tsx'
 import { CodeBlock } from '../../components/code.tsx'
-import { countText, durationText, sizeText } from '../../components/format.ts'
+import { countText, durationText, knownDuration, sizeText } from '../../components/format.ts'
 import { LogView } from '../../components/log/log-view.tsx'
 import { ModelActions, ModelStateView } from '../../components/model.tsx'
 import { Empty, Facts, Failed, PageHeading, Queried, Section, useBeginning } from '../../components/page.tsx'
@@ -80,7 +80,8 @@ function Model({ model, isOwner }: { model: Schema<'ModelStatus'>; isOwner: bool
       </div>
       <Tabs
         label={modelsText.parts}
-        tabs={parts.map(part => ({ id: part, name: modelsText.details[part] }))}
+        names={modelsText.details}
+        offered={parts}
         current={current}
         choose={part => go(modelHref(id, part === 'about' ? '' : `?part=${part}`))}
       >
@@ -212,7 +213,7 @@ const loadKinds = { loading: 'active', ready: 'good', failed: 'bad', ended: 'pla
 const loadColumns: readonly Column<EngineLoad>[] = columnsOf(loadNames, {
   when: ({ started_at: at }) => <Time at={at} />,
   state: ({ state }) => <Badge kind={loadKinds[state]}>{modelsText.loadStates[state]}</Badge>,
-  took: { number: true, show: ({ load_ms: ms }) => (ms === null ? '–' : durationText(ms)) },
+  took: { number: true, show: ({ load_ms: ms }) => knownDuration(ms) },
   devices: { wideOnly: true, show: ({ devices }) => devices.join(', ') || '–' },
   ran: ({ ended_at: at }) => (at === null ? '–' : <Time at={at} />),
   reason: ({ reason }) => reason ?? '–',

@@ -59,12 +59,7 @@ function ModelLists() {
         {modelsText.about}
       </PageHeading>
       {isOwner ? (
-        <Tabs
-          label={modelsText.parts}
-          tabs={all.map(id => ({ id, name: modelsText[id] }))}
-          current={current}
-          choose={id => go(parts[id])}
-        >
+        <Tabs label={modelsText.parts} names={modelsText} offered={all} current={current} choose={id => go(parts[id])}>
           {current === 'configured' && <Configured />}
           {current === 'catalog' && <CatalogList add={setAdding} />}
           {current === 'downloads' && <Downloads add={setAdding} />}

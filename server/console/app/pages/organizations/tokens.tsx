@@ -198,20 +198,18 @@ function SecretDialog({ name, secret, close }: Secret & { close: () => void }) {
 const statusKinds = { active: 'good', disabled: 'warning', revoked: 'plain', expired: 'plain' } as const
 
 /** What restricts a token, in words. */
-function limitsText(token: Token): string {
-  const { models, rate_limit, monthly_spend_limit: spend } = token
-  const some = (value: number | null, words: (count: string) => string) =>
-    value === null ? [] : [words(countText(value))]
+function limitsText({ models, rate_limit, monthly_spend_limit: spend, ...token }: Token): string {
+  const some = (value: number | null, words: (count: string) => string) => value !== null && words(countText(value))
   const all = [
-    ...(models === null ? [] : [text.models(models.join(', '))]),
-    ...(spend === null ? [] : [text.spend(costText(spend))]),
-    ...some(rate_limit.api, text.requests),
-    ...some(rate_limit.jobs, text.jobs),
-    ...some(token.tokens_per_minute, text.perMinute),
-    ...some(token.concurrent_requests, text.concurrent),
-    ...(token.allowed_hours === null ? [] : [text.hours]),
+    models !== null && text.models(models.join(', ')),
+    spend !== null && text.spend(costText(spend)),
+    some(rate_limit.api, text.requests),
+    some(rate_limit.jobs, text.jobs),
+    some(token.tokens_per_minute, text.perMinute),
+    some(token.concurrent_requests, text.concurrent),
+    token.allowed_hours !== null && text.hours,
   ]
-  return all.length === 0 ? text.unlimited : all.join('; ')
+  return all.filter(Boolean).join('; ') || text.unlimited
 }
 
 type Action = 'edit' | 'rotate' | 'revoke'

@@ -4,7 +4,7 @@ import { modelHref } from '../../components/addresses.ts'
 import { Badge } from '../../components/badge.tsx'
 import { TextLink } from '../../components/button.tsx'
 import { sizeText } from '../../components/format.ts'
-import { Meter } from '../../components/meter.tsx'
+import { Meter, meterColours } from '../../components/meter.tsx'
 import { ModelActions } from '../../components/model.tsx'
 import { modelText } from '../../text/models.ts'
 import { overviewText } from '../../text/overview.ts'
@@ -27,33 +27,36 @@ export function Devices({ devices, engines }: { devices: readonly Device[]; engi
 }
 
 function DeviceView({ device, engines }: { device: Device; engines: readonly Engine[] }) {
-  const { own, reserved, foreign } = memoryUse(device)
-  const parts = overviewText.memoryParts
-  const readings = readingsOf(device)
+  const use = memoryUse(device)
+  const parts = (['own', 'foreign', 'reserved'] as const).map(of => ({
+    name: overviewText.memoryParts[of],
+    amount: use[of],
+  }))
   return (
     <>
       <div className="mb-2 flex flex-wrap justify-between gap-x-3">
         <h3 className="font-medium">{device.kind === 'cpu' ? overviewText.processor : device.name}</h3>
-        {readings.length > 0 && <p className="text-muted tabular-nums">{readings.join(' · ')}</p>}
+        <p className="text-muted tabular-nums empty:hidden">{readingsOf(device).join(' · ')}</p>
       </div>
       <Meter
         label={overviewText.memory}
         value={overviewText.memoryValue(
-          sizeText(own + reserved + foreign),
+          sizeText(use.own + use.reserved + use.foreign),
           sizeText(device.total_bytes),
           device.used_bytes !== null,
         )}
         whole={device.total_bytes}
-        parts={[
-          { name: parts.own, amount: own },
-          { name: parts.foreign, amount: foreign },
-          { name: parts.reserved, amount: reserved },
-        ]}
+        parts={parts}
       />
       <p className="text-muted mt-1 flex flex-wrap gap-x-3 text-xs tabular-nums">
-        {own > 0 && <Part look="bg-accent" text={`${sizeText(own)} ${parts.own}`} />}
-        {foreign > 0 && <Part look="bg-control" text={`${sizeText(foreign)} ${parts.foreign}`} />}
-        {reserved > 0 && <Part look="bg-warning" text={`${sizeText(reserved)} ${parts.reserved}`} />}
+        {parts.map(({ name, amount }, at) =>
+          amount === 0 ? null : (
+            <span key={name} className="inline-flex items-center gap-1">
+              <span aria-hidden className={`inline-block size-2 rounded-full ${meterColours[at]}`} />
+              {`${sizeText(amount)} ${name}`}
+            </span>
+          ),
+        )}
       </p>
       {engines.length === 0 ? (
         <p className="text-muted mt-3">{overviewText.noEngines}</p>
@@ -67,13 +70,6 @@ function DeviceView({ device, engines }: { device: Device; engines: readonly Eng
     </>
   )
 }
-
-const Part = ({ look, text }: { look: string; text: string }) => (
-  <span className="inline-flex items-center gap-1">
-    <span aria-hidden className={`inline-block size-2 rounded-full ${look}`} />
-    {text}
-  </span>
-)
 
 const EngineRow = memo(function EngineRow({ engine }: { engine: Engine }) {
   const { model_id: model, state, slots, busy, memory_bytes: memory } = engine
@@ -94,15 +90,14 @@ const EngineRow = memo(function EngineRow({ engine }: { engine: Engine }) {
   )
 })
 
-function readingsOf({
+const readingsOf = ({
   utilization,
   temperature_celsius: celsius,
   power_watts: watts,
   power_limit_watts: limit,
-}: Device) {
-  return [
-    ...(utilization === null ? [] : [overviewText.utilization(Math.round(utilization * 100))]),
-    ...(celsius === null ? [] : [overviewText.temperature(Math.round(celsius))]),
-    ...(watts === null ? [] : [overviewText.power(Math.round(watts), limit)]),
-  ]
-}
+}: Device) =>
+  [
+    utilization !== null && overviewText.utilization(Math.round(utilization * 100)),
+    celsius !== null && overviewText.temperature(Math.round(celsius)),
+    watts !== null && overviewText.power(Math.round(watts), limit),
+  ].filter(Boolean)

@@ -1,7 +1,7 @@
 import { api, type Schema, useSession } from '../../api/client.ts'
 import { useAnswer, useLiveRefresh } from '../../api/queries.ts'
 import { TextLink } from '../../components/button.tsx'
-import { durationText } from '../../components/format.ts'
+import { durationText, knownDuration } from '../../components/format.ts'
 import { ModelActions, ModelLink, ModelStateView } from '../../components/model.tsx'
 import { Empty, Notice, PageHeading, Queried, Section } from '../../components/page.tsx'
 import { type Column, columnsOf, Table } from '../../components/table.tsx'
@@ -143,7 +143,7 @@ const loadColumns: readonly Column<Load>[] = columnsOf(names, {
   firstToken: {
     number: true,
     wideOnly: true,
-    show: ({ time_to_first_token_ms: ms }) => (ms === null ? '–' : durationText(ms)),
+    show: ({ time_to_first_token_ms: ms }) => knownDuration(ms),
   },
   actions: ({ model_id: id, status }) => <ModelActions id={id} status={status} />,
 })

@@ -40,7 +40,8 @@ export default function SystemPage() {
       )}
       <Tabs
         label={systemText.tabs}
-        tabs={offered.map(id => ({ id, name: systemText[id] }))}
+        names={systemText}
+        offered={offered}
         current={current}
         choose={id => go(`/system/${id}`)}
       >

@@ -4,15 +4,18 @@ import { useState } from 'react'
 import { api, dataOf, useSession } from '../../api/client.ts'
 import { announce } from '../../components/announcements.tsx'
 import { Button } from '../../components/button.tsx'
-import { SelectField } from '../../components/fields.tsx'
+import { optionsOf, SelectField } from '../../components/fields.tsx'
 import { Notice, PageHeading, Queried } from '../../components/page.tsx'
 import { useAddress } from '../../components/use-address.ts'
 import { shellText } from '../../text/shell.ts'
 import { usageText } from '../../text/usage.ts'
 import { LimitsLeft, OrganizationLimits } from './limits.tsx'
 import { downloadCsv } from './read.ts'
-import { groups, periods } from './report.ts'
+import type { Group, Period } from './report.ts'
 import { OrganizationUsage, UsageReport } from './usage-report.tsx'
+
+const periods = Object.keys(usageText.periods) as Period[]
+const groups = Object.keys(usageText.groups) as Group[]
 
 /** Organizations that the owner of the machine may choose; deleted ones keep their usage, and stand last. */
 const organizationsQuery = queryOptions({
@@ -71,7 +74,7 @@ export default function UsagePage() {
               label={usageText.period}
               value={period}
               change={one => change({ period: one })}
-              options={periods.map(value => ({ value, name: usageText.periods[value] }))}
+              options={optionsOf(usageText.periods)}
             />
             <SelectField
               label={usageText.by}

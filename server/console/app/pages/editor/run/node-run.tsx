@@ -1,10 +1,10 @@
 import { ownUrl } from '../../../components/addresses.ts'
-import { Badge, type BadgeKind } from '../../../components/badge.tsx'
+import { Badge, statusKinds } from '../../../components/badge.tsx'
 import { Media } from '../../../components/result/media.tsx'
 import { mediaIn, resultTextIn } from '../../../components/result/result-facts.ts'
 import { editorText } from '../../../text/editor.ts'
+import { type ExecutionNode } from '../../executions/use-execution.ts'
 import type { Problem, ProblemCounts } from '../document/diagnostics.ts'
-import type { ExecutionNode } from '../editor-context.ts'
 
 /** The files of this server in a result: the page loads nothing from another one. */
 const ownMedia = (result: unknown) =>
@@ -49,20 +49,11 @@ export function ResultPreview({ node, small = false }: { node: ExecutionNode; sm
   )
 }
 
-const kinds: Record<string, BadgeKind> = {
-  running: 'active',
-  completed: 'good',
-  failed: 'bad',
-  timed_out: 'bad',
-  skipped: 'warning',
-  cancelled: 'warning',
-}
-
 /** The state of a node or an execution in one word; `progress` from 0 to 1. */
 export function RunBadge({ status, progress }: { status: ExecutionNode['status']; progress?: number | null }) {
   const running = status === 'running' && typeof progress === 'number'
   return (
-    <Badge kind={kinds[status] ?? 'plain'}>
+    <Badge kind={status === 'skipped' ? 'warning' : (statusKinds[status] ?? 'plain')}>
       {editorText.statuses[status]}
       {running && ` ${editorText.progress(Math.round(progress * 100))}`}
     </Badge>

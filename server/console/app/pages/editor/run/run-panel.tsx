@@ -1,12 +1,13 @@
-import { useMutation, useQuery } from '@tanstack/react-query'
+import { useMutation } from '@tanstack/react-query'
 import { useMemo } from 'react'
-import { api, at, dataOf } from '../../../api/client.ts'
-import { hasEnded, useLiveRefresh } from '../../../api/queries.ts'
+import { api, at } from '../../../api/client.ts'
+import { hasEnded } from '../../../api/queries.ts'
 import { Button, TextLink } from '../../../components/button.tsx'
 import { durationText } from '../../../components/format.ts'
 import { Empty, Failed, Notice } from '../../../components/page.tsx'
 import { editorText } from '../../../text/editor.ts'
-import { type Execution, type ExecutionNode, useEditor } from '../editor-context.ts'
+import { type Execution, type ExecutionNode, useExecution } from '../../executions/use-execution.ts'
+import { useEditor } from '../editor-context.ts'
 import { ResultPreview, RunBadge } from './node-run.tsx'
 
 /** The execution that was started from the editor: its state, and what each node made. */
@@ -64,30 +65,11 @@ export function RunPanel({
   )
 }
 
-/** Milliseconds between two reads that live events cause. */
-const refreshMs = 300
-/** Progress makes no event, so a running execution is read again after this many milliseconds. */
-const progressMs = 2_000
 const none: ReadonlyMap<string, ExecutionNode> = new Map()
 
-/** Follows an execution until its end. */
+/** Follows the execution that was started from the editor until its end. */
 export function useRun(id: string | undefined) {
-  const key = ['workflows', 'run', id]
-  const query = useQuery({
-    queryKey: key,
-    enabled: id !== undefined,
-    queryFn: async () => (await dataOf(api.GET('/api/workflow-executions/{id}', at({ id: id! })))).execution,
-    refetchInterval: ({ state }) => (state.data && hasEnded(state.data) ? false : progressMs),
-  })
-  useLiveRefresh(['workflow_execution.'], key, {
-    everyMs: refreshMs,
-    concerns: ({ data }) => id !== undefined && (data.data?.execution_id === id || data.execution_id === id),
-  })
-  const { data } = query
+  const { data, error } = useExecution(id)
   const nodes = useMemo(() => (data?.nodes ? new Map(data.nodes.map(node => [node.node_id, node])) : none), [data])
-  return {
-    execution: id === undefined ? undefined : data,
-    nodes: id === undefined ? none : nodes,
-    failure: query.error,
-  }
+  return { execution: data, nodes, failure: error }
 }

@@ -4,7 +4,7 @@ import { type FormEvent, useMemo, useRef, useState } from 'react'
 import { api } from '../../../api/client.ts'
 import { hasEnded, useAnswer } from '../../../api/queries.ts'
 import type { JsonSchema } from '../../../api/schema.ts'
-import { Badge, type BadgeKind } from '../../../components/badge.tsx'
+import { JobStatus } from '../../../components/badge.tsx'
 import { Button, TextLink } from '../../../components/button.tsx'
 import { Checkbox } from '../../../components/fields.tsx'
 import { costText, countText, durationText } from '../../../components/format.ts'
@@ -166,14 +166,6 @@ function useVoices(model: string, speaks: boolean): string[] | undefined {
   return data?.models.find(({ model_id }) => model_id === model)?.voices.map(({ id }) => id)
 }
 
-const looks: Record<Job['status'], BadgeKind> = {
-  pending: 'plain',
-  processing: 'active',
-  completed: 'good',
-  failed: 'bad',
-  cancelled: 'warning',
-}
-
 /** A job from its creation to its result, and what it took. */
 export function RunView({ job, currency }: { job: Job; currency: string }) {
   const { id, status, progress, waiting_for, error, metrics } = job
@@ -182,7 +174,7 @@ export function RunView({ job, currency }: { job: Job; currency: string }) {
   return (
     <div className="space-y-3">
       <p className="flex flex-wrap items-center gap-2" role="status">
-        <Badge kind={looks[status]}>{text.status[status]}</Badge>
+        <JobStatus status={status} names={text.status} />
         {live && progress !== null && progress > 0 && <span>{text.progress(Math.round(progress * 100))}</span>}
         {!live && metrics.run_ms !== null && <span>{text.inTime(durationText(metrics.run_ms))}</span>}
         <Figures job={job} currency={currency} />
