@@ -1,5 +1,5 @@
-import { Component, lazy, type ReactNode, Suspense, useEffect, useState } from 'react'
-import { Route, Router, Switch, useLocation } from 'wouter'
+import { Component, type ReactNode, Suspense, useEffect, useState } from 'react'
+import { Redirect, Route, Router, Switch } from 'wouter'
 import {
   ApiFailure,
   api,
@@ -105,7 +105,7 @@ function Pages({ session, signedOut }: { session: Session; signedOut: () => void
             </Route>
           ))}
           <Route path="/sign-in">
-            <Redirect to="/" />
+            <Redirect to="/" replace />
           </Route>
           <Route>
             <Failed failure={new ApiFailure(shellText.noSuchPage, 404, 'not_found')} />
@@ -116,25 +116,14 @@ function Pages({ session, signedOut }: { session: Session; signedOut: () => void
   )
 }
 
-function Redirect({ to }: { to: string }) {
-  const [, go] = useLocation()
-  useEffect(() => go(to, { replace: true }), [to, go])
-  return null
-}
-
-const components = new Map<Page, ReturnType<typeof lazy>>()
-
 /** Loads a page when it is opened, and shows its failures in its place. */
-function LazyPage({ page }: { page: Page }) {
+function LazyPage({ page: { path, name, scope, Content } }: { page: Page }) {
   const { can } = useSession()
-  if (!can(page.scope))
-    return <Failed failure={new ApiFailure(shellText.notPermitted(page.scope), 403, 'insufficient_scope')} />
-  let Content = components.get(page)
-  if (!Content) components.set(page, (Content = lazy(page.load)))
+  if (!can(scope)) return <Failed failure={new ApiFailure(shellText.notPermitted(scope), 403, 'insufficient_scope')} />
   return (
-    <PageBoundary key={page.path}>
+    <PageBoundary key={path}>
       <Suspense fallback={<Loading />}>
-        <title>{`${page.name} · ${shellText.product}`}</title>
+        <title>{`${name} · ${shellText.product}`}</title>
         <Content />
       </Suspense>
     </PageBoundary>

@@ -11,7 +11,7 @@ import {
   Play,
   Settings,
 } from 'lucide-react'
-import type { ComponentType } from 'react'
+import { type ComponentType, lazy } from 'react'
 import type { Scope } from './api/client.ts'
 import { shellText } from './text/shell.ts'
 
@@ -25,8 +25,8 @@ export interface Page {
   key: string
   /** Without this scope the page is not offered. */
   scope: Scope
-  /** The page's own chunk. */
-  load: () => Promise<{ default: ComponentType }>
+  /** The page, whose chunk is loaded when it is opened. */
+  Content: ComponentType
 }
 
 const page = (
@@ -34,9 +34,9 @@ const page = (
   icon: LucideIcon,
   key: string,
   scope: Scope,
-  load: Page['load'],
+  load: () => Promise<{ default: ComponentType }>,
   path = `/${name}`,
-): Page => ({ path, name: shellText.pages[name], icon, key, scope, load })
+): Page => ({ path, name: shellText.pages[name], icon, key, scope, Content: lazy(load) })
 
 /** All pages in the order of the navigation. */
 export const pages: readonly Page[] = [

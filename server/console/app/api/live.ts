@@ -37,7 +37,7 @@ function openLive() {
   let rest: ReturnType<typeof setTimeout> | undefined
   let failures = 0
   let batch: LiveEvent[] = []
-  let stopped = false
+  const closed = new AbortController()
 
   function become(next: LiveState): void {
     if (state === next) return
@@ -84,12 +84,12 @@ function openLive() {
         parser.feed(text)
       }
     } catch (thrown) {
-      if (own !== controller || stopped) return
+      if (own !== controller) return
       // The session has ended; signing in opens another stream.
       if (thrown instanceof ApiFailure && thrown.status === 401) return become('offline')
       failures++
     }
-    if (own !== controller || stopped) return
+    if (own !== controller) return
     clearTimeout(silence)
     become(failures > 0 ? 'offline' : 'connecting')
     retry = setTimeout(() => void connect(), delayMs(failures))
@@ -112,9 +112,10 @@ function openLive() {
     if (document.hidden) rest = setTimeout(sleep, hiddenMs)
     else wake()
   }
-  addEventListener('online', wake)
-  addEventListener('pageshow', wake)
-  document.addEventListener('visibilitychange', seen)
+  const { signal } = closed
+  addEventListener('online', wake, { signal })
+  addEventListener('pageshow', wake, { signal })
+  document.addEventListener('visibilitychange', seen, { signal })
   if (!document.hidden) void connect()
 
   return {
@@ -122,30 +123,26 @@ function openLive() {
       return state
     },
     /** Calls the listener when the state of the connection changes. */
-    watch(watcher: () => void): () => void {
-      watchers.add(watcher)
-      return () => watchers.delete(watcher)
-    },
+    watch: (watcher: () => void) => join(watchers, watcher),
     /** Calls the listener with the events of a frame. */
-    listen(listener: Listener): () => void {
-      listeners.add(listener)
-      return () => listeners.delete(listener)
-    },
+    listen: (listener: Listener) => join(listeners, listener),
     /** Tries at once to connect again. */
     reconnect: () => void connect(),
     close(): void {
-      stopped = true
-      clearTimeout(retry)
-      clearTimeout(silence)
+      closed.abort()
       clearTimeout(rest)
-      controller?.abort()
-      removeEventListener('online', wake)
-      removeEventListener('pageshow', wake)
-      document.removeEventListener('visibilitychange', seen)
+      sleep()
     },
   }
 }
-export type Live = ReturnType<typeof openLive>
+
+/** Adds a listener. Returns the function that removes it. */
+function join<T>(listeners: Set<T>, listener: T): () => void {
+  listeners.add(listener)
+  return () => listeners.delete(listener)
+}
+
+type Live = ReturnType<typeof openLive>
 
 let live: Live | undefined
 

@@ -166,7 +166,7 @@ const isWriting = (target: EventTarget | null): boolean =>
   (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName) || target.closest('dialog') !== null)
 
 /** Keyboard shortcuts of all pages: `/` searches, `g` and a letter goes to a page, `?` shows them. */
-export function Shortcuts({ shown, show }: { shown: boolean; show: (shown: boolean) => void }) {
+function Shortcuts({ shown, show }: { shown: boolean; show: (shown: boolean) => void }) {
   const [, go] = useLocation()
   const { can } = useSession()
   const began = useRef(0)

@@ -276,7 +276,7 @@ function Workbench({
 const maxShown = 100
 
 /** All problems; each leads to its node and its line. */
-export function ProblemList({ failure, show }: { failure: string | undefined; show: (line: number) => void }) {
+function ProblemList({ failure, show }: { failure: string | undefined; show: (line: number) => void }) {
   const { reveal } = useEditor()
   const problems = useProblems()
   if (failure) return <Notice kind="warning">{failure}</Notice>

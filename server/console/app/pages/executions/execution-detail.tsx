@@ -128,7 +128,7 @@ function NodeTable({ nodes, show }: { nodes: readonly ExecutionNode[]; show: (id
 }
 
 /** What can be done with an execution in its state. */
-export function ExecutionActions({ execution }: { execution: Execution }) {
+function ExecutionActions({ execution }: { execution: Execution }) {
   const { can } = useSession()
   const { retry, busy } = useRetry(execution)
   const cancel = useAction(

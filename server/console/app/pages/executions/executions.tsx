@@ -110,9 +110,7 @@ export default function ExecutionsPage() {
   return (
     <Switch>
       <Route path="/executions/:id">{({ id }) => <ExecutionDetail key={id} id={id} />}</Route>
-      <Route>
-        <ExecutionList />
-      </Route>
+      <Route component={ExecutionList} />
     </Switch>
   )
 }

@@ -117,7 +117,7 @@ function Why({ title, kind, children }: { title: string; kind: 'info' | 'bad'; c
 }
 
 /** What can be done with a job in its state. */
-export function JobActions({ job }: { job: Schema<'Job'> }) {
+function JobActions({ job }: { job: Schema<'Job'> }) {
   const { can } = useSession()
   const [, go] = useLocation()
   const [removing, setRemoving] = useState(false)
@@ -172,7 +172,7 @@ export function JobActions({ job }: { job: Schema<'Job'> }) {
 const { factNames: names } = jobsText
 
 /** What is known about a job besides its inputs and result. */
-export function JobFacts({ job }: { job: Schema<'Job'> }) {
+function JobFacts({ job }: { job: Schema<'Job'> }) {
   const time = (at: number | null) => at !== null && <Time at={at} />
   const span = (ms: number | null) => ms !== null && durationText(ms)
   const rows: [name: string, value: ReactNode][] = [
@@ -202,7 +202,7 @@ export function JobFacts({ job }: { job: Schema<'Job'> }) {
 }
 
 /** What a job has used: only what is not 0. */
-export function JobUsage({ job: { usage } }: { job: Schema<'Job'> }) {
+function JobUsage({ job: { usage } }: { job: Schema<'Job'> }) {
   const rows = Object.entries(usage ?? {})
     .filter(([, amount]) => amount !== null && amount > 0)
     .map(([name, amount]): [string, ReactNode] => [jobsText.usageNames[name] ?? name, countText(amount!)])

@@ -122,17 +122,15 @@ export default function JobsPage() {
   return (
     <Switch>
       <Route path="/jobs/:id">{({ id }) => <JobDetail key={id} id={id} />}</Route>
-      <Route>
-        <JobList />
-      </Route>
+      <Route component={JobList} />
     </Switch>
   )
 }
 
 /** The filters of the list by their names in the address. */
-export const filterNames = ['status', 'task', 'model_id', 'token_id', 'since', 'from', 'until'] as const
+const filterNames = ['status', 'task', 'model_id', 'token_id', 'since', 'from', 'until'] as const
 type FilterName = (typeof filterNames)[number]
-export type Filters = Partial<Record<FilterName, string>>
+type Filters = Partial<Record<FilterName, string>>
 
 const statuses = ['pending', 'processing', 'completed', 'failed', 'cancelled']
 const { filters: text } = jobsText
@@ -144,7 +142,7 @@ const absent = (chosen: string | undefined, values: readonly Option[]): string[]
 const between = 'between'
 
 /** The filters of the list of jobs: what is set is in the address, so that the list can be linked to. */
-export function JobFilters({ filters, change }: { filters: Filters; change: (changes: Filters) => void }) {
+function JobFilters({ filters, change }: { filters: Filters; change: (changes: Filters) => void }) {
   const { can, session } = useSession()
   const { data: tasks } = useQuery(tasksQuery)
   const tokens = useTokens(session.organization.id)
@@ -207,7 +205,7 @@ export function JobFilters({ filters, change }: { filters: Filters; change: (cha
 }
 
 /** The part of a query that a time filter makes. Times are in Unix seconds. */
-export function createdQuery(
+function createdQuery(
   { since, from, until }: Filters,
   nowMs: number,
 ): { created_after?: number; created_before?: number } {

@@ -1,6 +1,6 @@
 import { AudioLines, Copy, Download, Film, Recycle, Trash2 } from 'lucide-react'
 import { memo, useDeferredValue, useState } from 'react'
-import { Link, Route, Switch, useLocation, useRoute } from 'wouter'
+import { Link, useLocation, useRoute } from 'wouter'
 import { api, at, type Schema, useSession } from '../../api/client.ts'
 import { refresh, useAnswer, useLiveRefresh, usePages } from '../../api/queries.ts'
 import { ownUrl } from '../../components/addresses.ts'
@@ -48,9 +48,7 @@ export default function Library() {
         />
       </div>
       <Items filter={filter} query={query} />
-      <Switch>
-        <Route path="/library/:id">{params?.id && <ItemDialog id={params.id} close={() => go(back)} />}</Route>
-      </Switch>
+      {params && <ItemDialog id={params.id} close={() => go(back)} />}
     </>
   )
 }
@@ -150,7 +148,7 @@ const ItemTile = memo(
 )
 
 /** One file: shown whole, with what made it and what can be done with it. */
-export function ItemDialog({ id, close }: { id: string; close: () => void }) {
+function ItemDialog({ id, close }: { id: string; close: () => void }) {
   const query = useAnswer(['library', 'item', id], () => api.GET('/api/library/{id}', at({ id })))
   return (
     <Dialog title={query.data?.file.file_name ?? text.list} close={close} wide>

@@ -151,7 +151,7 @@ export function RemoveModel({ id, close }: { id: string; close: () => void }) {
 }
 
 /** Lines that a change adds to infer.yaml and removes from it. */
-export function ConfigLines({ added, removed }: { added: readonly string[]; removed: readonly string[] }) {
+function ConfigLines({ added, removed }: { added: readonly string[]; removed: readonly string[] }) {
   if (added.length + removed.length === 0) return <p className="text-muted">{modelsText.noLines}</p>
   return (
     <div

@@ -173,13 +173,13 @@ const engineColumns: readonly Column<Engine>[] = columnsOf(engineNames, {
 })
 
 /** The settings and engines of a model, which the owner of the machine may read. */
-export const useModelDetail = (id: string) =>
+const useModelDetail = (id: string) =>
   useAnswer(['models', 'detail', id], () => api.GET('/api/models/{id}', at({ id })), {
     refetchInterval: 3_000,
   })
 
 /** The engines of a model that run, with their commands, and its newest loads. */
-export function Engines({ id }: { id: string }) {
+function Engines({ id }: { id: string }) {
   const query = useModelDetail(id)
   return (
     <>

@@ -1,6 +1,6 @@
 import { Plus } from 'lucide-react'
 import { useState } from 'react'
-import { Route, Switch, useLocation, useParams } from 'wouter'
+import { Route, Switch, useLocation } from 'wouter'
 import { type Schema, useSession } from '../../api/client.ts'
 import { useModels } from '../../api/queries.ts'
 import { Button } from '../../components/button.tsx'
@@ -27,19 +27,10 @@ const all = Object.keys(parts) as Part[]
 export default function ModelsPage() {
   return (
     <Switch>
-      <Route path="/models/details/*">
-        <OneModel />
-      </Route>
-      <Route>
-        <ModelLists />
-      </Route>
+      <Route path="/models/details/*">{({ '*': id }) => <Details key={id} id={id} />}</Route>
+      <Route component={ModelLists} />
     </Switch>
   )
-}
-
-function OneModel() {
-  const { '*': id = '' } = useParams()
-  return <Details key={id} id={id} />
 }
 
 /** The configured models and, for the owner of the machine, the catalogue and the downloads. */
@@ -113,7 +104,7 @@ const columns: readonly Column<Model>[] = columnsOf(names, {
 })
 
 /** The models that the server offers. */
-export function Configured() {
+function Configured() {
   const query = useModels()
   const [search, setSearch] = useSearch()
   const words = search.trim().toLowerCase()

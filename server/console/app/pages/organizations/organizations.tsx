@@ -102,7 +102,7 @@ export default function OrganizationsPage() {
 }
 
 /** One organization with its tokens. */
-export function OrganizationPage({ id }: { id: string }) {
+function OrganizationPage({ id }: { id: string }) {
   useBeginning()
   const query = useAnswer(['organizations', 'one', id], () =>
     api.GET('/api/organizations/{organization}', at({ organization: id })),

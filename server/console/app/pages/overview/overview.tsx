@@ -149,7 +149,7 @@ const loadColumns: readonly Column<Load>[] = columnsOf(names, {
 })
 
 /** Models with state, slots, and what waits for them and why. */
-export function ModelQueues({ models }: { models: readonly Load[] }) {
+function ModelQueues({ models }: { models: readonly Load[] }) {
   if (models.length === 0)
     return (
       <Empty title={overviewText.noModels}>
@@ -172,7 +172,7 @@ const failureTable: readonly Column<Schema<'JobSummary'>>[] = columnsOf(failureN
 })
 
 /** The newest failed work of the organization. */
-export function RecentFailures() {
+function RecentFailures() {
   const query = useAnswer(key, () => api.GET('/api/jobs', { params: { query: { status: 'failed', limit: shown } } }), {
     refetchInterval: 30_000,
   })

@@ -68,7 +68,7 @@ const kinds = { fine: 'good', warning: 'warning', broken: 'bad' } as const
 const order: readonly Finding['state'][] = ['broken', 'warning', 'fine']
 
 /** The checks of `infer doctor`, run when a person asks for them. What needs attention comes first. */
-export function Checks() {
+function Checks() {
   const { data, error, isFetching, refetch } = useAnswer(['system', 'doctor'], () => api.GET('/api/system/doctor'), {
     enabled: false,
     gcTime: Number.POSITIVE_INFINITY,
@@ -134,7 +134,7 @@ const columns: readonly Column<Schema<'BackupList'>['data'][number]>[] = columns
 })
 
 /** The backups that the server keeps, and how to make and use one. */
-export function Backups() {
+function Backups() {
   const query = useAnswer(['system', 'backups'], () => api.GET('/api/system/backups'))
   return (
     <Queried query={query}>

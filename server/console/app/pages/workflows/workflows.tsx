@@ -136,24 +136,12 @@ const VersionList = lazy(() => import('./version-list.tsx'))
 
 export default function WorkflowsPage() {
   return (
-    <Switch>
-      <Route path="/workflows">
-        <WorkflowList />
-      </Route>
-      <Route path="/workflows/:id/versions">
-        {({ id }) => (
-          <Suspense fallback={<Loading />}>
-            <VersionList id={id} />
-          </Suspense>
-        )}
-      </Route>
-      <Route path="/workflows/:id">
-        {({ id }) => (
-          <Suspense fallback={<Loading />}>
-            <Editor key={id} id={id} />
-          </Suspense>
-        )}
-      </Route>
-    </Switch>
+    <Suspense fallback={<Loading />}>
+      <Switch>
+        <Route path="/workflows" component={WorkflowList} />
+        <Route path="/workflows/:id/versions">{({ id }) => <VersionList id={id} />}</Route>
+        <Route path="/workflows/:id">{({ id }) => <Editor key={id} id={id} />}</Route>
+      </Switch>
+    </Suspense>
   )
 }

@@ -167,7 +167,7 @@ function useVoices(model: string, speaks: boolean): string[] | undefined {
 }
 
 /** A job from its creation to its result, and what it took. */
-export function RunView({ job, currency }: { job: Job; currency: string }) {
+function RunView({ job, currency }: { job: Job; currency: string }) {
   const { id, status, progress, waiting_for, error, metrics } = job
   const live = !hasEnded(job)
   const cancel = useMutation({ mutationFn: () => cancelJob(id) })
