@@ -75,45 +75,32 @@ export const controlClass =
   'bg-surface border-control aria-invalid:border-bad w-full rounded-md border px-2.5 min-h-9 disabled:opacity-50'
 
 /** A control with a value that a person changes; without `change` the form is read when it is sent. */
-type Changed<Props> = FieldFacts & Omit<Props, 'onChange'> & { change?: ((value: string) => void) | undefined }
+type LabelledProps<Props> = FieldFacts & Omit<Props, 'onChange'> & { change?: ((value: string) => void) | undefined }
 
-const onChange = (change: ((value: string) => void) | undefined) =>
-  change && ((event: { target: { value: string } }) => change(event.target.value))
+/** Gives a control of the browser its label, hint and error. */
+function labelled<Props>(draw: (props: Props & { className: string }) => ReactNode) {
+  return function Labelled({ label, hint, error, change, ...rest }: LabelledProps<Props>) {
+    const { className = '' } = rest as { className?: string }
+    const shared = {
+      ...rest,
+      onChange: change && ((event: { target: { value: string } }) => change(event.target.value)),
+      className: `${controlClass} ${className}`,
+    }
+    return (
+      <FormField label={label} hint={hint} error={error}>
+        {control => draw({ ...shared, ...control } as unknown as Props & { className: string })}
+      </FormField>
+    )
+  }
+}
 
 /** One line of text, a number, a date: `type` says which. */
-export function TextField({
-  label,
-  hint,
-  error,
-  change,
-  className = '',
-  ...rest
-}: Changed<InputHTMLAttributes<HTMLInputElement>>) {
-  return (
-    <FormField label={label} hint={hint} error={error}>
-      {control => (
-        <input {...rest} {...control} onChange={onChange(change)} className={`${controlClass} ${className}`} />
-      )}
-    </FormField>
-  )
-}
+export const TextField = labelled<InputHTMLAttributes<HTMLInputElement>>(props => <input {...props} />)
 
 /** Several lines of text. */
-export function TextArea({
-  label,
-  hint,
-  error,
-  change,
-  className = '',
-  ...rest
-}: Changed<TextareaHTMLAttributes<HTMLTextAreaElement>>) {
-  const look = `${controlClass} py-1.5 ${className}`
-  return (
-    <FormField label={label} hint={hint} error={error}>
-      {control => <textarea rows={4} {...rest} {...control} onChange={onChange(change)} className={look} />}
-    </FormField>
-  )
-}
+export const TextArea = labelled<TextareaHTMLAttributes<HTMLTextAreaElement>>(props => (
+  <textarea rows={4} {...props} className={`${props.className} py-1.5`} />
+))
 
 /** A value to choose; a text is shown as it is. */
 export type Option = string | { value: string; name: string }
@@ -123,31 +110,19 @@ export const optionsOf = (names: Readonly<Record<string, string>>): Option[] =>
   Object.entries(names).map(([value, name]) => ({ value, name }))
 
 /** One of several values. */
-export function SelectField({
-  label,
-  hint,
-  error,
-  options,
-  change,
-  className = '',
-  ...rest
-}: Changed<SelectHTMLAttributes<HTMLSelectElement>> & { options: readonly Option[] }) {
-  return (
-    <FormField label={label} hint={hint} error={error}>
-      {control => (
-        <select {...rest} {...control} onChange={onChange(change)} className={`${controlClass} ${className}`}>
-          {options
-            .map(one => (typeof one === 'string' ? { value: one, name: one } : one))
-            .map(({ value, name }) => (
-              <option key={value} value={value}>
-                {name}
-              </option>
-            ))}
-        </select>
-      )}
-    </FormField>
-  )
-}
+export const SelectField = labelled<SelectHTMLAttributes<HTMLSelectElement> & { options: readonly Option[] }>(
+  ({ options, ...props }) => (
+    <select {...props}>
+      {options
+        .map(one => (typeof one === 'string' ? { value: one, name: one } : one))
+        .map(({ value, name }) => (
+          <option key={value} value={value}>
+            {name}
+          </option>
+        ))}
+    </select>
+  ),
+)
 
 /** Yes or no. */
 export function Checkbox({

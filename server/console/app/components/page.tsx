@@ -7,20 +7,12 @@ import { shellText } from '../text/shell.ts'
 import { Button } from './button.tsx'
 
 /** The title of a page, what it is about, and its actions. */
-export function PageHeading({
-  title,
-  children,
-  actions,
-}: {
-  title: ReactNode
-  children?: ReactNode
-  actions?: ReactNode
-}) {
+export function PageHeading({ title, about, actions }: Partial<Record<'title' | 'about' | 'actions', ReactNode>>) {
   return (
     <div className="mb-4 flex flex-wrap items-start justify-between gap-3">
       <div className="min-w-0">
         <h1 className="text-xl font-semibold break-words">{title}</h1>
-        {children && <p className="text-muted mt-0.5">{children}</p>}
+        {about && <p className="text-muted mt-0.5">{about}</p>}
       </div>
       {actions && <div className="flex flex-wrap gap-2">{actions}</div>}
     </div>

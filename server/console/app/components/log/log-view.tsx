@@ -104,7 +104,7 @@ async function followLog(
   { begin, take, lost }: { begin: () => void; take: (entries: LogEntry[]) => void; lost: () => void },
 ): Promise<void> {
   const wanted = Object.entries({ ...query, follow: 'true', lines: String(firstLines) }).filter(([, value]) => value)
-  const search = new URLSearchParams(wanted as [string, string][])
+  const search = new URLSearchParams(wanted)
   while (!signal.aborted) {
     let batch: LogEntry[] = []
     let timer: ReturnType<typeof setTimeout> | undefined

@@ -51,19 +51,22 @@ function Shown({ execution }: { execution: Execution }) {
           </span>
         }
         actions={<ExecutionActions execution={execution} />}
-      >
-        {workflow_id === null ? (
-          text.unsaved
-        ) : (
-          <Link href={`/workflows/${workflow_id}`} className="text-accent hover:underline">
-            <WorkflowName id={workflow_id} />
-          </Link>
-        )}
-        {workflow_version !== null && ` · ${text.version(workflow_version)}`}
-        {` · ${text.progress(progress)}`}
-        {execution.duration_ms !== null && ` · ${durationText(execution.duration_ms)}`}
-        {execution.cost > 0 && ` · ${costText(execution.cost)}`}
-      </PageHeading>
+        about={
+          <>
+            {workflow_id === null ? (
+              text.unsaved
+            ) : (
+              <Link href={`/workflows/${workflow_id}`} className="text-accent hover:underline">
+                <WorkflowName id={workflow_id} />
+              </Link>
+            )}
+            {workflow_version !== null && ` · ${text.version(workflow_version)}`}
+            {` · ${text.progress(progress)}`}
+            {execution.duration_ms !== null && ` · ${durationText(execution.duration_ms)}`}
+            {execution.cost > 0 && ` · ${costText(execution.cost)}`}
+          </>
+        }
+      />
       {error && (
         <Notice kind="bad" className="mb-4">
           <span className="min-w-0 flex-1 break-words">{error.cause?.message ?? error.message}</span>

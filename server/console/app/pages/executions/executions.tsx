@@ -59,7 +59,7 @@ function ExecutionList() {
   useLiveRefresh(['workflow_execution.'], ['executions', 'list'])
   return (
     <>
-      <PageHeading title={shellText.pages.executions}>{text.about}</PageHeading>
+      <PageHeading title={shellText.pages.executions} about={text.about} />
       <div className="mb-4 flex flex-wrap items-end gap-3">
         <div className="w-48">
           <SelectField

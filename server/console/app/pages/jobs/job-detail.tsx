@@ -48,9 +48,8 @@ function Shown({ job }: { job: Schema<'Job'> }) {
           </span>
         }
         actions={<JobActions job={job} />}
-      >
-        {taskName(job.task)}
-      </PageHeading>
+        about={taskName(job.task)}
+      />
       {waiting && (
         <Why title={jobsText.waiting} kind="info">
           {waiting.detail} {expected(job)}

@@ -90,7 +90,7 @@ function JobList() {
   const filtered = Object.keys(filters).length > 0
   return (
     <>
-      <PageHeading title={shellText.pages.jobs}>{jobsText.about}</PageHeading>
+      <PageHeading title={shellText.pages.jobs} about={jobsText.about} />
       <FindJob />
       <JobFilters filters={filters} change={next => change({ ...next, after: undefined })} />
       <Queried query={query} lines={8}>

@@ -31,7 +31,7 @@ export default function Library() {
   const back = `/library${query && `?${query}`}`
   return (
     <>
-      <PageHeading title={shellText.pages.library}>{text.about}</PageHeading>
+      <PageHeading title={shellText.pages.library} about={text.about} />
       <div className="mb-4 grid items-end gap-3 sm:grid-cols-[2fr_1fr_1fr]">
         <SearchField label={text.search} value={filter.q} change={q => change({ q })} />
         <SelectField

@@ -1,4 +1,4 @@
-import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useMutation } from '@tanstack/react-query'
 import { type SyntheticEvent, useEffect, useRef, useState } from 'react'
 import { useLocation } from 'wouter'
 import { api, at, dataOf, paramOf, type Schema } from '../../api/client.ts'
@@ -46,7 +46,6 @@ const bodyOf = ({ model, id, context, memory }: Fields): Schema<'ModelAdd'> => (
 
 /** Adds a model in two steps: what would be written, then the download. A name that is given is looked up at once. */
 export function AddModel({ model, close }: { model: string; close: () => void }) {
-  const queries = useQueryClient()
   const [, go] = useLocation()
   const [fields, setFields] = useState<Fields>({ model, id: '', context: '', memory: '' })
   const propose = useMutation({
@@ -120,7 +119,6 @@ export function AddModel({ model, close }: { model: string; close: () => void })
 
 /** Asks before a model is removed, and shows the lines that infer.yaml loses. */
 export function RemoveModel({ id, close }: { id: string; close: () => void }) {
-  const queries = useQueryClient()
   const [, go] = useLocation()
   const [deletesFiles, setDeletesFiles] = useState(false)
   const remove = (query: { dry_run?: 'true'; delete_files?: 'true' }) =>

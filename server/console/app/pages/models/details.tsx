@@ -72,9 +72,8 @@ function Model({ model, isOwner }: { model: Schema<'ModelStatus'>; isOwner: bool
             )}
           </>
         }
-      >
-        {tasksText(tasks)}
-      </PageHeading>
+        about={tasksText(tasks)}
+      />
       <div aria-live="polite" className="mb-4 empty:hidden">
         {outcome}
       </div>

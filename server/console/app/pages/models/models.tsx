@@ -46,9 +46,8 @@ function ModelLists() {
       <PageHeading
         title={shellText.pages.models}
         actions={mayAdd && <Button primary icon={Plus} onClick={() => setAdding('')} label={modelsText.add} />}
-      >
-        {modelsText.about}
-      </PageHeading>
+        about={modelsText.about}
+      />
       {isOwner ? (
         <Tabs label={modelsText.parts} names={modelsText} offered={all} current={current} choose={id => go(parts[id])}>
           {current === 'configured' && <Configured />}

@@ -1,4 +1,3 @@
-import { useQueryClient } from '@tanstack/react-query'
 import { ChartColumn, Plus } from 'lucide-react'
 import { useState } from 'react'
 import { Route, Switch, useLocation } from 'wouter'
@@ -41,9 +40,8 @@ function OrganizationList() {
         actions={
           can('admin:write') && <Button primary icon={Plus} onClick={() => setCreating(true)} label={text.create} />
         }
-      >
-        {text.about}
-      </PageHeading>
+        about={text.about}
+      />
       <Queried query={query} lines={5}>
         {({ pages }) => (
           <Table
@@ -61,7 +59,6 @@ function OrganizationList() {
 }
 
 function CreateOrganization({ close }: { close: () => void }) {
-  const queries = useQueryClient()
   const [, go] = useLocation()
   const save = async (form: FormData) => {
     const body = { name: formText(form, 'name'), plan: formText(form, 'plan') || undefined }
@@ -117,7 +114,6 @@ function OrganizationPage({ id }: { id: string }) {
 function Shown({ organization }: { organization: Schema<'Organization'> }) {
   const { id, name, status } = organization
   const { session, can } = useSession()
-  const queries = useQueryClient()
   const [suspending, setSuspending] = useState(false)
   const params = { path: { organization: id } }
   const resume = useAction(
@@ -146,9 +142,12 @@ function Shown({ organization }: { organization: Schema<'Organization'> }) {
             )}
           </>
         }
-      >
-        {text.plan} {organization.plan} · <code className="font-mono text-xs">{id}</code>
-      </PageHeading>
+        about={
+          <>
+            {text.plan} {organization.plan} · <code className="font-mono text-xs">{id}</code>
+          </>
+        }
+      />
       {status !== 'active' && (
         <Notice kind="warning" className="mb-4">
           {status === 'suspended' ? text.suspendedNotice : text.deletedNotice}

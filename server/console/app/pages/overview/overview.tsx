@@ -32,7 +32,7 @@ function OwnModels() {
   const query = useAnswer(['overview', 'models'], () => api.GET('/api/model-status'), { refetchInterval: 5_000 })
   return (
     <>
-      <PageHeading title={shellText.pages.overview}>{overviewText.ownOnly}</PageHeading>
+      <PageHeading title={shellText.pages.overview} about={overviewText.ownOnly} />
       <Section title={overviewText.models}>
         <Queried query={query}>
           {({ models }) => <Table label={overviewText.models} columns={columns} rows={models} rowKey="model_id" />}
@@ -59,11 +59,14 @@ function MachineCard() {
   const { data: now } = status
   return (
     <>
-      <PageHeading title={shellText.pages.overview}>
-        {now
-          ? `${overviewText.summary(now.version, durationText(Math.max(0, now.time - now.started_at) * 1_000))}. ${overviewText.work(total(now.models, 'busy'), total(now.models, 'waiting'))}.`
-          : '\u00a0'}
-      </PageHeading>
+      <PageHeading
+        title={shellText.pages.overview}
+        about={
+          now
+            ? `${overviewText.summary(now.version, durationText(Math.max(0, now.time - now.started_at) * 1_000))}. ${overviewText.work(total(now.models, 'busy'), total(now.models, 'waiting'))}.`
+            : '\u00a0'
+        }
+      />
       <ConfigurationNotice />
       <Queried query={status} lines={8}>
         {({ devices, engines, models }) => (

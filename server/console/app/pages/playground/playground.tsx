@@ -30,7 +30,7 @@ export default function Playground() {
   const models = useAnswer(['playground', 'models'], () => api.GET('/api/model-status'), { staleTime: 60_000 })
   return (
     <>
-      <PageHeading title={shellText.pages.playground}>{text.about}</PageHeading>
+      <PageHeading title={shellText.pages.playground} about={text.about} />
       <Queried query={tasks} lines={6}>
         {({ tasks: all }) => (
           <Queried query={models} lines={6}>

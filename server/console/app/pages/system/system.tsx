@@ -33,11 +33,7 @@ export default function SystemPage() {
   const Content = parts[current]
   return (
     <>
-      {session.owns_machine ? (
-        <Summary />
-      ) : (
-        <PageHeading title={shellText.pages.system}>{systemText.ownOnly}</PageHeading>
-      )}
+      {session.owns_machine ? <Summary /> : <PageHeading title={shellText.pages.system} about={systemText.ownOnly} />}
       <Tabs
         label={systemText.tabs}
         names={systemText}
@@ -54,11 +50,14 @@ export default function SystemPage() {
 function Summary() {
   const { data } = useAnswer(['system', 'status'], () => api.GET('/api/system/status'), { refetchInterval: 60_000 })
   return (
-    <PageHeading title={shellText.pages.system}>
-      {data
-        ? systemText.summary(data.version, durationText(Math.max(0, data.time - data.started_at) * 1_000))
-        : '\u00a0'}
-    </PageHeading>
+    <PageHeading
+      title={shellText.pages.system}
+      about={
+        data
+          ? systemText.summary(data.version, durationText(Math.max(0, data.time - data.started_at) * 1_000))
+          : '\u00a0'
+      }
+    />
   )
 }
 

@@ -1,8 +1,7 @@
 import { queryOptions, useQuery } from '@tanstack/react-query'
 import { Download } from 'lucide-react'
-import { useState } from 'react'
 import { api, dataOf, useSession } from '../../api/client.ts'
-import { announce } from '../../components/announcements.tsx'
+import { useAction } from '../../components/announcements.tsx'
 import { Button } from '../../components/button.tsx'
 import { optionsOf, SelectField } from '../../components/fields.tsx'
 import { Notice, PageHeading, Queried } from '../../components/page.tsx'
@@ -32,7 +31,6 @@ const organizationsQuery = queryOptions({
 export default function UsagePage() {
   const { session, can } = useSession()
   const [params, change] = useAddress()
-  const [saving, setSaving] = useState(false)
   const mayRead = can('admin:read')
   const owner = mayRead && session.owns_machine
   const organizations = useQuery({ ...organizationsQuery, enabled: owner })
@@ -43,16 +41,10 @@ export default function UsagePage() {
   const organization = (owner && params.get('organization')) || session.organization.id
   const name = organizations.data?.find(({ id }) => id === organization)?.name ?? session.organization.name
 
-  async function save(): Promise<void> {
-    setSaving(true)
-    try {
-      await downloadCsv({ organization, period, by })
-      announce('good', usageText.csvDone)
-    } catch (thrown) {
-      announce('bad', (thrown as Error).message)
-    }
-    setSaving(false)
-  }
+  const { mutate: save, isPending: saving } = useAction(
+    () => downloadCsv({ organization, period, by }),
+    () => usageText.csvDone,
+  )
 
   return (
     <>
@@ -60,13 +52,10 @@ export default function UsagePage() {
         title={shellText.pages.usage}
         actions={
           mayRead &&
-          by !== 'organization' && (
-            <Button icon={Download} busy={saving} onClick={() => void save()} label={usageText.csv} />
-          )
+          by !== 'organization' && <Button icon={Download} busy={saving} onClick={() => save()} label={usageText.csv} />
         }
-      >
-        {usageText.about}
-      </PageHeading>
+        about={usageText.about}
+      />
       {mayRead ? (
         <>
           <div className="mb-4 grid grid-cols-2 gap-3 sm:flex sm:flex-wrap">

@@ -30,9 +30,12 @@ export default function VersionList({ id }: { id: string }) {
             <PageHeading
               title={workflowsText.versionsOf(versions[0]?.name ?? '')}
               actions={<ButtonLink href={`/workflows/${id}`} label={workflowsText.edit} />}
-            >
-              <TextLink href="/workflows" className="underline" label={workflowsText.back} />
-            </PageHeading>
+              about={
+                <>
+                  <TextLink href="/workflows" className="underline" label={workflowsText.back} />
+                </>
+              }
+            />
             <Compare id={id} versions={versions} />
             <MoreButton query={query} />
           </>

@@ -86,9 +86,7 @@ function WorkflowList() {
   const create = write && <ButtonLink primary href="/workflows/new" icon={Plus} label={workflowsText.create} />
   return (
     <>
-      <PageHeading title={shellText.pages.workflows} actions={create}>
-        {workflowsText.about}
-      </PageHeading>
+      <PageHeading title={shellText.pages.workflows} actions={create} about={workflowsText.about} />
       <div className="mb-4 flex">
         <SearchField value={search} label={workflowsText.search} change={setSearch} />
       </div>

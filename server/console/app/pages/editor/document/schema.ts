@@ -19,9 +19,9 @@ export interface InputShape {
   values: unknown[]
   properties: Record<string, JsonSchema>
   required: string[]
-  items: JsonSchema | undefined
-  minimum: number | undefined
-  maximum: number | undefined
+  items?: JsonSchema
+  minimum?: number
+  maximum?: number
 }
 
 /** The kind of field: that of the value where the schema allows it, else the first. A reference is a text. */
@@ -51,16 +51,7 @@ export function shapeOf(schema: JsonSchema, root: JsonSchema): Readonly<InputSha
 }
 
 function readShape(schema: JsonSchema, root: JsonSchema): InputShape {
-  const shape: InputShape = {
-    kinds: [],
-    description: '',
-    values: [],
-    properties: {},
-    required: [],
-    items: undefined,
-    minimum: undefined,
-    maximum: undefined,
-  }
+  const shape: InputShape = { kinds: [], description: '', values: [], properties: {}, required: [] }
   gather(schema, root, shape, 0)
   return shape
 }

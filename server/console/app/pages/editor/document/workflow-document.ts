@@ -136,7 +136,7 @@ function nodeOf(id: string, node: Record<string, unknown>): WorkflowNode {
     inputs: recordAt(node.inputs),
     outputs: listAt(node.outputs).filter(one => typeof one === 'string'),
     timeout: numberOrText(node.timeout),
-    retries: isRecord(node.retries) ? (node.retries as { max?: number }) : undefined,
+    retries: isRecord(node.retries) ? node.retries : undefined,
     on_error: textAt(node.on_error) || 'fail',
     cache: textAt(node.cache) || undefined,
     position: typeof x === 'number' && typeof y === 'number' ? { x, y } : undefined,

@@ -14,7 +14,20 @@ export function NodeSettings({ node }: { node: WorkflowNode }) {
   const { id } = node
   const set = (field: (string | number)[], value: unknown) =>
     apply(setValue([...nodePath(id), ...field], value), `${id} ${field.join('.')}`)
-  const number = (value: number | string | undefined) => (value === undefined ? '' : String(value))
+  const number = (
+    name: 'retries' | 'backoff' | 'nodeTimeout',
+    value: number | string | undefined,
+    commit: (text: string) => void,
+    inputMode: 'numeric' | 'decimal' = 'numeric',
+  ) => (
+    <DraftField
+      label={editorText[name]}
+      hint={editorText[`${name}Hint`]}
+      inputMode={inputMode}
+      value={String(value ?? '')}
+      commit={commit}
+    />
+  )
   const retries = (text: string) => {
     const max = numberIn(text)
     set(max === undefined ? ['retries'] : ['retries', 'max'], max)
@@ -34,29 +47,10 @@ export function NodeSettings({ node }: { node: WorkflowNode }) {
               set(['outputs'], paths.length === 0 ? undefined : paths)
             }}
           />
-          <DraftField
-            label={editorText.retries}
-            hint={editorText.retriesHint}
-            inputMode="numeric"
-            value={number(node.retries?.max)}
-            commit={retries}
-          />
-          {node.retries && (
-            <DraftField
-              label={editorText.backoff}
-              hint={editorText.backoffHint}
-              inputMode="numeric"
-              value={number(node.retries.backoff_ms)}
-              commit={text => set(['retries', 'backoff_ms'], numberIn(text))}
-            />
-          )}
-          <DraftField
-            label={editorText.nodeTimeout}
-            hint={editorText.nodeTimeoutHint}
-            inputMode="decimal"
-            value={number(node.timeout)}
-            commit={text => set(['timeout'], numberIn(text))}
-          />
+          {number('retries', node.retries?.max, retries)}
+          {node.retries &&
+            number('backoff', node.retries.backoff_ms, text => set(['retries', 'backoff_ms'], numberIn(text)))}
+          {number('nodeTimeout', node.timeout, text => set(['timeout'], numberIn(text)), 'decimal')}
           <ChoiceField
             label={editorText.onError}
             value={node.on_error}

@@ -54,7 +54,7 @@ export function WorkflowPanel() {
         label={editorText.timeout}
         hint={editorText.timeoutHint}
         inputMode="numeric"
-        value={workflow.timeout === undefined ? '' : String(workflow.timeout)}
+        value={String(workflow.timeout ?? '')}
         error={errorOf('timeout')}
         commit={text => set('timeout', numberIn(text))}
       />
@@ -100,7 +100,7 @@ function ParameterForm({ name, parameter }: { name: string; parameter: Parameter
     <DraftField
       label={editorText[field]}
       inputMode="decimal"
-      value={parameter[field] === undefined ? '' : String(parameter[field])}
+      value={String(parameter[field] ?? '')}
       commit={text => set(field, numberIn(text))}
     />
   )
@@ -136,7 +136,7 @@ function ParameterForm({ name, parameter }: { name: string; parameter: Parameter
       />
       <ChoiceField
         label={editorText.required}
-        value={parameter.required === undefined ? '' : String(parameter.required)}
+        value={String(parameter.required ?? '')}
         options={optionsOf(editorText.requiredChoices)}
         change={value => set('required', { true: true, false: false }[value])}
       />

@@ -33,6 +33,9 @@ export function Chat(props: PanelProps) {
   const two = useConversation({ ...shared, model: second?.id ?? first!.id, initial: [] })
   const conversations = second ? [one, two] : [one]
   const busy = conversations.some(({ growing }) => growing)
+  const all = (action: 'clear' | 'stop') => {
+    for (const conversation of conversations) conversation[action]()
+  }
   const { messages } = one
   useEffect(() => keep(owner, { system, messages }), [owner, system, messages])
 
@@ -51,16 +54,7 @@ export function Chat(props: PanelProps) {
         <Section
           title={text.conversation}
           actions={
-            messages.length > 0 && (
-              <Button
-                small
-                icon={Trash2}
-                onClick={() => {
-                  for (const conversation of conversations) conversation.clear()
-                }}
-                label={text.clear}
-              />
-            )
+            messages.length > 0 && <Button small icon={Trash2} onClick={() => all('clear')} label={text.clear} />
           }
         >
           <div className="bg-surface border-line space-y-3 rounded-lg border p-3">
@@ -69,14 +63,7 @@ export function Chat(props: PanelProps) {
                 <Messages key={at} conversation={conversation} model={models[at]!} alone={!second} />
               ))}
             </div>
-            <Composer
-              sees={sees}
-              busy={busy}
-              send={send}
-              stop={() => {
-                for (const conversation of conversations) conversation.stop()
-              }}
-            />
+            <Composer sees={sees} busy={busy} send={send} stop={() => all('stop')} />
             <p className="text-muted text-xs">
               {text.enter} {text.kept}
             </p>
