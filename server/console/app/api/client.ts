@@ -73,6 +73,9 @@ export async function send(url: string | URL | Request, init: RequestInit = {}):
   throw failure
 }
 
+/** The text of an answer as it comes. */
+export const textsOf = (response: Response) => response.body!.pipeThrough(new TextDecoderStream())
+
 /** Sends a JSON body to a path that the types of the API do not know, or whose answer is streamed. */
 export const sendJson = (path: string, body: unknown, signal?: AbortSignal): Promise<Response> =>
   send(path, {

@@ -1,6 +1,6 @@
 import { createParser } from 'eventsource-parser'
 import { useEffect, useEffectEvent, useSyncExternalStore } from 'react'
-import { ApiFailure, send } from './client.ts'
+import { ApiFailure, send, textsOf } from './client.ts'
 
 /** An event of the organization: of a job, an execution, a token. */
 export interface LiveEvent {
@@ -79,7 +79,7 @@ function openLive() {
       failures = 0
       become('live')
       heard()
-      for await (const text of response.body!.pipeThrough(new TextDecoderStream())) {
+      for await (const text of textsOf(response)) {
         heard()
         parser.feed(text)
       }

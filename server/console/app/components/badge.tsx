@@ -11,13 +11,11 @@ const looks = {
 export type BadgeKind = keyof typeof looks
 
 /** A state in one word. The word says it; the colour only helps. */
-export function Badge({ kind, children }: { kind: BadgeKind; children: ReactNode }) {
-  return (
-    <span className={`inline-block rounded-full px-2 py-0.5 text-xs font-medium whitespace-nowrap ${looks[kind]}`}>
-      {children}
-    </span>
-  )
-}
+export const Badge = ({ kind, children }: { kind: BadgeKind; children: ReactNode }) => (
+  <span className={`inline-block rounded-full px-2 py-0.5 text-xs font-medium whitespace-nowrap ${looks[kind]}`}>
+    {children}
+  </span>
+)
 
 /** How each state looks. */
 export const statusKinds: Readonly<Record<string, BadgeKind>> = {

@@ -47,40 +47,36 @@ export function Button({ primary, danger, small, busy, icon: Icon, label, classN
 }
 
 /** A button that is only an icon; its label is read aloud and shown when the pointer rests on it. */
-export function IconButton({
+export const IconButton = ({
   icon: Icon,
   label,
   danger,
   className = '',
   ...rest
-}: { icon: LucideIcon; label: string; danger?: boolean } & ButtonHTMLAttributes<HTMLButtonElement>) {
-  return (
-    <button
-      type="button"
-      {...rest}
-      aria-label={label}
-      title={label}
-      className={`hover:bg-raised inline-flex size-8 shrink-0 items-center justify-center rounded-md disabled:cursor-not-allowed disabled:opacity-50 ${danger ? 'text-bad' : 'text-muted hover:text-text'} ${className}`}
-    >
-      <Icon aria-hidden className="size-4" />
-    </button>
-  )
-}
+}: { icon: LucideIcon; label: string; danger?: boolean } & ButtonHTMLAttributes<HTMLButtonElement>) => (
+  <button
+    type="button"
+    {...rest}
+    aria-label={label}
+    title={label}
+    className={`hover:bg-raised inline-flex size-8 shrink-0 items-center justify-center rounded-md disabled:cursor-not-allowed disabled:opacity-50 ${danger ? 'text-bad' : 'text-muted hover:text-text'} ${className}`}
+  >
+    <Icon aria-hidden className="size-4" />
+  </button>
+)
 
 /** A link that looks like a button. */
-export function ButtonLink({
+export const ButtonLink = ({
   href,
   icon: Icon,
   label,
   ...props
-}: Look & Pick<ButtonProps, 'icon' | 'label'> & { href: string }) {
-  return (
-    <Link href={href} className={buttonClass(props)}>
-      {Icon && <Icon aria-hidden className="size-4" />}
-      {label}
-    </Link>
-  )
-}
+}: Look & Pick<ButtonProps, 'icon' | 'label'> & { href: string }) => (
+  <Link href={href} className={buttonClass(props)}>
+    {Icon && <Icon aria-hidden className="size-4" />}
+    {label}
+  </Link>
+)
 
 /** A link in text or in a table. */
 export const TextLink = ({

@@ -32,28 +32,24 @@ export function CopyButton({ value, label = shellText.copy }: { value: string; l
 }
 
 /** A short piece of code in a sentence, with a button that copies it. */
-export function CopyText({ children }: { children: string }) {
-  return (
-    <span className="inline-flex items-center">
-      <code className="bg-raised rounded px-1 font-mono">{children}</code>
-      <CopyButton value={children} />
-    </span>
-  )
-}
+export const CopyText = ({ children }: { children: string }) => (
+  <span className="inline-flex items-center">
+    <code className="bg-raised rounded px-1 font-mono">{children}</code>
+    <CopyButton value={children} />
+  </span>
+)
 
 /** Lines of code or output, which scroll, with a button that copies them. */
-export function CodeBlock({ code, label }: { code: string; label: string }) {
-  return (
-    <div className="bg-raised border-line flex items-start rounded-md border">
-      <pre tabIndex={0} aria-label={label} className="max-h-96 min-w-0 flex-1 overflow-auto p-3 font-mono text-xs">
-        <code>{code}</code>
-      </pre>
-      <div className="p-1">
-        <CopyButton value={code} />
-      </div>
+export const CodeBlock = ({ code, label }: { code: string; label: string }) => (
+  <div className="bg-raised border-line flex items-start rounded-md border">
+    <pre tabIndex={0} aria-label={label} className="max-h-96 min-w-0 flex-1 overflow-auto p-3 font-mono text-xs">
+      <code>{code}</code>
+    </pre>
+    <div className="p-1">
+      <CopyButton value={code} />
     </div>
-  )
-}
+  </div>
+)
 
 /** A sentence of the API, in which code stands between backticks. */
 export function CodeWords({ children }: { children: string }) {

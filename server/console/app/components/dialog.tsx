@@ -88,14 +88,12 @@ export function Confirm({
 }
 
 /** The buttons of a dialog with a form. */
-export function FormButtons({ action, busy, close }: { action: string; busy: boolean; close: () => void }) {
-  return (
-    <div className="flex justify-end gap-2">
-      <Button onClick={close} label={shellText.cancel} />
-      <Button primary type="submit" busy={busy} label={action} />
-    </div>
-  )
-}
+export const FormButtons = ({ action, busy, close }: { action: string; busy: boolean; close: () => void }) => (
+  <div className="flex justify-end gap-2">
+    <Button onClick={close} label={shellText.cancel} />
+    <Button primary type="submit" busy={busy} label={action} />
+  </div>
+)
 
 /**
  * A dialog with a form, which stays open until its owner closes it. What the server refuses is said at the field that it

@@ -53,22 +53,20 @@ export const describedBy = (id: string, hint: ReactNode, error: string | undefin
   [hint ? `${id}-hint` : '', error ? `${id}-error` : ''].filter(Boolean).join(' ') || undefined
 
 /** The hint and the error of a control. */
-export function Hint({ id, hint, error }: { id: string } & Omit<FieldFacts, 'label'>) {
-  return (
-    <>
-      {hint && (
-        <p id={`${id}-hint`} className="text-muted text-xs">
-          {hint}
-        </p>
-      )}
-      {error && (
-        <p id={`${id}-error`} className="text-bad text-xs">
-          {error}
-        </p>
-      )}
-    </>
-  )
-}
+export const Hint = ({ id, hint, error }: { id: string } & Omit<FieldFacts, 'label'>) => (
+  <>
+    {hint && (
+      <p id={`${id}-hint`} className="text-muted text-xs">
+        {hint}
+      </p>
+    )}
+    {error && (
+      <p id={`${id}-error`} className="text-bad text-xs">
+        {error}
+      </p>
+    )}
+  </>
+)
 
 /** The look of a control that takes text. */
 export const controlClass =

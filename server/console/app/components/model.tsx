@@ -17,14 +17,12 @@ const kinds: Record<ModelState, BadgeKind> = {
 }
 
 /** Whether a model can be used now, and why not. */
-export function ModelStateView({ status, reason }: Pick<Schema<'ModelStatus'>, 'status' | 'reason'>) {
-  return (
-    <>
-      <Badge kind={kinds[status]}>{modelText.states[status]}</Badge>
-      {reason && <span className="text-muted mt-1 block max-w-md text-xs">{reason}</span>}
-    </>
-  )
-}
+export const ModelStateView = ({ status, reason }: Pick<Schema<'ModelStatus'>, 'status' | 'reason'>) => (
+  <>
+    <Badge kind={kinds[status]}>{modelText.states[status]}</Badge>
+    {reason && <span className="text-muted mt-1 block max-w-md text-xs">{reason}</span>}
+  </>
+)
 
 /** Seconds until the answer says how far it is; the work continues. */
 const waitSeconds = 1

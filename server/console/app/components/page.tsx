@@ -7,40 +7,34 @@ import { shellText } from '../text/shell.ts'
 import { Button } from './button.tsx'
 
 /** The title of a page, what it is about, and its actions. */
-export function PageHeading({ title, about, actions }: Partial<Record<'title' | 'about' | 'actions', ReactNode>>) {
-  return (
-    <div className="mb-4 flex flex-wrap items-start justify-between gap-3">
-      <div className="min-w-0">
-        <h1 className="text-xl font-semibold break-words">{title}</h1>
-        {about && <p className="text-muted mt-0.5">{about}</p>}
-      </div>
-      {actions && <div className="flex flex-wrap gap-2">{actions}</div>}
+export const PageHeading = ({ title, about, actions }: Partial<Record<'title' | 'about' | 'actions', ReactNode>>) => (
+  <div className="mb-4 flex flex-wrap items-start justify-between gap-3">
+    <div className="min-w-0">
+      <h1 className="text-xl font-semibold break-words">{title}</h1>
+      {about && <p className="text-muted mt-0.5">{about}</p>}
     </div>
-  )
-}
+    {actions && <div className="flex flex-wrap gap-2">{actions}</div>}
+  </div>
+)
 
 /** A part of a page with a heading. */
-export function Section({ title, actions, children }: { title: string; actions?: ReactNode; children: ReactNode }) {
-  return (
-    <section aria-label={title} className="mb-6 min-w-0">
-      <div className="mb-2 flex flex-wrap items-center justify-between gap-2">
-        <h2 className="font-semibold">{title}</h2>
-        {actions}
-      </div>
-      {children}
-    </section>
-  )
-}
+export const Section = ({ title, actions, children }: { title: string; actions?: ReactNode; children: ReactNode }) => (
+  <section aria-label={title} className="mb-6 min-w-0">
+    <div className="mb-2 flex flex-wrap items-center justify-between gap-2">
+      <h2 className="font-semibold">{title}</h2>
+      {actions}
+    </div>
+    {children}
+  </section>
+)
 
 /** Nothing is here yet: says so, and what to do next. */
-export function Empty({ title, children }: { title: string; children?: ReactNode }) {
-  return (
-    <div className="border-line text-muted rounded-lg border border-dashed px-4 py-8 text-center">
-      <p className="text-text font-medium">{title}</p>
-      {children && <div className="mt-1 flex flex-col items-center gap-3">{children}</div>}
-    </div>
-  )
-}
+export const Empty = ({ title, children }: { title: string; children?: ReactNode }) => (
+  <div className="border-line text-muted rounded-lg border border-dashed px-4 py-8 text-center">
+    <p className="text-text font-medium">{title}</p>
+    {children && <div className="mt-1 flex flex-col items-center gap-3">{children}</div>}
+  </div>
+)
 
 const kinds = {
   info: { icon: Info, look: 'bg-accent-soft text-accent' },
@@ -147,24 +141,21 @@ export function useBeginning(): void {
 }
 
 /** Reads the next page of a list, if there is one. */
-export function MoreButton({
+export const MoreButton = ({
   query: { hasNextPage, isFetchingNextPage, fetchNextPage },
   className,
 }: {
   query: Pick<UseInfiniteQueryResult, 'hasNextPage' | 'isFetchingNextPage' | 'fetchNextPage'>
   className?: string
-}) {
-  return (
-    hasNextPage && (
-      <Button
-        className={className}
-        busy={isFetchingNextPage}
-        onClick={() => void fetchNextPage()}
-        label={shellText.more}
-      />
-    )
+}) =>
+  hasNextPage && (
+    <Button
+      className={className}
+      busy={isFetchingNextPage}
+      onClick={() => void fetchNextPage()}
+      label={shellText.more}
+    />
   )
-}
 
 /** Names with values; one without a value is left out. `rowClass` is the look of a name with its value. */
 export function Facts({
@@ -190,11 +181,9 @@ export function Facts({
 }
 
 /** Leads from one thing back to the list of all. */
-export function BackLink({ href, children }: { href: string; children: ReactNode }) {
-  return (
-    <Link href={href} className="text-muted hover:text-text mb-2 inline-flex items-center gap-1 text-sm">
-      <ArrowLeft aria-hidden className="size-4" />
-      {children}
-    </Link>
-  )
-}
+export const BackLink = ({ href, children }: { href: string; children: ReactNode }) => (
+  <Link href={href} className="text-muted hover:text-text mb-2 inline-flex items-center gap-1 text-sm">
+    <ArrowLeft aria-hidden className="size-4" />
+    {children}
+  </Link>
+)

@@ -1,6 +1,6 @@
 import { createParser } from 'eventsource-parser'
 import { memo, useEffect, useLayoutEffect, useRef, useState } from 'react'
-import { ApiFailure, type Schema, send } from '../../api/client.ts'
+import { ApiFailure, type Schema, send, textsOf } from '../../api/client.ts'
 import { logText } from '../../text/result.ts'
 import { Button } from '../button.tsx'
 import { SearchField } from '../fields.tsx'
@@ -126,7 +126,7 @@ async function followLog(
           else if (event === 'missed') add(remark(logText.missed((value as { lines: number }).lines)))
         },
       })
-      for await (const text of response.body!.pipeThrough(new TextDecoderStream())) parser.feed(text)
+      for await (const text of textsOf(response)) parser.feed(text)
     } catch (thrown) {
       if (!signal.aborted && thrown instanceof ApiFailure && thrown.status >= 400 && thrown.status < 500) throw thrown
     } finally {

@@ -12,6 +12,8 @@ type Members = Record<string, unknown>
 const isObject = (value: unknown): value is Members =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 const objects = (value: unknown): Members[] => (Array.isArray(value) ? value.filter(isObject) : [])
+/** The objects of a list in a result. */
+const listIn = (result: unknown, name: string): Members[] => (isObject(result) ? objects(result[name]) : [])
 
 /** Returns the files of a result: `images`, `video`, or the audio of speech. */
 export function filesOf(result: unknown): ResultFile[] {
@@ -42,14 +44,14 @@ export function similarities(vectors: readonly (readonly number[])[]): number[][
 
 /** The vectors of an embeddings result, in the order of the texts. */
 export const vectorsOf = (result: unknown): number[][] =>
-  (isObject(result) ? objects(result.data) : [])
+  listIn(result, 'data')
     .toSorted((a, b) => Number(a.index) - Number(b.index))
     .flatMap(({ embedding }) => (Array.isArray(embedding) ? [embedding as number[]] : []))
 
 /** The documents of a rerank result with their scores, best first. */
 export function rankingOf(result: unknown, inputs: unknown): { text: string; score: number; index: number }[] {
   const documents = isObject(inputs) && Array.isArray(inputs.documents) ? inputs.documents : []
-  return (isObject(result) ? objects(result.results) : []).map(({ index, relevance_score }) => {
+  return listIn(result, 'results').map(({ index, relevance_score }) => {
     const one: unknown = documents[Number(index)]
     return {
       index: Number(index),
@@ -64,12 +66,11 @@ export function rankingOf(result: unknown, inputs: unknown): { text: string; sco
   })
 }
 
-export const scoresOf = (result: unknown): number[] =>
-  (isObject(result) ? objects(result.data) : []).map(({ score }) => Number(score))
+export const scoresOf = (result: unknown): number[] => listIn(result, 'data').map(({ score }) => Number(score))
 
 /** What a moderation says of each text: the categories with their scores, highest first. */
 export function moderationsOf(result: unknown): { flagged: boolean; categories: { name: string; score: number }[] }[] {
-  return (isObject(result) ? objects(result.results) : []).map(({ flagged, category_scores }) => ({
+  return listIn(result, 'results').map(({ flagged, category_scores }) => ({
     flagged: flagged === true,
     categories: Object.entries(isObject(category_scores) ? category_scores : {})
       .map(([name, score]) => ({ name, score: Number(score) }))
@@ -82,9 +83,8 @@ export type ResultKind = 'vectors' | 'ranking' | 'scores' | 'judgements'
 
 /** Returns how to show a result; undefined if it is a text, or nothing that is known. */
 export function kindOf(result: unknown): ResultKind | undefined {
-  if (!isObject(result)) return undefined
-  const [datum] = objects(result.data)
-  const [item] = objects(result.results)
+  const [datum] = listIn(result, 'data')
+  const [item] = listIn(result, 'results')
   if (datum && 'embedding' in datum) return 'vectors'
   if (item && 'relevance_score' in item) return 'ranking'
   if (datum && 'score' in datum) return 'scores'

@@ -104,16 +104,14 @@ function expected({ queue_position, waiting_for }: Schema<'Job'>): string {
   return both.flatMap(one => (one ? `${one}.` : [])).join(' ')
 }
 
-function Why({ title, kind, children }: { title: string; kind: 'info' | 'bad'; children: ReactNode }) {
-  return (
-    <Notice kind={kind} className="mb-4">
-      <p className="min-w-0 break-words">
-        <strong className="font-semibold">{title}: </strong>
-        {children}
-      </p>
-    </Notice>
-  )
-}
+const Why = ({ title, kind, children }: { title: string; kind: 'info' | 'bad'; children: ReactNode }) => (
+  <Notice kind={kind} className="mb-4">
+    <p className="min-w-0 break-words">
+      <strong className="font-semibold">{title}: </strong>
+      {children}
+    </p>
+  </Notice>
+)
 
 /** What can be done with a job in its state. */
 function JobActions({ job }: { job: Schema<'Job'> }) {
@@ -226,11 +224,9 @@ function TokenName({ id }: { id: string }) {
   return name === undefined ? <span className="font-mono text-xs break-all">{id}</span> : <>{name}</>
 }
 
-function Id({ id }: { id: string }) {
-  return (
-    <span className="flex items-start">
-      <span className="min-w-0 pt-1.5 font-mono text-xs break-all">{id}</span>
-      <CopyButton value={id} />
-    </span>
-  )
-}
+const Id = ({ id }: { id: string }) => (
+  <span className="flex items-start">
+    <span className="min-w-0 pt-1.5 font-mono text-xs break-all">{id}</span>
+    <CopyButton value={id} />
+  </span>
+)

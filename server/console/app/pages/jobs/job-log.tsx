@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { createParser } from 'eventsource-parser'
 import { useState } from 'react'
-import { api, at, type Schema, send } from '../../api/client.ts'
+import { api, at, type Schema, send, textsOf } from '../../api/client.ts'
 import { useLiveEvents } from '../../api/live.ts'
 import { hasEnded, useAnswer } from '../../api/queries.ts'
 import { Queried, Section } from '../../components/page.tsx'
@@ -27,7 +27,7 @@ async function readHistory(id: string, signal: AbortSignal): Promise<JobMoment[]
     const response = await send(`/api/jobs/${encodeURIComponent(id)}/events?after=evt_0`, {
       signal: AbortSignal.any([signal, caughtUp.signal]),
     })
-    for await (const text of response.body!.pipeThrough(new TextDecoderStream())) {
+    for await (const text of textsOf(response)) {
       parser.feed(text)
       clearTimeout(silence)
       silence = setTimeout(() => caughtUp.abort(), silenceMs)

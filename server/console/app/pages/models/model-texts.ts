@@ -16,8 +16,8 @@ export interface Setting {
 }
 
 /** Returns the settings that have a value, those of a group by their path: `sampling.temperature`. */
-export function settingsOf(settings: Readonly<Record<string, unknown>>, before = ''): Setting[] {
-  return Object.entries(settings).flatMap(([name, value]) => {
+export const settingsOf = (settings: Readonly<Record<string, unknown>>, before = ''): Setting[] =>
+  Object.entries(settings).flatMap(([name, value]) => {
     const key = `${before}${name}`
     if (value === null || value === undefined) return []
     if (Array.isArray(value))
@@ -25,7 +25,6 @@ export function settingsOf(settings: Readonly<Record<string, unknown>>, before =
     if (typeof value === 'object') return settingsOf(value as Record<string, unknown>, `${key}.`)
     return [{ key, value: textOf(value) }]
   })
-}
 
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value))
 

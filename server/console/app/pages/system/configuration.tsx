@@ -12,7 +12,7 @@ type Value = Config['values'][number]
 type Variable = Config['environment'][number]
 
 /** A setting or variable: its name and value, and below what it means. */
-function Row({
+const Row = ({
   name,
   value,
   badge,
@@ -22,20 +22,18 @@ function Row({
   value: ReactNode
   badge?: ReactNode
   children: string
-}) {
-  return (
-    <li className="px-3 py-2">
-      <div className="grid gap-x-4 gap-y-0.5 md:grid-cols-[20rem_1fr_auto]">
-        <span className="font-mono break-words">{name}</span>
-        <span className="min-w-0 break-words">{value}</span>
-        {badge && <span>{badge}</span>}
-      </div>
-      <p className="text-muted mt-1 text-xs">
-        <CodeWords>{children}</CodeWords>
-      </p>
-    </li>
-  )
-}
+}) => (
+  <li className="px-3 py-2">
+    <div className="grid gap-x-4 gap-y-0.5 md:grid-cols-[20rem_1fr_auto]">
+      <span className="font-mono break-words">{name}</span>
+      <span className="min-w-0 break-words">{value}</span>
+      {badge && <span>{badge}</span>}
+    </div>
+    <p className="text-muted mt-1 text-xs">
+      <CodeWords>{children}</CodeWords>
+    </p>
+  </li>
+)
 
 const SettingRow = ({ setting }: { setting: Value }) => {
   const { key, value, absent, meaning, source, restart_needed: isPending } = setting

@@ -109,20 +109,18 @@ function Checks() {
 const count = (findings: readonly Finding[], state: Finding['state']): number =>
   findings.filter(finding => finding.state === state).length
 
-function FindingRow({ finding: { name, state, detail, advice } }: { finding: Finding }) {
-  return (
-    <li className="grid gap-x-4 gap-y-1 px-3 py-2 md:grid-cols-[5rem_11rem_1fr]">
-      <span>
-        <Badge kind={kinds[state]}>{systemText.states[state]}</Badge>
-      </span>
-      <span className="font-medium">{name}</span>
-      <span className="min-w-0 break-words">
-        {detail}
-        {advice !== null && <span className="text-muted mt-0.5 block">→ {advice}</span>}
-      </span>
-    </li>
-  )
-}
+const FindingRow = ({ finding: { name, state, detail, advice } }: { finding: Finding }) => (
+  <li className="grid gap-x-4 gap-y-1 px-3 py-2 md:grid-cols-[5rem_11rem_1fr]">
+    <span>
+      <Badge kind={kinds[state]}>{systemText.states[state]}</Badge>
+    </span>
+    <span className="font-medium">{name}</span>
+    <span className="min-w-0 break-words">
+      {detail}
+      {advice !== null && <span className="text-muted mt-0.5 block">→ {advice}</span>}
+    </span>
+  </li>
+)
 
 const { backupColumns: names } = systemText
 

@@ -96,14 +96,13 @@ const choicesOf = (schema: JsonSchema): unknown[] | undefined =>
   schema.enum ?? ('const' in schema ? [schema.const] : undefined)
 
 /** The properties with the choices of another alternative too, such as the role of a message. */
-function withChoices(properties: Record<string, JsonSchema>, others: Record<string, JsonSchema>) {
-  return Object.fromEntries(
+const withChoices = (properties: Record<string, JsonSchema>, others: Record<string, JsonSchema>) =>
+  Object.fromEntries(
     Object.entries(properties).map(([name, schema]) => {
       const [own, more] = [choicesOf(schema), others[name] && choicesOf(others[name])]
       return [name, own && more ? { enum: [...new Set([...own, ...more])] } : schema]
     }),
   )
-}
 
 /** A value in the result of a task, and what is in it. */
 export interface OutputField {
@@ -118,9 +117,7 @@ export interface OutputField {
 const maxDepth = 7
 
 /** The result of a task as a tree. Of a list its first item is shown, because references name a position. */
-export function outputFields(schema: JsonSchema): OutputField[] {
-  return childrenOf(schema, schema, [])
-}
+export const outputFields = (schema: JsonSchema): OutputField[] => childrenOf(schema, schema, [])
 
 function childrenOf(schema: JsonSchema, root: JsonSchema, path: Path): OutputField[] {
   if (path.length >= maxDepth) return []

@@ -25,13 +25,11 @@ export function sourceOf({ name, description, region, timeout, on_failure, param
   return stringify(workflow, { lineWidth: 0, aliasDuplicateObjects: false })
 }
 
-function tidyNode({ outputs, on_error, ...node }: Record<string, unknown>): Record<string, unknown> {
-  return {
-    ...node,
-    outputs: Array.isArray(outputs) && outputs.length > 0 ? outputs : undefined,
-    on_error: on_error === 'fail' ? undefined : on_error,
-  }
-}
+const tidyNode = ({ outputs, on_error, ...node }: Record<string, unknown>): Record<string, unknown> => ({
+  ...node,
+  outputs: Array.isArray(outputs) && outputs.length > 0 ? outputs : undefined,
+  on_error: on_error === 'fail' ? undefined : on_error,
+})
 
 /** The text of a workflow that has nothing yet. */
 export const emptySource = (name: string): string => stringify({ name, dag: { nodes: {} } })

@@ -8,13 +8,11 @@ import { useEditor } from '../editor-context.ts'
 export const propertiesId = 'properties'
 
 /** The heading of the properties of a node or of the workflow. */
-export function PropertiesHeading({ children }: { children: ReactNode }) {
-  return (
-    <h2 id={propertiesId} tabIndex={-1} className="min-w-0 truncate font-semibold">
-      {children}
-    </h2>
-  )
-}
+export const PropertiesHeading = ({ children }: { children: ReactNode }) => (
+  <h2 id={propertiesId} tabIndex={-1} className="min-w-0 truncate font-semibold">
+    {children}
+  </h2>
+)
 
 /** Milliseconds without typing after which the document changes. */
 const pauseMs = 80

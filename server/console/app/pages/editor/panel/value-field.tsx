@@ -102,15 +102,13 @@ export function ValueField(facts: ValueFacts) {
 const plainText = (value: unknown): string =>
   typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? String(value) : ''
 
-function Group({ name, description, children }: { name: string; description: string; children: ReactNode }) {
-  return (
-    <fieldset className="border-line min-w-0 space-y-3 border-l-2 pl-3">
-      <legend className="text-sm font-medium">{name}</legend>
-      {description && <p className="text-muted text-xs">{description}</p>}
-      {children}
-    </fieldset>
-  )
-}
+const Group = ({ name, description, children }: { name: string; description: string; children: ReactNode }) => (
+  <fieldset className="border-line min-w-0 space-y-3 border-l-2 pl-3">
+    <legend className="text-sm font-medium">{name}</legend>
+    {description && <p className="text-muted text-xs">{description}</p>}
+    {children}
+  </fieldset>
+)
 
 function ListField({ facts, items, set }: { facts: ValueFacts; items: JsonSchema; set: (value: unknown) => void }) {
   const { path, root, schema, value } = facts

@@ -1,6 +1,6 @@
 import { createParser } from 'eventsource-parser'
 import { useEffect, useRef, useState } from 'react'
-import { api, at, dataOf, sendJson } from '../../../api/client.ts'
+import { api, at, dataOf, sendJson, textsOf } from '../../../api/client.ts'
 import { apiMessages, emptyAnswer, type Message, withChunk } from './conversation.ts'
 
 export interface ConversationOptions {
@@ -91,7 +91,7 @@ export async function streamAnswer(
         show()
       },
     })
-    for await (const text of response.body!.pipeThrough(new TextDecoderStream())) parser.feed(text)
+    for await (const text of textsOf(response)) parser.feed(text)
   } catch (thrown) {
     if (!signal.aborted) throw thrown
     answer = { ...answer, stopped: true }

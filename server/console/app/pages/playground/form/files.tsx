@@ -30,7 +30,7 @@ export const useUpload = (take: (id: string) => void) =>
   })
 
 /** A control that nobody sees, which a button clicks to let a person choose a file. */
-export function FileInput({
+export const FileInput = ({
   ref,
   kind,
   label,
@@ -40,19 +40,17 @@ export function FileInput({
   kind: 'image' | 'video' | 'audio'
   label: string
   take: (file: File) => void
-}) {
-  return (
-    <input
-      ref={ref}
-      type="file"
-      hidden
-      accept={`${kind}/*`}
-      aria-label={label}
-      onChange={({ target }) => {
-        const [file] = target.files ?? []
-        if (file) take(file)
-        target.value = ''
-      }}
-    />
-  )
-}
+}) => (
+  <input
+    ref={ref}
+    type="file"
+    hidden
+    accept={`${kind}/*`}
+    aria-label={label}
+    onChange={({ target }) => {
+      const [file] = target.files ?? []
+      if (file) take(file)
+      target.value = ''
+    }}
+  />
+)

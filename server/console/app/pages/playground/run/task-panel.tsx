@@ -120,24 +120,22 @@ export function TaskPanel(props: PanelProps) {
   )
 }
 
-function Formats({ chosen, choose }: { chosen: readonly string[]; choose: (formats: readonly string[]) => void }) {
-  return (
-    <fieldset className="space-y-2">
-      <legend className="text-sm font-medium">{text.formats}</legend>
-      <p className="text-muted text-xs">{text.formatsHint}</p>
-      <div className="flex flex-wrap gap-4">
-        {aspectRatios.map(ratio => (
-          <Checkbox
-            key={ratio}
-            label={text.formatNames[ratio]!}
-            checked={chosen.includes(ratio)}
-            change={checked => choose(aspectRatios.filter(one => (one === ratio ? checked : chosen.includes(one))))}
-          />
-        ))}
-      </div>
-    </fieldset>
-  )
-}
+const Formats = ({ chosen, choose }: { chosen: readonly string[]; choose: (formats: readonly string[]) => void }) => (
+  <fieldset className="space-y-2">
+    <legend className="text-sm font-medium">{text.formats}</legend>
+    <p className="text-muted text-xs">{text.formatsHint}</p>
+    <div className="flex flex-wrap gap-4">
+      {aspectRatios.map(ratio => (
+        <Checkbox
+          key={ratio}
+          label={text.formatNames[ratio]!}
+          checked={chosen.includes(ratio)}
+          change={checked => choose(aspectRatios.filter(one => (one === ratio ? checked : chosen.includes(one))))}
+        />
+      ))}
+    </div>
+  </fieldset>
+)
 
 /** `inputs.image_url` and `prompt[0]` → the name of the field. */
 const fieldNamed = (param: string | undefined): string | undefined =>
