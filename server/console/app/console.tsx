@@ -1,14 +1,20 @@
-import { useEffect, useState } from 'react'
-import { Route, Router, Switch, useLocation } from 'wouter'
-import { onSessionEnd } from './api/client.ts'
-import { ApiFailure } from './api/failure.ts'
+import { Component, type ReactNode, Suspense, useEffect, useState } from 'react'
+import { Redirect, Route, Router, Switch } from 'wouter'
+import {
+  ApiFailure,
+  api,
+  dataOf,
+  onSessionEnd,
+  type Scope,
+  type Session,
+  SessionContext,
+  useSession,
+} from './api/client.ts'
 import { startLive, stopLive } from './api/live.ts'
-import { queryClient } from './api/query-client.ts'
-import { endSession, readSession, type Session, SessionContext } from './api/session.ts'
-import { Announcements, useAnnounce } from './components/announcements.tsx'
-import { Failed } from './components/failed.tsx'
-import { pages } from './pages.ts'
-import { LazyPage } from './shell/lazy-page.tsx'
+import { queryClient } from './api/queries.ts'
+import { Announcements, announce } from './components/announcements.tsx'
+import { Failed, Loading } from './components/page.tsx'
+import { type Page, pages } from './pages.ts'
 import { Shell } from './shell/shell.tsx'
 import { SignIn } from './shell/sign-in.tsx'
 import { shellText } from './text/shell.ts'
@@ -27,7 +33,7 @@ export function Console() {
   useEffect(() => {
     // A link with a one-time code replaces the session that the browser may have.
     if (/[#&]code=/.test(location.hash)) return setState({ kind: 'signed-out' })
-    readSession().then(
+    dataOf(api.GET('/api/session')).then(
       session => setState({ kind: 'signed-in', session }),
       (failure: Error) =>
         setState(
@@ -60,29 +66,27 @@ export function Console() {
 
   return (
     <Router base="/console">
-      <Announcements>
-        {state.kind === 'failed' && (
-          <main className="mx-auto max-w-xl p-6">
-            <Failed failure={state.failure} retry={() => setAttempt(attempt + 1)} />
-          </main>
-        )}
-        {state.kind === 'signed-out' && (
-          <SignIn reason={state.reason} signedIn={session => setState({ kind: 'signed-in', session })} />
-        )}
-        {state.kind === 'signed-in' && (
-          <Pages session={state.session} signedOut={() => setState({ kind: 'signed-out' })} />
-        )}
-      </Announcements>
+      {state.kind === 'failed' && (
+        <main className="mx-auto max-w-xl p-6">
+          <Failed failure={state.failure} retry={() => setAttempt(attempt + 1)} />
+        </main>
+      )}
+      {state.kind === 'signed-out' && (
+        <SignIn reason={state.reason} signedIn={session => setState({ kind: 'signed-in', session })} />
+      )}
+      {state.kind === 'signed-in' && (
+        <Pages session={state.session} signedOut={() => setState({ kind: 'signed-out' })} />
+      )}
+      <Announcements />
     </Router>
   )
 }
 
 function Pages({ session, signedOut }: { session: Session; signedOut: () => void }) {
-  const can = (scope: Session['scopes'][number]) => session.scopes.includes(scope)
-  const announce = useAnnounce()
+  const can = (scope: Scope) => session.scopes.includes(scope)
   const signOut = async () => {
     try {
-      await endSession()
+      await api.DELETE('/api/session')
     } catch (thrown) {
       // Without an answer the session goes on, and the page must not look as if it had ended.
       if (!(thrown instanceof ApiFailure && thrown.status === 401)) return announce('bad', (thrown as Error).message)
@@ -101,10 +105,10 @@ function Pages({ session, signedOut }: { session: Session; signedOut: () => void
             </Route>
           ))}
           <Route path="/sign-in">
-            <Redirect to="/" />
+            <Redirect to="/" replace />
           </Route>
           <Route>
-            <Failed failure={new ApiFailure(shellText.noSuchPage, { status: 404, code: 'not_found' })} />
+            <Failed failure={new ApiFailure(shellText.noSuchPage, 404, 'not_found')} />
           </Route>
         </Switch>
       </Shell>
@@ -112,8 +116,31 @@ function Pages({ session, signedOut }: { session: Session; signedOut: () => void
   )
 }
 
-function Redirect({ to }: { to: string }) {
-  const [, go] = useLocation()
-  useEffect(() => go(to, { replace: true }), [to, go])
-  return null
+/** Loads a page when it is opened, and shows its failures in its place. */
+function LazyPage({ page: { path, name, scope, Content } }: { page: Page }) {
+  const { can } = useSession()
+  if (!can(scope)) return <Failed failure={new ApiFailure(shellText.notPermitted(scope), 403, 'insufficient_scope')} />
+  return (
+    <PageBoundary key={path}>
+      <Suspense fallback={<Loading />}>
+        <title>{`${name} · ${shellText.product}`}</title>
+        <Content />
+      </Suspense>
+    </PageBoundary>
+  )
+}
+
+/** Keeps the navigation usable when a page fails. */
+class PageBoundary extends Component<{ children: ReactNode }, { failure?: Error }> {
+  override state: { failure?: Error } = {}
+  static getDerivedStateFromError = (failure: Error) => ({ failure })
+  override render() {
+    const { failure } = this.state
+    if (!failure) return this.props.children
+    // A chunk of an older build is gone after an upgrade of the server.
+    const shown = /dynamically imported module|module script/i.test(failure.message)
+      ? new Error(shellText.loadFailed)
+      : failure
+    return <Failed failure={shown} retry={() => location.reload()} retryText={shellText.reload} />
+  }
 }

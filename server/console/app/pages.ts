@@ -11,8 +11,8 @@ import {
   Play,
   Settings,
 } from 'lucide-react'
-import type { ComponentType } from 'react'
-import type { Scope } from './api/session.ts'
+import { type ComponentType, lazy } from 'react'
+import type { Scope } from './api/client.ts'
 import { shellText } from './text/shell.ts'
 
 /** One page of the console. */
@@ -25,91 +25,30 @@ export interface Page {
   key: string
   /** Without this scope the page is not offered. */
   scope: Scope
-  /** The page's own chunk. */
-  load: () => Promise<{ default: ComponentType }>
+  /** The page, whose chunk is loaded when it is opened. */
+  Content: ComponentType
 }
+
+const page = (
+  name: keyof typeof shellText.pages,
+  icon: LucideIcon,
+  key: string,
+  scope: Scope,
+  load: () => Promise<{ default: ComponentType }>,
+  path = `/${name}`,
+): Page => ({ path, name: shellText.pages[name], icon, key, scope, Content: lazy(load) })
 
 /** All pages in the order of the navigation. */
 export const pages: readonly Page[] = [
-  {
-    path: '/playground',
-    name: shellText.pages.playground,
-    icon: Play,
-    key: 'p',
-    scope: 'user:write',
-    load: () => import('./pages/playground/playground.tsx'),
-  },
-  {
-    path: '/models',
-    name: shellText.pages.models,
-    icon: Bot,
-    key: 'm',
-    scope: 'user:read',
-    load: () => import('./pages/models/models.tsx'),
-  },
-  {
-    path: '/jobs',
-    name: shellText.pages.jobs,
-    icon: ListChecks,
-    key: 'j',
-    scope: 'user:read',
-    load: () => import('./pages/jobs/jobs.tsx'),
-  },
-  {
-    path: '/workflows',
-    name: shellText.pages.workflows,
-    icon: Network,
-    key: 'w',
-    scope: 'user:read',
-    load: () => import('./pages/workflows/workflows.tsx'),
-  },
-  {
-    path: '/executions',
-    name: shellText.pages.executions,
-    icon: Boxes,
-    key: 'e',
-    scope: 'user:read',
-    load: () => import('./pages/executions/executions.tsx'),
-  },
-  {
-    path: '/library',
-    name: shellText.pages.library,
-    icon: Images,
-    key: 'l',
-    scope: 'user:read',
-    load: () => import('./pages/library/library.tsx'),
-  },
-  {
-    path: '/usage',
-    name: shellText.pages.usage,
-    icon: ChartColumn,
-    key: 'u',
-    scope: 'user:read',
-    load: () => import('./pages/usage/usage.tsx'),
-  },
-  {
-    path: '/organizations',
-    name: shellText.pages.organizations,
-    icon: Building2,
-    key: 'o',
-    scope: 'admin:read',
-    load: () => import('./pages/organizations/organizations.tsx'),
-  },
-  {
-    path: '/system',
-    name: shellText.pages.system,
-    icon: Settings,
-    key: 's',
-    scope: 'admin:read',
-    load: () => import('./pages/system/system.tsx'),
-  },
+  page('playground', Play, 'p', 'user:write', () => import('./pages/playground/playground.tsx')),
+  page('models', Bot, 'm', 'user:read', () => import('./pages/models/models.tsx')),
+  page('jobs', ListChecks, 'j', 'user:read', () => import('./pages/jobs/jobs.tsx')),
+  page('workflows', Network, 'w', 'user:read', () => import('./pages/workflows/workflows.tsx')),
+  page('executions', Boxes, 'e', 'user:read', () => import('./pages/executions/executions.tsx')),
+  page('library', Images, 'l', 'user:read', () => import('./pages/library/library.tsx')),
+  page('usage', ChartColumn, 'u', 'user:read', () => import('./pages/usage/usage.tsx')),
+  page('organizations', Building2, 'o', 'admin:read', () => import('./pages/organizations/organizations.tsx')),
+  page('system', Settings, 's', 'admin:read', () => import('./pages/system/system.tsx')),
   // Last, because its path is the beginning of all others.
-  {
-    path: '/',
-    name: shellText.pages.overview,
-    icon: Activity,
-    key: 'h',
-    scope: 'user:read',
-    load: () => import('./pages/overview/overview.tsx'),
-  },
+  page('overview', Activity, 'h', 'user:read', () => import('./pages/overview/overview.tsx'), '/'),
 ]

@@ -1,6 +1,11 @@
 import { expect, test } from 'vitest'
-import { isHalf, shownHours } from '../../../server/console/app/pages/organizations/hours.ts'
-import { changeBody, createBody, type Token } from '../../../server/console/app/pages/organizations/token-body.ts'
+import {
+  changeBody,
+  createBody,
+  isHalf,
+  shownHours,
+  type Token,
+} from '../../../server/console/app/pages/organizations/token-body.ts'
 
 function form(fields: Record<string, string>, scopes: string[]): FormData {
   const data = new FormData()

@@ -1,11 +1,33 @@
 import createClient from 'openapi-fetch'
-import { type ApiFailure, failureOf, unreachable } from './failure.ts'
+import { createContext, useContext } from 'react'
+import type { Schema } from './schema.ts'
 import type { paths } from './types.generated.ts'
 
 export type { Schema } from './schema.ts'
 
-/** Without this header the server ignores the cookie of the session, so that no other page can use it. */
-const consoleHeaders = { 'x-infer-console': '1' }
+/** A failure of the API, or of the way to it, as a sentence that a person can read. */
+export class ApiFailure extends Error {
+  override name = 'ApiFailure'
+  /** HTTP status; 0 if there was no answer. */
+  readonly status: number
+  readonly code: string
+  /** The field that the failure is about. */
+  readonly param: string | undefined
+
+  constructor(message: string, status: number, code: string, param?: string) {
+    super(message)
+    this.status = status
+    this.code = code
+    this.param = param
+  }
+}
+
+/** The field that a failure is about. */
+export const paramOf = (failure: unknown): string | undefined =>
+  failure instanceof ApiFailure ? failure.param : undefined
+
+/** Whether a failure says that there is no such thing, or no longer. */
+export const isGone = (failure: unknown): boolean => failure instanceof ApiFailure && failure.status === 404
 
 /** Listeners that learn that the session has ended. */
 const ended = new Set<(failure: ApiFailure) => void>()
@@ -29,7 +51,8 @@ addEventListener('pageshow', ({ persisted }) => {
 /** Sends a request as this session; rejects with ApiFailure if nothing answers or the answer is an error. */
 export async function send(url: string | URL | Request, init: RequestInit = {}): Promise<Response> {
   const headers = new Headers(url instanceof Request ? url.headers : init.headers)
-  for (const [name, value] of Object.entries(consoleHeaders)) headers.set(name, value)
+  // Without this header the server ignores the cookie of the session, so that no other page can use it.
+  headers.set('x-infer-console', '1')
   const own = url instanceof Request ? url.signal : init.signal
   const signal = own ? AbortSignal.any([own, left.signal]) : left.signal
   let response: Response
@@ -37,23 +60,64 @@ export async function send(url: string | URL | Request, init: RequestInit = {}):
     response = await fetch(url, { ...init, headers, signal, credentials: 'same-origin' })
   } catch (thrown) {
     if (own?.aborted) throw thrown
-    throw unreachable()
+    const sentence = 'The server does not answer. Check that it runs and that this machine can reach it.'
+    throw new ApiFailure(sentence, 0, 'unreachable')
   }
   if (response.ok) return response
-  const failure = failureOf(response, await response.json().catch(() => undefined))
-  if (failure.status === 401) for (const listener of ended) listener(failure)
+  const { status } = response
+  const body = (await response.json().catch(() => undefined)) as Partial<Schema<'ErrorResponse'>> | undefined
+  const { message, code, param } = body?.error ?? {}
+  const sentence = message ?? `The server answered ${status} without an explanation.`
+  const failure = new ApiFailure(sentence, status, code ?? 'unknown', param || undefined)
+  if (status === 401) for (const listener of ended) listener(failure)
   throw failure
 }
+
+/** The text of an answer as it comes. */
+export const textsOf = (response: Response) => response.body!.pipeThrough(new TextDecoderStream())
+
+/** Sends a JSON body to a path that the types of the API do not know, or whose answer is streamed. */
+export const sendJson = (path: string, body: unknown, signal?: AbortSignal): Promise<Response> =>
+  send(path, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+    signal: signal ?? null,
+  })
 
 /**
  * The API with the types of its reference. Every method resolves with an answer of success and rejects with ApiFailure:
  * `const { data } = await api.GET('/api/jobs/{id}', { params: { path: { id } } })`.
  */
-const client = createClient<paths>({ baseUrl: location.origin, fetch: request => send(request) })
+export const api = createClient<paths>({ baseUrl: location.origin, fetch: request => send(request) })
+
+/** The parameters of a request: those in its path, and its query. */
+export const at = <const Path, const Query = undefined>(path: Path, query?: Query) => ({ params: { path, query } })
 
 /** Resolves with the data of a call of `api`. */
 export async function dataOf<T>(call: Promise<{ data?: T }>): Promise<NonNullable<T>> {
   return (await call).data as NonNullable<T>
 }
 
-export const api = client
+/**
+ * Who is signed in: the token of the session, what it may do, and its organization. Only the organization that owns the
+ * machine may load models and read engine logs.
+ */
+export type Session = Schema<'Session'>
+export type Scope = Session['scopes'][number]
+
+interface SignedIn {
+  session: Session
+  /** Whether the session has the scope. What it may not do is not offered. */
+  can: (scope: Scope) => boolean
+  signOut: () => Promise<void>
+}
+
+export const SessionContext = createContext<SignedIn | undefined>(undefined)
+
+/** Who is signed in. Only below the sign-in. */
+export function useSession(): SignedIn {
+  const signedIn = useContext(SessionContext)
+  if (!signedIn) throw new Error('useSession is only for pages behind the sign-in.')
+  return signedIn
+}

@@ -1,7 +1,6 @@
 import { createParser } from 'eventsource-parser'
-import { useEffect, useRef, useSyncExternalStore } from 'react'
-import { send } from './client.ts'
-import { ApiFailure } from './failure.ts'
+import { useEffect, useEffectEvent, useSyncExternalStore } from 'react'
+import { ApiFailure, send, textsOf } from './client.ts'
 
 /** An event of the organization: of a job, an execution, a token. */
 export interface LiveEvent {
@@ -38,7 +37,7 @@ function openLive() {
   let rest: ReturnType<typeof setTimeout> | undefined
   let failures = 0
   let batch: LiveEvent[] = []
-  let stopped = false
+  const closed = new AbortController()
 
   function become(next: LiveState): void {
     if (state === next) return
@@ -80,17 +79,17 @@ function openLive() {
       failures = 0
       become('live')
       heard()
-      for await (const text of response.body!.pipeThrough(new TextDecoderStream())) {
+      for await (const text of textsOf(response)) {
         heard()
         parser.feed(text)
       }
     } catch (thrown) {
-      if (own !== controller || stopped) return
+      if (own !== controller) return
       // The session has ended; signing in opens another stream.
       if (thrown instanceof ApiFailure && thrown.status === 401) return become('offline')
       failures++
     }
-    if (own !== controller || stopped) return
+    if (own !== controller) return
     clearTimeout(silence)
     become(failures > 0 ? 'offline' : 'connecting')
     retry = setTimeout(() => void connect(), delayMs(failures))
@@ -113,9 +112,10 @@ function openLive() {
     if (document.hidden) rest = setTimeout(sleep, hiddenMs)
     else wake()
   }
-  addEventListener('online', wake)
-  addEventListener('pageshow', wake)
-  document.addEventListener('visibilitychange', seen)
+  const { signal } = closed
+  addEventListener('online', wake, { signal })
+  addEventListener('pageshow', wake, { signal })
+  document.addEventListener('visibilitychange', seen, { signal })
   if (!document.hidden) void connect()
 
   return {
@@ -123,30 +123,26 @@ function openLive() {
       return state
     },
     /** Calls the listener when the state of the connection changes. */
-    watch(watcher: () => void): () => void {
-      watchers.add(watcher)
-      return () => watchers.delete(watcher)
-    },
+    watch: (watcher: () => void) => join(watchers, watcher),
     /** Calls the listener with the events of a frame. */
-    listen(listener: Listener): () => void {
-      listeners.add(listener)
-      return () => listeners.delete(listener)
-    },
+    listen: (listener: Listener) => join(listeners, listener),
     /** Tries at once to connect again. */
     reconnect: () => void connect(),
     close(): void {
-      stopped = true
-      clearTimeout(retry)
-      clearTimeout(silence)
+      closed.abort()
       clearTimeout(rest)
-      controller?.abort()
-      removeEventListener('online', wake)
-      removeEventListener('pageshow', wake)
-      document.removeEventListener('visibilitychange', seen)
+      sleep()
     },
   }
 }
-export type Live = ReturnType<typeof openLive>
+
+/** Adds a listener. Returns the function that removes it. */
+function join<T>(listeners: Set<T>, listener: T): () => void {
+  listeners.add(listener)
+  return () => listeners.delete(listener)
+}
+
+type Live = ReturnType<typeof openLive>
 
 let live: Live | undefined
 
@@ -163,16 +159,13 @@ export function stopLive(): void {
  * first event after each connection.
  */
 export function useLiveEvents(prefixes: readonly string[], take: Listener): void {
-  const latest = useRef(take)
-  useEffect(() => {
-    latest.current = take
-  })
+  const pass = useEffectEvent(take)
   const key = prefixes.join()
   useEffect(
     () =>
       startLive().listen(events => {
         const wanted = events.filter(({ type }) => key.split(',').some(prefix => type.startsWith(prefix)))
-        if (wanted.length > 0) latest.current(wanted)
+        if (wanted.length > 0) pass(wanted)
       }),
     [key],
   )

@@ -1,4 +1,5 @@
 import type { ReactNode } from 'react'
+import { jobsText } from '../text/jobs.ts'
 
 const looks = {
   plain: 'bg-raised text-muted',
@@ -10,10 +11,40 @@ const looks = {
 export type BadgeKind = keyof typeof looks
 
 /** A state in one word. The word says it; the colour only helps. */
-export function Badge({ kind, children }: { kind: BadgeKind; children: ReactNode }) {
+export const Badge = ({ kind, children }: { kind: BadgeKind; children: ReactNode }) => (
+  <span className={`inline-block rounded-full px-2 py-0.5 text-xs font-medium whitespace-nowrap ${looks[kind]}`}>
+    {children}
+  </span>
+)
+
+/** How each state looks. */
+export const statusKinds: Readonly<Record<string, BadgeKind>> = {
+  pending: 'plain',
+  ready: 'plain',
+  processing: 'active',
+  running: 'active',
+  completed: 'good',
+  failed: 'bad',
+  timed_out: 'bad',
+  cancelled: 'warning',
+  skipped: 'plain',
+}
+
+/** The state of a job, an execution or a node; of one that runs also how far it is. `names` has the words. */
+export function JobStatus({
+  status,
+  progress = null,
+  names = jobsText.statuses,
+}: {
+  status: string
+  progress?: number | null
+  names?: Readonly<Record<string, string>>
+}) {
+  const kind = statusKinds[status] ?? 'plain'
   return (
-    <span className={`inline-block rounded-full px-2 py-0.5 text-xs font-medium whitespace-nowrap ${looks[kind]}`}>
-      {children}
-    </span>
+    <Badge kind={kind}>
+      {names[status] ?? status}
+      {kind === 'active' && progress !== null && progress > 0 && ` ${Math.round(progress * 100)} %`}
+    </Badge>
   )
 }

@@ -1,7 +1,10 @@
+import { useMutation } from '@tanstack/react-query'
 import { X } from 'lucide-react'
-import { type ReactNode, useId, useLayoutEffect, useRef } from 'react'
+import { type FormEvent, type ReactNode, useId, useLayoutEffect, useRef } from 'react'
+import { paramOf } from '../api/client.ts'
 import { shellText } from '../text/shell.ts'
-import { IconButton } from './button.tsx'
+import { Button, IconButton } from './button.tsx'
+import { Failed } from './page.tsx'
 
 /** What a person fills in. */
 const fields = 'input:not([type=checkbox], [type=radio], [hidden]), select, textarea'
@@ -50,5 +53,83 @@ export function Dialog({
       </div>
       <div className="space-y-4 p-4">{children}</div>
     </dialog>
+  )
+}
+
+/** Asks before something that cannot be undone, and shows why it failed. `children` says what will happen. */
+export function Confirm({
+  title,
+  action,
+  act,
+  close,
+  isReady = true,
+  children,
+}: {
+  title: string
+  /** Names the action: `Delete workflow`. */
+  action: string
+  act: () => Promise<unknown>
+  close: () => void
+  /** False while the action cannot be done yet, or not at all. */
+  isReady?: boolean
+  children: ReactNode
+}) {
+  const { mutate, error, isPending } = useMutation({ mutationFn: act, onSuccess: close })
+  return (
+    <Dialog title={title} close={close}>
+      <div>{children}</div>
+      {error && <Failed failure={error} />}
+      <div className="flex justify-end gap-2">
+        <Button onClick={close} label={shellText.cancel} />
+        <Button danger busy={isPending} disabled={!isReady} onClick={() => mutate()} label={action} />
+      </div>
+    </Dialog>
+  )
+}
+
+/** The buttons of a dialog with a form. */
+export const FormButtons = ({ action, busy, close }: { action: string; busy: boolean; close: () => void }) => (
+  <div className="flex justify-end gap-2">
+    <Button onClick={close} label={shellText.cancel} />
+    <Button primary type="submit" busy={busy} label={action} />
+  </div>
+)
+
+/**
+ * A dialog with a form, which stays open until its owner closes it. What the server refuses is said at the field that it
+ * names, if that is one of `names`, else above the fields.
+ */
+export function FormDialog({
+  title,
+  action,
+  about,
+  names = [],
+  save,
+  close,
+  children,
+}: {
+  title: string
+  action: string
+  about?: ReactNode
+  names?: readonly string[]
+  save: (form: FormData) => Promise<unknown>
+  close: () => void
+  children: (faultOf: (name: string) => string | undefined) => ReactNode
+}) {
+  const { mutate, error, isPending } = useMutation({ mutationFn: save })
+  const param = paramOf(error)
+  const submit = (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault()
+    mutate(new FormData(event.currentTarget))
+  }
+  return (
+    <Dialog title={title} close={close}>
+      <form onSubmit={submit} className="space-y-4">
+        {about}
+        {error && !(param && names.includes(param)) && <Failed failure={error} />}
+        {children(name => (param === name ? error?.message : undefined))}
+        <FormButtons action={action} busy={isPending} close={close} />
+      </form>
+    </Dialog>
   )
 }

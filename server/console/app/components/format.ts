@@ -19,6 +19,9 @@ export function sizeText(bytes: number): string {
   return `${step === 0 || value >= 100 ? Math.round(value) : value.toFixed(1).replace(/\.0$/, '')} ${binary[step]}`
 }
 
+/** A duration, or a dash for one that is not known. */
+export const knownDuration = (ms: number | null): string => (ms === null ? '–' : durationText(ms))
+
 /** `350 ms`, `2.4 s`, `3 min 5 s`, `2 h 10 min` */
 export function durationText(ms: number): string {
   if (ms < 1_000) return `${Math.round(ms)} ms`

@@ -1,7 +1,8 @@
-const colours = ['bg-accent', 'bg-control', 'bg-warning'] as const
+/** The colours of the parts, in their order. */
+export const meterColours = ['bg-accent', 'bg-control', 'bg-warning'] as const
 
 /** How much of something is taken: a bar of parts, with the same in words. */
-export function Meter({
+export const Meter = ({
   label,
   value,
   parts,
@@ -12,23 +13,21 @@ export function Meter({
   value: string
   parts: readonly { name: string; amount: number }[]
   whole: number
-}) {
-  return (
-    <div>
-      <div className="mb-1 flex justify-between gap-2 text-xs">
-        <span>{label}</span>
-        <span className="text-muted tabular-nums">{value}</span>
-      </div>
-      <div role="img" aria-label={`${label}: ${value}`} className="bg-raised flex h-2 overflow-hidden rounded-full">
-        {parts.map(({ name, amount }, at) => (
-          <div
-            key={name}
-            title={name}
-            className={colours[at % colours.length]}
-            style={{ width: `${whole > 0 ? Math.min(100, (100 * amount) / whole) : 0}%` }}
-          />
-        ))}
-      </div>
+}) => (
+  <div>
+    <div className="mb-1 flex justify-between gap-2 text-xs">
+      <span>{label}</span>
+      <span className="text-muted tabular-nums">{value}</span>
     </div>
-  )
-}
+    <div role="img" aria-label={`${label}: ${value}`} className="bg-raised flex h-2 overflow-hidden rounded-full">
+      {parts.map(({ name, amount }, at) => (
+        <div
+          key={name}
+          title={name}
+          className={meterColours[at]}
+          style={{ width: `${whole > 0 ? Math.min(100, (100 * amount) / whole) : 0}%` }}
+        />
+      ))}
+    </div>
+  </div>
+)

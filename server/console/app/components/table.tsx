@@ -1,17 +1,33 @@
 import { memo, type ReactNode } from 'react'
 
-export interface Column<Row> {
-  name: string
+/** What stands in a column: a member of the row, or what is drawn for the row. */
+type Show<Row> = keyof Row | ((row: Row) => ReactNode)
+
+interface ColumnFacts<Row> {
   /** Numbers stand at the right. */
   number?: boolean
   /** Left out on narrow screens, where a row is a card. */
   wideOnly?: boolean
-  show: (row: Row) => ReactNode
+  show: Show<Row>
+}
+export interface Column<Row> extends ColumnFacts<Row> {
+  name: string
 }
 
+/** The columns of a table in their order, by the keys of their names; those that are undefined are left out. */
+export const columnsOf = <Row, Key extends string>(
+  names: Readonly<Record<Key, unknown>>,
+  columns: { [K in Key]?: Show<NoInfer<Row>> | ColumnFacts<NoInfer<Row>> },
+): Column<Row>[] =>
+  Object.entries<Show<Row> | ColumnFacts<Row> | undefined>(columns).flatMap(([key, column]) =>
+    column === undefined
+      ? []
+      : { name: names[key as Key] as string, ...(typeof column === 'object' ? column : { show: column }) },
+  )
+
 /**
- * Rows with columns; on a narrow screen each row is a card with the names of the columns. `rowKey` returns the id of a
- * row. A row is drawn again only if its object is another one.
+ * Rows with columns; on a narrow screen each row is a card with the names of the columns. `rowKey` is the member
+ * with the id of a row. A row is drawn again only if its object is another one.
  */
 export function Table<Row>({
   label,
@@ -22,7 +38,7 @@ export function Table<Row>({
   label: string
   columns: readonly Column<Row>[]
   rows: readonly Row[]
-  rowKey: (row: Row) => string
+  rowKey: keyof Row | ((row: Row) => string)
 }) {
   return (
     <div className="border-line bg-surface overflow-x-auto rounded-lg border">
@@ -38,7 +54,11 @@ export function Table<Row>({
         </thead>
         <tbody className="divide-line divide-y max-md:block">
           {rows.map(row => (
-            <TableRow key={rowKey(row)} row={row} columns={columns as readonly Column<unknown>[]} />
+            <TableRow
+              key={typeof rowKey === 'function' ? rowKey(row) : String(row[rowKey])}
+              row={row}
+              columns={columns as readonly Column<unknown>[]}
+            />
           ))}
         </tbody>
       </table>
@@ -57,7 +77,9 @@ const TableRow = memo(function TableRow({ row, columns }: { row: unknown; column
           <span aria-hidden className="text-muted shrink-0 text-xs md:hidden">
             {name}
           </span>
-          <span className="min-w-0 break-words max-md:text-right">{show(row)}</span>
+          <span className="min-w-0 break-words max-md:text-right">
+            {typeof show === 'function' ? show(row) : (row as Record<PropertyKey, ReactNode>)[show]}
+          </span>
         </td>
       ))}
     </tr>

@@ -3,13 +3,17 @@ import { type KeyboardEvent, type ReactNode, useId } from 'react'
 /** Views of one thing, of which one is shown. Arrow keys change between them. */
 export function Tabs<Name extends string>({
   label,
-  tabs,
+  names,
+  offered = Object.keys(names) as Name[],
   current,
   choose,
   children,
 }: {
   label: string
-  tabs: readonly { id: Name; name: string }[]
+  /** Names by the ids of the views. */
+  names: Readonly<Record<Name, string>>
+  /** The views in their order: all, unless others are said. */
+  offered?: readonly Name[]
   current: Name
   choose: (id: Name) => void
   children: ReactNode
@@ -18,10 +22,9 @@ export function Tabs<Name extends string>({
   const press = (event: KeyboardEvent<HTMLDivElement>) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key]
     if (step === undefined) return
-    const at = tabs.findIndex(tab => tab.id === current)
-    const next = tabs[(at + step + tabs.length) % tabs.length]!
-    choose(next.id)
-    event.currentTarget.querySelector<HTMLElement>(`[id="${id}-${next.id}"]`)?.focus()
+    const next = offered[(offered.indexOf(current) + step + offered.length) % offered.length]!
+    choose(next)
+    event.currentTarget.querySelector<HTMLElement>(`[id="${id}-${next}"]`)?.focus()
   }
   return (
     <>
@@ -31,19 +34,19 @@ export function Tabs<Name extends string>({
         onKeyDown={press}
         className="mb-4 flex gap-1 overflow-x-auto shadow-[inset_0_-1px_var(--color-line)]"
       >
-        {tabs.map(tab => (
+        {offered.map(tab => (
           <button
-            key={tab.id}
-            id={`${id}-${tab.id}`}
+            key={tab}
+            id={`${id}-${tab}`}
             type="button"
             role="tab"
-            aria-selected={tab.id === current}
+            aria-selected={tab === current}
             aria-controls={`${id}-panel`}
-            tabIndex={tab.id === current ? 0 : -1}
-            onClick={() => choose(tab.id)}
-            className={`border-b-2 px-3 py-2 whitespace-nowrap focus-visible:-outline-offset-2 ${tab.id === current ? 'border-accent text-accent font-medium' : 'text-muted hover:text-text border-transparent'}`}
+            tabIndex={tab === current ? 0 : -1}
+            onClick={() => choose(tab)}
+            className={`border-b-2 px-3 py-2 whitespace-nowrap focus-visible:-outline-offset-2 ${tab === current ? 'border-accent text-accent font-medium' : 'text-muted hover:text-text border-transparent'}`}
           >
-            {tab.name}
+            {names[tab]}
           </button>
         ))}
       </div>

@@ -1,14 +1,14 @@
 import { Keyboard, LogOut, Menu, Monitor, Moon, Sun, X } from 'lucide-react'
 import { type ReactNode, useEffect, useRef, useState } from 'react'
 import { Link, useLocation } from 'wouter'
+import { useSession } from '../api/client.ts'
 import { startLive, useLiveState } from '../api/live.ts'
-import { useSession } from '../api/session.ts'
 import { Button, IconButton } from '../components/button.tsx'
-import { Notice } from '../components/notice.tsx'
+import { Dialog } from '../components/dialog.tsx'
+import { Notice } from '../components/page.tsx'
 import { pages } from '../pages.ts'
 import { shellText } from '../text/shell.ts'
 import { keepFocus } from './kept-focus.ts'
-import { Shortcuts } from './shortcuts.tsx'
 import { useTheme } from './theme.ts'
 
 /** Milliseconds after which a lost connection is worth a word; shorter interruptions heal by themselves. */
@@ -27,9 +27,7 @@ function OfflineNotice() {
   return (
     <Notice kind="warning" className="m-3 mb-0">
       <span className="flex-1">{shellText.offline}</span>
-      <Button small onClick={() => startLive().reconnect()}>
-        {shellText.reconnect}
-      </Button>
+      <Button small onClick={() => startLive().reconnect()} label={shellText.reconnect} />
     </Notice>
   )
 }
@@ -157,5 +155,63 @@ function Footer({ showShortcuts }: { showShortcuts: () => void }) {
         <IconButton icon={LogOut} label={shellText.signOut} onClick={() => void signOut()} />
       </div>
     </div>
+  )
+}
+
+/** Milliseconds in which a letter follows `g`. */
+const sequenceMs = 1_500
+
+const isWriting = (target: EventTarget | null): boolean =>
+  target instanceof HTMLElement &&
+  (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName) || target.closest('dialog') !== null)
+
+/** Keyboard shortcuts of all pages: `/` searches, `g` and a letter goes to a page, `?` shows them. */
+function Shortcuts({ shown, show }: { shown: boolean; show: (shown: boolean) => void }) {
+  const [, go] = useLocation()
+  const { can } = useSession()
+  const began = useRef(0)
+  const [offered] = useState(() => pages.filter(page => can(page.scope)))
+
+  useEffect(() => {
+    const press = (event: KeyboardEvent) => {
+      if (event.ctrlKey || event.metaKey || event.altKey || isWriting(event.target)) return
+      const follows = performance.now() - began.current < sequenceMs
+      began.current = 0
+      const page = follows ? offered.find(({ key }) => key === event.key) : undefined
+      if (page) go(page.path)
+      else if (event.key === 'g') began.current = performance.now()
+      else if (event.key === '?') show(true)
+      else if (event.key === '/') document.querySelector<HTMLElement>('main [type=search]')?.focus()
+      else return
+      event.preventDefault()
+    }
+    addEventListener('keydown', press)
+    return () => removeEventListener('keydown', press)
+  }, [go, offered, show])
+
+  if (!shown) return null
+  const rows = [
+    { keys: ['/'], does: shellText.shortcutList.search },
+    ...offered.map(({ key, name }) => ({ keys: ['g', key], does: shellText.shortcutList.go(name) })),
+    { keys: ['?'], does: shellText.shortcutList.show },
+  ]
+  return (
+    <Dialog title={shellText.shortcuts} close={() => show(false)}>
+      <dl className="grid grid-cols-[auto_1fr] gap-x-6 gap-y-2">
+        {rows.map(({ keys, does }) => (
+          <div key={does} className="contents">
+            <dt className="flex items-center gap-1">
+              {keys.map((key, at) => (
+                <span key={key} className="contents">
+                  {at > 0 && <span className="text-muted text-xs">{shellText.keyThen}</span>}
+                  <kbd className="border-line bg-raised rounded border px-1.5 font-mono text-xs">{key}</kbd>
+                </span>
+              ))}
+            </dt>
+            <dd>{does}</dd>
+          </div>
+        ))}
+      </dl>
+    </Dialog>
   )
 }

@@ -1,45 +1,39 @@
+import { useMutation } from '@tanstack/react-query'
 import { type FormEvent, useEffect, useRef, useState } from 'react'
 import { useLocation } from 'wouter'
-import { type Session, signIn } from '../api/session.ts'
+import { api, dataOf, type Session } from '../api/client.ts'
 import { Button } from '../components/button.tsx'
-import { CopyText } from '../components/copy.tsx'
-import { Notice } from '../components/notice.tsx'
-import { TextField } from '../components/text-field.tsx'
+import { CopyText } from '../components/code.tsx'
+import { TextField } from '../components/fields.tsx'
+import { Notice } from '../components/page.tsx'
 import { shellText } from '../text/shell.ts'
 
 /** Exchanges a token, or the one-time code of a link, for a session. The token is not kept in the browser. */
 export function SignIn({ reason, signedIn }: { reason?: string | undefined; signedIn: (session: Session) => void }) {
   const [, go] = useLocation()
-  const [failure, setFailure] = useState(reason)
-  const [busy, setBusy] = useState(false)
   const [code] = useState(() => new URLSearchParams(location.hash.slice(1)).get('code'))
   const used = useRef(false)
-
-  async function exchange(by: { token: string } | { code: string }): Promise<void> {
-    setBusy(true)
-    setFailure(undefined)
-    try {
-      const session = await signIn(by)
+  const { mutate, error, isPending, isIdle } = useMutation({
+    mutationFn: (by: { token: string } | { code: string }) => dataOf(api.POST('/api/session', { body: by })),
+    onSuccess(session, by) {
       if ('code' in by) go('/', { replace: true })
       signedIn(session)
-    } catch (thrown) {
-      setFailure((thrown as Error).message)
-      setBusy(false)
-    }
-  }
+    },
+  })
+  const failure = isIdle ? reason : error?.message
 
   useEffect(() => {
     if (code === null || used.current) return
     used.current = true
     // The code must not stay in the address bar or in the history.
     history.replaceState(null, '', location.pathname)
-    void exchange({ code })
+    mutate({ code })
   })
 
   const submit = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault()
     const token = new FormData(event.currentTarget).get('token')
-    if (typeof token === 'string' && token.trim() !== '') void exchange({ token: token.trim() })
+    if (typeof token === 'string' && token.trim() !== '') mutate({ token: token.trim() })
   }
 
   return (
@@ -58,9 +52,13 @@ export function SignIn({ reason, signedIn }: { reason?: string | undefined; sign
           required
           spellCheck={false}
         />
-        <Button primary type="submit" busy={busy} className="w-full">
-          {busy && code !== null ? shellText.signIn.withCode : shellText.signIn.submit}
-        </Button>
+        <Button
+          primary
+          type="submit"
+          busy={isPending}
+          className="w-full"
+          label={isPending && code !== null ? shellText.signIn.withCode : shellText.signIn.submit}
+        />
         <p className="text-muted text-xs">
           {shellText.signIn.help} <CopyText>{shellText.signIn.command}</CopyText> {shellText.signIn.helpEnd}
         </p>

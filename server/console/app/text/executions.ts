@@ -36,7 +36,6 @@ export const executionsText = {
   nodeLabel: (id: string, status: string) => `Node ${id}: ${status}`,
   failedAt: (node: string) => `Failed at the node ${node}`,
   showNode: (id: string) => `Show node ${id}`,
-  waits: 'Waits',
   timeline: 'When each node ran',
   bar: (id: string, from: string, duration: string) => `${id}: began after ${from}, ran ${duration}`,
   notStarted: 'Has not begun',

@@ -41,7 +41,6 @@ export const tokensText = {
   own: 'You',
   never: 'Never',
   unlimited: 'No limits',
-  allModels: 'all models',
   models: (names: string) => `models: ${names}`,
   spend: (amount: string) => `${amount} per month`,
   requests: (count: string) => `${count} requests per minute`,

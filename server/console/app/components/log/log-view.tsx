@@ -1,10 +1,11 @@
+import { createParser } from 'eventsource-parser'
 import { memo, useEffect, useLayoutEffect, useRef, useState } from 'react'
-import { logText } from '../../text/log.ts'
+import { ApiFailure, type Schema, send, textsOf } from '../../api/client.ts'
+import { logText } from '../../text/result.ts'
 import { Button } from '../button.tsx'
-import { Failed } from '../failed.tsx'
-import { SearchField } from '../search-field.tsx'
-import { followLog, type LogQuery } from './follow-log.ts'
-import type { LogEntry } from './log-entry.ts'
+import { SearchField } from '../fields.tsx'
+import { Failed } from '../page.tsx'
+import { entryOf, type LogEntry, remark } from './log-entry.ts'
 
 /** Lines that are kept; older ones leave. */
 const maxLines = 1_000
@@ -20,8 +21,7 @@ export function LogView({ name, model, source }: { name: string } & LogQuery) {
 
   useEffect(() => {
     const ended = new AbortController()
-    const query = { ...(model === undefined ? {} : { model }), ...(source === undefined ? {} : { source }) }
-    followLog(query, ended.signal, {
+    followLog({ model, source }, ended.signal, {
       begin() {
         setState('live')
         setEntries([])
@@ -44,7 +44,7 @@ export function LogView({ name, model, source }: { name: string } & LogQuery) {
     <div className="space-y-2">
       <div className="flex flex-wrap items-center gap-2">
         <SearchField value={filter} change={setFilter} label={logText.filter} />
-        <Button onClick={() => setHeld(held ? undefined : entries)}>{held ? logText.resume : logText.pause}</Button>
+        <Button onClick={() => setHeld(held ? undefined : entries)} label={held ? logText.resume : logText.pause} />
       </div>
       <div
         ref={list}
@@ -86,3 +86,55 @@ const Line = memo(function Line({ entry: { time, level, text } }: { entry: LogEn
     </div>
   )
 })
+
+export interface LogQuery {
+  model?: string
+  source?: 'server' | 'engine'
+}
+
+const retryMs = 2_000
+const firstLines = 300
+/**
+ * Follows a log until the signal. `begin` is called with each connection, after which the newest lines come again;
+ * `take` with further lines, at most ten times a second. Rejects with ApiFailure if the log may not be read.
+ */
+async function followLog(
+  query: LogQuery,
+  signal: AbortSignal,
+  { begin, take, lost }: { begin: () => void; take: (entries: LogEntry[]) => void; lost: () => void },
+): Promise<void> {
+  const wanted = Object.entries({ ...query, follow: 'true', lines: String(firstLines) }).filter(([, value]) => value)
+  const search = new URLSearchParams(wanted)
+  while (!signal.aborted) {
+    let batch: LogEntry[] = []
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const add = (entry: LogEntry) => {
+      batch.push(entry)
+      timer ??= setTimeout(() => {
+        timer = undefined
+        take(batch)
+        batch = []
+      }, 100)
+    }
+    try {
+      const response = await send(`/api/system/logs?${search.toString()}`, { signal })
+      begin()
+      const parser = createParser({
+        onEvent({ event, data }) {
+          const value = JSON.parse(data) as unknown
+          if (event === undefined || event === 'message') add(entryOf(value as Schema<'LogLine'>))
+          else if (event === 'missed') add(remark(logText.missed((value as { lines: number }).lines)))
+        },
+      })
+      for await (const text of textsOf(response)) parser.feed(text)
+    } catch (thrown) {
+      if (!signal.aborted && thrown instanceof ApiFailure && thrown.status >= 400 && thrown.status < 500) throw thrown
+    } finally {
+      clearTimeout(timer)
+      if (batch.length > 0 && !signal.aborted) take(batch)
+    }
+    if (signal.aborted) return
+    lost()
+    await new Promise(resolve => setTimeout(resolve, retryMs))
+  }
+}

@@ -1,26 +1,11 @@
 import { useState } from 'react'
 import { resultText } from '../../text/result.ts'
+import { ownUrl } from '../addresses.ts'
 import { Button } from '../button.tsx'
 import { countText } from '../format.ts'
-import { ownUrl } from '../own-url.ts'
-
-const typesByEnding: Record<string, 'image' | 'video' | 'audio'> = {
-  png: 'image',
-  jpg: 'image',
-  jpeg: 'image',
-  webp: 'image',
-  gif: 'image',
-  mp4: 'video',
-  webm: 'video',
-  mp3: 'audio',
-  wav: 'audio',
-  opus: 'audio',
-  flac: 'audio',
-}
-
-/** What is at an address: by its media type or else by the ending of its name. */
-const mediumAt = (url: string): string | undefined =>
-  /^data:(\w+)\//.exec(url)?.[1] ?? typesByEnding[/\.(\w+)(?:\?|$)/.exec(url)?.[1]?.toLowerCase() ?? '']
+import { Facts } from '../page.tsx'
+import { Media } from './media.tsx'
+import { mediumOf } from './result-facts.ts'
 
 const isAddress = (value: string): boolean => /^(https?:\/\/|data:(image|video|audio)\/|\/files\/)/.test(value)
 
@@ -28,31 +13,24 @@ const isAddress = (value: string): boolean => /^(https?:\/\/|data:(image|video|a
 export function InputsView({ inputs }: { inputs: unknown }) {
   if (inputs === null || inputs === undefined) return <p className="text-muted">{resultText.noInputs}</p>
   const fields = typeof inputs === 'object' ? Object.entries(inputs) : [['', inputs] as const]
-  const given = fields.filter(([, value]) => value !== null && value !== undefined)
   return (
-    <dl className="grid grid-cols-1 gap-x-4 gap-y-1.5 sm:grid-cols-[minmax(7rem,auto)_1fr]">
-      {given.map(([name, value]) => (
-        <div key={name} className="contents">
-          <dt className="text-muted break-words">{name}</dt>
-          <dd className="mb-1 min-w-0">
-            <InputValue name={name} value={value} />
-          </dd>
-        </div>
-      ))}
-    </dl>
+    <Facts
+      className="grid grid-cols-1 gap-x-4 gap-y-1.5 sm:grid-cols-[minmax(7rem,auto)_1fr]"
+      rows={fields
+        .filter(([, value]) => value !== null && value !== undefined)
+        .map(([name, value]) => [name, <InputValue key={name} name={name} value={value} />])}
+    />
   )
 }
 
 function InputValue({ name, value }: { name: string; value: unknown }) {
   if (typeof value === 'string' && isAddress(value)) {
     const url = ownUrl(value)
-    const medium = mediumAt(value)
+    const kind = mediumOf(value)
     // Nothing is loaded from other origins, so such an address is only shown.
-    if (url.startsWith('/') || url.startsWith('data:')) {
-      if (medium === 'image') return <img src={url} alt={name} className="border-line max-h-40 rounded border" />
-      if (medium === 'audio') return <audio src={url} controls preload="metadata" aria-label={name} />
-      if (medium === 'video')
-        return <video src={url} controls preload="metadata" aria-label={name} className="max-h-40 rounded" />
+    if (kind && (url.startsWith('/') || url.startsWith('data:'))) {
+      const look = kind === 'image' ? 'border-line max-h-40 rounded border' : 'max-h-40 rounded'
+      return <Media kind={kind} url={url} label={name} className={look} audioClass="" />
     }
     return <span className="break-all">{value.slice(0, 200)}</span>
   }
@@ -87,11 +65,7 @@ function PlainText({ text }: { text: string }) {
   return (
     <span className="break-words whitespace-pre-wrap">
       {whole ? text : `${text.slice(0, fewCharacters)}… `}
-      {!whole && (
-        <Button small onClick={() => setWhole(true)}>
-          {resultText.wholeText(countText(text.length))}
-        </Button>
-      )}
+      {!whole && <Button small onClick={() => setWhole(true)} label={resultText.wholeText(countText(text.length))} />}
     </span>
   )
 }

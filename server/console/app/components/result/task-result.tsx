@@ -1,12 +1,12 @@
 import { Download, Recycle } from 'lucide-react'
-import { Link } from 'wouter'
 import { playgroundText as text } from '../../text/playground.ts'
+import { ownUrl } from '../addresses.ts'
 import { Badge } from '../badge.tsx'
-import { buttonClass } from '../button.tsx'
-import { CodeBlock, CopyButton } from '../copy.tsx'
+import { ButtonLink, buttonClass } from '../button.tsx'
+import { CodeBlock, CopyButton } from '../code.tsx'
 import { countText } from '../format.ts'
-import { ownUrl } from '../own-url.ts'
 import { Table } from '../table.tsx'
+import { Media } from './media.tsx'
 import {
   filesOf,
   kindOf,
@@ -86,7 +86,7 @@ const views: Readonly<Record<ResultKind, (shown: Pick<Shown, 'result' | 'inputs'
           <Table
             label={text.categories}
             rows={categories}
-            rowKey={({ name }) => name}
+            rowKey="name"
             columns={[
               { name: text.categories, show: row => row.name },
               { name: text.score, number: true, show: row => row.score.toFixed(4) },
@@ -145,31 +145,20 @@ function FileResult({ file, at, shown }: { file: ResultFile; at: number; shown: 
   }
   return (
     <figure className="min-w-0 space-y-2">
-      {file.kind === 'image' && (
-        <img
-          src={url}
-          alt={text.image(at + 1, prompt)}
-          className="border-line max-h-[70dvh] max-w-full rounded-md border"
-        />
-      )}
-      {file.kind === 'video' && (
-        // oxlint-disable-next-line jsx-a11y/media-has-caption
-        <video src={url} controls loop aria-label={text.video} className="border-line w-full rounded-md border" />
-      )}
-      {file.kind === 'audio' && (
-        // oxlint-disable-next-line jsx-a11y/media-has-caption
-        <audio src={url} controls aria-label={text.audio} className="w-full" />
-      )}
+      <Media
+        kind={file.kind}
+        url={url}
+        label={file.kind === 'image' ? text.image(at + 1, prompt) : text[file.kind]}
+        className={`border-line rounded-md border ${file.kind === 'image' ? 'max-h-[70dvh] max-w-full' : 'w-full'}`}
+        whole
+      />
       <figcaption className="flex flex-wrap items-center gap-2">
         <a href={url} download={file.name} className={buttonClass({ small: true })}>
           <Download aria-hidden className="size-4" />
           {text.download}
         </a>
         {file.id !== undefined && (
-          <Link href={`/playground?file=${file.id}`} className={buttonClass({ small: true })}>
-            <Recycle aria-hidden className="size-4" />
-            {text.reuse}
-          </Link>
+          <ButtonLink small href={`/playground?file=${file.id}`} icon={Recycle} label={text.reuse} />
         )}
         {seed !== undefined && <span className="text-muted text-xs">{text.seed(seed)}</span>}
       </figcaption>

@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
-import { api, dataOf, type Schema, send } from '../../api/client.ts'
+import { api, at, dataOf, type Schema, send } from '../../api/client.ts'
 import { jobsText } from '../../text/jobs.ts'
 
 /** The newest unfinished image of a job that runs; nothing while there is none. */
@@ -26,7 +26,7 @@ export function UnfinishedImage({ job: { id, previews } }: { job: Pick<Schema<'J
 export function UnfinishedImageOf({ jobId }: { jobId: string }) {
   const { data: job } = useQuery({
     queryKey: ['jobs', 'one', jobId],
-    queryFn: () => dataOf(api.GET('/api/jobs/{id}', { params: { path: { id: jobId } } })),
+    queryFn: () => dataOf(api.GET('/api/jobs/{id}', at({ id: jobId }))),
     refetchInterval: 1_000,
   })
   return job && <UnfinishedImage job={job} />

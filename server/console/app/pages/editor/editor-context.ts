@@ -2,11 +2,8 @@ import { createContext, useContext } from 'react'
 import type { Schema } from '../../api/client.ts'
 import type { Problem } from './document/diagnostics.ts'
 import type { Edit } from './document/edits.ts'
-import type { TaskFacts } from './document/task-facts.ts'
+import type { TaskFacts } from './document/schema.ts'
 import type { Workflow } from './document/workflow-document.ts'
-
-export type Execution = Schema<'Execution'>
-export type ExecutionNode = NonNullable<Execution['nodes']>[number]
 
 /** What the parts of the editor share. */
 export interface EditorFacts {
@@ -27,7 +24,7 @@ export interface EditorFacts {
    */
   reveal: (id: string | undefined) => void
   /** States of the nodes in the execution that was run from here. */
-  runs: ReadonlyMap<string, ExecutionNode>
+  runs: ReadonlyMap<string, Schema<'ExecutionNode'>>
 }
 
 export const EditorContext = createContext<EditorFacts | undefined>(undefined)

@@ -13,19 +13,26 @@ import {
   ReactFlow,
   type ReactFlowInstance,
 } from '@xyflow/react'
-import { type DragEvent, memo, useCallback, useEffect, useMemo, useRef, useState } from 'react'
-import { Button } from '../../components/button.tsx'
+import { type DragEvent, memo, useCallback, useEffect, useEffectEvent, useMemo, useRef, useState } from 'react'
 import { usePlaces } from '../../components/graph/use-places.ts'
-import { Empty } from '../../components/page-heading.tsx'
 import { editorText } from '../../text/editor.ts'
-import { portPlaces, portSize, sizeOf } from './document/card-size.ts'
 import { type Edit, moveNode, removeNodes, together } from './document/edits.ts'
-import { type GraphEdge, graphOf, parametersId, placedCards } from './document/graph.ts'
-import { editOfConnection, editOfCut } from './document/graph-edits.ts'
+import {
+  editOfConnection,
+  editOfCut,
+  type GraphEdge,
+  graphOf,
+  parametersId,
+  placedCards,
+  portPlaces,
+  portSize,
+  sizeOf,
+} from './document/graph.ts'
 import { newNode } from './document/new-node.ts'
 import { cardKey, idOfCard, type Ports } from './document/ports.ts'
 import { upstreamOf } from './document/references.ts'
 import { useEditor } from './editor-context.ts'
+import { EmptyGraph } from './list-view.tsx'
 import { NodeCard, type NodeCardData } from './node-card.tsx'
 import { taskDragType } from './palette.tsx'
 
@@ -112,12 +119,9 @@ export const GraphView = memo(function GraphView({ addNode }: { addNode: () => v
   // The view follows when nodes are added or arranged or show all results, and not when a person moves one.
   const count = graph.cards.length
   const left = Math.min(...graph.cards.map(({ at }) => at.x))
-  const latestLeft = useRef(left)
+  const showGraph = useEffectEvent(() => flow.current && void showStart(flow.current, left))
   useEffect(() => {
-    latestLeft.current = left
-  })
-  useEffect(() => {
-    const timer = setTimeout(() => flow.current && void showStart(flow.current, latestLeft.current), 50)
+    const timer = setTimeout(() => showGraph(), 50)
     return () => clearTimeout(timer)
   }, [count, arranged, ran, ended])
 
@@ -190,10 +194,7 @@ export const GraphView = memo(function GraphView({ addNode }: { addNode: () => v
   if (drawn.cards.length === 0)
     return (
       <div className="min-h-[28rem]" {...dropping}>
-        <Empty title={editorText.emptyGraph}>
-          <p>{editorText.emptyGraphNext}</p>
-          {!readOnly && <Button onClick={addNode}>{editorText.addNode}</Button>}
-        </Empty>
+        <EmptyGraph addNode={addNode} />
       </div>
     )
   return (

@@ -1,33 +1,31 @@
-import { Badge } from '../../components/badge.tsx'
 import { Button } from '../../components/button.tsx'
-import { Empty } from '../../components/page-heading.tsx'
+import { Empty } from '../../components/page.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { editorText } from '../../text/editor.ts'
+import { type ExecutionNode } from '../executions/use-execution.ts'
+import { countProblems, type ProblemCounts } from './document/diagnostics.ts'
 import { upstreamOf, valueLinksOf } from './document/references.ts'
 import type { WorkflowNode } from './document/workflow-document.ts'
-import { type ExecutionNode, useEditor, useProblems } from './editor-context.ts'
-import { RunBadge } from './run/run-badge.tsx'
+import { useEditor, useProblems } from './editor-context.ts'
+import { NodeBadge } from './run/node-run.tsx'
 
-interface Row {
+interface Row extends ProblemCounts {
   node: WorkflowNode
   title: string
   from: string
-  errors: number
-  warnings: number
   run: ExecutionNode | undefined
   open: () => void
 }
 
 /** The workflow as a list in the order of execution: all that the graph offers, without a pointer or eyesight. */
 export function ListView({ addNode }: { addNode: () => void }) {
-  const { workflow, tasks, runs, reveal, readOnly } = useEditor()
+  const { workflow, tasks, runs, reveal } = useEditor()
   const problems = useProblems()
   const links = valueLinksOf(workflow)
   const ranks = new Map(workflow.nodes.map(({ id }) => [id, upstreamOf(workflow, id).size]))
   const rows = [...workflow.nodes]
     .sort((a, b) => ranks.get(a.id)! - ranks.get(b.id)!)
     .map((node): Row => {
-      const own = problems.filter(problem => problem.node === node.id)
       const before = [
         ...links.filter(({ to }) => to === node.id).map(({ from }) => from ?? editorText.parameters),
         ...workflow.edges.filter(({ to }) => to === node.id).map(({ from }) => from),
@@ -36,19 +34,12 @@ export function ListView({ addNode }: { addNode: () => void }) {
         node,
         title: tasks.get(node.task)?.title ?? (node.task || editorText.unknownTask),
         from: [...new Set(before)].join(', '),
-        errors: own.filter(({ severity }) => severity === 'error').length,
-        warnings: own.filter(({ severity }) => severity === 'warning').length,
+        ...countProblems(problems, node.id),
         run: runs.get(node.id),
         open: () => reveal(node.id),
       }
     })
-  if (rows.length === 0)
-    return (
-      <Empty title={editorText.emptyGraph}>
-        <p>{editorText.emptyGraphNext}</p>
-        {!readOnly && <Button onClick={addNode}>{editorText.addNode}</Button>}
-      </Empty>
-    )
+  if (rows.length === 0) return <EmptyGraph addNode={addNode} />
   return <Table label={editorText.nodes} columns={columns} rows={rows} rowKey={({ node }) => node.id} />
 }
 
@@ -66,15 +57,18 @@ const columns: readonly Column<Row>[] = [
   { name: editorText.dependsOn, show: ({ from }) => from || '–' },
   {
     name: editorText.problems(0),
-    show: ({ errors, warnings, run }) =>
-      run ? (
-        <RunBadge status={run.status} progress={run.progress} />
-      ) : errors > 0 ? (
-        <Badge kind="bad">{editorText.error}</Badge>
-      ) : warnings > 0 ? (
-        <Badge kind="warning">{editorText.warning}</Badge>
-      ) : (
-        '–'
-      ),
+    show: ({ run, errors, warnings }) =>
+      run || errors + warnings > 0 ? <NodeBadge run={run} errors={errors} warnings={warnings} /> : '–',
   },
 ]
+
+/** Says that there are no nodes yet. */
+export function EmptyGraph({ addNode }: { addNode: () => void }) {
+  const { readOnly } = useEditor()
+  return (
+    <Empty title={editorText.emptyGraph}>
+      <p>{editorText.emptyGraphNext}</p>
+      {!readOnly && <Button onClick={addNode} label={editorText.addNode} />}
+    </Empty>
+  )
+}

@@ -1,15 +1,15 @@
 import { Handle, type NodeProps, Position, useUpdateNodeInternals } from '@xyflow/react'
 import { ChevronDown, ChevronRight } from 'lucide-react'
 import { memo, useEffect } from 'react'
-import { Badge } from '../../components/badge.tsx'
 import { editorText } from '../../text/editor.ts'
+import { type ExecutionNode } from '../executions/use-execution.ts'
+import { countProblems, type ProblemCounts } from './document/diagnostics.ts'
 import { inputHandle, orderHandles, outputHandle, type Ports } from './document/ports.ts'
 import { outputText } from './document/references.ts'
-import type { TaskFacts } from './document/task-facts.ts'
+import type { TaskFacts } from './document/schema.ts'
 import type { WorkflowNode } from './document/workflow-document.ts'
-import { type ExecutionNode, useEditor, useProblems } from './editor-context.ts'
-import { ResultPreview } from './run/result-preview.tsx'
-import { RunBadge } from './run/run-badge.tsx'
+import { useEditor, useProblems } from './editor-context.ts'
+import { NodeBadge, ResultPreview } from './run/node-run.tsx'
 
 export interface NodeCardData extends Record<string, unknown> {
   /** Undefined: the parameters of the workflow. */
@@ -28,7 +28,6 @@ export const NodeCard = memo(function NodeCard({ id, data, selected }: NodeProps
   const { tasks, runs } = useEditor()
   const problems = useProblems()
   const { node } = data
-  const wrong = node ? problems.filter(problem => problem.node === node.id) : []
   return (
     <Card
       id={id}
@@ -36,20 +35,17 @@ export const NodeCard = memo(function NodeCard({ id, data, selected }: NodeProps
       selected={selected}
       task={node && tasks.get(node.task)}
       run={node && runs.get(node.id)}
-      errors={wrong.filter(({ severity }) => severity === 'error').length}
-      warnings={wrong.filter(({ severity }) => severity === 'warning').length}
+      {...countProblems(problems, node?.id)}
     />
   )
 })
 
-interface CardProps {
+interface CardProps extends ProblemCounts {
   id: string
   data: NodeCardData
   selected: boolean
   task: TaskFacts | undefined
   run: ExecutionNode | undefined
-  errors: number
-  warnings: number
 }
 
 /** What is drawn of a node: again only if something of it has changed, because each edit may change any of them. */
@@ -65,33 +61,15 @@ const Card = memo(function Card({ id, data, selected, task, run, errors, warning
       <div className="border-line relative border-b px-3 py-2">
         {node && (
           <>
-            <Handle
-              type="target"
-              position={Position.Left}
-              id={orderHandles.after}
-              className={portClass}
-              title={editorText.orderTarget}
-            />
-            <Handle
-              type="source"
-              position={Position.Right}
-              id={orderHandles.before}
-              className={portClass}
-              title={editorText.orderPort}
-            />
+            <Port id={orderHandles.after} title={editorText.orderTarget} />
+            <Port id={orderHandles.before} title={editorText.orderPort} isOutput />
           </>
         )}
         <div className="flex items-center justify-between gap-2">
           <span className="truncate text-sm font-semibold">
             {node ? (node.name ?? node.id) : editorText.parameters}
           </span>
-          {run ? (
-            <RunBadge status={run.status} progress={run.progress} />
-          ) : (
-            errors + warnings > 0 && (
-              <Badge kind={errors > 0 ? 'bad' : 'warning'}>{errors > 0 ? editorText.error : editorText.warning}</Badge>
-            )
-          )}
+          <NodeBadge run={run} errors={errors} warnings={warnings} />
         </div>
         {node && (
           <p className="text-muted truncate">
@@ -101,13 +79,7 @@ const Card = memo(function Card({ id, data, selected, task, run, errors, warning
       </div>
       {ports.inputs.map(({ path, required }) => (
         <div key={inputHandle(path)} className="relative flex h-6 items-center px-3">
-          <Handle
-            type="target"
-            position={Position.Left}
-            id={inputHandle(path)}
-            className={portClass}
-            title={editorText.input(outputText(path))}
-          />
+          <Port id={inputHandle(path)} title={editorText.input(outputText(path))} />
           <span className={`truncate ${required ? 'font-medium' : ''}`}>{outputText(path)}</span>
         </div>
       ))}
@@ -128,13 +100,7 @@ const Card = memo(function Card({ id, data, selected, task, run, errors, warning
             {branch?.label ?? path}
           </span>
           {kind && <span className="text-muted">{kind}</span>}
-          <Handle
-            type="source"
-            position={Position.Right}
-            id={outputHandle(path)}
-            className={portClass}
-            title={editorText.output(path)}
-          />
+          <Port id={outputHandle(path)} title={editorText.output(path)} isOutput />
         </div>
       ))}
       {node && task && (
@@ -149,6 +115,17 @@ const Card = memo(function Card({ id, data, selected, task, run, errors, warning
     </div>
   )
 })
+
+/** Where values are dragged from or to, or an order. */
+const Port = ({ id, title, isOutput = false }: { id: string; title: string; isOutput?: boolean }) => (
+  <Handle
+    type={isOutput ? 'source' : 'target'}
+    position={isOutput ? Position.Right : Position.Left}
+    id={id}
+    className={portClass}
+    title={title}
+  />
+)
 
 function Unfold({
   open,

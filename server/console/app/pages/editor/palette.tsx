@@ -1,15 +1,15 @@
-import { useMutation, useQuery } from '@tanstack/react-query'
+import { useMutation } from '@tanstack/react-query'
 import { type DragEvent, useState } from 'react'
-import { api, dataOf } from '../../api/client.ts'
+import { api, at, dataOf } from '../../api/client.ts'
+import { useAnswer } from '../../api/queries.ts'
 import { Button } from '../../components/button.tsx'
-import { SelectField } from '../../components/choice.tsx'
 import { Dialog } from '../../components/dialog.tsx'
-import { Failed } from '../../components/failed.tsx'
-import { SearchField } from '../../components/search-field.tsx'
+import { SearchField, SelectField } from '../../components/fields.tsx'
+import { Failed } from '../../components/page.tsx'
 import { editorText } from '../../text/editor.ts'
 import { newNode } from './document/new-node.ts'
+import type { TaskFacts } from './document/schema.ts'
 import { insertWorkflow, sourceOf } from './document/source.ts'
-import type { TaskFacts } from './document/task-facts.ts'
 import { parseWorkflow } from './document/workflow-document.ts'
 import { useEditor } from './editor-context.ts'
 
@@ -83,12 +83,11 @@ export function Palette({ close }: { close: () => void }) {
 function OtherWorkflow({ close }: { close: () => void }) {
   const { workflow, apply } = useEditor()
   const [id, setId] = useState('')
-  const { data } = useQuery({
-    queryKey: ['workflows', 'choice'],
-    queryFn: () => dataOf(api.GET('/api/workflows', { params: { query: { limit: 100 } } })),
-  })
+  const { data } = useAnswer(['workflows', 'choice'], () =>
+    api.GET('/api/workflows', { params: { query: { limit: 100 } } }),
+  )
   const insert = useMutation({
-    mutationFn: async () => (await dataOf(api.GET('/api/workflows/{id}', { params: { path: { id } } }))).workflow,
+    mutationFn: async () => (await dataOf(api.GET('/api/workflows/{id}', at({ id })))).workflow,
     onSuccess: read => {
       const other = parseWorkflow(sourceOf(read)).workflow
       apply(insertWorkflow(workflow, other, read.dag?.nodes ?? {}))
@@ -112,12 +111,16 @@ function OtherWorkflow({ close }: { close: () => void }) {
             { value: '', name: editorText.chooseWorkflow },
             ...data.workflows.map(one => ({ value: one.id, name: one.name })),
           ]}
-          onChange={event => setId(event.target.value)}
+          change={setId}
         />
       </div>
-      <Button disabled={id === ''} busy={insert.isPending} onClick={() => insert.mutate()} className="mb-5">
-        {editorText.insert}
-      </Button>
+      <Button
+        disabled={id === ''}
+        busy={insert.isPending}
+        onClick={() => insert.mutate()}
+        className="mb-5"
+        label={editorText.insert}
+      />
     </section>
   )
 }

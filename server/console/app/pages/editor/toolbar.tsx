@@ -1,9 +1,9 @@
 import { Download, History, LayoutGrid, Play, Plus, Redo2, Save, Undo2 } from 'lucide-react'
-import { Link, useLocation } from 'wouter'
+import { useLocation } from 'wouter'
 import { Badge } from '../../components/badge.tsx'
-import { Button, IconButton } from '../../components/button.tsx'
+import { Button, IconButton, TextLink } from '../../components/button.tsx'
 import { downloadText, fileName } from '../../components/download.ts'
-import { PageHeading } from '../../components/page-heading.tsx'
+import { PageHeading } from '../../components/page.tsx'
 import { editorText } from '../../text/editor.ts'
 import { nodePath, setValue, together } from './document/edits.ts'
 import { newWorkflow } from './drafts.ts'
@@ -38,9 +38,7 @@ export function Toolbar({
   const stored = id !== newWorkflow
   return (
     <>
-      <Link href="/workflows" className="text-accent text-xs underline">
-        {editorText.back}
-      </Link>
+      <TextLink href="/workflows" className="text-xs underline" label={editorText.back} />
       <PageHeading
         title={
           <span className="inline-flex max-w-full flex-wrap items-center gap-2">
@@ -67,15 +65,15 @@ export function Toolbar({
                 <IconButton icon={Undo2} label={editorText.undo} disabled={!canUndo} onClick={undo} />
                 <IconButton icon={Redo2} label={editorText.redo} disabled={!canRedo} onClick={redo} />
                 <IconButton icon={LayoutGrid} label={editorText.arrange} onClick={arrange} />
-                <Button icon={Plus} onClick={addNode}>
-                  {editorText.addNode}
-                </Button>
-                <Button icon={Save} busy={saving} disabled={!canSave || (!unsaved && stored)} onClick={save}>
-                  {editorText.save}
-                </Button>
-                <Button primary icon={Play} disabled={!canRun} onClick={run}>
-                  {editorText.run}
-                </Button>
+                <Button icon={Plus} onClick={addNode} label={editorText.addNode} />
+                <Button
+                  icon={Save}
+                  busy={saving}
+                  disabled={!canSave || (!unsaved && stored)}
+                  onClick={save}
+                  label={editorText.save}
+                />
+                <Button primary icon={Play} disabled={!canRun} onClick={run} label={editorText.run} />
               </>
             )}
           </>

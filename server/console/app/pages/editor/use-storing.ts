@@ -1,10 +1,9 @@
-import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useMutation } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
 import { useLocation } from 'wouter'
-import { api, dataOf, type Schema } from '../../api/client.ts'
-import { ApiFailure } from '../../api/failure.ts'
-import { useSession } from '../../api/session.ts'
-import { useAnnounce } from '../../components/announcements.tsx'
+import { ApiFailure, api, dataOf, type Schema, useSession } from '../../api/client.ts'
+import { refresh } from '../../api/queries.ts'
+import { announce } from '../../components/announcements.tsx'
 import { editorText } from '../../text/editor.ts'
 import { dropDraft, keepDraft, newWorkflow } from './drafts.ts'
 
@@ -18,8 +17,6 @@ export function useStoring(
   const [version, setVersion] = useState(begun.version)
   const [saved, setSaved] = useState(begun.saved)
   const token = useSession().session.token.id
-  const announce = useAnnounce()
-  const queries = useQueryClient()
   const [, go] = useLocation()
   const unsaved = text !== saved
 
@@ -42,8 +39,7 @@ export function useStoring(
       setVersion(workflow.version)
       setSaved(sent)
       keepDraft(token, workflow.id, { version: workflow.version, saved: sent, text }, '')
-      for (const part of ['list', 'versions', 'choice'])
-        void queries.invalidateQueries({ queryKey: ['workflows', part] })
+      for (const part of ['list', 'versions', 'choice']) void refresh('workflows', part)
       if (id !== newWorkflow) return
       dropDraft(token, id)
       go(`/workflows/${workflow.id}`, { replace: true })

@@ -1,60 +1,43 @@
-import { ArrowLeft } from 'lucide-react'
+import { Ban, RotateCcw } from 'lucide-react'
 import { lazy, Suspense, useState } from 'react'
 import { Link } from 'wouter'
-import { ApiFailure } from '../../api/failure.ts'
+import { api, at, useSession } from '../../api/client.ts'
+import { hasEnded } from '../../api/queries.ts'
+import { useAction } from '../../components/announcements.tsx'
+import { JobStatus } from '../../components/badge.tsx'
 import { Button } from '../../components/button.tsx'
-import { costText, durationText } from '../../components/format.ts'
-import { JobStatus } from '../../components/job-status.tsx'
-import { Loading } from '../../components/loading.tsx'
-import { Notice } from '../../components/notice.tsx'
-import { PageHeading } from '../../components/page-heading.tsx'
-import { Queried } from '../../components/queried.tsx'
+import { costText, durationText, knownDuration } from '../../components/format.ts'
+import { BackLink, Loading, Notice, PageHeading, Queried, useBeginning } from '../../components/page.tsx'
 import { InputsView } from '../../components/result/inputs-view.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Tabs } from '../../components/tabs.tsx'
-import { useBeginning } from '../../components/use-beginning.ts'
 import { executionsText as text } from '../../text/executions.ts'
 import { taskName } from '../../text/tasks.ts'
-import { ExecutionActions } from './execution-actions.tsx'
-import { NodeDetail } from './node-detail.tsx'
+import { NodeDetail, useRetry } from './node-detail.tsx'
 import { TimeLine } from './time-line.tsx'
 import { type Execution, type ExecutionNode, useExecution } from './use-execution.ts'
 import { WorkflowName } from './workflow-name.tsx'
 
 const ExecutionGraph = lazy(() => import('./execution-graph.tsx'))
 
-const views = [
-  { id: 'graph', name: text.views.graph },
-  { id: 'time', name: text.views.time },
-  { id: 'list', name: text.views.list },
-  { id: 'inputs', name: text.views.inputs },
-] as const
-type View = (typeof views)[number]['id']
+const { label: viewsLabel, ...views } = text.views
 
 /** One execution: its graph, time line and nodes, live until its end. */
 export function ExecutionDetail({ id }: { id: string }) {
   useBeginning()
   const query = useExecution(id)
-  const gone = query.error instanceof ApiFailure && query.error.status === 404
   return (
     <>
-      <Link href="/executions" className="text-muted hover:text-text mb-2 inline-flex items-center gap-1 text-sm">
-        <ArrowLeft aria-hidden className="size-4" />
-        {text.back}
-      </Link>
-      {gone ? (
-        <Notice kind="warning">{text.gone}</Notice>
-      ) : (
-        <Queried query={query} lines={8}>
-          {execution => <Shown execution={execution} />}
-        </Queried>
-      )}
+      <BackLink href="/executions">{text.back}</BackLink>
+      <Queried query={query} lines={8} gone={text.gone}>
+        {execution => <Shown execution={execution} />}
+      </Queried>
     </>
   )
 }
 
 function Shown({ execution }: { execution: Execution }) {
-  const [view, setView] = useState<View>('graph')
+  const [view, setView] = useState<keyof typeof views>('graph')
   const [selected, select] = useState<string>()
   const { nodes = [], progress, error, warnings, workflow_id, workflow_version } = execution
   const chosen = nodes.find(({ node_id }) => node_id === selected)
@@ -68,26 +51,27 @@ function Shown({ execution }: { execution: Execution }) {
           </span>
         }
         actions={<ExecutionActions execution={execution} />}
-      >
-        {workflow_id === null ? (
-          text.unsaved
-        ) : (
-          <Link href={`/workflows/${workflow_id}`} className="text-accent hover:underline">
-            <WorkflowName id={workflow_id} />
-          </Link>
-        )}
-        {workflow_version !== null && ` · ${text.version(workflow_version)}`}
-        {` · ${text.progress(progress)}`}
-        {execution.duration_ms !== null && ` · ${durationText(execution.duration_ms)}`}
-        {execution.cost > 0 && ` · ${costText(execution.cost)}`}
-      </PageHeading>
+        about={
+          <>
+            {workflow_id === null ? (
+              text.unsaved
+            ) : (
+              <Link href={`/workflows/${workflow_id}`} className="text-accent hover:underline">
+                <WorkflowName id={workflow_id} />
+              </Link>
+            )}
+            {workflow_version !== null && ` · ${text.version(workflow_version)}`}
+            {` · ${text.progress(progress)}`}
+            {execution.duration_ms !== null && ` · ${durationText(execution.duration_ms)}`}
+            {execution.cost > 0 && ` · ${costText(execution.cost)}`}
+          </>
+        }
+      />
       {error && (
         <Notice kind="bad" className="mb-4">
           <span className="min-w-0 flex-1 break-words">{error.cause?.message ?? error.message}</span>
           {error.node_id && (
-            <Button small onClick={() => select(error.node_id!)}>
-              {text.failedAt(error.node_id)}
-            </Button>
+            <Button small onClick={() => select(error.node_id!)} label={text.failedAt(error.node_id)} />
           )}
         </Notice>
       )}
@@ -100,7 +84,7 @@ function Shown({ execution }: { execution: Execution }) {
       )}
       <div className={chosen ? 'grid gap-6 lg:grid-cols-[1fr_22rem]' : ''}>
         <div className="min-w-0">
-          <Tabs label={text.views.label} tabs={views} current={view} choose={setView}>
+          <Tabs label={viewsLabel} names={views} current={view} choose={setView}>
             {view === 'graph' && (
               <Suspense fallback={<Loading lines={8} />}>
                 <ExecutionGraph execution={execution} nodes={nodes} selected={selected} select={select} />
@@ -140,8 +124,30 @@ function NodeTable({ nodes, show }: { nodes: readonly ExecutionNode[]; show: (id
     {
       name: text.columns.duration,
       number: true,
-      show: ({ duration_ms }) => (duration_ms === null ? '–' : durationText(duration_ms)),
+      show: ({ duration_ms }) => knownDuration(duration_ms),
     },
   ]
-  return <Table label={text.views.list} columns={columns} rows={nodes} rowKey={({ node_id }) => node_id} />
+  return <Table label={text.views.list} columns={columns} rows={nodes} rowKey="node_id" />
+}
+
+/** What can be done with an execution in its state. */
+function ExecutionActions({ execution }: { execution: Execution }) {
+  const { can } = useSession()
+  const { retry, busy } = useRetry(execution)
+  const cancel = useAction(
+    () => api.POST('/api/workflow-executions/{id}/cancel', at({ id: execution.id })),
+    () => text.cancelled,
+    ['executions'],
+  )
+  if (!can('user:write')) return null
+  if (!hasEnded(execution))
+    return <Button danger icon={Ban} busy={cancel.isPending} onClick={() => cancel.mutate()} label={text.cancel} />
+  return (
+    <>
+      {execution.status !== 'completed' && (
+        <Button icon={RotateCcw} busy={busy} onClick={() => retry('failed')} label={text.retryFailed} />
+      )}
+      <Button busy={busy} onClick={() => retry('start')} label={text.retryAll} />
+    </>
+  )
 }

@@ -1,15 +1,116 @@
-import { Route, Switch } from 'wouter'
+import { keepPreviousData } from '@tanstack/react-query'
+import { Link, Route, Switch } from 'wouter'
+import { api, type Schema } from '../../api/client.ts'
+import { useAnswer, useLiveRefresh } from '../../api/queries.ts'
+import { JobStatus } from '../../components/badge.tsx'
+import { Button, ButtonLink, TextLink } from '../../components/button.tsx'
+import { SelectField } from '../../components/fields.tsx'
+import { costText, knownDuration } from '../../components/format.ts'
+import { Empty, PageHeading, Queried } from '../../components/page.tsx'
+import { type Column, columnsOf, Table } from '../../components/table.tsx'
+import { Time } from '../../components/time.tsx'
+import { useAddress } from '../../components/use-address.ts'
+import { executionsText as text } from '../../text/executions.ts'
+import { jobsText } from '../../text/jobs.ts'
+import { shellText } from '../../text/shell.ts'
 import { ExecutionDetail } from './execution-detail.tsx'
-import { ExecutionList } from './execution-list.tsx'
+import { WorkflowName } from './workflow-name.tsx'
+
+type Summary = Schema<'ExecutionSummary'>
+
+const pageSize = 50
+
+const columns: readonly Column<Summary>[] = columnsOf(text.columns, {
+  execution: ({ id }) => <TextLink href={`/executions/${id}`} className="font-mono text-xs break-all" label={id} />,
+  status: ({ status }) => <JobStatus status={status} />,
+  workflow: ({ workflow_id }) =>
+    workflow_id === null ? (
+      <span className="text-muted">{text.unsaved}</span>
+    ) : (
+      <Link href={`/workflows/${workflow_id}`} className="hover:underline">
+        <WorkflowName id={workflow_id} />
+      </Link>
+    ),
+  nodes: {
+    number: true,
+    show: ({ progress: { completed, failed, skipped, total } }) => text.nodesOf(completed + failed + skipped, total),
+  },
+  started: ({ created_at }) => <Time at={created_at} />,
+  duration: { number: true, show: ({ duration_ms }) => knownDuration(duration_ms) },
+  cost: { number: true, wideOnly: true, show: ({ cost }) => (cost > 0 ? costText(cost) : '–') },
+})
+
+/** Executions of the organization or of one workflow, newest first, live. */
+function ExecutionList() {
+  const [params, change] = useAddress('push')
+  const status = params.get('status') ?? undefined
+  const workflow = params.get('workflow') ?? undefined
+  const after = params.get('after') ?? undefined
+  const query = useAnswer(
+    ['executions', 'list', status, workflow, after],
+    (): Promise<{ data?: Schema<'ExecutionPage'> }> => {
+      const filter = { status: status as Summary['status'] | undefined, limit: pageSize, after }
+      return workflow === undefined
+        ? api.GET('/api/workflow-executions', { params: { query: filter } })
+        : api.GET('/api/workflows/{id}/executions', { params: { path: { id: workflow }, query: filter } })
+    },
+    { placeholderData: keepPreviousData },
+  )
+  useLiveRefresh(['workflow_execution.'], ['executions', 'list'])
+  return (
+    <>
+      <PageHeading title={shellText.pages.executions} about={text.about} />
+      <div className="mb-4 flex flex-wrap items-end gap-3">
+        <div className="w-48">
+          <SelectField
+            label={text.filterStatus}
+            value={status ?? ''}
+            options={[
+              { value: '', name: text.any },
+              ...text.statuses.map(value => ({ value, name: jobsText.statuses[value]! })),
+            ]}
+            change={value => change({ status: value, after: undefined })}
+          />
+        </div>
+        {workflow !== undefined && (
+          <>
+            <span className="pb-2">
+              {text.filterWorkflow} <WorkflowName id={workflow} />
+            </span>
+            <Button onClick={() => change({ workflow: undefined, after: undefined })} label={text.allWorkflows} />
+          </>
+        )}
+      </div>
+      <Queried query={query} lines={6}>
+        {({ executions, next_cursor }) => (
+          <>
+            {executions.length > 0 ? (
+              <Table label={shellText.pages.executions} columns={columns} rows={executions} rowKey="id" />
+            ) : status !== undefined || after !== undefined || workflow !== undefined ? (
+              <Empty title={text.noMatch} />
+            ) : (
+              <Empty title={text.none}>
+                <p>{text.noneHelp}</p>
+                <ButtonLink primary href="/workflows" label={text.openWorkflows} />
+              </Empty>
+            )}
+            <div className="mt-3 flex gap-2">
+              {after !== undefined && <Button onClick={() => change({ after: undefined })} label={text.newest} />}
+              {next_cursor !== null && <Button onClick={() => change({ after: next_cursor })} label={text.older} />}
+            </div>
+          </>
+        )}
+      </Queried>
+    </>
+  )
+}
 
 /** Executions: the list, and one execution below `/executions/<id>`. */
 export default function ExecutionsPage() {
   return (
     <Switch>
       <Route path="/executions/:id">{({ id }) => <ExecutionDetail key={id} id={id} />}</Route>
-      <Route>
-        <ExecutionList />
-      </Route>
+      <Route component={ExecutionList} />
     </Switch>
   )
 }

@@ -1,14 +1,12 @@
-import { useMutation, useQuery } from '@tanstack/react-query'
 import { X } from 'lucide-react'
-import { Link, useLocation } from 'wouter'
-import { api, dataOf } from '../../api/client.ts'
-import { useSession } from '../../api/session.ts'
-import { useAnnounce } from '../../components/announcements.tsx'
-import { Button, IconButton } from '../../components/button.tsx'
+import { useLocation } from 'wouter'
+import { api, at, dataOf, useSession } from '../../api/client.ts'
+import { hasEnded, useAnswer } from '../../api/queries.ts'
+import { useAction } from '../../components/announcements.tsx'
+import { JobStatus } from '../../components/badge.tsx'
+import { Button, IconButton, TextLink } from '../../components/button.tsx'
 import { durationText } from '../../components/format.ts'
-import { JobStatus } from '../../components/job-status.tsx'
-import { Notice } from '../../components/notice.tsx'
-import { Queried } from '../../components/queried.tsx'
+import { Facts, Notice, Queried } from '../../components/page.tsx'
 import { InputsView } from '../../components/result/inputs-view.tsx'
 import { TaskResult } from '../../components/result/task-result.tsx'
 import { UnfinishedImageOf } from '../../components/result/unfinished-image.tsx'
@@ -16,7 +14,7 @@ import { executionsText as text } from '../../text/executions.ts'
 import { jobsText } from '../../text/jobs.ts'
 import { shellText } from '../../text/shell.ts'
 import { taskName } from '../../text/tasks.ts'
-import { type Execution, type ExecutionNode, hasEnded } from './use-execution.ts'
+import { type Execution, type ExecutionNode } from './use-execution.ts'
 
 /** One node of an execution: its inputs and result, why it waits or failed. */
 export function NodeDetail({
@@ -31,11 +29,9 @@ export function NodeDetail({
   const { id } = execution
   const { node_id, status, waiting_for: waiting, error, job_id, duration_ms } = node
   // The list leaves out what is long, so the single node is read again when its state changes.
-  const query = useQuery({
-    queryKey: ['executions', 'node', id, node_id, status],
-    queryFn: () =>
-      dataOf(api.GET('/api/workflow-executions/{id}/nodes/{node}', { params: { path: { id, node: node_id } } })),
-  })
+  const query = useAnswer(['executions', 'node', id, node_id, status], () =>
+    api.GET('/api/workflow-executions/{id}/nodes/{node}', at({ id, node: node_id })),
+  )
   return (
     <section
       aria-label={text.node.title(node_id)}
@@ -51,30 +47,17 @@ export function NodeDetail({
       {waiting && <Notice kind="info">{`${jobsText.waiting}: ${waiting.detail}`}</Notice>}
       {error && <Notice kind="bad">{error.message}</Notice>}
       {node.cached && <Notice kind="info">{text.cached}</Notice>}
-      <dl className="my-3 grid grid-cols-[auto_1fr] gap-x-4 gap-y-1">
-        <dt className="text-muted">{text.node.task}</dt>
-        <dd className="break-words">{taskName(node.task)}</dd>
-        <dt className="text-muted">{text.node.model}</dt>
-        <dd className="break-words">{node.model_id}</dd>
-        {duration_ms !== null && (
-          <>
-            <dt className="text-muted">{text.node.duration}</dt>
-            <dd>{durationText(duration_ms)}</dd>
-          </>
-        )}
-        {node.attempts > 1 && (
-          <>
-            <dt className="text-muted">{text.node.attempts}</dt>
-            <dd>{node.attempts}</dd>
-          </>
-        )}
-      </dl>
+      <Facts
+        className="my-3 grid grid-cols-[auto_1fr] gap-x-4 gap-y-1"
+        rows={[
+          [text.node.task, taskName(node.task)],
+          [text.node.model, node.model_id],
+          [text.node.duration, duration_ms !== null && durationText(duration_ms)],
+          [text.node.attempts, node.attempts > 1 && node.attempts],
+        ]}
+      />
       <div className="mb-4 flex flex-wrap gap-2">
-        {job_id !== null && (
-          <Link href={`/jobs/${job_id}`} className="text-accent self-center hover:underline">
-            {text.node.openJob}
-          </Link>
-        )}
+        {job_id !== null && <TextLink href={`/jobs/${job_id}`} className="self-center" label={text.node.openJob} />}
         <RetryFrom execution={execution} from={node_id} />
       </div>
       <Queried query={query}>
@@ -83,13 +66,13 @@ export function NodeDetail({
             <h3 className="mb-1 font-medium">{text.node.result}</h3>
             {whole.status === 'running' && whole.job_id !== null && makesPreviews(whole.resolved_inputs) ? (
               <UnfinishedImageOf jobId={whole.job_id} />
-            ) : whole.result === null || whole.result === undefined ? (
+            ) : (whole.result ?? null) === null ? (
               <p className="text-muted">{text.node.noResult}</p>
             ) : (
               <TaskResult result={whole.result} inputs={whole.resolved_inputs} />
             )}
             <h3 className="mt-4 mb-1 font-medium">{text.node.inputs}</h3>
-            {whole.resolved_inputs === null || whole.resolved_inputs === undefined ? (
+            {(whole.resolved_inputs ?? null) === null ? (
               <p className="text-muted">{text.node.noInputs}</p>
             ) : (
               <InputsView inputs={whole.resolved_inputs} />
@@ -108,25 +91,19 @@ function RetryFrom({ execution, from }: { execution: Execution; from: string }) 
   const { can } = useSession()
   const { retry, busy } = useRetry(execution)
   if (!can('user:write') || !hasEnded(execution)) return null
-  return (
-    <Button small busy={busy} onClick={() => retry(from)}>
-      {text.node.retryFrom}
-    </Button>
-  )
+  return <Button small busy={busy} onClick={() => retry(from)} label={text.node.retryFrom} />
 }
 
 /** The function that runs an execution again: from `failed`, `start` or a node. It opens the new execution. */
 export function useRetry({ id }: Pick<Execution, 'id'>) {
   const [, go] = useLocation()
-  const announce = useAnnounce()
-  const { mutate, isPending } = useMutation({
-    mutationFn: (from: string) =>
+  const { mutate, isPending } = useAction(
+    (from: string) =>
       dataOf(api.POST('/api/workflow-executions/{id}/retry', { params: { path: { id } }, body: { from } })),
-    onSuccess: ({ execution }) => {
-      announce('good', text.retried)
+    ({ execution }) => {
       go(`/executions/${execution.id}`)
+      return text.retried
     },
-    onError: failure => announce('bad', failure.message),
-  })
+  )
   return { retry: mutate, busy: isPending }
 }

@@ -1,8 +1,9 @@
 import { useEffect, useState } from 'react'
+import { hasEnded } from '../../api/queries.ts'
 import { durationText } from '../../components/format.ts'
 import { executionsText as text } from '../../text/executions.ts'
 import { marksOf, timeLineOf } from './time-line-of.ts'
-import { type Execution, type ExecutionNode, hasEnded } from './use-execution.ts'
+import { type Execution, type ExecutionNode } from './use-execution.ts'
 
 const colours: Readonly<Record<string, string>> = {
   running: 'bg-accent',

@@ -1,7 +1,6 @@
-import { useQuery, useQueryClient } from '@tanstack/react-query'
-import { useEffect, useRef } from 'react'
-import { api, dataOf, type Schema } from '../../api/client.ts'
-import { useLiveEvents } from '../../api/live.ts'
+import { useQuery } from '@tanstack/react-query'
+import { api, at, dataOf, type Schema } from '../../api/client.ts'
+import { hasEnded, queryClient, useLiveRefresh } from '../../api/queries.ts'
 
 export type Execution = Schema<'Execution'>
 export type ExecutionNode = Schema<'ExecutionNode'>
@@ -11,31 +10,23 @@ const refreshMs = 400
 /** Progress makes no event, so a running execution is read again after this many milliseconds. */
 const progressMs = 2_000
 
-export const hasEnded = ({ status }: Pick<Execution, 'status'>): boolean => status !== 'pending' && status !== 'running'
-
 /** Follows an execution with its nodes and graph until its end. Nodes that did not change keep their objects. */
-export function useExecution(id: string) {
-  const queries = useQueryClient()
-  const timer = useRef<ReturnType<typeof setTimeout>>(undefined)
-  useEffect(() => () => clearTimeout(timer.current), [])
+export function useExecution(id: string | undefined) {
   const key = ['executions', 'one', id]
-  const query = useQuery({
+  useLiveRefresh(['workflow_execution.'], key, {
+    everyMs: refreshMs,
+    concerns: ({ data }) => id !== undefined && (data.data?.execution_id === id || data.execution_id === id),
+  })
+  return useQuery({
     queryKey: key,
+    enabled: id !== undefined,
     queryFn: async (): Promise<Execution> => {
       // The graph never changes, so it is read once.
-      const dag = queries.getQueryData<Execution>(key)?.dag
-      const params = { path: { id }, query: { include: dag ? ('nodes' as const) : ('dag' as const) } }
-      const { execution } = await dataOf(api.GET('/api/workflow-executions/{id}', { params }))
+      const dag = queryClient.getQueryData<Execution>(key)?.dag
+      const call = api.GET('/api/workflow-executions/{id}', at({ id: id! }, { include: dag ? 'nodes' : 'dag' }))
+      const { execution } = await dataOf(call)
       return dag ? { ...execution, dag } : execution
     },
     refetchInterval: ({ state: { data } }) => (data && !hasEnded(data) ? progressMs : false),
   })
-  useLiveEvents(['workflow_execution.'], events => {
-    if (!events.some(({ data }) => data.data?.execution_id === id)) return
-    timer.current ??= setTimeout(() => {
-      timer.current = undefined
-      void queries.invalidateQueries({ queryKey: key })
-    }, refreshMs)
-  })
-  return query
 }

@@ -1,52 +1,42 @@
-import { useQuery } from '@tanstack/react-query'
-import { ArrowLeft } from 'lucide-react'
-import type { ReactNode } from 'react'
-import { Link } from 'wouter'
-import { api, dataOf } from '../../api/client.ts'
-import { ApiFailure } from '../../api/failure.ts'
-import { useLiveRefresh } from '../../api/query-client.ts'
-import { durationText } from '../../components/format.ts'
-import { JobStatus } from '../../components/job-status.tsx'
-import { Notice } from '../../components/notice.tsx'
-import { PageHeading, Section } from '../../components/page-heading.tsx'
-import { Queried } from '../../components/queried.tsx'
+import { Ban, RotateCcw, SquarePen, Trash2 } from 'lucide-react'
+import { type ReactNode, useState } from 'react'
+import { useLocation } from 'wouter'
+import { api, at, dataOf, type Schema, useSession } from '../../api/client.ts'
+import { hasEnded, refresh, useAnswer, useLiveRefresh, useTokens } from '../../api/queries.ts'
+import { announce, useAction } from '../../components/announcements.tsx'
+import { JobStatus } from '../../components/badge.tsx'
+import { Button, ButtonLink } from '../../components/button.tsx'
+import { CopyButton } from '../../components/code.tsx'
+import { Confirm } from '../../components/dialog.tsx'
+import { costText, countText, durationText } from '../../components/format.ts'
+import { ModelLink } from '../../components/model.tsx'
+import { BackLink, Facts, Notice, PageHeading, Queried, Section, useBeginning } from '../../components/page.tsx'
 import { InputsView } from '../../components/result/inputs-view.tsx'
 import { TaskResult } from '../../components/result/task-result.tsx'
 import { UnfinishedImage } from '../../components/result/unfinished-image.tsx'
-import { useBeginning } from '../../components/use-beginning.ts'
+import { Time } from '../../components/time.tsx'
 import { jobsText } from '../../text/jobs.ts'
 import { taskName } from '../../text/tasks.ts'
-import { hasEnded, type Job } from './job.ts'
-import { JobActions } from './job-actions.tsx'
-import { JobFacts, JobUsage } from './job-facts.tsx'
 import { JobEvents, JobLog } from './job-log.tsx'
 
 /** One job: where it stands and why, its inputs and result, what it used, its log. */
 export function JobDetail({ id }: { id: string }) {
   useBeginning()
-  const query = useQuery({
-    queryKey: ['jobs', 'one', id],
-    queryFn: () => dataOf(api.GET('/api/jobs/{id}', { params: { path: { id } } })),
+  const query = useAnswer(['jobs', 'one', id], () => api.GET('/api/jobs/{id}', at({ id })), {
     refetchInterval: ({ state: { data } }) => (data && !hasEnded(data) ? 1_000 : false),
   })
   useLiveRefresh(['job.'], ['jobs', 'one', id])
-  const gone = query.error instanceof ApiFailure && query.error.status === 404
   return (
     <>
-      <Link href="/jobs" className="text-muted hover:text-text mb-2 inline-flex items-center gap-1 text-sm">
-        <ArrowLeft aria-hidden className="size-4" />
-        {jobsText.back}
-      </Link>
-      {gone ? (
-        <Notice kind="warning">{jobsText.gone}</Notice>
-      ) : (
-        <Queried query={query}>{job => <Shown job={job} />}</Queried>
-      )}
+      <BackLink href="/jobs">{jobsText.back}</BackLink>
+      <Queried query={query} gone={jobsText.gone}>
+        {job => <Shown job={job} />}
+      </Queried>
     </>
   )
 }
 
-function Shown({ job }: { job: Job }) {
+function Shown({ job }: { job: Schema<'Job'> }) {
   const { error, waiting_for: waiting } = job
   return (
     <>
@@ -58,9 +48,8 @@ function Shown({ job }: { job: Job }) {
           </span>
         }
         actions={<JobActions job={job} />}
-      >
-        {taskName(job.task)}
-      </PageHeading>
+        about={taskName(job.task)}
+      />
       {waiting && (
         <Why title={jobsText.waiting} kind="info">
           {waiting.detail} {expected(job)}
@@ -99,28 +88,145 @@ function Shown({ job }: { job: Job }) {
   )
 }
 
-function noResultText({ status }: Job): string {
+function noResultText({ status }: Schema<'Job'>): string {
   if (status === 'completed') return jobsText.noResultKept
   return hasEnded({ status }) ? jobsText.noResultEver : jobsText.noResult
 }
 
-function expected({ queue_position, waiting_for }: Job): string {
+function expected({ queue_position, waiting_for }: Schema<'Job'>): string {
   // Of a queue the reason says it already.
   const isSaid = queue_position === null || waiting_for?.reason === 'queue'
-  const position = isSaid ? [] : [jobsText.position(queue_position)]
-  const seconds = waiting_for?.eta_seconds
-  const starts = seconds === null || seconds === undefined ? [] : [jobsText.starts(durationText(seconds * 1_000))]
-  const both = [...position, ...starts].join('. ')
-  return both && `${both}.`
+  const seconds = waiting_for?.eta_seconds ?? null
+  const both = [
+    isSaid ? '' : jobsText.position(queue_position),
+    seconds === null ? '' : jobsText.starts(durationText(seconds * 1_000)),
+  ]
+  return both.flatMap(one => (one ? `${one}.` : [])).join(' ')
 }
 
-function Why({ title, kind, children }: { title: string; kind: 'info' | 'bad'; children: ReactNode }) {
+const Why = ({ title, kind, children }: { title: string; kind: 'info' | 'bad'; children: ReactNode }) => (
+  <Notice kind={kind} className="mb-4">
+    <p className="min-w-0 break-words">
+      <strong className="font-semibold">{title}: </strong>
+      {children}
+    </p>
+  </Notice>
+)
+
+/** What can be done with a job in its state. */
+function JobActions({ job }: { job: Schema<'Job'> }) {
+  const { can } = useSession()
+  const [, go] = useLocation()
+  const [removing, setRemoving] = useState(false)
+  const params = { path: { id: job.id } }
+  const cancel = useAction(
+    () => dataOf(api.POST('/api/jobs/{id}/cancel', { params })),
+    () => jobsText.cancelled,
+    ['jobs'],
+  )
+  const retry = useAction(
+    () => dataOf(api.POST('/api/jobs/{id}/retry', { params })),
+    created => {
+      go(`/jobs/${created.id}`)
+      return jobsText.retried
+    },
+  )
+  if (!can('user:write')) return null
+  const ended = hasEnded(job)
   return (
-    <Notice kind={kind} className="mb-4">
-      <p className="min-w-0 break-words">
-        <strong className="font-semibold">{title}: </strong>
-        {children}
-      </p>
-    </Notice>
+    <>
+      {!ended && job.kind === 'async' && (
+        <Button danger icon={Ban} busy={cancel.isPending} onClick={() => cancel.mutate()} label={jobsText.cancel} />
+      )}
+      {ended && job.kind === 'async' && (
+        <Button icon={RotateCcw} busy={retry.isPending} onClick={() => retry.mutate()} label={jobsText.retry} />
+      )}
+      {job.inputs !== null && job.inputs !== undefined && (
+        <ButtonLink href={`/playground?job=${job.id}`} icon={SquarePen} label={jobsText.repeat} />
+      )}
+      {ended && job.kind === 'async' && (
+        <Button danger icon={Trash2} onClick={() => setRemoving(true)} label={jobsText.remove} />
+      )}
+      {removing && (
+        <Confirm
+          title={jobsText.removeTitle}
+          action={jobsText.remove}
+          act={async () => {
+            await api.DELETE('/api/jobs/{id}', { params })
+            announce('good', jobsText.removed)
+            void refresh('jobs', 'list')
+            go('/jobs')
+          }}
+          close={() => setRemoving(false)}
+        >
+          {jobsText.removeHelp}
+        </Confirm>
+      )}
+    </>
   )
 }
+
+const { factNames: names } = jobsText
+
+/** What is known about a job besides its inputs and result. */
+function JobFacts({ job }: { job: Schema<'Job'> }) {
+  const time = (at: number | null) => at !== null && <Time at={at} />
+  const span = (ms: number | null) => ms !== null && durationText(ms)
+  const rows: [name: string, value: ReactNode][] = [
+    [names.id, <Id key="id" id={job.id} />],
+    [names.queueId, job.queue_id && <Id id={job.queue_id} />],
+    [names.model, <ModelLink key="model" id={job.model_id} />],
+    [names.kind, jobsText.kinds[job.kind]],
+    [names.priority, job.priority !== 0 && job.priority],
+    [names.attempts, job.attempts > 1 && jobsText.attempt(job.attempts, job.max_attempts)],
+    [names.engine, job.worker_id],
+    [names.created, time(job.created_at)],
+    [names.started, time(job.started_at)],
+    [names.finished, time(job.finished_at)],
+    [names.waited, span(job.metrics.queue_ms)],
+    [names.ran, span(job.metrics.run_ms)],
+    [names.expires, time(job.expires_at)],
+    [names.cost, job.cost !== null && costText(job.cost)],
+    [names.token, job.token_id && <TokenName key="token" id={job.token_id} />],
+    [names.webhook, job.webhook_url],
+    [names.metadata, metadataOf(job)],
+  ]
+  return (
+    <Section title={jobsText.facts}>
+      <Facts rows={rows} />
+    </Section>
+  )
+}
+
+/** What a job has used: only what is not 0. */
+function JobUsage({ job: { usage } }: { job: Schema<'Job'> }) {
+  const rows = Object.entries(usage ?? {})
+    .filter(([, amount]) => amount !== null && amount > 0)
+    .map(([name, amount]): [string, ReactNode] => [jobsText.usageNames[name] ?? name, countText(amount!)])
+  return (
+    rows.length > 0 && (
+      <Section title={jobsText.usage}>
+        <Facts rows={rows} />
+      </Section>
+    )
+  )
+}
+
+function metadataOf({ metadata }: Schema<'Job'>): ReactNode {
+  const entries = Object.entries(metadata ?? {})
+  const items = entries.map(([name, value]) => <li key={name}>{`${name}: ${String(value)}`}</li>)
+  return items.length > 0 && <ul>{items}</ul>
+}
+
+/** The name of a token, for those who may read tokens; its id for all others. */
+function TokenName({ id }: { id: string }) {
+  const name = useTokens(useSession().session.organization.id)?.find(token => token.id === id)?.name
+  return name === undefined ? <span className="font-mono text-xs break-all">{id}</span> : <>{name}</>
+}
+
+const Id = ({ id }: { id: string }) => (
+  <span className="flex items-start">
+    <span className="min-w-0 pt-1.5 font-mono text-xs break-all">{id}</span>
+    <CopyButton value={id} />
+  </span>
+)

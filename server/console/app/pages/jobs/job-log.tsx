@@ -1,13 +1,12 @@
 import { useQuery } from '@tanstack/react-query'
 import { createParser } from 'eventsource-parser'
 import { useState } from 'react'
-import { api, dataOf, send } from '../../api/client.ts'
+import { api, at, type Schema, send, textsOf } from '../../api/client.ts'
 import { useLiveEvents } from '../../api/live.ts'
-import { Section } from '../../components/page-heading.tsx'
-import { Queried } from '../../components/queried.tsx'
+import { hasEnded, useAnswer } from '../../api/queries.ts'
+import { Queried, Section } from '../../components/page.tsx'
 import { Time } from '../../components/time.tsx'
 import { jobsText } from '../../text/jobs.ts'
-import { hasEnded, type Job } from './job.ts'
 import { type JobEvent, type JobMoment, momentOf, momentsOf } from './job-moments.ts'
 
 /** Milliseconds of silence after which a job that has not ended has no more past. */
@@ -20,15 +19,15 @@ async function readHistory(id: string, signal: AbortSignal): Promise<JobMoment[]
   let silence: ReturnType<typeof setTimeout> | undefined
   const parser = createParser({
     onEvent({ event = '', data }) {
-      if (!(event.startsWith('job.') && event !== 'job.progress')) return
-      moments.push(momentOf(event, JSON.parse(data) as JobEvent))
+      if (event.startsWith('job.') && event !== 'job.progress')
+        moments.push(momentOf(event, JSON.parse(data) as JobEvent))
     },
   })
   try {
     const response = await send(`/api/jobs/${encodeURIComponent(id)}/events?after=evt_0`, {
       signal: AbortSignal.any([signal, caughtUp.signal]),
     })
-    for await (const text of response.body!.pipeThrough(new TextDecoderStream())) {
+    for await (const text of textsOf(response)) {
       parser.feed(text)
       clearTimeout(silence)
       silence = setTimeout(() => caughtUp.abort(), silenceMs)
@@ -42,11 +41,9 @@ async function readHistory(id: string, signal: AbortSignal): Promise<JobMoment[]
 }
 
 /** What the engine has written while the job ran. */
-export function JobLog({ job }: { job: Job }) {
+export function JobLog({ job }: { job: Schema<'Job'> }) {
   const { id } = job
-  const query = useQuery({
-    queryKey: ['jobs', 'log', id],
-    queryFn: () => dataOf(api.GET('/api/jobs/{id}/logs', { params: { path: { id } } })),
+  const query = useAnswer(['jobs', 'log', id], () => api.GET('/api/jobs/{id}/logs', at({ id })), {
     refetchInterval: hasEnded(job) ? false : 2_000,
   })
   return (
@@ -69,7 +66,7 @@ export function JobLog({ job }: { job: Job }) {
 }
 
 /** What happened to a job: what the server keeps, and what arrives while the page is open. */
-export function JobEvents({ job }: { job: Job }) {
+export function JobEvents({ job }: { job: Schema<'Job'> }) {
   const { id } = job
   const [arrived, setArrived] = useState<readonly JobMoment[]>([])
   useLiveEvents(['job.'], events => {

@@ -1,3 +1,4 @@
+import { type Schema } from '../../api/schema.ts'
 /** Something that happened to a job. */
 export interface JobMoment {
   type: string
@@ -23,13 +24,10 @@ export const momentOf = (type: string, { created_at: at, data: { attempt = 0, er
 })
 
 /** What the times of a job say, which is kept longer than its events. */
-export interface JobTimes {
-  status: string
-  attempts: number
-  created_at: number
-  started_at: number | null
-  finished_at: number | null
-}
+export type JobTimes = { status: string } & Pick<
+  Schema<'Job'>,
+  'attempts' | 'created_at' | 'started_at' | 'finished_at'
+>
 
 const ends: readonly string[] = ['completed', 'failed', 'cancelled']
 

@@ -1,108 +1,79 @@
-import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
-import { useDeferredValue } from 'react'
-import { Link, Route, Switch, useLocation, useRoute, useSearchParams } from 'wouter'
-import { api, dataOf } from '../../api/client.ts'
-import { useLiveRefresh } from '../../api/query-client.ts'
-import { useSession } from '../../api/session.ts'
-import { Button, buttonClass } from '../../components/button.tsx'
-import { SelectField } from '../../components/choice.tsx'
-import { Empty, PageHeading } from '../../components/page-heading.tsx'
-import { Queried } from '../../components/queried.tsx'
-import { SearchField } from '../../components/search-field.tsx'
+import { AudioLines, Copy, Download, Film, Recycle, Trash2 } from 'lucide-react'
+import { memo, useDeferredValue, useState } from 'react'
+import { Link, useLocation, useRoute } from 'wouter'
+import { api, at, type Schema, useSession } from '../../api/client.ts'
+import { refresh, useAnswer, useLiveRefresh, usePages } from '../../api/queries.ts'
+import { ownUrl } from '../../components/addresses.ts'
+import { announce } from '../../components/announcements.tsx'
+import { Button, ButtonLink, buttonClass } from '../../components/button.tsx'
+import { Confirm, Dialog } from '../../components/dialog.tsx'
+import { optionsOf, SearchField, SelectField } from '../../components/fields.tsx'
+import { dateText, durationText, sizeText } from '../../components/format.ts'
+import { Empty, Facts, MoreButton, PageHeading, Queried } from '../../components/page.tsx'
+import { Media } from '../../components/result/media.tsx'
+import { Time } from '../../components/time.tsx'
+import { useAddress } from '../../components/use-address.ts'
 import { libraryText as text } from '../../text/library.ts'
 import { shellText } from '../../text/shell.ts'
 import { makesFiles } from '../../text/tasks.ts'
-import { ItemDialog } from './item-dialog.tsx'
-import { ItemTile, type LibraryItem } from './item-tile.tsx'
 
 const pageSize = 40
 
 /** Images, videos and audio that the organization has made. */
 export default function Library() {
-  const [search, setSearch] = useSearchParams()
+  const [search, change] = useAddress()
   const [, go] = useLocation()
   const [, params] = useRoute('/library/:id')
   const filter = { q: search.get('q') ?? '', kind: search.get('kind') ?? '', model: search.get('model') ?? '' }
-  const set = (name: string, value: string) =>
-    setSearch(
-      now => {
-        const next = new URLSearchParams(now)
-        if (value === '') next.delete(name)
-        else next.set(name, value)
-        return next
-      },
-      { replace: true },
-    )
-  const models = useQuery({
-    queryKey: ['library', 'models'],
-    queryFn: () => dataOf(api.GET('/std/v1/models')),
-    staleTime: 60_000,
-  })
+  const models = useAnswer(['library', 'models'], () => api.GET('/std/v1/models'), { staleTime: 60_000 })
   const makers = (models.data?.data ?? []).filter(({ tasks }) => tasks.some(makesFiles))
   const query = search.toString()
   const back = `/library${query && `?${query}`}`
   return (
     <>
-      <PageHeading title={shellText.pages.library}>{text.about}</PageHeading>
+      <PageHeading title={shellText.pages.library} about={text.about} />
       <div className="mb-4 grid items-end gap-3 sm:grid-cols-[2fr_1fr_1fr]">
-        <SearchField label={text.search} value={filter.q} change={value => set('q', value)} />
+        <SearchField label={text.search} value={filter.q} change={q => change({ q })} />
         <SelectField
           label={text.kind}
           value={filter.kind}
-          options={Object.entries(text.kinds).map(([value, name]) => ({ value, name }))}
-          onChange={event => set('kind', event.target.value)}
+          options={optionsOf(text.kinds)}
+          change={kind => change({ kind })}
         />
         <SelectField
           label={text.model}
           value={filter.model}
-          options={[{ value: '', name: text.allModels }, ...makers.map(({ id }) => ({ value: id, name: id }))]}
-          onChange={event => set('model', event.target.value)}
+          options={[{ value: '', name: text.allModels }, ...makers.map(({ id }) => id)]}
+          change={model => change({ model })}
         />
       </div>
       <Items filter={filter} query={query} />
-      <Switch>
-        <Route path="/library/:id">{params?.id && <ItemDialog id={params.id} close={() => go(back)} />}</Route>
-      </Switch>
+      {params && <ItemDialog id={params.id} close={() => go(back)} />}
     </>
   )
 }
 
-interface Filter {
-  q: string
-  kind: string
-  model: string
-}
-
-function Items({ filter, query: address }: { filter: Filter; query: string }) {
+function Items({ filter, query: address }: { filter: Record<'q' | 'kind' | 'model', string>; query: string }) {
   // While somebody types, the list of the words before stays.
   const { q, kind, model } = useDeferredValue(filter)
-  const query = useInfiniteQuery({
-    queryKey: ['library', 'items', q, kind, model],
-    queryFn: ({ pageParam }) =>
-      dataOf(
-        api.GET('/api/library', {
-          params: {
-            query: {
-              limit: pageSize,
-              ...(q === '' ? {} : { q }),
-              ...(kind === '' ? {} : { kind: kind as LibraryItem['kind'] }),
-              ...(model === '' ? {} : { model_id: model }),
-              ...(pageParam === '' ? {} : { after: pageParam }),
-            },
-          },
-        }),
-      ),
-    initialPageParam: '',
-    getNextPageParam: ({ next_cursor }) => next_cursor,
-    placeholderData: before => before,
-  })
+  const query = usePages(
+    ['library', 'items', q, kind, model],
+    after => {
+      const wanted = {
+        q: q || undefined,
+        kind: (kind || undefined) as LibraryItem['kind'],
+        model_id: model || undefined,
+      }
+      return api.GET('/api/library', { params: { query: { limit: pageSize, after, ...wanted } } })
+    },
+    true,
+  )
   useLiveRefresh(['job.completed'], ['library', 'items'])
-  const { hasNextPage, fetchNextPage, isFetchingNextPage } = query
   return (
     <Queried query={query} lines={8}>
       {({ pages }) => {
         const items = pages.flatMap(page => page.items)
-        if (items.length === 0 && !hasNextPage) return <Nothing filtered={q + kind + model !== ''} />
+        if (items.length === 0 && !query.hasNextPage) return <Nothing filtered={q + kind + model !== ''} />
         return (
           <>
             <ul aria-label={text.list} className="grid grid-cols-2 gap-3 sm:grid-cols-3 lg:grid-cols-4 xl:grid-cols-5">
@@ -110,13 +81,9 @@ function Items({ filter, query: address }: { filter: Filter; query: string }) {
                 <ItemTile key={item.id} item={item} address={address} />
               ))}
             </ul>
-            {hasNextPage && (
-              <div className="mt-4 text-center">
-                <Button busy={isFetchingNextPage} onClick={() => void fetchNextPage()}>
-                  {shellText.more}
-                </Button>
-              </div>
-            )}
+            <div className="mt-4 text-center empty:hidden">
+              <MoreButton query={query} />
+            </div>
           </>
         )
       }}
@@ -133,11 +100,139 @@ function Nothing({ filtered }: { filtered: boolean }) {
   ) : (
     <Empty title={text.empty}>
       <p>{text.emptyHint}</p>
-      {can('user:write') && (
-        <Link href="/playground" className={buttonClass()}>
-          {text.toPlayground}
-        </Link>
-      )}
+      {can('user:write') && <ButtonLink href="/playground" label={text.toPlayground} />}
     </Empty>
   )
+}
+
+export type LibraryItem = Schema<'LibraryItem'>
+
+/** One file in the grid. Its address is new with each read, so only another file or time draws it again. */
+const ItemTile = memo(
+  function ItemTile({ item, address }: { item: LibraryItem; address: string }) {
+    const { id, kind, prompt, thumbnail_url, file, duration_seconds, created_at } = item
+    const picture = thumbnail_url ?? (kind === 'image' ? file.url : undefined)
+    const Icon = kind === 'audio' ? AudioLines : Film
+    return (
+      <li className="min-w-0">
+        <Link
+          href={`/library/${id}${address && `?${address}`}`}
+          className="bg-surface border-line hover:border-control block overflow-hidden rounded-lg border"
+        >
+          <span className="bg-raised relative grid aspect-square place-items-center overflow-hidden">
+            {picture ? (
+              <img src={ownUrl(picture)} alt="" loading="lazy" decoding="async" className="size-full object-cover" />
+            ) : (
+              <Icon aria-hidden className="text-muted size-10" />
+            )}
+            {duration_seconds !== null && (
+              <span className="bg-surface absolute right-1 bottom-1 rounded px-1.5 text-xs tabular-nums">
+                {durationText(duration_seconds * 1_000)}
+              </span>
+            )}
+          </span>
+          <span className="block px-2 py-1.5">
+            <span className="block truncate">
+              <span className="sr-only">{text.open(text.kindNames[kind]!)} </span>
+              {prompt || text.noPrompt}
+            </span>
+            <span className="text-muted block truncate text-xs">
+              <Time at={created_at} />
+            </span>
+          </span>
+        </Link>
+      </li>
+    )
+  },
+  (before, after) => before.item.id === after.item.id && before.address === after.address,
+)
+
+/** One file: shown whole, with what made it and what can be done with it. */
+function ItemDialog({ id, close }: { id: string; close: () => void }) {
+  const query = useAnswer(['library', 'item', id], () => api.GET('/api/library/{id}', at({ id })))
+  return (
+    <Dialog title={query.data?.file.file_name ?? text.list} close={close} wide>
+      <Queried query={query} gone={text.gone}>
+        {item => <Item item={item} close={close} />}
+      </Queried>
+    </Dialog>
+  )
+}
+
+function Item({ item, close }: { item: LibraryItem; close: () => void }) {
+  const { can } = useSession()
+  const [deleting, setDeleting] = useState(false)
+  const { id, kind, file, prompt, job_id } = item
+  const url = ownUrl(file.url)
+  return (
+    <>
+      <Media
+        kind={kind}
+        url={url}
+        label={prompt || text.noPrompt}
+        className="border-line mx-auto max-h-[50dvh] max-w-full rounded-md border"
+        whole
+      />
+      <div className="flex flex-wrap gap-2">
+        <a href={url} download={file.file_name} className={buttonClass({ primary: true })}>
+          <Download aria-hidden className="size-4" />
+          {text.download}
+        </a>
+        {can('user:write') && (
+          <>
+            <ButtonLink href={`/playground?file=${id}`} icon={Recycle} label={text.reuse} />
+            <ButtonLink href={`/playground?job=${job_id}`} icon={Copy} label={text.repeat} />
+            <Button danger icon={Trash2} onClick={() => setDeleting(true)} label={text.delete} />
+          </>
+        )}
+      </div>
+      <ItemFacts item={item} />
+      {deleting && (
+        <Confirm
+          title={text.deleteTitle}
+          action={text.delete}
+          close={() => setDeleting(false)}
+          act={async () => {
+            await api.DELETE('/api/library/{id}', at({ id }))
+            announce('good', text.deleted)
+            void refresh('library', 'items')
+            close()
+          }}
+        >
+          {text.deleteSentence}
+        </Confirm>
+      )}
+    </>
+  )
+}
+
+function ItemFacts({ item }: { item: LibraryItem }) {
+  const { prompt, seed, model_id, job_id, created_at, expires_at, file, width, height, duration_seconds } = item
+  return (
+    <Facts
+      className="grid grid-cols-[auto_1fr] gap-x-6 gap-y-1.5 whitespace-pre-wrap"
+      rows={[
+        [text.prompt, prompt || text.noPrompt],
+        [text.model, model_id],
+        [text.seed, seed],
+        [text.size, `${width && height ? `${width} × ${height}, ` : ''}${sizeText(file.file_size)}`],
+        [text.length, duration_seconds !== null && lengthText(item, duration_seconds)],
+        [text.made, dateText(created_at)],
+        [text.expires, expires_at === null ? text.forever : dateText(expires_at)],
+        [
+          text.job,
+          <Link key="job" href={`/jobs/${job_id}`} className="text-accent font-mono text-xs break-all underline">
+            {job_id}
+          </Link>,
+        ],
+      ]}
+    />
+  )
+}
+
+function lengthText({ num_frames, fps }: LibraryItem, seconds: number): string {
+  const length = durationText(seconds * 1_000)
+  return num_frames && fps
+    ? `${length}, ${text.frames(String(num_frames), String(Math.round(fps * 100) / 100))}`
+    : length
 }

@@ -1,18 +1,15 @@
-import { useQuery } from '@tanstack/react-query'
 import { useMemo, useState } from 'react'
-import { api, dataOf, type Schema } from '../../api/client.ts'
-import { useSession } from '../../api/session.ts'
+import { api, type Schema, useSession } from '../../api/client.ts'
+import { useAnswer } from '../../api/queries.ts'
 import { Badge, type BadgeKind } from '../../components/badge.tsx'
 import { Button } from '../../components/button.tsx'
-import { Checkbox } from '../../components/choice.tsx'
+import { Checkbox, SearchField } from '../../components/fields.tsx'
 import { shortCountText } from '../../components/format.ts'
-import { Empty } from '../../components/page-heading.tsx'
-import { Queried } from '../../components/queried.tsx'
-import { SearchField } from '../../components/search-field.tsx'
-import { type Column, Table } from '../../components/table.tsx'
+import { Empty, Queried } from '../../components/page.tsx'
+import { type Column, columnsOf, Table } from '../../components/table.tsx'
+import { useSearch } from '../../components/use-address.ts'
 import { modelsText } from '../../text/models.ts'
 import { tasksText } from '../../text/tasks.ts'
-import { useSearch } from './use-search.ts'
 
 type Entry = Schema<'ModelCatalog'>['models'][number]
 const { catalogColumns: names } = modelsText
@@ -27,63 +24,54 @@ const kinds: Readonly<Record<string, BadgeKind>> = {
 /** Grades of models that infer cannot run on this machine. */
 const unfit = ['no', 'external']
 
-const columns: readonly Column<Entry>[] = [
-  {
-    name: names.model,
-    show: ({ title, name, summary, parameters }) => (
-      <>
-        <span className="font-medium">{title}</span>
-        <span className="text-muted block text-xs">
-          {name}
-          {parameters === null ? '' : ` · ${modelsText.parameters(shortCountText(parameters))}`}
-        </span>
-        <span className="text-muted block max-w-md text-xs">{summary}</span>
-      </>
-    ),
-  },
-  { name: names.tasks, show: ({ tasks }) => tasksText(tasks) },
-  {
-    name: names.fit,
-    show: ({ fit: { grade, text } }) => (
-      <>
-        <Badge kind={kinds[grade] ?? 'plain'}>{modelsText.grades[grade] ?? modelsText.otherGrade}</Badge>
-        <span className="text-muted mt-1 block max-w-xs text-xs">{text}</span>
-      </>
-    ),
-  },
-  { name: names.license, wideOnly: true, show: ({ license }) => <span className="text-xs">{license}</span> },
-]
+const columns: readonly Column<Entry>[] = columnsOf(names, {
+  model: ({ title, name, summary, parameters }) => (
+    <>
+      <span className="font-medium">{title}</span>
+      <span className="text-muted block text-xs">
+        {name}
+        {parameters === null ? '' : ` · ${modelsText.parameters(shortCountText(parameters))}`}
+      </span>
+      <span className="text-muted block max-w-md text-xs">{summary}</span>
+    </>
+  ),
+  tasks: ({ tasks }) => tasksText(tasks),
+  fit: ({ fit: { grade, text } }) => (
+    <>
+      <Badge kind={kinds[grade] ?? 'plain'}>{modelsText.grades[grade] ?? modelsText.otherGrade}</Badge>
+      <span className="text-muted mt-1 block max-w-xs text-xs">{text}</span>
+    </>
+  ),
+  license: { wideOnly: true, show: ({ license }) => <span className="text-xs">{license}</span> },
+})
 
 /** The catalogue, with how each model fits this machine. `add` begins to add one. */
 export function CatalogList({ add }: { add: (model: string) => void }) {
   const { can } = useSession()
-  const query = useQuery({
-    queryKey: ['models', 'catalog'],
-    queryFn: () => dataOf(api.GET('/api/model-catalog')),
-    staleTime: 60_000,
-  })
+  const query = useAnswer(['models', 'catalog'], () => api.GET('/api/model-catalog'), { staleTime: 60_000 })
   const [search, setSearch] = useSearch()
   const [onlyFitting, setOnlyFitting] = useState(true)
   const words = search.trim().toLowerCase()
   const mayAdd = can('admin:write')
-  const shown = useMemo<readonly Column<Entry>[]>(
-    () =>
-      mayAdd
-        ? [
-            ...columns,
-            {
-              name: names.actions,
-              show: ({ name, configured }) =>
-                configured ? (
-                  <Badge kind="good">{modelsText.isConfigured}</Badge>
-                ) : (
-                  <Button small aria-label={modelsText.addOf(name)} onClick={() => add(name)}>
-                    {modelsText.addShort}
-                  </Button>
-                ),
-            },
-          ]
-        : columns,
+  const shown = useMemo(
+    (): readonly Column<Entry>[] => [
+      ...columns,
+      ...columnsOf<Entry, 'actions'>(names, {
+        actions: mayAdd
+          ? ({ name, configured }) =>
+              configured ? (
+                <Badge kind="good">{modelsText.isConfigured}</Badge>
+              ) : (
+                <Button
+                  small
+                  aria-label={modelsText.addOf(name)}
+                  onClick={() => add(name)}
+                  label={modelsText.addShort}
+                />
+              )
+          : undefined,
+      }),
+    ],
     [mayAdd, add],
   )
   return (
@@ -91,11 +79,7 @@ export function CatalogList({ add }: { add: (model: string) => void }) {
       <p className="text-muted mb-3">{modelsText.catalogAbout}</p>
       <div className="mb-3 flex flex-wrap items-center gap-3">
         <SearchField value={search} change={setSearch} label={modelsText.searchCatalog} />
-        <Checkbox
-          label={modelsText.onlyFitting}
-          checked={onlyFitting}
-          onChange={event => setOnlyFitting(event.target.checked)}
-        />
+        <Checkbox label={modelsText.onlyFitting} checked={onlyFitting} change={setOnlyFitting} />
       </div>
       <Queried query={query} lines={8}>
         {({ models }) => {
@@ -107,7 +91,7 @@ export function CatalogList({ add }: { add: (model: string) => void }) {
           return found.length === 0 ? (
             <Empty title={modelsText.noEntry}>{modelsText.noEntryNext}</Empty>
           ) : (
-            <Table label={modelsText.catalog} columns={shown} rows={found} rowKey={({ name }) => name} />
+            <Table label={modelsText.catalog} columns={shown} rows={found} rowKey="name" />
           )
         }}
       </Queried>

@@ -1,25 +1,23 @@
-import { useQuery } from '@tanstack/react-query'
 import { ArrowLeft } from 'lucide-react'
-import { useState } from 'react'
+import { type ReactNode, useState } from 'react'
 import { Link, useLocation, useSearchParams } from 'wouter'
-import { api, dataOf, type Schema } from '../../api/client.ts'
-import { ApiFailure } from '../../api/failure.ts'
-import { useSession } from '../../api/session.ts'
-import { Button } from '../../components/button.tsx'
-import { Failed } from '../../components/failed.tsx'
+import { ApiFailure, api, at, type Schema, useSession } from '../../api/client.ts'
+import { useAnswer, useModels } from '../../api/queries.ts'
+import { modelHref } from '../../components/addresses.ts'
+import { Badge } from '../../components/badge.tsx'
+import { Button, TextLink } from '../../components/button.tsx'
+import { CodeBlock } from '../../components/code.tsx'
+import { countText, durationText, knownDuration, sizeText } from '../../components/format.ts'
 import { LogView } from '../../components/log/log-view.tsx'
-import { ModelActions } from '../../components/model-actions.tsx'
-import { modelHref } from '../../components/model-link.ts'
-import { PageHeading } from '../../components/page-heading.tsx'
-import { Queried } from '../../components/queried.tsx'
+import { ModelActions, ModelStateView } from '../../components/model.tsx'
+import { Empty, Facts, Failed, PageHeading, Queried, Section, useBeginning } from '../../components/page.tsx'
+import { type Column, columnsOf, Table } from '../../components/table.tsx'
 import { Tabs } from '../../components/tabs.tsx'
-import { useBeginning } from '../../components/use-beginning.ts'
-import { modelsText } from '../../text/models.ts'
+import { Time } from '../../components/time.tsx'
+import { modelsText, modelText } from '../../text/models.ts'
 import { tasksText } from '../../text/tasks.ts'
-import { Engines } from './engines.tsx'
-import { ModelFactList } from './facts.tsx'
-import { RemoveModel } from './remove-model.tsx'
-import { Settings } from './settings.tsx'
+import { RemoveModel } from './change-models.tsx'
+import { priceTexts, type Setting, settingsOf, shellCommand } from './model-texts.ts'
 import { useModelTest } from './test-model.tsx'
 
 type Part = keyof typeof modelsText.details
@@ -29,11 +27,7 @@ export function Details({ id }: { id: string }) {
   useBeginning()
   const { can, session } = useSession()
   const isOwner = can('admin:read') && session.owns_machine
-  const query = useQuery({
-    queryKey: ['models', 'list'],
-    queryFn: () => dataOf(api.GET('/api/model-status')),
-    refetchInterval: 3_000,
-  })
+  const query = useModels()
   return (
     <>
       <Link href="/models" className="text-accent mb-2 inline-flex items-center gap-1 hover:underline">
@@ -43,8 +37,7 @@ export function Details({ id }: { id: string }) {
       <Queried query={query} lines={8}>
         {({ models }) => {
           const model = models.find(one => one.model_id === id)
-          if (!model)
-            return <Failed failure={new ApiFailure(modelsText.noSuch(id), { status: 404, code: 'model_not_found' })} />
+          if (!model) return <Failed failure={new ApiFailure(modelsText.noSuch(id), 404, 'model_not_found')} />
           return <Model model={model} isOwner={isOwner} />
         }}
       </Queried>
@@ -70,21 +63,24 @@ function Model({ model, isOwner }: { model: Schema<'ModelStatus'>; isOwner: bool
             {can('user:write') && status !== 'disabled' && button}
             <ModelActions id={id} status={status} small={false} />
             {isOwner && can('admin:write') && (
-              <Button danger aria-label={modelsText.removeOf(id)} onClick={() => setRemoving(true)}>
-                {modelsText.remove}
-              </Button>
+              <Button
+                danger
+                aria-label={modelsText.removeOf(id)}
+                onClick={() => setRemoving(true)}
+                label={modelsText.remove}
+              />
             )}
           </>
         }
-      >
-        {tasksText(tasks)}
-      </PageHeading>
+        about={tasksText(tasks)}
+      />
       <div aria-live="polite" className="mb-4 empty:hidden">
         {outcome}
       </div>
       <Tabs
         label={modelsText.parts}
-        tabs={parts.map(part => ({ id: part, name: modelsText.details[part] }))}
+        names={modelsText.details}
+        offered={parts}
         current={current}
         choose={part => go(modelHref(id, part === 'about' ? '' : `?part=${part}`))}
       >
@@ -99,5 +95,136 @@ function Model({ model, isOwner }: { model: Schema<'ModelStatus'>; isOwner: bool
       </Tabs>
       {isRemoving && <RemoveModel id={id} close={() => setRemoving(false)} />}
     </>
+  )
+}
+
+const { facts: names } = modelsText
+
+/** What a model is, needs, costs, and does now. */
+function ModelFactList({ model }: { model: Schema<'ModelStatus'> }) {
+  const { context_length: context, memory_bytes: memory, eta_seconds: eta } = model
+  const { can } = useSession()
+  const prices = priceTexts(model.price)
+  const waiting = modelsText.queue(model.queue_depth)
+  const facts: readonly [name: string, value: ReactNode][] = [
+    [names.state, <ModelStateView key="state" {...model} />],
+    [
+      names.queue,
+      model.queue_depth > 0 && eta ? `${waiting}. ${modelText.expected(durationText(eta * 1_000))}` : waiting,
+    ],
+    [names.tasks, tasksText(model.tasks)],
+    [names.engine, model.engine],
+    [names.memory, memory === null ? modelsText.unknown : sizeText(memory)],
+    [names.context, context === null ? null : modelsText.tokens(countText(context))],
+    [names.price, prices.length === 0 ? modelsText.free : prices.join(', ')],
+    [names.region, model.region],
+    [names.features, model.capabilities.map(one => one.replaceAll('_', ' ')).join(', ')],
+    [names.slug, model.slug],
+  ]
+  return (
+    <>
+      <Facts
+        rows={facts}
+        className="border-line bg-surface divide-line mb-4 divide-y rounded-lg border"
+        rowClass="grid gap-x-4 px-3 py-2 md:grid-cols-[10rem_1fr]"
+      />
+      {can('user:write') && (
+        <p className="mb-6">
+          <TextLink href={`/playground?model=${encodeURIComponent(model.model_id)}`} label={modelsText.playground} />
+        </p>
+      )}
+    </>
+  )
+}
+
+const columns: readonly Column<Setting>[] = columnsOf(modelsText.settingColumns, {
+  key: ({ key }) => <code className="font-mono">{key}</code>,
+  value: ({ value }) => <code className="font-mono break-all">{value}</code>,
+})
+
+/** The settings of a model. */
+function Settings({ id }: { id: string }) {
+  const query = useModelDetail(id)
+  return (
+    <>
+      <p className="text-muted mb-3">{modelsText.settingsAbout}</p>
+      <Queried query={query} lines={8}>
+        {({ settings }) => (
+          <Table label={modelsText.details.settings} columns={columns} rows={settingsOf(settings)} rowKey="key" />
+        )}
+      </Queried>
+    </>
+  )
+}
+
+type Engine = Schema<'ModelEngine'>
+const { engineColumns: engineNames } = modelsText
+const engineKinds = { starting: 'active', ready: 'good', stopping: 'plain' } as const
+
+const engineColumns: readonly Column<Engine>[] = columnsOf(engineNames, {
+  state: ({ state }) => <Badge kind={engineKinds[state]}>{modelsText.engineStates[state]}</Badge>,
+  process: ({ pid }) => pid ?? modelsText.remote,
+  devices: ({ devices }) => devices.join(', ') || '–',
+  memory: { number: true, show: ({ memory_bytes: bytes }) => sizeText(bytes) },
+  slots: ({ busy, slots }) => modelText.busy(busy, slots),
+  started: ({ started_at: at }) => <Time at={at} />,
+  used: ({ last_used_at: at }) => <Time at={at} />,
+})
+
+/** The settings and engines of a model, which the owner of the machine may read. */
+const useModelDetail = (id: string) =>
+  useAnswer(['models', 'detail', id], () => api.GET('/api/models/{id}', at({ id })), {
+    refetchInterval: 3_000,
+  })
+
+/** The engines of a model that run, with their commands, and its newest loads. */
+function Engines({ id }: { id: string }) {
+  const query = useModelDetail(id)
+  return (
+    <>
+      <Section title={modelsText.engines}>
+        <Queried query={query}>
+          {({ engines }) =>
+            engines.length === 0 ? (
+              <Empty title={modelsText.noEngines}>{modelsText.noEnginesNext}</Empty>
+            ) : (
+              <div className="space-y-3">
+                <Table label={modelsText.engines} columns={engineColumns} rows={engines} rowKey="id" />
+                {engines
+                  .filter(({ command }) => command.length > 0)
+                  .map(({ id: engine, command }) => (
+                    <CodeBlock key={engine} label={modelsText.command} code={shellCommand(command)} />
+                  ))}
+              </div>
+            )
+          }
+        </Queried>
+      </Section>
+      <Loads loads={query.data?.loads ?? []} />
+    </>
+  )
+}
+
+type EngineLoad = Schema<'EngineLoad'>
+const { loadColumns: loadNames } = modelsText
+const loadKinds = { loading: 'active', ready: 'good', failed: 'bad', ended: 'plain' } as const
+
+const loadColumns: readonly Column<EngineLoad>[] = columnsOf(loadNames, {
+  when: ({ started_at: at }) => <Time at={at} />,
+  state: ({ state }) => <Badge kind={loadKinds[state]}>{modelsText.loadStates[state]}</Badge>,
+  took: { number: true, show: ({ load_ms: ms }) => knownDuration(ms) },
+  devices: { wideOnly: true, show: ({ devices }) => devices.join(', ') || '–' },
+  ran: ({ ended_at: at }) => (at === null ? '–' : <Time at={at} />),
+  reason: ({ reason }) => reason ?? '–',
+})
+
+/** When the model was loaded, how long it took, and why its engines ended. */
+function Loads({ loads }: { loads: readonly EngineLoad[] }) {
+  if (loads.length === 0) return null
+  return (
+    <Section title={modelsText.loads}>
+      <p className="text-muted mb-2">{modelsText.loadsAbout}</p>
+      <Table label={modelsText.loads} columns={loadColumns} rows={loads} rowKey="engine_id" />
+    </Section>
   )
 }

@@ -1,17 +1,13 @@
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { memo, useEffect } from 'react'
-import { Link } from 'wouter'
-import { api, dataOf, type Schema } from '../../api/client.ts'
-import { useSession } from '../../api/session.ts'
-import { tasksQuery } from '../../api/tasks.ts'
-import { useAnnounce } from '../../components/announcements.tsx'
+import { api, at, dataOf, type Schema, useSession } from '../../api/client.ts'
+import { refresh, useAnswer } from '../../api/queries.ts'
+import { modelHref } from '../../components/addresses.ts'
+import { useAction } from '../../components/announcements.tsx'
 import { Badge } from '../../components/badge.tsx'
-import { Button } from '../../components/button.tsx'
+import { Button, TextLink } from '../../components/button.tsx'
 import { sizeText } from '../../components/format.ts'
 import { Meter } from '../../components/meter.tsx'
-import { modelHref } from '../../components/model-link.ts'
-import { Empty } from '../../components/page-heading.tsx'
-import { Queried } from '../../components/queried.tsx'
+import { Empty, Queried } from '../../components/page.tsx'
 import { Time } from '../../components/time.tsx'
 import { modelsText } from '../../text/models.ts'
 import { shellText } from '../../text/shell.ts'
@@ -22,18 +18,15 @@ const key = ['models', 'downloads']
 
 /** The downloads since the server started; read every second while one runs. */
 export function Downloads({ add }: { add: (model: string) => void }) {
-  const query = useQuery({
-    queryKey: key,
-    queryFn: () => dataOf(api.GET('/api/model-downloads')),
+  const query = useAnswer(key, () => api.GET('/api/model-downloads'), {
     refetchInterval: ({ state: { data } }) =>
       data?.downloads.some(({ status }) => status === 'running') ? 1_000 : 10_000,
   })
-  const queries = useQueryClient()
   const added = query.data?.downloads.filter(({ status }) => status === 'completed').length
   // A download that has ended has added a model, which the list of tasks names.
   useEffect(() => {
-    if (added) void queries.invalidateQueries({ queryKey: tasksQuery.queryKey })
-  }, [queries, added])
+    if (added) void refresh('tasks')
+  }, [added])
   return (
     <Queried query={query}>
       {({ downloads }) =>
@@ -66,17 +59,9 @@ const Row = memo(function Row({ download, add }: { download: Download; add: (mod
         <span className="text-muted text-xs">
           <Time at={at} />
         </span>
-        {id !== null && (
-          <Link href={modelHref(id)} className="text-accent hover:underline">
-            {modelsText.openModel}
-          </Link>
-        )}
+        {id !== null && <TextLink href={modelHref(id)} label={modelsText.openModel} />}
         {can('admin:write') && status === 'running' && <Cancel download={download} />}
-        {can('admin:write') && isStopped && (
-          <Button small onClick={() => add(model)}>
-            {modelsText.repeat}
-          </Button>
-        )}
+        {can('admin:write') && isStopped && <Button small onClick={() => add(model)} label={modelsText.repeat} />}
       </div>
       {status === 'running' &&
         (file === null ? (
@@ -95,17 +80,18 @@ const Row = memo(function Row({ download, add }: { download: Download; add: (mod
 })
 
 function Cancel({ download: { id, model } }: { download: Download }) {
-  const queries = useQueryClient()
-  const announce = useAnnounce()
-  const { mutate, isPending } = useMutation({
-    mutationFn: () => dataOf(api.DELETE('/api/model-downloads/{id}', { params: { path: { id } } })),
-    onSuccess: () => announce('good', modelsText.cancelled(model)),
-    onError: failure => announce('bad', failure.message),
-    onSettled: () => queries.invalidateQueries({ queryKey: key }),
-  })
+  const { mutate, isPending } = useAction(
+    () => dataOf(api.DELETE('/api/model-downloads/{id}', at({ id }))),
+    () => modelsText.cancelled(model),
+    key,
+  )
   return (
-    <Button small busy={isPending} aria-label={modelsText.cancelDownload(model)} onClick={() => mutate()}>
-      {shellText.cancel}
-    </Button>
+    <Button
+      small
+      busy={isPending}
+      aria-label={modelsText.cancelDownload(model)}
+      onClick={() => mutate()}
+      label={shellText.cancel}
+    />
   )
 }

@@ -1,14 +1,13 @@
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { useEffect } from 'react'
-import { type Schema, send } from '../../api/client.ts'
-import { tasksQuery } from '../../api/tasks.ts'
+import { type Schema, sendJson } from '../../api/client.ts'
+import { tasksQuery } from '../../api/queries.ts'
 import { Button } from '../../components/button.tsx'
-import { Failed } from '../../components/failed.tsx'
 import { durationText } from '../../components/format.ts'
-import { Notice } from '../../components/notice.tsx'
+import { Failed, Notice } from '../../components/page.tsx'
 import { TaskResult } from '../../components/result/task-result.tsx'
 import { modelsText } from '../../text/models.ts'
-import { createJobs, followJob, type Job } from '../playground/run/run-job.ts'
+import { createJobs, followJob, type Job } from '../playground/run/runs.ts'
 import { type TestJob, type TestRequest, testRequest } from './test-request.ts'
 
 interface Outcome {
@@ -30,11 +29,7 @@ async function runJob(model: string, { task, inputs }: TestJob): Promise<Outcome
 
 async function run({ path, body, read }: TestRequest): Promise<Outcome> {
   const began = performance.now()
-  const response = await send(path, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(body),
-  })
+  const response = await sendJson(path, body)
   const elapsed = () => performance.now() - began
   if (read) {
     const text = read((await response.json()) as never)
@@ -60,9 +55,8 @@ export function useModelTest(model: Schema<'ModelStatus'>) {
         busy={isPending || tasks.isPending}
         aria-label={modelsText.testOf(model.model_id)}
         onClick={() => mutate()}
-      >
-        {modelsText.test}
-      </Button>
+        label={modelsText.test}
+      />
     ),
     outcome: isPending ? (
       <Notice kind="info">{modelsText.testing}</Notice>

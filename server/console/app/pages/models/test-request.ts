@@ -23,27 +23,10 @@ const number = new Intl.NumberFormat('en', { maximumFractionDigits: 3 })
 /** A second of nothing as a WAV file: eight bits, 8 kHz. */
 function silence(): string {
   const rate = 8_000
-  const bytes = new Uint8Array(44 + rate).fill(128)
-  const view = new DataView(bytes.buffer)
-  const write = (at: number, text: string) => bytes.set(new TextEncoder().encode(text), at)
-  write(0, 'RIFF')
-  view.setUint32(4, 36 + rate, true)
-  write(8, 'WAVEfmt ')
-  for (const [at, value] of [
-    [16, 16],
-    [24, rate],
-    [28, rate],
-    [40, rate],
-  ] as const)
-    view.setUint32(at, value, true)
-  for (const [at, value] of [
-    [20, 1],
-    [22, 1],
-    [32, 1],
-    [34, 8],
-  ] as const)
-    view.setUint16(at, value, true)
-  write(36, 'data')
+  // The header in words of four bytes, the lowest first: the names are `RIFF`, `WAVE`, `fmt ` and `data`.
+  const format = [16, 0x1_0001, rate, rate, 0x8_0001]
+  const words = [0x46464952, 36 + rate, 0x45564157, 0x20746d66, ...format, 0x61746164, rate]
+  const bytes = [...new Uint8Array(Uint32Array.from(words).buffer), ...new Uint8Array(rate).fill(128)]
   return `data:audio/wav;base64,${btoa(String.fromCharCode(...bytes))}`
 }
 

@@ -1,13 +1,12 @@
 import type { components } from '../../api/types.generated.ts'
 import { formNumber, formText, formTexts } from '../../components/form-text.ts'
-import { hoursIn } from './hours.ts'
 
 type Schemas = components['schemas']
 
 export type Token = Schemas['TokenWithSpend']
 
 const day = 86_400
-export const expirySeconds = { month: 30 * day, quarter: 90 * day, year: 365 * day } as const
+const expirySeconds = { month: 30 * day, quarter: 90 * day, year: 365 * day } as const
 
 /** What the form says, as the API takes it. `unchanged` and `never` are the other choices of the expiry. */
 function fieldsOf(form: FormData, nowSeconds: number) {
@@ -57,4 +56,31 @@ export function changeBody(form: FormData, before: Token, nowSeconds: number): S
     ...(same(scopes.toSorted(), before.scopes.toSorted()) ? {} : { scopes }),
     ...(before.status === status || !['active', 'disabled'].includes(before.status) ? {} : { status }),
   }
+}
+
+export type Hours = components['schemas']['AllowedHours']
+export type Day = Hours['ranges'][number]['days'][number]
+
+export const days: readonly Day[] = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun']
+
+/** What the form shows of hours: one time of day on some days. Undefined for hours that are more than that. */
+export function shownHours(hours: Hours | null): Hours['ranges'][number] | undefined {
+  if (hours === null) return { days: [...days], from: '', to: '' }
+  const [range, ...others] = hours.ranges
+  // A field of a time of day ends at 23:59.
+  return range === undefined || others.length > 0 || range.to === '24:00' ? undefined : range
+}
+
+/** Whether only one of the two times is given: that would be no restriction. */
+export const isHalf = (form: FormData): boolean =>
+  form.has('hours_from') && (formText(form, 'hours_from') === '') !== (formText(form, 'hours_to') === '')
+
+/** The hours that the form says: null for always, undefined if it does not show them. */
+function hoursIn(form: FormData): Hours | null | undefined {
+  if (!form.has('hours_from')) return undefined
+  const [from, to] = [formText(form, 'hours_from'), formText(form, 'hours_to')]
+  if (from === '' || to === '') return null
+  const ticked = days.filter(day => formTexts(form, 'hours_days').includes(day))
+  const range = { days: ticked.length === 0 ? [...days] : ticked, from, to }
+  return { timezone: formText(form, 'hours_timezone'), ranges: [range] }
 }

@@ -1,18 +1,10 @@
-import { useMutation } from '@tanstack/react-query'
-import { type FormEvent, useId, useState } from 'react'
-import { ApiFailure } from '../../api/failure.ts'
-import { type Scope, useSession } from '../../api/session.ts'
-import { Button } from '../../components/button.tsx'
-import { Checkbox, SelectField } from '../../components/choice.tsx'
-import { Dialog } from '../../components/dialog.tsx'
-import { Failed } from '../../components/failed.tsx'
+import { useId, useState } from 'react'
+import { type Scope, useSession } from '../../api/client.ts'
+import { FormDialog } from '../../components/dialog.tsx'
+import { Checkbox, optionsOf, SelectField, TextField } from '../../components/fields.tsx'
 import { dateText } from '../../components/format.ts'
-import { TextField } from '../../components/text-field.tsx'
 import { tokensText } from '../../text/organizations.ts'
-import { shellText } from '../../text/shell.ts'
-import { isHalf } from './hours.ts'
-import { HoursField } from './hours-field.tsx'
-import { expirySeconds, type Token } from './token-body.ts'
+import { days, type Hours, isHalf, shownHours, type Token } from './token-body.ts'
 
 const text = tokensText.form
 const scopes = Object.keys(text.scopeHints) as Scope[]
@@ -43,111 +35,141 @@ export function TokenForm({
   const legend = useId()
   const [unscoped, setUnscoped] = useState(false)
   const [half, setHalf] = useState(false)
-  const { mutate, error, isPending } = useMutation({ mutationFn: save })
-  const submit = (event: FormEvent<HTMLFormElement>) => {
-    event.preventDefault()
-    const form = new FormData(event.currentTarget)
+  const check = async (form: FormData) => {
     setUnscoped(!form.has('scopes'))
     setHalf(isHalf(form))
-    if (form.has('scopes') && !isHalf(form)) mutate(form)
+    if (form.has('scopes') && !isHalf(form)) await save(form)
   }
-  const param = error instanceof ApiFailure ? error.param : undefined
-  const faultOf = (name: string) => (param === name ? error!.message : undefined)
   const given = token?.scopes ?? ['user:read', 'user:write']
   const { never, ...later } = text.expiry
   const when = token?.expires_at == null ? never : dateText(token.expires_at)
   return (
-    <Dialog title={title} close={close}>
-      <form onSubmit={submit} className="space-y-4">
-        {error && (param === undefined || !fields.includes(param)) && <Failed failure={error} />}
-        <TextField
-          label={text.name}
-          hint={text.nameHint}
-          name="name"
-          required
-          maxLength={128}
-          autoFocus
-          autoComplete="off"
-          defaultValue={token?.name ?? ''}
-          error={faultOf('name')}
-        />
-        <fieldset aria-labelledby={legend} className="space-y-2">
-          <legend id={legend} className="text-sm font-medium">
-            {text.scopes}
-          </legend>
-          {scopes
-            .filter(scope => can(scope) || given.includes(scope))
-            .map(scope => (
-              <Checkbox
-                key={scope}
-                label={scope}
-                hint={text.scopeHints[scope]}
-                name="scopes"
-                value={scope}
-                defaultChecked={given.includes(scope)}
-              />
-            ))}
-          {(unscoped || faultOf('scopes')) && (
-            <p role="alert" className="text-bad text-xs">
-              {unscoped ? text.noScope : faultOf('scopes')}
-            </p>
+    <FormDialog title={title} action={action} names={fields} save={check} close={close}>
+      {faultOf => (
+        <>
+          <TextField
+            label={text.name}
+            hint={text.nameHint}
+            name="name"
+            required
+            maxLength={128}
+            autoFocus
+            autoComplete="off"
+            defaultValue={token?.name ?? ''}
+            error={faultOf('name')}
+          />
+          <fieldset aria-labelledby={legend} className="space-y-2">
+            <legend id={legend} className="text-sm font-medium">
+              {text.scopes}
+            </legend>
+            {scopes
+              .filter(scope => can(scope) || given.includes(scope))
+              .map(scope => (
+                <Checkbox
+                  key={scope}
+                  label={scope}
+                  hint={text.scopeHints[scope]}
+                  name="scopes"
+                  value={scope}
+                  defaultChecked={given.includes(scope)}
+                />
+              ))}
+            {(unscoped || faultOf('scopes')) && (
+              <p role="alert" className="text-bad text-xs">
+                {unscoped ? text.noScope : faultOf('scopes')}
+              </p>
+            )}
+          </fieldset>
+          <SelectField
+            label={text.expires}
+            name="expires"
+            error={faultOf('expires_at')}
+            options={[
+              ...(token ? [{ value: 'unchanged', name: text.unchanged(when) }] : []),
+              { value: 'never', name: never },
+              ...optionsOf(later),
+            ]}
+          />
+          <TextField
+            label={text.spend}
+            hint={text.spendHint}
+            name="monthly_spend_limit"
+            type="number"
+            min={0}
+            step="any"
+            defaultValue={token?.monthly_spend_limit ?? ''}
+            error={faultOf('monthly_spend_limit')}
+          />
+          <TextField
+            label={text.models}
+            hint={text.modelsHint}
+            name="models"
+            autoComplete="off"
+            defaultValue={token?.models?.join(', ') ?? ''}
+            error={faultOf('models')}
+          />
+          <details className="border-line rounded-md border px-3 py-2">
+            <summary>{text.limits}</summary>
+            <div className="mt-3 space-y-4">
+              {limits.map(([name, label, of]) => (
+                <TextField
+                  key={name}
+                  label={label}
+                  hint={text.limitHint}
+                  name={name}
+                  type="number"
+                  min={1}
+                  defaultValue={(token && of(token)) ?? ''}
+                />
+              ))}
+              <HoursField hours={token?.allowed_hours ?? null} isHalf={half} />
+            </div>
+          </details>
+          {token && (token.status === 'active' || token.status === 'disabled') && (
+            <Checkbox label={text.enabled} name="enabled" defaultChecked={token.status === 'active'} />
           )}
-        </fieldset>
-        <SelectField
-          label={text.expires}
-          name="expires"
-          error={faultOf('expires_at')}
-          options={[
-            ...(token ? [{ value: 'unchanged', name: text.unchanged(when) }] : []),
-            { value: 'never', name: never },
-            ...Object.keys(expirySeconds).map(value => ({ value, name: later[value as keyof typeof later] })),
-          ]}
-        />
-        <TextField
-          label={text.spend}
-          hint={text.spendHint}
-          name="monthly_spend_limit"
-          type="number"
-          min={0}
-          step="any"
-          defaultValue={token?.monthly_spend_limit ?? ''}
-          error={faultOf('monthly_spend_limit')}
-        />
-        <TextField
-          label={text.models}
-          hint={text.modelsHint}
-          name="models"
-          autoComplete="off"
-          defaultValue={token?.models?.join(', ') ?? ''}
-          error={faultOf('models')}
-        />
-        <details className="border-line rounded-md border px-3 py-2">
-          <summary>{text.limits}</summary>
-          <div className="mt-3 space-y-4">
-            {limits.map(([name, label, of]) => (
-              <TextField
-                key={name}
-                label={label}
-                hint={text.limitHint}
-                name={name}
-                type="number"
-                min={1}
-                defaultValue={(token && of(token)) ?? ''}
-              />
-            ))}
-            <HoursField hours={token?.allowed_hours ?? null} isHalf={half} />
-          </div>
-        </details>
-        {token && (token.status === 'active' || token.status === 'disabled') && (
-          <Checkbox label={text.enabled} name="enabled" defaultChecked={token.status === 'active'} />
-        )}
-        <div className="flex justify-end gap-2">
-          <Button onClick={close}>{shellText.cancel}</Button>
-          <Button primary type="submit" busy={isPending}>
-            {action}
-          </Button>
-        </div>
-      </form>
-    </Dialog>
+        </>
+      )}
+    </FormDialog>
+  )
+}
+
+/** When a token may be used: a time of day on some days. Other hours are left as they are. */
+function HoursField({ hours, isHalf }: { hours: Hours | null; isHalf: boolean }) {
+  const legend = useId()
+  const shown = shownHours(hours)
+  if (!shown) return <p className="text-muted text-xs">{text.hoursKept}</p>
+  return (
+    <fieldset aria-labelledby={legend} className="space-y-2">
+      <legend id={legend} className="text-sm font-medium">
+        {text.hours}
+      </legend>
+      <p className="text-muted text-xs">{text.hoursHint}</p>
+      <div className="grid grid-cols-2 gap-3">
+        <TextField label={text.hoursFrom} name="hours_from" type="time" defaultValue={shown.from} />
+        <TextField label={text.hoursTo} name="hours_to" type="time" defaultValue={shown.to} />
+      </div>
+      {isHalf && (
+        <p role="alert" className="text-bad text-xs">
+          {text.hoursHalf}
+        </p>
+      )}
+      <div className="flex flex-wrap gap-x-4 gap-y-2">
+        {days.map(day => (
+          <Checkbox
+            key={day}
+            label={text.days[day]}
+            name="hours_days"
+            value={day}
+            defaultChecked={shown.days.includes(day)}
+          />
+        ))}
+      </div>
+      <TextField
+        label={text.hoursTimezone}
+        name="hours_timezone"
+        defaultValue={hours?.timezone ?? Intl.DateTimeFormat().resolvedOptions().timeZone}
+      />
+    </fieldset>
   )
 }

@@ -1,24 +1,20 @@
-import { useInfiniteQuery, useQueryClient } from '@tanstack/react-query'
 import { Plus } from 'lucide-react'
 import { useMemo, useState } from 'react'
-import { useSearchParams } from 'wouter'
-import { api, dataOf, type Schema } from '../../api/client.ts'
-import { useLiveRefresh } from '../../api/query-client.ts'
-import { useSession } from '../../api/session.ts'
-import { useAnnounce } from '../../components/announcements.tsx'
+import { api, at, dataOf, type Schema, useSession } from '../../api/client.ts'
+import { refresh, useLiveRefresh, usePages } from '../../api/queries.ts'
+import { announce } from '../../components/announcements.tsx'
+import { Badge } from '../../components/badge.tsx'
 import { Button } from '../../components/button.tsx'
-import { SelectField } from '../../components/choice.tsx'
-import { Confirm } from '../../components/confirm.tsx'
-import { Notice } from '../../components/notice.tsx'
-import { Empty, Section } from '../../components/page-heading.tsx'
-import { Queried } from '../../components/queried.tsx'
-import { Table } from '../../components/table.tsx'
+import { CopyButton } from '../../components/code.tsx'
+import { Confirm, Dialog, FormDialog } from '../../components/dialog.tsx'
+import { optionsOf, SelectField, TextArea } from '../../components/fields.tsx'
+import { costText, countText } from '../../components/format.ts'
+import { Empty, MoreButton, Notice, Queried, Section } from '../../components/page.tsx'
+import { type Column, columnsOf, Table } from '../../components/table.tsx'
+import { Time } from '../../components/time.tsx'
+import { useAddress } from '../../components/use-address.ts'
 import { tokensText as text } from '../../text/organizations.ts'
-import { shellText } from '../../text/shell.ts'
-import { RotateDialog } from './rotate-dialog.tsx'
-import { type Secret, SecretDialog } from './secret-dialog.tsx'
 import { changeBody, createBody, type Token } from './token-body.ts'
-import { type Action, tokenColumns } from './token-columns.tsx'
 import { TokenForm } from './token-form.tsx'
 
 const statuses = Object.keys(text.status) as Token['status'][]
@@ -27,21 +23,15 @@ const nowSeconds = () => Math.floor(Date.now() / 1_000)
 /** The tokens of an organization. A new secret is shown once. */
 export function Tokens({ organization }: { organization: Schema<'Organization'> }) {
   const { session, can } = useSession()
-  const [params, setParams] = useSearchParams()
+  const [params, change] = useAddress()
   const [dialog, setDialog] = useState<{ action: 'create' } | { action: Action; token: Token }>()
   const [secret, setSecret] = useState<Secret>()
   const path = { organization: organization.id }
   const wanted = params.get('status') ?? 'active'
   const status = statuses.find(one => one === wanted)
-  const query = useInfiniteQuery({
-    queryKey: ['organizations', 'tokens', organization.id, status],
-    initialPageParam: undefined as string | undefined,
-    queryFn: ({ pageParam: after }) => {
-      const query = { limit: 50, ...(status ? { status } : {}), ...(after ? { after } : {}) }
-      return dataOf(api.GET('/api/organizations/{organization}/tokens', { params: { path, query } }))
-    },
-    getNextPageParam: ({ next_cursor }) => next_cursor ?? undefined,
-  })
+  const query = usePages(['organizations', 'tokens', organization.id, status], after =>
+    api.GET('/api/organizations/{organization}/tokens', at(path, { limit: 50, status, after })),
+  )
   useLiveRefresh(['token.'], ['organizations', 'tokens'])
   const mayChange = can('admin:write') && organization.status !== 'deleted'
   const columns = useMemo(
@@ -53,19 +43,15 @@ export function Tokens({ organization }: { organization: Schema<'Organization'> 
     <Section
       title={text.title}
       actions={
-        mayChange && (
-          <Button primary icon={Plus} onClick={() => setDialog({ action: 'create' })}>
-            {text.create}
-          </Button>
-        )
+        mayChange && <Button primary icon={Plus} onClick={() => setDialog({ action: 'create' })} label={text.create} />
       }
     >
       <div className="mb-3 w-44">
         <SelectField
           label={text.statusLabel}
           value={status ?? 'all'}
-          onChange={event => setParams({ status: event.target.value }, { replace: true })}
-          options={[...statuses.map(value => ({ value, name: text.status[value] })), { value: 'all', name: text.any }]}
+          change={one => change({ status: one })}
+          options={[...optionsOf(text.status), { value: 'all', name: text.any }]}
         />
       </div>
       <Queried query={query} lines={5}>
@@ -75,15 +61,11 @@ export function Tokens({ organization }: { organization: Schema<'Organization'> 
               <p>{text.noneHint}</p>
             </Empty>
           ) : (
-            <Table label={text.title} columns={columns} rows={rows} rowKey={({ id }) => id} />
+            <Table label={text.title} columns={columns} rows={rows} rowKey="id" />
           )
         }
       </Queried>
-      {query.hasNextPage && (
-        <Button className="mt-3" busy={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
-          {shellText.more}
-        </Button>
-      )}
+      <MoreButton query={query} className="mt-3" />
       {dialog && (
         <TokenDialog {...dialog} organization={organization} close={() => setDialog(undefined)} show={setSecret} />
       )}
@@ -101,11 +83,9 @@ type TokenDialogProps = ({ action: 'create'; token?: undefined } | { action: Act
 
 function TokenDialog({ action, token, organization, close, show }: TokenDialogProps) {
   const { session } = useSession()
-  const queries = useQueryClient()
-  const announce = useAnnounce()
   const path = { organization: organization.id }
   function changed(): void {
-    void queries.invalidateQueries({ queryKey: ['organizations', 'tokens', organization.id] })
+    void refresh('organizations', 'tokens', organization.id)
     close()
   }
   if (action === 'create')
@@ -141,19 +121,27 @@ function TokenDialog({ action, token, organization, close, show }: TokenDialogPr
     )
   if (action === 'rotate')
     return (
-      <RotateDialog
-        name={name}
-        own={id === session.token.id}
+      <FormDialog
+        title={text.rotateTitle(name)}
+        action={text.rotateAct}
+        about={
+          <>
+            <p>{text.rotateText}</p>
+            {/* The session stands for this token, and ends with its old secret. */}
+            {id === session.token.id && <Notice kind="warning">{text.rotateOwn}</Notice>}
+          </>
+        }
         close={close}
-        rotate={async overlap_seconds => {
-          const body = { overlap_seconds }
-          const rotated = await dataOf(
-            api.POST('/api/organizations/{organization}/tokens/{id}/rotate', { params, body }),
-          )
+        save={async form => {
+          const body = { overlap_seconds: Number(form.get('overlap')) }
+          const call = api.POST('/api/organizations/{organization}/tokens/{id}/rotate', { params, body })
+          const { secret } = await dataOf(call)
           changed()
-          show({ name, secret: rotated.secret })
+          show({ name, secret })
         }}
-      />
+      >
+        {() => <SelectField label={text.overlap} name="overlap" options={optionsOf(text.overlaps)} />}
+      </FormDialog>
     )
   return (
     <Confirm
@@ -175,3 +163,99 @@ function TokenDialog({ action, token, organization, close, show }: TokenDialogPr
     </Confirm>
   )
 }
+
+interface Secret {
+  name: string
+  secret: string
+}
+
+/** A secret, which the server does not store. It leaves the page when the dialog is closed. */
+function SecretDialog({ name, secret, close }: Secret & { close: () => void }) {
+  return (
+    <Dialog title={text.secretTitle(name)} close={close}>
+      <Notice kind="warning">{text.secret}</Notice>
+      <div className="flex items-end gap-1">
+        <div className="min-w-0 flex-1">
+          <TextArea
+            label={text.secretLabel}
+            readOnly
+            rows={3}
+            value={secret}
+            spellCheck={false}
+            onFocus={event => event.target.select()}
+            className="font-mono break-all"
+          />
+        </div>
+        <CopyButton value={secret} label={text.copy} />
+      </div>
+      <div className="flex justify-end">
+        <Button primary onClick={close} label={text.done} />
+      </div>
+    </Dialog>
+  )
+}
+
+const statusKinds = { active: 'good', disabled: 'warning', revoked: 'plain', expired: 'plain' } as const
+
+/** What restricts a token, in words. */
+function limitsText({ models, rate_limit, monthly_spend_limit: spend, ...token }: Token): string {
+  const some = (value: number | null, words: (count: string) => string) => value !== null && words(countText(value))
+  const all = [
+    models !== null && text.models(models.join(', ')),
+    spend !== null && text.spend(costText(spend)),
+    some(rate_limit.api, text.requests),
+    some(rate_limit.jobs, text.jobs),
+    some(token.tokens_per_minute, text.perMinute),
+    some(token.concurrent_requests, text.concurrent),
+    token.allowed_hours !== null && text.hours,
+  ]
+  return all.filter(Boolean).join('; ') || text.unlimited
+}
+
+type Action = 'edit' | 'rotate' | 'revoke'
+
+/** When each action can be taken on a token. */
+const actions: Readonly<Record<Action, (token: Token) => boolean>> = {
+  edit: ({ status }) => status !== 'revoked',
+  rotate: ({ status }) => status === 'active',
+  revoke: ({ status }) => status !== 'revoked',
+}
+
+/** The columns of tokens; actions only for whoever may change them. */
+const tokenColumns = (
+  ownId: string,
+  act: ((action: Action, token: Token) => void) | undefined,
+): readonly Column<Token>[] =>
+  columnsOf(text.columns, {
+    name: ({ id, name, hint }) => (
+      <span className="inline-flex flex-wrap items-baseline gap-x-2">
+        <span className="font-medium">{name}</span>
+        {id === ownId && <Badge kind="active">{text.own}</Badge>}
+        <span className="text-muted text-xs">{hint}</span>
+      </span>
+    ),
+    status: ({ status }) => <Badge kind={statusKinds[status]}>{text.status[status]}</Badge>,
+    scopes: ({ scopes }) => scopes.join(', '),
+    limits: limitsText,
+    spent: { number: true, show: ({ spend: { spent } }) => costText(spent) },
+    expires: ({ expires_at }) => (expires_at === null ? text.never : <Time at={expires_at} />),
+    used: ({ last_used_at }) => (last_used_at === null ? text.never : <Time at={last_used_at} />),
+    actions:
+      act &&
+      (token => (
+        <span className="flex gap-1 max-md:flex-wrap max-md:justify-end">
+          {(Object.keys(actions) as Action[])
+            .filter(action => actions[action](token))
+            .map(action => (
+              <Button
+                key={action}
+                small
+                danger={action === 'revoke'}
+                aria-label={`${text[action]} ${token.name}`}
+                onClick={() => act(action, token)}
+                label={text[action]}
+              />
+            ))}
+        </span>
+      )),
+  })

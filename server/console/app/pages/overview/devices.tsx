@@ -1,11 +1,11 @@
 import { memo } from 'react'
-import { Link } from 'wouter'
 import type { Schema } from '../../api/client.ts'
+import { modelHref } from '../../components/addresses.ts'
 import { Badge } from '../../components/badge.tsx'
+import { TextLink } from '../../components/button.tsx'
 import { sizeText } from '../../components/format.ts'
-import { Meter } from '../../components/meter.tsx'
-import { ModelActions } from '../../components/model-actions.tsx'
-import { modelHref } from '../../components/model-link.ts'
+import { Meter, meterColours } from '../../components/meter.tsx'
+import { ModelActions } from '../../components/model.tsx'
 import { modelText } from '../../text/models.ts'
 import { overviewText } from '../../text/overview.ts'
 import { memoryUse } from './memory-use.ts'
@@ -27,33 +27,36 @@ export function Devices({ devices, engines }: { devices: readonly Device[]; engi
 }
 
 function DeviceView({ device, engines }: { device: Device; engines: readonly Engine[] }) {
-  const { own, reserved, foreign } = memoryUse(device)
-  const parts = overviewText.memoryParts
-  const readings = readingsOf(device)
+  const use = memoryUse(device)
+  const parts = (['own', 'foreign', 'reserved'] as const).map(of => ({
+    name: overviewText.memoryParts[of],
+    amount: use[of],
+  }))
   return (
     <>
       <div className="mb-2 flex flex-wrap justify-between gap-x-3">
         <h3 className="font-medium">{device.kind === 'cpu' ? overviewText.processor : device.name}</h3>
-        {readings.length > 0 && <p className="text-muted tabular-nums">{readings.join(' · ')}</p>}
+        <p className="text-muted tabular-nums empty:hidden">{readingsOf(device).join(' · ')}</p>
       </div>
       <Meter
         label={overviewText.memory}
         value={overviewText.memoryValue(
-          sizeText(own + reserved + foreign),
+          sizeText(use.own + use.reserved + use.foreign),
           sizeText(device.total_bytes),
           device.used_bytes !== null,
         )}
         whole={device.total_bytes}
-        parts={[
-          { name: parts.own, amount: own },
-          { name: parts.foreign, amount: foreign },
-          { name: parts.reserved, amount: reserved },
-        ]}
+        parts={parts}
       />
       <p className="text-muted mt-1 flex flex-wrap gap-x-3 text-xs tabular-nums">
-        {own > 0 && <Part look="bg-accent" text={`${sizeText(own)} ${parts.own}`} />}
-        {foreign > 0 && <Part look="bg-control" text={`${sizeText(foreign)} ${parts.foreign}`} />}
-        {reserved > 0 && <Part look="bg-warning" text={`${sizeText(reserved)} ${parts.reserved}`} />}
+        {parts.map(({ name, amount }, at) =>
+          amount === 0 ? null : (
+            <span key={name} className="inline-flex items-center gap-1">
+              <span aria-hidden className={`inline-block size-2 rounded-full ${meterColours[at]}`} />
+              {`${sizeText(amount)} ${name}`}
+            </span>
+          ),
+        )}
       </p>
       {engines.length === 0 ? (
         <p className="text-muted mt-3">{overviewText.noEngines}</p>
@@ -68,20 +71,11 @@ function DeviceView({ device, engines }: { device: Device; engines: readonly Eng
   )
 }
 
-const Part = ({ look, text }: { look: string; text: string }) => (
-  <span className="inline-flex items-center gap-1">
-    <span aria-hidden className={`inline-block size-2 rounded-full ${look}`} />
-    {text}
-  </span>
-)
-
 const EngineRow = memo(function EngineRow({ engine }: { engine: Engine }) {
   const { model_id: model, state, slots, busy, memory_bytes: memory } = engine
   return (
     <li className="flex flex-wrap items-center gap-x-3 gap-y-1 py-2">
-      <Link href={modelHref(model)} className="text-accent min-w-40 flex-1 break-words hover:underline">
-        {model}
-      </Link>
+      <TextLink href={modelHref(model)} className="min-w-40 flex-1 break-words" label={model} />
       <span className="text-muted text-xs tabular-nums">
         {overviewText.engineSlots(busy, slots)} · {sizeText(memory)}
       </span>
@@ -89,28 +83,21 @@ const EngineRow = memo(function EngineRow({ engine }: { engine: Engine }) {
         <Badge kind={state === 'starting' ? 'active' : 'plain'}>{overviewText.engineStates[state]}</Badge>
       )}
       <span className="flex items-center gap-2">
-        <Link
-          href={modelHref(model, '?part=log')}
-          aria-label={modelText.logOf(model)}
-          className="text-accent hover:underline"
-        >
-          {modelText.log}
-        </Link>
+        <TextLink href={modelHref(model, '?part=log')} aria-label={modelText.logOf(model)} label={modelText.log} />
         {state === 'ready' && <ModelActions id={model} status="warm" />}
       </span>
     </li>
   )
 })
 
-function readingsOf({
+const readingsOf = ({
   utilization,
   temperature_celsius: celsius,
   power_watts: watts,
   power_limit_watts: limit,
-}: Device) {
-  return [
-    ...(utilization === null ? [] : [overviewText.utilization(Math.round(utilization * 100))]),
-    ...(celsius === null ? [] : [overviewText.temperature(Math.round(celsius))]),
-    ...(watts === null ? [] : [overviewText.power(Math.round(watts), limit)]),
-  ]
-}
+}: Device) =>
+  [
+    utilization !== null && overviewText.utilization(Math.round(utilization * 100)),
+    celsius !== null && overviewText.temperature(Math.round(celsius)),
+    watts !== null && overviewText.power(Math.round(watts), limit),
+  ].filter(Boolean)

@@ -1,8 +1,199 @@
-import { useSession } from '../../api/session.ts'
-import { MachineCard } from './machine.tsx'
-import { OwnModels } from './own-models.tsx'
+import { api, type Schema, useSession } from '../../api/client.ts'
+import { useAnswer, useLiveRefresh } from '../../api/queries.ts'
+import { TextLink } from '../../components/button.tsx'
+import { durationText, knownDuration } from '../../components/format.ts'
+import { ModelActions, ModelLink, ModelStateView } from '../../components/model.tsx'
+import { Empty, Notice, PageHeading, Queried, Section } from '../../components/page.tsx'
+import { type Column, columnsOf, Table } from '../../components/table.tsx'
+import { Time } from '../../components/time.tsx'
+import { modelText } from '../../text/models.ts'
+import { overviewText } from '../../text/overview.ts'
+import { shellText } from '../../text/shell.ts'
+import { taskName } from '../../text/tasks.ts'
+import { Charts } from './charts.tsx'
+import { Devices } from './devices.tsx'
 
 export default function Overview() {
   const { can, session } = useSession()
   return session.owns_machine && can('admin:read') ? <MachineCard /> : <OwnModels />
+}
+
+const { columns: names } = overviewText
+
+const columns: readonly Column<Schema<'ModelStatus'>>[] = columnsOf(names, {
+  model: ({ model_id: id }) => <ModelLink id={id} />,
+  state: ModelStateView,
+  queue: ({ queue_depth: waiting }) =>
+    waiting === 0 ? <span className="text-muted">{overviewText.nothingWaits}</span> : overviewText.waiting(waiting, 0),
+})
+
+/** The models that a session may use, for those who do not own the machine. */
+function OwnModels() {
+  const query = useAnswer(['overview', 'models'], () => api.GET('/api/model-status'), { refetchInterval: 5_000 })
+  return (
+    <>
+      <PageHeading title={shellText.pages.overview} about={overviewText.ownOnly} />
+      <Section title={overviewText.models}>
+        <Queried query={query}>
+          {({ models }) => <Table label={overviewText.models} columns={columns} rows={models} rowKey="model_id" />}
+        </Queried>
+      </Section>
+      <RecentFailures />
+    </>
+  )
+}
+
+/** Milliseconds between two readings. A hidden tab reads nothing. */
+const everyMs = 2_000
+const configurationEveryMs = 30_000
+
+const total = (models: readonly Schema<'ModelLoad'>[], of: 'busy' | 'waiting'): number =>
+  models.reduce((sum, one) => sum + one[of], 0)
+
+/** What the whole machine does, for its owner. */
+function MachineCard() {
+  const status = useAnswer(['overview', 'status'], () => api.GET('/api/system/status'), {
+    refetchInterval: everyMs,
+    staleTime: 0,
+  })
+  const { data: now } = status
+  return (
+    <>
+      <PageHeading
+        title={shellText.pages.overview}
+        about={
+          now
+            ? `${overviewText.summary(now.version, durationText(Math.max(0, now.time - now.started_at) * 1_000))}. ${overviewText.work(total(now.models, 'busy'), total(now.models, 'waiting'))}.`
+            : '\u00a0'
+        }
+      />
+      <ConfigurationNotice />
+      <Queried query={status} lines={8}>
+        {({ devices, engines, models }) => (
+          <>
+            <Section title={overviewText.devices}>
+              <Devices devices={devices} engines={engines} />
+            </Section>
+            <Section title={overviewText.models}>
+              <ModelQueues models={models} />
+            </Section>
+          </>
+        )}
+      </Queried>
+      <Charts />
+      <RecentFailures />
+    </>
+  )
+}
+
+/** Says when the configuration file is not what the server runs with. */
+function ConfigurationNotice() {
+  const query = useAnswer(['overview', 'configuration'], () => api.GET('/api/model-status'), {
+    refetchInterval: configurationEveryMs,
+  })
+  const data = query.data?.configuration
+  if (data?.fault)
+    return (
+      <Notice kind="bad" className="mb-4">
+        {overviewText.fault(data.fault)}
+      </Notice>
+    )
+  if (data && data.restart_for.length > 0)
+    return (
+      <Notice kind="warning" className="mb-4">
+        {overviewText.restart(data.restart_for.join(', '))}
+      </Notice>
+    )
+  return null
+}
+
+type Load = Schema<'ModelLoad'>
+
+function Queue({ waiting, interactive, waiting_for: first }: Load) {
+  if (waiting === 0) return <span className="text-muted">{overviewText.nothingWaits}</span>
+  return (
+    <>
+      {overviewText.waiting(waiting, interactive)}
+      {first && (
+        <span className="text-muted block max-w-md text-xs">
+          {first.detail}
+          {first.eta_seconds !== null && first.eta_seconds > 0
+            ? ` ${modelText.expected(durationText(first.eta_seconds * 1_000))}`
+            : ''}
+        </span>
+      )}
+    </>
+  )
+}
+
+const rate = new Intl.NumberFormat('en', { maximumFractionDigits: 1 })
+
+const loadColumns: readonly Column<Load>[] = columnsOf(names, {
+  model: ({ model_id: id }) => <ModelLink id={id} />,
+  state: ModelStateView,
+  slots: ({ busy, slots }) =>
+    slots === 0 ? (
+      <span className="text-muted">{modelText.noSlots}</span>
+    ) : (
+      <span className="whitespace-nowrap">{modelText.busy(busy, slots)}</span>
+    ),
+  queue: Queue,
+  speed: {
+    number: true,
+    wideOnly: true,
+    show: ({ slots, output_tokens_per_second: speed }) => (slots === 0 ? '–' : rate.format(speed)),
+  },
+  firstToken: {
+    number: true,
+    wideOnly: true,
+    show: ({ time_to_first_token_ms: ms }) => knownDuration(ms),
+  },
+  actions: ({ model_id: id, status }) => <ModelActions id={id} status={status} />,
+})
+
+/** Models with state, slots, and what waits for them and why. */
+function ModelQueues({ models }: { models: readonly Load[] }) {
+  if (models.length === 0)
+    return (
+      <Empty title={overviewText.noModels}>
+        {overviewText.noModelsNext}
+        <TextLink href="/models" label={overviewText.addModel} />
+      </Empty>
+    )
+  return <Table label={overviewText.models} columns={loadColumns} rows={models} rowKey="model_id" />
+}
+
+const shown = 5
+const key = ['overview', 'failures']
+const { failureColumns: failureNames } = overviewText
+
+const failureTable: readonly Column<Schema<'JobSummary'>>[] = columnsOf(failureNames, {
+  when: ({ finished_at: at, updated_at: updated }) => <Time at={at ?? updated} />,
+  work: ({ id, task }) => <TextLink href={`/jobs/${id}`} label={taskName(task)} />,
+  model: ({ model_id: id }) => <ModelLink id={id} />,
+  why: ({ error }) => error?.message ?? '–',
+})
+
+/** The newest failed work of the organization. */
+function RecentFailures() {
+  const query = useAnswer(key, () => api.GET('/api/jobs', { params: { query: { status: 'failed', limit: shown } } }), {
+    refetchInterval: 30_000,
+  })
+  useLiveRefresh(['job.failed', 'snapshot'], key)
+  return (
+    <Section
+      title={overviewText.failures}
+      actions={<TextLink href="/jobs?status=failed" label={overviewText.allFailures} />}
+    >
+      <Queried query={query}>
+        {({ jobs }) =>
+          jobs.length === 0 ? (
+            <Empty title={overviewText.noFailures}>{overviewText.noFailuresNext}</Empty>
+          ) : (
+            <Table label={overviewText.failures} columns={failureTable} rows={jobs} rowKey="id" />
+          )
+        }
+      </Queried>
+    </Section>
+  )
 }

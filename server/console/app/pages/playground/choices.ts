@@ -2,23 +2,17 @@ import type { Schema } from '../../api/client.ts'
 
 export type TaskChoice = Schema<'TaskList'>['tasks'][number]
 
-/** A model with what the playground needs of it. */
-export interface ModelChoice {
-  id: string
-  /** Paths under `/slug`, by task. */
-  slugs: Readonly<Record<string, string>>
-  /** Optional request features, by task. */
-  features: Readonly<Record<string, readonly string[]>>
-  /** Of its prices; empty if it costs nothing. */
-  currency: string
-}
-
-export const modelChoice = ({ model_id, slugs, features, price }: Schema<'ModelStatus'>): ModelChoice => ({
+/**
+ * What the playground needs of a model: its paths under `/slug` and its optional request features, both by task, and the
+ * currency of its prices, which is empty if it costs nothing.
+ */
+export const modelChoice = ({ model_id, slugs, features, price }: Schema<'ModelStatus'>) => ({
   id: model_id,
   slugs,
   features,
   currency: price?.currency ?? '',
 })
+export type ModelChoice = ReturnType<typeof modelChoice>
 
 /** Fields for a file of each kind. */
 const fieldsFor: Readonly<Record<string, readonly string[]>> = {

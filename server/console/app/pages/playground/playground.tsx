@@ -1,22 +1,19 @@
 import { useQuery } from '@tanstack/react-query'
 import { useMemo } from 'react'
-import { Link, useSearchParams } from 'wouter'
-import { api, dataOf } from '../../api/client.ts'
-import { tasksQuery } from '../../api/tasks.ts'
-import { buttonClass } from '../../components/button.tsx'
-import { SelectField } from '../../components/choice.tsx'
-import { Failed } from '../../components/failed.tsx'
-import { Loading } from '../../components/loading.tsx'
-import { Notice } from '../../components/notice.tsx'
-import { ownUrl } from '../../components/own-url.ts'
-import { Empty, PageHeading } from '../../components/page-heading.tsx'
-import { Queried } from '../../components/queried.tsx'
+import { useSearchParams } from 'wouter'
+import { api, at, dataOf } from '../../api/client.ts'
+import { tasksQuery, useAnswer } from '../../api/queries.ts'
+import { ownUrl } from '../../components/addresses.ts'
+import { ButtonLink } from '../../components/button.tsx'
+import { SelectField } from '../../components/fields.tsx'
+import { Empty, Failed, Loading, Notice, PageHeading, Queried } from '../../components/page.tsx'
+import { useAddress } from '../../components/use-address.ts'
 import { playgroundText as text } from '../../text/playground.ts'
 import { shellText } from '../../text/shell.ts'
 import { Chat } from './chat/chat.tsx'
 import { Completion } from './chat/completion.tsx'
 import { type ModelChoice, modelChoice, type TaskChoice, taskForFile } from './choices.ts'
-import { rememberPreview } from './form/previews.ts'
+import { rememberPreview } from './form/files.tsx'
 import { TaskPanel } from './run/task-panel.tsx'
 
 /** What the address asks to begin with: a task, a model, the inputs of a job, or a file. */
@@ -30,14 +27,10 @@ interface Beginning {
 /** Tries every task of every model. */
 export default function Playground() {
   const tasks = useQuery(tasksQuery)
-  const models = useQuery({
-    queryKey: ['playground', 'models'],
-    queryFn: () => dataOf(api.GET('/api/model-status')),
-    staleTime: 60_000,
-  })
+  const models = useAnswer(['playground', 'models'], () => api.GET('/api/model-status'), { staleTime: 60_000 })
   return (
     <>
-      <PageHeading title={shellText.pages.playground}>{text.about}</PageHeading>
+      <PageHeading title={shellText.pages.playground} about={text.about} />
       <Queried query={tasks} lines={6}>
         {({ tasks: all }) => (
           <Queried query={models} lines={6}>
@@ -83,7 +76,7 @@ async function beginningOfJob(id: string): Promise<Beginning> {
 }
 
 async function beginningOfFile(id: string, tasks: readonly TaskChoice[]): Promise<Beginning> {
-  const item = await dataOf(api.GET('/api/library/{id}', { params: { path: { id } } }))
+  const item = await dataOf(api.GET('/api/library/{id}', at({ id })))
   const found = taskForFile(item.kind, tasks)
   if (!found) return { notice: text.noTaskForFile(item.kind) }
   rememberPreview(id, ownUrl(item.file.url))
@@ -99,7 +92,7 @@ function Choices({
   models: readonly ModelChoice[]
   beginning: Beginning
 }) {
-  const [search, setSearch] = useSearchParams()
+  const [search, change] = useAddress()
   const offered = useMemo(() => tasks.filter(task => task.models.length > 0), [tasks])
   const wanted = search.get('task') ?? beginning.task
   const task = offered.find(({ id }) => id === wanted) ?? offered[0]
@@ -107,26 +100,13 @@ function Choices({
     return (
       <Empty title={text.noModels}>
         <p>{text.noModelsHint}</p>
-        <Link href="/models" className={buttonClass()}>
-          {text.toModels}
-        </Link>
+        <ButtonLink href="/models" label={text.toModels} />
       </Empty>
     )
   const able = models.filter(({ id }) => task.models.includes(id))
   const named = search.get('model') ?? beginning.model
   const model = able.find(({ id }) => id === named) ?? able[0]!
   const other = able.find(({ id }) => id === search.get('with') && id !== model.id)
-  const set = (changed: Record<string, string>) =>
-    setSearch(
-      now => {
-        const next = new URLSearchParams(now)
-        for (const [name, value] of Object.entries(changed))
-          if (value === '') next.delete(name)
-          else next.set(name, value)
-        return next
-      },
-      { replace: true },
-    )
   const Panel = panels[task.form.panel]
   const initial = task.id === beginning.task ? beginning.inputs : carriedFile(task, beginning)
   return (
@@ -136,23 +116,20 @@ function Choices({
           label={text.task}
           value={task.id}
           options={offered.map(one => ({ value: one.id, name: one.title }))}
-          onChange={event => set({ task: event.target.value, with: '' })}
+          change={id => change({ task: id, with: '' })}
         />
         <SelectField
           label={text.model}
           value={model.id}
-          options={able.map(({ id }) => ({ value: id, name: id }))}
-          onChange={event => set({ model: event.target.value })}
+          options={able.map(({ id }) => id)}
+          change={id => change({ model: id })}
         />
         {able.length > 1 && (
           <SelectField
             label={text.compare}
             value={other?.id ?? ''}
-            options={[
-              { value: '', name: text.compareNone },
-              ...able.filter(({ id }) => id !== model.id).map(({ id }) => ({ value: id, name: id })),
-            ]}
-            onChange={event => set({ with: event.target.value })}
+            options={[{ value: '', name: text.compareNone }, ...able.map(({ id }) => id).filter(id => id !== model.id)]}
+            change={id => change({ with: id })}
           />
         )}
       </div>

@@ -1,6 +1,6 @@
 import { memo, useDeferredValue, useState } from 'react'
-import { CodeBlock } from '../../components/copy.tsx'
-import { Section } from '../../components/page-heading.tsx'
+import { CodeBlock } from '../../components/code.tsx'
+import { Section } from '../../components/page.tsx'
 import { Tabs } from '../../components/tabs.tsx'
 import { playgroundText as text } from '../../text/playground.ts'
 import type { TaskChoice } from './choices.ts'
@@ -31,12 +31,7 @@ export const Samples = memo(function Samples({
   })
   return (
     <Section title={text.samples}>
-      <Tabs
-        label={text.samples}
-        tabs={languages.map(id => ({ id, name: text.languages[id] }))}
-        current={language}
-        choose={choose}
-      >
+      <Tabs label={text.samples} names={text.languages} offered={languages} current={language} choose={choose}>
         <CodeBlock code={code} label={text.languages[language]} />
         <p className="text-muted mt-1 text-xs">{language === 'workflow' ? text.workflowHint : text.samplesHint}</p>
       </Tabs>

@@ -1,12 +1,10 @@
-import { useQuery } from '@tanstack/react-query'
 import { type ReactNode, useState } from 'react'
-import { api, dataOf, type Schema } from '../../api/client.ts'
+import { api, type Schema } from '../../api/client.ts'
+import { useAnswer } from '../../api/queries.ts'
 import { Badge } from '../../components/badge.tsx'
-import { Checkbox } from '../../components/choice.tsx'
-import { CodeWords } from '../../components/code-words.tsx'
-import { Empty, Section } from '../../components/page-heading.tsx'
-import { Queried } from '../../components/queried.tsx'
-import { SearchField } from '../../components/search-field.tsx'
+import { CodeWords } from '../../components/code.tsx'
+import { Checkbox, SearchField } from '../../components/fields.tsx'
+import { Empty, Queried, Section } from '../../components/page.tsx'
 import { systemText } from '../../text/system.ts'
 
 type Config = Schema<'SystemConfig'>
@@ -14,7 +12,7 @@ type Value = Config['values'][number]
 type Variable = Config['environment'][number]
 
 /** A setting or variable: its name and value, and below what it means. */
-function Row({
+const Row = ({
   name,
   value,
   badge,
@@ -24,20 +22,18 @@ function Row({
   value: ReactNode
   badge?: ReactNode
   children: string
-}) {
-  return (
-    <li className="px-3 py-2">
-      <div className="grid gap-x-4 gap-y-0.5 md:grid-cols-[20rem_1fr_auto]">
-        <span className="font-mono break-words">{name}</span>
-        <span className="min-w-0 break-words">{value}</span>
-        {badge && <span>{badge}</span>}
-      </div>
-      <p className="text-muted mt-1 text-xs">
-        <CodeWords>{children}</CodeWords>
-      </p>
-    </li>
-  )
-}
+}) => (
+  <li className="px-3 py-2">
+    <div className="grid gap-x-4 gap-y-0.5 md:grid-cols-[20rem_1fr_auto]">
+      <span className="font-mono break-words">{name}</span>
+      <span className="min-w-0 break-words">{value}</span>
+      {badge && <span>{badge}</span>}
+    </div>
+    <p className="text-muted mt-1 text-xs">
+      <CodeWords>{children}</CodeWords>
+    </p>
+  </li>
+)
 
 const SettingRow = ({ setting }: { setting: Value }) => {
   const { key, value, absent, meaning, source, restart_needed: isPending } = setting
@@ -86,10 +82,7 @@ const listClass = 'border-line bg-surface divide-line divide-y rounded-lg border
 
 /** The settings in force, by section, with where each comes from. */
 export function Configuration() {
-  const query = useQuery({
-    queryKey: ['system', 'config'],
-    queryFn: () => dataOf(api.GET('/api/system/config')),
-  })
+  const query = useAnswer(['system', 'config'], () => api.GET('/api/system/config'))
   const [search, setSearch] = useState('')
   const [onlyChanged, setOnlyChanged] = useState(false)
   const words = search.trim().toLowerCase()
@@ -112,11 +105,7 @@ export function Configuration() {
             </p>
             <div className="mb-4 flex flex-wrap items-center gap-3">
               <SearchField value={search} change={setSearch} label={systemText.search} />
-              <Checkbox
-                label={systemText.onlyChanged}
-                checked={onlyChanged}
-                onChange={event => setOnlyChanged(event.target.checked)}
-              />
+              <Checkbox label={systemText.onlyChanged} checked={onlyChanged} change={setOnlyChanged} />
             </div>
             {found.length + set.length === 0 && <Empty title={systemText.noMatch}>{systemText.noMatchNext}</Empty>}
             {[...new Set(found.map(({ section }) => section))].map(section => (

@@ -2,9 +2,8 @@ import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { send } from '../../api/client.ts'
 import { Button } from '../../components/button.tsx'
-import { Empty } from '../../components/page-heading.tsx'
-import { Queried } from '../../components/queried.tsx'
-import { SearchField } from '../../components/search-field.tsx'
+import { SearchField } from '../../components/fields.tsx'
+import { Empty, Queried } from '../../components/page.tsx'
 import { shellText } from '../../text/shell.ts'
 import { systemText } from '../../text/system.ts'
 import { type Work, worksIn } from './works.ts'
@@ -40,7 +39,7 @@ export function Licenses() {
                 ))}
               </ul>
             )}
-            {found.length > shown && <Button onClick={() => setShown(shown + pageSize)}>{shellText.more}</Button>}
+            {found.length > shown && <Button onClick={() => setShown(shown + pageSize)} label={shellText.more} />}
           </>
         )
       }}

@@ -1,16 +1,15 @@
 import type { components } from '../../api/types.generated.ts'
 import { costText, countText, durationText } from '../../components/format.ts'
+import { usageText } from '../../text/usage.ts'
 
 type Schemas = components['schemas']
 
 export type Report = Schemas['UsageReport']
 export type Sums = Report['totals']
 
-export const periods = ['day', 'week', 'month', 'days', 'year'] as const
-export type Period = (typeof periods)[number]
+export type Period = keyof typeof usageText.periods
 
-export const groups = ['model', 'task', 'token', 'day', 'organization'] as const
-export type Group = (typeof groups)[number]
+export type Group = keyof typeof usageText.groups
 
 /** The parameter `group_by` of a group; none for days, which the buckets are, and for organizations. */
 export const groupBy = { model: 'model_id', task: 'task', token: 'token_id' } as const
@@ -29,22 +28,10 @@ export function reportWindow(period: Period, nowMs: number): { start: number; wi
   return { start: month(11), width: 'month' }
 }
 
-/** Figures that the page shows, in the order of the columns. */
-const measures = [
-  'requests',
-  'failed',
-  'input_tokens',
-  'output_tokens',
-  'images',
-  'video_seconds',
-  'audio_seconds',
-  'characters',
-  'documents',
-  'gpu_seconds',
-  'energy_wh',
-  'cost',
-] as const
-export type Measure = (typeof measures)[number]
+/** Figures that the page shows. */
+export type Measure = keyof typeof usageText.columns
+
+const measures = Object.keys(usageText.columns) as Measure[]
 
 /** Figures that are shown even if they are 0. */
 const always: readonly Measure[] = ['requests', 'cost']

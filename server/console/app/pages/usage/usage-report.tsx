@@ -1,28 +1,32 @@
-import { useQuery } from '@tanstack/react-query'
-import { useMemo } from 'react'
-import { Link, useSearchParams } from 'wouter'
-import { api, dataOf } from '../../api/client.ts'
-import { useSession } from '../../api/session.ts'
-import { buttonClass } from '../../components/button.tsx'
-import { SelectField } from '../../components/choice.tsx'
-import { Notice } from '../../components/notice.tsx'
-import { Empty, Section } from '../../components/page-heading.tsx'
-import { Queried } from '../../components/queried.tsx'
+import { useQueries, useQuery } from '@tanstack/react-query'
+import { memo, type ReactNode, useMemo } from 'react'
+import { type Schema, useSession } from '../../api/client.ts'
+import { useTokens } from '../../api/queries.ts'
+import { ButtonLink } from '../../components/button.tsx'
+import { SelectField } from '../../components/fields.tsx'
+import { Empty, Failed, Loading, Notice, Queried, Section } from '../../components/page.tsx'
+import { type Column, Table } from '../../components/table.tsx'
+import { useAddress } from '../../components/use-address.ts'
 import { usageText } from '../../text/usage.ts'
-import { Course } from './course.tsx'
 import { readReport } from './read.ts'
 import {
+  amountOf,
+  amountText,
   bucketRows,
   bucketText,
   type Group,
+  type Measure,
   measuresIn,
   type Period,
+  plus,
   type Report,
+  type Row,
   reportRows,
   reportWindow,
+  type Sums,
+  sorted,
   zeroOf,
 } from './report.ts'
-import { UsageTable } from './usage-table.tsx'
 
 type By = Exclude<Group, 'organization'>
 
@@ -42,7 +46,7 @@ export function UsageReport({ organization, period, by }: { organization: string
 
 function Shown({ report, organization, period, by }: { report: Report; organization: string; period: Period; by: By }) {
   const { can } = useSession()
-  const [params, setParams] = useSearchParams()
+  const [params, change] = useAddress()
   const { currency, totals } = report
   const { width } = reportWindow(period, 0)
   const buckets = useMemo(() => bucketRows(report.buckets, zeroOf(totals)), [report, totals])
@@ -53,27 +57,13 @@ function Shown({ report, organization, period, by }: { report: Report; organizat
         : reportRows(report.buckets, by),
     [report, buckets, by],
   )
-  const tokens = useQuery({
-    queryKey: ['usage', 'tokens', organization],
-    enabled: by === 'token',
-    queryFn: async () => {
-      const path = { organization }
-      const { tokens } = await dataOf(
-        api.GET('/api/organizations/{organization}/tokens', { params: { path, query: { limit: 100 } } }),
-      )
-      return new Map(tokens.map(({ id, name }) => [id, name]))
-    },
-  })
+  const tokens = useTokens(organization, by === 'token')
   if (totals.requests + totals.jobs === 0)
     return (
       <div className="mb-6">
         <Empty title={usageText.none}>
           <p>{usageText.noneHint}</p>
-          {can('user:write') && (
-            <Link href="/playground" className={buttonClass()}>
-              {usageText.playground}
-            </Link>
-          )}
+          {can('user:write') && <ButtonLink href="/playground" label={usageText.playground} />}
         </Empty>
       </div>
     )
@@ -82,7 +72,9 @@ function Shown({ report, organization, period, by }: { report: Report; organizat
   const measure = offered.find(one => one === params.get('show')) ?? preferred
   const groupName = by === 'day' ? usageText.times[width] : usageText.groups[by]
   const name = (key: string) =>
-    by === 'day' ? bucketText(Number(key), width) : (tokens.data?.get(key) ?? (key || usageText.noName))
+    by === 'day'
+      ? bucketText(Number(key), width)
+      : (tokens?.find(({ id }) => id === key)?.name ?? (key || usageText.noName))
   return (
     <>
       <Section
@@ -91,16 +83,7 @@ function Shown({ report, organization, period, by }: { report: Report; organizat
           <SelectField
             label={usageText.measure}
             value={measure}
-            onChange={event =>
-              setParams(
-                before => {
-                  const next = new URLSearchParams(before)
-                  next.set('show', event.target.value)
-                  return next
-                },
-                { replace: true },
-              )
-            }
+            change={show => change({ show })}
             options={offered.map(value => ({ value, name: usageText.columns[value] }))}
           />
         }
@@ -122,5 +105,127 @@ function Shown({ report, organization, period, by }: { report: Report; organizat
         <UsageTable by={groupName} rows={rows} totals={totals} currency={currency} name={name} />
       </Section>
     </>
+  )
+}
+
+const height = 120
+
+/** Bars of one figure over the buckets of the period. The table has the same in words. */
+const Course = memo(function Course({
+  rows,
+  measure,
+  width,
+  currency,
+  label,
+}: {
+  rows: readonly Row[]
+  measure: Measure
+  width: '1h' | '1d' | 'month'
+  currency: string
+  label: string
+}) {
+  const amounts = rows.map(({ sums }) => amountOf(sums, measure))
+  const most = Math.max(...amounts, 0)
+  return (
+    <div className="bg-surface border-line rounded-lg border p-3">
+      <div className="text-muted mb-1 text-right text-xs tabular-nums">{amountText(most, measure, currency)}</div>
+      <svg
+        role="img"
+        aria-label={label}
+        viewBox={`0 0 ${Math.max(1, rows.length) * 10} ${height}`}
+        preserveAspectRatio="none"
+        className="text-accent h-30 w-full"
+      >
+        {rows.map(({ key }, at) => {
+          const part = most === 0 ? 0 : Math.max(amounts[at]! > 0 ? 2 : 0, (amounts[at]! / most) * height)
+          return (
+            <rect key={key} x={at * 10 + 1} y={height - part} width={8} height={part} fill="currentColor">
+              <title>{`${bucketText(Number(key), width)}: ${amountText(amounts[at]!, measure, currency)}`}</title>
+            </rect>
+          )
+        })}
+      </svg>
+      <div className="border-line text-muted flex justify-between border-t pt-1 text-xs">
+        {rows.length > 0 && <span>{bucketText(Number(rows[0]!.key), width)}</span>}
+        {rows.length > 1 && <span>{bucketText(Number(rows.at(-1)!.key), width)}</span>}
+      </div>
+    </div>
+  )
+})
+
+/** The row of a group, or of all together. */
+type TableRow = Row & { total?: boolean }
+
+/** The figures of each group, with their sum in the last row. Columns that are 0 everywhere are left out. */
+function UsageTable({
+  by,
+  rows,
+  totals,
+  currency,
+  name,
+}: {
+  by: string
+  rows: readonly Row[]
+  totals: Sums
+  currency: string
+  name: (key: string) => ReactNode
+}) {
+  const shown = useMemo<TableRow[]>(() => [...rows, { key: '', sums: totals, total: true }], [rows, totals])
+  const columns: Column<TableRow>[] = [
+    { name: by, show: row => (row.total ? <strong>{usageText.total}</strong> : name(row.key)) },
+    ...measuresIn(totals).map(measure => ({
+      name: usageText.columns[measure],
+      number: true,
+      show: (row: TableRow) => {
+        const text = amountText(amountOf(row.sums, measure), measure, currency)
+        return row.total ? <strong>{text}</strong> : text
+      },
+    })),
+  ]
+  return (
+    <Table
+      label={usageText.table(by)}
+      columns={columns}
+      rows={shown}
+      rowKey={row => (row.total ? '' : `group ${row.key}`)}
+    />
+  )
+}
+
+/** The usage of each organization, for the owner of the machine. */
+export function OrganizationUsage({
+  period,
+  organizations,
+}: {
+  period: Period
+  organizations: readonly Schema<'Organization'>[]
+}) {
+  const reports = useQueries({
+    queries: organizations.map(({ id }) => ({
+      queryKey: ['usage', 'report', id, period, 'day'],
+      queryFn: () => readReport({ organization: id, period, by: 'day' }),
+    })),
+    combine: results => ({
+      data: results.every(({ data }) => data) ? results.map(({ data }) => data!) : undefined,
+      error: results.find(({ error }) => error)?.error,
+      refetch: () => void results.map(({ error, refetch }) => error && refetch()),
+    }),
+  })
+  const names = useMemo(() => new Map(organizations.map(({ id, name }) => [id, name])), [organizations])
+  const { data, error, refetch } = reports
+  if (error) return <Failed failure={error} retry={refetch} />
+  if (!data || data.length === 0) return <Loading lines={4} />
+  const rows = sorted(data.map(({ organization_id, totals }) => ({ key: organization_id, sums: totals })))
+  const totals = rows.map(({ sums }) => sums).reduce(plus, zeroOf(data[0]!.totals))
+  return (
+    <Section title={usageText.table(usageText.groups.organization)}>
+      <UsageTable
+        by={usageText.groups.organization}
+        rows={rows}
+        totals={totals}
+        currency={data[0]!.currency}
+        name={key => names.get(key) ?? key}
+      />
+    </Section>
   )
 }

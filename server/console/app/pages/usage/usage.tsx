@@ -1,23 +1,20 @@
 import { queryOptions, useQuery } from '@tanstack/react-query'
 import { Download } from 'lucide-react'
-import { useState } from 'react'
-import { useSearchParams } from 'wouter'
-import { api, dataOf } from '../../api/client.ts'
-import { useSession } from '../../api/session.ts'
-import { useAnnounce } from '../../components/announcements.tsx'
+import { api, dataOf, useSession } from '../../api/client.ts'
+import { useAction } from '../../components/announcements.tsx'
 import { Button } from '../../components/button.tsx'
-import { SelectField } from '../../components/choice.tsx'
-import { Notice } from '../../components/notice.tsx'
-import { PageHeading } from '../../components/page-heading.tsx'
-import { Queried } from '../../components/queried.tsx'
+import { optionsOf, SelectField } from '../../components/fields.tsx'
+import { Notice, PageHeading, Queried } from '../../components/page.tsx'
+import { useAddress } from '../../components/use-address.ts'
 import { shellText } from '../../text/shell.ts'
 import { usageText } from '../../text/usage.ts'
-import { LimitsLeft } from './limits-left.tsx'
-import { OrganizationLimits } from './organization-limits.tsx'
-import { OrganizationUsage } from './organization-usage.tsx'
+import { LimitsLeft, OrganizationLimits } from './limits.tsx'
 import { downloadCsv } from './read.ts'
-import { type Group, groups, type Period, periods } from './report.ts'
-import { UsageReport } from './usage-report.tsx'
+import type { Group, Period } from './report.ts'
+import { OrganizationUsage, UsageReport } from './usage-report.tsx'
+
+const periods = Object.keys(usageText.periods) as Period[]
+const groups = Object.keys(usageText.groups) as Group[]
 
 /** Organizations that the owner of the machine may choose; deleted ones keep their usage, and stand last. */
 const organizationsQuery = queryOptions({
@@ -33,9 +30,7 @@ const organizationsQuery = queryOptions({
 /** What was used and what it cost, and what is left of the limits. The choice is in the address. */
 export default function UsagePage() {
   const { session, can } = useSession()
-  const [params, setParams] = useSearchParams()
-  const announce = useAnnounce()
-  const [saving, setSaving] = useState(false)
+  const [params, change] = useAddress()
   const mayRead = can('admin:read')
   const owner = mayRead && session.owns_machine
   const organizations = useQuery({ ...organizationsQuery, enabled: owner })
@@ -45,26 +40,11 @@ export default function UsagePage() {
   const by = offered.find(one => one === params.get('by')) ?? 'model'
   const organization = (owner && params.get('organization')) || session.organization.id
   const name = organizations.data?.find(({ id }) => id === organization)?.name ?? session.organization.name
-  const choose = (field: string, value: string) =>
-    setParams(
-      before => {
-        const next = new URLSearchParams(before)
-        next.set(field, value)
-        return next
-      },
-      { replace: true },
-    )
 
-  async function save(): Promise<void> {
-    setSaving(true)
-    try {
-      await downloadCsv({ organization, period, by })
-      announce('good', usageText.csvDone)
-    } catch (thrown) {
-      announce('bad', (thrown as Error).message)
-    }
-    setSaving(false)
-  }
+  const { mutate: save, isPending: saving } = useAction(
+    () => downloadCsv({ organization, period, by }),
+    () => usageText.csvDone,
+  )
 
   return (
     <>
@@ -72,35 +52,30 @@ export default function UsagePage() {
         title={shellText.pages.usage}
         actions={
           mayRead &&
-          by !== 'organization' && (
-            <Button icon={Download} busy={saving} onClick={() => void save()}>
-              {usageText.csv}
-            </Button>
-          )
+          by !== 'organization' && <Button icon={Download} busy={saving} onClick={() => save()} label={usageText.csv} />
         }
-      >
-        {usageText.about}
-      </PageHeading>
+        about={usageText.about}
+      />
       {mayRead ? (
         <>
           <div className="mb-4 grid grid-cols-2 gap-3 sm:flex sm:flex-wrap">
             <SelectField
               label={usageText.period}
               value={period}
-              onChange={event => choose('period', event.target.value)}
-              options={periods.map((value: Period) => ({ value, name: usageText.periods[value] }))}
+              change={one => change({ period: one })}
+              options={optionsOf(usageText.periods)}
             />
             <SelectField
               label={usageText.by}
               value={by}
-              onChange={event => choose('by', event.target.value)}
-              options={offered.map((value: Group) => ({ value, name: usageText.groups[value] }))}
+              change={one => change({ by: one })}
+              options={offered.map(value => ({ value, name: usageText.groups[value] }))}
             />
             {owner && by !== 'organization' && (organizations.data?.length ?? 0) > 1 && (
               <SelectField
                 label={usageText.organization}
                 value={organization}
-                onChange={event => choose('organization', event.target.value)}
+                change={one => change({ organization: one })}
                 options={organizations.data!.map(one => ({ value: one.id, name: one.name }))}
               />
             )}

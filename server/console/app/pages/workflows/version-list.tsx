@@ -1,37 +1,26 @@
-import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
-import { Link } from 'wouter'
-import { api, dataOf } from '../../api/client.ts'
-import { useSession } from '../../api/session.ts'
-import { useAnnounce } from '../../components/announcements.tsx'
+import { api, at, dataOf, type Schema, useSession } from '../../api/client.ts'
+import { usePages } from '../../api/queries.ts'
+import { useAction } from '../../components/announcements.tsx'
 import { Badge } from '../../components/badge.tsx'
-import { Button, buttonClass } from '../../components/button.tsx'
-import { SelectField } from '../../components/choice.tsx'
-import { Empty, PageHeading, Section } from '../../components/page-heading.tsx'
-import { Queried } from '../../components/queried.tsx'
+import { Button, ButtonLink, TextLink } from '../../components/button.tsx'
+import { SelectField } from '../../components/fields.tsx'
+import { Empty, MoreButton, PageHeading, Queried, Section, useBeginning } from '../../components/page.tsx'
 import { Time } from '../../components/time.tsx'
-import { useBeginning } from '../../components/use-beginning.ts'
 import { workflowsText } from '../../text/workflows.ts'
 import { sourceOf } from '../editor/document/source.ts'
 import { compareLines, shownLines } from './compare-lines.ts'
 
-const readVersion = (id: string, version: number) =>
-  dataOf(api.GET('/api/workflows/{id}', { params: { path: { id }, query: { version } } }))
+const readVersion = async (id: string, version: number) =>
+  (await dataOf(api.GET('/api/workflows/{id}', at({ id }, { version })))).workflow
 
 /** The versions of a workflow: compare two, restore one. */
 export default function VersionList({ id }: { id: string }) {
   useBeginning()
-  const query = useInfiniteQuery({
-    queryKey: ['workflows', 'versions', id],
-    initialPageParam: '',
-    queryFn: ({ pageParam: after }) =>
-      dataOf(
-        api.GET('/api/workflows/{id}/versions', {
-          params: { path: { id }, query: { limit: 100, ...(after ? { after } : {}) } },
-        }),
-      ),
-    getNextPageParam: page => page.next_cursor ?? undefined,
-  })
+  const query = usePages(['workflows', 'versions', id], after =>
+    api.GET('/api/workflows/{id}/versions', at({ id }, { limit: 100, after })),
+  )
   return (
     <Queried query={query} lines={5}>
       {({ pages }) => {
@@ -40,22 +29,15 @@ export default function VersionList({ id }: { id: string }) {
           <>
             <PageHeading
               title={workflowsText.versionsOf(versions[0]?.name ?? '')}
-              actions={
-                <Link href={`/workflows/${id}`} className={buttonClass()}>
-                  {workflowsText.edit}
-                </Link>
+              actions={<ButtonLink href={`/workflows/${id}`} label={workflowsText.edit} />}
+              about={
+                <>
+                  <TextLink href="/workflows" className="underline" label={workflowsText.back} />
+                </>
               }
-            >
-              <Link href="/workflows" className="text-accent underline">
-                {workflowsText.back}
-              </Link>
-            </PageHeading>
+            />
             <Compare id={id} versions={versions} />
-            {query.hasNextPage && (
-              <Button busy={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
-                {workflowsText.more}
-              </Button>
-            )}
+            <MoreButton query={query} />
           </>
         )
       }}
@@ -63,34 +45,24 @@ export default function VersionList({ id }: { id: string }) {
   )
 }
 
-interface Version {
-  version: number
-  name: string
-  created_at: number
-}
-
-function Compare({ id, versions }: { id: string; versions: readonly Version[] }) {
+function Compare({ id, versions }: { id: string; versions: Schema<'WorkflowVersionPage'>['versions'] }) {
   const newest = versions[0]!.version
   const [older, setOlder] = useState(Math.max(1, newest - 1))
   const [newer, setNewer] = useState(newest)
-  const queries = useQueryClient()
-  const announce = useAnnounce()
   const { can } = useSession()
-  const restore = useMutation({
-    mutationFn: async (version: number) => {
-      const { workflow } = await readVersion(id, version)
-      const { name, description, region, timeout, on_failure, parameters, dag } = workflow
+  const restore = useAction(
+    async (version: number) => {
+      const { name, description, region, timeout, on_failure, parameters, dag } = await readVersion(id, version)
       const body = { name, description, region, timeout, on_failure, parameters, dag: dag! }
       return (await dataOf(api.PUT('/api/workflows/{id}', { params: { path: { id } }, body }))).workflow
     },
-    onSuccess: (made, version) => {
-      announce('good', workflowsText.restored(version, made.version))
+    (made, version) => {
       setOlder(newest)
       setNewer(made.version)
-      return queries.invalidateQueries({ queryKey: ['workflows'] })
+      return workflowsText.restored(version, made.version)
     },
-    onError: failure => announce('bad', failure.message),
-  })
+    ['workflows'],
+  )
   const options = versions.map(({ version }) => ({
     value: String(version),
     name: workflowsText.versionNumber(version),
@@ -114,9 +86,8 @@ function Compare({ id, versions }: { id: string; versions: readonly Version[] })
                     busy={restore.isPending}
                     aria-label={workflowsText.restoreOf(version)}
                     onClick={() => restore.mutate(version)}
-                  >
-                    {workflowsText.restore}
-                  </Button>
+                    label={workflowsText.restore}
+                  />
                 )
               )}
             </li>
@@ -132,13 +103,13 @@ function Compare({ id, versions }: { id: string; versions: readonly Version[] })
               label={workflowsText.older}
               value={String(older)}
               options={options}
-              onChange={event => setOlder(Number(event.target.value))}
+              change={version => setOlder(Number(version))}
             />
             <SelectField
               label={workflowsText.newer}
               value={String(newer)}
               options={options}
-              onChange={event => setNewer(Number(event.target.value))}
+              change={version => setNewer(Number(version))}
             />
           </div>
           <Difference id={id} older={older} newer={newer} />
@@ -158,7 +129,7 @@ function Difference({ id, older, newer }: { id: string; older: number; newer: nu
     staleTime: Number.POSITIVE_INFINITY,
     queryFn: async () => {
       const [a, b] = await Promise.all([readVersion(id, older), readVersion(id, newer)])
-      return shownLines(compareLines(sourceOf(a.workflow), sourceOf(b.workflow)))
+      return shownLines(compareLines(sourceOf(a), sourceOf(b)))
     },
   })
   return (

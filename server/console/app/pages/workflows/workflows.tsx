@@ -1,7 +1,132 @@
-import { lazy, Suspense } from 'react'
-import { Route, Switch } from 'wouter'
-import { Loading } from '../../components/loading.tsx'
-import { WorkflowList } from './workflow-list.tsx'
+import { Copy, Download, History, type LucideIcon, Play, Plus, Trash2 } from 'lucide-react'
+import { lazy, Suspense, useDeferredValue, useMemo, useState } from 'react'
+import { Route, Switch, useLocation } from 'wouter'
+import { api, at, dataOf, type Schema, useSession } from '../../api/client.ts'
+import { refresh, usePages } from '../../api/queries.ts'
+import { announce, useAction } from '../../components/announcements.tsx'
+import { ButtonLink, IconButton, TextLink } from '../../components/button.tsx'
+import { Confirm } from '../../components/dialog.tsx'
+import { downloadText, fileName } from '../../components/download.ts'
+import { SearchField } from '../../components/fields.tsx'
+import { Empty, Loading, MoreButton, PageHeading, Queried } from '../../components/page.tsx'
+import { type Column, columnsOf, Table } from '../../components/table.tsx'
+import { Time } from '../../components/time.tsx'
+import { useSearch } from '../../components/use-address.ts'
+import { shellText } from '../../text/shell.ts'
+import { workflowsText } from '../../text/workflows.ts'
+import { dropDraft } from '../editor/drafts.ts'
+
+type Workflow = Schema<'Workflow'>
+
+/** The workflows of the organization, last changed first. */
+function WorkflowList() {
+  const { can, session } = useSession()
+  const [, go] = useLocation()
+  const [deleting, setDeleting] = useState<Workflow>()
+  const [search, setSearch] = useSearch()
+  const asked = useDeferredValue(search)
+  const query = usePages(
+    ['workflows', 'list', asked],
+    after => api.GET('/api/workflows', { params: { query: { limit: 50, q: asked || undefined, after } } }),
+    true,
+  )
+  const write = can('user:write')
+  const { mutate: duplicate, isPending: duplicating } = useAction(
+    ({ id }: Workflow) => dataOf(api.POST('/api/workflows/{id}/duplicate', { params: { path: { id } }, body: {} })),
+    ({ workflow }) => workflowsText.duplicated(workflow.name),
+    ['workflows'],
+  )
+
+  const columns = useMemo((): readonly Column<Workflow>[] => {
+    const save = async ({ id, name }: Workflow) => {
+      try {
+        const [{ sourceOf }, read] = await Promise.all([
+          import('../editor/document/source.ts'),
+          dataOf(api.GET('/api/workflows/{id}', at({ id }))),
+        ])
+        downloadText(fileName(name, 'yaml'), sourceOf(read.workflow), 'application/yaml')
+      } catch (thrown) {
+        announce('bad', (thrown as Error).message)
+      }
+    }
+    const button = (
+      workflow: Workflow,
+      verb: 'versions' | 'export' | 'run' | 'duplicate' | 'delete',
+      icon: LucideIcon,
+      press: () => void,
+    ) => (
+      <IconButton
+        icon={icon}
+        danger={verb === 'delete'}
+        label={workflowsText.actionOn(workflowsText[verb], workflow.name)}
+        onClick={press}
+      />
+    )
+    return columnsOf(workflowsText, {
+      name: ({ id, name, description }) => (
+        <>
+          <TextLink href={`/workflows/${id}`} className="font-medium underline" label={name} />
+          {description && <span className="text-muted line-clamp-1 block text-xs">{description}</span>}
+        </>
+      ),
+      version: { number: true, show: 'version' },
+      changed: ({ updated_at }) => <Time at={updated_at} />,
+      actions: workflow => (
+        <span className="flex flex-wrap justify-end md:justify-start">
+          {button(workflow, 'versions', History, () => go(`/workflows/${workflow.id}/versions`))}
+          {button(workflow, 'export', Download, () => void save(workflow))}
+          {write && button(workflow, 'run', Play, () => go(`/workflows/${workflow.id}?run`))}
+          {write && button(workflow, 'duplicate', Copy, () => duplicating || duplicate(workflow))}
+          {write && button(workflow, 'delete', Trash2, () => setDeleting(workflow))}
+        </span>
+      ),
+    })
+  }, [duplicate, duplicating, go, write])
+
+  const create = write && <ButtonLink primary href="/workflows/new" icon={Plus} label={workflowsText.create} />
+  return (
+    <>
+      <PageHeading title={shellText.pages.workflows} actions={create} about={workflowsText.about} />
+      <div className="mb-4 flex">
+        <SearchField value={search} label={workflowsText.search} change={setSearch} />
+      </div>
+      <Queried query={query} lines={5}>
+        {({ pages }) => {
+          const rows = pages.flatMap(({ workflows }) => workflows)
+          if (rows.length === 0)
+            return asked ? (
+              <Empty title={workflowsText.noMatch} />
+            ) : (
+              <Empty title={workflowsText.empty}>
+                <p>{workflowsText.emptyNext}</p>
+                {create}
+              </Empty>
+            )
+          return <Table label={shellText.pages.workflows} columns={columns} rows={rows} rowKey="id" />
+        }}
+      </Queried>
+      <div className="mt-3 text-center empty:hidden">
+        <MoreButton query={query} />
+      </div>
+      {deleting && (
+        <Confirm
+          title={workflowsText.deleteTitle(deleting.name)}
+          action={workflowsText.deleteAction}
+          close={() => setDeleting(undefined)}
+          act={async () => {
+            const { id, name } = deleting
+            await api.DELETE('/api/workflows/{id}', at({ id }, { force: 'true' }))
+            dropDraft(session.token.id, id)
+            announce('good', workflowsText.deleted(name))
+            await refresh('workflows')
+          }}
+        >
+          {workflowsText.deleteWhat}
+        </Confirm>
+      )}
+    </>
+  )
+}
 
 /** Graph, layout and YAML are loaded when a workflow is opened. */
 const Editor = lazy(() => import('../editor/editor.tsx'))
@@ -9,24 +134,12 @@ const VersionList = lazy(() => import('./version-list.tsx'))
 
 export default function WorkflowsPage() {
   return (
-    <Switch>
-      <Route path="/workflows">
-        <WorkflowList />
-      </Route>
-      <Route path="/workflows/:id/versions">
-        {({ id }) => (
-          <Suspense fallback={<Loading />}>
-            <VersionList id={id} />
-          </Suspense>
-        )}
-      </Route>
-      <Route path="/workflows/:id">
-        {({ id }) => (
-          <Suspense fallback={<Loading />}>
-            <Editor key={id} id={id} />
-          </Suspense>
-        )}
-      </Route>
-    </Switch>
+    <Suspense fallback={<Loading />}>
+      <Switch>
+        <Route path="/workflows" component={WorkflowList} />
+        <Route path="/workflows/:id/versions">{({ id }) => <VersionList id={id} />}</Route>
+        <Route path="/workflows/:id">{({ id }) => <Editor key={id} id={id} />}</Route>
+      </Switch>
+    </Suspense>
   )
 }

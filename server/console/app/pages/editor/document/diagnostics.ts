@@ -35,9 +35,9 @@ export function problemsOf(findings: readonly Finding[], text: string): Problem[
     return {
       severity,
       message,
-      ...(node === undefined ? {} : { node }),
-      ...(path === undefined ? {} : { field: path }),
-      ...(edge ? { edge } : {}),
+      node,
+      field: path,
+      edge,
       get line() {
         return lineOf(at)
       },
@@ -59,6 +59,18 @@ export function problemOfRefusal(message: string, param: string | undefined, tex
       return lineOf(at)
     },
   }
+}
+
+export interface ProblemCounts {
+  errors: number
+  warnings: number
+}
+
+/** How many problems of each severity a node has. */
+export function countProblems(problems: readonly Problem[], id: string | undefined): ProblemCounts {
+  const own = problems.filter(({ node }) => node !== undefined && node === id)
+  const errors = own.filter(({ severity }) => severity === 'error').length
+  return { errors, warnings: own.length - errors }
 }
 
 const nodePlace = (id: string, path = ''): Path => ['dag', 'nodes', id, ...segments(path)]

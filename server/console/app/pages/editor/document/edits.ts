@@ -96,9 +96,7 @@ export const renameNode =
     if (isSeq(edges))
       for (const edge of edges.items)
         if (isMap(edge)) for (const end of ['from', 'to']) if (edge.get(end) === id) edge.set(end, next)
-    renameInReferences(document, ({ root, path }) =>
-      root === 'nodes' && String(path[0]) === id ? { root, path: [next, ...path.slice(1)] } : undefined,
-    )
+    renameInReferences(document, 'nodes', id, next)
   }
 
 export const renameParameter =
@@ -107,9 +105,7 @@ export const renameParameter =
     if (next === name) return
     if (document.hasIn(['parameters', next])) throw new EditFault(editorText.parameterTaken(next))
     renameKey(document, ['parameters'], name, next)
-    renameInReferences(document, ({ root, path }) =>
-      root === 'input' && String(path[0]) === name ? { root, path: [next, ...path.slice(1)] } : undefined,
-    )
+    renameInReferences(document, 'input', name, next)
   }
 
 /** Gives a parameter another type, and its default too where it is plain how; else the server says what is wrong. */
@@ -225,12 +221,12 @@ function walk(node: unknown, at: Path, visit: (text: string, at: Path) => void):
   else if (isSeq(node)) for (const [index, item] of node.items.entries()) walk(item, [...at, index], visit)
 }
 
-type Renaming = (reference: Reference) => Pick<Reference, 'root' | 'path'> | undefined
-
-function renameInReferences(document: Document, renamed: Renaming): void {
+function renameInReferences(document: Document, of: Reference['root'], name: string, next: string): void {
   visitInputs(document, (text, at) => {
-    const next = replaceReferences(text, renamed)
-    if (next !== text) setValue(at, next)(document)
+    const renamed = replaceReferences(text, ({ root, path: [first, ...rest] }) =>
+      root === of && String(first) === name ? { root, path: [next, ...rest] } : undefined,
+    )
+    if (renamed !== text) setValue(at, renamed)(document)
   })
 }
 

@@ -1,8 +1,8 @@
 import type { Box, Places } from '../../../components/graph/layout.ts'
-import { cardWidth, sizeOf } from './card-size.ts'
-import { inputHandle, orderHandles, outputHandle, type Ports, portsOf } from './ports.ts'
-import { type ValueLink, valueLinksOf } from './references.ts'
-import type { TaskFacts } from './task-facts.ts'
+import { addEdge, connect, disconnect, type Edit, parameterReference, removeEdge, together } from './edits.ts'
+import { inputHandle, inputOfHandle, orderHandles, outputHandle, outputOfHandle, type Ports, portsOf } from './ports.ts'
+import { outputReference, type ValueLink, valueLinksOf } from './references.ts'
+import type { TaskFacts } from './schema.ts'
 import type { Workflow, WorkflowNode } from './workflow-document.ts'
 
 /** The card of the parameters; no node can have this id, because ids hold no quotes. */
@@ -106,4 +106,64 @@ export function placeForNode(nodes: readonly WorkflowNode[]): { x: number; y: nu
   const placed = nodes.flatMap(({ position }) => (position ? [position] : []))
   if (placed.length === 0) return undefined
   return { x: Math.max(...placed.map(({ x }) => x)) + cardWidth + 96, y: Math.min(...placed.map(({ y }) => y)) }
+}
+
+// The sizes of a card in pixels, as `node-card.tsx` draws it.
+const cardWidth = 248
+const headerHeight = 54
+const portHeight = 24
+const unfoldHeight = 28
+export const portSize = 12
+/** The preview of a result below a card, by the category of the task. */
+const previewHeights: Record<string, number> = { image: 162, video: 162, audio: 74, text: 82 }
+
+/** The size of a card; with a category there is space for the preview of a result. */
+export const sizeOf = ({ inputs, outputs }: Ports, preview?: string) => ({
+  width: cardWidth,
+  height:
+    headerHeight +
+    2 * unfoldHeight +
+    portHeight * (inputs.length + outputs.length) +
+    (preview === undefined ? 0 : (previewHeights[preview] ?? 0)),
+})
+
+/** Where the ports of a card are: the distance of their middle from the top. */
+export function portPlaces({ inputs, outputs }: Ports, isNode: boolean) {
+  const top = isNode ? headerHeight : headerHeight - 16
+  const between = top + inputs.length * portHeight + (isNode ? unfoldHeight : 0)
+  const middle = (at: number) => (at + 0.5) * portHeight
+  return [
+    ...(isNode
+      ? [
+          { id: orderHandles.after, y: top / 2, isOutput: false },
+          { id: orderHandles.before, y: top / 2, isOutput: true },
+        ]
+      : []),
+    ...inputs.map(({ path }, at) => ({ id: inputHandle(path), y: top + middle(at), isOutput: false })),
+    ...outputs.map(({ path }, at) => ({ id: outputHandle(path), y: between + middle(at), isOutput: true })),
+  ]
+}
+
+/** The edit that a drag from port to port means; undefined if it means nothing. */
+export function editOfConnection(
+  source: string,
+  sourceHandle: string | null,
+  target: string,
+  targetHandle: string | null,
+): Edit | undefined {
+  if (sourceHandle === null || targetHandle === null) return undefined
+  if (targetHandle === orderHandles.after || sourceHandle === orderHandles.before)
+    return source === parametersId ? undefined : addEdge(source, target)
+  const output = outputOfHandle(sourceHandle)
+  return connect(
+    target,
+    inputOfHandle(targetHandle),
+    source === parametersId ? parameterReference(output) : outputReference(source, output),
+  )
+}
+
+/** The edit that removing an edge means. */
+export function editOfCut({ from, to, link }: GraphEdge): Edit {
+  if (!link) return removeEdge(from, to)
+  return together(disconnect(to, link.input, link.source), removeEdge(from, to))
 }

@@ -2,9 +2,8 @@ import { editorText } from '../../../text/editor.ts'
 import { taskName } from '../../../text/tasks.ts'
 import { addNode, type Edit, moveNode, together } from './edits.ts'
 import { placeForNode } from './graph.ts'
-import { firstInputs } from './schema.ts'
+import { firstInputs, type TaskFacts } from './schema.ts'
 import { freeId, idForTask } from './source.ts'
-import type { TaskFacts } from './task-facts.ts'
 import type { WorkflowNode } from './workflow-document.ts'
 
 /** Messages with which a new node can be run at once. */

@@ -1,6 +1,5 @@
 import { outputText, type ValueLink } from './references.ts'
-import { type InputPort, inputPorts, mainOutput, type OutputField, outputFields } from './schema.ts'
-import type { TaskFacts } from './task-facts.ts'
+import { type InputPort, inputPorts, mainOutput, type OutputField, outputFields, type TaskFacts } from './schema.ts'
 import type { Path, WorkflowNode } from './workflow-document.ts'
 
 export interface OutputPort {

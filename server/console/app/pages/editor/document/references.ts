@@ -83,47 +83,38 @@ export function valueLinksOf({ nodes }: Pick<Workflow, 'nodes'>): ValueLink[] {
   return links
 }
 
-/** Ids by the id of the node that they stand directly before or after. */
-interface Neighbours {
-  before: Map<string, string[]>
-  after: Map<string, string[]>
-}
 type Graph = Pick<Workflow, 'nodes' | 'edges'>
-const known = new WeakMap<Graph, Neighbours>()
+type Step = { from: string | undefined; to: string }
+/** The edges and references of a workflow by the node that they lead to, and by the node that they come from. */
+const known = new WeakMap<Graph, Record<'to' | 'from', Map<string | undefined, Step[]>>>()
 
 /** Reads the order of a workflow once, because it may be asked for each of hundreds of nodes. */
-function neighboursOf(workflow: Graph): Neighbours {
+function stepsOf(workflow: Graph) {
   let found = known.get(workflow)
   if (found) return found
-  found = { before: new Map(), after: new Map() }
-  const add = (to: Map<string, string[]>, id: string, one: string) => {
-    const there = to.get(id)
-    if (there) there.push(one)
-    else to.set(id, [one])
-  }
-  for (const { from, to } of [...workflow.edges, ...valueLinksOf(workflow)])
-    if (from !== undefined) {
-      add(found.before, to, from)
-      add(found.after, from, to)
-    }
+  const steps: Step[] = [...workflow.edges, ...valueLinksOf(workflow)].filter(({ from }) => from !== undefined)
+  found = { to: Map.groupBy(steps, ({ to }) => to), from: Map.groupBy(steps, ({ from }) => from) }
   known.set(workflow, found)
   return found
 }
 
-function reached(neighbours: ReadonlyMap<string, readonly string[]>, id: string): Set<string> {
+/** Ids of the nodes that are reached from one, however far: against the edges and references, or along them. */
+function reached(workflow: Graph, id: string, along: boolean): Set<string> {
+  const steps = stepsOf(workflow)[along ? 'from' : 'to']
   const found = new Set<string>()
   const open = [id]
   for (let next = open.pop(); next !== undefined; next = open.pop())
-    for (const one of neighbours.get(next) ?? [])
-      if (!found.has(one)) {
-        found.add(one)
-        open.push(one)
-      }
+    for (const { from, to } of steps.get(next) ?? []) {
+      const one = along ? to : from!
+      if (found.has(one)) continue
+      found.add(one)
+      open.push(one)
+    }
   return found
 }
 
 /** Ids of the nodes that run before a node: over edges and references, however far. */
-export const upstreamOf = (workflow: Graph, id: string): Set<string> => reached(neighboursOf(workflow).before, id)
+export const upstreamOf = (workflow: Graph, id: string): Set<string> => reached(workflow, id, false)
 
 /** Ids of the nodes that run after it. */
-export const downstreamOf = (workflow: Graph, id: string): Set<string> => reached(neighboursOf(workflow).after, id)
+export const downstreamOf = (workflow: Graph, id: string): Set<string> => reached(workflow, id, true)

@@ -1,6 +1,12 @@
-import type { JsonSchema } from '../../../api/json-schema.ts'
-import type { Path } from './workflow-document.ts'
-import { isRecord } from './workflow-document.ts'
+import type { JsonSchema, Schema } from '../../../api/schema.ts'
+import { visitTexts } from './references.ts'
+import { isRecord, type Path } from './workflow-document.ts'
+
+/** A task as `GET /api/tasks` returns it, as far as the editor reads it. */
+export type TaskFacts = Pick<
+  Schema<'TaskList'>['tasks'][number],
+  'id' | 'title' | 'description' | 'category' | 'media_fields' | 'models'
+> & { form: { panel: string }; input_schema: JsonSchema; output_schema: JsonSchema }
 
 /** The kinds of values that a schema allows, of which the form shows one. */
 export type FieldKind = 'text' | 'number' | 'integer' | 'boolean' | 'choice' | 'object' | 'list' | 'any'
@@ -13,9 +19,9 @@ export interface InputShape {
   values: unknown[]
   properties: Record<string, JsonSchema>
   required: string[]
-  items: JsonSchema | undefined
-  minimum: number | undefined
-  maximum: number | undefined
+  items?: JsonSchema
+  minimum?: number
+  maximum?: number
 }
 
 /** The kind of field: that of the value where the schema allows it, else the first. A reference is a text. */
@@ -45,16 +51,7 @@ export function shapeOf(schema: JsonSchema, root: JsonSchema): Readonly<InputSha
 }
 
 function readShape(schema: JsonSchema, root: JsonSchema): InputShape {
-  const shape: InputShape = {
-    kinds: [],
-    description: '',
-    values: [],
-    properties: {},
-    required: [],
-    items: undefined,
-    minimum: undefined,
-    maximum: undefined,
-  }
+  const shape: InputShape = { kinds: [], description: '', values: [], properties: {}, required: [] }
   gather(schema, root, shape, 0)
   return shape
 }
@@ -99,14 +96,13 @@ const choicesOf = (schema: JsonSchema): unknown[] | undefined =>
   schema.enum ?? ('const' in schema ? [schema.const] : undefined)
 
 /** The properties with the choices of another alternative too, such as the role of a message. */
-function withChoices(properties: Record<string, JsonSchema>, others: Record<string, JsonSchema>) {
-  return Object.fromEntries(
+const withChoices = (properties: Record<string, JsonSchema>, others: Record<string, JsonSchema>) =>
+  Object.fromEntries(
     Object.entries(properties).map(([name, schema]) => {
       const [own, more] = [choicesOf(schema), others[name] && choicesOf(others[name])]
       return [name, own && more ? { enum: [...new Set([...own, ...more])] } : schema]
     }),
   )
-}
 
 /** A value in the result of a task, and what is in it. */
 export interface OutputField {
@@ -121,9 +117,7 @@ export interface OutputField {
 const maxDepth = 7
 
 /** The result of a task as a tree. Of a list its first item is shown, because references name a position. */
-export function outputFields(schema: JsonSchema): OutputField[] {
-  return childrenOf(schema, schema, [])
-}
+export const outputFields = (schema: JsonSchema): OutputField[] => childrenOf(schema, schema, [])
 
 function childrenOf(schema: JsonSchema, root: JsonSchema, path: Path): OutputField[] {
   if (path.length >= maxDepth) return []
@@ -231,10 +225,12 @@ export function inputPorts(
 }
 
 /** Texts in lists and objects. A number or a choice at the top is one place; inside it is none. */
-function textPlaces(value: unknown, path: Path, found: (path: Path) => void): void {
-  if (typeof value === 'string') {
-    // The role of a message is no place for a value.
-    if (path.length === 1 || !['role', 'type'].includes(String(path.at(-1)))) found(path)
-  } else if (Array.isArray(value)) for (const [at, part] of value.entries()) textPlaces(part, [...path, at], found)
-  else if (isRecord(value)) for (const [name, part] of Object.entries(value)) textPlaces(part, [...path, name], found)
-}
+const textPlaces = (value: unknown, top: Path, found: (path: Path) => void): void =>
+  visitTexts(
+    value,
+    (_, path) => {
+      // The role of a message is no place for a value.
+      if (path.length === 1 || !['role', 'type'].includes(String(path.at(-1)))) found(path)
+    },
+    top,
+  )

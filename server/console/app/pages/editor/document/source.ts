@@ -1,44 +1,35 @@
 import { stringify } from 'yaml'
+import { type Schema } from '../../../api/schema.ts'
 import { addEdge, addNode, type Edit, setValue, together } from './edits.ts'
 import { replaceReferences } from './references.ts'
 import type { Workflow } from './workflow-document.ts'
 
 /** A workflow as the API returns it. */
-interface StoredWorkflow {
-  name: string
-  description: string | null
-  region: string
-  timeout: number
-  on_failure: string
-  parameters: Record<string, unknown> | null
-  dag?: { nodes: Record<string, object>; edges?: { from: string; to: string }[] } | undefined
-}
-
-const defaults: Record<string, unknown> = { region: 'Global', timeout: 3_600, on_failure: 'fail_fast' }
+type StoredWorkflow = Record<'name' | 'region' | 'on_failure', string> &
+  Pick<Schema<'Workflow'>, 'description' | 'timeout' | 'parameters'> & {
+    dag?: { nodes: Record<string, object>; edges?: { from: string; to: string }[] }
+  }
 
 /** Writes a stored workflow as YAML; fields with their defaults are left out. */
 export function sourceOf({ name, description, region, timeout, on_failure, parameters, dag }: StoredWorkflow): string {
-  const fields = { region, timeout, on_failure }
   const nodes = Object.entries(dag?.nodes ?? {}).map(([id, node]) => [id, tidyNode(node as Record<string, unknown>)])
-  return stringify(
-    {
-      name,
-      ...(description ? { description } : {}),
-      ...Object.fromEntries(Object.entries(fields).filter(([field, value]) => value !== defaults[field])),
-      ...(parameters ? { parameters } : {}),
-      dag: { nodes: Object.fromEntries(nodes), ...(dag?.edges && dag.edges.length > 0 ? { edges: dag.edges } : {}) },
-    },
-    { lineWidth: 0, aliasDuplicateObjects: false },
-  )
+  const workflow = {
+    name,
+    description: description || undefined,
+    region: region === 'Global' ? undefined : region,
+    timeout: timeout === 3_600 ? undefined : timeout,
+    on_failure: on_failure === 'fail_fast' ? undefined : on_failure,
+    parameters: parameters ?? undefined,
+    dag: { nodes: Object.fromEntries(nodes), edges: dag?.edges?.length ? dag.edges : undefined },
+  }
+  return stringify(workflow, { lineWidth: 0, aliasDuplicateObjects: false })
 }
 
-function tidyNode({ outputs, on_error, ...node }: Record<string, unknown>): Record<string, unknown> {
-  return {
-    ...node,
-    ...(Array.isArray(outputs) && outputs.length > 0 ? { outputs } : {}),
-    ...(on_error === undefined || on_error === 'fail' ? {} : { on_error }),
-  }
-}
+const tidyNode = ({ outputs, on_error, ...node }: Record<string, unknown>): Record<string, unknown> => ({
+  ...node,
+  outputs: Array.isArray(outputs) && outputs.length > 0 ? outputs : undefined,
+  on_error: on_error === 'fail' ? undefined : on_error,
+})
 
 /** The text of a workflow that has nothing yet. */
 export const emptySource = (name: string): string => stringify({ name, dag: { nodes: {} } })

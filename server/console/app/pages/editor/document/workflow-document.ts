@@ -96,8 +96,6 @@ export const isRecord = (value: unknown): value is Record<string, unknown> =>
 const recordAt = (value: unknown): Record<string, unknown> => (isRecord(value) ? value : {})
 const textAt = (value: unknown): string => (typeof value === 'string' ? value : '')
 const listAt = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])
-const optional = <Name extends string, T>(name: Name, value: T | undefined) =>
-  (value === undefined ? {} : { [name]: value }) as { [N in Name]?: T }
 const numberOrText = (value: unknown): number | string | undefined =>
   typeof value === 'number' || typeof value === 'string' ? value : undefined
 
@@ -107,7 +105,7 @@ function workflowOf(value: Record<string, unknown>): Workflow {
     name: textAt(value.name),
     description: textAt(value.description),
     region: textAt(value.region) || 'Global',
-    ...optional('timeout', numberOrText(value.timeout)),
+    timeout: numberOrText(value.timeout),
     on_failure: textAt(value.on_failure) || 'fail_fast',
     parameters: Object.entries(recordAt(value.parameters)).map(([name, parameter]) => ({
       name,
@@ -121,28 +119,26 @@ function workflowOf(value: Record<string, unknown>): Workflow {
   }
 }
 
-function parameterOf({ type, description, enum: values, ...more }: Record<string, unknown>): Parameter {
-  return {
-    ...more,
-    ...optional('description', textAt(description) || undefined),
-    ...optional('enum', Array.isArray(values) ? values : undefined),
-    type: textAt(type) || 'string',
-  }
-}
+const parameterOf = ({ type, description, enum: values, ...more }: Record<string, unknown>): Parameter => ({
+  ...more,
+  description: textAt(description) || undefined,
+  enum: Array.isArray(values) ? values : undefined,
+  type: textAt(type) || 'string',
+})
 
 function nodeOf(id: string, node: Record<string, unknown>): WorkflowNode {
   const { x, y } = recordAt(node.position)
   return {
     id,
-    ...optional('name', textAt(node.name) || undefined),
+    name: textAt(node.name) || undefined,
     task: textAt(node.task),
-    ...optional('model', textAt(node.model_id) || undefined),
+    model: textAt(node.model_id) || undefined,
     inputs: recordAt(node.inputs),
     outputs: listAt(node.outputs).filter(one => typeof one === 'string'),
-    ...optional('timeout', numberOrText(node.timeout)),
-    ...optional('retries', isRecord(node.retries) ? (node.retries as { max?: number }) : undefined),
+    timeout: numberOrText(node.timeout),
+    retries: isRecord(node.retries) ? node.retries : undefined,
     on_error: textAt(node.on_error) || 'fail',
-    ...optional('cache', textAt(node.cache) || undefined),
-    ...optional('position', typeof x === 'number' && typeof y === 'number' ? { x, y } : undefined),
+    cache: textAt(node.cache) || undefined,
+    position: typeof x === 'number' && typeof y === 'number' ? { x, y } : undefined,
   }
 }

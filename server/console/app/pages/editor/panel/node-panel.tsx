@@ -1,9 +1,7 @@
 import { Copy, Trash2, X } from 'lucide-react'
 import { useState } from 'react'
-import type { JsonSchema } from '../../../api/json-schema.ts'
+import type { JsonSchema } from '../../../api/schema.ts'
 import { Button, IconButton } from '../../../components/button.tsx'
-import { SelectField } from '../../../components/choice.tsx'
-import { Notice } from '../../../components/notice.tsx'
 import { editorText } from '../../../text/editor.ts'
 import { addEdge, duplicateNode, nodePath, removeEdge, removeNodes, renameNode, setValue } from '../document/edits.ts'
 import { downstreamOf } from '../document/references.ts'
@@ -11,10 +9,9 @@ import { shapeOf } from '../document/schema.ts'
 import { freeId } from '../document/source.ts'
 import type { Path, WorkflowNode } from '../document/workflow-document.ts'
 import { useEditor, useProblems } from '../editor-context.ts'
-import { ResultPreview } from '../run/result-preview.tsx'
-import { DraftField, NameField } from './draft-field.tsx'
+import { ResultPreview } from '../run/node-run.tsx'
 import { NodeSettings } from './node-settings.tsx'
-import { PropertiesHeading } from './properties-heading.tsx'
+import { ChoiceField, DraftField, NameField, ProblemNotices, PropertiesHeading } from './properties.tsx'
 import { ReferenceDialog } from './reference-dialog.tsx'
 import { ValueField } from './value-field.tsx'
 
@@ -56,36 +53,29 @@ export function NodePanel({ node }: { node: WorkflowNode }) {
           <IconButton icon={X} label={editorText.close} onClick={() => reveal(undefined)} />
         </span>
       </div>
-      {general.map(({ message, severity }) => (
-        <Notice key={message} kind={severity === 'error' ? 'bad' : 'warning'}>
-          {message}
-        </Notice>
-      ))}
+      <ProblemNotices problems={general} />
       {run && <ResultPreview node={run} />}
-      <NameField label={editorText.id} hint={editorText.idHint} value={id} commit={rename} disabled={readOnly} />
+      <NameField label={editorText.id} hint={editorText.idHint} value={id} commit={rename} />
       <DraftField
         label={editorText.displayName}
         value={node.name ?? ''}
         commit={name => apply(setValue([...at, 'name'], name || undefined), `${id} name`)}
-        disabled={readOnly}
       />
-      <SelectField
+      <ChoiceField
         label={editorText.task}
         hint={task?.description}
         value={node.task}
-        disabled={readOnly}
         options={[
           ...(task ? [] : [{ value: node.task, name: node.task || editorText.unknownTask }]),
           ...[...tasks.values()].map(({ id: value, title }) => ({ value, name: title })),
         ]}
-        onChange={event => apply(setValue([...at, 'task'], event.target.value))}
+        change={value => apply(setValue([...at, 'task'], value))}
       />
-      <SelectField
+      <ChoiceField
         label={editorText.model}
         value={node.model ?? ''}
-        disabled={readOnly}
         options={modelOptions(node.model, task?.models ?? [])}
-        onChange={event => apply(setValue([...at, 'model_id'], event.target.value || undefined))}
+        change={value => apply(setValue([...at, 'model_id'], value || undefined))}
       />
       {task && <Inputs node={node} schema={task.input_schema} pick={setPicking} />}
       <Order node={node} />
@@ -97,7 +87,7 @@ export function NodePanel({ node }: { node: WorkflowNode }) {
 
 const modelOptions = (current: string | undefined, models: readonly string[]) => [
   { value: '', name: editorText.noModel },
-  ...[...new Set([...models, ...(current === undefined ? [] : [current])])].map(value => ({ value, name: value })),
+  ...new Set([...models, ...(current === undefined ? [] : [current])]),
 ]
 
 function Inputs({ node, schema, pick }: { node: WorkflowNode; schema: JsonSchema; pick: (path: Path) => void }) {
@@ -131,9 +121,7 @@ function More({ count, children }: { count: number; children: () => React.ReactN
   const [open, setOpen] = useState(false)
   return (
     <div className="space-y-3">
-      <Button small aria-expanded={open} onClick={() => setOpen(!open)}>
-        {editorText.moreFields(count)}
-      </Button>
+      <Button small aria-expanded={open} onClick={() => setOpen(!open)} label={editorText.moreFields(count)} />
       {open && children()}
     </div>
   )
@@ -158,14 +146,11 @@ function Order({ node: { id } }: { node: WorkflowNode }) {
         </p>
       ))}
       {!readOnly && offered.length > 0 && (
-        <SelectField
+        <ChoiceField
           label={editorText.addAfter}
           value=""
-          options={[
-            { value: '', name: editorText.chooseNode },
-            ...offered.map(one => ({ value: one.id, name: one.id })),
-          ]}
-          onChange={event => event.target.value && apply(addEdge(event.target.value, id))}
+          options={[{ value: '', name: editorText.chooseNode }, ...offered.map(one => one.id)]}
+          change={from => from && apply(addEdge(from, id))}
         />
       )}
     </section>

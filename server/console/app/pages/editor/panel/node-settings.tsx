@@ -1,92 +1,70 @@
 import { useState } from 'react'
 import { Button } from '../../../components/button.tsx'
-import { SelectField } from '../../../components/choice.tsx'
+import { optionsOf } from '../../../components/fields.tsx'
 import { editorText } from '../../../text/editor.ts'
 import { nodePath, setValue } from '../document/edits.ts'
 import type { WorkflowNode } from '../document/workflow-document.ts'
 import { useEditor } from '../editor-context.ts'
-import { DraftArea, DraftField, numberIn } from './draft-field.tsx'
+import { ChoiceField, DraftArea, DraftField, linesOf, numberIn } from './properties.tsx'
 
 /** How a node is run: kept outputs, retries, time limit, failure, cache. */
 export function NodeSettings({ node }: { node: WorkflowNode }) {
-  const { apply, readOnly } = useEditor()
+  const { apply } = useEditor()
   const [open, setOpen] = useState(false)
   const { id } = node
   const set = (field: (string | number)[], value: unknown) =>
     apply(setValue([...nodePath(id), ...field], value), `${id} ${field.join('.')}`)
-  const number = (value: number | string | undefined) => (value === undefined ? '' : String(value))
+  const number = (
+    name: 'retries' | 'backoff' | 'nodeTimeout',
+    value: number | string | undefined,
+    commit: (text: string) => void,
+    inputMode: 'numeric' | 'decimal' = 'numeric',
+  ) => (
+    <DraftField
+      label={editorText[name]}
+      hint={editorText[`${name}Hint`]}
+      inputMode={inputMode}
+      value={String(value ?? '')}
+      commit={commit}
+    />
+  )
   const retries = (text: string) => {
     const max = numberIn(text)
-    if (max === undefined) set(['retries'], undefined)
-    else set(['retries', 'max'], max)
+    set(max === undefined ? ['retries'] : ['retries', 'max'], max)
   }
-  const disabled = readOnly
   return (
     <section aria-label={editorText.settings} className="space-y-3">
-      <Button small aria-expanded={open} onClick={() => setOpen(!open)}>
-        {editorText.settings}
-      </Button>
+      <Button small aria-expanded={open} onClick={() => setOpen(!open)} label={editorText.settings} />
       {open && (
         <>
           <DraftArea
             label={editorText.outputs}
             hint={editorText.outputsHint}
             code
-            disabled={disabled}
             value={node.outputs.join('\n')}
             commit={text => {
-              const paths = text
-                .split('\n')
-                .map(path => path.trim())
-                .filter(Boolean)
+              const paths = linesOf(text)
               set(['outputs'], paths.length === 0 ? undefined : paths)
             }}
           />
-          <DraftField
-            label={editorText.retries}
-            hint={editorText.retriesHint}
-            inputMode="numeric"
-            disabled={disabled}
-            value={number(node.retries?.max)}
-            commit={retries}
-          />
-          {node.retries && (
-            <DraftField
-              label={editorText.backoff}
-              hint={editorText.backoffHint}
-              inputMode="numeric"
-              disabled={disabled}
-              value={number(node.retries.backoff_ms)}
-              commit={text => set(['retries', 'backoff_ms'], numberIn(text))}
-            />
-          )}
-          <DraftField
-            label={editorText.nodeTimeout}
-            hint={editorText.nodeTimeoutHint}
-            inputMode="decimal"
-            disabled={disabled}
-            value={number(node.timeout)}
-            commit={text => set(['timeout'], numberIn(text))}
-          />
-          <SelectField
+          {number('retries', node.retries?.max, retries)}
+          {node.retries &&
+            number('backoff', node.retries.backoff_ms, text => set(['retries', 'backoff_ms'], numberIn(text)))}
+          {number('nodeTimeout', node.timeout, text => set(['timeout'], numberIn(text)), 'decimal')}
+          <ChoiceField
             label={editorText.onError}
-            disabled={disabled}
             value={node.on_error}
             options={optionsOf(editorText.onErrorChoices)}
-            onChange={event => set(['on_error'], event.target.value === 'fail' ? undefined : event.target.value)}
+            change={value => set(['on_error'], value === 'fail' ? undefined : value)}
           />
-          <SelectField
+          <ChoiceField
             label={editorText.cache}
-            disabled={disabled}
             value={node.cache ?? ''}
             options={optionsOf(editorText.cacheChoices)}
-            onChange={event => set(['cache'], event.target.value || undefined)}
+            change={value => set(['cache'], value || undefined)}
           />
         </>
       )}
     </section>
   )
 }
-
-export const optionsOf = (names: Readonly<Record<string, string>>) =>
-  Object.entries(names).map(([value, name]) => ({ value, name }))

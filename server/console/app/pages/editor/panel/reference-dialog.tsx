@@ -57,21 +57,19 @@ export function ReferenceDialog({ node, path, close }: { node: string; path: Pat
   )
 }
 
-function OutputTree({ outputs, choose }: { outputs: readonly OutputField[]; choose: (path: Path) => void }) {
-  return (
-    <ul className="border-line ml-2 border-l pl-2">
-      {outputs.map(({ path, label, kind, children, description }) => (
-        <li key={label}>
-          <button type="button" title={description} className={itemClass} onClick={() => choose(path)}>
-            <span className="font-mono">
-              <span className="sr-only">{outputText(path.slice(0, -1))} </span>
-              {label}
-            </span>
-            <span className="text-muted text-xs">{kind}</span>
-          </button>
-          {children.length > 0 && <OutputTree outputs={children} choose={choose} />}
-        </li>
-      ))}
-    </ul>
-  )
-}
+const OutputTree = ({ outputs, choose }: { outputs: readonly OutputField[]; choose: (path: Path) => void }) => (
+  <ul className="border-line ml-2 border-l pl-2">
+    {outputs.map(({ path, label, kind, children, description }) => (
+      <li key={label}>
+        <button type="button" title={description} className={itemClass} onClick={() => choose(path)}>
+          <span className="font-mono">
+            <span className="sr-only">{outputText(path.slice(0, -1))} </span>
+            {label}
+          </span>
+          <span className="text-muted text-xs">{kind}</span>
+        </button>
+        {children.length > 0 && <OutputTree outputs={children} choose={choose} />}
+      </li>
+    ))}
+  </ul>
+)

@@ -1,9 +1,9 @@
 import { Link2, Plus, Trash2 } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
 import { parse, stringify } from 'yaml'
-import type { JsonSchema } from '../../../api/json-schema.ts'
+import type { JsonSchema } from '../../../api/schema.ts'
 import { Button, IconButton } from '../../../components/button.tsx'
-import { SelectField } from '../../../components/choice.tsx'
+import { type Option, optionsOf } from '../../../components/fields.tsx'
 import { editorText } from '../../../text/editor.ts'
 import { segments } from '../document/diagnostics.ts'
 import { nodePath, setValue } from '../document/edits.ts'
@@ -11,7 +11,7 @@ import { outputText } from '../document/references.ts'
 import { fieldKind, firstValue, shapeOf } from '../document/schema.ts'
 import { isRecord, type Path } from '../document/workflow-document.ts'
 import { useEditor, useProblems } from '../editor-context.ts'
-import { DraftArea, DraftField, numberIn } from './draft-field.tsx'
+import { ChoiceField, DraftArea, DraftField, numberIn } from './properties.tsx'
 
 export interface ValueFacts {
   node: string
@@ -37,7 +37,7 @@ export function ValueField(facts: ValueFacts) {
   const error = problems.find(
     problem => problem.node === node && problem.field && segments(problem.field).join('\n') === `inputs\n${key}`,
   )?.message
-  const common = { label: name, hint: shape.description, error, disabled: readOnly }
+  const common = { label: name, hint: shape.description, error }
   const kind = fieldKind(value, shape.kinds)
   const beside = (control: ReactNode) => (
     <div className="flex items-start gap-1">
@@ -47,30 +47,20 @@ export function ValueField(facts: ValueFacts) {
       )}
     </div>
   )
-  if (kind === 'choice')
-    return beside(
-      <SelectField
+  const choice = (options: readonly Option[], chosen: (text: string) => unknown) =>
+    beside(
+      <ChoiceField
         {...common}
         value={plainText(value)}
-        options={[
-          { value: '', name: editorText.byDefault },
-          ...shape.values.map(one => ({ value: String(one), name: String(one) })),
-        ]}
-        onChange={event => set(shape.values.find(one => String(one) === event.target.value))}
+        options={[{ value: '', name: editorText.byDefault }, ...options]}
+        change={text => set(chosen(text))}
       />,
     )
+  if (kind === 'choice') return choice(shape.values.map(String), text => shape.values.find(one => String(one) === text))
   if (kind === 'boolean')
-    return beside(
-      <SelectField
-        {...common}
-        value={plainText(value)}
-        options={[
-          { value: '', name: editorText.byDefault },
-          { value: 'true', name: editorText.yes },
-          { value: 'false', name: editorText.no },
-        ]}
-        onChange={event => set({ true: true, false: false }[event.target.value])}
-      />,
+    return choice(
+      optionsOf({ true: editorText.yes, false: editorText.no }),
+      text => ({ true: true, false: false })[text],
     )
   if (kind === 'number' || kind === 'integer')
     return beside(
@@ -112,15 +102,13 @@ export function ValueField(facts: ValueFacts) {
 const plainText = (value: unknown): string =>
   typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? String(value) : ''
 
-function Group({ name, description, children }: { name: string; description: string; children: ReactNode }) {
-  return (
-    <fieldset className="border-line min-w-0 space-y-3 border-l-2 pl-3">
-      <legend className="text-sm font-medium">{name}</legend>
-      {description && <p className="text-muted text-xs">{description}</p>}
-      {children}
-    </fieldset>
-  )
-}
+const Group = ({ name, description, children }: { name: string; description: string; children: ReactNode }) => (
+  <fieldset className="border-line min-w-0 space-y-3 border-l-2 pl-3">
+    <legend className="text-sm font-medium">{name}</legend>
+    {description && <p className="text-muted text-xs">{description}</p>}
+    {children}
+  </fieldset>
+)
 
 function ListField({ facts, items, set }: { facts: ValueFacts; items: JsonSchema; set: (value: unknown) => void }) {
   const { path, root, schema, value } = facts
@@ -145,9 +133,12 @@ function ListField({ facts, items, set }: { facts: ValueFacts; items: JsonSchema
         </div>
       ))}
       {!readOnly && (
-        <Button small icon={Plus} onClick={() => set([...list, firstValue(items, root, 1) ?? ''])}>
-          {editorText.addItem(name)}
-        </Button>
+        <Button
+          small
+          icon={Plus}
+          onClick={() => set([...list, firstValue(items, root, 1) ?? ''])}
+          label={editorText.addItem(name)}
+        />
       )}
     </Group>
   )
@@ -164,7 +155,6 @@ export function YamlField({
   label: string
   hint?: ReactNode
   error?: string | undefined
-  disabled?: boolean
   value: unknown
   set: (value: unknown) => void
 }) {

@@ -1,27 +1,31 @@
 import { Plus, Trash2 } from 'lucide-react'
 import { Button, IconButton } from '../../../components/button.tsx'
-import { SelectField } from '../../../components/choice.tsx'
-import { Notice } from '../../../components/notice.tsx'
+import { optionsOf } from '../../../components/fields.tsx'
 import { editorText } from '../../../text/editor.ts'
 import { type Edit, removeParameter, renameParameter, setParameterType, setValue } from '../document/edits.ts'
 import { freeId } from '../document/source.ts'
 import type { Parameter } from '../document/workflow-document.ts'
 import { useEditor, useProblems } from '../editor-context.ts'
-import { DraftArea, DraftField, NameField, numberIn } from './draft-field.tsx'
-import { optionsOf } from './node-settings.tsx'
-import { PropertiesHeading } from './properties-heading.tsx'
+import {
+  ChoiceField,
+  DraftArea,
+  DraftField,
+  linesOf,
+  NameField,
+  numberIn,
+  ProblemNotices,
+  PropertiesHeading,
+} from './properties.tsx'
 import { YamlField } from './value-field.tsx'
 
 const regions = ['Global', 'US', 'EU']
 const types = ['string', 'number', 'integer', 'boolean', 'object', 'array', 'image', 'audio', 'video', 'file']
-const named = (values: readonly string[]) => values.map(value => ({ value, name: value }))
 
 /** What is said of the workflow as a whole. */
 export function WorkflowPanel() {
-  const { workflow, apply, readOnly } = useEditor()
+  const { workflow, apply } = useEditor()
   const problems = useProblems()
   const set = (field: string, value: unknown) => apply(setValue([field], value), field)
-  const disabled = readOnly
   const errorOf = (field: string) => problems.find(problem => !problem.node && problem.field === field)?.message
   return (
     <div className="space-y-4">
@@ -31,39 +35,34 @@ export function WorkflowPanel() {
         value={workflow.name}
         error={errorOf('name')}
         commit={name => set('name', name)}
-        disabled={disabled}
       />
       <DraftArea
         label={editorText.description}
         value={workflow.description}
         error={errorOf('description')}
         commit={text => set('description', text || undefined)}
-        disabled={disabled}
       />
       <Parameters />
-      <SelectField
+      <ChoiceField
         label={editorText.region}
         value={workflow.region}
         error={errorOf('region')}
-        options={named([...new Set([...regions, workflow.region])])}
-        onChange={event => set('region', event.target.value === 'Global' ? undefined : event.target.value)}
-        disabled={disabled}
+        options={[...new Set([...regions, workflow.region])]}
+        change={value => set('region', value === 'Global' ? undefined : value)}
       />
       <DraftField
         label={editorText.timeout}
         hint={editorText.timeoutHint}
         inputMode="numeric"
-        value={workflow.timeout === undefined ? '' : String(workflow.timeout)}
+        value={String(workflow.timeout ?? '')}
         error={errorOf('timeout')}
         commit={text => set('timeout', numberIn(text))}
-        disabled={disabled}
       />
-      <SelectField
+      <ChoiceField
         label={editorText.onFailure}
         value={workflow.on_failure}
         options={optionsOf(editorText.onFailureChoices)}
-        onChange={event => set('on_failure', event.target.value === 'fail_fast' ? undefined : event.target.value)}
-        disabled={disabled}
+        change={value => set('on_failure', value === 'fail_fast' ? undefined : value)}
       />
     </div>
   )
@@ -83,11 +82,7 @@ function Parameters() {
         // A parameter keeps its place when its name changes, and the focus stays.
         <ParameterForm key={at} name={name} parameter={parameter} />
       ))}
-      {!readOnly && (
-        <Button small icon={Plus} onClick={add}>
-          {editorText.addParameter}
-        </Button>
-      )}
+      {!readOnly && <Button small icon={Plus} onClick={add} label={editorText.addParameter} />}
     </section>
   )
 }
@@ -101,40 +96,28 @@ function ParameterForm({ name, parameter }: { name: string; parameter: Parameter
     ({ field }) => field === `parameters.${name}` || field?.startsWith(`parameters.${name}.`),
   )
   const numeric = parameter.type === 'number' || parameter.type === 'integer'
-  const disabled = readOnly
   const bound = (field: 'minimum' | 'maximum') => (
     <DraftField
       label={editorText[field]}
       inputMode="decimal"
-      disabled={disabled}
-      value={parameter[field] === undefined ? '' : String(parameter[field])}
+      value={String(parameter[field] ?? '')}
       commit={text => set(field, numberIn(text))}
     />
   )
   return (
     <fieldset className="border-line space-y-3 border-l-2 pl-3">
       <legend className="sr-only">{editorText.parameter(name)}</legend>
-      {wrong.map(({ message, severity }) => (
-        <Notice key={message} kind={severity === 'error' ? 'bad' : 'warning'}>
-          {message}
-        </Notice>
-      ))}
+      <ProblemNotices problems={wrong} />
       <div className="flex items-end gap-2">
         <div className="flex-1">
-          <NameField
-            label={editorText.name}
-            value={name}
-            commit={next => apply(renameParameter(name, next))}
-            disabled={disabled}
-          />
+          <NameField label={editorText.name} value={name} commit={next => apply(renameParameter(name, next))} />
         </div>
         <div className="w-28">
-          <SelectField
+          <ChoiceField
             label={editorText.type}
             value={parameter.type}
-            options={named([...new Set([...types, parameter.type])])}
-            onChange={event => change(setParameterType(name, event.target.value), 'type')}
-            disabled={disabled}
+            options={[...new Set([...types, parameter.type])]}
+            change={type => change(setParameterType(name, type), 'type')}
           />
         </div>
         {!readOnly && (
@@ -150,21 +133,18 @@ function ParameterForm({ name, parameter }: { name: string; parameter: Parameter
         label={editorText.description}
         value={parameter.description ?? ''}
         commit={text => set('description', text || undefined)}
-        disabled={disabled}
       />
-      <SelectField
+      <ChoiceField
         label={editorText.required}
-        value={parameter.required === undefined ? '' : String(parameter.required)}
+        value={String(parameter.required ?? '')}
         options={optionsOf(editorText.requiredChoices)}
-        onChange={event => set('required', { true: true, false: false }[event.target.value])}
-        disabled={disabled}
+        change={value => set('required', { true: true, false: false }[value])}
       />
       {parameter.type === 'string' && typeof (parameter.default ?? '') === 'string' ? (
         <DraftField
           label={editorText.default}
           value={typeof parameter.default === 'string' ? parameter.default : ''}
           commit={text => set('default', text || undefined)}
-          disabled={disabled}
         />
       ) : (
         <YamlField
@@ -172,7 +152,6 @@ function ParameterForm({ name, parameter }: { name: string; parameter: Parameter
           label={editorText.default}
           value={parameter.default}
           set={value => set('default', value)}
-          disabled={disabled}
         />
       )}
       <DraftArea
@@ -180,13 +159,9 @@ function ParameterForm({ name, parameter }: { name: string; parameter: Parameter
         hint={editorText.allowedHint}
         value={(parameter.enum ?? []).map(String).join('\n')}
         commit={text => {
-          const values = text
-            .split('\n')
-            .map(line => line.trim())
-            .filter(Boolean)
+          const values = linesOf(text)
           set('enum', values.length === 0 ? undefined : values.map(value => (numeric ? numberIn(value) : value)))
         }}
-        disabled={disabled}
       />
       {numeric && (
         <div className="grid grid-cols-2 gap-2">

@@ -1,15 +1,11 @@
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { parse, stringify } from 'yaml'
-import { api, dataOf, type Schema } from '../../../api/client.ts'
-import { ApiFailure } from '../../../api/failure.ts'
-import { Button } from '../../../components/button.tsx'
-import { SelectField } from '../../../components/choice.tsx'
-import { Dialog } from '../../../components/dialog.tsx'
-import { Failed } from '../../../components/failed.tsx'
-import { TextArea } from '../../../components/text-field.tsx'
+import { api, dataOf, paramOf, type Schema } from '../../../api/client.ts'
+import { Dialog, FormButtons } from '../../../components/dialog.tsx'
+import { SelectField, TextArea } from '../../../components/fields.tsx'
+import { Failed } from '../../../components/page.tsx'
 import { editorText } from '../../../text/editor.ts'
-import { shellText } from '../../../text/shell.ts'
 import { valueLinksOf } from '../document/references.ts'
 import type { Parameter } from '../document/workflow-document.ts'
 import { useEditor } from '../editor-context.ts'
@@ -39,7 +35,7 @@ export function RunDialog({
       close()
     },
   })
-  const param = error instanceof ApiFailure ? error.param : undefined
+  const param = paramOf(error)
   return (
     <Dialog title={editorText.runTitle} close={close}>
       {'value' in runnable && <p className="text-muted">{editorText.runUnsaved}</p>}
@@ -53,7 +49,7 @@ export function RunDialog({
         {[...declared].map(([name, parameter]) => (
           <ParameterField
             key={name}
-            name={name}
+            label={name}
             parameter={parameter}
             value={values[name] ?? defaultText(parameter)}
             error={param === `input_params.${name}` ? error?.message : undefined}
@@ -61,41 +57,27 @@ export function RunDialog({
           />
         ))}
         {error && !param?.startsWith('input_params.') && <Failed failure={error} />}
-        <div className="flex justify-end gap-2">
-          <Button onClick={close}>{shellText.cancel}</Button>
-          <Button primary type="submit" busy={isPending}>
-            {editorText.start}
-          </Button>
-        </div>
+        <FormButtons action={editorText.start} busy={isPending} close={close} />
       </form>
     </Dialog>
   )
 }
 
 function ParameterField({
-  name,
   parameter: { type, description, enum: allowed },
-  value,
-  error,
-  change,
+  ...rest
 }: {
-  name: string
+  label: string
   parameter: Parameter
   value: string
   error: string | undefined
   change: (value: string) => void
 }) {
-  const common = { label: name, hint: description ? `${description} (${type})` : type, error, value }
-  const choices = type === 'boolean' ? [true, false] : allowed
+  const hint = description ? `${description} (${type})` : type
+  const choices = type === 'boolean' ? ['true', 'false'] : allowed?.map(String)
   if (choices)
-    return (
-      <SelectField
-        {...common}
-        options={['', ...choices.map(String)].map(one => ({ value: one, name: one || editorText.byDefault }))}
-        onChange={event => change(event.target.value)}
-      />
-    )
-  return <TextArea {...common} rows={2} onChange={event => change(event.target.value)} />
+    return <SelectField {...rest} hint={hint} options={[{ value: '', name: editorText.byDefault }, ...choices]} />
+  return <TextArea {...rest} hint={hint} rows={2} />
 }
 
 const defaultText = ({ default: value }: Parameter): string =>
@@ -127,9 +109,8 @@ async function start(runnable: Runnable, input_params: Record<string, unknown>):
     const begun = api.POST('/api/workflows/{id}/execute', { params: { path: { id } }, body: { input_params, version } })
     return (await dataOf(begun)).execution.id
   }
-  const { dag, parameters, name, on_failure, timeout, region } = runnable.value
-  const fields = { parameters, name, on_failure, timeout, region }
-  const given = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined && value !== null))
-  const body = { ...given, dag, input_params } as Schema<'RunWorkflow'>
+  const { dag, ...fields } = runnable.value
+  const given = ['parameters', 'name', 'on_failure', 'timeout', 'region'].map(name => [name, fields[name] ?? undefined])
+  const body = { ...Object.fromEntries(given), dag, input_params } as Schema<'RunWorkflow'>
   return (await dataOf(api.POST('/api/workflows/run', { body }))).execution.id
 }

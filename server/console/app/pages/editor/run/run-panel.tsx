@@ -1,16 +1,14 @@
 import { useMutation } from '@tanstack/react-query'
-import { Link } from 'wouter'
-import { api } from '../../../api/client.ts'
-import { Button } from '../../../components/button.tsx'
-import { Failed } from '../../../components/failed.tsx'
+import { useMemo } from 'react'
+import { api, at } from '../../../api/client.ts'
+import { hasEnded } from '../../../api/queries.ts'
+import { Button, TextLink } from '../../../components/button.tsx'
 import { durationText } from '../../../components/format.ts'
-import { Notice } from '../../../components/notice.tsx'
-import { Empty } from '../../../components/page-heading.tsx'
+import { Empty, Failed, Notice } from '../../../components/page.tsx'
 import { editorText } from '../../../text/editor.ts'
-import { type Execution, useEditor } from '../editor-context.ts'
-import { ResultPreview } from './result-preview.tsx'
-import { RunBadge } from './run-badge.tsx'
-import { hasEnded } from './use-run.ts'
+import { type Execution, type ExecutionNode, useExecution } from '../../executions/use-execution.ts'
+import { useEditor } from '../editor-context.ts'
+import { ResultPreview, RunBadge } from './node-run.tsx'
 
 /** The execution that was started from the editor: its state, and what each node made. */
 export function RunPanel({
@@ -24,7 +22,7 @@ export function RunPanel({
 }) {
   const { reveal } = useEditor()
   const cancel = useMutation({
-    mutationFn: (id: string) => api.POST('/api/workflow-executions/{id}/cancel', { params: { path: { id } } }),
+    mutationFn: (id: string) => api.POST('/api/workflow-executions/{id}/cancel', at({ id })),
   })
   if (failure) return <Failed failure={failure} />
   if (!execution) return <Empty title={editorText.noRun}>{editorText.noRunNext}</Empty>
@@ -37,20 +35,14 @@ export function RunPanel({
         {ms !== null && <span className="text-muted">{durationText(ms)}</span>}
         <span className="flex-1" />
         {hasEnded(execution) ? (
-          <Button small onClick={hide}>
-            {editorText.closeRun}
-          </Button>
+          <Button small onClick={hide} label={editorText.closeRun} />
         ) : (
-          <Button small danger busy={cancel.isPending} onClick={() => cancel.mutate(id)}>
-            {editorText.cancelRun}
-          </Button>
+          <Button small danger busy={cancel.isPending} onClick={() => cancel.mutate(id)} label={editorText.cancelRun} />
         )}
       </div>
       {error && <Notice kind="bad">{error.message}</Notice>}
       {cancel.error && <Failed failure={cancel.error} />}
-      <Link href={`/executions/${id}`} className="text-accent inline-block underline">
-        {editorText.openExecution}
-      </Link>
+      <TextLink href={`/executions/${id}`} className="inline-block underline" label={editorText.openExecution} />
       <ul className="space-y-2">
         {nodes.map(node => (
           <li key={node.node_id} className="border-line rounded-md border">
@@ -71,4 +63,13 @@ export function RunPanel({
       </ul>
     </div>
   )
+}
+
+const none: ReadonlyMap<string, ExecutionNode> = new Map()
+
+/** Follows the execution that was started from the editor until its end. */
+export function useRun(id: string | undefined) {
+  const { data, error } = useExecution(id)
+  const nodes = useMemo(() => (data?.nodes ? new Map(data.nodes.map(node => [node.node_id, node])) : none), [data])
+  return { execution: data, nodes, failure: error }
 }

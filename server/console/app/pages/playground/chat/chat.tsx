@@ -1,19 +1,18 @@
 import { RotateCcw, Trash2 } from 'lucide-react'
-import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
-import { useSession } from '../../../api/session.ts'
+import { useEffect, useMemo, useRef, useState } from 'react'
+import { useSession } from '../../../api/client.ts'
 import { Button, IconButton } from '../../../components/button.tsx'
-import { Section } from '../../../components/page-heading.tsx'
-import { TextArea } from '../../../components/text-field.tsx'
+import { TextArea } from '../../../components/fields.tsx'
+import { Section } from '../../../components/page.tsx'
 import { playgroundText } from '../../../text/playground.ts'
-import type { ModelChoice, TaskChoice } from '../choices.ts'
-import { type Entered, enteredOf, fieldsOf, formRequest } from '../form/fields.ts'
+import type { ModelChoice } from '../choices.ts'
 import { TaskForm } from '../form/task-form.tsx'
+import { type PanelProps, useForm } from '../form/use-form.ts'
 import { Samples } from '../samples-view.tsx'
 import { Composer } from './composer.tsx'
 import { apiMessages, conversationOf } from './conversation.ts'
-import { keep, readKept } from './kept-conversation.ts'
 import { MessageView, ToolResults } from './message-view.tsx'
-import { type Conversation, useConversation } from './use-conversation.ts'
+import { type Conversation, keep, readKept, useConversation } from './use-conversation.ts'
 
 const text = playgroundText.chat
 
@@ -21,34 +20,22 @@ const text = playgroundText.chat
 const firstMessages = [{ role: 'user', text: text.example }] as const
 
 /** A conversation with a model, or the same questions to two of them side by side. */
-export function Chat({
-  task,
-  models,
-  initial,
-}: {
-  task: TaskChoice
-  models: readonly ModelChoice[]
-  /** Inputs of an earlier job. */
-  initial: Record<string, unknown> | undefined
-}) {
+export function Chat(props: PanelProps) {
+  const { task, models, initial } = props
   const { session } = useSession()
   const owner = session.token.id
   const [began] = useState(() => (initial ? conversationOf(initial.messages) : readKept(owner)))
   const [system, setSystem] = useState(began.system)
-  const fields = useMemo(() => fieldsOf(task).filter(({ name }) => name !== 'messages' && name !== 'n'), [task])
-  const [entered, setEntered] = useState<Entered>(() => enteredOf(fields, initial ?? {}))
-  const [errors, setErrors] = useState<Record<string, string>>({})
-  const change = useCallback((name: string, value: unknown) => {
-    setEntered(now => ({ ...now, [name]: value }))
-    setErrors({})
-  }, [])
-  const { request: parameters, errors: faults } = useMemo(() => formRequest(fields, entered), [fields, entered])
+  const { form, request: parameters, check } = useForm(props, 'messages', 'n')
   const [first, second] = models
   const shared = { path: task.path!, system, parameters, initial: began.messages }
   const one = useConversation({ ...shared, model: first!.id })
   const two = useConversation({ ...shared, model: second?.id ?? first!.id, initial: [] })
   const conversations = second ? [one, two] : [one]
   const busy = conversations.some(({ growing }) => growing)
+  const all = (action: 'clear' | 'stop') => {
+    for (const conversation of conversations) conversation[action]()
+  }
   const { messages } = one
   useEffect(() => keep(owner, { system, messages }), [owner, system, messages])
 
@@ -58,11 +45,7 @@ export function Chat({
     [system, messages, parameters],
   )
   const send = (...more: Parameters<Conversation['ask']>) => {
-    if (Object.keys(faults).length > 0)
-      return setErrors(
-        Object.fromEntries(Object.entries(faults).map(([name, fault]) => [name, playgroundText.errors[fault]])),
-      )
-    for (const conversation of conversations) conversation.ask(...more)
+    if (check()) for (const conversation of conversations) conversation.ask(...more)
   }
 
   return (
@@ -71,17 +54,7 @@ export function Chat({
         <Section
           title={text.conversation}
           actions={
-            messages.length > 0 && (
-              <Button
-                small
-                icon={Trash2}
-                onClick={() => {
-                  for (const conversation of conversations) conversation.clear()
-                }}
-              >
-                {text.clear}
-              </Button>
-            )
+            messages.length > 0 && <Button small icon={Trash2} onClick={() => all('clear')} label={text.clear} />
           }
         >
           <div className="bg-surface border-line space-y-3 rounded-lg border p-3">
@@ -90,14 +63,7 @@ export function Chat({
                 <Messages key={at} conversation={conversation} model={models[at]!} alone={!second} />
               ))}
             </div>
-            <Composer
-              sees={sees}
-              busy={busy}
-              send={send}
-              stop={() => {
-                for (const conversation of conversations) conversation.stop()
-              }}
-            />
+            <Composer sees={sees} busy={busy} send={send} stop={() => all('stop')} />
             <p className="text-muted text-xs">
               {text.enter} {text.kept}
             </p>
@@ -107,14 +73,8 @@ export function Chat({
       <div className="min-w-0">
         <Section title={playgroundText.request}>
           <div className="bg-surface border-line space-y-4 rounded-lg border p-4">
-            <TextArea
-              label={text.system}
-              hint={text.systemHint}
-              rows={3}
-              value={system}
-              onChange={event => setSystem(event.target.value)}
-            />
-            <TaskForm fields={fields} entered={entered} change={change} errors={errors} moreText={text.parameters} />
+            <TextArea label={text.system} hint={text.systemHint} rows={3} value={system} change={setSystem} />
+            <TaskForm {...form} moreText={text.parameters} />
           </div>
         </Section>
         <Samples task={task} model={first!.id} inputs={inputs} />

@@ -1,45 +1,28 @@
-import { Play, Square } from 'lucide-react'
-import { type FormEvent, useCallback, useEffect, useMemo, useRef, useState } from 'react'
+import { Play } from 'lucide-react'
+import { type FormEvent, useEffect, useRef, useState } from 'react'
 import { Button } from '../../../components/button.tsx'
-import { Empty, Section } from '../../../components/page-heading.tsx'
+import { Empty, Section } from '../../../components/page.tsx'
 import { playgroundText } from '../../../text/playground.ts'
-import type { ModelChoice, TaskChoice } from '../choices.ts'
-import { type Entered, enteredOf, fieldsOf, formRequest } from '../form/fields.ts'
 import { TaskForm } from '../form/task-form.tsx'
+import { type PanelProps, useForm } from '../form/use-form.ts'
 import { Samples } from '../samples-view.tsx'
+import { StopButton } from './composer.tsx'
 import { emptyAnswer, type Message } from './conversation.ts'
 import { MessageView } from './message-view.tsx'
-import { streamAnswer } from './stream-answer.ts'
+import { streamAnswer } from './use-conversation.ts'
 
 /** Continues a text with one model or with two, as they write it. */
-export function Completion({
-  task,
-  models,
-  initial,
-}: {
-  task: TaskChoice
-  models: readonly ModelChoice[]
-  initial: Record<string, unknown> | undefined
-}) {
-  const fields = useMemo(() => fieldsOf(task).filter(({ name }) => name !== 'n' && name !== 'best_of'), [task])
-  const [entered, setEntered] = useState<Entered>(() => enteredOf(fields, initial ?? {}))
-  const [errors, setErrors] = useState<Record<string, string>>({})
+export function Completion(props: PanelProps) {
+  const { task, models } = props
+  const { form, request, check } = useForm(props, 'n', 'best_of')
   const [answers, setAnswers] = useState<readonly Message[]>([])
   const [busy, setBusy] = useState(false)
   const stop = useRef<AbortController>(undefined)
   useEffect(() => () => stop.current?.abort(), [])
-  const change = useCallback((name: string, value: unknown) => {
-    setEntered(now => ({ ...now, [name]: value }))
-    setErrors({})
-  }, [])
-  const { request, errors: faults } = useMemo(() => formRequest(fields, entered), [fields, entered])
 
   async function run(event: FormEvent): Promise<void> {
     event.preventDefault()
-    if (Object.keys(faults).length > 0)
-      return setErrors(
-        Object.fromEntries(Object.entries(faults).map(([name, fault]) => [name, playgroundText.errors[fault]])),
-      )
+    if (!check()) return
     const { signal } = (stop.current = new AbortController())
     setBusy(true)
     setAnswers(models.map(() => emptyAnswer))
@@ -62,16 +45,16 @@ export function Completion({
           onSubmit={event => void run(event)}
           className="bg-surface border-line space-y-4 rounded-lg border p-4"
         >
-          <TaskForm fields={fields} entered={entered} change={change} errors={errors} />
+          <TaskForm {...form} />
           {busy ? (
-            // The second press of a double click on the button that stood here does not stop the answer.
-            <Button icon={Square} onClick={event => event.detail < 2 && stop.current?.abort()}>
-              {playgroundText.chat.stop}
-            </Button>
+            <StopButton stop={() => stop.current?.abort()} />
           ) : (
-            <Button primary type="submit" icon={Play}>
-              {models.length > 1 ? playgroundText.runTwo : playgroundText.run}
-            </Button>
+            <Button
+              primary
+              type="submit"
+              icon={Play}
+              label={models.length > 1 ? playgroundText.runTwo : playgroundText.run}
+            />
           )}
         </form>
       </Section>

@@ -1,15 +1,18 @@
-import { useMutation } from '@tanstack/react-query'
 import { ImagePlus, SendHorizontal, Square, X } from 'lucide-react'
 import { type FormEvent, type KeyboardEvent, useRef, useState } from 'react'
 import { Button, IconButton } from '../../../components/button.tsx'
-import { Failed } from '../../../components/failed.tsx'
-import { controlClass } from '../../../components/field.tsx'
+import { controlClass } from '../../../components/fields.tsx'
+import { Failed } from '../../../components/page.tsx'
 import { playgroundText } from '../../../text/playground.ts'
-import { previewOf, rememberPreview } from '../form/previews.ts'
-import { uploadFile } from '../run/run-job.ts'
+import { FileInput, previewOf, useUpload } from '../form/files.tsx'
 import type { Message } from './conversation.ts'
 
 const text = playgroundText.chat
+
+/** Stops an answer: not by the second press of a double click on the button that stood here. */
+export const StopButton = ({ stop }: { stop: () => void }) => (
+  <Button icon={Square} onClick={event => event.detail < 2 && stop()} label={text.stop} />
+)
 
 /** Where a message is written, with images for models that see. */
 export function Composer({
@@ -26,19 +29,13 @@ export function Composer({
   const [written, write] = useState('')
   const [images, setImages] = useState<readonly string[]>([])
   const input = useRef<HTMLInputElement>(null)
-  const upload = useMutation({
-    mutationFn: uploadFile,
-    onSuccess(id, file) {
-      rememberPreview(id, URL.createObjectURL(file))
-      setImages(now => [...now, id])
-    },
-  })
+  const upload = useUpload(id => setImages(now => [...now, id]))
   const empty = written.trim() === '' && images.length === 0
 
   function submit(event?: FormEvent): void {
     event?.preventDefault()
     if (empty || busy) return
-    send({ role: 'user', text: written, ...(images.length > 0 ? { images } : {}) })
+    send({ role: 'user', text: written, images })
     write('')
     setImages([])
   }
@@ -76,18 +73,7 @@ export function Composer({
               disabled={upload.isPending}
               onClick={() => input.current!.click()}
             />
-            <input
-              ref={input}
-              type="file"
-              hidden
-              accept="image/*"
-              aria-label={text.attach}
-              onChange={event => {
-                const [file] = event.target.files ?? []
-                if (file) upload.mutate(file)
-                event.target.value = ''
-              }}
-            />
+            <FileInput ref={input} kind="image" label={text.attach} take={upload.mutate} />
           </>
         )}
         <textarea
@@ -101,14 +87,9 @@ export function Composer({
           className={`${controlClass} py-1.5`}
         />
         {busy ? (
-          // The second press of a double click on the button that stood here does not stop the answer.
-          <Button icon={Square} onClick={event => event.detail < 2 && stop()}>
-            {text.stop}
-          </Button>
+          <StopButton stop={stop} />
         ) : (
-          <Button primary type="submit" icon={SendHorizontal} disabled={empty}>
-            {text.send}
-          </Button>
+          <Button primary type="submit" icon={SendHorizontal} disabled={empty} label={text.send} />
         )}
       </div>
     </form>

@@ -43,15 +43,10 @@ function apiMessage({ role, text, images = [], toolCalls = [], toolCallId }: Mes
     return {
       role,
       content: text,
-      ...(toolCalls.length === 0
-        ? {}
-        : {
-            tool_calls: toolCalls.map(call => ({
-              id: call.id,
-              type: 'function',
-              function: { name: call.name, arguments: call.arguments },
-            })),
-          }),
+      tool_calls:
+        toolCalls.length === 0
+          ? undefined
+          : toolCalls.map(({ id, ...called }) => ({ id, type: 'function', function: called })),
     }
   if (images.length === 0) return { role, content: text }
   return {
@@ -76,12 +71,12 @@ export function conversationOf(sent: unknown): { system: string; messages: Messa
         const { url } = (part.image_url ?? {}) as { url?: string }
         return url === undefined ? [] : [url]
       })
-      messages.push({ role: 'user', text, ...(images.length > 0 ? { images } : {}) })
+      messages.push({ role: 'user', text, images: images.length > 0 ? images : undefined })
     } else if (one.role === 'tool') messages.push({ role: 'tool', text, toolCallId: String(one.tool_call_id) })
     else if (one.role === 'assistant') {
       const calls = (one.tool_calls ?? []) as { id: string; function: { name: string; arguments: string } }[]
       const toolCalls = calls.map(({ id, function: called }) => ({ id, ...called }))
-      messages.push({ role: 'assistant', text, ...(toolCalls.length > 0 ? { toolCalls } : {}) })
+      messages.push({ role: 'assistant', text, toolCalls: toolCalls.length > 0 ? toolCalls : undefined })
     }
   }
   return { system: system.join('\n\n'), messages }
@@ -121,13 +116,13 @@ export function withChunk(answer: Message, { choices, usage, error }: Chunk, sin
   return {
     ...answer,
     text: answer.text + content,
-    ...(reasoning === '' ? {} : { reasoning: (answer.reasoning ?? '') + reasoning }),
-    ...(calls.length > 0 ? { toolCalls: calls } : {}),
-    ...(error ? { failure: error.message } : {}),
+    reasoning: (answer.reasoning ?? '') + reasoning,
+    toolCalls: calls.length > 0 ? calls : undefined,
+    failure: error?.message ?? answer.failure,
     figures: {
       ...answer.figures,
       totalMs: sinceMs,
-      ...(firstMs === undefined ? {} : { firstMs }),
+      firstMs,
       ...(usage ? { inputTokens: usage.prompt_tokens, outputTokens: usage.completion_tokens } : {}),
     },
   }

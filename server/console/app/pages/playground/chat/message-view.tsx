@@ -1,11 +1,11 @@
 import { memo, type ReactNode, useState } from 'react'
 import { Button } from '../../../components/button.tsx'
-import { CopyButton } from '../../../components/copy.tsx'
-import { controlClass } from '../../../components/field.tsx'
+import { CopyButton } from '../../../components/code.tsx'
+import { controlClass } from '../../../components/fields.tsx'
 import { costText, countText, durationText } from '../../../components/format.ts'
-import { Notice } from '../../../components/notice.tsx'
+import { Notice } from '../../../components/page.tsx'
 import { playgroundText } from '../../../text/playground.ts'
-import { previewOf } from '../form/previews.ts'
+import { previewOf } from '../form/files.tsx'
 import { apart, type Figures, type Message, type ToolCall } from './conversation.ts'
 
 const text = playgroundText.chat
@@ -127,7 +127,7 @@ export function ToolResults({
           className={`${controlClass} py-1.5`}
         />
       ))}
-      <Button type="submit">{text.sendResult}</Button>
+      <Button type="submit" label={text.sendResult} />
     </form>
   )
 }

@@ -1,6 +1,7 @@
+import { createParser } from 'eventsource-parser'
 import { useEffect, useRef, useState } from 'react'
-import { apiMessages, emptyAnswer, type Message } from './conversation.ts'
-import { streamAnswer } from './stream-answer.ts'
+import { api, at, dataOf, sendJson, textsOf } from '../../../api/client.ts'
+import { apiMessages, emptyAnswer, type Message, withChunk } from './conversation.ts'
 
 export interface ConversationOptions {
   /** Of the task. */
@@ -57,3 +58,94 @@ export function useConversation({ path, model, system, parameters, initial }: Co
   }
 }
 export type Conversation = ReturnType<typeof useConversation>
+
+/**
+ * Sends a request to a path and resolves with the answer when it has ended, or is stopped by the signal; `report` gets the answer
+ * as it grows, once for each frame of the screen. Rejects with ApiFailure if the request is refused.
+ */
+export async function streamAnswer(
+  path: string,
+  body: object,
+  report: (answer: Message) => void,
+  signal: AbortSignal,
+): Promise<Message> {
+  const began = performance.now()
+  let answer = emptyAnswer
+  let frame = 0
+  const show = () => {
+    if (frame !== 0) return
+    frame = requestAnimationFrame(() => {
+      frame = 0
+      report(answer)
+    })
+  }
+  let jobId: string | null = null
+  try {
+    const asked = { ...body, stream: true, stream_options: { include_usage: true } }
+    const response = await sendJson(path, asked, signal)
+    jobId = response.headers.get('x-job-id')
+    const parser = createParser({
+      onEvent({ data }) {
+        if (data === '[DONE]') return
+        answer = withChunk(answer, JSON.parse(data) as object, performance.now() - began)
+        show()
+      },
+    })
+    for await (const text of textsOf(response)) parser.feed(text)
+  } catch (thrown) {
+    if (!signal.aborted) throw thrown
+    answer = { ...answer, stopped: true }
+  } finally {
+    cancelAnimationFrame(frame)
+  }
+  const totalMs = performance.now() - began
+  const cost = jobId === null ? undefined : await costOf(jobId)
+  return { ...answer, figures: { ...answer.figures, totalMs, cost } }
+}
+
+/** The cost as the record of the request says it; undefined if it cannot be read yet. */
+async function costOf(id: string): Promise<number | undefined> {
+  try {
+    const { cost } = await dataOf(api.GET('/api/jobs/{id}', at({ id }, { wait: 2 })))
+    return cost ?? undefined
+  } catch {
+    return undefined
+  }
+}
+
+export interface Kept {
+  system: string
+  messages: readonly Message[]
+}
+/** The shell removes keys with this beginning at sign-out. */
+const key = (token: string) => `infer.person.playground.${token}`
+/** Characters. Browsers keep 5 MB for a site. */
+const maxLength = 1_000_000
+const nothing: Kept = { system: '', messages: [] }
+
+/** Reads the conversation that this browser keeps for a token. */
+export function readKept(token: string): Kept {
+  try {
+    const kept = JSON.parse(localStorage.getItem(key(token)) ?? 'null') as Kept | null
+    return kept && Array.isArray(kept.messages) ? kept : nothing
+  } catch {
+    return nothing
+  }
+}
+
+/** Keeps the conversation; of a very long one its end. */
+export function keep(token: string, { system, messages }: Kept): void {
+  for (
+    let from = 0;
+    from < Math.max(1, messages.length);
+    from += Math.max(2, Math.ceil((messages.length - from) / 2))
+  ) {
+    const text = JSON.stringify({ system, messages: messages.slice(from) })
+    if (text.length > maxLength) continue
+    try {
+      return localStorage.setItem(key(token), text)
+    } catch {
+      // The browser has no room: a shorter part may fit.
+    }
+  }
+}

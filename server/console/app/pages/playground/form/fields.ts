@@ -1,4 +1,4 @@
-import type { JsonSchema } from '../../../api/json-schema.ts'
+import type { JsonSchema } from '../../../api/schema.ts'
 
 /** The control that a field gets. */
 export type FieldKind = 'text' | 'line' | 'texts' | 'number' | 'choice' | 'yes-no' | 'media' | 'json'
@@ -117,8 +117,8 @@ function fieldOf(task: FormTask, name: string, property: JsonSchema): FormField 
     main: isRequired || (mainFields.includes(name) && !task.form.more_fields.includes(name)),
     options: kind === 'choice' ? choices.flatMap(one => one.enum ?? one.const ?? []).map(String) : [],
     whole: first?.type === 'integer',
-    ...(first?.minimum === undefined ? {} : { minimum: first.minimum }),
-    ...(first?.maximum === undefined ? {} : { maximum: first.maximum }),
+    minimum: first?.minimum,
+    maximum: first?.maximum,
   }
 }
 

@@ -96,12 +96,8 @@ export function MaskEditor({ image, close, use }: { image: string; close: () => 
         )}
       </div>
       <div className="flex justify-end gap-2">
-        <Button disabled={!painted} onClick={erase}>
-          {text.eraseMask}
-        </Button>
-        <Button primary disabled={!painted} onClick={finish}>
-          {text.useMask}
-        </Button>
+        <Button disabled={!painted} onClick={erase} label={text.eraseMask} />
+        <Button primary disabled={!painted} onClick={finish} label={text.useMask} />
       </div>
     </Dialog>
   )

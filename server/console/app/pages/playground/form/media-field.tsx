@@ -1,16 +1,14 @@
-import { useMutation } from '@tanstack/react-query'
-import { Brush, Upload, X } from 'lucide-react'
-import { useId, useRef, useState } from 'react'
+import { Brush, Mic, Square, Upload, X } from 'lucide-react'
+import { useEffect, useRef, useState } from 'react'
 import { Button, IconButton } from '../../../components/button.tsx'
-import { controlClass, FormField } from '../../../components/field.tsx'
+import { controlClass, FormField } from '../../../components/fields.tsx'
+import { Media } from '../../../components/result/media.tsx'
+import { type Medium } from '../../../components/result/result-facts.ts'
 import { playgroundText as text } from '../../../text/playground.ts'
-import { uploadFile } from '../run/run-job.ts'
+import { FileInput, previewOf, useUpload } from './files.tsx'
 import { MaskEditor } from './mask-editor.tsx'
-import { Microphone } from './microphone.tsx'
-import { previewOf, rememberPreview } from './previews.ts'
 
-type Kind = 'image' | 'video' | 'audio'
-const kindOf = (name: string): Kind =>
+const kindOf = (name: string): Medium =>
   name.startsWith('video') ? 'video' : /audio|^url$/.test(name) ? 'audio' : 'image'
 
 /** An image, a video or audio: chosen, recorded or drawn here, or named by its address or id. */
@@ -35,42 +33,31 @@ export function MediaField({
   drawn: () => void
 }) {
   const kind = kindOf(name)
+  const shown = previewOf(value)
   const input = useRef<HTMLInputElement>(null)
   const [drawing, setDrawing] = useState(false)
-  const upload = useMutation({
-    mutationFn: uploadFile,
-    onSuccess(id, file) {
-      rememberPreview(id, URL.createObjectURL(file))
-      change(id)
-    },
-  })
-  const { mutate, isPending } = upload
+  const { mutate, isPending, error: refused } = useUpload(change)
   const isMask = name.startsWith('mask')
   return (
-    <FormField label={label} hint={hint} error={error ?? upload.error?.message}>
+    <FormField label={label} hint={hint} error={error ?? refused?.message}>
       {control => (
         <div className="space-y-2">
           <div className="flex flex-wrap items-center gap-2">
-            <Button icon={Upload} busy={isPending} onClick={() => input.current!.click()}>
-              {isPending ? text.uploading : value === '' ? text.chooseFile : text.chooseAnother}
-            </Button>
-            <input
-              ref={input}
-              type="file"
-              hidden
-              accept={`${kind}/*`}
-              aria-label={label}
-              onChange={event => {
-                const [file] = event.target.files ?? []
-                if (file) mutate(file)
-                event.target.value = ''
-              }}
+            <Button
+              icon={Upload}
+              busy={isPending}
+              onClick={() => input.current!.click()}
+              label={isPending ? text.uploading : value === '' ? text.chooseFile : text.chooseAnother}
             />
+            <FileInput ref={input} kind={kind} label={label} take={mutate} />
             {kind === 'audio' && <Microphone take={mutate} />}
             {isMask && (
-              <Button icon={Brush} disabled={image === undefined} onClick={() => setDrawing(true)}>
-                {text.drawMask}
-              </Button>
+              <Button
+                icon={Brush}
+                disabled={image === undefined}
+                onClick={() => setDrawing(true)}
+                label={text.drawMask}
+              />
             )}
           </div>
           {isMask && image === undefined && <p className="text-muted text-xs">{text.maskFirst}</p>}
@@ -85,7 +72,14 @@ export function MediaField({
             />
             {value !== '' && <IconButton icon={X} label={text.clear} onClick={() => change('')} />}
           </div>
-          <Preview kind={kind} url={previewOf(value)} label={text.preview(label)} />
+          {shown !== undefined && (
+            <Media
+              kind={kind}
+              url={shown}
+              label={text.preview(label)}
+              className="border-line max-h-48 max-w-full rounded-md border"
+            />
+          )}
           {drawing && image !== undefined && (
             <MaskEditor
               image={image}
@@ -103,13 +97,58 @@ export function MediaField({
   )
 }
 
-function Preview({ kind, url, label }: { kind: Kind; url: string | undefined; label: string }) {
-  const id = useId()
-  if (url === undefined) return null
-  const look = 'border-line max-h-48 max-w-full rounded-md border'
-  if (kind === 'image') return <img src={url} alt={label} className={look} />
-  // oxlint-disable-next-line jsx-a11y/media-has-caption
-  if (kind === 'video') return <video key={id} src={url} controls aria-label={label} className={look} />
-  // oxlint-disable-next-line jsx-a11y/media-has-caption
-  return <audio src={url} controls aria-label={label} className="w-full" />
+/** Records from the microphone, and gives the recording as a file. */
+function Microphone({ take }: { take: (file: File) => void }) {
+  const recorder = useRef<MediaRecorder>(undefined)
+  const [seconds, setSeconds] = useState<number>()
+  const [failed, setFailed] = useState(false)
+  const recording = seconds !== undefined
+
+  useEffect(() => {
+    if (!recording) return
+    const timer = setInterval(() => setSeconds(now => (now ?? 0) + 1), 1_000)
+    return () => clearInterval(timer)
+  }, [recording])
+  // Leaving the page ends the recording and frees the microphone.
+  useEffect(() => () => release(recorder.current), [])
+
+  async function record(): Promise<void> {
+    setFailed(false)
+    try {
+      const stream = await navigator.mediaDevices.getUserMedia({ audio: true })
+      const own = (recorder.current = new MediaRecorder(stream))
+      const parts: Blob[] = []
+      own.addEventListener('dataavailable', ({ data }) => void parts.push(data))
+      own.addEventListener('stop', () => {
+        release(own)
+        setSeconds(undefined)
+        const type = own.mimeType.split(';')[0]!
+        take(new File(parts, `recording.${type.endsWith('mp4') ? 'm4a' : type.slice(type.indexOf('/') + 1)}`, { type }))
+      })
+      own.start()
+      setSeconds(0)
+    } catch {
+      setFailed(true)
+    }
+  }
+
+  return (
+    <>
+      {recording ? (
+        <Button danger icon={Square} onClick={() => recorder.current?.stop()} label={text.stopRecording} />
+      ) : (
+        <Button icon={Mic} onClick={() => void record()} label={text.record} />
+      )}
+      {recording && <span className="text-muted tabular-nums">{text.recording(seconds)}</span>}
+      {failed && (
+        <p role="alert" className="text-bad w-full text-xs">
+          {text.noMicrophone}
+        </p>
+      )}
+    </>
+  )
+}
+
+function release(recorder: MediaRecorder | undefined): void {
+  for (const track of recorder?.stream.getTracks() ?? []) track.stop()
 }

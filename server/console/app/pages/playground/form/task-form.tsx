@@ -1,9 +1,19 @@
-import { memo } from 'react'
-import { useOpened } from '../../../components/use-opened.ts'
+import { Plus, X } from 'lucide-react'
+import { memo, useId } from 'react'
+import { Button, IconButton } from '../../../components/button.tsx'
+import {
+  controlClass,
+  describedBy,
+  Hint,
+  SelectField,
+  TextArea,
+  TextField,
+  useOpened,
+} from '../../../components/fields.tsx'
 import { playgroundText } from '../../../text/playground.ts'
-import { FieldControl } from './field-control.tsx'
-import type { Entered, FormField } from './fields.ts'
-import { previewOf } from './previews.ts'
+import { type Entered, type FormField, textsOf } from './fields.ts'
+import { previewOf } from './files.tsx'
+import { MediaField } from './media-field.tsx'
 
 const gridClass = 'grid items-start gap-4 sm:grid-cols-2'
 /** Two of these stand side by side. */
@@ -23,13 +33,11 @@ export function TaskForm({
   change: (name: string, value: unknown) => void
   errors: Readonly<Record<string, string>>
   /** By the name of the field. */
-  suggestions?: Readonly<Record<string, readonly string[]>>
+  suggestions?: Readonly<Record<string, readonly string[] | undefined>>
   moreText?: string
 }) {
-  const [imageValue] = [entered.image_url, entered.image].flatMap(one =>
-    typeof one === 'string' && one !== '' ? one : [],
-  )
-  const image = imageValue === undefined ? undefined : previewOf(imageValue)
+  const chosen = [entered.image_url, entered.image].find(one => typeof one === 'string' && one !== '')
+  const image = typeof chosen === 'string' ? previewOf(chosen) : undefined
   const control = (field: FormField) => (
     <Control
       key={field.name}
@@ -73,3 +81,119 @@ const Control = memo(function Control({ change, ...props }: ControlProps) {
     </div>
   )
 })
+
+interface FieldControlProps {
+  field: FormField
+  value: unknown
+  change: (value: unknown) => void
+  error: string | undefined
+  /** Values that are offered for a line of text, such as voices. */
+  suggestions?: readonly string[] | undefined
+  /** For a mask: where the image that it is drawn over can be loaded. */
+  image?: string | undefined
+  /** Called when a mask was drawn, which is white where OpenAI's masks are transparent. */
+  drawn: () => void
+}
+
+/** The control of one field, by its kind. */
+function FieldControl({ field, value, change, error, suggestions, image, drawn }: FieldControlProps) {
+  const { label, hint, kind } = field
+  const list = useId()
+  const facts = { label, hint, error }
+  const text = typeof value === 'string' ? value : ''
+  switch (kind) {
+    case 'media':
+      return <MediaField {...facts} name={field.name} value={text} change={change} image={image} drawn={drawn} />
+    case 'texts':
+      return <TextList {...facts} value={textsOf(value ?? '')} change={change} />
+    case 'text':
+      return <TextArea {...facts} rows={field.main ? 4 : 2} value={text} change={change} />
+    case 'json':
+      return (
+        <TextArea {...facts} rows={3} className="font-mono text-xs" spellCheck={false} value={text} change={change} />
+      )
+    case 'number':
+      return (
+        <TextField
+          {...facts}
+          type="number"
+          inputMode={field.whole ? 'numeric' : 'decimal'}
+          step={field.whole ? 1 : 'any'}
+          min={field.minimum}
+          max={field.maximum}
+          value={text}
+          change={change}
+        />
+      )
+    case 'choice':
+    case 'yes-no': {
+      const { byDefault, yes, no } = playgroundText
+      const options =
+        kind === 'yes-no'
+          ? [
+              { value: 'yes', name: yes },
+              { value: 'no', name: no },
+            ]
+          : field.options.map(value => ({ value, name: value.replaceAll('_', ' ') }))
+      return (
+        <SelectField {...facts} options={[{ value: '', name: byDefault }, ...options]} value={text} change={change} />
+      )
+    }
+    default:
+      return (
+        <>
+          <TextField {...facts} value={text} change={change} list={suggestions && list} />
+          {suggestions && (
+            <datalist id={list}>
+              {suggestions.map(one => (
+                <option key={one} value={one} />
+              ))}
+            </datalist>
+          )}
+        </>
+      )
+  }
+}
+
+/** Several texts, each in a control of its own. */
+function TextList({
+  label,
+  hint,
+  error,
+  value,
+  change,
+}: {
+  label: string
+  hint: string
+  error: string | undefined
+  value: readonly string[]
+  change: (value: string[]) => void
+}) {
+  const id = useId()
+  return (
+    <fieldset className="space-y-1.5" aria-describedby={describedBy(id, hint, error)}>
+      <legend className="text-sm font-medium">{label}</legend>
+      {value.map((text, at) => (
+        <div key={at} className="flex items-start gap-1">
+          <textarea
+            rows={2}
+            aria-label={playgroundText.numbered(label, at + 1)}
+            aria-invalid={error ? true : undefined}
+            value={text}
+            onChange={event => change(value.with(at, event.target.value))}
+            className={`${controlClass} py-1.5`}
+          />
+          {value.length > 1 && (
+            <IconButton
+              icon={X}
+              label={playgroundText.removeText(at + 1)}
+              onClick={() => change(value.toSpliced(at, 1))}
+            />
+          )}
+        </div>
+      ))}
+      <Button small icon={Plus} onClick={() => change([...value, ''])} label={playgroundText.addText} />
+      <Hint id={id} hint={hint} error={error} />
+    </fieldset>
+  )
+}

@@ -1,21 +1,23 @@
-import { useQuery } from '@tanstack/react-query'
+import { useMutation } from '@tanstack/react-query'
 import { Play } from 'lucide-react'
-import { type FormEvent, useCallback, useMemo, useRef, useState } from 'react'
-import { Link } from 'wouter'
-import { api, dataOf } from '../../../api/client.ts'
-import type { JsonSchema } from '../../../api/json-schema.ts'
-import { Button } from '../../../components/button.tsx'
-import { Checkbox } from '../../../components/choice.tsx'
-import { Failed } from '../../../components/failed.tsx'
-import { Empty, Section } from '../../../components/page-heading.tsx'
+import { type FormEvent, useMemo, useRef, useState } from 'react'
+import { api } from '../../../api/client.ts'
+import { hasEnded, useAnswer } from '../../../api/queries.ts'
+import type { JsonSchema } from '../../../api/schema.ts'
+import { JobStatus } from '../../../components/badge.tsx'
+import { Button, TextLink } from '../../../components/button.tsx'
+import { Checkbox } from '../../../components/fields.tsx'
+import { costText, countText, durationText } from '../../../components/format.ts'
+import { Empty, Failed, Section } from '../../../components/page.tsx'
 import { filesOf } from '../../../components/result/result-facts.ts'
+import { TaskResult } from '../../../components/result/task-result.tsx'
+import { UnfinishedImage } from '../../../components/result/unfinished-image.tsx'
 import { playgroundText as text } from '../../../text/playground.ts'
-import type { ModelChoice, TaskChoice } from '../choices.ts'
-import { type Entered, enteredOf, fieldsOf, formRequest } from '../form/fields.ts'
+import type { TaskChoice } from '../choices.ts'
 import { TaskForm } from '../form/task-form.tsx'
+import { type PanelProps, useForm } from '../form/use-form.ts'
 import { Samples } from '../samples-view.tsx'
-import { RunView } from './run-view.tsx'
-import { type Run, useRuns } from './use-runs.ts'
+import { cancelJob, type Job, type Run, useRuns } from './runs.ts'
 
 /** The results of each model, with a heading of their own. */
 function Results({ runs }: { runs: readonly Run[] }) {
@@ -34,10 +36,7 @@ function Results({ runs }: { runs: readonly Run[] }) {
         ))}
         {jobs.some(({ result }) => filesOf(result).length > 0) && (
           <p className="text-muted text-xs">
-            {text.inLibrary}{' '}
-            <Link href="/library" className="text-accent underline">
-              {text.toLibrary}
-            </Link>
+            {text.inLibrary} <TextLink href="/library" className="underline" label={text.toLibrary} />
           </p>
         )}
       </div>
@@ -48,20 +47,10 @@ function Results({ runs }: { runs: readonly Run[] }) {
 const aspectRatios = ['16:9', '9:16', '1:1'] as const
 
 /** The form of a task that is run as a job, its result, and the same as code. */
-export function TaskPanel({
-  task,
-  models,
-  initial,
-}: {
-  task: TaskChoice
-  /** One, or two that are compared. */
-  models: readonly ModelChoice[]
-  /** Inputs of an earlier job, or a file to use. */
-  initial: Record<string, unknown> | undefined
-}) {
-  const fields = useMemo(() => fieldsOf(task), [task])
-  const [entered, setEntered] = useState<Entered>(() => enteredOf(fields, initial ?? {}))
-  const [errors, setErrors] = useState<Record<string, string>>({})
+export function TaskPanel(props: PanelProps) {
+  const { task, models } = props
+  const { form, request, check, setErrors } = useForm(props)
+  const { fields } = form
   const [formats, setFormats] = useState<readonly string[]>([])
   const { runs, start, busy } = useRuns()
   const voices = useVoices(
@@ -69,11 +58,6 @@ export function TaskPanel({
     fields.some(({ name }) => name === 'voice'),
   )
   const result = useRef<HTMLDivElement>(null)
-  const change = useCallback((name: string, value: unknown) => {
-    setEntered(now => ({ ...now, [name]: value }))
-    setErrors(now => (name in now ? Object.fromEntries(Object.entries(now).filter(([one]) => one !== name)) : now))
-  }, [])
-  const { request, errors: faults } = useMemo(() => formRequest(fields, entered), [fields, entered])
   const inputs = useMemo(() => inputsOf(task, request), [task, request])
   const slug = models[0]!.slugs[task.id]
   const inOneGo = useMemo(
@@ -84,9 +68,7 @@ export function TaskPanel({
 
   async function run(event: FormEvent): Promise<void> {
     event.preventDefault()
-    if (Object.keys(faults).length > 0)
-      return setErrors(Object.fromEntries(Object.entries(faults).map(([name, fault]) => [name, text.errors[fault]])))
-    setErrors({})
+    if (!check()) return
     const failures = await start(task.id, models, withPreviews(task, inputs), formats)
     // The server names the field: it is shown there, and not only above the result.
     for (const { param, message } of failures) {
@@ -110,17 +92,15 @@ export function TaskPanel({
           onSubmit={event => void run(event)}
           className="bg-surface border-line space-y-4 rounded-lg border p-4"
         >
-          <TaskForm
-            fields={fields}
-            entered={entered}
-            change={change}
-            errors={errors}
-            {...(voices ? { suggestions: { voice: voices } } : {})}
-          />
+          <TaskForm {...form} suggestions={{ voice: voices }} />
           {severalShapes && <Formats chosen={formats} choose={setFormats} />}
-          <Button primary type="submit" icon={Play} busy={busy}>
-            {busy ? text.running : models.length > 1 ? text.runTwo : text.run}
-          </Button>
+          <Button
+            primary
+            type="submit"
+            icon={Play}
+            busy={busy}
+            label={busy ? text.running : models.length > 1 ? text.runTwo : text.run}
+          />
         </form>
       </Section>
       {comparing ? (
@@ -140,26 +120,22 @@ export function TaskPanel({
   )
 }
 
-function Formats({ chosen, choose }: { chosen: readonly string[]; choose: (formats: readonly string[]) => void }) {
-  return (
-    <fieldset className="space-y-2">
-      <legend className="text-sm font-medium">{text.formats}</legend>
-      <p className="text-muted text-xs">{text.formatsHint}</p>
-      <div className="flex flex-wrap gap-4">
-        {aspectRatios.map(ratio => (
-          <Checkbox
-            key={ratio}
-            label={text.formatNames[ratio]!}
-            checked={chosen.includes(ratio)}
-            onChange={event =>
-              choose(aspectRatios.filter(one => (one === ratio ? event.target.checked : chosen.includes(one))))
-            }
-          />
-        ))}
-      </div>
-    </fieldset>
-  )
-}
+const Formats = ({ chosen, choose }: { chosen: readonly string[]; choose: (formats: readonly string[]) => void }) => (
+  <fieldset className="space-y-2">
+    <legend className="text-sm font-medium">{text.formats}</legend>
+    <p className="text-muted text-xs">{text.formatsHint}</p>
+    <div className="flex flex-wrap gap-4">
+      {aspectRatios.map(ratio => (
+        <Checkbox
+          key={ratio}
+          label={text.formatNames[ratio]!}
+          checked={chosen.includes(ratio)}
+          change={checked => choose(aspectRatios.filter(one => (one === ratio ? checked : chosen.includes(one))))}
+        />
+      ))}
+    </div>
+  </fieldset>
+)
 
 /** `inputs.image_url` and `prompt[0]` → the name of the field. */
 const fieldNamed = (param: string | undefined): string | undefined =>
@@ -181,11 +157,46 @@ const withPreviews = ({ input_schema }: TaskChoice, inputs: Record<string, unkno
 
 /** The voices of a model that speaks. */
 function useVoices(model: string, speaks: boolean): string[] | undefined {
-  const { data } = useQuery({
-    queryKey: ['playground', 'voices'],
-    queryFn: () => dataOf(api.GET('/api/voice/models')),
+  const { data } = useAnswer(['playground', 'voices'], () => api.GET('/api/voice/models'), {
     enabled: speaks,
     staleTime: 60_000,
   })
   return data?.models.find(({ model_id }) => model_id === model)?.voices.map(({ id }) => id)
+}
+
+/** A job from its creation to its result, and what it took. */
+function RunView({ job, currency }: { job: Job; currency: string }) {
+  const { id, status, progress, waiting_for, error, metrics } = job
+  const live = !hasEnded(job)
+  const cancel = useMutation({ mutationFn: () => cancelJob(id) })
+  return (
+    <div className="space-y-3">
+      <p className="flex flex-wrap items-center gap-2" role="status">
+        <JobStatus status={status} names={text.status} />
+        {live && progress !== null && progress > 0 && <span>{text.progress(Math.round(progress * 100))}</span>}
+        {!live && metrics.run_ms !== null && <span>{text.inTime(durationText(metrics.run_ms))}</span>}
+        <Figures job={job} currency={currency} />
+        <TextLink href={`/jobs/${id}`} className="underline" label={text.openJob} />
+        {live && <Button small danger busy={cancel.isPending} onClick={() => cancel.mutate()} label={text.cancel} />}
+      </p>
+      {live && <progress max={1} value={progress ?? undefined} aria-label={text.running} className="h-2 w-full" />}
+      {live && <UnfinishedImage job={job} />}
+      {live && cancel.error && <Failed failure={cancel.error} />}
+      {live && waiting_for && <p className="text-muted">{waiting_for.detail}</p>}
+      {error && !live && <Failed failure={new Error(error.message)} />}
+      {status === 'completed' && <TaskResult result={job.result} inputs={job.inputs} />}
+    </div>
+  )
+}
+
+function Figures({ job: { usage, cost, metrics }, currency }: { job: Job; currency: string }) {
+  const all = usage
+    ? Object.entries(text.usage).flatMap(([name, words]) => {
+        const amount = usage[name as keyof typeof text.usage]
+        return amount > 0 ? [words(countText(Math.round(amount * 10) / 10))] : []
+      })
+    : []
+  if (cost !== null && cost > 0) all.push(text.cost(costText(cost, currency)))
+  if (metrics.queue_ms !== null && metrics.queue_ms >= 1_000) all.unshift(text.waited(durationText(metrics.queue_ms)))
+  return all.length === 0 ? null : <span className="text-muted">{all.join(' · ')}</span>
 }

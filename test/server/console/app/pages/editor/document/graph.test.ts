@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { layoutGraph } from '../../../../../../../server/console/app/components/graph/layout.ts'
+import { mediaIn, resultTextIn } from '../../../../../../../server/console/app/components/result/result-facts.ts'
 import {
   graphOf,
   parametersId,
@@ -21,7 +22,6 @@ import {
   valueLinksOf,
 } from '../../../../../../../server/console/app/pages/editor/document/references.ts'
 import { parseWorkflow } from '../../../../../../../server/console/app/pages/editor/document/workflow-document.ts'
-import { mediaIn, resultTextIn } from '../../../../../../../server/console/app/pages/editor/run/result-media.ts'
 
 const tasks = new Map()
 

@@ -1,0 +1,13 @@
+/**
+ * Returns the address of a file of this server without its origin: the answer may name the public address, and the page
+ * loads nothing from another origin than its own. An address of another server is returned unchanged.
+ */
+export function ownUrl(url: string): string {
+  if (!/^https?:/.test(url)) return url
+  const { pathname, search } = new URL(url)
+  return pathname.startsWith('/files/') ? pathname + search : url
+}
+
+/** The address of a model's page in the console. Ids contain `/`. */
+export const modelHref = (id: string, part = ''): string =>
+  `/models/details/${id.split('/').map(encodeURIComponent).join('/')}${part}`

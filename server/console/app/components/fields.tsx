@@ -1,0 +1,183 @@
+import { Search } from 'lucide-react'
+import {
+  type InputHTMLAttributes,
+  type ReactNode,
+  type RefObject,
+  type SelectHTMLAttributes,
+  type TextareaHTMLAttributes,
+  useEffect,
+  useId,
+  useRef,
+} from 'react'
+import { shellText } from '../text/shell.ts'
+
+export interface FieldFacts {
+  label: string
+  /** What to write, or what it does. */
+  hint?: ReactNode
+  /** Why the value is refused. */
+  error?: string | undefined
+}
+
+/** A control with its label, hint and error, which are tied to it for screen readers. */
+export function FormField({
+  label,
+  hint,
+  error,
+  children,
+}: FieldFacts & {
+  children: (control: {
+    id: string
+    'aria-describedby': string | undefined
+    'aria-invalid': true | undefined
+  }) => ReactNode
+}) {
+  const id = useId()
+  return (
+    <div className="min-w-0 space-y-1">
+      <label htmlFor={id} className="block text-sm font-medium">
+        {label}
+      </label>
+      {children({
+        id,
+        'aria-describedby': describedBy(id, hint, error),
+        'aria-invalid': error ? true : undefined,
+      })}
+      <Hint id={id} hint={hint} error={error} />
+    </div>
+  )
+}
+
+/** The ids of what `Hint` shows, for the control that it is about. */
+export const describedBy = (id: string, hint: ReactNode, error: string | undefined): string | undefined =>
+  [hint ? `${id}-hint` : '', error ? `${id}-error` : ''].filter(Boolean).join(' ') || undefined
+
+/** The hint and the error of a control. */
+export const Hint = ({ id, hint, error }: { id: string } & Omit<FieldFacts, 'label'>) => (
+  <>
+    {hint && (
+      <p id={`${id}-hint`} className="text-muted text-xs">
+        {hint}
+      </p>
+    )}
+    {error && (
+      <p id={`${id}-error`} className="text-bad text-xs">
+        {error}
+      </p>
+    )}
+  </>
+)
+
+/** The look of a control that takes text. */
+export const controlClass =
+  'bg-surface border-control aria-invalid:border-bad w-full rounded-md border px-2.5 min-h-9 disabled:opacity-50'
+
+/** A control with a value that a person changes; without `change` the form is read when it is sent. */
+type LabelledProps<Props> = FieldFacts & Omit<Props, 'onChange'> & { change?: ((value: string) => void) | undefined }
+
+/** Gives a control of the browser its label, hint and error. */
+function labelled<Props>(draw: (props: Props & { className: string }) => ReactNode) {
+  return function Labelled({ label, hint, error, change, ...rest }: LabelledProps<Props>) {
+    const { className = '' } = rest as { className?: string }
+    const shared = {
+      ...rest,
+      onChange: change && ((event: { target: { value: string } }) => change(event.target.value)),
+      className: `${controlClass} ${className}`,
+    }
+    return (
+      <FormField label={label} hint={hint} error={error}>
+        {control => draw({ ...shared, ...control } as unknown as Props & { className: string })}
+      </FormField>
+    )
+  }
+}
+
+/** One line of text, a number, a date: `type` says which. */
+export const TextField = labelled<InputHTMLAttributes<HTMLInputElement>>(props => <input {...props} />)
+
+/** Several lines of text. */
+export const TextArea = labelled<TextareaHTMLAttributes<HTMLTextAreaElement>>(props => (
+  <textarea rows={4} {...props} className={`${props.className} py-1.5`} />
+))
+
+/** A value to choose; a text is shown as it is. */
+export type Option = string | { value: string; name: string }
+
+/** The values that a table names, as options. */
+export const optionsOf = (names: Readonly<Record<string, string>>): Option[] =>
+  Object.entries(names).map(([value, name]) => ({ value, name }))
+
+/** One of several values. */
+export const SelectField = labelled<SelectHTMLAttributes<HTMLSelectElement> & { options: readonly Option[] }>(
+  ({ options, ...props }) => (
+    <select {...props}>
+      {options
+        .map(one => (typeof one === 'string' ? { value: one, name: one } : one))
+        .map(({ value, name }) => (
+          <option key={value} value={value}>
+            {name}
+          </option>
+        ))}
+    </select>
+  ),
+)
+
+/** Yes or no. */
+export function Checkbox({
+  label,
+  hint,
+  change,
+  ...rest
+}: { label: string; hint?: string; change?: (checked: boolean) => void } & InputHTMLAttributes<HTMLInputElement>) {
+  const id = useId()
+  return (
+    <div className="flex items-start gap-2">
+      <input
+        {...rest}
+        id={id}
+        type="checkbox"
+        onChange={change && (event => change(event.target.checked))}
+        aria-describedby={hint ? `${id}-hint` : undefined}
+        className="accent-accent mt-0.5 size-4 shrink-0"
+      />
+      <div>
+        <label htmlFor={id}>{label}</label>
+        <Hint id={id} hint={hint} />
+      </div>
+    </div>
+  )
+}
+
+/** The search of a page; `/` puts the cursor into it. */
+export function SearchField({
+  value,
+  change,
+  label = shellText.search,
+}: {
+  value: string
+  change: (value: string) => void
+  label?: string
+}) {
+  return (
+    <div className="relative min-w-48 flex-1">
+      <Search aria-hidden className="text-muted pointer-events-none absolute top-2.5 left-2.5 size-4" />
+      <input
+        type="search"
+        aria-label={label}
+        placeholder={label}
+        value={value}
+        onChange={event => change(event.target.value)}
+        className={`${controlClass} pl-8`}
+      />
+    </div>
+  )
+}
+
+/** Opens a `<details>` when something in it needs to be seen, such as a fault. Only people close it. */
+export function useOpened(needed: boolean): RefObject<HTMLDetailsElement | null> {
+  const details = useRef<HTMLDetailsElement>(null)
+  useEffect(() => {
+    if (needed && details.current) details.current.open = true
+  }, [needed])
+  return details
+}

@@ -1,9 +1,0 @@
-/**
- * Returns the address of a file of this server without its origin: the answer may name the public address, and the page
- * loads nothing from another origin than its own. An address of another server is returned unchanged.
- */
-export function ownUrl(url: string): string {
-  if (!/^https?:/.test(url)) return url
-  const { pathname, search } = new URL(url)
-  return pathname.startsWith('/files/') ? pathname + search : url
-}

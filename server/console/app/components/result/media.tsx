@@ -1,0 +1,26 @@
+import type { Medium } from './result-facts.ts'
+
+/** An image, a video or audio. One that is `whole` is loaded at once, and a video is then repeated. */
+export function Media({
+  kind,
+  url,
+  label,
+  className,
+  audioClass = 'w-full',
+  whole = false,
+}: {
+  kind: Medium
+  url: string
+  label: string
+  className: string
+  audioClass?: string
+  whole?: boolean
+}) {
+  const [loading, preload] = whole ? [] : (['lazy', 'metadata'] as const)
+  if (kind === 'image') return <img src={url} alt={label} loading={loading} className={className} />
+  if (kind === 'video')
+    // oxlint-disable-next-line jsx-a11y/media-has-caption
+    return <video src={url} controls loop={whole} preload={preload} aria-label={label} className={className} />
+  // oxlint-disable-next-line jsx-a11y/media-has-caption
+  return <audio src={url} controls preload={preload} aria-label={label} className={audioClass} />
+}

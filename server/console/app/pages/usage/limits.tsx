@@ -1,0 +1,177 @@
+import { useState } from 'react'
+import { api, at, type Schema, useSession } from '../../api/client.ts'
+import { refresh, useAnswer } from '../../api/queries.ts'
+import { announce } from '../../components/announcements.tsx'
+import { Button } from '../../components/button.tsx'
+import { FormDialog } from '../../components/dialog.tsx'
+import { TextField } from '../../components/fields.tsx'
+import { formNumber } from '../../components/form-text.ts'
+import { costText, countText, sizeText } from '../../components/format.ts'
+import { Meter } from '../../components/meter.tsx'
+import { Queried, Section } from '../../components/page.tsx'
+import { Time } from '../../components/time.tsx'
+import { usageText } from '../../text/usage.ts'
+
+const text = usageText.limits
+
+type LimitUse = Schema<'LimitUse'>
+type Spend = Schema<'Spend'>
+
+const amount = (limit: LimitUse, value: number): string =>
+  limit.name === 'stored_bytes' ? sizeText(value) : countText(value)
+
+/** Every limit that applies to the session, what is left of it, and what was spent this month. */
+export function LimitsLeft() {
+  const query = useAnswer(['usage', 'me'], () => api.GET('/api/me'), { refetchInterval: 15_000 })
+  return (
+    <Section title={text.title}>
+      <Queried query={query}>
+        {({ limits, spend }) => (
+          <div className="grid gap-4 md:grid-cols-2">
+            {(['organization', 'token'] as const).map(of => (
+              <div key={of} className="bg-surface border-line space-y-3 rounded-lg border p-4">
+                <h3 className="font-medium">{text[of]}</h3>
+                <SpendLeft spend={spend[of]} currency={spend.currency} />
+                {limits
+                  .filter(limit => limit.limit_of === of)
+                  .map(limit => (
+                    <Meter
+                      key={limit.name}
+                      label={text.names[limit.name]}
+                      value={text.left(amount(limit, limit.remaining), amount(limit, limit.limit))}
+                      parts={[{ name: text.names[limit.name], amount: limit.limit - limit.remaining }]}
+                      whole={limit.limit}
+                    />
+                  ))}
+              </div>
+            ))}
+          </div>
+        )}
+      </Queried>
+    </Section>
+  )
+}
+
+function SpendLeft({ spend, currency }: { spend: Spend; currency: string }) {
+  const spent = costText(spend.spent, currency)
+  const limit = spend.monthly_limit
+  return (
+    <div className="space-y-1">
+      {limit === null ? (
+        <p className="flex justify-between gap-2 text-xs">
+          <span>{text.spend}</span>
+          <span className="text-muted tabular-nums">{text.unlimited(spent)}</span>
+        </p>
+      ) : (
+        <Meter
+          label={text.spend}
+          value={text.spent(spent, costText(limit, currency))}
+          parts={[
+            { name: text.spend, amount: spend.spent },
+            { name: text.held(costText(spend.held, currency)), amount: spend.held },
+          ]}
+          whole={limit}
+        />
+      )}
+      <p className="text-muted flex flex-wrap justify-between gap-x-3 text-xs">
+        <span>{spend.held > 0 && text.held(costText(spend.held, currency))}</span>
+        <span>
+          {text.resets} <Time at={spend.period_end} />
+        </span>
+      </p>
+    </div>
+  )
+}
+
+const own = usageText.own
+
+type Answer = Schema<'OrganizationLimitsAnswer'>
+type Name = keyof typeof own.names
+
+const names = Object.keys(own.names) as Name[]
+
+const hints = { stored_bytes: own.bytesHint, monthly_spend_limit: own.spendHint }
+
+const shown = (name: Name, value: number | null): string =>
+  value === null
+    ? own.none
+    : name === 'stored_bytes'
+      ? sizeText(value)
+      : name === 'monthly_spend_limit'
+        ? costText(value)
+        : countText(value)
+
+/** The limits that apply to an organization. The owner of the machine may change them. */
+export function OrganizationLimits({ organization, name }: { organization: string; name: string }) {
+  const { session, can } = useSession()
+  const [changing, setChanging] = useState(false)
+  const query = useAnswer(['usage', 'limits', organization], () =>
+    api.GET('/api/organizations/{organization}/limits', at({ organization })),
+  )
+  const mayChange = session.owns_machine && can('admin:write')
+  return (
+    <Section
+      title={own.title(name)}
+      actions={mayChange && query.data && <Button small onClick={() => setChanging(true)} label={own.change} />}
+    >
+      <Queried query={query}>
+        {answer => (
+          <div className="bg-surface border-line rounded-lg border p-4">
+            <p className="own-muted mb-2">{own.plan(answer.plan)}</p>
+            <dl className="grid gap-x-8 gap-y-1 md:grid-cols-2">
+              {names.map(one => (
+                <div key={one} className="flex justify-between gap-3">
+                  <dt className="own-muted">{own.names[one]}</dt>
+                  <dd className="tabular-nums">{shown(one, answer.effective[one])}</dd>
+                </div>
+              ))}
+            </dl>
+            {changing && (
+              <ChangeLimits organization={organization} name={name} answer={answer} close={() => setChanging(false)} />
+            )}
+          </div>
+        )}
+      </Queried>
+    </Section>
+  )
+}
+
+function ChangeLimits({
+  organization,
+  name,
+  answer,
+  close,
+}: {
+  organization: string
+  name: string
+  answer: Answer
+  close: () => void
+}) {
+  const save = async (form: FormData) => {
+    const body: Schema<'OrganizationLimitsChange'> = Object.fromEntries(names.map(one => [one, formNumber(form, one)]))
+    await api.PATCH('/api/organizations/{organization}/limits', { params: { path: { organization } }, body })
+    void refresh('usage')
+    announce('good', own.saved)
+    close()
+  }
+  return (
+    <FormDialog title={own.dialog(name)} action={own.save} names={names} save={save} close={close}>
+      {faultOf =>
+        names.map(one => (
+          <TextField
+            key={one}
+            label={own.names[one]}
+            name={one}
+            type="number"
+            min={0}
+            step={one === 'monthly_spend_limit' ? 'any' : 1}
+            defaultValue={answer.limits[one] ?? ''}
+            placeholder={shown(one, answer.effective[one])}
+            hint={hints[one as keyof typeof hints] ?? own.hint}
+            error={faultOf(one)}
+          />
+        ))
+      }
+    </FormDialog>
+  )
+}
