@@ -1,25 +1,23 @@
 import { randomBytes } from 'node:crypto'
+import { execa } from 'execa'
+import { isUnpacked, selfCommand } from '../core/assets.ts'
 import { Failure } from '../core/failure.ts'
 import type { Log } from '../core/log.ts'
 import type { Model } from '../core/models/model.ts'
 import { withoutLocations } from '../core/tasks/protocols/engine-text.ts'
 import { Engine } from './engine.ts'
-import type { Launcher } from './launcher/launcher.ts'
-import { openRemoteLauncher } from './launcher/remote.ts'
+import { type Launcher, openRemoteLauncher } from './launcher/launcher.ts'
 import { openLoadHistory } from './load-history.ts'
 import type { Memory } from './placement/memory.ts'
 import type { Adapter } from './presets/adapter.ts'
-import { missingRoute } from './presets/missing-route.ts'
 import type { Backend } from './presets/preset.ts'
-import { presetOf } from './presets/presets.ts'
-import { sandboxRequirementsOf } from './presets/sandbox-requirements.ts'
+import { missingRoute, presetOf } from './presets/presets.ts'
+import { missingSandboxPaths, sandboxRequirementsOf } from './presets/sandbox-requirements.ts'
 import type { ConnectionOptions, EngineConnections } from './requests/connections.ts'
 import { fetchDescription } from './requests/health.ts'
-import type { Effects } from './residency/effects.ts'
 import type { Resident } from './residency/model-state.ts'
 import type { Residency } from './residency/residency.ts'
-import { missingSandboxPaths } from './sandbox/missing-paths.ts'
-import { unpackEngineFiles } from './unpack-engine-files.ts'
+import type { Effects } from './residency/residents.ts'
 
 interface Running {
   engine: Engine
@@ -221,4 +219,27 @@ export function openEngineEffects({
       while (running.size > 0) await Promise.all([...running.keys()].map(exited))
     },
   }
+}
+
+let unpacking: Promise<void> | undefined
+
+/**
+ * Unpacks the files of the packed executable before a built-in engine starts, because its sandbox can read but not
+ * write them. Does nothing when they are on disk. Runs in a separate process: it takes a second, and the server must
+ * answer meanwhile. With `verify` it also checks the contents and replaces changed files. Rejects with Failure
+ * `worker_error`.
+ */
+export async function unpackEngineFiles({ verify = false } = {}): Promise<void> {
+  if (isUnpacked() && !verify) return
+  unpacking ??= unpack().finally(() => {
+    unpacking = undefined
+  })
+  await unpacking
+}
+
+async function unpack(): Promise<void> {
+  const { file, args, env } = selfCommand(['engine', 'unpack'])
+  const { failed, stderr, shortMessage } = await execa(file, args, { env, stdin: 'ignore', reject: false })
+  if (failed)
+    throw new Failure('worker_error', `The built-in engines could not be unpacked: ${stderr.trim() || shortMessage}`)
 }

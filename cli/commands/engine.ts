@@ -53,7 +53,7 @@ export function define(command: Command, terminal: Terminal): void {
       delete terminal.environment.INFER_ENGINE_KEY
       const { cpuDevice } = await import('../../gpu/devices/cpu.ts')
       const { runGgufEngine } = await import('../../gpu/engines/gguf/engine.ts')
-      const { chooseBackend } = await import('../../gpu/engines/gguf/backend-choice.ts')
+      const { chooseBackend } = await import('../../gpu/engines/gguf/backend-search.ts')
       try {
         const log = openLog('info')
         const chosen = await chooseBackend({ gpu: options.gpu, backends, environment: terminal.environment, log })

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { tasks as allTasks, type Task } from '../../core/schemas/task.ts'
-import { environmentsFolder } from '../../gpu/launcher/engine-path.ts'
+import { environmentsFolder } from '../../gpu/launcher/environment.ts'
 import type { Preset } from '../../gpu/presets/preset.ts'
 import { presets } from '../../gpu/presets/presets.ts'
 import { findProgram } from '../../gpu/sandbox/program.ts'

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import { isMainThread } from 'node:worker_threads'
 import { execa } from 'execa'
-import type { Output } from './output.ts'
+import type { Output } from './outputs.ts'
 
 export interface SpawnedChild {
   pid: number

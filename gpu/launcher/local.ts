@@ -9,14 +9,11 @@ import { openSandbox, type SandboxOptions, sandboxHint } from '../sandbox/sandbo
 import { exitStatus, type Wrapper, wrapCommand } from '../sandbox/wrapper.ts'
 import { openEngineAddresses } from './address.ts'
 import { spawnChild } from './child.ts'
-import { enginePath } from './engine-path.ts'
-import { engineEnvironment } from './environment.ts'
+import { engineEnvironment, enginePath } from './environment.ts'
 import { openLaunchFolders } from './launch-folders.ts'
 import type { Launch, Launched, Launcher, LaunchOptions, ProcessExit } from './launcher.ts'
-import { locateProgram } from './locate.ts'
-import { lastError } from './output.ts'
-import { type EngineOutputs, openOutputs } from './outputs.ts'
-import { descendantsOf, identityOf, sendSignal } from './processes.ts'
+import { type EngineOutputs, lastError, openOutputs } from './outputs.ts'
+import { descendantsOf, identityOf, locateProgram, sendSignal } from './processes.ts'
 import { endAll, openRecord, type Sweep, sweep } from './reap.ts'
 
 interface Child extends Launch {

@@ -1,9 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Log } from '../../core/log.ts'
 import type { DeviceSnapshot } from '../../core/models/fleet.ts'
-import type { cardProcesses } from '../devices/card-processes.ts'
 import { type Device, type Discovery, noReadings } from '../devices/device.ts'
 import { openEnergy } from '../devices/energy.ts'
+import type { cardProcesses } from '../devices/nvidia-smi.ts'
 import type { Resident } from '../residency/model-state.ts'
 import type { DeviceCapacity } from '../residency/place.ts'
 

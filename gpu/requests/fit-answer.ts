@@ -1,6 +1,6 @@
 import type { Failure } from '../../core/failure.ts'
 import type { EngineCall } from '../../core/models/fleet.ts'
-import { bodyText } from '../presets/body-text.ts'
+import { bodyText } from '../presets/adapter.ts'
 
 const limitFields = ['max_tokens', 'max_completion_tokens'] as const
 

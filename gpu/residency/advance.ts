@@ -1,5 +1,4 @@
 import type { Demand } from '../../core/models/fleet.ts'
-import { type BackoffRules, circuitState } from './backoff.ts'
 import { liveResidents, type ModelState, type Resident, shortage } from './model-state.ts'
 import { type DeviceCapacity, type Occupant, place, type Reservation } from './place.ts'
 
@@ -14,6 +13,13 @@ export interface ResidencyRules {
   provenMs: number
   /** Milliseconds for which models with interactive requests are loaded before a model with only background work. */
   promoteAfterMs: number
+}
+
+export const defaultRules: ResidencyRules = {
+  backoff: { firstMs: 1_000, maxMs: 300_000, openAfter: 5 },
+  turnMs: 10_000,
+  provenMs: 60_000,
+  promoteAfterMs: 30_000,
 }
 
 /** The next step for a model, after its free slots have been offered to the queue. */
@@ -158,4 +164,48 @@ export function byUrgency(
   })
   ordered.sort((a, b) => Number(a.served) - Number(b.served) || Number(b.first) - Number(a.first) || a.since - b.since)
   return ordered.map(({ state }) => state)
+}
+
+/** When the next start is tried after failed ones, and when waiting requests are refused. */
+export interface BackoffRules {
+  /** Milliseconds before the second attempt. The delay doubles with each further attempt. */
+  firstMs: number
+  maxMs: number
+  /** After this many failures in a row the circuit opens: requests are refused at once instead of waiting. */
+  openAfter: number
+}
+
+/** The failures of one model's engine since it last completed a request. */
+export interface StartFailures {
+  count: number
+  /** Earliest time of the next attempt, on the caller's clock. */
+  retryAt: number
+  /** Why the last attempt failed, as a sentence. */
+  reason: string
+}
+
+/** Counts one more failure and computes when the next attempt may be made. */
+export function addFailure(
+  before: StartFailures | null,
+  reason: string,
+  now: number,
+  rules: BackoffRules,
+): StartFailures {
+  const count = (before?.count ?? 0) + 1
+  const delayMs = Math.min(rules.maxMs, rules.firstMs * 2 ** Math.min(count - 1, 30))
+  return { count, retryAt: now + delayMs, reason }
+}
+
+/**
+ * `closed`: start now. `waiting`: start at `retryAt`; requests may wait until then. `open`: start at `retryAt`;
+ * requests are refused until then. From `retryAt` on the circuit is closed for one attempt, and its result
+ * decides.
+ */
+export function circuitState(
+  failures: StartFailures | null,
+  now: number,
+  rules: BackoffRules,
+): 'closed' | 'waiting' | 'open' {
+  if (!failures || now >= failures.retryAt) return 'closed'
+  return failures.count >= rules.openAfter ? 'open' : 'waiting'
 }

@@ -1,11 +1,9 @@
 import { movingAverage } from '../../core/moving-average.ts'
-import type { ResidencyRules } from './advance.ts'
-import { addFailure } from './backoff.ts'
-import type { Effects } from './effects.ts'
+import { addFailure, type ResidencyRules } from './advance.ts'
 import type { Resident } from './model-state.ts'
 import * as states from './model-state.ts'
 import type { Reconciler } from './reconciler.ts'
-import type { Residents } from './residents.ts'
+import type { Effects, Residents } from './residents.ts'
 
 /** What engines report, each event as a method. Events of engines that no longer exist change nothing. */
 export function engineEvents({

@@ -1,11 +1,10 @@
 import type { Failure } from '../../core/failure.ts'
 import type { Demand, SlotQueue } from '../../core/models/fleet.ts'
 import { byUrgency, nextStep, occupantsOf, type ResidencyRules } from './advance.ts'
-import type { Effects } from './effects.ts'
 import type { ModelState, Resident } from './model-state.ts'
 import * as states from './model-state.ts'
 import type { DeviceCapacity, Reservation } from './place.ts'
-import type { Residents } from './residents.ts'
+import type { Effects, Residents } from './residents.ts'
 
 /** Takes the next step for every model that waits for something, after each event and at the time that a step names. */
 export function openReconciler({

@@ -1,6 +1,5 @@
 import { keptCapabilities, type SandboxTool } from './level.ts'
-import { coverOf, type Mount } from './mount.ts'
-import { type MountEntry, mountAt, mountOptions } from './mount-table.ts'
+import { coverOf, type Mount, type MountEntry, mountAt, mountOptions } from './mount.ts'
 import { first, type Wrapper } from './wrapper.ts'
 
 /**

@@ -1,6 +1,6 @@
 import type { CompletionResponse } from '../../../core/schemas/completion.ts'
+import { progressFrame } from './chat-answer.ts'
 import type { GenerationEnd, PromptToken } from './generate.ts'
-import { progressFrame } from './progress.ts'
 
 type Logprobs = NonNullable<CompletionResponse['choices'][number]['logprobs']>
 

@@ -5,6 +5,7 @@ import { ulid } from '../../../core/ids.ts'
 import { CompletionRequest } from '../../../core/schemas/completion.ts'
 import { failureOfIssues } from '../../../core/schemas/issues.ts'
 import type { EngineReply } from '../reply.ts'
+import { asksProgress } from './chat-answer.ts'
 import {
   type CompletionChoice,
   completionFrames,
@@ -14,7 +15,6 @@ import {
 } from './completion-answer.ts'
 import { boundedText } from './embeddings.ts'
 import { type GeneratedPiece, type GenerateWork, type Generator, type PromptToken, tokensOf } from './generate.ts'
-import { asksProgress } from './progress.ts'
 import { answerLimit, samplingOf, stopsOf } from './sampling.ts'
 import type { Vocabulary } from './vocabulary.ts'
 

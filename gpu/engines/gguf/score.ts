@@ -4,7 +4,7 @@ import { failureOfIssues } from '../../../core/schemas/issues.ts'
 import { ScoreRequest, type ScoreResponse } from '../../../core/schemas/vectors.ts'
 import type { EngineReply } from '../reply.ts'
 import { type Embedder, truncation } from './embeddings.ts'
-import type { Ranker } from './ranker.ts'
+import type { Ranker } from './rerank.ts'
 
 /** The names under which clients send a pair. */
 const sideNames = [

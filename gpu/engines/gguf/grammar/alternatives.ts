@@ -1,5 +1,5 @@
-import type { Budget } from './budget.ts'
 import { type Keywords, readKeywords } from './keywords.ts'
+import type { Budget } from './rules.ts'
 import type { SchemaNode } from './schema.ts'
 
 /** One way to satisfy a schema: satisfy the own keywords of all `schemaNodes`, and none of `excluded`. */

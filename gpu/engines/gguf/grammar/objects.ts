@@ -1,9 +1,9 @@
 import { allBut } from './automaton.ts'
 import { closing, colon, comma, gap, type Json } from './json.ts'
+import type { SchemaShape } from './keywords.ts'
 import { type GrammarRules, repeat, rule, type Sequence, textPart } from './rules.ts'
 import type { SchemaNode } from './schema.ts'
-import type { SchemaShape } from './shape.ts'
-import { spell } from './spell.ts'
+import { spell } from './strings.ts'
 
 export interface ObjectParts {
   shape: SchemaShape
