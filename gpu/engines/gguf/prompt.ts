@@ -43,26 +43,35 @@ export const pieceFrom = (position: number, promptLength: number, piece: number)
   position >= promptLength - 1 ? 1 : Math.min(piece, promptLength - 1 - position)
 
 /**
- * Makes the slot contain the longest reusable prefix of the prompt and nothing else. Returns its length, which is less
- * than the prompt's because the last token is always computed. Must not run while a batch is being computed.
+ * Moves the conversation in the slot to where it is kept, and makes the slot contain the longest reusable prefix of the
+ * prompt and nothing else. Returns its length, which is less than the prompt's because the last token is always computed.
+ * Must not run while a batch is being computed.
  */
 export async function prepareSlot(
   context: NativeContext,
-  { slot, source }: SlotChoice,
+  { slot, source, keep }: SlotChoice,
   work: PromptWork,
   window: number,
 ) {
   const { prompt, piece, reproducible, anew = false } = work
-  if (!anew && source !== slot && commonStart(source.tokens, prompt) > commonStart(slot.tokens, prompt)) {
-    await context.copySequenceStateFromOtherSequence(slot.sequence, source.sequence)
-    slot.tokens = source.tokens.slice()
-    slot.exact = source.exact
+  // Another answer may have taken that slot since.
+  if (keep && !keep.held) {
+    await copy(context, slot, keep)
+    keep.usedAt = slot.usedAt
   }
+  if (!anew && source !== slot && commonStart(source.tokens, prompt) > commonStart(slot.tokens, prompt))
+    await copy(context, source, slot)
   const common = commonStart(slot.tokens, prompt)
   const kept = anew ? 0 : reusableTokens(common, slot.exact, prompt.length - 1, piece, reproducible)
   slot.exact = exactAfter(slot.exact, kept, piece)
   shorten(context, slot, kept, window)
   return slot.tokens.length
+}
+
+async function copy(context: NativeContext, source: Slot, target: Slot): Promise<void> {
+  await context.copySequenceStateFromOtherSequence(target.sequence, source.sequence)
+  target.tokens = source.tokens.slice()
+  target.exact = source.exact
 }
 
 /** Removes all but the first `kept` tokens, or everything if the model's memory cannot remove a part. */

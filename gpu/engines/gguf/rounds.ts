@@ -170,7 +170,11 @@ export function openRounds({ native: { context }, batchSize, piece, window, excl
         batchSize,
         piece,
       )
-      const wants = together.map((member, at) => ({ member, amount: amounts[at]! })).filter(({ amount }) => amount > 0)
+      const wants = together
+        .map((member, at) => ({ member, amount: amounts[at]! }))
+        .filter(({ amount }) => amount > 0)
+        // llama.cpp computes sequences together only if each one's number follows that of the one before.
+        .toSorted((a, b) => a.member.slotChoice.slot.sequence - b.member.slotChoice.slot.sequence)
       if (wants.length > 0) await compute(wants)
       let prompts = 0
       for (const member of ready) {

@@ -6,16 +6,22 @@ export interface Slot {
   readonly sequence: number
   /** The tokens in its memory, in order. */
   tokens: number[]
-  /** Order number of its last release; 0 if never used. */
+  /** Order number of its last release; 0 if never used, or if another slot has its conversation now. */
   usedAt: number
   /** Leading tokens that were computed as for a reproducible request, see prompt.ts. */
   exact: number
+  /** Whether an answer has it. */
+  held: boolean
 }
 
-/** A slot, and the slot that contains the longest prefix of the prompt: the same one, or another to copy from. */
+/**
+ * A slot, the slot that contains the longest prefix of the prompt (the same one, or another to copy from), and the slot
+ * that the conversation in `slot` moves to, if it is worth keeping.
+ */
 export interface SlotChoice {
   slot: Slot
   source: Slot
+  keep?: Slot | undefined
 }
 
 interface Candidate {
@@ -27,25 +33,32 @@ interface Candidate {
 }
 
 /**
- * Chooses a free slot for a prompt and the slot whose memory it reuses. The slot with the longest common prefix is
- * taken itself if little else would be lost (the same conversation). Otherwise the prompt gets the least recently used
- * free slot, with a copy if at least `worth` tokens are common.
+ * Chooses a free slot for a prompt, and the slot whose memory it reuses. llama.cpp computes a batch in as many steps as
+ * its slots form rows without a gap (sixteen answers in scattered slots take four times as long), so the prompt gets the
+ * slot with most neighbours that are computing; of equal ones, as when none is, the least recently used. The same
+ * conversation continues in its slot if that joins a row, and is copied otherwise. Other slots are copied from if at least
+ * `worth` tokens are common. `keep`: where the conversation in the chosen slot goes, so that the one that is lost is the
+ * least recently used. `moved`: whether `source` is no longer needed.
  */
-export function chooseSlot(slots: readonly Candidate[], worth: number): { slot: number; source: number } {
-  const best = (better: (a: Candidate, b: Candidate) => boolean, from: number) =>
-    slots.reduce((chosen, slot, at) => (better(slot, slots[chosen]!) ? at : chosen), from)
-  const oldest = best(
-    (a, b) => a.free && a.usedAt < b.usedAt,
-    slots.findIndex(slot => slot.free),
+export function chooseSlot(slots: readonly Candidate[], worth: number) {
+  const free = slots.map((_, at) => at).filter(at => slots[at]!.free)
+  const byAge = free.toSorted((a, b) => slots[a]!.usedAt - slots[b]!.usedAt)
+  const neighbours = (at: number) => [at - 1, at + 1].filter(next => slots[next]?.free === false).length
+  const best = byAge.reduce((chosen, at) => (neighbours(at) > neighbours(chosen) ? at : chosen))
+  const likest = [...byAge, ...slots.keys()].reduce((chosen, at) =>
+    slots[at]!.common > slots[chosen]!.common ? at : chosen,
   )
-  const likest = best(
-    (a, b) =>
-      a.common > b.common || (a.common === b.common && ((a.free && !b.free) || (a.free && a.usedAt < b.usedAt))),
-    oldest,
-  )
-  const { free, common, length } = slots[likest]!
-  if (free && common > 0 && common * 2 >= length) return { slot: likest, source: likest }
-  return { slot: oldest, source: common >= worth && common > slots[oldest]!.common ? likest : oldest }
+  const { common, length } = slots[likest]!
+  const same = slots[likest]!.free && common > 0 && common * 2 >= length
+  if (same && neighbours(likest) >= Math.min(1, neighbours(best))) return { slot: likest, source: likest, moved: false }
+  const source = common >= worth && common > slots[best]!.common ? likest : best
+  const keep = byAge.find(at => at !== best && at !== source && slots[at]!.usedAt < slots[best]!.usedAt)
+  return {
+    slot: best,
+    source,
+    keep: slots[best]!.length >= worth ? keep : undefined,
+    moved: same && source === likest && source !== best,
+  }
 }
 
 /** Length of the common prefix. */
@@ -66,23 +79,28 @@ export interface SlotOptions {
 
 /** The slots of a context with a FIFO queue of waiting requests. */
 export function openSlots({ count, queue, worth }: SlotOptions) {
-  const slots: Slot[] = Array.from({ length: count }, (_, sequence) => ({ sequence, tokens: [], usedAt: 0, exact: 0 }))
-  const free = new Set(slots)
+  const slots = Array.from(
+    { length: count },
+    (_, sequence): Slot => ({ sequence, tokens: [], usedAt: 0, exact: 0, held: false }),
+  )
   const waiting: { prompt: readonly number[]; accept: (place: SlotChoice) => void }[] = []
   let clock = 0
 
   function place(prompt: readonly number[]): SlotChoice {
-    const { slot, source } = chooseSlot(
+    const chosen = chooseSlot(
       slots.map(slot => ({
-        free: free.has(slot),
+        free: !slot.held,
         length: slot.tokens.length,
         common: commonStart(slot.tokens, prompt),
         usedAt: slot.usedAt,
       })),
       worth,
     )
-    free.delete(slots[slot]!)
-    return { slot: slots[slot]!, source: slots[source]! }
+    const slot = slots[chosen.slot]!
+    const source = slots[chosen.source]!
+    slot.held = true
+    if (chosen.moved) source.usedAt = 0
+    return { slot, source, keep: slots[chosen.keep ?? -1] }
   }
 
   return {
@@ -92,7 +110,7 @@ export function openSlots({ count, queue, worth }: SlotOptions) {
      */
     take(prompt: readonly number[], signal: AbortSignal, admitted = false): Promise<SlotChoice> {
       if (signal.aborted) return Promise.reject(signal.reason as Error)
-      if (free.size > 0) return Promise.resolve(place(prompt))
+      if (slots.some(slot => !slot.held)) return Promise.resolve(place(prompt))
       if (!admitted && waiting.length >= queue)
         return Promise.reject(
           new Failure('queue_full', `${queue} requests already wait for this engine. Try again later.`, {
@@ -118,7 +136,7 @@ export function openSlots({ count, queue, worth }: SlotOptions) {
     /** Must be called exactly once for every slot taken. */
     give(slot: Slot): void {
       slot.usedAt = ++clock
-      free.add(slot)
+      slot.held = false
       const next = waiting.shift()
       if (next) next.accept(place(next.prompt))
     },
@@ -126,7 +144,7 @@ export function openSlots({ count, queue, worth }: SlotOptions) {
       return waiting.length
     },
     get free(): number {
-      return free.size
+      return slots.filter(slot => !slot.held).length
     },
   }
 }

@@ -87,12 +87,12 @@ def run(context):
     )
     with InferServer(context.infer, folder, [model], context.environment) as server:
         context.check("discovery.cards", lambda check: cards(context, check, server), 5)
-        context.check("discovery.memory", lambda check: memory(context, check, server), 60)
+        context.check("discovery.memory", lambda check: memory(context, check, server), 20)
         context.check("discovery.readings", lambda check: readings(context, check, server), 5)
         context.check("discovery.processes", lambda check: processes(context, check, server), 5)
         context.report.raw("GET /api/system/status", json.dumps(server.status(), indent=1))
     for level in LEVELS:
-        context.check(f"discovery.sandbox.{level}", lambda check, level=level: check_level(context, check, level), 60)
+        context.check(f"discovery.sandbox.{level}", lambda check, level=level: check_level(context, check, level), 20)
     for name, command in WRAPPERS.items():
         context.check(f"discovery.wrapper.{name}", lambda check, command=command: wrapper(context, check, command), 5)
 

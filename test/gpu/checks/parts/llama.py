@@ -19,7 +19,7 @@ def run(context):
         context.check(
             f"llama.layout.{name_of(memory)}",
             lambda check, memory=memory: check_layout(context, subject, check, *large, memory),
-            50 if on_card else 1,
+            20 if on_card else 1,
         )
     if on_card:
         measure(context, Bench(context, subject, *large, counts), f"llama.{large[0]}")

@@ -22,10 +22,10 @@ def run(context):
     models = [holder(context, folder, f"checks/{size_name(size)}", size) for size in sizes]
     with InferServer(context.infer, folder, models, context.environment) as server:
         for size in sizes:
-            context.check(f"memory.booked.{size_name(size)}", lambda check, size=size: booked(context, check, server, size), 40)
+            context.check(f"memory.booked.{size_name(size)}", lambda check, size=size: booked(context, check, server, size), 15)
     context.check("memory.free_after_stop", lambda check: freed(context, check, "stop"), 60)
     context.check("memory.free_after_kill", lambda check: freed(context, check, "kill"), 60)
-    context.check("memory.survivors", lambda check: survivors(context, check), 40)
+    context.check("memory.survivors", lambda check: survivors(context, check), 20)
     residency(context)
     shortage(context)
 
@@ -160,8 +160,8 @@ def residency(context):
     # The first load may take longer than a synchronous request waits by default, 30 s.
     models = [holder(context, folder, name, size, dispatch_wait_ms=100_000) for name in names]
     with InferServer(context.infer, folder, models, context.environment) as server:
-        context.check("memory.two_engines", lambda check: two_engines(check, server, names), 60)
-        context.check("memory.eviction", lambda check: eviction(check, server, names), 60)
+        context.check("memory.two_engines", lambda check: two_engines(check, server, names), 25)
+        context.check("memory.eviction", lambda check: eviction(check, server, names), 20)
 
 
 def two_engines(check, server, names):
@@ -202,8 +202,8 @@ def shortage(context):
         holder(context, folder, "checks/too-large", int(1.1 * total), booked=small, dispatch_wait_ms=60_000),
     ]
     with InferServer(context.infer, folder, models, context.environment) as server:
-        context.check("memory.out_of_memory_at_load", lambda check: at_load(check, server), 90)
-        context.check("memory.out_of_memory_in_request", lambda check: in_request(check, server, total), 60)
+        context.check("memory.out_of_memory_at_load", lambda check: at_load(check, server), 30)
+        context.check("memory.out_of_memory_in_request", lambda check: in_request(check, server, total), 15)
 
 
 def at_load(check, server):

@@ -43,7 +43,66 @@ describe('slots', () => {
     ['a free slot rather than a busy one', [candidate(90, 100, 1, false), candidate(90, 100, 4)], 1, 1],
     ['without a common prefix the least recently used', [candidate(0, 40, 4), candidate(0, 40, 2)], 1, 1],
     ['the only free slot', [candidate(0, 10, 1, false), candidate(0, 700, 7)], 1, 1],
-  ])('%s', (_rule, slots, slot, source) => expect(chooseSlot(slots, 16)).toEqual({ slot, source }))
+  ])('%s', (_rule, slots, slot, source) => expect(chooseSlot(slots, 16)).toMatchObject({ slot, source }))
+
+  const busy = candidate(0, 100, 1, false)
+  test.each<[string, ReturnType<typeof candidate>[], Partial<ReturnType<typeof chooseSlot>>]>([
+    [
+      'beside one that computes, also if it was used later',
+      [candidate(0, 5, 1), candidate(0, 5, 9), busy],
+      { slot: 1 },
+    ],
+    ['between two rather than beside one', [candidate(0, 5, 1), busy, candidate(0, 5, 9), busy], { slot: 2 }],
+    [
+      'what it remembers moves to the least recently used slot',
+      [candidate(0, 90, 2), candidate(0, 90, 3), candidate(0, 90, 9), busy],
+      { slot: 2, source: 2, keep: 0 },
+    ],
+    [
+      'what is short is not worth a move, nor what was used least recently',
+      [candidate(0, 90, 2), candidate(0, 9, 9), busy, candidate(0, 90, 1)],
+      { slot: 3, keep: undefined },
+    ],
+    [
+      'a conversation apart from the others is copied beside them, and its own slot is needed no longer',
+      [candidate(90, 100, 9), candidate(0, 90, 2), candidate(0, 90, 4), busy],
+      { slot: 2, source: 0, keep: 1, moved: true },
+    ],
+    [
+      'one beside the others stays, even if another slot is between two',
+      [candidate(90, 100, 9), busy, candidate(0, 90, 2), busy],
+      { slot: 0, source: 0, moved: false },
+    ],
+    [
+      'a short conversation apart from the others is computed again beside them',
+      [candidate(9, 10, 9), candidate(0, 90, 2), candidate(0, 90, 4), busy],
+      { slot: 2, source: 2, moved: false },
+    ],
+  ])('while others compute: %s', (_rule, slots, expected) => expect(chooseSlot(slots, 16)).toMatchObject(expected))
+
+  test('form few rows, and lose the conversations that were used least recently', async () => {
+    const { context } = fakeContext().native
+    const slots = openSlots({ count: 64, queue: 0, worth: 2 })
+    const computing: { slot: Slot; ends: number }[] = []
+    let random = 1
+    const draw = () => (random = (random * 48_271) % 2_147_483_647) / 2_147_483_647
+    let rows = 0
+    let reused = 0
+    for (let turn = 0; turn < 3000; turn++) {
+      // One turn of a conversation that was last seen 40 turns ago: a slot of 64 still has it while 16 compute.
+      const prompt = [turn % 40, 1000, 1001, 1002]
+      const choice = await slots.take(prompt, stays)
+      reused += await prepareSlot(context, choice, { prompt, piece: 4, reproducible: false }, 0)
+      choice.slot.tokens = prompt
+      computing.push({ slot: choice.slot, ends: turn + 4 + Math.ceil(draw() * 24) })
+      for (const { slot } of computing.filter(({ ends }) => ends <= turn)) slots.give(slot)
+      computing.splice(0, Infinity, ...computing.filter(({ ends }) => ends > turn))
+      const held = new Set(computing.map(({ slot }) => slot.sequence))
+      rows += [...held].filter(sequence => !held.has(sequence - 1)).length
+    }
+    expect(rows / 3000).toBeLessThan(4)
+    expect(reused).toBe(3 * (3000 - 40))
+  })
 
   test('have a common prefix', () => {
     expect(commonStart([1, 2, 3], [1, 2, 4])).toBe(2)
@@ -111,7 +170,13 @@ function fakeContext({ forgets = true, first = 0 } = {}) {
   }
   return { context, native: { context } as unknown as Native, batches }
 }
-const slotOf = (sequence: number, tokens: number[], exact = 0): Slot => ({ sequence, tokens, usedAt: 0, exact })
+const slotOf = (sequence: number, tokens: number[], exact = 0): Slot => ({
+  sequence,
+  tokens,
+  usedAt: 0,
+  exact,
+  held: false,
+})
 
 test('tasks under a mutex run one after another, even if one fails', async () => {
   const exclusive = openMutex()
@@ -163,6 +228,19 @@ describe('a prompt', () => {
     expect(await settled(slot, 10, { source }, fake)).toBe(9)
     expect(fake.context.copySequenceStateFromOtherSequence).toHaveBeenCalledWith(0, 1)
     expect([slot.exact, source.tokens.length]).toEqual([8, 20])
+  })
+  test('moves the conversation in its slot to where it is kept, unless an answer has taken that slot since', async () => {
+    for (const held of [false, true]) {
+      const fake = fakeContext()
+      const [slot, keep] = [
+        { ...slotOf(0, [7, 8, 9], 3), usedAt: 5 },
+        { ...slotOf(1, [1]), held },
+      ]
+      const work = { prompt: count(4), piece: 4, reproducible: false }
+      expect(await prepareSlot(fake.native.context, { slot, source: slot, keep }, work, 0)).toBe(0)
+      expect(keep).toMatchObject(held ? { tokens: [1], usedAt: 0 } : { tokens: [7, 8, 9], usedAt: 5, exact: 3 })
+      expect(fake.context.copySequenceStateFromOtherSequence).toHaveBeenCalledTimes(held ? 0 : 1)
+    }
   })
   test('does not copy tokens that the other slot has dropped since', async () => {
     const fake = fakeContext()
@@ -252,6 +330,18 @@ describe('rounds', () => {
     )
     expect(amounts).toEqual(['0:1 1:4', '2:4', '0:1 1:3', '2:1', '0:1', '2:1', '0:1', '2:1'])
     expect(seeded.slot.exact).toBe(5)
+  })
+
+  test('add sequences to a batch in the order of their numbers, which llama.cpp computes together', async () => {
+    const fake = fakeContext()
+    const rounds = open(fake)
+    const members = [3, 1, 2, 0].map(sequence => memberOf(sequence, 1, 2))
+    for (const { member } of members) rounds.add(member)
+    await Promise.all(members.map(({ done }) => done))
+    expect(fake.batches.map(batch => batch.map(([sequence]) => sequence))).toEqual([
+      [0, 1, 2, 3],
+      [0, 1, 2, 3],
+    ])
   })
 
   test('skip a request whose client is slow', async () => {
