@@ -134,7 +134,6 @@ export function openEngineEffects({
     }
   }
 
-  /** The adapter for requests to this engine, chosen from the engine's description. */
   async function adapterFor({ serves: { model } }: Resident, engine: Engine): Promise<Adapter | undefined> {
     const preset = presetOf(model)
     const path = preset.descriptionPath?.(model) ?? null
@@ -211,7 +210,6 @@ export function openEngineEffects({
     exited,
     /** The newest loads of a model, newest first. */
     loads: history.of,
-    /** Fails every request of every engine. */
     failAll(failure: () => Failure): void {
       for (const { connections } of running.values()) connections?.fail(failure)
     },

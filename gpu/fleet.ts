@@ -25,7 +25,6 @@ import { openResidency, type Residency } from './residency/residency.ts'
 import { sandboxWarning } from './sandbox/level.ts'
 
 export interface FleetOptions {
-  /** Returns the currently configured models. */
   models: () => readonly Model[]
   dataDir: string
   /** Identifies this run of the server; processes of earlier runs in the same directory are ended. */

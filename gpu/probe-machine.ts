@@ -9,12 +9,9 @@ import { probeSandbox } from './sandbox/probe.ts'
 import { probeWrapper } from './sandbox/probe-wrapper.ts'
 import type { Wrapper } from './sandbox/wrapper.ts'
 
-/** What probing has found about this machine. */
 export interface ProbedMachine {
-  /** How engines are started. */
   wrapper: Wrapper
   devices: DeviceSource
-  /** Which sandboxes work. */
   sandbox: SandboxSupport
 }
 

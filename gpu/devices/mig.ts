@@ -11,7 +11,6 @@ export interface Slice {
   usedBytes: number | null
 }
 
-/** Memory of one slice as the driver measures it. */
 export type SliceMemory = Pick<Slice, 'totalBytes' | 'usedBytes'>
 
 const mebibyte = 2 ** 20

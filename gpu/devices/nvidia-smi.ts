@@ -4,7 +4,6 @@ import type { Discovery } from './device.ts'
 import { parseSliceMemory, parseSlices, type Slice } from './mig.ts'
 import { devicesOf, fewFields, fields, parseCards, problemOf, queryArguments, valueOrNull } from './nvidia.ts'
 
-/** The result of one run of nvidia-smi. */
 export interface ProgramRun {
   exitCode: number | undefined
   /** For example `ENOENT` or `EACCES`, when it did not start. */
@@ -71,7 +70,6 @@ async function slicesOf(options: RunOptions): Promise<Slice[]> {
   return parseSlices(listing.stdout, parseSliceMemory(xml.stdout))
 }
 
-/** A compute process as the driver reports it. */
 export type CardProcess = Omit<DeviceProcess, 'engineId'>
 
 /**

@@ -34,7 +34,6 @@ export const fewFields = [
   'power.limit',
 ] as const
 
-/** The arguments that query a list of fields. */
 export const queryArguments = (queried: readonly string[]): string[] => [
   `--query-gpu=${queried.join(',')}`,
   '--format=csv,noheader,nounits',

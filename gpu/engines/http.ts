@@ -39,7 +39,6 @@ export interface HttpOptions extends ListenAddress {
   health: () => EngineHealth
   /** The routes; undefined until the model is ready. */
   handlers: () => Handlers | undefined
-  /** The format of streamed responses. */
   stream?: StreamForm
   log: Log
 }

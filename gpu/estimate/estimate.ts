@@ -14,13 +14,11 @@ const factor = 1.2
 /** A folder with more entries is not a model; then the files counted so far are used. */
 const maxEntries = 10_000
 
-/** Where a model is to be placed. */
 export interface PlacementTarget {
   kind: 'nvidia' | 'cpu'
   /** How many devices it is spread over. `capacity`: bytes that may be booked on each of them. */
   devices: number
   capacity: number
-  /** Concurrent requests on its engine. */
   slots: number
 }
 

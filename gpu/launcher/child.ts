@@ -24,7 +24,6 @@ export async function spawnChild(options: {
   args: readonly string[]
   env: Record<string, string>
   cwd: string
-  /** Receives stdout and stderr. */
   output: Output
 }): Promise<SpawnedChild | string> {
   // PR_SET_PDEATHSIG fires when the spawning thread ends, so the thread must live as long as the server.

@@ -30,7 +30,6 @@ export interface LaunchOptions {
   argv: readonly string[]
   /** Python environments in which the program is looked for before the PATH: see `enginePath`. */
   environments?: readonly string[]
-  /** Whether the engine listens on a loopback port or on a Unix socket. */
   channel: 'port' | 'socket'
   /** Variables added to the environment that every engine gets. */
   env: Readonly<Record<string, string>>
@@ -53,7 +52,6 @@ export interface Launched {
   lastOutputAt: () => number
 }
 
-/** The HTTP address of an engine. */
 export interface Endpoint {
   origin: string
   socketPath?: string

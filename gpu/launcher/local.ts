@@ -19,7 +19,6 @@ import { endAll, openRecord, type Sweep, sweep } from './reap.ts'
 interface Child extends Launch {
   pid: number
   exited: Promise<ProcessExit> | undefined
-  /** Set after `stop` was called. */
   stopping: Promise<void> | undefined
   /** Set when the launcher kills it: wrappers report a kill with different exit statuses. */
   killed: boolean

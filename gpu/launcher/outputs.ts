@@ -2,7 +2,6 @@ import { redact } from '../../core/log.ts'
 import type { EngineLine, EngineOutput } from '../../core/models/fleet.ts'
 
 export interface EngineOutputs extends EngineOutput {
-  /** Starts recording the output of a launch. */
   open(launch: { launchId: string; modelId: string; secrets: readonly string[] }): Output
   /** Marks the launch as ended. Its output is kept until `keptAfterEnd` later launches have ended. */
   ended(launchId: string): void
@@ -17,7 +16,6 @@ export interface EngineOutputs extends EngineOutput {
 /** Number of ended launches whose output is kept; at limit a megabyte each. */
 const keptAfterEnd = 8
 
-/** Records the output of each launch and passes every line to the followers. */
 export function openOutputs(): EngineOutputs {
   const launches = new Map<string, { modelId: string; engineId: string; output: Output; ended: boolean }>()
   const followers = new Set<(line: EngineLine) => void>()
@@ -68,7 +66,6 @@ export function openOutputs(): EngineOutputs {
 }
 
 export interface Output {
-  /** Appends bytes read from the process. */
   push(chunk: Buffer): void
   /** Ends the last line that had no newline. */
   end(): void

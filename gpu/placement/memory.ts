@@ -68,7 +68,6 @@ export async function openMemory({
 
   const residentsOn = (id: string) => residents().filter(resident => resident.devices.includes(id))
 
-  /** Reads the cards. */
   async function readCards(): Promise<Discovery> {
     const found = await source.cards()
     if (found.reason !== reason && found.broken) log.warn('The GPUs cannot be used', { reason: found.reason })

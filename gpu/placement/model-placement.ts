@@ -11,7 +11,6 @@ import type { Memory } from './memory.ts'
 
 type Placement = ModelState['placement']
 
-/** Determines which devices and how much memory models need on this machine. */
 export function openModelPlacement({
   memory,
   backends,
@@ -52,7 +51,6 @@ export function openModelPlacement({
 
 type Where = Pick<PlacementRequest, 'kind' | 'devices'>
 
-/** The kind of device that a model is placed on, and how many of them. */
 function devicesFor(model: Model, runsOn: string, devices: readonly { kind: DeviceCapacity['kind'] }[]): Where {
   if (runsOn === 'elsewhere') return { kind: 'none', devices: 0 }
   if (runsOn === 'cpu' || model.devices === 'cpu') return { kind: 'cpu', devices: 1 }

@@ -11,9 +11,7 @@ import { promptRefusal } from '../../core/tasks/protocols/comfyui/prompt-refusal
 import { engineErrorIn, failureOfEngine } from '../../core/tasks/protocols/engine-error.ts'
 import type { Adapter } from './adapter.ts'
 
-/** The facts from which the command of a launch is built. */
 export interface LaunchFacts {
-  /** Concurrent requests. */
   slots: number
   /** Threads for an engine that runs on the processor. */
   threads: number
@@ -34,7 +32,6 @@ export interface Backend {
   linked?: string
 }
 
-/** An installed program that an engine starts. */
 export interface NeededProgram {
   /** Its name or path. */
   name: string
@@ -87,7 +84,6 @@ export interface Preset {
    * starts, or that infer does not start.
    */
   installation?(tasks: readonly Task[]): EngineInstallation
-  /** Programs that must be installed for the task. */
   programs?(model: Model, task: Task): readonly NeededProgram[]
   /** Python environments in which its program is looked for before the PATH: see `enginePath`. */
   environments?(model: Model): readonly string[]
@@ -102,7 +98,6 @@ export interface Preset {
   channel(model: Model): 'port' | 'socket'
   /** What its sandbox allows besides its model and its program; absent when infer starts no process. */
   sandbox?: {
-    /** Default level. */
     level: 'strict' | 'files'
     /** Absolute paths that it reads. */
     reads?(model: Model, facts: LaunchFacts): readonly string[]
@@ -173,7 +168,6 @@ const neverAssumed: ReadonlySet<Feature> = new Set(['voice_cloning', 'variations
 /** Every feature that is assumed of engines about which nothing is known. */
 export const allFeatures: readonly Feature[] = features.filter(feature => !neverAssumed.has(feature))
 
-/** The traits of an engine as its preset states them. */
 export interface Abilities extends Partial<Omit<EngineTraits, 'features' | 'upstreamId' | 'speech'>> {
   routes: EngineTraits['routes']
   features?: readonly Feature[]
@@ -195,11 +189,9 @@ const defaultTraits = {
 /** The name by which an engine knows the model, unless its preset says otherwise. */
 export const upstreamId = ({ upstream_id, id }: Model): string => upstream_id ?? id
 
-/** A preset without the fields that are as in most presets. */
 type PresetOptions = Partial<Omit<Preset, 'traits' | 'failureOf'>> &
   Pick<Preset, 'name' | 'slots' | 'command'> & {
     abilities(model: Model): Abilities
-    /** The name by which it knows the model. */
     upstreamId?(model: Model): string
     /** Error answers that mean something else than their status says. */
     quirks?: readonly Quirk[]
@@ -252,7 +244,6 @@ const speechTraits = (
   ...(reference ? { reference } : {}),
 })
 
-/** How one deviating error answer of an engine is to be understood. */
 export interface Quirk {
   status: number
   pattern: RegExp
@@ -278,7 +269,6 @@ export const ownEngine = {
   keepAliveMs: 110_000,
 } as const satisfies Partial<Preset>
 
-/** The command of such an engine. */
 export function ownCommand(...words: readonly (readonly string[])[]): string[] {
   const { file, args } = selfCommand(['engine', ...words.flat()])
   return [file, ...args]
@@ -305,5 +295,4 @@ export const oneAtATime = ({ concurrency = 1 }: Model, does: string): string | u
 export const scoreByRerank = ({ tasks }: Model): 'rerank' | 'embeddings' =>
   isFor(tasks, 'rerank') ? 'rerank' : 'embeddings'
 
-/** Whether the model generates text. */
 export const generates = ({ tasks }: Model): boolean => isFor(tasks, 'chat', 'complete')

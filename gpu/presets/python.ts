@@ -6,7 +6,6 @@ import { openaiText } from '../../core/tasks/protocols/openai-text.ts'
 import { definePreset, ffmpegFor, generates, needsSource, pythonSettings, upstreamId } from './preset.ts'
 import { routesOf } from './routes.ts'
 
-/** The program of the worker in its environment. */
 const program = 'infer-worker'
 
 /**

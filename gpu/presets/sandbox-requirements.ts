@@ -13,7 +13,6 @@ export const wantedLevel = (
   required: sandbox !== undefined,
 })
 
-/** The sandbox requirements of a model's engine. */
 export function sandboxRequirementsOf(model: Model, preset: Preset, facts: LaunchFacts): SandboxRequirements {
   const needs = preset.sandbox
   return {

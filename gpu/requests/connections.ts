@@ -50,7 +50,6 @@ const exitWaitMs = 750
  */
 export class EngineConnections {
   readonly options: ConnectionOptions
-  /** Requests in progress. */
   readonly open = new SwapSet<EngineExchange>()
   /** When the engine last sent anything, on the monotonic clock. */
   lastProgressAt = performance.now()

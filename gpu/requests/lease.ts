@@ -21,7 +21,6 @@ export interface LeaseOptions {
   followProgress?: ((listener: (progress: EngineProgress) => void) => () => void) | undefined
 }
 
-/** One slot of one engine, with its connection. */
 export class EngineLease implements Lease {
   readonly engineId: string
   readonly modelId: string
@@ -33,7 +32,6 @@ export class EngineLease implements Lease {
   #onReleased: OnReleased
   #energy: Energy
   #mark: EnergyMark
-  /** Set at its release. */
   #used: SlotUse | undefined
   #since = performance.now()
   #succeeded = false
@@ -41,7 +39,6 @@ export class EngineLease implements Lease {
   #lastSucceeded = true
   #released = false
   #open: EngineExchange | undefined
-  /** `workPath` of its last request. */
   #workPath: string | undefined
   #followOutput: LeaseOptions['followProgress']
   #unfollow: (() => void) | undefined

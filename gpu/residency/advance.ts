@@ -184,7 +184,6 @@ export interface StartFailures {
   reason: string
 }
 
-/** Counts one more failure and computes when the next attempt may be made. */
 export function addFailure(
   before: StartFailures | null,
   reason: string,

@@ -154,7 +154,6 @@ export const shortage = (state: ModelState): number =>
     ? 0
     : Math.max(0, state.model.replicas.min - liveResidents(state).length)
 
-/** Its engine that is starting. */
 const loading = (state: ModelState): Resident | undefined =>
   state.residents.find(resident => resident.state === 'starting')
 
@@ -186,12 +185,10 @@ export function resolveLoads(state: ModelState): void {
   if (ready) for (const waiter of state.loadWaiters.splice(0)) waiter.loaded(ready)
 }
 
-/** Refuses all waiting loads. */
 export function refuseLoads(state: ModelState, failure: () => Failure): void {
   for (const waiter of state.loadWaiters.splice(0)) waiter.refuse(failure())
 }
 
-/** Failure of a request whose model was removed from the configuration. */
 export const notOffered = (modelId: string): Failure =>
   new Failure(
     'model_not_found',
@@ -205,7 +202,6 @@ export const notOffered = (modelId: string): Failure =>
 export const loadCancelled = (modelId: string): Failure =>
   new Failure('conflict', `The model '${modelId}' was unloaded before it was loaded. Load it again if you need it.`)
 
-/** Failure of a request whose model failed to start. */
 export const notStarted = (state: ModelState, failures: StartFailures, now: number): Failure =>
   new Failure('no_capacity', `Model '${state.model.id}' cannot be started: ${failures.reason}`, {
     retryAfterMs: retryAfter(failures.retryAt - now),

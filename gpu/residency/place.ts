@@ -1,6 +1,5 @@
 import { cheapest, evictionCost, evictionFor, minimalChoice } from './evict.ts'
 
-/** How much memory of a device may be booked. */
 export interface DeviceCapacity {
   id: string
   kind: 'nvidia' | 'cpu'
@@ -201,6 +200,5 @@ function noRoomBesidePinned(
 const names = (occupants: readonly Occupant[]): string =>
   [...new Set(occupants.map(other => `'${other.modelId}'`))].join(' and ') || 'another model'
 
-/** Formats bytes for a sentence, in MiB or GiB. */
 const formatBytes = (bytes: number): string =>
   bytes >= 2 ** 30 ? `${(bytes / 2 ** 30).toFixed(1)} GiB` : `${Math.ceil(bytes / 2 ** 20)} MiB`

@@ -139,7 +139,6 @@ export function openResidency(
       reconciler.close()
       for (const state of all.values()) reconciler.refuse(state, states.modelsClosed)
     },
-    /** Ends every engine now. */
     stopAll(reason: string): void {
       for (const resident of residents.all()) residents.stop(resident, reason)
     },

@@ -34,16 +34,13 @@ PATH=$path
 exec "$@"
 `
 
-/** The programs that the script runs. */
 export const mountScriptPrograms = ['setpriv', 'unshare', 'mount', 'umount', 'pivot_root', 'mkdir', 'cp']
 
 export interface MountScriptOptions {
   network: boolean
   /** An empty folder. */
   root: string
-  /** The mounts of this machine. */
   table: readonly MountEntry[]
-  /** User and group id of the engine. */
   uid: number
   gid: number
 }

@@ -1,8 +1,6 @@
 import { readFileSync } from 'node:fs'
 
-/** A path that an engine uses. */
 export interface ResolvedPath {
-  /** The path as given. */
   path: string
   /** The path with every symbolic link resolved. */
   real: string
@@ -26,7 +24,6 @@ export const isInFolder = (path: string, folder: string): boolean =>
 export const coverOf = (path: string, mounts: readonly Mount[]): Mount | undefined =>
   mounts.findLast(({ to }) => isInFolder(path, to))
 
-/** One line of /proc/self/mountinfo. */
 export interface MountEntry {
   path: string
   type: string

@@ -16,7 +16,6 @@ export interface SandboxOptions {
   support: SandboxSupport
   /** Files with secrets outside of the data directory: the configuration, private keys of certificates. */
   secrets?: readonly string[]
-  /** The server's environment. */
   host: Readonly<Record<string, string | undefined>>
 }
 
@@ -32,7 +31,6 @@ export interface SandboxedLaunch {
   read: readonly string[]
 }
 
-/** Creates the sandbox command of each engine. */
 export function openSandbox({ dataDir, support, secrets = [], host }: SandboxOptions) {
   const root = join(dataDir, 'run', 'root')
   mkdirSync(root, { recursive: true, mode: 0o700 })

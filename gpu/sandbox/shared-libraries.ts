@@ -47,7 +47,6 @@ function located(name: string, folders: Iterable<string>): string | undefined {
   return undefined
 }
 
-/** The dynamic linking information in an ELF program or library. */
 export interface ElfLinks {
   /** Absolute path of the dynamic linker; undefined for libraries. */
   interpreter: string | undefined

@@ -11,7 +11,6 @@ export interface SandboxSystem {
   configuration: readonly ResolvedPath[]
   /** Needed paths in folders that are otherwise hidden. */
   runtime: readonly ResolvedPath[]
-  /** Graphics and compute devices. */
   devices: readonly ResolvedPath[]
   /** Parts of /proc that control the machine. */
   controls: readonly ResolvedPath[]

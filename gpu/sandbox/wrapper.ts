@@ -6,7 +6,6 @@
  */
 export interface Wrapper {
   name: 'unshare' | 'bubblewrap' | 'plain'
-  /** The programs it needs. */
   programs: readonly string[]
   /** Put before the engine's own program and arguments. */
   prefix: readonly string[]

@@ -39,13 +39,11 @@ export async function blend(canvas: Canvas, other: Canvas, amount: number, signa
   })
 }
 
-/** An image with an alpha channel and a fixed position on a canvas. */
 export interface Stamp extends Canvas {
   left: number
   top: number
 }
 
-/** Draws the stamp on the canvas, clipped at the edges. */
 export function drawStamp(canvas: Canvas, { left, top, width, height, data: over }: Stamp): void {
   const { data } = canvas
   const [fromX, toX] = [Math.max(0, -left), Math.min(width, canvas.width - left)]

@@ -10,7 +10,6 @@ const maxLetters = 400
 /** Draws rendered text on a canvas. Reusable for canvases of one size; costs only the pixels that it covers. */
 export type Caption = (canvas: Canvas) => void
 
-/** A rectangle on a canvas. */
 export interface CaptionBox extends ImageSize {
   left: number
   top: number
@@ -107,5 +106,4 @@ export function captionText(text: string, limit: number): string {
 
 const escapes: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
 
-/** Escapes markup characters. */
 export const escaped = (text: string): string => text.replace(/[&<>"']/g, mark => escapes[mark]!)

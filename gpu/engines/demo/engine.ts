@@ -8,13 +8,10 @@ import { sharp } from './images.ts'
 import { listVoices, synthesizeHandler } from './synthesize.ts'
 import { transcribeHandler } from './transcribe.ts'
 
-/** Options of `infer engine demo`. */
 export interface DemoEngineSettings extends ListenAddress {
-  /** The model id that it reports. */
   id: string
   /** Minimum duration of each step in milliseconds, so that users can watch progress and queues. */
   stepMs: number
-  /** The ffmpeg program. */
   ffmpeg: string
   /** Serves audio only, without the start time and memory that images need. */
   soundOnly: boolean

@@ -5,7 +5,6 @@ import { encodeImage, type ImageSize, readImage, readMask, writeImage } from './
 import { openPattern } from './pattern.ts'
 import type { DemoWork, Draw } from './work.ts'
 
-/** Draws the prompt over a pattern derived from the seed. */
 export const textToImage: Draw = async work => {
   const caption = await captionOf(work, { left: 0, top: 0, ...sizeOf(work) }, 'middle')
   return drawSeries(work, async (seed, stage) => {
@@ -112,7 +111,6 @@ async function drawPattern(work: DemoWork, seed: number, stage: number): Promise
   return canvas
 }
 
-/** Blends an image with an alpha channel over the canvas. */
 async function overlay(canvas: Canvas, over: Canvas, amount: number, signal: AbortSignal): Promise<void> {
   const flat = openCanvas(canvas.width, canvas.height)
   await byRows(canvas.height, signal, y => {

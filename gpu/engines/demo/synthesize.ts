@@ -22,7 +22,6 @@ const Call = z.object({
 /** Samples per write: less than a second of audio, so that other requests are served in between. */
 const chunkSamples = 16 << 10
 
-/** Handles POST /v1/audio/speech: encodes the text as tones. */
 export const synthesizeHandler: Handler = async (body, reply) => {
   const read = Call.safeParse(body)
   if (!read.success) {
@@ -61,7 +60,6 @@ export const synthesizeHandler: Handler = async (body, reply) => {
   answer.end()
 }
 
-/** Resolves with the voice of a recording. */
 async function voiceIn(url: string, signal: AbortSignal): Promise<ChordVoice> {
   const sound = samplesOf(Buffer.from(url.slice(url.indexOf(',') + 1), 'base64'), 'reference_audio')
   const { voice } = await decodeInSlices(sound, signal)

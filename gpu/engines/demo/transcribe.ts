@@ -49,7 +49,6 @@ async function formOf({ bytes, contentType }: ReceivedForm): Promise<FormData> {
   }
 }
 
-/** Sends the text in OpenAI's events while it is decoded. */
 async function streamText(sound: Sound, reply: EngineReply): Promise<void> {
   const event = (data: object) => `data: ${JSON.stringify(data)}\n\n`
   const delta = (text: string) => event({ type: 'transcript.text.delta', delta: text })

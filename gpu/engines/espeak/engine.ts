@@ -8,11 +8,8 @@ import { engineWavSamples, wavHead } from '../../../core/tasks/wav.ts'
 import { checkListenAddress, type Handler, type ListenAddress, openHttp, openStopSignal } from '../http.ts'
 import { chooseVoice, parseEspeakVoices, variantsIn } from './voices.ts'
 
-/** Options of `infer engine espeak`. */
 export interface EspeakEngineSettings extends ListenAddress {
-  /** The model id that it reports. */
   id: string
-  /** The espeak-ng program. */
   program: string
   /** If set, every request except /health needs it as bearer token. */
   key?: string

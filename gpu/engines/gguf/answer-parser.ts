@@ -41,7 +41,6 @@ export function openAnswerParser({ marks, beginning, calling }: AnswerOptions) {
   }
 }
 
-/** The marks around the reasoning of a model. */
 export interface ThinkMarks {
   open: string
   close: string
@@ -119,7 +118,6 @@ export function openReasoning(marks: ThinkMarks, beginning: Beginning) {
 
   return {
     push: (text: string) => take(text, false),
-    /** Returns the remaining text at the end. */
     end: () => take('', true),
   }
 }

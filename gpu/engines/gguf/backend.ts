@@ -8,7 +8,6 @@ import type { GpuUse } from './options.ts'
 export const backendNames = ['cuda', 'cuda-12', 'vulkan', 'cpu'] as const
 export type BackendName = (typeof backendNames)[number]
 
-/** The result of trying one backend. */
 export interface BackendReport {
   name: BackendName
   state: 'works' | 'fails' | 'missing'
@@ -36,11 +35,9 @@ export const useOf: Record<BackendName, Exclude<GpuUse, 'auto'>> = {
   cpu: 'off',
 }
 
-/** The command that installs the builds. */
 const installation = (name: BackendName, folder: string, version: string): string =>
   `npm install --no-save --prefix ${folder} ${packagesOf[name].map(one => `${one}@${version}`).join(' ')}`
 
-/** How a trial ended. */
 export interface TrialRun {
   /** Exit code, or name of the signal that ended it. */
   status: string

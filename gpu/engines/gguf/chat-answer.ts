@@ -22,7 +22,6 @@ export interface GenerationUsage {
   reasoningTokens: number
 }
 
-/** Fields common to all parts of one response. */
 export interface AnswerHead {
   id: string
   /** Seconds. */
@@ -50,7 +49,6 @@ const usageOf = ({ promptTokens, completionTokens, cachedTokens, reasoningTokens
 export const callId = (family: string): string =>
   family.startsWith('mistral') ? randomBytes(5).toString('hex').slice(0, 9) : `call_${ulid()}`
 
-/** One choice being generated. */
 export interface ChatChoice {
   events: AnswerEvent[]
   tokens: TokenLogprob[]
@@ -81,7 +79,6 @@ export const wholeAnswer = (
   system_fingerprint: head.fingerprint,
 })
 
-/** Builds a message from the events of an answer. */
 export function messageOf(events: readonly AnswerEvent[], newCallId: () => string): Message {
   const calls: NonNullable<Message['tool_calls']> = []
   let content = ''

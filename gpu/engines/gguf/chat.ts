@@ -30,7 +30,6 @@ export interface ChatParts {
 /** Longer prompts than this many characters per token of the context are refused without counting their tokens. */
 const maxCharactersPerToken = 64
 
-/** Answers POST /v1/chat/completions. */
 export function openChat(parts: ChatParts) {
   const { model, vocabulary, template, generator, context } = parts
   const constraintOf = openConstraints()

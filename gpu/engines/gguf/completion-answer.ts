@@ -4,7 +4,6 @@ import type { GenerationEnd, PromptToken } from './generate.ts'
 
 type Logprobs = NonNullable<CompletionResponse['choices'][number]['logprobs']>
 
-/** Fields common to all parts of one response. */
 export interface CompletionHead {
   id: string
   /** Seconds. */
@@ -98,7 +97,6 @@ export function completionFrames({ id, created, model, fingerprint }: Completion
   const common = JSON.stringify(head).slice(0, -1)
   const rest = includeUsage ? ',"usage":null}\n\n' : '}\n\n'
   return {
-    /** The total prompt length, sent before any text. */
     progress: (promptTokens: number): string => progressFrame(common, promptTokens),
     piece: (index: number, text: string, logprobs: Logprobs | null, reason: GenerationEnd | null): string =>
       `data: ${common},"choices":[{"index":${index},"text":${JSON.stringify(text)},"logprobs":${JSON.stringify(logprobs)},"finish_reason":${JSON.stringify(reason)}}]${rest}`,
@@ -107,7 +105,6 @@ export function completionFrames({ id, created, model, fingerprint }: Completion
   }
 }
 
-/** Concatenates the lists of two pieces. */
 export const joinLogprobs = (a: Logprobs | null, b: Logprobs | null): Logprobs | null =>
   a && b
     ? {

@@ -41,7 +41,6 @@ interface Prompt {
   limit: number
 }
 
-/** Answers POST /v1/completions. */
 export function openCompletions(parts: CompletionParts) {
   const { model, vocabulary, generator, context } = parts
 

@@ -109,7 +109,6 @@ export function boundedText(text: string, context: number, param: string): strin
 export const truncation = (requested: number | null | undefined, context: number): number | null =>
   requested == null || requested === 0 ? null : requested < 0 ? context : requested
 
-/** Answers POST /v1/embeddings. */
 export function openEmbeddings(parts: EmbeddingParts, { tokensOf, count, embed }: Embedder) {
   return async function embeddings(body: unknown, reply: EngineReply): Promise<void> {
     const checked = EmbeddingsRequest.safeParse(body)

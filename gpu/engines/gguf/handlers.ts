@@ -100,5 +100,4 @@ function templateOf(model: LoadedModel['model'], { controls }: Vocabulary) {
   return openTemplate({ source: model.fileInfo.metadata.tokenizer.chat_template, bos, eos, controls })
 }
 
-/** Any token of the model, for a test computation. */
 const firstToken = (model: LoadedModel['model']): Token => model.tokens.bos ?? model.tokens.eos ?? (0 as Token)

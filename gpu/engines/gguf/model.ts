@@ -14,7 +14,6 @@ export interface LoadedModel {
   llama: Llama
   model: LlamaModel
   library: NodeLlamaCpp
-  /** The sizing by which the contexts are created. */
   sizing: Sizing
   close(): Promise<void>
 }

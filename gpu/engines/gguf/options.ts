@@ -9,11 +9,9 @@ export type GpuUse = (typeof gpuUses)[number]
 
 export const flashUses = ['auto', 'on', 'off'] as const
 
-/** Options of `infer engine gguf`. */
 export interface GgufEngineSettings extends ListenAddress {
   /** Path of the GGUF file, or of the first part of a split model. */
   model: string
-  /** The model id that it reports. */
   id: string
   tasks: readonly TextTask[]
   threads: number

@@ -17,7 +17,6 @@ export const ranked = (scores: readonly number[], top: number): { index: number;
 export const logit = (probability: number): number =>
   Math.log(Math.max(probability, 1e-12) / Math.max(1 - probability, 1e-12))
 
-/** Answers POST /v1/rerank. */
 export function openRerank({ id, context, ranker }: { id: string; context: number; ranker: Ranker }) {
   return async function rerank(body: unknown, reply: EngineReply): Promise<void> {
     const checked = RerankRequest.safeParse(body)
@@ -62,7 +61,6 @@ export interface RankerParts {
   context: number
 }
 
-/** A pair as tokens, ready to be scored. */
 export interface Pair {
   query: Token[]
   document: Token[]

@@ -6,7 +6,6 @@ import type { EngineReply } from '../reply.ts'
 import { type Embedder, truncation } from './embeddings.ts'
 import type { Ranker } from './rerank.ts'
 
-/** The names under which clients send a pair. */
 const sideNames = [
   ['text_1', 'text_2'],
   ['queries', 'documents'],
@@ -14,7 +13,6 @@ const sideNames = [
   ['data_1', 'data_2'],
 ] as const
 
-/** One text of a pair and the name of its place in the request. */
 export interface Text {
   text: string
   param: string
@@ -89,7 +87,6 @@ export const scoreByVectors =
     return { scores: pairs.map(([one, two]) => cosine(one, two)), promptTokens }
   }
 
-/** Answers POST /v1/score. */
 export function openScore({ id, context, scorePairs }: { id: string; context: number; scorePairs: ScorePairs }) {
   return async function score(body: unknown, reply: EngineReply): Promise<void> {
     const checked = ScoreRequest.safeParse(body)

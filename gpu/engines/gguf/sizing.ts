@@ -27,10 +27,8 @@ export interface SizingSettings {
   batch?: number | undefined
 }
 
-/** The settings varied until the model fits. */
 export interface SizingChoice {
   gpuLayers: number
-  /** Tokens of one chat. */
   context: number
   parallel: number
   kvType: KvType
@@ -38,7 +36,6 @@ export interface SizingChoice {
 
 export interface Sizing extends SizingChoice {
   flashAttention: 'auto' | 'on' | 'off'
-  /** Maximum tokens of one text to rank or embed. */
   encoderContext: number
   batch: number
   need: Need
@@ -107,7 +104,6 @@ function cacheFault({ keyLength, valueLength }: ModelShape, { kvType = 'f16', fl
   return { param: 'kv_type', why: `holds numbers in blocks of 32, and the heads of this model have ${keyLength}.` }
 }
 
-/** Yields the choices in order of preference. */
 function* choices(
   shape: ModelShape,
   memory: AvailableMemory,
@@ -132,10 +128,8 @@ function* choices(
     for (const parallel of parallels) yield { gpuLayers: fewer.at(-1) ?? layers, context, parallel, kvType }
 }
 
-/** Whether a task generates text. */
 const writes = (tasks: readonly Task[]): boolean => isFor(tasks, 'chat', 'complete')
 
-/** The contexts that the engine creates for its tasks. */
 function contextsOf(
   { classifier }: ModelShape,
   tasks: readonly Task[],
@@ -197,7 +191,6 @@ function sentence(least: Sizing, memory: AvailableMemory, fits: (change: Partial
   return `The model does not fit: ${short}${split} (${bytesText(need.weights)} of weights${cache}). ${advice}`
 }
 
-/** Single changes that would make it fit. */
 function waysOf(least: Sizing, fits: (change: Partial<SizingChoice>) => boolean): string[] {
   const ways: string[] = []
   const context = greatest(1, Math.floor(least.context / 256) - 1, units => fits({ context: units * 256 })) * 256
@@ -222,6 +215,5 @@ function greatest(low: number, high: number, holds: (value: number) => boolean):
   return good
 }
 
-/** Formats bytes for a sentence. */
 const bytesText = (bytes: number): string =>
   bytes >= 2 ** 30 ? `${(bytes / 2 ** 30).toFixed(1)} GiB` : `${Math.ceil(bytes / 2 ** 20)} MiB`

@@ -22,7 +22,6 @@ export interface TemplateOptions {
   /** Texts of the tokens that begin and end a text, for templates that write them. */
   bos: string | null
   eos: string | null
-  /** Texts of all control tokens. */
   controls: readonly string[]
 }
 
@@ -163,13 +162,11 @@ function eachString(value: unknown, change: (text: string) => string): unknown {
 export interface TemplateAbilities {
   /** Tools, tool calls and their results. */
   tools: boolean
-  /** Several calls in one message. */
   manyCalls: boolean
   /** Whether it expects the arguments of calls as objects, which it serializes, instead of as JSON text. */
   argumentObjects: boolean
   /** Messages without content, as for tool calls; some templates fail unless the content is an empty string. */
   noContent: boolean
-  /** System messages. */
   system: boolean
 }
 

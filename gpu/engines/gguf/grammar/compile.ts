@@ -108,7 +108,6 @@ export function openCompiler(
 
 export interface ArrayParts {
   shape: SchemaShape
-  /** Identifies the shape. */
   key: string
   rules: GrammarRules
   /** Returns the rule of values that satisfy all the schemas. */

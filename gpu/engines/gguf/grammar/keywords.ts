@@ -161,7 +161,6 @@ export function lower(a: Bound | undefined, b: Bound | undefined): Bound | undef
   return a.value < b.value || (a.value === b.value && a.open) ? a : b
 }
 
-/** Whether two JSON values are equal. */
 export function equal(a: unknown, b: unknown): boolean {
   if (a === b) return true
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false
@@ -206,7 +205,6 @@ export interface SchemaShape {
   additional: readonly SchemaNode[] | undefined
 }
 
-/** Combines the own keywords of schemas, all of which apply. */
 export function shapeOf(schemaNodes: readonly SchemaNode[], read: (schemaNode: SchemaNode) => Keywords): SchemaShape {
   const all = schemaNodes.map(schemaNode => ({ schemaNode, ...read(schemaNode) }))
   const given = all.flatMap(({ kinds: some }) => (some ? [some] : []))

@@ -7,7 +7,6 @@ import { spell } from './strings.ts'
 
 export interface ObjectParts {
   shape: SchemaShape
-  /** Identifies the shape. */
   key: string
   rules: GrammarRules
   json: Json

@@ -21,7 +21,6 @@ export const repeat = (of: GrammarPart, min: number, max: number): GrammarPart =
 /** llama.cpp refuses more repetitions, and silently ignores a larger maximum. */
 export const maxRepetitions = 2000
 
-/** The rules of a grammar under construction. */
 export function openRules(budget: Pick<Budget, 'parts'>) {
   const rules = new Map<string, readonly Sequence[]>()
   const names = new Map<string, string>()

@@ -6,7 +6,6 @@ import { type CallForm, openingsOf } from './call-form.ts'
 export type ToolCallEvent = { kind: 'call'; name: string } | { kind: 'arguments'; text: string }
 export type AnswerEvent = ToolCallEvent | { kind: 'content'; text: string } | { kind: 'reasoning'; text: string }
 
-/** What the parser is reading. */
 type Stage = 'opening' | 'text' | 'body' | 'call' | 'list' | 'named' | 'arguments' | 'after'
 
 /**

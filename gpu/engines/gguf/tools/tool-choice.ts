@@ -9,9 +9,7 @@ export interface Calling {
   form: CallForm
   /** The tools of the request with their indexes; only the named one if the request names one. */
   tools: readonly { tool: RequestTool; at: number }[]
-  /** Whether the answer must be a call. */
   forced: boolean
-  /** Whether an answer may have several calls. */
   parallel: boolean
 }
 
