@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { ulid } from '../../core/ids.ts'
 import type { EngineCall, EngineListener } from '../../core/models/fleet.ts'
 import type { ChatRequest } from '../../core/schemas/chat.ts'
-import { messageOf } from '../engines/gguf/chat-answer.ts'
+import { messageOf, openCallParts } from '../engines/gguf/chat-answer.ts'
 import { openConstraints } from '../engines/gguf/chat-constraint.ts'
 import { hermes } from '../engines/gguf/tools/call-form.ts'
 import { type AnswerEvent, openCallParser } from '../engines/gguf/tools/call-parser.ts'
@@ -163,16 +163,12 @@ function openFrames(names: readonly string[], newCallId: () => string) {
 /** Converts the deltas of one choice: text becomes text and tool calls; with calls, `finish_reason` is `tool_calls`. */
 function openChoice(names: readonly string[], newCallId: () => string) {
   const parser = openCallParser(hermes, names)
-  let calls = 0
+  const callPart = openCallParts(newCallId)
 
   function deltaOf(event: AnswerEvent): Json {
     if (event.kind === 'content') return { content: event.text }
     if (event.kind === 'reasoning') return { reasoning_content: event.text }
-    const call =
-      event.kind === 'arguments'
-        ? { index: calls - 1, function: { arguments: event.text } }
-        : { index: calls++, id: newCallId(), type: 'function', function: { name: event.name, arguments: '' } }
-    return { tool_calls: [call] }
+    return { tool_calls: [callPart(event)] }
   }
 
   return (choice: Json): Json[] => {

@@ -1,9 +1,9 @@
 import { isAbsolute } from 'node:path'
 import { z } from 'zod'
-import { Failure } from '../../../core/failure.ts'
 import { generationTasks, isVideoTask, mediaFor, type Operation, operationOf } from '../../../core/schemas/task.ts'
 import type { EngineMessage, GenerationCall } from '../../../core/tasks/protocols/generation-call.ts'
 import type { Handler } from '../http.ts'
+import { invalid, parsedCall } from '../invalid.ts'
 import { checkFfmpeg } from './ffmpeg.ts'
 import { imageToImage, inpainting, textToImage } from './image-tasks.ts'
 import { imageToVideo, speechToVideo, textToVideo, videoInterpolation } from './video-tasks.ts'
@@ -99,29 +99,20 @@ const Call: z.ZodType<GenerationCall> = z.object({
 
 /** Parses the body. Throws Failure `invalid_value` or `missing_required_parameter` with the field as `param`. */
 export function readCall(body: unknown): GenerationCall {
-  const read = Call.safeParse(body)
-  if (!read.success) {
-    const [issue] = read.error.issues
-    const param = issue?.path.join('.') || 'body'
-    throw new Failure('invalid_value', `'${param}' is invalid: ${issue?.message}.`, { param })
-  }
-  const { task, inputs } = read.data
+  const call = parsedCall(Call, body)
+  const { task, inputs } = call
   const media = mediaFor(task)
   // It draws a voice without the image of a person.
   const needed = media.includes('audio') ? media.filter(field => field !== 'image') : media
   const missing = needed.find(field => inputs[field] === null)
   if (missing !== undefined)
-    throw new Failure(
-      'missing_required_parameter',
+    throw invalid(
+      `inputs.${missing}`,
       `The task ${task} requires 'inputs.${missing}', the absolute path of a file.`,
-      {
-        param: `inputs.${missing}`,
-      },
+      'missing_required_parameter',
     )
   const video = isVideoTask(task)
   if (video !== (inputs.output_format === 'mp4'))
-    throw new Failure('invalid_value', `The task ${task} writes ${video ? 'mp4' : 'png, jpeg or webp'}.`, {
-      param: 'inputs.output_format',
-    })
-  return read.data
+    throw invalid('inputs.output_format', `The task ${task} writes ${video ? 'mp4' : 'png, jpeg or webp'}.`)
+  return call
 }

@@ -5,7 +5,8 @@ import { Failure } from '../../../core/failure.ts'
 import type { Log } from '../../../core/log.ts'
 import { longestSpeechInput } from '../../../core/schemas/speech-input.ts'
 import { engineWavSamples, wavHead } from '../../../core/tasks/wav.ts'
-import { checkListenAddress, type Handler, type ListenAddress, openHttp, openStopSignal } from '../http.ts'
+import { checkListenAddress, type Handler, type ListenAddress, listModel, openHttp, openStopSignal } from '../http.ts'
+import { invalid, parsedCall } from '../invalid.ts'
 import { chooseVoice, parseEspeakVoices, variantsIn } from './voices.ts'
 
 export interface EspeakEngineSettings extends ListenAddress {
@@ -39,25 +40,19 @@ export async function runEspeakEngine(settings: EspeakEngineSettings, { log }: {
   const list = async (option: string) => (await runEspeak(program, [option], '', stop.signal)).toString('utf8')
   const voices = parseEspeakVoices(await list('--voices'))
   const variants = variantsIn(await list('--voices=variant'))
-  const created = Math.floor(Date.now() / 1000)
+  const models = listModel(id, 'espeak-ng')
 
   const synthesize: Handler = async (body, reply) => {
-    const read = Call.safeParse(body)
-    if (!read.success) {
-      const [issue] = read.error.issues
-      const param = issue?.path.join('.') || 'body'
-      throw new Failure('invalid_value', `'${param}' is invalid: ${issue?.message}.`, { param })
-    }
-    const { input, response_format, speed } = read.data
-    const chosen = chooseVoice(read.data, voices, variants)
-    if ('fault' in chosen) throw new Failure('invalid_value', chosen.fault, { param: 'voice' })
+    const call = parsedCall(Call, body)
+    const { input, response_format, speed } = call
+    const chosen = chooseVoice(call, voices, variants)
+    if ('fault' in chosen) throw invalid('voice', chosen.fault)
     const wordRate = String(Math.round(wordsPerMinute * speed))
     const options = ['--stdin', '--stdout', '-b', '1', '-v', chosen.voice, '-s', wordRate]
     const wav = await runEspeak(program, options, input, reply.signal)
     // Its header leaves the length of the samples open.
     const facts = engineWavSamples(wav.subarray(0, 4096))
-    if (!facts || wav.length === facts.from)
-      throw new Failure('invalid_value', "'input' has nothing that can be spoken.", { param: 'input' })
+    if (!facts || wav.length === facts.from) throw invalid('input', "'input' has nothing that can be spoken.")
     const samples = wav.subarray(facts.from)
     const head = response_format === 'wav' ? wavHead(facts.rate, samples.length) : Buffer.alloc(0)
     const type = response_format === 'wav' ? 'audio/wav' : `audio/pcm;rate=${facts.rate}`
@@ -71,8 +66,7 @@ export async function runEspeakEngine(settings: EspeakEngineSettings, { log }: {
     log,
     health: () => ({ status: 'ok' }),
     handlers: () => ({
-      'GET /v1/models': (_body, reply) =>
-        reply.json({ object: 'list', data: [{ id, object: 'model', created, owned_by: 'espeak-ng' }] }),
+      'GET /v1/models': models,
       'GET /v1/audio/voices': (_body, reply) => reply.json({ voices }),
       'POST /v1/audio/speech': synthesize,
     }),

@@ -6,12 +6,12 @@ import { execa } from 'execa'
 import { build, llamaVersion, selfCommand } from '../../../core/assets.ts'
 import { dataDirectory } from '../../../core/config.ts'
 import { cacheDirectory } from '../../../core/extraction.ts'
-import { Failure } from '../../../core/failure.ts'
 import type { Log } from '../../../core/log.ts'
 import type { Device } from '../../devices/device.ts'
 import { discover } from '../../devices/nvidia-smi.ts'
 import { probeWrapper } from '../../sandbox/probe-wrapper.ts'
 import { exitStatus, noWrapper, type Wrapper, wrapCommand } from '../../sandbox/wrapper.ts'
+import { invalid } from '../invalid.ts'
 import {
   type BackendName,
   type BackendReport,
@@ -257,5 +257,5 @@ export async function chooseBackend({
   if (best) return { gpu: useOf[best.name], ...(best.folder !== null && { backends: best.folder }) }
   if (gpu === 'auto') return { gpu: 'off' }
   const why = reports.map(({ name, detail, advice }) => `${name}: ${detail}.${advice ? ` ${advice}` : ''}`).join(' ')
-  throw new Failure('invalid_value', `The backend ${gpu} does not work here. ${why}`, { param: 'gpu' })
+  throw invalid('gpu', `The backend ${gpu} does not work here. ${why}`)
 }

@@ -1,12 +1,18 @@
 import { randomInt } from 'node:crypto'
 import type { LlamaModel } from 'node-llama-cpp'
-import { Failure } from '../../../core/failure.ts'
-import { ulid } from '../../../core/ids.ts'
 import { ChatRequest } from '../../../core/schemas/chat.ts'
-import { failureOfIssues } from '../../../core/schemas/issues.ts'
+import { invalid, parsed } from '../invalid.ts'
 import type { EngineReply } from '../reply.ts'
 import { type AnswerOptions, beginningOf, openAnswerParser, thinkingVariables } from './answer-parser.ts'
-import { asksProgress, type ChatChoice, callId, type FinishReason, streamFrames, wholeAnswer } from './chat-answer.ts'
+import {
+  answerHead,
+  asksProgress,
+  type ChatChoice,
+  callId,
+  type FinishReason,
+  streamFrames,
+  wholeAnswer,
+} from './chat-answer.ts'
 import { openConstraints } from './chat-constraint.ts'
 import { type GeneratedPiece, type GenerateWork, type Generator, tokensOf } from './generate.ts'
 import { answerLimit, checkSupported, samplingOf, stopsOf } from './sampling.ts'
@@ -37,23 +43,19 @@ export function openChat(parts: ChatParts) {
   function tokensFor(stretches: readonly PromptPart[]) {
     const characters = stretches.reduce((sum, stretch) => sum + stretch.text.length, 0)
     if (characters > context * maxCharactersPerToken)
-      throw new Failure(
-        'context_length_exceeded',
+      throw invalid(
+        'messages',
         `The messages have ${characters} characters, far more than the context length of this model, ${context} tokens. Shorten them.`,
-        { param: 'messages' },
+        'context_length_exceeded',
       )
     const prompt = tokensOf(model, stretches)
     if (prompt.length === 0)
-      throw new Failure('invalid_value', 'The messages are empty after the chat template. Send a message with text.', {
-        param: 'messages',
-      })
+      throw invalid('messages', 'The messages are empty after the chat template. Send a message with text.')
     return prompt
   }
 
   return async function chat(body: unknown, reply: EngineReply): Promise<void> {
-    const checked = ChatRequest.safeParse(body)
-    if (!checked.success) throw failureOfIssues(checked.error, body)
-    const request = checked.data
+    const request = parsed(ChatRequest, body)
     checkSupported(request)
     const stops = stopsOf(request.stop)
     const sampling = samplingOf(request, vocabulary.size, randomInt(2 ** 32 - 1))
@@ -80,13 +82,7 @@ export function openChat(parts: ChatParts) {
         mark => mark !== undefined,
       ),
     }
-    const head = {
-      id: `chatcmpl-${ulid()}`,
-      created: Math.floor(Date.now() / 1000),
-      model: parts.id,
-      fingerprint: parts.fingerprint,
-      logprobs: request.logprobs === true,
-    }
+    const head = answerHead('chatcmpl', parts)
     const newCallId = () => callId(template.form.family)
     const usageOf = (counts: { completionTokens: number; cachedTokens: number }, readers: readonly Reader[]) => ({
       ...counts,
@@ -119,7 +115,7 @@ export function openChat(parts: ChatParts) {
         choice.tokens.push(...piece.tokens)
         if (reason !== null) choice.reason = reason
       })
-      reply.json(wholeAnswer(head, choices, newCallId, usageOf(counts, readers)))
+      reply.json(wholeAnswer(head, choices, newCallId, usageOf(counts, readers), request.logprobs === true))
     }
   }
 }

@@ -1,7 +1,7 @@
 import type { Token } from 'node-llama-cpp'
 import { Failure } from '../../../core/failure.ts'
 import { isFor, type Operation, operationOf, textTasks } from '../../../core/schemas/task.ts'
-import type { Handler, Handlers } from '../http.ts'
+import { type Handler, type Handlers, listModel } from '../http.ts'
 import { openChat } from './chat.ts'
 import { openCompletions } from './completions.ts'
 import { checkPooling, type Embedder, openEmbedder, openEmbeddings } from './embeddings.ts'
@@ -79,9 +79,6 @@ export async function openHandlers(
     if (wants('score') && ranks) handlers.score = openScore({ id, context, scorePairs: scoreByRanker(ranker) })
   }
 
-  const created = Math.floor(Date.now() / 1000)
-  const models: Handler = (_body, reply) =>
-    reply.json({ object: 'list', data: [{ id, object: 'model', created, owned_by: 'infer' }] })
   const unable =
     (operation: Served): Handler =>
     () => {
@@ -90,7 +87,7 @@ export async function openHandlers(
     }
   const served = (Object.keys(routes) as Served[]).map(one => [routes[one], handlers[one] ?? unable(one)] as const)
   return {
-    handlers: { 'GET /v1/models': models, ...Object.fromEntries(served) },
+    handlers: { 'GET /v1/models': listModel(id, 'infer'), ...Object.fromEntries(served) },
     idle: async () => generation?.idle(),
   }
 }

@@ -1,8 +1,7 @@
 import type { LlamaModel, LlamaRankingContext, Token } from 'node-llama-cpp'
-import { Failure } from '../../../core/failure.ts'
 import { ulid } from '../../../core/ids.ts'
-import { failureOfIssues } from '../../../core/schemas/issues.ts'
 import { RerankRequest, type RerankResponse } from '../../../core/schemas/vectors.ts'
+import { invalid, parsed } from '../invalid.ts'
 import type { EngineReply } from '../reply.ts'
 import { boundedText, truncation } from './embeddings.ts'
 
@@ -19,13 +18,11 @@ export const logit = (probability: number): number =>
 
 export function openRerank({ id, context, ranker }: { id: string; context: number; ranker: Ranker }) {
   return async function rerank(body: unknown, reply: EngineReply): Promise<void> {
-    const checked = RerankRequest.safeParse(body)
-    if (!checked.success) throw failureOfIssues(checked.error, body)
-    const request = checked.data
+    const request = parsed(RerankRequest, body)
     const documents = request.documents.map((document, at) => {
       const text = typeof document === 'string' ? document : document.text
       if (text !== undefined) return text
-      throw new Failure('invalid_value', `'documents[${at}]' has no 'text'.`, { param: `documents[${at}]` })
+      throw invalid(`documents[${at}]`, `'documents[${at}]' has no 'text'.`)
     })
     const most = truncation(request.truncate_prompt_tokens, context)
     const query = ranker.tokensOf(request.query, 'query')
@@ -139,10 +136,10 @@ export function openRanker({ model, ranking, context }: RankerParts) {
       if (promptTokens <= allowed) return { query, document, promptTokens }
       const room = document.length - (promptTokens - allowed)
       if (limit !== null && room > 0) return { query, document: document.slice(0, room), promptTokens: allowed }
-      throw new Failure(
-        'context_length_exceeded',
+      throw invalid(
+        param,
         `The query and '${param}' together have ${promptTokens} tokens, but the context length of this model is ${context}. Shorten them.`,
-        { param },
+        'context_length_exceeded',
       )
     },
     score: ({ query, document }: Pair): Promise<number> =>

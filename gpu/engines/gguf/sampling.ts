@@ -1,5 +1,5 @@
-import { Failure } from '../../../core/failure.ts'
 import type { ChatRequest } from '../../../core/schemas/chat.ts'
+import { invalid } from '../invalid.ts'
 
 /** Sampling settings, named as in node-llama-cpp. */
 export interface Sampling {
@@ -40,9 +40,7 @@ const anySeed = 2 ** 32 - 1
 export function samplingOf(request: SamplingRequest, vocabularySize: number, randomSeed: number): Sampling {
   const penalty = request.repetition_penalty ?? 1
   if (penalty <= 0)
-    throw new Failure('invalid_value', "'repetition_penalty' must be greater than 0; 1 penalises nothing.", {
-      param: 'repetition_penalty',
-    })
+    throw invalid('repetition_penalty', "'repetition_penalty' must be greater than 0; 1 penalises nothing.")
   const presencePenalty = request.presence_penalty ?? 0
   const frequencyPenalty = request.frequency_penalty ?? 0
   const penalised = penalty !== 1 || presencePenalty !== 0 || frequencyPenalty !== 0
@@ -71,12 +69,9 @@ function biasOf(given: Record<string, number>, vocabularySize: number): Map<numb
   const bias = new Map<number, number>()
   for (const [name, value] of Object.entries(given)) {
     if (!/^\d{1,9}$/.test(name) || Number(name) >= vocabularySize)
-      throw new Failure(
-        'invalid_value',
+      throw invalid(
+        'logit_bias',
         `'logit_bias' has the key '${name}'; a token of this model is a number below ${vocabularySize}.`,
-        {
-          param: 'logit_bias',
-        },
       )
     if (value !== 0) bias.set(Number(name), value)
   }
@@ -87,9 +82,7 @@ function biasOf(given: Record<string, number>, vocabularySize: number): Map<numb
 export function stopsOf(stop: ChatRequest['stop']): string[] {
   const stops = [stop ?? []].flat().filter(text => text !== '')
   if (stops.some(text => !text.isWellFormed()))
-    throw new Failure('invalid_value', "'stop' holds half of a surrogate pair, which no text can contain.", {
-      param: 'stop',
-    })
+    throw invalid('stop', "'stop' holds half of a surrogate pair, which no text can contain.")
   return stops
 }
 
@@ -105,10 +98,10 @@ export function answerLimit(
 ): number {
   const room = context - promptTokens
   if (room < 1)
-    throw new Failure(
-      'context_length_exceeded',
+    throw invalid(
+      param,
       `'${param}' has ${promptTokens} tokens, but the context length of this model is ${context}, the answer included. Shorten it.`,
-      { param },
+      'context_length_exceeded',
     )
   return Math.min(requested ?? room, room)
 }
@@ -118,9 +111,9 @@ export function answerLimit(
  */
 export function checkSupported(request: ChatRequest): void {
   if (request.functions?.length)
-    throw new Failure(
-      'unsupported_parameter',
+    throw invalid(
+      'functions',
       "The built-in engine cannot call 'functions'. Use 'tools', which replaced them.",
-      { param: 'functions' },
+      'unsupported_parameter',
     )
 }

@@ -1,5 +1,6 @@
 import { Failure } from '../../../core/failure.ts'
 import { isFor, type Task } from '../../../core/schemas/task.ts'
+import { invalid } from '../invalid.ts'
 import { type ContextShape, type KvType, kvTypes, type ModelShape, type Need, needOf } from './sizing-need.ts'
 
 /** Bytes that the model may use, without the process itself. */
@@ -65,7 +66,7 @@ const maxCacheShare = 0.25
 export function sizing(shape: ModelShape, memory: AvailableMemory, settings: SizingSettings): Sizing {
   const { flashAttention = 'auto', batch = defaultBatch } = settings
   const fault = cacheFault(shape, settings)
-  if (fault) throw new Failure('invalid_value', `A cache of ${settings.kvType} ${fault.why}`, { param: fault.param })
+  if (fault) throw invalid(fault.param, `A cache of ${settings.kvType} ${fault.why}`)
   const chats = writes(settings.tasks)
   const flash = flashAttention === 'on' || (flashAttention === 'auto' && hasFlash(shape))
   const total = shape.blockCount + 1

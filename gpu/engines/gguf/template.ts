@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { Template } from '@huggingface/jinja'
 import { Failure } from '../../../core/failure.ts'
 import type { ChatRequest } from '../../../core/schemas/chat.ts'
+import { invalid } from '../invalid.ts'
 import { type ThinkMarks, thinkMarksOf } from './answer-parser.ts'
 import { type CallForm, callFormOf, hermes } from './tools/call-form.ts'
 import { openCallParser } from './tools/call-parser.ts'
@@ -138,12 +139,10 @@ function contentOf(message: Message, at: number): string | null {
     .map((part, place) => {
       if (part.type === 'text') return part.text
       if (part.type === 'refusal') return part.refusal
-      throw new Failure(
-        'unsupported_parameter',
+      throw invalid(
+        `messages[${at}].content[${place}]`,
         `The built-in engine reads text only; '${part.type}' parts need another engine.`,
-        {
-          param: `messages[${at}].content[${place}]`,
-        },
+        'unsupported_parameter',
       )
     })
     .join('\n')

@@ -1,5 +1,5 @@
-import { Failure } from '../../../../core/failure.ts'
 import { runSteps } from '../../../../core/time-slice.ts'
+import { invalid } from '../../invalid.ts'
 import { openCompiler } from './compile.ts'
 import { openJson } from './json.ts'
 import { productiveRules } from './productive.ts'
@@ -47,9 +47,7 @@ const most = { width: 200, checkSteps: 5_000_000 }
 export function openGrammar(): Grammar {
   let from: Origin = { param: 'response_format', path: 'response_format' }
   const tooLarge = (reason: string): never => {
-    throw new Failure('invalid_value', `The schema at '${from.path}' is too large: ${reason}. Make it simpler.`, {
-      param: from.param,
-    })
+    throw invalid(from.param, `The schema at '${from.path}' is too large: ${reason}. Make it simpler.`)
   }
   const budget = openBudget(tooLarge)
   const rules = openRules(budget)
@@ -60,17 +58,14 @@ export function openGrammar(): Grammar {
 
   function* check(name: string): Generator<void, void> {
     const productive = yield* productiveRules(rules.rules, [name])
-    if (!productive.has(name))
-      throw new Failure('invalid_value', `No finite value satisfies the schema at '${from.path}'.`, {
-        param: from.param,
-      })
+    if (!productive.has(name)) throw invalid(from.param, `No finite value satisfies the schema at '${from.path}'.`)
     if ((yield* ruleWidth(productive, rules.distinct, budget)) > most.width)
-      throw new Failure(
-        'unsupported_parameter',
+      throw invalid(
+        from.param,
         `The built-in engine cannot keep to the schema at '${from.path}': branches of its anyOf or oneOf begin alike ` +
           'and hold each other, so that too many readings of one text are possible. Let each of them begin with a ' +
           'required property of which the const is its own.',
-        { param: from.param },
+        'unsupported_parameter',
       )
     if (stepsToCheck(productive) > most.checkSteps) tooLarge('its rules lead to each other in too many ways')
   }
