@@ -105,11 +105,13 @@ export function openEngineEffects({
   }
 
   function connectionOptions(resident: Resident, engine: Engine, adapt: Adapter | undefined): ConnectionOptions {
-    const { model } = resident.serves
+    const { engineId, serves } = resident
+    const { model } = serves
     const preset = presetOf(model)
+    const fields = { model: model.id, engine: engineId }
     const graceMs = preset.cancelGraceMs?.(model) ?? cancelGraceMs
     return {
-      engineId: resident.engineId,
+      engineId,
       modelId: model.id,
       endpoint: engine.endpoint!,
       headers: ['content-type', 'application/json', ...engine.options.headers],
@@ -121,14 +123,13 @@ export function openEngineEffects({
       healthPath: preset.runningPath?.(model) ?? (preset.reportsRunning?.(model) ? preset.healthPath(model) : null),
       cancelGraceMs: graceMs,
       unresponsive() {
+        log.warn('An engine ignores cancelled requests and is killed', fields)
         const reason = `Engine was killed because it continued a cancelled request for ${graceMs / 1000} s.`
-        log.warn('An engine ignores cancelled requests and is killed', { model: model.id, engine: resident.engineId })
-        events().unresponsive(resident.engineId, reason)
+        events().unresponsive(engineId, reason)
       },
       stuck() {
-        const reason = `Engine made no progress for ${model.no_progress / 1000} s and was stopped.`
-        log.warn('An engine makes no progress and is killed', { model: model.id, engine: resident.engineId })
-        events().stuck(resident.engineId, reason)
+        log.warn('An engine makes no progress and is killed', fields)
+        events().stuck(engineId, `Engine made no progress for ${model.no_progress / 1000} s and was stopped.`)
       },
       listenerThrew: thrown => log.error('A listener of an answer threw', { model: model.id }, thrown),
     }

@@ -1,4 +1,5 @@
 import { EventEmitter } from 'node:events'
+import { setTimeout as delay } from 'node:timers/promises'
 import { Failure } from '../core/failure.ts'
 import { faultClass } from '../core/tasks/protocols/engine-text.ts'
 import type { Endpoint, Launched, Launcher, LaunchOptions, ProcessExit } from './launcher/launcher.ts'
@@ -97,11 +98,8 @@ export class Engine extends EventEmitter<{ exit: [reason: string, lastError: str
       for (let attempt = 1; ; attempt++) {
         const reason = await this.#launch(abort)
         if (reason === undefined) return
-        const lostPort =
-          this.options.channel === 'port' &&
-          this.logs()
-            .slice(-40)
-            .some(line => portTaken.test(line))
+        const output = this.logs().slice(-40)
+        const lostPort = this.options.channel === 'port' && output.some(line => portTaken.test(line))
         if (!lostPort || attempt === maxPortAttempts || abort.aborted) throw new Failure('worker_error', reason)
       }
     } catch (thrown) {
@@ -162,7 +160,7 @@ export class Engine extends EventEmitter<{ exit: [reason: string, lastError: str
         return `Engine answered ${health.status} at ${healthPath}, where it should say whether it is ready.`
       if (stalled) return `Engine made no progress in loading for ${seconds(loadStallMs)}.`
       if (now - startedAt > 10 * loadStallMs) return `Engine was still not ready after ${seconds(10 * loadStallMs)}.`
-      await wait(pause, signal)
+      await delay(pause, undefined, { signal }).catch(() => {})
     }
     return `Engine was stopped while it was loading${typeof signal.reason === 'string' ? `: ${signal.reason}` : ''}.`
   }
@@ -192,15 +190,3 @@ export function exitReason({ status, lastError, hint }: ProcessExit): string {
 }
 
 const seconds = (ms: number): string => (ms < 1000 ? `${ms} ms` : `${Math.round(ms / 100) / 10} s`)
-
-const wait = (ms: number, signal: AbortSignal): Promise<void> =>
-  new Promise(done => {
-    if (signal.aborted) return done()
-    const timer = setTimeout(finish, ms)
-    function finish() {
-      clearTimeout(timer)
-      signal.removeEventListener('abort', finish)
-      done()
-    }
-    signal.addEventListener('abort', finish)
-  })

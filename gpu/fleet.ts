@@ -67,7 +67,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     changed: () => opened?.refresh(),
   })
   const backends = openCardBackends({ ...options, environment, wrapper, memory })
-  const placements = openModelPlacement({ memory, backends, sandbox })
+  const placements = openModelPlacement(memory, backends, sandbox)
   const engines = openEngineEffects({
     launcher,
     memory,
@@ -107,7 +107,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   )
   opened = residency
   const { release, find, residents } = residency
-  const deviceProcesses = openDeviceProcesses({ source, devices: memory.devices, residents, pidOf: engines.pid })
+  const deviceProcesses = openDeviceProcesses(source, memory.devices, residents, engines.pid)
   let closing: Promise<void> | undefined
   let notifyIdle: (() => void) | undefined
 

@@ -67,6 +67,8 @@ export async function openMemory({
   let closed = false
 
   const residentsOn = (id: string) => residents().filter(resident => resident.devices.includes(id))
+  const bookedOn = (id: string) => residentsOn(id).reduce((sum, resident) => sum + shareOf(resident), 0)
+  const foreignOn = (id: string) => foreign.get(id) ?? 0
 
   async function readCards(): Promise<Discovery> {
     const found = await source.cards()
@@ -110,7 +112,7 @@ export async function openMemory({
     devices().map(({ id, kind, totalBytes }) => ({
       id,
       kind,
-      capacity: Math.max(0, Math.floor(totalBytes * bookable[kind]) - (foreign.get(id) ?? 0)),
+      capacity: Math.max(0, Math.floor(totalBytes * bookable[kind]) - foreignOn(id)),
     }))
 
   const cardsOf = (resident: Resident): Device[] => cards.filter(card => resident.devices.includes(card.id))
@@ -130,7 +132,7 @@ export async function openMemory({
     shareOfDevice(resident: Resident): number {
       const parts = devices()
         .filter(({ id }) => resident.devices.includes(id))
-        .map(({ id, totalBytes }) => (shareOf(resident) + (foreign.get(id) ?? 0)) / totalBytes)
+        .map(({ id, totalBytes }) => (shareOf(resident) + foreignOn(id)) / totalBytes)
       return parts.length > 0 ? Math.max(...parts) : 1
     },
     /** The value of CUDA_VISIBLE_DEVICES for a resident. */
@@ -158,7 +160,7 @@ export async function openMemory({
     async released(ids: readonly string[]): Promise<void> {
       const deadline = performance.now() + settleMs
       const inUse = ({ id, usedBytes }: Device): boolean => {
-        const expected = residentsOn(id).reduce((sum, resident) => sum + shareOf(resident), foreign.get(id) ?? 0)
+        const expected = foreignOn(id) + bookedOn(id)
         return ids.includes(id) && usedBytes !== null && usedBytes > expected + releaseMargin
       }
       if (!cards.some(({ id }) => ids.includes(id))) return
@@ -175,22 +177,14 @@ export async function openMemory({
         const others = residentsOn(card.id).filter(other => other !== resident)
         // While another engine on the card starts or stops, the difference says nothing about this one.
         if (card.usedBytes === null || others.some(other => other.state !== 'ready')) return null
-        sum += card.usedBytes - (foreign.get(card.id) ?? 0) - others.reduce((all, other) => all + shareOf(other), 0)
+        sum += card.usedBytes - foreignOn(card.id) - others.reduce((all, other) => all + shareOf(other), 0)
       }
       return sum > 0 ? sum : null
     },
     snapshot: (): DeviceSnapshot[] =>
-      devices().map(device => ({
-        id: device.id,
-        name: device.name,
-        kind: device.kind,
-        totalBytes: device.totalBytes,
-        usedBytes: device.usedBytes,
-        bookedBytes: Math.round(residentsOn(device.id).reduce((sum, resident) => sum + shareOf(resident), 0)),
-        utilization: device.utilization,
-        temperatureCelsius: device.temperatureCelsius,
-        powerWatts: device.powerWatts,
-        powerLimitWatts: device.powerLimitWatts,
+      devices().map(({ cudaId: _cudaId, uuid: _uuid, cores: _cores, ...device }) => ({
+        ...device,
+        bookedBytes: Math.round(bookedOn(device.id)),
       })),
     close(): void {
       closed = true

@@ -11,15 +11,11 @@ import type { Memory } from './memory.ts'
 
 type Placement = ModelState['placement']
 
-export function openModelPlacement({
-  memory,
-  backends,
-  sandbox,
-}: {
-  memory: Pick<Memory, 'devices' | 'capacities'>
-  backends: Pick<ReturnType<typeof openCardBackends>, 'find'>
-  sandbox: SandboxSupport
-}) {
+export function openModelPlacement(
+  memory: Pick<Memory, 'devices' | 'capacities'>,
+  backends: Pick<ReturnType<typeof openCardBackends>, 'find'>,
+  sandbox: SandboxSupport,
+) {
   const unsized = (model: Model, runsOn: Preset['runsOn']): Placement => ({
     modelId: model.id,
     bytes: 0,

@@ -21,7 +21,7 @@ export function openResidency(
   rules: ResidencyRules,
 ) {
   const residents = openResidents(effects)
-  const reconciler = openReconciler({ effects, capacities, queue, rules, residents })
+  const reconciler = openReconciler(effects, capacities, queue, rules, residents)
   const all = openModelStates({
     now: effects.now,
     retired(state) {
@@ -104,7 +104,7 @@ export function openResidency(
     demandChanged,
     load,
     release,
-    ...engineEvents({ effects, rules, residents, reconciler }),
+    ...engineEvents(effects, rules, residents, reconciler),
     /** Ends every engine of the model: idle ones at once, the others after their requests. */
     unload(modelId: string): void {
       const state = all.get(modelId)

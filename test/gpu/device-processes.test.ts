@@ -27,17 +27,19 @@ function open(
   const residents = engines.map(({ id, devices }) =>
     newResident(newModelState(modelOf(id), wantedOf(id, 1), 1), id, devices, 0),
   )
-  const processes = openDeviceProcesses({
-    source: {
-      async processes() {
-        asked++
-        return answer()
-      },
+  const source = {
+    async processes() {
+      asked++
+      return answer()
     },
-    devices: () => devices,
-    residents: () => residents,
-    pidOf: engineId => engines.find(({ id }) => id === engineId)?.pid ?? null,
-  })
+  }
+  const pidOf = (engineId: string) => engines.find(({ id }) => id === engineId)?.pid ?? null
+  const processes = openDeviceProcesses(
+    source,
+    () => devices,
+    () => residents,
+    pidOf,
+  )
   return { processes, asked: () => asked, residents }
 }
 

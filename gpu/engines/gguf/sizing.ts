@@ -156,12 +156,12 @@ export function reasonOf(
   layers: number,
   memory: AvailableMemory,
 ) {
-  const cache = need.cache > 0 ? `, ${bytesText(need.cache)} of ${kvType} cache` : ''
-  const parts = `${bytesText(need.weights)} of weights${cache}, ${bytesText(need.buffers)} of buffers`
+  const cache = need.cache > 0 ? `, ${formatBytes(need.cache)} of ${kvType} cache` : ''
+  const parts = `${formatBytes(need.weights)} of weights${cache}, ${formatBytes(need.buffers)} of buffers`
   const where =
     gpuLayers === 0
-      ? `on the CPU: ${bytesText(need.cpu)} of ${bytesText(memory.cpu)}`
-      : `${gpuLayers === layers ? `all ${layers}` : `${gpuLayers} of ${layers}`} layers on the GPU: ${bytesText(need.gpu)} of ${bytesText(memory.gpu)} there, ${bytesText(need.cpu)} of main memory`
+      ? `on the CPU: ${formatBytes(need.cpu)} of ${formatBytes(memory.cpu)}`
+      : `${gpuLayers === layers ? `all ${layers}` : `${gpuLayers} of ${layers}`} layers on the GPU: ${formatBytes(need.gpu)} of ${formatBytes(memory.gpu)} there, ${formatBytes(need.cpu)} of main memory`
   return `${parallel} × ${context} tokens, ${where} (${parts}).`
 }
 
@@ -178,18 +178,19 @@ export class SizingRefusal extends Failure {
 
 function sentence(least: Sizing, memory: AvailableMemory, fits: (change: Partial<SizingChoice>) => boolean): string {
   const { need, gpuLayers, context, parallel } = least
-  const cache = need.cache > 0 ? ` and ${bytesText(need.cache)} for ${parallel} × ${context} tokens` : ''
+  const cache = need.cache > 0 ? ` and ${formatBytes(need.cache)} for ${parallel} × ${context} tokens` : ''
   const short =
     need.gpu > memory.gpu
-      ? `${gpuLayers} layers need ${bytesText(need.gpu)} on the GPU, of which ${bytesText(memory.gpu)} can be had`
-      : `it needs ${bytesText(need.cpu)} of main memory, of which ${bytesText(memory.cpu)} can be had`
-  const split = memory.gpu > 0 && gpuLayers === 0 ? `, and no split with ${bytesText(memory.gpu)} of the GPU does` : ''
+      ? `${gpuLayers} layers need ${formatBytes(need.gpu)} on the GPU, of which ${formatBytes(memory.gpu)} can be had`
+      : `it needs ${formatBytes(need.cpu)} of main memory, of which ${formatBytes(memory.cpu)} can be had`
+  const split =
+    memory.gpu > 0 && gpuLayers === 0 ? `, and no split with ${formatBytes(memory.gpu)} of the GPU does` : ''
   const ways = waysOf(least, fits)
   const advice =
     ways.length > 0
       ? `It would fit with ${ways.join(', or ')}.`
       : 'No setting makes it fit: take a smaller model, a stronger quantisation, or a machine with more memory.'
-  return `The model does not fit: ${short}${split} (${bytesText(need.weights)} of weights${cache}). ${advice}`
+  return `The model does not fit: ${short}${split} (${formatBytes(need.weights)} of weights${cache}). ${advice}`
 }
 
 function waysOf(least: Sizing, fits: (change: Partial<SizingChoice>) => boolean): string[] {
@@ -216,5 +217,6 @@ function greatest(low: number, high: number, holds: (value: number) => boolean):
   return good
 }
 
-const bytesText = (bytes: number): string =>
+/** Formats bytes for a sentence. */
+export const formatBytes = (bytes: number): string =>
   bytes >= 2 ** 30 ? `${(bytes / 2 ** 30).toFixed(1)} GiB` : `${Math.ceil(bytes / 2 ** 20)} MiB`
