@@ -5,7 +5,7 @@ import { Failure } from '../core/failure.ts'
 import type { Log } from '../core/log.ts'
 import type { Model } from '../core/models/model.ts'
 import { withoutLocations } from '../core/tasks/protocols/engine-text.ts'
-import { Engine } from './engine.ts'
+import { type Engine, openEngine } from './engine.ts'
 import { type Launcher, openRemoteLauncher } from './launcher/launcher.ts'
 import { openLoadHistory } from './load-history.ts'
 import type { Memory } from './placement/memory.ts'
@@ -84,7 +84,7 @@ export function openEngineEffects({
       backend: backendOf(model),
     }
     const key = preset.key(model, launchKey, environment)
-    return new Engine(
+    return openEngine(
       {
         engineId,
         modelId: model.id,
@@ -101,6 +101,10 @@ export function openEngineEffects({
         graceMs: model.stop_grace,
       },
       address === undefined ? launcher : remoteLauncher,
+      (reason, lastError) => {
+        log.warn('An engine has ended unexpectedly', { model: model.id, engine: engineId, reason, output: lastError })
+        handleExit(resident, reason)
+      },
     )
   }
 
@@ -113,7 +117,7 @@ export function openEngineEffects({
     return {
       engineId,
       modelId: model.id,
-      endpoint: engine.endpoint!,
+      endpoint: engine.endpoint()!,
       headers: ['content-type', 'application/json', ...engine.options.headers],
       noProgressMs: model.no_progress,
       keepAliveMs: preset.keepAliveMs,
@@ -138,8 +142,9 @@ export function openEngineEffects({
   async function adapterFor({ serves: { model } }: Resident, engine: Engine): Promise<Adapter | undefined> {
     const preset = presetOf(model)
     const path = preset.descriptionPath?.(model) ?? null
-    if (path === null || engine.endpoint === undefined) return undefined
-    return preset.adapter?.(await fetchDescription(engine.endpoint, path, engine.options.headers))
+    const endpoint = engine.endpoint()
+    if (path === null || endpoint === undefined) return undefined
+    return preset.adapter?.(await fetchDescription(endpoint, path, engine.options.headers))
   }
 
   async function start(resident: Resident): Promise<void> {
@@ -153,10 +158,6 @@ export function openEngineEffects({
       const one: Running = { engine, connections: undefined }
       running.set(engineId, one)
       for (const warning of missingSandboxPaths(serves.model)) log.warn(warning, fields)
-      engine.once('exit', (reason, lastError) => {
-        log.warn('An engine has ended unexpectedly', { ...fields, reason, output: lastError })
-        handleExit(resident, reason)
-      })
       // The HTTP client for engines is a large module, so it is imported with the first engine.
       const [{ EngineConnections }] = await Promise.all([import('./requests/connections.ts'), engine.ready()])
       if (running.get(engineId) !== one) return
@@ -206,7 +207,7 @@ export function openEngineEffects({
       settle: resident => void memory.settle(resident).then(() => events().settled(resident.engineId)),
     } satisfies Partial<Effects>,
     connections: (engineId: string): EngineConnections => running.get(engineId)!.connections!,
-    pid: (engineId: string): number | null => running.get(engineId)?.engine.pid ?? null,
+    pid: (engineId: string): number | null => running.get(engineId)?.engine.pid() ?? null,
     command: (engineId: string): readonly string[] => running.get(engineId)?.engine.options.argv ?? [],
     exited,
     /** The newest loads of a model, newest first. */

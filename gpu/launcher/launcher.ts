@@ -10,8 +10,6 @@ export interface Launcher {
    * if it cannot be started, for example because the program is not installed.
    */
   start(options: LaunchOptions): Promise<Launched>
-  /** Lists launches that have not exited. */
-  list(): Promise<Launch[]>
   /**
    * Sends SIGTERM, then SIGKILL after `graceMs`. Resolves when the engine and all its descendants have exited.
    * Does nothing if the launch has already ended.
@@ -66,35 +64,19 @@ export interface ProcessExit {
   hint?: string
 }
 
-export interface Launch {
-  launchId: string
-  modelId: string
-  pid: number | null
-  startedAt: number
-}
-
 /** Launcher for engines that run elsewhere: it uses their address, stops no process and has no logs. */
 export function openRemoteLauncher(): Launcher {
-  const open = new Map<string, { modelId: string; startedAt: number; exited: PromiseWithResolvers<ProcessExit> }>()
+  const exits = new Map<string, (exit: ProcessExit) => void>()
   return {
-    async start({ launchId, modelId, address }) {
-      const exited = Promise.withResolvers<ProcessExit>()
+    async start({ launchId, address }) {
+      const { promise: exited, resolve } = Promise.withResolvers<ProcessExit>()
+      exits.set(launchId, resolve)
       const startedAt = performance.now()
-      open.set(launchId, { modelId, startedAt: Date.now(), exited })
-      return {
-        launchId,
-        pid: () => null,
-        endpoint: { origin: address! },
-        exited: exited.promise,
-        lastOutputAt: () => startedAt,
-      }
-    },
-    async list() {
-      return [...open].map(([launchId, { modelId, startedAt }]) => ({ launchId, modelId, pid: null, startedAt }))
+      return { launchId, pid: () => null, endpoint: { origin: address! }, exited, lastOutputAt: () => startedAt }
     },
     async stop(launchId) {
-      open.get(launchId)?.exited.resolve({ status: 'left', lastError: '' })
-      open.delete(launchId)
+      exits.get(launchId)?.({ status: 'left', lastError: '' })
+      exits.delete(launchId)
     },
     logs: () => [],
   }

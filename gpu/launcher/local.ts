@@ -11,12 +11,14 @@ import { openEngineAddresses } from './address.ts'
 import { spawnChild } from './child.ts'
 import { engineEnvironment, enginePath } from './environment.ts'
 import { openLaunchFolders } from './launch-folders.ts'
-import type { Launch, Launched, Launcher, LaunchOptions, ProcessExit } from './launcher.ts'
+import type { Launched, Launcher, LaunchOptions, ProcessExit } from './launcher.ts'
 import { type EngineOutputs, lastError, openOutputs } from './outputs.ts'
 import { descendantsOf, identityOf, locateProgram, sendSignal } from './processes.ts'
 import { endAll, openRecord, type Sweep, sweep } from './reap.ts'
 
-interface Child extends Launch {
+interface Child {
+  launchId: string
+  modelId: string
   pid: number
   exited: Promise<ProcessExit> | undefined
   stopping: Promise<void> | undefined
@@ -109,7 +111,6 @@ export async function openLocalLauncher({
       launchId,
       modelId,
       pid,
-      startedAt: Date.now(),
       stopping: undefined,
       killed: false,
       wrapper: used,
@@ -181,8 +182,6 @@ export async function openLocalLauncher({
   return {
     start,
     stop,
-    list: async () =>
-      [...children.values()].map(({ launchId, modelId, pid, startedAt }) => ({ launchId, modelId, pid, startedAt })),
     logs: launchId => outputs.lines(launchId),
     outputs,
     swept,
