@@ -69,3 +69,12 @@ function endOfString(bytes: Buffer, start: number): number {
     if (slashes % 2 === 0) return end
   }
 }
+
+/** Returns the value of a JSON text; undefined for any other text. */
+export function jsonIn(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

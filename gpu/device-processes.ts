@@ -19,9 +19,7 @@ export function openDeviceProcesses(
 ) {
   let latest: ReadonlyMap<string, readonly DeviceProcess[]> = new Map()
   let queriedAt = Number.NEGATIVE_INFINITY
-  /**
-   * The engines and their states at the last query. The result is outdated when an engine has started or ended since.
-   */
+  /** The engines and states at the last query. The result is outdated when an engine has started or ended since. */
   let queriedStates = ''
   let querying: Promise<void> | undefined
 

@@ -65,9 +65,7 @@ export function openEngine(
     }
   }
 
-  /**
-   * Starts one process. Resolves with undefined when it is ready, else with the reason why it is not, as a sentence.
-   */
+  /** Starts one process. Resolves with undefined when it is ready, else with the reason why not, as a sentence. */
   async function launch(abort: AbortSignal): Promise<string | undefined> {
     launches++
     const one = await launcher.start({ ...options, launchId: launchId() })

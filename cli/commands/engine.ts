@@ -56,7 +56,7 @@ export function define(command: Command, terminal: Terminal): void {
       const { chooseBackend } = await import('../../gpu/engines/gguf/backend-search.ts')
       try {
         const log = openLog('info')
-        const chosen = await chooseBackend({ gpu: options.gpu, backends, environment: terminal.environment, log })
+        const chosen = await chooseBackend(options.gpu, backends, terminal.environment, log)
         await runGgufEngine(
           {
             ...options,

@@ -1,6 +1,4 @@
-/**
- * MIG slices of a card. Sources: `nvidia-smi -L`, and `nvidia-smi -q -x` with its nvsmi_device_v12.dtd.
- */
+/** MIG slices of a card. Sources: `nvidia-smi -L`, and `nvidia-smi -q -x` with its nvsmi_device_v12.dtd. */
 export interface Slice {
   /** Index of its card. */
   card: number

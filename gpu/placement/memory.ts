@@ -25,9 +25,7 @@ const settleStepMs = 250
 /** Bytes by which the driver's own use may differ between two measurements. */
 const releaseMargin = 64 * 2 ** 20
 
-/**
- * Milliseconds between two measurements: normally, while a fault keeps the cards from being used, and after a sweep.
- */
+/** Milliseconds between measurements: normally, while a fault keeps the cards from being used, and after a sweep. */
 const pollMs = 5_000
 const brokenPollMs = 60_000
 const sweptPollMs = 1_500
@@ -140,9 +138,7 @@ export async function openMemory({
       cardsOf(resident)
         .map(card => card.cudaId)
         .join(','),
-    /**
-     * Waits until the resident's cards show enough free memory, at most 5 s, and not at all when it cannot be measured.
-     */
+    /** Waits until the resident's cards show enough free memory, at most 5 s, not at all when it cannot be measured. */
     async settle(resident: Resident): Promise<void> {
       const deadline = performance.now() + settleMs
       while (performance.now() < deadline) {

@@ -57,9 +57,7 @@ function devicesFor(model: Model, runsOn: string, devices: readonly { kind: Devi
 const capacitiesOf = (kind: Where['kind'], capacities: readonly DeviceCapacity[]): number[] =>
   capacities.flatMap(device => (device.kind === kind ? [device.capacity] : []))
 
-/**
- * The devices that a model may get, with the capacity of the largest; undefined when infer does not start its engine.
- */
+/** The devices that a model may get, with the capacity of the largest; undefined when infer starts no engine. */
 const placementTargetFor = (
   { kind, devices }: Where,
   slots: number,

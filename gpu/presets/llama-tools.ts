@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { ulid } from '../../core/ids.ts'
+import { jsonIn } from '../../core/json.ts'
 import type { EngineCall, EngineListener } from '../../core/models/fleet.ts'
 import type { ChatRequest } from '../../core/schemas/chat.ts'
 import { messageOf, openCallParts } from '../engines/gguf/chat-answer.ts'
@@ -106,12 +107,8 @@ export function callListener(
 
 /** Converts a whole answer. An answer that is not JSON is passed on unchanged; the reader of the answer reports it. */
 function whole(text: string, names: readonly string[], newCallId: () => string): string {
-  let answer: Json
-  try {
-    answer = JSON.parse(text)
-  } catch {
-    return text
-  }
+  const answer = jsonIn(text) as Json
+  if (answer === undefined) return text
   for (const choice of Array.isArray(answer?.choices) ? answer.choices : []) {
     const content = choice?.message?.content
     if (typeof content !== 'string') continue
@@ -131,12 +128,7 @@ function openFrames(names: readonly string[], newCallId: () => string) {
 
   function line(text: string): string {
     if (!text.startsWith('data:') || text.startsWith('data: [DONE]')) return `${text}\n`
-    let event: Json
-    try {
-      event = JSON.parse(text.slice(5))
-    } catch {
-      return `${text}\n`
-    }
+    const event = jsonIn(text.slice(5)) as Json
     if (!Array.isArray(event?.choices)) return `${text}\n`
     const { usage, timings, ...head } = event
     const parsedChoices = event.choices.flatMap((choice: Json) => {

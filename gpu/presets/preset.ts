@@ -117,9 +117,7 @@ export interface Preset {
   key(model: Model, launchKey: string, environment: Readonly<Record<string, string | undefined>>): string | undefined
   /** Its origin when infer does not start it. */
   address(model: Model): string | undefined
-  /**
-   * Path that answers 2xx when it can work and 503 or nothing before; null for an engine that counts as always ready.
-   */
+  /** Path that answers 2xx when it can work and 503 or nothing before; null for an engine that is always ready. */
   healthPath(model: Model): string | null
   /**
    * True when its health is JSON with `running`, the number of requests that it works on. The slot of a cancelled

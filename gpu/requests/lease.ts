@@ -122,9 +122,7 @@ export class EngineLease implements Lease {
   }
 }
 
-/**
- * A request that is adapted to its engine before it is sent. A pause or abort before that takes effect when it is sent.
- */
+/** A request that is adapted before it is sent. A pause or abort before that takes effect when it is sent. */
 class DeferredExchange implements Exchange {
   #exchange: Exchange | undefined
   #paused = false

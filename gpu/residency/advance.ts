@@ -28,9 +28,7 @@ export type Step =
   | { do: 'nothing' }
   /** A load is in progress, or no further engine is allowed. */
   | { do: 'continue' }
-  /**
-   * Its starts fail: no attempt before `until`. Refuses all requests, those that would time out before then, or none.
-   */
+  /** Its starts fail: no attempt before `until`. Refuses all requests, those that time out before then, or none. */
   | { do: 'back off'; until: number; refuse: 'late' | 'all' | 'none' }
   /** It cannot be placed with the current devices, configuration and pinned engines. */
   | { do: 'refuse'; reason: string; refuse: 'all' | 'none' }

@@ -6,9 +6,7 @@ import { retryAfter } from '../../core/retry-after.ts'
 import { type BackoffRules, circuitState, type StartFailures } from './advance.ts'
 import type { PlacementRequest } from './place.ts'
 
-/**
- * One engine, from the decision to start it until its process has ended. Times are on the residency's monotonic clock.
- */
+/** One engine, from the decision to start it until its process has ended. Times: the residency's monotonic clock. */
 export interface Resident {
   readonly engineId: string
   readonly serves: ModelState
@@ -18,9 +16,7 @@ export interface Resident {
   /** Booked memory: the estimate, or the measurement when that is higher. */
   bytes: number
   state: ResidentState
-  /**
-   * While starting, it waits for: evicted engines to end, the card to show their memory as free, or its own process.
-   */
+  /** While starting, it waits for evicted engines to end, the card to show free memory, or its own process. */
   phase: 'clearing' | 'settling' | 'launching'
   leases: number
   /** Why it accepts no new requests: another model is loaded first, or it will be unloaded after its requests. */
@@ -44,15 +40,11 @@ export interface ExpectedDurations {
   runMs: number | null
 }
 
-/**
- * Milliseconds until a model that has been loading for `loadingForMs` is ready; null when it was never loaded before.
- */
+/** Milliseconds until a model that has been loading for `loadingForMs` is ready; null if it was never loaded. */
 export const untilReady = (durations: ExpectedDurations, loadingForMs: number): number | null =>
   durations.loadMs === null ? null : Math.max(0, durations.loadMs - loadingForMs)
 
-/**
- * Milliseconds until a request behind `waiting` others gets one of `slots`; null before the first completed request.
- */
+/** Milliseconds until a request behind `waiting` others gets one of `slots`; null before one was completed. */
 export const untilFree = (durations: ExpectedDurations, waiting: number, slots: number): number | null =>
   durations.runMs === null || slots <= 0 ? null : (durations.runMs * (waiting + 1)) / slots
 
@@ -208,9 +200,7 @@ export const notStarted = (state: ModelState, failures: StartFailures, now: numb
     facts: { failed_starts: failures.count },
   })
 
-/**
- * Failure of a request whose model cannot be placed with the current devices. Stored jobs are retried after a minute.
- */
+/** Failure for a model that cannot be placed with the current devices. Stored jobs are retried after a minute. */
 export const unplaceable = (reason: string): Failure =>
   new Failure('no_capacity', reason, { retryAfterMs: 60_000, final: true })
 

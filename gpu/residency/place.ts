@@ -8,9 +8,7 @@ export interface DeviceCapacity {
   capacity: number
 }
 
-/**
- * An engine that uses or will use memory, or free memory that is reserved. Engines that are being stopped are left out.
- */
+/** An engine that uses or will use memory, or free memory that is reserved. Engines that are stopping are left out. */
 export interface Occupant {
   engineId: string
   modelId: string

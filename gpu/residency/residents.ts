@@ -4,9 +4,7 @@ import { type ModelState, newResident, type Resident } from './model-state.ts'
 export function openResidents(effects: Pick<Effects, 'now' | 'newEngineId' | 'start' | 'settle' | 'stop'>) {
   const residents = new Map<string, Resident>()
 
-  /**
-   * Starts the engine in phases: first stopping engines on its devices must end, then the card must show free memory.
-   */
+  /** Starts the engine in phases: first, stopping engines there must end, then the card must show free memory. */
   function begin(resident: Resident): void {
     const stopping = [...residents.values()].some(
       other => other.state === 'stopping' && other.devices.some(id => resident.devices.includes(id)),

@@ -1,5 +1,6 @@
-import { accessSync, closeSync, constants, existsSync, openSync, readFileSync, readSync } from 'node:fs'
+import { accessSync, closeSync, constants, existsSync, openSync, readSync } from 'node:fs'
 import { basename, dirname, isAbsolute, join } from 'node:path'
+import { optionalText } from '../../core/optional-file.ts'
 import { isInFolder, type ResolvedPath } from './mount.ts'
 import { findProgram } from './program.ts'
 import { resolvedPathsOf } from './resolved-paths.ts'
@@ -60,12 +61,8 @@ const foldersOf = (library: string, guarded: Guarded): string[] =>
 
 /** The folder of the base Python in a `pyvenv.cfg`; undefined if there is no such file. */
 function virtualEnvironment(file: string): string[] | undefined {
-  try {
-    const text = readFileSync(file, 'utf8')
-    return [/^home\s*=\s*(\/.+?)\s*$/m.exec(text)?.[1]].filter(home => home !== undefined)
-  } catch {
-    return undefined
-  }
+  const text = optionalText(file)
+  return text === undefined ? undefined : [/^home\s*=\s*(\/.+?)\s*$/m.exec(text)?.[1] ?? []].flat()
 }
 
 /** The interpreter on the `#!` line of a script. */

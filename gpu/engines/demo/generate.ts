@@ -39,7 +39,7 @@ export function openGenerate({ stepMs, ffmpeg }: { stepMs: number; ffmpeg: strin
       signal,
       log: (level, message) => send({ type: 'log', level, message }),
       preview: (image, bytes) => send({ type: 'preview', image, data: Buffer.from(bytes).toString('base64') }),
-      reach: openSteps({ steps: inputs.num_inference_steps, stepMs, signal, send }),
+      reach: openSteps(inputs.num_inference_steps, stepMs, signal, send),
     }
     const files = await draws[operationOf(task)]!(work)
     reply.end(lineOf({ type: 'completed', files, seed_used: inputs.seed }))

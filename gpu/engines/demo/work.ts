@@ -26,17 +26,12 @@ const silenceMs = 500
  * Reports progress as a diffusion model does: `step 12/30`, each step at least `stepMs` long. Long steps send progress
  * in between, so that the engine does not seem to hang.
  */
-export function openSteps({
-  steps,
-  stepMs,
-  signal,
-  send,
-}: {
-  steps: number
-  stepMs: number
-  signal: AbortSignal
-  send: (message: EngineMessage) => Promise<void>
-}): DemoWork['reach'] {
+export function openSteps(
+  steps: number,
+  stepMs: number,
+  signal: AbortSignal,
+  send: (message: EngineMessage) => Promise<void>,
+): DemoWork['reach'] {
   let done = 0
   let reportedAt = performance.now()
   return async fraction => {

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { mkdirSync, renameSync, writeFileSync } from 'node:fs'
 import { constants } from 'node:os'
 import { join } from 'node:path'
 import { execa } from 'execa'
@@ -7,6 +7,7 @@ import { build, llamaVersion, selfCommand } from '../../../core/assets.ts'
 import { dataDirectory } from '../../../core/config.ts'
 import { cacheDirectory } from '../../../core/extraction.ts'
 import type { Log } from '../../../core/log.ts'
+import { optionalJson, optionalNames, optionalText } from '../../../core/optional-file.ts'
 import type { Device } from '../../devices/device.ts'
 import { discover } from '../../devices/nvidia-smi.ts'
 import { probeWrapper } from '../../sandbox/probe-wrapper.ts'
@@ -117,25 +118,14 @@ export const translatedCode = (cache: string): Record<string, string> => ({
 
 /** A hash of everything that the result depends on. */
 function keyOf({ folder, devices, environment }: BackendSearch): string {
-  const text = (path: string) => {
-    try {
-      return readFileSync(path, 'utf8')
-    } catch {
-      return ''
-    }
-  }
-  const names = (path: string) => {
-    try {
-      return readdirSync(path)
-    } catch {
-      return []
-    }
-  }
   const { LD_LIBRARY_PATH, CUDA_VISIBLE_DEVICES, GGML_VK_VISIBLE_DEVICES } = environment
   const of = {
     program: [build, llamaVersion],
     builds: [folder, ...buildsAt(folder)],
-    drivers: [text('/sys/module/nvidia/version'), ...['/usr/share', '/etc'].map(at => names(`${at}/vulkan/icd.d`))],
+    drivers: [
+      optionalText('/sys/module/nvidia/version') ?? '',
+      ...['/usr/share', '/etc'].map(at => optionalNames(`${at}/vulkan/icd.d`)),
+    ],
     devices: devices.map(({ id, name, totalBytes }) => [id, name, totalBytes]),
     environment: [LD_LIBRARY_PATH, CUDA_VISIBLE_DEVICES, GGML_VK_VISIBLE_DEVICES],
   }
@@ -145,12 +135,8 @@ function keyOf({ folder, devices, environment }: BackendSearch): string {
 type Known = Partial<Record<BackendName, BackendReport>>
 
 function readKnown(cache: string, key: string): Known {
-  try {
-    const kept = JSON.parse(readFileSync(join(cache, 'backends.json'), 'utf8')) as { key?: string; reports?: Known }
-    return kept.key === key ? (kept.reports ?? {}) : {}
-  } catch {
-    return {}
-  }
+  const kept = optionalJson(join(cache, 'backends.json')) as { key?: string; reports?: Known } | null | undefined
+  return (kept?.key === key ? kept.reports : undefined) ?? {}
 }
 
 /** Caches the reports. If the folder is not writable, every search tries the backends again. */
@@ -225,17 +211,12 @@ export const backendsFolder = (dataDir: string, environment: Readonly<Record<str
  * works, with the CPU as fallback. If a folder is given too, the caller (the server) has already tried the backend.
  * Throws Failure `invalid_value` if the requested backend does not work here.
  */
-export async function chooseBackend({
-  gpu,
-  backends,
-  environment,
-  log,
-}: {
-  gpu: GpuUse
-  backends: string | undefined
-  environment: Readonly<Record<string, string | undefined>>
-  log: Log
-}): Promise<{ gpu: Exclude<GpuUse, 'auto'>; backends?: string }> {
+export async function chooseBackend(
+  gpu: GpuUse,
+  backends: string | undefined,
+  environment: Readonly<Record<string, string | undefined>>,
+  log: Log,
+): Promise<{ gpu: Exclude<GpuUse, 'auto'>; backends?: string }> {
   if (gpu === 'off') return { gpu }
   if (gpu !== 'auto' && backends !== undefined) return { gpu, backends }
   const reports: BackendReport[] = []

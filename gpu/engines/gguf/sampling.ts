@@ -106,9 +106,7 @@ export function answerLimit(
   return Math.min(requested ?? room, room)
 }
 
-/**
- * Throws Failure `unsupported_parameter` for parameters that this engine does not support, instead of ignoring them.
- */
+/** Throws Failure `unsupported_parameter` for parameters that the engine does not support, instead of ignoring them. */
 export function checkSupported(request: ChatRequest): void {
   if (request.functions?.length)
     throw invalid(

@@ -1,3 +1,4 @@
+import { jsonIn } from '../../../../core/json.ts'
 import { heldBack } from '../stop.ts'
 import { notBeginningWith, step, type ToolAutomaton, untilMarker } from './automaton.ts'
 import { type CallForm, openingsOf } from './call-form.ts'
@@ -256,13 +257,13 @@ export function openJsonCall(say: (event: ToolCallEvent) => void) {
     state = 'next'
     if (isArguments()) {
       if (!asString()) return 'more'
-      const inner = parsed(text)
+      const inner = jsonIn(text)
       if (typeof inner !== 'string') return 'broken'
       pass(inner)
       return 'more'
     }
     if (key !== 'name') return 'more'
-    const given = parsed(text)
+    const given = jsonIn(text)
     if (typeof given !== 'string' || name !== undefined) return 'broken'
     name = given
     say({ kind: 'call', name })
@@ -290,7 +291,7 @@ export function openJsonCall(say: (event: ToolCallEvent) => void) {
     if (state === 'key-text') {
       text += character
       if (value(character) !== 'last') return 'more'
-      const given = parsed(text)
+      const given = jsonIn(text)
       if (typeof given !== 'string') return 'broken'
       key = given
       state = 'colon'
@@ -311,13 +312,5 @@ export function openJsonCall(say: (event: ToolCallEvent) => void) {
     else if (state === 'next' && character === '}') return end()
     else return 'broken'
     return 'more'
-  }
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown
-  } catch {
-    return undefined
   }
 }
