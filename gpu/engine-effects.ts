@@ -25,15 +25,7 @@ interface Running {
 }
 
 /** Implements the effects of the residency: starts and stops the engines, and keeps the connections to ready ones. */
-export function openEngineEffects({
-  launcher,
-  memory,
-  environment,
-  backendOf,
-  cancelGraceMs,
-  log,
-  events,
-}: {
+export function openEngineEffects(options: {
   launcher: Launcher
   memory: Memory
   environment: Readonly<Record<string, string | undefined>>
@@ -44,6 +36,7 @@ export function openEngineEffects({
   log: Log
   events: () => Pick<Residency, 'ready' | 'startFailed' | 'exited' | 'settled' | 'stuck' | 'unresponsive' | 'measured'>
 }) {
+  const { launcher, memory, environment, backendOf, cancelGraceMs, log, events } = options
   const running = new Map<string, Running>()
   const remoteLauncher = openRemoteLauncher()
   const history = openLoadHistory()

@@ -31,23 +31,17 @@ interface Child {
  * Starts engines as child processes of this machine. Opening it first ends processes left by an earlier boot, which
  * would still occupy GPU memory.
  */
-export async function openLocalLauncher({
-  dataDir,
-  bootId,
-  host,
-  wrapper,
-  log,
-  ...sandboxing
-}: {
-  dataDir: string
-  bootId: string
-  host: Readonly<Record<string, string | undefined>>
-  /** How engines without a sandbox are started. */
-  wrapper: Wrapper
-  log: Log
-} & Pick<SandboxOptions, 'support' | 'secrets'>): Promise<
-  Launcher & { swept: Sweep; outputs: EngineOutputs; close(): void }
-> {
+export async function openLocalLauncher(
+  options: {
+    dataDir: string
+    bootId: string
+    host: Readonly<Record<string, string | undefined>>
+    /** How engines without a sandbox are started. */
+    wrapper: Wrapper
+    log: Log
+  } & Pick<SandboxOptions, 'support' | 'secrets'>,
+): Promise<Launcher & { swept: Sweep; outputs: EngineOutputs; close(): void }> {
+  const { dataDir, bootId, host, wrapper, log, ...sandboxing } = options
   for (const name of ['run', 'home']) mkdirSync(join(dataDir, name), { recursive: true, mode: 0o700 })
   // Engines get paths in it, and a sandbox may not contain the symbolic links on the way.
   const data = realpathSync(dataDir)
@@ -92,14 +86,8 @@ export async function openLocalLauncher({
     const configuredVariables = Object.keys(options.env)
     let confined: ReturnType<typeof sandbox.wrapperFor>
     try {
-      confined = sandbox.wrapperFor({
-        requirements: options.sandbox,
-        argv,
-        env,
-        configuredVariables,
-        write,
-        read: [shared.inputs],
-      })
+      const read = [shared.inputs]
+      confined = sandbox.wrapperFor({ requirements: options.sandbox, argv, env, configuredVariables, write, read })
     } catch (cause) {
       return fail(`Cannot create the sandbox of '${modelId}': ${(cause as Error).message}.`)
     }

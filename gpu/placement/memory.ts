@@ -38,13 +38,7 @@ export const shareOf = (resident: Resident): number =>
  * The devices and their memory. Placement decides by booked memory, because two engines that start at once both measure
  * an empty card. Measured memory is used for waiting and for display.
  */
-export async function openMemory({
-  source,
-  residents,
-  swept,
-  log,
-  changed,
-}: {
+export async function openMemory(options: {
   source: Pick<DeviceSource, 'cards' | 'cpu'>
   residents: () => readonly Resident[]
   /** Whether engines of an earlier run were just ended: the cards may still show their memory as used. */
@@ -53,6 +47,7 @@ export async function openMemory({
   /** Called when the devices or their bookable memory have changed. */
   changed: () => void
 }) {
+  const { source, residents, swept, log, changed } = options
   const energy = openEnergy()
   let cards: Device[] = []
   let reason: string | null = null

@@ -1,6 +1,6 @@
 import { keptCapabilities, type SandboxTool } from './level.ts'
 import { coverOf, type Mount, type MountEntry, mountAt, mountOptions } from './mount.ts'
-import { first, type Wrapper } from './wrapper.ts'
+import { first, promiseOf, type Wrapper } from './wrapper.ts'
 
 /**
  * Mounts the file system below an empty folder and makes it the root. Arguments: the folder; for each phase the
@@ -71,7 +71,7 @@ export function mountScript(
     ].flat(),
     signals: 'group',
     depth: 2,
-    promise: 'Engines and their child processes end when this process ends, even if it is killed (PID namespace).',
+    promise: promiseOf('PID namespace'),
   }
 }
 

@@ -1,7 +1,7 @@
 import { keptCapabilities, type SandboxTool } from './level.ts'
 import { type Mount, readMountTable } from './mount.ts'
 import { mountScript } from './mount-script.ts'
-import type { Wrapper } from './wrapper.ts'
+import { promiseOf, type Wrapper } from './wrapper.ts'
 
 /**
  * Returns the command that starts an engine with these mounts, using this machine's sandbox tool. `root` is an empty
@@ -39,7 +39,7 @@ export function bubblewrap(
     ].flat(),
     signals: 'inside',
     depth: 2,
-    promise: 'Engines and their child processes end when this process ends, even if it is killed (bubblewrap).',
+    promise: promiseOf('bubblewrap'),
   }
 }
 

@@ -40,14 +40,8 @@ export function openSandbox({ dataDir, support, secrets = [], host }: SandboxOpt
   })
 
   /** Returns the command that starts the engine in its sandbox; undefined if it runs without one. */
-  function wrapperFor({
-    requirements,
-    argv,
-    env,
-    configuredVariables,
-    write,
-    read,
-  }: SandboxedLaunch): { wrapper: Wrapper; level: 'strict' | 'files' } | undefined {
+  function wrapperFor(launch: SandboxedLaunch): { wrapper: Wrapper; level: 'strict' | 'files' } | undefined {
+    const { requirements, argv, env, configuredVariables, write, read } = launch
     const { level } = effectiveLevel(requirements.level, support)
     if (level === 'none' || support.tool === null) return undefined
     const writable = [...write, ...createdCache(env.CUDA_CACHE_PATH)]

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { blend, byRows, type Canvas, openCanvas } from './canvas.ts'
+import { blend, byRows, type Canvas, drawOver, openCanvas } from './canvas.ts'
 import { type Caption, type CaptionBox, openCaption } from './caption.ts'
 import { encodeImage, type ImageSize, readImage, readMask, writeImage } from './images.ts'
 import { openPattern } from './pattern.ts'
@@ -87,16 +87,8 @@ export const patternOf = ({ inputs }: DemoWork, seed: number, { width, height }:
   openPattern({ seed, width, height, steps: inputs.num_inference_steps * stage, guidance: inputs.guidance_scale })
 
 async function overlay(canvas: Canvas, over: Canvas, amount: number, signal: AbortSignal): Promise<void> {
-  const flat = openCanvas(canvas.width, canvas.height)
-  await byRows(canvas.height, signal, y => {
-    for (let at = y * canvas.width * 4; at < (y + 1) * canvas.width * 4; at += 4) {
-      const alpha = over.data[at + 3]!
-      for (let channel = at; channel < at + 3; channel++)
-        flat.data[channel] =
-          canvas.data[channel]! + (((over.data[channel]! - canvas.data[channel]!) * (alpha + 1)) >> 8)
-      flat.data[at + 3] = 255
-    }
-  })
+  const flat = { ...canvas, data: canvas.data.slice() }
+  await drawOver(flat, over, signal)
   await blend(canvas, flat, amount, signal)
 }
 

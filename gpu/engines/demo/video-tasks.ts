@@ -1,9 +1,10 @@
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setImmediate as turn } from 'node:timers/promises'
+import type { EngineFile } from '../../../core/tasks/protocols/generation-call.ts'
 import { openCameraMove } from './camera-move.ts'
-import { byRows, type Canvas, darken, openCanvas } from './canvas.ts'
-import { asAac, asMp4, fromFile, startFfmpeg } from './ffmpeg.ts'
+import { type Canvas, darken, drawOver, openCanvas } from './canvas.ts'
+import { asAac, asMp4, type FfmpegRun, fromFile, startFfmpeg } from './ffmpeg.ts'
 import { captionOf, patternOf } from './image-tasks.ts'
 import { type ImageSize, readImage } from './images.ts'
 import { openWaveform, readSound } from './sound.ts'
@@ -42,7 +43,7 @@ export const speechToVideo: Draw = async work => {
   const sound = await readSound(work, audio!)
   const caption = await captionOf(work, { left: 0, top: 0, ...size }, 'middle')
   const background = openCanvas(size.width, size.height)
-  if (image) await flatten(await readImage(image, size, 'cover'), background, work.signal)
+  if (image) await drawOver(background, await readImage(image, size, 'cover'), work.signal)
   else await patternOf(work, seed, size)(background, 0, work.signal)
   await turn()
   caption(background)
@@ -63,18 +64,6 @@ export const speechToVideo: Draw = async work => {
   )
 }
 
-/** Copies an image; transparent pixels become black. */
-async function flatten(from: Canvas, to: Canvas, signal: AbortSignal): Promise<void> {
-  const rowBytes = to.width * 4
-  await byRows(to.height, signal, y => {
-    for (let at = y * rowBytes; at < (y + 1) * rowBytes; at += 4) {
-      const alpha = from.data[at + 3]! + 1
-      for (let channel = at; channel < at + 3; channel++) to.data[channel] = (from.data[channel]! * alpha) >> 8
-      to.data[at + 3] = 255
-    }
-  })
-}
-
 /**
  * Adds frames between those of a video with ffmpeg's motion interpolation, a real result that needs no model. The last
  * frame is repeated until `num_frames` is reached.
@@ -88,7 +77,7 @@ export const videoInterpolation: Draw = async work => {
     `trim=end_frame=${total}`,
     `scale=${width & ~1}:${height & ~1}`,
   ]
-  const { child, ended } = startFfmpeg(
+  const run = startFfmpeg(
     work.ffmpeg,
     [
       fromFile(video!),
@@ -98,6 +87,7 @@ export const videoInterpolation: Draw = async work => {
     ].flat(),
     work.signal,
   )
+  const { child, ended } = run
   child.stdin!.end()
   try {
     for await (const line of createInterface({ input: child.stdout! })) {
@@ -106,18 +96,18 @@ export const videoInterpolation: Draw = async work => {
     }
     await ended
   } catch (thrown) {
-    child.kill('SIGKILL')
-    await ended.catch(() => {})
+    await killed(run)
     throw thrown
   }
   await work.reach(1)
-  return [{ name: videoFileName, kind: 'video' }]
+  return videoFiles
 }
 
-export const videoFileName = 'video.mp4'
+const videoFileName = 'video.mp4'
+const videoFiles: EngineFile[] = [{ name: videoFileName, kind: 'video' }]
 
 /** Rounds the size down to even sides, which h264 with 4:2:0 chroma subsampling requires. */
-export async function evenSize({ inputs, log }: DemoWork): Promise<ImageSize> {
+async function evenSize({ inputs, log }: DemoWork): Promise<ImageSize> {
   const even = { width: inputs.width & ~1, height: inputs.height & ~1 }
   if (even.width !== inputs.width || even.height !== inputs.height)
     await log(
@@ -131,14 +121,14 @@ export async function evenSize({ inputs, log }: DemoWork): Promise<ImageSize> {
  * Draws `num_frames` frames at `fps` while ffmpeg encodes them. `sound` contains ffmpeg arguments for a second input.
  * The canvas passed to `draw` still contains an earlier frame.
  */
-export async function encodeVideo(
+async function encodeVideo(
   work: DemoWork,
   size: ImageSize,
   draw: (canvas: Canvas, index: number) => Promise<void>,
   sound: readonly string[] = [],
 ) {
   const { num_frames: total, fps } = work.inputs
-  const { child, ended } = startFfmpeg(
+  const run = startFfmpeg(
     work.ffmpeg,
     [
       ['-f', 'rawvideo', '-pix_fmt', 'rgb0', '-s', `${size.width}x${size.height}`, '-r', String(fps), '-i', 'pipe:0'],
@@ -147,16 +137,13 @@ export async function encodeVideo(
     ].flat(),
     work.signal,
   )
+  const { child, ended } = run
   child.stdout!.resume()
   // One canvas is drawn while the other is being written to ffmpeg.
   const canvases = [openCanvas(size.width, size.height), openCanvas(size.width, size.height)] as const
   let sent: Promise<void> = Promise.resolve()
   const program = { ended: false }
-  void ended
-    .catch(() => {})
-    .then(() => {
-      program.ended = true
-    })
+  void ended.catch(() => {}).then(() => (program.ended = true))
   try {
     await work.reach(0)
     for (let index = 0; index < total && !program.ended; index++) {
@@ -170,13 +157,17 @@ export async function encodeVideo(
     child.stdin!.end()
     await ended
   } catch (thrown) {
-    child.kill('SIGKILL')
-    // The call counts as running until ffmpeg has exited.
-    await ended.catch(() => {})
+    await killed(run)
     throw thrown
   }
   await work.reach(1)
-  return [{ name: videoFileName, kind: 'video' as const }]
+  return videoFiles
+}
+
+/** Ends ffmpeg. The call counts as running until it has exited. */
+async function killed({ child, ended }: FfmpegRun): Promise<void> {
+  child.kill('SIGKILL')
+  await ended.catch(() => {})
 }
 
 /** Progress before the file is complete; the last step ends with the file. */
@@ -198,7 +189,7 @@ const shapes: Record<string, readonly number[]> = {
 }
 
 /** Draws `7/81` in the upper right corner, in dots that stay readable after video compression. */
-export function drawCounter(canvas: Canvas, index: number, total: number): void {
+function drawCounter(canvas: Canvas, index: number, total: number): void {
   const text = `${index}/${total}`
   const dot = Math.max(1, Math.floor(Math.min(canvas.height / 60, canvas.width / 80)))
   const width = (text.length * 4 + 1) * dot

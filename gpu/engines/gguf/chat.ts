@@ -1,5 +1,4 @@
 import { randomInt } from 'node:crypto'
-import type { LlamaModel } from 'node-llama-cpp'
 import { ChatRequest } from '../../../core/schemas/chat.ts'
 import { invalid, parsed } from '../invalid.ts'
 import type { EngineReply } from '../reply.ts'
@@ -14,23 +13,16 @@ import {
   wholeAnswer,
 } from './chat-answer.ts'
 import { openConstraints } from './chat-constraint.ts'
-import { type GeneratedPiece, type GenerateWork, type Generator, tokensOf } from './generate.ts'
+import type { CompletionParts } from './completions.ts'
+import { type GeneratedPiece, type GenerateWork, tokensOf } from './generate.ts'
 import { answerLimit, checkSupported, samplingOf, stopsOf } from './sampling.ts'
 import type { ChatTemplate, PromptPart } from './template.ts'
 import { marksOf } from './tools/call-form.ts'
 import type { AnswerEvent } from './tools/call-parser.ts'
 import { callingOf } from './tools/tool-choice.ts'
-import type { Vocabulary } from './vocabulary.ts'
 
-export interface ChatParts {
-  id: string
-  fingerprint: string
-  model: LlamaModel
-  vocabulary: Vocabulary
+export interface ChatParts extends Omit<CompletionParts, 'parallel'> {
   template: ChatTemplate
-  generator: Generator
-  /** Tokens of one request, prompt and answer together. */
-  context: number
 }
 
 /** Longer prompts than this many characters per token of the context are refused without counting their tokens. */

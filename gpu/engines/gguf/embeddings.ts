@@ -4,6 +4,7 @@ import { tasksBy } from '../../../core/schemas/task.ts'
 import { EmbeddingsRequest } from '../../../core/schemas/vectors.ts'
 import { invalid, parsed } from '../invalid.ts'
 import type { EngineReply } from '../reply.ts'
+import type { Exclusive } from './mutex.ts'
 
 /** Scales a vector to length 1. A zero vector stays zero because it has no direction. */
 export function normalized(vector: readonly number[]): number[] {
@@ -38,17 +39,17 @@ export function checkPooling(model: Pick<LlamaModel, 'fileInfo'>): void {
     )
 }
 
-export interface EmbeddingParts {
-  id: string
-  model: LlamaModel
-  embedding: LlamaEmbeddingContext
-  vocabularySize: number
-  /** Tokens of one text, with those that the model wants around it. */
-  context: number
-}
-
-/** Computes vectors of length 1 for texts, one text at a time in the order of the calls. */
-export function openEmbedder({ model, embedding, vocabularySize, context }: EmbeddingParts) {
+/**
+ * Computes vectors of length 1 for texts, one text at a time in the order of the calls. `context`: tokens of one text,
+ * with those that the model wants around it.
+ */
+export function openEmbedder(
+  model: LlamaModel,
+  embedding: LlamaEmbeddingContext,
+  vocabularySize: number,
+  context: number,
+  exclusive: Exclusive,
+) {
   /**
    * Tokenizes a text, or checks tokens sent by the caller; truncates to `limit` if that is not null.
    * Throws Failure for texts that are too long and for unknown tokens, which would crash the process.
@@ -76,7 +77,8 @@ export function openEmbedder({ model, embedding, vocabularySize, context }: Embe
   return {
     tokensOf,
     count: (tokens: Token[]): number => embedding.calculateInputLength(tokens),
-    embed: async (tokens: Token[]): Promise<number[]> => normalized((await embedding.getEmbeddingFor(tokens)).vector),
+    embed: (tokens: Token[]): Promise<number[]> =>
+      exclusive(async () => normalized((await embedding.getEmbeddingFor(tokens)).vector)),
   }
 }
 
@@ -104,12 +106,13 @@ export function boundedText(text: string, context: number, param: string): strin
 export const truncation = (requested: number | null | undefined, context: number): number | null =>
   requested == null || requested === 0 ? null : requested < 0 ? context : requested
 
-export function openEmbeddings(parts: EmbeddingParts, { tokensOf, count, embed }: Embedder) {
+export function openEmbeddings({ id, context, embedder }: { id: string; context: number; embedder: Embedder }) {
+  const { tokensOf, count, embed } = embedder
   return async function embeddings(body: unknown, reply: EngineReply): Promise<void> {
     const { input, dimensions, encoding_format, truncate_prompt_tokens } = parsed(EmbeddingsRequest, body)
     const one = typeof input === 'string' || typeof input[0] === 'number'
     const inputs = (one ? [input] : input) as (string | number[])[]
-    const limit = truncation(truncate_prompt_tokens, parts.context)
+    const limit = truncation(truncate_prompt_tokens, context)
     const texts = inputs.map((text, at) => tokensOf(text, one ? 'input' : `input[${at}]`, limit))
     const data = []
     let promptTokens = 0
@@ -122,7 +125,7 @@ export function openEmbeddings(parts: EmbeddingParts, { tokensOf, count, embed }
     reply.json({
       object: 'list',
       data,
-      model: parts.id,
+      model: id,
       usage: { prompt_tokens: promptTokens, total_tokens: promptTokens },
     })
   }

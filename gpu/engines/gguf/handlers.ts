@@ -4,12 +4,12 @@ import { isFor, type Operation, operationOf, textTasks } from '../../../core/sch
 import { type Handler, type Handlers, listModel } from '../http.ts'
 import { openChat } from './chat.ts'
 import { openCompletions } from './completions.ts'
-import { checkPooling, type Embedder, openEmbedder, openEmbeddings } from './embeddings.ts'
+import { checkPooling, openEmbedder, openEmbeddings } from './embeddings.ts'
 import { openGeneration } from './generation.ts'
 import { attemptNative, type LoadedModel } from './model.ts'
 import { noMutex, openMutex } from './mutex.ts'
 import type { GgufEngineOptions } from './options.ts'
-import { openRanker, openRerank, type Ranker } from './rerank.ts'
+import { openRanker, openRerank } from './rerank.ts'
 import { openScore, scoreByRanker, scoreByVectors } from './score.ts'
 import { openTemplate } from './template.ts'
 import { openVocabulary, type Vocabulary } from './vocabulary.ts'
@@ -63,17 +63,14 @@ export async function openHandlers(
     const embedding = await attemptNative('The model cannot make embeddings', () =>
       model.createEmbeddingContext(encoder),
     )
-    const parts = { id, model, embedding, vocabularySize: vocabulary.size, context }
-    const opened = openEmbedder(parts)
-    const embedder: Embedder = { ...opened, embed: tokens => exclusive(() => opened.embed(tokens)) }
+    const embedder = openEmbedder(model, embedding, vocabulary.size, context, exclusive)
     await attemptNative('The model cannot make embeddings', () => embedder.embed([firstToken(model)]))
-    if (wants('embed')) handlers.embed = openEmbeddings(parts, embedder)
+    if (wants('embed')) handlers.embed = openEmbeddings({ id, context, embedder })
     if (wants('score') && !ranks) handlers.score = openScore({ id, context, scorePairs: scoreByVectors(embedder) })
   }
   if (wants('rerank') || (wants('score') && ranks)) {
     const ranking = await attemptNative('The model cannot rerank', () => model.createRankingContext(encoder))
-    const opened = openRanker({ model, ranking, context })
-    const ranker: Ranker = { ...opened, score: pair => exclusive(() => opened.score(pair)) }
+    const ranker = openRanker(model, ranking, context, exclusive)
     await attemptNative('The model cannot rerank', () => ranker.score(ranker.pair([firstToken(model)], 'a', 'a', null)))
     if (wants('rerank')) handlers.rerank = openRerank({ id, context, ranker })
     if (wants('score') && ranks) handlers.score = openScore({ id, context, scorePairs: scoreByRanker(ranker) })

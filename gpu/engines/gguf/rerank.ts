@@ -4,6 +4,7 @@ import { RerankRequest, type RerankResponse } from '../../../core/schemas/vector
 import { invalid, parsed } from '../invalid.ts'
 import type { EngineReply } from '../reply.ts'
 import { boundedText, truncation } from './embeddings.ts'
+import type { Exclusive } from './mutex.ts'
 
 /** Ranks indices by score, best first; equal scores keep their order. `top` 0 means all. */
 export const ranked = (scores: readonly number[], top: number): { index: number; relevance_score: number }[] =>
@@ -49,13 +50,6 @@ export function openRerank({ id, context, ranker }: { id: string; context: numbe
     }
     reply.json(response)
   }
-}
-
-export interface RankerParts {
-  model: LlamaModel
-  ranking: LlamaRankingContext
-  /** Maximum tokens of a query and a document together, including special tokens. */
-  context: number
 }
 
 export interface Pair {
@@ -114,8 +108,11 @@ interface RankingInternals {
   _evaluateRankingForInput(tokens: readonly Token[]): Promise<number>
 }
 
-/** Scores pairs with a cross-encoder: the probability, 0 to 1, that the document answers the query. */
-export function openRanker({ model, ranking, context }: RankerParts) {
+/**
+ * Scores pairs with a cross-encoder: the probability, 0 to 1, that the document answers the query. `context`: tokens of a
+ * query and a document together, special tokens included.
+ */
+export function openRanker(model: LlamaModel, ranking: LlamaRankingContext, context: number, exclusive: Exclusive) {
   const marks = marksOf(model)
   const internals = ranking as unknown as RankingInternals
   const lengthOf = (query: Token[], document: Token[]) =>
@@ -143,7 +140,9 @@ export function openRanker({ model, ranking, context }: RankerParts) {
       )
     },
     score: ({ query, document }: Pair): Promise<number> =>
-      marks ? internals._evaluateRankingForInput(pairOf(query, document, marks)) : ranking.rank(query, document),
+      exclusive(() =>
+        marks ? internals._evaluateRankingForInput(pairOf(query, document, marks)) : ranking.rank(query, document),
+      ),
   }
 }
 

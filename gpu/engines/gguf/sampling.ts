@@ -1,4 +1,5 @@
 import type { ChatRequest } from '../../../core/schemas/chat.ts'
+import type { CompletionRequest } from '../../../core/schemas/completion.ts'
 import { invalid } from '../invalid.ts'
 
 /** Sampling settings, named as in node-llama-cpp. */
@@ -15,20 +16,6 @@ export interface Sampling {
   reproducible: boolean
 }
 
-/** Sampling parameters, common to chat and completions. */
-export type SamplingRequest = Pick<
-  ChatRequest,
-  | 'temperature'
-  | 'top_p'
-  | 'top_k'
-  | 'min_p'
-  | 'seed'
-  | 'presence_penalty'
-  | 'frequency_penalty'
-  | 'repetition_penalty'
-  | 'logit_bias'
->
-
 /** llama.cpp interprets this number as "choose a random seed". */
 const anySeed = 2 ** 32 - 1
 
@@ -37,7 +24,11 @@ const anySeed = 2 ** 32 - 1
  * temperature 0.8, top_k 40, top_p 0.95, min_p 0.05. `randomSeed` is used if the request has no seed.
  * Throws Failure `invalid_value`.
  */
-export function samplingOf(request: SamplingRequest, vocabularySize: number, randomSeed: number): Sampling {
+export function samplingOf(
+  request: Partial<ChatRequest> | CompletionRequest,
+  vocabularySize: number,
+  randomSeed: number,
+): Sampling {
   const penalty = request.repetition_penalty ?? 1
   if (penalty <= 0)
     throw invalid('repetition_penalty', "'repetition_penalty' must be greater than 0; 1 penalises nothing.")

@@ -7,7 +7,7 @@ import { closing, comma, gap, type Json } from './json.ts'
 import { higher, lower, meantKinds, type SchemaShape, shapeOf, type ValueKind } from './keywords.ts'
 import { objectOf } from './objects.ts'
 import { type Budget, type GrammarRules, maxRepetitions, repeat, rule, type Sequence, textPart } from './rules.ts'
-import type { SchemaNode } from './schema.ts'
+import type { RuleOf, SchemaNode } from './schema.ts'
 import { stringOf } from './strings.ts'
 import { isKnownFormat, openValidator } from './validator.ts'
 
@@ -21,11 +21,7 @@ interface Way {
 const int32 = { value: 2 ** 31, open: true }
 
 /** Converts schemas to rules. The function returns the rule of values that satisfy all of the schemas. */
-export function openCompiler(
-  rules: GrammarRules,
-  json: Json,
-  budget: Budget,
-): (schemaNodes: readonly SchemaNode[]) => string {
+export function openCompiler(rules: GrammarRules, json: Json, budget: Budget): RuleOf {
   const alternatives = openAlternatives(budget)
   const automata = openAutomata(budget)
   const { read, ofAll } = alternatives
@@ -76,8 +72,8 @@ export function openCompiler(
     if (kind === 'null') return [[textPart('null')]]
     if (kind === 'boolean') return [[textPart('true')], [textPart('false')]]
     if (kind === 'string') return stringOf(shape, rules, json, automata)
-    if (kind === 'array') return arrayOf({ shape, key, rules, node })
-    if (kind === 'object') return objectOf({ shape, key, rules, json, node })
+    if (kind === 'array') return arrayOf(shape, key, rules, node)
+    if (kind === 'object') return objectOf(shape, key, rules, json, node)
     const narrow = shape.formats.some(({ name }) => name === 'int32')
     const low = narrow ? higher(shape.low, { value: -int32.value, open: false }) : shape.low
     const high = narrow ? lower(shape.high, int32) : shape.high
@@ -106,14 +102,6 @@ export function openCompiler(
   return node
 }
 
-export interface ArrayParts {
-  shape: SchemaShape
-  key: string
-  rules: GrammarRules
-  /** Returns the rule of values that satisfy all the schemas. */
-  node: (schemaNodes: readonly SchemaNode[]) => string
-}
-
 /**
  * Returns how many items generated arrays have. After `prefixItems`, JSON Schema by default allows any further items,
  * and arrays that end early. Authors of such a schema mean a tuple, so a tuple is generated, unless `items` or
@@ -126,7 +114,7 @@ function lengthsOf(shape: SchemaShape): { min: number; max: number } {
 }
 
 /** Writes the arrays of a shape. Throws Failure `unsupported_parameter` for bounds that llama.cpp cannot count to. */
-export function arrayOf({ shape, key, rules, node }: ArrayParts): Sequence[] {
+function arrayOf(shape: SchemaShape, key: string, rules: GrammarRules, node: RuleOf): Sequence[] {
   const { min, max } = lengthsOf(shape)
   for (const keyword of ['minItems', 'maxItems'] as const) {
     const bound = shape[keyword]

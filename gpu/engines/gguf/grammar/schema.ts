@@ -15,6 +15,9 @@ export interface SchemaNode {
 }
 
 /** One schema of the request and the schemas that it refers to. */
+/** Returns the rule of values that satisfy all the schemas. */
+export type RuleOf = (schemaNodes: readonly SchemaNode[]) => string
+
 export interface SchemaDocument {
   root: SchemaNode
   /** Returns the schema under a keyword of another. Throws Failure `invalid_value` if it is no schema. */
