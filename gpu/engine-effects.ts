@@ -222,7 +222,7 @@ let unpacking: Promise<void> | undefined
  * answer meanwhile. With `verify` it also checks the contents and replaces changed files. Rejects with Failure
  * `worker_error`.
  */
-export async function unpackEngineFiles({ verify = false } = {}): Promise<void> {
+async function unpackEngineFiles({ verify = false } = {}): Promise<void> {
   if (isUnpacked() && !verify) return
   unpacking ??= unpack().finally(() => {
     unpacking = undefined

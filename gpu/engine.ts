@@ -139,6 +139,7 @@ export function openEngine(
      */
     async ready(): Promise<void> {
       // Awaits only a stop in progress: otherwise a stop in the same tick would not see the start.
+      // oxlint-disable-next-line no-unmodified-loop-condition -- `stop` of another caller sets it again meanwhile.
       while (stopping) await stopping
       if (state === 'ready') return
       if (!starting) {

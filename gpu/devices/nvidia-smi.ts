@@ -20,7 +20,7 @@ export interface RunOptions {
 }
 
 /** Runs nvidia-smi with these arguments. Never throws. */
-export async function nvidiaSmi(
+async function nvidiaSmi(
   args: readonly string[],
   { environment = {}, timeoutMs = 10_000 }: RunOptions,
 ): Promise<ProgramRun> {

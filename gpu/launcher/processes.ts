@@ -32,7 +32,7 @@ export async function parentOf(pid: number): Promise<number | undefined> {
 }
 
 /** The children of a process, oldest first; empty if the kernel does not list them. */
-export async function childrenOf(pid: number): Promise<number[]> {
+async function childrenOf(pid: number): Promise<number[]> {
   const listing = await text(`/proc/${pid}/task/${pid}/children`)
   return listing ? listing.trim().split(' ').filter(Boolean).map(Number) : []
 }

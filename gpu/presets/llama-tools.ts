@@ -78,7 +78,7 @@ export function toolAdapter(props: unknown): Adapter | undefined {
 type Json = any
 
 /** Parses tool calls from the text of whole or streamed answers, and passes the answers on in OpenAI's form. */
-export function callListener(
+function callListener(
   names: readonly string[],
   { stream }: Pick<EngineCall, 'stream'>,
   listener: EngineListener,
@@ -191,7 +191,7 @@ export type MessageWithMedia = Omit<Message, 'content'> & { content: string | nu
  * Replaces the images and audio in the messages of one request by marks, so that the messages can be changed as text,
  * and restores them afterwards. The marks are random, so that no sender can guess them.
  */
-export function openMediaParts() {
+function openMediaParts() {
   const kept: Part[] = []
   const mark = randomUUID()
   const marks = new RegExp(`\\n?${mark}:(\\d+);\\n?`)

@@ -189,8 +189,8 @@ export const upstreamId = ({ upstream_id, id }: Model): string => upstream_id ??
 
 type PresetOptions = Partial<Omit<Preset, 'traits' | 'failureOf'>> &
   Pick<Preset, 'name' | 'slots' | 'command'> & {
-    abilities(model: Model): Abilities
-    upstreamId?(model: Model): string
+    abilities: (model: Model) => Abilities
+    upstreamId?: (model: Model) => string
     /** Error answers that mean something else than their status says. */
     quirks?: readonly Quirk[]
   }

@@ -27,7 +27,7 @@ export const sglangDiffusion = definePreset({
       ['--output-path', '', '--input-save-path', ''],
       model.args,
     ].flat(),
-  abilities: model => ({
+  abilities: () => ({
     routes: {
       ...withFields(routesOf([openaiImages], ['create-image', 'edit-image']), [
         ...fields,

@@ -25,7 +25,7 @@ export const vllmOmni = definePreset({
       gpus > 1 ? ['--tensor-parallel-size', String(gpus)] : [],
       model.args,
     ].flat(),
-  abilities: model => ({
+  abilities: () => ({
     routes: {
       ...routesOf([openaiAudio], ['synthesize']),
       ...withFields(routesOf([openaiImages], ['create-image']), [...fields, 'response_format']),

@@ -25,7 +25,7 @@ export const vllm = definePreset({
       model.args,
     ].flat(),
   env: (_model, key) => ({ VLLM_API_KEY: key, VLLM_NO_USAGE_STATS: '1', DO_NOT_TRACK: '1' }),
-  abilities: model => ({
+  abilities: () => ({
     routes: routesOf([openaiText, classification, openaiAudio]),
     features: allFeatures.filter(feature => !unsupported.has(feature)),
     dimensions: true,

@@ -34,7 +34,7 @@ export const whisperServer = definePreset({
     ].flat(),
   // It supports no keys; its port can be reached from this machine only.
   key: () => undefined,
-  abilities: model => ({
+  abilities: () => ({
     // It has one route: a field requests the translation.
     routes: { transcribe: route, translate: route },
     translateField: true,

@@ -93,7 +93,7 @@ export const newModelState = (model: Model, placement: ModelState['placement'], 
  * Replaces the state of a model whose configuration was changed. Callers that waited for a load now wait for the new
  * engine, which is loaded if the old one was. Failures are reset, because the change may have fixed them.
  */
-export function replaceState(before: ModelState, after: ModelState, now: number): void {
+function replaceState(before: ModelState, after: ModelState, now: number): void {
   after.loadWaiters = before.loadWaiters.splice(0)
   after.durations = { ...before.durations }
   after.servedUntil = before.residents.some(({ state }) => state === 'ready') ? now : before.servedUntil

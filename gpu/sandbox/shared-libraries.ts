@@ -66,7 +66,7 @@ const maxDynamicBytes = 64 << 10
 const maxTextBytes = 16 << 10
 
 /** Reads the links of a 64-bit ELF file; undefined for any other file and for an unreadable one. */
-export function elfLinks(file: string): ElfLinks | undefined {
+function elfLinks(file: string): ElfLinks | undefined {
   let descriptor: number | undefined
   try {
     descriptor = openSync(file, 'r')

@@ -95,7 +95,7 @@ const longMarkSequences = /(\p{M}{3})\p{M}+/gu
  * Makes a text renderable: one paragraph of at most `limit` characters without unprintable ones. Long texts are
  * truncated first, to bound the cost.
  */
-export function captionText(text: string, limit: number): string {
+function captionText(text: string, limit: number): string {
   const start = text.slice(0, limit * 8).toWellFormed()
   const words = start.replace(unprintable, ' ').replace(longMarkSequences, '$1').replace(/\s+/g, ' ').trim()
   const characters = Array.from(words)
@@ -106,4 +106,4 @@ export function captionText(text: string, limit: number): string {
 
 const escapes: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
 
-export const escaped = (text: string): string => text.replace(/[&<>"']/g, mark => escapes[mark]!)
+const escaped = (text: string): string => text.replace(/[&<>"']/g, mark => escapes[mark]!)

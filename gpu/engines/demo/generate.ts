@@ -98,7 +98,7 @@ const Call: z.ZodType<GenerationCall> = z.object({
 })
 
 /** Parses the body. Throws Failure `invalid_value` or `missing_required_parameter` with the field as `param`. */
-export function readCall(body: unknown): GenerationCall {
+function readCall(body: unknown): GenerationCall {
   const call = parsedCall(Call, body)
   const { task, inputs } = call
   const media = mediaFor(task)

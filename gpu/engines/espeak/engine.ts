@@ -85,12 +85,7 @@ const maxMessages = 4096
  * Runs espeak-ng and resolves with what it writes to standard output. The text goes to its standard input and never into
  * its arguments. Rejects with Failure `worker_error` if it fails, and with the reason of the signal after killing it.
  */
-export function runEspeak(
-  program: string,
-  args: readonly string[],
-  text: string,
-  signal: AbortSignal,
-): Promise<Buffer> {
+function runEspeak(program: string, args: readonly string[], text: string, signal: AbortSignal): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     signal.throwIfAborted()
     // Not the other variables of the engine, one of which is its key.

@@ -70,7 +70,7 @@ export function beginningOf(prompt: string, marks: ThinkMarks | undefined): Begi
  * Splits an answer into reasoning and content, without the marks and the white space around the reasoning. The joined
  * texts do not depend on how the answer was divided into pieces.
  */
-export function openReasoning(marks: ThinkMarks, beginning: Beginning) {
+function openReasoning(marks: ThinkMarks, beginning: Beginning) {
   let state: 'open' | 'thinking' | 'thought' | 'answer' = beginning
   let held = ''
   let begun = false

@@ -115,7 +115,7 @@ const usable = { gpu: 0.97, cpu: 0.9 }
  * Returns the memory in bytes that this engine may use. `booked` is the memory reserved for it, on the GPUs if there
  * are any, else in main memory; without it, the memory that is free now.
  */
-export async function availableMemory(llama: Llama, booked: number | undefined): Promise<AvailableMemory> {
+async function availableMemory(llama: Llama, booked: number | undefined): Promise<AvailableMemory> {
   const cpu = Math.floor(Math.min(available(), cpuDevice().totalBytes) * usable.cpu)
   const cards = llama.gpu === false ? 0 : (await llama.getGpuDeviceNames()).length
   if (cards === 0) return { gpu: 0, cards, cpu: booked ?? cpu }

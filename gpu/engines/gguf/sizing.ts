@@ -151,11 +151,7 @@ const hasFlash = ({ architecture, keyLength, valueLength }: ModelShape): boolean
   architecture !== 'grok' && architecture !== 'gemma2' && keyLength === valueLength
 
 /** Describes the choice and its memory as a sentence. `layers` includes the output. */
-export function reasonOf(
-  { gpuLayers, context, parallel, kvType, need }: Sizing,
-  layers: number,
-  memory: AvailableMemory,
-) {
+function reasonOf({ gpuLayers, context, parallel, kvType, need }: Sizing, layers: number, memory: AvailableMemory) {
   const cache = need.cache > 0 ? `, ${formatBytes(need.cache)} of ${kvType} cache` : ''
   const parts = `${formatBytes(need.weights)} of weights${cache}, ${formatBytes(need.buffers)} of buffers`
   const where =

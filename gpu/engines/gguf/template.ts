@@ -198,7 +198,7 @@ const calls = (args: unknown, count: number, content: string | null) => {
  * Probes a template. `render` may throw. `form` is the assumed format of calls. The template supports tools only if it
  * lists them and writes calls exactly in that format, because other formats use the same marks.
  */
-export function abilitiesOf(
+function abilitiesOf(
   render: (variables: Record<string, unknown>) => string,
   form: CallForm | undefined,
 ): TemplateAbilities {

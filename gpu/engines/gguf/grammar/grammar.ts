@@ -115,7 +115,7 @@ export function objectGrammar(): string {
  * Writes rules in the syntax of llama.cpp, one per line and one per step.
  * Source: grammars/README.md and src/llama-grammar.cpp of llama.cpp.
  */
-export function* gbnfOf(rules: RuleMap): Generator<void, string> {
+function* gbnfOf(rules: RuleMap): Generator<void, string> {
   const lines: string[] = []
   for (const [name, alternatives] of rules) {
     const sides = alternatives.map(sequence => (sequence.length === 0 ? '""' : sequence.map(partOf).join(' ')))

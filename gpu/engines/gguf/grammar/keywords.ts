@@ -2,7 +2,7 @@ import type { SchemaNode } from './schema.ts'
 
 /** JSON's types, with integers and other numbers distinguished. */
 export type ValueKind = 'null' | 'boolean' | 'integer' | 'fraction' | 'string' | 'array' | 'object'
-export const kinds: readonly ValueKind[] = ['null', 'boolean', 'integer', 'fraction', 'string', 'array', 'object']
+const kinds: readonly ValueKind[] = ['null', 'boolean', 'integer', 'fraction', 'string', 'array', 'object']
 
 export interface Bound {
   value: number

@@ -110,7 +110,7 @@ const firstOf = (begins: Opening['begins']): Ranges =>
  * Returns the rules in strongly connected groups; a group comes after all groups that it refers to.
  * Source: Tarjan, Depth-first search and linear graph algorithms (1972), without recursion.
  */
-export function* componentsOf(rules: RuleMap, referred: (sequence: Sequence) => string[]): Generator<string[], void> {
+function* componentsOf(rules: RuleMap, referred: (sequence: Sequence) => string[]): Generator<string[], void> {
   const order = new Map<string, number>()
   const lowest = new Map<string, number>()
   const open: string[] = []

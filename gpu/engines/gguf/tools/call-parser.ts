@@ -199,7 +199,7 @@ export function openingOf(
  * Finds the end of one JSON value, character by character: 'last' for the character that ends it, 'past' for the one
  * that comes after a number or a word.
  */
-export function openValue() {
+function openValue() {
   let depth = 0
   let quoted = false
   let escaped = false
@@ -224,7 +224,7 @@ export function openValue() {
   }
 }
 
-export const isSpace = (character: string): boolean => /\s/.test(character)
+const isSpace = (character: string): boolean => /\s/.test(character)
 
 /** The result of a character: more is needed, the object is complete, or the text is not a call. */
 export type CallProgress = 'more' | 'complete' | 'broken'
@@ -233,7 +233,7 @@ export type CallProgress = 'more' | 'complete' | 'broken'
  * Reads one call as models write it, `{"name": "f", "arguments": {…}}`, character by character. The arguments are
  * passed on unchanged as they arrive, once the name is known. `say` receives the events.
  */
-export function openJsonCall(say: (event: ToolCallEvent) => void) {
+function openJsonCall(say: (event: ToolCallEvent) => void) {
   let state: 'open' | 'key' | 'key-text' | 'colon' | 'value' | 'next' = 'open'
   let key = ''
   let text = ''
