@@ -1,5 +1,6 @@
 import { movingAverage } from '../../core/moving-average.ts'
-import { addFailure, type ResidencyRules } from './advance.ts'
+import type { ResidencyRules } from './advance.ts'
+import { addFailure } from './backoff.ts'
 import type { Resident } from './model-state.ts'
 import * as states from './model-state.ts'
 import type { Reconciler } from './reconciler.ts'

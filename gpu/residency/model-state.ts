@@ -3,7 +3,7 @@ import { sameEngine } from '../../core/models/change.ts'
 import type { Demand, ModelActivity, ResidentState } from '../../core/models/fleet.ts'
 import type { Model } from '../../core/models/model.ts'
 import { retryAfter } from '../../core/retry-after.ts'
-import { type BackoffRules, circuitState, type StartFailures } from './advance.ts'
+import { type BackoffRules, circuitState, type StartFailures } from './backoff.ts'
 import type { PlacementRequest } from './place.ts'
 
 /** One engine, from the decision to start it until its process has ended. Times: the residency's monotonic clock. */

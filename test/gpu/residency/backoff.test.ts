@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { retryAfter } from '../../../core/retry-after.ts'
-import { addFailure, circuitState, defaultRules, type StartFailures } from '../../../gpu/residency/advance.ts'
+import { defaultRules } from '../../../gpu/residency/advance.ts'
+import { addFailure, circuitState, type StartFailures } from '../../../gpu/residency/backoff.ts'
 import { untilFree, untilReady } from '../../../gpu/residency/model-state.ts'
 
 test('each failure doubles the pause, from one second to five minutes', () => {
