@@ -11,22 +11,15 @@ const freshMs = 2_000
 const waitMs = 1_000
 
 /** Queries the compute processes on each card, only when the returned function is called. */
-export function openDeviceProcesses({
-  source,
-  devices,
-  residents,
-  pidOf,
-}: {
-  source: Pick<DeviceSource, 'processes'>
-  devices: () => readonly Device[]
-  residents: () => readonly Resident[]
-  pidOf: (engineId: string) => number | null
-}) {
+export function openDeviceProcesses(
+  source: Pick<DeviceSource, 'processes'>,
+  devices: () => readonly Device[],
+  residents: () => readonly Resident[],
+  pidOf: (engineId: string) => number | null,
+) {
   let latest: ReadonlyMap<string, readonly DeviceProcess[]> = new Map()
   let queriedAt = Number.NEGATIVE_INFINITY
-  /**
-   * The engines and their states at the last query. The result is outdated when an engine has started or ended since.
-   */
+  /** The engines and states at the last query. The result is outdated when an engine has started or ended since. */
   let queriedStates = ''
   let querying: Promise<void> | undefined
 

@@ -1,25 +1,23 @@
 import { randomBytes } from 'node:crypto'
+import { execa } from 'execa'
+import { isUnpacked, selfCommand } from '../core/assets.ts'
 import { Failure } from '../core/failure.ts'
 import type { Log } from '../core/log.ts'
 import type { Model } from '../core/models/model.ts'
 import { withoutLocations } from '../core/tasks/protocols/engine-text.ts'
-import { Engine } from './engine.ts'
-import type { Launcher } from './launcher/launcher.ts'
-import { openRemoteLauncher } from './launcher/remote.ts'
+import { type Engine, openEngine } from './engine.ts'
+import { type Launcher, openRemoteLauncher } from './launcher/launcher.ts'
 import { openLoadHistory } from './load-history.ts'
 import type { Memory } from './placement/memory.ts'
 import type { Adapter } from './presets/adapter.ts'
-import { missingRoute } from './presets/missing-route.ts'
 import type { Backend } from './presets/preset.ts'
-import { presetOf } from './presets/presets.ts'
-import { sandboxRequirementsOf } from './presets/sandbox-requirements.ts'
+import { missingRoute, presetOf } from './presets/presets.ts'
+import { missingSandboxPaths, sandboxRequirementsOf } from './presets/sandbox-requirements.ts'
 import type { ConnectionOptions, EngineConnections } from './requests/connections.ts'
 import { fetchDescription } from './requests/health.ts'
-import type { Effects } from './residency/effects.ts'
 import type { Resident } from './residency/model-state.ts'
 import type { Residency } from './residency/residency.ts'
-import { missingSandboxPaths } from './sandbox/missing-paths.ts'
-import { unpackEngineFiles } from './unpack-engine-files.ts'
+import type { Effects } from './residency/residents.ts'
 
 interface Running {
   engine: Engine
@@ -27,15 +25,7 @@ interface Running {
 }
 
 /** Implements the effects of the residency: starts and stops the engines, and keeps the connections to ready ones. */
-export function openEngineEffects({
-  launcher,
-  memory,
-  environment,
-  backendOf,
-  cancelGraceMs,
-  log,
-  events,
-}: {
+export function openEngineEffects(options: {
   launcher: Launcher
   memory: Memory
   environment: Readonly<Record<string, string | undefined>>
@@ -46,6 +36,7 @@ export function openEngineEffects({
   log: Log
   events: () => Pick<Residency, 'ready' | 'startFailed' | 'exited' | 'settled' | 'stuck' | 'unresponsive' | 'measured'>
 }) {
+  const { launcher, memory, environment, backendOf, cancelGraceMs, log, events } = options
   const running = new Map<string, Running>()
   const remoteLauncher = openRemoteLauncher()
   const history = openLoadHistory()
@@ -86,7 +77,7 @@ export function openEngineEffects({
       backend: backendOf(model),
     }
     const key = preset.key(model, launchKey, environment)
-    return new Engine(
+    return openEngine(
       {
         engineId,
         modelId: model.id,
@@ -103,17 +94,23 @@ export function openEngineEffects({
         graceMs: model.stop_grace,
       },
       address === undefined ? launcher : remoteLauncher,
+      (reason, lastError) => {
+        log.warn('An engine has ended unexpectedly', { model: model.id, engine: engineId, reason, output: lastError })
+        handleExit(resident, reason)
+      },
     )
   }
 
   function connectionOptions(resident: Resident, engine: Engine, adapt: Adapter | undefined): ConnectionOptions {
-    const { model } = resident.serves
+    const { engineId, serves } = resident
+    const { model } = serves
     const preset = presetOf(model)
+    const fields = { model: model.id, engine: engineId }
     const graceMs = preset.cancelGraceMs?.(model) ?? cancelGraceMs
     return {
-      engineId: resident.engineId,
+      engineId,
       modelId: model.id,
-      endpoint: engine.endpoint!,
+      endpoint: engine.endpoint()!,
       headers: ['content-type', 'application/json', ...engine.options.headers],
       noProgressMs: model.no_progress,
       keepAliveMs: preset.keepAliveMs,
@@ -123,25 +120,24 @@ export function openEngineEffects({
       healthPath: preset.runningPath?.(model) ?? (preset.reportsRunning?.(model) ? preset.healthPath(model) : null),
       cancelGraceMs: graceMs,
       unresponsive() {
+        log.warn('An engine ignores cancelled requests and is killed', fields)
         const reason = `Engine was killed because it continued a cancelled request for ${graceMs / 1000} s.`
-        log.warn('An engine ignores cancelled requests and is killed', { model: model.id, engine: resident.engineId })
-        events().unresponsive(resident.engineId, reason)
+        events().unresponsive(engineId, reason)
       },
       stuck() {
-        const reason = `Engine made no progress for ${model.no_progress / 1000} s and was stopped.`
-        log.warn('An engine makes no progress and is killed', { model: model.id, engine: resident.engineId })
-        events().stuck(resident.engineId, reason)
+        log.warn('An engine makes no progress and is killed', fields)
+        events().stuck(engineId, `Engine made no progress for ${model.no_progress / 1000} s and was stopped.`)
       },
       listenerThrew: thrown => log.error('A listener of an answer threw', { model: model.id }, thrown),
     }
   }
 
-  /** The adapter for requests to this engine, chosen from the engine's description. */
   async function adapterFor({ serves: { model } }: Resident, engine: Engine): Promise<Adapter | undefined> {
     const preset = presetOf(model)
     const path = preset.descriptionPath?.(model) ?? null
-    if (path === null || engine.endpoint === undefined) return undefined
-    return preset.adapter?.(await fetchDescription(engine.endpoint, path, engine.options.headers))
+    const endpoint = engine.endpoint()
+    if (path === null || endpoint === undefined) return undefined
+    return preset.adapter?.(await fetchDescription(endpoint, path, engine.options.headers))
   }
 
   async function start(resident: Resident): Promise<void> {
@@ -155,10 +151,6 @@ export function openEngineEffects({
       const one: Running = { engine, connections: undefined }
       running.set(engineId, one)
       for (const warning of missingSandboxPaths(serves.model)) log.warn(warning, fields)
-      engine.once('exit', (reason, lastError) => {
-        log.warn('An engine has ended unexpectedly', { ...fields, reason, output: lastError })
-        handleExit(resident, reason)
-      })
       // The HTTP client for engines is a large module, so it is imported with the first engine.
       const [{ EngineConnections }] = await Promise.all([import('./requests/connections.ts'), engine.ready()])
       if (running.get(engineId) !== one) return
@@ -208,12 +200,11 @@ export function openEngineEffects({
       settle: resident => void memory.settle(resident).then(() => events().settled(resident.engineId)),
     } satisfies Partial<Effects>,
     connections: (engineId: string): EngineConnections => running.get(engineId)!.connections!,
-    pid: (engineId: string): number | null => running.get(engineId)?.engine.pid ?? null,
+    pid: (engineId: string): number | null => running.get(engineId)?.engine.pid() ?? null,
     command: (engineId: string): readonly string[] => running.get(engineId)?.engine.options.argv ?? [],
     exited,
     /** The newest loads of a model, newest first. */
     loads: history.of,
-    /** Fails every request of every engine. */
     failAll(failure: () => Failure): void {
       for (const { connections } of running.values()) connections?.fail(failure)
     },
@@ -221,4 +212,27 @@ export function openEngineEffects({
       while (running.size > 0) await Promise.all([...running.keys()].map(exited))
     },
   }
+}
+
+let unpacking: Promise<void> | undefined
+
+/**
+ * Unpacks the files of the packed executable before a built-in engine starts, because its sandbox can read but not
+ * write them. Does nothing when they are on disk. Runs in a separate process: it takes a second, and the server must
+ * answer meanwhile. With `verify` it also checks the contents and replaces changed files. Rejects with Failure
+ * `worker_error`.
+ */
+async function unpackEngineFiles({ verify = false } = {}): Promise<void> {
+  if (isUnpacked() && !verify) return
+  unpacking ??= unpack().finally(() => {
+    unpacking = undefined
+  })
+  await unpacking
+}
+
+async function unpack(): Promise<void> {
+  const { file, args, env } = selfCommand(['engine', 'unpack'])
+  const { failed, stderr, shortMessage } = await execa(file, args, { env, stdin: 'ignore', reject: false })
+  if (failed)
+    throw new Failure('worker_error', `The built-in engines could not be unpacked: ${stderr.trim() || shortMessage}`)
 }

@@ -1,4 +1,4 @@
-import { EventEmitter } from 'node:events'
+import { setTimeout as delay } from 'node:timers/promises'
 import { Failure } from '../core/failure.ts'
 import { faultClass } from '../core/tasks/protocols/engine-text.ts'
 import type { Endpoint, Launched, Launcher, LaunchOptions, ProcessExit } from './launcher/launcher.ts'
@@ -26,121 +26,71 @@ const maxWrongAnswerMs = 10_000
 
 /**
  * One engine, and the only code that changes its state. Callers do not read the state to decide: they call `ready()` or
- * `stop()` and the engine decides, because a crash or an unload can change the state before the caller acts. `exit` is
- * emitted when a ready engine ends unexpectedly: with the reason as a sentence for callers, and with the end of its
+ * `stop()` and the engine decides, because a crash or an unload can change the state before the caller acts. `onExit` is
+ * called when a ready engine ends unexpectedly: with the reason as a sentence for callers, and with the end of its
  * output for the log.
  */
-export class Engine extends EventEmitter<{ exit: [reason: string, lastError: string] }> {
-  readonly options: EngineOptions
-  #launcher: Launcher
-  #state: EngineState = 'stopped'
-  #launched: Launched | undefined
-  #starting: { done: Promise<void>; abort: AbortController } | undefined
-  #stopping: Promise<void> | undefined
-  #launches = 0
+export function openEngine(
+  options: EngineOptions,
+  launcher: Launcher,
+  onExit: (reason: string, lastError: string) => void,
+) {
+  const { engineId, channel, healthPath, headers, loadStallMs, graceMs: defaultGraceMs } = options
+  let state: EngineState = 'stopped'
+  let launched: Launched | undefined
+  let starting: { done: Promise<void>; abort: AbortController } | undefined
+  let stopping: Promise<void> | undefined
+  let launches = 0
 
-  constructor(options: EngineOptions, launcher: Launcher) {
-    super()
-    this.options = options
-    this.#launcher = launcher
-  }
+  const launchId = () => `${engineId}-${launches}`
+  const logs = () => launcher.logs(launchId())
 
-  /** For display only. Never decide on a start or a stop by it. */
-  get state(): EngineState {
-    return this.#state
-  }
-  get pid(): number | null {
-    return this.#launched?.pid() ?? null
-  }
-  /** Its address; undefined while it is stopped. */
-  get endpoint(): Endpoint | undefined {
-    return this.#launched?.endpoint
-  }
-  /** The last lines it printed, oldest first. */
-  logs(): string[] {
-    return this.#launcher.logs(this.#launchId)
-  }
-  get #launchId(): string {
-    return `${this.options.engineId}-${this.#launches}`
-  }
-
-  /**
-   * Resolves when the engine is ready: at once, after a start in progress, or after a new start. Rejects with Failure
-   * `worker_error` that says why it is not; then none of its processes is left.
-   */
-  async ready(): Promise<void> {
-    // Awaits only a stop in progress: otherwise a stop in the same tick would not see the start.
-    while (this.#stopping) await this.#stopping
-    if (this.#state === 'ready') return
-    if (!this.#starting) {
-      const abort = new AbortController()
-      const done = this.#start(abort.signal).finally(() => {
-        this.#starting = undefined
-      })
-      this.#starting = { abort, done }
-    }
-    return this.#starting.done
-  }
-
-  /** Resolves when the process and all its children have ended. Safe in any state; `graceMs` 0 kills at once. */
-  stop(reason: string, graceMs = this.options.graceMs): Promise<void> {
-    if (this.#stopping && graceMs === 0 && this.#launched) void this.#launcher.stop(this.#launched.launchId, 0)
-    this.#stopping ??= this.#end(reason, graceMs).finally(() => {
-      this.#stopping = undefined
-    })
-    return this.#stopping
-  }
-
-  async #start(abort: AbortSignal): Promise<void> {
-    this.#state = 'starting'
+  async function start(abort: AbortSignal): Promise<void> {
+    state = 'starting'
     try {
       for (let attempt = 1; ; attempt++) {
-        const reason = await this.#launch(abort)
+        const reason = await launch(abort)
         if (reason === undefined) return
         const lostPort =
-          this.options.channel === 'port' &&
-          this.logs()
+          channel === 'port' &&
+          logs()
             .slice(-40)
             .some(line => portTaken.test(line))
         if (!lostPort || attempt === maxPortAttempts || abort.aborted) throw new Failure('worker_error', reason)
       }
     } catch (thrown) {
-      this.#state = 'stopped'
-      this.#launched = undefined
+      state = 'stopped'
+      launched = undefined
       throw thrown
     }
   }
 
-  /**
-   * Starts one process. Resolves with undefined when it is ready, else with the reason why it is not, as a sentence.
-   */
-  async #launch(abort: AbortSignal): Promise<string | undefined> {
-    this.#launches++
-    const launched = await this.#launcher.start({ ...this.options, launchId: this.#launchId })
-    this.#launched = launched
-    const exited = launched.exited.then(exitReason)
+  /** Starts one process. Resolves with undefined when it is ready, else with the reason why not, as a sentence. */
+  async function launch(abort: AbortSignal): Promise<string | undefined> {
+    launches++
+    const one = await launcher.start({ ...options, launchId: launchId() })
+    launched = one
+    const exited = one.exited.then(exitReason)
     const polling = new AbortController()
-    const signal = AbortSignal.any([abort, polling.signal])
-    const reason = await Promise.race([exited, this.#poll(launched, signal)])
+    const reason = await Promise.race([exited, poll(one, AbortSignal.any([abort, polling.signal]))])
     polling.abort()
     if (reason !== undefined) {
       // Without grace: a loading engine has no requests to finish, and may not handle signals yet.
-      await this.#launcher.stop(launched.launchId, 0)
+      await launcher.stop(one.launchId, 0)
       return reason
     }
-    this.#state = 'ready'
-    void launched.exited.then(exit => {
-      if (this.#launched !== launched) return
-      this.#launched = undefined
-      const unexpected = this.#state === 'ready'
-      this.#state = 'stopped'
-      if (unexpected) this.emit('exit', exitReason(exit), exit.lastError)
+    state = 'ready'
+    void one.exited.then(exit => {
+      if (launched !== one) return
+      launched = undefined
+      const unexpected = state === 'ready'
+      state = 'stopped'
+      if (unexpected) onExit(exitReason(exit), exit.lastError)
     })
     return undefined
   }
 
-  async #poll(launched: Launched, signal: AbortSignal): Promise<string | undefined> {
-    const { healthPath, headers, loadStallMs } = this.options
+  async function poll({ endpoint, lastOutputAt }: Launched, signal: AbortSignal): Promise<string | undefined> {
     if (healthPath === null) return undefined
     const startedAt = performance.now()
     let lastBody = ''
@@ -148,39 +98,67 @@ export class Engine extends EventEmitter<{ exit: [reason: string, lastError: str
     let failingSince = Number.POSITIVE_INFINITY
     const { fetchHealth } = await import('./requests/health.ts')
     for (let pause = 20; !signal.aborted; pause = Math.min(pause * 1.3, 500)) {
-      const { health, body } = await fetchHealth(launched.endpoint, healthPath, headers, Math.min(2_000, loadStallMs))
+      const { health, body } = await fetchHealth(endpoint, healthPath, headers, Math.min(2_000, loadStallMs))
       if (signal.aborted) break
       if (health === 'ready') return undefined
       const now = performance.now()
       failingSince = typeof health === 'object' ? Math.min(failingSince, now) : Number.POSITIVE_INFINITY
-      if (body !== lastBody) {
-        lastBody = body
-        lastBodyAt = now
-      }
-      const stalled = now - Math.max(lastBodyAt, launched.lastOutputAt()) > loadStallMs
+      if (body !== lastBody) [lastBody, lastBodyAt] = [body, now]
+      const stalled = now - Math.max(lastBodyAt, lastOutputAt()) > loadStallMs
       if (typeof health === 'object' && (stalled || now - failingSince > maxWrongAnswerMs))
         return `Engine answered ${health.status} at ${healthPath}, where it should say whether it is ready.`
       if (stalled) return `Engine made no progress in loading for ${seconds(loadStallMs)}.`
       if (now - startedAt > 10 * loadStallMs) return `Engine was still not ready after ${seconds(10 * loadStallMs)}.`
-      await wait(pause, signal)
+      await delay(pause, undefined, { signal }).catch(() => {})
     }
     return `Engine was stopped while it was loading${typeof signal.reason === 'string' ? `: ${signal.reason}` : ''}.`
   }
 
-  async #end(reason: string, graceMs: number): Promise<void> {
-    const starting = this.#starting
-    if (starting) {
-      starting.abort.abort(reason)
-      await starting.done.catch(() => {})
-    }
-    const launched = this.#launched
+  async function end(reason: string, graceMs: number): Promise<void> {
+    starting?.abort.abort(reason)
+    await starting?.done.catch(() => {})
     if (!launched) return
-    this.#state = 'stopping'
-    await this.#launcher.stop(launched.launchId, graceMs)
-    this.#launched = undefined
-    this.#state = 'stopped'
+    state = 'stopping'
+    await launcher.stop(launched.launchId, graceMs)
+    launched = undefined
+    state = 'stopped'
+  }
+
+  return {
+    options,
+    /** For display only. Never decide on a start or a stop by it. */
+    state: () => state,
+    pid: (): number | null => launched?.pid() ?? null,
+    /** Its address; undefined while it is stopped. */
+    endpoint: (): Endpoint | undefined => launched?.endpoint,
+    /** The last lines it printed, oldest first. */
+    logs,
+    /**
+     * Resolves when the engine is ready: at once, after a start in progress, or after a new start. Rejects with Failure
+     * `worker_error` that says why it is not; then none of its processes is left.
+     */
+    async ready(): Promise<void> {
+      // Awaits only a stop in progress: otherwise a stop in the same tick would not see the start.
+      // oxlint-disable-next-line no-unmodified-loop-condition -- `stop` of another caller sets it again meanwhile.
+      while (stopping) await stopping
+      if (state === 'ready') return
+      if (!starting) {
+        const abort = new AbortController()
+        const done = start(abort.signal).finally(() => (starting = undefined))
+        starting = { abort, done }
+      }
+      return starting.done
+    },
+    /** Resolves when the process and all its children have ended. Safe in any state; `graceMs` 0 kills at once. */
+    stop(reason: string, graceMs = defaultGraceMs): Promise<void> {
+      if (stopping && graceMs === 0 && launched) void launcher.stop(launched.launchId, 0)
+      stopping ??= end(reason, graceMs).finally(() => (stopping = undefined))
+      return stopping
+    },
   }
 }
+
+export type Engine = ReturnType<typeof openEngine>
 
 /**
  * How an engine ended, as a sentence for callers: `Engine exited (3): out of memory`. It quotes no output, which may
@@ -192,15 +170,3 @@ export function exitReason({ status, lastError, hint }: ProcessExit): string {
 }
 
 const seconds = (ms: number): string => (ms < 1000 ? `${ms} ms` : `${Math.round(ms / 100) / 10} s`)
-
-const wait = (ms: number, signal: AbortSignal): Promise<void> =>
-  new Promise(done => {
-    if (signal.aborted) return done()
-    const timer = setTimeout(finish, ms)
-    function finish() {
-      clearTimeout(timer)
-      signal.removeEventListener('abort', finish)
-      done()
-    }
-    signal.addEventListener('abort', finish)
-  })

@@ -9,7 +9,7 @@ import type { Model } from '../core/models/model.ts'
 import { type Clock, systemClock } from './clock.ts'
 import { openDeviceProcesses } from './device-processes.ts'
 import { openEngineEffects } from './engine-effects.ts'
-import { enginePath } from './launcher/engine-path.ts'
+import { enginePath } from './launcher/environment.ts'
 import { openLocalLauncher } from './launcher/local.ts'
 import { openNeededPrograms } from './needed-programs.ts'
 import { openCardBackends } from './placement/card-backend.ts'
@@ -19,13 +19,12 @@ import { presetOf, traitsOf } from './presets/presets.ts'
 import { type ProbedMachine, probeMachine } from './probe-machine.ts'
 import { EngineLease } from './requests/lease.ts'
 import { progressFollower } from './requests/progress.ts'
-import { defaultRules } from './residency/effects.ts'
+import { defaultRules } from './residency/advance.ts'
 import { type ModelState, modelsClosed, notOffered, type Resident } from './residency/model-state.ts'
 import { openResidency, type Residency } from './residency/residency.ts'
 import { sandboxWarning } from './sandbox/level.ts'
 
 export interface FleetOptions {
-  /** Returns the currently configured models. */
   models: () => readonly Model[]
   dataDir: string
   /** Identifies this run of the server; processes of earlier runs in the same directory are ended. */
@@ -68,7 +67,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     changed: () => opened?.refresh(),
   })
   const backends = openCardBackends({ ...options, environment, wrapper, memory })
-  const placements = openModelPlacement({ memory, backends, sandbox })
+  const placements = openModelPlacement(memory, backends, sandbox)
   const engines = openEngineEffects({
     launcher,
     memory,
@@ -108,7 +107,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   )
   opened = residency
   const { release, find, residents } = residency
-  const deviceProcesses = openDeviceProcesses({ source, devices: memory.devices, residents, pidOf: engines.pid })
+  const deviceProcesses = openDeviceProcesses(source, memory.devices, residents, engines.pid)
   let closing: Promise<void> | undefined
   let notifyIdle: (() => void) | undefined
 

@@ -15,12 +15,8 @@ export function openLoadHistory(now: () => number = Date.now) {
     }
   }
   return {
-    began({
-      engineId,
-      serves: { model },
-      devices,
-      bytes,
-    }: Pick<Resident, 'engineId' | 'serves' | 'devices' | 'bytes'>) {
+    began(resident: Pick<Resident, 'engineId' | 'serves' | 'devices' | 'bytes'>) {
+      const { engineId, serves, devices, bytes } = resident
       const load: EngineLoad = {
         engineId,
         devices: [...devices],
@@ -31,9 +27,9 @@ export function openLoadHistory(now: () => number = Date.now) {
         endedAt: null,
         reason: null,
       }
-      const loads = [load, ...(byModel.get(model.id) ?? [])].slice(0, kept.ofModel)
-      byModel.delete(model.id)
-      byModel.set(model.id, loads)
+      const loads = [load, ...(byModel.get(serves.model.id) ?? [])].slice(0, kept.ofModel)
+      byModel.delete(serves.model.id)
+      byModel.set(serves.model.id, loads)
       if (byModel.size > kept.models) byModel.delete(byModel.keys().next().value!)
     },
     ready: (engineId: string, loadMs: number): void => change(engineId, { state: 'ready', loadMs }),

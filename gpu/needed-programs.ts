@@ -98,7 +98,6 @@ export async function openNeededPrograms(
   return {
     missing,
     missingForAll,
-    /** Resolves when no test runs. */
     tested,
   }
 }

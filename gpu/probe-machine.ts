@@ -1,8 +1,7 @@
 import { hostEnvironment } from '../core/config.ts'
-import { cardProcesses } from './devices/card-processes.ts'
 import { cpuDevice } from './devices/cpu.ts'
 import type { Discovery } from './devices/device.ts'
-import { discover } from './devices/discover.ts'
+import { cardProcesses, discover } from './devices/nvidia-smi.ts'
 import { makeUvmDevice } from './devices/uvm.ts'
 import type { DeviceSource } from './placement/memory.ts'
 import type { SandboxSupport } from './sandbox/level.ts'
@@ -10,12 +9,9 @@ import { probeSandbox } from './sandbox/probe.ts'
 import { probeWrapper } from './sandbox/probe-wrapper.ts'
 import type { Wrapper } from './sandbox/wrapper.ts'
 
-/** What probing has found about this machine. */
 export interface ProbedMachine {
-  /** How engines are started. */
   wrapper: Wrapper
   devices: DeviceSource
-  /** Which sandboxes work. */
   sandbox: SandboxSupport
 }
 

@@ -28,7 +28,7 @@ export function define(command: Command, terminal: Terminal): void {
     .action(async (path: string | undefined, { dataDir, json }: CommonOptions) => {
       const [{ traitsOf }, { missingSandboxPaths }] = await Promise.all([
         import('../../gpu/presets/presets.ts'),
-        import('../../gpu/sandbox/missing-paths.ts'),
+        import('../../gpu/presets/sandbox-requirements.ts'),
       ])
       const file = path ?? join(dataDirectory(dataDir), 'infer.yaml')
       if (path === undefined && !existsSync(file)) {

@@ -52,8 +52,8 @@ export function define(command: Command, terminal: Terminal): void {
       runEngine(terminal, async (key, log) => {
         const { cpuDevice } = await import('../../gpu/devices/cpu.ts')
         const { runGgufEngine } = await import('../../gpu/engines/gguf/engine.ts')
-        const { chooseBackend } = await import('../../gpu/engines/gguf/backend-choice.ts')
-        const chosen = await chooseBackend({ gpu: options.gpu, backends, environment: terminal.environment, log })
+        const { chooseBackend } = await import('../../gpu/engines/gguf/backend-search.ts')
+        const chosen = await chooseBackend(options.gpu, backends, terminal.environment, log)
         const settings = { threads: threads ?? cpuDevice().cores ?? 1, tasks: task ?? [conversationTask], key }
         await runGgufEngine({ ...options, ...chosen, ...settings }, { log })
       }),

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Command } from 'commander'
-import { environmentsFolder } from '../../gpu/launcher/engine-path.ts'
+import { environmentsFolder } from '../../gpu/launcher/environment.ts'
 import { localDirectory } from '../client/find-server.ts'
 import { findEngines } from '../models/engine-programs.ts'
 import { type CommonOptions, withCommon, withExamples } from '../terminal/options.ts'

@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs'
 import { availableParallelism, cpus, totalmem } from 'node:os'
+import { optionalText } from '../../core/optional-file.ts'
 import { type Device, noReadings } from './device.ts'
 
 export interface CpuMachine {
@@ -70,13 +70,7 @@ function controlGroups(listing: string): { path: string; version: 1 | 2 }[] {
 
 function thisMachine(): CpuMachine {
   return {
-    read: path => {
-      try {
-        return readFileSync(path, 'utf8')
-      } catch {
-        return undefined
-      }
-    },
+    read: optionalText,
     totalBytes: totalmem(),
     cores: availableParallelism(),
     model: cpus()[0]?.model.trim() || 'CPU',

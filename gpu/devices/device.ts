@@ -17,7 +17,6 @@ export interface Device extends DeviceReadings {
   cores: number | null
 }
 
-/** The readings of a device that reports none. */
 export const noReadings: DeviceReadings = {
   utilization: null,
   temperatureCelsius: null,

@@ -10,7 +10,6 @@ interface Meter {
   at: number
 }
 
-/** The meters of the devices of one slot when it was taken. */
 export type EnergyMark = readonly { meter: Meter; perSlot: number; gaps: number }[]
 
 /**
@@ -43,7 +42,6 @@ export function openEnergy(now: () => number = () => performance.now()) {
       advance(meter)
       meter.watts = watts
     },
-    /** A slot of an engine on these devices is in use from now on. */
     take(devices: readonly string[]): EnergyMark {
       return devices.map(id => {
         const meter = meterOf(id)
@@ -63,7 +61,6 @@ export function openEnergy(now: () => number = () => performance.now()) {
       }
       return sum
     },
-    /** The slot is no longer in use. */
     release(mark: EnergyMark): void {
       for (const { meter } of mark) {
         advance(meter)

@@ -1,6 +1,4 @@
-/**
- * MIG slices of a card. Sources: `nvidia-smi -L`, and `nvidia-smi -q -x` with its nvsmi_device_v12.dtd.
- */
+/** MIG slices of a card. Sources: `nvidia-smi -L`, and `nvidia-smi -q -x` with its nvsmi_device_v12.dtd. */
 export interface Slice {
   /** Index of its card. */
   card: number
@@ -11,7 +9,6 @@ export interface Slice {
   usedBytes: number | null
 }
 
-/** Memory of one slice as the driver measures it. */
 export type SliceMemory = Pick<Slice, 'totalBytes' | 'usedBytes'>
 
 const mebibyte = 2 ** 20

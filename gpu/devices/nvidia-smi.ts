@@ -1,6 +1,9 @@
 import { execa } from 'execa'
+import type { DeviceProcess } from '../../core/models/fleet.ts'
+import type { Discovery } from './device.ts'
+import { parseSliceMemory, parseSlices, type Slice } from './mig.ts'
+import { devicesOf, fewFields, fields, parseCards, problemOf, queryArguments, valueOrNull } from './nvidia.ts'
 
-/** The result of one run of nvidia-smi. */
 export interface ProgramRun {
   exitCode: number | undefined
   /** For example `ENOENT` or `EACCES`, when it did not start. */
@@ -17,7 +20,7 @@ export interface RunOptions {
 }
 
 /** Runs nvidia-smi with these arguments. Never throws. */
-export async function nvidiaSmi(
+async function nvidiaSmi(
   args: readonly string[],
   { environment = {}, timeoutMs = 10_000 }: RunOptions,
 ): Promise<ProgramRun> {
@@ -43,4 +46,64 @@ export async function nvidiaSmi(
   } catch (cause) {
     return { exitCode: undefined, errorCode: String(cause), timedOut: false, stdout: '', stderr: '' }
   }
+}
+
+/** Finds the NVIDIA cards of this machine. Never throws: `reason` says what is wrong. */
+export async function discover(options: RunOptions = {}): Promise<Discovery> {
+  let queried: readonly string[] = fields
+  let run = await nvidiaSmi(queryArguments(queried), options)
+  if (problemOf(run)?.retryWithFewFields) {
+    queried = fewFields
+    run = await nvidiaSmi(queryArguments(queried), options)
+  }
+  const problem = problemOf(run)
+  if (problem) return { devices: [], reason: problem.reason, broken: problem.broken }
+  const cards = parseCards(run.stdout, queried)
+  const devices = devicesOf(cards, cards.some(card => card.mig) ? await slicesOf(options) : [])
+  const reason = devices.length > 0 ? null : 'nvidia-smi reported no card that can be used.'
+  return { devices, reason, broken: devices.length === 0 }
+}
+
+/** Every driver lists the UUIDs with `-L`; only the XML has the memory. Without the XML the memory is estimated. */
+async function slicesOf(options: RunOptions): Promise<Slice[]> {
+  const [listing, xml] = await Promise.all([nvidiaSmi(['-L'], options), nvidiaSmi(['-q', '-x'], options)])
+  return parseSlices(listing.stdout, parseSliceMemory(xml.stdout))
+}
+
+export type CardProcess = Omit<DeviceProcess, 'engineId'>
+
+/**
+ * Lists the compute processes by the UUID of their card. Cards without processes are missing; the value is null for a
+ * card whose processes cannot be read. Returns null when the query fails; never throws. Source: nvidia-smi's
+ * `--help-query-compute-apps`.
+ */
+export async function cardProcesses(options: RunOptions = {}): Promise<Map<string, CardProcess[] | null> | null> {
+  const query = ['--query-compute-apps=gpu_uuid,pid,process_name,used_gpu_memory', '--format=csv,noheader,nounits']
+  const { exitCode, stdout } = await nvidiaSmi(query, options)
+  return exitCode === 0 ? parseCardProcesses(stdout) : null
+}
+
+/** Parses the CSV output. A process name is its program or its title and may contain commas. */
+export function parseCardProcesses(csv: string): Map<string, CardProcess[] | null> {
+  const cards = new Map<string, CardProcess[] | null>()
+  for (const line of csv.split('\n')) {
+    const [, uuid, pid, name, mebibytes] = /^\s*(GPU-[^\s,]+)\s*,([^,]*),(.*),([^,]*)$/.exec(line.trim()) ?? []
+    if (uuid === undefined) continue
+    const number = positive(pid!)
+    const others = cards.get(uuid)
+    // With one unreadable row the list of its card is incomplete.
+    if (number === null || others === null) {
+      cards.set(uuid, null)
+      continue
+    }
+    const used = positive(mebibytes!)
+    const one = { pid: number, name: valueOrNull(name!), bytes: used === null ? null : used * 2 ** 20 }
+    cards.set(uuid, [...(others ?? []), one])
+  }
+  return cards
+}
+
+const positive = (text: string): number | null => {
+  const value = Number(valueOrNull(text) ?? Number.NaN)
+  return Number.isInteger(value) && value > 0 ? value : null
 }

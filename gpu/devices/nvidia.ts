@@ -21,20 +21,8 @@ export const fields = [
   'power.draw',
   'power.limit',
 ] as const
-export const fewFields = [
-  'index',
-  'uuid',
-  'name',
-  'memory.total',
-  'memory.used',
-  'driver_version',
-  'utilization.gpu',
-  'temperature.gpu',
-  'power.draw',
-  'power.limit',
-] as const
+export const fewFields = fields.filter(name => name !== 'compute_cap' && name !== 'mig.mode.current')
 
-/** The arguments that query a list of fields. */
 export const queryArguments = (queried: readonly string[]): string[] => [
   `--query-gpu=${queried.join(',')}`,
   '--format=csv,noheader,nounits',
@@ -102,53 +90,41 @@ export function parseCards(csv: string, queried: readonly string[]): Card[] {
 /** Cards and slices as devices. A card in MIG mode cannot be used as a whole, only its slices can. */
 export function devicesOf(cards: readonly Card[], slices: readonly Slice[]): Device[] {
   return cards.flatMap((card): Device[] => {
-    if (!card.mig)
-      return [
-        {
-          id: `gpu${card.index}`,
-          kind: 'nvidia',
-          name: card.name,
-          totalBytes: card.totalBytes,
-          usedBytes: card.usedBytes,
-          ...card.readings,
-          cudaId: String(card.index),
-          uuid: card.uuid || null,
-          cores: null,
-        },
-      ]
+    const { index, name, totalBytes, usedBytes, readings } = card
+    const whole = { kind: 'nvidia' as const, name, totalBytes, usedBytes, cores: null }
+    if (!card.mig) return [{ ...whole, ...readings, id: `gpu${index}`, cudaId: String(index), uuid: card.uuid || null }]
     return slices
-      .filter(slice => slice.card === card.index)
-      .map((slice, number) => ({
-        id: `gpu${card.index}.${number}`,
-        kind: 'nvidia',
-        name: `${card.name} MIG ${slice.profile}`,
-        totalBytes: slice.totalBytes,
-        usedBytes: slice.usedBytes,
+      .filter(slice => slice.card === index)
+      .map(({ profile, totalBytes, usedBytes, uuid }, number) => ({
+        ...whole,
         ...noReadings,
-        cudaId: slice.uuid,
+        id: `gpu${index}.${number}`,
+        name: `${name} MIG ${profile}`,
+        totalBytes,
+        usedBytes,
+        cudaId: uuid,
         uuid: null,
-        cores: null,
       }))
   })
+}
+
+const reasons: Readonly<Record<number, string>> = {
+  2: 'This nvidia-smi does not know all fields.',
+  9: 'nvidia-smi cannot reach the NVIDIA driver. Check that it is loaded.',
+  12: 'The NVIDIA management library (NVML) is missing.',
+  15: 'A card has fallen off the bus. Restart the machine.',
 }
 
 /** Why a run of nvidia-smi failed, as a sentence; null when it succeeded. */
 export function problemOf(run: ProgramRun): { retryWithFewFields: boolean; broken: boolean; reason: string } | null {
   const message = (run.stderr.trim() || run.stdout.trim()).split('\n')[0]!.slice(0, 200)
-  const problem = (reason: string, broken: boolean, retryWithFewFields = false) => ({
-    retryWithFewFields,
-    broken,
-    reason,
-  })
+  const problem = (reason: string, broken: boolean) => ({ reason, broken, retryWithFewFields: run.exitCode === 2 })
   if (run.errorCode === 'ENOENT') return problem('nvidia-smi is not installed, so no NVIDIA card is used.', false)
   if (run.errorCode) return problem(`nvidia-smi cannot be run (${run.errorCode}).`, true)
   if (run.timedOut) return problem('nvidia-smi does not answer; the driver may hang.', true)
   if (/No devices were found/i.test(run.stdout + run.stderr) || run.exitCode === 6)
     return problem('The NVIDIA driver is installed but finds no card.', false)
   if (run.exitCode === 0) return null
-  if (run.exitCode === 2) return problem('This nvidia-smi does not know all fields.', true, true)
-  if (run.exitCode === 9) return problem('nvidia-smi cannot reach the NVIDIA driver. Check that it is loaded.', true)
-  if (run.exitCode === 12) return problem('The NVIDIA management library (NVML) is missing.', true)
-  if (run.exitCode === 15) return problem('A card has fallen off the bus. Restart the machine.', true)
-  return problem(`nvidia-smi failed (${run.exitCode ?? 'killed'})${message ? `: ${message}` : ''}.`, true)
+  const reason = reasons[run.exitCode ?? -1]
+  return problem(reason ?? `nvidia-smi failed (${run.exitCode ?? 'killed'})${message ? `: ${message}` : ''}.`, true)
 }

@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { Failure } from '../../core/failure.ts'
 import { parseBoundedJson } from '../../core/json.ts'
 import type { Log } from '../../core/log.ts'
+import { invalid } from './invalid.ts'
 import { type EngineReply, eventStream, openEngineReply, type StreamForm, sendFailure, sendReply } from './reply.ts'
 
 /** A multipart form body, not yet parsed. */
@@ -39,9 +40,14 @@ export interface HttpOptions extends ListenAddress {
   health: () => EngineHealth
   /** The routes; undefined until the model is ready. */
   handlers: () => Handlers | undefined
-  /** The format of streamed responses. */
   stream?: StreamForm
   log: Log
+}
+
+/** The handler of `GET /v1/models` for the only model of an engine. */
+export function listModel(id: string, owner: string): Handler {
+  const model = { id, object: 'model', created: Math.floor(Date.now() / 1000), owned_by: owner }
+  return (_body, reply) => reply.json({ object: 'list', data: [model] })
 }
 
 /** Linux limits the path of a Unix socket to 107 bytes plus a final zero byte. */
@@ -49,13 +55,12 @@ const longestSocketPath = 107
 
 /** Throws Failure `invalid_value` for an address that cannot be listened on. */
 export function checkListenAddress({ socket, port }: ListenAddress): void {
-  const wrong = (param: string, message: string) => new Failure('invalid_value', message, { param })
   if ((socket === undefined) === (port === undefined))
-    throw wrong('socket', 'Give either --socket <path> or --port <number>.')
+    throw invalid('socket', 'Give either --socket <path> or --port <number>.')
   if (socket !== undefined && Buffer.byteLength(socket) > longestSocketPath)
-    throw wrong('socket', `The socket path '${socket}' is too long: use at most ${longestSocketPath} bytes.`)
+    throw invalid('socket', `The socket path '${socket}' is too long: use at most ${longestSocketPath} bytes.`)
   if (port !== undefined && !(Number.isInteger(port) && port >= 0 && port <= 65_535))
-    throw wrong('port', `--port must be a whole number from 0 to 65535, not ${port}.`)
+    throw invalid('port', `--port must be a whole number from 0 to 65535, not ${port}.`)
 }
 
 const bounds = { depth: 64, keys: 200_000 }
@@ -185,4 +190,23 @@ async function readBody(request: IncomingMessage, limit: number, signal: AbortSi
   if (length > limit)
     throw new Failure('payload_too_large', `The request body has ${length} bytes; at most ${limit} are allowed.`)
   return Buffer.concat(chunks)
+}
+
+/**
+ * Aborts on SIGTERM or SIGINT. Does not use `once`: the library signal-exit ends the process if its listener is the
+ * only one.
+ */
+export function openStopSignal(): Disposable & { signal: AbortSignal; stopped: Promise<void> } {
+  const stop = new AbortController()
+  const onSignal = () => stop.abort()
+  process.on('SIGTERM', onSignal)
+  process.on('SIGINT', onSignal)
+  return {
+    signal: stop.signal,
+    stopped: new Promise(resolve => stop.signal.addEventListener('abort', () => resolve(), { once: true })),
+    [Symbol.dispose]() {
+      process.off('SIGTERM', onSignal)
+      process.off('SIGINT', onSignal)
+    },
+  }
 }

@@ -7,7 +7,6 @@ export interface StreamForm {
   failure(failure: Failure): string
 }
 
-/** The format of OpenAI-compatible streams. */
 export const eventStream: StreamForm = {
   contentType: 'text/event-stream; charset=utf-8',
   failure: failure => `data: ${JSON.stringify(bodyOf(failure))}\n\n`,
@@ -35,7 +34,6 @@ export interface BinaryReply {
   end(): void
 }
 
-/** Opens a reply on an HTTP response. */
 export function openEngineReply(
   response: ServerResponse,
   signal: AbortSignal,
@@ -114,7 +112,6 @@ function drained(response: ServerResponse, signal: AbortSignal): Promise<void> {
   })
 }
 
-/** Sends a complete JSON response. */
 export function sendReply(response: ServerResponse, status: number, body: unknown): void {
   const bytes = Buffer.from(JSON.stringify(body))
   response.writeHead(status, { 'content-type': 'application/json', 'content-length': bytes.length })

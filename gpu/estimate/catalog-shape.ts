@@ -22,9 +22,7 @@ const outputBits = (quantization: string): number =>
 
 const bitsOf = (quantization: string | null): number => bitsPerWeight[quantization ?? 'BF16'] ?? 16
 
-/**
- * Bytes of the weights: the file size when it is known, else computed from the parameters; null when neither is known.
- */
+/** Bytes of the weights: the file size when it is known, else by the parameters; null when neither is known. */
 export function weightBytes({ parameters }: CatalogModel, build: CatalogBuild): number | null {
   const { bytes, quantization, further_parameters: further = 0 } = build
   if (bytes !== null) return bytes

@@ -2,9 +2,8 @@ import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { readGgufHeader } from '../../core/models/gguf-header.ts'
 import type { Model } from '../../core/models/model.ts'
-import { type Sizing, sizing } from '../engines/gguf/sizing.ts'
+import { type Sizing, SizingRefusal, sizing } from '../engines/gguf/sizing.ts'
 import type { ModelShape } from '../engines/gguf/sizing-need.ts'
-import { SizingRefusal } from '../engines/gguf/sizing-text.ts'
 
 /** Bytes that an engine uses besides the weights: its runtime (a CUDA context alone is half a gigabyte) and buffers. */
 export const overhead = { cpu: 256 * 2 ** 20, nvidia: 2 ** 30 }
@@ -15,13 +14,11 @@ const factor = 1.2
 /** A folder with more entries is not a model; then the files counted so far are used. */
 const maxEntries = 10_000
 
-/** Where a model is to be placed. */
 export interface PlacementTarget {
   kind: 'nvidia' | 'cpu'
   /** How many devices it is spread over. `capacity`: bytes that may be booked on each of them. */
   devices: number
   capacity: number
-  /** Concurrent requests on its engine. */
   slots: number
 }
 

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import { isMainThread } from 'node:worker_threads'
 import { execa } from 'execa'
-import type { Output } from './output.ts'
+import type { Output } from './outputs.ts'
 
 export interface SpawnedChild {
   pid: number
@@ -24,7 +24,6 @@ export async function spawnChild(options: {
   args: readonly string[]
   env: Record<string, string>
   cwd: string
-  /** Receives stdout and stderr. */
   output: Output
 }): Promise<SpawnedChild | string> {
   // PR_SET_PDEATHSIG fires when the spawning thread ends, so the thread must live as long as the server.

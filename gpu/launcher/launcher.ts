@@ -10,8 +10,6 @@ export interface Launcher {
    * if it cannot be started, for example because the program is not installed.
    */
   start(options: LaunchOptions): Promise<Launched>
-  /** Lists launches that have not exited. */
-  list(): Promise<Launch[]>
   /**
    * Sends SIGTERM, then SIGKILL after `graceMs`. Resolves when the engine and all its descendants have exited.
    * Does nothing if the launch has already ended.
@@ -30,7 +28,6 @@ export interface LaunchOptions {
   argv: readonly string[]
   /** Python environments in which the program is looked for before the PATH: see `enginePath`. */
   environments?: readonly string[]
-  /** Whether the engine listens on a loopback port or on a Unix socket. */
   channel: 'port' | 'socket'
   /** Variables added to the environment that every engine gets. */
   env: Readonly<Record<string, string>>
@@ -53,7 +50,6 @@ export interface Launched {
   lastOutputAt: () => number
 }
 
-/** The HTTP address of an engine. */
 export interface Endpoint {
   origin: string
   socketPath?: string
@@ -68,9 +64,20 @@ export interface ProcessExit {
   hint?: string
 }
 
-export interface Launch {
-  launchId: string
-  modelId: string
-  pid: number | null
-  startedAt: number
+/** Launcher for engines that run elsewhere: it uses their address, stops no process and has no logs. */
+export function openRemoteLauncher(): Launcher {
+  const exits = new Map<string, (exit: ProcessExit) => void>()
+  return {
+    async start({ launchId, address }) {
+      const { promise: exited, resolve } = Promise.withResolvers<ProcessExit>()
+      exits.set(launchId, resolve)
+      const startedAt = performance.now()
+      return { launchId, pid: () => null, endpoint: { origin: address! }, exited, lastOutputAt: () => startedAt }
+    },
+    async stop(launchId) {
+      exits.get(launchId)?.({ status: 'left', lastError: '' })
+      exits.delete(launchId)
+    },
+    logs: () => [],
+  }
 }

@@ -9,20 +9,18 @@ import { openSandbox, type SandboxOptions, sandboxHint } from '../sandbox/sandbo
 import { exitStatus, type Wrapper, wrapCommand } from '../sandbox/wrapper.ts'
 import { openEngineAddresses } from './address.ts'
 import { spawnChild } from './child.ts'
-import { enginePath } from './engine-path.ts'
-import { engineEnvironment } from './environment.ts'
+import { engineEnvironment, enginePath } from './environment.ts'
 import { openLaunchFolders } from './launch-folders.ts'
-import type { Launch, Launched, Launcher, LaunchOptions, ProcessExit } from './launcher.ts'
-import { locateProgram } from './locate.ts'
-import { lastError } from './output.ts'
-import { type EngineOutputs, openOutputs } from './outputs.ts'
-import { descendantsOf, identityOf, sendSignal } from './processes.ts'
+import type { Launched, Launcher, LaunchOptions, ProcessExit } from './launcher.ts'
+import { type EngineOutputs, lastError, openOutputs } from './outputs.ts'
+import { descendantsOf, identityOf, locateProgram, sendSignal } from './processes.ts'
 import { endAll, openRecord, type Sweep, sweep } from './reap.ts'
 
-interface Child extends Launch {
+interface Child {
+  launchId: string
+  modelId: string
   pid: number
   exited: Promise<ProcessExit> | undefined
-  /** Set after `stop` was called. */
   stopping: Promise<void> | undefined
   /** Set when the launcher kills it: wrappers report a kill with different exit statuses. */
   killed: boolean
@@ -33,23 +31,17 @@ interface Child extends Launch {
  * Starts engines as child processes of this machine. Opening it first ends processes left by an earlier boot, which
  * would still occupy GPU memory.
  */
-export async function openLocalLauncher({
-  dataDir,
-  bootId,
-  host,
-  wrapper,
-  log,
-  ...sandboxing
-}: {
-  dataDir: string
-  bootId: string
-  host: Readonly<Record<string, string | undefined>>
-  /** How engines without a sandbox are started. */
-  wrapper: Wrapper
-  log: Log
-} & Pick<SandboxOptions, 'support' | 'secrets'>): Promise<
-  Launcher & { swept: Sweep; outputs: EngineOutputs; close(): void }
-> {
+export async function openLocalLauncher(
+  options: {
+    dataDir: string
+    bootId: string
+    host: Readonly<Record<string, string | undefined>>
+    /** How engines without a sandbox are started. */
+    wrapper: Wrapper
+    log: Log
+  } & Pick<SandboxOptions, 'support' | 'secrets'>,
+): Promise<Launcher & { swept: Sweep; outputs: EngineOutputs; close(): void }> {
+  const { dataDir, bootId, host, wrapper, log, ...sandboxing } = options
   for (const name of ['run', 'home']) mkdirSync(join(dataDir, name), { recursive: true, mode: 0o700 })
   // Engines get paths in it, and a sandbox may not contain the symbolic links on the way.
   const data = realpathSync(dataDir)
@@ -94,14 +86,8 @@ export async function openLocalLauncher({
     const configuredVariables = Object.keys(options.env)
     let confined: ReturnType<typeof sandbox.wrapperFor>
     try {
-      confined = sandbox.wrapperFor({
-        requirements: options.sandbox,
-        argv,
-        env,
-        configuredVariables,
-        write,
-        read: [shared.inputs],
-      })
+      const read = [shared.inputs]
+      confined = sandbox.wrapperFor({ requirements: options.sandbox, argv, env, configuredVariables, write, read })
     } catch (cause) {
       return fail(`Cannot create the sandbox of '${modelId}': ${(cause as Error).message}.`)
     }
@@ -113,7 +99,6 @@ export async function openLocalLauncher({
       launchId,
       modelId,
       pid,
-      startedAt: Date.now(),
       stopping: undefined,
       killed: false,
       wrapper: used,
@@ -185,8 +170,6 @@ export async function openLocalLauncher({
   return {
     start,
     stop,
-    list: async () =>
-      [...children.values()].map(({ launchId, modelId, pid, startedAt }) => ({ launchId, modelId, pid, startedAt })),
     logs: launchId => outputs.lines(launchId),
     outputs,
     swept,

@@ -1,6 +1,7 @@
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { mkdirSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import { optionalJson } from '../../core/optional-file.ts'
 import { type ProcessIdentity, processesWith, signal } from './processes.ts'
 
 /** One launch as recorded on disk, from before its process exists until the process has exited. */
@@ -37,12 +38,8 @@ export function openRecord(path: string) {
 }
 
 function read(path: string): LaunchRecord[] {
-  try {
-    const value = JSON.parse(readFileSync(path, 'utf8')) as LaunchRecord[]
-    return Array.isArray(value) ? value.filter(launch => launch?.launchId && launch.bootId) : []
-  } catch {
-    return []
-  }
+  const value = optionalJson(path)
+  return Array.isArray(value) ? (value as LaunchRecord[]).filter(launch => launch?.launchId && launch.bootId) : []
 }
 
 export interface Sweep {

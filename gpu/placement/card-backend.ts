@@ -1,8 +1,7 @@
 import type { Log } from '../../core/log.ts'
 import type { Model } from '../../core/models/model.ts'
 import { type BackendName, backendNames, useOf } from '../engines/gguf/backend.ts'
-import { backendsFolder } from '../engines/gguf/backend-choice.ts'
-import { searchBackends } from '../engines/gguf/backend-search.ts'
+import { backendsFolder, searchBackends } from '../engines/gguf/backend-search.ts'
 import type { Backend } from '../presets/preset.ts'
 import type { Wrapper } from '../sandbox/wrapper.ts'
 import type { Memory } from './memory.ts'
@@ -11,19 +10,14 @@ import type { Memory } from './memory.ts'
  * Finds the backend (CUDA or Vulkan) by which the built-in engine can use the cards. Each value of the model's `gpu`
  * setting is tried once, when the first such model may get a card; results of earlier runs are reused.
  */
-export function openCardBackends({
-  dataDir,
-  environment,
-  wrapper,
-  memory,
-  log,
-}: {
+export function openCardBackends(options: {
   dataDir: string
   environment: Readonly<Record<string, string | undefined>>
   wrapper: Wrapper
   memory: Pick<Memory, 'devices'>
   log: Log
 }) {
+  const { dataDir, environment, wrapper, memory, log } = options
   const searches = new Map<string, Promise<Backend | null>>()
   const found = new Map<string, Backend | null>()
 
@@ -33,13 +27,8 @@ export function openCardBackends({
     const usable = (name: BackendName) => name !== 'cpu' && (name !== 'vulkan' || cards.length === 1)
     const names = backendNames.filter(name => usable(name) && (use === 'auto' || useOf[name] === use))
     const folder = backendsFolder(dataDir, environment)
-    for await (const { name, state, detail, advice, folder: at } of searchBackends({
-      folder,
-      devices: cards,
-      environment,
-      wrapper,
-      names,
-    })) {
+    const search = { folder, devices: cards, environment, wrapper, names }
+    for await (const { name, state, detail, advice, folder: at } of searchBackends(search)) {
       const gpu = useOf[name]
       if (state === 'works' && gpu !== 'off' && at !== null) {
         log.info('The built-in engine can use the GPUs', { backend: name, detail })

@@ -1,9 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Log } from '../../core/log.ts'
 import type { DeviceSnapshot } from '../../core/models/fleet.ts'
-import type { cardProcesses } from '../devices/card-processes.ts'
 import { type Device, type Discovery, noReadings } from '../devices/device.ts'
 import { openEnergy } from '../devices/energy.ts'
+import type { cardProcesses } from '../devices/nvidia-smi.ts'
 import type { Resident } from '../residency/model-state.ts'
 import type { DeviceCapacity } from '../residency/place.ts'
 
@@ -25,9 +25,7 @@ const settleStepMs = 250
 /** Bytes by which the driver's own use may differ between two measurements. */
 const releaseMargin = 64 * 2 ** 20
 
-/**
- * Milliseconds between two measurements: normally, while a fault keeps the cards from being used, and after a sweep.
- */
+/** Milliseconds between measurements: normally, while a fault keeps the cards from being used, and after a sweep. */
 const pollMs = 5_000
 const brokenPollMs = 60_000
 const sweptPollMs = 1_500
@@ -40,13 +38,7 @@ export const shareOf = (resident: Resident): number =>
  * The devices and their memory. Placement decides by booked memory, because two engines that start at once both measure
  * an empty card. Measured memory is used for waiting and for display.
  */
-export async function openMemory({
-  source,
-  residents,
-  swept,
-  log,
-  changed,
-}: {
+export async function openMemory(options: {
   source: Pick<DeviceSource, 'cards' | 'cpu'>
   residents: () => readonly Resident[]
   /** Whether engines of an earlier run were just ended: the cards may still show their memory as used. */
@@ -55,6 +47,7 @@ export async function openMemory({
   /** Called when the devices or their bookable memory have changed. */
   changed: () => void
 }) {
+  const { source, residents, swept, log, changed } = options
   const energy = openEnergy()
   let cards: Device[] = []
   let reason: string | null = null
@@ -67,8 +60,9 @@ export async function openMemory({
   let closed = false
 
   const residentsOn = (id: string) => residents().filter(resident => resident.devices.includes(id))
+  const bookedOn = (id: string) => residentsOn(id).reduce((sum, resident) => sum + shareOf(resident), 0)
+  const foreignOn = (id: string) => foreign.get(id) ?? 0
 
-  /** Reads the cards. */
   async function readCards(): Promise<Discovery> {
     const found = await source.cards()
     if (found.reason !== reason && found.broken) log.warn('The GPUs cannot be used', { reason: found.reason })
@@ -111,7 +105,7 @@ export async function openMemory({
     devices().map(({ id, kind, totalBytes }) => ({
       id,
       kind,
-      capacity: Math.max(0, Math.floor(totalBytes * bookable[kind]) - (foreign.get(id) ?? 0)),
+      capacity: Math.max(0, Math.floor(totalBytes * bookable[kind]) - foreignOn(id)),
     }))
 
   const cardsOf = (resident: Resident): Device[] => cards.filter(card => resident.devices.includes(card.id))
@@ -131,7 +125,7 @@ export async function openMemory({
     shareOfDevice(resident: Resident): number {
       const parts = devices()
         .filter(({ id }) => resident.devices.includes(id))
-        .map(({ id, totalBytes }) => (shareOf(resident) + (foreign.get(id) ?? 0)) / totalBytes)
+        .map(({ id, totalBytes }) => (shareOf(resident) + foreignOn(id)) / totalBytes)
       return parts.length > 0 ? Math.max(...parts) : 1
     },
     /** The value of CUDA_VISIBLE_DEVICES for a resident. */
@@ -139,9 +133,7 @@ export async function openMemory({
       cardsOf(resident)
         .map(card => card.cudaId)
         .join(','),
-    /**
-     * Waits until the resident's cards show enough free memory, at most 5 s, and not at all when it cannot be measured.
-     */
+    /** Waits until the resident's cards show enough free memory, at most 5 s, not at all when it cannot be measured. */
     async settle(resident: Resident): Promise<void> {
       const deadline = performance.now() + settleMs
       while (performance.now() < deadline) {
@@ -159,7 +151,7 @@ export async function openMemory({
     async released(ids: readonly string[]): Promise<void> {
       const deadline = performance.now() + settleMs
       const inUse = ({ id, usedBytes }: Device): boolean => {
-        const expected = residentsOn(id).reduce((sum, resident) => sum + shareOf(resident), foreign.get(id) ?? 0)
+        const expected = foreignOn(id) + bookedOn(id)
         return ids.includes(id) && usedBytes !== null && usedBytes > expected + releaseMargin
       }
       if (!cards.some(({ id }) => ids.includes(id))) return
@@ -176,22 +168,14 @@ export async function openMemory({
         const others = residentsOn(card.id).filter(other => other !== resident)
         // While another engine on the card starts or stops, the difference says nothing about this one.
         if (card.usedBytes === null || others.some(other => other.state !== 'ready')) return null
-        sum += card.usedBytes - (foreign.get(card.id) ?? 0) - others.reduce((all, other) => all + shareOf(other), 0)
+        sum += card.usedBytes - foreignOn(card.id) - others.reduce((all, other) => all + shareOf(other), 0)
       }
       return sum > 0 ? sum : null
     },
     snapshot: (): DeviceSnapshot[] =>
-      devices().map(device => ({
-        id: device.id,
-        name: device.name,
-        kind: device.kind,
-        totalBytes: device.totalBytes,
-        usedBytes: device.usedBytes,
-        bookedBytes: Math.round(residentsOn(device.id).reduce((sum, resident) => sum + shareOf(resident), 0)),
-        utilization: device.utilization,
-        temperatureCelsius: device.temperatureCelsius,
-        powerWatts: device.powerWatts,
-        powerLimitWatts: device.powerLimitWatts,
+      devices().map(({ cudaId: _cudaId, uuid: _uuid, cores: _cores, ...device }) => ({
+        ...device,
+        bookedBytes: Math.round(bookedOn(device.id)),
       })),
     close(): void {
       closed = true

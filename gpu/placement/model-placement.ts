@@ -11,16 +11,11 @@ import type { Memory } from './memory.ts'
 
 type Placement = ModelState['placement']
 
-/** Determines which devices and how much memory models need on this machine. */
-export function openModelPlacement({
-  memory,
-  backends,
-  sandbox,
-}: {
-  memory: Pick<Memory, 'devices' | 'capacities'>
-  backends: Pick<ReturnType<typeof openCardBackends>, 'find'>
-  sandbox: SandboxSupport
-}) {
+export function openModelPlacement(
+  memory: Pick<Memory, 'devices' | 'capacities'>,
+  backends: Pick<ReturnType<typeof openCardBackends>, 'find'>,
+  sandbox: SandboxSupport,
+) {
   const unsized = (model: Model, runsOn: Preset['runsOn']): Placement => ({
     modelId: model.id,
     bytes: 0,
@@ -52,7 +47,6 @@ export function openModelPlacement({
 
 type Where = Pick<PlacementRequest, 'kind' | 'devices'>
 
-/** The kind of device that a model is placed on, and how many of them. */
 function devicesFor(model: Model, runsOn: string, devices: readonly { kind: DeviceCapacity['kind'] }[]): Where {
   if (runsOn === 'elsewhere') return { kind: 'none', devices: 0 }
   if (runsOn === 'cpu' || model.devices === 'cpu') return { kind: 'cpu', devices: 1 }
@@ -63,9 +57,7 @@ function devicesFor(model: Model, runsOn: string, devices: readonly { kind: Devi
 const capacitiesOf = (kind: Where['kind'], capacities: readonly DeviceCapacity[]): number[] =>
   capacities.flatMap(device => (device.kind === kind ? [device.capacity] : []))
 
-/**
- * The devices that a model may get, with the capacity of the largest; undefined when infer does not start its engine.
- */
+/** The devices that a model may get, with the capacity of the largest; undefined when infer starts no engine. */
 const placementTargetFor = (
   { kind, devices }: Where,
   slots: number,

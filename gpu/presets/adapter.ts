@@ -11,3 +11,10 @@ export interface AdaptedCall {
  * the body. Rejects with Failure for a request that cannot be converted.
  */
 export type Adapter = (call: EngineCall, listener: EngineListener) => Promise<AdaptedCall> | undefined
+
+/** Returns the text of a JSON body; undefined for a streamed body. */
+export function bodyText(body: EngineCall['body']): string | undefined {
+  if (typeof body === 'string') return body
+  if (!(body instanceof Uint8Array)) return undefined
+  return Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8')
+}

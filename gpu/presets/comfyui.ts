@@ -1,7 +1,6 @@
 import { dirname, isAbsolute } from 'node:path'
 import { imageCount } from '../../core/models/comfyui/settings.ts'
-import { noText, type Preset, traitsFor } from './preset.ts'
-import { engineRefusal } from './refusal.ts'
+import { definePreset, oneAtATime } from './preset.ts'
 import { comfyuiRoutes } from './routes.ts'
 
 /**
@@ -10,9 +9,8 @@ import { comfyuiRoutes } from './routes.ts'
  * a folder of its own; all that it writes there is removed with the job. `--disable-metadata` keeps the graph out of the
  * images. Nodes of hosted services are off: they would send prompts away. Source: ComfyUI 0.33, tried and read.
  */
-export const comfyui: Preset = {
+export const comfyui = definePreset({
   name: 'comfyui',
-  runsOn: 'either',
   installation: () => ({ advice: "Install ComfyUI, and give its start as 'command' in infer.yaml." }),
   configurationFault(model) {
     if (!model.comfyui)
@@ -20,10 +18,9 @@ export const comfyui: Preset = {
     if (!model.source) return "it needs 'source', the file of the graph in API format."
     if (!model.command)
       return "it needs 'command', how to start ComfyUI: the Python of its environment and its main.py. A ComfyUI that runs already is used with the engine 'remote' and its 'url'."
-    return (model.concurrency ?? 1) > 1 ? "it runs one graph at a time, so its 'concurrency' must be 1." : undefined
+    return oneAtATime(model, 'runs one graph')
   },
   slots: 1,
-  channel: () => 'port',
   sandbox: {
     level: 'files',
     reads: ({ command = [] }) => command.filter(part => isAbsolute(part)).map(part => dirname(part)),
@@ -39,21 +36,14 @@ export const comfyui: Preset = {
       gpus > 0 ? [] : ['--cpu'],
       model.args,
     ].flat(),
-  env: () => ({}),
   // It supports no keys; its port can be reached from this machine only.
   key: () => undefined,
-  address: () => undefined,
   healthPath: () => '/system_stats',
   runningPath: () => '/prompt',
-  loadStallMs: model => model.load_timeout,
   // aiohttp closes idle connections after 75 s.
   keepAliveMs: 60_000,
-  traits: model =>
-    traitsFor(model, {
-      ...noText,
-      routes: comfyuiRoutes(model),
-      features: [],
-      inputImages: model.comfyui ? imageCount(model.comfyui) : 1,
-    }),
-  failureOf: (status, body) => engineRefusal(status, body),
-}
+  abilities: model => ({
+    routes: comfyuiRoutes(model),
+    inputImages: model.comfyui ? imageCount(model.comfyui) : 1,
+  }),
+})

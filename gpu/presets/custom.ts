@@ -1,8 +1,7 @@
 import { imageCount } from '../../core/models/comfyui/settings.ts'
 import { operationOf } from '../../core/schemas/task.ts'
 import { inferGeneration } from '../../core/tasks/protocols/infer-generation.ts'
-import { allFeatures, type Preset, traitsFor } from './preset.ts'
-import { engineRefusal } from './refusal.ts'
+import { allFeatures, definePreset, upstreamId } from './preset.ts'
 import { comfyuiRoutes, everyRoute } from './routes.ts'
 
 /**
@@ -11,9 +10,8 @@ import { comfyuiRoutes, everyRoute } from './routes.ts'
  * `{threads}` the number of threads, and `{port}` or `{socket}` the address to listen on. INFER_ENGINE_KEY contains the
  * bearer token of the requests, which the engine may check.
  */
-export const custom: Preset = {
+export const custom = definePreset({
   name: 'custom',
-  runsOn: 'either',
   assumesRoutes: true,
   settings: ['protocol'],
   configurationFault: model =>
@@ -22,36 +20,26 @@ export const custom: Preset = {
       : "it needs 'command', which says where to listen with {port} or {socket}.",
   slots: 16,
   channel: model => (model.command?.some(part => part.includes('{socket}')) ? 'socket' : 'port'),
-  sandbox: { level: 'files' },
   command: (model, { threads }) =>
     [...(model.command ?? []), ...model.args].map(part =>
       part.replaceAll(/\{(model|id|threads)\}/g, (_all, name: 'model' | 'id' | 'threads') =>
-        name === 'model' ? (model.source ?? '') : name === 'id' ? (model.upstream_id ?? model.id) : String(threads),
+        name === 'model' ? (model.source ?? '') : name === 'id' ? upstreamId(model) : String(threads),
       ),
     ),
   env: (_model, key) => ({ INFER_ENGINE_KEY: key }),
-  key: (_model, launchKey) => launchKey,
-  address: () => undefined,
   healthPath: model => model.health_path ?? (model.comfyui ? '/system_stats' : '/health'),
   runningPath: model => (model.comfyui ? '/prompt' : null),
   reportsRunning: model =>
     !model.comfyui &&
     model.protocol !== 'openai' &&
     model.tasks.some(task => operationOf(task) in inferGeneration.paths),
-  loadStallMs: model => model.load_timeout,
-  keepAliveMs: 4_000,
-  traits: model =>
-    traitsFor(model, {
-      routes: model.comfyui ? comfyuiRoutes(model) : everyRoute(model),
-      ...(model.comfyui ? { inputImages: imageCount(model.comfyui) } : {}),
-      features: allFeatures,
-      rerankScores: 'probability',
-      scoreBy: 'score',
-      dimensions: false,
-      base64: true,
-      streamUsage: 'end',
-      namedTool: true,
-      promptLists: true,
-    }),
-  failureOf: (status, body) => engineRefusal(status, body),
-}
+  abilities: model => ({
+    routes: model.comfyui ? comfyuiRoutes(model) : everyRoute(model),
+    ...(model.comfyui ? { inputImages: imageCount(model.comfyui) } : {}),
+    features: allFeatures,
+    base64: true,
+    streamUsage: 'end',
+    namedTool: true,
+    promptLists: true,
+  }),
+})

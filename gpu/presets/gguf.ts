@@ -1,29 +1,27 @@
-import { selfCommand } from '../../core/assets.ts'
 import { cacheDirectory } from '../../core/extraction.ts'
 import { openaiText } from '../../core/tasks/protocols/openai-text.ts'
 import { translatedCode } from '../engines/gguf/backend-search.ts'
 import { maxParallel } from '../engines/gguf/options.ts'
 import { overhead } from '../estimate/estimate.ts'
-import { ggufSettings, type Preset, traitsFor } from './preset.ts'
-import { engineRefusal } from './refusal.ts'
+import { definePreset, ggufSettings, needsSource, ownCommand, ownEngine, upstreamId } from './preset.ts'
 import { routesOf } from './routes.ts'
 
 /**
  * The built-in llama.cpp engine: this executable with other arguments. Its backends for GPUs take half a gigabyte and
  * are not included; where none is installed and works, it runs on the processor.
  */
-export const gguf: Preset = {
+export const gguf = definePreset({
   name: 'gguf',
-  runsOn: 'either',
   needsBackend: true,
   settings: ggufSettings,
   configurationFault(model) {
-    if (!model.source) return "it needs 'source', the GGUF file."
-    const tooMany = model.concurrency !== undefined && model.concurrency > maxParallel
-    return tooMany ? `its 'concurrency' may be ${maxParallel} at most.` : undefined
+    const tooMany = (model.concurrency ?? 1) > maxParallel
+    return (
+      needsSource(model, 'the GGUF file') ?? (tooMany ? `its 'concurrency' may be ${maxParallel} at most.` : undefined)
+    )
   },
   slots: 4,
-  channel: () => 'socket',
+  ...ownEngine,
   sandbox: {
     level: 'strict',
     isOwn: true,
@@ -33,62 +31,48 @@ export const gguf: Preset = {
     const own = overhead[gpus > 0 ? 'nvidia' : 'cpu'] * Math.max(1, gpus)
     const option = (name: string, value: string | number | undefined) =>
       value === undefined ? [] : [name, String(value)]
-    const { file, args } = selfCommand(
-      [
-        ['engine', 'gguf', '--model', model.source ?? '', '--id', model.upstream_id ?? model.id],
-        model.tasks.flatMap(task => ['--task', task]),
-        ['--socket', '{socket}', '--threads', String(model.threads ?? threads), '--parallel', String(slots)],
-        gpus > 0 && backend ? ['--gpu', backend.gpu, '--backends', backend.folder] : ['--gpu', 'off'],
-        // The engine computes its layout with the function that made the booking, so it needs the same amount of
-        // memory.
-        option('--memory', model.memory ?? Math.max(0, Math.floor(bytes) - own)),
-        option('--context', model.context_length),
-        option('--gpu-layers', model.gpu_layers),
-        option('--flash-attention', model.flash_attention),
-        option('--kv-type', model.kv_type),
-        option('--batch', model.batch_size),
-        model.mmap === false ? ['--no-mmap'] : [],
-        model.mlock ? ['--mlock'] : [],
-        model.args,
-      ].flat(),
+    return ownCommand(
+      ['gguf', '--model', model.source ?? '', '--id', upstreamId(model)],
+      model.tasks.flatMap(task => ['--task', task]),
+      ['--socket', '{socket}', '--threads', String(model.threads ?? threads), '--parallel', String(slots)],
+      gpus > 0 && backend ? ['--gpu', backend.gpu, '--backends', backend.folder] : ['--gpu', 'off'],
+      // The engine computes its layout with the function that made the booking, so it needs the same amount of
+      // memory.
+      option('--memory', model.memory ?? Math.max(0, Math.floor(bytes) - own)),
+      option('--context', model.context_length),
+      option('--gpu-layers', model.gpu_layers),
+      option('--flash-attention', model.flash_attention),
+      option('--kv-type', model.kv_type),
+      option('--batch', model.batch_size),
+      model.mmap === false ? ['--no-mmap'] : [],
+      model.mlock ? ['--mlock'] : [],
+      model.args,
     )
-    return [file, ...args]
   },
-  env: (_model, key) => ({
-    ...selfCommand([]).env,
+  env: (model, key) => ({
+    ...ownEngine.env(model, key),
     ...translatedCode(cacheDirectory()),
     GGML_NO_BACKTRACE: '1',
-    INFER_ENGINE_KEY: key,
   }),
-  key: (_model, launchKey) => launchKey,
-  address: () => undefined,
-  healthPath: () => '/health',
-  loadStallMs: model => model.load_timeout,
-  keepAliveMs: 110_000,
-  traits: model =>
-    traitsFor(model, {
-      routes: routesOf([openaiText]),
-      features: [
-        'tools',
-        'json_object',
-        'json_schema',
-        'logprobs',
-        'n',
-        'logit_bias',
-        'penalties',
-        'top_k',
-        'min_p',
-        'repetition_penalty',
-        'chat_template_kwargs',
-        'echo',
-      ],
-      rerankScores: 'probability',
-      scoreBy: 'score',
-      dimensions: false,
-      base64: true,
-      streamUsage: 'progress',
-      namedTool: true,
-      promptLists: true,
-    }),
-  failureOf: (status, body) => engineRefusal(status, body),
-}
+  abilities: () => ({
+    routes: routesOf([openaiText]),
+    features: [
+      'tools',
+      'json_object',
+      'json_schema',
+      'logprobs',
+      'n',
+      'logit_bias',
+      'penalties',
+      'top_k',
+      'min_p',
+      'repetition_penalty',
+      'chat_template_kwargs',
+      'echo',
+    ],
+    base64: true,
+    streamUsage: 'progress',
+    namedTool: true,
+    promptLists: true,
+  }),
+})

@@ -1,22 +1,16 @@
-import { isFor } from '../../core/schemas/task.ts'
 import { openaiText } from '../../core/tasks/protocols/openai-text.ts'
-import { noText, type Preset, traitsFor } from './preset.ts'
-import { engineRefusal } from './refusal.ts'
+import { definePreset, scoreByRerank, upstreamId } from './preset.ts'
 import { routesOf } from './routes.ts'
 
 /** Infinity, one model per process. It opens its port after the warm-up. Tried with 0.0.78 and transformers 4.57 on the processor. */
-export const infinity: Preset = {
+export const infinity = definePreset({
   name: 'infinity',
-  runsOn: 'either',
   installation: () => ({ program: 'infinity_emb', advice: "Install it with: pip install 'infinity-emb[all]'" }),
-  configurationFault: () => undefined,
   slots: 64,
-  channel: () => 'port',
-  sandbox: { level: 'files' },
   command: (model, { gpus }) =>
     [
       ['infinity_emb', 'v2', '--model-id', model.source ?? model.id, '--served-model-name'],
-      [model.upstream_id ?? model.id, '--host', '127.0.0.1', '--port', '{port}', '--url-prefix', '/v1'],
+      [upstreamId(model), '--host', '127.0.0.1', '--port', '{port}', '--url-prefix', '/v1'],
       ['--engine', 'torch', '--device', gpus > 0 ? 'cuda' : 'cpu'],
       model.args,
     ].flat(),
@@ -27,17 +21,8 @@ export const infinity: Preset = {
     // Its cache, in the home of the engine. The folder of the hub, its default, is read-only in the sandbox.
     INFINITY_HOME: '.',
   }),
-  key: (_model, launchKey) => launchKey,
-  address: () => undefined,
-  healthPath: () => '/health',
-  loadStallMs: model => model.load_timeout,
-  keepAliveMs: 4_000,
-  traits: model =>
-    traitsFor(model, {
-      ...noText,
-      routes: routesOf([openaiText], ['embed', 'rerank']),
-      features: [],
-      scoreBy: isFor(model.tasks, 'rerank') ? 'rerank' : 'embeddings',
-    }),
-  failureOf: (status, body) => engineRefusal(status, body),
-}
+  abilities: model => ({
+    routes: routesOf([openaiText], ['embed', 'rerank']),
+    scoreBy: scoreByRerank(model),
+  }),
+})

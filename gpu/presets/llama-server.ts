@@ -3,8 +3,7 @@ import { isFor } from '../../core/schemas/task.ts'
 import { openaiAudio } from '../../core/tasks/protocols/openai-audio.ts'
 import { openaiText } from '../../core/tasks/protocols/openai-text.ts'
 import { toolAdapter } from './llama-tools.ts'
-import { generates, type Preset, traitsFor } from './preset.ts'
-import { engineRefusal, type Quirk } from './refusal.ts'
+import { definePreset, generates, needsSource, type Quirk, scoreByRerank, upstreamId } from './preset.ts'
 import { routesOf } from './routes.ts'
 
 /** The server answers these caller mistakes with 500 and 501. Source: tried with the server of llama.cpp v0.5.0. */
@@ -36,21 +35,18 @@ function taskOptions(model: Model): string[] {
 }
 
 /** The server of llama.cpp, installed by the operator: images, tool calls, JSON schema grammars. */
-export const llamaServer: Preset = {
+export const llamaServer = definePreset({
   name: 'llama-server',
-  runsOn: 'either',
   installation: () => ({
     program: 'llama-server',
     advice: "Install llama.cpp, so that 'llama-server' is on the PATH.",
   }),
-  configurationFault: model => (model.source ? undefined : "it needs 'source', the GGUF file."),
+  configurationFault: model => needsSource(model, 'the GGUF file'),
   slots: 4,
-  channel: () => 'port',
-  sandbox: { level: 'files' },
   command: (model, { slots, threads, gpus }) =>
     [
       ['llama-server', '-m', model.source ?? '', '--host', '127.0.0.1', '--port', '{port}'],
-      ['--alias', model.upstream_id ?? model.id, '-np', String(slots)],
+      ['--alias', upstreamId(model), '-np', String(slots)],
       // -c is the context of all slots together.
       model.context_length ? ['-c', String(model.context_length * slots)] : [],
       ['-t', String(threads), '-tb', String(threads), '-ngl', gpus > 0 ? '999' : '0'],
@@ -59,28 +55,19 @@ export const llamaServer: Preset = {
       model.args,
     ].flat(),
   env: (_model, key) => ({ LLAMA_API_KEY: key, GOMP_SPINCOUNT: '0' }),
-  key: (_model, launchKey) => launchKey,
-  address: () => undefined,
-  healthPath: () => '/health',
   runningPath: model => (generates(model) ? '/slots' : null),
   // A cancelled prompt is computed to the end of its batch, 16 s in one case; only then is the slot free.
   cancelGraceMs: model => model.no_progress,
   descriptionPath: model => (generates(model) ? '/props' : null),
   adapter: toolAdapter,
-  loadStallMs: model => model.load_timeout,
-  keepAliveMs: 4_000,
-  traits: model =>
-    traitsFor(model, {
-      routes: routesOf([openaiText, openaiAudio], ['chat', 'complete', 'embed', 'rerank', 'transcribe']),
-      features: model.args.includes('--mmproj') ? [...abilities, 'images', 'audio'] : abilities,
-      rerankScores: 'logit',
-      scoreBy: isFor(model.tasks, 'rerank') ? 'rerank' : 'embeddings',
-      dimensions: false,
-      base64: true,
-      streamUsage: 'progress',
-      namedTool: false,
-      promptLists: false,
-      jsonObject: 'schema',
-    }),
-  failureOf: (status, body) => engineRefusal(status, body, quirks),
-}
+  abilities: model => ({
+    routes: routesOf([openaiText, openaiAudio], ['chat', 'complete', 'embed', 'rerank', 'transcribe']),
+    features: model.args.includes('--mmproj') ? [...abilities, 'images', 'audio'] : abilities,
+    rerankScores: 'logit',
+    scoreBy: scoreByRerank(model),
+    base64: true,
+    streamUsage: 'progress',
+    jsonObject: 'schema',
+  }),
+  quirks,
+})

@@ -1,14 +1,21 @@
+import { randomUUID } from 'node:crypto'
 import { ulid } from '../../core/ids.ts'
-import type { EngineCall } from '../../core/models/fleet.ts'
+import { jsonOf } from '../../core/json.ts'
+import type { EngineCall, EngineListener } from '../../core/models/fleet.ts'
 import type { ChatRequest } from '../../core/schemas/chat.ts'
+import { messageOf, openCallParts } from '../engines/gguf/chat-answer.ts'
 import { openConstraints } from '../engines/gguf/chat-constraint.ts'
 import { hermes } from '../engines/gguf/tools/call-form.ts'
-import { inProse, introduced, toolIntroduction, withoutFunctions } from '../engines/gguf/tools/conversation.ts'
+import { type AnswerEvent, openCallParser } from '../engines/gguf/tools/call-parser.ts'
+import {
+  inProse,
+  introduced,
+  type Message,
+  toolIntroduction,
+  withoutFunctions,
+} from '../engines/gguf/tools/conversation.ts'
 import { callingOf } from '../engines/gguf/tools/tool-choice.ts'
-import type { Adapter } from './adapter.ts'
-import { bodyText } from './body-text.ts'
-import { callListener } from './llama-calls.ts'
-import { openMediaParts } from './media-parts.ts'
+import { type Adapter, bodyText } from './adapter.ts'
 
 const path = '/v1/chat/completions'
 
@@ -64,5 +71,150 @@ export function toolAdapter(props: unknown): Adapter | undefined {
     // An answer that must be a call contains no text for a stop string.
     if (calling.forced) delete body.stop
     return { body: JSON.stringify(body), names: tools.map(tool => tool.function.name) }
+  }
+}
+
+// oxlint-disable-next-line no-explicit-any
+type Json = any
+
+/** Parses tool calls from the text of whole or streamed answers, and passes the answers on in OpenAI's form. */
+function callListener(
+  names: readonly string[],
+  { stream }: Pick<EngineCall, 'stream'>,
+  listener: EngineListener,
+  newCallId: () => string,
+): EngineListener {
+  const pieces: Buffer[] = []
+  const frames = stream ? openFrames(names, newCallId) : undefined
+  return {
+    accepted: type => listener.accepted(type),
+    failed: failure => listener.failed(failure),
+    chunk(bytes) {
+      if (!frames) return void pieces.push(bytes)
+      const out = frames.push(bytes)
+      if (out !== '') listener.chunk(Buffer.from(out))
+    },
+    finished() {
+      if (!frames) listener.chunk(Buffer.from(whole(Buffer.concat(pieces).toString('utf8'), names, newCallId)))
+      else {
+        const out = frames.end()
+        if (out !== '') listener.chunk(Buffer.from(out))
+      }
+      listener.finished()
+    },
+  }
+}
+
+/** Converts a whole answer. An answer that is not JSON is passed on unchanged; the reader of the answer reports it. */
+function whole(text: string, names: readonly string[], newCallId: () => string): string {
+  const answer = jsonOf(text) as Json
+  if (answer === undefined) return text
+  for (const choice of Array.isArray(answer?.choices) ? answer.choices : []) {
+    const content = choice?.message?.content
+    if (typeof content !== 'string') continue
+    const parser = openCallParser(hermes, names)
+    const events: AnswerEvent[] = [...parser.push(content), ...parser.end()]
+    choice.message = { ...choice.message, ...messageOf(events, newCallId) }
+    if (choice.finish_reason === 'stop' && parser.calls > 0) choice.finish_reason = 'tool_calls'
+  }
+  return JSON.stringify(answer)
+}
+
+/** Converts the events of a stream, one per `data:` line. */
+function openFrames(names: readonly string[], newCallId: () => string) {
+  const decoder = new TextDecoder()
+  const choices = new Map<number, ReturnType<typeof openChoice>>()
+  let rest = ''
+
+  function line(text: string): string {
+    if (!text.startsWith('data:') || text.startsWith('data: [DONE]')) return `${text}\n`
+    const event = jsonOf(text.slice(5)) as Json
+    if (!Array.isArray(event?.choices)) return `${text}\n`
+    const { usage, timings, ...head } = event
+    const parsedChoices = event.choices.flatMap((choice: Json) => {
+      const index = choice?.index ?? 0
+      if (!choices.has(index)) choices.set(index, openChoice(names, newCallId))
+      return choices.get(index)!(choice)
+    })
+    // One event for each part: clients expect each choice only once in an event.
+    const events = parsedChoices.slice(0, -1).map((choice: Json) => ({ ...head, choices: [choice] }))
+    events.push({ ...head, choices: parsedChoices.slice(-1), usage, timings })
+    return `${events.map((one: Json) => `data: ${JSON.stringify(one)}`).join('\n\n')}\n`
+  }
+
+  return {
+    push(bytes: Buffer): string {
+      const lines = (rest + decoder.decode(bytes, { stream: true })).split('\n')
+      rest = lines.pop()!
+      return lines.map(line).join('')
+    },
+    end: (): string => (rest === '' ? '' : line(rest)),
+  }
+}
+
+/** Converts the deltas of one choice: text becomes text and tool calls; with calls, `finish_reason` is `tool_calls`. */
+function openChoice(names: readonly string[], newCallId: () => string) {
+  const parser = openCallParser(hermes, names)
+  const callPart = openCallParts(newCallId)
+
+  function deltaOf(event: AnswerEvent): Json {
+    if (event.kind === 'content') return { content: event.text }
+    if (event.kind === 'reasoning') return { reasoning_content: event.text }
+    return { tool_calls: [callPart(event)] }
+  }
+
+  return (choice: Json): Json[] => {
+    const { content, ...others } = choice.delta ?? {}
+    const ended = choice.finish_reason != null
+    const events = [...(typeof content === 'string' ? parser.push(content) : []), ...(ended ? parser.end() : [])]
+    const parsedChoices = events.map(event => ({
+      index: choice.index ?? 0,
+      delta: deltaOf(event),
+      finish_reason: null,
+    }))
+    const reason = choice.finish_reason === 'stop' && parser.calls > 0 ? 'tool_calls' : (choice.finish_reason ?? null)
+    const first = { ...choice, delta: others, finish_reason: null }
+    const last = { index: choice.index ?? 0, delta: {}, finish_reason: reason }
+    const opening =
+      Object.keys(others).length > 0 || choice.logprobs != null || (!ended && parsedChoices.length === 0) ? [first] : []
+    return [...opening, ...parsedChoices, ...(ended ? [last] : [])]
+  }
+}
+
+type Content = ChatRequest['messages'][number]['content']
+type Part = Exclude<Content, string | null | undefined>[number]
+
+/** A message as an engine gets it: its content is one text, or a list of texts, images and audio. */
+export type MessageWithMedia = Omit<Message, 'content'> & { content: string | null | Part[] }
+
+/**
+ * Replaces the images and audio in the messages of one request by marks, so that the messages can be changed as text,
+ * and restores them afterwards. The marks are random, so that no sender can guess them.
+ */
+function openMediaParts() {
+  const kept: Part[] = []
+  const mark = randomUUID()
+  const marks = new RegExp(`\\n?${mark}:(\\d+);\\n?`)
+
+  function textOf(part: Part): string {
+    if ('text' in part) return part.text
+    if ('refusal' in part) return part.refusal
+    return `${mark}:${kept.push(part) - 1};`
+  }
+
+  return {
+    /** Returns the content of a message as one text. */
+    taken: (content: Content): string | null =>
+      Array.isArray(content) ? content.map(textOf).join('\n') : (content ?? null),
+    /** Returns the message with the media that its marks stand for. */
+    restored: (message: Message): MessageWithMedia => {
+      // Texts alternate with the numbers of the media parts between them.
+      const pieces = message.content?.split(marks) ?? []
+      if (pieces.length < 2) return message
+      const parts = pieces.map(
+        (piece, at): Part => (at % 2 === 1 ? kept[Number(piece)]! : { type: 'text', text: piece }),
+      )
+      return { ...message, content: parts.filter(part => !('text' in part) || part.text !== '') }
+    },
   }
 }

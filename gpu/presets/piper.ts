@@ -1,7 +1,6 @@
 import { dirname } from 'node:path'
 import { piper as protocol } from '../../core/tasks/protocols/piper.ts'
-import { noText, type Preset, traitsFor } from './preset.ts'
-import { engineRefusal } from './refusal.ts'
+import { definePreset } from './preset.ts'
 import { routesOf } from './routes.ts'
 
 /**
@@ -9,7 +8,7 @@ import { routesOf } from './routes.ts'
  * voice with its default one, so list the `voices` of the model. Every mistake is a 500 without a reason. Tried with
  * version 1.8.
  */
-export const piper: Preset = {
+export const piper = definePreset({
   name: 'piper',
   runsOn: 'cpu',
   installation: () => ({
@@ -24,7 +23,6 @@ export const piper: Preset = {
       ? undefined
       : "it needs 'source', the absolute path of the .onnx file of a voice. Beside it must be its .onnx.json.",
   slots: 1,
-  channel: () => 'port',
   // Other voices of the folder are loaded when they are requested.
   sandbox: { level: 'files', reads: ({ source = '/' }) => [dirname(source)] },
   command: ({ source = '', args }) =>
@@ -36,11 +34,7 @@ export const piper: Preset = {
   env: () => ({ PYTHONUNBUFFERED: '1', PYTHONDONTWRITEBYTECODE: '1' }),
   // It supports no keys; its port can be reached from this machine only.
   key: () => undefined,
-  address: () => undefined,
   healthPath: () => '/info',
-  loadStallMs: model => model.load_timeout,
   keepAliveMs: 1_000,
-  traits: model =>
-    traitsFor(model, { ...noText, routes: routesOf([protocol]), speech: { formats: ['wav'] }, features: [] }),
-  failureOf: (status, body) => engineRefusal(status, body),
-}
+  abilities: () => ({ routes: routesOf([protocol]), speech: { formats: ['wav'] } }),
+})

@@ -1,14 +1,15 @@
-import type { Failure } from '../../core/failure.ts'
+import { selfCommand } from '../../core/assets.ts'
+import type { Failure, FailureCode } from '../../core/failure.ts'
+import { ffmpegVersion } from '../../core/media/ffmpeg.ts'
 import type { EngineTraits, SpeechTraits } from '../../core/models/engine-traits.ts'
-import type { Feature, Model } from '../../core/models/model.ts'
-import { features } from '../../core/models/model.ts'
+import { type Feature, features, type Model } from '../../core/models/model.ts'
 import { defaultSpeechInput, speechFormats } from '../../core/schemas/speech-format.ts'
-import { isFor, type Task } from '../../core/schemas/task.ts'
+import { isFor, isVideoTask, type Task } from '../../core/schemas/task.ts'
+import { promptRefusal } from '../../core/tasks/protocols/comfyui/history.ts'
+import { engineErrorIn, failureOfEngine } from '../../core/tasks/protocols/engine-error.ts'
 import type { Adapter } from './adapter.ts'
 
-/** The facts from which the command of a launch is built. */
 export interface LaunchFacts {
-  /** Concurrent requests. */
   slots: number
   /** Threads for an engine that runs on the processor. */
   threads: number
@@ -29,7 +30,6 @@ export interface Backend {
   linked?: string
 }
 
-/** An installed program that an engine starts. */
 export interface NeededProgram {
   /** Its name or path. */
   name: string
@@ -82,7 +82,6 @@ export interface Preset {
    * starts, or that infer does not start.
    */
   installation?(tasks: readonly Task[]): EngineInstallation
-  /** Programs that must be installed for the task. */
   programs?(model: Model, task: Task): readonly NeededProgram[]
   /** Python environments in which its program is looked for before the PATH: see `enginePath`. */
   environments?(model: Model): readonly string[]
@@ -97,7 +96,6 @@ export interface Preset {
   channel(model: Model): 'port' | 'socket'
   /** What its sandbox allows besides its model and its program; absent when infer starts no process. */
   sandbox?: {
-    /** Default level. */
     level: 'strict' | 'files'
     /** Absolute paths that it reads. */
     reads?(model: Model, facts: LaunchFacts): readonly string[]
@@ -117,9 +115,7 @@ export interface Preset {
   key(model: Model, launchKey: string, environment: Readonly<Record<string, string | undefined>>): string | undefined
   /** Its origin when infer does not start it. */
   address(model: Model): string | undefined
-  /**
-   * Path that answers 2xx when it can work and 503 or nothing before; null for an engine that counts as always ready.
-   */
+  /** Path that answers 2xx when it can work and 503 or nothing before; null for an engine that is always ready. */
   healthPath(model: Model): string | null
   /**
    * True when its health is JSON with `running`, the number of requests that it works on. The slot of a cancelled
@@ -168,20 +164,69 @@ const neverAssumed: ReadonlySet<Feature> = new Set(['voice_cloning', 'variations
 /** Every feature that is assumed of engines about which nothing is known. */
 export const allFeatures: readonly Feature[] = features.filter(feature => !neverAssumed.has(feature))
 
-export interface Abilities extends Omit<EngineTraits, 'features' | 'upstreamId' | 'speech'> {
-  features: readonly Feature[]
+export interface Abilities extends Partial<Omit<EngineTraits, 'features' | 'upstreamId' | 'speech'>> {
+  routes: EngineTraits['routes']
+  features?: readonly Feature[]
   /** Speech traits that differ from the defaults: every format, and voices that only the engine knows. */
   speech?: Partial<SpeechTraits>
 }
 
-/** The traits of a model's engine: those of its preset, overridden by the model's configuration. */
-export const traitsFor = (model: Model, abilities: Abilities): EngineTraits => ({
-  ...abilities,
-  features: new Set(model.features ?? abilities.features),
-  rerankScores: model.rerank_scores ?? abilities.rerankScores,
-  upstreamId: model.upstream_id ?? model.id,
-  inputImages: model.input_images ?? abilities.inputImages ?? 1,
-  ...(isFor(model.tasks, 'synthesize') ? { speech: speechTraits(model, abilities.speech) } : { speech: undefined }),
+/** The traits of engines without text tasks. */
+const defaultTraits = {
+  rerankScores: 'probability',
+  scoreBy: 'score',
+  dimensions: false,
+  base64: false,
+  streamUsage: 'none',
+  namedTool: false,
+  promptLists: false,
+} as const satisfies Partial<EngineTraits>
+
+/** The name by which an engine knows the model, unless its preset says otherwise. */
+export const upstreamId = ({ upstream_id, id }: Model): string => upstream_id ?? id
+
+type PresetOptions = Partial<Omit<Preset, 'traits' | 'failureOf'>> &
+  Pick<Preset, 'name' | 'slots' | 'command'> & {
+    abilities: (model: Model) => Abilities
+    upstreamId?: (model: Model) => string
+    /** Error answers that mean something else than their status says. */
+    quirks?: readonly Quirk[]
+  }
+
+/**
+ * Completes a preset. By default the engine runs on cards or the processor, listens on a port, gets the secret of its
+ * launch as key, answers `/health`, and closes idle connections after 5 s, as most HTTP servers do. The configuration of
+ * a model overrides its traits.
+ */
+export const definePreset = ({
+  abilities,
+  upstreamId: nameOf = upstreamId,
+  quirks,
+  ...own
+}: PresetOptions): Preset => ({
+  runsOn: 'either',
+  configurationFault: () => undefined,
+  channel: () => 'port',
+  sandbox: { level: 'files' },
+  env: () => ({}),
+  key: (_model, launchKey) => launchKey,
+  address: () => undefined,
+  healthPath: () => '/health',
+  loadStallMs: model => model.load_timeout,
+  keepAliveMs: 4_000,
+  ...own,
+  failureOf: (status, body) => engineRefusal(status, body, quirks),
+  traits(model) {
+    const { features = [], speech, ...traits } = { ...defaultTraits, ...abilities(model) }
+    return {
+      ...traits,
+      features: new Set(model.features ?? features),
+      rerankScores: model.rerank_scores ?? traits.rerankScores,
+      upstreamId: nameOf(model),
+      inputImages: model.input_images ?? traits.inputImages ?? 1,
+      speech: isFor(model.tasks, 'synthesize') ? speechTraits(model, speech) : undefined,
+    }
+  },
 })
 
 const speechTraits = (
@@ -195,16 +240,55 @@ const speechTraits = (
   ...(reference ? { reference } : {}),
 })
 
-/** Whether the model generates text. */
-export const generates = ({ tasks }: Model): boolean => isFor(tasks, 'chat', 'complete')
+export interface Quirk {
+  status: number
+  pattern: RegExp
+  code: FailureCode
+}
 
-/** The text traits of engines without text tasks. */
-export const noText = {
-  rerankScores: 'probability',
-  scoreBy: 'score',
-  dimensions: false,
-  base64: false,
-  streamUsage: 'none',
-  namedTool: false,
-  promptLists: false,
-} as const satisfies Partial<Abilities>
+/**
+ * Converts an engine's answer that is not 2xx to a Failure: for a graph by what ComfyUI says of its nodes, else by the
+ * first matching quirk, else by its status and text.
+ */
+function engineRefusal(status: number, body: string, quirks: readonly Quirk[] = []): Failure {
+  const refused = promptRefusal(body)
+  if (refused) return refused
+  const error = engineErrorIn(body)
+  const text = `${error.code ?? ''} ${error.type} ${error.message}`
+  return failureOfEngine(status, error, quirks.find(one => one.status === status && one.pattern.test(text))?.code)
+}
+
+/** The fields of an engine that is this executable with other arguments. */
+export const ownEngine = {
+  channel: () => 'socket',
+  env: (_model: Model, key: string) => ({ ...selfCommand([]).env, INFER_ENGINE_KEY: key }),
+  keepAliveMs: 110_000,
+} as const satisfies Partial<Preset>
+
+export function ownCommand(...words: readonly (readonly string[])[]): string[] {
+  const { file, args } = selfCommand(['engine', ...words.flat()])
+  return [file, ...args]
+}
+
+/** The ffmpeg that an engine starts for video tasks, by name or path. */
+export const ffmpegFor = (task: Task, name = 'ffmpeg'): NeededProgram[] => {
+  const test = async (file: string) => {
+    const answer = await ffmpegVersion(file)
+    return 'fault' in answer ? answer.fault : null
+  }
+  return isVideoTask(task) ? [{ name, test }] : []
+}
+
+/** The fault of a model without a source. */
+export const needsSource = ({ source }: Model, what: string): string | undefined =>
+  source ? undefined : `it needs 'source', ${what}.`
+
+/** The fault of a model whose engine does one thing at a time. */
+export const oneAtATime = ({ concurrency = 1 }: Model, does: string): string | undefined =>
+  concurrency > 1 ? `it ${does} at a time, so its 'concurrency' must be 1.` : undefined
+
+/** How an engine without a score route scores pairs. */
+export const scoreByRerank = ({ tasks }: Model): 'rerank' | 'embeddings' =>
+  isFor(tasks, 'rerank') ? 'rerank' : 'embeddings'
+
+export const generates = ({ tasks }: Model): boolean => isFor(tasks, 'chat', 'complete')

@@ -1,23 +1,19 @@
 import type { Feature, Model } from '../../core/models/model.ts'
-import { isFor, isVideoTask, type Task } from '../../core/schemas/task.ts'
+import { isFor, type Task } from '../../core/schemas/task.ts'
 import { inferGeneration } from '../../core/tasks/protocols/infer-generation.ts'
 import { openaiAudio } from '../../core/tasks/protocols/openai-audio.ts'
 import { openaiText } from '../../core/tasks/protocols/openai-text.ts'
-import { ffmpegProgram } from './ffmpeg-program.ts'
-import { generates, noText, type Preset, pythonSettings, traitsFor } from './preset.ts'
-import { engineRefusal } from './refusal.ts'
+import { definePreset, ffmpegFor, generates, needsSource, pythonSettings, upstreamId } from './preset.ts'
 import { routesOf } from './routes.ts'
 
-/** The program of the worker in its environment. */
 const program = 'infer-worker'
 
 /**
  * The worker in gpu/worker, which runs models of Python libraries: diffusers, transformers, faster-whisper, Piper. It is
  * a program of an environment that `infer engine setup` makes. One process runs one model.
  */
-export const python: Preset = {
+export const python = definePreset({
   name: 'python',
-  runsOn: 'either',
   installation: tasks => ({
     program,
     environments: environmentsFor(tasks),
@@ -26,13 +22,15 @@ export const python: Preset = {
   environments,
   programs: (model, task) => [
     { name: program, environments: environments(model), install: setUp(model.tasks) },
-    ...(isVideoTask(task) ? [ffmpegProgram('ffmpeg')] : []),
+    ...ffmpegFor(task),
   ],
   settings: ['threads', ...pythonSettings],
   configurationFault(model) {
-    if (!model.source) return "it needs 'source', the folder or file of the model."
-    if (!model.source.startsWith('/')) return "'source' must be an absolute path, because the engine downloads nothing."
-    return undefined
+    const isRelative = !model.source?.startsWith('/')
+    return (
+      needsSource(model, 'the folder or file of the model') ??
+      (isRelative ? "'source' must be an absolute path, because the engine downloads nothing." : undefined)
+    )
   },
   slots: 1,
   channel: () => 'socket',
@@ -47,7 +45,7 @@ export const python: Preset = {
   },
   command: (model, { threads, gpus, bytes }) =>
     [
-      [program, '--model', model.source ?? '', '--id', model.upstream_id ?? model.id, '--socket', '{socket}'],
+      [program, '--model', model.source ?? '', '--id', upstreamId(model), '--socket', '{socket}'],
       model.tasks.flatMap(task => ['--task', task]),
       ['--threads', String(model.threads ?? threads), '--device', gpus > 0 ? 'cuda' : 'cpu'],
       gpus > 0 ? ['--memory', String(bytes)] : [],
@@ -66,24 +64,17 @@ export const python: Preset = {
     // Its environment is read-only in a sandbox.
     PYTHONDONTWRITEBYTECODE: '1',
   }),
-  key: (_model, launchKey) => launchKey,
-  address: () => undefined,
-  healthPath: () => '/health',
   reportsRunning: () => true,
-  loadStallMs: model => model.load_timeout,
   keepAliveMs: 110_000,
-  traits: model =>
-    traitsFor(model, {
-      ...noText,
-      routes: routesOf([inferGeneration, openaiAudio, openaiText]),
-      base64: true,
-      streamUsage: 'end',
-      promptLists: true,
-      speech: { formats: ['wav', 'pcm'] },
-      features: featuresOf(model),
-    }),
-  failureOf: (status, body) => engineRefusal(status, body),
-}
+  abilities: model => ({
+    routes: routesOf([inferGeneration, openaiAudio, openaiText]),
+    base64: true,
+    streamUsage: 'end',
+    promptLists: true,
+    speech: { formats: ['wav', 'pcm'] },
+    features: featuresOf(model),
+  }),
+})
 
 /** Whether a model with these tasks synthesizes or transcribes speech. */
 const speaks = (tasks: readonly Task[]): boolean => isFor(tasks, 'synthesize', 'transcribe', 'translate')

@@ -1,46 +1,39 @@
 import { imageCount } from '../../core/models/comfyui/settings.ts'
-import { allFeatures, type Preset, traitsFor } from './preset.ts'
-import { engineRefusal } from './refusal.ts'
+import { allFeatures, definePreset } from './preset.ts'
 import { comfyuiRoutes, everyRoute } from './routes.ts'
 
 /** The path of the URL, which replaces `/v1` of every route; without a path `/v1` stays. */
 const basePath = (url: string | undefined): string => (url ? new URL(url).pathname.replace(/\/+$/, '') : '')
 
 /** A server that infer does not run: no process, no memory. It is ready unless its `health_path`, if set, fails. */
-export const remote: Preset = {
+export const remote = definePreset({
   name: 'remote',
   runsOn: 'elsewhere',
   assumesRoutes: true,
   settings: ['protocol'],
   configurationFault: model => (model.url ? undefined : "it needs 'url', the address of the server."),
   slots: 64,
-  channel: () => 'port',
+  sandbox: undefined,
   command: () => [],
-  env: () => ({}),
   key: (model, _launchKey, environment) => (model.api_key_env ? environment[model.api_key_env] : undefined),
   address: model => (model.url ? new URL(model.url).origin : undefined),
   healthPath: model => model.health_path ?? null,
   // infer does not load it: when it is down, waiting longer does not help.
   loadStallMs: model => Math.min(model.load_timeout, 5_000),
-  keepAliveMs: 4_000,
-  traits: model => {
+  abilities(model) {
     const prefix = basePath(model.url)
     const routes = model.comfyui ? comfyuiRoutes(model, prefix) : everyRoute(model)
     if (prefix !== '' && !model.comfyui)
       for (const route of Object.values(routes)) route.path = prefix + route.path.slice('/v1'.length)
-    return traitsFor(model, {
+    return {
       routes,
       features: allFeatures,
-      rerankScores: 'probability',
-      scoreBy: 'score',
-      dimensions: false,
       base64: true,
       streamUsage: 'end',
       namedTool: true,
       promptLists: true,
       isElsewhere: true,
       ...(model.comfyui ? { inputImages: imageCount(model.comfyui) } : {}),
-    })
+    }
   },
-  failureOf: (status, body) => engineRefusal(status, body),
-}
+})

@@ -1,9 +1,6 @@
 import type { Model } from '../../core/models/model.ts'
-import { isVideoTask } from '../../core/schemas/task.ts'
 import { sdServer as protocol } from '../../core/tasks/protocols/sd-server.ts'
-import { ffmpegProgram } from './ffmpeg-program.ts'
-import { noText, type Preset, traitsFor } from './preset.ts'
-import { engineRefusal, type Quirk } from './refusal.ts'
+import { definePreset, ffmpegFor, needsSource, oneAtATime, type Quirk } from './preset.ts'
 import { routesOf } from './routes.ts'
 
 /**
@@ -30,24 +27,17 @@ function weightsOf({ args, source = '' }: Pick<Model, 'args' | 'source'>): strin
  * The server of stable-diffusion.cpp, installed by the operator. It opens its port when the model is loaded, works on one
  * job at a time, and cannot interrupt a job that runs. It prints the steps of a job and reports them nowhere else.
  */
-export const sdServer: Preset = {
+export const sdServer = definePreset({
   name: 'sd-server',
-  runsOn: 'either',
   installation: () => ({
     program: 'sd-server',
     advice: "Install stable-diffusion.cpp, so that 'sd-server' is on the PATH.",
   }),
-  configurationFault(model) {
-    if (!model.source) return "it needs 'source', the file or folder of a model."
-    return (model.concurrency ?? 1) > 1
-      ? "it processes one request at a time, so its 'concurrency' must be 1."
-      : undefined
-  },
+  configurationFault: model =>
+    needsSource(model, 'the file or folder of a model') ?? oneAtATime(model, 'processes one request'),
   // It writes AVI, which infer converts to MP4.
-  programs: (_model, task) => (isVideoTask(task) ? [ffmpegProgram('ffmpeg')] : []),
+  programs: (_model, task) => ffmpegFor(task),
   slots: 1,
-  channel: () => 'port',
-  sandbox: { level: 'files' },
   command: (model, { threads }) =>
     [
       'sd-server',
@@ -55,10 +45,8 @@ export const sdServer: Preset = {
       ['--listen-ip', '127.0.0.1', '--listen-port', '{port}', '-t', String(threads)],
       model.args,
     ].flat(),
-  env: () => ({}),
   // It supports no keys; its port can be reached from this machine only.
   key: () => undefined,
-  address: () => undefined,
   // Not its capabilities, which builds without jobs lack.
   healthPath: () => '/v1/models',
   progress: {
@@ -66,13 +54,11 @@ export const sdServer: Preset = {
     bar: /\| (?<step>\d+)\/(?<steps>\d+) - [\d.]+(?:it\/s|s\/it)/,
     ends: /sampling completed/,
   },
-  loadStallMs: model => model.load_timeout,
-  keepAliveMs: 4_000,
-  traits(model) {
+  abilities(model) {
     const routes = routesOf([protocol])
     // A model that takes several input images edits them; any other model starts from its only input image.
     if ((model.input_images ?? 1) > 1) routes['edit-image'] = { ...routes['edit-image']!, images: 'reference' }
-    return traitsFor(model, { ...noText, routes, features: [] })
+    return { routes }
   },
-  failureOf: (status, body) => engineRefusal(status, body, quirks),
-}
+  quirks,
+})

@@ -1,7 +1,7 @@
 import type { EngineField } from '../../core/models/engine-traits.ts'
 import { openaiImages } from '../../core/tasks/protocols/openai-images.ts'
 import { openaiVideos } from '../../core/tasks/protocols/openai-videos.ts'
-import { noText, type Preset, traitsFor } from './preset.ts'
+import { definePreset } from './preset.ts'
 import { routesOf, withDeletion, withFields } from './routes.ts'
 import { sglang } from './sglang.ts'
 
@@ -13,7 +13,7 @@ const fields: readonly EngineField[] = ['seed', 'negative_prompt', 'num_inferenc
  * masks. Source: the server arguments, request models, `/health` and video routes of 0.5.23, whose server was run for videos
  * on the processor (`test/fixtures/sglang-session.json`); not on a GPU.
  */
-export const sglangDiffusion: Preset = {
+export const sglangDiffusion = definePreset({
   ...sglang,
   name: 'sglang-diffusion',
   installation: () => ({ program: 'sglang', advice: "Install it with: pip install 'sglang[diffusion]'" }),
@@ -27,21 +27,18 @@ export const sglangDiffusion: Preset = {
       ['--output-path', '', '--input-save-path', ''],
       model.args,
     ].flat(),
-  traits: model =>
-    traitsFor(model, {
-      ...noText,
-      routes: {
-        ...withFields(routesOf([openaiImages], ['create-image', 'edit-image']), [
-          ...fields,
-          'response_format',
-          'output_format',
-        ]),
-        // A deletion only removes the entry of the video.
-        ...withDeletion(
-          withFields(routesOf([openaiVideos]), [...fields, 'num_frames', 'fps', 'output_path']),
-          'continues',
-        ),
-      },
-      features: [],
-    }),
-}
+  abilities: () => ({
+    routes: {
+      ...withFields(routesOf([openaiImages], ['create-image', 'edit-image']), [
+        ...fields,
+        'response_format',
+        'output_format',
+      ]),
+      // A deletion only removes the entry of the video.
+      ...withDeletion(
+        withFields(routesOf([openaiVideos]), [...fields, 'num_frames', 'fps', 'output_path']),
+        'continues',
+      ),
+    },
+  }),
+})

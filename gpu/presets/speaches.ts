@@ -1,7 +1,6 @@
 import type { Model } from '../../core/models/model.ts'
 import { openaiAudio } from '../../core/tasks/protocols/openai-audio.ts'
-import { noText, type Preset, traitsFor } from './preset.ts'
-import { engineRefusal } from './refusal.ts'
+import { definePreset } from './preset.ts'
 import { routesOf } from './routes.ts'
 
 /** It knows models by their name on the model hub. */
@@ -20,9 +19,8 @@ const start =
  * are never unloaded by it, because infer decides that. Source: its `main.py` and `config.py`, run on the processor.
  * Its last event of a stream has an empty text, and an unknown voice of Kokoro breaks the answer after its head.
  */
-export const speaches: Preset = {
+export const speaches = definePreset({
   name: 'speaches',
-  runsOn: 'either',
   installation: () => ({ advice: 'Install Speaches. See: infer help engines' }),
   environments: () => ['speaches'],
   configurationFault: model =>
@@ -30,7 +28,6 @@ export const speaches: Preset = {
       ? "it finds models by their name in the cache of the model hub. Set 'source' to that name, for example Systran/faster-whisper-tiny."
       : undefined,
   slots: 4,
-  channel: () => 'port',
   sandbox: { level: 'files', programs: ['uvicorn'] },
   command: ({ args }) =>
     [
@@ -49,18 +46,9 @@ export const speaches: Preset = {
     PYANNOTE_METRICS_ENABLED: '0',
     DO_NOT_TRACK: '1',
   }),
-  key: (_model, launchKey) => launchKey,
-  address: () => undefined,
-  healthPath: () => '/health',
-  loadStallMs: model => model.load_timeout,
-  keepAliveMs: 4_000,
-  traits: model => ({
-    ...traitsFor(model, {
-      ...noText,
-      routes: routesOf([openaiAudio]),
-      features: ['segments', 'words', 'transcription_stream'],
-    }),
-    upstreamId: upstreamId(model),
+  abilities: () => ({
+    routes: routesOf([openaiAudio]),
+    features: ['segments', 'words', 'transcription_stream'],
   }),
-  failureOf: (status, body) => engineRefusal(status, body),
-}
+  upstreamId,
+})

@@ -1,7 +1,5 @@
-import { isFor } from '../../core/schemas/task.ts'
 import { openaiText } from '../../core/tasks/protocols/openai-text.ts'
-import { noText, type Preset, traitsFor } from './preset.ts'
-import { engineRefusal, type Quirk } from './refusal.ts'
+import { definePreset, type Quirk, scoreByRerank } from './preset.ts'
 import { routesOf } from './routes.ts'
 
 /** 424 is an error of its backend; 413 and 422 name the mistake in the request. Source: router/src/http/server.rs of 1.9.3. */
@@ -18,9 +16,8 @@ const batchTokens = 16_384
  * its metrics is chosen by the system, because two engines would collide on the default one. Source: its `main.rs` of
  * 1.9.3; run on the processor, not on a GPU.
  */
-export const tei: Preset = {
+export const tei = definePreset({
   name: 'tei',
-  runsOn: 'either',
   installation: () => ({
     program: 'text-embeddings-router',
     advice: "Install Text Embeddings Inference, so that 'text-embeddings-router' is on the PATH.",
@@ -30,8 +27,6 @@ export const tei: Preset = {
       ? 'one process uses one GPU. Set devices: 1, and replicas for more.'
       : undefined,
   slots: 64,
-  channel: () => 'port',
-  sandbox: { level: 'files' },
   command: (model, { slots, threads }) =>
     [
       ['text-embeddings-router', '--model-id', model.source ?? model.id],
@@ -47,22 +42,14 @@ export const tei: Preset = {
   // Since 1.9 it cuts texts that are too long by default, and callers would not notice. A variable, because 1.8 has a flag
   // without a value.
   env: (_model, key) => ({ API_KEY: key, AUTO_TRUNCATE: 'false' }),
-  key: (_model, launchKey) => launchKey,
-  address: () => undefined,
-  healthPath: () => '/health',
-  loadStallMs: model => model.load_timeout,
-  keepAliveMs: 4_000,
-  traits: model =>
-    traitsFor(model, {
-      ...noText,
-      routes: {
-        ...routesOf([openaiText], ['embed']),
-        rerank: { protocol: openaiText.name, path: '/rerank' },
-      },
-      features: [],
-      scoreBy: isFor(model.tasks, 'rerank') ? 'rerank' : 'embeddings',
-      rerankField: 'texts',
-      base64: true,
-    }),
-  failureOf: (status, body) => engineRefusal(status, body, quirks),
-}
+  abilities: model => ({
+    routes: {
+      ...routesOf([openaiText], ['embed']),
+      rerank: { protocol: openaiText.name, path: '/rerank' },
+    },
+    scoreBy: scoreByRerank(model),
+    rerankField: 'texts',
+    base64: true,
+  }),
+  quirks,
+})

@@ -1,7 +1,6 @@
 import type { Model } from '../../core/models/model.ts'
 import { openaiAudio } from '../../core/tasks/protocols/openai-audio.ts'
-import { noText, type Preset, traitsFor } from './preset.ts'
-import { engineRefusal, type Quirk } from './refusal.ts'
+import { definePreset, needsSource, oneAtATime, type Quirk } from './preset.ts'
 
 /**
  * The server answers every refusal with `Invalid request` or `File Not Found`. infer wrote the audio and chose the
@@ -17,22 +16,15 @@ const route = { protocol: openaiAudio.name, path }
  * request at a time, sends nothing while it works, and stops when the client disconnects. It reads neither M4A nor
  * WebM; infer always sends WAV.
  */
-export const whisperServer: Preset = {
+export const whisperServer = definePreset({
   name: 'whisper-server',
-  runsOn: 'either',
   installation: () => ({
     program: 'whisper-server',
     advice: "Install whisper.cpp, so that 'whisper-server' is on the PATH.",
   }),
-  configurationFault(model) {
-    if (!model.source) return "it needs 'source', the ggml file of a Whisper model."
-    return (model.concurrency ?? 1) > 1
-      ? "it processes one request at a time, so its 'concurrency' must be 1."
-      : undefined
-  },
+  configurationFault: model =>
+    needsSource(model, 'the ggml file of a Whisper model') ?? oneAtATime(model, 'processes one request'),
   slots: 1,
-  channel: () => 'port',
-  sandbox: { level: 'files' },
   command: (model: Model, { threads, gpus }) =>
     [
       ['whisper-server', '-m', model.source ?? '', '--host', '127.0.0.1', '--port', '{port}'],
@@ -40,20 +32,13 @@ export const whisperServer: Preset = {
       gpus > 0 ? [] : ['-ng'],
       model.args,
     ].flat(),
-  env: () => ({}),
   // It supports no keys; its port can be reached from this machine only.
   key: () => undefined,
-  address: () => undefined,
-  healthPath: () => '/health',
-  loadStallMs: model => model.load_timeout,
-  keepAliveMs: 4_000,
-  traits: model =>
-    traitsFor(model, {
-      ...noText,
-      // It has one route: a field requests the translation.
-      routes: { transcribe: route, translate: route },
-      translateField: true,
-      features: ['segments', 'words'],
-    }),
-  failureOf: (status, body) => engineRefusal(status, body, quirks),
-}
+  abilities: () => ({
+    // It has one route: a field requests the translation.
+    routes: { transcribe: route, translate: route },
+    translateField: true,
+    features: ['segments', 'words'],
+  }),
+  quirks,
+})

@@ -21,9 +21,7 @@ export interface ConnectionOptions {
   failureOf: (status: number, body: string, path: string) => Failure
   /** Changes requests that this engine cannot process as they are. */
   adapt?: Adapter | undefined
-  /**
-   * Path that reports how many requests it works on; null for an engine that is assumed to stop cancelled ones at once.
-   */
+  /** Path that reports how many requests it works on; null for one that is assumed to stop cancelled ones at once. */
   healthPath: string | null
   /** How long it may continue a cancelled request, in milliseconds. */
   cancelGraceMs: number
@@ -38,9 +36,7 @@ export interface ConnectionOptions {
 /** Bytes that a connection buffers for a client that does not read. undici's types lack this option of net.connect. */
 const readAhead: object = { highWaterMark: 16 << 10 }
 
-/**
- * How long a broken connection waits for the exit status of its engine, which explains more than 'connection reset'.
- */
+/** How long a broken connection waits for its engine's exit status, which explains more than 'connection reset'. */
 const exitWaitMs = 750
 
 /**
@@ -50,7 +46,6 @@ const exitWaitMs = 750
  */
 export class EngineConnections {
   readonly options: ConnectionOptions
-  /** Requests in progress. */
   readonly open = new SwapSet<EngineExchange>()
   /** When the engine last sent anything, on the monotonic clock. */
   lastProgressAt = performance.now()
@@ -86,9 +81,7 @@ export class EngineConnections {
     this.close()
   }
 
-  /**
-   * Calls back once: with the engine's failure when it has ended, or with undefined when it seems to be still running.
-   */
+  /** Calls back once: with the engine's failure when it has ended, or with undefined when it seems to run on. */
   afterExit(callback: (engineFailure: (() => Failure) | undefined) => void): void {
     if (this.#engineFailure || !this.options.isOwnProcess) return callback(this.#engineFailure)
     const waiter = (engineFailure: (() => Failure) | undefined) => {
@@ -100,9 +93,7 @@ export class EngineConnections {
     this.#waiters.add(waiter)
   }
 
-  /**
-   * A request received nothing in time. The engine counts as stuck only if no other request received anything either.
-   */
+  /** A request received nothing in time. The engine counts as stuck only if no other request received anything. */
   stalled(): void {
     // 10 % tolerance: a timer that fires slightly early must not keep a frozen engine running.
     if (performance.now() - this.lastProgressAt >= this.options.noProgressMs * 0.9) this.options.stuck()

@@ -264,9 +264,7 @@ export class EngineExchange implements Exchange, SwapSetMember, Dispatcher.Dispa
     }
   }
 
-  /**
-   * Ends the request after a listener threw. `failed` is called all the same, because its caller still holds a slot.
-   */
+  /** Ends the request after a listener threw. `failed` is called all the same, as its caller still holds a slot. */
   #listenerThrew(thrown: unknown): void {
     this.#connections.options.listenerThrew(thrown)
     if (this.#phase === 'ended') return

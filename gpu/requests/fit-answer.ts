@@ -1,6 +1,7 @@
 import type { Failure } from '../../core/failure.ts'
+import { jsonOf } from '../../core/json.ts'
 import type { EngineCall } from '../../core/models/fleet.ts'
-import { bodyText } from '../presets/body-text.ts'
+import { bodyText } from '../presets/adapter.ts'
 
 const limitFields = ['max_tokens', 'max_completion_tokens'] as const
 
@@ -14,12 +15,8 @@ export function fitAnswer(body: EngineCall['body'], { code, facts }: Failure): s
   if (text === undefined) return undefined
   const { prompt_tokens: prompt, context_length: context } = facts ?? {}
   if (typeof prompt !== 'number' || typeof context !== 'number' || prompt >= context) return undefined
-  let request: Record<string, unknown>
-  try {
-    request = JSON.parse(text) as Record<string, unknown>
-  } catch {
-    return undefined
-  }
+  const request = jsonOf(text) as Record<string, unknown> | undefined
+  if (request === undefined) return undefined
   const remaining = context - prompt
   const tooLarge = limitFields.filter(name => typeof request[name] === 'number' && request[name] > remaining)
   if (tooLarge.length === 0) return undefined

@@ -1,9 +1,8 @@
 import { Client } from 'undici'
+import { jsonOf } from '../../core/json.ts'
 import type { Endpoint } from '../launcher/launcher.ts'
 
-/**
- * An engine's health: `ready`, `loading` (it does not listen yet, or answers 503), or the status of any other answer.
- */
+/** An engine's health: `ready`, `loading` (it does not listen yet, or answers 503), or the status of another answer. */
 export type HealthAnswer = 'ready' | 'loading' | { status: number }
 
 /** How an engine reports its running requests: our own protocol, or the queue of a ComfyUI. */
@@ -19,14 +18,10 @@ interface RunningStatus {
 export async function runningRequests(endpoint: Endpoint, path: string, headers: readonly string[]): Promise<number> {
   const { body } = await fetchHealth(endpoint, path, headers, 1_000)
   if (body === '') return Number.POSITIVE_INFINITY
-  try {
-    const status = JSON.parse(body) as RunningStatus | { is_processing?: unknown }[]
-    if (Array.isArray(status)) return status.filter(slot => slot?.is_processing === true).length
-    const running = status.running ?? status.exec_info?.queue_remaining
-    return typeof running === 'number' ? running : 0
-  } catch {
-    return 0
-  }
+  const status = jsonOf(body) as RunningStatus | ({ is_processing?: unknown } | null)[] | null | undefined
+  if (Array.isArray(status)) return status.filter(slot => slot?.is_processing === true).length
+  const running = status?.running ?? status?.exec_info?.queue_remaining
+  return typeof running === 'number' ? running : 0
 }
 
 /** Bytes of the status of unfinished work: only finished work has results. */
@@ -45,12 +40,7 @@ export async function isWorking(endpoint: Endpoint, path: string, headers: reado
 /** Fetches the JSON description of an engine; null when it has none. Never throws. */
 export async function fetchDescription(endpoint: Endpoint, path: string, headers: readonly string[]): Promise<unknown> {
   const { health, body } = await fetchHealth(endpoint, path, headers, 5_000)
-  if (health !== 'ready') return null
-  try {
-    return JSON.parse(body) as unknown
-  } catch {
-    return null
-  }
+  return health === 'ready' ? (jsonOf(body) ?? null) : null
 }
 
 /**

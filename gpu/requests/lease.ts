@@ -28,7 +28,6 @@ export interface LeaseOptions {
   followProgress?: ((listener: (progress: EngineProgress) => void) => () => void) | undefined
 }
 
-/** One slot of one engine, with its connection. */
 export class EngineLease implements Lease {
   readonly engineId: string
   readonly modelId: string
@@ -40,7 +39,6 @@ export class EngineLease implements Lease {
   #onReleased: OnReleased
   #energy: Energy
   #mark: EnergyMark
-  /** Set at its release. */
   #used: SlotUse | undefined
   #since = performance.now()
   #succeeded = false
@@ -48,7 +46,6 @@ export class EngineLease implements Lease {
   #lastSucceeded = true
   #released = false
   #open: EngineExchange | undefined
-  /** `workPath` of its last request. */
   #workPath: string | undefined
   #followOutput: LeaseOptions['followProgress']
   #unfollow: (() => void) | undefined
@@ -132,9 +129,7 @@ export class EngineLease implements Lease {
   }
 }
 
-/**
- * A request that is adapted to its engine before it is sent. A pause or abort before that takes effect when it is sent.
- */
+/** A request that is adapted before it is sent. A pause or abort before that takes effect when it is sent. */
 class DeferredExchange implements Exchange {
   #exchange: Exchange | undefined
   #paused = false

@@ -16,15 +16,20 @@ export interface ResidencyRules {
   promoteAfterMs: number
 }
 
+export const defaultRules: ResidencyRules = {
+  backoff: { firstMs: 1_000, maxMs: 300_000, openAfter: 5 },
+  turnMs: 10_000,
+  provenMs: 60_000,
+  promoteAfterMs: 30_000,
+}
+
 /** The next step for a model, after its free slots have been offered to the queue. */
 export type Step =
   /** Nothing waits for it and it is not kept loaded. */
   | { do: 'nothing' }
   /** A load is in progress, or no further engine is allowed. */
   | { do: 'continue' }
-  /**
-   * Its starts fail: no attempt before `until`. Refuses all requests, those that would time out before then, or none.
-   */
+  /** Its starts fail: no attempt before `until`. Refuses all requests, those that time out before then, or none. */
   | { do: 'back off'; until: number; refuse: 'late' | 'all' | 'none' }
   /** It cannot be placed with the current devices, configuration and pinned engines. */
   | { do: 'refuse'; reason: string; refuse: 'all' | 'none' }

@@ -7,8 +7,6 @@ export interface BackoffRules {
   openAfter: number
 }
 
-export const defaultBackoff: BackoffRules = { firstMs: 1_000, maxMs: 300_000, openAfter: 5 }
-
 /** The failures of one model's engine since it last completed a request. */
 export interface StartFailures {
   count: number
@@ -18,7 +16,6 @@ export interface StartFailures {
   reason: string
 }
 
-/** Counts one more failure and computes when the next attempt may be made. */
 export function addFailure(
   before: StartFailures | null,
   reason: string,

@@ -1,32 +1,22 @@
 import { movingAverage } from '../../core/moving-average.ts'
 import type { ResidencyRules } from './advance.ts'
 import { addFailure } from './backoff.ts'
-import type { Effects } from './effects.ts'
 import type { Resident } from './model-state.ts'
 import * as states from './model-state.ts'
 import type { Reconciler } from './reconciler.ts'
-import type { Residents } from './residents.ts'
+import type { Effects, Residents } from './residents.ts'
 
 /** What engines report, each event as a method. Events of engines that no longer exist change nothing. */
-export function engineEvents({
-  effects,
-  rules,
-  residents,
-  reconciler,
-}: {
-  effects: Pick<Effects, 'now' | 'loaded'>
-  rules: ResidencyRules
-  residents: Residents
-  reconciler: Reconciler
-}) {
+export function engineEvents(
+  effects: Pick<Effects, 'now' | 'loaded'>,
+  rules: ResidencyRules,
+  residents: Residents,
+  reconciler: Reconciler,
+) {
   function failed(resident: Resident, reason: string, now: number): void {
     const state = resident.serves
-    state.failures = addFailure(
-      states.isProven(resident, now, rules) ? null : state.failures,
-      reason,
-      now,
-      rules.backoff,
-    )
+    const before = states.isProven(resident, now, rules) ? null : state.failures
+    state.failures = addFailure(before, reason, now, rules.backoff)
     state.engineFailures++
     if (reconciler.needsEngine(state)) reconciler.wakeBy(state.failures.retryAt)
   }

@@ -6,7 +6,6 @@ export interface EvictionCandidate {
   frees: number
 }
 
-/** What evicting some engines costs. */
 interface Cost {
   busy: number
   bytes: number

@@ -1,12 +1,11 @@
 import { Failure, retryAfter } from '../../core/failure.ts'
+import { sameEngine } from '../../core/models/change.ts'
 import type { Demand, ModelActivity, ResidentState } from '../../core/models/fleet.ts'
 import type { Model } from '../../core/models/model.ts'
 import { type BackoffRules, circuitState, type StartFailures } from './backoff.ts'
 import type { PlacementRequest } from './place.ts'
 
-/**
- * One engine, from the decision to start it until its process has ended. Times are on the residency's monotonic clock.
- */
+/** One engine, from the decision to start it until its process has ended. Times: the residency's monotonic clock. */
 export interface Resident {
   readonly engineId: string
   readonly serves: ModelState
@@ -16,9 +15,7 @@ export interface Resident {
   /** Booked memory: the estimate, or the measurement when that is higher. */
   bytes: number
   state: ResidentState
-  /**
-   * While starting, it waits for: evicted engines to end, the card to show their memory as free, or its own process.
-   */
+  /** While starting, it waits for evicted engines to end, the card to show free memory, or its own process. */
   phase: 'clearing' | 'settling' | 'launching'
   leases: number
   /** Why it accepts no new requests: another model is loaded first, or it will be unloaded after its requests. */
@@ -42,15 +39,11 @@ export interface ExpectedDurations {
   runMs: number | null
 }
 
-/**
- * Milliseconds until a model that has been loading for `loadingForMs` is ready; null when it was never loaded before.
- */
+/** Milliseconds until a model that has been loading for `loadingForMs` is ready; null if it was never loaded. */
 export const untilReady = (durations: ExpectedDurations, loadingForMs: number): number | null =>
   durations.loadMs === null ? null : Math.max(0, durations.loadMs - loadingForMs)
 
-/**
- * Milliseconds until a request behind `waiting` others gets one of `slots`; null before the first completed request.
- */
+/** Milliseconds until a request behind `waiting` others gets one of `slots`; null before one was completed. */
 export const untilFree = (durations: ExpectedDurations, waiting: number, slots: number): number | null =>
   durations.runMs === null || slots <= 0 ? null : (durations.runMs * (waiting + 1)) / slots
 
@@ -99,7 +92,7 @@ export const newModelState = (model: Model, placement: ModelState['placement'], 
  * Replaces the state of a model whose configuration was changed. Callers that waited for a load now wait for the new
  * engine, which is loaded if the old one was. Failures are reset, because the change may have fixed them.
  */
-export function replaceState(before: ModelState, after: ModelState, now: number): void {
+function replaceState(before: ModelState, after: ModelState, now: number): void {
   after.loadWaiters = before.loadWaiters.splice(0)
   after.durations = { ...before.durations }
   after.servedUntil = before.residents.some(({ state }) => state === 'ready') ? now : before.servedUntil
@@ -152,7 +145,6 @@ export const shortage = (state: ModelState): number =>
     ? 0
     : Math.max(0, state.model.replicas.min - liveResidents(state).length)
 
-/** Its engine that is starting. */
 const loading = (state: ModelState): Resident | undefined =>
   state.residents.find(resident => resident.state === 'starting')
 
@@ -184,12 +176,10 @@ export function resolveLoads(state: ModelState): void {
   if (ready) for (const waiter of state.loadWaiters.splice(0)) waiter.loaded(ready)
 }
 
-/** Refuses all waiting loads. */
 export function refuseLoads(state: ModelState, failure: () => Failure): void {
   for (const waiter of state.loadWaiters.splice(0)) waiter.refuse(failure())
 }
 
-/** Failure of a request whose model was removed from the configuration. */
 export const notOffered = (modelId: string): Failure =>
   new Failure(
     'model_not_found',
@@ -203,16 +193,13 @@ export const notOffered = (modelId: string): Failure =>
 export const loadCancelled = (modelId: string): Failure =>
   new Failure('conflict', `The model '${modelId}' was unloaded before it was loaded. Load it again if you need it.`)
 
-/** Failure of a request whose model failed to start. */
 export const notStarted = (state: ModelState, failures: StartFailures, now: number): Failure =>
   new Failure('no_capacity', `Model '${state.model.id}' cannot be started: ${failures.reason}`, {
     retryAfterMs: retryAfter(failures.retryAt - now),
     facts: { failed_starts: failures.count },
   })
 
-/**
- * Failure of a request whose model cannot be placed with the current devices. Stored jobs are retried after a minute.
- */
+/** Failure for a model that cannot be placed with the current devices. Stored jobs are retried after a minute. */
 export const unplaceable = (reason: string): Failure =>
   new Failure('no_capacity', reason, { retryAfterMs: 60_000, final: true })
 
@@ -248,5 +235,49 @@ export function activityOf(
     etaMs: demand || state.loadWaiters.length > 0 || loading(state) ? etaOf(state, demand, now) : null,
     engineStarts: state.engineStarts,
     engineFailures: state.engineFailures,
+  }
+}
+
+/**
+ * The state of every model that was requested or is kept loaded, in its current configuration. `retired` is called with
+ * a state that was replaced or removed.
+ */
+export function openModelStates({ now, retired }: { now: () => number; retired: (state: ModelState) => void }) {
+  const all = new Map<string, ModelState>()
+
+  function retire(state: ModelState): void {
+    state.retired = true
+    retired(state)
+  }
+
+  /**
+   * Creates the state of a model, or updates it to its configuration. A change that needs another engine creates a new
+   * state, which is loaded if the old one was; engines of the old state end after their requests.
+   */
+  function upsert(model: Model, placement: ModelState['placement'], slots: number): ModelState {
+    const known = all.get(model.id)
+    if (known && sameEngine(known.model, model)) return Object.assign(known, { model, placement, slots })
+    const created = newModelState(model, placement, slots)
+    all.set(model.id, created)
+    if (known) {
+      replaceState(known, created, now())
+      retire(known)
+    }
+    return created
+  }
+
+  return {
+    upsert,
+    /** Removes a model that is no longer offered: refuses its waiting loads; its engines end after their requests. */
+    remove(modelId: string): void {
+      const state = all.get(modelId)
+      if (!state) return
+      all.delete(modelId)
+      refuseLoads(state, () => notOffered(modelId))
+      retire(state)
+    },
+    get: (modelId: string): ModelState | undefined => all.get(modelId),
+    values: (): Iterable<ModelState> => all.values(),
+    ids: (): string[] => [...all.keys()],
   }
 }

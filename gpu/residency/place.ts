@@ -1,6 +1,6 @@
+import { formatBytes } from '../engines/gguf/sizing.ts'
 import { cheapest, evictionCost, evictionFor, minimalChoice } from './evict.ts'
 
-/** How much memory of a device may be booked. */
 export interface DeviceCapacity {
   id: string
   kind: 'nvidia' | 'cpu'
@@ -8,9 +8,7 @@ export interface DeviceCapacity {
   capacity: number
 }
 
-/**
- * An engine that uses or will use memory, or free memory that is reserved. Engines that are being stopped are left out.
- */
+/** An engine that uses or will use memory, or free memory that is reserved. Engines that are stopping are left out. */
 export interface Occupant {
   engineId: string
   modelId: string
@@ -75,11 +73,22 @@ export function place(
   if (request.kind === 'none') return { do: 'load', devices: [], evict: [] }
   const candidates = capacities.filter(device => device.kind === request.kind)
   const name = `'${request.modelId}'`
+  const [one, several] = request.kind === 'cpu' ? ['processor', 'processor'] : ['GPU', 'GPUs']
+  if (candidates.length === 0)
+    return { do: 'refuse', reason: `${name} needs a ${one}, and this server has found none.` }
   if (candidates.length < request.devices)
-    return { do: 'refuse', reason: tooFewDevices(name, request, candidates.length) }
+    return {
+      do: 'refuse',
+      reason: `${name} needs ${request.devices} ${several}; this server has ${candidates.length}.`,
+    }
   const share = request.bytes / request.devices
+  const each = request.devices > 1 ? ` on each of ${request.devices} ${several}` : ''
+  const needs = `${name} needs ${formatBytes(share)} of memory${each}`
   const largeEnough = candidates.filter(device => device.capacity >= share)
-  if (largeEnough.length < request.devices) return { do: 'refuse', reason: tooLarge(name, request, share, candidates) }
+  if (largeEnough.length < request.devices) {
+    const largest = formatBytes(Math.max(...candidates.map(device => device.capacity)))
+    return { do: 'refuse', reason: `${needs}; the most that one ${one} here has is ${largest}.` }
+  }
 
   const options = largeEnough.flatMap(device => optionOn(device, share, occupants, request.mayEvict) ?? [])
   if (options.length < request.devices) {
@@ -90,7 +99,13 @@ export function place(
         reserve: { modelId: request.modelId, engines: [], free: [] },
         reason: `There is no free memory for another engine of ${name}.`,
       }
-    return { do: 'refuse', reason: noRoomBesidePinned(name, request, share, occupants, largeEnough) }
+    const pinned = occupants.filter(other => other.pinned)
+    const kept = names(pinned.filter(other => largeEnough.some(device => other.devices.includes(device.id))))
+    const free = formatBytes(Math.max(0, ...largeEnough.map(device => freeOn(device, pinned))))
+    return {
+      do: 'refuse',
+      reason: `${needs}; beside ${kept}, which is kept loaded (replicas.min), one ${one} here has at most ${free}.`,
+    }
   }
   const chosen = choose(options, request.devices)
   const evicted = evictedFrom(chosen, share, occupants)
@@ -165,42 +180,5 @@ function evictedFrom(chosen: readonly Option[], share: number, occupants: readon
   })
 }
 
-const deviceNoun = (kind: PlacementRequest['kind'], plural = false): string =>
-  kind === 'cpu' ? 'processor' : plural ? 'GPUs' : 'GPU'
-
-function tooFewDevices(name: string, request: PlacementRequest, found: number): string {
-  if (found === 0) return `${name} needs a ${deviceNoun(request.kind)}, and this server has found none.`
-  return `${name} needs ${request.devices} ${deviceNoun(request.kind, true)}; this server has ${found}.`
-}
-
-function tooLarge(
-  name: string,
-  request: PlacementRequest,
-  share: number,
-  candidates: readonly DeviceCapacity[],
-): string {
-  const largest = Math.max(...candidates.map(device => device.capacity))
-  const each = request.devices > 1 ? ` on each of ${request.devices} ${deviceNoun(request.kind, true)}` : ''
-  return `${name} needs ${formatBytes(share)} of memory${each}; the most that one ${deviceNoun(request.kind)} here has is ${formatBytes(largest)}.`
-}
-
-function noRoomBesidePinned(
-  name: string,
-  request: PlacementRequest,
-  share: number,
-  occupants: readonly Occupant[],
-  largeEnough: readonly DeviceCapacity[],
-): string {
-  const pinned = occupants.filter(other => other.pinned)
-  const maxFree = Math.max(...largeEnough.map(device => freeOn(device, pinned)))
-  const each = request.devices > 1 ? ` on each of ${request.devices} ${deviceNoun(request.kind, true)}` : ''
-  const kept = pinned.filter(other => largeEnough.some(device => other.devices.includes(device.id)))
-  return `${name} needs ${formatBytes(share)} of memory${each}; beside ${names(kept)}, which is kept loaded (replicas.min), one ${deviceNoun(request.kind)} here has at most ${formatBytes(Math.max(0, maxFree))}.`
-}
-
 const names = (occupants: readonly Occupant[]): string =>
   [...new Set(occupants.map(other => `'${other.modelId}'`))].join(' and ') || 'another model'
-
-/** Formats bytes for a sentence, in MiB or GiB. */
-const formatBytes = (bytes: number): string =>
-  bytes >= 2 ** 30 ? `${(bytes / 2 ** 30).toFixed(1)} GiB` : `${Math.ceil(bytes / 2 ** 20)} MiB`

@@ -1,26 +1,19 @@
 import type { Failure } from '../../core/failure.ts'
 import type { Demand, SlotQueue } from '../../core/models/fleet.ts'
 import { byUrgency, nextStep, occupantsOf, type ResidencyRules } from './advance.ts'
-import type { Effects } from './effects.ts'
 import type { ModelState, Resident } from './model-state.ts'
 import * as states from './model-state.ts'
 import type { DeviceCapacity, Reservation } from './place.ts'
-import type { Residents } from './residents.ts'
+import type { Effects, Residents } from './residents.ts'
 
 /** Takes the next step for every model that waits for something, after each event and at the time that a step names. */
-export function openReconciler({
-  effects,
-  capacities,
-  queue,
-  rules,
-  residents,
-}: {
-  effects: Pick<Effects, 'now' | 'wake'>
-  capacities: () => readonly DeviceCapacity[]
-  queue: SlotQueue
-  rules: ResidencyRules
-  residents: Residents
-}) {
+export function openReconciler(
+  effects: Pick<Effects, 'now' | 'wake'>,
+  capacities: () => readonly DeviceCapacity[],
+  queue: SlotQueue,
+  rules: ResidencyRules,
+  residents: Residents,
+) {
   /** Models with waiting requests or missing engines: the only ones that an event can advance. */
   const pending = new Set<ModelState>()
   let closed = false
@@ -65,12 +58,8 @@ export function openReconciler({
       case 'back off': {
         wakeBy(step.until)
         if (step.refuse === 'none') return
-        refuse(
-          state,
-          () => states.notStarted(state, state.failures!, now),
-          step.refuse === 'all' ? undefined : step.until - now,
-        )
-        return
+        const withinMs = step.refuse === 'all' ? undefined : step.until - now
+        return refuse(state, () => states.notStarted(state, state.failures!, now), withinMs)
       }
       case 'refuse':
         if (step.refuse === 'all') refuse(state, () => states.unplaceable(step.reason))

@@ -1,14 +1,12 @@
 import type { SlotQueue } from '../../core/models/fleet.ts'
 import { movingAverage } from '../../core/moving-average.ts'
 import type { ResidencyRules } from './advance.ts'
-import { defaultRules, type Effects } from './effects.ts'
 import { engineEvents } from './engine-events.ts'
-import type { LoadWaiter, ModelState, Resident } from './model-state.ts'
 import * as states from './model-state.ts'
-import { openModelStates } from './model-states.ts'
+import { type LoadWaiter, type ModelState, openModelStates, type Resident } from './model-state.ts'
 import { type DeviceCapacity, unfitReason } from './place.ts'
 import { openReconciler } from './reconciler.ts'
-import { openResidents } from './residents.ts'
+import { type Effects, openResidents } from './residents.ts'
 
 /**
  * Decides which models are loaded where: a state machine and, with the parts that it opens here, the only writer of model
@@ -20,10 +18,10 @@ export function openResidency(
   effects: Effects,
   capacities: () => readonly DeviceCapacity[],
   queue: SlotQueue,
-  rules: ResidencyRules = defaultRules,
+  rules: ResidencyRules,
 ) {
   const residents = openResidents(effects)
-  const reconciler = openReconciler({ effects, capacities, queue, rules, residents })
+  const reconciler = openReconciler(effects, capacities, queue, rules, residents)
   const all = openModelStates({
     now: effects.now,
     retired(state) {
@@ -106,7 +104,7 @@ export function openResidency(
     demandChanged,
     load,
     release,
-    ...engineEvents({ effects, rules, residents, reconciler }),
+    ...engineEvents(effects, rules, residents, reconciler),
     /** Ends every engine of the model: idle ones at once, the others after their requests. */
     unload(modelId: string): void {
       const state = all.get(modelId)
@@ -141,7 +139,6 @@ export function openResidency(
       reconciler.close()
       for (const state of all.values()) reconciler.refuse(state, states.modelsClosed)
     },
-    /** Ends every engine now. */
     stopAll(reason: string): void {
       for (const resident of residents.all()) residents.stop(resident, reason)
     },

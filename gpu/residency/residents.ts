@@ -1,13 +1,10 @@
-import type { Effects } from './effects.ts'
 import { type ModelState, newResident, type Resident } from './model-state.ts'
 
 /** Every engine from the decision to start it until its process has ended: the memory that is booked. */
 export function openResidents(effects: Pick<Effects, 'now' | 'newEngineId' | 'start' | 'settle' | 'stop'>) {
   const residents = new Map<string, Resident>()
 
-  /**
-   * Starts the engine in phases: first stopping engines on its devices must end, then the card must show free memory.
-   */
+  /** Starts the engine in phases: first, stopping engines there must end, then the card must show free memory. */
   function begin(resident: Resident): void {
     const stopping = [...residents.values()].some(
       other => other.state === 'stopping' && other.devices.some(id => resident.devices.includes(id)),
@@ -62,3 +59,22 @@ export function openResidents(effects: Pick<Effects, 'now' | 'newEngineId' | 'st
 }
 
 export type Residents = ReturnType<typeof openResidents>
+
+/**
+ * The effects that the residency calls. Each returns at once and is answered later by an event, also when there was
+ * nothing to do: `start` by `ready` or `startFailed`, `settle` by `settled`, `stop` by `exited`, `wake` by `tick`.
+ */
+export interface Effects {
+  now: () => number
+  /** Starts the engine of a resident. */
+  start(resident: Resident): void
+  /** Waits until the devices show the memory of the evicted engines as free. */
+  settle(resident: Resident): void
+  /** Ends the engine in any state; `kill` ends it without the grace period. */
+  stop(resident: Resident, reason: string, kill: boolean): void
+  /** Calls `tick` at this time, and not at a time that was set before. */
+  wake(at: number): void
+  newEngineId(): string
+  /** Called when an engine is ready, with the milliseconds that it took. */
+  loaded?(modelId: string, ms: number): void
+}

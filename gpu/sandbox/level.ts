@@ -1,6 +1,5 @@
 import type { SandboxLevel } from '../../core/schemas/sandbox-level.ts'
 
-/** A model's sandbox configuration. */
 export interface SandboxRequirements {
   level: SandboxLevel
   /** Whether the configuration sets the level: then the engine is refused if the level cannot be enforced. */
@@ -12,10 +11,8 @@ export interface SandboxRequirements {
   programs: readonly string[]
 }
 
-/** No sandbox at all. */
 export const unconfined: SandboxRequirements = { level: 'none', required: false, read: [], write: [], programs: [] }
 
-/** How sandboxes are created on this machine. */
 export interface SandboxTool {
   name: 'bubblewrap' | 'unshare'
   /** Absolute paths of its programs, by name. */
@@ -27,7 +24,6 @@ export interface SandboxTool {
    * only process names and command lines.
    */
   ownProc: boolean
-  /** Whether network namespaces can be created. */
   network: boolean
 }
 

@@ -1,7 +1,6 @@
 import { keptCapabilities, type SandboxTool } from './level.ts'
-import { coverOf, type Mount } from './mount.ts'
-import { type MountEntry, mountAt, mountOptions } from './mount-table.ts'
-import { first, type Wrapper } from './wrapper.ts'
+import { coverOf, type Mount, type MountEntry, mountAt, mountOptions } from './mount.ts'
+import { first, promiseOf, type Wrapper } from './wrapper.ts'
 
 /**
  * Mounts the file system below an empty folder and makes it the root. Arguments: the folder; for each phase the
@@ -35,16 +34,13 @@ PATH=$path
 exec "$@"
 `
 
-/** The programs that the script runs. */
 export const mountScriptPrograms = ['setpriv', 'unshare', 'mount', 'umount', 'pivot_root', 'mkdir', 'cp']
 
 export interface MountScriptOptions {
   network: boolean
   /** An empty folder. */
   root: string
-  /** The mounts of this machine. */
   table: readonly MountEntry[]
-  /** User and group id of the engine. */
   uid: number
   gid: number
 }
@@ -75,7 +71,7 @@ export function mountScript(
     ].flat(),
     signals: 'group',
     depth: 2,
-    promise: 'Engines and their child processes end when this process ends, even if it is killed (PID namespace).',
+    promise: promiseOf('PID namespace'),
   }
 }
 

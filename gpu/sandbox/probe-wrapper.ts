@@ -1,5 +1,5 @@
 import { execa } from 'execa'
-import { findProgram } from './program.ts'
+import { findPrograms } from './program.ts'
 import { candidates, noWrapper, type Wrapper, wrapCommand } from './wrapper.ts'
 
 export interface Probe {
@@ -26,11 +26,8 @@ export async function probeWrapper(environment: { PATH?: string | undefined }): 
 
 /** The wrapper with absolute program paths, because a model may set its own PATH; or which program is missing. */
 function resolvedWrapper(wrapper: Wrapper, path: string): Wrapper | string {
-  const paths = wrapper.programs.map(name => [name, findProgram(name, path)] as const)
-  const missing = paths.find(([, file]) => file === undefined)
-  if (missing) return `${missing[0]} is not installed`
-  const pathOf = new Map(paths)
-  return { ...wrapper, prefix: wrapper.prefix.map(part => pathOf.get(part) ?? part) }
+  const paths = findPrograms(wrapper.programs, path)
+  return typeof paths === 'string' ? paths : { ...wrapper, prefix: wrapper.prefix.map(part => paths.get(part) ?? part) }
 }
 
 /** Runs a shell through the wrapper. Returns null if it exits with 42, else the reason. Waits at most 5 s. */

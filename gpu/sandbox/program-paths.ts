@@ -1,9 +1,9 @@
-import { closeSync, existsSync, openSync, readFileSync, readSync } from 'node:fs'
-import { basename, dirname, join } from 'node:path'
-import type { ResolvedPath } from './mount.ts'
+import { accessSync, closeSync, constants, existsSync, openSync, readSync } from 'node:fs'
+import { basename, dirname, isAbsolute, join } from 'node:path'
+import { optionalText } from '../../core/optional-file.ts'
+import { isInFolder, type ResolvedPath } from './mount.ts'
 import { findProgram } from './program.ts'
 import { resolvedPathsOf } from './resolved-paths.ts'
-import { type Guarded, isSafeFolder } from './safe-to-show.ts'
 import { sharedLibraries } from './shared-libraries.ts'
 
 /** A script's interpreter may itself be a script. */
@@ -61,12 +61,8 @@ const foldersOf = (library: string, guarded: Guarded): string[] =>
 
 /** The folder of the base Python in a `pyvenv.cfg`; undefined if there is no such file. */
 function virtualEnvironment(file: string): string[] | undefined {
-  try {
-    const text = readFileSync(file, 'utf8')
-    return [/^home\s*=\s*(\/.+?)\s*$/m.exec(text)?.[1]].filter(home => home !== undefined)
-  } catch {
-    return undefined
-  }
+  const text = optionalText(file)
+  return text === undefined ? undefined : [/^home\s*=\s*(\/.+?)\s*$/m.exec(text)?.[1] ?? []].flat()
 }
 
 /** The interpreter on the `#!` line of a script. */
@@ -92,3 +88,66 @@ function startOf(file: string): string {
     return ''
   }
 }
+
+/** Variables that contain one path or several, such as those of libraries and certificates. */
+const pathVariables = /^(LD_LIBRARY_PATH|CUDA_HOME|CUDA_PATH|SSL_CERT_FILE|SSL_CERT_DIR)$/
+
+/**
+ * Returns the paths in an engine's arguments and environment: the administrator configured them for the engine to read.
+ * For a script its folder is included. Paths in the data directory, and parents of the data directory or of a home, are
+ * left out: they need an entry in `sandbox_read`.
+ */
+export function commandPaths(
+  argv: readonly string[],
+  env: Readonly<Record<string, string>>,
+  { configuredVariables, ...guarded }: { configuredVariables: readonly string[] } & Guarded,
+): ResolvedPath[] {
+  const words = argv.slice(1).flatMap(word => [word, word.slice(word.indexOf('=') + 1)])
+  const values = Object.entries(env).flatMap(([name, value]) =>
+    pathVariables.test(name) || configuredVariables.includes(name) ? value.split(':') : [],
+  )
+  return [...new Set([...words, ...values])].flatMap(word => {
+    const found = resolvedPathsOf(word).filter(
+      ({ path, real }) => isSafeToShow(path, guarded) && isSafeToShow(real, guarded),
+    )
+    const [first] = found
+    if (!first?.file || !isScript(first.real)) return found
+    const folders = [first.path, first.real].map(path => dirname(path)).filter(folder => isSafeFolder(folder, guarded))
+    return [...found, ...folders.flatMap(folder => resolvedPathsOf(folder))]
+  })
+}
+
+/** Whether a file is a script, which may load other files of its folder. */
+function isScript(file: string): boolean {
+  if (/\.(py|sh|[cm]?[jt]s|rb|pl|lua)$/.test(file)) return true
+  try {
+    accessSync(file, constants.X_OK)
+    return !/\.(gguf|bin|safetensors|ya?ml|json|txt)$/.test(file)
+  } catch {
+    return false
+  }
+}
+
+/** Folders that no engine may see merely because its command refers to them. */
+export interface Guarded {
+  dataDir: string
+  /** Real paths. */
+  homes: readonly string[]
+}
+
+/** Folders with files of many programs or users. */
+const sharedFolders = ['/', '/tmp', '/var', '/var/tmp', '/var/lib', '/etc', '/home', '/run']
+
+/**
+ * Whether an engine may see a path because its command refers to it. False for paths in the data directory, and for
+ * parents of the data directory or of a home: they need an entry in `sandbox_read`. Pure.
+ */
+const isSafeToShow = (path: string, { dataDir, homes }: Guarded): boolean =>
+  isAbsolute(path) &&
+  !sharedFolders.includes(path) &&
+  !['/proc', '/sys', '/dev', dataDir].some(folder => isInFolder(path, folder)) &&
+  ![dataDir, ...homes].some(hidden => isInFolder(hidden, path))
+
+/** The same for the folder of such a file, which additionally must not be another user's home. Pure. */
+const isSafeFolder = (folder: string, guarded: Guarded): boolean =>
+  isSafeToShow(folder, guarded) && dirname(folder) !== '/home' && folder !== '/root'

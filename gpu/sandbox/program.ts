@@ -11,6 +11,17 @@ export function findProgram(name: string, path: string): string | undefined {
   return undefined
 }
 
+/** Returns the files of these programs by name, or a sentence about the first that is missing. */
+export function findPrograms(names: readonly string[], path: string): Map<string, string> | string {
+  const found = new Map<string, string>()
+  for (const name of names) {
+    const file = findProgram(name, path)
+    if (file === undefined) return `${name} is not installed`
+    found.set(name, file)
+  }
+  return found
+}
+
 function executableAt(file: string): string | undefined {
   try {
     accessSync(file, constants.X_OK)

@@ -1,10 +1,9 @@
 import { mkdirSync, realpathSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
-import { commandPaths } from './command-paths.ts'
 import { effectiveLevel, type SandboxRequirements, type SandboxSupport } from './level.ts'
 import type { ResolvedPath } from './mount.ts'
-import { programPaths } from './program-paths.ts'
+import { commandPaths, programPaths } from './program-paths.ts'
 import { resolvedPathAt, resolvedPathsOf } from './resolved-paths.ts'
 import { sandboxWrapper } from './sandbox-wrapper.ts'
 import { readSystem } from './system.ts'
@@ -17,7 +16,6 @@ export interface SandboxOptions {
   support: SandboxSupport
   /** Files with secrets outside of the data directory: the configuration, private keys of certificates. */
   secrets?: readonly string[]
-  /** The server's environment. */
   host: Readonly<Record<string, string | undefined>>
 }
 
@@ -33,7 +31,6 @@ export interface SandboxedLaunch {
   read: readonly string[]
 }
 
-/** Creates the sandbox command of each engine. */
 export function openSandbox({ dataDir, support, secrets = [], host }: SandboxOptions) {
   const root = join(dataDir, 'run', 'root')
   mkdirSync(root, { recursive: true, mode: 0o700 })
@@ -43,14 +40,8 @@ export function openSandbox({ dataDir, support, secrets = [], host }: SandboxOpt
   })
 
   /** Returns the command that starts the engine in its sandbox; undefined if it runs without one. */
-  function wrapperFor({
-    requirements,
-    argv,
-    env,
-    configuredVariables,
-    write,
-    read,
-  }: SandboxedLaunch): { wrapper: Wrapper; level: 'strict' | 'files' } | undefined {
+  function wrapperFor(launch: SandboxedLaunch): { wrapper: Wrapper; level: 'strict' | 'files' } | undefined {
+    const { requirements, argv, env, configuredVariables, write, read } = launch
     const { level } = effectiveLevel(requirements.level, support)
     if (level === 'none' || support.tool === null) return undefined
     const writable = [...write, ...createdCache(env.CUDA_CACHE_PATH)]

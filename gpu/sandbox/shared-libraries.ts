@@ -1,6 +1,5 @@
-import { existsSync, realpathSync } from 'node:fs'
+import { closeSync, existsSync, openSync, readSync, realpathSync } from 'node:fs'
 import { dirname, isAbsolute, join } from 'node:path'
-import { elfLinks } from './elf.ts'
 
 /** Limits the search time; real engines link fewer libraries. */
 const maxFiles = 256
@@ -46,4 +45,107 @@ function located(name: string, folders: Iterable<string>): string | undefined {
     if (existsSync(path)) return path
   }
   return undefined
+}
+
+export interface ElfLinks {
+  /** Absolute path of the dynamic linker; undefined for libraries. */
+  interpreter: string | undefined
+  /** Required libraries, usually file names without a folder. */
+  needed: string[]
+  /** Folders in RPATH and RUNPATH, with `$ORIGIN` not yet replaced. */
+  searchPaths: string[]
+}
+
+/** Values of the ELF format, as in elf(5). */
+const segment = { load: 1, dynamic: 2, interpreter: 3 }
+const tag = { end: 0, needed: 1, strings: 5, rpath: 15, runpath: 29 }
+
+/** Limits for damaged files, far above the values of real programs. */
+const maxSegments = 256
+const maxDynamicBytes = 64 << 10
+const maxTextBytes = 16 << 10
+
+/** Reads the links of a 64-bit ELF file; undefined for any other file and for an unreadable one. */
+function elfLinks(file: string): ElfLinks | undefined {
+  let descriptor: number | undefined
+  try {
+    descriptor = openSync(file, 'r')
+    return linksIn(descriptor)
+  } catch {
+    return undefined
+  } finally {
+    if (descriptor !== undefined) closeSync(descriptor)
+  }
+}
+
+interface Segment {
+  type: number
+  offset: number
+  address: number
+  bytes: number
+}
+
+function linksIn(descriptor: number): ElfLinks | undefined {
+  const header = read(descriptor, 0, 64)
+  const isElf64 = header.length === 64 && header.toString('latin1', 0, 6) === '\x7fELF\x02\x01'
+  if (!isElf64) return undefined
+  const segments = segmentsOf(descriptor, header)
+  const interpreter = segments.find(({ type }) => type === segment.interpreter)
+  const dynamic = segments.find(({ type }) => type === segment.dynamic)
+  const entries = dynamic ? entriesOf(read(descriptor, dynamic.offset, Math.min(dynamic.bytes, maxDynamicBytes))) : []
+  const strings = fileOffset(entries.find(one => one.tag === tag.strings)?.value, segments)
+  const texts = (...tags: number[]) =>
+    strings === undefined
+      ? []
+      : entries.filter(one => tags.includes(one.tag)).map(({ value }) => textAt(descriptor, strings + value))
+  return {
+    interpreter: interpreter && textAt(descriptor, interpreter.offset),
+    needed: texts(tag.needed),
+    searchPaths: texts(tag.rpath, tag.runpath).flatMap(paths => paths.split(':').filter(path => path !== '')),
+  }
+}
+
+function segmentsOf(descriptor: number, header: Buffer): Segment[] {
+  const [size, count] = [header.readUInt16LE(54), Math.min(header.readUInt16LE(56), maxSegments)]
+  if (size < 56) return []
+  const table = read(descriptor, Number(header.readBigUInt64LE(32)), size * count)
+  return Array.from({ length: Math.floor(table.length / size) }, (_, at) => {
+    const start = at * size
+    return {
+      type: table.readUInt32LE(start),
+      offset: Number(table.readBigUInt64LE(start + 8)),
+      address: Number(table.readBigUInt64LE(start + 16)),
+      bytes: Number(table.readBigUInt64LE(start + 32)),
+    }
+  })
+}
+
+function entriesOf(section: Buffer): { tag: number; value: number }[] {
+  const entries = Array.from({ length: Math.floor(section.length / 16) }, (_, at) => ({
+    tag: Number(section.readBigInt64LE(at * 16)),
+    value: Number(section.readBigUInt64LE(at * 16 + 8)),
+  }))
+  const end = entries.findIndex(one => one.tag === tag.end)
+  return end < 0 ? entries : entries.slice(0, end)
+}
+
+/** Converts a virtual address to the offset in the file. */
+function fileOffset(address: number | undefined, segments: readonly Segment[]): number | undefined {
+  if (address === undefined) return undefined
+  const container = segments.find(
+    one => one.type === segment.load && address >= one.address && address < one.address + one.bytes,
+  )
+  return container && address - container.address + container.offset
+}
+
+function textAt(descriptor: number, offset: number): string {
+  const bytes = read(descriptor, offset, maxTextBytes)
+  const end = bytes.indexOf(0)
+  return bytes.toString('utf8', 0, end < 0 ? bytes.length : end)
+}
+
+/** Reads `length` bytes at the offset, or fewer at the end of the file. */
+function read(descriptor: number, offset: number, length: number): Buffer {
+  const buffer = Buffer.alloc(length)
+  return buffer.subarray(0, readSync(descriptor, buffer, 0, length, offset))
 }

@@ -1,5 +1,5 @@
-import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { optionalNames } from '../../core/optional-file.ts'
 import type { ResolvedPath } from './mount.ts'
 import { resolvedPathAt } from './resolved-paths.ts'
 
@@ -11,7 +11,6 @@ export interface SandboxSystem {
   configuration: readonly ResolvedPath[]
   /** Needed paths in folders that are otherwise hidden. */
   runtime: readonly ResolvedPath[]
-  /** Graphics and compute devices. */
   devices: readonly ResolvedPath[]
   /** Parts of /proc that control the machine. */
   controls: readonly ResolvedPath[]
@@ -52,23 +51,15 @@ const controls = ['/proc/sys', '/proc/sysrq-trigger', '/proc/irq', '/proc/bus', 
 export function readSystem({ dev = '/dev' }: { dev?: string } = {}): SandboxSystem {
   const present = (paths: string[]) => paths.flatMap(path => resolvedPathAt(path) ?? [])
   return {
-    roots: present(namesIn('/').map(name => `/${name}`)).filter(({ file }) => !file),
+    roots: present(optionalNames('/').map(name => `/${name}`)).filter(({ file }) => !file),
     configuration: present(configuration.map(name => join('/etc', name))),
     runtime: present(runtime),
-    devices: namesIn(dev)
+    devices: optionalNames(dev)
       .filter(name => device.test(name))
       .flatMap(name => {
         const resolved = resolvedPathAt(join(dev, name))
         return resolved ? [{ ...resolved, path: join('/dev', name) }] : []
       }),
     controls: present(controls),
-  }
-}
-
-function namesIn(folder: string): string[] {
-  try {
-    return readdirSync(folder)
-  } catch {
-    return []
   }
 }

@@ -8,7 +8,6 @@ export interface ViewFacts {
   level: 'strict' | 'files'
   /** Whether the engine gets a separate /proc. */
   ownProc: boolean
-  /** Paths of this machine. */
   system: SandboxSystem
   /** Paths that are always hidden, even below `read` and `write`: the data directory, files with secrets. */
   secret: readonly Hidden[]

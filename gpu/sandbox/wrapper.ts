@@ -6,7 +6,6 @@
  */
 export interface Wrapper {
   name: 'unshare' | 'bubblewrap' | 'plain'
-  /** The programs it needs. */
   programs: readonly string[]
   /** Put before the engine's own program and arguments. */
   prefix: readonly string[]
@@ -30,6 +29,10 @@ export const first = ['/bin/sh', '-c', 'ulimit -c 0; "$@"; exit $?', 'infer-engi
 /** For a wrapper that has its own first process: disables core files (up to 100 GB), then replaces itself. */
 const replaced = ['/bin/sh', '-c', 'ulimit -c 0; exec "$@"', 'infer-engine']
 
+/** When engines in a namespace end, as a sentence. */
+export const promiseOf = (how: string): string =>
+  `Engines and their child processes end when this process ends, even if it is killed (${how}).`
+
 const unshare = (...flags: string[]): Wrapper => ({
   name: 'unshare',
   programs: ['setpriv', 'unshare'],
@@ -40,7 +43,7 @@ const unshare = (...flags: string[]): Wrapper => ({
   ].flat(),
   signals: 'group',
   depth: 2,
-  promise: 'Engines and their child processes end when this process ends, even if it is killed (PID namespace).',
+  promise: promiseOf('PID namespace'),
 })
 
 const bubblewrapNamespace: Wrapper = {
@@ -49,7 +52,7 @@ const bubblewrapNamespace: Wrapper = {
   prefix: ['bwrap', '--die-with-parent', '--unshare-pid', '--dev-bind', '/', '/', '--proc', '/proc', '--', ...replaced],
   signals: 'inside',
   depth: 2,
-  promise: 'Engines and their child processes end when this process ends, even if it is killed (bubblewrap).',
+  promise: promiseOf('bubblewrap'),
 }
 
 /** The fallback, which always works. */

@@ -3,7 +3,7 @@ import { appendFileSync, cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSy
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { discover } from '../../gpu/devices/discover.ts'
+import { discover } from '../../gpu/devices/nvidia-smi.ts'
 import { openFakeCard, runChecks } from '../gpu/_fake-card.ts'
 
 /** The bundle for a GPU machine is built, copied to an empty folder and run there; its report is recorded here. */

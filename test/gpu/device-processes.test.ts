@@ -2,8 +2,8 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { expect, onTestFinished, test } from 'vitest'
 import { openDeviceProcesses } from '../../gpu/device-processes.ts'
-import type { CardProcess } from '../../gpu/devices/card-processes.ts'
 import { type Device, noReadings } from '../../gpu/devices/device.ts'
+import type { CardProcess } from '../../gpu/devices/nvidia-smi.ts'
 import { newModelState, newResident } from '../../gpu/residency/model-state.ts'
 import { cpu } from './_fleet.ts'
 import { modelOf, wantedOf } from './_models.ts'
@@ -27,17 +27,19 @@ function open(
   const residents = engines.map(({ id, devices }) =>
     newResident(newModelState(modelOf(id), wantedOf(id, 1), 1), id, devices, 0),
   )
-  const processes = openDeviceProcesses({
-    source: {
-      async processes() {
-        asked++
-        return answer()
-      },
+  const source = {
+    async processes() {
+      asked++
+      return answer()
     },
-    devices: () => devices,
-    residents: () => residents,
-    pidOf: engineId => engines.find(({ id }) => id === engineId)?.pid ?? null,
-  })
+  }
+  const pidOf = (engineId: string) => engines.find(({ id }) => id === engineId)?.pid ?? null
+  const processes = openDeviceProcesses(
+    source,
+    () => devices,
+    () => residents,
+    pidOf,
+  )
   return { processes, asked: () => asked, residents }
 }
 

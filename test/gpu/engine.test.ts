@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { Engine, type EngineOptions, exitReason } from '../../gpu/engine.ts'
+import { type EngineOptions, exitReason, openEngine } from '../../gpu/engine.ts'
 import { unconfined } from '../../gpu/sandbox/level.ts'
 import { fakeEngine, launcherIn, survivors, temporary, until, wrappersHere } from './launcher/_launch.ts'
 
@@ -12,7 +12,8 @@ async function engineWith(flags: string[], of: Partial<EngineOptions> = {}) {
   const launcher = await launcherIn(dataDir, wrapper!)
   const engineId = `test-${process.pid}-${++count}`
   const channel = of.channel ?? 'socket'
-  const engine = new Engine(
+  const exits: string[] = []
+  const engine = openEngine(
     {
       engineId,
       modelId: 'fake',
@@ -28,32 +29,31 @@ async function engineWith(flags: string[], of: Partial<EngineOptions> = {}) {
       ...of,
     },
     launcher,
+    reason => exits.push(reason),
   )
   onTestFinished(() => engine.stop('the test is over', 0))
-  const exits: string[] = []
-  engine.on('exit', reason => exits.push(reason))
   return { engine, exits, dataDir, launchId: `${engineId}-1` }
 }
 
 test('it is ready when its health check succeeds, and concurrent callers join the same start', async () => {
   const { engine, launchId } = await engineWith(['--ready-after', '300'])
-  expect(engine.state).toBe('stopped')
+  expect(engine.state()).toBe('stopped')
   const both = [engine.ready(), engine.ready()]
-  expect(engine.state).toBe('starting')
+  expect(engine.state()).toBe('starting')
   await Promise.all(both)
   await engine.ready()
-  expect(engine.state).toBe('ready')
-  expect(engine.pid).toBeGreaterThan(0)
+  expect(engine.state()).toBe('ready')
+  expect(engine.pid()).toBeGreaterThan(0)
   expect(engine.logs().filter(line => line.startsWith('listening'))).toHaveLength(1)
   await engine.stop('enough')
-  expect(engine.state).toBe('stopped')
+  expect(engine.state()).toBe('stopped')
   expect(await survivors(launchId)).toEqual([])
 })
 
 test('one that does not listen at first is loading, not failed', async () => {
   const { engine } = await engineWith(['--refuse-for', '300'])
   await engine.ready()
-  expect(engine.state).toBe('ready')
+  expect(engine.state()).toBe('ready')
 })
 
 describe('a failed start gives the reason and leaves no process behind', () => {
@@ -75,7 +75,7 @@ describe('a failed start gives the reason and leaves no process behind', () => {
   test.each(cases)('%s', async (_name, flags, of, message) => {
     const { engine, exits, launchId } = await engineWith(flags, { env: { INFER_ENGINE_KEY: 'k' }, ...of })
     await expect(engine.ready()).rejects.toThrow(message)
-    expect(engine.state).toBe('stopped')
+    expect(engine.state()).toBe('stopped')
     expect(await survivors(launchId)).toEqual([])
     expect(exits).toEqual([])
   })
@@ -86,14 +86,14 @@ test('it can be started again after a failure', async () => {
   const { engine } = await engineWith(['--port-race', file])
   await expect(engine.ready()).rejects.toThrow(/its port is in use/)
   await engine.ready()
-  expect(engine.state).toBe('ready')
+  expect(engine.state()).toBe('ready')
 })
 
 test('a port that another program took first is replaced by another', async () => {
   const file = join(temporary(), 'started')
   const { engine } = await engineWith(['--port-race', file], { channel: 'port' })
   await engine.ready()
-  expect(engine.endpoint?.origin).toMatch(/:\d+$/)
+  expect(engine.endpoint()?.origin).toMatch(/:\d+$/)
 })
 
 test('one that crashes while ready reports it once, with the reason', async () => {
@@ -101,7 +101,7 @@ test('one that crashes while ready reports it once, with the reason', async () =
   await engine.ready()
   await until(() => exits.length > 0)
   expect(exits).toEqual(['Engine exited (3): out of memory'])
-  expect(engine.state).toBe('stopped')
+  expect(engine.state()).toBe('stopped')
   await engine.stop('again')
   expect(exits).toHaveLength(1)
 })
@@ -128,19 +128,19 @@ test('a stop in the same tick as the start ends it too', async () => {
   const heard = expect(engine.ready()).rejects.toThrow(/stopped while it was loading/)
   await engine.stop('at once')
   await heard
-  expect(engine.state).toBe('stopped')
+  expect(engine.state()).toBe('stopped')
   expect(await survivors(launchId)).toEqual([])
 })
 
 test('a request for ready during a stop waits for the stop and starts again', async () => {
   const { engine } = await engineWith([])
   await engine.ready()
-  const first = engine.pid
+  const first = engine.pid()
   const stopping = engine.stop('once')
   await engine.ready()
   await stopping
-  expect(engine.state).toBe('ready')
-  expect(engine.pid).not.toBe(first)
+  expect(engine.state()).toBe('ready')
+  expect(engine.pid()).not.toBe(first)
 })
 
 test('one that ignores SIGTERM is killed after its grace period, and at once when no time is left', async () => {

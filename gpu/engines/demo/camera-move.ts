@@ -1,6 +1,6 @@
 import { byRows, type Canvas } from './canvas.ts'
 import { type ImageSize, readImage } from './images.ts'
-import { openSeeded } from './seeded.ts'
+import { openSeeded } from './pattern.ts'
 
 /** Zoom factor at the end. */
 const zoom = 1.3

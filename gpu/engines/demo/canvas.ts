@@ -28,6 +28,19 @@ export async function byRows(height: number, signal: AbortSignal, row: (y: numbe
   }
 }
 
+/** Draws an image with an alpha channel of the same size over the canvas, which is opaque then. */
+export async function drawOver(canvas: Canvas, over: Canvas, signal: AbortSignal): Promise<void> {
+  const { data, width } = canvas
+  await byRows(canvas.height, signal, y => {
+    for (let at = y * width * 4; at < (y + 1) * width * 4; at += 4) {
+      const alpha = over.data[at + 3]! + 1
+      for (let channel = at; channel < at + 3; channel++)
+        data[channel] = data[channel]! + (((over.data[channel]! - data[channel]!) * alpha) >> 8)
+      data[at + 3] = 255
+    }
+  })
+}
+
 /** Mixes `other` into the canvas: amount 0 changes nothing, 1 replaces the canvas by `other`. */
 export async function blend(canvas: Canvas, other: Canvas, amount: number, signal: AbortSignal): Promise<void> {
   const share = Math.round(Math.min(1, Math.max(0, amount)) * 256)
@@ -39,13 +52,11 @@ export async function blend(canvas: Canvas, other: Canvas, amount: number, signa
   })
 }
 
-/** An image with an alpha channel and a fixed position on a canvas. */
 export interface Stamp extends Canvas {
   left: number
   top: number
 }
 
-/** Draws the stamp on the canvas, clipped at the edges. */
 export function drawStamp(canvas: Canvas, { left, top, width, height, data: over }: Stamp): void {
   const { data } = canvas
   const [fromX, toX] = [Math.max(0, -left), Math.min(width, canvas.width - left)]

@@ -2,7 +2,6 @@ import { existsSync } from 'node:fs'
 import { assetPath, font } from '../../../core/assets.ts'
 import { Failure } from '../../../core/failure.ts'
 import { type Canvas, darken, drawStamp, type Stamp } from './canvas.ts'
-import { captionText, escaped } from './caption-text.ts'
 import { type ImageSize, sharp } from './images.ts'
 
 /** Maximum rendered characters of a prompt. */
@@ -11,7 +10,6 @@ const maxLetters = 400
 /** Draws rendered text on a canvas. Reusable for canvases of one size; costs only the pixels that it covers. */
 export type Caption = (canvas: Canvas) => void
 
-/** A rectangle on a canvas. */
 export interface CaptionBox extends ImageSize {
   left: number
   top: number
@@ -88,3 +86,24 @@ async function render(
     return undefined
   }
 }
+
+/** Characters that the text library rejects: control characters, separators and Unicode noncharacters. */
+const unprintable = /[\p{Cc}\p{Zl}\p{Zp}\u{FFFE}\u{FFFF}\u{FDD0}-\u{FDEF}]/gu
+const longMarkSequences = /(\p{M}{3})\p{M}+/gu
+
+/**
+ * Makes a text renderable: one paragraph of at most `limit` characters without unprintable ones. Long texts are
+ * truncated first, to bound the cost.
+ */
+function captionText(text: string, limit: number): string {
+  const start = text.slice(0, limit * 8).toWellFormed()
+  const words = start.replace(unprintable, ' ').replace(longMarkSequences, '$1').replace(/\s+/g, ' ').trim()
+  const characters = Array.from(words)
+  return characters.length <= limit && start.length === text.length
+    ? words
+    : `${characters.slice(0, limit).join('').trimEnd()}…`
+}
+
+const escapes: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
+
+const escaped = (text: string): string => text.replace(/[&<>"']/g, mark => escapes[mark]!)

@@ -1,21 +1,17 @@
-import { Failure } from '../../../core/failure.ts'
 import type { Log } from '../../../core/log.ts'
 import { generatePath } from '../../../core/tasks/protocols/generation-call.ts'
-import { checkListenAddress, type ListenAddress, openHttp } from '../http.ts'
+import { checkListenAddress, type ListenAddress, listModel, openHttp, openStopSignal } from '../http.ts'
+import { invalid } from '../invalid.ts'
 import type { StreamForm } from '../reply.ts'
-import { openStopSignal } from '../stop-signal.ts'
 import { openGenerate } from './generate.ts'
 import { sharp } from './images.ts'
 import { listVoices, synthesizeHandler } from './synthesize.ts'
 import { transcribeHandler } from './transcribe.ts'
 
-/** Options of `infer engine demo`. */
 export interface DemoEngineSettings extends ListenAddress {
-  /** The model id that it reports. */
   id: string
   /** Minimum duration of each step in milliseconds, so that users can watch progress and queues. */
   stepMs: number
-  /** The ffmpeg program. */
   ffmpeg: string
   /** Serves audio only, without the start time and memory that images need. */
   soundOnly: boolean
@@ -42,14 +38,12 @@ export async function runDemoEngine(settings: DemoEngineSettings, { log }: { log
   const { id, stepMs, soundOnly } = settings
   checkListenAddress(settings)
   if (!(stepMs >= 0 && stepMs <= longestStepMs))
-    throw new Failure('invalid_value', `--step-ms must be from 0 to ${longestStepMs}, not ${stepMs}.`, {
-      param: 'step-ms',
-    })
+    throw invalid('step-ms', `--step-ms must be from 0 to ${longestStepMs}, not ${stepMs}.`)
   using stop = openStopSignal()
   // Load it before serving, because loading blocks the event loop.
   if (!soundOnly) sharp()
   const generate = openGenerate(settings)
-  const created = Math.floor(Date.now() / 1000)
+  const models = listModel(id, 'infer')
   const server = await openHttp({
     ...settings,
     log,
@@ -58,8 +52,7 @@ export async function runDemoEngine(settings: DemoEngineSettings, { log }: { log
     bodyLimit: 260 << 20,
     health: () => ({ status: 'ok', running: generate.running() }),
     handlers: () => ({
-      'GET /v1/models': (_body, reply) =>
-        reply.json({ object: 'list', data: [{ id, object: 'model', created, owned_by: 'infer' }] }),
+      'GET /v1/models': models,
       'GET /v1/audio/voices': listVoices,
       'POST /v1/audio/speech': synthesizeHandler,
       'POST /v1/audio/transcriptions': transcribeHandler,

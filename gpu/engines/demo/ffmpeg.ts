@@ -23,7 +23,6 @@ export const asMp4 = (path: string): string[] =>
     ['-movflags', '+faststart', '-f', 'mp4', `file:${path}`],
   ].flat()
 
-/** Output arguments for an audio track. */
 export const asAac = ['-c:a', 'aac', '-b:a', '128k']
 
 /** A running ffmpeg. `ended` settles when the process has exited; it rejects with Failure or the signal's reason. */

@@ -1,19 +1,13 @@
 import { join } from 'node:path'
-import { blend, byRows, type Canvas, openCanvas } from './canvas.ts'
-import { type Caption, openCaption } from './caption.ts'
+import { blend, byRows, type Canvas, drawOver, openCanvas } from './canvas.ts'
+import { type Caption, type CaptionBox, openCaption } from './caption.ts'
 import { encodeImage, type ImageSize, readImage, readMask, writeImage } from './images.ts'
 import { openPattern } from './pattern.ts'
 import type { DemoWork, Draw } from './work.ts'
 
-/** Draws the prompt over a pattern derived from the seed. */
 export const textToImage: Draw = async work => {
   const caption = await captionOf(work, { left: 0, top: 0, ...sizeOf(work) }, 'middle')
-  return drawSeries(work, async (seed, stage) => {
-    const canvas = await drawPattern(work, seed, stage)
-    await cutOut(work, canvas)
-    if (stage === 1) caption(canvas)
-    return canvas
-  })
+  return drawSeries(work, caption)
 }
 
 /**
@@ -23,13 +17,8 @@ export const textToImage: Draw = async work => {
 export const imageToImage: Draw = async work => {
   const input = await readImages(work.inputs.images ?? [work.inputs.image!], sizeOf(work))
   const caption = await captionOf(work, { left: 0, top: 0, ...sizeOf(work) }, 'foot')
-  return drawSeries(work, async (seed, stage) => {
-    const canvas = await drawPattern(work, seed, stage)
-    await overlay(canvas, input, 1 - maxCovered * work.inputs.strength, work.signal)
-    await cutOut(work, canvas)
-    if (stage === 1) caption(canvas)
-    return canvas
-  })
+  const cover = (canvas: Canvas) => overlay(canvas, input, 1 - maxCovered * work.inputs.strength, work.signal)
+  return drawSeries(work, caption, { cover })
 }
 
 /** Reads images as columns of equal width of one canvas. */
@@ -74,29 +63,20 @@ export const inpainting: Draw = async work => {
   const editable = await boundsOf(mask, size, signal)
   if (!editable) await work.log('WARN', 'The mask is completely black, so the image stays unchanged.')
   const caption = editable ? await captionOf(work, editable, 'middle') : () => {}
-  return drawSeries(work, async (seed, stage) => {
-    const canvas = await drawPattern(work, seed, stage)
-    await cutOut(work, canvas)
-    if (stage === 1) caption(canvas)
-    const { data } = canvas
-    await byRows(size.height, signal, y => {
+  const restore = ({ data }: Canvas) =>
+    byRows(size.height, signal, y => {
       for (let pixel = y * size.width; pixel < (y + 1) * size.width; pixel++) {
         const share = Math.round(mask[pixel]! * inputs.strength)
         for (let at = pixel * 4; at < pixel * 4 + 4; at++)
           data[at] = Math.round((data[at]! * share + input.data[at]! * (255 - share)) / 255)
       }
     })
-    return canvas
-  })
+  return drawSeries(work, caption, { restore })
 }
 
 const sizeOf = ({ inputs: { width, height } }: DemoWork) => ({ width, height })
 
-export function captionOf(
-  { inputs, log }: DemoWork,
-  box: { left: number; top: number; width: number; height: number },
-  place: 'middle' | 'foot',
-): Promise<Caption> {
+export function captionOf({ inputs, log }: DemoWork, box: CaptionBox, place: 'middle' | 'foot'): Promise<Caption> {
   const { prompt, negative_prompt: without, seed, num_inference_steps: steps, guidance_scale: guidance } = inputs
   const print = `infer demo · seed ${seed} · ${steps} steps · guidance ${guidance}${without ? ` · without: ${without}` : ''}`
   return openCaption({ prompt, print }, box, place, message => log('WARN', message))
@@ -106,33 +86,31 @@ export function captionOf(
 export const patternOf = ({ inputs }: DemoWork, seed: number, { width, height }: ImageSize = inputs, stage = 1) =>
   openPattern({ seed, width, height, steps: inputs.num_inference_steps * stage, guidance: inputs.guidance_scale })
 
-async function drawPattern(work: DemoWork, seed: number, stage: number): Promise<Canvas> {
-  const canvas = openCanvas(work.inputs.width, work.inputs.height)
-  await patternOf(work, seed, work.inputs, stage)(canvas, 0, work.signal)
-  return canvas
-}
-
-/** Blends an image with an alpha channel over the canvas. */
 async function overlay(canvas: Canvas, over: Canvas, amount: number, signal: AbortSignal): Promise<void> {
-  const flat = openCanvas(canvas.width, canvas.height)
-  await byRows(canvas.height, signal, y => {
-    for (let at = y * canvas.width * 4; at < (y + 1) * canvas.width * 4; at += 4) {
-      const alpha = over.data[at + 3]!
-      for (let channel = at; channel < at + 3; channel++)
-        flat.data[channel] =
-          canvas.data[channel]! + (((over.data[channel]! - canvas.data[channel]!) * (alpha + 1)) >> 8)
-      flat.data[at + 3] = 255
-    }
-  })
+  const flat = { ...canvas, data: canvas.data.slice() }
+  await drawOver(flat, over, signal)
   await blend(canvas, flat, amount, signal)
 }
 
 /**
- * Writes `num_images` images, each with the next seed. `draw` gets the stage of the image, from 0 to 1: before that the
- * image is unfinished, which is sent as a preview where previews were requested.
+ * Writes `num_images` images, each with the next seed: the pattern, what `cover` draws over it, the caption, and what
+ * `restore` brings back. Before stage 1 an image is unfinished, which is sent as a preview where previews were requested.
  */
-async function drawSeries(work: DemoWork, draw: (seed: number, stage: number) => Promise<Canvas>) {
-  const { num_images: total, seed, output_format: format, previews = 0 } = work.inputs
+async function drawSeries(
+  work: DemoWork,
+  caption: Caption,
+  { cover, restore }: { cover?: (canvas: Canvas) => Promise<void>; restore?: (canvas: Canvas) => Promise<void> } = {},
+) {
+  const { num_images: total, seed, width, height, output_format: format, previews = 0 } = work.inputs
+  const draw = async (imageSeed: number, stage: number) => {
+    const canvas = openCanvas(width, height)
+    await patternOf(work, imageSeed, work.inputs, stage)(canvas, 0, work.signal)
+    await cover?.(canvas)
+    await cutOut(work, canvas)
+    if (stage === 1) caption(canvas)
+    await restore?.(canvas)
+    return canvas
+  }
   const files = []
   await work.reach(0)
   for (let index = 0; index < total; index++) {

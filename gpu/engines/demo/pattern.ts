@@ -1,5 +1,5 @@
+import { createHash } from 'node:crypto'
 import { byRows, type Canvas } from './canvas.ts'
-import { openSeeded } from './seeded.ts'
 
 export interface PatternOptions {
   seed: number
@@ -92,4 +92,19 @@ function paletteOf(next: () => number, guidance: number): Uint32Array {
     bytes[at * 4 + 3] = 255
   }
   return colours
+}
+
+/** A deterministic random number generator for [0, 1): the same seed words give the same numbers on every machine. */
+export function openSeeded(...words: readonly (string | number)[]): () => number {
+  const start = createHash('sha256').update(JSON.stringify(words)).digest()
+  let block = start
+  let at = 0
+  return () => {
+    if (at === block.length) {
+      block = createHash('sha256').update(start).update(block).digest()
+      at = 0
+    }
+    at += 4
+    return block.readUInt32LE(at - 4) / 2 ** 32
+  }
 }

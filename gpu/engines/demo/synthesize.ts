@@ -1,8 +1,8 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { z } from 'zod'
-import { Failure } from '../../../core/failure.ts'
 import { wavHead } from '../../../core/tasks/wav.ts'
 import type { Handler } from '../http.ts'
+import { invalid, parsedCall } from '../invalid.ts'
 import { type ChordVoice, demoSampleRate, voices } from './chords.ts'
 import { encoding, sampleCount } from './tones.ts'
 import { decodeInSlices, samplesOf } from './transcribe.ts'
@@ -22,23 +22,13 @@ const Call = z.object({
 /** Samples per write: less than a second of audio, so that other requests are served in between. */
 const chunkSamples = 16 << 10
 
-/** Handles POST /v1/audio/speech: encodes the text as tones. */
 export const synthesizeHandler: Handler = async (body, reply) => {
-  const read = Call.safeParse(body)
-  if (!read.success) {
-    const [issue] = read.error.issues
-    const param = issue?.path.join('.') || 'body'
-    throw new Failure('invalid_value', `'${param}' is invalid: ${issue?.message}.`, { param })
-  }
-  const { input, response_format, speed, voice: name, reference_audio } = read.data
+  const { input, response_format, speed, voice: name, reference_audio } = parsedCall(Call, body)
   const voice =
     reference_audio !== undefined && name === undefined
       ? await voiceIn(reference_audio, reply.signal)
       : voices.find(({ id }) => id === (name ?? voices[0].id))
-  if (!voice)
-    throw new Failure('invalid_value', `'voice' must be one of: ${voices.map(({ id }) => id).join(', ')}.`, {
-      param: 'voice',
-    })
+  if (!voice) throw invalid('voice', `'voice' must be one of: ${voices.map(({ id }) => id).join(', ')}.`)
   const bytes = 2 * sampleCount(Buffer.byteLength(input), speed)
   const head = response_format === 'wav' ? wavHead(demoSampleRate, bytes) : Buffer.alloc(0)
   const answer = reply.binary(`audio/${response_format}`, head.length + bytes)
@@ -61,14 +51,11 @@ export const synthesizeHandler: Handler = async (body, reply) => {
   answer.end()
 }
 
-/** Resolves with the voice of a recording. */
 async function voiceIn(url: string, signal: AbortSignal): Promise<ChordVoice> {
   const sound = samplesOf(Buffer.from(url.slice(url.indexOf(',') + 1), 'base64'), 'reference_audio')
   const { voice } = await decodeInSlices(sound, signal)
   if (voice) return voice
-  throw new Failure('invalid_value', "The recording in 'reference_audio' has none of the voices of this engine.", {
-    param: 'reference_audio',
-  })
+  throw invalid('reference_audio', "The recording in 'reference_audio' has none of the voices of this engine.")
 }
 
 /** Lists the voices in the format of Kokoro-FastAPI. */

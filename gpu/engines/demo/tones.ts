@@ -42,7 +42,6 @@ export function* encoding(text: string, voice: ChordVoice, speed = 1): Generator
   yield rest
 }
 
-/** Encodes a text at once. */
 export function encode(text: string, voice: ChordVoice, speed = 1): Int16Array<ArrayBuffer> {
   const samples = new Int16Array(sampleCount(Buffer.byteLength(text), speed))
   let at = 0
@@ -134,7 +133,6 @@ function wholeWords(bytes: readonly number[]): string {
 const sentenceEnd = /[.!?。！？…]["'”’)\]]*\s+|\n+/g
 const longestSegment = 200
 
-/** Appends a decoded text, split into sentences and words with their times. */
 function append(decoded: DecodedText, { bytes, start, chord, rate }: DecodedBytes): void {
   if (bytes.length === 0) return
   const text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(Uint8Array.from(bytes))

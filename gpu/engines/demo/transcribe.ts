@@ -1,10 +1,9 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { Failure } from '../../../core/failure.ts'
 import { type Handler, ReceivedForm } from '../http.ts'
+import { invalid } from '../invalid.ts'
 import { type EngineReply, eventStream } from '../reply.ts'
 import { type DecodedText, decoding } from './tones.ts'
-
-const invalid = (param: string, message: string) => new Failure('invalid_value', message, { param })
 
 interface Sound {
   samples: Int16Array
@@ -49,7 +48,6 @@ async function formOf({ bytes, contentType }: ReceivedForm): Promise<FormData> {
   }
 }
 
-/** Sends the text in OpenAI's events while it is decoded. */
 async function streamText(sound: Sound, reply: EngineReply): Promise<void> {
   const event = (data: object) => `data: ${JSON.stringify(data)}\n\n`
   const delta = (text: string) => event({ type: 'transcript.text.delta', delta: text })

@@ -1,13 +1,14 @@
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
 import { setImmediate as turn } from 'node:timers/promises'
+import type { EngineFile } from '../../../core/tasks/protocols/generation-call.ts'
 import { openCameraMove } from './camera-move.ts'
-import { byRows, type Canvas, openCanvas } from './canvas.ts'
-import { drawCounter } from './counter.ts'
-import { encodeVideo, evenSize } from './encode-video.ts'
-import { asAac, fromFile } from './ffmpeg.ts'
+import { type Canvas, darken, drawOver, openCanvas } from './canvas.ts'
+import { asAac, asMp4, type FfmpegRun, fromFile, startFfmpeg } from './ffmpeg.ts'
 import { captionOf, patternOf } from './image-tasks.ts'
-import { readImage } from './images.ts'
+import { type ImageSize, readImage } from './images.ts'
 import { openWaveform, readSound } from './sound.ts'
-import type { Draw } from './work.ts'
+import type { DemoWork, Draw } from './work.ts'
 
 /** Draws the prompt over a moving pattern derived from the seed, as a seamless loop. */
 export const textToVideo: Draw = async work => {
@@ -42,7 +43,7 @@ export const speechToVideo: Draw = async work => {
   const sound = await readSound(work, audio!)
   const caption = await captionOf(work, { left: 0, top: 0, ...size }, 'middle')
   const background = openCanvas(size.width, size.height)
-  if (image) await flatten(await readImage(image, size, 'cover'), background, work.signal)
+  if (image) await drawOver(background, await readImage(image, size, 'cover'), work.signal)
   else await patternOf(work, seed, size)(background, 0, work.signal)
   await turn()
   caption(background)
@@ -63,14 +64,147 @@ export const speechToVideo: Draw = async work => {
   )
 }
 
-/** Copies an image; transparent pixels become black. */
-async function flatten(from: Canvas, to: Canvas, signal: AbortSignal): Promise<void> {
-  const rowBytes = to.width * 4
-  await byRows(to.height, signal, y => {
-    for (let at = y * rowBytes; at < (y + 1) * rowBytes; at += 4) {
-      const alpha = from.data[at + 3]! + 1
-      for (let channel = at; channel < at + 3; channel++) to.data[channel] = (from.data[channel]! * alpha) >> 8
-      to.data[at + 3] = 255
+/**
+ * Adds frames between those of a video with ffmpeg's motion interpolation, a real result that needs no model. The last
+ * frame is repeated until `num_frames` is reached.
+ */
+export const videoInterpolation: Draw = async work => {
+  const { num_frames: total, fps, video, width, height } = work.inputs
+  await work.log('INFO', `ffmpeg interpolates to ${fps} frames a second, ${total} frames`)
+  const filters = [
+    'tpad=stop_mode=clone:stop=-1',
+    `minterpolate=fps=${fps}:mi_mode=mci:mc_mode=obmc:me_mode=bidir`,
+    `trim=end_frame=${total}`,
+    `scale=${width & ~1}:${height & ~1}`,
+  ]
+  const run = startFfmpeg(
+    work.ffmpeg,
+    [
+      fromFile(video!),
+      ['-map', '0:v:0', '-map', '0:a:0?', '-vf', filters.join(',')],
+      [...asAac, '-t', String(total / fps), '-progress', 'pipe:1', '-stats_period', '0.2'],
+      asMp4(join(work.folder, videoFileName)),
+    ].flat(),
+    work.signal,
+  )
+  const { child, ended } = run
+  child.stdin!.end()
+  try {
+    for await (const line of createInterface({ input: child.stdout! })) {
+      const frame = /^frame=\s*(\d+)/.exec(line)?.[1]
+      if (frame !== undefined) await work.reach(Math.min(0.999, Number(frame) / total))
     }
-  })
+    await ended
+  } catch (thrown) {
+    await killed(run)
+    throw thrown
+  }
+  await work.reach(1)
+  return videoFiles
+}
+
+const videoFileName = 'video.mp4'
+const videoFiles: EngineFile[] = [{ name: videoFileName, kind: 'video' }]
+
+/** Rounds the size down to even sides, which h264 with 4:2:0 chroma subsampling requires. */
+async function evenSize({ inputs, log }: DemoWork): Promise<ImageSize> {
+  const even = { width: inputs.width & ~1, height: inputs.height & ~1 }
+  if (even.width !== inputs.width || even.height !== inputs.height)
+    await log(
+      'WARN',
+      `${inputs.width}x${inputs.height} is rounded to ${even.width}x${even.height}: h264 requires even sides.`,
+    )
+  return even
+}
+
+/**
+ * Draws `num_frames` frames at `fps` while ffmpeg encodes them. `sound` contains ffmpeg arguments for a second input.
+ * The canvas passed to `draw` still contains an earlier frame.
+ */
+async function encodeVideo(
+  work: DemoWork,
+  size: ImageSize,
+  draw: (canvas: Canvas, index: number) => Promise<void>,
+  sound: readonly string[] = [],
+) {
+  const { num_frames: total, fps } = work.inputs
+  const run = startFfmpeg(
+    work.ffmpeg,
+    [
+      ['-f', 'rawvideo', '-pix_fmt', 'rgb0', '-s', `${size.width}x${size.height}`, '-r', String(fps), '-i', 'pipe:0'],
+      sound,
+      asMp4(join(work.folder, videoFileName)),
+    ].flat(),
+    work.signal,
+  )
+  const { child, ended } = run
+  child.stdout!.resume()
+  // One canvas is drawn while the other is being written to ffmpeg.
+  const canvases = [openCanvas(size.width, size.height), openCanvas(size.width, size.height)] as const
+  let sent: Promise<void> = Promise.resolve()
+  const program = { ended: false }
+  void ended.catch(() => {}).then(() => (program.ended = true))
+  try {
+    await work.reach(0)
+    for (let index = 0; index < total && !program.ended; index++) {
+      const canvas = canvases[index % 2]!
+      await draw(canvas, index)
+      await sent
+      sent = new Promise(resolve => child.stdin!.write(canvas.data, () => resolve()))
+      await work.reach(((index + 1) / total) * almost)
+    }
+    await sent
+    child.stdin!.end()
+    await ended
+  } catch (thrown) {
+    await killed(run)
+    throw thrown
+  }
+  await work.reach(1)
+  return videoFiles
+}
+
+/** Ends ffmpeg. The call counts as running until it has exited. */
+async function killed({ child, ended }: FfmpegRun): Promise<void> {
+  child.kill('SIGKILL')
+  await ended.catch(() => {})
+}
+
+/** Progress before the file is complete; the last step ends with the file. */
+const almost = 0.999
+
+/** Rows of three dots from top to bottom; the highest bit is the left dot. */
+const shapes: Record<string, readonly number[]> = {
+  '0': [7, 5, 5, 5, 7],
+  '1': [2, 6, 2, 2, 7],
+  '2': [7, 1, 7, 4, 7],
+  '3': [7, 1, 7, 1, 7],
+  '4': [5, 5, 7, 1, 1],
+  '5': [7, 4, 7, 1, 7],
+  '6': [7, 4, 7, 5, 7],
+  '7': [7, 1, 1, 1, 1],
+  '8': [7, 5, 7, 5, 7],
+  '9': [7, 5, 7, 1, 7],
+  '/': [1, 1, 2, 4, 4],
+}
+
+/** Draws `7/81` in the upper right corner, in dots that stay readable after video compression. */
+function drawCounter(canvas: Canvas, index: number, total: number): void {
+  const text = `${index}/${total}`
+  const dot = Math.max(1, Math.floor(Math.min(canvas.height / 60, canvas.width / 80)))
+  const width = (text.length * 4 + 1) * dot
+  const left = canvas.width - width - 2 * dot
+  const top = 2 * dot
+  darken(canvas, { left, top, width, height: 7 * dot }, 90)
+  for (const [at, sign] of Array.from(text).entries())
+    for (const [row, bits] of shapes[sign]!.entries())
+      for (let column = 0; column < 3; column++)
+        if (bits & (4 >> column)) square(canvas, left + (at * 4 + 1 + column) * dot, top + (row + 1) * dot, dot)
+}
+
+function square({ data, width, height }: Canvas, left: number, top: number, side: number): void {
+  for (let y = Math.max(0, top); y < Math.min(height, top + side); y++) {
+    const from = (y * width + Math.max(0, left)) * 4
+    data.fill(255, from, Math.max(from, (y * width + Math.min(width, left + side)) * 4))
+  }
 }

@@ -1,11 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { EngineFile, EngineMessage, GenerationInputs } from '../../../core/tasks/protocols/generation-call.ts'
 
-/** A running call, as seen by the drawing functions. */
 export interface DemoWork {
   inputs: GenerationInputs
   folder: string
-  /** The ffmpeg program. */
   ffmpeg: string
   /** Aborted with a Failure when the client disconnects or the engine stops. */
   signal: AbortSignal
@@ -19,7 +17,6 @@ export interface DemoWork {
   reach: (fraction: number) => Promise<void>
 }
 
-/** Draws the requested files and returns their names. */
 export type Draw = (work: DemoWork) => Promise<EngineFile[]>
 
 /** Interval between progress messages within one step, in milliseconds. */
@@ -29,17 +26,12 @@ const silenceMs = 500
  * Reports progress as a diffusion model does: `step 12/30`, each step at least `stepMs` long. Long steps send progress
  * in between, so that the engine does not seem to hang.
  */
-export function openSteps({
-  steps,
-  stepMs,
-  signal,
-  send,
-}: {
-  steps: number
-  stepMs: number
-  signal: AbortSignal
-  send: (message: EngineMessage) => Promise<void>
-}): DemoWork['reach'] {
+export function openSteps(
+  steps: number,
+  stepMs: number,
+  signal: AbortSignal,
+  send: (message: EngineMessage) => Promise<void>,
+): DemoWork['reach'] {
   let done = 0
   let reportedAt = performance.now()
   return async fraction => {

@@ -1,18 +1,16 @@
+import { spawn } from 'node:child_process'
 import { z } from 'zod'
+import { hostEnvironment } from '../../../core/config.ts'
 import { Failure } from '../../../core/failure.ts'
 import type { Log } from '../../../core/log.ts'
 import { longestSpeechInput } from '../../../core/schemas/speech-format.ts'
 import { engineWavSamples, wavHead } from '../../../core/tasks/wav.ts'
-import { checkListenAddress, type Handler, type ListenAddress, openHttp } from '../http.ts'
-import { openStopSignal } from '../stop-signal.ts'
-import { runEspeak } from './espeak.ts'
+import { checkListenAddress, type Handler, type ListenAddress, listModel, openHttp, openStopSignal } from '../http.ts'
+import { invalid, parsedCall } from '../invalid.ts'
 import { chooseVoice, parseEspeakVoices, variantsIn } from './voices.ts'
 
-/** Options of `infer engine espeak`. */
 export interface EspeakEngineSettings extends ListenAddress {
-  /** The model id that it reports. */
   id: string
-  /** The espeak-ng program. */
   program: string
   /** If set, every request except /health needs it as bearer token. */
   key?: string
@@ -42,25 +40,19 @@ export async function runEspeakEngine(settings: EspeakEngineSettings, { log }: {
   const list = async (option: string) => (await runEspeak(program, [option], '', stop.signal)).toString('utf8')
   const voices = parseEspeakVoices(await list('--voices'))
   const variants = variantsIn(await list('--voices=variant'))
-  const created = Math.floor(Date.now() / 1000)
+  const models = listModel(id, 'espeak-ng')
 
   const synthesize: Handler = async (body, reply) => {
-    const read = Call.safeParse(body)
-    if (!read.success) {
-      const [issue] = read.error.issues
-      const param = issue?.path.join('.') || 'body'
-      throw new Failure('invalid_value', `'${param}' is invalid: ${issue?.message}.`, { param })
-    }
-    const { input, response_format, speed } = read.data
-    const chosen = chooseVoice(read.data, voices, variants)
-    if ('fault' in chosen) throw new Failure('invalid_value', chosen.fault, { param: 'voice' })
+    const call = parsedCall(Call, body)
+    const { input, response_format, speed } = call
+    const chosen = chooseVoice(call, voices, variants)
+    if ('fault' in chosen) throw invalid('voice', chosen.fault)
     const wordRate = String(Math.round(wordsPerMinute * speed))
     const options = ['--stdin', '--stdout', '-b', '1', '-v', chosen.voice, '-s', wordRate]
     const wav = await runEspeak(program, options, input, reply.signal)
     // Its header leaves the length of the samples open.
     const facts = engineWavSamples(wav.subarray(0, 4096))
-    if (!facts || wav.length === facts.from)
-      throw new Failure('invalid_value', "'input' has nothing that can be spoken.", { param: 'input' })
+    if (!facts || wav.length === facts.from) throw invalid('input', "'input' has nothing that can be spoken.")
     const samples = wav.subarray(facts.from)
     const head = response_format === 'wav' ? wavHead(facts.rate, samples.length) : Buffer.alloc(0)
     const type = response_format === 'wav' ? 'audio/wav' : `audio/pcm;rate=${facts.rate}`
@@ -74,8 +66,7 @@ export async function runEspeakEngine(settings: EspeakEngineSettings, { log }: {
     log,
     health: () => ({ status: 'ok' }),
     handlers: () => ({
-      'GET /v1/models': (_body, reply) =>
-        reply.json({ object: 'list', data: [{ id, object: 'model', created, owned_by: 'espeak-ng' }] }),
+      'GET /v1/models': models,
       'GET /v1/audio/voices': (_body, reply) => reply.json({ voices }),
       'POST /v1/audio/speech': synthesize,
     }),
@@ -83,4 +74,51 @@ export async function runEspeakEngine(settings: EspeakEngineSettings, { log }: {
   log.info('The engine is ready', { model: id, address: settings.socket ?? `http://127.0.0.1:${server.port}` })
   await stop.stopped
   await server.close()
+}
+
+/** Maximum bytes of the audio of one request: 25 minutes. The text is limited too, so this is only reached by a fault. */
+const maxAudio = 64 << 20
+/** Maximum bytes of its messages that are kept. */
+const maxMessages = 4096
+
+/**
+ * Runs espeak-ng and resolves with what it writes to standard output. The text goes to its standard input and never into
+ * its arguments. Rejects with Failure `worker_error` if it fails, and with the reason of the signal after killing it.
+ */
+function runEspeak(program: string, args: readonly string[], text: string, signal: AbortSignal): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    signal.throwIfAborted()
+    // Not the other variables of the engine, one of which is its key.
+    const env = { PATH: hostEnvironment().PATH, LANG: 'C.UTF-8' }
+    const child = spawn(program, args, { env, stdio: ['pipe', 'pipe', 'pipe'] })
+    const pieces: Buffer[] = []
+    let bytes = 0
+    let messages = ''
+    const kill = () => child.kill('SIGKILL')
+    signal.addEventListener('abort', kill, { once: true })
+    child.stdout.on('data', (piece: Buffer) => {
+      bytes += piece.length
+      if (bytes <= maxAudio) pieces.push(piece)
+      else kill()
+    })
+    child.stderr.on('data', (piece: Buffer) => {
+      messages = (messages + piece.toString('utf8')).slice(-maxMessages)
+    })
+    // It may end before it has read the whole text; its exit code says why.
+    child.stdin.on('error', () => undefined)
+    child.stdin.end(text)
+    const failed = (why: string, cause?: unknown) =>
+      reject(new Failure('worker_error', `${program} ${why}`, cause === undefined ? {} : { cause }))
+    child.once('error', cause => {
+      signal.removeEventListener('abort', kill)
+      failed(`cannot be started: ${cause.message}. Install it (Debian, Ubuntu: sudo apt install espeak-ng).`, cause)
+    })
+    child.once('close', (code, ended) => {
+      signal.removeEventListener('abort', kill)
+      if (signal.aborted) reject(signal.reason as Error)
+      else if (bytes > maxAudio) failed(`wrote more than ${maxAudio >> 20} MiB of audio for one text.`)
+      else if (code !== 0) failed(`ended with ${code ?? ended}: ${messages.trim().slice(-500)}`)
+      else resolve(Buffer.concat(pieces))
+    })
+  })
 }

@@ -1,4 +1,5 @@
-import { type Beginning, openReasoning, type ThinkMarks } from './reasoning.ts'
+import type { ChatRequest } from '../../../core/schemas/chat.ts'
+import { heldBack } from './stop.ts'
 import { type AnswerEvent, append, openCallParser } from './tools/call-parser.ts'
 import type { Calling } from './tools/tool-choice.ts'
 
@@ -38,4 +39,95 @@ export function openAnswerParser({ marks, beginning, calling }: AnswerOptions) {
       return calls !== undefined && calls.calls > 0 && !calls.calling
     },
   }
+}
+
+export interface ThinkMarks {
+  open: string
+  close: string
+}
+
+const families: readonly ThinkMarks[] = [
+  { open: '<think>', close: '</think>' },
+  { open: '[THINK]', close: '[/THINK]' },
+]
+
+/** The reasoning marks found in a chat template; undefined for a model without reasoning. */
+export const thinkMarksOf = (template: string): ThinkMarks | undefined =>
+  families.find(({ close }) => template.includes(close))
+
+/**
+ * The state at the start of an answer: reasoning has begun in the prompt (`thinking`), may begin (`open`), or is over
+ * (`answer`) because the prompt ends with a closed block, as templates write it when reasoning is turned off.
+ */
+export type Beginning = 'thinking' | 'open' | 'answer'
+export function beginningOf(prompt: string, marks: ThinkMarks | undefined): Beginning {
+  if (marks === undefined) return 'answer'
+  const end = prompt.trimEnd()
+  return end.endsWith(marks.open) ? 'thinking' : end.endsWith(marks.close) ? 'answer' : 'open'
+}
+
+/**
+ * Splits an answer into reasoning and content, without the marks and the white space around the reasoning. The joined
+ * texts do not depend on how the answer was divided into pieces.
+ */
+function openReasoning(marks: ThinkMarks, beginning: Beginning) {
+  let state: 'open' | 'thinking' | 'thought' | 'answer' = beginning
+  let held = ''
+  let begun = false
+
+  function think(more: string, last: boolean): string {
+    let text = held + more
+    if (!begun) text = text.trimStart()
+    if (text !== '') begun = true
+    const at = text.indexOf(marks.close)
+    if (at >= 0) {
+      state = 'thought'
+      held = text.slice(at + marks.close.length)
+      return text.slice(0, at).trimEnd()
+    }
+    const sure = last ? text.trimEnd() : text.slice(0, text.length - heldBack(text, [marks.close])).trimEnd()
+    held = last ? '' : text.slice(sure.length)
+    return sure
+  }
+
+  function take(more: string, last: boolean): { reasoning: string; content: string } {
+    let reasoning = ''
+    if (state === 'open') {
+      held += more
+      more = ''
+      const text = held.trimStart()
+      if (text.startsWith(marks.open)) {
+        state = 'thinking'
+        held = text.slice(marks.open.length)
+      } else if (last || !marks.open.startsWith(text)) state = 'answer'
+      else return { reasoning, content: '' }
+    }
+    if (state === 'thinking') {
+      reasoning = think(more, last)
+      more = ''
+    }
+    if (state === 'thinking') return { reasoning, content: '' }
+    let content = held + more
+    held = ''
+    if (state === 'thought') {
+      content = content.trimStart()
+      if (content !== '') state = 'answer'
+    }
+    return { reasoning, content }
+  }
+
+  return {
+    push: (text: string) => take(text, false),
+    end: () => take('', true),
+  }
+}
+
+/**
+ * The template variables of the request, plus `reasoning_effort` under the names that templates use: `none` turns
+ * reasoning off, any other value turns it on. Variables set by the caller take precedence.
+ */
+export function thinkingVariables({ reasoning_effort: effort, chat_template_kwargs: given }: ChatRequest) {
+  if (effort === null || effort === undefined) return given ?? {}
+  const thinks = effort !== 'none'
+  return { reasoning_effort: effort, enable_thinking: thinks, thinking: thinks, ...given }
 }

@@ -1,16 +1,7 @@
 import { hash } from 'node:crypto'
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-} from 'node:fs'
+import { cpSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, symlinkSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { optionalJson } from '../../../core/optional-file.ts'
 import { type BackendName, packagesOf } from './backend.ts'
 
 /**
@@ -61,13 +52,8 @@ export const buildsAt = (folder: string): string[] =>
     return version === undefined ? [] : [`${name}@${version} ${statSync(join(path, 'package.json')).mtimeMs}`]
   })
 
-function versionAt(path: string): string | undefined {
-  try {
-    return (JSON.parse(readFileSync(join(path, 'package.json'), 'utf8')) as { version?: string }).version
-  } catch {
-    return undefined
-  }
-}
+const versionAt = (path: string): string | undefined =>
+  (optionalJson(join(path, 'package.json')) as { version?: string } | undefined)?.version
 
 const [cuda, ext] = packagesOf['cuda-12'] as [string, string]
 const mainLibrary = 'libggml-cuda.so'

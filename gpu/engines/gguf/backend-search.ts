@@ -1,13 +1,30 @@
 import { hash } from 'node:crypto'
-import { mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { mkdirSync, renameSync, writeFileSync } from 'node:fs'
+import { constants } from 'node:os'
 import { join } from 'node:path'
+import { execa } from 'execa'
 import { build, llamaVersion, selfCommand } from '../../../core/assets.ts'
+import { dataDirectory } from '../../../core/config.ts'
 import { cacheDirectory } from '../../../core/extraction.ts'
+import type { Log } from '../../../core/log.ts'
+import { optionalJson, optionalNames, optionalText } from '../../../core/optional-file.ts'
 import type { Device } from '../../devices/device.ts'
-import type { Wrapper } from '../../sandbox/wrapper.ts'
-import { type BackendName, type BackendReport, backendNames, reportMissing, reportTrial, useOf } from './backend.ts'
+import { discover } from '../../devices/nvidia-smi.ts'
+import { probeWrapper } from '../../sandbox/probe-wrapper.ts'
+import { exitStatus, noWrapper, type Wrapper, wrapCommand } from '../../sandbox/wrapper.ts'
+import { invalid } from '../invalid.ts'
+import {
+  type BackendName,
+  type BackendReport,
+  backendNames,
+  bestOf,
+  reportMissing,
+  reportTrial,
+  type TrialRun,
+  useOf,
+} from './backend.ts'
 import { buildsAt, findBuilds, openOlderCuda } from './backend-packages.ts'
-import { runTrial } from './backend-trial.ts'
+import type { GpuUse } from './options.ts'
 
 export interface BackendSearch {
   /** The folder of GPU builds, which npm installed below its `node_modules`. */
@@ -101,25 +118,14 @@ export const translatedCode = (cache: string): Record<string, string> => ({
 
 /** A hash of everything that the result depends on. */
 function keyOf({ folder, devices, environment }: BackendSearch): string {
-  const text = (path: string) => {
-    try {
-      return readFileSync(path, 'utf8')
-    } catch {
-      return ''
-    }
-  }
-  const names = (path: string) => {
-    try {
-      return readdirSync(path)
-    } catch {
-      return []
-    }
-  }
   const { LD_LIBRARY_PATH, CUDA_VISIBLE_DEVICES, GGML_VK_VISIBLE_DEVICES } = environment
   const of = {
     program: [build, llamaVersion],
     builds: [folder, ...buildsAt(folder)],
-    drivers: [text('/sys/module/nvidia/version'), ...['/usr/share', '/etc'].map(at => names(`${at}/vulkan/icd.d`))],
+    drivers: [
+      optionalText('/sys/module/nvidia/version') ?? '',
+      ...['/usr/share', '/etc'].map(at => optionalNames(`${at}/vulkan/icd.d`)),
+    ],
     devices: devices.map(({ id, name, totalBytes }) => [id, name, totalBytes]),
     environment: [LD_LIBRARY_PATH, CUDA_VISIBLE_DEVICES, GGML_VK_VISIBLE_DEVICES],
   }
@@ -129,12 +135,8 @@ function keyOf({ folder, devices, environment }: BackendSearch): string {
 type Known = Partial<Record<BackendName, BackendReport>>
 
 function readKnown(cache: string, key: string): Known {
-  try {
-    const kept = JSON.parse(readFileSync(join(cache, 'backends.json'), 'utf8')) as { key?: string; reports?: Known }
-    return kept.key === key ? (kept.reports ?? {}) : {}
-  } catch {
-    return {}
-  }
+  const kept = optionalJson(join(cache, 'backends.json')) as { key?: string; reports?: Known } | null | undefined
+  return (kept?.key === key ? kept.reports : undefined) ?? {}
 }
 
 /** Caches the reports. If the folder is not writable, every search tries the backends again. */
@@ -147,4 +149,94 @@ function keep(cache: string, key: string, reports: Known): void {
   } catch {
     // The reports are valid without the cache.
   }
+}
+
+export interface TrialOptions {
+  /** Program and arguments that try the backend, print a line of JSON and end. */
+  argv: readonly string[]
+  env: Record<string, string>
+  deadlineMs: number
+  /** Ends the trial, and the test process that llama.cpp starts, together with this process. */
+  wrapper?: Wrapper
+}
+
+/** Runs a trial in a process that may crash or hang, and ends that process. Never throws. */
+export async function runTrial({ argv, env, deadlineMs, wrapper = noWrapper }: TrialOptions): Promise<TrialRun> {
+  const { file, args } = wrapCommand(wrapper, argv)
+  const started = performance.now()
+  const child = execa(file, args, {
+    env,
+    extendEnv: false,
+    stdin: 'ignore',
+    reject: false,
+    detached: true,
+    cleanup: false,
+    maxBuffer: 32 << 20,
+  })
+  let timedOut = false
+  const timer = setTimeout(() => {
+    timedOut = true
+    if (child.pid !== undefined) killGroup(child.pid)
+  }, deadlineMs)
+  const { exitCode, signal, stdout, stderr, code } = await child
+  clearTimeout(timer)
+  // Its child processes have closed the pipes but may still be running.
+  if (child.pid !== undefined) killGroup(child.pid)
+  return {
+    status:
+      exitCode === undefined && !signal
+        ? String(code)
+        : exitStatus(wrapper, exitCode ?? null, signal ?? null, constants.signals),
+    timedOut,
+    stdout,
+    stderr,
+    ms: performance.now() - started,
+  }
+}
+
+function killGroup(pid: number): void {
+  try {
+    process.kill(-pid, 'SIGKILL')
+  } catch {
+    // The whole group has already exited.
+  }
+}
+
+/** The folder of GPU builds: INFER_BACKENDS_DIR, or `backends` in the data directory. */
+export const backendsFolder = (dataDir: string, environment: Readonly<Record<string, string | undefined>>): string =>
+  environment.INFER_BACKENDS_DIR || join(dataDir, 'backends')
+
+/**
+ * Chooses the backend of an engine that was started by hand: the requested one after a trial, or the best one that
+ * works, with the CPU as fallback. If a folder is given too, the caller (the server) has already tried the backend.
+ * Throws Failure `invalid_value` if the requested backend does not work here.
+ */
+export async function chooseBackend(
+  gpu: GpuUse,
+  backends: string | undefined,
+  environment: Readonly<Record<string, string | undefined>>,
+  log: Log,
+): Promise<{ gpu: Exclude<GpuUse, 'auto'>; backends?: string }> {
+  if (gpu === 'off') return { gpu }
+  if (gpu !== 'auto' && backends !== undefined) return { gpu, backends }
+  const reports: BackendReport[] = []
+  const names = backendNames.filter(name => useOf[name] !== 'off' && (gpu === 'auto' || useOf[name] === gpu))
+  const search = {
+    folder: backends ?? backendsFolder(dataDirectory(), environment),
+    devices: (await discover({ environment })).devices,
+    environment,
+    wrapper: (await probeWrapper(environment)).wrapper,
+    names,
+  }
+  for await (const report of searchBackends(search)) {
+    reports.push(report)
+    if (report.state === 'works') break
+    if (report.state === 'fails')
+      log.warn('A backend does not work here', { backend: report.name, reason: report.detail })
+  }
+  const best = bestOf(reports)
+  if (best) return { gpu: useOf[best.name], ...(best.folder !== null && { backends: best.folder }) }
+  if (gpu === 'auto') return { gpu: 'off' }
+  const why = reports.map(({ name, detail, advice }) => `${name}: ${detail}.${advice ? ` ${advice}` : ''}`).join(' ')
+  throw invalid('gpu', `The backend ${gpu} does not work here. ${why}`)
 }

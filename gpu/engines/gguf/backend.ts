@@ -1,3 +1,4 @@
+import { jsonOf } from '../../../core/json.ts'
 import type { GpuUse } from './options.ts'
 
 /**
@@ -8,7 +9,6 @@ import type { GpuUse } from './options.ts'
 export const backendNames = ['cuda', 'cuda-12', 'vulkan', 'cpu'] as const
 export type BackendName = (typeof backendNames)[number]
 
-/** The result of trying one backend. */
 export interface BackendReport {
   name: BackendName
   state: 'works' | 'fails' | 'missing'
@@ -36,11 +36,9 @@ export const useOf: Record<BackendName, Exclude<GpuUse, 'auto'>> = {
   cpu: 'off',
 }
 
-/** The command that installs the builds. */
 const installation = (name: BackendName, folder: string, version: string): string =>
   `npm install --no-save --prefix ${folder} ${packagesOf[name].map(one => `${one}@${version}`).join(' ')}`
 
-/** How a trial ended. */
 export interface TrialRun {
   /** Exit code, or name of the signal that ended it. */
   status: string
@@ -53,37 +51,27 @@ export interface TrialRun {
 /** Interprets the result of a trial process. Pure. */
 export function reportTrial(name: BackendName, run: TrialRun, folder: string | null): BackendReport {
   const seconds = (run.ms / 1000).toFixed(1)
-  const is = (state: BackendReport['state'], detail: string, advice: string | null): BackendReport => ({
+  const fails = (detail: string): BackendReport => ({
     name,
-    state,
+    state: 'fails',
     detail,
-    advice,
+    advice: adviceFor(name, run),
     folder,
   })
   const reason = errorLine(run.stderr)
-  if (run.timedOut)
-    return is('fails', `it did not finish within ${seconds} s and was killed${reason}`, adviceFor(name, run))
+  if (run.timedOut) return fails(`it did not finish within ${seconds} s and was killed${reason}`)
   const trial = parseTrial(run.stdout)
   if (run.status !== '0' || !trial)
-    return is(
-      'fails',
-      `${/^\d+$/.test(run.status) ? 'it does not start' : `it crashed (${run.status})`}${reason}`,
-      adviceFor(name, run),
-    )
-  if (name !== 'cpu' && trial.devices.length === 0)
-    return is('fails', 'it starts, but finds no device to compute on', adviceFor(name, run))
+    return fails(`${/^\d+$/.test(run.status) ? 'it does not start' : `it crashed (${run.status})`}${reason}`)
+  if (name !== 'cpu' && trial.devices.length === 0) return fails('it starts, but finds no device to compute on')
   const on = name === 'cpu' ? 'the processor' : trial.devices.join(', ')
-  return is('works', `computes on ${on} (llama.cpp ${trial.release}, tried in ${seconds} s)`, null)
+  const detail = `computes on ${on} (llama.cpp ${trial.release}, tried in ${seconds} s)`
+  return { name, state: 'works', detail, advice: null, folder }
 }
 
 function parseTrial(stdout: string): { release: string; devices: string[] } | undefined {
-  try {
-    const { release, devices } = JSON.parse(stdout.trim().split('\n').at(-1) ?? '') as Record<string, unknown>
-    if (typeof release !== 'string' || !Array.isArray(devices)) return undefined
-    return { release, devices: devices.map(String) }
-  } catch {
-    return undefined
-  }
+  const { release, devices } = (jsonOf(stdout.trim().split('\n').at(-1)!) ?? {}) as Record<string, unknown>
+  return typeof release === 'string' && Array.isArray(devices) ? { release, devices: devices.map(String) } : undefined
 }
 
 /** The last line that mentions an error, else the last line. */

@@ -2,29 +2,47 @@ import { randomBytes } from 'node:crypto'
 import { ulid } from '../../../core/ids.ts'
 import type { ChatResponse } from '../../../core/schemas/chat.ts'
 import type { TokenLogprob } from './logprobs.ts'
-import { progressFrame } from './progress.ts'
-import type { AnswerEvent } from './tools/call-parser.ts'
+import type { AnswerEvent, ToolCallEvent } from './tools/call-parser.ts'
+
+/**
+ * llama.cpp's `return_progress`: a stream starts with its prompt length, so that the usage of a disconnected request is
+ * known. The gateway sets it, not API clients.
+ */
+export const asksProgress = (body: unknown): boolean => (body as { return_progress?: unknown }).return_progress === true
+
+/** The event with the prompt length; `head` is the start of every event of the stream, with an open brace. */
+export const progressFrame = (head: string, promptTokens: number): string =>
+  `data: ${head},"choices":[],"prompt_progress":{"total":${promptTokens}}}\n\n`
 
 export type FinishReason = 'stop' | 'length' | 'tool_calls'
 export interface GenerationUsage {
   promptTokens: number
   completionTokens: number
   cachedTokens: number
-  reasoningTokens: number
+  reasoningTokens?: number
 }
 
-/** Fields common to all parts of one response. */
 export interface AnswerHead {
   id: string
   /** Seconds. */
   created: number
   model: string
-  fingerprint: string
-  /** Whether the request wants log probabilities. */
-  logprobs: boolean
+  system_fingerprint: string
 }
 
-const usageOf = ({ promptTokens, completionTokens, cachedTokens, reasoningTokens }: GenerationUsage) => ({
+/** The fields that all parts of an answer have. `kind` begins its id, as OpenAI's ids do. */
+export const answerHead = (kind: string, { id, fingerprint }: { id: string; fingerprint: string }): AnswerHead => ({
+  id: `${kind}-${ulid()}`,
+  created: Math.floor(Date.now() / 1000),
+  model: id,
+  system_fingerprint: fingerprint,
+})
+
+/** The last frames of a stream: the usage, if it was requested, and the end marker. */
+export const lastFrames = (head: string, includeUsage: boolean, counts: GenerationUsage): string =>
+  `${includeUsage ? `data: ${head},"choices":[],"usage":${JSON.stringify(usageOf(counts))}}\n\n` : ''}data: [DONE]\n\n`
+
+export const usageOf = ({ promptTokens, completionTokens, cachedTokens, reasoningTokens = 0 }: GenerationUsage) => ({
   prompt_tokens: promptTokens,
   completion_tokens: completionTokens,
   total_tokens: promptTokens + completionTokens,
@@ -41,7 +59,6 @@ const usageOf = ({ promptTokens, completionTokens, cachedTokens, reasoningTokens
 export const callId = (family: string): string =>
   family.startsWith('mistral') ? randomBytes(5).toString('hex').slice(0, 9) : `call_${ulid()}`
 
-/** One choice being generated. */
 export interface ChatChoice {
   events: AnswerEvent[]
   tokens: TokenLogprob[]
@@ -56,23 +73,29 @@ export const wholeAnswer = (
   choices: readonly ChatChoice[],
   newCallId: () => string,
   usage: GenerationUsage,
+  logprobs: boolean,
 ): ChatResponse => ({
-  id: head.id,
+  ...head,
   object: 'chat.completion',
-  created: head.created,
-  model: head.model,
   choices: choices.map(({ events, tokens, reason }, index) => ({
     index,
     message: messageOf(events, newCallId),
-    logprobs: head.logprobs ? { content: tokens, refusal: null } : null,
+    logprobs: logprobs ? { content: tokens, refusal: null } : null,
     finish_reason: reason,
   })),
   usage: usageOf(usage),
   service_tier: 'default',
-  system_fingerprint: head.fingerprint,
 })
 
-/** Builds a message from the events of an answer. */
+/** Returns the parts of tool calls as streams have them: the name of a call, then its arguments in pieces. */
+export function openCallParts(newCallId: () => string) {
+  let calls = 0
+  return (event: ToolCallEvent) =>
+    event.kind === 'arguments'
+      ? { index: calls - 1, function: { arguments: event.text } }
+      : { index: calls++, id: newCallId(), type: 'function', function: { name: event.name, arguments: '' } }
+}
+
 export function messageOf(events: readonly AnswerEvent[], newCallId: () => string): Message {
   const calls: NonNullable<Message['tool_calls']> = []
   let content = ''
@@ -98,14 +121,7 @@ export function messageOf(events: readonly AnswerEvent[], newCallId: () => strin
  * Source: OpenAI's CreateChatCompletionStreamResponse.
  */
 export function streamFrames(head: AnswerHead, newCallId: () => string, includeUsage: boolean) {
-  const common = JSON.stringify({
-    id: head.id,
-    object: 'chat.completion.chunk',
-    created: head.created,
-    model: head.model,
-    service_tier: 'default',
-    system_fingerprint: head.fingerprint,
-  }).slice(0, -1)
+  const common = JSON.stringify({ ...head, object: 'chat.completion.chunk', service_tier: 'default' }).slice(0, -1)
   const usage = includeUsage ? ',"usage":null' : ''
   const frame = (index: number, delta: string, tokens: readonly TokenLogprob[], reason: string) => {
     const logprobs = tokens.length > 0 ? JSON.stringify({ content: tokens, refusal: null }) : 'null'
@@ -118,7 +134,7 @@ export function streamFrames(head: AnswerHead, newCallId: () => string, includeU
     /** The frames of one choice; the first contains the role. */
     choice(index: number) {
       let begun = false
-      let calls = 0
+      const callPart = openCallParts(newCallId)
       /** Log probabilities are sent with the next frame, because a token may not produce text yet. */
       let waiting: TokenLogprob[] = []
       const begin = (): string => {
@@ -135,14 +151,10 @@ export function streamFrames(head: AnswerHead, newCallId: () => string, includeU
         if (event.kind === 'content') return begin() + deltaFrame(`{"content":${JSON.stringify(event.text)}}`)
         if (event.kind === 'reasoning')
           return begin() + deltaFrame(`{"reasoning_content":${JSON.stringify(event.text)}}`)
-        const call =
-          event.kind === 'arguments'
-            ? { index: calls - 1, function: { arguments: event.text } }
-            : { index: calls++, id: newCallId(), type: 'function', function: { name: event.name, arguments: '' } }
         // Clients concatenate the contents, so `null` is sent only if there was no content at all.
         const opening = begun ? '' : '"role":"assistant","content":null,"refusal":null,'
         begun = true
-        return deltaFrame(`{${opening}"tool_calls":[${JSON.stringify(call)}]}`)
+        return deltaFrame(`{${opening}"tool_calls":[${JSON.stringify(callPart(event))}]}`)
       }
       return {
         /** Frames for new events. With `sendRole` the first frame is sent even without text. */
@@ -153,9 +165,6 @@ export function streamFrames(head: AnswerHead, newCallId: () => string, includeU
         end: (reason: FinishReason): string => begin() + frame(index, '{}', waiting, `"${reason}"`),
       }
     },
-    /** The usage frame if requested, and the end marker. */
-    last: (counts: GenerationUsage): string =>
-      (includeUsage ? `data: ${common},"choices":[],"usage":${JSON.stringify(usageOf(counts))}}\n\n` : '') +
-      'data: [DONE]\n\n',
+    last: (counts: GenerationUsage): string => lastFrames(common, includeUsage, counts),
   }
 }

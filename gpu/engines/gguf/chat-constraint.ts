@@ -1,7 +1,7 @@
 import type { ChatRequest } from '../../../core/schemas/chat.ts'
 import { inTimeSlices } from '../../../core/time-slice.ts'
+import type { Beginning, ThinkMarks } from './answer-parser.ts'
 import { type Grammar, literal, openGrammar } from './grammar/grammar.ts'
-import type { Beginning, ThinkMarks } from './reasoning.ts'
 import { rulesOf, untilMarker } from './tools/automaton.ts'
 import { callRules } from './tools/call-grammar.ts'
 import type { Calling } from './tools/tool-choice.ts'

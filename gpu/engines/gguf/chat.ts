@@ -1,38 +1,33 @@
 import { randomInt } from 'node:crypto'
-import type { LlamaModel } from 'node-llama-cpp'
-import { Failure } from '../../../core/failure.ts'
-import { ulid } from '../../../core/ids.ts'
 import { ChatRequest } from '../../../core/schemas/chat.ts'
-import { failureOfIssues } from '../../../core/schemas/issues.ts'
+import { invalid, parsed } from '../invalid.ts'
 import type { EngineReply } from '../reply.ts'
-import { type AnswerOptions, openAnswerParser } from './answer-parser.ts'
-import { type ChatChoice, callId, type FinishReason, streamFrames, wholeAnswer } from './chat-answer.ts'
+import { type AnswerOptions, beginningOf, openAnswerParser, thinkingVariables } from './answer-parser.ts'
+import {
+  answerHead,
+  asksProgress,
+  type ChatChoice,
+  callId,
+  type FinishReason,
+  streamFrames,
+  wholeAnswer,
+} from './chat-answer.ts'
 import { openConstraints } from './chat-constraint.ts'
-import { type GeneratedPiece, type GenerateWork, type Generator, tokensOf } from './generate.ts'
-import { asksProgress } from './progress.ts'
-import { beginningOf, thinkingVariables } from './reasoning.ts'
+import type { CompletionParts } from './completions.ts'
+import { type GeneratedPiece, type GenerateWork, tokensOf } from './generate.ts'
 import { answerLimit, checkSupported, samplingOf, stopsOf } from './sampling.ts'
 import type { ChatTemplate, PromptPart } from './template.ts'
 import { marksOf } from './tools/call-form.ts'
 import type { AnswerEvent } from './tools/call-parser.ts'
 import { callingOf } from './tools/tool-choice.ts'
-import type { Vocabulary } from './vocabulary.ts'
 
-export interface ChatParts {
-  id: string
-  fingerprint: string
-  model: LlamaModel
-  vocabulary: Vocabulary
+export interface ChatParts extends Omit<CompletionParts, 'parallel'> {
   template: ChatTemplate
-  generator: Generator
-  /** Tokens of one request, prompt and answer together. */
-  context: number
 }
 
 /** Longer prompts than this many characters per token of the context are refused without counting their tokens. */
 const maxCharactersPerToken = 64
 
-/** Answers POST /v1/chat/completions. */
 export function openChat(parts: ChatParts) {
   const { model, vocabulary, template, generator, context } = parts
   const constraintOf = openConstraints()
@@ -40,23 +35,19 @@ export function openChat(parts: ChatParts) {
   function tokensFor(stretches: readonly PromptPart[]) {
     const characters = stretches.reduce((sum, stretch) => sum + stretch.text.length, 0)
     if (characters > context * maxCharactersPerToken)
-      throw new Failure(
-        'context_length_exceeded',
+      throw invalid(
+        'messages',
         `The messages have ${characters} characters, far more than the context length of this model, ${context} tokens. Shorten them.`,
-        { param: 'messages' },
+        'context_length_exceeded',
       )
     const prompt = tokensOf(model, stretches)
     if (prompt.length === 0)
-      throw new Failure('invalid_value', 'The messages are empty after the chat template. Send a message with text.', {
-        param: 'messages',
-      })
+      throw invalid('messages', 'The messages are empty after the chat template. Send a message with text.')
     return prompt
   }
 
   return async function chat(body: unknown, reply: EngineReply): Promise<void> {
-    const checked = ChatRequest.safeParse(body)
-    if (!checked.success) throw failureOfIssues(checked.error, body)
-    const request = checked.data
+    const request = parsed(ChatRequest, body)
     checkSupported(request)
     const stops = stopsOf(request.stop)
     const sampling = samplingOf(request, vocabulary.size, randomInt(2 ** 32 - 1))
@@ -83,13 +74,7 @@ export function openChat(parts: ChatParts) {
         mark => mark !== undefined,
       ),
     }
-    const head = {
-      id: `chatcmpl-${ulid()}`,
-      created: Math.floor(Date.now() / 1000),
-      model: parts.id,
-      fingerprint: parts.fingerprint,
-      logprobs: request.logprobs === true,
-    }
+    const head = answerHead('chatcmpl', parts)
     const newCallId = () => callId(template.form.family)
     const usageOf = (counts: { completionTokens: number; cachedTokens: number }, readers: readonly Reader[]) => ({
       ...counts,
@@ -122,7 +107,7 @@ export function openChat(parts: ChatParts) {
         choice.tokens.push(...piece.tokens)
         if (reason !== null) choice.reason = reason
       })
-      reply.json(wholeAnswer(head, choices, newCallId, usageOf(counts, readers)))
+      reply.json(wholeAnswer(head, choices, newCallId, usageOf(counts, readers), request.logprobs === true))
     }
   }
 }

@@ -33,7 +33,7 @@ export function openChoice(
   const { prompt, sampling, limit, signal, showControls, onPrompt } = work
   const bytesOf = (token: Token) => vocabulary.bytes(token, showControls)
   const dropFirstSpace = vocabulary.dropFirstSpace && work.keepFirstSpace !== true
-  const text = openText({ stops: work.stops, dropFirstSpace })
+  const text = openText(work.stops, dropFirstSpace)
   const grammar = work.grammar === undefined ? undefined : native.newGrammarState(work.grammar)
   const logprobs =
     work.logprobs === undefined ? undefined : openLogprobs(native, vocabulary, work.logprobs, showControls)

@@ -1,36 +1,8 @@
 import type { CompletionResponse } from '../../../core/schemas/completion.ts'
+import { type AnswerHead, type GenerationUsage, lastFrames, progressFrame, usageOf } from './chat-answer.ts'
 import type { GenerationEnd, PromptToken } from './generate.ts'
-import { progressFrame } from './progress.ts'
 
 type Logprobs = NonNullable<CompletionResponse['choices'][number]['logprobs']>
-
-/** Fields common to all parts of one response. */
-export interface CompletionHead {
-  id: string
-  /** Seconds. */
-  created: number
-  model: string
-  fingerprint: string
-}
-
-export interface CompletionCounts {
-  promptTokens: number
-  completionTokens: number
-  cachedTokens: number
-}
-
-const usageOf = ({ promptTokens, completionTokens, cachedTokens }: CompletionCounts): CompletionResponse['usage'] => ({
-  prompt_tokens: promptTokens,
-  completion_tokens: completionTokens,
-  total_tokens: promptTokens + completionTokens,
-  prompt_tokens_details: { cached_tokens: cachedTokens, audio_tokens: 0 },
-  completion_tokens_details: {
-    reasoning_tokens: 0,
-    audio_tokens: 0,
-    accepted_prediction_tokens: 0,
-    rejected_prediction_tokens: 0,
-  },
-})
 
 /**
  * Converts tokens to the legacy format, whose offsets continue from piece to piece. `droppedSpace`: whether the
@@ -79,35 +51,28 @@ export interface CompletionChoice {
 }
 
 export const wholeCompletion = (
-  { id, created, model, fingerprint }: CompletionHead,
+  head: AnswerHead,
   choices: readonly CompletionChoice[],
-  counts: CompletionCounts,
+  counts: GenerationUsage,
 ): CompletionResponse => ({
-  id,
+  ...head,
   object: 'text_completion',
-  created,
-  model,
   choices: choices.map(({ text, logprobs, reason }, index) => ({ text, index, logprobs, finish_reason: reason })),
   usage: usageOf(counts),
-  system_fingerprint: fingerprint,
 })
 
 /** Builds the frames of a streamed completion. Common parts are serialized once. */
-export function completionFrames({ id, created, model, fingerprint }: CompletionHead, includeUsage: boolean) {
-  const head = { id, object: 'text_completion', created, model, system_fingerprint: fingerprint }
-  const common = JSON.stringify(head).slice(0, -1)
+export function completionFrames(head: AnswerHead, includeUsage: boolean) {
+  const common = JSON.stringify({ ...head, object: 'text_completion' }).slice(0, -1)
   const rest = includeUsage ? ',"usage":null}\n\n' : '}\n\n'
   return {
-    /** The total prompt length, sent before any text. */
     progress: (promptTokens: number): string => progressFrame(common, promptTokens),
     piece: (index: number, text: string, logprobs: Logprobs | null, reason: GenerationEnd | null): string =>
       `data: ${common},"choices":[{"index":${index},"text":${JSON.stringify(text)},"logprobs":${JSON.stringify(logprobs)},"finish_reason":${JSON.stringify(reason)}}]${rest}`,
-    last: (counts: CompletionCounts): string =>
-      `${includeUsage ? `data: ${common},"choices":[],"usage":${JSON.stringify(usageOf(counts))}}\n\n` : ''}data: [DONE]\n\n`,
+    last: (counts: GenerationUsage): string => lastFrames(common, includeUsage, counts),
   }
 }
 
-/** Concatenates the lists of two pieces. */
 export const joinLogprobs = (a: Logprobs | null, b: Logprobs | null): Logprobs | null =>
   a && b
     ? {

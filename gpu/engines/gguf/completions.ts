@@ -1,10 +1,9 @@
 import { randomInt } from 'node:crypto'
 import type { LlamaModel, Token } from 'node-llama-cpp'
-import { Failure } from '../../../core/failure.ts'
-import { ulid } from '../../../core/ids.ts'
 import { CompletionRequest } from '../../../core/schemas/completion.ts'
-import { failureOfIssues } from '../../../core/schemas/issues.ts'
+import { invalid, parsed } from '../invalid.ts'
 import type { EngineReply } from '../reply.ts'
+import { answerHead, asksProgress } from './chat-answer.ts'
 import {
   type CompletionChoice,
   completionFrames,
@@ -12,9 +11,8 @@ import {
   openTokenLists,
   wholeCompletion,
 } from './completion-answer.ts'
-import { boundedText } from './embeddings.ts'
+import { boundedText, knownTokens } from './embeddings.ts'
 import { type GeneratedPiece, type GenerateWork, type Generator, type PromptToken, tokensOf } from './generate.ts'
-import { asksProgress } from './progress.ts'
 import { answerLimit, samplingOf, stopsOf } from './sampling.ts'
 import type { Vocabulary } from './vocabulary.ts'
 
@@ -41,7 +39,6 @@ interface Prompt {
   limit: number
 }
 
-/** Answers POST /v1/completions. */
 export function openCompletions(parts: CompletionParts) {
   const { model, vocabulary, generator, context } = parts
 
@@ -49,10 +46,10 @@ export function openCompletions(parts: CompletionParts) {
     const tokens =
       typeof given === 'string'
         ? tokensOf(model, [{ text: boundedText(given, context, param), plain: false }])
-        : knownTokens(given, param)
+        : knownTokens(given, vocabulary.size, param)
     const { bos } = model.tokens
     const added = typeof given === 'string' && bos !== null && tokens[0] === bos ? 1 : 0
-    if (tokens.length === 0) throw new Failure('invalid_value', `'${param}' is empty. Send some text.`, { param })
+    if (tokens.length === 0) throw invalid(param, `'${param}' is empty. Send some text.`)
     return {
       tokens,
       added,
@@ -61,24 +58,11 @@ export function openCompletions(parts: CompletionParts) {
     }
   }
 
-  /** llama.cpp ends the process at a token that does not exist. */
-  function knownTokens(tokens: number[], param: string): Token[] {
-    const wrong = tokens.find(token => token >= vocabulary.size)
-    if (wrong === undefined) return tokens as Token[]
-    throw new Failure(
-      'invalid_value',
-      `'${param}' contains the token ${wrong}; this model has tokens 0 to ${vocabulary.size - 1}.`,
-      { param },
-    )
-  }
-
   const textOf = (tokens: readonly Token[]): string =>
     new TextDecoder('utf-8', { ignoreBOM: true }).decode(Buffer.concat(tokens.map(token => vocabulary.bytes(token))))
 
   return async function completions(body: unknown, reply: EngineReply): Promise<void> {
-    const checked = CompletionRequest.safeParse(body)
-    if (!checked.success) throw failureOfIssues(checked.error, body)
-    const request = checked.data
+    const request = parsed(CompletionRequest, body)
     checkSupported(request)
     const { prompt, n, logprobs, echo = false, stream_options } = request
     const one = typeof prompt === 'string' || typeof prompt[0] === 'number'
@@ -90,12 +74,7 @@ export function openCompletions(parts: CompletionParts) {
     const stops = stopsOf(request.stop)
     const other = new AbortController()
     const signal = prompts.length === 1 ? reply.signal : AbortSignal.any([reply.signal, other.signal])
-    const head = {
-      id: `cmpl-${ulid()}`,
-      created: Math.floor(Date.now() / 1000),
-      model: parts.id,
-      fingerprint: parts.fingerprint,
-    }
+    const head = answerHead('cmpl', parts)
     const frames = request.stream ? completionFrames(head, stream_options?.include_usage === true) : undefined
     let opening =
       frames && asksProgress(body) ? frames.progress(prompts.reduce((sum, { tokens }) => sum + tokens.length, 0)) : ''
@@ -164,15 +143,13 @@ export function openCompletions(parts: CompletionParts) {
 /** Throws Failure for parameters that this engine does not support, instead of ignoring them. */
 function checkSupported({ suffix, best_of, n, max_tokens, echo }: CompletionRequest): void {
   const refuse = (param: string, what: string) =>
-    new Failure(
-      'unsupported_parameter',
+    invalid(
+      param,
       `The built-in engine cannot ${what}. Leave '${param}' out or choose another engine.`,
-      { param },
+      'unsupported_parameter',
     )
   if (suffix) throw refuse('suffix', 'fill in what comes before a suffix')
   if ((best_of ?? 1) > (n ?? 1)) throw refuse('best_of', 'choose the best of several completions')
   if (max_tokens === 0 && !echo)
-    throw new Failure('invalid_value', "'max_tokens' of 0 returns only the prompt, which requires echo: true.", {
-      param: 'max_tokens',
-    })
+    throw invalid('max_tokens', "'max_tokens' of 0 returns only the prompt, which requires echo: true.")
 }

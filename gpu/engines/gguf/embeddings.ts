@@ -1,9 +1,10 @@
 import type { LlamaEmbeddingContext, LlamaModel, Token } from 'node-llama-cpp'
 import { Failure } from '../../../core/failure.ts'
-import { failureOfIssues } from '../../../core/schemas/issues.ts'
 import { tasksBy } from '../../../core/schemas/task.ts'
 import { EmbeddingsRequest } from '../../../core/schemas/vectors.ts'
+import { invalid, parsed } from '../invalid.ts'
 import type { EngineReply } from '../reply.ts'
+import type { Exclusive } from './mutex.ts'
 
 /** Scales a vector to length 1. A zero vector stays zero because it has no direction. */
 export function normalized(vector: readonly number[]): number[] {
@@ -15,13 +16,7 @@ export function normalized(vector: readonly number[]): number[] {
 export function shortened(vector: readonly number[], dimensions: number | null | undefined): number[] {
   if (dimensions == null || dimensions === vector.length) return [...vector]
   if (dimensions > vector.length)
-    throw new Failure(
-      'invalid_value',
-      `'dimensions' must be at limit ${vector.length}, the size of this model's vectors.`,
-      {
-        param: 'dimensions',
-      },
-    )
+    throw invalid('dimensions', `'dimensions' must be at limit ${vector.length}, the size of this model's vectors.`)
   return normalized(vector.slice(0, dimensions))
 }
 
@@ -44,63 +39,65 @@ export function checkPooling(model: Pick<LlamaModel, 'fileInfo'>): void {
     )
 }
 
-export interface EmbeddingParts {
-  id: string
-  model: LlamaModel
-  embedding: LlamaEmbeddingContext
-  vocabularySize: number
-  /** Tokens of one text, with those that the model wants around it. */
-  context: number
-}
-
-/** Computes vectors of length 1 for texts, one text at a time in the order of the calls. */
-export function openEmbedder({ model, embedding, vocabularySize, context }: EmbeddingParts) {
+/**
+ * Computes vectors of length 1 for texts, one text at a time in the order of the calls. `context`: tokens of one text,
+ * with those that the model wants around it.
+ */
+export function openEmbedder(
+  model: LlamaModel,
+  embedding: LlamaEmbeddingContext,
+  vocabularySize: number,
+  context: number,
+  exclusive: Exclusive,
+) {
   /**
    * Tokenizes a text, or checks tokens sent by the caller; truncates to `limit` if that is not null.
    * Throws Failure for texts that are too long and for unknown tokens, which would crash the process.
    */
   function tokensOf(input: string | readonly number[], param: string, limit: number | null): Token[] {
-    const tokens = typeof input === 'string' ? model.tokenize(boundedText(input, context, param)) : [...input]
-    const wrong = tokens.find(token => token >= vocabularySize)
-    if (wrong !== undefined)
-      throw new Failure(
-        'invalid_value',
-        `'${param}' contains the token ${wrong}; this model has tokens 0 to ${vocabularySize - 1}.`,
-        {
-          param,
-        },
-      )
+    const tokens =
+      typeof input === 'string'
+        ? model.tokenize(boundedText(input, context, param))
+        : knownTokens(input, vocabularySize, param)
     // A text of spaces has no tokens, but the tokens added around every text still produce a vector.
     const { bos, sep, eos } = model.tokens
     const frame = bos ?? sep ?? eos
-    const known = (tokens.length === 0 && frame !== null ? [frame] : tokens) as Token[]
+    const known = tokens.length === 0 && frame !== null ? [frame] : tokens
     const whole = embedding.calculateInputLength(known)
     const allowed = limit === null ? context : Math.min(limit, context)
     if (whole <= allowed) return known
     if (limit !== null) return known.slice(0, Math.max(1, allowed - (whole - known.length)))
-    throw new Failure(
-      'context_length_exceeded',
+    throw invalid(
+      param,
       `'${param}' has ${whole} tokens, but the context length of this model is ${context}. Shorten it or send it in parts.`,
-      { param },
+      'context_length_exceeded',
     )
   }
 
   return {
     tokensOf,
     count: (tokens: Token[]): number => embedding.calculateInputLength(tokens),
-    embed: async (tokens: Token[]): Promise<number[]> => normalized((await embedding.getEmbeddingFor(tokens)).vector),
+    embed: (tokens: Token[]): Promise<number[]> =>
+      exclusive(async () => normalized((await embedding.getEmbeddingFor(tokens)).vector)),
   }
 }
 
 export type Embedder = ReturnType<typeof openEmbedder>
 
+/** Refuses tokens that the model does not have: llama.cpp would end the process. */
+export function knownTokens(tokens: readonly number[], size: number, param: string): Token[] {
+  const wrong = tokens.find(token => token >= size)
+  if (wrong === undefined) return [...tokens] as Token[]
+  throw invalid(param, `'${param}' contains the token ${wrong}; this model has tokens 0 to ${size - 1}.`)
+}
+
 /** Refuses texts far over the limit by their characters, because counting tokens is slow. */
 export function boundedText(text: string, context: number, param: string): string {
   if (text.length > context * 64)
-    throw new Failure(
-      'context_length_exceeded',
+    throw invalid(
+      param,
       `'${param}' has ${text.length} characters, far more than the context length of this model, ${context} tokens. Send it in parts.`,
-      { param },
+      'context_length_exceeded',
     )
   return text
 }
@@ -109,15 +106,13 @@ export function boundedText(text: string, context: number, param: string): strin
 export const truncation = (requested: number | null | undefined, context: number): number | null =>
   requested == null || requested === 0 ? null : requested < 0 ? context : requested
 
-/** Answers POST /v1/embeddings. */
-export function openEmbeddings(parts: EmbeddingParts, { tokensOf, count, embed }: Embedder) {
+export function openEmbeddings({ id, context, embedder }: { id: string; context: number; embedder: Embedder }) {
+  const { tokensOf, count, embed } = embedder
   return async function embeddings(body: unknown, reply: EngineReply): Promise<void> {
-    const checked = EmbeddingsRequest.safeParse(body)
-    if (!checked.success) throw failureOfIssues(checked.error, body)
-    const { input, dimensions, encoding_format, truncate_prompt_tokens } = checked.data
+    const { input, dimensions, encoding_format, truncate_prompt_tokens } = parsed(EmbeddingsRequest, body)
     const one = typeof input === 'string' || typeof input[0] === 'number'
     const inputs = (one ? [input] : input) as (string | number[])[]
-    const limit = truncation(truncate_prompt_tokens, parts.context)
+    const limit = truncation(truncate_prompt_tokens, context)
     const texts = inputs.map((text, at) => tokensOf(text, one ? 'input' : `input[${at}]`, limit))
     const data = []
     let promptTokens = 0
@@ -130,7 +125,7 @@ export function openEmbeddings(parts: EmbeddingParts, { tokensOf, count, embed }
     reply.json({
       object: 'list',
       data,
-      model: parts.id,
+      model: id,
       usage: { prompt_tokens: promptTokens, total_tokens: promptTokens },
     })
   }

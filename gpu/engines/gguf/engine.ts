@@ -1,6 +1,5 @@
 import type { Log } from '../../../core/log.ts'
-import { type Handlers, openHttp } from '../http.ts'
-import { openStopSignal } from '../stop-signal.ts'
+import { type Handlers, openHttp, openStopSignal } from '../http.ts'
 import { openHandlers } from './handlers.ts'
 import { type LoadedModel, loadModel } from './model.ts'
 import { checkOptions, type GgufEngineSettings } from './options.ts'

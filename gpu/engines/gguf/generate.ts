@@ -66,7 +66,6 @@ export interface GeneratorParts {
   context: number
 }
 
-/** Generates text for prompts. */
 export function openGenerator(parts: GeneratorParts) {
   const { slots, rounds, vocabulary } = parts
   const guards = new Map<string, Promise<Guard>>()

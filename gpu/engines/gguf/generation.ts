@@ -17,7 +17,6 @@ export interface Generation {
   generator: Generator
   /** Tokens of one request, prompt and answer together. */
   context: number
-  /** Maximum concurrent answers. */
   parallel: number
   /** Resolves when no computation is running; all requests must have ended before. */
   idle(): Promise<void>

@@ -1,16 +1,15 @@
 import type { Token } from 'node-llama-cpp'
 import { Failure } from '../../../core/failure.ts'
 import { isFor, type Operation, operationOf, textTasks } from '../../../core/schemas/task.ts'
-import type { Handler, Handlers } from '../http.ts'
+import { type Handler, type Handlers, listModel } from '../http.ts'
 import { openChat } from './chat.ts'
 import { openCompletions } from './completions.ts'
-import { checkPooling, type Embedder, openEmbedder, openEmbeddings } from './embeddings.ts'
+import { checkPooling, openEmbedder, openEmbeddings } from './embeddings.ts'
 import { openGeneration } from './generation.ts'
 import { attemptNative, type LoadedModel } from './model.ts'
 import { noMutex, openMutex } from './mutex.ts'
 import type { GgufEngineOptions } from './options.ts'
-import { openRanker, type Ranker } from './ranker.ts'
-import { openRerank } from './rerank.ts'
+import { openRanker, openRerank } from './rerank.ts'
 import { openScore, scoreByRanker, scoreByVectors } from './score.ts'
 import { openTemplate } from './template.ts'
 import { openVocabulary, type Vocabulary } from './vocabulary.ts'
@@ -64,25 +63,19 @@ export async function openHandlers(
     const embedding = await attemptNative('The model cannot make embeddings', () =>
       model.createEmbeddingContext(encoder),
     )
-    const parts = { id, model, embedding, vocabularySize: vocabulary.size, context }
-    const opened = openEmbedder(parts)
-    const embedder: Embedder = { ...opened, embed: tokens => exclusive(() => opened.embed(tokens)) }
+    const embedder = openEmbedder(model, embedding, vocabulary.size, context, exclusive)
     await attemptNative('The model cannot make embeddings', () => embedder.embed([firstToken(model)]))
-    if (wants('embed')) handlers.embed = openEmbeddings(parts, embedder)
+    if (wants('embed')) handlers.embed = openEmbeddings({ id, context, embedder })
     if (wants('score') && !ranks) handlers.score = openScore({ id, context, scorePairs: scoreByVectors(embedder) })
   }
   if (wants('rerank') || (wants('score') && ranks)) {
     const ranking = await attemptNative('The model cannot rerank', () => model.createRankingContext(encoder))
-    const opened = openRanker({ model, ranking, context })
-    const ranker: Ranker = { ...opened, score: pair => exclusive(() => opened.score(pair)) }
+    const ranker = openRanker(model, ranking, context, exclusive)
     await attemptNative('The model cannot rerank', () => ranker.score(ranker.pair([firstToken(model)], 'a', 'a', null)))
     if (wants('rerank')) handlers.rerank = openRerank({ id, context, ranker })
     if (wants('score') && ranks) handlers.score = openScore({ id, context, scorePairs: scoreByRanker(ranker) })
   }
 
-  const created = Math.floor(Date.now() / 1000)
-  const models: Handler = (_body, reply) =>
-    reply.json({ object: 'list', data: [{ id, object: 'model', created, owned_by: 'infer' }] })
   const unable =
     (operation: Served): Handler =>
     () => {
@@ -91,7 +84,7 @@ export async function openHandlers(
     }
   const served = (Object.keys(routes) as Served[]).map(one => [routes[one], handlers[one] ?? unable(one)] as const)
   return {
-    handlers: { 'GET /v1/models': models, ...Object.fromEntries(served) },
+    handlers: { 'GET /v1/models': listModel(id, 'infer'), ...Object.fromEntries(served) },
     idle: async () => generation?.idle(),
   }
 }
@@ -101,5 +94,4 @@ function templateOf(model: LoadedModel['model'], { controls }: Vocabulary) {
   return openTemplate({ source: model.fileInfo.metadata.tokenizer.chat_template, bos, eos, controls })
 }
 
-/** Any token of the model, for a test computation. */
 const firstToken = (model: LoadedModel['model']): Token => model.tokens.bos ?? model.tokens.eos ?? (0 as Token)

@@ -1,12 +1,12 @@
-import { statSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
 import type { Llama, LlamaModel, LlamaModelOptions } from 'node-llama-cpp'
 import { importVendored } from '../../../core/assets.ts'
 import { Failure } from '../../../core/failure.ts'
 import type { Log } from '../../../core/log.ts'
 import { readGgufHeader } from '../../../core/models/gguf-header.ts'
-import { availableMemory } from './available-memory.ts'
+import { cpuDevice } from '../../devices/cpu.ts'
 import type { GgufEngineSettings, GpuUse } from './options.ts'
-import { type Sizing, sizing } from './sizing.ts'
+import { type AvailableMemory, type Sizing, sizing } from './sizing.ts'
 
 export type NodeLlamaCpp = typeof import('node-llama-cpp')
 
@@ -14,7 +14,6 @@ export interface LoadedModel {
   llama: Llama
   model: LlamaModel
   library: NodeLlamaCpp
-  /** The sizing by which the contexts are created. */
   sizing: Sizing
   close(): Promise<void>
 }
@@ -107,4 +106,25 @@ export async function attemptNative<T>(what: string, run: () => Promise<T>, sign
     if (cause instanceof Failure) throw cause
     throw new Failure('worker_error', `${what}: ${cause instanceof Error ? cause.message : String(cause)}.`, { cause })
   }
+}
+
+/** Usable share of the free memory: drivers and libraries allocate some more at run time. */
+const usable = { gpu: 0.97, cpu: 0.9 }
+
+/**
+ * Returns the memory in bytes that this engine may use. `booked` is the memory reserved for it, on the GPUs if there
+ * are any, else in main memory; without it, the memory that is free now.
+ */
+async function availableMemory(llama: Llama, booked: number | undefined): Promise<AvailableMemory> {
+  const cpu = Math.floor(Math.min(available(), cpuDevice().totalBytes) * usable.cpu)
+  const cards = llama.gpu === false ? 0 : (await llama.getGpuDeviceNames()).length
+  if (cards === 0) return { gpu: 0, cards, cpu: booked ?? cpu }
+  const { free, total } = await llama.getVramState()
+  return { gpu: booked ?? Math.floor(free * usable.gpu), cards, cpu, whole: total }
+}
+
+/** Main memory available without swapping, including the file cache, into which a model file is mapped. */
+function available(): number {
+  const kibibytes = /^MemAvailable:\s+(\d+) kB/m.exec(readFileSync('/proc/meminfo', 'utf8'))?.[1]
+  return kibibytes === undefined ? Number.POSITIVE_INFINITY : Number(kibibytes) * 1024
 }

@@ -28,7 +28,6 @@ export interface NativeContext {
     logits: [tokens: readonly number[], max: false, min: false, selected: false, top: number],
     weight: true,
   ): Promise<[token: number, probabilities: undefined, confidence: undefined, logits: number[], weight: number]>
-  /** Removes all tokens of a sequence from memory. */
   disposeSequence(sequence: number): void
   /** Removes positions from `start` up to but excluding `end` (−1: all). False if this memory cannot remove a part. */
   removeTokenCellsFromSequence(sequence: number, start: number, end: number): boolean
@@ -60,7 +59,6 @@ export interface NativeSampler {
   dispose(): void
 }
 
-/** The parse state of a text in a grammar. */
 export type NativeGrammarState = object & { readonly brand: 'AddonGrammarEvaluationState' }
 
 interface Addon {

@@ -1,6 +1,6 @@
-import { Failure } from '../../../core/failure.ts'
 import type { TextTask } from '../../../core/schemas/task.ts'
 import { checkListenAddress, type ListenAddress } from '../http.ts'
+import { invalid } from '../invalid.ts'
 import type { KvType } from './sizing-need.ts'
 
 /** A backend by name, `auto` for the best that works here, `off` for the CPU. */
@@ -9,11 +9,9 @@ export type GpuUse = (typeof gpuUses)[number]
 
 export const flashUses = ['auto', 'on', 'off'] as const
 
-/** Options of `infer engine gguf`. */
 export interface GgufEngineSettings extends ListenAddress {
   /** Path of the GGUF file, or of the first part of a split model. */
   model: string
-  /** The model id that it reports. */
   id: string
   tasks: readonly TextTask[]
   threads: number
@@ -50,12 +48,11 @@ export const maxParallel = 256
 
 /** Throws Failure `invalid_value` for invalid options. */
 export function checkOptions(options: GgufEngineSettings): void {
-  const wrong = (param: string, message: string) => new Failure('invalid_value', message, { param })
   const within = (name: string, value: number | undefined, min: number, max: number) => {
     if (value !== undefined && !(Number.isInteger(value) && value >= min && value <= max))
-      throw wrong(name, `--${name} must be a whole number from ${min} to ${max}, not ${value}.`)
+      throw invalid(name, `--${name} must be a whole number from ${min} to ${max}, not ${value}.`)
   }
-  if (options.tasks.length === 0) throw wrong('task', 'Give at min one task with --task.')
+  if (options.tasks.length === 0) throw invalid('task', 'Give at min one task with --task.')
   checkListenAddress(options)
   within('threads', options.threads, 1, 1024)
   within('parallel', options.parallel, 1, maxParallel)

@@ -1,10 +1,10 @@
-import { Failure } from '../../../core/failure.ts'
+import type { LlamaModel, LlamaRankingContext, Token } from 'node-llama-cpp'
 import { ulid } from '../../../core/ids.ts'
-import { failureOfIssues } from '../../../core/schemas/issues.ts'
 import { RerankRequest, type RerankResponse } from '../../../core/schemas/vectors.ts'
+import { invalid, parsed } from '../invalid.ts'
 import type { EngineReply } from '../reply.ts'
-import { truncation } from './embeddings.ts'
-import type { Ranker } from './ranker.ts'
+import { boundedText, truncation } from './embeddings.ts'
+import type { Exclusive } from './mutex.ts'
 
 /** Ranks indices by score, best first; equal scores keep their order. `top` 0 means all. */
 export const ranked = (scores: readonly number[], top: number): { index: number; relevance_score: number }[] =>
@@ -17,16 +17,13 @@ export const ranked = (scores: readonly number[], top: number): { index: number;
 export const logit = (probability: number): number =>
   Math.log(Math.max(probability, 1e-12) / Math.max(1 - probability, 1e-12))
 
-/** Answers POST /v1/rerank. */
 export function openRerank({ id, context, ranker }: { id: string; context: number; ranker: Ranker }) {
   return async function rerank(body: unknown, reply: EngineReply): Promise<void> {
-    const checked = RerankRequest.safeParse(body)
-    if (!checked.success) throw failureOfIssues(checked.error, body)
-    const request = checked.data
+    const request = parsed(RerankRequest, body)
     const documents = request.documents.map((document, at) => {
       const text = typeof document === 'string' ? document : document.text
       if (text !== undefined) return text
-      throw new Failure('invalid_value', `'documents[${at}]' has no 'text'.`, { param: `documents[${at}]` })
+      throw invalid(`documents[${at}]`, `'documents[${at}]' has no 'text'.`)
     })
     const most = truncation(request.truncate_prompt_tokens, context)
     const query = ranker.tokensOf(request.query, 'query')
@@ -54,3 +51,99 @@ export function openRerank({ id, context, ranker }: { id: string; context: numbe
     reply.json(response)
   }
 }
+
+export interface Pair {
+  query: Token[]
+  document: Token[]
+  promptTokens: number
+}
+
+/** The special tokens around texts, from the model file. */
+export interface PairMarks {
+  bos: Token | null
+  eos: Token | null
+  sep: Token | null
+  addBos: boolean
+  addEos: boolean
+  addSep: boolean
+}
+
+/** Tokenizers that add a separator between two texts by default. Source: llama.cpp v0.5.0. */
+const separating = new Set(['jina-v1-en', 'jina-v2-code', 'roberta-bpe'])
+
+/** Reads the special tokens from a model file; undefined if the file contains a template. */
+function marksOf({ tokens, fileInfo, vocabularyType }: LlamaModel): PairMarks | undefined {
+  const { tokenizer } = fileInfo.metadata
+  if (tokenizer['chat_template.rerank'] !== undefined) return undefined
+  const ggml: { pre?: string; add_sep_token?: boolean } = tokenizer.ggml
+  const vocabulary: string = vocabularyType
+  return {
+    bos: tokens.bos,
+    eos: tokens.eos,
+    sep: tokens.sep,
+    addBos: tokens.shouldPrependBosToken,
+    addEos: tokens.shouldAppendEosToken,
+    addSep: ggml.add_sep_token ?? (vocabulary === 'wpm' || separating.has(ggml.pre ?? '')),
+  }
+}
+
+/** Joins query and document with the special tokens of the model file, as llama-server does. */
+export function pairOf(
+  query: readonly Token[],
+  document: readonly Token[],
+  { bos, eos, sep, addBos, addEos, addSep }: PairMarks,
+): Token[] {
+  const one = (wanted: boolean, token: Token | null): Token[] => (wanted && token !== null ? [token] : [])
+  // The separator replaces a missing end token.
+  const end = one(addEos, eos ?? sep)
+  return [...one(addBos, bos), ...query, ...end, ...one(addSep, sep), ...document, ...end]
+}
+
+/**
+ * Internal functions below node-llama-cpp's `rank`, which always writes [CLS] query [EOS] [SEP] document [EOS]: for a
+ * plain BERT that is 13 tokens instead of 9, with different scores, and with a template it adds one more [SEP]. The
+ * package version is pinned.
+ */
+interface RankingInternals {
+  _evaluateRankingForInput(tokens: readonly Token[]): Promise<number>
+}
+
+/**
+ * Scores pairs with a cross-encoder: the probability, 0 to 1, that the document answers the query. `context`: tokens of a
+ * query and a document together, special tokens included.
+ */
+export function openRanker(model: LlamaModel, ranking: LlamaRankingContext, context: number, exclusive: Exclusive) {
+  const marks = marksOf(model)
+  const internals = ranking as unknown as RankingInternals
+  const lengthOf = (query: Token[], document: Token[]) =>
+    marks ? pairOf(query, document, marks).length : ranking.calculateInputLength(query, document)
+  const tokensOf = (text: string, param: string) =>
+    model.tokenize(boundedText(text, context, param), false, 'trimLeadingSpace')
+
+  return {
+    tokensOf,
+    /**
+     * Tokenizes a pair; truncates the document to `limit` if that is not null. `param` names the document in messages.
+     * Throws Failure `context_length_exceeded`.
+     */
+    pair(query: Token[], text: string, param: string, limit: number | null): Pair {
+      const document = tokensOf(text, param)
+      const promptTokens = lengthOf(query, document)
+      const allowed = limit === null ? context : Math.min(limit, context)
+      if (promptTokens <= allowed) return { query, document, promptTokens }
+      const room = document.length - (promptTokens - allowed)
+      if (limit !== null && room > 0) return { query, document: document.slice(0, room), promptTokens: allowed }
+      throw invalid(
+        param,
+        `The query and '${param}' together have ${promptTokens} tokens, but the context length of this model is ${context}. Shorten them.`,
+        'context_length_exceeded',
+      )
+    },
+    score: ({ query, document }: Pair): Promise<number> =>
+      exclusive(() =>
+        marks ? internals._evaluateRankingForInput(pairOf(query, document, marks)) : ranking.rank(query, document),
+      ),
+  }
+}
+
+export type Ranker = ReturnType<typeof openRanker>

@@ -1,5 +1,6 @@
-import { Failure } from '../../../core/failure.ts'
 import type { ChatRequest } from '../../../core/schemas/chat.ts'
+import type { CompletionRequest } from '../../../core/schemas/completion.ts'
+import { invalid } from '../invalid.ts'
 
 /** Sampling settings, named as in node-llama-cpp. */
 export interface Sampling {
@@ -10,25 +11,10 @@ export interface Sampling {
   seed: number
   /** Penalties on tokens of this answer; undefined if there are none. */
   penalties: { penalty: number; presencePenalty: number; frequencyPenalty: number } | undefined
-  /** Token id to the value added to its logit. */
   bias: ReadonlyMap<number, number>
   /** Whether the caller gave a seed and may expect the same text for it. */
   reproducible: boolean
 }
-
-/** Sampling parameters, common to chat and completions. */
-export type SamplingRequest = Pick<
-  ChatRequest,
-  | 'temperature'
-  | 'top_p'
-  | 'top_k'
-  | 'min_p'
-  | 'seed'
-  | 'presence_penalty'
-  | 'frequency_penalty'
-  | 'repetition_penalty'
-  | 'logit_bias'
->
 
 /** llama.cpp interprets this number as "choose a random seed". */
 const anySeed = 2 ** 32 - 1
@@ -38,12 +24,14 @@ const anySeed = 2 ** 32 - 1
  * temperature 0.8, top_k 40, top_p 0.95, min_p 0.05. `randomSeed` is used if the request has no seed.
  * Throws Failure `invalid_value`.
  */
-export function samplingOf(request: SamplingRequest, vocabularySize: number, randomSeed: number): Sampling {
+export function samplingOf(
+  request: Partial<ChatRequest> | CompletionRequest,
+  vocabularySize: number,
+  randomSeed: number,
+): Sampling {
   const penalty = request.repetition_penalty ?? 1
   if (penalty <= 0)
-    throw new Failure('invalid_value', "'repetition_penalty' must be greater than 0; 1 penalises nothing.", {
-      param: 'repetition_penalty',
-    })
+    throw invalid('repetition_penalty', "'repetition_penalty' must be greater than 0; 1 penalises nothing.")
   const presencePenalty = request.presence_penalty ?? 0
   const frequencyPenalty = request.frequency_penalty ?? 0
   const penalised = penalty !== 1 || presencePenalty !== 0 || frequencyPenalty !== 0
@@ -72,12 +60,9 @@ function biasOf(given: Record<string, number>, vocabularySize: number): Map<numb
   const bias = new Map<number, number>()
   for (const [name, value] of Object.entries(given)) {
     if (!/^\d{1,9}$/.test(name) || Number(name) >= vocabularySize)
-      throw new Failure(
-        'invalid_value',
+      throw invalid(
+        'logit_bias',
         `'logit_bias' has the key '${name}'; a token of this model is a number below ${vocabularySize}.`,
-        {
-          param: 'logit_bias',
-        },
       )
     if (value !== 0) bias.set(Number(name), value)
   }
@@ -88,9 +73,7 @@ function biasOf(given: Record<string, number>, vocabularySize: number): Map<numb
 export function stopsOf(stop: ChatRequest['stop']): string[] {
   const stops = [stop ?? []].flat().filter(text => text !== '')
   if (stops.some(text => !text.isWellFormed()))
-    throw new Failure('invalid_value', "'stop' holds half of a surrogate pair, which no text can contain.", {
-      param: 'stop',
-    })
+    throw invalid('stop', "'stop' holds half of a surrogate pair, which no text can contain.")
   return stops
 }
 
@@ -106,22 +89,20 @@ export function answerLimit(
 ): number {
   const room = context - promptTokens
   if (room < 1)
-    throw new Failure(
-      'context_length_exceeded',
+    throw invalid(
+      param,
       `'${param}' has ${promptTokens} tokens, but the context length of this model is ${context}, the answer included. Shorten it.`,
-      { param },
+      'context_length_exceeded',
     )
   return Math.min(requested ?? room, room)
 }
 
-/**
- * Throws Failure `unsupported_parameter` for parameters that this engine does not support, instead of ignoring them.
- */
+/** Throws Failure `unsupported_parameter` for parameters that the engine does not support, instead of ignoring them. */
 export function checkSupported(request: ChatRequest): void {
   if (request.functions?.length)
-    throw new Failure(
-      'unsupported_parameter',
+    throw invalid(
+      'functions',
       "The built-in engine cannot call 'functions'. Use 'tools', which replaced them.",
-      { param: 'functions' },
+      'unsupported_parameter',
     )
 }

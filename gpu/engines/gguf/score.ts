@@ -1,12 +1,10 @@
-import { Failure } from '../../../core/failure.ts'
 import { ulid } from '../../../core/ids.ts'
-import { failureOfIssues } from '../../../core/schemas/issues.ts'
 import { ScoreRequest, type ScoreResponse } from '../../../core/schemas/vectors.ts'
+import { invalid, parsed } from '../invalid.ts'
 import type { EngineReply } from '../reply.ts'
 import { type Embedder, truncation } from './embeddings.ts'
-import type { Ranker } from './ranker.ts'
+import type { Ranker } from './rerank.ts'
 
-/** The names under which clients send a pair. */
 const sideNames = [
   ['text_1', 'text_2'],
   ['queries', 'documents'],
@@ -14,7 +12,6 @@ const sideNames = [
   ['data_1', 'data_2'],
 ] as const
 
-/** One text of a pair and the name of its place in the request. */
 export interface Text {
   text: string
   param: string
@@ -24,10 +21,10 @@ export interface Text {
 function pairsOf(request: ScoreRequest): [Text, Text][] {
   const names = sideNames.find(([one, two]) => request[one] != null && request[two] != null)
   if (!names)
-    throw new Failure(
-      'missing_required_parameter',
+    throw invalid(
+      'text_1',
       "Send a pair to compare: 'text_1' and 'text_2' (or 'queries' and 'documents').",
-      { param: 'text_1' },
+      'missing_required_parameter',
     )
   const [left, right] = names.map((name): Text[] => {
     const texts = request[name]!
@@ -36,10 +33,9 @@ function pairsOf(request: ScoreRequest): [Text, Text][] {
       : texts.map((text, at) => ({ text, param: `${name}[${at}]` }))
   }) as [Text[], Text[]]
   if (left.length !== right.length && left.length !== 1 && right.length !== 1)
-    throw new Failure(
-      'invalid_value',
+    throw invalid(
+      names[1],
       `'${names[0]}' has ${left.length} entries and '${names[1]}' has ${right.length}; send as many of both, or a single one.`,
-      { param: names[1] },
     )
   const at = (side: Text[], pair: number) => side[side.length === 1 ? 0 : pair]!
   return Array.from({ length: Math.max(left.length, right.length) }, (_, pair) => [at(left, pair), at(right, pair)])
@@ -89,13 +85,11 @@ export const scoreByVectors =
     return { scores: pairs.map(([one, two]) => cosine(one, two)), promptTokens }
   }
 
-/** Answers POST /v1/score. */
 export function openScore({ id, context, scorePairs }: { id: string; context: number; scorePairs: ScorePairs }) {
   return async function score(body: unknown, reply: EngineReply): Promise<void> {
-    const checked = ScoreRequest.safeParse(body)
-    if (!checked.success) throw failureOfIssues(checked.error, body)
-    const pairs = pairsOf(checked.data)
-    const most = truncation(checked.data.truncate_prompt_tokens, context)
+    const request = parsed(ScoreRequest, body)
+    const pairs = pairsOf(request)
+    const most = truncation(request.truncate_prompt_tokens, context)
     const { scores, promptTokens } = await scorePairs(pairs, most, reply.signal)
     const response: ScoreResponse = {
       id: `score-${ulid()}`,

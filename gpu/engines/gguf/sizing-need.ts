@@ -1,6 +1,5 @@
 import type { GgufHeader } from '../../../core/models/gguf-header.ts'
 
-/** The fields of a model's header that determine its memory. */
 export type ModelShape = Pick<
   GgufHeader,
   | 'architecture'
@@ -35,7 +34,6 @@ const kvBytes: Record<KvType, number> = { f16: 2, q8_0: 34 / 32, q4_0: 18 / 32 }
 export interface ContextShape {
   tokens: number
   sequences: number
-  /** Tokens per batch. */
   batch: number
 }
 

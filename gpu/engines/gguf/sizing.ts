@@ -1,7 +1,7 @@
 import { Failure } from '../../../core/failure.ts'
 import { isFor, type Task } from '../../../core/schemas/task.ts'
-import { type ContextShape, type KvType, type ModelShape, type Need, needOf } from './sizing-need.ts'
-import { reasonOf, SizingRefusal } from './sizing-text.ts'
+import { invalid } from '../invalid.ts'
+import { type ContextShape, type KvType, kvTypes, type ModelShape, type Need, needOf } from './sizing-need.ts'
 
 /** Bytes that the model may use, without the process itself. */
 export interface AvailableMemory {
@@ -28,10 +28,8 @@ export interface SizingSettings {
   batch?: number | undefined
 }
 
-/** The settings varied until the model fits. */
 export interface SizingChoice {
   gpuLayers: number
-  /** Tokens of one chat. */
   context: number
   parallel: number
   kvType: KvType
@@ -39,7 +37,6 @@ export interface SizingChoice {
 
 export interface Sizing extends SizingChoice {
   flashAttention: 'auto' | 'on' | 'off'
-  /** Maximum tokens of one text to rank or embed. */
   encoderContext: number
   batch: number
   need: Need
@@ -69,7 +66,7 @@ const maxCacheShare = 0.25
 export function sizing(shape: ModelShape, memory: AvailableMemory, settings: SizingSettings): Sizing {
   const { flashAttention = 'auto', batch = defaultBatch } = settings
   const fault = cacheFault(shape, settings)
-  if (fault) throw new Failure('invalid_value', `A cache of ${settings.kvType} ${fault.why}`, { param: fault.param })
+  if (fault) throw invalid(fault.param, `A cache of ${settings.kvType} ${fault.why}`)
   const chats = writes(settings.tasks)
   const flash = flashAttention === 'on' || (flashAttention === 'auto' && hasFlash(shape))
   const total = shape.blockCount + 1
@@ -108,7 +105,6 @@ function cacheFault({ keyLength, valueLength }: ModelShape, { kvType = 'f16', fl
   return { param: 'kv_type', why: `holds numbers in blocks of 32, and the heads of this model have ${keyLength}.` }
 }
 
-/** Yields the choices in order of preference. */
 function* choices(
   shape: ModelShape,
   memory: AvailableMemory,
@@ -133,10 +129,8 @@ function* choices(
     for (const parallel of parallels) yield { gpuLayers: fewer.at(-1) ?? layers, context, parallel, kvType }
 }
 
-/** Whether a task generates text. */
 const writes = (tasks: readonly Task[]): boolean => isFor(tasks, 'chat', 'complete')
 
-/** The contexts that the engine creates for its tasks. */
 function contextsOf(
   { classifier }: ModelShape,
   tasks: readonly Task[],
@@ -155,3 +149,70 @@ function contextsOf(
 /** If flash attention is uncertain, memory is counted without it. Source: node-llama-cpp 3.22. */
 const hasFlash = ({ architecture, keyLength, valueLength }: ModelShape): boolean =>
   architecture !== 'grok' && architecture !== 'gemma2' && keyLength === valueLength
+
+/** Describes the choice and its memory as a sentence. `layers` includes the output. */
+function reasonOf({ gpuLayers, context, parallel, kvType, need }: Sizing, layers: number, memory: AvailableMemory) {
+  const cache = need.cache > 0 ? `, ${formatBytes(need.cache)} of ${kvType} cache` : ''
+  const parts = `${formatBytes(need.weights)} of weights${cache}, ${formatBytes(need.buffers)} of buffers`
+  const where =
+    gpuLayers === 0
+      ? `on the CPU: ${formatBytes(need.cpu)} of ${formatBytes(memory.cpu)}`
+      : `${gpuLayers === layers ? `all ${layers}` : `${gpuLayers} of ${layers}`} layers on the GPU: ${formatBytes(need.gpu)} of ${formatBytes(memory.gpu)} there, ${formatBytes(need.cpu)} of main memory`
+  return `${parallel} × ${context} tokens, ${where} (${parts}).`
+}
+
+/** The Failure for a model that does not fit, with the numbers of the smallest choice that the settings allow. */
+export class SizingRefusal extends Failure {
+  readonly need: Need
+
+  /** `fits` checks another choice. */
+  constructor(least: Sizing, memory: AvailableMemory, fits: (change: Partial<SizingChoice>) => boolean) {
+    super('invalid_value', sentence(least, memory, fits), { param: 'context_length' })
+    this.need = least.need
+  }
+}
+
+function sentence(least: Sizing, memory: AvailableMemory, fits: (change: Partial<SizingChoice>) => boolean): string {
+  const { need, gpuLayers, context, parallel } = least
+  const cache = need.cache > 0 ? ` and ${formatBytes(need.cache)} for ${parallel} × ${context} tokens` : ''
+  const short =
+    need.gpu > memory.gpu
+      ? `${gpuLayers} layers need ${formatBytes(need.gpu)} on the GPU, of which ${formatBytes(memory.gpu)} can be had`
+      : `it needs ${formatBytes(need.cpu)} of main memory, of which ${formatBytes(memory.cpu)} can be had`
+  const split =
+    memory.gpu > 0 && gpuLayers === 0 ? `, and no split with ${formatBytes(memory.gpu)} of the GPU does` : ''
+  const ways = waysOf(least, fits)
+  const advice =
+    ways.length > 0
+      ? `It would fit with ${ways.join(', or ')}.`
+      : 'No setting makes it fit: take a smaller model, a stronger quantisation, or a machine with more memory.'
+  return `The model does not fit: ${short}${split} (${formatBytes(need.weights)} of weights${cache}). ${advice}`
+}
+
+function waysOf(least: Sizing, fits: (change: Partial<SizingChoice>) => boolean): string[] {
+  const ways: string[] = []
+  const context = greatest(1, Math.floor(least.context / 256) - 1, units => fits({ context: units * 256 })) * 256
+  if (context > 0) ways.push(`context_length: ${context}`)
+  const parallel = greatest(1, least.parallel - 1, count => fits({ parallel: count }))
+  if (parallel > 0) ways.push(`concurrency: ${parallel}`)
+  const type = kvTypes.find(kvType => kvType !== 'f16' && kvType !== least.kvType && fits({ kvType }))
+  if (type && least.need.cache > 0) ways.push(`kv_type: ${type}`)
+  const layers = greatest(0, least.gpuLayers - 1, gpuLayers => fits({ gpuLayers }))
+  if (least.gpuLayers > 0 && fits({ gpuLayers: layers })) ways.push(`gpu_layers: ${layers}`)
+  return ways
+}
+
+/** Binary search: the greatest number from `low` to `high` for which `holds` is true; `low - 1` if there is none. */
+function greatest(low: number, high: number, holds: (value: number) => boolean): number {
+  let [good, bad] = [low - 1, high + 1]
+  while (bad - good > 1) {
+    const middle = Math.floor((good + bad) / 2)
+    if (holds(middle)) good = middle
+    else bad = middle
+  }
+  return good
+}
+
+/** Formats bytes for a sentence. */
+export const formatBytes = (bytes: number): string =>
+  bytes >= 2 ** 30 ? `${(bytes / 2 ** 30).toFixed(1)} GiB` : `${Math.ceil(bytes / 2 ** 20)} MiB`

@@ -26,18 +26,12 @@ export function heldBack(text: string, stops: readonly string[]): number {
   return held
 }
 
-export interface StopOptions {
-  /** Non-empty, well-formed strings. */
-  stops: readonly string[]
-  /** Whether a space before the first word comes from the tokenizer and not from the model. */
-  dropFirstSpace?: boolean
-}
-
 /**
  * Converts the bytes of tokens to text that may be sent. Holds back incomplete characters and possible prefixes of a
- * stop string; invalid UTF-8 becomes U+FFFD. The joined text does not depend on how the bytes were divided.
+ * stop string; invalid UTF-8 becomes U+FFFD. The joined text does not depend on how the bytes were divided. `stops` are
+ * not empty and well-formed; with `dropFirstSpace` a space before the first word comes from the tokenizer.
  */
-export function openText({ stops, dropFirstSpace = false }: StopOptions) {
+export function openText(stops: readonly string[], dropFirstSpace: boolean) {
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
   let held = ''
   let stopped = false

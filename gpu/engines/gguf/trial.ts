@@ -5,9 +5,7 @@ import { Failure } from '../../../core/failure.ts'
 import type { NodeLlamaCpp } from './model.ts'
 import type { GpuUse } from './options.ts'
 
-/** The result of a successful trial. */
 export interface Trial {
-  /** The release of llama.cpp. */
   release: string
   /** The names of its devices; empty for the CPU. */
   devices: string[]

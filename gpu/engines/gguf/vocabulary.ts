@@ -43,7 +43,6 @@ const forms: Partial<Record<string, PieceForm>> = { spm: 'spaces', wpm: 'spaces'
 
 export type Vocabulary = ReturnType<typeof openVocabulary>
 
-/** Properties of a model's tokens. */
 export function openVocabulary(model: LlamaModel) {
   const { tokenizer } = model.fileInfo.metadata
   const texts = tokenizer.ggml.tokens

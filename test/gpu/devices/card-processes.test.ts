@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { cardProcesses, parseCardProcesses } from '../../../gpu/devices/card-processes.ts'
+import { cardProcesses, parseCardProcesses } from '../../../gpu/devices/nvidia-smi.ts'
 import { installNvidiaSmi } from '../../fixtures/nvidia-smi.ts'
 import { temporary } from '../launcher/_launch.ts'
 

@@ -2,8 +2,8 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
-import { discover } from '../../../gpu/devices/discover.ts'
 import { fewFields } from '../../../gpu/devices/nvidia.ts'
+import { discover } from '../../../gpu/devices/nvidia-smi.ts'
 import { cardLine, installNvidiaSmi } from '../../fixtures/nvidia-smi.ts'
 
 const made: string[] = []

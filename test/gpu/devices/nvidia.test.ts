@@ -1,10 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { parseCardProcesses } from '../../../gpu/devices/card-processes.ts'
 import { parseSliceMemory, parseSlices } from '../../../gpu/devices/mig.ts'
 import { fewFields, fields, parseCards, problemOf, queryArguments } from '../../../gpu/devices/nvidia.ts'
-import type { ProgramRun } from '../../../gpu/devices/nvidia-smi.ts'
+import { type ProgramRun, parseCardProcesses } from '../../../gpu/devices/nvidia-smi.ts'
 import { cardLine } from '../../fixtures/nvidia-smi.ts'
 
 const MiB = 2 ** 20

@@ -43,12 +43,17 @@ export async function launcherIn(
   support: SandboxSupport = noSandbox,
 ) {
   const log = keptLog()
+  const launches = new Set<string>()
   const launcher = await openLocalLauncher({ dataDir, bootId, host: process.env, wrapper, support, log })
   onTestFinished(async () => {
-    for (const { launchId } of await launcher.list()) await launcher.stop(launchId, 0)
+    for (const launchId of launches) await launcher.stop(launchId, 0)
     launcher.close()
   })
-  return { ...launcher, log }
+  const start = (options: LaunchOptions) => {
+    launches.add(options.launchId)
+    return launcher.start(options)
+  }
+  return { ...launcher, start, log }
 }
 
 export const launchOptions = (launchId: string, flags: string[], more: Partial<LaunchOptions> = {}): LaunchOptions => ({

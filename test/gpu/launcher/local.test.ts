@@ -42,8 +42,8 @@ describe.each(ways)('with $name', ({ wrapper, support, sandbox }) => {
     await until(() => listening(launcher.logs('one')))
     expect((await fetchHealth(launched.endpoint, '/health', [], 5_000)).health).toBe('ready')
     expect(statSync(join(dataDir, 'run')).mode & 0o777).toBe(0o700)
-    expect(await launcher.list()).toMatchObject([{ launchId: 'one', modelId: 'fake' }])
-    expect(readFileSync(join(dataDir, 'run/launches.json'), 'utf8')).toContain('"one"')
+    const record = JSON.parse(readFileSync(join(dataDir, 'run/launches.json'), 'utf8')) as unknown
+    expect(record).toMatchObject([{ launchId: 'one', modelId: 'fake' }])
 
     const { body } = await fetchHealth(launched.endpoint, '/stats', [], 5_000)
     // The engine's pid inside its namespace differs; outside it has the pid that infer knows.
@@ -53,7 +53,6 @@ describe.each(ways)('with $name', ({ wrapper, support, sandbox }) => {
     await launcher.stop('one', 5_000)
     expect(await launched.exited).toMatchObject({ status: '0' })
     expect(await survivors('one')).toEqual([])
-    expect(await launcher.list()).toEqual([])
     expect(readFileSync(join(dataDir, 'run/launches.json'), 'utf8')).toBe('[]')
     expect(listening(launcher.logs('one'))).toBe(true)
     await launcher.stop('one', 0)

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { lastError, openOutput } from '../../../gpu/launcher/output.ts'
+import { lastError, openOutput } from '../../../gpu/launcher/outputs.ts'
 
 const fed = (...chunks: (string | Buffer)[]) => {
   const output = openOutput({ lineBytes: 10, ringBytes: 30 })

@@ -1,4 +1,4 @@
-import { defaultRules } from '../../../gpu/residency/effects.ts'
+import { defaultRules } from '../../../gpu/residency/advance.ts'
 import type { ModelState, Resident } from '../../../gpu/residency/model-state.ts'
 import type { DeviceCapacity } from '../../../gpu/residency/place.ts'
 import { openResidency } from '../../../gpu/residency/residency.ts'

@@ -1,13 +1,14 @@
 import { describe, expect, test } from 'vitest'
 import { retryAfter } from '../../../core/failure.ts'
-import { addFailure, circuitState, defaultBackoff, type StartFailures } from '../../../gpu/residency/backoff.ts'
+import { defaultRules } from '../../../gpu/residency/advance.ts'
+import { addFailure, circuitState, type StartFailures } from '../../../gpu/residency/backoff.ts'
 import { untilFree, untilReady } from '../../../gpu/residency/model-state.ts'
 
 test('each failure doubles the pause, from one second to five minutes', () => {
   let failures: StartFailures | null = null
   const pauses: number[] = []
   for (let at = 0; at < 12; at++) {
-    failures = addFailure(failures, `no ${at}`, 1000, defaultBackoff)
+    failures = addFailure(failures, `no ${at}`, 1000, defaultRules.backoff)
     pauses.push(failures.retryAt - 1000)
   }
   expect(pauses.map(ms => ms / 1000)).toEqual([1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300])
@@ -25,7 +26,7 @@ describe('circuitState', () => {
     ['also when it was open', after(9), 1000, 'closed'],
   ]
   test.each(cases)('%s', (_rule, failures, now, state) =>
-    expect(circuitState(failures, now, defaultBackoff)).toBe(state),
+    expect(circuitState(failures, now, defaultRules.backoff)).toBe(state),
   )
 })
 

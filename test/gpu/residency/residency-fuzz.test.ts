@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { shareOf } from '../../../gpu/placement/memory.ts'
-import { defaultRules } from '../../../gpu/residency/effects.ts'
+import { defaultRules } from '../../../gpu/residency/advance.ts'
 import type { ModelState, Resident } from '../../../gpu/residency/model-state.ts'
 import type { DeviceCapacity } from '../../../gpu/residency/place.ts'
 import { openResidency } from '../../../gpu/residency/residency.ts'

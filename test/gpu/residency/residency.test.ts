@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { Failure } from '../../../core/failure.ts'
-import { defaultRules } from '../../../gpu/residency/effects.ts'
+import { defaultRules } from '../../../gpu/residency/advance.ts'
 import type { ModelState, Resident } from '../../../gpu/residency/model-state.ts'
 import type { DeviceCapacity } from '../../../gpu/residency/place.ts'
 import { openResidency, type Residency } from '../../../gpu/residency/residency.ts'

@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { bubblewrap } from '../../../gpu/sandbox/bubblewrap.ts'
-import type { Mount, ResolvedPath } from '../../../gpu/sandbox/mount.ts'
+import { type Mount, mountTable, type ResolvedPath } from '../../../gpu/sandbox/mount.ts'
 import { mountScript } from '../../../gpu/sandbox/mount-script.ts'
-import { mountTable } from '../../../gpu/sandbox/mount-table.ts'
+import { bubblewrap } from '../../../gpu/sandbox/sandbox-wrapper.ts'
 import { type ViewFacts, viewOf } from '../../../gpu/sandbox/view.ts'
 
 const folder = (path: string, real = path): ResolvedPath => ({ path, real, file: false })

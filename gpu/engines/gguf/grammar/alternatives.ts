@@ -1,5 +1,5 @@
-import type { Budget } from './budget.ts'
 import { type Keywords, readKeywords } from './keywords.ts'
+import type { Budget } from './rules.ts'
 import type { SchemaNode } from './schema.ts'
 
 /** One way to satisfy a schema: satisfy the own keywords of all `schemaNodes`, and none of `excluded`. */
@@ -96,10 +96,8 @@ export type Alternatives = ReturnType<typeof openAlternatives>
 const sizeOf = (alternatives: readonly Alternative[]): number =>
   Math.max(0, ...alternatives.map(({ schemaNodes, excluded }) => schemaNodes.length + excluded.length))
 const ids = (schemaNodes: readonly SchemaNode[]) => schemaNodes.map(({ id }) => id).toSorted((a, b) => a - b)
-/** Returns a key that identifies an alternative. */
 export const keyOfAlternative = ({ schemaNodes, excluded }: Alternative) =>
   `${ids(schemaNodes).join()}-${ids(excluded).join()}`
 const conditionsOf = ({ schemaNodes, excluded }: Alternative): ReadonlySet<string> =>
   new Set([...schemaNodes.map(({ id }) => `is ${id}`), ...excluded.map(({ id }) => `is not ${id}`)])
-/** Returns a key that identifies a conjunction of schemas. */
 export const keyOfSchemas = (schemaNodes: readonly SchemaNode[]): string => ids([...new Set(schemaNodes)]).join()

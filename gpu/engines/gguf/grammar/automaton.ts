@@ -116,7 +116,6 @@ export function withLength(automaton: Automaton, min: number, max: number): Auto
   })
 }
 
-/** Whether the automaton accepts the text. */
 export function accepts(automaton: Automaton, characters: string): boolean {
   let at: number | undefined = 0
   for (const character of characters) {
@@ -127,7 +126,6 @@ export function accepts(automaton: Automaton, characters: string): boolean {
   return automaton[at]!.ends
 }
 
-/** Whether the automaton accepts no text. */
 export const acceptsNothing = (automaton: Automaton): boolean => !automaton.some(({ ends }) => ends)
 
 /** Returns an automaton that is a tree of the names; `at` has the state in which each name ends. */

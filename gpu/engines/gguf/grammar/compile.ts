@@ -1,16 +1,13 @@
 import { type Alternative, keyOfAlternative, keyOfSchemas, openAlternatives } from './alternatives.ts'
-import { arrayOf } from './arrays.ts'
 import { openAutomata, refuseFormat } from './automata.ts'
-import type { Budget } from './budget.ts'
 import { decimals } from './decimals.ts'
 import { openDisjointness } from './disjointness.ts'
 import { integerRange, integers } from './integers.ts'
-import type { Json } from './json.ts'
-import { higher, lower, type ValueKind } from './keywords.ts'
+import { closing, comma, gap, type Json } from './json.ts'
+import { higher, lower, meantKinds, type SchemaShape, shapeOf, type ValueKind } from './keywords.ts'
 import { objectOf } from './objects.ts'
-import { type GrammarRules, rule, type Sequence, textPart } from './rules.ts'
-import type { SchemaNode } from './schema.ts'
-import { meantKinds, type SchemaShape, shapeOf } from './shape.ts'
+import { type Budget, type GrammarRules, maxRepetitions, repeat, rule, type Sequence, textPart } from './rules.ts'
+import type { RuleOf, SchemaNode } from './schema.ts'
 import { stringOf } from './strings.ts'
 import { isKnownFormat, openValidator } from './validator.ts'
 
@@ -24,11 +21,7 @@ interface Way {
 const int32 = { value: 2 ** 31, open: true }
 
 /** Converts schemas to rules. The function returns the rule of values that satisfy all of the schemas. */
-export function openCompiler(
-  rules: GrammarRules,
-  json: Json,
-  budget: Budget,
-): (schemaNodes: readonly SchemaNode[]) => string {
+export function openCompiler(rules: GrammarRules, json: Json, budget: Budget): RuleOf {
   const alternatives = openAlternatives(budget)
   const automata = openAutomata(budget)
   const { read, ofAll } = alternatives
@@ -79,8 +72,8 @@ export function openCompiler(
     if (kind === 'null') return [[textPart('null')]]
     if (kind === 'boolean') return [[textPart('true')], [textPart('false')]]
     if (kind === 'string') return stringOf(shape, rules, json, automata)
-    if (kind === 'array') return arrayOf({ shape, key, rules, node })
-    if (kind === 'object') return objectOf({ shape, key, rules, json, node })
+    if (kind === 'array') return arrayOf(shape, key, rules, node)
+    if (kind === 'object') return objectOf(shape, key, rules, json, node)
     const narrow = shape.formats.some(({ name }) => name === 'int32')
     const low = narrow ? higher(shape.low, { value: -int32.value, open: false }) : shape.low
     const high = narrow ? lower(shape.high, int32) : shape.high
@@ -107,4 +100,44 @@ export function openCompiler(
   }
 
   return node
+}
+
+/**
+ * Returns how many items generated arrays have. After `prefixItems`, JSON Schema by default allows any further items,
+ * and arrays that end early. Authors of such a schema mean a tuple, so a tuple is generated, unless `items` or
+ * `minItems` say otherwise.
+ */
+function lengthsOf(shape: SchemaShape): { min: number; max: number } {
+  const { prefixLength, itemsGiven, maxItems } = shape
+  const min = shape.minItems ?? Math.min(prefixLength, maxItems)
+  return { min, max: prefixLength > 0 && !itemsGiven ? Math.min(maxItems, Math.max(prefixLength, min)) : maxItems }
+}
+
+/** Writes the arrays of a shape. Throws Failure `unsupported_parameter` for bounds that llama.cpp cannot count to. */
+function arrayOf(shape: SchemaShape, key: string, rules: GrammarRules, node: RuleOf): Sequence[] {
+  const { min, max } = lengthsOf(shape)
+  for (const keyword of ['minItems', 'maxItems'] as const) {
+    const bound = shape[keyword]
+    if (bound === undefined || bound === Number.POSITIVE_INFINITY || bound <= maxRepetitions) continue
+    const { document, path } = shape.with(keyword)
+    document.unsupported(`${path}.${keyword}`, `it is more than ${maxRepetitions}`)
+  }
+  const prefix = shape.prefixLength
+  const item = (at: number) => rule(node(shape.item(at)))
+
+  /** What may follow `at` items, where `at` is at least 1. */
+  const from = (at: number): Sequence => {
+    if (at >= max) return closing(']')
+    if (at >= prefix) {
+      const more = rules.once(`${key} more`, 'more', () => [[...comma, item(prefix)]])
+      return [repeat(rule(more), Math.max(0, min - at), max - at), ...closing(']')]
+    }
+    if (at < min) return [...comma, item(at), ...from(at + 1)]
+    return [rule(rules.once(`${key} item ${at}`, 'items', () => [[...comma, item(at), ...from(at + 1)], closing(']')]))]
+  }
+
+  return [
+    ...(min === 0 ? [[textPart('['), gap, textPart(']')]] : []),
+    ...(max > 0 && min <= max ? [[textPart('['), gap, item(0), ...from(1)]] : []),
+  ]
 }

@@ -1,12 +1,11 @@
 import { type Alternatives, keyOfSchemas } from './alternatives.ts'
 import type { Automata } from './automata.ts'
 import { acceptsNothing } from './automaton.ts'
-import type { Budget } from './budget.ts'
 import { integerRange } from './integers.ts'
-import type { ValueKind } from './keywords.ts'
+import { type SchemaShape, shapeOf, type ValueKind } from './keywords.ts'
 import { furtherProperties, memberNames } from './objects.ts'
+import type { Budget } from './rules.ts'
 import type { SchemaNode } from './schema.ts'
-import { type SchemaShape, shapeOf } from './shape.ts'
 import { kindOf, type Validator } from './validator.ts'
 
 /**

@@ -1,15 +1,12 @@
-import { Failure } from '../../../../core/failure.ts'
 import { runSteps } from '../../../../core/time-slice.ts'
-import { openBudget } from './budget.ts'
+import { invalid } from '../../invalid.ts'
 import { openCompiler } from './compile.ts'
-import { gbnfOf } from './gbnf.ts'
 import { openJson } from './json.ts'
 import { productiveRules } from './productive.ts'
-import { openRules } from './rules.ts'
+import { type GrammarPart, openBudget, openRules, type Ranges, type RuleMap } from './rules.ts'
 import { type Origin, openDocument, sizeWithin } from './schema.ts'
 import { ruleWidth, stepsToCheck } from './width.ts'
 
-export { literal } from './gbnf.ts'
 export type { Origin } from './schema.ts'
 
 /** Runs in small steps, because a schema just below the size limit takes half a second. */
@@ -50,9 +47,7 @@ const most = { width: 200, checkSteps: 5_000_000 }
 export function openGrammar(): Grammar {
   let from: Origin = { param: 'response_format', path: 'response_format' }
   const tooLarge = (reason: string): never => {
-    throw new Failure('invalid_value', `The schema at '${from.path}' is too large: ${reason}. Make it simpler.`, {
-      param: from.param,
-    })
+    throw invalid(from.param, `The schema at '${from.path}' is too large: ${reason}. Make it simpler.`)
   }
   const budget = openBudget(tooLarge)
   const rules = openRules(budget)
@@ -63,17 +58,14 @@ export function openGrammar(): Grammar {
 
   function* check(name: string): Generator<void, void> {
     const productive = yield* productiveRules(rules.rules, [name])
-    if (!productive.has(name))
-      throw new Failure('invalid_value', `No finite value satisfies the schema at '${from.path}'.`, {
-        param: from.param,
-      })
+    if (!productive.has(name)) throw invalid(from.param, `No finite value satisfies the schema at '${from.path}'.`)
     if ((yield* ruleWidth(productive, rules.distinct, budget)) > most.width)
-      throw new Failure(
-        'unsupported_parameter',
+      throw invalid(
+        from.param,
         `The built-in engine cannot keep to the schema at '${from.path}': branches of its anyOf or oneOf begin alike ` +
           'and hold each other, so that too many readings of one text are possible. Let each of them begin with a ' +
           'required property of which the const is its own.',
-        { param: from.param },
+        'unsupported_parameter',
       )
     if (stepsToCheck(productive) > most.checkSteps) tooLarge('its rules lead to each other in too many ways')
   }
@@ -117,4 +109,48 @@ export function schemaGrammar(schema: unknown, origin: Origin): string {
 export function objectGrammar(): string {
   const grammar = openGrammar()
   return runSteps(grammar.text(runSteps(grammar.object())))
+}
+
+/**
+ * Writes rules in the syntax of llama.cpp, one per line and one per step.
+ * Source: grammars/README.md and src/llama-grammar.cpp of llama.cpp.
+ */
+function* gbnfOf(rules: RuleMap): Generator<void, string> {
+  const lines: string[] = []
+  for (const [name, alternatives] of rules) {
+    const sides = alternatives.map(sequence => (sequence.length === 0 ? '""' : sequence.map(partOf).join(' ')))
+    lines.push(`${name} ::= ${sides.join(' | ')}\n`)
+    yield
+  }
+  return lines.join('')
+}
+
+/** Returns literal text as a part of a grammar: `"a\n"`. */
+export const literal = (characters: string): string => `"${written(characters)}"`
+
+function partOf(part: GrammarPart): string {
+  if (part.kind === 'text') return literal(part.text)
+  if (part.kind === 'set') return setOf(part.set)
+  if (part.kind === 'rule') return part.rule
+  const of = partOf(part.of)
+  // The operator repeats the item before it: a quoted text is one item.
+  if (part.max === Number.POSITIVE_INFINITY)
+    return part.min === 0 ? `${of}*` : part.min === 1 ? `${of}+` : `${of}{${part.min},}`
+  return part.min === 0 && part.max === 1 ? `${of}?` : `${of}{${part.min},${part.max}}`
+}
+
+function setOf(ranges: Ranges): string {
+  const character = (code: number) => written(String.fromCodePoint(code))
+  return `[${ranges.map(([low, high]) => (low === high ? character(low) : `${character(low)}-${character(high)}`)).join('')}]`
+}
+
+/** Writes characters by number, except letters, digits and safe signs, because other signs may have a meaning. */
+const written = (characters: string): string => characters.replace(/[^a-zA-Z0-9 :,.{}_/<>|=@#+*]/gu, escaped)
+
+function escaped(character: string): string {
+  if (character === '\n') return '\\n'
+  if (character === '"') return '\\"'
+  const code = character.codePointAt(0)!
+  if (code < 0x80) return `\\x${code.toString(16).padStart(2, '0')}`
+  return code < 0x10000 ? `\\u${code.toString(16).padStart(4, '0')}` : `\\U${code.toString(16).padStart(8, '0')}`
 }

@@ -1,19 +1,9 @@
 import { allBut } from './automaton.ts'
 import { closing, colon, comma, gap, type Json } from './json.ts'
+import type { SchemaShape } from './keywords.ts'
 import { type GrammarRules, repeat, rule, type Sequence, textPart } from './rules.ts'
-import type { SchemaNode } from './schema.ts'
-import type { SchemaShape } from './shape.ts'
-import { spell } from './spell.ts'
-
-export interface ObjectParts {
-  shape: SchemaShape
-  /** Identifies the shape. */
-  key: string
-  rules: GrammarRules
-  json: Json
-  /** Returns the rule of values that satisfy all the schemas. */
-  node: (schemaNodes: readonly SchemaNode[]) => string
-}
+import type { RuleOf, SchemaNode } from './schema.ts'
+import { spell } from './strings.ts'
 
 /**
  * Returns the schemas for undeclared properties of generated objects; undefined if there are none. By default JSON
@@ -32,7 +22,7 @@ export const memberNames = ({ properties, required }: SchemaShape): string[] => 
  * Writes the objects of a shape: declared properties in their order, optional ones present or not, then further ones.
  * Each place between two properties is a rule, so that the grammar grows with the number of properties only.
  */
-export function objectOf({ shape, key, rules, json, node }: ObjectParts): Sequence[] {
+export function objectOf(shape: SchemaShape, key: string, rules: GrammarRules, json: Json, node: RuleOf): Sequence[] {
   const names = memberNames(shape)
   const further = furtherProperties(shape)
   if (names.length === 0 && further?.length === 0) return [[rule(json.object())]]

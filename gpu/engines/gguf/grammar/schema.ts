@@ -1,6 +1,5 @@
 import { Failure } from '../../../../core/failure.ts'
 
-/** Where a schema is in the request, for error messages. */
 export interface Origin {
   /** The `param` of the Failure: `response_format` or `tools`. */
   param: string
@@ -8,7 +7,6 @@ export interface Origin {
   path: string
 }
 
-/** A schema and its location in the request. */
 export interface SchemaNode {
   id: number
   schema: Record<string, unknown> | boolean
@@ -17,13 +15,15 @@ export interface SchemaNode {
 }
 
 /** One schema of the request and the schemas that it refers to. */
+/** Returns the rule of values that satisfy all the schemas. */
+export type RuleOf = (schemaNodes: readonly SchemaNode[]) => string
+
 export interface SchemaDocument {
   root: SchemaNode
   /** Returns the schema under a keyword of another. Throws Failure `invalid_value` if it is no schema. */
   schemaNode(schema: unknown, path: string): SchemaNode
   /** Returns the schema that `$ref` refers to; local pointers only. Throws Failure. */
   target(reference: string, path: string): SchemaNode
-  /** Throws a Failure that states the fault and its location. */
   invalid(path: string, what: string): never
   unsupported(path: string, what: string): never
 }

@@ -1,11 +1,9 @@
 import type { Alternatives } from './alternatives.ts'
-import type { Automata } from './automata.ts'
+import { type Automata, formats } from './automata.ts'
 import { accepts } from './automaton.ts'
-import type { Budget } from './budget.ts'
-import { formats } from './formats.ts'
-import { equal, type ValueKind } from './keywords.ts'
+import { equal, kindsOfFormat, type ValueKind } from './keywords.ts'
+import type { Budget } from './rules.ts'
 import type { SchemaNode } from './schema.ts'
-import { kindsOfFormat } from './shape.ts'
 
 /** Checks exactly whether a value satisfies a schema, for values of `enum` and `const` with other keywords. */
 export function openValidator({ read, of }: Alternatives, automata: Automata, budget: Budget) {

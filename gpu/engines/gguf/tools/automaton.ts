@@ -5,14 +5,12 @@ export interface ToolState {
   steps: ReadonlyMap<string, ToolTarget>
   /** Target of all other characters. */
   otherwise: ToolTarget
-  /** Whether the text may end here. */
   mayEnd: boolean
 }
 
 /** Free text that must not contain, or not begin with, certain words. State 0 is the first. */
 export type ToolAutomaton = readonly ToolState[]
 
-/** Returns the target of a character in a state. */
 export const step = (automaton: ToolAutomaton, state: number, character: string): ToolTarget => {
   const { steps, otherwise } = automaton[state]!
   return steps.get(character) ?? otherwise

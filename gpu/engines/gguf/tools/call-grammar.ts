@@ -1,4 +1,4 @@
-import { Failure } from '../../../../core/failure.ts'
+import { invalid } from '../../invalid.ts'
 import { type Grammar, literal } from '../grammar/grammar.ts'
 import { rulesOf, untilMarker } from './automaton.ts'
 import { openingOf } from './call-parser.ts'
@@ -81,9 +81,7 @@ function* argumentsRule(
   const path = `tools[${at}].function.parameters`
   const { type } = parameters
   if (type !== undefined && type !== 'object')
-    throw new Failure('invalid_value', `'${path}.type' must be "object": the arguments of a function have names.`, {
-      param: `${path}.type`,
-    })
+    throw invalid(`${path}.type`, `'${path}.type' must be "object": the arguments of a function have names.`)
   const names = Object.keys(parameters).some(key => ['$ref', 'anyOf', 'oneOf', 'allOf', 'const', 'enum'].includes(key))
   return yield* grammar.rule(type === undefined && !names ? { ...parameters, type: 'object' } : parameters, {
     param: path,

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { jsonOf } from '../../../../core/json.ts'
 import type { ChatRequest } from '../../../../core/schemas/chat.ts'
 import type { RequestTool } from './tool-choice.ts'
 
@@ -22,10 +23,11 @@ export function withoutFunctions({ function_call, ...message }: Message): Messag
 
 /** Most templates write the arguments of earlier calls themselves and require them as objects. */
 export const withObjects = (messages: readonly Message[]): Message[] =>
-  withCalls(messages, call => ({
-    ...call,
-    function: { ...call.function, arguments: parsed(call.function.arguments as string) },
-  }))
+  withCalls(messages, call => {
+    const text = call.function.arguments as string
+    const value = jsonOf(text)
+    return { ...call, function: { ...call.function, arguments: value === undefined ? text : value } }
+  })
 
 /** Mistral's templates refuse ids that are not nine letters and digits. */
 export function withShortIds(messages: readonly Message[]): Message[] {
@@ -111,11 +113,3 @@ export function toolIntroduction(tools: readonly RequestTool[], forced: boolean,
 
 const withCalls = (messages: readonly Message[], change: (call: Call) => Call): Message[] =>
   messages.map(message => (message.tool_calls ? { ...message, tool_calls: message.tool_calls.map(change) } : message))
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown
-  } catch {
-    return text
-  }
-}

@@ -1,5 +1,5 @@
-import { Failure } from '../../../../core/failure.ts'
 import type { ChatRequest } from '../../../../core/schemas/chat.ts'
+import { invalid } from '../../invalid.ts'
 import type { CallForm } from './call-form.ts'
 
 export type RequestTool = NonNullable<ChatRequest['tools']>[number]
@@ -9,9 +9,7 @@ export interface Calling {
   form: CallForm
   /** The tools of the request with their indexes; only the named one if the request names one. */
   tools: readonly { tool: RequestTool; at: number }[]
-  /** Whether the answer must be a call. */
   forced: boolean
-  /** Whether an answer may have several calls. */
   parallel: boolean
 }
 
@@ -23,12 +21,12 @@ export function callingOf(request: ChatRequest, form: CallForm): Calling | undef
   const choice = request.tool_choice ?? 'auto'
   const all = (request.tools ?? []).map((tool, at) => ({ tool, at }))
   if (choice === 'none' || (choice === 'auto' && all.length === 0)) return undefined
-  const wrong = (message: string) => new Failure('invalid_value', message, { param: 'tool_choice' })
-  if (all.length === 0) throw wrong("'tool_choice' needs 'tools' to choose from.")
+  if (all.length === 0) throw invalid('tool_choice', "'tool_choice' needs 'tools' to choose from.")
   const parallel = request.parallel_tool_calls ?? true
   if (typeof choice === 'string') return { form, tools: all, forced: choice === 'required', parallel }
   const tools = all.filter(({ tool }) => tool.function.name === choice.function.name)
-  if (tools.length === 0) throw wrong(`'tool_choice' names '${choice.function.name}', which is not among 'tools'.`)
+  if (tools.length === 0)
+    throw invalid('tool_choice', `'tool_choice' names '${choice.function.name}', which is not among 'tools'.`)
   // A request that names the function needs its arguments once.
   return { form, tools, forced: true, parallel: false }
 }

@@ -5,8 +5,12 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { llamaVersion } from '../../../../core/assets.ts'
 import { type BackendName, reportMissing, reportTrial, type TrialRun } from '../../../../gpu/engines/gguf/backend.ts'
 import { findBuilds, openOlderCuda } from '../../../../gpu/engines/gguf/backend-packages.ts'
-import { type BackendSearch, firstBackend, searchBackends } from '../../../../gpu/engines/gguf/backend-search.ts'
-import { runTrial } from '../../../../gpu/engines/gguf/backend-trial.ts'
+import {
+  type BackendSearch,
+  firstBackend,
+  runTrial,
+  searchBackends,
+} from '../../../../gpu/engines/gguf/backend-search.ts'
 import { probeWrapper } from '../../../../gpu/sandbox/probe-wrapper.ts'
 
 const fake = join(import.meta.dirname, '../../../fixtures/backend.ts')

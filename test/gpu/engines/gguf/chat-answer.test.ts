@@ -4,7 +4,7 @@ import { callId, type FinishReason, streamFrames, wholeAnswer } from '../../../.
 import type { TokenLogprob } from '../../../../gpu/engines/gguf/logprobs.ts'
 import type { AnswerEvent } from '../../../../gpu/engines/gguf/tools/call-parser.ts'
 
-const head = { id: 'chatcmpl-1', created: 1, model: 'toy', fingerprint: 'fp', logprobs: true }
+const head = { id: 'chatcmpl-1', created: 1, model: 'toy', system_fingerprint: 'fp' }
 const usage = { promptTokens: 5, completionTokens: 7, cachedTokens: 2, reasoningTokens: 3 }
 const token = (text: string): TokenLogprob => ({
   token: text,
@@ -77,7 +77,7 @@ const answers: [string, AnswerEvent[], FinishReason, object][] = [
 
 describe('one answer, whole and in frames', () => {
   test.each(answers)('%s', (_what, events, reason, message) => {
-    const answer = wholeAnswer(head, [{ events, tokens: [token('a')], reason }], newCallId, usage)
+    const answer = wholeAnswer(head, [{ events, tokens: [token('a')], reason }], newCallId, usage, true)
     expect(() => ChatResponse.parse(answer)).not.toThrow()
     expect(answer.choices[0]).toEqual({
       index: 0,

@@ -1,6 +1,6 @@
 import type { Token } from 'node-llama-cpp'
 import { expect, test } from 'vitest'
-import { type PairMarks, pairOf } from '../../../../gpu/engines/gguf/ranker.ts'
+import { type PairMarks, pairOf } from '../../../../gpu/engines/gguf/rerank.ts'
 
 const [bos, eos, sep, query, document] = [1, 2, 3, 10, 20] as unknown as Token[]
 const bert: PairMarks = { bos: bos!, eos: null, sep: sep!, addBos: true, addEos: false, addSep: true }

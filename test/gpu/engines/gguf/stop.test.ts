@@ -31,7 +31,7 @@ describe('a possible beginning of a stop string is held back', () => {
 
 /** Feeds the bytes in the given pieces and records the output after each. */
 function feed(bytes: Uint8Array, sizes: number[], stops: string[], dropFirstSpace = false) {
-  const text = openText({ stops, dropFirstSpace })
+  const text = openText(stops, dropFirstSpace)
   const parts: string[] = []
   for (let at = 0, turn = 0; at < bytes.length && !text.stopped; turn++) {
     const size = sizes.length ? sizes[turn % sizes.length]! : bytes.length

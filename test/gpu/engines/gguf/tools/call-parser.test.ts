@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { openAnswerParser } from '../../../../../gpu/engines/gguf/answer-parser.ts'
-import type { Beginning, ThinkMarks } from '../../../../../gpu/engines/gguf/reasoning.ts'
+import { type Beginning, openAnswerParser, type ThinkMarks } from '../../../../../gpu/engines/gguf/answer-parser.ts'
 import { type CallForm, callFormOf, hermes } from '../../../../../gpu/engines/gguf/tools/call-form.ts'
 import { type AnswerEvent, append } from '../../../../../gpu/engines/gguf/tools/call-parser.ts'
 import { templates } from './_templates.ts'

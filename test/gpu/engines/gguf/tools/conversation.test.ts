@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { ChatRequest } from '../../../../../core/schemas/chat.ts'
-import { beginningOf, thinkingVariables, thinkMarksOf } from '../../../../../gpu/engines/gguf/reasoning.ts'
+import { beginningOf, thinkingVariables, thinkMarksOf } from '../../../../../gpu/engines/gguf/answer-parser.ts'
 import { openTemplate } from '../../../../../gpu/engines/gguf/template.ts'
 import { callingOf } from '../../../../../gpu/engines/gguf/tools/tool-choice.ts'
 import { templates } from './_templates.ts'
