@@ -1,7 +1,14 @@
+import { join } from 'node:path'
 import { defineConfig } from 'vitest/config'
-import { pureTests } from './test/_pure.ts'
+import { appTests, pureTests } from './test/_pure.ts'
 
 const pure = pureTests()
+const app = appTests()
+const globalSetup = 'test/_build.ts'
+
+// Every process and thread that a test starts reads what Node made of its source files the last time. Without it each
+// strips the types and compiles: 0.2 seconds of processor time for a store, 0.1 for a command.
+process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, 'build/compile-cache')
 
 export default defineConfig({
   test: {
@@ -15,11 +22,12 @@ export default defineConfig({
     // A poll ends when what it waits for is there; a second is not enough on a loaded machine.
     expect: { poll: { timeout: 20_000 } },
     projects: [
-      // They share what they have imported, which halves their processor time: nothing outlives a pure test.
+      // Files of the first two share what they have imported: the whole program takes 1.4 seconds of processor time.
       { extends: true, test: { name: 'pure', include: pure, isolate: false } },
+      { extends: true, test: { name: 'app', include: app, isolate: false, globalSetup } },
       {
         extends: true,
-        test: { name: 'whole', include: ['test/**/*.test.ts'], exclude: pure, globalSetup: 'test/_build.ts' },
+        test: { name: 'whole', include: ['test/**/*.test.ts'], exclude: [...pure, ...app], globalSetup },
       },
     ],
   },

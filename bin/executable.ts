@@ -14,7 +14,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, relative } from 'node:path'
+import { dirname, join, relative } from 'node:path'
 import { constants, zstdCompressSync } from 'node:zlib'
 import sea from '@yao-pkg/pkg/lib-es5/sea.js'
 import { buildSync } from 'esbuild'
@@ -85,12 +85,25 @@ function programAssets({ dist, work, emulator, nodeFlags }: BuildTarget, node: s
   return { 'program.cjs': text, 'program.cache': cache }
 }
 
+/** Texts that are read whole and seldom. The console has its own encodings, which browsers get as they are. */
+const seldomRead = /^(?!console\/).*\.(cjs|css|html|js|json|svg|txt|yaml)$/
+
 /** Name in the executable → file. */
-function staticAssets({ dist }: BuildTarget): Record<string, string> {
+function staticAssets({ dist, work }: BuildTarget): Record<string, string> {
   const threads = ['store-writer.cjs', 'cpu-worker.cjs'].map(name => [name, join(dist, name)])
-  const files = filesBelow(join(dist, 'assets')).map(path => [path, join(dist, 'assets', path)])
+  const files = filesBelow(join(dist, 'assets')).map(path => {
+    const file = join(dist, 'assets', path)
+    if (!seldomRead.test(path)) return [path, file]
+    const packed = join(work, 'assets', `${path}.zst`)
+    mkdirSync(dirname(packed), { recursive: true })
+    writeFileSync(packed, compressed(readFileSync(file)))
+    return [`${path}.zst`, packed]
+  })
   return Object.fromEntries([...threads, ...files])
 }
+
+const compressed = (content: Uint8Array) =>
+  zstdCompressSync(content, { params: { [constants.ZSTD_c_compressionLevel]: 12 } })
 
 /** A folder of dist/ as one compressed file, and the list by which its files are found in it and checked. */
 function treeAssets({ dist, work }: BuildTarget, name: string): Record<string, string> {
@@ -110,10 +123,7 @@ function treeAssets({ dist, work }: BuildTarget, name: string): Record<string, s
       file => file.startsWith(name) && /^-[0-9a-f]{16}\.zst$/.test(file.slice(name.length)),
     )
     for (const file of old) rmSync(join(work, file))
-    writeWhole(
-      packed,
-      zstdCompressSync(Buffer.concat(contents), { params: { [constants.ZSTD_c_compressionLevel]: 12 } }),
-    )
+    writeWhole(packed, compressed(Buffer.concat(contents)))
   }
   return { [`${name}.json`]: join(work, `${name}.json`), [`${name}.zst`]: packed }
 }

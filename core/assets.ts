@@ -44,10 +44,13 @@ export const build: string = form === 'source' ? 'source' : __INFER_BUILD__
 
 /**
  * Returns the bytes of a static asset by name, such as `docs/scalar.js` or `models/tiny-chat.gguf`. Do not write to them:
- * in the executable they are its own memory pages. From source the assets are those of the last `npm run build`.
+ * in the executable they may be its own memory pages. From source the assets are those of the last `npm run build`.
  */
 export function readAsset(name: string): Uint8Array {
-  if (packaged) return new Uint8Array(getRawAsset(name))
+  if (packaged)
+    return ownParts().has(`${name}.zst`)
+      ? zstdDecompressSync(getRawAsset(`${name}.zst`))
+      : new Uint8Array(getRawAsset(name))
   const path = join(dist, 'assets', name)
   try {
     return readFileSync(path)
@@ -189,7 +192,7 @@ export async function loadAudioDecoders<T>(): Promise<T> {
 function treeFolder(name: (typeof trees)[number]): string {
   if (!packaged) return join(dist, name)
   const files = JSON.parse(Buffer.from(readAsset(`${name}.json`)).toString('utf8')) as TreeFile[]
-  return extractTree(cacheFolder(), name, files, () => zstdDecompressSync(readAsset(`${name}.zst`)))
+  return extractTree(cacheFolder(), name, files, () => readAsset(name))
 }
 
 const cacheFolder = () => join(cacheDirectory(), `${version}-${build}`)

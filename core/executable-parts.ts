@@ -12,6 +12,7 @@ const endBytes = 4 + mark.length
  * pages, this leaves nothing resident: for assets that are read once.
  */
 export interface ExecutableParts {
+  has: (name: string) => boolean
   size: (name: string) => number
   /** Fills the buffer with the bytes of an asset from `at` on. Throws when the file ends before. */
   read: (name: string, into: Uint8Array, at?: number) => void
@@ -56,6 +57,7 @@ export function openExecutableParts(path: string): ExecutableParts {
     return part
   }
   return {
+    has: name => parts.has(name),
     size: name => partOf(name)[1],
     read: (name, into, at = 0) => {
       const [start, size] = partOf(name)

@@ -25,6 +25,16 @@ export function pureTests(): string[] {
   )
 }
 
+/** What a test does to its process or to modules that others have imported too, or measures of its process. */
+const changes =
+  /\bvi\.(mock|doMock|stubEnv|stubGlobal|spyOn|useFakeTimers)\b|\bprocess\.(chdir|umask|on|once|memoryUsage)\b|\bprocess\.env\.\w+ = |\bdelete process\.env\b|\bmonitorEventLoopDelay\b/
+
+/** Test files that start the whole program in their process and leave the process as it was. */
+export const appTests = (): string[] =>
+  testFiles().filter(
+    path => reached(path).includes('cli/server/app.ts') && !changes.test(readFileSync(join(root, path), 'utf8')),
+  )
+
 export const testFiles = (): string[] =>
   readdirSync(join(root, 'test'), { recursive: true, encoding: 'utf8' })
     .filter(path => path.endsWith('.test.ts'))

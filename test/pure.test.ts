@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { importsIn } from './_imports.ts'
-import { pureTests, testFiles } from './_pure.ts'
+import { appTests, pureTests, testFiles } from './_pure.ts'
 
 test.each([
   ["import { a } from './a.ts'", ['value ./a.ts']],
@@ -35,4 +35,12 @@ test('a test that opens the program, a socket, a database or a process only thro
     expect(pure).not.toContain(path)
   }
   expect(pure).toContain('test/core/ids.test.ts')
+})
+
+test('a test of the whole program shares it, unless it changes its process', () => {
+  const app = new Set(appTests())
+  expect(app).toContain('test/server/surfaces/native/tokens.test.ts')
+  // The first sets PATH, the others do not start the program.
+  for (const path of ['server/docs/monitoring', 'core/store/sqlite/migrations', 'core/ids'])
+    expect(app).not.toContain(`test/${path}.test.ts`)
 })

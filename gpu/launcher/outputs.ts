@@ -111,6 +111,8 @@ export function openOutput({
   onUpdate,
 }: OutputOptions = {}): Output {
   const kept: { at: number; text: string }[] = []
+  // The oldest of `kept` that counts. To shift each would move thousands of lines: 40 µs for an empty one.
+  let first = 0
   let keptBytes = 0
   let part: Buffer[] = []
   let partBytes = 0
@@ -132,7 +134,12 @@ export function openOutput({
     const entry = { at: Date.now(), text: line }
     kept.push(entry)
     keptBytes += line.length
-    while ((keptBytes > ringBytes || kept.length > maxLines) && kept.length > 1) keptBytes -= kept.shift()!.text.length
+    while ((keptBytes > ringBytes || kept.length - first > maxLines) && kept.length - first > 1)
+      keptBytes -= kept[first++]!.text.length
+    if (first > kept.length / 2) {
+      kept.splice(0, first)
+      first = 0
+    }
     onLine?.(entry)
   }
   const append = (whole: Buffer) => {
@@ -178,8 +185,8 @@ export function openOutput({
     end() {
       if (partBytes > 0) add()
     },
-    lines: () => kept.map(({ text }) => text),
-    entries: (limit = kept.length) => kept.slice(Math.max(0, kept.length - limit)),
+    lines: () => kept.slice(first).map(({ text }) => text),
+    entries: (limit = kept.length) => kept.slice(Math.max(first, kept.length - limit)),
     get changes() {
       return changes
     },

@@ -21,13 +21,20 @@ export function temporaryFolder(): string {
   return folder
 }
 
+/** The environment of a program whose user has set nothing. */
+export const plainEnvironment = (): Record<string, string> => ({
+  PATH: process.env.PATH ?? '',
+  HOME: '/nonexistent',
+  NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? '',
+})
+
 /** Runs the built command line as a child process with its own environment, and waits until it exits. */
 export async function infer(
   args: readonly string[],
   { env = {}, input = '' }: { env?: Record<string, string>; input?: string | Uint8Array } = {},
 ): Promise<Ended> {
   const child = execa(process.execPath, [entry, ...args], {
-    env: { PATH: process.env.PATH ?? '', HOME: '/nonexistent', ...env },
+    env: { ...plainEnvironment(), ...env },
     extendEnv: false,
     input,
     reject: false,

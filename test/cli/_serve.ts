@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
-import { entry, temporaryFolder } from './_infer.ts'
+import { entry, plainEnvironment, temporaryFolder } from './_infer.ts'
 
 /** A server from source on its own port. Its one model is relayed to `upstream`. */
 export function prepare(upstream = 'http://127.0.0.1:9'): string {
@@ -18,7 +18,7 @@ export function prepare(upstream = 'http://127.0.0.1:9'): string {
 /** Starts the server of a data directory as a child process and waits until it is ready. */
 export async function serve(dataDir: string, args: string[] = [], env: Record<string, string> = {}) {
   const child: ChildProcess = spawn(process.execPath, [entry, 'serve', '--data-dir', dataDir, ...args], {
-    env: { PATH: process.env.PATH ?? '', HOME: '/nonexistent', ...env },
+    env: { ...plainEnvironment(), ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   onTestFinished(() => void child.kill('SIGKILL'))

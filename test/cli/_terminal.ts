@@ -2,7 +2,7 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { onTestFinished } from 'vitest'
 import { shellWord } from '../../cli/serve/try-next.ts'
-import { entry } from './_infer.ts'
+import { entry, plainEnvironment } from './_infer.ts'
 
 /** Whether this machine has `script`, which gives a child process a terminal. */
 export const hasTerminal = spawnSync('script', ['--version']).status === 0
@@ -11,7 +11,7 @@ export const hasTerminal = spawnSync('script', ['--version']).status === 0
 export function inTerminal(args: readonly string[], env: Record<string, string> = {}) {
   const line = [process.execPath, entry, ...args].map(shellWord).join(' ')
   const child: ChildProcess = spawn('script', ['-qfec', `stty cols 200; exec ${line}`, '/dev/null'], {
-    env: { PATH: process.env.PATH ?? '', HOME: '/nonexistent', TERM: 'xterm', SHELL: '/bin/sh', ...env },
+    env: { ...plainEnvironment(), TERM: 'xterm', SHELL: '/bin/sh', ...env },
     stdio: ['pipe', 'pipe', 'inherit'],
   })
   onTestFinished(() => void child.kill('SIGKILL'))

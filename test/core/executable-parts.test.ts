@@ -21,6 +21,7 @@ test('reads each part, whole and in pieces', () => {
     parts.read(name, bytes, at)
     return Buffer.from(bytes).toString()
   }
+  expect([parts.has('one'), parts.has('three')]).toEqual([true, false])
   expect([parts.size('one'), parts.size('two')]).toEqual([5, 6])
   expect([read('one', 5), read('two', 6), read('two', 3, 2)]).toEqual(['first', 'second', 'con'])
   expect(() => read('one', 5, 1)).toThrow('The asset one has only 5 bytes.')

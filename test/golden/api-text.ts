@@ -186,7 +186,17 @@ const rest = (members: Json): string =>
   Object.entries(members)
     .map(([key, value]) => ` ${token(key, value)}`)
     .join('')
-const digest = (text: string): string => `#${hash('sha256', text).slice(0, 8)}`
+
+/** Kept, because the test writes the text of an operation once for each change of it. */
+const digests = new Map<string, string>()
+function digest(text: string): string {
+  const known = digests.get(text)
+  if (known !== undefined) return known
+  const made = `#${hash('sha256', text).slice(0, 8)}`
+  digests.set(text, made)
+  return made
+}
+
 const short = (ref: string): string => ref.replace('#/components/schemas/', '@').replace('#/components/', '@/')
 const reference = ({ $ref, ...more }: Json): string => `${short(String($ref))}${rest(more)}`
 const isReference = (value: Json): boolean => '$ref' in value
