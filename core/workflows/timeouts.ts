@@ -14,14 +14,14 @@ export function openTimeouts(options: {
   log: Log
 }) {
   const { store, clock, log } = options
-  let closed = false
+  const closed = new AbortController()
   let next: { at: number; timer: NodeJS.Timeout } | undefined
   let checking: Promise<void> | undefined
   let pending = false
 
   /** Sets the timer for an execution that times out then. */
   function at(due: number): void {
-    if (closed || (next && next.at <= due)) return
+    if (closed.signal.aborted || (next && next.at <= due)) return
     clearTimeout(next?.timer)
     const inMs = Math.min(Math.max(0, due - clock.now()), maxTimerMs)
     next = { at: due, timer: setTimeout(check, inMs).unref() }
@@ -37,7 +37,7 @@ export function openTimeouts(options: {
   }
 
   async function expireDue(): Promise<void> {
-    while (pending && !closed) {
+    while (pending && !closed.signal.aborted) {
       pending = false
       try {
         const due = await store.nextDue()
@@ -64,7 +64,7 @@ export function openTimeouts(options: {
   return {
     at,
     async close(): Promise<void> {
-      closed = true
+      closed.abort()
       clearTimeout(next?.timer)
       await Promise.all([checking, sweep.close()])
     },

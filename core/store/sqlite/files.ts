@@ -1,7 +1,7 @@
 import { Failure } from '../../failure.ts'
 import { limitFailure } from '../limits.ts'
 import type { Statements } from '../method-table.ts'
-import { type FilePurpose, type FileRecord, filePurposes, type NewFile } from '../store.ts'
+import { type FileRecord, filePurposes, type NewFile } from '../store.ts'
 import { openInsert, selected } from './columns.ts'
 import type { Connection } from './database.ts'
 import type { WriteContext } from './write-context.ts'

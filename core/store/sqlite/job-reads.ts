@@ -156,13 +156,6 @@ const driftMs = 3_600_000
 /** The lowest id of a job created in this millisecond. */
 const idAt = (at: number): string => `job_${ulid(Math.min(Math.max(0, at), 2 ** 48 - 1)).slice(0, 10)}`
 
-/** The part of the list from `before` (excluded) down to `to` (included), by id. */
-interface Span {
-  organizationId: string
-  before: string
-  to: string
-}
-
 /**
  * Lists jobs and synchronous calls together, newest first. Scans both by id, a bounded number of rows; the rows that
  * pass the filter are the page, and `next` is where the scan stopped.

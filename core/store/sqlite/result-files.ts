@@ -9,7 +9,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { readdir, rm } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { dirname } from 'node:path'
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
 import { Failure } from '../../failure.ts'
 import { ulid } from '../../ids.ts'

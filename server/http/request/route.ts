@@ -1,5 +1,4 @@
 import type { z } from 'zod'
-import type { RateBucket } from '../../../core/accounts/plans.ts'
 import type { Access } from '../access/auth.ts'
 import type { Call } from './call.ts'
 import type { AnyEndpoint, EndpointFacts, Method, Path, SharedFacts } from './endpoint.ts'

@@ -1,4 +1,3 @@
-import { z } from 'zod'
 import { TokenView, tokenView } from '../../../core/accounts/token-fields.ts'
 import { array, namedObject, object, string } from '../../../core/schemas/fields.ts'
 import type { Owners } from '../../http/request/owners.ts'

@@ -14,7 +14,7 @@ import {
   optionalString,
   string,
 } from '../../../core/schemas/fields.ts'
-import { failureOfIssues, parsed } from '../../../core/schemas/issues.ts'
+import { parsed } from '../../../core/schemas/issues.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
 import { deletedObject, pageLimit } from '../../http/answer/page.ts'
 import { readJson } from '../../http/body/body.ts'
