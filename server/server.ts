@@ -16,12 +16,12 @@ import { forwardedHost } from './http/connection/forwarded.ts'
 import { type Handshakes, openHandshakes } from './http/connection/handshakes.ts'
 import { commonHeaders } from './http/connection/head.ts'
 import { hostFailure, hostName, hostNameFailure } from './http/connection/host.ts'
-import { answerFailure, dispatch, endCall, type HttpEvent, interrupt } from './http/dispatch.ts'
 import { openHttpApp } from './http/http-app.ts'
 import { tidy } from './http/path.ts'
-import type { Call } from './http/request/call.ts'
+import type { ClientExchange } from './http/request/exchange.ts'
 import { openIdempotencyRecords } from './http/request/idempotency-records.ts'
 import type { Owners } from './http/request/owners.ts'
+import { answerFailure, endExchange, type HttpEvent, interrupt, runRoute } from './http/run-route.ts'
 import { openStreamLimits } from './http/streams/stream-limits.ts'
 import { errorsBelow, routes } from './routes.ts'
 import { belowRoot, falRoots, partAddress, unproxied } from './surfaces/fal/addresses.ts'
@@ -79,7 +79,7 @@ export async function openServer({
   let running = 0
   let idle: (() => void) | undefined
   let handshakes: Handshakes | undefined
-  const calls = new SwapSet<Call>()
+  const exchanges = new SwapSet<ClientExchange>()
   const wrongTokens = openWrongTokenLimiter(limits.wrong_tokens_per_minute)
   const allowed = new Set(config.allowed_hosts.map(host => host.toLowerCase()))
   if (config.public_url) allowed.add(hostName(new URL(config.public_url).host) ?? '')
@@ -93,16 +93,16 @@ export async function openServer({
 
   /** Opens the app. Without owners it has no routes: every request is refused until `serve`. */
   function openApp(opened: Owners | undefined) {
-    const options = { owners: opened!, calls }
+    const options = { owners: opened!, exchanges }
     const table = opened ? routes(opened) : []
     segments = new Set(table.flatMap(({ path, aliases = [] }) => [path, ...aliases].map(one => one.split('/')[1]!)))
     return openHttpApp<HttpEvent>({
       routes: table,
-      begin: (req, res) => ({ req, res, params: {}, call: undefined }),
-      handle: (route, event) => dispatch(route, event, options),
+      begin: (req, res) => ({ req, res, params: {}, exchange: undefined }),
+      handle: (route, event) => runRoute(route, event, options),
       explain: noEphemeralTokens,
       onError: (thrown, event) => answerFailure(thrown, event, { log, errorsBelow }),
-      end: event => endCall(event, options),
+      end: event => endExchange(event, options),
     })
   }
   let app = openApp(undefined)
@@ -186,14 +186,14 @@ export async function openServer({
     serve({
       store,
       ...opened
-    }: Omit<Owners, 'access' | 'calls' | 'idempotency' | 'streamLimits' | 'wrongTokens'> & {
+    }: Omit<Owners, 'access' | 'exchanges' | 'idempotency' | 'streamLimits' | 'wrongTokens'> & {
       store: Pick<Store, 'idempotency'>
     }): void {
       owners = {
         ...opened,
         access: openAccessWatch(opened),
         streamLimits: openStreamLimits(limits),
-        calls,
+        exchanges,
         wrongTokens,
         idempotency: openIdempotencyRecords({ store, steady: opened.steady, log }),
       }
@@ -209,7 +209,7 @@ export async function openServer({
       if (running > 0) {
         const timer = setTimeout(() => {
           owners?.streams.interruptAll()
-          for (const call of calls) interrupt(call, interrupted(), log)
+          for (const exchange of exchanges) interrupt(exchange, interrupted(), log)
         }, deadlineMs)
         const last = setTimeout(() => idle?.(), deadlineMs + 1_000)
         await new Promise<void>(resolve => (idle = resolve))

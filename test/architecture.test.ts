@@ -194,7 +194,7 @@ test('a surface of the server knows no other surface, and nothing that stands be
 
 test('a view knows no request', () => {
   const views = sources.filter(path => path.startsWith('server/views/'))
-  expect(views.filter(path => importsOf(path).includes('server/http/request/call.ts'))).toEqual([])
+  expect(views.filter(path => importsOf(path).includes('server/http/request/exchange.ts'))).toEqual([])
 })
 
 test('no two files of the server import each other, directly or not, types included', () => {
@@ -503,7 +503,7 @@ test.each([
 test('a function of the server is given the owners that it needs, and no more', () => {
   const files = sources.filter(path => path.startsWith('server/'))
   expect(files.filter(path => bypassesOwners.test(read(path)))).toEqual([])
-  expect(read('server/http/request/call.ts')).not.toMatch(/^\s+(readonly\s+)?#?owners\b|\bthis\.#?owners\b/m)
+  expect(read('server/http/request/exchange.ts')).not.toMatch(/^\s+(readonly\s+)?#?owners\b|\bthis\.#?owners\b/m)
   // The server assembles all owners, and the table of routes passes them on.
   const takeAll = ['server/routes.ts', 'server/server.ts']
   expect(files.filter(path => /:\s*(Readonly<)?Owners\b(?!\[)/.test(read(path))).sort()).toEqual(takeAll)

@@ -14,9 +14,9 @@ import { type Actor, scopes } from '../../core/store/store.ts'
 import { SwapSet } from '../../core/swap-set.ts'
 import { openEndpoints, webhookRules } from '../../core/webhooks/endpoints.ts'
 import { openMessages } from '../../core/webhooks/webhooks.ts'
-import { answerFailure, dispatch, endCall, type HttpEvent } from '../../server/http/dispatch.ts'
 import { openHttpApp } from '../../server/http/http-app.ts'
 import type { Route } from '../../server/http/request/route.ts'
+import { answerFailure, endExchange, type HttpEvent, runRoute } from '../../server/http/run-route.ts'
 import { auditRoutes } from '../../server/surfaces/native/audit.ts'
 import { memberRoutes } from '../../server/surfaces/native/members.ts'
 import { organizationRoutes } from '../../server/surfaces/native/organizations.ts'
@@ -70,17 +70,17 @@ export async function openUsageInProcess(dataDir: string): Promise<InProcess> {
  */
 function clientOfRoutes(routes: readonly Route[], actor: Actor, dataDir: string): Client {
   let thrown: unknown
-  const options = { owners: dispatchOwners(actor), calls: new SwapSet<NonNullable<HttpEvent['call']>>() }
+  const options = { owners: dispatchOwners(actor), exchanges: new SwapSet<NonNullable<HttpEvent['exchange']>>() }
   const app = openHttpApp<HttpEvent>({
     routes,
-    begin: (req, res) => ({ req, res, params: {}, call: undefined }),
-    handle: (route, event) => dispatch(route, event, options),
+    begin: (req, res) => ({ req, res, params: {}, exchange: undefined }),
+    handle: (route, event) => runRoute(route, event, options),
     explain: () => undefined,
     onError: (cause, event) => {
       thrown = cause
       answerFailure(cause, event, { log: silent, errorsBelow: () => undefined })
     },
-    end: event => endCall(event, options),
+    end: event => endExchange(event, options),
   })
   const server = createServer((req, res) => app.answer(req, res))
   const connect = () => {
@@ -142,7 +142,7 @@ const callerOf = (organizationId: string, actor: Actor): Caller => ({
 /** Stands for an owner that none of these routes uses. */
 const unused = undefined as never
 
-type DispatchOwners = Parameters<typeof dispatch>[2]['owners']
+type DispatchOwners = Parameters<typeof runRoute>[2]['owners']
 
 /** The owners for dispatching. No limit of infer.yaml holds here: it is for clients of the server. */
 function dispatchOwners(actor: Actor): DispatchOwners {

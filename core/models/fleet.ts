@@ -94,7 +94,7 @@ export interface Lease extends Disposable {
   readonly waitedMs: number
   readonly loadedMs: number
   /** Sends one request. Never throws: errors are reported to `listener.failed`. */
-  open(call: EngineCall, listener: EngineListener): Exchange
+  open(call: EngineCall, listener: EngineListener): EngineExchange
   /** Calls the listener with the progress that the engine prints, if its preset can read it, until the release. */
   followProgress(listener: (progress: EngineProgress) => void): void
   /** Opens a WebSocket beside its requests, at a path of the engine. Never throws; closed at the latest with the lease. */
@@ -152,8 +152,8 @@ export interface EngineListener {
   failed(failure: Failure): void
 }
 
-/** A running request. */
-export interface Exchange {
+/** A running request to an engine. */
+export interface EngineExchange {
   /** Stops reading from the engine until `resume`, for a client that reads too slowly. */
   pause(): void
   resume(): void

@@ -3,10 +3,10 @@ import { ulid } from '../../core/ids.ts'
 import { jsonOf } from '../../core/json.ts'
 import type { EngineCall, EngineListener } from '../../core/models/fleet.ts'
 import type { ChatRequest } from '../../core/schemas/chat.ts'
-import { messageOf, openCallParts } from '../engines/gguf/chat-answer.ts'
+import { messageOf, openToolCallParts } from '../engines/gguf/chat-answer.ts'
 import { openConstraints } from '../engines/gguf/chat-constraint.ts'
 import { hermes } from '../engines/gguf/tools/call-form.ts'
-import { type AnswerEvent, openCallParser } from '../engines/gguf/tools/call-parser.ts'
+import { type AnswerEvent, openToolCallParser } from '../engines/gguf/tools/call-parser.ts'
 import {
   inProse,
   introduced,
@@ -14,7 +14,7 @@ import {
   toolIntroduction,
   withoutFunctions,
 } from '../engines/gguf/tools/conversation.ts'
-import { callingOf } from '../engines/gguf/tools/tool-choice.ts'
+import { toolCallingOf } from '../engines/gguf/tools/tool-choice.ts'
 import { type Adapter, bodyText } from './adapter.ts'
 
 const path = '/v1/chat/completions'
@@ -50,7 +50,7 @@ export function toolAdapter(props: unknown): Adapter | undefined {
     const { tools: _tools, tool_choice: _choice, parallel_tool_calls: _parallel, ...rest } = sent
     // The request was validated before; its model name is the upstream name.
     const request = sent as unknown as ChatRequest
-    const calling = callingOf(request, hermes)
+    const calling = toolCallingOf(request, hermes)
     const media = openMediaParts()
     const plainMessages = inProse(
       request.messages.map(message => withoutFunctions({ ...message, content: media.taken(message.content) })),
@@ -112,7 +112,7 @@ function whole(text: string, names: readonly string[], newCallId: () => string):
   for (const choice of Array.isArray(answer?.choices) ? answer.choices : []) {
     const content = choice?.message?.content
     if (typeof content !== 'string') continue
-    const parser = openCallParser(hermes, names)
+    const parser = openToolCallParser(hermes, names)
     const events: AnswerEvent[] = [...parser.push(content), ...parser.end()]
     choice.message = { ...choice.message, ...messageOf(events, newCallId) }
     if (choice.finish_reason === 'stop' && parser.calls > 0) choice.finish_reason = 'tool_calls'
@@ -154,8 +154,8 @@ function openFrames(names: readonly string[], newCallId: () => string) {
 
 /** Converts the deltas of one choice: text becomes text and tool calls; with calls, `finish_reason` is `tool_calls`. */
 function openChoice(names: readonly string[], newCallId: () => string) {
-  const parser = openCallParser(hermes, names)
-  const callPart = openCallParts(newCallId)
+  const parser = openToolCallParser(hermes, names)
+  const callPart = openToolCallParts(newCallId)
 
   function deltaOf(event: AnswerEvent): Json {
     if (event.kind === 'content') return { content: event.text }

@@ -4,7 +4,7 @@ import type { Failure } from '../../core/failure.ts'
 import { SwapSet } from '../../core/swap-set.ts'
 import type { Endpoint } from '../launcher/launcher.ts'
 import type { Adapter } from '../presets/adapter.ts'
-import type { EngineExchange } from './exchange.ts'
+import type { UndiciExchange } from './exchange.ts'
 import { isWorking, runningRequests } from './health.ts'
 
 export interface ConnectionOptions {
@@ -46,7 +46,7 @@ const exitWaitMs = 750
  */
 export class EngineConnections {
   readonly options: ConnectionOptions
-  readonly open = new SwapSet<EngineExchange>()
+  readonly open = new SwapSet<UndiciExchange>()
   /** When the engine last sent anything, on the monotonic clock. */
   lastProgressAt = performance.now()
   #free: Client[] = []

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import type { Client, Dispatcher } from 'undici'
 import { Failure } from '../../core/failure.ts'
-import type { EngineCall, EngineListener, Exchange, StreamedBody } from '../../core/models/fleet.ts'
+import type { EngineCall, EngineExchange, EngineListener, StreamedBody } from '../../core/models/fleet.ts'
 import type { SwapSetMember } from '../../core/swap-set.ts'
 import type { EngineConnections } from './connections.ts'
 import { fitAnswer } from './fit-answer.ts'
@@ -41,7 +41,7 @@ function describe(error: Error & { code?: string }, requesting: boolean): string
  * One request to an engine. On the hot path: it implements undici's handler, so that between the socket and the
  * listener there is one call, no promise, no stream and no copy. It ends exactly once: finished, failed, or aborted.
  */
-export class EngineExchange implements Exchange, SwapSetMember, Dispatcher.DispatchHandler {
+export class UndiciExchange implements EngineExchange, SwapSetMember, Dispatcher.DispatchHandler {
   /** Its index in `EngineConnections.open`. */
   setIndex = -1
   #connections: EngineConnections

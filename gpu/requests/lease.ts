@@ -2,10 +2,10 @@ import type { Client } from 'undici'
 import { Failure } from '../../core/failure.ts'
 import type {
   EngineCall,
+  EngineExchange,
   EngineListener,
   EngineProgress,
   EngineSocket,
-  Exchange,
   Lease,
   SlotUse,
   SocketListener,
@@ -14,7 +14,7 @@ import type { Energy, EnergyMark } from '../devices/energy.ts'
 import type { AdaptedCall } from '../presets/adapter.ts'
 import type { Resident } from '../residency/model-state.ts'
 import type { EngineConnections } from './connections.ts'
-import { EngineExchange } from './exchange.ts'
+import { UndiciExchange } from './exchange.ts'
 import { openEngineSocket } from './socket.ts'
 
 /** Called when a lease is released. `ranMs` is null unless one of its requests succeeded. */
@@ -45,7 +45,7 @@ export class EngineLease implements Lease {
   /** True when its last request succeeded or there was none: the engine is then not working for this slot any more. */
   #lastSucceeded = true
   #released = false
-  #open: EngineExchange | undefined
+  #open: UndiciExchange | undefined
   #workPath: string | undefined
   #followOutput: LeaseOptions['followProgress']
   #unfollow: (() => void) | undefined
@@ -66,14 +66,14 @@ export class EngineLease implements Lease {
     this.#mark = energy.take(resident.devices)
   }
 
-  open(call: EngineCall, listener: EngineListener): Exchange {
+  open(call: EngineCall, listener: EngineListener): EngineExchange {
     const adapted = this.#connections.options.adapt?.(call, listener)
     return adapted ? new DeferredExchange(adapted, this, listener) : this.openAsIs(call, listener)
   }
 
   /** Opens a request without adapting it. */
-  openAsIs(call: EngineCall, listener: EngineListener): Exchange {
-    const exchange = new EngineExchange(this.#connections, this.#client, call, listener, succeeded => {
+  openAsIs(call: EngineCall, listener: EngineListener): EngineExchange {
+    const exchange = new UndiciExchange(this.#connections, this.#client, call, listener, succeeded => {
       if (succeeded) this.#succeeded = true
       this.#lastSucceeded = succeeded
       if (this.#open === exchange) this.#open = undefined
@@ -130,8 +130,8 @@ export class EngineLease implements Lease {
 }
 
 /** A request that is adapted before it is sent. A pause or abort before that takes effect when it is sent. */
-class DeferredExchange implements Exchange {
-  #exchange: Exchange | undefined
+class DeferredExchange implements EngineExchange {
+  #exchange: EngineExchange | undefined
   #paused = false
   #aborted = false
 

@@ -3,7 +3,7 @@ import { gunzipSync } from 'node:zlib'
 import { readAsset } from '../../core/assets.ts'
 import { Failure } from '../../core/failure.ts'
 import { ownPage } from '../http/answer/own-page.ts'
-import type { Call } from '../http/request/call.ts'
+import type { ClientExchange } from '../http/request/exchange.ts'
 import type { Owners } from '../http/request/owners.ts'
 import { type Route, routeOf } from '../http/request/route.ts'
 
@@ -24,35 +24,35 @@ export function consoleRoutes({ config }: Pick<Owners, 'config'>): Route[] {
       aliases: ['/console/**:path'],
       summary: 'Show console',
       media: ['text/html'],
-      answer: ownPage(call => {
-        const { path = '' } = call.params
+      answer: ownPage(exchange => {
+        const { path = '' } = exchange.params
         if (!config.console)
           throw new Failure('not_found', "The console is switched off by 'console: false' in infer.yaml.")
-        if (path.startsWith('assets/')) sendFile(call, path, read())
-        else sendPage(call, read().page)
+        if (path.startsWith('assets/')) sendFile(exchange, path, read())
+        else sendPage(exchange, read().page)
       }),
     }),
     route('GET /', 'public', {
       summary: 'Show console or reference',
       media: ['text/html'],
-      answer: ownPage(call => {
+      answer: ownPage(exchange => {
         const to = config.console ? '/console' : '/docs'
-        call.send(302, '', 'text/plain; charset=utf-8', ['location', to, 'cache-control', 'no-store'])
+        exchange.send(302, '', 'text/plain; charset=utf-8', ['location', to, 'cache-control', 'no-store'])
       }),
     }),
   ]
 }
 
 /** Sends a compressed file. Browsers keep it for ever, because another content has another name. */
-function sendFile(call: Call, path: string, { files }: Manifest): void {
+function sendFile(exchange: ClientExchange, path: string, { files }: Manifest): void {
   const type = files[path]
   if (type === undefined)
     throw new Failure('not_found', 'The console has no such file. It may have been updated: reload the page.')
-  const accepted = [call.req.headers['accept-encoding'] ?? []].flat().join()
+  const accepted = [exchange.req.headers['accept-encoding'] ?? []].flat().join()
   const [encoding, bytes] = /\bbr\b/.test(accepted)
     ? (['br', readAsset(`console/${path}.br`)] as const)
     : ([/\bgzip\b/.test(accepted) ? 'gzip' : undefined, readAsset(`console/${path}.gz`)] as const)
-  call.send(200, encoding === undefined ? gunzipSync(bytes) : bytes, type, [
+  exchange.send(200, encoding === undefined ? gunzipSync(bytes) : bytes, type, [
     'cache-control',
     'public, max-age=31536000, immutable',
     'vary',
@@ -62,9 +62,9 @@ function sendFile(call: Call, path: string, { files }: Manifest): void {
 }
 
 /** Sends the page. The nonce lets the code editor add its styles; scripts come from this server only, none is inline. */
-function sendPage(call: Call, page: string): void {
+function sendPage(exchange: ClientExchange, page: string): void {
   const nonce = randomBytes(16).toString('base64')
-  call.send(200, page.replace('{nonce}', nonce), 'text/html; charset=utf-8', [
+  exchange.send(200, page.replace('{nonce}', nonce), 'text/html; charset=utf-8', [
     'content-security-policy',
     `default-src 'none'; script-src 'self'; style-src 'self' 'nonce-${nonce}'; img-src 'self' data: blob:; media-src 'self' data: blob:; connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
     'x-frame-options',

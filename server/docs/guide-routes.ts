@@ -4,7 +4,7 @@ import { Failure } from '../../core/failure.ts'
 import { nearest } from '../../core/nearest.ts'
 import { string } from '../../core/schemas/fields.ts'
 import { ownPage } from '../http/answer/own-page.ts'
-import type { Call } from '../http/request/call.ts'
+import type { ClientExchange } from '../http/request/exchange.ts'
 import { type Route, routeOf } from '../http/request/route.ts'
 import { assetText, guideHtml, readGuides } from './guides.ts'
 
@@ -18,13 +18,13 @@ export function guideRoutes(): Route[] {
   return [
     route('GET /docs/guides', 'public', {
       summary: 'List guides',
-      answer: ownPage(call => sendPage(call, assetText('docs/guides.html'))),
+      answer: ownPage(exchange => sendPage(exchange, assetText('docs/guides.html'))),
     }),
     route('GET /docs/guides/:topic', 'public', {
       summary: 'Get guide',
       params: z.object({ topic: string('Such as `getting-started`; `/docs/guides` lists all.') }),
-      answer: ownPage(call => {
-        const { topic = '' } = call.params
+      answer: ownPage(exchange => {
+        const { topic = '' } = exchange.params
         const topics = readGuides().map(guide => guide.topic)
         if (!topics.includes(topic)) {
           const meant = nearest(topic.slice(0, 64), topics)
@@ -34,31 +34,32 @@ export function guideRoutes(): Route[] {
             `There is no guide with this name.${suggestion} /docs/guides lists all guides.`,
           )
         }
-        sendPage(call, guideHtml(topic))
+        sendPage(exchange, guideHtml(topic))
       }),
     }),
     route('GET /docs/configuration', 'public', {
       summary: 'Get configuration reference',
-      answer: ownPage(call => sendPage(call, assetText('docs/configuration.html'))),
+      answer: ownPage(exchange => sendPage(exchange, assetText('docs/configuration.html'))),
     }),
     route('GET /docs/images/:name', 'public', {
       summary: 'Get picture of a guide',
       params: z.object({ name: string('File name, such as `console-overview.webp`.') }),
-      answer: ownPage(call => {
-        const { name = '' } = call.params
+      answer: ownPage(exchange => {
+        const { name = '' } = exchange.params
         if (!pictures.has(name)) throw new Failure('not_found', 'The guides have no such picture.')
-        call.send(200, readAsset(`docs/images/${name}`), 'image/webp', noCache)
+        exchange.send(200, readAsset(`docs/images/${name}`), 'image/webp', noCache)
       }),
     }),
     route('GET /docs/style.css', 'public', {
       summary: 'Get stylesheet of the guides',
-      answer: ownPage(call => call.send(200, assetText('docs/style.css'), 'text/css; charset=utf-8', noCache)),
+      answer: ownPage(exchange => exchange.send(200, assetText('docs/style.css'), 'text/css; charset=utf-8', noCache)),
     }),
   ]
 }
 
 /** Sends a page of the documentation that was rendered by the build. */
-const sendPage = (call: Call, html: string): void => call.send(200, html, 'text/html; charset=utf-8', pageHeaders)
+const sendPage = (exchange: ClientExchange, html: string): void =>
+  exchange.send(200, html, 'text/html; charset=utf-8', pageHeaders)
 
 /** Browsers must revalidate, because an upgrade changes the pages. */
 const noCache = ['cache-control', 'no-cache']

@@ -59,27 +59,27 @@ export function referenceRoutes(all: () => readonly Route[]): Route[] {
       summary: 'Get API description',
       description: 'This API as OpenAPI 3.1, for the reference at `/docs`, client generators and other tools.',
       media: ['application/json'],
-      answer: ownPage(call => call.send(200, (description ??= describeApi(all())))),
+      answer: ownPage(exchange => exchange.send(200, (description ??= describeApi(all())))),
     }),
     route('GET /infer.schema.json', 'public', {
       summary: 'Get configuration schema',
       description:
         'JSON Schema of `infer.yaml`. Editors check the file and complete keys with `# yaml-language-server: $schema=<server>/infer.schema.json` as its first line.',
       media: ['application/json'],
-      answer: ownPage(call => call.send(200, (schema ??= JSON.stringify(configSchema())))),
+      answer: ownPage(exchange => exchange.send(200, (schema ??= JSON.stringify(configSchema())))),
     }),
     route('GET /docs', 'public', {
       summary: 'Show reference',
-      answer: ownPage(call => call.send(200, referencePage, 'text/html; charset=utf-8', referenceHeaders)),
+      answer: ownPage(exchange => exchange.send(200, referencePage, 'text/html; charset=utf-8', referenceHeaders)),
     }),
     route('GET /docs/start.js', 'public', {
       summary: 'Get start script of the reference',
-      answer: ownPage(call => call.send(200, start, 'text/javascript; charset=utf-8')),
+      answer: ownPage(exchange => exchange.send(200, start, 'text/javascript; charset=utf-8')),
     }),
     route('GET /docs/scalar.js', 'public', {
       summary: 'Get program of the reference',
-      answer: ownPage(call =>
-        call.send(200, readAsset('docs/scalar.js'), 'text/javascript; charset=utf-8', [
+      answer: ownPage(exchange =>
+        exchange.send(200, readAsset('docs/scalar.js'), 'text/javascript; charset=utf-8', [
           'cache-control',
           'public, max-age=86400',
         ]),
@@ -87,11 +87,11 @@ export function referenceRoutes(all: () => readonly Route[]): Route[] {
     }),
     route('GET /docs/grafana.json', 'public', {
       summary: 'Get the Grafana dashboard',
-      answer: ownPage(call => call.send(200, readAsset('docs/grafana.json'))),
+      answer: ownPage(exchange => exchange.send(200, readAsset('docs/grafana.json'))),
     }),
     route('GET /docs/alerts.yaml', 'public', {
       summary: 'Get the alert rules for Prometheus',
-      answer: ownPage(call => call.send(200, readAsset('docs/alerts.yaml'), 'application/yaml')),
+      answer: ownPage(exchange => exchange.send(200, readAsset('docs/alerts.yaml'), 'application/yaml')),
     }),
   ]
 }

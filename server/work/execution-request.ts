@@ -6,7 +6,7 @@ import { regions } from '../../core/schemas/region.ts'
 import type { WorkflowDefinition } from '../../core/store/workflows.ts'
 import type { ExecutionOptions } from '../../core/workflows/executions.ts'
 import { WorkflowFields } from '../../core/workflows/workflow-fields.ts'
-import type { Call } from '../http/request/call.ts'
+import type { ClientExchange } from '../http/request/exchange.ts'
 import { idempotencyOf } from '../http/request/idempotency.ts'
 import type { Owners } from '../http/request/owners.ts'
 import { askForRegion } from '../http/request/region.ts'
@@ -17,19 +17,19 @@ const priorities = { low: -10, normal: 0, high: 10 } as const
 
 /** Returns the options of an execution of this definition. */
 export const executionOptionsOf = (
-  call: Call,
+  exchange: ClientExchange,
   definition: WorkflowDefinition,
   workflow: ExecutionOptions['workflow'],
   terms: ExecutionTerms,
   owners: Pick<Owners, 'admission' | 'config' | 'registry' | 'webhooks'>,
 ): ExecutionOptions => {
-  askForRegion(call, terms.region)
+  askForRegion(exchange, terms.region)
   const retention = owners.config.limits.job_retention
   // An idempotency key covers the body and the path, and not the current version of the workflow.
-  const { bodyHash, params } = call
-  call.bodyHash = canonicalHash([params, bodyHash ?? null])
+  const { bodyHash, params } = exchange
+  exchange.bodyHash = canonicalHash([params, bodyHash ?? null])
   return {
-    requester: call.caller,
+    requester: exchange.caller,
     workflow,
     definition,
     inputParams: terms.input_params,
@@ -37,10 +37,10 @@ export const executionOptionsOf = (
     timeout: terms.timeout,
     retentionMs: retention === 0 ? null : retention,
     metadata: terms.metadata ? JSON.stringify(terms.metadata) : null,
-    idempotency: idempotencyOf(call, undefined),
-    origin: call.origin,
-    webhook: webhookInBody(terms, call, executionWebhookTypes, owners) ?? null,
-    offer: offerFor(call, owners),
+    idempotency: idempotencyOf(exchange, undefined),
+    origin: exchange.origin,
+    webhook: webhookInBody(terms, exchange, executionWebhookTypes, owners) ?? null,
+    offer: offerFor(exchange, owners),
   }
 }
 

@@ -13,7 +13,7 @@ import { ask, openShortened } from '../../core/tasks/protocols/ask.ts'
 import { withMembers } from '../../core/tasks/protocols/openai-text.ts'
 import { isStreamable } from '../../core/tasks/stream-shape.ts'
 import { heldAfterReading, heldBytes, readBody } from '../http/body/body.ts'
-import type { Call } from '../http/request/call.ts'
+import type { ClientExchange } from '../http/request/exchange.ts'
 import { answeredBefore, idempotencyKeyOf, keepAnswer } from '../http/request/idempotency.ts'
 import type { Owners } from '../http/request/owners.ts'
 import { preferenceOf } from '../http/request/prefer.ts'
@@ -55,21 +55,21 @@ interface InferenceRoute {
  */
 export async function infer(
   { task = conversationTask, form, begin }: InferenceRoute,
-  call: Call,
+  exchange: ClientExchange,
   owners: InferenceOwners,
 ): Promise<void> {
   const { admission, config, cpu, registry } = owners
   admission.requireRoom()
   const createdAt = Date.now()
-  call.releaseBody = admission.holdBody(heldBytes(call.req))
-  const prefer = preferenceOf(call.req.headers.prefer)
-  const body = await readBody(call.req, config.limits.chat_body)
+  exchange.releaseBody = admission.holdBody(heldBytes(exchange.req))
+  const prefer = preferenceOf(exchange.req.headers.prefer)
+  const body = await readBody(exchange.req, config.limits.chat_body)
   const formed = begin ? await begin(body) : {}
   if (!formed) return
   // Copied before the bytes are transferred to a thread. A body that is too large for a job is answered synchronously.
   // A job has the form of its task.
   const jobBody = !form && prefer.later && body.length <= config.limits.json_body ? body.toString('utf8') : undefined
-  const keyed = idempotencyKeyOf(call) !== undefined
+  const keyed = idempotencyKeyOf(exchange) !== undefined
   const size = body.length
   const ready = cpu.prepare(task, body, registry.catalog(), config.limits, {
     hash: keyed,
@@ -78,23 +78,23 @@ export async function infer(
     contextLength: formed.contextLength,
   })
   const checked = ready instanceof Promise ? await ready : ready
-  call.releaseBody(heldAfterReading(size))
-  call.bodyHash = checked.bodyHash
+  exchange.releaseBody(heldAfterReading(size))
+  exchange.bodyHash = checked.bodyHash
   const later = jobBody !== undefined && !checked.stream
   // Reading a large body takes a while, in which the configuration may have changed.
   const kind = later ? 'job' : 'call'
-  const admitted = admission.admit(call.caller, {
+  const admitted = admission.admit(exchange.caller, {
     kind,
     task,
     modelId: checked.modelId,
     estimate: () => checked.estimate!,
   })
-  if (later) return respondLater(call, admitted, jobBody, owners)
+  if (later) return respondLater(exchange, admitted, jobBody, owners)
   const admittedCall = { admitted, createdAt, waitMs: prefer.waitMs, ...(formed.keep ? { keep: formed.keep } : {}) }
   // After all checks, so that an invalid request does not use its key.
-  const before = answeredBefore(call, owners)
+  const before = answeredBefore(exchange, owners)
   if (before && (await before)) return
-  await answer(call, checked, admittedCall, owners)
+  await answer(exchange, checked, admittedCall, owners)
 }
 
 interface AdmittedCall {
@@ -107,48 +107,48 @@ interface AdmittedCall {
 
 /** Runs the admitted request. From here on its outcome is recorded. */
 async function answer(
-  call: Call,
+  exchange: ClientExchange,
   checked: PreparedRequest,
   admittedCall: AdmittedCall,
   owners: InferenceOwners,
 ): Promise<void> {
   if (checked.images) owners.admission.requireQueueRoom(admittedCall.admitted)
-  const prepared = checked.images ? await withImagesOf(call, checked, owners) : checked
+  const prepared = checked.images ? await withImagesOf(exchange, checked, owners) : checked
   const { stream } = prepared
   await runCall(
-    call,
+    exchange,
     { stream, ...admittedCall },
     (lease, running) =>
       stream
-        ? relay(call, prepared, running, lease, admittedCall, owners)
-        : collect(call, prepared, running, lease, admittedCall, owners),
+        ? relay(exchange, prepared, running, lease, admittedCall, owners)
+        : collect(exchange, prepared, running, lease, admittedCall, owners),
     owners,
   )
 }
 
 /** Answers `Prefer: respond-async`: submits the same request as a durable job. */
 async function respondLater(
-  call: Call,
+  exchange: ClientExchange,
   admitted: Admitted,
   body: string,
   owners: Pick<Owners, 'config' | 'jobs'>,
 ): Promise<void> {
   const { stream: _, ...request } = JSON.parse(body) as Record<string, unknown>
-  const { job } = await submitJob(call, request, { admitted, inputs: request }, owners)
-  answerLater(call, job)
+  const { job } = await submitJob(exchange, request, { admitted, inputs: request }, owners)
+  answerLater(exchange, job)
 }
 
 /** Fetches images that the request names by URL, before it takes a slot that others could use. */
 function withImagesOf(
-  call: Call,
+  exchange: ClientExchange,
   checked: PreparedRequest,
   { media }: Pick<Owners, 'media'>,
 ): Promise<PreparedRequest> {
-  return withImages(checked, fetchFrom(media, call.sender))
+  return withImages(checked, fetchFrom(media, exchange.sender))
 }
 
 function relay(
-  call: Call,
+  exchange: ClientExchange,
   prepared: PreparedRequest,
   { createdAt, queuedMs }: RunningCall,
   lease: Lease,
@@ -159,18 +159,18 @@ function relay(
   if (!isStreamable(answerFormat)) throw new Error(`${answerFormat.task} has no stream`)
   return new Promise(resolve => {
     const stream = new StreamRelay({
-      call,
+      exchange,
       answerFormat,
       translation: form && formedStream(form, { createdAt, queuedMs }),
       keep: keep && form && (ended => keep(form.request, JSON.stringify(ended))),
       maxFrameBytes: config.limits.stream_frame,
-      streams: call.streams,
+      streams: exchange.streams,
       meter: throughput.meter(answerFormat.modelId),
       timings,
       // A stream that has begun is not retried, so the request body is no longer needed.
       begun() {
         prepared.bodies = []
-        call.releaseBody()
+        exchange.releaseBody()
       },
       ended: resolve,
     })
@@ -181,7 +181,7 @@ function relay(
 }
 
 async function collect(
-  call: Call,
+  exchange: ClientExchange,
   prepared: PreparedRequest,
   { id, createdAt, queuedMs }: RunningCall,
   lease: Lease,
@@ -199,11 +199,11 @@ async function collect(
   try {
     if (collected)
       answers.push(
-        await collected.ask(lease, path, withMembers(prepared.bodies[0]!, asStream!), call.abortSource, droppable),
+        await collected.ask(lease, path, withMembers(prepared.bodies[0]!, asStream!), exchange.abortSource, droppable),
       )
     else
       for (const body of prepared.bodies)
-        answers.push(await ask(lease, path, body, maxBytes, call.abortSource, { droppable }))
+        answers.push(await ask(lease, path, body, maxBytes, exchange.abortSource, { droppable }))
   } catch (thrown) {
     const failure = Failure.from(thrown)
     if (failure.code === 'cancelled') {
@@ -220,9 +220,9 @@ async function collect(
   const shaped = ready instanceof Promise ? await ready : ready
   used(shaped.usage)
   // A call that was cancelled while its answer was reshaped has been answered.
-  call.abortSource.throwIfAborted()
+  exchange.abortSource.throwIfAborted()
   if (keep && form) await keep(form.request, String(shaped.body))
-  if (call.keyLock) await keepAnswer(call, shaped.body, id)
-  call.send(200, shaped.body)
+  if (exchange.keyLock) await keepAnswer(exchange, shaped.body, id)
+  exchange.send(200, shaped.body)
   return { how: 'completed', usage: shaped.usage }
 }

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { invalidValue } from '../../core/invalid-value.ts'
 import { publicEventTypes } from '../../core/store/event-types.ts'
 import type { RequestWebhook } from '../../core/store/store.ts'
-import type { Call } from '../http/request/call.ts'
+import type { ClientExchange } from '../http/request/exchange.ts'
 import type { Owners } from '../http/request/owners.ts'
 import type { JobTerms } from './submit.ts'
 
@@ -43,7 +43,7 @@ export function webhookInBody(
     webhook_url,
     webhook_events,
   }: { webhook_url?: string | null | undefined; webhook_events?: string[] | null | undefined },
-  { origin }: Pick<Call, 'origin'>,
+  { origin }: Pick<ClientExchange, 'origin'>,
   { all, usual }: WebhookTypes,
   { webhooks }: Pick<Owners, 'webhooks'>,
 ): RequestWebhook | undefined {
@@ -64,9 +64,9 @@ export function webhookInBody(
  * Returns the webhook in the query or a header of a request, where the body has the inputs of the model only; undefined
  * without one. Throws Failure `invalid_value` that names the parameter, also if there are two.
  */
-function webhookInQuery(call: Call, { webhooks }: Pick<Owners, 'webhooks'>): RequestWebhook | undefined {
-  const header = call.req.headers['x-webhook-url']
-  const { query } = call
+function webhookInQuery(exchange: ClientExchange, { webhooks }: Pick<Owners, 'webhooks'>): RequestWebhook | undefined {
+  const header = exchange.req.headers['x-webhook-url']
+  const { query } = exchange
   const given = [
     ['webhook_url', query.get('webhook_url'), 'standard'],
     ['fal_webhook', query.get('fal_webhook'), 'fal'],
@@ -76,7 +76,7 @@ function webhookInQuery(call: Call, { webhooks }: Pick<Owners, 'webhooks'>): Req
   if (!first) return undefined
   if (second) throw invalidValue(second[0], `'${first[0]}' and '${second[0]}' both name a webhook. Send one of them.`)
   const [field, url, form] = first
-  const webhook: RequestWebhook = { url: url!, eventTypes: [...jobWebhookTypes.usual], form, origin: call.origin }
+  const webhook: RequestWebhook = { url: url!, eventTypes: [...jobWebhookTypes.usual], form, origin: exchange.origin }
   return webhooks.ofRequest(webhook, { url: field, eventTypes: field, types: jobWebhookTypes.all })
 }
 
@@ -109,8 +109,8 @@ function lifetimeOf(given: string): number | undefined {
  * Returns the start timeout, priority, retention and webhook of a request. They are headers and query parameters, so that
  * the body has only inputs of the model. Throws Failure `invalid_value`.
  */
-export function jobTermsOf(call: Call, owners: Pick<Owners, 'webhooks'>): JobTerms {
-  const { headers } = call.req
+export function jobTermsOf(exchange: ClientExchange, owners: Pick<Owners, 'webhooks'>): JobTerms {
+  const { headers } = exchange.req
   const timeout = headers['x-fal-request-timeout']
   const priority = headers['x-fal-queue-priority']
   const lifetime = headers['x-fal-object-lifecycle-preference']
@@ -120,7 +120,7 @@ export function jobTermsOf(call: Call, owners: Pick<Owners, 'webhooks'>): JobTer
     priority: priority === 'low' ? -10 : 0,
     startTimeoutMs:
       timeout === undefined ? undefined : Math.ceil(secondsIn('X-Fal-Request-Timeout', timeout, aWeek) * 1000),
-    webhook: webhookInQuery(call, owners),
+    webhook: webhookInQuery(exchange, owners),
     retentionMs: typeof lifetime === 'string' ? lifetimeOf(lifetime) : undefined,
   }
 }

@@ -2,19 +2,19 @@ import type { ServerResponse } from 'node:http'
 import type { ChatChunk, ChatStreamForm } from '../../core/dialects/chat-form.ts'
 import { Failure } from '../../core/failure.ts'
 import type { CallEnd } from '../../core/jobs/call.ts'
-import type { EngineListener, Exchange } from '../../core/models/fleet.ts'
+import type { EngineExchange, EngineListener } from '../../core/models/fleet.ts'
 import type { Usage } from '../../core/store/store.ts'
 import { type StreamAnswerFormat, StreamShape } from '../../core/tasks/stream-shape.ts'
 import { dataOf, latin1 } from '../../core/tasks/stream-text.ts'
 import { pingComment } from '../http/answer/sse.ts'
-import type { Call } from '../http/request/call.ts'
 import { errorFrame } from '../http/request/errors.ts'
+import type { ClientExchange } from '../http/request/exchange.ts'
 import type { Streams, WatchedStream } from '../http/streams/streams.ts'
 import type { ThroughputMeter } from '../metrics/throughput.ts'
 import type { Timings } from '../metrics/timings.ts'
 
 interface RelayOptions {
-  call: Call
+  exchange: ClientExchange
   answerFormat: StreamAnswerFormat
   /** Translates the events into another form. */
   translation?: ChatStreamForm | undefined
@@ -39,10 +39,10 @@ export class StreamRelay implements EngineListener, WatchedStream {
   setIndex = -1
   blockedSince: number | undefined
   wroteAt = performance.now()
-  readonly #call: Call
+  readonly #client: ClientExchange
   readonly #res: ServerResponse
   readonly #options: RelayOptions
-  #exchange: Exchange | undefined
+  #engine: EngineExchange | undefined
   #partial: Buffer | undefined
   #hasEnded = false
   #begun = false
@@ -51,34 +51,34 @@ export class StreamRelay implements EngineListener, WatchedStream {
   #latestAt = 0
   readonly #shape: StreamShape
   readonly #onAbort = () => {
-    const reason = this.#call.abortSource.reason as Failure
+    const reason = this.#client.abortSource.reason as Failure
     if (this.#hasEnded) return
     if (reason.code === 'cancelled') {
-      if (this.#begun && !this.#call.disconnected) this.#res.end(this.#lastWords(reason))
+      if (this.#begun && !this.#client.disconnected) this.#res.end(this.#lastWords(reason))
       this.#abandon()
     } else {
-      this.#exchange?.abort()
+      this.#engine?.abort()
       this.failed(reason)
     }
   }
   readonly #onDrain = () => {
     this.blockedSince = undefined
-    this.#exchange?.resume()
+    this.#engine?.resume()
   }
 
   constructor(options: RelayOptions) {
     this.#options = options
     this.#shape = new StreamShape(options.answerFormat)
-    this.#call = options.call
-    this.#res = options.call.res
-    this.#call.abortSource.addEventListener('abort', this.#onAbort)
+    this.#client = options.exchange
+    this.#res = options.exchange.res
+    this.#client.abortSource.addEventListener('abort', this.#onAbort)
   }
 
   /** Sets the request to the engine, once it is sent. */
-  attach(exchange: Exchange): void {
+  attach(exchange: EngineExchange): void {
     if (this.#hasEnded) exchange.abort()
-    else this.#exchange = exchange
-    if (this.#call.abortSource.aborted) this.#onAbort()
+    else this.#engine = exchange
+    if (this.#client.abortSource.aborted) this.#onAbort()
   }
 
   accepted(contentType: string): void {
@@ -90,7 +90,7 @@ export class StreamRelay implements EngineListener, WatchedStream {
     this.#begun = true
     this.#options.begun()
     const type = this.#options.translation?.contentType ?? 'text/event-stream; charset=utf-8'
-    this.#call.head(200, type, ['cache-control', 'no-cache', 'x-accel-buffering', 'no'])
+    this.#client.head(200, type, ['cache-control', 'no-cache', 'x-accel-buffering', 'no'])
     this.#options.streams.add(this)
     this.#res.on('drain', this.#onDrain)
   }
@@ -145,7 +145,7 @@ export class StreamRelay implements EngineListener, WatchedStream {
   }
 
   interrupt(): void {
-    this.#exchange?.abort()
+    this.#engine?.abort()
     this.failed(new Failure('shutting_down', 'The server is stopping. Send the request again in 5 s.'))
   }
 
@@ -174,7 +174,7 @@ export class StreamRelay implements EngineListener, WatchedStream {
     } catch (thrown) {
       changed += text.slice(from, at)
       if (changed !== '') this.#write(Buffer.from(changed, 'latin1'))
-      this.#exchange?.abort()
+      this.#engine?.abort()
       this.failed(Failure.from(thrown))
       return
     } finally {
@@ -206,31 +206,31 @@ export class StreamRelay implements EngineListener, WatchedStream {
   /** What a client gets when its stream fails after the first byte. */
   #lastWords(failure: Failure): string {
     const { translation } = this.#options
-    return translation ? translation.failure(failure, this.#call.id) : errorFrame(failure, this.#call.id)
+    return translation ? translation.failure(failure, this.#client.id) : errorFrame(failure, this.#client.id)
   }
 
   #write(bytes: Buffer | string): void {
     this.wroteAt = performance.now()
     if (this.#res.write(bytes) || this.blockedSince !== undefined) return
     this.blockedSince = this.wroteAt
-    this.#exchange?.pause()
+    this.#engine?.pause()
   }
 
   #failWith(what: string): void {
-    this.#exchange?.abort()
+    this.#engine?.abort()
     this.failed(new Failure('worker_error', `The engine answered ${what}. Trying again may help.`))
   }
 
   #abandon(): void {
     if (this.#hasEnded) return
-    this.#exchange?.abort()
+    this.#engine?.abort()
     this.#end({ how: 'cancelled', usage: this.#shape.usage })
   }
 
   #end(end: CallEnd): void {
     this.#hasEnded = true
     this.#partial = undefined
-    this.#call.abortSource.removeEventListener('abort', this.#onAbort)
+    this.#client.abortSource.removeEventListener('abort', this.#onAbort)
     this.#res.off('drain', this.#onDrain)
     if (end.how !== 'retry') this.#count(end.usage)
     this.#recordTimings()
@@ -247,7 +247,7 @@ export class StreamRelay implements EngineListener, WatchedStream {
   #recordTimings(): void {
     const { timings, answerFormat } = this.#options
     if (this.#firstAt === 0) return
-    timings.record('firstToken', answerFormat.modelId, this.#firstAt - this.#call.startedAt)
+    timings.record('firstToken', answerFormat.modelId, this.#firstAt - this.#client.startedAt)
     const gaps = this.#shape.pieces - 1
     if (gaps > 0) timings.record('token', answerFormat.modelId, (this.#latestAt - this.#firstAt) / gaps)
   }
@@ -266,7 +266,7 @@ export class StreamRelay implements EngineListener, WatchedStream {
     this.blockedSince = performance.now()
     const { streams } = this.#options
     // A destroyed response emits no further `close`.
-    if (this.#call.disconnected) streams.remove(this)
+    if (this.#client.disconnected) streams.remove(this)
     else this.#res.once('close', () => streams.remove(this))
   }
 }

@@ -3,7 +3,7 @@ import { Failure } from '../../core/failure.ts'
 import type { CallAttempt, CallEnd, RunningCall } from '../../core/jobs/call.ts'
 import type { Lease } from '../../core/models/fleet.ts'
 import { noUsage } from '../../core/usage.ts'
-import type { Call } from '../http/request/call.ts'
+import type { ClientExchange } from '../http/request/exchange.ts'
 import { keepFailure, keepStream } from '../http/request/idempotency.ts'
 import type { Owners } from '../http/request/owners.ts'
 
@@ -21,7 +21,7 @@ export interface CallWork {
  * repeated idempotency key. Rejects with the Failure of the request.
  */
 export async function runCall(
-  call: Call,
+  exchange: ClientExchange,
   { admitted, createdAt, waitMs, stream }: CallWork,
   attempt: CallAttempt,
   { jobs, timings }: Pick<Owners, 'jobs' | 'timings'>,
@@ -30,18 +30,18 @@ export async function runCall(
   const began = (running: RunningCall, lease: Lease) => {
     jobId = running.id
     timings.record('queue', admitted.model.id, running.queuedMs)
-    call
+    exchange
       .header('x-job-id', running.id)
       .header('x-model-status', lease.loadedMs > 0 ? 'cold' : 'warm')
       .header('x-queue-ms', String(Math.round(running.queuedMs)))
   }
   try {
-    const caller = call.abortSource
+    const caller = exchange.abortSource
     const ended = await jobs.calls.run({ admitted, createdAt, waitMs, caller, began }, attempt)
-    if (stream && call.keyLock && ended.end.how === 'completed') await keepStream(call, ended.call.id)
+    if (stream && exchange.keyLock && ended.end.how === 'completed') await keepStream(exchange, ended.call.id)
   } catch (thrown) {
     const failure = Failure.from(thrown)
-    await keepFailure(call, failure, jobId)
+    await keepFailure(exchange, failure, jobId)
     throw failure
   }
 }

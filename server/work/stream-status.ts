@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Failure } from '../../core/failure.ts'
 import type { JobRecord } from '../../core/store/store.ts'
 import { openEventStream } from '../http/answer/sse.ts'
-import type { Call } from '../http/request/call.ts'
+import type { ClientExchange } from '../http/request/exchange.ts'
 import type { Owners } from '../http/request/owners.ts'
 import { generationErrorBody } from '../views/generation-request.ts'
 import { hasEnded } from '../views/job-record.ts'
@@ -19,14 +19,14 @@ const queueMs = 2_000
  * the call itself submitted the request, so the stream continues even if its token is revoked.
  */
 export async function streamStatus(
-  call: Call,
+  exchange: ClientExchange,
   first: JobRecord,
   shown: (job: JobRecord) => Promise<object>,
   { jobs }: Pick<Owners, 'jobs'>,
   { generation = false }: { generation?: boolean } = {},
 ): Promise<void> {
   const { organizationId, id } = first
-  const stream = await openEventStream(call, { pingMs, generation })
+  const stream = await openEventStream(exchange, { pingMs, generation })
   let wake: (() => void) | undefined
   let hasChanged = true
   const stop = jobs.follow(id, () => {
@@ -55,7 +55,7 @@ export async function streamStatus(
     }
   } catch (thrown) {
     // The head was sent: a failure from here on is the last event.
-    stream.send({ data: JSON.stringify(generationErrorBody(Failure.from(thrown), call.id)) })
+    stream.send({ data: JSON.stringify(generationErrorBody(Failure.from(thrown), exchange.id)) })
     throw thrown
   } finally {
     stop()
@@ -64,4 +64,4 @@ export async function streamStatus(
 }
 
 /** Whether the query has `logs=1` or `logs=true`. */
-export const wantsLogs = (call: Call): boolean => ['1', 'true'].includes(call.query.get('logs') ?? '')
+export const wantsLogs = (exchange: ClientExchange): boolean => ['1', 'true'].includes(exchange.query.get('logs') ?? '')

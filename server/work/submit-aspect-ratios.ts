@@ -8,7 +8,7 @@ import { byKind, fillMedia } from '../../core/tasks/generation/media.ts'
 import type { AspectRatio } from '../../core/tasks/generation/size.ts'
 import { estimateOf, taskRecord } from '../../core/tasks/registry.ts'
 import { checkRequestFields } from '../../core/tasks/request-fields.ts'
-import type { Call } from '../http/request/call.ts'
+import type { ClientExchange } from '../http/request/exchange.ts'
 import type { Owners } from '../http/request/owners.ts'
 import { allSubmittedBefore, type JobTerms, submitJobs } from './submit.ts'
 import { deferForPrompt, forget, offered, type SubmitOwners, storeMedia } from './submit-generation.ts'
@@ -29,34 +29,34 @@ const excluded = ['aspect_ratio', 'image_size', 'width', 'height'] as const
  * Resolves with the jobs in the order of the ratios. Throws Failure as `submitGeneration` does; then nothing is kept.
  */
 export async function submitAspectRatios(
-  call: Call,
+  exchange: ClientExchange,
   { slug, body, ratios, terms }: AspectRatiosOptions,
   owners: SubmitOwners,
 ): Promise<JobRecord[]> {
   const { admission } = owners
-  const { model, task } = offered(call, { slug }, owners)
+  const { model, task } = offered(exchange, { slug }, owners)
   const estimate = () => estimateOf(task, {})
-  const offer = admission.admit(call.caller, { kind: 'job', task, modelId: model.id, param: null, estimate })
+  const offer = admission.admit(exchange.caller, { kind: 'job', task, modelId: model.id, param: null, estimate })
   const record = taskRecord(task)
   const { aspect_ratios: _, ...shared } = body
   requireAspectRatios(record, slug, shared)
   checkRequestFields(record, shared, model.extra_params)
   const prepared = ratios.map(aspect_ratio => record.prepare({ ...shared, aspect_ratio }, model))
   const ids = ratios.map(() => newId('job'))
-  const { deferred, defer } = deferForPrompt(call, prepared[0]!, { group: ids[0]!, terms }, owners)
-  if (call.bodyHash !== undefined) call.bodyHash = canonicalHash([slug, call.bodyHash])
-  const before = await allSubmittedBefore(call, [slug, body], ratios.length, owners)
+  const { deferred, defer } = deferForPrompt(exchange, prepared[0]!, { group: ids[0]!, terms }, owners)
+  if (exchange.bodyHash !== undefined) exchange.bodyHash = canonicalHash([slug, exchange.bodyHash])
+  const before = await allSubmittedBefore(exchange, [slug, body], ratios.length, owners)
   if (before) {
-    call.releaseBody()
+    exchange.releaseBody()
     return before
   }
   admission.requireBudget(offer)
   const kept: FileRecord[] = []
   try {
     // Fetched once, so that all videos have the same input. Each job has its own copy, which is removed with the job.
-    const first = await storeMedia(call, ids[0]!, prepared[0]!.media, owners)
+    const first = await storeMedia(exchange, ids[0]!, prepared[0]!.media, owners)
     kept.push(...first)
-    call.releaseBody()
+    exchange.releaseBody()
     const filled = [fillMedia(prepared[0]!, byKind(prepared[0]!.media, first))]
     for (const [at, one] of prepared.entries()) {
       if (at === 0) continue
@@ -76,7 +76,7 @@ export async function submitAspectRatios(
       terms,
       deferred,
     }))
-    const submitted = await submitJobs(call, [slug, body], jobs, owners)
+    const submitted = await submitJobs(exchange, [slug, body], jobs, owners)
     const replayed = new Set(submitted.flatMap((one, at) => (one.replayed ? [ids[at]!] : [])))
     await forget(
       kept.filter(({ jobId }) => jobId !== null && replayed.has(jobId)),

@@ -13,7 +13,7 @@ import type { MediaReference, PreparedGeneration } from '../../core/tasks/genera
 import type { GenerationInputs } from '../../core/tasks/protocols/generation-call.ts'
 import { estimateOf, taskRecord } from '../../core/tasks/registry.ts'
 import { checkRequestFields } from '../../core/tasks/request-fields.ts'
-import type { Call } from '../http/request/call.ts'
+import type { ClientExchange } from '../http/request/exchange.ts'
 import type { Owners } from '../http/request/owners.ts'
 import { type JobTerms, submitJob, submittedBefore } from './submit.ts'
 
@@ -27,7 +27,7 @@ export const noRewriter =
  * model rewrites prompts, and as admission does if the caller may not use that model.
  */
 export function deferForPrompt(
-  call: Call,
+  exchange: ClientExchange,
   { expansionField: param }: Pick<PreparedGeneration, 'expansionField'>,
   { group, terms }: { group: string; terms: JobTerms | undefined },
   { admission, config }: Pick<Owners, 'admission' | 'config'>,
@@ -35,7 +35,7 @@ export function deferForPrompt(
   if (param === undefined) return { deferred: false, defer: inputs => inputs }
   const modelId = config.prompt_rewriting?.model
   if (modelId === undefined) throw new Failure('unsupported_parameter', `'${param}': ${noRewriter}`, { param })
-  admission.admit(call.caller, { kind: 'call', task: conversationTask, modelId, param })
+  admission.admit(exchange.caller, { kind: 'call', task: conversationTask, modelId, param })
   const not_before = terms?.notBefore ?? 0
   return { deferred: true, defer: inputs => ({ ...inputs, prompt_expansion: { group, not_before } }) }
 }
@@ -72,14 +72,14 @@ export type SubmitOwners = Pick<
  * request; then nothing is kept.
  */
 export async function submitGeneration(
-  call: Call,
+  exchange: ClientExchange,
   { target, body, terms, strict = false }: SlugOptions,
   owners: SubmitOwners,
 ): Promise<SubmittedGeneration> {
   const { admission } = owners
-  const { model, task, slug } = offered(call, target, owners)
+  const { model, task, slug } = offered(exchange, target, owners)
   const param = slug === null ? 'model' : null
-  const offer = admission.admit(call.caller, {
+  const offer = admission.admit(exchange.caller, {
     kind: 'job',
     task,
     modelId: model.id,
@@ -90,27 +90,27 @@ export async function submitGeneration(
   if (strict) checkRequestFields(taskRecord(task), body, model.extra_params)
   const prepared = taskRecord(task).prepare(body, model)
   // A model that edits images may do so with a mask only, or without one only.
-  if (prepared.task !== task) admission.admit(call.caller, { kind: 'job', task: prepared.task, modelId: model.id })
+  if (prepared.task !== task) admission.admit(exchange.caller, { kind: 'job', task: prepared.task, modelId: model.id })
   checkAbilities({ ...prepared.inputs, ...imagesOf(prepared.media) }, owners.registry.catalog().get(model.id)!)
   const id = newId('job')
-  const { deferred, defer } = deferForPrompt(call, prepared, { group: id, terms }, owners)
+  const { deferred, defer } = deferForPrompt(exchange, prepared, { group: id, terms }, owners)
   // The same body under another slug is another request.
-  if (call.bodyHash !== undefined && slug !== null) call.bodyHash = canonicalHash([slug, call.bodyHash])
+  if (exchange.bodyHash !== undefined && slug !== null) exchange.bodyHash = canonicalHash([slug, exchange.bodyHash])
   // Checked before the media are fetched, because they may no longer exist at their source.
-  const before = await submittedBefore(call, [slug, body], owners)
+  const before = await submittedBefore(exchange, [slug, body], owners)
   if (before) {
-    call.releaseBody()
+    exchange.releaseBody()
     return { job: before, replayed: true, model, syncMode: prepared.syncMode }
   }
   admission.requireBudget(offer)
-  const stored = await storeMedia(call, id, prepared.media, owners)
-  call.releaseBody()
+  const stored = await storeMedia(exchange, id, prepared.media, owners)
+  exchange.releaseBody()
   const options = { id, slug, deferred, ...(terms ? { terms } : {}) }
   try {
     const filled = fillMedia(prepared, byKind(prepared.media, stored))
     const admitted = admission.estimated(offer, () => estimateOf(task, filled))
     const inputs = defer(filled)
-    const submitted = await submitJob(call, [slug, body], { ...options, admitted, inputs }, owners)
+    const submitted = await submitJob(exchange, [slug, body], { ...options, admitted, inputs }, owners)
     if (submitted.replayed) await forget(stored, owners)
     return { ...submitted, model, syncMode: prepared.syncMode }
   } catch (thrown) {
@@ -132,14 +132,14 @@ function refuseSeveralShapes(body: unknown): void {
 
 /** Finds what the target names. Throws Failure `model_not_found` or `unsupported_task`, which names alternatives. */
 export function offered(
-  call: Call,
+  exchange: ClientExchange,
   target: SlugTarget,
   { registry }: Pick<Owners, 'registry'>,
 ): { model: Model; task: GenerationTask | ImageTask; slug: string | null } {
   if ('slug' in target) {
     const found = registry.bySlug(target.slug)
     if (found) return { ...found, slug: target.slug }
-    const { models } = call.caller.token
+    const { models } = exchange.caller.token
     const allowed = [...registry.slugs()]
       .filter(([, { model }]) => modelAllowed(models, model.id))
       .map(([slug]) => slug)
@@ -160,15 +160,15 @@ function imagesOf(media: readonly MediaReference[]): Pick<SpecialInputs, 'images
 
 /** Stores the media that the request names as files, in their order: all of them or none. */
 export async function storeMedia(
-  call: Call,
+  exchange: ClientExchange,
   jobId: string,
   wanted: readonly MediaReference[],
   owners: Pick<Owners, 'files' | 'log' | 'media'>,
 ): Promise<FileRecord[]> {
-  const sender = { ...call.sender, jobId }
+  const sender = { ...exchange.sender, jobId }
   const settled = await Promise.allSettled(
     wanted.map(({ field, value, kind, alpha, webp }) =>
-      owners.media.take(sender, field, call.inline.get(value) ?? value, kind, { alpha, webp }),
+      owners.media.take(sender, field, exchange.inline.get(value) ?? value, kind, { alpha, webp }),
     ),
   )
   const kept = settled.flatMap(one => (one.status === 'fulfilled' ? [one.value] : []))

@@ -4,7 +4,7 @@ import { newId, queueIdOf } from '../../core/ids.ts'
 import type { AdmittedJob } from '../../core/jobs/submissions.ts'
 import { deferredUntil, type JobRecord, type RequestWebhook } from '../../core/store/store.ts'
 import { taskNamed } from '../../core/tasks/registry.ts'
-import type { Call } from '../http/request/call.ts'
+import type { ClientExchange } from '../http/request/exchange.ts'
 import { idempotencyOf } from '../http/request/idempotency.ts'
 import type { Owners } from '../http/request/owners.ts'
 
@@ -45,14 +45,14 @@ export interface JobTerms {
  * may be files. Throws Failure `payload_too_large`, so that larger inputs are neither parsed on the event loop nor stored.
  */
 export function checkInputSize(
-  call: Call,
+  exchange: ClientExchange,
   of: string,
   text: string,
   { config }: Pick<Owners, 'config'>,
   files = taskNamed(of)?.takesFiles === false ? 0 : Number.POSITIVE_INFINITY,
 ): void {
   const maxBytes = config.limits.json_body
-  if (call.inline.size > files || Buffer.byteLength(text) > maxBytes)
+  if (exchange.inline.size > files || Buffer.byteLength(text) > maxBytes)
     throw new Failure(
       'payload_too_large',
       `The inputs of a job of ${of} may have at most ${Math.floor(maxBytes / 1024)} KiB, besides the files in them. Send less.`,
@@ -65,14 +65,14 @@ export function checkInputSize(
  * key, `disk_full`, `shutting_down`.
  */
 export async function submitJob(
-  call: Call,
+  exchange: ClientExchange,
   body: unknown,
   options: JobOptions,
   { config, jobs }: Pick<Owners, 'config' | 'jobs'>,
 ): Promise<{ job: JobRecord; replayed: boolean }> {
-  const submitted = await jobs.submit({ ...newJobOf(options, config), idempotency: idempotencyOf(call, body) })
-  call.header('x-job-id', submitted.job.id)
-  if (submitted.replayed) call.header('idempotent-replayed', 'true')
+  const submitted = await jobs.submit({ ...newJobOf(options, config), idempotency: idempotencyOf(exchange, body) })
+  exchange.header('x-job-id', submitted.job.id)
+  if (submitted.replayed) exchange.header('idempotent-replayed', 'true')
   return submitted
 }
 
@@ -81,16 +81,16 @@ export async function submitJob(
  * `Idempotency-Key` stands for all. Throws as `submitJob` does; then none is stored.
  */
 export async function submitJobs(
-  call: Call,
+  exchange: ClientExchange,
   body: unknown,
   options: readonly JobOptions[],
   { config, jobs }: Pick<Owners, 'config' | 'jobs'>,
 ): Promise<{ job: JobRecord; replayed: boolean }[]> {
-  const key = idempotencyOf(call, body)
+  const key = idempotencyOf(exchange, body)
   const submitted = await jobs.submitAll(
     options.map((one, at) => ({ ...newJobOf(one, config), idempotency: key && memberKey(key, at) })),
   )
-  if (submitted.every(({ replayed }) => replayed)) call.header('idempotent-replayed', 'true')
+  if (submitted.every(({ replayed }) => replayed)) exchange.header('idempotent-replayed', 'true')
   return submitted
 }
 
@@ -99,20 +99,20 @@ export async function submitJobs(
  * of them are known. Throws Failure as `submitJob` does.
  */
 export async function allSubmittedBefore(
-  call: Call,
+  exchange: ClientExchange,
   body: unknown,
   count: number,
   { jobs }: Pick<Owners, 'jobs'>,
 ): Promise<JobRecord[] | undefined> {
-  const key = idempotencyOf(call, body)
+  const key = idempotencyOf(exchange, body)
   if (!key) return undefined
   const before: JobRecord[] = []
   for (let at = 0; at < count; at++) {
-    const job = await jobs.findByKey(call.caller.organizationId, memberKey(key, at), key.at)
+    const job = await jobs.findByKey(exchange.caller.organizationId, memberKey(key, at), key.at)
     if (!job) return undefined
     before.push(job)
   }
-  call.header('idempotent-replayed', 'true')
+  exchange.header('idempotent-replayed', 'true')
   return before
 }
 
@@ -149,20 +149,20 @@ function newJobOf(
  * prepare again. Throws Failure as `submitJob` does.
  */
 export async function submittedBefore(
-  call: Call,
+  exchange: ClientExchange,
   body: unknown,
   { jobs }: Pick<Owners, 'jobs'>,
 ): Promise<JobRecord | undefined> {
-  const key = idempotencyOf(call, body)
-  const job = key && (await jobs.findByKey(call.caller.organizationId, key, key.at))
-  if (job) call.header('x-job-id', job.id).header('idempotent-replayed', 'true')
+  const key = idempotencyOf(exchange, body)
+  const job = key && (await jobs.findByKey(exchange.caller.organizationId, key, key.at))
+  if (job) exchange.header('x-job-id', job.id).header('idempotent-replayed', 'true')
   return job ?? undefined
 }
 
 /** Answers `Prefer: respond-async` with the job that was created. */
-export function answerLater(call: Call, job: JobRecord): void {
-  const answer = { ...submissionAnswer(job), status_url: `${call.origin}/api/jobs/${job.id}` }
-  call.send(202, JSON.stringify(answer), 'application/json', ['preference-applied', 'respond-async'])
+export function answerLater(exchange: ClientExchange, job: JobRecord): void {
+  const answer = { ...submissionAnswer(job), status_url: `${exchange.origin}/api/jobs/${job.id}` }
+  exchange.send(202, JSON.stringify(answer), 'application/json', ['preference-applied', 'respond-async'])
 }
 
 /** The common answer to a submission. */

@@ -15,7 +15,7 @@ import {
   withFiles,
 } from '../../core/tasks/transcription/transcription.ts'
 import type { TranscriptionRequest } from '../../core/tasks/transcription/transcription-request.ts'
-import type { Call } from '../http/request/call.ts'
+import type { ClientExchange } from '../http/request/exchange.ts'
 import type { Owners } from '../http/request/owners.ts'
 import { checkInputSize, type JobTerms, submitJob, submittedBefore } from './submit.ts'
 import { forget, type SubmitOwners, submitGeneration } from './submit-generation.ts'
@@ -36,14 +36,14 @@ export type TextJobOwners = Pick<Owners, 'admission' | 'config' | 'cpu' | 'jobs'
 
 /** Submits a text task as a durable job. Validates its inputs first: throws Failure for invalid ones. */
 export async function submitText(
-  call: Call,
+  exchange: ClientExchange,
   { task, text, terms, body, strict = false }: TextJobOptions,
   owners: TextJobOwners,
 ): Promise<JobRecord> {
   const { admission, config, cpu, registry } = owners
-  const before = await submittedBefore(call, body, owners)
+  const before = await submittedBefore(exchange, body, owners)
   if (before) return before
-  if (call.inline.size > 0 || Buffer.byteLength(text) > config.limits.json_body)
+  if (exchange.inline.size > 0 || Buffer.byteLength(text) > config.limits.json_body)
     throw new Failure(
       'payload_too_large',
       `The inputs of a job of ${task} may have at most ${Math.floor(config.limits.json_body / 1024)} KiB. Send a larger request to the endpoint of the task.`,
@@ -51,8 +51,8 @@ export async function submitText(
   const { modelId, estimate } = await cpu.prepare(task, Buffer.from(text), registry.catalog(), config.limits, {
     strict,
   })
-  const admitted = admission.admit(call.caller, { kind: 'job', task, modelId, estimate: () => estimate! })
-  return (await submitJob(call, body, { admitted, inputs: text, terms }, owners)).job
+  const admitted = admission.admit(exchange.caller, { kind: 'job', task, modelId, estimate: () => estimate! })
+  return (await submitJob(exchange, body, { admitted, inputs: text, terms }, owners)).job
 }
 
 export interface SpeechJobOptions {
@@ -71,15 +71,15 @@ export type SpeechJobOwners = Pick<
 
 /** Submits speech as a durable job. Validates its inputs first: throws Failure for invalid ones. */
 export async function submitSpeech(
-  call: Call,
+  exchange: ClientExchange,
   { inputs, terms, body }: SpeechJobOptions,
   owners: SpeechJobOwners,
 ): Promise<JobRecord> {
-  const before = await submittedBefore(call, body, owners)
+  const before = await submittedBefore(exchange, body, owners)
   if (before) return before
   const { admission, conversion, media, registry } = owners
   const { task, modelId, engineFormat, format, reference } = prepareSpeech(inputs, registry.catalog())
-  const admitted = admission.admit(call.caller, {
+  const admitted = admission.admit(exchange.caller, {
     kind: 'job',
     task,
     modelId,
@@ -87,18 +87,18 @@ export async function submitSpeech(
   })
   await conversion.check(engineFormat, format)
   const kept = speechInputs(inputs, registry.catalog().get(modelId)!)
-  const files = reference && call.inline.has(reference.value) ? 1 : 0
-  checkInputSize(call, task, JSON.stringify(kept), owners, files)
+  const files = reference && exchange.inline.has(reference.value) ? 1 : 0
+  checkInputSize(exchange, task, JSON.stringify(kept), owners, files)
   const options = { admitted, inputs: kept, ...(terms ? { terms } : {}) }
-  if (!reference) return (await submitJob(call, body, options, owners)).job
+  if (!reference) return (await submitJob(exchange, body, options, owners)).job
   admission.requireBudget(admitted)
   const id = newId('job')
-  const sender = { ...call.sender, jobId: id }
-  const recording = call.inline.get(reference.value) ?? reference.value
+  const sender = { ...exchange.sender, jobId: id }
+  const recording = exchange.inline.get(reference.value) ?? reference.value
   const file = await media.take(sender, 'reference_audio', recording, 'audio')
   try {
     const inputs = { ...kept, reference_audio: file.id }
-    const { job, replayed } = await submitJob(call, body, { ...options, id, inputs }, owners)
+    const { job, replayed } = await submitJob(exchange, body, { ...options, id, inputs }, owners)
     if (replayed) await forget([file], owners)
     return job
   } catch (thrown) {
@@ -129,7 +129,7 @@ export type TranscriptionJobOwners = Pick<
  * request; then nothing is kept.
  */
 export async function submitTranscription(
-  call: Call,
+  exchange: ClientExchange,
   { task, inputs, sent, terms, body }: TranscriptionJobOptions,
   owners: TranscriptionJobOwners,
 ): Promise<JobRecord> {
@@ -137,7 +137,7 @@ export async function submitTranscription(
   const request = inputs as TranscriptionRequest
   const prepared = prepareTranscription(task, jobRequest(request), registry.catalog())
   const { modelId } = prepared
-  const admitted = admission.admit(call.caller, {
+  const admitted = admission.admit(exchange.caller, {
     kind: 'job',
     task,
     modelId,
@@ -145,28 +145,28 @@ export async function submitTranscription(
     estimate: () => estimateOf(task, {}, 1),
   })
   // Checked before the audio is fetched, because it may no longer exist at its source.
-  const before = await submittedBefore(call, body, owners)
+  const before = await submittedBefore(exchange, body, owners)
   if (before) return before
   admission.requireBudget(admitted)
   const kept = transcriptionInputs(task, request, registry.catalog().get(modelId)!)
-  checkInputSize(call, task, JSON.stringify(kept), owners)
+  checkInputSize(exchange, task, JSON.stringify(kept), owners)
   const id = newId('job')
   const { field, value } = prepared.sound
-  const sender = { ...call.sender, jobId: id }
-  const file = await media.take(sender, field, sent ?? call.inline.get(value) ?? value, 'audio')
+  const sender = { ...exchange.sender, jobId: id }
+  const file = await media.take(sender, field, sent ?? exchange.inline.get(value) ?? value, 'audio')
   const stored = [file]
   const estimated = admission.estimated(admitted, () => estimateOf(task, kept, file.bytes))
   try {
     for (const [at, one] of prepared.speakers.entries())
-      stored.push(await media.take(sender, speakerField(at), call.inline.get(one) ?? one, 'audio'))
-    call.releaseBody()
+      stored.push(await media.take(sender, speakerField(at), exchange.inline.get(one) ?? one, 'audio'))
+    exchange.releaseBody()
     const inputs = withFiles(
       kept,
       file.id,
       stored.slice(1).map(speaker => speaker.id),
     )
     const options = { id, admitted: estimated, inputs, ...(terms ? { terms } : {}) }
-    const { job, replayed } = await submitJob(call, body, options, owners)
+    const { job, replayed } = await submitJob(exchange, body, options, owners)
     if (replayed) await forget(stored, owners)
     return job
   } catch (thrown) {
@@ -193,56 +193,60 @@ export type SubmitterOwners = SubmitOwners & SpeechJobOwners & TextJobOwners & T
 
 /** Submits jobs of the tasks that one runner runs. Both reject with Failure for invalid inputs. */
 interface Submitter {
-  create(call: Call, creation: Creation, owners: SubmitterOwners): Promise<JobRecord>
+  create(exchange: ClientExchange, creation: Creation, owners: SubmitterOwners): Promise<JobRecord>
   /** Submits the work of a job that has ended as a new job. */
-  repeat(call: Call, job: JobRecord, terms: Terms, owners: SubmitterOwners): Promise<JobRecord>
+  repeat(exchange: ClientExchange, job: JobRecord, terms: Terms, owners: SubmitterOwners): Promise<JobRecord>
 }
 
 const text: Submitter = {
-  create: (call, { task, modelId, inputs, ...terms }, owners) =>
-    submitText(call, { task: task as TextTask, text: requestText(inputs, modelId), ...terms, strict: true }, owners),
-  repeat: (call, { task, inputs }, terms, owners) =>
-    submitText(call, { task: task as TextTask, text: inputs, ...terms }, owners),
+  create: (exchange, { task, modelId, inputs, ...terms }, owners) =>
+    submitText(
+      exchange,
+      { task: task as TextTask, text: requestText(inputs, modelId), ...terms, strict: true },
+      owners,
+    ),
+  repeat: (exchange, { task, inputs }, terms, owners) =>
+    submitText(exchange, { task: task as TextTask, text: inputs, ...terms }, owners),
 }
 
 const speech: Submitter = {
-  create: (call, { task, modelId, inputs, ...terms }, owners) =>
-    submitSpeech(call, { inputs: checkedInputs(call, task, modelId, inputs, owners), ...terms }, owners),
-  repeat: (call, { inputs }, terms, owners) =>
-    submitSpeech(call, { inputs: JSON.parse(inputs) as object, ...terms }, owners),
+  create: (exchange, { task, modelId, inputs, ...terms }, owners) =>
+    submitSpeech(exchange, { inputs: checkedInputs(exchange, task, modelId, inputs, owners), ...terms }, owners),
+  repeat: (exchange, { inputs }, terms, owners) =>
+    submitSpeech(exchange, { inputs: JSON.parse(inputs) as object, ...terms }, owners),
 }
 
 const transcription: Submitter = {
-  create: (call, { task, modelId, inputs, ...terms }, owners) =>
+  create: (exchange, { task, modelId, inputs, ...terms }, owners) =>
     submitTranscription(
-      call,
+      exchange,
       {
         task: task as TranscriptionTask,
-        inputs: checkedInputs(call, task, modelId, inputs, owners),
+        inputs: checkedInputs(exchange, task, modelId, inputs, owners),
         ...terms,
       },
       owners,
     ),
-  repeat: (call, { task, inputs }, terms, owners) =>
+  repeat: (exchange, { task, inputs }, terms, owners) =>
     submitTranscription(
-      call,
+      exchange,
       { task: task as TranscriptionTask, inputs: JSON.parse(inputs) as object, ...terms },
       owners,
     ),
 }
 
 const generation: Submitter = {
-  async create(call, { task, modelId, inputs, terms }, owners) {
+  async create(exchange, { task, modelId, inputs, terms }, owners) {
     const target = { modelId, task: task as GenerationTask | ImageTask }
-    const body = parsedInputs(call, task, inputs, owners)
-    return (await submitGeneration(call, { target, body, terms, strict: true }, owners)).job
+    const body = parsedInputs(exchange, task, inputs, owners)
+    return (await submitGeneration(exchange, { target, body, terms, strict: true }, owners)).job
   },
-  async repeat(call, { task, modelId, slug, inputs }, { terms }, owners) {
+  async repeat(exchange, { task, modelId, slug, inputs }, { terms }, owners) {
     const found = slug === null ? undefined : owners.registry.bySlug(slug)
     const isSame = found?.model.id === modelId && found.task === task
     const target = isSame ? { slug: slug! } : { modelId, task: task as GenerationTask | ImageTask }
     const request = taskRecord(task).requestAgain(JSON.parse(inputs) as never)
-    return (await submitGeneration(call, { target, body: request, terms }, owners)).job
+    return (await submitGeneration(exchange, { target, body: request, terms }, owners)).job
   },
 }
 
@@ -250,21 +254,26 @@ const generation: Submitter = {
 export const submitters: Record<RunnerName, Submitter> = { text, speech, transcription, generation }
 
 /** Returns inputs as a value. Throws Failure `payload_too_large` for text that is too long even without its files. */
-export function parsedInputs(call: Call, of: string, inputs: object | string, owners: Pick<Owners, 'config'>): object {
+export function parsedInputs(
+  exchange: ClientExchange,
+  of: string,
+  inputs: object | string,
+  owners: Pick<Owners, 'config'>,
+): object {
   if (typeof inputs !== 'string') return inputs
-  checkInputSize(call, of, inputs, owners)
+  checkInputSize(exchange, of, inputs, owners)
   return JSON.parse(inputs) as object
 }
 
 /** Returns inputs with their model. Throws Failure `unknown_parameter` for fields that the task does not know. */
 function checkedInputs(
-  call: Call,
+  exchange: ClientExchange,
   task: Task,
   modelId: string,
   inputs: object | string,
   owners: Pick<Owners, 'config' | 'registry'>,
 ): object {
-  const request = { ...parsedInputs(call, task, inputs, owners), model: modelId }
+  const request = { ...parsedInputs(exchange, task, inputs, owners), model: modelId }
   const model = owners.registry.find(modelId)
   if (model) checkRequestFields(taskRecord(task), request, model.extra_params)
   return request

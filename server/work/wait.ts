@@ -2,7 +2,7 @@ import { Failure } from '../../core/failure.ts'
 import { queueIdOf } from '../../core/ids.ts'
 import type { JobRecord } from '../../core/store/store.ts'
 import type { ExecutionRecord } from '../../core/store/workflows.ts'
-import type { Call } from '../http/request/call.ts'
+import type { ClientExchange } from '../http/request/exchange.ts'
 import { idempotencyKeyOf } from '../http/request/idempotency.ts'
 import type { Owners } from '../http/request/owners.ts'
 import { hasEnded } from '../views/job-record.ts'
@@ -13,7 +13,7 @@ import { hasEnded } from '../views/job-record.ts'
  * `cancelled` when the client disconnects, which does not stop the job, and `shutting_down` when the server stops.
  */
 export async function waitForEnd(
-  call: Call,
+  exchange: ClientExchange,
   job: JobRecord,
   {
     waitMs,
@@ -35,7 +35,7 @@ export async function waitForEnd(
     const remainingMs = until - (performance.now() - began)
     const checked = new AbortController()
     const stopped = AbortSignal.any([
-      call.signal,
+      exchange.signal,
       AbortSignal.timeout(Math.max(0, Math.ceil(remainingMs))),
       checked.signal,
     ])
@@ -49,7 +49,7 @@ export async function waitForEnd(
     } finally {
       checked.abort()
     }
-    call.signal.throwIfAborted()
+    exchange.signal.throwIfAborted()
     const after = await find()
     if (hasEnded(after)) return after
     if (jobs.stats().draining)
@@ -61,7 +61,7 @@ export async function waitForEnd(
         },
       )
     if (at === 0 && startMs < waitMs && after.status === 'pending' && after.startedAt === null)
-      throw await notBegun(call, after, instead, owners)
+      throw await notBegun(exchange, after, instead, owners)
   }
   return now!
 }
@@ -70,10 +70,15 @@ export async function waitForEnd(
  * Returns the failure of a job that has not begun in time. Cancels and removes the job, unless it has an idempotency
  * key: then other callers may know it or wait for it under that key.
  */
-async function notBegun(call: Call, job: JobRecord, instead: string, { jobs }: Pick<Owners, 'jobs'>): Promise<Failure> {
+async function notBegun(
+  exchange: ClientExchange,
+  job: JobRecord,
+  instead: string,
+  { jobs }: Pick<Owners, 'jobs'>,
+): Promise<Failure> {
   const { organizationId, id, modelId } = job
   const { waitingFor } = jobs.progressOf(job)
-  const kept = idempotencyKeyOf(call) !== undefined
+  const kept = idempotencyKeyOf(exchange) !== undefined
   const request_id = queueIdOf(id)
   if (!kept) {
     await jobs.cancel(organizationId, id)
@@ -82,7 +87,7 @@ async function notBegun(call: Call, job: JobRecord, instead: string, { jobs }: P
   const next = kept
     ? `Request ${request_id} continues: send it again with its 'Idempotency-Key', or read it at its status_url.`
     : `Try again later, or ${instead}.`
-  const ids: Failure['facts'] = kept ? { job_id: id, request_id, status_url: `${call.origin}/api/jobs/${id}` } : {}
+  const ids: Failure['facts'] = kept ? { job_id: id, request_id, status_url: `${exchange.origin}/api/jobs/${id}` } : {}
   const retryAfterMs = waitingFor?.etaMs ?? undefined
   return waitingFor?.reason === 'model_loading'
     ? new Failure('model_warming_up', `The model '${modelId}' is still loading. ${next}`, {
@@ -112,21 +117,21 @@ export const isRunning = ({ finishedAt }: Pick<ExecutionRecord, 'finishedAt'>): 
 export async function waitForExecution(
   id: string,
   seconds: number,
-  call: Call,
+  exchange: ClientExchange,
   { executions }: Pick<Owners, 'executions'>,
 ): Promise<void> {
-  const stopped = AbortSignal.any([call.signal, AbortSignal.timeout(Math.ceil(seconds * 1000))])
+  const stopped = AbortSignal.any([exchange.signal, AbortSignal.timeout(Math.ceil(seconds * 1000))])
   const { promise, resolve } = Promise.withResolvers<void>()
   const check = () =>
-    void executions.summary(call.caller.organizationId, id).then(now => {
+    void executions.summary(exchange.caller.organizationId, id).then(now => {
       if (!now || !isRunning(now)) resolve()
     }, resolve)
   const stop = executions.follow(id, ended => ended && resolve())
   stopped.addEventListener('abort', () => resolve(), { once: true })
-  const unwatch = call.access.watch(call, failure => call.stop(failure))
+  const unwatch = exchange.access.watch(exchange, failure => exchange.stop(failure))
   check()
   await promise
   unwatch()
   stop()
-  call.signal.throwIfAborted()
+  exchange.signal.throwIfAborted()
 }

@@ -7,7 +7,7 @@ import type { WebhookEndpoint } from '../../core/store/store.ts'
 import { maxSecretOverlapMs, maxUrlLength, requireEventTypes } from '../../core/webhooks/endpoints.ts'
 import { type WebhookView, webhookView } from '../../core/webhooks/webhook-view.ts'
 import { actorOf } from '../http/access/reach.ts'
-import type { Call } from '../http/request/call.ts'
+import type { ClientExchange } from '../http/request/exchange.ts'
 import type { Unrepeatable } from '../http/request/idempotency.ts'
 import type { Owners } from '../http/request/owners.ts'
 
@@ -46,7 +46,7 @@ export const isEndpointId = (id: string): boolean => isId(id, 'whe_')
 /** Finds an endpoint of the caller's organization. Throws Failure `not_found`. */
 export async function findEndpoint(
   id: string,
-  { caller }: Pick<Call, 'caller'>,
+  { caller }: Pick<ClientExchange, 'caller'>,
   { webhooks }: Pick<Owners, 'webhooks'>,
 ): Promise<WebhookEndpoint> {
   const found = isEndpointId(id) ? await webhooks.find(caller.organizationId, id) : undefined
@@ -61,12 +61,12 @@ export const shownEndpoint = (endpoint: WebhookEndpoint, { webhooks }: Pick<Owne
 export async function changeEndpoint(
   id: string,
   body: { name?: string | undefined; url?: string | undefined; event_types?: string[] | undefined; enabled?: boolean },
-  call: Call,
+  exchange: ClientExchange,
   { webhooks }: Pick<Owners, 'webhooks'>,
 ): Promise<WebhookView> {
   const { name, url, event_types, enabled } = body
   const changed = await webhooks.update(
-    call.caller.organizationId,
+    exchange.caller.organizationId,
     isEndpointId(id) ? id : '',
     definedMembers({
       name,
@@ -74,7 +74,7 @@ export async function changeEndpoint(
       eventTypes: event_types,
       enabled,
     }),
-    actorOf(call),
+    actorOf(exchange),
   )
   if (!changed) throw missing(id)
   return shownEndpoint(changed, { webhooks })
@@ -84,18 +84,22 @@ export async function changeEndpoint(
 export async function rotateEndpoint(
   id: string,
   overlapSeconds: number,
-  call: Call,
+  exchange: ClientExchange,
   { webhooks }: Pick<Owners, 'webhooks'>,
 ): Promise<{ webhook: WebhookView; signing_secret: string }> {
   const known = isEndpointId(id) ? id : ''
-  const rotated = await webhooks.rotate(call.caller.organizationId, known, overlapSeconds * 1000, actorOf(call))
+  const rotated = await webhooks.rotate(exchange.caller.organizationId, known, overlapSeconds * 1000, actorOf(exchange))
   if (!rotated) throw missing(id)
   return { webhook: shownEndpoint(rotated.endpoint, { webhooks }), signing_secret: rotated.secret }
 }
 
 /** Deletes an endpoint with its deliveries. Throws Failure `not_found`. */
-export async function removeEndpoint(id: string, call: Call, { webhooks }: Pick<Owners, 'webhooks'>): Promise<void> {
-  const removed = await webhooks.remove(call.caller.organizationId, isEndpointId(id) ? id : '', actorOf(call))
+export async function removeEndpoint(
+  id: string,
+  exchange: ClientExchange,
+  { webhooks }: Pick<Owners, 'webhooks'>,
+): Promise<void> {
+  const removed = await webhooks.remove(exchange.caller.organizationId, isEndpointId(id) ? id : '', actorOf(exchange))
   if (!removed) throw missing(id)
 }
 
@@ -122,13 +126,13 @@ export const Tested = namedObject('WebhookTested', 'What came of a test message.
 export async function testEndpoint(
   id: string,
   type: string,
-  call: Call,
+  exchange: ClientExchange,
   owners: WebhookOwners,
 ): Promise<z.input<typeof Tested>> {
   requireEventTypes([type], 'event_type')
-  const endpoint = await findEndpoint(id, call, owners)
-  if (!(await owners.webhooks.recordTest(endpoint, type, actorOf(call)))) throw missing(id)
-  const { success, statusCode, durationMs, error } = await owners.webhooks.test(endpoint, type, call.signal)
+  const endpoint = await findEndpoint(id, exchange, owners)
+  if (!(await owners.webhooks.recordTest(endpoint, type, actorOf(exchange)))) throw missing(id)
+  const { success, statusCode, durationMs, error } = await owners.webhooks.test(endpoint, type, exchange.signal)
   return {
     object: 'webhook_endpoint.test',
     webhook_endpoint_id: id,

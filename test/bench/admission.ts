@@ -86,7 +86,7 @@ async function makeTokens(name: string, isLimited: boolean, count: number): Prom
   return (await Promise.all(Array.from({ length: count }, issue))).map(({ secret }) => secret)
 }
 
-/** One request, as `server/http/dispatch.ts` and a handler admit it. A hold of spending is taken by `admit` as well. */
+/** One request, as `server/http/run-route.ts` and a handler admit it. A hold of spending is taken by `admit` as well. */
 function request(secret: string): number {
   const caller = accounts.authenticate(secret)
   const entry = limiter.enter(caller, 'jobs')

@@ -1,6 +1,6 @@
 import { onTestFinished } from 'vitest'
 import type { Failure } from '../../core/failure.ts'
-import type { EngineCall, Exchange, Lease } from '../../core/models/fleet.ts'
+import type { EngineCall, EngineExchange, Lease } from '../../core/models/fleet.ts'
 import { Model } from '../../core/models/model.ts'
 import { type Device, noReadings } from '../../gpu/devices/device.ts'
 import { type FleetOptions, openFleet } from '../../gpu/fleet.ts'
@@ -69,7 +69,7 @@ export interface Answer {
 }
 
 export interface Sent {
-  exchange: Exchange
+  exchange: EngineExchange
   /** Resolves when the request ends in any way except an abort. */
   answer: Promise<Answer>
   /** Resolves with the first bytes. */

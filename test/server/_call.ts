@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events'
-import type { Call } from '../../server/http/request/call.ts'
+import type { ClientExchange } from '../../server/http/request/exchange.ts'
 import { openStreams } from '../../server/http/streams/streams.ts'
 
 /** A call whose response keeps everything written to it. */
@@ -19,7 +19,7 @@ export function openCall() {
       res.emit('close')
     },
   })
-  const call = {
+  const exchange = {
     id: 'req_1',
     res,
     req: { method: 'GET' },
@@ -29,6 +29,6 @@ export function openCall() {
     access: { watch: () => () => undefined },
     streamLimits: { take: () => undefined },
     route: { eventStream: true },
-  } as unknown as Call
-  return { call, text: () => written.join('') }
+  } as unknown as ClientExchange
+  return { exchange, text: () => written.join('') }
 }

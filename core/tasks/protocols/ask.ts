@@ -1,6 +1,6 @@
 import type { CallerSignal } from '../../abort-source.ts'
 import type { Failure } from '../../failure.ts'
-import type { EngineCall, EngineListener, Exchange, Lease } from '../../models/fleet.ts'
+import type { EngineCall, EngineExchange, EngineListener, Lease } from '../../models/fleet.ts'
 import { type Droppable, shortener } from '../chat/truncation.ts'
 
 interface AskOptions extends Pick<EngineCall, 'method' | 'contentType' | 'patienceMs' | 'workPath' | 'isAnswer'> {
@@ -11,14 +11,14 @@ interface AskOptions extends Pick<EngineCall, 'method' | 'contentType' | 'patien
 /** Makes a result of the answer of an engine. What its functions throw ends the request. */
 interface AnswerReader<Result> {
   accepted?(contentType: string): void
-  chunk(bytes: Buffer, exchange: Exchange): void
+  chunk(bytes: Buffer, exchange: EngineExchange): void
   /** Called after the last chunk. */
   finished(): Result | Promise<Result>
 }
 
 /** Sends a request and resolves with its result. Rejects with Failure, with the signal's reason, or as the reader does. */
 export function readAnswer<Result>(
-  open: (listener: EngineListener) => Exchange,
+  open: (listener: EngineListener) => EngineExchange,
   signal: CallerSignal,
   reader: AnswerReader<Result>,
 ): Promise<Result> {
@@ -82,7 +82,7 @@ export function openShortened(
   call: EngineCall,
   listener: EngineListener,
   droppable: Droppable | undefined,
-): Exchange {
+): EngineExchange {
   // The closures below must not keep the body: it is not needed for long streams.
   const { body, ...facts } = call
   const isText = typeof body === 'string' || body instanceof Uint8Array

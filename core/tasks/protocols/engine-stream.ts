@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import type { CallerSignal } from '../../abort-source.ts'
 import type { Failure } from '../../failure.ts'
-import type { EngineCall, EngineListener, Exchange, Lease } from '../../models/fleet.ts'
+import type { EngineCall, EngineExchange, EngineListener, Lease } from '../../models/fleet.ts'
 
 /** The answer of an engine while it arrives. */
 export interface EngineStream {
@@ -31,7 +31,7 @@ export function openEngineStream(
   signal: CallerSignal,
 ): Promise<EngineStream> {
   return new Promise((resolve, reject) => {
-    let exchange: Exchange | undefined
+    let exchange: EngineExchange | undefined
     let contentType = ''
     let received = 0
     let over = false

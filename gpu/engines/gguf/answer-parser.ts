@@ -1,12 +1,12 @@
 import type { ChatRequest } from '../../../core/schemas/chat.ts'
 import { heldBack } from './stop.ts'
-import { type AnswerEvent, append, openCallParser } from './tools/call-parser.ts'
-import type { Calling } from './tools/tool-choice.ts'
+import { type AnswerEvent, append, openToolCallParser } from './tools/call-parser.ts'
+import type { ToolCalling } from './tools/tool-choice.ts'
 
 export interface AnswerOptions {
   marks: ThinkMarks | undefined
   beginning: Beginning
-  calling: Calling | undefined
+  calling: ToolCalling | undefined
 }
 
 /**
@@ -17,7 +17,7 @@ export function openAnswerParser({ marks, beginning, calling }: AnswerOptions) {
   const reasoning = marks && beginning !== 'answer' ? openReasoning(marks, beginning) : undefined
   const calls =
     calling &&
-    openCallParser(
+    openToolCallParser(
       calling.form,
       calling.tools.map(({ tool }) => tool.function.name),
     )

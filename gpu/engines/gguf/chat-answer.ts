@@ -56,7 +56,7 @@ export const usageOf = ({ promptTokens, completionTokens, cachedTokens, reasonin
 })
 
 /** A new tool call id. Mistral models accept only nine letters and digits. */
-export const callId = (family: string): string =>
+export const toolCallId = (family: string): string =>
   family.startsWith('mistral') ? randomBytes(5).toString('hex').slice(0, 9) : `call_${ulid()}`
 
 export interface ChatChoice {
@@ -88,7 +88,7 @@ export const wholeAnswer = (
 })
 
 /** Returns the parts of tool calls as streams have them: the name of a call, then its arguments in pieces. */
-export function openCallParts(newCallId: () => string) {
+export function openToolCallParts(newCallId: () => string) {
   let calls = 0
   return (event: ToolCallEvent) =>
     event.kind === 'arguments'
@@ -134,7 +134,7 @@ export function streamFrames(head: AnswerHead, newCallId: () => string, includeU
     /** The frames of one choice; the first contains the role. */
     choice(index: number) {
       let begun = false
-      const callPart = openCallParts(newCallId)
+      const callPart = openToolCallParts(newCallId)
       /** Log probabilities are sent with the next frame, because a token may not produce text yet. */
       let waiting: TokenLogprob[] = []
       const begin = (): string => {

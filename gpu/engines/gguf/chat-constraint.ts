@@ -3,11 +3,11 @@ import { inTimeSlices } from '../../../core/time-slice.ts'
 import type { Beginning, ThinkMarks } from './answer-parser.ts'
 import { type Grammar, literal, openGrammar } from './grammar/grammar.ts'
 import { rulesOf, untilMarker } from './tools/automaton.ts'
-import { callRules } from './tools/call-grammar.ts'
-import type { Calling } from './tools/tool-choice.ts'
+import { toolCallRules } from './tools/call-grammar.ts'
+import type { ToolCalling } from './tools/tool-choice.ts'
 
 export interface Constrained {
-  calling: Calling | undefined
+  calling: ToolCalling | undefined
   format: ChatRequest['response_format']
   marks: ThinkMarks | undefined
   beginning: Beginning
@@ -21,7 +21,7 @@ export interface Constrained {
 export function* constraintOf({ calling, format, marks, beginning }: Constrained): Generator<void, string | undefined> {
   const grammar = openGrammar()
   const json = calling?.forced ? undefined : yield* jsonRule(format, grammar)
-  const rules = calling ? yield* callRules(calling, grammar) : []
+  const rules = calling ? yield* toolCallRules(calling, grammar) : []
   if (calling) rules.push(`answer ::= ${calling.forced ? 'calls' : json === undefined ? 'said' : `calls | ${json}`}`)
   else if (json !== undefined) rules.push(`answer ::= ${json}`)
   else return undefined

@@ -7,9 +7,9 @@ import {
   answerHead,
   asksProgress,
   type ChatChoice,
-  callId,
   type FinishReason,
   streamFrames,
+  toolCallId,
   wholeAnswer,
 } from './chat-answer.ts'
 import { openConstraints } from './chat-constraint.ts'
@@ -19,7 +19,7 @@ import { answerLimit, checkSupported, samplingOf, stopsOf } from './sampling.ts'
 import type { ChatTemplate, PromptPart } from './template.ts'
 import { marksOf } from './tools/call-form.ts'
 import type { AnswerEvent } from './tools/call-parser.ts'
-import { callingOf } from './tools/tool-choice.ts'
+import { toolCallingOf } from './tools/tool-choice.ts'
 
 export interface ChatParts extends Omit<CompletionParts, 'parallel'> {
   template: ChatTemplate
@@ -51,7 +51,7 @@ export function openChat(parts: ChatParts) {
     checkSupported(request)
     const stops = stopsOf(request.stop)
     const sampling = samplingOf(request, vocabulary.size, randomInt(2 ** 32 - 1))
-    const calling = callingOf(request, template.form)
+    const calling = toolCallingOf(request, template.form)
     const stretches = template.render(request.messages, thinkingVariables(request), calling)
     const answer: AnswerOptions = {
       calling,
@@ -75,7 +75,7 @@ export function openChat(parts: ChatParts) {
       ),
     }
     const head = answerHead('chatcmpl', parts)
-    const newCallId = () => callId(template.form.family)
+    const newCallId = () => toolCallId(template.form.family)
     const usageOf = (counts: { completionTokens: number; cachedTokens: number }, readers: readonly Reader[]) => ({
       ...counts,
       promptTokens: prompt.length,

@@ -4,10 +4,10 @@ import { Failure } from '../../../core/failure.ts'
 import type { ChatRequest } from '../../../core/schemas/chat.ts'
 import { invalid } from '../invalid.ts'
 import { type ThinkMarks, thinkMarksOf } from './answer-parser.ts'
-import { type CallForm, callFormOf, hermes } from './tools/call-form.ts'
-import { openCallParser } from './tools/call-parser.ts'
+import { hermes, type ToolCallForm, toolCallFormOf } from './tools/call-form.ts'
+import { openToolCallParser } from './tools/call-parser.ts'
 import * as conversation from './tools/conversation.ts'
-import type { Calling } from './tools/tool-choice.ts'
+import type { ToolCalling } from './tools/tool-choice.ts'
 
 type Message = ChatRequest['messages'][number]
 
@@ -28,11 +28,11 @@ export interface TemplateOptions {
 
 export interface ChatTemplate {
   /** The format of tool calls: that of the template, else the default one. */
-  form: CallForm
+  form: ToolCallForm
   /** The marks around reasoning; undefined for a model without reasoning. */
   marks: ThinkMarks | undefined
   /** Throws Failure `invalid_value` with the template's error message if the template refuses the messages. */
-  render: (messages: readonly Message[], variables?: Record<string, unknown>, calling?: Calling) => PromptPart[]
+  render: (messages: readonly Message[], variables?: Record<string, unknown>, calling?: ToolCalling) => PromptPart[]
 }
 
 const chatMl =
@@ -67,11 +67,11 @@ export function openTemplate({ source = chatMl, bos, eos, controls }: TemplateOp
     : undefined
   const knowsDeveloper = source.includes('developer')
   const ours = { add_generation_prompt: true, bos_token: bos ?? '', eos_token: eos ?? '' }
-  const native = callFormOf(source)
+  const native = toolCallFormOf(source)
   const abilities = abilitiesOf(variables => template.render({ ...variables, ...ours }), native)
   const form = native !== undefined && abilities.tools ? native : hermes
 
-  function render(messages: readonly Message[], variables: Record<string, unknown> = {}, calling?: Calling) {
+  function render(messages: readonly Message[], variables: Record<string, unknown> = {}, calling?: ToolCalling) {
     const hidden: string[] = []
     const hide = (text: string) =>
       control ? text.replace(control, found => `\uE000${nonce}:${hidden.push(found) - 1}\uE001`) : text
@@ -111,9 +111,9 @@ export function openTemplate({ source = chatMl, bos, eos, controls }: TemplateOp
 /** Converts calls, their results and the tools to what this template supports. */
 function adapted(
   messages: readonly conversation.Message[],
-  form: CallForm,
+  form: ToolCallForm,
   abilities: TemplateAbilities,
-  calling: Calling | undefined,
+  calling: ToolCalling | undefined,
 ): conversation.Message[] {
   const whole = messages.map(({ tool_calls, ...message }) =>
     tool_calls?.length ? { ...message, tool_calls } : message,
@@ -125,7 +125,7 @@ function adapted(
     const text = conversation.toolIntroduction(tools, calling.forced, calling.parallel)
     return conversation.introduced(adaptedMessages, text, abilities.system)
   }
-  const single = abilities.manyCalls ? whole : conversation.oneCallEach(whole)
+  const single = abilities.manyCalls ? whole : conversation.oneToolCallEach(whole)
   const filled = abilities.noContent ? single : single.map(message => ({ ...message, content: message.content ?? '' }))
   const short = form.family.startsWith('mistral') ? conversation.withShortIds(filled) : filled
   return abilities.argumentObjects ? conversation.withObjects(short) : short
@@ -200,7 +200,7 @@ const calls = (args: unknown, count: number, content: string | null) => {
  */
 function abilitiesOf(
   render: (variables: Record<string, unknown>) => string,
-  form: CallForm | undefined,
+  form: ToolCallForm | undefined,
 ): TemplateAbilities {
   const attempt = (variables: Record<string, unknown>) => {
     try {
@@ -232,12 +232,12 @@ function abilitiesOf(
 }
 
 /** Whether the call in a prompt has this format, that is, whether the parser would read it as that call. */
-function writes(prompt: string, form: CallForm): boolean {
+function writes(prompt: string, form: ToolCallForm): boolean {
   // Use the last one: the tools and their instructions come before it.
   const at = form.bare
     ? Array.from(prompt.matchAll(/\{\s*"name":\s*"probe_tool"/g)).at(-1)?.index
     : prompt.lastIndexOf(form.marker)
   if (at === undefined || at < 0) return false
-  const [call, args] = openCallParser(form, ['probe_tool']).push(prompt.slice(at))
+  const [call, args] = openToolCallParser(form, ['probe_tool']).push(prompt.slice(at))
   return call?.kind === 'call' && args?.kind === 'arguments' && args.text.includes('"probe_value"')
 }

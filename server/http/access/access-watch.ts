@@ -14,7 +14,7 @@ export interface OpenRequest {
 }
 
 interface Watched {
-  call: OpenRequest
+  exchange: OpenRequest
   end: (failure: Failure) => void
 }
 
@@ -42,8 +42,8 @@ export function openAccessWatch({ accounts }: { accounts: Pick<Accounts, 'authen
     for (const [secret, all] of bySecret) {
       const caller = read(secret)
       // Iterates over a copy, because ending a response removes it from the set.
-      for (const { call, end } of caller ? [...all] : []) {
-        const { scope } = call.route
+      for (const { exchange, end } of caller ? [...all] : []) {
+        const { scope } = exchange.route
         const failure = caller instanceof Failure ? caller : scope !== 'public' && scopeRefusal(caller!, scope)
         if (!failure) continue
         end(failure)
@@ -65,13 +65,13 @@ export function openAccessWatch({ accounts }: { accounts: Pick<Accounts, 'authen
      * Returns the function that ends the watch; calling it again does nothing. Requests without a caller are not
      * watched.
      */
-    watch(call: OpenRequest, end: (failure: Failure) => void): () => void {
-      if (call.organizationId === undefined) return () => {}
-      const secret = call.credential
+    watch(exchange: OpenRequest, end: (failure: Failure) => void): () => void {
+      if (exchange.organizationId === undefined) return () => {}
+      const secret = exchange.credential
       const all = bySecret.get(secret) ?? new Set()
       bySecret.set(secret, all)
       const watched: Watched = {
-        call,
+        exchange,
         end(failure) {
           stop()
           end(failure)

@@ -42,13 +42,13 @@ const absent = (id: string): Failure => new Failure('not_found', `There is no or
  */
 export async function reachOrganization(
   id: string,
-  call: { caller: Caller },
+  exchange: { caller: Caller },
   { organizations }: { organizations: Organizations },
 ): Promise<Organization> {
-  if (id !== call.caller.organizationId && !ownsMachine(call))
+  if (id !== exchange.caller.organizationId && !ownsMachine(exchange))
     throw new Failure(
       'organization_mismatch',
-      `This token belongs to the organization ${call.caller.organizationId}, not to the one in the path.`,
+      `This token belongs to the organization ${exchange.caller.organizationId}, not to the one in the path.`,
     )
   const organization = await organizations.find(id)
   if (!organization) throw absent(id)
@@ -58,10 +58,10 @@ export async function reachOrganization(
 /** The same for changes. Throws Failure `conflict` for an organization that was deleted. */
 export async function reachToChange(
   id: string,
-  call: { caller: Caller },
+  exchange: { caller: Caller },
   owners: { organizations: Organizations },
 ): Promise<Organization> {
-  const organization = await reachOrganization(id, call, owners)
+  const organization = await reachOrganization(id, exchange, owners)
   if (organization.status === 'deleted')
     throw new Failure('conflict', `The organization '${organization.name}' was deleted.`)
   return organization
@@ -90,12 +90,12 @@ export interface Granting {
  * itself alone.
  */
 export async function grantingOf(
-  call: { caller: Caller },
+  exchange: { caller: Caller },
   organizationId: string,
   { organizations }: { organizations: Organizations },
 ): Promise<Granting> {
-  const { token } = call.caller
-  const own = organizationId === call.caller.organizationId
+  const { token } = exchange.caller
+  const own = organizationId === exchange.caller.organizationId
   const user = own && token.userId !== null ? await organizations.users.find(organizationId, token.userId) : undefined
   // The limits of the caller's token hold in other organizations too: they are what its owner was given.
   return { user, role: user?.role ?? null, limits: token.limits }

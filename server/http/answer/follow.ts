@@ -1,4 +1,4 @@
-import type { Call } from '../request/call.ts'
+import type { ClientExchange } from '../request/exchange.ts'
 import type { Owners } from '../request/owners.ts'
 import type { EventStream } from './sse.ts'
 
@@ -31,7 +31,7 @@ export async function beginning(resume: number | undefined, { jobs }: Pick<Owner
 }
 
 interface Follow<Event extends { sequence: number }> {
-  call: Call
+  exchange: ClientExchange
   stream: EventStream
   from: number
   /** Reads the next events after a sequence, at most `pageSize`. */
@@ -49,7 +49,7 @@ interface Follow<Event extends { sequence: number }> {
  * reader queues nothing in memory.
  */
 export async function follow<Event extends { sequence: number }>({
-  call,
+  exchange,
   stream,
   from,
   page,
@@ -68,7 +68,7 @@ export async function follow<Event extends { sequence: number }>({
       if (stream.ended || !more) return
     }
     if (events.length > 0) {
-      await call.streams.beforeWrite()
+      await exchange.streams.beforeWrite()
       continue
     }
     if (closed) return
@@ -78,6 +78,6 @@ export async function follow<Event extends { sequence: number }>({
     if (stream.ended) return
     await wait()
     if (stream.ended) return
-    await call.streams.beforeWrite()
+    await exchange.streams.beforeWrite()
   }
 }

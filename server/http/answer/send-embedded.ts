@@ -1,4 +1,4 @@
-import type { Call } from '../request/call.ts'
+import type { ClientExchange } from '../request/exchange.ts'
 import type { Embedded } from '../request/json-text.ts'
 import { chunkBytes, piecesOf, sendPieces } from './send-pieces.ts'
 
@@ -46,7 +46,7 @@ async function sizeOf(positions: readonly EmbeddedPosition[]): Promise<number | 
  * the response has ended.
  */
 export async function sendEmbedded(
-  call: Call,
+  exchange: ClientExchange,
   status: number,
   text: string,
   embedded: readonly Embedded[],
@@ -54,38 +54,38 @@ export async function sendEmbedded(
 ): Promise<void> {
   const positions = positionsOf(text, embedded)
   const large = await sizeOf(positions)
-  const { res } = call
+  const { res } = exchange
   if (res.headersSent || res.destroyed) return
   const ends = [...positions.map(({ from }) => from), text.length]
   const texts = ends.map((end, at) => Buffer.from(text.slice(positions[at - 1]?.to ?? 0, end)))
   const small = texts.reduce((sum, { byteLength }) => sum + byteLength, 0)
   const trimmed = positions.reduce((sum, { trim }) => sum + 2 * trim, 0)
   const length = large === undefined ? [] : ['content-length', String(small + large - trimmed)]
-  call.head(status, contentType, [...headers, ...length])
-  if (call.req.method === 'HEAD') return void res.end()
+  exchange.head(status, contentType, [...headers, ...length])
+  if (exchange.req.method === 'HEAD') return void res.end()
 
   async function* pieces(): AsyncGenerator<Uint8Array> {
     for (const [at, text] of texts.entries()) {
       yield text
       const position = positions[at]
-      if (position) yield* bytesOf(position, call)
+      if (position) yield* bytesOf(position, exchange)
     }
   }
-  await sendPieces(call, pieces())
+  await sendPieces(exchange, pieces())
 }
 
-async function* bytesOf({ source, trim }: EmbeddedPosition, call: Call): AsyncGenerator<Uint8Array> {
+async function* bytesOf({ source, trim }: EmbeddedPosition, exchange: ClientExchange): AsyncGenerator<Uint8Array> {
   if (typeof source === 'function') {
     const made = source()
     if (Symbol.asyncIterator in made) return yield* made
     const bytes = await made
     for (let at = trim; at < bytes.byteLength - trim; ) {
-      const piece = bytes.subarray(at, Math.min(at + chunkBytes(call.streams.count), bytes.byteLength - trim))
+      const piece = bytes.subarray(at, Math.min(at + chunkBytes(exchange.streams.count), bytes.byteLength - trim))
       at += piece.byteLength
       yield piece
     }
     return
   }
   await using result = await source.open()
-  yield* piecesOf(call, result, { first: trim, last: source.bytes - trim - 1 })
+  yield* piecesOf(exchange, result, { first: trim, last: source.bytes - trim - 1 })
 }

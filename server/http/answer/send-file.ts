@@ -1,6 +1,6 @@
 import { Failure } from '../../../core/failure.ts'
 import type { FileRecord } from '../../../core/store/store.ts'
-import type { Call } from '../request/call.ts'
+import type { ClientExchange } from '../request/exchange.ts'
 import type { Owners } from '../request/owners.ts'
 import { piecesOf, type Range, sendPieces } from './send-pieces.ts'
 
@@ -52,15 +52,15 @@ function disposition(name: string, kind: 'inline' | 'attachment' = 'inline'): st
  * are further headers, flat. Throws Failure `not_found` if the bytes are missing.
  */
 export async function sendFile(
-  call: Call,
+  exchange: ClientExchange,
   file: FileRecord,
   { kind, maxAge, more = [] }: { kind: 'inline' | 'attachment'; maxAge: number; more?: readonly string[] },
   { files, log }: Pick<Owners, 'files' | 'log'>,
 ): Promise<void> {
-  const { req, res } = call
+  const { req, res } = exchange
   const etag = `"${file.sha256}"`
   const head = (status: number, own: string[] = []) =>
-    call.head(status, file.contentType, [
+    exchange.head(status, file.contentType, [
       'etag',
       etag,
       'accept-ranges',
@@ -98,5 +98,5 @@ export async function sendFile(
   if (requested) head(206, ['content-range', `bytes ${range.first}-${range.last}/${file.bytes}`, ...length])
   else head(200, length)
   if (req.method === 'HEAD') return void res.end()
-  await sendPieces(call, piecesOf(call, handle, range))
+  await sendPieces(exchange, piecesOf(exchange, handle, range))
 }

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import type { Call } from '../request/call.ts'
+import type { ClientExchange } from '../request/exchange.ts'
 import type { WatchedStream } from '../streams/streams.ts'
 
 /**
@@ -48,7 +48,7 @@ export interface Range {
  * Throws if the file is shorter than the range.
  */
 export async function* piecesOf(
-  { streams }: Call,
+  { streams }: ClientExchange,
   file: PartReader,
   { first, last }: Range,
   maxBytes: number = maxPiece,
@@ -73,9 +73,13 @@ export async function* piecesOf(
 const maxEncodable = (maxPiece / 4) * 3
 
 /** Yields a whole file of `bytes` bytes in base64, in pieces. */
-export async function* base64PiecesOf(call: Call, file: PartReader, bytes: number): AsyncGenerator<Uint8Array> {
+export async function* base64PiecesOf(
+  exchange: ClientExchange,
+  file: PartReader,
+  bytes: number,
+): AsyncGenerator<Uint8Array> {
   let rest: Uint8Array = new Uint8Array()
-  for await (const read of piecesOf(call, file, { first: 0, last: bytes - 1 }, maxEncodable)) {
+  for await (const read of piecesOf(exchange, file, { first: 0, last: bytes - 1 }, maxEncodable)) {
     const piece = Buffer.concat([rest, read])
     // Only the end of the file may be padded, so pieces are multiples of three bytes.
     const whole = piece.length - (piece.length % 3)
@@ -89,7 +93,7 @@ export async function* base64PiecesOf(call: Call, file: PartReader, bytes: numbe
  * Writes pieces after the head, no faster than the client reads, so that unread pieces are not in memory. A client that
  * reads nothing until the write deadline is cut. Resolves when the response has ended.
  */
-export async function sendPieces({ res, streams }: Call, pieces: AsyncIterable<Uint8Array>): Promise<void> {
+export async function sendPieces({ res, streams }: ClientExchange, pieces: AsyncIterable<Uint8Array>): Promise<void> {
   const watched: WatchedStream = {
     setIndex: -1,
     blockedSince: undefined,

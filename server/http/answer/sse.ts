@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http'
 import { Failure } from '../../../core/failure.ts'
 import { invalidValue } from '../../../core/invalid-value.ts'
-import type { Call } from '../request/call.ts'
 import { accessEndEvent } from '../request/errors.ts'
+import type { ClientExchange } from '../request/exchange.ts'
 import type { WatchedStream } from '../streams/streams.ts'
 import type { Head } from './send-embedded.ts'
 
@@ -56,14 +56,17 @@ interface EventStreamOptions {
  * `eventStream` route have waited already. Throws Failure `rate_limit` if the token or the organization has reached its
  * limit of streams, and `shutting_down` when the server stops.
  */
-export async function openEventStream(call: Call, options: EventStreamOptions = {}): Promise<EventStream> {
-  if (call.streams.stopping && !options.generation)
+export async function openEventStream(
+  exchange: ClientExchange,
+  options: EventStreamOptions = {},
+): Promise<EventStream> {
+  if (exchange.streams.stopping && !options.generation)
     throw new Failure('shutting_down', 'The server is stopping and opens no event streams. Try again in 5 s.', {
       retryAfterMs: 5_000,
     })
-  if (!options.generation) call.streamLimits.take(call)
-  if (!call.route.eventStream) await call.streams.beforeOpening()
-  return new EventStream(call, options)
+  if (!options.generation) exchange.streamLimits.take(exchange)
+  if (!exchange.route.eventStream) await exchange.streams.beforeOpening()
+  return new EventStream(exchange, options)
 }
 
 /**
@@ -84,14 +87,16 @@ export class EventStream implements WatchedStream {
   #onChange: (() => void) | undefined
   #begun = false
 
-  constructor(call: Call, { pingMs, generation = false, lastRecord }: EventStreamOptions = {}) {
-    const { res, streams } = call
+  constructor(exchange: ClientExchange, { pingMs, generation = false, lastRecord }: EventStreamOptions = {}) {
+    const { res, streams } = exchange
     this.#res = res
     this.pingMs = pingMs
     this.#lastRecord = lastRecord
-    call.head(200, ...eventsHead)
+    exchange.head(200, ...eventsHead)
     streams.add(this)
-    const unwatch = generation ? undefined : call.access.watch(call, failure => this.#refuse(failure, call.id))
+    const unwatch = generation
+      ? undefined
+      : exchange.access.watch(exchange, failure => this.#refuse(failure, exchange.id))
     res.on('drain', () => {
       this.blockedSince = undefined
       this.#changed()
@@ -103,10 +108,10 @@ export class EventStream implements WatchedStream {
         this.#changed()
         resolve()
       }
-      if (call.disconnected) end()
+      if (exchange.disconnected) end()
       else res.once('close', end)
     })
-    if (call.req.method === 'HEAD') this.end()
+    if (exchange.req.method === 'HEAD') this.end()
     else res.flushHeaders()
   }
 
@@ -206,9 +211,9 @@ export class EventStream implements WatchedStream {
  * Returns the sequence after which a reader resumes, from `Last-Event-ID` or `?after=`. The header wins, because a
  * browser that reconnects repeats the old URL. Undefined without either.
  */
-export function resumeFrom(call: Call): number | undefined {
-  const header = call.req.headers['last-event-id']
-  const given = typeof header === 'string' && header !== '' ? header : call.query.get('after')
+export function resumeFrom(exchange: ClientExchange): number | undefined {
+  const header = exchange.req.headers['last-event-id']
+  const given = typeof header === 'string' && header !== '' ? header : exchange.query.get('after')
   if (given === null) return undefined
   const sequence = /^evt_(\d{1,15})$/.exec(given)?.[1]
   if (sequence === undefined) throw invalidValue('after', `'after' must be the id of an event, such as \`evt_42\`.`)

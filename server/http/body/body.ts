@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { BodySize } from '../../../core/admission/body-memory.ts'
 import { Failure } from '../../../core/failure.ts'
-import type { Call } from '../request/call.ts'
+import type { ClientExchange } from '../request/exchange.ts'
 import type { Owners } from '../request/owners.ts'
 
 /**
@@ -9,25 +9,25 @@ import type { Owners } from '../request/owners.ts'
  * of it.
  */
 export async function readJson(
-  call: Call,
+  exchange: ClientExchange,
   { config, cpu, admission }: Pick<Owners, 'admission' | 'config' | 'cpu'>,
 ): Promise<unknown> {
-  const { route } = call
+  const { route } = exchange
   const { json_body: maxUsual, chat_body: maxLarge } = config.limits
-  if (route.largeBody) call.releaseBody = admission.holdBody(heldBytes(call.req))
-  const bytes = await readBody(call.req, route.largeBody ? Math.max(maxUsual, maxLarge) : maxUsual)
+  if (route.largeBody) exchange.releaseBody = admission.holdBody(heldBytes(exchange.req))
+  const bytes = await readBody(exchange.req, route.largeBody ? Math.max(maxUsual, maxLarge) : maxUsual)
   const size = bytes.length
-  const hash = call.req.headers['idempotency-key'] !== undefined
+  const hash = exchange.req.headers['idempotency-key'] !== undefined
   const bounds = { ...config.limits, keys: Math.max(config.limits.keys, route.members ?? 0) }
   const read = await cpu.readBody(bytes, bounds, {
     hash,
     files: size > maxUsual,
     asText: route.bodyTexts,
   })
-  call.releaseBody(heldAfterReading(size))
-  call.bodyHash = read.hash
-  call.inline = read.inline
-  call.texts = read.texts
+  exchange.releaseBody(heldAfterReading(size))
+  exchange.bodyHash = read.hash
+  exchange.inline = read.inline
+  exchange.texts = read.texts
   return read.value
 }
 

@@ -5,7 +5,7 @@ import type { z } from 'zod'
 import { canonicalHash } from '../../../core/canonical.ts'
 import { Failure } from '../../../core/failure.ts'
 import { write } from '../../../core/files/write.ts'
-import type { Call } from '../request/call.ts'
+import type { ClientExchange } from '../request/exchange.ts'
 import { idempotencyKeyOf } from '../request/idempotency.ts'
 import type { Owners } from '../request/owners.ts'
 
@@ -110,19 +110,19 @@ export const isForm = (req: IncomingMessage): boolean =>
  * `array_above_max_length`, `invalid_value` for a malformed form, `disk_full`, `cancelled`; then all files are removed.
  */
 export async function readForm(
-  call: Call,
+  exchange: ClientExchange,
   options: FormOptions,
   { config, files }: Pick<Owners, 'config' | 'files'>,
 ): Promise<Form> {
-  const { req } = call
+  const { req } = exchange
   const maxForm = config.limits.upload_size
   checkHead(req)
   if (Number(req.headers['content-length'] ?? 0) > maxForm) throw tooLarge('The form is', maxForm)
   files.admit()
-  const workspace = await files.workspace(call.id)
+  const workspace = await files.workspace(exchange.id)
   try {
     const form = await receive(req, { ...options, folder: workspace.folder, maxForm })
-    if (idempotencyKeyOf(call) !== undefined) call.bodyHash = hashOf(form)
+    if (idempotencyKeyOf(exchange) !== undefined) exchange.bodyHash = hashOf(form)
     return { ...form, [Symbol.asyncDispose]: () => workspace[Symbol.asyncDispose]() }
   } catch (thrown) {
     await workspace[Symbol.asyncDispose]()

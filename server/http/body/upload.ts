@@ -5,7 +5,7 @@ import { parseBoundedJson } from '../../../core/json.ts'
 import { integer, namedObject, optionalString, string } from '../../../core/schemas/fields.ts'
 import { parsed } from '../../../core/schemas/issues.ts'
 import type { FileRecord } from '../../../core/store/store.ts'
-import type { Call } from '../request/call.ts'
+import type { ClientExchange } from '../request/exchange.ts'
 import type { Owners } from '../request/owners.ts'
 import { refuseRepeated } from '../request/query.ts'
 import { readBody } from './body.ts'
@@ -38,7 +38,7 @@ export const UploadParts = namedObject('UploadParts', 'Parts of a file to join.'
 type UploadOwners = Pick<Owners, 'config' | 'files'>
 
 /** Returns the upload that the signed URL allows. Throws Failure `invalid_signature`. */
-function allowed({ params, query }: Call, { files }: UploadOwners): Upload {
+function allowed({ params, query }: ClientExchange, { files }: UploadOwners): Upload {
   refuseRepeated(query)
   const upload = files.verifyUpload(params.id ?? '', params.name ?? '', query)
   if (upload) return upload
@@ -59,11 +59,11 @@ const factsOf = (upload: Upload, maxBytes: number) => ({
 
 /** Passes the raw body of the request to `receive`. The connection stays open, so that clients can read a refusal. */
 async function receiveBody<T>(
-  call: Call,
+  exchange: ClientExchange,
   maxBytes: number,
   receive: (body: AsyncIterable<Uint8Array>) => Promise<T>,
 ): Promise<T> {
-  const { req } = call
+  const { req } = exchange
   try {
     if (Number(req.headers['content-length'] ?? 0) > maxBytes)
       throw new Failure(
@@ -72,47 +72,51 @@ async function receiveBody<T>(
       )
     return await receive(req.iterator({ destroyOnReturn: false }))
   } catch (thrown) {
-    if (call.disconnected) throw new Failure('cancelled', 'The client disconnected before the file was complete.')
+    if (exchange.disconnected) throw new Failure('cancelled', 'The client disconnected before the file was complete.')
     throw thrown
   }
 }
 
 /** Stores the raw body of a request as the file. Throws Failure `payload_too_large`, `conflict`, `disk_full`. */
-export function storeUpload(call: Call, upload: Upload, { files, config }: UploadOwners): Promise<FileRecord> {
+export function storeUpload(
+  exchange: ClientExchange,
+  upload: Upload,
+  { files, config }: UploadOwners,
+): Promise<FileRecord> {
   const facts = factsOf(upload, config.limits.upload_size)
-  const declaredBytes = Number(call.req.headers['content-length'] ?? 1)
-  return receiveBody(call, facts.maxBytes, body =>
+  const declaredBytes = Number(exchange.req.headers['content-length'] ?? 1)
+  return receiveBody(exchange, facts.maxBytes, body =>
     files.receive(upload.organizationId, body, { ...facts, declaredBytes }),
   )
 }
 
-function answer(call: Call, { id, name, contentType, bytes, sha256 }: FileRecord): void {
+function answer(exchange: ClientExchange, { id, name, contentType, bytes, sha256 }: FileRecord): void {
   const file: z.input<typeof UploadedFile> = { id, name, content_type: contentType, bytes, sha256 }
-  call.send(200, JSON.stringify(file))
+  exchange.send(200, JSON.stringify(file))
 }
 
 /** Stores the raw body of a PUT to a signed URL as the file. */
-export async function receiveUpload(call: Call, owners: UploadOwners): Promise<void> {
-  answer(call, await storeUpload(call, allowed(call, owners), owners))
+export async function receiveUpload(exchange: ClientExchange, owners: UploadOwners): Promise<void> {
+  answer(exchange, await storeUpload(exchange, allowed(exchange, owners), owners))
 }
 
 /** Stores the raw body of a PUT as a part of the file. */
-export async function receivePart(call: Call, owners: UploadOwners): Promise<void> {
+export async function receivePart(exchange: ClientExchange, owners: UploadOwners): Promise<void> {
   const { files, config } = owners
-  const { id } = allowed(call, owners)
-  const partNumber = /^\d{1,5}$/.test(call.params.part ?? '') ? Number(call.params.part) : 0
+  const { id } = allowed(exchange, owners)
+  const partNumber = /^\d{1,5}$/.test(exchange.params.part ?? '') ? Number(exchange.params.part) : 0
   const maxBytes = config.limits.upload_size
-  const etag = await receiveBody(call, maxBytes, body => files.part(id, partNumber, body, maxBytes))
+  const etag = await receiveBody(exchange, maxBytes, body => files.part(id, partNumber, body, maxBytes))
   const part: z.input<typeof UploadedPart> = { partNumber, etag }
-  call.header('etag', `"${etag}"`).send(200, JSON.stringify(part))
+  exchange.header('etag', `"${etag}"`).send(200, JSON.stringify(part))
 }
 
 /** Joins the listed parts, in the order of their numbers, into the file. */
-export async function joinParts(call: Call, owners: UploadOwners): Promise<void> {
+export async function joinParts(exchange: ClientExchange, owners: UploadOwners): Promise<void> {
   const { files, config } = owners
   const { limits } = config
-  const upload = allowed(call, owners)
-  const body = parsed(UploadParts, parseBoundedJson(await readBody(call.req, limits.json_body), limits))
+  const upload = allowed(exchange, owners)
+  const body = parsed(UploadParts, parseBoundedJson(await readBody(exchange.req, limits.json_body), limits))
   // Clients that send parts concurrently list them in the order of completion.
   const named = body.parts.toSorted((a, b) => a.partNumber - b.partNumber)
   const parts = named.map(({ partNumber, etag }) => ({
@@ -120,5 +124,5 @@ export async function joinParts(call: Call, owners: UploadOwners): Promise<void>
     // Clients send the quoted `etag` header of the part, or the member of its body.
     etag: etag?.replace(/^"(.*)"$/, '$1'),
   }))
-  answer(call, await files.join(upload.organizationId, parts, factsOf(upload, limits.upload_size)))
+  answer(exchange, await files.join(upload.organizationId, parts, factsOf(upload, limits.upload_size)))
 }

@@ -3,14 +3,14 @@ import { canonicalHash } from '../../../core/canonical.ts'
 import { Failure } from '../../../core/failure.ts'
 import { invalidValue } from '../../../core/invalid-value.ts'
 import type { IdempotencyKey, IdempotencyRecord } from '../../../core/store/store.ts'
-import type { Call } from './call.ts'
 import { errorAnswer } from './errors.ts'
+import type { ClientExchange } from './exchange.ts'
 import type { KeyLock } from './idempotency-records.ts'
 import type { Owners } from './owners.ts'
 
 /** Returns the `Idempotency-Key` of a request; undefined without one. Throws Failure `invalid_value`. */
-export function idempotencyKeyOf(call: Call): string | undefined {
-  const given = call.req.headers['idempotency-key']
+export function idempotencyKeyOf(exchange: ClientExchange): string | undefined {
+  const given = exchange.req.headers['idempotency-key']
   if (given === undefined) return undefined
   if (typeof given !== 'string' || !/^[\x21-\x7e]{1,255}$/.test(given))
     throw invalidValue(
@@ -24,11 +24,15 @@ export function idempotencyKeyOf(call: Call): string | undefined {
  * Returns the idempotency key of a durable job, scoped to the endpoint, with the hash of the body; null without a key.
  * `body` is hashed unless it was hashed when it was read.
  */
-export function idempotencyOf(call: Call, body: unknown): (IdempotencyKey & { at: number }) | null {
-  const given = idempotencyKeyOf(call)
+export function idempotencyOf(exchange: ClientExchange, body: unknown): (IdempotencyKey & { at: number }) | null {
+  const given = idempotencyKeyOf(exchange)
   if (given === undefined) return null
-  const { method, path } = call.route
-  return { key: `${method} ${path} ${given}`, bodyHash: call.bodyHash ?? canonicalHash(body), at: call.steady.now() }
+  const { method, path } = exchange.route
+  return {
+    key: `${method} ${path} ${given}`,
+    bodyHash: exchange.bodyHash ?? canonicalHash(body),
+    at: exchange.steady.now(),
+  }
 }
 
 /** The answer to a repeated request if the first answer cannot be sent twice. */
@@ -41,49 +45,49 @@ export interface Unrepeatable {
 const longestKeptAnswer = 1 << 20
 
 /**
- * Locks the key of a call that has one and whose body is hashed, until its answer is kept or the call ends. Throws as
+ * Locks the key of a request that has one and whose body is hashed, until its answer is kept or the request ends. Throws as
  * `IdempotencyRecords.lock` does.
  */
-async function lockKey(call: Call, { idempotency }: Pick<Owners, 'idempotency'>): Promise<KeyLock> {
-  const { method, path } = call.route
-  const scoped = `${call.caller.organizationId} ${method} ${path} ${idempotencyKeyOf(call)}`
+async function lockKey(exchange: ClientExchange, { idempotency }: Pick<Owners, 'idempotency'>): Promise<KeyLock> {
+  const { method, path } = exchange.route
+  const scoped = `${exchange.caller.organizationId} ${method} ${path} ${idempotencyKeyOf(exchange)}`
   const digest = createHash('sha256').update(scoped).digest('hex')
-  return (call.keyLock = await idempotency.lock(digest, call.bodyHash!))
+  return (exchange.keyLock = await idempotency.lock(digest, exchange.bodyHash!))
 }
 
 /**
- * Locks the key of a call; undefined without one. Resolves with true if the stored answer of an earlier request was sent
+ * Locks the key of a request; undefined without one. Resolves with true if the stored answer of an earlier request was sent
  * instead; then the handler returns. Otherwise requests with the same key are refused until the answer is stored or the
  * call ends. `contentType`: of an answer that is not JSON. Throws Failure `conflict` if the first answer cannot be sent
  * again, and as `IdempotencyRecords.lock` does.
  */
 export const answeredBefore = (
-  call: Call,
+  exchange: ClientExchange,
   owners: Pick<Owners, 'idempotency'>,
   contentType?: string,
 ): Promise<boolean> | undefined =>
-  idempotencyKeyOf(call) === undefined ? undefined : answerAgain(call, owners, contentType)
+  idempotencyKeyOf(exchange) === undefined ? undefined : answerAgain(exchange, owners, contentType)
 
 async function answerAgain(
-  call: Call,
+  exchange: ClientExchange,
   owners: Pick<Owners, 'idempotency'>,
   contentType: string | undefined,
 ): Promise<boolean> {
-  const { reply } = await lockKey(call, owners)
+  const { reply } = await lockKey(exchange, owners)
   if (!reply) return false
-  if (reply.jobId !== null) call.header('x-job-id', reply.jobId)
+  if (reply.jobId !== null) exchange.header('x-job-id', reply.jobId)
   refuseUnrepeatable(reply)
-  call
+  exchange
     .header('idempotent-replayed', 'true')
     .send(reply.status, reply.body, reply.status === 200 ? contentType : undefined)
   return true
 }
 
 /**
- * Stores the answer of a call with a key before it is sent, or a replacement if it is too long: a client that has seen an
+ * Stores the answer of a request with a key before it is sent, or a replacement if it is too long: a client that has seen an
  * answer gets the same one again.
  */
-export async function keepAnswer({ keyLock }: Call, body: string | Uint8Array, jobId: string): Promise<void> {
+export async function keepAnswer({ keyLock }: ClientExchange, body: string | Uint8Array, jobId: string): Promise<void> {
   if (!keyLock) return
   const message = `The answer to this 'Idempotency-Key' was too long to be stored. It was for job ${jobId}.`
   if (body.length > longestKeptAnswer) return keepUnrepeatable(keyLock, { message, facts: { job_id: jobId } }, jobId)
@@ -91,15 +95,19 @@ export async function keepAnswer({ keyLock }: Call, body: string | Uint8Array, j
   await keyLock.keep({ status: 200, body: text, jobId })
 }
 
-/** Stores that the answer of a call with a key was a stream. */
-export async function keepStream({ keyLock }: Call, jobId: string): Promise<void> {
+/** Stores that the answer of a request with a key was a stream. */
+export async function keepStream({ keyLock }: ClientExchange, jobId: string): Promise<void> {
   if (!keyLock) return
   const message = `The answer to this 'Idempotency-Key' was a stream, and streams are not stored. It was for job ${jobId}.`
   await keepUnrepeatable(keyLock, { message, facts: { job_id: jobId } }, jobId)
 }
 
-/** Stores the failure of a call with a key, or releases the key if a repeated request might succeed. */
-export async function keepFailure({ id, keyLock, route }: Call, failure: Failure, jobId: string | null): Promise<void> {
+/** Stores the failure of a request with a key, or releases the key if a repeated request might succeed. */
+export async function keepFailure(
+  { id, keyLock, route }: ClientExchange,
+  failure: Failure,
+  jobId: string | null,
+): Promise<void> {
   const { status, code } = failure
   // Failures of the server and of its load are not stored, nor is a cancellation.
   if (status >= 500 || status === 429 || code === 'cancelled') return keyLock?.release()
@@ -120,15 +128,15 @@ function refuseUnrepeatable(reply: IdempotencyRecord): void {
  * `replacement`.
  */
 export async function once<T>(
-  call: Call,
+  exchange: ClientExchange,
   input: unknown,
   work: () => T | Promise<T>,
   replacement: (value: T) => Unrepeatable,
   owners: Pick<Owners, 'idempotency'>,
 ): Promise<T> {
-  if (idempotencyKeyOf(call) === undefined) return work()
-  call.bodyHash = canonicalHash(input)
-  const lock = await lockKey(call, owners)
+  if (idempotencyKeyOf(exchange) === undefined) return work()
+  exchange.bodyHash = canonicalHash(input)
+  const lock = await lockKey(exchange, owners)
   if (lock.reply) refuseUnrepeatable(lock.reply)
   const value = await work()
   await keepUnrepeatable(lock, replacement(value), null)

@@ -37,7 +37,7 @@ import type { Timings } from '../../metrics/timings.ts'
 import type { AccessWatch } from '../access/access-watch.ts'
 import type { StreamLimits } from '../streams/stream-limits.ts'
 import type { Streams } from '../streams/streams.ts'
-import type { Call } from './call.ts'
+import type { ClientExchange } from './exchange.ts'
 import type { IdempotencyRecords } from './idempotency-records.ts'
 
 /**
@@ -93,7 +93,7 @@ export interface Owners {
   /** Requests with an idempotency key. Created by the server. */
   idempotency: IdempotencyRecords
   /** The running requests. Created and filled by the server. */
-  calls: Pick<SwapSet<Call>, 'size' | typeof Symbol.iterator>
+  exchanges: Pick<SwapSet<ClientExchange>, 'size' | typeof Symbol.iterator>
   /** What is known about this installation. */
   inspection: Inspection
   log: Log

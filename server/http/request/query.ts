@@ -1,13 +1,13 @@
 import { invalidValue } from '../../../core/invalid-value.ts'
-import type { Call } from './call.ts'
+import type { ClientExchange } from './exchange.ts'
 
 /** Query parameters by name. */
 export type Query = Record<string, string | string[] | Record<string, string>>
 
 /** Reads the query string. Repeated names and `name[]` become lists, `name[key]` a member of an object. */
-export function queryOf(call: Call): Query {
+export function queryOf(exchange: ClientExchange): Query {
   const query = Object.create(null) as Query
-  for (const [name, value] of call.query) {
+  for (const [name, value] of exchange.query) {
     const member = /^(\w+)\[([^[\]]+)\]$/.exec(name)
     if (member) {
       const [, field, key] = member as unknown as [string, string, string]

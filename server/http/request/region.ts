@@ -1,6 +1,6 @@
 import { invalidValue } from '../../../core/invalid-value.ts'
 import { type Region, regions, requiredLabel } from '../../../core/schemas/region.ts'
-import type { Call } from './call.ts'
+import type { ClientExchange } from './exchange.ts'
 
 const header = 'X-Region'
 
@@ -16,12 +16,12 @@ export function regionIn(given: string | string[] | undefined): Region | undefin
  * Lets all work of a request ask for a region: in its header or body. Throws Failure `invalid_value` if both are there and
  * differ.
  */
-export function askForRegion(call: Call, region: Region | undefined): void {
+export function askForRegion(exchange: ClientExchange, region: Region | undefined): void {
   const label = requiredLabel(region)
   if (label === null) return
-  const before = requiredLabel(call.caller.region)
+  const before = requiredLabel(exchange.caller.region)
   if (before !== null && before !== label)
     throw invalidValue('region', `'region' is ${label}, and the header '${header}' is ${before}. Send one of them.`)
   // A copy, because requests of the same token share the caller.
-  call.caller = { ...call.caller, region: label }
+  exchange.caller = { ...exchange.caller, region: label }
 }

@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import type { Access } from '../access/auth.ts'
-import type { Call } from './call.ts'
 import type { AnyEndpoint, EndpointFacts, Method, Path, SharedFacts } from './endpoint.ts'
+import type { ClientExchange } from './exchange.ts'
 import type { JsonText } from './json-text.ts'
 
 type In<S> = S extends z.ZodType ? z.output<S> : undefined
@@ -10,13 +10,13 @@ type In<S> = S extends z.ZodType ? z.output<S> : undefined
 interface ValueFacts<P, Q, B, R extends z.ZodType> extends EndpointFacts<P, Q, B, R> {
   handle(
     input: { params: In<P>; query: In<Q>; body: In<B> },
-    call: Call,
+    exchange: ClientExchange,
   ): z.input<R> | JsonText | Promise<z.input<R> | JsonText>
 }
 
 /** A route that reads the request and writes the response itself; its body schema is for the reference only. */
 interface RawFacts<P, Q, B, R> extends EndpointFacts<P, Q, B, R> {
-  answer(call: Call): void | Promise<void>
+  answer(exchange: ClientExchange): void | Promise<void>
 }
 
 // A list of routes cannot keep the types of their schemas; `routeOf` has checked each handler.

@@ -21,7 +21,7 @@ export function openStreamLimits(limits: { streams_per_token: number; streams_pe
   }
 
   return {
-    /** Counts one more stream until the response of the call closes. Throws Failure `rate_limit` at a limit. */
+    /** Counts one more stream until the response of the request closes. Throws Failure `rate_limit` at a limit. */
     take({ caller, disconnected, res }: { caller: Caller; disconnected: boolean; res: ServerResponse }): void {
       const { organizationId, tokenId, token } = caller
       const bounds = [

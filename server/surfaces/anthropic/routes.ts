@@ -11,17 +11,17 @@ import type { Model } from '../../../core/models/model.ts'
 import { array, boolean, namedObject, nullableString, string } from '../../../core/schemas/fields.ts'
 import { isFor } from '../../../core/schemas/task.ts'
 import { promptTokens } from '../../../core/tasks/chat/prompt-tokens.ts'
-import type { Call } from '../../http/request/call.ts'
 import { errorGroups } from '../../http/request/errors.ts'
+import type { ClientExchange } from '../../http/request/exchange.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
 import { allowedChatModel, modelNotFound, visibleModels } from '../../work/allowed-models.ts'
 import { type InferenceOwners, infer } from '../../work/inference.ts'
 
 /** Renders a failure in Anthropic's form. */
-export const anthropicErrors = (failure: Failure, call: { id: string }) => ({
+export const anthropicErrors = (failure: Failure, exchange: { id: string }) => ({
   status: anthropicStatus(failure),
-  body: anthropicError(failure, call.id),
+  body: anthropicError(failure, exchange.id),
 })
 
 /** Makes a route of the Anthropic-compatible API. */
@@ -51,8 +51,8 @@ const ModelPage = namedObject('AnthropicModelList', 'Models that answer chats, i
 type ModelOwners = Pick<Owners, 'registry'>
 
 /** Enabled models that answer chats and that the token may use. */
-const visible = (call: Call, owners: ModelOwners): Model[] =>
-  visibleModels(call, owners).filter(({ tasks }) => isFor(tasks, 'chat'))
+const visible = (exchange: ClientExchange, owners: ModelOwners): Model[] =>
+  visibleModels(exchange, owners).filter(({ tasks }) => isFor(tasks, 'chat'))
 
 const infoOf = ({ id, description }: Model, { registry }: ModelOwners) => ({
   type: 'model' as const,
@@ -75,7 +75,7 @@ export const anthropicRoutes = (owners: InferenceOwners & Pick<Owners, 'registry
     body: AnthropicRequest,
     example: { model: 'infer/tiny-chat', max_tokens: 16, messages: [{ role: 'user', content: 'Hello!' }] },
     response: AnthropicMessage,
-    answer: call => infer({ form: 'anthropic' }, call, owners),
+    answer: exchange => infer({ form: 'anthropic' }, exchange, owners),
   }),
   anthropicRoute('POST /anthropic/v1/messages/count_tokens', 'user:write', {
     bucket: 'api',
@@ -87,8 +87,8 @@ export const anthropicRoutes = (owners: InferenceOwners & Pick<Owners, 'registry
     largeBody: true,
     example: { model: 'infer/tiny-chat', messages: [{ role: 'user', content: 'Hello!' }] },
     response: AnthropicCount,
-    handle({ body }, call) {
-      allowedChatModel(call, body.model, owners)
+    handle({ body }, exchange) {
+      allowedChatModel(exchange, body.model, owners)
       return { input_tokens: promptTokens(body) }
     },
   }),
@@ -101,8 +101,8 @@ export const anthropicRoutes = (owners: InferenceOwners & Pick<Owners, 'registry
       before_id: cursor.describe('Only models before the one with this id.'),
     }),
     response: ModelPage,
-    handle({ query: { limit, after_id, before_id } }, call) {
-      const all = visible(call, owners)
+    handle({ query: { limit, after_id, before_id } }, exchange) {
+      const all = visible(exchange, owners)
       const after = after_id === undefined ? 0 : all.findIndex(({ id }) => id === after_id) + 1
       const before = before_id === undefined ? -1 : all.findIndex(({ id }) => id === before_id)
       const range = all.slice(after, before < 0 ? undefined : before)
@@ -121,8 +121,8 @@ export const anthropicRoutes = (owners: InferenceOwners & Pick<Owners, 'registry
     errorCodes: ['model_not_found'],
     params: z.object({ id: string('Id of the model. It may contain `/`.') }),
     response: ModelInfo,
-    handle({ params }, call) {
-      const models = visible(call, owners)
+    handle({ params }, exchange) {
+      const models = visible(exchange, owners)
       const model = models.find(({ id }) => id === params.id)
       if (model) return infoOf(model, owners)
       throw modelNotFound(params.id, models, '/anthropic/v1/models')

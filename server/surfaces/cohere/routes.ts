@@ -7,9 +7,9 @@ import { respondAsync } from '../../views/job-record.ts'
 import { type InferenceOwners, infer } from '../../work/inference.ts'
 
 /** Returns an error with the `message` and `id` that Cohere's clients read, besides the common format. */
-export const cohereErrors = (failure: Failure, call: { id: string }) => ({
+export const cohereErrors = (failure: Failure, exchange: { id: string }) => ({
   status: failure.status,
-  body: { message: failure.message, id: call.id, ...errorBody(failure, call.id) },
+  body: { message: failure.message, id: exchange.id, ...errorBody(failure, exchange.id) },
 })
 
 const route = routeOf({ tag: 'Text', errors: cohereErrors })
@@ -34,7 +34,7 @@ export const cohereRoutes = (owners: InferenceOwners) => [
     body: CohereChatRequest,
     example: { model: 'infer/tiny-chat', messages: [{ role: 'user', content: 'Hello!' }], max_tokens: 16 },
     response: CohereChatResponse,
-    answer: call => infer({ form: 'cohere' }, call, owners),
+    answer: exchange => infer({ form: 'cohere' }, exchange, owners),
   }),
   route('POST /std/v2/embed', 'user:write', {
     aliases: ['/v2/embed'],
@@ -45,7 +45,7 @@ export const cohereRoutes = (owners: InferenceOwners) => [
     body: CohereEmbedRequest,
     example: { model: 'infer/tiny-embed', texts: ['A cat sat on the mat.'], embedding_types: ['float', 'ubinary'] },
     response: CohereEmbedResponse,
-    answer: call => infer({ task: 'std/embeddings' }, call, owners),
+    answer: exchange => infer({ task: 'std/embeddings' }, exchange, owners),
   }),
   route('POST /std/v1/embed', 'user:write', {
     ...facts,
@@ -56,6 +56,6 @@ export const cohereRoutes = (owners: InferenceOwners) => [
     body: CohereEmbedRequest,
     example: { model: 'infer/tiny-embed', texts: ['A cat sat on the mat.'], input_type: 'search_document' },
     response: CohereEmbedResponse,
-    answer: call => infer({ form: 'cohere-embed', task: 'std/embeddings' }, call, owners),
+    answer: exchange => infer({ form: 'cohere-embed', task: 'std/embeddings' }, exchange, owners),
   }),
 ]

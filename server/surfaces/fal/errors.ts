@@ -37,8 +37,8 @@ export const ownTimeout = ['x-fal-request-timeout-type', 'user']
 /**
  * Returns the error of a refused request. Errors in the body have fal's status 422; elsewhere in this API it is 400.
  */
-export function falErrors(failure: Failure, call: { id: string }): FalError {
-  const common = errorBody(failure, call.id)
+export function falErrors(failure: Failure, exchange: { id: string }): FalError {
+  const common = errorBody(failure, exchange.id)
   const aboutBody = failure.param !== undefined || failure.validation !== undefined || failure.code === 'invalid_json'
   if (failure.status === 400 && aboutBody) {
     const detail = detailOf(failure)

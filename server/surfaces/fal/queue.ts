@@ -3,11 +3,11 @@ import { Failure } from '../../../core/failure.ts'
 import { queueIdOf } from '../../../core/ids.ts'
 import { integer, namedObject, string } from '../../../core/schemas/fields.ts'
 import type { JobRecord, LogLine } from '../../../core/store/store.ts'
-import { sendJson } from '../../http/dispatch.ts'
-import type { Call } from '../../http/request/call.ts'
 import { errorGroups } from '../../http/request/errors.ts'
+import type { ClientExchange } from '../../http/request/exchange.ts'
 import { JsonText } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
+import { sendJson } from '../../http/run-route.ts'
 import { findRequest, requestUrls } from '../../views/generation-request.ts'
 import { hasEnded } from '../../views/job-record.ts'
 import { jobTermsOf } from '../../work/job-terms.ts'
@@ -20,20 +20,24 @@ import { appSlug, falResult, falStatus, falSubmitted, falUrls, setRequestIdHeade
 const suffix = '/stream'
 
 /** Returns the answer for an unfinished request: the client must not retry it, and gets the URLs to poll. */
-function unfinished(job: JobRecord, call: Call): JsonText {
+function unfinished(job: JobRecord, exchange: ClientExchange): JsonText {
   const request_id = queueIdOf(job.id)
   const message = `Request ${request_id} has not ended yet and continues. Read it at its response_url.`
-  call
+  exchange
     .header(ownTimeout[0]!, ownTimeout[1]!)
     .header('x-fal-error-type', 'request_timeout')
     .header('x-fal-retryable', 'false')
-  const body = { detail: message, message, error_type: 'request_timeout', request_id, ...falUrls(job, call) }
+  const body = { detail: message, message, error_type: 'request_timeout', request_id, ...falUrls(job, exchange) }
   return new JsonText(JSON.stringify(body), 504)
 }
 
 /** Returns an event of the stream: the progress, and at the end the output or the error. */
-async function eventOf(job: JobRecord, call: Call, owners: Pick<Owners, 'files' | 'jobs'>): Promise<object> {
-  if (hasEnded(job)) return JSON.parse((await falResult(job, call, owners)).text) as object
+async function eventOf(
+  job: JobRecord,
+  exchange: ClientExchange,
+  owners: Pick<Owners, 'files' | 'jobs'>,
+): Promise<object> {
+  if (hasEnded(job)) return JSON.parse((await falResult(job, exchange, owners)).text) as object
   const { progress } = owners.jobs.progressOf(job)
   return { request_id: queueIdOf(job.id), progress: progress ?? 0 }
 }
@@ -54,22 +58,22 @@ export const falRunRoutes = (owners: SubmitOwners) => [
     body: FalInput,
     example: { prompt: 'A cat on a mat.' },
     response: FalOutput,
-    async handle({ params: { path }, body }, call) {
+    async handle({ params: { path }, body }, exchange) {
       const { config, registry } = owners
       const app = appSlug(path, registry)
       const streamed = app.endsWith(suffix) && !registry.bySlug(app)
       const slug = streamed ? appSlug(path.slice(0, -suffix.length), registry) : app
-      const terms = jobTermsOf(call, owners)
-      const { job, model } = await submitGeneration(call, { target: { slug }, body, terms }, owners)
-      setRequestIdHeader(job, call)
+      const terms = jobTermsOf(exchange, owners)
+      const { job, model } = await submitGeneration(exchange, { target: { slug }, body, terms }, owners)
+      setRequestIdHeader(job, exchange)
       if (streamed) {
-        await streamStatus(call, job, now => eventOf(now, call, owners), owners, { generation: true })
+        await streamStatus(exchange, job, now => eventOf(now, exchange, owners), owners, { generation: true })
         return new JsonText('')
       }
       const waitMs = config.limits.sync_wait
       const startMs = terms.startTimeoutMs ?? model.dispatch_wait_ms
-      const now = hasEnded(job) ? job : await waitForEnd(call, job, { waitMs, startMs }, owners)
-      return hasEnded(now) ? falResult(now, call, owners) : unfinished(now, call)
+      const now = hasEnded(job) ? job : await waitForEnd(exchange, job, { waitMs, startMs }, owners)
+      return hasEnded(now) ? falResult(now, exchange, owners) : unfinished(now, exchange)
     },
   }),
 ]
@@ -116,34 +120,34 @@ function parsePath({ path }: { path: string }): { requestId: string; what: strin
 const unknown = (what: string) =>
   new Failure('unknown_url', `'${what}' of a request is not supported with this method. The reference is at /docs.`)
 
-async function status(job: JobRecord, call: Call, { jobs }: Pick<Owners, 'jobs'>): Promise<JsonText> {
-  const logs = wantsLogs(call) ? await jobs.logs(job) : []
-  return new JsonText(JSON.stringify(falStatus(job, call, logs, { jobs })), hasEnded(job) ? 200 : 202)
+async function status(job: JobRecord, exchange: ClientExchange, { jobs }: Pick<Owners, 'jobs'>): Promise<JsonText> {
+  const logs = wantsLogs(exchange) ? await jobs.logs(job) : []
+  return new JsonText(JSON.stringify(falStatus(job, exchange, logs, { jobs })), hasEnded(job) ? 200 : 202)
 }
 
-function follow(job: JobRecord, call: Call, owners: Pick<Owners, 'jobs'>): Promise<void> {
+function follow(job: JobRecord, exchange: ClientExchange, owners: Pick<Owners, 'jobs'>): Promise<void> {
   const newLines = openNewLines()
-  const logs = wantsLogs(call)
+  const logs = wantsLogs(exchange)
   return streamStatus(
-    call,
+    exchange,
     job,
-    async now => falStatus(now, call, logs ? newLines(await owners.jobs.logs(now)) : [], owners),
+    async now => falStatus(now, exchange, logs ? newLines(await owners.jobs.logs(now)) : [], owners),
     owners,
   )
 }
 
-async function answerGet(call: Call, owners: Pick<Owners, 'files' | 'jobs'>): Promise<void> {
-  const { requestId, what } = parsePath({ path: call.params.path ?? '' })
+async function answerGet(exchange: ClientExchange, owners: Pick<Owners, 'files' | 'jobs'>): Promise<void> {
+  const { requestId, what } = parsePath({ path: exchange.params.path ?? '' })
   if (what === 'cancel') throw unknown(what)
-  const job = await findRequest(requestId, call, owners)
-  setRequestIdHeader(job, call)
-  if (what === 'status/stream') return follow(job, call, owners)
-  await sendJson(call, await (what === 'status' ? status(job, call, owners) : falResult(job, call, owners)))
+  const job = await findRequest(requestId, exchange, owners)
+  setRequestIdHeader(job, exchange)
+  if (what === 'status/stream') return follow(job, exchange, owners)
+  await sendJson(exchange, await (what === 'status' ? status(job, exchange, owners) : falResult(job, exchange, owners)))
 }
 
-async function cancel(call: Call, requestId: string, owners: Pick<Owners, 'jobs'>): Promise<JsonText> {
-  const job = await findRequest(requestId, call, owners)
-  setRequestIdHeader(job, call)
+async function cancel(exchange: ClientExchange, requestId: string, owners: Pick<Owners, 'jobs'>): Promise<JsonText> {
+  const job = await findRequest(requestId, exchange, owners)
+  setRequestIdHeader(job, exchange)
   const finished = new JsonText(JSON.stringify({ status: 'ALREADY_COMPLETED', request_id: requestId }), 400)
   // Also for a second cancellation, for which `/api/jobs` repeats its first answer.
   if (hasEnded(job)) return finished
@@ -157,8 +161,8 @@ async function cancel(call: Call, requestId: string, owners: Pick<Owners, 'jobs'
 }
 
 /** Adds fal's status to refused cancellations. */
-const cancelErrors: typeof falErrors = (failure, call) => {
-  const falError = falErrors(failure, call)
+const cancelErrors: typeof falErrors = (failure, exchange) => {
+  const falError = falErrors(failure, exchange)
   return failure.code === 'not_found' ? { ...falError, body: { status: 'NOT_FOUND', ...falError.body } } : falError
 }
 
@@ -175,14 +179,14 @@ export const falQueueRoutes = (owners: SubmitOwners) => [
     body: FalInput,
     example: { prompt: 'A cat on a mat.' },
     response: FalSubmitted,
-    async handle({ params, body }, call) {
+    async handle({ params, body }, exchange) {
       const { job } = await submitGeneration(
-        call,
-        { target: { slug: appSlug(params.path, owners.registry) }, body, terms: jobTermsOf(call, owners) },
+        exchange,
+        { target: { slug: appSlug(params.path, owners.registry) }, body, terms: jobTermsOf(exchange, owners) },
         owners,
       )
-      setRequestIdHeader(job, call)
-      return falSubmitted(job, call, owners)
+      setRequestIdHeader(job, exchange)
+      return falSubmitted(job, exchange, owners)
     },
   }),
   falRoute('GET /fal/queue/**:path', 'user:read', {
@@ -202,7 +206,7 @@ export const falQueueRoutes = (owners: SubmitOwners) => [
     ],
     params: Path,
     response: FalOutput,
-    answer: call => answerGet(call, owners),
+    answer: exchange => answerGet(exchange, owners),
   }),
   falRoute('PUT /fal/queue/**:path', 'user:write', {
     bucket: 'jobs',
@@ -214,10 +218,10 @@ export const falQueueRoutes = (owners: SubmitOwners) => [
     response: FalCancelled,
     status: 202,
     errors: cancelErrors,
-    handle({ params }, call) {
+    handle({ params }, exchange) {
       const { requestId, what } = parsePath(params)
       if (what !== 'cancel') throw unknown(what)
-      return cancel(call, requestId, owners)
+      return cancel(exchange, requestId, owners)
     },
   }),
 ]

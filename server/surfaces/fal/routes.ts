@@ -1,5 +1,5 @@
 import { Failure } from '../../../core/failure.ts'
-import type { Call } from '../../http/request/call.ts'
+import type { ClientExchange } from '../../http/request/exchange.ts'
 import type { SubmitOwners } from '../../work/submit-generation.ts'
 import { targetHeader } from './addresses.ts'
 import { falRoute } from './errors.ts'
@@ -7,8 +7,8 @@ import { FalOutput, falQueueRoutes, falRunRoutes } from './queue.ts'
 import { falStorageRoutes, falUploadRoutes } from './storage.ts'
 
 /** Refuses a proxied request without a valid target. Requests with a valid one were rewritten before routing. */
-function refuse(call: Call): never {
-  const target = call.req.headers[targetHeader]
+function refuse(exchange: ClientExchange): never {
+  const target = exchange.req.headers[targetHeader]
   throw new Failure(
     'invalid_value',
     target === undefined

@@ -4,7 +4,7 @@ import { invalidValue } from '../../../core/invalid-value.ts'
 import { namedObject, string } from '../../../core/schemas/fields.ts'
 import { credentialOf } from '../../http/access/auth.ts'
 import { storeUpload } from '../../http/body/upload.ts'
-import type { Call } from '../../http/request/call.ts'
+import type { ClientExchange } from '../../http/request/exchange.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { readableAddress, uploadIdOf } from './addresses.ts'
 import { falRoute } from './errors.ts'
@@ -40,13 +40,13 @@ function lifetimeOf(given: string | string[] | undefined): number | undefined {
 /** Returns the upload URL and the download URL. */
 function initiate(
   { content_type, file_name }: z.output<typeof FalUpload>,
-  call: Call,
+  exchange: ClientExchange,
   { files, config }: Pick<Owners, 'config' | 'files'>,
 ): z.input<typeof FalUploadUrls> {
   const retentionMs = config.limits.upload_retention
-  const keptMs = lifetimeOf(call.req.headers['x-fal-object-lifecycle']) ?? (retentionMs === 0 ? null : retentionMs)
-  const upload = { organizationId: call.caller.organizationId, name: file_name, contentType: content_type, keptMs }
-  const { url, readUrl } = files.uploadLink(upload, call.origin)
+  const keptMs = lifetimeOf(exchange.req.headers['x-fal-object-lifecycle']) ?? (retentionMs === 0 ? null : retentionMs)
+  const upload = { organizationId: exchange.caller.organizationId, name: file_name, contentType: content_type, keptMs }
+  const { url, readUrl } = files.uploadLink(upload, exchange.origin)
   return { upload_url: url, file_url: readUrl }
 }
 
@@ -64,14 +64,14 @@ export const falUploadRoutes = (owners: Pick<Owners, 'config' | 'files'>) => [
     summary: 'Create upload URL',
     description:
       'Returns a signed address for an upload. PUT the bytes to `upload_url`; afterwards `file_url` can be an input of any request. The file is kept for seven days unless `X-Fal-Object-Lifecycle` sets another time.',
-    handle: ({ body }, call) => initiate(body, call, owners),
+    handle: ({ body }, exchange) => initiate(body, exchange, owners),
   }),
   falRoute('POST /fal/rest/storage/upload/initiate-multipart', 'user:write', {
     ...initiateFacts,
     summary: 'Create upload URL for parts',
     description:
       'Returns a signed address for an upload in parts. PUT each part to `upload_url` with `/<number>` after the path, then POST their list to `upload_url` with `/complete` there.',
-    handle: ({ body }, call) => initiate(body, call, owners),
+    handle: ({ body }, exchange) => initiate(body, exchange, owners),
   }),
 ]
 
@@ -93,8 +93,8 @@ const FalMultipart = namedObject('FalMultipart', 'An upload in parts.', {
 type StorageOwners = Pick<Owners, 'config' | 'files'>
 
 /** Returns the description of the file in the headers. Throws Failure `invalid_api_key`, `invalid_value`. */
-function describedUpload(call: Call, { config, files }: StorageOwners) {
-  const { headers } = call.req
+function describedUpload(exchange: ClientExchange, { config, files }: StorageOwners) {
+  const { headers } = exchange.req
   const organizationId = files.mayStore(credentialOf(headers) ?? '')
   if (organizationId === undefined)
     throw new Failure(
@@ -129,12 +129,12 @@ export const falStorageRoutes = (owners: StorageOwners) => [
     summary: 'Create storage token',
     description: 'Returns a token for uploads. Send it as `Authorization: Bearer …` to `/fal/cdn/files/upload`.',
     response: FalStorageToken,
-    handle(_input, call) {
+    handle(_input, exchange) {
       const expires = Math.floor((Date.now() + tokenMs) / 1000)
       return {
-        token: owners.files.storageToken(call.caller.organizationId, expires),
+        token: owners.files.storageToken(exchange.caller.organizationId, expires),
         token_type: 'Bearer' as const,
-        base_url: `${call.origin}/fal/cdn`,
+        base_url: `${exchange.origin}/fal/cdn`,
         // Python before 3.11 cannot parse `Z`.
         expires_at: new Date(expires * 1000).toISOString().replace(/\.000Z$/, '+00:00'),
       }
@@ -148,11 +148,11 @@ export const falStorageRoutes = (owners: StorageOwners) => [
     rawBody: 'application/octet-stream',
     errorCodes: uploadCodes,
     response: FalStored,
-    async answer(call) {
-      const described = describedUpload(call, owners)
-      const { id, name, readUrl } = owners.files.uploadLink(described, call.origin)
-      await storeUpload(call, { ...described, id, name }, owners)
-      call.send(200, JSON.stringify({ access_url: readUrl }))
+    async answer(exchange) {
+      const described = describedUpload(exchange, owners)
+      const { id, name, readUrl } = owners.files.uploadLink(described, exchange.origin)
+      await storeUpload(exchange, { ...described, id, name }, owners)
+      exchange.send(200, JSON.stringify({ access_url: readUrl }))
     },
   }),
   falRoute('POST /fal/cdn/files/upload/multipart', 'public', {
@@ -162,9 +162,9 @@ export const falStorageRoutes = (owners: StorageOwners) => [
       'Starts the upload of a large file. PUT each part to `<access_url>/multipart/<uploadId>/<number>`, then POST their numbers and etags to `<access_url>/multipart/<uploadId>/complete`. Needs a storage token.',
     errorCodes: ['invalid_api_key', 'invalid_value'],
     response: FalMultipart,
-    answer(call) {
-      const { url, readUrl } = owners.files.uploadLink(describedUpload(call, owners), call.origin)
-      call.send(200, JSON.stringify({ access_url: readableAddress(readUrl), uploadId: uploadIdOf(url) }))
+    answer(exchange) {
+      const { url, readUrl } = owners.files.uploadLink(describedUpload(exchange, owners), exchange.origin)
+      exchange.send(200, JSON.stringify({ access_url: readableAddress(readUrl), uploadId: uploadIdOf(url) }))
     },
   }),
 ]

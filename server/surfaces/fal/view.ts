@@ -1,7 +1,7 @@
 import { queueIdOf } from '../../../core/ids.ts'
 import type { Registry } from '../../../core/models/registry.ts'
 import type { JobRecord, LogLine } from '../../../core/store/store.ts'
-import type { Call } from '../../http/request/call.ts'
+import type { ClientExchange } from '../../http/request/exchange.ts'
 import { type Embedded, JsonText } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { errorOf, errorType, logView, outputOf } from '../../views/generation-request.ts'
@@ -17,28 +17,33 @@ export function appSlug(app: string, { bySlug }: Pick<Registry, 'bySlug'>): stri
 }
 
 /** Returns the URLs of a request. fal's Python client uses them unchanged. */
-export function falUrls(job: JobRecord, call: Call) {
+export function falUrls(job: JobRecord, exchange: ClientExchange) {
   const app = job.slug === null ? '' : `/${job.slug.split('/').map(encodeURIComponent).join('/')}`
-  const url = `${call.origin}/fal/queue${app}/requests/${queueIdOf(job.id)}`
+  const url = `${exchange.origin}/fal/queue${app}/requests/${queueIdOf(job.id)}`
   return { response_url: url, status_url: `${url}/status`, cancel_url: `${url}/cancel` }
 }
 
 /** Returns the answer to a submission. As at fal, the status is 200 and the state is always `IN_QUEUE`. */
-export function falSubmitted(job: JobRecord, call: Call, { jobs }: Pick<Owners, 'jobs'>) {
+export function falSubmitted(job: JobRecord, exchange: ClientExchange, { jobs }: Pick<Owners, 'jobs'>) {
   const request_id = queueIdOf(job.id)
   return {
     status: 'IN_QUEUE' as const,
     request_id,
     gateway_request_id: request_id,
     queue_position: jobs.progressOf(job).queuePosition ?? 0,
-    ...falUrls(job, call),
+    ...falUrls(job, exchange),
   }
 }
 
 /** Returns the status of a request. There are three states: a failed request is `COMPLETED` and has `error`. */
-export function falStatus(job: JobRecord, call: Call, logs: readonly LogLine[], { jobs }: Pick<Owners, 'jobs'>) {
+export function falStatus(
+  job: JobRecord,
+  exchange: ClientExchange,
+  logs: readonly LogLine[],
+  { jobs }: Pick<Owners, 'jobs'>,
+) {
   const request_id = queueIdOf(job.id)
-  const urls = falUrls(job, call)
+  const urls = falUrls(job, exchange)
   const lines = logs.map(logView)
   if (job.status === 'pending') {
     const { queuePosition } = jobs.progressOf(job)
@@ -60,18 +65,22 @@ export function falStatus(job: JobRecord, call: Call, logs: readonly LogLine[], 
 }
 
 /** Sets the header with the id of the request. */
-export const setRequestIdHeader = (job: JobRecord, call: Call): void =>
-  void call.header('x-fal-request-id', queueIdOf(job.id))
+export const setRequestIdHeader = (job: JobRecord, exchange: ClientExchange): void =>
+  void exchange.header('x-fal-request-id', queueIdOf(job.id))
 
 /** Returns only the output of the request, or its error. Throws Failure `output_expired`. */
-export async function falResult(job: JobRecord, call: Call, owners: Pick<Owners, 'files'>): Promise<JsonText> {
+export async function falResult(
+  job: JobRecord,
+  exchange: ClientExchange,
+  owners: Pick<Owners, 'files'>,
+): Promise<JsonText> {
   // Clients compare exactly this sentence.
   if (!hasEnded(job)) return new JsonText('{"detail":"Request is still in progress"}', 400)
   if (job.status === 'completed') {
     const embedded: Embedded[] = []
-    return new JsonText(JSON.stringify(await outputOf(job, call, owners, embedded)), 200, embedded)
+    return new JsonText(JSON.stringify(await outputOf(job, exchange, owners, embedded)), 200, embedded)
   }
   const { status, body, headers } = falFailure(job)
-  for (let at = 0; at < headers.length; at += 2) call.header(headers[at]!, headers[at + 1]!)
+  for (let at = 0; at < headers.length; at += 2) exchange.header(headers[at]!, headers[at + 1]!)
   return new JsonText(JSON.stringify(body), status)
 }

@@ -5,7 +5,7 @@ import { parsed } from '../../../core/schemas/issues.ts'
 import { scopeRefusal } from '../../http/access/auth.ts'
 import { readJson } from '../../http/body/body.ts'
 import { requireOrigin } from '../../http/connection/cors.ts'
-import type { Call } from '../../http/request/call.ts'
+import type { ClientExchange } from '../../http/request/exchange.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { callTool, type ToolOwners } from './call-tool.ts'
 import { listResources, readResource, resourceTemplates } from './content.ts'
@@ -20,9 +20,9 @@ export type RunningRequests = Map<string, () => void>
  * Answers one message of the Model Context Protocol. Nothing is kept between two messages: a session has an id, so that
  * a client can cancel its own requests, and no state.
  */
-export async function answerMcp(call: Call, running: RunningRequests, owners: McpOwners): Promise<void> {
-  const { headers } = call.req
-  requireOrigin(call.req, call.origin, owners.config.cors.origins)
+export async function answerMcp(exchange: ClientExchange, running: RunningRequests, owners: McpOwners): Promise<void> {
+  const { headers } = exchange.req
+  requireOrigin(exchange.req, exchange.origin, owners.config.cors.origins)
   const revision = headers['mcp-protocol-version']
   if (revision !== undefined && !(protocolVersions as readonly unknown[]).includes(revision))
     throw invalidValue(
@@ -31,17 +31,17 @@ export async function answerMcp(call: Call, running: RunningRequests, owners: Mc
     )
   // A request of JSON-RPC has an id of its own, and one path serves all methods.
   delete headers['idempotency-key']
-  const body = await readJson(call, owners)
+  const body = await readJson(exchange, owners)
   if (Array.isArray(body))
     throw new Failure('invalid_type', 'Batches of messages are not supported. Send one message in each request.')
   const { id, method, params = {} } = parsed(McpMessage, body)
   const session = String(headers['mcp-session-id'] ?? '').slice(0, 64)
-  const keyOf = (of: unknown) => JSON.stringify([call.caller.tokenId, session, of])
+  const keyOf = (of: unknown) => JSON.stringify([exchange.caller.tokenId, session, of])
   if (method === undefined || id === undefined) {
     if (method === 'notifications/cancelled') running.get(keyOf(params.requestId))?.()
-    return call.send(202, '')
+    return exchange.send(202, '')
   }
-  await answerRequest(call, { id, method, params, key: keyOf(id) }, running, owners)
+  await answerRequest(exchange, { id, method, params, key: keyOf(id) }, running, owners)
 }
 
 interface Request {
@@ -52,35 +52,35 @@ interface Request {
 }
 
 async function answerRequest(
-  call: Call,
+  exchange: ClientExchange,
   { id, method, params, key }: Request,
   running: RunningRequests,
   owners: McpOwners,
 ): Promise<void> {
   const { progressToken } = (params._meta ?? {}) as { progressToken?: unknown }
-  const reply = openMcpReply(call, id, progressToken)
+  const reply = openMcpReply(exchange, id, progressToken)
   let cancelled = false
   const cancel = () => {
     cancelled = true
-    call.stop(new Failure('cancelled', 'The client cancelled the request.'))
+    exchange.stop(new Failure('cancelled', 'The client cancelled the request.'))
   }
   // Of two requests with one id, which the protocol forbids, only the first can be cancelled.
   if (!running.has(key)) running.set(key, cancel)
   try {
-    if (method === 'initialize') return initialize(call, params, reply.result)
+    if (method === 'initialize') return initialize(exchange, params, reply.result)
     if (method === 'ping') return reply.result({})
-    if (method === 'tools/list') return reply.result(await listTools(call, cursorOf(params), owners))
+    if (method === 'tools/list') return reply.result(await listTools(exchange, cursorOf(params), owners))
     if (method === 'tools/call') {
       const tool = { name: textOf(params, 'name'), input: inputOf(params), reply, isCancelled: () => cancelled }
-      return reply.result(await callTool(call, tool, owners))
+      return reply.result(await callTool(exchange, tool, owners))
     }
-    if (method === 'resources/list') return reply.result(await listResources(call, cursorOf(params), owners))
+    if (method === 'resources/list') return reply.result(await listResources(exchange, cursorOf(params), owners))
     if (method === 'resources/templates/list') return reply.result({ resourceTemplates })
-    if (method === 'resources/read') return reply.result(await readResource(call, textOf(params, 'uri'), owners))
+    if (method === 'resources/read') return reply.result(await readResource(exchange, textOf(params, 'uri'), owners))
     throw new RpcError(rpcCodes.methodNotFound, `The method '${method}' is not supported here.`)
   } catch (thrown) {
     // Logged and answered with 500 like any other, unless the stream has begun.
-    if (!(thrown instanceof RpcError) && Failure.from(thrown).code === 'internal_error' && !call.res.headersSent)
+    if (!(thrown instanceof RpcError) && Failure.from(thrown).code === 'internal_error' && !exchange.res.headersSent)
       throw thrown
     reply.error(thrown)
   } finally {
@@ -91,9 +91,9 @@ async function answerRequest(
 const instructions =
   'Tools run AI models and saved workflows of this server. Results name files by signed URLs that work for a day. Generation of videos takes minutes: ask for progress.'
 
-function initialize(call: Call, params: Record<string, unknown>, answer: (result: object) => void): void {
+function initialize(exchange: ClientExchange, params: Record<string, unknown>, answer: (result: object) => void): void {
   const wanted = protocolVersions.find(one => one === params.protocolVersion)
-  call.header('mcp-session-id', crypto.randomUUID())
+  exchange.header('mcp-session-id', crypto.randomUUID())
   answer({
     protocolVersion: wanted ?? protocolVersions[0],
     capabilities: { tools: {}, resources: {} },
@@ -103,12 +103,12 @@ function initialize(call: Call, params: Record<string, unknown>, answer: (result
 }
 
 /** The tasks are on the first page, before the first workflows. */
-async function listTools(call: Call, cursor: string | undefined, owners: McpOwners): Promise<object> {
+async function listTools(exchange: ClientExchange, cursor: string | undefined, owners: McpOwners): Promise<object> {
   // Every tool begins work.
-  if (scopeRefusal(call.caller, 'user:write')) return { tools: [] }
-  const { tools, next } = await workflowTools(call, cursor, owners)
+  if (scopeRefusal(exchange.caller, 'user:write')) return { tools: [] }
+  const { tools, next } = await workflowTools(exchange, cursor, owners)
   return {
-    tools: cursor === undefined ? [...taskTools(call, owners), ...tools] : tools,
+    tools: cursor === undefined ? [...taskTools(exchange, owners), ...tools] : tools,
     ...(next === null ? {} : { nextCursor: next }),
   }
 }

@@ -7,7 +7,7 @@ import { withImages } from '../../../core/tasks/chat/images.ts'
 import { ask } from '../../../core/tasks/protocols/ask.ts'
 import { taskRecord } from '../../../core/tasks/registry.ts'
 import { scopeRefusal } from '../../http/access/auth.ts'
-import type { Call } from '../../http/request/call.ts'
+import type { ClientExchange } from '../../http/request/exchange.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { shownExecution } from '../../views/execution-record.ts'
 import { findWorkflow } from '../../views/workflow-record.ts'
@@ -26,7 +26,7 @@ import { taskOfTool, workflowOfTool } from './tools.ts'
  * Failure of the request; that is `cancelled` if the client disconnected or cancelled it.
  */
 async function runTextCall(
-  call: Call,
+  exchange: ClientExchange,
   task: TextTask,
   request: object,
   { admission, config, cpu, jobs, media, registry, throughput }: Omit<InferenceOwners, 'idempotency' | 'timings'>,
@@ -36,30 +36,31 @@ async function runTextCall(
   const body = Buffer.from(JSON.stringify(request))
   const checked = await cpu.prepare(task, body, registry.catalog(), config.limits, { strict: true })
   const { modelId } = checked
-  const admitted = admission.admit(call.caller, { kind: 'call', task, modelId, estimate: () => checked.estimate! })
+  const admitted = admission.admit(exchange.caller, { kind: 'call', task, modelId, estimate: () => checked.estimate! })
   if (checked.images) admission.requireQueueRoom(admitted)
   // Fetched before the call takes a slot that others could use.
-  const prepared = await withImages(checked, ({ param, value }) => media.imageDataUrl(call.sender, param, value))
-  call.releaseBody()
+  const prepared = await withImages(checked, ({ param, value }) => media.imageDataUrl(exchange.sender, param, value))
+  exchange.releaseBody()
   let answer: string | Uint8Array = ''
 
   async function attempt(lease: Lease): Promise<CallEnd> {
     const answers: Buffer[] = []
     try {
       const maxBytes = answerBound(prepared.answerFormat, config.limits)
-      for (const one of prepared.bodies) answers.push(await ask(lease, prepared.path, one, maxBytes, call.abortSource))
+      for (const one of prepared.bodies)
+        answers.push(await ask(lease, prepared.path, one, maxBytes, exchange.abortSource))
     } catch (thrown) {
       return endOfFailure(thrown)
     }
     const shaped = await cpu.shape(answers, prepared.answerFormat)
     throughput.used(lease.modelId, shaped.usage)
-    call.abortSource.throwIfAborted()
+    exchange.abortSource.throwIfAborted()
     answer = shaped.body
     return { how: 'completed', usage: shaped.usage }
   }
 
   const { end } = await jobs.calls.run(
-    { admitted, createdAt, waitMs: Number.POSITIVE_INFINITY, caller: call.abortSource },
+    { admitted, createdAt, waitMs: Number.POSITIVE_INFINITY, caller: exchange.abortSource },
     attempt,
   )
   if (end.how === 'cancelled') throw new Failure('cancelled', 'The request was cancelled.')
@@ -90,19 +91,19 @@ const unknownTool = (name: string) =>
  * Runs a tool and resolves with its result. A request that is refused or fails is a result too, which the model of the
  * client can read. Rejects with RpcError for an unknown tool.
  */
-export async function callTool(call: Call, tool: McpToolCall, owners: ToolOwners): Promise<ToolResult> {
+export async function callTool(exchange: ClientExchange, tool: McpToolCall, owners: ToolOwners): Promise<ToolResult> {
   const task = taskOfTool(tool.name)
   const workflowId = workflowOfTool(tool.name)
   if (task === undefined && workflowId === undefined) throw unknownTool(tool.name)
-  const unscoped = scopeRefusal(call.caller, 'user:write')
+  const unscoped = scopeRefusal(exchange.caller, 'user:write')
   if (unscoped) return failedResult(unscoped)
   // Every tool begins work, so it counts as a submission besides the request of the protocol.
-  const entry = owners.limiter.enter(call.caller, 'jobs')
+  const entry = owners.limiter.enter(exchange.caller, 'jobs')
   try {
     if (entry.refused) throw entry.refused
     return task === undefined
-      ? await runWorkflow(call, workflowId!, tool, owners)
-      : await runTask(call, task, tool, owners)
+      ? await runWorkflow(exchange, workflowId!, tool, owners)
+      : await runTask(exchange, task, tool, owners)
   } catch (thrown) {
     if (thrown instanceof RpcError) throw thrown
     const failure = Failure.from(thrown)
@@ -113,32 +114,42 @@ export async function callTool(call: Call, tool: McpToolCall, owners: ToolOwners
   }
 }
 
-async function runTask(call: Call, task: Task, tool: McpToolCall, owners: ToolOwners): Promise<ToolResult> {
-  const { model = modelsFor(task, call, owners)[0], stream: _, ...inputs } = tool.input
+async function runTask(
+  exchange: ClientExchange,
+  task: Task,
+  tool: McpToolCall,
+  owners: ToolOwners,
+): Promise<ToolResult> {
+  const { model = modelsFor(task, exchange, owners)[0], stream: _, ...inputs } = tool.input
   if (typeof model !== 'string')
     throw new Failure('invalid_type', `'model' must be the id of a model. tools/list returns the possible ones.`, {
       param: 'model',
     })
   const { runner } = taskRecord(task)
   if (runner === 'text')
-    return valueResult((await runTextCall(call, task as TextTask, { ...inputs, model }, owners)) as object)
+    return valueResult((await runTextCall(exchange, task as TextTask, { ...inputs, model }, owners)) as object)
   const creation = { task, modelId: model, inputs, terms: {}, body: undefined }
-  const job = await submitters[runner].create(call, creation, owners)
+  const job = await submitters[runner].create(exchange, creation, owners)
   await tool.reply.begin()
-  return jobResult(call, await followJob(call, job, tool.reply, tool.isCancelled, owners), owners)
+  return jobResult(exchange, await followJob(exchange, job, tool.reply, tool.isCancelled, owners), owners)
 }
 
-async function runWorkflow(call: Call, id: string, tool: McpToolCall, owners: ToolOwners): Promise<ToolResult> {
-  const workflow = await findWorkflow(id, call, owners).catch((thrown: unknown) => {
+async function runWorkflow(
+  exchange: ClientExchange,
+  id: string,
+  tool: McpToolCall,
+  owners: ToolOwners,
+): Promise<ToolResult> {
+  const workflow = await findWorkflow(id, exchange, owners).catch((thrown: unknown) => {
     // A foreign workflow is like one that does not exist.
     throw Failure.from(thrown).code === 'not_found' ? unknownTool(tool.name) : thrown
   })
   const version = { id: workflow.id, version: workflow.version }
   const terms = { input_params: tool.input, priority: 0 }
-  const { execution } = await owners.executions.execute(executionOptionsOf(call, workflow, version, terms, owners))
+  const { execution } = await owners.executions.execute(executionOptionsOf(exchange, workflow, version, terms, owners))
   await tool.reply.begin()
-  const ended = await followExecution(call, execution, tool.reply, tool.isCancelled, owners)
-  const { outputs, status, error } = await shownExecution(ended, call, owners, { withNodes: false })
+  const ended = await followExecution(exchange, execution, tool.reply, tool.isCancelled, owners)
+  const { outputs, status, error } = await shownExecution(ended, exchange, owners, { withNodes: false })
   if (status === 'completed') return valueResult({ execution_id: ended.id, outputs: outputs ?? {} })
   const why = error?.message ?? `The execution ${ended.id} was cancelled.`
   return {

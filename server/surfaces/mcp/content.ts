@@ -1,7 +1,7 @@
 import { Failure } from '../../../core/failure.ts'
 import type { FileRecord, JobRecord } from '../../../core/store/store.ts'
 import { filesOf } from '../../../core/tasks/registry.ts'
-import type { Call } from '../../http/request/call.ts'
+import type { ClientExchange } from '../../http/request/exchange.ts'
 import { readResult } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { resultText } from '../../views/job-record.ts'
@@ -28,8 +28,12 @@ const shown = ({ id, name, contentType, bytes, createdAt }: FileRecord) => ({
 })
 
 /** Returns a page of the files of the organization, newest first. Thumbnails are parts of other files. */
-export async function listResources(call: Call, after: string | undefined, { files }: Pick<Owners, 'files'>) {
-  const { organizationId } = call.caller
+export async function listResources(
+  exchange: ClientExchange,
+  after: string | undefined,
+  { files }: Pick<Owners, 'files'>,
+) {
+  const { organizationId } = exchange.caller
   const page = await files.list(organizationId, { limit: pageSize, ...(after ? { after } : {}) })
   return {
     resources: page.filter(({ purpose }) => purpose !== 'thumbnail').map(shown),
@@ -38,14 +42,14 @@ export async function listResources(call: Call, after: string | undefined, { fil
 }
 
 /** Returns a file of the organization: as text, or as base64. A foreign file is like one that does not exist. */
-export async function readResource(call: Call, uri: string, owners: Pick<Owners, 'files'>) {
+export async function readResource(exchange: ClientExchange, uri: string, owners: Pick<Owners, 'files'>) {
   const id = uri.startsWith(scheme) ? uri.slice(scheme.length) : ''
-  const file = id === '' ? undefined : await owners.files.find(call.caller.organizationId, id)
+  const file = id === '' ? undefined : await owners.files.find(exchange.caller.organizationId, id)
   if (!file) throw new RpcError(rpcCodes.resourceNotFound, `There is no resource '${uri.slice(0, 200)}'.`)
   if (file.bytes > maxAnswerBytes)
     throw new Failure(
       'payload_too_large',
-      `The file ${file.id} has ${file.bytes} bytes, and a resource has at most ${maxAnswerBytes}. Read it at ${owners.files.link(file, call.origin)}`,
+      `The file ${file.id} has ${file.bytes} bytes, and a resource has at most ${maxAnswerBytes}. Read it at ${owners.files.link(file, exchange.origin)}`,
     )
   const bytes = await bytesOf(file, owners)
   const isText = /^text\/|[/+](json|xml|yaml)$/.test(file.contentType)
@@ -87,9 +91,9 @@ export const failedResult = ({ code, message, param }: Failure): ToolResult => (
   isError: true,
 })
 
-function fileContent(file: FileRecord, call: Call, { files }: Pick<Owners, 'files'>): Content {
+function fileContent(file: FileRecord, exchange: ClientExchange, { files }: Pick<Owners, 'files'>): Content {
   const { name, contentType: mimeType, bytes: size } = file
-  return { type: 'resource_link', uri: files.link(file, call.origin), name, mimeType, size }
+  return { type: 'resource_link', uri: files.link(file, exchange.origin), name, mimeType, size }
 }
 
 /** Resolves with the bytes of a file. Throws Failure `not_found` if they are missing. */
@@ -101,7 +105,11 @@ async function bytesOf(file: FileRecord, { files }: Pick<Owners, 'files'>): Prom
 }
 
 /** Resolves with the result of a tool that ran as a job, with the files that it created. */
-export async function jobResult(call: Call, job: JobRecord, owners: Pick<Owners, 'files'>): Promise<ToolResult> {
+export async function jobResult(
+  exchange: ClientExchange,
+  job: JobRecord,
+  owners: Pick<Owners, 'files'>,
+): Promise<ToolResult> {
   if (job.status !== 'completed' || job.result === null)
     return failedResult(
       job.error
@@ -111,7 +119,7 @@ export async function jobResult(call: Call, job: JobRecord, owners: Pick<Owners,
   const stored = await readResult(job.result)
   if (stored.length > maxAnswerBytes / 2)
     return { content: [{ type: 'text', text: `The result is large. Read it with GET /api/jobs/${job.id}.` }] }
-  const result = valueResult(JSON.parse(resultText(job.task, stored, call, owners)) as object)
+  const result = valueResult(JSON.parse(resultText(job.task, stored, exchange, owners)) as object)
   let left = maxAnswerBytes
   for (const id of filesOf(job.task, JSON.parse(stored))) {
     const file = await owners.files.find(job.organizationId, id)
@@ -122,7 +130,7 @@ export async function jobResult(call: Call, job: JobRecord, owners: Pick<Owners,
       const data = (await bytesOf(file, owners)).toString('base64')
       result.content.push({ type: kind, data, mimeType: file.contentType })
     }
-    result.content.push(fileContent(file, call, owners))
+    result.content.push(fileContent(file, exchange, owners))
   }
   return result
 }

@@ -1,7 +1,7 @@
 import { Failure } from '../../../core/failure.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
 import type { ExecutionRecord } from '../../../core/store/workflows.ts'
-import type { Call } from '../../http/request/call.ts'
+import type { ClientExchange } from '../../http/request/exchange.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { hasEnded } from '../../views/job-record.ts'
 import { isRunning, waitForExecution } from '../../work/wait.ts'
@@ -18,7 +18,7 @@ const stoppedBy = (what: string, id: string) =>
  * cancelled; if it disconnects the job continues. Rejects with Failure `cancelled` or `shutting_down`.
  */
 export async function followJob(
-  call: Call,
+  exchange: ClientExchange,
   job: JobRecord,
   reply: McpReply,
   isCancelled: IsCancelled,
@@ -44,14 +44,14 @@ export async function followJob(
   const stop = jobs.follow(id, () => void report())
   try {
     // Waits before it reads, because an end between the two would not be announced again.
-    const ended = jobs.wait(id, AbortSignal.any([call.signal, done.signal]))
+    const ended = jobs.wait(id, AbortSignal.any([exchange.signal, done.signal]))
     await report()
     const before = await find()
     if (hasEnded(before)) return before
     const after = await ended
     if (after) return after
     if (isCancelled()) await jobs.cancel(organizationId, id).catch(() => undefined)
-    call.signal.throwIfAborted()
+    exchange.signal.throwIfAborted()
     throw stoppedBy('job', id)
   } finally {
     stop()
@@ -64,7 +64,7 @@ const waitSeconds = 60
 
 /** The same for an execution of a workflow. */
 export async function followExecution(
-  call: Call,
+  exchange: ClientExchange,
   { organizationId, id }: ExecutionRecord,
   reply: McpReply,
   isCancelled: IsCancelled,
@@ -96,7 +96,7 @@ export async function followExecution(
     for (let now = await find(); ; now = await find()) {
       if (!isRunning(now)) return now
       report(now)
-      await waitForExecution(id, waitSeconds, call, { executions })
+      await waitForExecution(id, waitSeconds, exchange, { executions })
       if (jobs.stats().draining) throw stoppedBy('execution', id)
     }
   } catch (thrown) {

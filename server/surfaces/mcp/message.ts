@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import { integer, looseObject, namedObject, string } from '../../../core/schemas/fields.ts'
 import { type EventStream, openEventStream } from '../../http/answer/sse.ts'
-import type { Call } from '../../http/request/call.ts'
+import type { ClientExchange } from '../../http/request/exchange.ts'
 
 /** Milliseconds between two notifications of one request. */
 const everyMs = 250
@@ -11,8 +11,8 @@ const everyMs = 250
  * The answer to one request: JSON, or a stream of server-sent events once `report` was called and if the client accepts
  * one. A stream is pinged while it is silent, and ends with an error when its token loses its rights.
  */
-export function openMcpReply(call: Call, id: RequestId, progressToken: unknown) {
-  const streams = /text\/event-stream|\*\/\*/.test(call.req.headers.accept ?? '')
+export function openMcpReply(exchange: ClientExchange, id: RequestId, progressToken: unknown) {
+  const streams = /text\/event-stream|\*\/\*/.test(exchange.req.headers.accept ?? '')
   const notifies = typeof progressToken === 'string' || typeof progressToken === 'number'
   let opening: Promise<EventStream> | undefined
   let stream: EventStream | undefined
@@ -20,7 +20,7 @@ export function openMcpReply(call: Call, id: RequestId, progressToken: unknown) 
   let reportedAt = -Infinity
 
   const finish = (text: string) => {
-    if (!stream) return call.send(200, text)
+    if (!stream) return exchange.send(200, text)
     stream.send({ event: 'message', data: text })
     stream.end()
   }
@@ -29,10 +29,12 @@ export function openMcpReply(call: Call, id: RequestId, progressToken: unknown) 
     /** Opens the stream, if the client accepts one: for work that may take long. Rejects with Failure `rate_limit`. */
     async begin(): Promise<void> {
       if (!streams) return
-      opening ??= openEventStream(call, { lastRecord: failure => ({ event: 'message', data: errorText(id, failure) }) })
+      opening ??= openEventStream(exchange, {
+        lastRecord: failure => ({ event: 'message', data: errorText(id, failure) }),
+      })
       stream = await opening
       // A stream that was ended here, because its token was revoked or the server stops, waits for no work either.
-      void stream.over.then(() => call.stop(new Failure('cancelled', 'The stream of the request has ended.')))
+      void stream.over.then(() => exchange.stop(new Failure('cancelled', 'The stream of the request has ended.')))
     },
     /** Notifies the client of progress, 0 to 1, if it asked for that. The protocol requires that values increase. */
     report(progress: number, message?: string): void {

@@ -32,7 +32,7 @@ export function mcpRoutes(owners: McpOwners) {
       response: McpAnswer,
       media: ['text/event-stream'],
       // Loaded with the first message: few servers have such clients.
-      answer: async call => (await import('./answer.ts')).answerMcp(call, running, owners),
+      answer: async exchange => (await import('./answer.ts')).answerMcp(exchange, running, owners),
     }),
   ]
 }

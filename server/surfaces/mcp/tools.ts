@@ -2,7 +2,7 @@ import type { Parameter, ParameterType } from '../../../core/dag/definition.ts'
 import { impliedBy, type Task } from '../../../core/schemas/task.ts'
 import type { WorkflowRecord } from '../../../core/store/workflows.ts'
 import { taskRecord, taskRecords } from '../../../core/tasks/registry.ts'
-import type { Call } from '../../http/request/call.ts'
+import type { ClientExchange } from '../../http/request/exchange.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { schemasOfTask } from '../../views/task-schemas.ts'
 import { modelsFor } from '../../work/allowed-models.ts'
@@ -26,9 +26,9 @@ const byName = new Map(toolTasks.map(task => [nameOf(task), task]))
 export const taskOfTool = (name: string): Task | undefined => byName.get(name)
 
 /** Returns one tool for each task that a model does which the token may use. */
-export function taskTools(call: Call, owners: Pick<Owners, 'registry'>): McpTool[] {
+export function taskTools(exchange: ClientExchange, owners: Pick<Owners, 'registry'>): McpTool[] {
   return toolTasks.flatMap(task => {
-    const models = modelsFor(task, call, owners)
+    const models = modelsFor(task, exchange, owners)
     if (models.length === 0) return []
     const { description, title, files, runner } = taskRecord(task)
     const { input, output } = schemasOfTask(task)
@@ -87,11 +87,11 @@ function parametersSchema(parameters: WorkflowRecord['parameters']): object {
 
 /** Returns a page of the organization's workflows as tools, and the cursor of the next page. */
 export async function workflowTools(
-  call: Call,
+  exchange: ClientExchange,
   after: string | undefined,
   { workflows }: Pick<Owners, 'workflows'>,
 ): Promise<{ tools: McpTool[]; next: string | null }> {
-  const page = await workflows.list(call.caller.organizationId, { limit: pageSize, ...(after ? { after } : {}) })
+  const page = await workflows.list(exchange.caller.organizationId, { limit: pageSize, ...(after ? { after } : {}) })
   const tools = page.workflows.map(({ id, name, description, parameters }) => ({
     name: prefix + id.slice('wf_'.length),
     title: name,

@@ -32,8 +32,8 @@ export const auditRoutes = (owners: Pick<Owners, 'organizations'>) => [
       ...pageQuery(cursor => auditNumber(cursor) !== undefined),
     }),
     response: Page,
-    handle: async ({ params, query }, call) => {
-      const { id } = await reachOrganization(params.organization, call, owners)
+    handle: async ({ params, query }, exchange) => {
+      const { id } = await reachOrganization(params.organization, exchange, owners)
       const { records, next } = await owners.organizations.audit(
         id,
         definedMembers({

@@ -8,7 +8,7 @@ import {
 } from '../../../core/store/store.ts'
 import { pageSize } from '../../http/answer/follow.ts'
 import { type SseRecord, sseText } from '../../http/answer/sse.ts'
-import type { Call } from '../../http/request/call.ts'
+import type { ClientExchange } from '../../http/request/exchange.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { streamPieceBytes } from '../../http/streams/streams.ts'
 import { eventName, recordOf } from '../../views/execution-event.ts'
@@ -37,25 +37,25 @@ const isOrganizationEvent = (type: string): type is OrganizationEventType =>
 async function jobRecordOf(
   { jobId, type, ...event }: OrganizationEvent,
   wanted: (type: string) => boolean,
-  call: Call,
+  exchange: ClientExchange,
   owners: EventOwners,
 ): Promise<SseRecord | undefined> {
   if (jobId === null || !isJobEvent(type) || !wanted(type)) return undefined
-  const job: JobRecord | undefined = await owners.jobs.find(call.caller.organizationId, jobId)
-  return job && eventRecord({ ...event, type, jobId }, job, call, owners)
+  const job: JobRecord | undefined = await owners.jobs.find(exchange.caller.organizationId, jobId)
+  return job && eventRecord({ ...event, type, jobId }, job, exchange, owners)
 }
 
 /** Returns the record of an event of an execution; undefined as for jobs. */
 async function executionRecordOf(
   { executionId, type, ...event }: OrganizationEvent,
   wanted: (type: string) => boolean,
-  call: Call,
+  exchange: ClientExchange,
   owners: EventOwners,
 ): Promise<SseRecord | undefined> {
   if (executionId === null || isOrganizationEvent(type)) return undefined
   const name = eventName({ ...event, type })
   if (name === undefined || !wanted(name)) return undefined
-  return recordOf({ ...event, type, executionId }, undefined, call, owners)
+  return recordOf({ ...event, type, executionId }, undefined, exchange, owners)
 }
 
 /** Returns the record of an event of the organization itself; undefined as for jobs. */
@@ -68,12 +68,12 @@ const organizationRecordOf = (
 async function textOf(
   event: OrganizationEvent,
   wanted: (type: string) => boolean,
-  call: Call,
+  exchange: ClientExchange,
   owners: EventOwners,
 ): Promise<string> {
   const records = [
-    await jobRecordOf(event, wanted, call, owners),
-    await executionRecordOf(event, wanted, call, owners),
+    await jobRecordOf(event, wanted, exchange, owners),
+    await executionRecordOf(event, wanted, exchange, owners),
     organizationRecordOf(event, wanted),
   ].filter(one => one !== undefined)
   // Of two records for one event only the second has the id: a reader that resumes after it has received both.
@@ -91,14 +91,18 @@ export function openEventPages(owners: EventOwners) {
   const kept = new Map<string, Promise<EventPage | undefined>>()
   let keptBytes = 0
 
-  async function make(call: Call, after: number, types: string | undefined): Promise<EventPage | undefined> {
-    const { organizationId } = call.caller
+  async function make(
+    exchange: ClientExchange,
+    after: number,
+    types: string | undefined,
+  ): Promise<EventPage | undefined> {
+    const { organizationId } = exchange.caller
     const events = await executions.events.ofOrganization(organizationId, { sequence: after, limit: pageSize })
     const wanted = typesWanted(types)
     let text = ''
     let sequence = after
     for (const event of events) {
-      text += await textOf(event, wanted, call, owners)
+      text += await textOf(event, wanted, exchange, owners)
       ;({ sequence } = event)
       // A slow reader keeps at most one page in memory.
       if (text.length >= streamPieceBytes) break
@@ -112,13 +116,13 @@ export function openEventPages(owners: EventOwners) {
 
   return {
     /** Returns the next events after `after`; undefined if there are none yet. `types` is the query parameter. */
-    async next(call: Call, after: number, types: string | undefined): Promise<EventPage | undefined> {
+    async next(exchange: ClientExchange, after: number, types: string | undefined): Promise<EventPage | undefined> {
       // Cheaper than reading the events of the organization, and never answered from a kept page.
       if ((await jobs.events.last()) <= after) return undefined
-      const key = JSON.stringify([call.caller.organizationId, after, types, call.origin])
+      const key = JSON.stringify([exchange.caller.organizationId, after, types, exchange.origin])
       const known = kept.get(key)
       if (known) return known
-      const made = make(call, after, types)
+      const made = make(exchange, after, types)
       kept.set(key, made)
       const page = await made.catch((thrown: unknown) => {
         forget(key, 0)

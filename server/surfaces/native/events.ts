@@ -3,7 +3,7 @@ import { optionalString, string } from '../../../core/schemas/fields.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
 import { beginning, follow, openChangeFlag, pageSize } from '../../http/answer/follow.ts'
 import { type EventStream, openEventStream, resumeFrom } from '../../http/answer/sse.ts'
-import type { Call } from '../../http/request/call.ts'
+import type { ClientExchange } from '../../http/request/exchange.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
 import {
@@ -25,36 +25,37 @@ const route = routeOf({ tag: 'Events' })
 type JobOwners = Pick<Owners, 'files' | 'jobs'>
 type EventOwners = JobOwners & Pick<Owners, 'executions'>
 
-async function followJob(call: Call, owners: JobOwners): Promise<void> {
-  const id = call.params.id!
-  const found = await findJob(id, call, owners)
-  const resume = resumeFrom(call)
-  const stream = await openEventStream(call)
+async function followJob(exchange: ClientExchange, owners: JobOwners): Promise<void> {
+  const id = exchange.params.id!
+  const found = await findJob(id, exchange, owners)
+  const resume = resumeFrom(exchange)
+  const stream = await openEventStream(exchange)
   const from = await beginning(resume, owners)
   const changes = openChangeFlag()
   const stop = owners.jobs.follow(id, changes.set)
   void stream.over.then(changes.set)
   try {
-    if (found.kind === 'sync') return await followCall(found, stream, call, owners)
+    if (found.kind === 'sync') return await followCall(found, stream, exchange, owners)
     // Read after the position in the log, so that an event in between is reported twice and never missed.
-    let job: JobRecord | undefined = await find(id, call, owners)
+    let job: JobRecord | undefined = await find(id, exchange, owners)
     if (!job) return stream.end()
     stream.send(snapshot(from, `{"job":${summaryText(job, owners)}}`))
     let lastProgress = ''
     await follow({
-      call,
+      exchange,
       stream,
       from,
-      page: sequence => owners.jobs.events.after(call.caller.organizationId, { sequence, jobId: id, limit: pageSize }),
+      page: sequence =>
+        owners.jobs.events.after(exchange.caller.organizationId, { sequence, jobId: id, limit: pageSize }),
       wait: changes.wait,
       async take(event) {
-        job = await find(id, call, owners)
+        job = await find(id, exchange, owners)
         if (!job) return false
-        stream.send(eventRecord(event, job, call, owners))
+        stream.send(eventRecord(event, job, exchange, owners))
         return !isLast(event.type)
       },
       async idle() {
-        job = await find(id, call, owners)
+        job = await find(id, exchange, owners)
         // The job ended before the position from which the reader resumes, or was deleted.
         if (!job || hasEnded(job)) return false
         const progress = progressRecord(job, owners)
@@ -74,17 +75,17 @@ async function followJob(call: Call, owners: JobOwners): Promise<void> {
 async function followCall(
   job: JobRecord,
   stream: EventStream,
-  call: Call,
+  exchange: ClientExchange,
   owners: Pick<Owners, 'jobs'>,
 ): Promise<void> {
   stream.send(snapshot(0, `{"job":${summaryText(job, owners)}}`))
   if (hasEnded(job)) return
   await Promise.race([owners.jobs.calls.ended(job.organizationId, job.id), stream.over])
-  if (!stream.ended) stream.send(callEnded(await findJob(job.id, call, owners)))
+  if (!stream.ended) stream.send(callEnded(await findJob(job.id, exchange, owners)))
 }
 
-const find = (id: string, call: Call, { jobs }: Pick<Owners, 'jobs'>): Promise<JobRecord | undefined> =>
-  jobs.find(call.caller.organizationId, id)
+const find = (id: string, exchange: ClientExchange, { jobs }: Pick<Owners, 'jobs'>): Promise<JobRecord | undefined> =>
+  jobs.find(exchange.caller.organizationId, id)
 
 /** State that readers of the same organization share. */
 interface Shared {
@@ -93,31 +94,34 @@ interface Shared {
 }
 
 async function followOrganization(
-  call: Call,
+  exchange: ClientExchange,
   { jobs, executions }: EventOwners,
   { snapshotOf, pages }: Shared,
 ): Promise<void> {
-  const types = call.query.get('types') ?? undefined
+  const types = exchange.query.get('types') ?? undefined
   typesWanted(types)
-  const { organizationId } = call.caller
-  const resume = resumeFrom(call)
-  const stream = await openEventStream(call)
+  const { organizationId } = exchange.caller
+  const resume = resumeFrom(exchange)
+  const stream = await openEventStream(exchange)
   const changes = openChangeFlag()
   const stops = [jobs.followOrganization(organizationId, changes.set), executions.follow(organizationId, changes.set)]
   void stream.over.then(changes.set)
   try {
-    const { sequence: last, end } = await snapshotOf(organizationId, { resume, manyReaders: call.streams.manyReaders })
+    const { sequence: last, end } = await snapshotOf(organizationId, {
+      resume,
+      manyReaders: exchange.streams.manyReaders,
+    })
     let sequence = Math.min(resume ?? last, last)
     stream.sendShared(sharedSnapshot(sequence, end))
     for (;;) {
       await stream.caughtUp()
       if (stream.ended) return
-      const page = await pages.next(call, sequence, types)
+      const page = await pages.next(exchange, sequence, types)
       if (page) {
         stream.sendEvents(page.bytes)
         ;({ sequence } = page)
       } else await changes.wait()
-      await call.streams.beforeWrite()
+      await exchange.streams.beforeWrite()
     }
   } finally {
     for (const stop of stops) stop()
@@ -142,7 +146,7 @@ export const eventRoutes = (owners: EventOwners, shared = sharedBy(owners)) => [
     errorCodes: ['not_found', 'output_expired'],
     params: z.object({ id: string('Id of the job: `job_…`.') }),
     query: z.strictObject({ after: optionalString(resumeText) }),
-    answer: call => followJob(call, owners),
+    answer: exchange => followJob(exchange, owners),
   }),
   route('GET /api/events', 'user:read', {
     eventStream: true,
@@ -155,6 +159,6 @@ export const eventRoutes = (owners: EventOwners, shared = sharedBy(owners)) => [
       ),
       after: optionalString(resumeText),
     }),
-    answer: call => followOrganization(call, owners, shared),
+    answer: exchange => followOrganization(exchange, owners, shared),
   }),
 ]

@@ -3,7 +3,7 @@ import { optionalString, string } from '../../../core/schemas/fields.ts'
 import type { ExecutionNode, ExecutionRecord } from '../../../core/store/workflows.ts'
 import { beginning, follow, openChangeFlag, pageSize } from '../../http/answer/follow.ts'
 import { openEventStream, resumeFrom } from '../../http/answer/sse.ts'
-import type { Call } from '../../http/request/call.ts'
+import type { ClientExchange } from '../../http/request/exchange.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
 import { isLastOfExecution, recordOf } from '../../views/execution-event.ts'
@@ -19,15 +19,15 @@ type FollowOwners = Pick<Owners, 'cpu' | 'executions' | 'files' | 'jobs'>
 async function progressOf(
   execution: ExecutionRecord,
   nodes: readonly ExecutionNode[],
-  call: Call,
+  exchange: ClientExchange,
   owners: FollowOwners,
 ): Promise<string> {
-  const progresses = await progressOfNodes(nodes, call, owners)
+  const progresses = await progressOfNodes(nodes, exchange, owners)
   const live = nodes.filter(({ nodeId }) => progresses.has(nodeId))
   const shown = live.map(node => {
     const { node_id, status, progress, queue_position, waiting_for } = shownNode(
       node,
-      call,
+      exchange,
       progresses.get(node.nodeId),
     )
     return { node_id, status, progress, queue_position, waiting_for }
@@ -35,12 +35,12 @@ async function progressOf(
   return JSON.stringify({ execution_id: execution.id, progress: execution.progress, nodes: shown })
 }
 
-async function followExecution(call: Call, owners: FollowOwners): Promise<void> {
+async function followExecution(exchange: ClientExchange, owners: FollowOwners): Promise<void> {
   const { executions, jobs } = owners
-  const { organizationId } = call.caller
-  const { id } = await findExecution(call.params.id!, call, owners)
-  const resume = resumeFrom(call)
-  const stream = await openEventStream(call)
+  const { organizationId } = exchange.caller
+  const { id } = await findExecution(exchange.params.id!, exchange, owners)
+  const resume = resumeFrom(exchange)
+  const stream = await openEventStream(exchange)
   const from = await beginning(resume, owners)
   const changes = openChangeFlag()
   const stop = executions.follow(id, changes.set)
@@ -61,18 +61,18 @@ async function followExecution(call: Call, owners: FollowOwners): Promise<void> 
 
   try {
     // Read after the position in the log, so that an event in between is reported twice and never missed.
-    const first = await findExecution(id, call, owners)
-    const shown = await shownExecution(first, call, owners, { withNodes: true })
+    const first = await findExecution(id, exchange, owners)
+    const shown = await shownExecution(first, exchange, owners, { withNodes: true })
     const tasks = new Map(Object.entries(first.definition.dag.nodes).map(([node, { task }]) => [node, task]))
     stream.send(snapshot(from, JSON.stringify({ execution: shown })))
     await follow({
-      call,
+      exchange,
       stream,
       from,
       page: sequence => executions.events.ofExecution(organizationId, { sequence, executionId: id, limit: pageSize }),
       wait: changes.wait,
       async take(event) {
-        const eventRecord = await recordOf(event, tasks, call, owners)
+        const eventRecord = await recordOf(event, tasks, exchange, owners)
         if (eventRecord) stream.send(eventRecord)
         return !isLastOfExecution(event.type)
       },
@@ -82,7 +82,7 @@ async function followExecution(call: Call, owners: FollowOwners): Promise<void> 
         if (!execution || execution.finishedAt !== null) return false
         const nodes = await executions.nodes(organizationId, id)
         followJobs(nodes)
-        const progress = await progressOf(execution, nodes, call, owners)
+        const progress = await progressOf(execution, nodes, exchange, owners)
         if (progress !== lastProgress)
           stream.send(record('workflow_execution.node.progress', Date.now(), undefined, progress))
         lastProgress = progress
@@ -106,6 +106,6 @@ export const executionEventRoutes = (owners: FollowOwners) => [
     errorCodes: ['not_found'],
     params: z.object({ id: string('Id of the execution: `exec_…`.') }),
     query: z.strictObject({ after: optionalString(resumeText) }),
-    answer: call => followExecution(call, owners),
+    answer: exchange => followExecution(exchange, owners),
   }),
 ]

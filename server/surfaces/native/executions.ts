@@ -9,8 +9,8 @@ import { array, namedObject, string } from '../../../core/schemas/fields.ts'
 import { conversationTask } from '../../../core/schemas/task.ts'
 import type { ExecutionRecord } from '../../../core/store/workflows.ts'
 import { cursorDescription, deletedObject, pageEnd, pageFields, pageLimit } from '../../http/answer/page.ts'
-import type { Call } from '../../http/request/call.ts'
 import { errorGroups } from '../../http/request/errors.ts'
+import type { ClientExchange } from '../../http/request/exchange.ts'
 import { type Embedded, JsonText } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
@@ -62,14 +62,14 @@ const Page = namedObject('ExecutionPage', 'A page of executions.', {
 type ListOwners = Pick<Owners, 'executions'>
 
 async function list(
-  call: Call,
+  exchange: ClientExchange,
   { status, created_after, metadata, limit, after }: z.output<typeof Filter>,
   workflowId: string | undefined,
   owners: ListOwners,
 ): Promise<z.input<typeof Page>> {
   if (after !== undefined && !isId(after, 'exec_')) throw invalidValue('after', "'after' is not a cursor of this list.")
   const { executions, next } = await owners.executions.list(
-    call.caller.organizationId,
+    exchange.caller.organizationId,
     definedMembers({
       limit,
       after,
@@ -91,12 +91,12 @@ type ExecutionOwners = Pick<
 >
 
 async function answer(
-  call: Call,
+  exchange: ClientExchange,
   { execution, replayed }: { execution: ExecutionRecord; replayed: boolean },
   owners: Pick<Owners, 'cpu' | 'executions' | 'files' | 'jobs'>,
 ): Promise<JsonText> {
-  if (replayed) call.header('idempotent-replayed', 'true')
-  return executionAnswer(execution, call, owners, { withNodes: false })
+  if (replayed) exchange.header('idempotent-replayed', 'true')
+  return executionAnswer(execution, exchange, owners, { withNodes: false })
 }
 
 const Nodes = namedObject('ExecutionNodes', 'The nodes of an execution.', {
@@ -121,12 +121,12 @@ export const executionRoutes = (owners: ExecutionOwners) => [
     example: { input_params: { topic: 'cats' } },
     response: Answer,
     status: 202,
-    handle: async ({ params, body: { version, ...terms } }, call) => {
-      const workflow = await findWorkflow(params.id, call, owners, version)
+    handle: async ({ params, body: { version, ...terms } }, exchange) => {
+      const workflow = await findWorkflow(params.id, exchange, owners, version)
       const workflowVersion = { id: workflow.id, version: workflow.version }
       return answer(
-        call,
-        await owners.executions.execute(executionOptionsOf(call, workflow, workflowVersion, terms, owners)),
+        exchange,
+        await owners.executions.execute(executionOptionsOf(exchange, workflow, workflowVersion, terms, owners)),
         owners,
       )
     },
@@ -153,11 +153,11 @@ export const executionRoutes = (owners: ExecutionOwners) => [
     },
     response: Answer,
     status: 202,
-    handle: async ({ body: { dag, parameters, name, on_failure, ...terms } }, call) => {
+    handle: async ({ body: { dag, parameters, name, on_failure, ...terms } }, exchange) => {
       const definition = definitionOf({ name: name ?? 'Ad hoc', dag, parameters, on_failure })
       return answer(
-        call,
-        await owners.executions.execute(executionOptionsOf(call, definition, null, terms, owners)),
+        exchange,
+        await owners.executions.execute(executionOptionsOf(exchange, definition, null, terms, owners)),
         owners,
       )
     },
@@ -176,15 +176,15 @@ export const executionRoutes = (owners: ExecutionOwners) => [
       wait: z.coerce.number().min(0).max(120).default(0).describe('Seconds to wait for the end, 120 at most.'),
     }),
     response: Answer,
-    handle: async ({ params, query }, call) => {
-      let execution = await findExecution(params.id, call, owners)
+    handle: async ({ params, query }, exchange) => {
+      let execution = await findExecution(params.id, exchange, owners)
       if (query.wait > 0 && isRunning(execution)) {
-        await waitForExecution(execution.id, query.wait, call, owners)
-        execution = await findExecution(params.id, call, owners)
+        await waitForExecution(execution.id, query.wait, exchange, owners)
+        execution = await findExecution(params.id, exchange, owners)
       }
       if (isRunning(execution))
-        call.header('retry-after', '2').header('retry-after-ms', '2000').header('openai-poll-after-ms', '2000')
-      return executionAnswer(execution, call, owners, {
+        exchange.header('retry-after', '2').header('retry-after-ms', '2000').header('openai-poll-after-ms', '2000')
+      return executionAnswer(execution, exchange, owners, {
         withNodes: query.include !== 'none',
         withDag: query.include === 'dag',
       })
@@ -196,11 +196,11 @@ export const executionRoutes = (owners: ExecutionOwners) => [
     errorCodes: ['not_found', 'output_expired'],
     params: One,
     response: Nodes,
-    handle: async ({ params }, call) => {
-      const execution = await findExecution(params.id, call, owners)
+    handle: async ({ params }, exchange) => {
+      const execution = await findExecution(params.id, exchange, owners)
       const nodes = await owners.executions.nodes(execution.organizationId, execution.id)
       const embedded: Embedded[] = []
-      const shown = await shownNodes(execution, nodes, call, owners, embedded)
+      const shown = await shownNodes(execution, nodes, exchange, owners, embedded)
       return new JsonText(JSON.stringify({ nodes: shown.nodes }), undefined, embedded)
     },
   }),
@@ -210,17 +210,17 @@ export const executionRoutes = (owners: ExecutionOwners) => [
     errorCodes: ['not_found', 'output_expired'],
     params: One.extend({ node: string('Id of the node.') }),
     response: OneNode,
-    handle: async ({ params }, call) => {
-      const { id, organizationId } = await findExecution(params.id, call, owners)
+    handle: async ({ params }, exchange) => {
+      const { id, organizationId } = await findExecution(params.id, exchange, owners)
       const node = (await owners.executions.nodes(organizationId, id)).find(({ nodeId }) => nodeId === params.node)
       if (!node) throw new Failure('not_found', `The execution ${id} has no node '${params.node.slice(0, 64)}'.`)
       const job = node.jobId === null ? undefined : await owners.jobs.find(organizationId, node.jobId)
-      const progresses = await progressOfNodes([node], call, owners)
+      const progresses = await progressOfNodes([node], exchange, owners)
       const embedded: Embedded[] = []
       const shown = {
-        ...shownNode(node, call, progresses.get(node.nodeId)),
+        ...shownNode(node, exchange, progresses.get(node.nodeId)),
         resolved_inputs: job ? await owners.executions.inputsOf(job) : null,
-        result: job ? await shownResult(node.task, job.result, call, owners, embedded) : null,
+        result: job ? await shownResult(node.task, job.result, exchange, owners, embedded) : null,
       }
       return new JsonText(JSON.stringify({ node: shown }), undefined, embedded)
     },
@@ -232,10 +232,11 @@ export const executionRoutes = (owners: ExecutionOwners) => [
     errorCodes: ['not_found', 'execution_already_finished'],
     params: One,
     response: Answer,
-    handle: async ({ params }, call) => {
-      const { id, organizationId } = await findExecution(params.id, call, owners)
-      const cancelled = (await owners.executions.cancel(organizationId, id)) ?? (await findExecution(id, call, owners))
-      return executionAnswer(cancelled, call, owners, { withNodes: false })
+    handle: async ({ params }, exchange) => {
+      const { id, organizationId } = await findExecution(params.id, exchange, owners)
+      const cancelled =
+        (await owners.executions.cancel(organizationId, id)) ?? (await findExecution(id, exchange, owners))
+      return executionAnswer(cancelled, exchange, owners, { withNodes: false })
     },
   }),
   route('POST /api/workflow-executions/:id/retry', 'user:write', {
@@ -249,15 +250,15 @@ export const executionRoutes = (owners: ExecutionOwners) => [
     example: { from: 'failed' },
     response: Answer,
     status: 202,
-    handle: async ({ params, body }, call) => {
-      const before = await findExecution(params.id, call, owners)
+    handle: async ({ params, body }, exchange) => {
+      const before = await findExecution(params.id, exchange, owners)
       const { definition, workflowId, workflowVersion } = before
       const workflow = workflowId === null ? null : { id: workflowId, version: workflowVersion! }
       const terms: ExecutionTerms = { input_params: body.input_params ?? before.inputParams, priority: before.priority }
-      const executionOptions = executionOptionsOf(call, definition, workflow, terms, owners)
+      const executionOptions = executionOptionsOf(exchange, definition, workflow, terms, owners)
       const from = body.from === 'failed' || body.from === 'start' ? body.from : { node: body.from }
       return answer(
-        call,
+        exchange,
         await owners.executions.retry(before, from, {
           ...executionOptions,
           timeout: before.timeoutMs / 1000,
@@ -274,8 +275,8 @@ export const executionRoutes = (owners: ExecutionOwners) => [
     errorCodes: ['not_found', 'conflict'],
     params: One,
     response: Deleted,
-    handle: async ({ params }, call) => {
-      const { id, organizationId } = await findExecution(params.id, call, owners)
+    handle: async ({ params }, exchange) => {
+      const { id, organizationId } = await findExecution(params.id, exchange, owners)
       await owners.executions.remove(organizationId, id)
       return { id, object: 'workflow_execution' as const, deleted: true as const }
     },
@@ -285,7 +286,7 @@ export const executionRoutes = (owners: ExecutionOwners) => [
     description: 'Returns executions of the organization, newest first, without nodes and results.',
     query: Filter.extend({ workflow_id: z.string().max(64).optional().describe('Only executions of this workflow.') }),
     response: Page,
-    handle: ({ query: { workflow_id, ...filter } }, call) => list(call, filter, workflow_id, owners),
+    handle: ({ query: { workflow_id, ...filter } }, exchange) => list(exchange, filter, workflow_id, owners),
   }),
   route('GET /api/workflows/:id/executions', 'user:read', {
     summary: 'List executions of workflow',
@@ -294,7 +295,7 @@ export const executionRoutes = (owners: ExecutionOwners) => [
     params: z.object({ id: string('Id of the workflow: `wf_…`.') }),
     query: Filter,
     response: Page,
-    handle: async ({ params, query }, call) =>
-      list(call, query, (await findWorkflow(params.id, call, owners)).id, owners),
+    handle: async ({ params, query }, exchange) =>
+      list(exchange, query, (await findWorkflow(params.id, exchange, owners)).id, owners),
   }),
 ]

@@ -5,8 +5,8 @@ import { regions } from '../../../core/schemas/region.ts'
 import { Task } from '../../../core/schemas/task.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
 import { taskNamed, taskRecord } from '../../../core/tasks/registry.ts'
-import type { Call } from '../../http/request/call.ts'
 import { errorGroups } from '../../http/request/errors.ts'
+import type { ClientExchange } from '../../http/request/exchange.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { askForRegion } from '../../http/request/region.ts'
 import { routeOf } from '../../http/request/route.ts'
@@ -90,7 +90,7 @@ const Create = z
   .meta({ id: 'JobCreate', description: 'A job to run in the background.' })
 type Create = z.output<typeof Create>
 
-const termsOf = (body: Create, call: Call, owners: Pick<Owners, 'webhooks'>): JobTerms => ({
+const termsOf = (body: Create, exchange: ClientExchange, owners: Pick<Owners, 'webhooks'>): JobTerms => ({
   priority: typeof body.priority === 'string' ? priorities[body.priority] : body.priority,
   maxAttempts: body.max_attempts,
   notBefore: (body.not_before ?? 0) * 1000,
@@ -98,21 +98,21 @@ const termsOf = (body: Create, call: Call, owners: Pick<Owners, 'webhooks'>): Jo
   timeoutMs: milliseconds(body.timeout_seconds),
   retentionMs: milliseconds(body.expires_after_seconds),
   metadata: body.metadata,
-  webhook: webhookInBody(body, call, jobWebhookTypes, owners),
+  webhook: webhookInBody(body, exchange, jobWebhookTypes, owners),
 })
 const milliseconds = (seconds: number | undefined) => (seconds === undefined ? undefined : Math.round(seconds * 1000))
 
 /**
  * Returns the model and the inputs, and the names of the fields in which they were sent. Large inputs are JSON text.
  */
-function givenOf(body: Create, call: Call) {
+function givenOf(body: Create, exchange: ClientExchange) {
   const modelField = body.model_id === undefined && body.model !== undefined ? 'model' : 'model_id'
   const inputsField = (['inputs', 'input', 'payload'] as const).find(name => body[name] !== undefined) ?? 'inputs'
   return {
     modelField,
     inputsField,
     modelId: body[modelField],
-    inputs: call.texts.get(inputsField) ?? body[inputsField]!,
+    inputs: exchange.texts.get(inputsField) ?? body[inputsField]!,
   } as const
 }
 
@@ -148,20 +148,20 @@ function targetOf(
   return { slug }
 }
 
-async function create(body: Create, call: Call, owners: SubmitterOwners): Promise<JobRecord> {
-  askForRegion(call, body.region)
-  const { modelField, inputsField, modelId: given, inputs } = givenOf(body, call)
+async function create(body: Create, exchange: ClientExchange, owners: SubmitterOwners): Promise<JobRecord> {
+  askForRegion(exchange, body.region)
+  const { modelField, inputsField, modelId: given, inputs } = givenOf(body, exchange)
   const target = targetOf(body, given, owners)
-  const terms = termsOf(body, call, owners)
+  const terms = termsOf(body, exchange, owners)
   const own: Record<string, string> = { model: modelField, slug: 'slug', 'Idempotency-Key': 'Idempotency-Key' }
   const named = (field: string) => own[field] ?? `${inputsField}.${field}`
   try {
     if ('slug' in target) {
-      const sent = parsedInputs(call, `'${target.slug}'`, inputs, owners)
-      return (await submitGeneration(call, { target, body: sent, terms, strict: true }, owners)).job
+      const sent = parsedInputs(exchange, `'${target.slug}'`, inputs, owners)
+      return (await submitGeneration(exchange, { target, body: sent, terms, strict: true }, owners)).job
     }
     const { task, modelId } = target
-    return await submitters[taskRecord(task).runner].create(call, { task, modelId, inputs, terms, body }, owners)
+    return await submitters[taskRecord(task).runner].create(exchange, { task, modelId, inputs, terms, body }, owners)
   } catch (thrown) {
     throw renamed('slug' in target ? ofSlug(thrown) : thrown, named)
   }
@@ -194,5 +194,5 @@ export const createRoute = (owners: SubmitterOwners) =>
     },
     response: JobCreated,
     status: 202,
-    handle: async ({ body }, call) => submissionAnswer(await create(body, call, owners)),
+    handle: async ({ body }, exchange) => submissionAnswer(await create(body, exchange, owners)),
   })

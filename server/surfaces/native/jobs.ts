@@ -9,8 +9,8 @@ import { Task } from '../../../core/schemas/task.ts'
 import { type JobRecord, jobStatuses } from '../../../core/store/store.ts'
 import { taskRecord } from '../../../core/tasks/registry.ts'
 import { deletedObject, pageFields, pageLimit } from '../../http/answer/page.ts'
-import type { Call } from '../../http/request/call.ts'
 import { errorGroups } from '../../http/request/errors.ts'
+import type { ClientExchange } from '../../http/request/exchange.ts'
 import { JsonText } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { queryOf } from '../../http/request/query.ts'
@@ -44,7 +44,7 @@ const termsOf = (job: JobRecord): JobTerms => ({
 })
 
 /** Submits a job again as a new job. Throws Failure `conflict` if it cannot be repeated, and as a submission does. */
-async function retryJob(job: JobRecord, call: Call, owners: SubmitterOwners): Promise<JobRecord> {
+async function retryJob(job: JobRecord, exchange: ClientExchange, owners: SubmitterOwners): Promise<JobRecord> {
   if (job.kind === 'sync')
     throw new Failure(
       'conflict',
@@ -57,11 +57,11 @@ async function retryJob(job: JobRecord, call: Call, owners: SubmitterOwners): Pr
       'conflict',
       `The job ${job.id} belongs to the node '${job.parent.nodeId}' of an execution. Retry the execution: POST /api/workflow-executions/${job.parent.executionId}/retry.`,
     )
-  askForRegion(call, job.region ?? undefined)
+  askForRegion(exchange, job.region ?? undefined)
   // An idempotency key stands for this body: the same key for another job is another request.
   const body = { retry: job.id }
-  call.bodyHash = canonicalHash(body)
-  return submitters[taskRecord(job.task).runner].repeat(call, job, { terms: termsOf(job), body }, owners)
+  exchange.bodyHash = canonicalHash(body)
+  return submitters[taskRecord(job.task).runner].repeat(exchange, job, { terms: termsOf(job), body }, owners)
 }
 
 const route = routeOf({ tag: 'Jobs' })
@@ -104,9 +104,9 @@ const listRoute = (owners: Pick<Owners, 'jobs'>) =>
       'Returns jobs of the organization, newest first, without inputs and results. A synchronous request is listed once it has ended. A page may have fewer than `limit` entries although `has_more` is true: continue with `next_cursor`.',
     query: ListQuery,
     response: Page,
-    handle: async ({ query }, call) => {
+    handle: async ({ query }, exchange) => {
       const { jobs, next } = await owners.jobs.list(
-        call.caller.organizationId,
+        exchange.caller.organizationId,
         definedMembers({
           limit: query.limit,
           after: query.after,
@@ -144,18 +144,18 @@ const previewRoute = (owners: Pick<Owners, 'cpu' | 'files' | 'jobs' | 'log'>) =>
     otherAnswers: {
       204: { description: 'There is none now: it has not begun, has ended, or none was requested. There is no body.' },
     },
-    async answer(call) {
-      const job = await findJob(call.params['id'] ?? '', call, owners)
-      const query = parsed(PreviewQuery, queryOf(call))
+    async answer(exchange) {
+      const job = await findJob(exchange.params['id'] ?? '', exchange, owners)
+      const query = parsed(PreviewQuery, queryOf(exchange))
       const preview = owners.jobs.previewsOf(job.id).findLast(({ image }) => image === query.image)
       const bytes = preview && (await unfinishedImage(job, preview, { format: 'webp', quality: 80 }, owners))
       // Not an error: a client that shows a job asks again and again, and browsers log every 404.
       if (!bytes) {
-        call.head(204, 'image/webp', ['cache-control', 'no-store'])
-        call.res.end()
+        exchange.head(204, 'image/webp', ['cache-control', 'no-store'])
+        exchange.res.end()
         return
       }
-      call.send(200, bytes, 'image/webp', ['cache-control', 'no-store'])
+      exchange.send(200, bytes, 'image/webp', ['cache-control', 'no-store'])
     },
   })
 
@@ -188,12 +188,17 @@ const notDeletable = ({ id }: JobRecord) =>
  * Resolves when the job has ended, the server drains, or the time is over. Throws Failure `cancelled` if the client
  * disconnected, and the failure of its token if that may no longer read the job.
  */
-async function waitFor(job: JobRecord, waitMs: number, call: Call, { jobs }: Pick<Owners, 'jobs'>): Promise<void> {
+async function waitFor(
+  job: JobRecord,
+  waitMs: number,
+  exchange: ClientExchange,
+  { jobs }: Pick<Owners, 'jobs'>,
+): Promise<void> {
   // A synchronous call is not in the store, so `jobs.wait` does not report its end.
   const callEnded = jobs.calls.ended(job.organizationId, job.id)
   const stopped = new AbortController()
-  const unwatch = call.access.watch(call, failure => call.stop(failure))
-  const ended = jobs.wait(job.id, AbortSignal.any([call.signal, AbortSignal.timeout(waitMs), stopped.signal]))
+  const unwatch = exchange.access.watch(exchange, failure => exchange.stop(failure))
+  const ended = jobs.wait(job.id, AbortSignal.any([exchange.signal, AbortSignal.timeout(waitMs), stopped.signal]))
   try {
     // The job may have ended between the caller's read and this wait.
     const now = await jobs.find(job.organizationId, job.id)
@@ -202,7 +207,7 @@ async function waitFor(job: JobRecord, waitMs: number, call: Call, { jobs }: Pic
     unwatch()
     stopped.abort()
   }
-  call.signal.throwIfAborted()
+  exchange.signal.throwIfAborted()
 }
 
 /** The routes of durable jobs. */
@@ -220,15 +225,15 @@ export const jobRoutes = (owners: SubmitterOwners) => [
       wait: z.coerce.number().min(0).max(120).default(0).describe('Seconds to wait for the end, 120 at most.'),
     }),
     response: JobObject,
-    handle: async ({ params, query }, call) => {
-      let job = await findJob(params.id, call, owners)
+    handle: async ({ params, query }, exchange) => {
+      let job = await findJob(params.id, exchange, owners)
       if (query.wait > 0 && !hasEnded(job)) {
-        await waitFor(job, Math.ceil(query.wait * 1000), call, owners)
-        job = await findJob(params.id, call, owners)
+        await waitFor(job, Math.ceil(query.wait * 1000), exchange, owners)
+        job = await findJob(params.id, exchange, owners)
       }
       if (!hasEnded(job))
-        call.header('retry-after', '2').header('retry-after-ms', '2000').header('openai-poll-after-ms', '2000')
-      return jobAnswer(job, call, owners)
+        exchange.header('retry-after', '2').header('retry-after-ms', '2000').header('openai-poll-after-ms', '2000')
+      return jobAnswer(job, exchange, owners)
     },
   }),
   route('DELETE /api/jobs/:id', 'user:write', {
@@ -238,9 +243,9 @@ export const jobRoutes = (owners: SubmitterOwners) => [
     errorCodes: ['not_found', 'output_expired', 'conflict'],
     params: One,
     response: Deleted,
-    handle: async ({ params: { id } }, call) => {
-      const removed = isJobId(id) && (await owners.jobs.remove(call.caller.organizationId, id))
-      if (!removed) throw notDeletable(await findJob(id, call, owners))
+    handle: async ({ params: { id } }, exchange) => {
+      const removed = isJobId(id) && (await owners.jobs.remove(exchange.caller.organizationId, id))
+      if (!removed) throw notDeletable(await findJob(id, exchange, owners))
       return { id, object: 'job' as const, deleted: true }
     },
   }),
@@ -252,14 +257,14 @@ export const jobRoutes = (owners: SubmitterOwners) => [
     errorCodes: ['not_found', 'output_expired', 'job_already_finished'],
     params: One,
     response: JobObject,
-    handle: async ({ params: { id } }, call) => {
+    handle: async ({ params: { id } }, exchange) => {
       // Calls first: one that is removed from memory meanwhile is in the store.
       const { jobs } = owners
-      const { organizationId } = call.caller
+      const { organizationId } = exchange.caller
       const job = isJobId(id)
         ? ((await jobs.calls.cancel(organizationId, id)) ?? (await jobs.cancel(organizationId, id)))
         : undefined
-      return jobAnswer(job ?? (await findJob(id, call, owners)), call, owners)
+      return jobAnswer(job ?? (await findJob(id, exchange, owners)), exchange, owners)
     },
   }),
   route('POST /api/jobs/:id/retry', 'user:write', {
@@ -271,8 +276,8 @@ export const jobRoutes = (owners: SubmitterOwners) => [
     params: One,
     response: JobCreated,
     status: 202,
-    handle: async ({ params }, call) =>
-      submissionAnswer(await retryJob(await findJob(params.id, call, owners), call, owners)),
+    handle: async ({ params }, exchange) =>
+      submissionAnswer(await retryJob(await findJob(params.id, exchange, owners), exchange, owners)),
   }),
   route('GET /api/jobs/:id/logs', 'user:read', {
     summary: 'List log lines of job',
@@ -281,8 +286,8 @@ export const jobRoutes = (owners: SubmitterOwners) => [
     errorCodes: ['not_found', 'output_expired'],
     params: One,
     response: Logs,
-    handle: async ({ params }, call) => {
-      const job = await findJob(params.id, call, owners)
+    handle: async ({ params }, exchange) => {
+      const job = await findJob(params.id, exchange, owners)
       const lines = job.kind === 'sync' ? [] : await owners.jobs.logs(job)
       return {
         logs: lines.map(({ at, level, message }) => ({

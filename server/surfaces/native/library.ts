@@ -14,7 +14,7 @@ import {
 import { Task } from '../../../core/schemas/task.ts'
 import { type LibraryItem, libraryKinds } from '../../../core/store/store.ts'
 import { cursorDescription, deletedObject, pageEnd, pageFields, pageLimit } from '../../http/answer/page.ts'
-import type { Call } from '../../http/request/call.ts'
+import type { ClientExchange } from '../../http/request/exchange.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
 import { seconds } from '../../views/job-record.ts'
@@ -60,9 +60,9 @@ const Deleted = deletedObject('library_item', 'item').meta({
   description: 'Confirms that an item of the library was deleted.',
 })
 
-function shown(item: LibraryItem, call: Call, files: Owners['files']): z.input<typeof LibraryObject> {
+function shown(item: LibraryItem, exchange: ClientExchange, files: Owners['files']): z.input<typeof LibraryObject> {
   const { file } = item
-  const origin = call.origin
+  const origin = exchange.origin
   const link = (id: string, name: string) => files.link({ id, name }, origin)
   const linked = {
     url: link(file.id, file.name),
@@ -114,9 +114,9 @@ export const libraryRoutes = ({ files }: Pick<Owners, 'files'>) => [
       after: z.string().max(128).refine(isId, 'This is no cursor of the list.').optional().describe(cursorDescription),
     }),
     response: Page,
-    handle: async ({ query }, call) => {
+    handle: async ({ query }, exchange) => {
       const { items, next } = await files.library.list(
-        call.caller.organizationId,
+        exchange.caller.organizationId,
         definedMembers({
           limit: query.limit,
           after: query.after,
@@ -128,7 +128,7 @@ export const libraryRoutes = ({ files }: Pick<Owners, 'files'>) => [
           ...(query.created_before === undefined ? {} : { createdBefore: query.created_before * 1000 }),
         }),
       )
-      return { items: items.map(item => shown(item, call, files)), ...pageEnd(next) }
+      return { items: items.map(item => shown(item, exchange, files)), ...pageEnd(next) }
     },
   }),
   route('GET /api/library/:id', 'user:read', {
@@ -137,10 +137,10 @@ export const libraryRoutes = ({ files }: Pick<Owners, 'files'>) => [
     errorCodes: ['not_found'],
     params: One,
     response: LibraryObject,
-    handle: async ({ params }, call) => {
-      const item = isId(params.id) ? await files.library.find(call.caller.organizationId, params.id) : undefined
+    handle: async ({ params }, exchange) => {
+      const item = isId(params.id) ? await files.library.find(exchange.caller.organizationId, params.id) : undefined
       if (!item) throw missing(params.id)
-      return shown(item, call, files)
+      return shown(item, exchange, files)
     },
   }),
   route('DELETE /api/library/:id', 'user:write', {
@@ -150,8 +150,10 @@ export const libraryRoutes = ({ files }: Pick<Owners, 'files'>) => [
     errorCodes: ['not_found'],
     params: One,
     response: Deleted,
-    handle: async ({ params }, call) => {
-      const removed = isId(params.id) ? await files.library.remove(call.caller.organizationId, params.id) : undefined
+    handle: async ({ params }, exchange) => {
+      const removed = isId(params.id)
+        ? await files.library.remove(exchange.caller.organizationId, params.id)
+        : undefined
       if (!removed) throw missing(params.id)
       return { id: removed.id, object: 'library_item' as const, deleted: true as const }
     },

@@ -5,8 +5,8 @@ import { array, namedObject } from '../../../core/schemas/fields.ts'
 import { parsed } from '../../../core/schemas/issues.ts'
 import { requireMachineOwner } from '../../http/access/reach.ts'
 import { pingComment } from '../../http/answer/sse.ts'
-import type { Call } from '../../http/request/call.ts'
 import { accessEndEvent } from '../../http/request/errors.ts'
+import type { ClientExchange } from '../../http/request/exchange.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
 import type { WatchedStream } from '../../http/streams/streams.ts'
@@ -29,27 +29,31 @@ export class LogFollower implements WatchedStream {
   readonly #wanted: (line: LogLine) => boolean
   #missed = 0
 
-  constructor(call: Call, wanted: (line: LogLine) => boolean, { fleet, journal }: Pick<Owners, 'fleet' | 'journal'>) {
-    const { streams } = call
-    this.#res = call.res
+  constructor(
+    exchange: ClientExchange,
+    wanted: (line: LogLine) => boolean,
+    { fleet, journal }: Pick<Owners, 'fleet' | 'journal'>,
+  ) {
+    const { streams } = exchange
+    this.#res = exchange.res
     this.#wanted = wanted
-    call.head(200, 'text/event-stream; charset=utf-8', ['cache-control', 'no-cache', 'x-accel-buffering', 'no'])
-    call.res.flushHeaders()
+    exchange.head(200, 'text/event-stream; charset=utf-8', ['cache-control', 'no-cache', 'x-accel-buffering', 'no'])
+    exchange.res.flushHeaders()
     streams.add(this)
     const stops = [
-      call.access.watch(call, failure => this.#refuse(failure, call.id)),
+      exchange.access.watch(exchange, failure => this.#refuse(failure, exchange.id)),
       fleet.output.follow(line => this.take(lineOfEngine(line))),
       journal.follow(line => this.take(lineOfServer(line))),
     ]
-    call.res.on('drain', () => this.#caughtUp())
+    exchange.res.on('drain', () => this.#caughtUp())
     this.over = new Promise(resolve => {
       const end = () => {
         for (const stop of stops) stop()
         streams.remove(this)
         resolve()
       }
-      if (call.disconnected) end()
-      else call.res.once('close', end)
+      if (exchange.disconnected) end()
+      else exchange.res.once('close', end)
     })
   }
 
@@ -154,14 +158,14 @@ export const logRoutes = (owners: LogOwners) => [
     errorCodes: ['organization_mismatch', 'model_not_found'],
     query: Query,
     response: LogLines,
-    answer(call) {
+    answer(exchange) {
       // Output of engines may contain prompts of any organization, and the server's log names all organizations.
-      requireMachineOwner(call, 'The logs of this server are')
-      const query = parsed(Query, Object.fromEntries(call.query))
+      requireMachineOwner(exchange, 'The logs of this server are')
+      const query = parsed(Query, Object.fromEntries(exchange.query))
       const lines = recent(query, owners)
-      if (!query.follow) return call.send(200, JSON.stringify({ lines }))
-      call.streamLimits.take(call)
-      const follower = new LogFollower(call, matches(query), owners)
+      if (!query.follow) return exchange.send(200, JSON.stringify({ lines }))
+      exchange.streamLimits.take(exchange)
+      const follower = new LogFollower(exchange, matches(query), owners)
       for (const line of lines) follower.take(line)
       return follower.over
     },

@@ -8,7 +8,7 @@ import { array, integer, namedObject, string } from '../../../core/schemas/field
 import type { User } from '../../../core/store/store.ts'
 import { actorOf, grantingOf, OrganizationPath, reachOrganization, reachToChange } from '../../http/access/reach.ts'
 import { deletedObject, pageFields, pageOf, pageQuery } from '../../http/answer/page.ts'
-import type { Call } from '../../http/request/call.ts'
+import type { ClientExchange } from '../../http/request/exchange.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
 
@@ -38,7 +38,7 @@ const Force = z.strictObject({
     .optional()
     .describe('`true`: also if the organization loses its last token with admin:write.'),
 })
-const forced = (call: Call): boolean => call.query.get('force') === 'true'
+const forced = (exchange: ClientExchange): boolean => exchange.query.get('force') === 'true'
 
 const missing = (id: string): Failure => new Failure('not_found', `User ${id.slice(0, 64)} was not found.`)
 
@@ -47,13 +47,13 @@ type MemberOwners = Pick<Owners, 'organizations'>
 /** Finds a user whom the caller wants to change. Throws Failure `not_found`, and `role_not_allowed` for a higher role. */
 async function reachUser(
   { organization, user: id }: z.output<typeof OneUser>,
-  call: Call,
+  exchange: ClientExchange,
   owners: MemberOwners,
 ): Promise<{ user: User; role: User['role'] | null }> {
-  await reachToChange(organization, call, owners)
+  await reachToChange(organization, exchange, owners)
   const user = await owners.organizations.users.find(organization, id)
   if (!user) throw missing(id)
-  const { role } = await grantingOf(call, organization, owners)
+  const { role } = await grantingOf(exchange, organization, owners)
   grantRole(user.role, role, 'change')
   return { user, role }
 }
@@ -75,8 +75,8 @@ export const memberRoutes = (owners: MemberOwners) => [
       ...pageQuery(id => isId(id, 'user_')),
     }),
     response: Page,
-    handle: async ({ params, query: { limit, after } }, call) => {
-      const { id } = await reachOrganization(params.organization, call, owners)
+    handle: async ({ params, query: { limit, after } }, exchange) => {
+      const { id } = await reachOrganization(params.organization, exchange, owners)
       const page = { limit: limit + 1, ...(after === undefined ? {} : { after }) }
       const found = await owners.organizations.users.list(id, page)
       const { entries, end } = pageOf(found, limit)
@@ -94,11 +94,11 @@ export const memberRoutes = (owners: MemberOwners) => [
     example: { name: 'Ada Lovelace', email: 'ada@example.com', role: 'member' },
     response: One,
     status: 201,
-    handle: async ({ params, body }, call) => {
-      const { id: organizationId } = await reachToChange(params.organization, call, owners)
-      const { role } = await grantingOf(call, organizationId, owners)
+    handle: async ({ params, body }, exchange) => {
+      const { id: organizationId } = await reachToChange(params.organization, exchange, owners)
+      const { role } = await grantingOf(exchange, organizationId, owners)
       grantRole(body.role, role, 'add')
-      const user = await owners.organizations.users.create({ organizationId, ...body }, actorOf(call))
+      const user = await owners.organizations.users.create({ organizationId, ...body }, actorOf(exchange))
       return { user: await shown(organizationId, user.id, owners) }
     },
   }),
@@ -108,8 +108,8 @@ export const memberRoutes = (owners: MemberOwners) => [
     errorCodes: ['organization_mismatch', 'not_found'],
     params: OneUser,
     response: One,
-    handle: async ({ params }, call) => {
-      await reachOrganization(params.organization, call, owners)
+    handle: async ({ params }, exchange) => {
+      await reachOrganization(params.organization, exchange, owners)
       return { user: await shown(params.organization, params.user, owners) }
     },
   }),
@@ -123,12 +123,12 @@ export const memberRoutes = (owners: MemberOwners) => [
     body: UserChange,
     example: { role: 'viewer' },
     response: Changed,
-    handle: async ({ params, body }, call) => {
-      const { user, role } = await reachUser(params, call, owners)
+    handle: async ({ params, body }, exchange) => {
+      const { user, role } = await reachUser(params, exchange, owners)
       if (body.role !== undefined) grantRole(body.role, role, 'make someone')
       const change = definedMembers(body)
       const { users } = owners.organizations
-      const done = await users.update(user.organizationId, user.id, change, actorOf(call), forced(call))
+      const done = await users.update(user.organizationId, user.id, change, actorOf(exchange), forced(exchange))
       if (!done) throw missing(params.user)
       return {
         user: await shown(user.organizationId, user.id, owners),
@@ -145,10 +145,10 @@ export const memberRoutes = (owners: MemberOwners) => [
     params: OneUser,
     query: Force,
     response: Removed,
-    handle: async ({ params }, call) => {
-      const { user } = await reachUser(params, call, owners)
+    handle: async ({ params }, exchange) => {
+      const { user } = await reachUser(params, exchange, owners)
       const { users } = owners.organizations
-      const done = await users.remove(user.organizationId, user.id, actorOf(call), forced(call))
+      const done = await users.remove(user.organizationId, user.id, actorOf(exchange), forced(exchange))
       if (!done) throw missing(params.user)
       return { id: user.id, object: 'user' as const, deleted: true as const, tokens_revoked: done.tokensRevoked }
     },

@@ -17,7 +17,7 @@ import {
 } from '../../../core/schemas/fields.ts'
 import { Task } from '../../../core/schemas/task.ts'
 import { requireMachineOwner } from '../../http/access/reach.ts'
-import type { Call } from '../../http/request/call.ts'
+import type { ClientExchange } from '../../http/request/exchange.ts'
 import { JsonText } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { type Route, routeOf } from '../../http/request/route.ts'
@@ -126,7 +126,7 @@ const proposalView = ({ model, memory, obstacle, advice, lines }: ModelProposal)
   lines,
 })
 
-const owner = (call: Call) => requireMachineOwner(call, 'Adding and removing models is')
+const owner = (exchange: ClientExchange) => requireMachineOwner(exchange, 'Adding and removing models is')
 const flag = (text: string) => z.enum(['true', 'false']).optional().describe(text)
 
 /** Errors of the commands behind these routes. */
@@ -141,8 +141,8 @@ export function modelAdministrationRoutes({ models, registry }: Pick<Owners, 'mo
       description: `Returns well-known open models and how each fits this machine, as \`infer model catalog\` does. ${onlyOwner}`,
       response: CatalogList,
       errorCodes: commandCodes,
-      async handle(_, call) {
-        owner(call)
+      async handle(_, exchange) {
+        owner(exchange)
         const configured = new Set(registry.all().map(({ id }) => id))
         return {
           models: (await models.catalog()).map(({ chosen, ...model }) => ({
@@ -172,10 +172,10 @@ export function modelAdministrationRoutes({ models, registry }: Pick<Owners, 'mo
       response: Download,
       otherAnswers: { 200: { description: 'With `dry_run`: what would be written.', response: Proposal } },
       errorCodes: [...commandCodes, 'conflict', 'model_not_found', 'unsupported_task', 'disk_full', 'no_capacity'],
-      async handle({ body: { model, dry_run, ...settings } }, call) {
-        owner(call)
+      async handle({ body: { model, dry_run, ...settings } }, exchange) {
+        owner(exchange)
         if (dry_run)
-          return new JsonText(JSON.stringify(proposalView(await models.propose(model, settings, call.signal))), 200)
+          return new JsonText(JSON.stringify(proposalView(await models.propose(model, settings, exchange.signal))), 200)
         return downloadView(await models.add(model, settings))
       },
     }),
@@ -184,8 +184,8 @@ export function modelAdministrationRoutes({ models, registry }: Pick<Owners, 'mo
       description: `Returns downloads of models since the start of the server, 50 at most. ${onlyOwner}`,
       response: Downloads,
       errorCodes: ['organization_mismatch'],
-      handle(_, call) {
-        owner(call)
+      handle(_, exchange) {
+        owner(exchange)
         return { downloads: models.downloads().map(downloadView) }
       },
     }),
@@ -195,8 +195,8 @@ export function modelAdministrationRoutes({ models, registry }: Pick<Owners, 'mo
       params: z.object({ id: string('Id of the download: `download_…`.') }),
       response: Download,
       errorCodes: ['organization_mismatch', 'not_found'],
-      handle({ params: { id } }, call) {
-        owner(call)
+      handle({ params: { id } }, exchange) {
+        owner(exchange)
         const cancelled = models.cancel(id)
         if (!cancelled) throw new Failure('not_found', `There is no download ${id.slice(0, 64)}.`)
         return downloadView(cancelled)
@@ -212,8 +212,8 @@ export function modelAdministrationRoutes({ models, registry }: Pick<Owners, 'mo
       }),
       response: Removed,
       errorCodes: [...commandCodes, 'conflict', 'model_not_found'],
-      async handle({ params: { id }, query: { dry_run, delete_files } }, call) {
-        findModel(id, call, { registry })
+      async handle({ params: { id }, query: { dry_run, delete_files } }, exchange) {
+        findModel(id, exchange, { registry })
         const options = { dryRun: dry_run === 'true', deleteFiles: delete_files === 'true' }
         const { lines, deleted } = await models.remove(id, options)
         return { id, lines, deleted }

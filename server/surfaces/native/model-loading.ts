@@ -13,7 +13,7 @@ import {
   string,
 } from '../../../core/schemas/fields.ts'
 import { ownsMachine, requireMachineOwner } from '../../http/access/reach.ts'
-import type { Call } from '../../http/request/call.ts'
+import type { ClientExchange } from '../../http/request/exchange.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
 import { seconds } from '../../views/job-record.ts'
@@ -45,13 +45,13 @@ export const modelStatusRoutes = (owners: Pick<Owners, 'config' | 'fleet' | 'job
     description:
       'Returns for each model whether it is loaded, how many requests wait for it, why it is unavailable, its slugs, and the JSON Schemas of its requests.',
     response: ModelStatusList,
-    handle: (_, call) => {
+    handle: (_, exchange) => {
       const now = owners.fleet.snapshot()
-      const allowed = owners.registry.all().filter(model => modelAllowed(call.caller.token.models, model.id))
+      const allowed = owners.registry.all().filter(model => modelAllowed(exchange.caller.token.models, model.id))
       const { readAt, fault, pending } = owners.reload.status()
       return {
         models: allowed.map(model => modelStatusView(model, now, owners)),
-        ...(call.caller.scopes.includes('admin:read') && ownsMachine(call)
+        ...(exchange.caller.scopes.includes('admin:read') && ownsMachine(exchange)
           ? { configuration: { read_at: seconds(readAt), fault, restart_for: [...pending] } }
           : {}),
       }
@@ -93,25 +93,25 @@ const ModelDetail = namedObject('ModelDetail', 'A model with its settings and en
 })
 
 /** Finds a model for the machine's owner only: settings contain paths, and unloading affects all organizations. */
-export function findModel(id: string, call: Call, { registry }: Pick<Owners, 'registry'>): Model {
-  requireMachineOwner(call, 'Settings and engines of models are')
+export function findModel(id: string, exchange: ClientExchange, { registry }: Pick<Owners, 'registry'>): Model {
+  requireMachineOwner(exchange, 'Settings and engines of models are')
   const model = registry.find(id)
-  if (model && modelAllowed(call.caller.token.models, id)) return model
-  const visible = registry.all().filter(other => modelAllowed(call.caller.token.models, other.id))
+  if (model && modelAllowed(exchange.caller.token.models, id)) return model
+  const visible = registry.all().filter(other => modelAllowed(exchange.caller.token.models, other.id))
   throw modelNotFound(id, visible, '/api/model-status', 'id')
 }
 
 /**
  * Waits for the work at most this many seconds, and only while the client is connected. Throws what the work throws.
  */
-async function waitFor(seconds: number, work: Promise<void>, call: Call): Promise<void> {
+async function waitFor(seconds: number, work: Promise<void>, exchange: ClientExchange): Promise<void> {
   const done = new AbortController()
   // After the wait, errors are shown by the model's status.
   work.catch(() => undefined)
-  const signal = AbortSignal.any([done.signal, call.signal])
+  const signal = AbortSignal.any([done.signal, exchange.signal])
   const time = delay(seconds * 1_000, undefined, { signal }).catch(() => undefined)
   await Promise.race([work, time]).finally(() => done.abort())
-  call.signal.throwIfAborted()
+  exchange.signal.throwIfAborted()
 }
 
 /** Returns the settings with masked values of environment variables, which may be secrets. */
@@ -129,8 +129,8 @@ export const modelLoadRoutes = (owners: Pick<Owners, 'config' | 'fleet' | 'jobs'
     errorCodes: ['organization_mismatch', 'model_not_found'],
     params: One,
     response: ModelDetail,
-    handle: ({ params }, call) => {
-      const model = findModel(params.id, call, owners)
+    handle: ({ params }, exchange) => {
+      const model = findModel(params.id, exchange, owners)
       const now = owners.fleet.snapshot()
       return {
         id: model.id,
@@ -162,11 +162,11 @@ export const modelLoadRoutes = (owners: Pick<Owners, 'config' | 'fleet' | 'jobs'
     params: One,
     query: Wait,
     response: ModelStatus,
-    handle: async ({ params, query }, call) => {
-      const model = findModel(params.id, call, owners)
+    handle: async ({ params, query }, exchange) => {
+      const model = findModel(params.id, exchange, owners)
       if (!model.enabled)
         throw new Failure('conflict', `The model '${model.id}' is disabled. Set 'enabled: true' in infer.yaml first.`)
-      await waitFor(query.wait, owners.fleet.load(model), call)
+      await waitFor(query.wait, owners.fleet.load(model), exchange)
       return modelStatusView(model, owners.fleet.snapshot(), owners)
     },
   }),
@@ -179,9 +179,9 @@ export const modelLoadRoutes = (owners: Pick<Owners, 'config' | 'fleet' | 'jobs'
     params: One,
     query: Wait,
     response: ModelStatus,
-    handle: async ({ params, query }, call) => {
-      const model = findModel(params.id, call, owners)
-      await waitFor(query.wait, owners.fleet.unload(model.id), call)
+    handle: async ({ params, query }, exchange) => {
+      const model = findModel(params.id, exchange, owners)
+      await waitFor(query.wait, owners.fleet.unload(model.id), exchange)
       return modelStatusView(model, owners.fleet.snapshot(), owners)
     },
   }),

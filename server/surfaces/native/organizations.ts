@@ -21,7 +21,7 @@ import {
   requireMachineOwner,
 } from '../../http/access/reach.ts'
 import { deletedObject, pageFields, pageOf, pageQuery } from '../../http/answer/page.ts'
-import type { Call } from '../../http/request/call.ts'
+import type { ClientExchange } from '../../http/request/exchange.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
 import { callerLimitsView, OrganizationLimitsView as EffectiveLimitsView } from '../../views/limit-use.ts'
@@ -97,7 +97,8 @@ export const organizationLimitRoutes = (owners: LimitOwners) => [
     errorCodes: ['organization_mismatch', 'not_found'],
     params: OrganizationPath,
     response: Limits,
-    handle: async ({ params }, call) => answer(await reachOrganization(params.organization, call, owners), owners),
+    handle: async ({ params }, exchange) =>
+      answer(await reachOrganization(params.organization, exchange, owners), owners),
   }),
   route(`PATCH ${path}`, 'admin:write', {
     summary: 'Update limits',
@@ -107,9 +108,9 @@ export const organizationLimitRoutes = (owners: LimitOwners) => [
     body: OrganizationLimitsChange,
     example: { job_submissions_per_minute: 20, monthly_spend_limit: 100 },
     response: Limits,
-    handle: async ({ params, body }, call) => {
-      requireMachineOwner(call, 'Changes of limits are')
-      const updated = await owners.organizations.update(params.organization, limitsOfChange(body), actorOf(call))
+    handle: async ({ params, body }, exchange) => {
+      requireMachineOwner(exchange, 'Changes of limits are')
+      const updated = await owners.organizations.update(params.organization, limitsOfChange(body), actorOf(exchange))
       if (!updated) throw new Failure('not_found', `There is no organization ${params.organization.slice(0, 64)}.`)
       return answer(updated, owners)
     },
@@ -150,12 +151,12 @@ const absent = (id: string): Failure => new Failure('not_found', `There is no or
 /** Lists newest first: all organizations for the owner of the machine, the own one for others. */
 async function list(
   { limit, after, status }: { limit: number; after?: string | undefined; status?: Organization['status'] | undefined },
-  call: Call,
+  exchange: ClientExchange,
   { organizations }: OrganizationOwners,
 ): Promise<z.input<typeof Page>> {
-  const all = ownsMachine(call)
+  const all = ownsMachine(exchange)
     ? await organizations.list()
-    : [await organizations.find(call.caller.organizationId)].filter(one => one !== undefined)
+    : [await organizations.find(exchange.caller.organizationId)].filter(one => one !== undefined)
   const found = all
     .filter(one => (status === undefined || one.status === status) && (after === undefined || one.id < after))
     .sort((a, b) => (a.id < b.id ? 1 : -1))
@@ -170,10 +171,10 @@ const cancelCalls = (id: string, { jobs }: OrganizationOwners): number =>
 async function suspend(
   id: string,
   cancel: boolean,
-  call: Call,
+  exchange: ClientExchange,
   owners: OrganizationOwners,
 ): Promise<z.input<typeof Suspended>> {
-  const done = await owners.organizations.suspend(id, { cancel }, actorOf(call))
+  const done = await owners.organizations.suspend(id, { cancel }, actorOf(exchange))
   if (!done) throw absent(id)
   return {
     organization: organizationView(done.organization),
@@ -186,7 +187,7 @@ async function suspend(
 async function remove(
   id: string,
   force: boolean,
-  call: Call,
+  exchange: ClientExchange,
   owners: OrganizationOwners,
 ): Promise<z.input<typeof Deleted>> {
   const running = owners.jobs.calls.runningOf(id)
@@ -195,7 +196,7 @@ async function remove(
       'conflict',
       `The organization has ${running} running requests. Wait for their end, or add ?force=true, which cancels them.`,
     )
-  const done = await owners.organizations.remove(id, { force }, actorOf(call))
+  const done = await owners.organizations.remove(id, { force }, actorOf(exchange))
   if (!done) throw absent(id)
   const requests = cancelCalls(id, owners)
   void owners.files.sweep()
@@ -217,7 +218,7 @@ const base = '/api/organizations'
 const ownerOnly = 'Only for the owner of the machine: a token of the organization `default`.'
 const Flag = (name: 'cancel' | 'force', does: string) =>
   z.strictObject({ [name]: z.enum(['true', 'false']).optional().describe(`\`true\`: ${does}`) })
-const flagged = (call: Call, name: string): boolean => call.query.get(name) === 'true'
+const flagged = (exchange: ClientExchange, name: string): boolean => exchange.query.get(name) === 'true'
 
 /** The routes of organizations. Members, tokens and the audit log have their own files. */
 export const organizationRoutes = (owners: OrganizationOwners) => [
@@ -230,11 +231,11 @@ export const organizationRoutes = (owners: OrganizationOwners) => [
     example: { name: 'research', plan: 'pro', limits: { monthly_spend_limit: 100 } },
     response: One,
     status: 201,
-    handle: async ({ body }, call) => {
-      requireMachineOwner(call, 'New organizations are')
+    handle: async ({ body }, exchange) => {
+      requireMachineOwner(exchange, 'New organizations are')
       const { name, plan, ...more } = { ...body, ...organizationChangeOf(body) }
       const { limits: _limits, ...change } = more
-      const made = await owners.organizations.create({ name, plan, ...change }, actorOf(call))
+      const made = await owners.organizations.create({ name, plan, ...change }, actorOf(exchange))
       return { organization: organizationView(made) }
     },
   }),
@@ -247,7 +248,7 @@ export const organizationRoutes = (owners: OrganizationOwners) => [
       status: z.enum(organizationStatuses).optional().describe('Only organizations with this status.'),
     }),
     response: Page,
-    handle: ({ query }, call) => list(query, call, owners),
+    handle: ({ query }, exchange) => list(query, exchange, owners),
   }),
   route(`GET ${base}/:organization`, 'admin:read', {
     summary: 'Get organization',
@@ -255,8 +256,8 @@ export const organizationRoutes = (owners: OrganizationOwners) => [
     errorCodes: ['organization_mismatch', 'not_found'],
     params: OrganizationPath,
     response: One,
-    handle: async ({ params }, call) => ({
-      organization: organizationView(await reachOrganization(params.organization, call, owners)),
+    handle: async ({ params }, exchange) => ({
+      organization: organizationView(await reachOrganization(params.organization, exchange, owners)),
     }),
   }),
   route(`PATCH ${base}/:organization`, 'admin:write', {
@@ -268,12 +269,13 @@ export const organizationRoutes = (owners: OrganizationOwners) => [
     body: OrganizationUpdate,
     example: { name: 'research', limits: { job_submissions_per_minute: 20 } },
     response: One,
-    handle: async ({ params, body }, call) => {
-      const { id } = await reachToChange(params.organization, call, owners)
+    handle: async ({ params, body }, exchange) => {
+      const { id } = await reachToChange(params.organization, exchange, owners)
       const { name, ...privileged } = organizationChangeOf(body)
-      if (Object.keys(privileged).length > 0) requireMachineOwner(call, 'Changes of plan, limits, share and region are')
+      if (Object.keys(privileged).length > 0)
+        requireMachineOwner(exchange, 'Changes of plan, limits, share and region are')
       const change = { ...privileged, ...(name === undefined ? {} : { name }) }
-      const updated = await owners.organizations.update(id, change, actorOf(call))
+      const updated = await owners.organizations.update(id, change, actorOf(exchange))
       if (!updated) throw absent(id)
       return { organization: organizationView(updated) }
     },
@@ -285,9 +287,9 @@ export const organizationRoutes = (owners: OrganizationOwners) => [
     params: OrganizationPath,
     query: Flag('force', 'cancels unfinished work.'),
     response: Deleted,
-    handle: ({ params }, call) => {
-      requireMachineOwner(call, 'Deletions of organizations are')
-      return remove(params.organization, flagged(call, 'force'), call, owners)
+    handle: ({ params }, exchange) => {
+      requireMachineOwner(exchange, 'Deletions of organizations are')
+      return remove(params.organization, flagged(exchange, 'force'), exchange, owners)
     },
   }),
   route(`POST ${base}/:organization/suspend`, 'admin:write', {
@@ -298,9 +300,9 @@ export const organizationRoutes = (owners: OrganizationOwners) => [
     params: OrganizationPath,
     query: Flag('cancel', 'cancels running and waiting work.'),
     response: Suspended,
-    handle: ({ params }, call) => {
-      requireMachineOwner(call, 'Suspensions of organizations are')
-      return suspend(params.organization, flagged(call, 'cancel'), call, owners)
+    handle: ({ params }, exchange) => {
+      requireMachineOwner(exchange, 'Suspensions of organizations are')
+      return suspend(params.organization, flagged(exchange, 'cancel'), exchange, owners)
     },
   }),
   route(`POST ${base}/:organization/resume`, 'admin:write', {
@@ -310,9 +312,9 @@ export const organizationRoutes = (owners: OrganizationOwners) => [
     errorCodes: ['organization_mismatch', 'not_found', 'conflict'],
     params: OrganizationPath,
     response: One,
-    handle: async ({ params }, call) => {
-      requireMachineOwner(call, 'Suspensions of organizations are')
-      const resumed = await owners.organizations.resume(params.organization, actorOf(call))
+    handle: async ({ params }, exchange) => {
+      requireMachineOwner(exchange, 'Suspensions of organizations are')
+      const resumed = await owners.organizations.resume(params.organization, actorOf(exchange))
       if (!resumed) throw absent(params.organization)
       return { organization: organizationView(resumed) }
     },

@@ -6,8 +6,8 @@ import { conversationTask, generationTasks, Task } from '../../../core/schemas/t
 import { taskNamed, taskRecord, taskRecords } from '../../../core/tasks/registry.ts'
 import { defaultRewriteLength, rewriteEstimate } from '../../../core/tasks/rewriting/rewrite-request.ts'
 import type { TaskRecord } from '../../../core/tasks/task.ts'
-import type { Call } from '../../http/request/call.ts'
 import { errorGroups } from '../../http/request/errors.ts'
+import type { ClientExchange } from '../../http/request/exchange.ts'
 import { answeredBefore, idempotencyKeyOf, keepAnswer } from '../../http/request/idempotency.ts'
 import { JsonText } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
@@ -86,13 +86,13 @@ type RewriteOwners = Pick<
 
 /** The task of the prompt. Throws Failure `model_not_found` and `unsupported_task` for a model that does not fit. */
 function taskOf(
-  call: Call,
+  exchange: ClientExchange,
   { model_id, task }: RewriteRequest,
   { admission, registry }: Pick<Owners, 'admission' | 'registry'>,
 ): TaskRecord {
   if (model_id === undefined) return taskRecord(task ?? defaultTask)
   const param = 'model_id'
-  const model = admission.allowed(call.caller, model_id) ? registry.catalog().get(model_id) : undefined
+  const model = admission.allowed(exchange.caller, model_id) ? registry.catalog().get(model_id) : undefined
   if (!model) throw new Failure('model_not_found', `The model '${model_id}' does not exist here.`, { param })
   const found = task === undefined ? model.tasks.find(one => rewritten.includes(one)) : task
   if (found !== undefined && model.tasks.includes(found)) return taskRecord(found)
@@ -111,12 +111,12 @@ function rewriterOf({ rewriter_model }: RewriteRequest, { config }: Pick<Owners,
 }
 
 /** Admits the call of the chat model. A refusal names the field that named the model. */
-function admit(call: Call, body: RewriteRequest, owners: Pick<Owners, 'admission' | 'config'>) {
+function admit(exchange: ClientExchange, body: RewriteRequest, owners: Pick<Owners, 'admission' | 'config'>) {
   const { modelId, param } = rewriterOf(body, owners)
   try {
     const { prompt, n: count, max_length: maxLength } = body
     const estimate = () => rewriteEstimate({ prompt, count, maxLength })
-    return owners.admission.admit(call.caller, { kind: 'call', task: conversationTask, modelId, param, estimate })
+    return owners.admission.admit(exchange.caller, { kind: 'call', task: conversationTask, modelId, param, estimate })
   } catch (thrown) {
     const failure = Failure.from(thrown)
     if (failure.param !== 'model') throw thrown
@@ -124,16 +124,21 @@ function admit(call: Call, body: RewriteRequest, owners: Pick<Owners, 'admission
   }
 }
 
-async function rewrite(call: Call, body: RewriteRequest, createdAt: number, owners: RewriteOwners): Promise<string> {
+async function rewrite(
+  exchange: ClientExchange,
+  body: RewriteRequest,
+  createdAt: number,
+  owners: RewriteOwners,
+): Promise<string> {
   const { prompt, n, style, language, max_length, image_url } = body
-  const task = taskOf(call, body, owners)
-  const admitted = admit(call, body, owners)
+  const task = taskOf(exchange, body, owners)
+  const admitted = admit(exchange, body, owners)
   const { id: modelId } = admitted.model
   if (image_url !== undefined) owners.admission.requireQueueRoom(admitted)
   const prepared = await owners.rewriting.prepare({
     modelId,
-    sender: call.sender,
-    caller: call.abortSource,
+    sender: exchange.sender,
+    caller: exchange.abortSource,
     prompt,
     task,
     count: n,
@@ -142,11 +147,11 @@ async function rewrite(call: Call, body: RewriteRequest, createdAt: number, owne
     language,
     imageUrl: image_url,
   })
-  const { waitMs } = preferenceOf(call.req.headers.prefer)
+  const { waitMs } = preferenceOf(exchange.req.headers.prefer)
   const work = { admitted, createdAt, waitMs, stream: false }
   let jobId = ''
   await runCall(
-    call,
+    exchange,
     work,
     (lease, running) => {
       jobId = running.id
@@ -170,7 +175,7 @@ async function rewrite(call: Call, body: RewriteRequest, createdAt: number, owne
     },
   }
   const json = JSON.stringify(answer)
-  await keepAnswer(call, json, jobId)
+  await keepAnswer(exchange, json, jobId)
   return json
 }
 
@@ -186,14 +191,14 @@ export const promptRewriteRoutes = (owners: RewriteOwners) => [
     body: RewriteRequest,
     example: { prompt: 'a cat', task: 'slug/text-to-video', style: 'cinematic', rewriter_model: 'infer/tiny-chat' },
     response: RewrittenPrompt,
-    async handle({ body }, call) {
+    async handle({ body }, exchange) {
       const createdAt = Date.now()
       owners.admission.requireRoom()
-      if (idempotencyKeyOf(call) !== undefined) {
-        call.bodyHash = canonicalHash(body)
-        if (await answeredBefore(call, owners)) return new JsonText('')
+      if (idempotencyKeyOf(exchange) !== undefined) {
+        exchange.bodyHash = canonicalHash(body)
+        if (await answeredBefore(exchange, owners)) return new JsonText('')
       }
-      return new JsonText(await rewrite(call, body, createdAt, owners))
+      return new JsonText(await rewrite(exchange, body, createdAt, owners))
     },
   }),
 ]

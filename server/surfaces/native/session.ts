@@ -8,7 +8,7 @@ import { limitingGuesses } from '../../http/access/auth.ts'
 import { ownsMachine } from '../../http/access/reach.ts'
 import { isFromConsole, sessionCookie, sessionIdOf } from '../../http/access/session-cookie.ts'
 import { clientAddress } from '../../http/connection/forwarded.ts'
-import type { Call } from '../../http/request/call.ts'
+import type { ClientExchange } from '../../http/request/exchange.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { type Route, routeOf } from '../../http/request/route.ts'
 
@@ -62,26 +62,26 @@ export function sessionRoutes({ accounts, config, sessions, wrongTokens }: Sessi
       throw new Failure('not_found', "The console is switched off by 'console: false' in infer.yaml.")
   }
 
-  function requirePage(call: Call): void {
+  function requirePage(exchange: ClientExchange): void {
     requireConsole()
-    if (isFromConsole(call.req, config)) return
+    if (isFromConsole(exchange.req, config)) return
     throw new Failure(
       'origin_not_allowed',
       "Sessions are for the console of this server: the request needs the header 'X-Infer-Console: 1' and must come from a page of this server. Other clients send the token with each request.",
     )
   }
 
-  const view = (caller: Caller, call: Call, expiresAt: number) => ({
+  const view = (caller: Caller, exchange: ClientExchange, expiresAt: number) => ({
     token: { id: caller.tokenId, name: caller.token.name },
     organization: { id: caller.organizationId, name: caller.token.organizationName },
     scopes: [...caller.scopes],
-    owns_machine: ownsMachine(call),
+    owns_machine: ownsMachine(exchange),
     expires_at: Math.floor(expiresAt / 1_000),
   })
 
   /** Returns the id of the token that may sign in. */
-  function tokenOf(by: z.output<typeof SignIn>, call: Call): string {
-    const from = { wrong: wrongTokens, address: clientAddress(call.req, config.trusted_proxies) }
+  function tokenOf(by: z.output<typeof SignIn>, exchange: ClientExchange): string {
+    const from = { wrong: wrongTokens, address: clientAddress(exchange.req, config.trusted_proxies) }
     return limitingGuesses(
       () => (by.code === undefined ? accounts.authenticate(by.token).tokenId : sessions.useCode(by.code)),
       from,
@@ -112,16 +112,16 @@ export function sessionRoutes({ accounts, config, sessions, wrongTokens }: Sessi
         'not_found',
         'rate_limit',
       ],
-      async handle({ body }, call) {
-        requirePage(call)
-        const tokenId = tokenOf(body, call)
-        const previous = sessionIdOf(call.req, config)
+      async handle({ body }, exchange) {
+        requirePage(exchange)
+        const tokenId = tokenOf(body, exchange)
+        const previous = sessionIdOf(exchange.req, config)
         if (previous !== undefined) await end(previous)
         const { id, expiresAt } = await sessions.begin(tokenId)
         // The same checks as for every request: a code may be older than the revocation of its token.
-        call.caller = accounts.authenticate(sessionCredential(id))
-        call.addHeaders(['set-cookie', sessionCookie(call.req, id, config)])
-        return view(call.caller, call, expiresAt)
+        exchange.caller = accounts.authenticate(sessionCredential(id))
+        exchange.addHeaders(['set-cookie', sessionCookie(exchange.req, id, config)])
+        return view(exchange.caller, exchange, expiresAt)
       },
     }),
     route('GET /api/session', 'public', {
@@ -138,13 +138,13 @@ export function sessionRoutes({ accounts, config, sessions, wrongTokens }: Sessi
         'origin_not_allowed',
         'not_found',
       ],
-      handle(_, call) {
-        requirePage(call)
-        const id = sessionIdOf(call.req, config)
+      handle(_, exchange) {
+        requirePage(exchange)
+        const id = sessionIdOf(exchange.req, config)
         const used = id === undefined ? undefined : sessions.use(id)
         if (id === undefined || !used) throw sessionEnded()
-        call.caller = accounts.authenticate(sessionCredential(id))
-        return view(call.caller, call, used.expiresAt)
+        exchange.caller = accounts.authenticate(sessionCredential(id))
+        return view(exchange.caller, exchange, used.expiresAt)
       },
     }),
     route('DELETE /api/session', 'public', {
@@ -153,11 +153,11 @@ export function sessionRoutes({ accounts, config, sessions, wrongTokens }: Sessi
       description: 'Ends the session of the cookie and removes the cookie. Does nothing without a session.',
       response: SessionEnded,
       errorCodes: ['origin_not_allowed', 'not_found'],
-      async handle(_, call) {
-        requirePage(call)
-        const id = sessionIdOf(call.req, config)
+      async handle(_, exchange) {
+        requirePage(exchange)
+        const id = sessionIdOf(exchange.req, config)
         if (id !== undefined) await end(id)
-        call.addHeaders(['set-cookie', sessionCookie(call.req, '', config)])
+        exchange.addHeaders(['set-cookie', sessionCookie(exchange.req, '', config)])
         return { ended: true as const }
       },
     }),
@@ -169,10 +169,10 @@ export function sessionRoutes({ accounts, config, sessions, wrongTokens }: Sessi
       status: 201,
       response: SessionCode,
       errorCodes: ['not_found'],
-      handle(_, call) {
+      handle(_, exchange) {
         requireConsole()
-        const { code, expiresAt } = sessions.createCode(call.caller.tokenId)
-        const url = `${call.origin}/console/sign-in#code=${code}`
+        const { code, expiresAt } = sessions.createCode(exchange.caller.tokenId)
+        const url = `${exchange.origin}/console/sign-in#code=${code}`
         return { code, url, expires_at: Math.floor(expiresAt / 1_000) }
       },
     }),

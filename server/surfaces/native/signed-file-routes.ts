@@ -12,8 +12,8 @@ import {
   UploadedPart,
   UploadParts,
 } from '../../http/body/upload.ts'
-import type { Call } from '../../http/request/call.ts'
 import { errorGroups } from '../../http/request/errors.ts'
+import type { ClientExchange } from '../../http/request/exchange.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { refuseRepeated } from '../../http/request/query.ts'
 import { routeOf } from '../../http/request/route.ts'
@@ -36,8 +36,8 @@ const uploadQuery = query.extend({
 const part = string('Number of the part, from 1.')
 
 /** Allows pages of any origin: anyone who has the signed URL may use it. */
-const open = (call: Call) =>
-  call
+const open = (exchange: ClientExchange) =>
+  exchange
     .header('access-control-allow-origin', '*')
     .header('access-control-expose-headers', 'accept-ranges, content-length, content-range, etag')
 
@@ -45,11 +45,11 @@ const open = (call: Call) =>
 const secondsLeft = (file: FileRecord, expires: number, now = Date.now()): number =>
   Math.max(0, Math.floor((Math.min(expires * 1000, file.expiresAt ?? Infinity) - now) / 1000))
 
-async function read(call: Call, { files, log }: Pick<Owners, 'files' | 'log'>): Promise<void> {
-  open(call)
-  const { query } = call
+async function read(exchange: ClientExchange, { files, log }: Pick<Owners, 'files' | 'log'>): Promise<void> {
+  open(exchange)
+  const { query } = exchange
   refuseRepeated(query)
-  const id = call.params.id ?? ''
+  const id = exchange.params.id ?? ''
   if (!files.verify(id, query.get('exp') ?? '', query.get('sig') ?? ''))
     throw new Failure(
       'invalid_signature',
@@ -60,7 +60,7 @@ async function read(call: Call, { files, log }: Pick<Owners, 'files' | 'log'>): 
   if (isUnavailable(file)) throw new Failure('output_expired', `The file ${id} was deleted, or its retention is over.`)
   const more = ['cross-origin-resource-policy', 'cross-origin', 'referrer-policy', 'no-referrer']
   const maxAge = secondsLeft(file, Number(query.get('exp')))
-  await sendFile(call, file, { kind: 'inline', maxAge, more }, { files, log })
+  await sendFile(exchange, file, { kind: 'inline', maxAge, more }, { files, log })
 }
 
 /** Returns the route that answers preflights, so that pages of other origins may send files. */
@@ -70,8 +70,8 @@ const preflight = (of: `/${string}`, parameters: z.ZodType) =>
     summary: 'Allow cross-origin access',
     description: 'Answers the preflight of a browser: pages of any origin may read and send files by signed addresses.',
     status: 204,
-    answer(call) {
-      open(call).head(204, 'text/plain', [
+    answer(exchange) {
+      open(exchange).head(204, 'text/plain', [
         'access-control-allow-methods',
         'GET, HEAD, PUT, POST',
         'access-control-allow-headers',
@@ -79,7 +79,7 @@ const preflight = (of: `/${string}`, parameters: z.ZodType) =>
         'access-control-max-age',
         '86400',
       ])
-      call.res.end()
+      exchange.res.end()
     },
   })
 
@@ -94,7 +94,7 @@ export const fileRoutes = (owners: Pick<Owners, 'config' | 'files' | 'log'>) => 
     media: ['*/*'],
     otherAnswers: fileAnswers,
     errorCodes: [...errorGroups.signed, 'not_found', 'output_expired'],
-    answer: call => read(call, owners),
+    answer: exchange => read(exchange, owners),
   }),
   route(`PUT ${path}`, 'public', {
     bucket: 'api',
@@ -105,7 +105,7 @@ export const fileRoutes = (owners: Pick<Owners, 'config' | 'files' | 'log'>) => 
     rawBody: '*/*',
     errorCodes: [...errorGroups.signed, 'conflict', 'payload_too_large', 'storage_full', 'rate_limit', 'disk_full'],
     response: UploadedFile,
-    answer: call => receiveUpload(open(call), owners),
+    answer: exchange => receiveUpload(open(exchange), owners),
   }),
   route(`PUT ${path}/:part`, 'public', {
     bucket: 'api',
@@ -116,7 +116,7 @@ export const fileRoutes = (owners: Pick<Owners, 'config' | 'files' | 'log'>) => 
     rawBody: '*/*',
     errorCodes: [...errorGroups.signed, 'conflict', 'payload_too_large', 'storage_full', 'rate_limit', 'disk_full'],
     response: UploadedPart,
-    answer: call => receivePart(open(call), owners),
+    answer: exchange => receivePart(open(exchange), owners),
   }),
   route(`POST ${path}/complete`, 'public', {
     bucket: 'api',
@@ -128,7 +128,7 @@ export const fileRoutes = (owners: Pick<Owners, 'config' | 'files' | 'log'>) => 
     body: UploadParts,
     example: { parts: [{ partNumber: 1 }, { partNumber: 2 }] },
     response: UploadedFile,
-    answer: call => joinParts(open(call), owners),
+    answer: exchange => joinParts(open(exchange), owners),
   }),
   preflight(path, params),
   preflight(`${path}/:part`, params.extend({ part })),

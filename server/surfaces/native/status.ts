@@ -180,7 +180,7 @@ export const statusRoutes = (
   owners: Pick<
     Owners,
     | 'accounts'
-    | 'calls'
+    | 'exchanges'
     | 'fleet'
     | 'jobs'
     | 'limiter'
@@ -197,30 +197,32 @@ export const statusRoutes = (
       'Returns devices and their memory, engines, slots, queues, tokens per second, and the limits of the caller. Only for tokens of the organization that owns the machine.',
     errorCodes: ['organization_mismatch'],
     response: SystemStatus,
-    handle: async (_, call) => {
-      requireMachineOwner(call, 'What runs on the machine is')
-      const { accounts, fleet, registry, jobs, calls } = owners
+    handle: async (_, exchange) => {
+      requireMachineOwner(exchange, 'What runs on the machine is')
+      const { accounts, fleet, registry, jobs, exchanges } = owners
       const [counts, processes, use] = await Promise.all([
         jobs.counts(),
         fleet.deviceProcesses(),
-        accounts.use(call.caller.organizationId),
+        accounts.use(exchange.caller.organizationId),
       ])
       const now = fleet.snapshot()
-      const allowed = registry.all().filter(model => modelAllowed(call.caller.token.models, model.id))
+      const allowed = registry.all().filter(model => modelAllowed(exchange.caller.token.models, model.id))
       return {
         object: 'system.status' as const,
         version,
         time: seconds(Date.now()),
         started_at: seconds(performance.timeOrigin),
-        requests: calls.size,
+        requests: exchanges.size,
         jobs: { pending: counts.pending, processing: counts.processing },
         devices: now.devices.map(device => deviceStatus(device, processes.get(device.id))),
         // Includes engines of models that were removed from the configuration, until their requests have ended.
-        engines: now.residents.filter(({ modelId }) => modelAllowed(call.caller.token.models, modelId)).map(engineOf),
+        engines: now.residents
+          .filter(({ modelId }) => modelAllowed(exchange.caller.token.models, modelId))
+          .map(engineOf),
         models: allowed.map(model => loadOf(model, now, owners)),
         waiting: waitingRequests(owners, new Set(allowed.map(({ id }) => id))),
-        limits: limitUse(call.caller, use, owners),
-        spend: spendUse(call.caller, owners.spend),
+        limits: limitUse(exchange.caller, use, owners),
+        spend: spendUse(exchange.caller, owners.spend),
       }
     },
   }),

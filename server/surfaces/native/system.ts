@@ -130,9 +130,9 @@ export const systemRoutes = ({ history, inspection, metrics }: Pick<Owners, 'his
       after: z.coerce.number().min(0).default(0).describe('Unix seconds. Only intervals that ended after it.'),
     }),
     response: SystemHistory,
-    handle: ({ query }, call) => {
-      requireMachineOwner(call, 'The history of this server is')
-      const allowed = (modelId: string) => modelAllowed(call.caller.token.models, modelId)
+    handle: ({ query }, exchange) => {
+      requireMachineOwner(exchange, 'The history of this server is')
+      const allowed = (modelId: string) => modelAllowed(exchange.caller.token.models, modelId)
       return {
         object: 'system.history' as const,
         interval_seconds: historyIntervalMs / 1_000,
@@ -145,8 +145,8 @@ export const systemRoutes = ({ history, inspection, metrics }: Pick<Owners, 'his
     description: `Runs the checks of \`infer doctor\` as a process beside the server and returns their results. It takes some seconds, and minutes when GPU backends are tested for the first time. Requests at the same time share a run. ${onlyOwner}`,
     errorCodes: ['organization_mismatch', 'timeout', 'worker_error'],
     response: DoctorReport,
-    handle: async (_, call) => {
-      requireMachineOwner(call, 'The checks of this machine are')
+    handle: async (_, exchange) => {
+      requireMachineOwner(exchange, 'The checks of this machine are')
       const { at, findings } = await inspection.doctor()
       return {
         object: 'system.doctor' as const,
@@ -161,8 +161,8 @@ export const systemRoutes = ({ history, inspection, metrics }: Pick<Owners, 'his
     description: `Returns the settings that are in force, where each comes from, and the environment variables that infer reads. Values that may contain secrets are left out. ${onlyOwner}`,
     errorCodes: ['organization_mismatch'],
     response: SystemConfig,
-    handle: (_, call) => {
-      requireMachineOwner(call, 'The configuration of this server is')
+    handle: (_, exchange) => {
+      requireMachineOwner(exchange, 'The configuration of this server is')
       const { path, exists, values, variables } = inspection.configuration()
       return {
         object: 'system.config' as const,
@@ -178,8 +178,8 @@ export const systemRoutes = ({ history, inspection, metrics }: Pick<Owners, 'his
     description: `Lists the backups of the database in the data directory: the server makes one before it upgrades the database. Those that \`infer backup\` wrote elsewhere are not known. ${onlyOwner}`,
     errorCodes: ['organization_mismatch'],
     response: BackupList,
-    handle: (_, call) => {
-      requireMachineOwner(call, 'The backups of this server are')
+    handle: (_, exchange) => {
+      requireMachineOwner(exchange, 'The backups of this server are')
       const { folder, files } = inspection.backups()
       return {
         object: 'list' as const,
@@ -193,8 +193,8 @@ export const systemRoutes = ({ history, inspection, metrics }: Pick<Owners, 'his
     description:
       'Returns the third-party software in this program, a line each, then their licences with their texts: what `infer licenses` prints.',
     media: ['text/plain'],
-    answer: call =>
-      call.send(200, readAsset('licenses.txt'), 'text/plain; charset=utf-8', [
+    answer: exchange =>
+      exchange.send(200, readAsset('licenses.txt'), 'text/plain; charset=utf-8', [
         'cache-control',
         'private, max-age=3600',
       ]),
@@ -204,19 +204,19 @@ export const systemRoutes = ({ history, inspection, metrics }: Pick<Owners, 'his
     summary: 'Check liveness',
     description: 'Answers 200 as long as the process runs, also while it starts or stops. For liveness probes.',
     media: ['text/plain'],
-    answer: call => sendText(call, 200, isCrossSite(call) ? '' : 'ok\n'),
+    answer: exchange => sendText(exchange, 200, isCrossSite(exchange) ? '' : 'ok\n'),
   }),
   route('GET /readyz', 'public', {
     summary: 'Check readiness',
     description: 'Answers 200 if requests are accepted, and 503 while the server starts or stops. For load balancers.',
     media: ['text/plain'],
-    answer: call => sendText(call, 200, isCrossSite(call) ? '' : 'ready\n'),
+    answer: exchange => sendText(exchange, 200, isCrossSite(exchange) ? '' : 'ready\n'),
   }),
   route('GET /metrics', 'loopback', {
     summary: 'Get metrics',
     description:
       'Metrics in the text format of Prometheus. Direct connections from this machine need no token, unless `metrics: token` is set in `infer.yaml`. All others, a proxy on this machine included (`Forwarded`, `X-Forwarded-*`, `X-Real-IP` or `Via`), need the scope `admin:read`.',
     media: ['text/plain'],
-    answer: async call => call.send(200, await metrics.text(), metrics.contentType),
+    answer: async exchange => exchange.send(200, await metrics.text(), metrics.contentType),
   }),
 ]

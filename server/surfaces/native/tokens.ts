@@ -26,7 +26,7 @@ import {
   reachToChange,
 } from '../../http/access/reach.ts'
 import { deletedObject, pageFields, pageOf, pageQuery } from '../../http/answer/page.ts'
-import type { Call } from '../../http/request/call.ts'
+import type { ClientExchange } from '../../http/request/exchange.ts'
 import { once, type Unrepeatable } from '../../http/request/idempotency.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
@@ -85,7 +85,7 @@ function expiry(body: { expires_at?: number | null; expires_in?: number }): numb
   return body.expires_at === null ? null : body.expires_at * 1000
 }
 
-const forced = (call: Call): boolean => call.query.get('force') === 'true'
+const forced = (exchange: ClientExchange): boolean => exchange.query.get('force') === 'true'
 
 const metadataText = (metadata: Record<string, string> | null | undefined): string | null =>
   metadata ? JSON.stringify(metadata) : null
@@ -112,17 +112,17 @@ async function grantUser(
 async function revokeToken(
   organization: string,
   id: string,
-  call: Call,
+  exchange: ClientExchange,
   owners: TokenOwners,
 ): Promise<{ id: string; object: 'token'; deleted: true }> {
-  const force = forced(call)
-  if (id === call.caller.tokenId && !force)
+  const force = forced(exchange)
+  if (id === exchange.caller.tokenId && !force)
     throw new Failure('conflict', 'This is the token that you are using. Add ?force=true to revoke it anyway.')
-  const { id: organizationId } = await reachOrganization(organization, call, owners)
+  const { id: organizationId } = await reachOrganization(organization, exchange, owners)
   const old = await owners.accounts.token(organizationId, id)
   if (!old) throw missingToken(id)
-  await grantUser(organizationId, old.userId, await grantingOf(call, organizationId, owners), owners)
-  const revoked = await owners.accounts.revoke(organization, id, force, actorOf(call))
+  await grantUser(organizationId, old.userId, await grantingOf(exchange, organizationId, owners), owners)
+  const revoked = await owners.accounts.revoke(organization, id, force, actorOf(exchange))
   if (!revoked) throw missingToken(id)
   return { id: revoked.id, object: 'token', deleted: true }
 }
@@ -130,26 +130,26 @@ async function revokeToken(
 /** Creates a token with no more rights than the caller has, and returns its secret. */
 async function createToken(
   { params, body }: { params: { organization: string }; body: z.output<typeof TokenCreate> },
-  call: Call,
+  exchange: ClientExchange,
   owners: TokenOwners,
 ): Promise<{ token: TokenView; secret: string }> {
-  const { id: organizationId } = await reachToChange(params.organization, call, owners)
-  const granting = await grantingOf(call, organizationId, owners)
+  const { id: organizationId } = await reachToChange(params.organization, exchange, owners)
+  const granting = await grantingOf(exchange, organizationId, owners)
   const userId = body.user_id === undefined ? (granting.user?.id ?? null) : body.user_id
   await grantUser(organizationId, userId, granting, owners)
   const { token, secret } = await owners.accounts.issue(
     {
       organizationId,
       name: body.name,
-      scopes: grantScopes(body.scopes, call.caller),
+      scopes: grantScopes(body.scopes, exchange.caller),
       expiresAt: expiry(body),
-      models: grantModels(body.models === undefined ? call.caller.token.models : body.models, call.caller),
+      models: grantModels(body.models === undefined ? exchange.caller.token.models : body.models, exchange.caller),
       limits: grantLimits({ ...granting.limits, ...givenTokenLimits(body) }, granting.limits),
       userId,
       metadata: metadataText(body.metadata),
-      createdBy: actorOf(call).tokenId,
+      createdBy: actorOf(exchange).tokenId,
     },
-    actorOf(call),
+    actorOf(exchange),
   )
   return { token: tokenView(token), secret }
 }
@@ -157,26 +157,26 @@ async function createToken(
 /** Changes a token, to no more rights than the caller has. */
 async function updateToken(
   { params, body }: { params: { organization: string; id: string }; body: z.output<typeof TokenChange> },
-  call: Call,
+  exchange: ClientExchange,
   owners: TokenOwners,
 ): Promise<TokenRecord> {
-  const { id: organization } = await reachToChange(params.organization, call, owners)
+  const { id: organization } = await reachToChange(params.organization, exchange, owners)
   const old = await owners.accounts.token(organization, params.id)
   if (!old) throw missingToken(params.id)
-  const granting = await grantingOf(call, organization, owners)
+  const granting = await grantingOf(exchange, organization, owners)
   await grantUser(organization, old.userId, granting, owners)
   if (body.user_id !== undefined) await grantUser(organization, body.user_id, granting, owners)
   const change = definedMembers({
     name: body.name,
-    ...(body.scopes === undefined ? {} : { scopes: grantScopes(body.scopes, call.caller) }),
+    ...(body.scopes === undefined ? {} : { scopes: grantScopes(body.scopes, exchange.caller) }),
     status: body.status,
     ...(body.expires_at === undefined ? {} : { expiresAt: expiry(body) }),
-    ...(body.models === undefined ? {} : { models: grantModels(body.models, call.caller) }),
+    ...(body.models === undefined ? {} : { models: grantModels(body.models, exchange.caller) }),
     userId: body.user_id,
     ...(body.metadata === undefined ? {} : { metadata: metadataText(body.metadata) }),
     limits: grantLimits(givenTokenLimits(body), granting.limits),
   })
-  const token = await owners.accounts.update(organization, params.id, change, forced(call), actorOf(call))
+  const token = await owners.accounts.update(organization, params.id, change, forced(exchange), actorOf(exchange))
   if (!token) throw missingToken(params.id)
   return token
 }
@@ -184,20 +184,20 @@ async function updateToken(
 /** Gives a token a new secret. */
 async function rotateToken(
   { params, body }: { params: { organization: string; id: string }; body: z.output<typeof TokenRotate> },
-  call: Call,
+  exchange: ClientExchange,
   owners: TokenOwners,
 ): Promise<{ token: TokenView; secret: string; previous_valid_until: number }> {
-  const { id: organization } = await reachToChange(params.organization, call, owners)
+  const { id: organization } = await reachToChange(params.organization, exchange, owners)
   const old = await owners.accounts.token(organization, params.id)
   if (!old) throw missingToken(params.id)
   // The caller receives the new secret, so it must have all rights of the token itself.
-  const granting = await grantingOf(call, organization, owners)
+  const granting = await grantingOf(exchange, organization, owners)
   await grantUser(organization, old.userId, granting, owners)
-  grantScopes(old.scopes, call.caller)
-  grantModels(old.models, call.caller)
-  if (old.id !== call.caller.tokenId) grantLimits(old.limits, granting.limits)
+  grantScopes(old.scopes, exchange.caller)
+  grantModels(old.models, exchange.caller)
+  if (old.id !== exchange.caller.tokenId) grantLimits(old.limits, granting.limits)
   const overlapMs = body.overlap_seconds * 1000
-  const rotated = await owners.accounts.rotate(organization, params.id, overlapMs, actorOf(call))
+  const rotated = await owners.accounts.rotate(organization, params.id, overlapMs, actorOf(exchange))
   if (!rotated) throw missingToken(params.id)
   return {
     token: tokenView(rotated.token),
@@ -287,7 +287,7 @@ export const tokenRoutes = (owners: TokenOwners & Pick<Owners, 'idempotency' | '
     },
     response: Created,
     status: 201,
-    handle: (input, call) => once(call, input, () => createToken(input, call, owners), shownOnce, owners),
+    handle: (input, exchange) => once(exchange, input, () => createToken(input, exchange, owners), shownOnce, owners),
   }),
   route(`GET ${base}`, 'admin:read', {
     summary: 'List tokens',
@@ -301,8 +301,8 @@ export const tokenRoutes = (owners: TokenOwners & Pick<Owners, 'idempotency' | '
       user_id: z.string().max(64).optional().describe('Only tokens of this user.'),
     }),
     response: Page,
-    handle: async ({ params, query }, call) => {
-      const { id } = await reachOrganization(params.organization, call, owners)
+    handle: async ({ params, query }, exchange) => {
+      const { id } = await reachOrganization(params.organization, exchange, owners)
       const { limit, after, status, user_id: userId } = query
       const found = await owners.accounts.list(
         id,
@@ -323,8 +323,8 @@ export const tokenRoutes = (owners: TokenOwners & Pick<Owners, 'idempotency' | '
     errorCodes: ['organization_mismatch', 'not_found'],
     params: OneToken,
     response: One,
-    handle: async ({ params }, call) => {
-      const { id } = await reachOrganization(params.organization, call, owners)
+    handle: async ({ params }, exchange) => {
+      const { id } = await reachOrganization(params.organization, exchange, owners)
       const token = await owners.accounts.token(id, params.id)
       if (!token) throw missingToken(params.id)
       return { token: withSpend(token, owners) }
@@ -346,16 +346,16 @@ export const tokenRoutes = (owners: TokenOwners & Pick<Owners, 'idempotency' | '
     body: TokenChange,
     example: { name: 'notebook', status: 'disabled' },
     response: One,
-    handle: async (input, call) => ({ token: withSpend(await updateToken(input, call, owners), owners) }),
+    handle: async (input, exchange) => ({ token: withSpend(await updateToken(input, exchange, owners), owners) }),
   }),
   route(`DELETE ${base}/:id`, 'admin:write', {
     ...revokeFacts,
-    handle: ({ params }, call) => revokeToken(params.organization, params.id, call, owners),
+    handle: ({ params }, exchange) => revokeToken(params.organization, params.id, exchange, owners),
   }),
   route(`POST ${base}/:id/revoke`, 'admin:write', {
     ...revokeFacts,
     bucket: 'api',
-    handle: ({ params }, call) => revokeToken(params.organization, params.id, call, owners),
+    handle: ({ params }, exchange) => revokeToken(params.organization, params.id, exchange, owners),
   }),
   route(`POST ${base}/:id/rotate`, 'admin:write', {
     bucket: 'api',
@@ -367,6 +367,6 @@ export const tokenRoutes = (owners: TokenOwners & Pick<Owners, 'idempotency' | '
     body: TokenRotate,
     example: { overlap_seconds: 3600 },
     response: Rotated,
-    handle: (input, call) => once(call, input, () => rotateToken(input, call, owners), shownOnce, owners),
+    handle: (input, exchange) => once(exchange, input, () => rotateToken(input, exchange, owners), shownOnce, owners),
   }),
 ]

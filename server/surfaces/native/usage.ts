@@ -18,7 +18,7 @@ import { parsed } from '../../../core/schemas/issues.ts'
 import { bucketWidths, type Organization, type UsageGroup, usageGroups } from '../../../core/store/store.ts'
 import { OrganizationPath, reachOrganization } from '../../http/access/reach.ts'
 import { sendCsv } from '../../http/answer/send-csv.ts'
-import type { Call } from '../../http/request/call.ts'
+import type { ClientExchange } from '../../http/request/exchange.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { queryOf } from '../../http/request/query.ts'
 import { routeOf } from '../../http/request/route.ts'
@@ -121,8 +121,8 @@ const Usage = namedObject('UsageReport', 'What the finished work of an organizat
 const lists = ['group_by', 'models', 'tasks', 'token_ids', 'user_ids'] as const
 
 /** Reads the query. A list may also be one value, or several with commas. */
-function read(call: Call): z.output<typeof Query> {
-  const given = queryOf(call)
+function read(exchange: ClientExchange): z.output<typeof Query> {
+  const given = queryOf(exchange)
   for (const name of lists) {
     const value = given[name]
     if (typeof value === 'string') given[name] = value.split(',')
@@ -163,14 +163,14 @@ export const usageRoutes = (owners: Pick<Owners, 'organizations' | 'plans' | 'us
     query: Query,
     response: Usage,
     media: ['text/csv'],
-    async answer(call) {
-      const organization = await reachOrganization(call.params['organization'] ?? '', call, owners)
-      const query = read(call)
+    async answer(exchange) {
+      const organization = await reachOrganization(exchange.params['organization'] ?? '', exchange, owners)
+      const query = read(exchange)
       const request = requestOf(organization, owners.plans.limitsOf(organization), query)
-      if (query.format === 'csv') return sendCsv(call, owners.usage.csv(request), `usage-${organization.id}.csv`)
+      if (query.format === 'csv') return sendCsv(exchange, owners.usage.csv(request), `usage-${organization.id}.csv`)
       const { buckets, ...report } = await owners.usage.read(request)
       // The buckets are text already: serializing a year by day would block the event loop.
-      call.send(200, `${JSON.stringify(report).slice(0, -1)},"buckets":${buckets}}`)
+      exchange.send(200, `${JSON.stringify(report).slice(0, -1)},"buckets":${buckets}}`)
     },
   }),
 ]

@@ -37,9 +37,9 @@ export const voiceModelRoutes = (owners: Pick<Owners, 'conversion' | 'jobs' | 'r
     description:
       'Returns the models that speak, with their formats, limits and voices. For a running engine the list includes the voices that the engine reports.',
     response: VoiceModels,
-    handle: async (_input, call) => {
+    handle: async (_input, exchange) => {
       const { conversion, registry } = owners
-      const models = speechModels(call, owners).map(async model => {
+      const models = speechModels(exchange, owners).map(async model => {
         const { features, speech } = registry.catalog().get(model.id)!.traits
         const known = speech!
         const voices = await voicesOf(model, owners)

@@ -12,7 +12,7 @@ import {
 } from '../../../core/webhooks/webhook-view.ts'
 import { actorOf } from '../../http/access/reach.ts'
 import { deletedObject, pageFields, pageOf, pageQuery } from '../../http/answer/page.ts'
-import type { Call } from '../../http/request/call.ts'
+import type { ClientExchange } from '../../http/request/exchange.ts'
 import { once } from '../../http/request/idempotency.ts'
 import { routeOf } from '../../http/request/route.ts'
 import {
@@ -50,7 +50,7 @@ const webhookId = string('Id of the endpoint: `whe_…`.')
 const deliveryId = string('Id of the delivery: `msg_…`.')
 
 async function deliveriesOf(
-  call: Call,
+  exchange: ClientExchange,
   {
     limit,
     after,
@@ -64,19 +64,19 @@ async function deliveriesOf(
   },
   { webhooks }: WebhookOwners,
 ): Promise<z.input<typeof DeliveryPage>> {
-  const { organizationId } = call.caller
+  const { organizationId } = exchange.caller
   const found = await webhooks.deliveries(organizationId, { limit: limit + 1, after, status, endpointId })
   const { entries, end } = pageOf(found, limit)
   return { deliveries: entries.map(deliveryView), ...end }
 }
 
 /** Sends a delivery again. Throws Failure `not_found`, also if it is of another endpoint than the given one. */
-async function redeliver(id: string, call: Call, { webhooks }: WebhookOwners, endpointId?: string) {
-  const { organizationId } = call.caller
+async function redeliver(id: string, exchange: ClientExchange, { webhooks }: WebhookOwners, endpointId?: string) {
+  const { organizationId } = exchange.caller
   const found = isDeliveryId(id) ? await webhooks.delivery(organizationId, id) : undefined
   const again =
     found && (endpointId === undefined || found.endpointId === endpointId)
-      ? await webhooks.redeliver(organizationId, id, actorOf(call))
+      ? await webhooks.redeliver(organizationId, id, actorOf(exchange))
       : undefined
   if (!again) throw new Failure('not_found', `Delivery ${id.slice(0, 64)} was not found.`)
   return { delivery: deliveryView(again) }
@@ -111,7 +111,7 @@ const Jwk = z.object({
 const Jwks = namedObject('JsonWebKeys', 'Public keys (RFC 7517).', { keys: array('The keys.', Jwk) })
 
 /** Returns the organization of the path if it is the caller's. Throws Failure `organization_mismatch`. */
-function ownOrganization(organization: string, { caller }: Call): string {
+function ownOrganization(organization: string, { caller }: ClientExchange): string {
   if (organization === caller.organizationId) return organization
   throw new Failure(
     'organization_mismatch',
@@ -165,16 +165,16 @@ export const webhookRoutes = (owners: WebhookOwners) => [
     example: { name: 'backend', url: 'https://example.com/webhooks', event_types: ['job.completed', 'job.failed'] },
     response: WithSecret,
     status: 201,
-    handle: (input, call) =>
+    handle: (input, exchange) =>
       once(
-        call,
+        exchange,
         input,
         async () => {
           const { name, url, event_types: eventTypes, enabled } = input.body
-          const { organizationId } = call.caller
-          const { origin } = call
+          const { organizationId } = exchange.caller
+          const { origin } = exchange
           const options = { organizationId, name, url, eventTypes, enabled, origin }
-          const created = await owners.webhooks.create(options, actorOf(call))
+          const created = await owners.webhooks.create(options, actorOf(exchange))
           return { webhook: shownEndpoint(created.endpoint, owners), signing_secret: created.secret }
         },
         ({ webhook }) => secretShownOnce(webhook),
@@ -188,8 +188,8 @@ export const webhookRoutes = (owners: WebhookOwners) => [
       ...pageQuery(isEndpointId),
     }),
     response: Page,
-    handle: async ({ query: { limit, after } }, call) => {
-      const found = await owners.webhooks.list(call.caller.organizationId, { limit: limit + 1, after })
+    handle: async ({ query: { limit, after } }, exchange) => {
+      const found = await owners.webhooks.list(exchange.caller.organizationId, { limit: limit + 1, after })
       const { entries, end } = pageOf(found, limit)
       return { webhooks: entries.map(endpoint => shownEndpoint(endpoint, owners)), ...end }
     },
@@ -200,8 +200,8 @@ export const webhookRoutes = (owners: WebhookOwners) => [
     errorCodes: ['not_found'],
     params: Path,
     response: One,
-    handle: async ({ params }, call) => ({
-      webhook: shownEndpoint(await findEndpoint(params.id, call, owners), owners),
+    handle: async ({ params }, exchange) => ({
+      webhook: shownEndpoint(await findEndpoint(params.id, exchange, owners), owners),
     }),
   }),
   route(`PATCH ${one}`, 'admin:write', {
@@ -213,8 +213,8 @@ export const webhookRoutes = (owners: WebhookOwners) => [
     body: Change,
     example: { enabled: false },
     response: One,
-    handle: async ({ params, body }, call) => ({
-      webhook: await changeEndpoint(params.id, body, call, owners),
+    handle: async ({ params, body }, exchange) => ({
+      webhook: await changeEndpoint(params.id, body, exchange, owners),
     }),
   }),
   route(`DELETE ${one}`, 'admin:write', {
@@ -223,8 +223,8 @@ export const webhookRoutes = (owners: WebhookOwners) => [
     errorCodes: ['not_found'],
     params: Path,
     response: Deleted,
-    handle: async ({ params }, call) => {
-      await removeEndpoint(params.id, call, owners)
+    handle: async ({ params }, exchange) => {
+      await removeEndpoint(params.id, exchange, owners)
       return { id: params.id, object: 'webhook_endpoint.deleted' as const, deleted: true }
     },
   }),
@@ -238,11 +238,11 @@ export const webhookRoutes = (owners: WebhookOwners) => [
     body: Rotate,
     example: { overlap_seconds: 3600 },
     response: WithSecret,
-    handle: (input, call) =>
+    handle: (input, exchange) =>
       once(
-        call,
+        exchange,
         input,
-        () => rotateEndpoint(input.params.id, input.body.overlap_seconds, call, owners),
+        () => rotateEndpoint(input.params.id, input.body.overlap_seconds, exchange, owners),
         ({ webhook }) => secretShownOnce(webhook),
         owners,
       ),
@@ -257,7 +257,7 @@ export const webhookRoutes = (owners: WebhookOwners) => [
     body: Test,
     example: { event_type: 'job.completed' },
     response: Tested,
-    handle: ({ params, body }, call) => testEndpoint(params.id, body.event_type, call, owners),
+    handle: ({ params, body }, exchange) => testEndpoint(params.id, body.event_type, exchange, owners),
   }),
   route('GET /api/webhooks/:id/deliveries', 'admin:read', {
     summary: 'List deliveries of webhook',
@@ -266,9 +266,9 @@ export const webhookRoutes = (owners: WebhookOwners) => [
     params: z.object({ id: webhookId }),
     query: z.strictObject(paging),
     response: DeliveryPage,
-    handle: async ({ params, query }, call) => {
-      const { id: endpointId } = await findEndpoint(params.id, call, owners)
-      return deliveriesOf(call, { ...query, endpointId }, owners)
+    handle: async ({ params, query }, exchange) => {
+      const { id: endpointId } = await findEndpoint(params.id, exchange, owners)
+      return deliveriesOf(exchange, { ...query, endpointId }, owners)
     },
   }),
   route('GET /api/webhook-deliveries', 'admin:read', {
@@ -280,21 +280,21 @@ export const webhookRoutes = (owners: WebhookOwners) => [
       webhook_id: webhookId.refine(isEndpointId, 'This is no id of an endpoint.').optional(),
     }),
     response: DeliveryPage,
-    handle: ({ query: { webhook_id: endpointId, ...query } }, call) =>
-      deliveriesOf(call, { ...query, endpointId }, owners),
+    handle: ({ query: { webhook_id: endpointId, ...query } }, exchange) =>
+      deliveriesOf(exchange, { ...query, endpointId }, owners),
   }),
   route('POST /api/webhooks/:id/deliveries/:delivery/redeliver', 'admin:write', {
     ...again,
     params: z.object({ id: webhookId, delivery: deliveryId }),
-    handle: async ({ params }, call) => {
-      const { id } = await findEndpoint(params.id, call, owners)
-      return redeliver(params.delivery, call, owners, id)
+    handle: async ({ params }, exchange) => {
+      const { id } = await findEndpoint(params.id, exchange, owners)
+      return redeliver(params.delivery, exchange, owners, id)
     },
   }),
   route('POST /api/webhook-deliveries/:delivery/redeliver', 'admin:write', {
     ...again,
     params: z.object({ delivery: deliveryId }),
-    handle: ({ params }, call) => redeliver(params.delivery, call, owners),
+    handle: ({ params }, exchange) => redeliver(params.delivery, exchange, owners),
   }),
   route(`GET ${path}`, 'admin:read', {
     summary: 'Get webhook secret',
@@ -303,8 +303,8 @@ export const webhookRoutes = (owners: WebhookOwners) => [
     errorCodes: ['organization_mismatch'],
     params: Organization,
     response: WebhookSecretView,
-    handle: async ({ params }, call) =>
-      webhookSecretView(await owners.webhooks.organizationSecret(ownOrganization(params.organization, call))),
+    handle: async ({ params }, exchange) =>
+      webhookSecretView(await owners.webhooks.organizationSecret(ownOrganization(params.organization, exchange))),
   }),
   route(`POST ${path}/rotate`, 'admin:write', {
     bucket: 'api',
@@ -316,12 +316,12 @@ export const webhookRoutes = (owners: WebhookOwners) => [
     body: RotateSecret,
     example: { overlap_seconds: 3600 },
     response: WebhookSecretView,
-    handle: async ({ params, body }, call) =>
+    handle: async ({ params, body }, exchange) =>
       webhookSecretView(
         await owners.webhooks.rotateOrganizationSecret(
-          ownOrganization(params.organization, call),
+          ownOrganization(params.organization, exchange),
           body.overlap_seconds * 1000,
-          actorOf(call),
+          actorOf(exchange),
         ),
       ),
   }),

@@ -7,7 +7,7 @@ import { conversationTask, tasksBy } from '../../../core/schemas/task.ts'
 import { blockingOf } from '../../../core/workflows/diagnostics.ts'
 import { WorkflowFields } from '../../../core/workflows/workflow-fields.ts'
 import { cursorDescription, deletedObject, pageEnd, pageFields, pageLimit } from '../../http/answer/page.ts'
-import type { Call } from '../../http/request/call.ts'
+import type { ClientExchange } from '../../http/request/exchange.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
 import { seconds } from '../../views/job-record.ts'
@@ -68,8 +68,8 @@ const example = {
 }
 
 /** Returns the version in `If-Match`; undefined without one. */
-function expectedVersion(call: Call): number | undefined {
-  const given = call.req.headers['if-match']
+function expectedVersion(exchange: ClientExchange): number | undefined {
+  const given = exchange.req.headers['if-match']
   if (given === undefined || given === '*') return undefined
   const version = /^(?:W\/)?"?(\d{1,9})"?$/.exec(given)?.[1]
   if (version === undefined)
@@ -79,19 +79,19 @@ function expectedVersion(call: Call): number | undefined {
 
 type WorkflowOwners = Pick<Owners, 'admission' | 'workflows' | 'registry'>
 
-async function change(call: Call, id: string, fields: Partial<WorkflowFields>, owners: WorkflowOwners) {
-  await findWorkflow(id, call, owners)
-  const { organizationId } = call.caller
-  const changed = await owners.workflows.update(organizationId, id, changeOf(fields), expectedVersion(call))
-  const workflow = changed ?? (await findWorkflow(id, call, owners))
-  call.header('etag', `"${workflow.version}"`)
-  return { workflow: shownWorkflow(workflow), diagnostics: await diagnosticsFor(call, workflow, owners) }
+async function change(exchange: ClientExchange, id: string, fields: Partial<WorkflowFields>, owners: WorkflowOwners) {
+  await findWorkflow(id, exchange, owners)
+  const { organizationId } = exchange.caller
+  const changed = await owners.workflows.update(organizationId, id, changeOf(fields), expectedVersion(exchange))
+  const workflow = changed ?? (await findWorkflow(id, exchange, owners))
+  exchange.header('etag', `"${workflow.version}"`)
+  return { workflow: shownWorkflow(workflow), diagnostics: await diagnosticsFor(exchange, workflow, owners) }
 }
 
-async function create(call: Call, fields: WorkflowFields, owners: WorkflowOwners) {
-  const workflow = await owners.workflows.create(call.caller.organizationId, definitionOf(fields))
-  call.header('etag', `"${workflow.version}"`)
-  return { workflow: shownWorkflow(workflow), diagnostics: await diagnosticsFor(call, workflow, owners) }
+async function create(exchange: ClientExchange, fields: WorkflowFields, owners: WorkflowOwners) {
+  const workflow = await owners.workflows.create(exchange.caller.organizationId, definitionOf(fields))
+  exchange.header('etag', `"${workflow.version}"`)
+  return { workflow: shownWorkflow(workflow), diagnostics: await diagnosticsFor(exchange, workflow, owners) }
 }
 
 const ToValidate = strictObject('WorkflowToValidate', 'A workflow to validate.', {
@@ -135,7 +135,7 @@ export const workflowRoutes = (owners: WorkflowOwners) => [
     example,
     response: Diagnosed,
     status: 201,
-    handle: ({ body }, call) => create(call, body, owners),
+    handle: ({ body }, exchange) => create(exchange, body, owners),
   }),
   route('GET /api/workflows', 'user:read', {
     summary: 'List workflows',
@@ -147,9 +147,9 @@ export const workflowRoutes = (owners: WorkflowOwners) => [
       after: z.string().max(128).optional().describe(cursorDescription),
     }),
     response: Page,
-    handle: async ({ query }, call) => {
+    handle: async ({ query }, exchange) => {
       const { workflows, next } = await owners.workflows.list(
-        call.caller.organizationId,
+        exchange.caller.organizationId,
         definedMembers({
           limit: query.limit,
           after: query.after,
@@ -158,7 +158,7 @@ export const workflowRoutes = (owners: WorkflowOwners) => [
       )
       const shown =
         query.include === 'dag'
-          ? await Promise.all(workflows.map(({ id }) => findWorkflow(id, call, owners)))
+          ? await Promise.all(workflows.map(({ id }) => findWorkflow(id, exchange, owners)))
           : workflows
       return {
         workflows: shown.map(workflow => shownWorkflow(workflow, { withDag: query.include === 'dag' })),
@@ -175,9 +175,9 @@ export const workflowRoutes = (owners: WorkflowOwners) => [
     body: ToValidate,
     example: { dag: example.dag, parameters: example.parameters },
     response: Validation,
-    handle: async ({ body }, call) => {
+    handle: async ({ body }, exchange) => {
       const { dag, parameters = null, region } = body
-      const { diagnostics, order } = await surveyFor(call, { dag, parameters, region }, owners)
+      const { diagnostics, order } = await surveyFor(exchange, { dag, parameters, region }, owners)
       return { valid: blockingOf(diagnostics).length === 0, diagnostics, order: order ? [...order] : null }
     },
   }),
@@ -191,10 +191,10 @@ export const workflowRoutes = (owners: WorkflowOwners) => [
       version: z.coerce.number().int().min(1).optional().describe('Version to read. Default: the newest.'),
     }),
     response: Diagnosed,
-    handle: async ({ params, query }, call) => {
-      const workflow = await findWorkflow(params.id, call, owners, query.version)
-      call.header('etag', `"${workflow.version}"`)
-      return { workflow: shownWorkflow(workflow), diagnostics: await diagnosticsFor(call, workflow, owners) }
+    handle: async ({ params, query }, exchange) => {
+      const workflow = await findWorkflow(params.id, exchange, owners, query.version)
+      exchange.header('etag', `"${workflow.version}"`)
+      return { workflow: shownWorkflow(workflow), diagnostics: await diagnosticsFor(exchange, workflow, owners) }
     },
   }),
   route('PUT /api/workflows/:id', 'user:write', {
@@ -208,9 +208,9 @@ export const workflowRoutes = (owners: WorkflowOwners) => [
     body: WorkflowFields,
     example,
     response: Diagnosed,
-    handle: ({ params, body }, call) => {
+    handle: ({ params, body }, exchange) => {
       const { onFailure, ...definition } = definitionOf(body)
-      return change(call, params.id, { ...definition, on_failure: onFailure }, owners)
+      return change(exchange, params.id, { ...definition, on_failure: onFailure }, owners)
     },
   }),
   route('PATCH /api/workflows/:id', 'user:write', {
@@ -223,7 +223,7 @@ export const workflowRoutes = (owners: WorkflowOwners) => [
     body: Change,
     example: { name: 'Another name' },
     response: Diagnosed,
-    handle: ({ params, body }, call) => change(call, params.id, body, owners),
+    handle: ({ params, body }, exchange) => change(exchange, params.id, body, owners),
   }),
   route('DELETE /api/workflows/:id', 'user:write', {
     summary: 'Delete workflow',
@@ -235,9 +235,9 @@ export const workflowRoutes = (owners: WorkflowOwners) => [
       force: z.enum(['true', 'false']).default('false').describe('`true`: cancel executions that have not ended.'),
     }),
     response: Deleted,
-    handle: async ({ params, query }, call) => {
-      const { id } = await findWorkflow(params.id, call, owners)
-      await owners.workflows.remove(call.caller.organizationId, id, { cancel: query.force === 'true' })
+    handle: async ({ params, query }, exchange) => {
+      const { id } = await findWorkflow(params.id, exchange, owners)
+      await owners.workflows.remove(exchange.caller.organizationId, id, { cancel: query.force === 'true' })
       return { id, object: 'workflow' as const, deleted: true as const }
     },
   }),
@@ -251,10 +251,10 @@ export const workflowRoutes = (owners: WorkflowOwners) => [
     example: { name: 'A copy' },
     response: Diagnosed,
     status: 201,
-    handle: async ({ params, body }, call) => {
-      const { onFailure, name, ...definition } = await findWorkflow(params.id, call, owners)
+    handle: async ({ params, body }, exchange) => {
+      const { onFailure, name, ...definition } = await findWorkflow(params.id, exchange, owners)
       const copy = { ...definition, name: body.name ?? `${name} (copy)`.slice(0, 256), on_failure: onFailure }
-      return create(call, copy, owners)
+      return create(exchange, copy, owners)
     },
   }),
   route('GET /api/workflows/:id/versions', 'user:read', {
@@ -268,10 +268,10 @@ export const workflowRoutes = (owners: WorkflowOwners) => [
       after: z.string().max(128).optional().describe(cursorDescription),
     }),
     response: VersionPage,
-    handle: async ({ params, query: { limit, after } }, call) => {
+    handle: async ({ params, query: { limit, after } }, exchange) => {
       if (after !== undefined && !cursor.test(after))
         throw invalidValue('after', "'after' is not a cursor of this list.")
-      const { id, organizationId } = await findWorkflow(params.id, call, owners)
+      const { id, organizationId } = await findWorkflow(params.id, exchange, owners)
       const page = { limit, ...(after === undefined ? {} : { before: Number(after) }) }
       const { versions, next } = await owners.workflows.versions(organizationId, id, page)
       return {

@@ -19,8 +19,8 @@ import {
 } from '../../../core/schemas/fields.ts'
 import { scopeRefusal } from '../../http/access/auth.ts'
 import { ownsMachine, requireMachineOwner } from '../../http/access/reach.ts'
-import type { Call } from '../../http/request/call.ts'
 import { errorGroups } from '../../http/request/errors.ts'
+import type { ClientExchange } from '../../http/request/exchange.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { type InferenceOwners, infer } from '../../work/inference.ts'
 import { findOllamaModel } from './models.ts'
@@ -61,29 +61,33 @@ const OneEmbedded = namedObject('OllamaEmbedding', "The vector of a text, in Oll
  * because it affects all organizations. Loads it for the owner too; for others the first request loads it, through
  * admission and the queue.
  */
-async function load({ modelId, name, unload }: LoadRequest, call: Call, { fleet, registry }: OllamaChatOwners) {
-  const model = findOllamaModel(name, call, { registry })
-  const refused = scopeRefusal(call.caller, 'admin:write')
+async function load(
+  { modelId, name, unload }: LoadRequest,
+  exchange: ClientExchange,
+  { fleet, registry }: OllamaChatOwners,
+) {
+  const model = findOllamaModel(name, exchange, { registry })
+  const refused = scopeRefusal(exchange.caller, 'admin:write')
   if (unload) {
     if (refused) throw refused
-    requireMachineOwner(call, 'Unloading of models is')
+    requireMachineOwner(exchange, 'Unloading of models is')
     await fleet.unload(modelId)
-  } else if (!refused && ownsMachine(call)) {
+  } else if (!refused && ownsMachine(exchange)) {
     await fleet.load(model)
-    call.signal.throwIfAborted()
+    exchange.signal.throwIfAborted()
   }
 }
 
 /** Answers a request; one without content loads or unloads the model. `said` is the member of an empty answer. */
 const answering =
   (form: 'ollama-chat' | 'ollama-generate', said: object, owners: OllamaChatOwners) =>
-  async (call: Call): Promise<void> => {
+  async (exchange: ClientExchange): Promise<void> => {
     try {
-      await infer({ form }, call, owners)
+      await infer({ form }, exchange, owners)
     } catch (thrown) {
       const request = thrown instanceof Failure ? loadRequestOf(thrown) : undefined
       if (!request) throw thrown
-      await load(request, call, owners)
+      await load(request, exchange, owners)
       const answer = {
         model: request.name,
         created_at: new Date().toISOString(),
@@ -92,7 +96,7 @@ const answering =
         done_reason: request.unload ? 'unload' : 'load',
       }
       const type = request.stream ? 'application/x-ndjson' : 'application/json'
-      call.send(200, `${JSON.stringify(answer)}${request.stream ? '\n' : ''}`, type)
+      exchange.send(200, `${JSON.stringify(answer)}${request.stream ? '\n' : ''}`, type)
     }
   }
 
@@ -136,7 +140,7 @@ export const ollamaChatRoutes = (owners: OllamaChatOwners) => [
     body: OllamaEmbedRequest,
     example: { model: 'infer/tiny-embed', input: ['A cat sat on the mat.'] },
     response: Embedded,
-    answer: call => infer({ form: 'ollama-embed', task: 'std/embeddings' }, call, owners),
+    answer: exchange => infer({ form: 'ollama-embed', task: 'std/embeddings' }, exchange, owners),
   }),
   ollamaRoute('POST /ollama/api/embeddings', 'user:write', {
     ...facts,
@@ -146,6 +150,6 @@ export const ollamaChatRoutes = (owners: OllamaChatOwners) => [
     body: OllamaEmbeddingsRequest,
     example: { model: 'infer/tiny-embed', prompt: 'A cat sat on the mat.' },
     response: OneEmbedded,
-    answer: call => infer({ form: 'ollama-embeddings', task: 'std/embeddings' }, call, owners),
+    answer: exchange => infer({ form: 'ollama-embeddings', task: 'std/embeddings' }, exchange, owners),
   }),
 ]

@@ -8,7 +8,7 @@ import type { GgufHeader } from '../../../core/models/gguf-header.ts'
 import type { Model } from '../../../core/models/model.ts'
 import { array, integer, namedObject, object, string } from '../../../core/schemas/fields.ts'
 import { isFor } from '../../../core/schemas/task.ts'
-import type { Call } from '../../http/request/call.ts'
+import type { ClientExchange } from '../../http/request/exchange.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { modelNotFound, visibleModels } from '../../work/allowed-models.ts'
 import { ollamaRoute } from './ollama-route.ts'
@@ -144,11 +144,12 @@ const listedOf = (model: Model, bytes: number) => ({
 })
 
 /** Models that the token may use and that Ollama's clients can use. */
-const visible = (call: Call, owners: Pick<Owners, 'registry'>): Model[] => visibleModels(call, owners).filter(isUsable)
+const visible = (exchange: ClientExchange, owners: Pick<Owners, 'registry'>): Model[] =>
+  visibleModels(exchange, owners).filter(isUsable)
 
 /** Finds a model by the name that a client uses. Throws Failure `model_not_found`. */
-export function findOllamaModel(name: string, call: Call, owners: Pick<Owners, 'registry'>): Model {
-  const models = visible(call, owners)
+export function findOllamaModel(name: string, exchange: ClientExchange, owners: Pick<Owners, 'registry'>): Model {
+  const models = visible(exchange, owners)
   const model = models.find(({ id }) => id === modelOf(name))
   if (model) return model
   throw modelNotFound(name.slice(0, 128), models, '/ollama/api/tags')
@@ -166,10 +167,10 @@ export const ollamaModelRoutes = (owners: ModelOwners) => [
     summary: 'List models',
     description: 'Returns the chat and embedding models that the token may use.',
     response: Tags,
-    handle: (_, call) => {
+    handle: (_, exchange) => {
       const { residents } = owners.fleet.snapshot()
       const modified_at = new Date(owners.registry.readAt).toISOString()
-      const models = visible(call, owners).map(model => {
+      const models = visible(exchange, owners).map(model => {
         const bytes = residents.find(({ modelId }) => modelId === model.id)?.bytes ?? model.memory ?? 0
         return { ...listedOf(model, bytes), modified_at }
       })
@@ -180,8 +181,8 @@ export const ollamaModelRoutes = (owners: ModelOwners) => [
     summary: 'List loaded models',
     description: 'Returns the models that are loaded, among those that the token may use.',
     response: Running,
-    handle: (_, call) => {
-      const allowed = new Map(visible(call, owners).map(model => [model.id, model]))
+    handle: (_, exchange) => {
+      const allowed = new Map(visible(exchange, owners).map(model => [model.id, model]))
       const models = owners.fleet.snapshot().residents.flatMap(resident => {
         const model = allowed.get(resident.modelId)
         if (!model || resident.state !== 'ready') return []
@@ -207,8 +208,8 @@ export const ollamaModelRoutes = (owners: ModelOwners) => [
     body: Show,
     example: { model: 'infer/tiny-chat' },
     response: Shown,
-    handle: async ({ body }, call) => {
-      const model = findOllamaModel(body.model, call, owners)
+    handle: async ({ body }, exchange) => {
+      const model = findOllamaModel(body.model, exchange, owners)
       const header = await headerOf(model, owners)
       const features = owners.registry.catalog().get(model.id)?.traits.features ?? new Set<string>()
       const chats = isFor(model.tasks, 'chat')

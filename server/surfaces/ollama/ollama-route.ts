@@ -44,9 +44,9 @@ function loopbackCaller(
 }
 
 /** Returns the error of a request in Ollama's form: the message alone, besides what helps to find its cause. */
-export const ollamaErrors = (failure: Failure, call: { id: string }) => ({
+export const ollamaErrors = (failure: Failure, exchange: { id: string }) => ({
   status: failure.status,
-  body: { error: failure.message, code: failure.code, ...failure.facts, request_id: call.id },
+  body: { error: failure.message, code: failure.code, ...failure.facts, request_id: exchange.id },
 })
 
 /** Makes a route of the Ollama-compatible API. */

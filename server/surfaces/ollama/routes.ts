@@ -5,7 +5,7 @@ import { namedObject, optionalInteger, optionalString, string } from '../../../c
 import { parsed } from '../../../core/schemas/issues.ts'
 import { requireMachineOwner } from '../../http/access/reach.ts'
 import { readJson } from '../../http/body/body.ts'
-import type { Call } from '../../http/request/call.ts'
+import type { ClientExchange } from '../../http/request/exchange.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { type OllamaChatOwners, ollamaChatRoutes } from './generate.ts'
 import { ollamaModelRoutes } from './models.ts'
@@ -35,33 +35,33 @@ const statusOf = (event: ModelPullEvent): z.input<typeof Status> =>
     ? { status: event.status }
     : { status: `pulling ${event.file}`, digest: event.file, total: event.total, completed: event.bytes }
 
-async function pull(call: Call, owners: OllamaPullOwners): Promise<void> {
-  requireMachineOwner(call, 'Downloading of models is')
-  const { model, name = model, stream } = parsed(Pull, await readJson(call, owners))
+async function pull(exchange: ClientExchange, owners: OllamaPullOwners): Promise<void> {
+  requireMachineOwner(exchange, 'Downloading of models is')
+  const { model, name = model, stream } = parsed(Pull, await readJson(exchange, owners))
   if (name === undefined)
     throw new Failure('missing_required_parameter', "'model' is required: the name of a model.", { param: 'model' })
-  const { res } = call
+  const { res } = exchange
   const line = (status: z.input<typeof Status>) => `${JSON.stringify(status)}\n`
   if (stream === false) {
-    await owners.modelPull(name, { signal: call.signal, onEvent: () => {} })
-    return call.send(200, JSON.stringify({ status: 'success' }))
+    await owners.modelPull(name, { signal: exchange.signal, onEvent: () => {} })
+    return exchange.send(200, JSON.stringify({ status: 'success' }))
   }
   let begun = false
   const write = (text: string) => {
-    if (!begun) call.head(200, 'application/x-ndjson', ['cache-control', 'no-cache', 'x-accel-buffering', 'no'])
+    if (!begun) exchange.head(200, 'application/x-ndjson', ['cache-control', 'no-cache', 'x-accel-buffering', 'no'])
     begun = true
     // A client that does not read loses progress, and never the end.
     if (!res.destroyed && !res.writableNeedDrain) res.write(text)
   }
   try {
-    await owners.modelPull(name, { signal: call.signal, onEvent: event => write(line(statusOf(event))) })
+    await owners.modelPull(name, { signal: exchange.signal, onEvent: event => write(line(statusOf(event))) })
     write('')
     res.end(line({ status: 'success' }))
   } catch (thrown) {
     if (!begun) throw thrown
     const failure = Failure.from(thrown)
-    if (failure.code === 'internal_error') owners.log.error('A pull failed', { request: call.id }, failure.cause)
-    res.end(`${JSON.stringify(ollamaErrors(failure, call).body)}\n`)
+    if (failure.code === 'internal_error') owners.log.error('A pull failed', { request: exchange.id }, failure.cause)
+    res.end(`${JSON.stringify(ollamaErrors(failure, exchange).body)}\n`)
   }
 }
 
@@ -87,7 +87,7 @@ const ollamaPullRoutes = (owners: OllamaPullOwners) => [
     body: Pull,
     example: { model: 'starter', stream: false },
     response: Status,
-    answer: call => pull(call, owners),
+    answer: exchange => pull(exchange, owners),
   }),
 ]
 
@@ -99,7 +99,7 @@ const Version = namedObject('OllamaVersion', 'A version.', {
 })
 const Refused = namedObject('OllamaRefused', 'There is no such answer.', {})
 
-/** Why a call that manages models is refused, by its path. */
+/** Why a request that manages models is refused, by its path. */
 const refused = {
   push: ['POST', 'Models of this server are not published.'],
   create: ['POST', 'Models are configured in infer.yaml. Add one with: infer model add'],
@@ -131,7 +131,7 @@ export const ollamaRoutes = (owners: OllamaChatOwners & OllamaPullOwners) => [
     summary: 'Check liveness',
     description: `Answers \`${alive}\`, by which Ollama's clients find out whether there is a server.`,
     media: ['text/plain'],
-    answer: call => call.send(200, alive, 'text/plain; charset=utf-8', ['cache-control', 'no-store']),
+    answer: exchange => exchange.send(200, alive, 'text/plain; charset=utf-8', ['cache-control', 'no-store']),
   }),
   ollamaRoute('GET /ollama/api/version', 'public', {
     summary: 'Get version',

@@ -2,7 +2,7 @@ import type { z } from 'zod'
 import type { MediaInput } from '../../../core/media/media.ts'
 import { heldAfterReading, heldBytes, readBody } from '../../http/body/body.ts'
 import { formValues, isForm, readForm } from '../../http/body/multipart.ts'
-import type { Call } from '../../http/request/call.ts'
+import type { ClientExchange } from '../../http/request/exchange.ts'
 import type { Owners } from '../../http/request/owners.ts'
 
 /** A request with audio. Its file is on the disk until the body is disposed of. */
@@ -15,33 +15,33 @@ export interface AudioBody extends AsyncDisposable {
 
 /** Reads a form or JSON. Adds files that the JSON contains to `call.inline`. */
 export async function readAudioBody(
-  call: Call,
+  exchange: ClientExchange,
   shape: Readonly<Record<string, z.ZodType>>,
   owners: Pick<Owners, 'admission' | 'config' | 'cpu' | 'files'>,
 ): Promise<AudioBody> {
-  if (isForm(call.req)) {
-    const form = await readForm(call, { files: { file: 1 }, maxBytes: owners.config.limits.audio_size }, owners)
+  if (isForm(exchange.req)) {
+    const form = await readForm(exchange, { files: { file: 1 }, maxBytes: owners.config.limits.audio_size }, owners)
     const value = formValues(form.fields, shape)
     const [file] = form.files.get('file') ?? []
     // Placeholder for the file: the schema only requires the field.
     if (file) value.file = 'the file of the form'
     return { value, file, [Symbol.asyncDispose]: () => form[Symbol.asyncDispose]() }
   }
-  return { value: await readAudioJson(call, owners), file: undefined, async [Symbol.asyncDispose]() {} }
+  return { value: await readAudioJson(exchange, owners), file: undefined, async [Symbol.asyncDispose]() {} }
 }
 
 /** Reads JSON that may contain audio, which is added to `call.inline`. */
 export async function readAudioJson(
-  call: Call,
+  exchange: ClientExchange,
   { admission, config, cpu }: Pick<Owners, 'admission' | 'config' | 'cpu'>,
 ): Promise<unknown> {
-  call.releaseBody = admission.holdBody(heldBytes(call.req))
-  const bytes = await readBody(call.req, config.limits.chat_body)
+  exchange.releaseBody = admission.holdBody(heldBytes(exchange.req))
+  const bytes = await readBody(exchange.req, config.limits.chat_body)
   const size = bytes.length
-  const hash = call.req.headers['idempotency-key'] !== undefined
+  const hash = exchange.req.headers['idempotency-key'] !== undefined
   const read = await cpu.readBody(bytes, config.limits, { hash, files: size > config.limits.json_body })
-  call.releaseBody(heldAfterReading(size))
-  call.bodyHash = read.hash
-  call.inline = read.inline
+  exchange.releaseBody(heldAfterReading(size))
+  exchange.bodyHash = read.hash
+  exchange.inline = read.inline
   return read.value
 }

@@ -15,8 +15,8 @@ import {
   string,
 } from '../../../core/schemas/fields.ts'
 import { type BatchRecord, batchStatuses } from '../../../core/store/store.ts'
-import type { Call } from '../../http/request/call.ts'
 import { errorGroups } from '../../http/request/errors.ts'
+import type { ClientExchange } from '../../http/request/exchange.ts'
 import { idempotencyOf } from '../../http/request/idempotency.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
@@ -177,8 +177,12 @@ function endpointOf(given: string, { batches }: BatchOwners): string {
   throw invalidValue('endpoint', `'endpoint' cannot be ${given.slice(0, 128)}. ${instead}`)
 }
 
-async function create(body: z.output<typeof Create>, call: Call, owners: BatchOwners): Promise<BatchRecord> {
-  const { organizationId, tokenId, region } = call.caller
+async function create(
+  body: z.output<typeof Create>,
+  exchange: ClientExchange,
+  owners: BatchOwners,
+): Promise<BatchRecord> {
+  const { organizationId, tokenId, region } = exchange.caller
   const { input_file_id: inputFileId, completion_window: completionWindow, metadata, output_expires_after: kept } = body
   const endpoint = endpointOf(body.endpoint, owners)
   const file = isId(inputFileId) ? await owners.files.api.find(organizationId, inputFileId) : undefined
@@ -199,10 +203,10 @@ async function create(body: z.output<typeof Create>, call: Call, owners: BatchOw
     outputLifetimeMs: kept ? kept.seconds * 1000 : null,
     metadata: metadata ? JSON.stringify(metadata) : null,
     region: region ?? null,
-    origin: call.origin,
+    origin: exchange.origin,
     createdAt,
     expiresAt: createdAt + Number.parseInt(completionWindow, 10) * hourMs,
-    idempotency: idempotencyOf(call, body),
+    idempotency: idempotencyOf(exchange, body),
   })
 }
 
@@ -217,7 +221,7 @@ export const batchJobRoutes = (owners: BatchOwners) => [
     body: Create,
     example: { input_file_id: 'file-01KAPT31G0W9YV5QXJ7Q2N4C5D', endpoint: '/v1/embeddings', completion_window: '24h' },
     response: BatchObject,
-    handle: async ({ body }, call) => batchObject(await create(body, call, owners)),
+    handle: async ({ body }, exchange) => batchObject(await create(body, exchange, owners)),
   }),
   route(`GET ${base}`, 'user:read', {
     summary: 'List batches',
@@ -228,10 +232,10 @@ export const batchJobRoutes = (owners: BatchOwners) => [
       order: z.enum(['asc', 'desc']).default('desc').describe('`desc`: newest first. `asc`: oldest first.'),
     }),
     response: List,
-    handle: async ({ query: { limit, after, order } }, call) => {
+    handle: async ({ query: { limit, after, order } }, exchange) => {
       if (after !== undefined && !isBatchId(after)) throw invalidValue('after', "'after' must be the id of a batch.")
       const page = { limit: limit + 1, after, oldestFirst: order === 'asc' }
-      const found = await owners.batches.list(call.caller.organizationId, page)
+      const found = await owners.batches.list(exchange.caller.organizationId, page)
       const data = found.slice(0, limit).map(batchObject)
       return listPage(data, found.length > limit)
     },
@@ -242,8 +246,8 @@ export const batchJobRoutes = (owners: BatchOwners) => [
     errorCodes: ['not_found'],
     params: One,
     response: BatchObject,
-    handle: async ({ params: { id } }, call) => {
-      const batch = isBatchId(id) ? await owners.batches.find(call.caller.organizationId, id) : undefined
+    handle: async ({ params: { id } }, exchange) => {
+      const batch = isBatchId(id) ? await owners.batches.find(exchange.caller.organizationId, id) : undefined
       if (!batch) throw missing(id)
       return batchObject(batch)
     },
@@ -256,8 +260,8 @@ export const batchJobRoutes = (owners: BatchOwners) => [
     errorCodes: ['not_found', 'batch_not_cancellable', 'disk_full'],
     params: One,
     response: BatchObject,
-    handle: async ({ params: { id } }, call) => {
-      const batch = isBatchId(id) ? await owners.batches.cancel(call.caller.organizationId, id) : undefined
+    handle: async ({ params: { id } }, exchange) => {
+      const batch = isBatchId(id) ? await owners.batches.cancel(exchange.caller.organizationId, id) : undefined
       if (!batch) throw missing(id)
       return batchObject(batch)
     },

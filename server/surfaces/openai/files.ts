@@ -20,7 +20,7 @@ import { deletedObject } from '../../http/answer/page.ts'
 import { fileAnswers, sendFile } from '../../http/answer/send-file.ts'
 import { readJson } from '../../http/body/body.ts'
 import { formValues, isForm, readForm } from '../../http/body/multipart.ts'
-import type { Call } from '../../http/request/call.ts'
+import type { ClientExchange } from '../../http/request/exchange.ts'
 import { JsonText } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
@@ -144,16 +144,19 @@ type CreateOwners = Pick<Owners, 'admission' | 'config' | 'cpu' | 'files' | 'med
 const formOverhead = 8192
 
 /** Stores the file of a form, or the one at a URL. Throws the failures of reading and storing it. */
-async function createFile(call: Call, owners: CreateOwners): Promise<FileRecord> {
-  if (!isForm(call.req)) return fetchFile(call, parsed(FileFromUrl, await readJson(call, owners)), owners)
+async function createFile(exchange: ClientExchange, owners: CreateOwners): Promise<FileRecord> {
+  if (!isForm(exchange.req)) return fetchFile(exchange, parsed(FileFromUrl, await readJson(exchange, owners)), owners)
   const { files, config } = owners
-  const { organizationId } = call.caller
-  await files.requireRoom(organizationId, Math.max(1, Number(call.req.headers['content-length'] ?? 1) - formOverhead))
-  await using form = await readForm(call, { files: { file: 1 }, maxBytes: config.limits.upload_size }, owners)
+  const { organizationId } = exchange.caller
+  await files.requireRoom(
+    organizationId,
+    Math.max(1, Number(exchange.req.headers['content-length'] ?? 1) - formOverhead),
+  )
+  await using form = await readForm(exchange, { files: { file: 1 }, maxBytes: config.limits.upload_size }, owners)
   const body = formValues(form.fields, { ...FileFromUrl.shape })
   const [file] = form.files.get('file') ?? []
   if (!file) {
-    if (body.url !== undefined) return await fetchFile(call, parsed(FileFromUrl, body), owners)
+    if (body.url !== undefined) return await fetchFile(exchange, parsed(FileFromUrl, body), owners)
     throw new Failure('missing_required_parameter', "Send the file in the field 'file', or its URL in 'url'.", {
       param: 'file',
     })
@@ -188,14 +191,14 @@ function nameOfUrl(url: string): string {
 }
 
 async function fetchFile(
-  call: Call,
+  exchange: ClientExchange,
   { url, filename, purpose, expires_after }: z.output<typeof FileFromUrl>,
   { files, media, config }: CreateOwners,
 ): Promise<FileRecord> {
-  const { organizationId } = call.caller
+  const { organizationId } = exchange.caller
   await files.requireRoom(organizationId, 1)
-  await using workspace = await files.workspace(call.id)
-  const sender = { organizationId, origin: call.origin, signal: call.signal }
+  await using workspace = await files.workspace(exchange.id)
+  const sender = { organizationId, origin: exchange.origin, signal: exchange.signal }
   const path = await media.download(sender, 'url', url, workspace.folder)
   const name = filename ?? (nameOfUrl(url) || 'file')
   return await files.receive(organizationId, createReadStream(path), {
@@ -224,7 +227,7 @@ const sliceRows = 100
  * are answered.
  */
 async function listFiles(
-  call: Call,
+  exchange: ClientExchange,
   { purpose, limit, order, after }: z.output<typeof Query>,
   { files }: Pick<Owners, 'files'>,
 ): Promise<JsonText> {
@@ -236,7 +239,7 @@ async function listFiles(
   let more = true
   for (let left = limit; left > 0 && more; ) {
     const page = { order, purpose, after: last ?? after, limit: Math.min(left, sliceRows) + 1 }
-    const rows = await files.api.list(call.caller.organizationId, page)
+    const rows = await files.api.list(exchange.caller.organizationId, page)
     more = rows.length === page.limit
     const taken = rows.slice(0, page.limit - 1)
     for (const row of taken) texts.push(JSON.stringify(fileObject(row)))
@@ -244,7 +247,7 @@ async function listFiles(
     last = taken.at(-1)?.id ?? last
     left -= taken.length
     if (more && left > 0) await setImmediate()
-    call.abortSource.throwIfAborted()
+    exchange.abortSource.throwIfAborted()
   }
   const ends = { first_id: first, last_id: last ?? null, has_more: more }
   return new JsonText(`{"object":"list","data":[${texts.join(',')}],${JSON.stringify(ends).slice(1)}`)
@@ -253,9 +256,9 @@ async function listFiles(
 /** The OpenAI-compatible routes for files. */
 export function stdFileRoutes(owners: Pick<Owners, 'admission' | 'config' | 'cpu' | 'files' | 'log' | 'media'>) {
   const { files } = owners
-  async function required(call: Call): Promise<FileRecord> {
-    const id = call.params.id ?? ''
-    const file = await files.api.find(call.caller.organizationId, id)
+  async function required(exchange: ClientExchange): Promise<FileRecord> {
+    const id = exchange.params.id ?? ''
+    const file = await files.api.find(exchange.caller.organizationId, id)
     if (file) return file
     throw noSuchFile(id)
   }
@@ -270,8 +273,8 @@ export function stdFileRoutes(owners: Pick<Owners, 'admission' | 'config' | 'cpu
       example: { url: 'data:text/plain;base64,SGVsbG8hCg==', filename: 'hello.txt', purpose: 'user_data' },
       response: FileObject,
       errorCodes: ['url_fetch_failed', 'not_found', 'storage_full', 'disk_full', 'cancelled'],
-      async answer(call) {
-        call.send(200, JSON.stringify(fileObject(await createFile(call, owners))))
+      async answer(exchange) {
+        exchange.send(200, JSON.stringify(fileObject(await createFile(exchange, owners))))
       },
     }),
     route(`GET ${base}`, 'user:read', {
@@ -280,7 +283,7 @@ export function stdFileRoutes(owners: Pick<Owners, 'admission' | 'config' | 'cpu
         'Returns files that were uploaded and results of batches. Inputs and results of other requests are not listed: their URLs are in the job.',
       query: Query,
       response: FileList,
-      handle: ({ query }, call) => listFiles(call, query, owners),
+      handle: ({ query }, exchange) => listFiles(exchange, query, owners),
     }),
     route(`GET ${base}/:id`, 'user:read', {
       summary: 'Get file',
@@ -288,7 +291,7 @@ export function stdFileRoutes(owners: Pick<Owners, 'admission' | 'config' | 'cpu
       params,
       response: FileObject,
       errorCodes: ['not_found'],
-      handle: async (_, call) => fileObject(await required(call)),
+      handle: async (_, exchange) => fileObject(await required(exchange)),
     }),
     route(`GET ${base}/:id/content`, 'user:read', {
       summary: 'Download file content',
@@ -298,8 +301,8 @@ export function stdFileRoutes(owners: Pick<Owners, 'admission' | 'config' | 'cpu
       media: ['*/*'],
       otherAnswers: { 206: fileAnswers[206], 304: fileAnswers[304] },
       errorCodes: ['not_found'],
-      async answer(call) {
-        await sendFile(call, await required(call), { kind: 'attachment', maxAge: 0 }, owners)
+      async answer(exchange) {
+        await sendFile(exchange, await required(exchange), { kind: 'attachment', maxAge: 0 }, owners)
       },
     }),
     route(`DELETE ${base}/:id`, 'user:write', {
@@ -308,8 +311,8 @@ export function stdFileRoutes(owners: Pick<Owners, 'admission' | 'config' | 'cpu
       params,
       response: FileDeleted,
       errorCodes: ['not_found', 'conflict'],
-      async handle({ params: { id } }, call) {
-        if (!(await files.api.remove(call.caller.organizationId, id))) throw noSuchFile(id)
+      async handle({ params: { id } }, exchange) {
+        if (!(await files.api.remove(exchange.caller.organizationId, id))) throw noSuchFile(id)
         return { id, object: 'file' as const, deleted: true as const }
       },
     }),

@@ -8,11 +8,11 @@ import { type ImageResult, imageUsage, linkedImages } from '../../../core/tasks/
 import type { Preview } from '../../../core/tasks/run-job.ts'
 import { base64PiecesOf, sendPieces, withFirstPiece } from '../../http/answer/send-pieces.ts'
 import { eventsHead, pingComment, sseText } from '../../http/answer/sse.ts'
-import { sendJson } from '../../http/dispatch.ts'
-import type { Call } from '../../http/request/call.ts'
 import { errorFrame } from '../../http/request/errors.ts'
+import type { ClientExchange } from '../../http/request/exchange.ts'
 import { Embedded, JsonText, readResult } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
+import { sendJson } from '../../http/run-route.ts'
 import { seconds } from '../../views/job-record.ts'
 import { unfinishedImage } from '../../work/unfinished-image.ts'
 
@@ -48,15 +48,23 @@ const eventQuality = {
  * Sends the images as server-sent events: the unfinished ones while the engine reports them, then the finished ones.
  * Rejects with Failure for what fails before the first event; a later failure is the last event.
  */
-export async function sendImageEvents(call: Call, options: EventOptions, owners: EventOwners): Promise<void> {
+export async function sendImageEvents(
+  exchange: ClientExchange,
+  options: EventOptions,
+  owners: EventOwners,
+): Promise<void> {
   // Rejected while a preview is encoded: it is awaited later.
   options.completed.catch(() => {})
-  const pieces = await withFirstPiece(eventsOf(call, options, owners))
-  call.head(200, ...eventsHead)
-  await sendPieces(call, pieces)
+  const pieces = await withFirstPiece(eventsOf(exchange, options, owners))
+  exchange.head(200, ...eventsHead)
+  await sendPieces(exchange, pieces)
 }
 
-async function* eventsOf(call: Call, options: EventOptions, owners: EventOwners): AsyncGenerator<Uint8Array> {
+async function* eventsOf(
+  exchange: ClientExchange,
+  options: EventOptions,
+  owners: EventOwners,
+): AsyncGenerator<Uint8Array> {
   const { completed, request } = options
   let begun = false
   try {
@@ -68,14 +76,14 @@ async function* eventsOf(call: Call, options: EventOptions, owners: EventOwners)
         yield piece
       }
     const job = await completed
-    for await (const piece of completedEvents(call, job, options, owners)) {
+    for await (const piece of completedEvents(exchange, job, options, owners)) {
       begun = true
       yield piece
     }
   } catch (thrown) {
     const failure = Failure.from(thrown)
     if (!begun || failure.code === 'cancelled') throw failure
-    yield Buffer.from(errorFrame(failure, call.id))
+    yield Buffer.from(errorFrame(failure, exchange.id))
   }
 }
 
@@ -162,12 +170,12 @@ function partialEvent(
 
 /** Yields one event for each finished image, in pieces. */
 async function* completedEvents(
-  call: Call,
+  exchange: ClientExchange,
   job: JobRecord,
   { task, request }: EventOptions,
   owners: EventOwners,
 ): AsyncGenerator<Uint8Array> {
-  const { result, base64 } = await imagesOf(call, job, owners)
+  const { result, base64 } = await imagesOf(exchange, job, owners)
   const type = `${prefixes[task]}.completed`
   const facts = JSON.stringify({ ...shared(request, result), usage: imageUsage(1) }).slice(1)
   for (const read of base64) {
@@ -190,7 +198,11 @@ export interface JobImages {
 }
 
 /** Reads the result of a job and checks that its images still exist. Throws Failure `output_expired`. */
-async function imagesOf(call: Call, job: JobRecord, { files }: Pick<Owners, 'files'>): Promise<JobImages> {
+async function imagesOf(
+  exchange: ClientExchange,
+  job: JobRecord,
+  { files }: Pick<Owners, 'files'>,
+): Promise<JobImages> {
   if (job.result === null) throw expired(job)
   const result = JSON.parse(await readResult(job.result)) as ImageResult
   const records = await Promise.all(result.images.map(({ file_id }) => files.find(job.organizationId, file_id)))
@@ -205,7 +217,7 @@ async function imagesOf(call: Call, job: JobRecord, { files }: Pick<Owners, 'fil
   async function* base64(image: FileRecord): AsyncGenerator<Uint8Array> {
     await using file = await opened(image)
     yield quote
-    yield* base64PiecesOf(call, file, image.bytes)
+    yield* base64PiecesOf(exchange, file, image.bytes)
     yield quote
   }
   // Checked before the head is sent, after which a missing file could only cut the response.
@@ -215,28 +227,28 @@ async function imagesOf(call: Call, job: JobRecord, { files }: Pick<Owners, 'fil
 
 /** Sends the images of a job as JSON in the requested format. Throws Failure `output_expired`. */
 export async function sendImages(
-  call: Call,
+  exchange: ClientExchange,
   job: JobRecord,
   request: ImageRequest,
   owners: Pick<Owners, 'files'>,
 ): Promise<void> {
-  const { result, base64 } = await imagesOf(call, job, owners)
-  const origin = call.origin
+  const { result, base64 } = await imagesOf(exchange, job, owners)
+  const origin = exchange.origin
   const linked = linkedImages(result, file => owners.files.link(file, origin))
   const inBase64 = request.response_format === 'b64_json' || request.response_format === 'base64'
-  if (!inBase64) return sendJson(call, new JsonText(JSON.stringify(linked)))
+  if (!inBase64) return sendJson(exchange, new JsonText(JSON.stringify(linked)))
   const embedded = base64.map(read => new Embedded(read))
   const data = linked.data.map(({ url: _address, ...facts }, at) => ({ b64_json: embedded[at], ...facts }))
-  await sendJson(call, new JsonText(JSON.stringify({ ...linked, data }), 200, embedded))
+  await sendJson(exchange, new JsonText(JSON.stringify({ ...linked, data }), 200, embedded))
 }
 
 /** Returns the failure for a caller whose wait for the images is over. */
-export const unfinished = (call: Call, { id }: JobRecord): Failure =>
+export const unfinished = (exchange: ClientExchange, { id }: JobRecord): Failure =>
   new Failure(
     'timeout',
     `The images are not ready yet. Job ${id} continues: read it at its status_url. To get a job at once, send the header 'Prefer: respond-async'.`,
     {
       retryAfterMs: 2_000,
-      facts: { job_id: id, request_id: queueIdOf(id), status_url: `${call.origin}/api/jobs/${id}` },
+      facts: { job_id: id, request_id: queueIdOf(id), status_url: `${exchange.origin}/api/jobs/${id}` },
     },
   )

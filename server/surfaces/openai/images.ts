@@ -19,8 +19,8 @@ import {
 } from '../../../core/tasks/image/image-request.ts'
 import { readJson } from '../../http/body/body.ts'
 import { formValues, isForm, readForm } from '../../http/body/multipart.ts'
-import type { Call } from '../../http/request/call.ts'
 import { errorGroups } from '../../http/request/errors.ts'
+import type { ClientExchange } from '../../http/request/exchange.ts'
 import { idempotencyKeyOf } from '../../http/request/idempotency.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { preferenceOf } from '../../http/request/prefer.ts'
@@ -54,12 +54,16 @@ const withoutPrompt = (sent: unknown): unknown =>
 /** Reads JSON or a form. Throws Failure for an invalid request. */
 async function readImageBody(
   { task, variation = false }: ImageRoute,
-  call: Call,
+  exchange: ClientExchange,
   owners: Pick<Owners, 'admission' | 'config' | 'cpu' | 'files'>,
 ): Promise<ImageBody> {
   const check = (sent: unknown) => checked(task, variation ? withoutPrompt(sent) : sent)
-  if (!isForm(call.req)) return { ...check(await readJson(call, owners)), async [Symbol.asyncDispose]() {} }
-  const form = await readForm(call, { files: { image: maxSources, mask: 1 }, maxBytes: imageRules.maxBytes }, owners)
+  if (!isForm(exchange.req)) return { ...check(await readJson(exchange, owners)), async [Symbol.asyncDispose]() {} }
+  const form = await readForm(
+    exchange,
+    { files: { image: maxSources, mask: 1 }, maxBytes: imageRules.maxBytes },
+    owners,
+  )
   try {
     const sent = formValues(form.fields, imageRequests[operationOf(task)].shape)
     const inline = new Map<string, MediaInput>()
@@ -72,7 +76,7 @@ async function readImageBody(
       })
       sent[name] = addresses.length === 1 ? addresses[0] : addresses
     }
-    call.inline = inline
+    exchange.inline = inline
     return { ...check(sent), [Symbol.asyncDispose]: () => form[Symbol.asyncDispose]() }
   } catch (thrown) {
     await form[Symbol.asyncDispose]()
@@ -93,19 +97,19 @@ type ImageOwners = SubmitOwners & Pick<Owners, 'cpu' | 'fleet'>
  * Answers an OpenAI-compatible request for images. The request becomes a durable job like any
  * generation, and the caller waits for its end: a repeated request with the same idempotency key gets the same images.
  */
-async function answerImages(to: ImageRoute, call: Call, owners: ImageOwners): Promise<void> {
-  const prefer = preferenceOf(call.req.headers.prefer)
-  const { job, model, request } = await submit(to, call, owners)
-  if (prefer.later) return answerLater(call, job)
-  const completed = completedJob(job, model, call, prefer.waitMs, owners)
-  if (request.stream) await sendImageEvents(call, { task: to.task, job, request, completed }, owners)
-  else await sendImages(call, await completed, request, owners)
+async function answerImages(to: ImageRoute, exchange: ClientExchange, owners: ImageOwners): Promise<void> {
+  const prefer = preferenceOf(exchange.req.headers.prefer)
+  const { job, model, request } = await submit(to, exchange, owners)
+  if (prefer.later) return answerLater(exchange, job)
+  const completed = completedJob(job, model, exchange, prefer.waitMs, owners)
+  if (request.stream) await sendImageEvents(exchange, { task: to.task, job, request, completed }, owners)
+  else await sendImages(exchange, await completed, request, owners)
 }
 
 /** Resolves with the job when it is completed. Rejects with its Failure, or with that of a wait that is over. */
-async function completedJob(...[job, model, call, waitMs, owners]: Parameters<typeof endOf>): Promise<JobRecord> {
-  const ended = await endOf(job, model, call, waitMs, owners)
-  if (!hasEnded(ended)) throw unfinished(call, ended)
+async function completedJob(...[job, model, exchange, waitMs, owners]: Parameters<typeof endOf>): Promise<JobRecord> {
+  const ended = await endOf(job, model, exchange, waitMs, owners)
+  if (!hasEnded(ended)) throw unfinished(exchange, ended)
   if (ended.status !== 'completed') throw failureOf(ended)
   return ended
 }
@@ -113,15 +117,15 @@ async function completedJob(...[job, model, call, waitMs, owners]: Parameters<ty
 /** Submits the job. The files of the form are removed once they are stored as files of the job. */
 async function submit(
   to: ImageRoute,
-  call: Call,
+  exchange: ClientExchange,
   owners: ImageOwners,
 ): Promise<{ job: JobRecord; model: Model; request: ImageRequest }> {
-  await using body = await readImageBody(to, call, owners)
+  await using body = await readImageBody(to, exchange, owners)
   const { sent, request } = body
   const target = { modelId: request.model, task: to.task }
-  const { job, model } = await submitGeneration(call, { target, body: sent }, owners)
+  const { job, model } = await submitGeneration(exchange, { target, body: sent }, owners)
   const { status } = owners.fleet.snapshot().models[model.id] ?? { status: 'cold' }
-  call.header('x-model-status', status)
+  exchange.header('x-model-status', status)
   return { job, model, request }
 }
 
@@ -129,13 +133,13 @@ async function submit(
 async function endOf(
   job: JobRecord,
   model: Model,
-  call: Call,
+  exchange: ClientExchange,
   waitMs: number,
   owners: Pick<Owners, 'config' | 'jobs'>,
 ): Promise<JobRecord> {
   try {
     return await waitForEnd(
-      call,
+      exchange,
       job,
       {
         waitMs: Math.min(waitMs, owners.config.limits.sync_wait),
@@ -146,7 +150,7 @@ async function endOf(
     )
   } catch (thrown) {
     // Without an idempotency key no client can read this job: the id was never sent.
-    if (call.disconnected && Failure.from(thrown).code === 'cancelled' && idempotencyKeyOf(call) === undefined)
+    if (exchange.disconnected && Failure.from(thrown).code === 'cancelled' && idempotencyKeyOf(exchange) === undefined)
       // A job that has ended meanwhile needs no cancellation.
       await owners.jobs.cancel(job.organizationId, job.id).catch(() => {})
     throw thrown
@@ -175,7 +179,7 @@ export const imageRoutes = (owners: ImageOwners) => [
     description: `Creates images from a text. ${how}`,
     body: ImageGenerationRequest,
     example: { model: 'infer/demo', prompt: 'A cat on a mat', size: '512x512' },
-    answer: call => answerImages({ task: 'std/image-generation' }, call, owners),
+    answer: exchange => answerImages({ task: 'std/image-generation' }, exchange, owners),
   }),
   route('POST /std/v1/images/edits', 'user:write', {
     ...facts,
@@ -185,7 +189,7 @@ export const imageRoutes = (owners: ImageOwners) => [
     body: ImageEditRequest,
     form: ImageEditForm,
     example: { model: 'infer/demo', prompt: 'A dog on a mat', image: pixel },
-    answer: call => answerImages({ task: 'std/image-edit' }, call, owners),
+    answer: exchange => answerImages({ task: 'std/image-edit' }, exchange, owners),
   }),
   route('POST /std/v1/images/variations', 'user:write', {
     ...facts,
@@ -195,6 +199,6 @@ export const imageRoutes = (owners: ImageOwners) => [
     body: ImageVariationRequest,
     form: ImageVariationForm,
     example: { model: 'infer/demo', image: pixel, size: '512x512' },
-    answer: call => answerImages({ task: 'std/image-edit', variation: true }, call, owners),
+    answer: exchange => answerImages({ task: 'std/image-edit', variation: true }, exchange, owners),
   }),
 ]

@@ -63,9 +63,11 @@ export const modelRoutes = ({ config, fleet, registry }: Pick<Owners, 'config' |
     description: 'Returns the models that the token may use.',
     query: z.object({ task: Task.optional().describe('Only models that do this task.') }),
     response: ModelList,
-    handle: ({ query }, call) => {
+    handle: ({ query }, exchange) => {
       const now = fleet.snapshot()
-      const wanted = visibleModels(call, { registry }).filter(model => !query.task || model.tasks.includes(query.task))
+      const wanted = visibleModels(exchange, { registry }).filter(
+        model => !query.task || model.tasks.includes(query.task),
+      )
       return { object: 'list' as const, data: wanted.map(model => describe(model, now, { config, registry })) }
     },
   }),
@@ -75,8 +77,8 @@ export const modelRoutes = ({ config, fleet, registry }: Pick<Owners, 'config' |
     errorCodes: ['model_not_found'],
     params: z.object({ id: string('Id of the model. It may contain `/`.') }),
     response: ModelObject,
-    handle: ({ params }, call) => {
-      const models = visibleModels(call, { registry })
+    handle: ({ params }, exchange) => {
+      const models = visibleModels(exchange, { registry })
       const model = models.find(({ id }) => id === params.id)
       if (!model) throw modelNotFound(params.id, models, '/std/v1/models')
       return describe(model, fleet.snapshot(), { config, registry })

@@ -19,8 +19,8 @@ import {
 } from '../../../core/tasks/speech/speech.ts'
 import { SpeechRequest } from '../../../core/tasks/speech/speech-request.ts'
 import { sendPieces, withFirstPiece } from '../../http/answer/send-pieces.ts'
-import type { Call } from '../../http/request/call.ts'
 import { errorFrame, errorGroups } from '../../http/request/errors.ts'
+import type { ClientExchange } from '../../http/request/exchange.ts'
 import { answeredBefore } from '../../http/request/idempotency.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { preferenceOf } from '../../http/request/prefer.ts'
@@ -64,7 +64,7 @@ export const speechRoutes = (owners: SpeechOwners) => [
     errorCodes: [...errorGroups.submit, ...errorGroups.wait, ...errorGroups.media],
     body: SpeechRequest,
     example: { model: 'infer/tiny-speech', input: 'Hello!', voice: 'alto', response_format: 'wav' },
-    answer: call => answerSpeech(call, owners),
+    answer: exchange => answerSpeech(exchange, owners),
   }),
   route('GET /std/v1/audio/voices', 'user:read', {
     summary: 'List voices',
@@ -73,9 +73,9 @@ export const speechRoutes = (owners: SpeechOwners) => [
     errorCodes: ['invalid_value', 'model_not_found', 'unsupported_task'],
     query: z.object({ model: z.string().max(256).optional().describe('Only voices of this model.') }),
     response: Voices,
-    handle: async ({ query }, call) => {
+    handle: async ({ query }, exchange) => {
       if (query.model !== undefined) modelFor(speechName, query.model, owners.registry.catalog())
-      const models = speechModels(call, owners).filter(({ id }) => query.model === undefined || query.model === id)
+      const models = speechModels(exchange, owners).filter(({ id }) => query.model === undefined || query.model === id)
       const data = await Promise.all(
         models.map(async model => {
           const voices = (await voicesOf(model, owners)).map(({ id, name }) => ({ id, name }))
@@ -96,37 +96,37 @@ export type SpeechOwners = SpeechJobOwners & Pick<Owners, 'cpu' | 'idempotency' 
  * Answers a text-to-speech request: validates the body and translates it for the engine, asks admission, waits for a
  * slot, relays or converts the engine's audio, and stores one record.
  */
-async function answerSpeech(call: Call, owners: SpeechOwners): Promise<void> {
+async function answerSpeech(exchange: ClientExchange, owners: SpeechOwners): Promise<void> {
   const { admission, conversion, media, registry } = owners
   admission.requireRoom()
   const createdAt = Date.now()
-  const prefer = preferenceOf(call.req.headers.prefer)
-  const value = await readAudioJson(call, owners)
-  if (prefer.later) return respondLater(call, value, owners)
+  const prefer = preferenceOf(exchange.req.headers.prefer)
+  const value = await readAudioJson(exchange, owners)
+  if (prefer.later) return respondLater(exchange, value, owners)
   const prepared = prepareSpeech(value, registry.catalog())
   const { task, modelId } = prepared
   const estimate = () => estimateOf(task, value as Record<string, unknown>)
-  const admitted = admission.admit(call.caller, { kind: 'call', task, modelId, estimate })
+  const admitted = admission.admit(exchange.caller, { kind: 'call', task, modelId, estimate })
   await conversion.check(prepared.engineFormat, prepared.format)
 
   if (prepared.reference) admission.requireQueueRoom(admitted)
   // A recording is fetched before the call takes a slot that others could use.
-  const body = await speechBody(prepared, media, call.sender, call.inline)
-  call.releaseBody()
+  const body = await speechBody(prepared, media, exchange.sender, exchange.inline)
+  exchange.releaseBody()
   const work = { admitted, createdAt, waitMs: prefer.waitMs, stream: true }
-  const attempt = (lease: Lease) => synthesize(call, { ...prepared, body }, admitted.model, lease, owners)
-  if (await answeredBefore(call, owners)) return
-  await runCall(call, work, attempt, owners)
+  const attempt = (lease: Lease) => synthesize(exchange, { ...prepared, body }, admitted.model, lease, owners)
+  if (await answeredBefore(exchange, owners)) return
+  await runCall(exchange, work, attempt, owners)
 }
 
 /** Answers `Prefer: respond-async`: submits the same request as a durable job. */
-async function respondLater(call: Call, body: unknown, owners: SpeechJobOwners): Promise<void> {
-  answerLater(call, await submitSpeech(call, { inputs: body, body }, owners))
+async function respondLater(exchange: ClientExchange, body: unknown, owners: SpeechJobOwners): Promise<void> {
+  answerLater(exchange, await submitSpeech(exchange, { inputs: body, body }, owners))
 }
 
 /** Makes one attempt. Sends nothing before the first audio, so until then another engine may be tried. */
 async function synthesize(
-  call: Call,
+  exchange: ClientExchange,
   prepared: PreparedSpeech,
   model: Model,
   lease: Lease,
@@ -140,31 +140,34 @@ async function synthesize(
     const spoken = await audioProtocol(route).synthesize(
       lease,
       { path: route.path, body, maxBytes: config.limits.output_size },
-      call.abortSource,
+      exchange.abortSource,
     )
     const converted = await conversion.convert(spoken, prepared)
     seconds = () => converted.seconds()
     const pieces = await withFirstPiece<Buffer>(converted.audio, () => void converted.audio.destroy())
-    call.abortSource.throwIfAborted()
+    exchange.abortSource.throwIfAborted()
     begun = true
     if (events) {
-      call.head(200, 'text/event-stream; charset=utf-8', ['cache-control', 'no-cache', 'x-accel-buffering', 'no'])
+      exchange.head(200, 'text/event-stream; charset=utf-8', ['cache-control', 'no-cache', 'x-accel-buffering', 'no'])
       const outcome: { failure?: Failure } = {}
-      await sendPieces(call, eventsOf(pieces, usageSoFar, call, outcome))
+      await sendPieces(exchange, eventsOf(pieces, usageSoFar, exchange, outcome))
       if (outcome.failure) return { how: 'failed', failure: outcome.failure, usage: usageSoFar() }
     } else {
       const name = `speech.${speechForms[format].ending}`
       const disposition = `attachment; filename="${name}"`
-      call.head(200, contentTypeOf(format, spoken.contentType, converted.rate), ['content-disposition', disposition])
-      await sendPieces(call, pieces)
+      exchange.head(200, contentTypeOf(format, spoken.contentType, converted.rate), [
+        'content-disposition',
+        disposition,
+      ])
+      await sendPieces(exchange, pieces)
     }
     // A client that disconnected before the end, or read too slowly, cancels the call: this is not an error.
-    if (call.abortSource.aborted) throw call.abortSource.reason
+    if (exchange.abortSource.aborted) throw exchange.abortSource.reason
     const usage = usageSoFar()
     throughput.used(model.id, usage)
     return { how: 'completed', usage }
   } catch (thrown) {
-    const failure = audioFailure(thrown, call.abortSource)
+    const failure = audioFailure(thrown, exchange.abortSource)
     const used = begun ? usageSoFar() : nothing
     if (failure.code === 'cancelled') return { how: 'cancelled', usage: used }
     if (!begun && failure.code === 'worker_error') return { how: 'retry', failure }
@@ -176,17 +179,17 @@ async function synthesize(
 async function* eventsOf(
   sound: AsyncIterable<Buffer>,
   usageSoFar: () => Usage,
-  call: Call,
+  exchange: ClientExchange,
   outcome: { failure?: Failure },
 ): AsyncGenerator<Uint8Array> {
   const event = (data: object) => Buffer.from(`data: ${JSON.stringify(data)}\n\n`)
   try {
     for await (const piece of sound) yield event({ type: 'speech.audio.delta', audio: piece.toString('base64') })
   } catch (thrown) {
-    const failure = audioFailure(thrown, call.abortSource)
+    const failure = audioFailure(thrown, exchange.abortSource)
     if (failure.code === 'cancelled') throw failure
     outcome.failure = failure
-    yield Buffer.from(errorFrame(failure, call.id))
+    yield Buffer.from(errorFrame(failure, exchange.id))
     return
   }
   const { characters = 0, audioMs = 0 } = usageSoFar()

@@ -34,7 +34,7 @@ export const textRoutes = (owners: InferenceOwners) => [
     body: ChatRequest,
     example: { model: 'infer/tiny-chat', messages: [{ role: 'user', content: 'Hello!' }] },
     response: ChatResponse,
-    answer: call => infer({ task: 'std/chat-completion' }, call, owners),
+    answer: exchange => infer({ task: 'std/chat-completion' }, exchange, owners),
   }),
   route('POST /std/v1/completions', 'user:write', {
     ...facts,
@@ -45,7 +45,7 @@ export const textRoutes = (owners: InferenceOwners) => [
     body: CompletionRequest,
     example: { model: 'infer/tiny-chat', prompt: 'Once upon a time', max_tokens: 16 },
     response: CompletionResponse,
-    answer: call => infer({ task: 'std/completion' }, call, owners),
+    answer: exchange => infer({ task: 'std/completion' }, exchange, owners),
   }),
   route('POST /std/v1/embeddings', 'user:write', {
     ...facts,
@@ -55,7 +55,7 @@ export const textRoutes = (owners: InferenceOwners) => [
     body: EmbeddingsRequest,
     example: { model: 'infer/tiny-embed', input: ['A cat sat on the mat.', 'The dog barked.'] },
     response: EmbeddingsResponse,
-    answer: call => infer({ task: 'std/embeddings' }, call, owners),
+    answer: exchange => infer({ task: 'std/embeddings' }, exchange, owners),
   }),
 ]
 
@@ -76,7 +76,7 @@ export const scoringRoutes = (owners: InferenceOwners) => [
       return_documents: true,
     },
     response: RerankResponse,
-    answer: call => infer({ task: 'std/rerank' }, call, owners),
+    answer: exchange => infer({ task: 'std/rerank' }, exchange, owners),
   }),
   route('POST /std/v1/score', 'user:write', {
     aliases: ['/score'],
@@ -92,7 +92,7 @@ export const scoringRoutes = (owners: InferenceOwners) => [
       text_2: ['The dog barked.', 'A cat sat on the mat.'],
     },
     response: ScoreResponse,
-    answer: call => infer({ task: 'std/score' }, call, owners),
+    answer: exchange => infer({ task: 'std/score' }, exchange, owners),
   }),
   route('POST /std/v1/moderations', 'user:write', {
     ...facts,
@@ -103,6 +103,6 @@ export const scoringRoutes = (owners: InferenceOwners) => [
     body: ModerationRequest,
     example: { model: 'infer/tiny-chat', input: 'I like apples.' },
     response: ModerationResponse,
-    answer: call => infer({ task: 'std/moderation' }, call, owners),
+    answer: exchange => infer({ task: 'std/moderation' }, exchange, owners),
   }),
 ]

@@ -27,8 +27,8 @@ import { spoken, transcriptionType } from '../../../core/tasks/transcription/tra
 import { noUsage } from '../../../core/usage.ts'
 import { sendPieces, withFirstPiece } from '../../http/answer/send-pieces.ts'
 import { eventsHead } from '../../http/answer/sse.ts'
-import type { Call } from '../../http/request/call.ts'
 import { errorFrame, errorGroups } from '../../http/request/errors.ts'
+import type { ClientExchange } from '../../http/request/exchange.ts'
 import { answeredBefore, keepAnswer } from '../../http/request/idempotency.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { preferenceOf } from '../../http/request/prefer.ts'
@@ -56,20 +56,20 @@ interface Heard {
  * the first event; a later failure is the last event.
  */
 async function relayTranscription(
-  call: Call,
+  exchange: ClientExchange,
   stream: EngineStream,
   seconds: number,
 ): Promise<CallEnd & { how: 'completed' | 'failed' | 'cancelled' }> {
   const audioMs = Math.round(seconds * 1000)
   const heard: Heard = { text: '', usage: { inputTokens: 0, outputTokens: 0, audioMs } }
-  const pieces = await withFirstPiece(eventsOf(call, stream, seconds, heard), () => void stream.bytes.destroy())
-  call.abortSource.throwIfAborted()
-  call.head(200, ...eventsHead)
+  const pieces = await withFirstPiece(eventsOf(exchange, stream, seconds, heard), () => void stream.bytes.destroy())
+  exchange.abortSource.throwIfAborted()
+  exchange.head(200, ...eventsHead)
   try {
-    await sendPieces(call, pieces)
-    if (call.abortSource.aborted) throw call.abortSource.reason
+    await sendPieces(exchange, pieces)
+    if (exchange.abortSource.aborted) throw exchange.abortSource.reason
   } catch (thrown) {
-    const failure = audioFailure(thrown, call.abortSource)
+    const failure = audioFailure(thrown, exchange.abortSource)
     if (failure.code === 'cancelled') return { how: 'cancelled', usage: heard.usage }
     return { how: 'failed', failure, usage: heard.usage }
   }
@@ -78,7 +78,7 @@ async function relayTranscription(
 }
 
 async function* eventsOf(
-  call: Call,
+  exchange: ClientExchange,
   { bytes }: EngineStream,
   seconds: number,
   heard: Heard,
@@ -112,10 +112,10 @@ async function* eventsOf(
     const logprobs = whole.logprobs ? { logprobs: whole.logprobs } : {}
     yield event({ type: 'transcript.text.done', text, ...logprobs, usage: durationUsage(seconds) })
   } catch (thrown) {
-    const failure = audioFailure(thrown, call.abortSource)
+    const failure = audioFailure(thrown, exchange.abortSource)
     if (!begun || failure.code === 'cancelled') throw failure
     heard.failure = failure
-    yield Buffer.from(errorFrame(failure, call.id))
+    yield Buffer.from(errorFrame(failure, exchange.id))
   }
 }
 
@@ -130,7 +130,7 @@ interface WholeTranscription {
 }
 
 /** Sends a whole transcription as events, for engines that answer once they have the whole text. No `[DONE]` follows. */
-function sendWhole(call: Call, { text, logprobs, segments = [], usage }: WholeTranscription): void {
+function sendWhole(exchange: ClientExchange, { text, logprobs, segments = [], usage }: WholeTranscription): void {
   const more = logprobs ? { logprobs } : {}
   const events = [
     ...(text === '' || segments.length > 0 ? [] : [{ type: 'transcript.text.delta', delta: text, ...more }]),
@@ -138,7 +138,7 @@ function sendWhole(call: Call, { text, logprobs, segments = [], usage }: WholeTr
     { type: 'transcript.text.done', text, ...more, usage },
   ]
   const [contentType, headers] = eventsHead
-  call.send(200, events.map(eventText).join(''), contentType, headers)
+  exchange.send(200, events.map(eventText).join(''), contentType, headers)
 }
 
 const route = routeOf({ tag: 'Audio' })
@@ -155,16 +155,20 @@ type TranscriptionOwners = TranscriptionJobOwners & Pick<Owners, 'cpu' | 'idempo
  * fetches and decodes the audio, waits for a slot, sends the engine's answer in the requested format, and stores one
  * record.
  */
-async function answerTranscription(task: TranscriptionTask, call: Call, owners: TranscriptionOwners): Promise<void> {
+async function answerTranscription(
+  task: TranscriptionTask,
+  exchange: ClientExchange,
+  owners: TranscriptionOwners,
+): Promise<void> {
   const { admission, media, registry } = owners
   admission.requireRoom()
   const createdAt = Date.now()
-  const prefer = preferenceOf(call.req.headers.prefer)
-  await using body = await readAudioBody(call, shapes[task], owners)
+  const prefer = preferenceOf(exchange.req.headers.prefer)
+  await using body = await readAudioBody(exchange, shapes[task], owners)
   const prepared = prepareTranscription(task, body.value, registry.catalog())
   // Awaited here: the files of the form are removed when this function returns.
-  if (prefer.later && !prepared.stream) return await respondLater(call, task, body, owners)
-  const admitted = admission.admit(call.caller, {
+  if (prefer.later && !prepared.stream) return await respondLater(exchange, task, body, owners)
+  const admitted = admission.admit(exchange.caller, {
     kind: 'call',
     task,
     modelId: prepared.modelId,
@@ -173,21 +177,21 @@ async function answerTranscription(task: TranscriptionTask, call: Call, owners: 
   })
 
   const type = transcriptionType(prepared.answerFormat.format)
-  if (await answeredBefore(call, owners, type)) return
+  if (await answeredBefore(exchange, owners, type)) return
   const { field, value } = prepared.sound
   admission.requireQueueRoom(admitted)
   // Fetched before the call takes a slot that others could use.
-  const sound = await media.decodeAudio(call.sender, field, body.file ?? call.inline.get(value) ?? value)
-  const fields = await fieldsFor(call, prepared, sound, owners)
-  call.releaseBody()
+  const sound = await media.decodeAudio(exchange.sender, field, body.file ?? exchange.inline.get(value) ?? value)
+  const fields = await fieldsFor(exchange, prepared, sound, owners)
+  exchange.releaseBody()
   const measured = admission.estimated(admitted, () => ({
     usage: { ...noUsage, audioMs: Math.ceil(sound.seconds * 1000), gpuMs: expectedGpuMs },
   }))
   try {
     await runCall(
-      call,
+      exchange,
       { admitted: measured, createdAt, waitMs: prefer.waitMs, stream: prepared.stream },
-      (lease, { id }) => attempt(call, { ...prepared, fields }, sound, { lease, id }, owners),
+      (lease, { id }) => attempt(exchange, { ...prepared, fields }, sound, { lease, id }, owners),
       owners,
     )
   } finally {
@@ -198,13 +202,13 @@ async function answerTranscription(task: TranscriptionTask, call: Call, owners: 
 
 /** Resolves with the fields for the engine. If that fails, the decoded audio is removed. */
 async function fieldsFor(
-  call: Call,
+  exchange: ClientExchange,
   prepared: PreparedTranscription,
   sound: DecodedAudio,
   { media }: Pick<Owners, 'media'>,
 ): Promise<PreparedTranscription['fields']> {
   try {
-    return await transcriptionFields(prepared, media, call.sender, call.inline)
+    return await transcriptionFields(prepared, media, exchange.sender, exchange.inline)
   } catch (thrown) {
     await sound[Symbol.asyncDispose]()
     throw thrown
@@ -213,18 +217,18 @@ async function fieldsFor(
 
 /** Answers `Prefer: respond-async`: submits the same request as a durable job. */
 async function respondLater(
-  call: Call,
+  exchange: ClientExchange,
   task: TranscriptionTask,
   { value, file }: AudioBody,
   owners: TranscriptionJobOwners,
 ): Promise<void> {
   const options = { task, inputs: value as object, sent: file, body: value }
-  const job = await submitTranscription(call, options, owners)
-  answerLater(call, job)
+  const job = await submitTranscription(exchange, options, owners)
+  answerLater(exchange, job)
 }
 
 async function attempt(
-  call: Call,
+  exchange: ClientExchange,
   prepared: PreparedTranscription,
   sound: DecodedAudio,
   { lease, id }: { lease: Lease; id: string },
@@ -233,12 +237,12 @@ async function attempt(
   let answer: Buffer
   const protocol = audioProtocol(prepared.route)
   const request = { path: prepared.route.path, fields: prepared.fields }
-  const sending = [lease, request, sound, config.limits.engine_answer, call.abortSource] as const
+  const sending = [lease, request, sound, config.limits.engine_answer, exchange.abortSource] as const
   try {
     if (prepared.engineStreams) {
       const stream = await protocol.transcribeStream(...sending)
       if (isEventStream(stream)) {
-        const end = await relayTranscription(call, stream, sound.seconds)
+        const end = await relayTranscription(exchange, stream, sound.seconds)
         if (end.how === 'completed') throughput.used(lease.modelId, end.usage)
         return end
       }
@@ -247,17 +251,17 @@ async function attempt(
   } catch (thrown) {
     return endOfFailure(thrown)
   }
-  const answerFormat = { ...prepared.answerFormat, seconds: sound.seconds, requestId: call.id }
+  const answerFormat = { ...prepared.answerFormat, seconds: sound.seconds, requestId: exchange.id }
   // A stream of text has no other parts than JSON.
   const format = prepared.stream && answerFormat.format === 'text' ? 'json' : answerFormat.format
   const { body, usage } = await cpu.shape([answer], { ...answerFormat, format })
   throughput.used(lease.modelId, usage)
   // A call that was cancelled while its answer was reshaped has been answered.
-  call.abortSource.throwIfAborted()
-  if (prepared.stream) sendWhole(call, JSON.parse(textOf(body)) as Parameters<typeof sendWhole>[1])
+  exchange.abortSource.throwIfAborted()
+  if (prepared.stream) sendWhole(exchange, JSON.parse(textOf(body)) as Parameters<typeof sendWhole>[1])
   else {
-    await keepAnswer(call, body, id)
-    call.send(200, body, transcriptionType(format))
+    await keepAnswer(exchange, body, id)
+    exchange.send(200, body, transcriptionType(format))
   }
   return { how: 'completed', usage }
 }
@@ -290,7 +294,7 @@ export const transcriptionRoutes = (owners: TranscriptionOwners) => [
     form: TranscriptionForm,
     example: { model: 'infer/tiny-transcription', url: silence, response_format: 'verbose_json' },
     response: Transcription,
-    answer: call => answerTranscription('std/audio-transcription', call, owners),
+    answer: exchange => answerTranscription('std/audio-transcription', exchange, owners),
   }),
   route('POST /std/v1/audio/translations', 'user:write', {
     ...facts,
@@ -300,6 +304,6 @@ export const transcriptionRoutes = (owners: TranscriptionOwners) => [
     form: TranslationForm,
     example: { model: 'whisper', url: silence, response_format: 'verbose_json' },
     response: Transcription,
-    answer: call => answerTranscription('std/audio-translation', call, owners),
+    answer: exchange => answerTranscription('std/audio-translation', exchange, owners),
   }),
 ]

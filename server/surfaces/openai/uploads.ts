@@ -80,9 +80,9 @@ export const uploadRoutes = (owners: Pick<Owners, 'config' | 'files'>) => {
       example: { bytes: 1048576, filename: 'requests.jsonl', mime_type: 'application/jsonl', purpose: 'batch' },
       response: Upload,
       errorCodes: ['payload_too_large', 'storage_full', 'disk_full'],
-      handle: async ({ body }, call) =>
+      handle: async ({ body }, exchange) =>
         uploadObject(
-          await files.uploads.create(call.caller.organizationId, {
+          await files.uploads.create(exchange.caller.organizationId, {
             name: body.filename,
             contentType: uploadedType(body.mime_type, body.filename),
             purpose: body.purpose,
@@ -99,11 +99,11 @@ export const uploadRoutes = (owners: Pick<Owners, 'config' | 'files'>) => {
       form: UploadPartForm,
       response: UploadPart,
       errorCodes: [...ofUpload, 'payload_too_large', 'disk_full', 'cancelled'],
-      async answer(call) {
-        const { organizationId } = call.caller
-        const id = call.params.id ?? ''
+      async answer(exchange) {
+        const { organizationId } = exchange.caller
+        const id = exchange.params.id ?? ''
         await files.uploads.requirePending(organizationId, id)
-        await using form = await readForm(call, { files: { data: 1 }, maxBytes: maxPartBytes }, owners)
+        await using form = await readForm(exchange, { files: { data: 1 }, maxBytes: maxPartBytes }, owners)
         const [data] = form.files.get('data') ?? []
         if (!data)
           throw new Failure('missing_required_parameter', "Send the bytes of the part as a file in the field 'data'.", {
@@ -116,7 +116,7 @@ export const uploadRoutes = (owners: Pick<Owners, 'config' | 'files'>) => {
           created_at: seconds(part.createdAt),
           upload_id: id,
         }
-        call.send(200, JSON.stringify(answer))
+        exchange.send(200, JSON.stringify(answer))
       },
     }),
     route(`POST ${base}/:id/complete`, 'user:write', {
@@ -128,9 +128,9 @@ export const uploadRoutes = (owners: Pick<Owners, 'config' | 'files'>) => {
       example: { part_ids: ['part_01K8Q6Z4M3T8V9W0X1Y2Z3A4B5'] },
       response: Upload,
       errorCodes: [...ofUpload, 'storage_full', 'disk_full'],
-      handle: async ({ params: { id }, body }, call) =>
+      handle: async ({ params: { id }, body }, exchange) =>
         uploadObject(
-          await files.uploads.complete(call.caller.organizationId, id, body.part_ids, body.md5 ?? undefined),
+          await files.uploads.complete(exchange.caller.organizationId, id, body.part_ids, body.md5 ?? undefined),
         ),
     }),
     route(`POST ${base}/:id/cancel`, 'user:write', {
@@ -140,8 +140,8 @@ export const uploadRoutes = (owners: Pick<Owners, 'config' | 'files'>) => {
       params,
       response: Upload,
       errorCodes: [...ofUpload],
-      handle: async ({ params: { id } }, call) =>
-        uploadObject(await files.uploads.cancel(call.caller.organizationId, id)),
+      handle: async ({ params: { id } }, exchange) =>
+        uploadObject(await files.uploads.cancel(exchange.caller.organizationId, id)),
     }),
   ]
 }

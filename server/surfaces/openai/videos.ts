@@ -19,8 +19,8 @@ import type { JobRecord } from '../../../core/store/store.ts'
 import { deletedObject, pageLimit } from '../../http/answer/page.ts'
 import { readJson } from '../../http/body/body.ts'
 import { formValues, isForm, readForm } from '../../http/body/multipart.ts'
-import type { Call } from '../../http/request/call.ts'
 import { errorGroups } from '../../http/request/errors.ts'
+import type { ClientExchange } from '../../http/request/exchange.ts'
 import { JsonText } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
@@ -135,29 +135,29 @@ function view(job: JobRecord, { jobs }: Pick<Owners, 'jobs'>): z.input<typeof Vi
   }
 }
 
-async function find(id: string, call: Call, { jobs }: Pick<Owners, 'jobs'>): Promise<JobRecord> {
+async function find(id: string, exchange: ClientExchange, { jobs }: Pick<Owners, 'jobs'>): Promise<JobRecord> {
   const requestId = `q_${id.slice(prefix.length)}`
-  const job = id.startsWith(prefix) ? await jobs.find(call.caller.organizationId, jobIdOf(requestId)) : undefined
+  const job = id.startsWith(prefix) ? await jobs.find(exchange.caller.organizationId, jobIdOf(requestId)) : undefined
   if (job?.kind === 'async' && isVideo(job)) return job
   throw new Failure('not_found', `Video ${id.slice(0, 64)} was not found.`)
 }
 
 /** Reads JSON or a form, which OpenAI's client sends also without a file. Throws Failure for an invalid request. */
-async function create(call: Call, owners: VideoOwners): Promise<void> {
-  if (!isForm(call.req)) return submit(call, await readJson(call, owners), owners)
-  await using form = await readForm(call, { files: { input_reference: 1 }, maxBytes: imageRules.maxBytes }, owners)
+async function create(exchange: ClientExchange, owners: VideoOwners): Promise<void> {
+  if (!isForm(exchange.req)) return submit(exchange, await readJson(exchange, owners), owners)
+  await using form = await readForm(exchange, { files: { input_reference: 1 }, maxBytes: imageRules.maxBytes }, owners)
   const body = formValues(form.fields, VideoCreate.shape)
   const [file] = form.files.get('input_reference') ?? []
   if (file) {
     // No client can have sent this name.
     const address = `form:${randomUUID()}`
-    call.inline = new Map<string, MediaInput>([[address, { path: file.path, bytes: file.bytes }]])
+    exchange.inline = new Map<string, MediaInput>([[address, { path: file.path, bytes: file.bytes }]])
     body.input_reference = address
   }
-  await submit(call, body, owners)
+  await submit(exchange, body, owners)
 }
 
-async function submit(call: Call, sent: unknown, owners: VideoOwners): Promise<void> {
+async function submit(exchange: ClientExchange, sent: unknown, owners: VideoOwners): Promise<void> {
   const { model, prompt, seconds: duration, size, input_reference: reference } = parsed(VideoCreate, sent)
   const image = typeof reference === 'object' ? (reference?.image_url ?? reference?.file_id) : reference
   const [width, height] = (size ?? '').split('x').map(Number)
@@ -168,25 +168,25 @@ async function submit(call: Call, sent: unknown, owners: VideoOwners): Promise<v
     ...(image ? { image_url: image } : {}),
   }
   const target = { modelId: model, task: image ? tasks[1] : tasks[0] }
-  const { job } = await submitGeneration(call, { target, body }, owners)
-  call.send(200, JSON.stringify(view(job, owners)))
+  const { job } = await submitGeneration(exchange, { target, body }, owners)
+  exchange.send(200, JSON.stringify(view(job, owners)))
 }
 
 /** Redirects to the signed address of the file, which serves ranges. */
-async function content(call: Call, owners: Pick<Owners, 'files' | 'jobs'>): Promise<void> {
-  const job = await find(call.params.id ?? '', call, owners)
-  const variant = call.query.get('variant') ?? 'video'
+async function content(exchange: ClientExchange, owners: Pick<Owners, 'files' | 'jobs'>): Promise<void> {
+  const job = await find(exchange.params.id ?? '', exchange, owners)
+  const variant = exchange.query.get('variant') ?? 'video'
   if (variant !== 'video' && variant !== 'thumbnail')
     throw new Failure('unsupported_parameter', "'variant' must be video or thumbnail. There are no sprite sheets.", {
       param: 'variant',
     })
   if (job.status !== 'completed')
     throw new Failure('conflict', `Video ${idOf(job)} is ${statuses[job.status]}, so it has no content.`)
-  const { video } = (await outputOf(job, call, owners)) as { video?: { url: string; thumbnail_url?: string } }
+  const { video } = (await outputOf(job, exchange, owners)) as { video?: { url: string; thumbnail_url?: string } }
   const url = variant === 'thumbnail' ? video?.thumbnail_url : video?.url
   if (url === undefined) throw new Failure('not_found', `Video ${idOf(job)} has no ${variant}.`)
-  call.head(302, 'text/plain', ['location', url, 'content-length', '0'])
-  call.res.end()
+  exchange.head(302, 'text/plain', ['location', url, 'content-length', '0'])
+  exchange.res.end()
 }
 
 const One = z.object({ id: string('Id of the video: `video_…`.') })
@@ -203,7 +203,7 @@ export const videoRoutes = (owners: VideoOwners) => [
     example: { model: 'infer/demo', prompt: 'A cat on a mat', seconds: '1', size: '256x256' },
     response: VideoObject,
     errorCodes: [...errorGroups.submit, ...errorGroups.media],
-    answer: call => create(call, owners),
+    answer: exchange => create(exchange, owners),
   }),
   route('GET /std/v1/videos', 'user:read', {
     summary: 'List videos',
@@ -213,8 +213,8 @@ export const videoRoutes = (owners: VideoOwners) => [
       after: z.string().max(64).optional().describe('Id of the last video of the page before.'),
     }),
     response: VideoPage,
-    handle: async ({ query }, call) => {
-      const page = await videosOf(call, query, owners)
+    handle: async ({ query }, exchange) => {
+      const page = await videosOf(exchange, query, owners)
       // Lists of jobs have no inputs.
       const jobs = await Promise.all(page.jobs.map(({ organizationId, id }) => owners.jobs.find(organizationId, id)))
       const data = jobs.flatMap(job => (job ? [view(job, owners)] : []))
@@ -227,7 +227,7 @@ export const videoRoutes = (owners: VideoOwners) => [
     errorCodes: ['not_found'],
     params: One,
     response: VideoObject,
-    handle: async ({ params }, call) => view(await find(params.id, call, owners), owners),
+    handle: async ({ params }, exchange) => view(await find(params.id, exchange, owners), owners),
   }),
   route('GET /std/v1/videos/:id/content', 'user:read', {
     summary: 'Download video',
@@ -237,7 +237,7 @@ export const videoRoutes = (owners: VideoOwners) => [
     query: z.object({ variant: optionalString('`video` (default) or `thumbnail`.') }),
     errorCodes: ['not_found', 'conflict', 'unsupported_parameter', 'output_expired'],
     params: One,
-    answer: call => content(call, owners),
+    answer: exchange => content(exchange, owners),
   }),
   route('DELETE /std/v1/videos/:id', 'user:write', {
     summary: 'Delete video',
@@ -245,8 +245,8 @@ export const videoRoutes = (owners: VideoOwners) => [
     errorCodes: ['not_found', 'conflict'],
     params: One,
     response: VideoDeleted,
-    handle: async ({ params }, call) => {
-      const job = await find(params.id, call, owners)
+    handle: async ({ params }, exchange) => {
+      const job = await find(params.id, exchange, owners)
       await owners.jobs.remove(job.organizationId, job.id)
       return { id: params.id, object: 'video.deleted' as const, deleted: true as const }
     },
@@ -269,13 +269,13 @@ export const videoRoutes = (owners: VideoOwners) => [
 
 /** Returns a page of videos of both tasks, newest first. */
 async function videosOf(
-  call: Call,
+  exchange: ClientExchange,
   { limit, after }: { limit: number; after?: string | undefined },
   { jobs }: Pick<Owners, 'jobs'>,
 ): Promise<{ jobs: JobRecord[]; more: boolean }> {
   const from = after === undefined ? {} : { after: jobIdOf(`q_${after.slice(prefix.length)}`) }
   const pages = await Promise.all(
-    tasks.map(task => jobs.list(call.caller.organizationId, { limit, kind: 'async', task, ...from })),
+    tasks.map(task => jobs.list(exchange.caller.organizationId, { limit, kind: 'async', task, ...from })),
   )
   const all = pages.flatMap(page => page.jobs).toSorted((a, b) => (a.id < b.id ? 1 : -1))
   return { jobs: all.slice(0, limit), more: all.length > limit || pages.some(({ next }) => next !== null) }

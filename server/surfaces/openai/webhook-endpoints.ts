@@ -83,10 +83,10 @@ export const webhookEndpointRoutes = (owners: WebhookOwners) => [
       after: optionalString('Id of the last endpoint of the page before. Default: the first page.'),
     }),
     response: List,
-    handle: async ({ query: { limit, after } }, call) => {
+    handle: async ({ query: { limit, after } }, exchange) => {
       if (after !== undefined && !isEndpointId(after))
         throw invalidValue('after', "'after' must be the id of an endpoint.")
-      const found = await owners.webhooks.list(call.caller.organizationId, { limit: limit + 1, after })
+      const found = await owners.webhooks.list(exchange.caller.organizationId, { limit: limit + 1, after })
       const data = found.slice(0, limit).map(endpoint => shownEndpoint(endpoint, owners))
       return listPage(data, found.length > limit)
     },
@@ -99,16 +99,16 @@ export const webhookEndpointRoutes = (owners: WebhookOwners) => [
     body: Create,
     example: { name: 'backend', url: 'https://example.com/webhooks', event_types: ['job.completed'] },
     response: WithSecret,
-    handle: (input, call) =>
+    handle: (input, exchange) =>
       once(
-        call,
+        exchange,
         input,
         async () => {
           const { name, url, event_types: eventTypes } = input.body
-          const { origin } = call
-          const { organizationId } = call.caller
+          const { origin } = exchange
+          const { organizationId } = exchange.caller
           const options = { organizationId, name, url, eventTypes, enabled: true, origin }
-          const { endpoint, secret } = await owners.webhooks.create(options, actorOf(call))
+          const { endpoint, secret } = await owners.webhooks.create(options, actorOf(exchange))
           return { ...shownEndpoint(endpoint, owners), signing_secret: secret }
         },
         secretShownOnce,
@@ -121,7 +121,7 @@ export const webhookEndpointRoutes = (owners: WebhookOwners) => [
     errorCodes: ['not_found'],
     params: Path,
     response: WebhookView,
-    handle: async ({ params }, call) => shownEndpoint(await findEndpoint(params.id, call, owners), owners),
+    handle: async ({ params }, exchange) => shownEndpoint(await findEndpoint(params.id, exchange, owners), owners),
   }),
   route(`POST ${one}`, 'admin:write', {
     bucket: 'api',
@@ -132,7 +132,7 @@ export const webhookEndpointRoutes = (owners: WebhookOwners) => [
     body: Change,
     example: { name: 'backend' },
     response: WebhookView,
-    handle: ({ params, body }, call) => changeEndpoint(params.id, body, call, owners),
+    handle: ({ params, body }, exchange) => changeEndpoint(params.id, body, exchange, owners),
   }),
   route(`DELETE ${one}`, 'admin:write', {
     summary: 'Delete webhook endpoint',
@@ -140,8 +140,8 @@ export const webhookEndpointRoutes = (owners: WebhookOwners) => [
     errorCodes: ['not_found'],
     params: Path,
     response: Deleted,
-    handle: async ({ params }, call) => {
-      await removeEndpoint(params.id, call, owners)
+    handle: async ({ params }, exchange) => {
+      await removeEndpoint(params.id, exchange, owners)
       return { id: params.id, object: 'webhook_endpoint.deleted' as const, deleted: true }
     },
   }),
@@ -154,13 +154,13 @@ export const webhookEndpointRoutes = (owners: WebhookOwners) => [
     body: Rotate,
     example: { keep_old_secret_active_for_24_hours: true },
     response: WithSecret,
-    handle: (input, call) =>
+    handle: (input, exchange) =>
       once(
-        call,
+        exchange,
         input,
         async () => {
           const overlap = input.body.keep_old_secret_active_for_24_hours === true ? daySeconds : 0
-          const { webhook, signing_secret } = await rotateEndpoint(input.params.id, overlap, call, owners)
+          const { webhook, signing_secret } = await rotateEndpoint(input.params.id, overlap, exchange, owners)
           return { ...webhook, signing_secret }
         },
         secretShownOnce,
@@ -176,6 +176,6 @@ export const webhookEndpointRoutes = (owners: WebhookOwners) => [
     body: Test,
     example: { event_type: 'job.completed' },
     response: Tested,
-    handle: ({ params, body }, call) => testEndpoint(params.id, body.event_type, call, owners),
+    handle: ({ params, body }, exchange) => testEndpoint(params.id, body.event_type, exchange, owners),
   }),
 ]

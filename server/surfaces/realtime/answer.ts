@@ -4,7 +4,7 @@ import { invalidValue } from '../../../core/invalid-value.ts'
 import { modelFor } from '../../../core/tasks/catalog.ts'
 import { transcriptions } from '../../../core/tasks/transcription/transcription.ts'
 import { requireOrigin } from '../../http/connection/cors.ts'
-import type { Call } from '../../http/request/call.ts'
+import type { ClientExchange } from '../../http/request/exchange.ts'
 import { modelsFor } from '../../work/allowed-models.ts'
 import { runConnection } from './connection.ts'
 import { maxSeconds, openRealtimeSession } from './session.ts'
@@ -20,8 +20,8 @@ const task = 'std/audio-transcription'
 let server: WebSocketServer | undefined
 
 /** Returns the model that the address names; of models without a choice, the only one. */
-function modelOf(call: Call, owners: RealtimeOwners): string | undefined {
-  const { query } = call
+function modelOf(exchange: ClientExchange, owners: RealtimeOwners): string | undefined {
+  const { query } = exchange
   const intent = query.get('intent')
   const named = query.get('model')
   if (intent !== null && intent !== 'transcription')
@@ -31,8 +31,8 @@ function modelOf(call: Call, owners: RealtimeOwners): string | undefined {
     )
   if (named !== null) {
     const { id } = modelFor(transcriptions[task], named, owners.registry.catalog())
-    if (owners.admission.allowed(call.caller, id)) return id
-    throw new Failure('model_not_allowed', `The token '${call.caller.token.name}' may not use the model '${id}'.`, {
+    if (owners.admission.allowed(exchange.caller, id)) return id
+    throw new Failure('model_not_allowed', `The token '${exchange.caller.token.name}' may not use the model '${id}'.`, {
       param: 'model',
     })
   }
@@ -42,22 +42,22 @@ function modelOf(call: Call, owners: RealtimeOwners): string | undefined {
       'Only transcription sessions are offered here. Connect with ?intent=transcription.',
       { param: 'intent' },
     )
-  const models = modelsFor(task, call, owners)
+  const models = modelsFor(task, exchange, owners)
   return models.length === 1 ? models[0] : undefined
 }
 
 /** Opens a session of the Realtime API and resolves when it has ended. Throws Failure before the connection is upgraded. */
-export async function answerRealtime(call: Call, owners: RealtimeOwners): Promise<void> {
+export async function answerRealtime(exchange: ClientExchange, owners: RealtimeOwners): Promise<void> {
   const { admission, config } = owners
-  requireOrigin(call.req, call.origin, config.cors.origins)
-  const model = modelOf(call, owners)
-  if (call.streams.stopping) throw new Failure('shutting_down', 'The server is stopping. Try again in 5 s.')
-  call.streamLimits.take(call)
-  call.releaseBody = admission.holdBody({ kept: heldBytes, whileRead: 0 })
-  const taken = takeSocket(call.req, call.res)
+  requireOrigin(exchange.req, exchange.origin, config.cors.origins)
+  const model = modelOf(exchange, owners)
+  if (exchange.streams.stopping) throw new Failure('shutting_down', 'The server is stopping. Try again in 5 s.')
+  exchange.streamLimits.take(exchange)
+  exchange.releaseBody = admission.holdBody({ kept: heldBytes, whileRead: 0 })
+  const taken = takeSocket(exchange.req, exchange.res)
   if (!taken) throw invalidValue('Upgrade', 'This is a WebSocket. Connect with wss:// or ws://.')
   if (taken.socket.destroyed) return
-  call.res.statusCode = 101
+  exchange.res.statusCode = 101
   server ??= new WebSocketServer({
     noServer: true,
     clientTracking: false,
@@ -68,8 +68,11 @@ export async function answerRealtime(call: Call, owners: RealtimeOwners): Promis
   const opened = server
   await new Promise<void>((resolve, reject) => {
     taken.socket.once('close', resolve)
-    opened.handleUpgrade(call.req, taken.socket, taken.head, socket => {
-      void runConnection(call, socket, emit => openRealtimeSession(call, model, emit, owners)).then(resolve, reject)
+    opened.handleUpgrade(exchange.req, taken.socket, taken.head, socket => {
+      void runConnection(exchange, socket, emit => openRealtimeSession(exchange, model, emit, owners)).then(
+        resolve,
+        reject,
+      )
     })
   })
 }

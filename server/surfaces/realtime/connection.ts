@@ -1,6 +1,6 @@
 import type { RawData, WebSocket } from 'ws'
 import { Failure } from '../../../core/failure.ts'
-import type { Call } from '../../http/request/call.ts'
+import type { ClientExchange } from '../../http/request/exchange.ts'
 import type { WatchedStream } from '../../http/streams/streams.ts'
 import type { RealtimeSession } from './session.ts'
 
@@ -24,7 +24,7 @@ const codes = { goingAway: 1001, policy: 1008 }
  * client that stops reading. It is closed within a second after its token lost its rights, and when the server stops.
  */
 export function runConnection(
-  call: Call,
+  exchange: ClientExchange,
   socket: WebSocket,
   open: (emit: (event: object) => void) => RealtimeSession,
 ): Promise<void> {
@@ -93,15 +93,15 @@ export function runConnection(
   })
   socket.on('pong', () => (unanswered = 0))
   socket.on('error', () => socket.terminate())
-  const unwatch = call.access.watch(call, failure => end(codes.policy, failure))
+  const unwatch = exchange.access.watch(exchange, failure => end(codes.policy, failure))
   socket.once('close', () => {
-    call.streams.remove(watched)
+    exchange.streams.remove(watched)
     unwatch()
     session.close()
     waiting.length = 0
     resolve()
   })
-  call.streams.add(watched)
+  exchange.streams.add(watched)
   session.begin()
   return promise
 }

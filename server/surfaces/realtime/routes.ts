@@ -43,6 +43,6 @@ export const realtimeRoutes = (owners: RealtimeOwners) => [
     }),
     status: 101,
     // The package `ws` is loaded with the first connection.
-    answer: async call => (await import('./answer.ts')).answerRealtime(call, owners),
+    answer: async exchange => (await import('./answer.ts')).answerRealtime(exchange, owners),
   }),
 ]

@@ -3,7 +3,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { Failure } from '../../../core/failure.ts'
 import { invalidValue } from '../../../core/invalid-value.ts'
 import { sampleRate } from '../../../core/media/audio-decoder.ts'
-import type { Call } from '../../http/request/call.ts'
+import type { ClientExchange } from '../../http/request/exchange.ts'
 import { openAudioBuffer } from './audio-buffer.ts'
 import { openPcmResampler } from './resample.ts'
 import { changedConfig, defaultTurnDetection, type SessionConfig, shownConfig } from './session-config.ts'
@@ -36,7 +36,7 @@ interface ClientEvent {
  * `handle` must not overlap.
  */
 export function openRealtimeSession(
-  call: Call,
+  exchange: ClientExchange,
   model: string | undefined,
   emit: (event: object) => void,
   owners: RealtimeOwners,
@@ -61,7 +61,7 @@ export function openRealtimeSession(
 
   const send = (event: object) => emit({ event_id: idOf('event'), ...event })
   const utterances = openUtterances(
-    (samples, options) => transcribeSamples(call, config, { samples, ...options }, owners),
+    (samples, options) => transcribeSamples(exchange, config, { samples, ...options }, owners),
     send,
   )
 
@@ -74,10 +74,10 @@ export function openRealtimeSession(
     const next = changedConfig(config, session)
     if (next.model !== undefined) {
       preparedFor(next, owners)
-      if (!owners.admission.allowed(call.caller, next.model))
+      if (!owners.admission.allowed(exchange.caller, next.model))
         throw new Failure(
           'model_not_allowed',
-          `The token '${call.caller.token.name}' may not use the model '${next.model}'.`,
+          `The token '${exchange.caller.token.name}' may not use the model '${next.model}'.`,
           { param: 'session.audio.input.transcription.model' },
         )
     }
@@ -189,7 +189,7 @@ export function openRealtimeSession(
     const failure = Failure.from(thrown)
     const { type, code, message, param } = failure
     if (code === 'internal_error')
-      owners.log.error('A realtime session failed inside infer', { request: call.id }, failure.cause)
+      owners.log.error('A realtime session failed inside infer', { request: exchange.id }, failure.cause)
     const event_id = typeof eventId === 'string' ? eventId.slice(0, 128) : null
     send({ type: 'error', error: { type, code, message, param: param ?? null, event_id } })
   }

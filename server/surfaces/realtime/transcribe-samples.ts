@@ -10,7 +10,7 @@ import { expectedGpuMs } from '../../../core/tasks/metering.ts'
 import { audioProtocol } from '../../../core/tasks/protocols/protocols.ts'
 import { prepareTranscription } from '../../../core/tasks/transcription/transcription.ts'
 import { noUsage } from '../../../core/usage.ts'
-import type { Call } from '../../http/request/call.ts'
+import type { ClientExchange } from '../../http/request/exchange.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { endOfFailure } from '../../work/run-call.ts'
 import type { SessionConfig } from './session-config.ts'
@@ -46,14 +46,14 @@ export interface Samples {
  * the Failure of the request, as for `POST /std/v1/audio/transcriptions`.
  */
 export async function transcribeSamples(
-  call: Call,
+  exchange: ClientExchange,
   session: SessionConfig,
   { samples, partial, caller }: Samples,
   owners: RealtimeOwners,
 ): Promise<{ text: string; seconds: number }> {
   const { accounts, admission, config, cpu, files, jobs, limiter, throughput } = owners
   // The limits and models of the token may have changed since the connection was opened.
-  const requester = accounts.authenticate(call.credential)
+  const requester = accounts.authenticate(exchange.credential)
   const createdAt = Date.now()
   const seconds = samples.length / sampleRate
   const prepared = preparedFor(session, owners)

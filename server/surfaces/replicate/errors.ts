@@ -3,9 +3,9 @@ import { errorBody } from '../../http/request/errors.ts'
 import { routeOf } from '../../http/request/route.ts'
 
 /** Returns the error of a request in Replicate's form, with the common form beside it. */
-export const replicateErrors = (failure: Failure, call: { id: string }) => ({
+export const replicateErrors = (failure: Failure, exchange: { id: string }) => ({
   status: failure.status,
-  body: { title: failure.code, detail: failure.message, status: failure.status, ...errorBody(failure, call.id) },
+  body: { title: failure.code, detail: failure.message, status: failure.status, ...errorBody(failure, exchange.id) },
 })
 
 /** Makes a route of the Replicate-compatible API. */

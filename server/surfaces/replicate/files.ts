@@ -5,7 +5,7 @@ import { isUnavailable } from '../../../core/files/api-files.ts'
 import { array, integer, namedObject, nullableString, object, string } from '../../../core/schemas/fields.ts'
 import type { FileRecord } from '../../../core/store/store.ts'
 import { readForm } from '../../http/body/multipart.ts'
-import type { Call } from '../../http/request/call.ts'
+import type { ClientExchange } from '../../http/request/exchange.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { replicateRoute } from './errors.ts'
 
@@ -32,7 +32,11 @@ const Upload = namedObject('ReplicateFileForm', 'A file to upload.', { content: 
 type FileOwners = Pick<Owners, 'config' | 'files'>
 
 const iso = (ms: number) => new Date(ms).toISOString()
-const view = (file: FileRecord, { origin }: Call, { files }: Pick<Owners, 'files'>): z.input<typeof FileObject> => ({
+const view = (
+  file: FileRecord,
+  { origin }: ClientExchange,
+  { files }: Pick<Owners, 'files'>,
+): z.input<typeof FileObject> => ({
   id: file.id,
   name: file.name,
   content_type: file.contentType,
@@ -45,16 +49,16 @@ const view = (file: FileRecord, { origin }: Call, { files }: Pick<Owners, 'files
   urls: { get: files.link(file, origin) },
 })
 
-async function create(call: Call, owners: FileOwners): Promise<void> {
+async function create(exchange: ClientExchange, owners: FileOwners): Promise<void> {
   const maxBytes = owners.config.limits.upload_size
-  await using form = await readForm(call, { files: { content: 1, metadata: 1 }, maxBytes }, owners)
+  await using form = await readForm(exchange, { files: { content: 1, metadata: 1 }, maxBytes }, owners)
   const [content] = form.files.get('content') ?? []
   if (!content)
     throw new Failure('missing_required_parameter', "'content' is required: the file, as a part of the form.", {
       param: 'content',
     })
   const keptMs = owners.config.limits.upload_retention
-  const file = await owners.files.receive(call.caller.organizationId, createReadStream(content.path), {
+  const file = await owners.files.receive(exchange.caller.organizationId, createReadStream(content.path), {
     name: content.name,
     contentType: content.contentType,
     purpose: 'upload',
@@ -62,11 +66,11 @@ async function create(call: Call, owners: FileOwners): Promise<void> {
     maxBytes,
     declaredBytes: content.bytes,
   })
-  call.send(201, JSON.stringify(view(file, call, owners)))
+  exchange.send(201, JSON.stringify(view(file, exchange, owners)))
 }
 
-async function find(id: string, call: Call, { files }: Pick<Owners, 'files'>): Promise<FileRecord> {
-  const file = await files.find(call.caller.organizationId, id)
+async function find(id: string, exchange: ClientExchange, { files }: Pick<Owners, 'files'>): Promise<FileRecord> {
+  const file = await files.find(exchange.caller.organizationId, id)
   if (file?.purpose === 'upload' && !isUnavailable(file)) return file
   throw new Failure('not_found', `The file ${id.slice(0, 64)} was not found.`)
 }
@@ -83,20 +87,20 @@ export const replicateFileRoutes = (owners: FileOwners) => [
     response: FileObject,
     status: 201,
     errorCodes: ['payload_too_large', 'storage_full', 'disk_full', 'rate_limit'],
-    answer: call => create(call, owners),
+    answer: exchange => create(exchange, owners),
   }),
   replicateRoute('GET /replicate/v1/files', 'user:read', {
     summary: 'List files',
     description: 'Returns the files that were uploaded, newest first.',
     query: z.object({ cursor: z.string().max(64).optional().describe('From `next`. Default: the first page.') }),
     response: FilePage,
-    handle: async ({ query }, call) => {
+    handle: async ({ query }, exchange) => {
       const after = query.cursor === undefined ? {} : { after: query.cursor }
-      const { organizationId } = call.caller
+      const { organizationId } = exchange.caller
       const page = await owners.files.list(organizationId, { limit: pageSize + 1, purpose: 'upload', ...after })
       const shown = page.slice(0, pageSize)
-      const next = page.length > pageSize ? `${call.origin}/replicate/v1/files?cursor=${shown.at(-1)!.id}` : null
-      const results = shown.filter(file => !isUnavailable(file)).map(file => view(file, call, owners))
+      const next = page.length > pageSize ? `${exchange.origin}/replicate/v1/files?cursor=${shown.at(-1)!.id}` : null
+      const results = shown.filter(file => !isUnavailable(file)).map(file => view(file, exchange, owners))
       return { previous: null, next, results }
     },
   }),
@@ -106,7 +110,7 @@ export const replicateFileRoutes = (owners: FileOwners) => [
     errorCodes: ['not_found'],
     params: One,
     response: FileObject,
-    handle: async ({ params }, call) => view(await find(params.id, call, owners), call, owners),
+    handle: async ({ params }, exchange) => view(await find(params.id, exchange, owners), exchange, owners),
   }),
   replicateRoute('DELETE /replicate/v1/files/:id', 'user:write', {
     summary: 'Delete file',
@@ -114,11 +118,11 @@ export const replicateFileRoutes = (owners: FileOwners) => [
     status: 204,
     errorCodes: ['not_found'],
     params: One,
-    answer: async call => {
-      const { id } = await find(call.params.id ?? '', call, owners)
-      await owners.files.remove(call.caller.organizationId, id)
-      call.head(204, 'application/json')
-      call.res.end()
+    answer: async exchange => {
+      const { id } = await find(exchange.params.id ?? '', exchange, owners)
+      await owners.files.remove(exchange.caller.organizationId, id)
+      exchange.head(204, 'application/json')
+      exchange.res.end()
     },
   }),
 ]

@@ -4,7 +4,7 @@ import type { Model } from '../../../core/models/model.ts'
 import { array, integer, namedObject, nullableString, string } from '../../../core/schemas/fields.ts'
 import { isSlugTask } from '../../../core/schemas/task.ts'
 import { inputSchema } from '../../../core/tasks/generation/input-schema.ts'
-import type { Call } from '../../http/request/call.ts'
+import type { ClientExchange } from '../../http/request/exchange.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { visibleModels } from '../../work/allowed-models.ts'
 import { replicateRoute } from './errors.ts'
@@ -59,7 +59,11 @@ const versionView = (model: Model, { registry }: Pick<Owners, 'registry'>): z.in
   ),
 })
 
-function modelView(model: Model, { origin }: Call, owners: Pick<Owners, 'registry'>): z.input<typeof ModelObject> {
+function modelView(
+  model: Model,
+  { origin }: ClientExchange,
+  owners: Pick<Owners, 'registry'>,
+): z.input<typeof ModelObject> {
   const [owner, ...rest] = replicateName(model).split('/')
   return {
     url: `${origin}/replicate/v1/models/${replicateName(model)}`,
@@ -78,16 +82,16 @@ const alone = { previous: null, next: null }
 
 /** The routes of models, of the account and of the webhooks' secret in Replicate's form. */
 export const replicateModelRoutes = (owners: Pick<Owners, 'registry' | 'webhooks'>) => {
-  const find = ({ owner, name }: { owner: string; name: string }, call: Call) =>
-    findReplicateModel(`${owner}/${name}`, call, owners)
+  const find = ({ owner, name }: { owner: string; name: string }, exchange: ClientExchange) =>
+    findReplicateModel(`${owner}/${name}`, exchange, owners)
   return [
     replicateRoute('GET /replicate/v1/models', 'user:read', {
       summary: 'List models',
       description: 'Returns the models that the token may use.',
       response: Models,
-      handle: (_, call) => ({
+      handle: (_, exchange) => ({
         ...alone,
-        results: visibleModels(call, owners).map(model => modelView(model, call, owners)),
+        results: visibleModels(exchange, owners).map(model => modelView(model, exchange, owners)),
       }),
     }),
     replicateRoute('GET /replicate/v1/models/:owner/:name', 'user:read', {
@@ -96,7 +100,7 @@ export const replicateModelRoutes = (owners: Pick<Owners, 'registry' | 'webhooks
       errorCodes: ['model_not_found'],
       params: z.object(params),
       response: ModelObject,
-      handle: ({ params: path }, call) => modelView(find(path, call), call, owners),
+      handle: ({ params: path }, exchange) => modelView(find(path, exchange), exchange, owners),
     }),
     replicateRoute('GET /replicate/v1/models/:owner/:name/versions', 'user:read', {
       summary: 'List versions',
@@ -104,7 +108,7 @@ export const replicateModelRoutes = (owners: Pick<Owners, 'registry' | 'webhooks
       errorCodes: ['model_not_found'],
       params: z.object(params),
       response: Versions,
-      handle: ({ params: path }, call) => ({ ...alone, results: [versionView(find(path, call), owners)] }),
+      handle: ({ params: path }, exchange) => ({ ...alone, results: [versionView(find(path, exchange), owners)] }),
     }),
     replicateRoute('GET /replicate/v1/models/:owner/:name/versions/:id', 'user:read', {
       summary: 'Get version',
@@ -112,8 +116,8 @@ export const replicateModelRoutes = (owners: Pick<Owners, 'registry' | 'webhooks
       errorCodes: ['model_not_found', 'not_found'],
       params: z.object({ ...params, id: string('Id of the version.') }),
       response: Version,
-      handle: ({ params: path }, call) => {
-        const version = versionView(find(path, call), owners)
+      handle: ({ params: path }, exchange) => {
+        const version = versionView(find(path, exchange), owners)
         if (version.id === path.id) return version
         const name = `${path.owner}/${path.name}`
         throw new Failure('not_found', `The model '${name}' has only the version ${version.id}.`, { param: 'id' })
@@ -134,8 +138,8 @@ export const replicateModelRoutes = (owners: Pick<Owners, 'registry' | 'webhooks
       description:
         "Returns the secret that signs the webhooks of predictions, for `validateWebhook` of Replicate's clients.",
       response: Secret,
-      handle: async (_, call) => ({
-        key: (await owners.webhooks.organizationSecret(call.caller.organizationId)).secret,
+      handle: async (_, exchange) => ({
+        key: (await owners.webhooks.organizationSecret(exchange.caller.organizationId)).secret,
       }),
     }),
   ]

@@ -14,8 +14,8 @@ import { isSlugTask } from '../../../core/schemas/task.ts'
 import type { JobRecord, RequestWebhook } from '../../../core/store/store.ts'
 import { predictionTask } from '../../../core/tasks/prediction-task.ts'
 import { openEventStream } from '../../http/answer/sse.ts'
-import type { Call } from '../../http/request/call.ts'
 import { errorGroups } from '../../http/request/errors.ts'
+import type { ClientExchange } from '../../http/request/exchange.ts'
 import { JsonText } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { preferenceOf } from '../../http/request/prefer.ts'
@@ -37,9 +37,9 @@ type StreamOwners = Pick<Owners, 'files' | 'jobs'>
 /** An event may have several lines of data. */
 const lines = (text: string): string => text.replaceAll(/\r?\n/g, '\ndata: ')
 
-async function stream(call: Call, { files, jobs }: StreamOwners): Promise<void> {
-  const { id = '', org: organization = '' } = call.params
-  const { query } = call
+async function stream(exchange: ClientExchange, { files, jobs }: StreamOwners): Promise<void> {
+  const { id = '', org: organization = '' } = exchange.params
+  const { query } = exchange
   if (!files.verify(id, query.get('exp') ?? '', query.get('sig') ?? ''))
     throw new Failure(
       'invalid_signature',
@@ -47,7 +47,7 @@ async function stream(call: Call, { files, jobs }: StreamOwners): Promise<void> 
     )
   const first = isId(id) ? await jobs.find(organization, jobIdOf(id)) : undefined
   if (!first) throw new Failure('not_found', `Prediction ${id.slice(0, 64)} was not found.`)
-  const events = await openEventStream(call, { pingMs, generation: true })
+  const events = await openEventStream(exchange, { pingMs, generation: true })
   let wake: (() => void) | undefined
   const stop = jobs.follow(first.id, () => wake?.())
   let logged = 0
@@ -61,7 +61,7 @@ async function stream(call: Call, { files, jobs }: StreamOwners): Promise<void> 
       logged = Math.max(logged, logs.length)
       if (hasEnded(job)) {
         const error = errorOfPrediction(job)
-        const output = job.status === 'completed' ? await outputOfPrediction(job, call, { files, jobs }) : []
+        const output = job.status === 'completed' ? await outputOfPrediction(job, exchange, { files, jobs }) : []
         for (const one of [output].flat())
           events.send({ event: 'output', data: lines(typeof one === 'string' ? one : JSON.stringify(one)) })
         if (error !== null) events.send({ event: 'error', data: lines(error) })
@@ -138,7 +138,7 @@ const eventTypes: Record<(typeof events)[number], readonly string[]> = {
 
 function webhookOf(
   { webhook, webhook_events_filter: filter }: z.output<typeof CreateOfModel>,
-  call: Call,
+  exchange: ClientExchange,
   { webhooks }: Pick<SubmitterOwners, 'webhooks'>,
 ): RequestWebhook | undefined {
   if (webhook == null) return undefined
@@ -155,7 +155,7 @@ function webhookOf(
       url: webhook,
       eventTypes: types,
       form: 'standard',
-      origin: call.origin,
+      origin: exchange.origin,
     },
     named,
   )
@@ -174,41 +174,41 @@ function cancelAfterMs(header: string | string[] | undefined): number | undefine
 }
 
 async function submit(
-  call: Call,
+  exchange: ClientExchange,
   name: string,
   body: z.output<typeof CreateOfModel>,
   owners: SubmitterOwners,
 ): Promise<JobRecord> {
-  const model = findReplicateModel(name, call, owners)
-  const sent = parsedInputs(call, 'a prediction', call.texts.get('input') ?? body.input, owners) as Record<
+  const model = findReplicateModel(name, exchange, owners)
+  const sent = parsedInputs(exchange, 'a prediction', exchange.texts.get('input') ?? body.input, owners) as Record<
     string,
     unknown
   >
   const { id: task, runner, prediction } = predictionTask(model, sent)
   const inputs = prediction.request(sent)
-  const limitMs = cancelAfterMs(call.req.headers['cancel-after'])
+  const limitMs = cancelAfterMs(exchange.req.headers['cancel-after'])
   const terms: JobTerms = {
     metadata: ofReplicate,
-    webhook: webhookOf(body, call, owners),
+    webhook: webhookOf(body, exchange, owners),
     startTimeoutMs: limitMs,
     timeoutMs: limitMs,
   }
   if (isSlugTask(task))
-    return (await submitGeneration(call, { target: { modelId: model.id, task }, body: inputs, terms }, owners)).job
-  return submitters[runner].create(call, { task, modelId: model.id, inputs, terms, body }, owners)
+    return (await submitGeneration(exchange, { target: { modelId: model.id, task }, body: inputs, terms }, owners)).job
+  return submitters[runner].create(exchange, { task, modelId: model.id, inputs, terms, body }, owners)
 }
 
 async function create(
-  call: Call,
+  exchange: ClientExchange,
   name: string,
   body: z.output<typeof CreateOfModel>,
   owners: SubmitterOwners,
 ): Promise<JsonText> {
-  const job = await submit(call, name, body, owners)
-  const prefer = preferenceOf(call.req.headers.prefer)
+  const job = await submit(exchange, name, body, owners)
+  const prefer = preferenceOf(exchange.req.headers.prefer)
   const waitMs = prefer.wait ? Math.min(prefer.waitMs, maxWaitMs) : 0
-  const now = waitMs > 0 ? await waitForEnd(call, job, { waitMs, startMs: waitMs }, owners) : job
-  return new JsonText(await predictionText(now, call, owners, { waits: !hasEnded(now) }), 201)
+  const now = waitMs > 0 ? await waitForEnd(exchange, job, { waitMs, startMs: waitMs }, owners) : job
+  return new JsonText(await predictionText(now, exchange, owners, { waits: !hasEnded(now) }), 201)
 }
 
 const submitFacts = {
@@ -230,9 +230,9 @@ export const predictionRoutes = (owners: SubmitterOwners) => [
     description: `Runs a model as a durable job. ${how}`,
     body: Create,
     example: { version: 'infer/tiny-chat', input: { prompt: 'Hello!' } },
-    handle: ({ body }, call) => {
+    handle: ({ body }, exchange) => {
       const name = body.version ?? body.model
-      if (name !== undefined) return create(call, name, body, owners)
+      if (name !== undefined) return create(exchange, name, body, owners)
       throw new Failure('missing_required_parameter', "'version' is required: a version, or owner/name.", {
         param: 'version',
       })
@@ -248,18 +248,22 @@ export const predictionRoutes = (owners: SubmitterOwners) => [
     }),
     body: CreateOfModel,
     example: { input: { prompt: 'Hello!' } },
-    handle: ({ params, body }, call) => create(call, `${params.owner}/${params.name}`, body, owners),
+    handle: ({ params, body }, exchange) => create(exchange, `${params.owner}/${params.name}`, body, owners),
   }),
   replicateRoute('GET /replicate/v1/predictions', 'user:read', {
     summary: 'List predictions',
     description: 'Returns background jobs of the organization as predictions, newest first.',
     query: z.object({ cursor: z.string().max(64).optional().describe('From `next`. Default: the first page.') }),
     response: Page,
-    handle: async ({ query }, call) => {
+    handle: async ({ query }, exchange) => {
       const after = query.cursor === undefined ? {} : { after: query.cursor }
-      const { jobs, next } = await owners.jobs.list(call.caller.organizationId, { limit: 100, kind: 'async', ...after })
-      const results = await Promise.all(jobs.map(job => predictionText(job, call, owners, { brief: true })))
-      const url = next === null ? null : `${call.origin}/replicate/v1/predictions?cursor=${next}`
+      const { jobs, next } = await owners.jobs.list(exchange.caller.organizationId, {
+        limit: 100,
+        kind: 'async',
+        ...after,
+      })
+      const results = await Promise.all(jobs.map(job => predictionText(job, exchange, owners, { brief: true })))
+      const url = next === null ? null : `${exchange.origin}/replicate/v1/predictions?cursor=${next}`
       return new JsonText(`{"previous":null,"next":${JSON.stringify(url)},"results":[${results.join(',')}]}`)
     },
   }),
@@ -269,8 +273,8 @@ export const predictionRoutes = (owners: SubmitterOwners) => [
     errorCodes: ['not_found', 'output_expired'],
     params: z.object({ id }),
     response: Prediction,
-    handle: async ({ params }, call) =>
-      new JsonText(await predictionText(await findRequest(params.id, call, owners), call, owners)),
+    handle: async ({ params }, exchange) =>
+      new JsonText(await predictionText(await findRequest(params.id, exchange, owners), exchange, owners)),
   }),
   replicateRoute('POST /replicate/v1/predictions/:id/cancel', 'user:write', {
     bucket: 'api',
@@ -279,13 +283,13 @@ export const predictionRoutes = (owners: SubmitterOwners) => [
     errorCodes: ['not_found', 'output_expired'],
     params: z.object({ id }),
     response: Prediction,
-    handle: async ({ params }, call) => {
-      const job = await findRequest(params.id, call, owners)
+    handle: async ({ params }, exchange) => {
+      const job = await findRequest(params.id, exchange, owners)
       if (!hasEnded(job))
         await owners.jobs.cancel(job.organizationId, job.id).catch((thrown: unknown) => {
           if (!(thrown instanceof Failure) || thrown.code !== 'job_already_finished') throw thrown
         })
-      return new JsonText(await predictionText(await findRequest(params.id, call, owners), call, owners))
+      return new JsonText(await predictionText(await findRequest(params.id, exchange, owners), exchange, owners))
     },
   }),
   replicateRoute('GET /replicate/v1/stream/:org/:id', 'public', {
@@ -302,6 +306,6 @@ export const predictionRoutes = (owners: SubmitterOwners) => [
       exp: optionalString('When the address expires.'),
       sig: optionalString('Signature of the address.'),
     }),
-    answer: call => stream(call, owners),
+    answer: exchange => stream(exchange, owners),
   }),
 ]

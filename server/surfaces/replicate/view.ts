@@ -6,7 +6,7 @@ import { didYouMean, nearestModels } from '../../../core/nearest.ts'
 import { isSlugTask } from '../../../core/schemas/task.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
 import { taskRecord } from '../../../core/tasks/registry.ts'
-import type { Call } from '../../http/request/call.ts'
+import type { ClientExchange } from '../../http/request/exchange.ts'
 import { readResult } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { outputOf } from '../../views/generation-request.ts'
@@ -24,8 +24,8 @@ export const replicateVersion = ({ id }: Pick<Model, 'id'>): string =>
 export const replicateName = ({ id }: Pick<Model, 'id'>): string => (id.includes('/') ? id : `${localOwner}/${id}`)
 
 /** Finds a model by `owner/name`, by its id, or by a version of it. Throws Failure `model_not_found`. */
-export function findReplicateModel(name: string, call: Call, owners: Pick<Owners, 'registry'>): Model {
-  const models = visibleModels(call, owners)
+export function findReplicateModel(name: string, exchange: ClientExchange, owners: Pick<Owners, 'registry'>): Model {
+  const models = visibleModels(exchange, owners)
   // A version may come with the name of its model before it.
   const [plain, version] = name.split(':') as [string, string | undefined]
   const found = models.find(

@@ -7,8 +7,8 @@ import { array, integer, namedObject, optionalString, string } from '../../../co
 import type { JobRecord } from '../../../core/store/store.ts'
 import { generationRequests } from '../../../core/tasks/generation/request.ts'
 import { type AspectRatio, aspectRatios } from '../../../core/tasks/generation/size.ts'
-import type { Call } from '../../http/request/call.ts'
 import { errorGroups, errorHeaders } from '../../http/request/errors.ts'
+import type { ClientExchange } from '../../http/request/exchange.ts'
 import { JsonText } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { preferenceOf } from '../../http/request/prefer.ts'
@@ -23,7 +23,7 @@ import { requestAnswer, slugRoute, urlsOf, type ViewOwners } from './view.ts'
 
 /** Answers a synchronous caller: with the result, with the error, or with the addresses of the unfinished request. */
 async function answerInSync(
-  call: Call,
+  exchange: ClientExchange,
   job: JobRecord,
   model: Model,
   waitMs: number,
@@ -32,23 +32,23 @@ async function answerInSync(
   const { sync_wait: maxWaitMs } = owners.config.limits
   const ended = hasEnded(job)
     ? job
-    : await waitForEnd(call, job, { waitMs: Math.min(waitMs, maxWaitMs), startMs: model.dispatch_wait_ms }, owners)
+    : await waitForEnd(exchange, job, { waitMs: Math.min(waitMs, maxWaitMs), startMs: model.dispatch_wait_ms }, owners)
   const request_id = queueIdOf(ended.id)
-  if (ended.status === 'completed') return requestAnswer(ended, call, owners, 200)
+  if (ended.status === 'completed') return requestAnswer(ended, exchange, owners, 200)
   const unfinished = !hasEnded(ended)
   const failure = unfinished
     ? new Failure('timeout', `Request ${request_id} has not ended yet and continues. Read it at its response_url.`)
     : failureOf(ended)
   const headers = errorHeaders(failure)
   if (!unfinished && errorType(ended) === 'startup_timeout') headers.push('x-fal-request-timeout-type', 'user')
-  for (let at = 0; at < headers.length; at += 2) call.header(headers[at]!, headers[at + 1]!)
-  if (unfinished) call.header('retry-after', '2').header('retry-after-ms', '2000')
+  for (let at = 0; at < headers.length; at += 2) exchange.header(headers[at]!, headers[at + 1]!)
+  if (unfinished) exchange.header('retry-after', '2').header('retry-after-ms', '2000')
   const body = {
-    ...generationErrorBody(failure, call.id),
+    ...generationErrorBody(failure, exchange.id),
     request_id,
     status: unfinished ? 'processing' : 'failed',
     job_id: jobIdOf(request_id),
-    ...urlsOf(request_id, call),
+    ...urlsOf(request_id, exchange),
   }
   return new JsonText(JSON.stringify(body), failure.status)
 }
@@ -111,15 +111,15 @@ const SubmitQuery = z.strictObject({
 type GenerateOwners = SubmitOwners & Pick<Owners, 'fleet'>
 
 /** Returns the id, the position and the addresses of a request that was accepted. */
-function requestOf(call: Call, job: JobRecord, { jobs }: Pick<Owners, 'jobs'>) {
+function requestOf(exchange: ClientExchange, job: JobRecord, { jobs }: Pick<Owners, 'jobs'>) {
   const request_id = queueIdOf(job.id)
-  return { request_id, queue_position: jobs.progressOf(job).queuePosition ?? 0, ...urlsOf(request_id, call) }
+  return { request_id, queue_position: jobs.progressOf(job).queuePosition ?? 0, ...urlsOf(request_id, exchange) }
 }
 
 /** Returns the answer to a submission whose caller does not wait for the result. */
-function accepted(call: Call, job: JobRecord, owners: Pick<Owners, 'jobs'>): z.input<typeof Accepted> {
-  const { request_id, ...more } = requestOf(call, job, owners)
-  call.header('location', more.response_url)
+function accepted(exchange: ClientExchange, job: JobRecord, owners: Pick<Owners, 'jobs'>): z.input<typeof Accepted> {
+  const { request_id, ...more } = requestOf(exchange, job, owners)
+  exchange.header('location', more.response_url)
   return { request_id, status: 'processing', ...more }
 }
 
@@ -127,32 +127,37 @@ type Body = z.output<typeof GenerationBody>
 
 /** Submits one video for each aspect ratio, and returns the answer to all of them. */
 async function submitAll(
-  call: Call,
+  exchange: ClientExchange,
   slug: string,
   body: Body & { aspect_ratios: readonly AspectRatio[] },
   owners: GenerateOwners,
 ): Promise<z.input<typeof AcceptedAll>> {
   const { aspect_ratios: ratios } = body
-  const jobs = await submitAspectRatios(call, { slug, body, ratios, terms: jobTermsOf(call, owners) }, owners)
-  setModelStatus(call, jobs[0]!, owners)
-  const requests = jobs.map((job, at) => ({ aspect_ratio: ratios[at]!, ...requestOf(call, job, owners) }))
+  const jobs = await submitAspectRatios(exchange, { slug, body, ratios, terms: jobTermsOf(exchange, owners) }, owners)
+  setModelStatus(exchange, jobs[0]!, owners)
+  const requests = jobs.map((job, at) => ({ aspect_ratio: ratios[at]!, ...requestOf(exchange, job, owners) }))
   return { status: 'processing', requests }
 }
 
 const hasSeveralShapes = (body: Body): body is Body & { aspect_ratios: AspectRatio[] } =>
   body.aspect_ratios !== undefined
 
-async function submit(call: Call, slug: string, body: unknown, owners: GenerateOwners): Promise<SubmittedGeneration> {
-  const terms = jobTermsOf(call, owners)
-  const submitted = await submitGeneration(call, { target: { slug }, body, terms, strict: true }, owners)
-  call.header('x-fal-request-id', queueIdOf(submitted.job.id))
-  setModelStatus(call, submitted.job, owners)
+async function submit(
+  exchange: ClientExchange,
+  slug: string,
+  body: unknown,
+  owners: GenerateOwners,
+): Promise<SubmittedGeneration> {
+  const terms = jobTermsOf(exchange, owners)
+  const submitted = await submitGeneration(exchange, { target: { slug }, body, terms, strict: true }, owners)
+  exchange.header('x-fal-request-id', queueIdOf(submitted.job.id))
+  setModelStatus(exchange, submitted.job, owners)
   return submitted
 }
 
-function setModelStatus(call: Call, { modelId }: JobRecord, { fleet }: Pick<Owners, 'fleet'>): void {
+function setModelStatus(exchange: ClientExchange, { modelId }: JobRecord, { fleet }: Pick<Owners, 'fleet'>): void {
   const { status } = fleet.snapshot().models[modelId] ?? { status: 'cold' }
-  call.header('x-model-status', status)
+  exchange.header('x-model-status', status)
 }
 
 const how =
@@ -175,10 +180,10 @@ export const generateRoutes = (owners: GenerateOwners) => [
     summary: 'Submit request to queue',
     description: `Creates an image or a video in the background and answers at once. ${how}`,
     errorCodes: [...errorGroups.submit, ...errorGroups.media],
-    handle: async ({ params, body }, call) =>
+    handle: async ({ params, body }, exchange) =>
       hasSeveralShapes(body)
-        ? submitAll(call, params.slug, body, owners)
-        : accepted(call, (await submit(call, params.slug, body, owners)).job, owners),
+        ? submitAll(exchange, params.slug, body, owners)
+        : accepted(exchange, (await submit(exchange, params.slug, body, owners)).job, owners),
   }),
   slugRoute('POST /slug/**:slug', 'user:write', {
     ...submitFacts,
@@ -188,21 +193,21 @@ export const generateRoutes = (owners: GenerateOwners) => [
       200: { response: GenerationRequestView, description: 'The result, with `sync_mode: true` or `Prefer: wait`.' },
     },
     errorCodes: [...errorGroups.submit, ...errorGroups.media, ...errorGroups.wait],
-    handle: async ({ params, body }, call) => {
+    handle: async ({ params, body }, exchange) => {
       if (hasSeveralShapes(body)) {
         if (body.sync_mode === true)
           throw invalidValue(
             'sync_mode',
             "'sync_mode' waits for one result, and 'aspect_ratios' makes several. Remove 'sync_mode', and read each request at its response_url.",
           )
-        return submitAll(call, params.slug, body, owners)
+        return submitAll(exchange, params.slug, body, owners)
       }
-      const prefer = preferenceOf(call.req.headers.prefer)
-      const { job, model, syncMode } = await submit(call, params.slug, body, owners)
+      const prefer = preferenceOf(exchange.req.headers.prefer)
+      const { job, model, syncMode } = await submit(exchange, params.slug, body, owners)
       const wait = !prefer.later && (syncMode || prefer.wait)
-      if (prefer.later) call.header('preference-applied', 'respond-async')
-      if (!wait) return accepted(call, job, owners)
-      return (await answerInSync(call, job, model, prefer.waitMs, owners)) satisfies JsonText
+      if (prefer.later) exchange.header('preference-applied', 'respond-async')
+      if (!wait) return accepted(exchange, job, owners)
+      return (await answerInSync(exchange, job, model, prefer.waitMs, owners)) satisfies JsonText
     },
   }),
 ]

@@ -17,8 +17,8 @@ import {
 } from '../../../core/schemas/fields.ts'
 import { logLevels } from '../../../core/schemas/log-level.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
-import type { Call } from '../../http/request/call.ts'
 import { errorBody } from '../../http/request/errors.ts'
+import type { ClientExchange } from '../../http/request/exchange.ts'
 import { JsonText } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { findRequest, generationErrorBody, logView, requestUrls } from '../../views/generation-request.ts'
@@ -68,14 +68,19 @@ interface Entry extends Record<string, unknown> {
 }
 
 /** Returns one request of the batch. One of another organization is `not_found`; an output that expired is an error. */
-async function entryOf(request_id: string, call: Call, bare: boolean, owners: ViewOwners): Promise<Entry> {
+async function entryOf(
+  request_id: string,
+  exchange: ClientExchange,
+  bare: boolean,
+  owners: ViewOwners,
+): Promise<Entry> {
   const errorOf = ({ code, message, type }: Failure) => ({ error: { code, message, type } })
   try {
-    const job = await findRequest(request_id, call, owners)
+    const job = await findRequest(request_id, exchange, owners)
     const head = { request_id, status: bodyStatusOf(job), queue_status: queueStatusOf(job) }
     if (bare) return head
     try {
-      return { ...head, ...(await requestView(job, call, owners)), ...head }
+      return { ...head, ...(await requestView(job, exchange, owners)), ...head }
     } catch (thrown) {
       const failure = Failure.from(thrown)
       if (failure.code !== 'output_expired') throw thrown
@@ -99,7 +104,7 @@ export const batchRoutes = (owners: ViewOwners) => [
     body: BatchQuery,
     example: { request_ids: ['q_01K0000000000000000000000A'] },
     response: BatchView,
-    handle: async ({ body, query }, call) => {
+    handle: async ({ body, query }, exchange) => {
       const field = body.request_ids === undefined && body.ids !== undefined ? 'ids' : 'request_ids'
       const given = body[field]
       if (given === undefined)
@@ -107,7 +112,7 @@ export const batchRoutes = (owners: ViewOwners) => [
       const ids = [...new Set(given)]
       if (ids.length === 0 || ids.length > most)
         throw invalidValue(field, `'${field}' must hold 1 id or more, and at most ${most}.`)
-      const requests = await Promise.all(ids.map(id => entryOf(id, call, query.fields === 'status', owners)))
+      const requests = await Promise.all(ids.map(id => entryOf(id, exchange, query.fields === 'status', owners)))
       const count = (wanted: Entry['status']) => requests.filter(({ status }) => status === wanted).length
       const counts = {
         processing: count('processing'),
@@ -217,34 +222,38 @@ const Cancelled = looseObject('GenerationCancelled', 'Whether a request is cance
 /**
  * Finds the job of a request. Sets the headers with its id and, while it is unfinished, with the time to poll again.
  */
-async function findPolled(requestId: string, call: Call, owners: Pick<Owners, 'jobs'>): Promise<JobRecord> {
-  const job = await findRequest(requestId, call, owners)
-  call.header('x-fal-request-id', queueIdOf(job.id)).header('x-job-id', job.id)
+async function findPolled(
+  requestId: string,
+  exchange: ClientExchange,
+  owners: Pick<Owners, 'jobs'>,
+): Promise<JobRecord> {
+  const job = await findRequest(requestId, exchange, owners)
+  exchange.header('x-fal-request-id', queueIdOf(job.id)).header('x-job-id', job.id)
   if (!hasEnded(job))
-    call.header('retry-after', '2').header('retry-after-ms', '2000').header('openai-poll-after-ms', '2000')
+    exchange.header('retry-after', '2').header('retry-after-ms', '2000').header('openai-poll-after-ms', '2000')
   return job
 }
 
-async function cancel(requestId: string, call: Call, owners: Pick<Owners, 'jobs'>): Promise<JsonText> {
+async function cancel(requestId: string, exchange: ClientExchange, owners: Pick<Owners, 'jobs'>): Promise<JsonText> {
   const answer = (status: number, body: object) =>
     new JsonText(JSON.stringify({ ...body, request_id: requestId.slice(0, 64) }), status)
   try {
-    const job = await findRequest(requestId, call, owners)
-    call.header('x-fal-request-id', queueIdOf(job.id)).header('x-job-id', job.id)
+    const job = await findRequest(requestId, exchange, owners)
+    exchange.header('x-fal-request-id', queueIdOf(job.id)).header('x-job-id', job.id)
     // Also for a second cancellation, for which `/api/jobs` repeats its first answer.
     if (hasEnded(job))
       throw new Failure(
         'job_already_finished',
         `The request ${queueIdOf(job.id)} has already ended: it is ${job.status}.`,
       )
-    await owners.jobs.cancel(call.caller.organizationId, jobIdOf(requestId))
+    await owners.jobs.cancel(exchange.caller.organizationId, jobIdOf(requestId))
     return answer(202, { status: 'CANCELLATION_REQUESTED' })
   } catch (thrown) {
     const failure = Failure.from(thrown)
     if (failure.code === 'job_already_finished')
-      return answer(400, { status: 'ALREADY_COMPLETED', ...errorBody(failure, call.id) })
+      return answer(400, { status: 'ALREADY_COMPLETED', ...errorBody(failure, exchange.id) })
     if (failure.code === 'not_found')
-      return answer(404, { status: 'NOT_FOUND', ...generationErrorBody(failure, call.id) })
+      return answer(404, { status: 'NOT_FOUND', ...generationErrorBody(failure, exchange.id) })
     throw thrown
   }
 }
@@ -274,7 +283,8 @@ export const requestRoutes = (owners: ViewOwners) => [
     errorCodes: ['not_found', 'output_expired'],
     params: One,
     response: GenerationRequestView,
-    handle: async ({ params }, call) => requestAnswer(await findPolled(params.id, call, owners), call, owners),
+    handle: async ({ params }, exchange) =>
+      requestAnswer(await findPolled(params.id, exchange, owners), exchange, owners),
   }),
   slugRoute('GET /slug/requests/:id/status', 'user:read', {
     summary: 'Get status of request',
@@ -285,10 +295,10 @@ export const requestRoutes = (owners: ViewOwners) => [
       logs: optionalString('`1` or `true`: return the log of the request too.'),
     }),
     response: GenerationStatus,
-    handle: async ({ params }, call) => {
-      const job = await findPolled(params.id, call, owners)
-      const logs = wantsLogs(call) ? await owners.jobs.logs(job) : undefined
-      return new JsonText(JSON.stringify(await statusView(job, call, owners, logs)))
+    handle: async ({ params }, exchange) => {
+      const job = await findPolled(params.id, exchange, owners)
+      const logs = wantsLogs(exchange) ? await owners.jobs.logs(job) : undefined
+      return new JsonText(JSON.stringify(await statusView(job, exchange, owners, logs)))
     },
   }),
   slugRoute('GET /slug/requests/:id/logs', 'user:read', {
@@ -297,18 +307,18 @@ export const requestRoutes = (owners: ViewOwners) => [
     errorCodes: ['not_found', 'output_expired'],
     params: One,
     response: Logs,
-    handle: async ({ params }, call) => {
-      const job = await findPolled(params.id, call, owners)
+    handle: async ({ params }, exchange) => {
+      const job = await findPolled(params.id, exchange, owners)
       return { logs: (await owners.jobs.logs(job)).map(logView) }
     },
   }),
   slugRoute('POST /slug/requests/:id/cancel', 'user:write', {
     ...cancelFacts,
-    handle: ({ params }, call) => cancel(params.id, call, owners),
+    handle: ({ params }, exchange) => cancel(params.id, exchange, owners),
   }),
   slugRoute('PUT /slug/requests/:id/cancel', 'user:write', {
     ...cancelFacts,
-    handle: ({ params }, call) => cancel(params.id, call, owners),
+    handle: ({ params }, exchange) => cancel(params.id, exchange, owners),
   }),
   slugRoute('GET /slug/requests/:id/status/stream', 'user:read', {
     summary: 'Stream status of request',
@@ -320,14 +330,14 @@ export const requestRoutes = (owners: ViewOwners) => [
     query: z.strictObject({
       logs: optionalString('`1` or `true`: send the log of the request too.'),
     }),
-    answer: async call => {
-      const job = await findRequest(call.params.id!, call, owners)
-      call.header('x-fal-request-id', queueIdOf(job.id)).header('x-job-id', job.id)
-      const logs = wantsLogs(call)
+    answer: async exchange => {
+      const job = await findRequest(exchange.params.id!, exchange, owners)
+      exchange.header('x-fal-request-id', queueIdOf(job.id)).header('x-job-id', job.id)
+      const logs = wantsLogs(exchange)
       await streamStatus(
-        call,
+        exchange,
         job,
-        async now => statusView(now, call, owners, logs ? await owners.jobs.logs(now) : undefined),
+        async now => statusView(now, exchange, owners, logs ? await owners.jobs.logs(now) : undefined),
         owners,
       )
     },

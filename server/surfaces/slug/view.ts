@@ -1,7 +1,7 @@
 import { Failure } from '../../../core/failure.ts'
 import { queueIdOf } from '../../../core/ids.ts'
 import type { JobRecord, LogLine } from '../../../core/store/store.ts'
-import type { Call } from '../../http/request/call.ts'
+import type { ClientExchange } from '../../http/request/exchange.ts'
 import { Embedded, JsonText } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
@@ -9,9 +9,9 @@ import { errorOf, errorType, generationErrorBody, logView, outputOf } from '../.
 import { hasEnded, seconds, waitingObject } from '../../views/job-record.ts'
 
 /** Renders a failure in the form of the slug API. */
-export const slugErrors = (failure: Failure, call: { id: string }): { status: number; body: object } => ({
+export const slugErrors = (failure: Failure, exchange: { id: string }): { status: number; body: object } => ({
   status: failure.status,
-  body: generationErrorBody(failure, call.id),
+  body: generationErrorBody(failure, exchange.id),
 })
 
 /** Makes a route of the slug API. */
@@ -24,8 +24,8 @@ export type ViewOwners = Pick<Owners, 'files' | 'jobs'>
 const spent = (ms: number) => Math.max(0, Math.round(ms)) / 1000
 
 /** Returns the addresses of a request. */
-export function urlsOf(requestId: string, call: Call) {
-  const url = `${call.origin}/slug/requests/${requestId}`
+export function urlsOf(requestId: string, exchange: ClientExchange) {
+  const url = `${exchange.origin}/slug/requests/${requestId}`
   return {
     response_url: url,
     status_url: `${url}/status`,
@@ -58,11 +58,11 @@ function progressView(job: JobRecord, { jobs }: Pick<Owners, 'jobs'>): View {
 /** Returns all of a completed request but its id and status. */
 async function payloadOf(
   job: JobRecord,
-  call: Call,
+  exchange: ClientExchange,
   owners: Pick<Owners, 'files'>,
   embedded?: Embedded[],
 ): Promise<View & { timings: Times }> {
-  const output: View = { ...(await outputOf(job, call, owners, embedded)) }
+  const output: View = { ...(await outputOf(job, exchange, owners, embedded)) }
   const times = timesOf(job)
   return {
     ...output,
@@ -76,24 +76,24 @@ async function payloadOf(
 /** Returns the answer to `GET /slug/requests/{id}`. Throws Failure `output_expired`. */
 export async function requestAnswer(
   job: JobRecord,
-  call: Call,
+  exchange: ClientExchange,
   owners: ViewOwners,
   status?: number,
 ): Promise<JsonText> {
   const embedded: Embedded[] = []
-  return new JsonText(JSON.stringify(await requestView(job, call, owners, embedded)), status, embedded)
+  return new JsonText(JSON.stringify(await requestView(job, exchange, owners, embedded)), status, embedded)
 }
 
 /** Returns the same as a value. A large output is left out without `embedded`. */
 export async function requestView(
   job: JobRecord,
-  call: Call,
+  exchange: ClientExchange,
   owners: ViewOwners,
   embedded?: Embedded[],
 ): Promise<View> {
   const request_id = queueIdOf(job.id)
   if (job.status === 'completed')
-    return { request_id, status: 'completed', ...(await payloadOf(job, call, owners, embedded)) }
+    return { request_id, status: 'completed', ...(await payloadOf(job, exchange, owners, embedded)) }
   if (hasEnded(job)) return { request_id, status: 'failed', error: errorOf(job), model_id: job.modelId }
   return { request_id, status: 'processing', ...progressView(job, owners) }
 }
@@ -117,7 +117,7 @@ export const queueStatusOf = ({ status }: Pick<JobRecord, 'status'>) => queueSta
  */
 export async function statusView(
   job: JobRecord,
-  call: Call,
+  exchange: ClientExchange,
   owners: ViewOwners,
   logs: readonly LogLine[] | undefined,
 ): Promise<View> {
@@ -128,11 +128,11 @@ export async function statusView(
     ...(hasEnded(job) ? {} : progressView(job, owners)),
     ...(logs ? { logs: logs.map(logView) } : {}),
   }
-  const urls = urlsOf(request_id, call)
+  const urls = urlsOf(request_id, exchange)
   if (job.status === 'completed') {
     const metricsOf = ({ inference, queue }: Times) => ({ inference_time: inference, queue_time: queue })
     try {
-      const payload = await payloadOf(job, call, owners)
+      const payload = await payloadOf(job, exchange, owners)
       const metrics = metricsOf(payload.timings)
       // The specification does not say whether the members are at the top level or in `result`, so they are in both.
       const result = { request_id, status: 'completed', ...payload }

@@ -2,7 +2,7 @@
  * How a family of models writes function calls. A `native` form is explained to the model by its own chat template. For
  * templates without such an explanation infer adds one, for the form of Hermes.
  */
-export interface CallForm {
+export interface ToolCallForm {
   family: 'hermes' | 'llama' | 'mistral' | 'mistral-named'
   /** Text before a call. */
   marker: string
@@ -16,7 +16,7 @@ export interface CallForm {
   separator: string
 }
 
-export const hermes: CallForm = {
+export const hermes: ToolCallForm = {
   family: 'hermes',
   marker: '<tool_call>',
   close: '</tool_call>',
@@ -25,7 +25,7 @@ export const hermes: CallForm = {
   separator: '',
 }
 
-const llama: CallForm = {
+const llama: ToolCallForm = {
   family: 'llama',
   marker: '<|python_tag|>',
   close: undefined,
@@ -34,7 +34,7 @@ const llama: CallForm = {
   separator: ';',
 }
 
-const mistral: CallForm = {
+const mistral: ToolCallForm = {
   family: 'mistral',
   marker: '[TOOL_CALLS]',
   close: undefined,
@@ -47,7 +47,7 @@ const mistral: CallForm = {
  * Returns the form in which a chat template seems to write calls, detected by the typical texts of a model family.
  * Undefined for templates without tools, or with a form that infer does not support.
  */
-export function callFormOf(template: string): CallForm | undefined {
+export function toolCallFormOf(template: string): ToolCallForm | undefined {
   if (!/\btools\b/.test(template)) return undefined
   if (template.includes('[TOOL_CALLS]'))
     return template.includes('[ARGS]') ? { ...mistral, family: 'mistral-named' } : mistral
@@ -58,7 +58,7 @@ export function callFormOf(template: string): CallForm | undefined {
 }
 
 /** All texts that a model may have control tokens for. */
-export const marksOf = ({ family, marker, close }: CallForm): string[] => [
+export const marksOf = ({ family, marker, close }: ToolCallForm): string[] => [
   marker,
   ...(close === undefined ? [] : [close]),
   ...(family === 'mistral-named' ? ['[ARGS]', '[CALL_ID]'] : []),

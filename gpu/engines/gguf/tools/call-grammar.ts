@@ -2,7 +2,7 @@ import { invalid } from '../../invalid.ts'
 import { type Grammar, literal } from '../grammar/grammar.ts'
 import { rulesOf, untilMarker } from './automaton.ts'
 import { openingOf } from './call-parser.ts'
-import type { Calling, RequestTool } from './tool-choice.ts'
+import type { RequestTool, ToolCalling } from './tool-choice.ts'
 
 /** The API allows no more calls in one answer, and clients fail at more. */
 const maxCalls = 128
@@ -19,7 +19,7 @@ const noParameters = { type: 'object', properties: {}, additionalProperties: fal
  * be a call, the rule `said` is free text that may contain such calls. Runs in steps, several for each tool.
  * Throws Failure as `Grammar.rule` does, with the tool's `parameters` as its param.
  */
-export function* callRules(calling: Calling, grammar: Grammar): Generator<void, string[]> {
+export function* toolCallRules(calling: ToolCalling, grammar: Grammar): Generator<void, string[]> {
   const { form, tools, parallel } = calling
   const { marker, close, separator } = form
   const rules: string[] = []

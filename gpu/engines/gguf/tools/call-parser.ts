@@ -1,7 +1,7 @@
 import { jsonOf } from '../../../../core/json.ts'
 import { heldBack } from '../stop.ts'
 import { notBeginningWith, step, type ToolAutomaton, untilMarker } from './automaton.ts'
-import { type CallForm, openingsOf } from './call-form.ts'
+import { openingsOf, type ToolCallForm } from './call-form.ts'
 
 /** A call begins with its name; the following arguments belong to it. */
 export type ToolCallEvent = { kind: 'call'; name: string } | { kind: 'arguments'; text: string }
@@ -14,7 +14,7 @@ type Stage = 'opening' | 'text' | 'body' | 'call' | 'list' | 'named' | 'argument
  * like a call but is none is content. The events do not depend on how the text is split into pieces, once adjacent
  * events of one kind are joined.
  */
-export function openCallParser(form: CallForm, names: readonly string[]) {
+export function openToolCallParser(form: ToolCallForm, names: readonly string[]) {
   const opening = form.bare ? openingOf(form, names) : undefined
   let stage: Stage = opening ? 'opening' : 'text'
   let held = ''
@@ -23,7 +23,7 @@ export function openCallParser(form: CallForm, names: readonly string[]) {
   let before = 0
   let state = 0
   let inList = false
-  let read = openJsonCall(() => {})
+  let read = openJsonToolCall(() => {})
   let value = openValue()
   let events: AnswerEvent[] = []
 
@@ -146,7 +146,7 @@ export function openCallParser(form: CallForm, names: readonly string[]) {
     stage = 'call'
     before = calls
     held = ''
-    read = openJsonCall(say)
+    read = openJsonToolCall(say)
   }
 
   function taken(): AnswerEvent[] {
@@ -188,7 +188,7 @@ export function append(events: AnswerEvent[], event: AnswerEvent): void {
 
 /** Text that may contain a call after its marker, and that must not begin like a call. */
 export function openingOf(
-  form: CallForm,
+  form: ToolCallForm,
   names: readonly string[],
   found = 'calls',
 ): { automaton: ToolAutomaton; rest: number } {
@@ -227,13 +227,13 @@ function openValue() {
 const isSpace = (character: string): boolean => /\s/.test(character)
 
 /** The result of a character: more is needed, the object is complete, or the text is not a call. */
-export type CallProgress = 'more' | 'complete' | 'broken'
+export type ToolCallProgress = 'more' | 'complete' | 'broken'
 
 /**
  * Reads one call as models write it, `{"name": "f", "arguments": {…}}`, character by character. The arguments are
  * passed on unchanged as they arrive, once the name is known. `say` receives the events.
  */
-function openJsonCall(say: (event: ToolCallEvent) => void) {
+function openJsonToolCall(say: (event: ToolCallEvent) => void) {
   let state: 'open' | 'key' | 'key-text' | 'colon' | 'value' | 'next' = 'open'
   let key = ''
   let text = ''
@@ -253,7 +253,7 @@ function openJsonCall(say: (event: ToolCallEvent) => void) {
     else say({ kind: 'arguments', text: piece })
   }
 
-  function endValue(): CallProgress {
+  function endValue(): ToolCallProgress {
     state = 'next'
     if (isArguments()) {
       if (!asString()) return 'more'
@@ -271,13 +271,13 @@ function openJsonCall(say: (event: ToolCallEvent) => void) {
     return 'more'
   }
 
-  function end(): CallProgress {
+  function end(): ToolCallProgress {
     if (name === undefined) return 'broken'
     if (!hadArguments) say({ kind: 'arguments', text: '{}' })
     return 'complete'
   }
 
-  return function take(character: string): CallProgress {
+  return function take(character: string): ToolCallProgress {
     if (state === 'value') {
       if (text === '' && isSpace(character)) return 'more'
       const how = value(character)

@@ -39,7 +39,7 @@ export function withShortIds(messages: readonly Message[]): Message[] {
 }
 
 /** Some templates support one call per message: each call is put into a separate message, before its result. */
-export function oneCallEach(messages: readonly Message[]): Message[] {
+export function oneToolCallEach(messages: readonly Message[]): Message[] {
   const left = [...messages]
   const rewritten: Message[] = []
   for (let message = left.shift(); message; message = left.shift()) {

@@ -1,12 +1,12 @@
 import type { ChatRequest } from '../../../../core/schemas/chat.ts'
 import { invalid } from '../../invalid.ts'
-import type { CallForm } from './call-form.ts'
+import type { ToolCallForm } from './call-form.ts'
 
 export type RequestTool = NonNullable<ChatRequest['tools']>[number]
 
 /** The functions that an answer may or must call. */
-export interface Calling {
-  form: CallForm
+export interface ToolCalling {
+  form: ToolCallForm
   /** The tools of the request with their indexes; only the named one if the request names one. */
   tools: readonly { tool: RequestTool; at: number }[]
   forced: boolean
@@ -17,7 +17,7 @@ export interface Calling {
  * Returns what the request allows and requires of calls; undefined if it allows none. Throws Failure `invalid_value` if
  * `tool_choice` requires a tool that the request does not have.
  */
-export function callingOf(request: ChatRequest, form: CallForm): Calling | undefined {
+export function toolCallingOf(request: ChatRequest, form: ToolCallForm): ToolCalling | undefined {
   const choice = request.tool_choice ?? 'auto'
   const all = (request.tools ?? []).map((tool, at) => ({ tool, at }))
   if (choice === 'none' || (choice === 'auto' && all.length === 0)) return undefined

@@ -8,7 +8,7 @@ import { parseBoundedJson } from '../../../../core/json.ts'
 import type { StoredResponse } from '../../../../core/responses/responses.ts'
 import { conversationTask } from '../../../../core/schemas/task.ts'
 import { openEventStream } from '../../../http/answer/sse.ts'
-import type { Call } from '../../../http/request/call.ts'
+import type { ClientExchange } from '../../../http/request/exchange.ts'
 import type { Owners } from '../../../http/request/owners.ts'
 import { hasEnded } from '../../../views/job-record.ts'
 import { submitText, type TextJobOwners } from '../../../work/submitters.ts'
@@ -31,7 +31,7 @@ const responseIdOf = (jobId: string): string => `resp_${jobId.slice('job_'.lengt
  * undefined if it does not ask for one.
  */
 export async function submitBackground(
-  call: Call,
+  exchange: ClientExchange,
   body: Buffer,
   continued: Continued,
   owners: BackgroundOwners,
@@ -54,9 +54,9 @@ export async function submitBackground(
   if (request?.background !== true) return undefined
   const { body: chat } = chatBodyOf('responses', raw, { id: '', ...continued })
   const { stream: _, stream_options: __, ...inputs } = chat
-  const { organizationId, token } = call.caller
+  const { organizationId, token } = exchange.caller
   const job = await submitText(
-    call,
+    exchange,
     {
       task: conversationTask,
       text: JSON.stringify(inputs),
@@ -94,7 +94,7 @@ const eventOf = (text: string): { event: string; data: string; sequence: number 
  * A stream that cannot go on ends with an `error` event. Rejects with its Failure.
  */
 export async function streamBackground(
-  call: Call,
+  exchange: ClientExchange,
   { record, job: first }: StoredResponse,
   after: number,
   owners: Pick<Owners, 'jobs' | 'responses'>,
@@ -107,7 +107,7 @@ export async function streamBackground(
     const error = { type: 'error', sequence_number: Math.max(0, sent), code, message, param: param ?? null }
     return { event: 'error', data: JSON.stringify(error) }
   }
-  const stream = await openEventStream(call, { lastRecord: errorRecord })
+  const stream = await openEventStream(exchange, { lastRecord: errorRecord })
   const send = (texts: string): void => {
     for (const text of texts.split('\n\n')) {
       if (!text) continue

@@ -18,8 +18,8 @@ import {
 } from '../../../../core/schemas/fields.ts'
 import { promptTokens } from '../../../../core/tasks/chat/prompt-tokens.ts'
 import { deletedObject } from '../../../http/answer/page.ts'
-import type { Call } from '../../../http/request/call.ts'
 import { errorGroups } from '../../../http/request/errors.ts'
+import type { ClientExchange } from '../../../http/request/exchange.ts'
 import { JsonText } from '../../../http/request/json-text.ts'
 import type { Owners } from '../../../http/request/owners.ts'
 import { routeOf } from '../../../http/request/route.ts'
@@ -45,7 +45,11 @@ function* near(body: Buffer, mark: string): Generator<string> {
  * Reads the stored conversations and items that the body of a request names. The body is searched and not parsed, because
  * it may be large; an id that only looks like one costs a lookup.
  */
-async function continuedBy(call: Call, body: Buffer, { responses }: Pick<Owners, 'responses'>): Promise<Continued> {
+async function continuedBy(
+  exchange: ClientExchange,
+  body: Buffer,
+  { responses }: Pick<Owners, 'responses'>,
+): Promise<Continued> {
   const responseIds = new Set<string>()
   const itemIds = new Set<string>()
   for (const text of near(body, '"previous_response_id"')) {
@@ -54,7 +58,7 @@ async function continuedBy(call: Call, body: Buffer, { responses }: Pick<Owners,
   }
   for (const text of near(body, '"item_reference"')) for (const [, id] of text.matchAll(item)) itemIds.add(id!)
   if (responseIds.size === 0 && itemIds.size === 0) return nothingContinued
-  return await responses.continued(call.caller.organizationId, {
+  return await responses.continued(exchange.caller.organizationId, {
     responseIds: [...responseIds].slice(0, 1),
     itemIds: [...itemIds],
   })
@@ -84,8 +88,8 @@ const One = z.object({ id: string('Id of the response: `resp_…`.') })
 
 type ResponseOwners = InferenceOwners & BackgroundOwners & Pick<Owners, 'log'>
 
-async function found(id: string, call: Call, { responses }: ResponseOwners): Promise<StoredResponse> {
-  const stored = await responses.find(call.caller.organizationId, id)
+async function found(id: string, exchange: ClientExchange, { responses }: ResponseOwners): Promise<StoredResponse> {
+  const stored = await responses.find(exchange.caller.organizationId, id)
   if (stored) return stored
   throw new Failure(
     'not_found',
@@ -95,16 +99,16 @@ async function found(id: string, call: Call, { responses }: ResponseOwners): Pro
 }
 
 /** Begins a response: submits one in the background as a job, or returns what it continues and how it is kept. */
-async function begin(call: Call, body: Buffer, owners: ResponseOwners): Promise<FormedCall | undefined> {
-  const continued = await continuedBy(call, body, owners)
-  const background = await submitBackground(call, body, continued, owners)
+async function begin(exchange: ClientExchange, body: Buffer, owners: ResponseOwners): Promise<FormedCall | undefined> {
+  const continued = await continuedBy(exchange, body, owners)
+  const background = await submitBackground(exchange, body, continued, owners)
   if (background) {
     const { stored, streams } = background
-    if (streams) await streamBackground(call, stored, -1, owners)
-    else call.send(200, stored.text)
+    if (streams) await streamBackground(exchange, stored, -1, owners)
+    else exchange.send(200, stored.text)
     return undefined
   }
-  const { organizationId, token } = call.caller
+  const { organizationId, token } = exchange.caller
   const createdAt = Date.now()
   return {
     context: { id: newId('resp'), ...continued },
@@ -132,7 +136,7 @@ export const responseRoutes = (owners: ResponseOwners) => [
     body: ResponseRequest,
     example: { model: 'infer/tiny-chat', input: 'Hello!' },
     response: ResponseObject,
-    answer: call => infer({ form: 'responses', begin: body => begin(call, body, owners) }, call, owners),
+    answer: exchange => infer({ form: 'responses', begin: body => begin(exchange, body, owners) }, exchange, owners),
   }),
   route(`POST ${base}/input_tokens`, 'user:write', {
     bucket: 'api',
@@ -144,10 +148,10 @@ export const responseRoutes = (owners: ResponseOwners) => [
     largeBody: true,
     example: { model: 'infer/tiny-chat', input: 'Hello!' },
     response: ResponseTokens,
-    handle: async ({ body }, call) => {
-      allowedChatModel(call, body.model, owners)
+    handle: async ({ body }, exchange) => {
+      allowedChatModel(exchange, body.model, owners)
       const items = typeof body.input === 'string' ? [] : body.input
-      const continued = await owners.responses.continued(call.caller.organizationId, {
+      const continued = await owners.responses.continued(exchange.caller.organizationId, {
         responseIds: body.previous_response_id ? [body.previous_response_id] : [],
         itemIds: items.flatMap(({ type, id }) => (type === 'item_reference' && id ? [id] : [])),
       })
@@ -172,10 +176,10 @@ export const responseRoutes = (owners: ResponseOwners) => [
       include_obfuscation: z.unknown().optional().describe('Accepted for compatibility; has no effect.'),
     }),
     response: ResponseObject,
-    answer: async call => {
-      const stored = await found(call.params.id!, call, owners)
-      const { query } = call
-      if (query.get('stream') !== 'true') return call.send(200, stored.text)
+    answer: async exchange => {
+      const stored = await found(exchange.params.id!, exchange, owners)
+      const { query } = exchange
+      if (query.get('stream') !== 'true') return exchange.send(200, stored.text)
       if (!stored.job)
         throw invalidValue(
           'stream',
@@ -184,7 +188,7 @@ export const responseRoutes = (owners: ResponseOwners) => [
       const after = Number(query.get('starting_after') ?? -1)
       if (!Number.isInteger(after))
         throw invalidValue('starting_after', "'starting_after' must be the number of an event.")
-      await streamBackground(call, stored, after, owners)
+      await streamBackground(exchange, stored, after, owners)
     },
   }),
   route(`DELETE ${base}/:id`, 'user:write', {
@@ -194,8 +198,8 @@ export const responseRoutes = (owners: ResponseOwners) => [
     errorCodes: ['not_found', 'output_expired'],
     params: One,
     response: ResponseDeleted,
-    handle: async ({ params: { id } }, call) => {
-      const { record } = await found(id, call, owners)
+    handle: async ({ params: { id } }, exchange) => {
+      const { record } = await found(id, exchange, owners)
       await owners.responses.remove(record.organizationId, record.id)
       return { id, object: 'response.deleted' as const, deleted: true as const }
     },
@@ -207,8 +211,8 @@ export const responseRoutes = (owners: ResponseOwners) => [
     errorCodes: ['not_found', 'output_expired', 'conflict'],
     params: One,
     response: ResponseObject,
-    handle: async ({ params: { id } }, call) => {
-      const stored = await found(id, call, owners)
+    handle: async ({ params: { id } }, exchange) => {
+      const stored = await found(id, exchange, owners)
       if (!stored.job)
         throw new Failure(
           'conflict',
@@ -229,8 +233,8 @@ export const responseRoutes = (owners: ResponseOwners) => [
       include: z.unknown().optional().describe('Accepted for compatibility; has no effect.'),
     }),
     response: ResponseItems,
-    handle: async ({ params: { id }, query: { limit, order, after } }, call) => {
-      const { record } = await found(id, call, owners)
+    handle: async ({ params: { id }, query: { limit, order, after } }, exchange) => {
+      const { record } = await found(id, exchange, owners)
       return new JsonText(await owners.cpu.inputPage(record.input, { limit, order, after }))
     },
   }),

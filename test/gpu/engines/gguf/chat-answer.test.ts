@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { ChatResponse } from '../../../../core/schemas/chat.ts'
-import { callId, type FinishReason, streamFrames, wholeAnswer } from '../../../../gpu/engines/gguf/chat-answer.ts'
+import { type FinishReason, streamFrames, toolCallId, wholeAnswer } from '../../../../gpu/engines/gguf/chat-answer.ts'
 import type { TokenLogprob } from '../../../../gpu/engines/gguf/logprobs.ts'
 import type { AnswerEvent } from '../../../../gpu/engines/gguf/tools/call-parser.ts'
 
@@ -130,7 +130,7 @@ test('usage is sent once, at the end, when requested', () => {
 })
 
 test('ids of calls are unique, and short for Mistral', () => {
-  expect(callId('hermes')).toMatch(/^call_[0-9A-Z]{26}$/)
-  expect(callId('hermes')).not.toBe(callId('hermes'))
-  expect(callId('mistral')).toMatch(/^[A-Za-z0-9]{9}$/)
+  expect(toolCallId('hermes')).toMatch(/^call_[0-9A-Z]{26}$/)
+  expect(toolCallId('hermes')).not.toBe(toolCallId('hermes'))
+  expect(toolCallId('mistral')).toMatch(/^[A-Za-z0-9]{9}$/)
 })

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { base64PiecesOf, chunkBytes } from '../../../../server/http/answer/send-pieces.ts'
-import type { Call } from '../../../../server/http/request/call.ts'
+import type { ClientExchange } from '../../../../server/http/request/exchange.ts'
 
 test('the memory of concurrent readers is bounded together', () => {
   expect(chunkBytes(0)).toBe(256 << 10)
@@ -27,9 +27,9 @@ test.each([
     const content = randomBytes(bytes)
     await writeFile(join(folder, 'file'), content)
     await using file = await open(join(folder, 'file'))
-    const call = { streams: { count } } as Call
+    const exchange = { streams: { count } } as ClientExchange
     const pieces: Buffer[] = []
-    for await (const piece of base64PiecesOf(call, file, bytes)) pieces.push(Buffer.from(piece))
+    for await (const piece of base64PiecesOf(exchange, file, bytes)) pieces.push(Buffer.from(piece))
     expect(Buffer.concat(pieces).toString('latin1')).toBe(content.toString('base64'))
     expect(Math.max(0, ...pieces.map(({ length }) => length))).toBeLessThanOrEqual(256 << 10)
     expect(pieces.length).toBeGreaterThanOrEqual(Math.ceil(bytes / largest))

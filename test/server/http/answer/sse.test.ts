@@ -42,16 +42,16 @@ test.each<[string, (stream: EventStream) => void, string]>([
     'retry: 2000\nid: evt_1\ndata: 1\n\n: the server is stopping\n',
   ],
 ])('the bytes of an event stream: %s', (_, write, expected) => {
-  const { call, text } = openCall()
-  write(new EventStream(call))
+  const { exchange, text } = openCall()
+  write(new EventStream(exchange))
   expect(text()).toBe(expected)
 })
 
 test('the bytes of a log follower: a ping is a line without a blank one', () => {
-  const { call, text } = openCall()
+  const { exchange, text } = openCall()
   const follow = () => () => undefined
   const owners = { fleet: { output: { follow } }, journal: { follow } } as unknown as Owners
-  const follower = new LogFollower(call, () => true, owners)
+  const follower = new LogFollower(exchange, () => true, owners)
   follower.ping()
   follower.dismiss()
   expect(text()).toBe(': ping\nevent: end\ndata: {"reason":"the server is stopping"}\n\n')

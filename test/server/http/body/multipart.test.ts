@@ -9,7 +9,7 @@ import { openWorkspaces } from '../../../../core/files/workspaces.ts'
 import { ulid } from '../../../../core/ids.ts'
 import { openLog } from '../../../../core/log.ts'
 import { type Form, type FormOptions, readForm } from '../../../../server/http/body/multipart.ts'
-import type { Call } from '../../../../server/http/request/call.ts'
+import type { ClientExchange } from '../../../../server/http/request/exchange.ts'
 import type { Owners } from '../../../../server/http/request/owners.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'infer-form-'))
@@ -23,19 +23,19 @@ const uploadSize = 1 << 20
 const server = createServer((req, res) => void serve(req, res))
 
 async function serve(req: IncomingMessage, res: ServerResponse): Promise<void> {
-  const call = {
+  const exchange = {
     id: `req_${ulid()}`,
     req,
-  } as unknown as Call
+  } as unknown as ClientExchange
   const owners = {
     config: { limits: { upload_size: uploadSize } },
     files: { workspace: workspaces.make, admit: () => {} },
   } as unknown as Owners
   try {
-    await using form = await readForm(call, options, owners)
+    await using form = await readForm(exchange, options, owners)
     const value = await read(form)
-    answer({ value, bodyHash: call.bodyHash })
-    res.end(JSON.stringify({ value, bodyHash: call.bodyHash }))
+    answer({ value, bodyHash: exchange.bodyHash })
+    res.end(JSON.stringify({ value, bodyHash: exchange.bodyHash }))
   } catch (thrown) {
     const { code, message, param, status } = Failure.from(thrown)
     answer({ code })

@@ -1,7 +1,7 @@
 import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import { expect, test } from 'vitest'
-import type { Call } from '../../../../server/http/request/call.ts'
+import type { ClientExchange } from '../../../../server/http/request/exchange.ts'
 import type { Owners } from '../../../../server/http/request/owners.ts'
 import { openStreams } from '../../../../server/http/streams/streams.ts'
 import { LogFollower } from '../../../../server/surfaces/native/logs.ts'
@@ -13,15 +13,15 @@ test('no line is written after the end, and a reader that does not read the end 
   res.on('error', error => errors.push(error))
   const streams = openStreams({ pingMs: 1, writeDeadlineMs: 60 })
   const follow = () => () => undefined
-  const call = {
+  const exchange = {
     res,
     disconnected: false,
     head: () => res.writeHead(200),
     streams,
     access: { watch: () => () => undefined },
-  } as unknown as Call
+  } as unknown as ClientExchange
   const owners = { fleet: { output: { follow } }, journal: { follow } } as unknown as Owners
-  const follower = new LogFollower(call, () => true, owners)
+  const follower = new LogFollower(exchange, () => true, owners)
   follower.dismiss()
   follower.ping()
   await follower.over

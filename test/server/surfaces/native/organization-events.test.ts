@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { Call } from '../../../../server/http/request/call.ts'
+import type { ClientExchange } from '../../../../server/http/request/exchange.ts'
 import type { Owners } from '../../../../server/http/request/owners.ts'
 import { openEventPages } from '../../../../server/surfaces/native/event-pages.ts'
 import { openOrganizationSnapshots } from '../../../../server/surfaces/native/organization-snapshot.ts'
@@ -38,7 +38,8 @@ function openLogOfEvents(length: number) {
   } as unknown as Pick<Owners, 'executions' | 'files' | 'jobs'>
   return { log, owners }
 }
-const call = (organizationId = 'org_1') => ({ caller: { organizationId }, origin: 'http://here' }) as unknown as Call
+const call = (organizationId = 'org_1') =>
+  ({ caller: { organizationId }, origin: 'http://here' }) as unknown as ClientExchange
 
 test('readers that connect together share one snapshot; a reader ahead of it gets a newer one', async () => {
   const { log, owners } = openLogOfEvents(7)

@@ -12,8 +12,8 @@ const stored = { record: { id: 'resp_1', organizationId: 'org_1' }, job } as Par
 
 /** Streams a response with these parts of its owners, and returns the data of the events. */
 async function streamed(owners: { find?: () => Promise<JobRecord | undefined>; events?: () => Promise<string> }) {
-  const { call, text } = openCall()
-  const done = streamBackground(call, stored, -1, {
+  const { exchange, text } = openCall()
+  const done = streamBackground(exchange, stored, -1, {
     jobs: { follow: () => () => undefined, find: owners.find ?? (async () => job) },
     responses: {
       firstEvents: () => event('response.created', 0) + event('response.in_progress', 1),
@@ -22,7 +22,7 @@ async function streamed(owners: { find?: () => Promise<JobRecord | undefined>; e
   } as unknown as Owners)
   // What goes wrong is logged where requests are dispatched.
   await done.catch((thrown: unknown) => expect(thrown).toBeInstanceOf(Failure))
-  expect(call.res.writableEnded).toBe(true)
+  expect(exchange.res.writableEnded).toBe(true)
   return [...text().matchAll(/^data: (.*)$/gm)].map(([, data]) => JSON.parse(data!) as Record<string, unknown>)
 }
 
@@ -58,13 +58,13 @@ test.each<[string, Parameters<typeof streamed>[0], object]>([
 })
 
 test('a stream that the server ends because it stops has an error event too', async () => {
-  const { call, text } = openCall()
-  const waiting = streamBackground(call, stored, 0, {
+  const { exchange, text } = openCall()
+  const waiting = streamBackground(exchange, stored, 0, {
     jobs: { follow: () => () => undefined, find: async () => ({ ...job, status: 'processing' }) },
     responses: { firstEvents: () => event('response.created', 0) },
   } as unknown as Owners)
   await Promise.resolve()
-  call.streams.dismissAll()
+  exchange.streams.dismissAll()
   await waiting
   expect(text()).toMatch(/event: error\ndata: \{"type":"error","sequence_number":0,"code":"shutting_down"/)
 })

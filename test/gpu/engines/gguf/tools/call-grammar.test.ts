@@ -2,16 +2,16 @@ import { describe, expect, test } from 'vitest'
 import type { ChatRequest } from '../../../../../core/schemas/chat.ts'
 import { runSteps } from '../../../../../core/time-slice.ts'
 import { type Constrained, constraintOf, openConstraints } from '../../../../../gpu/engines/gguf/chat-constraint.ts'
-import { callFormOf, hermes } from '../../../../../gpu/engines/gguf/tools/call-form.ts'
-import { callingOf } from '../../../../../gpu/engines/gguf/tools/tool-choice.ts'
+import { hermes, toolCallFormOf } from '../../../../../gpu/engines/gguf/tools/call-form.ts'
+import { toolCallingOf } from '../../../../../gpu/engines/gguf/tools/tool-choice.ts'
 import { reader } from './_llama.ts'
 import { templates } from './_templates.ts'
 
 const forms = {
   hermes,
-  llama: callFormOf(templates.llama)!,
-  mistral: callFormOf(templates.mistral)!,
-  named: callFormOf(templates.mistralNamed)!,
+  llama: toolCallFormOf(templates.llama)!,
+  mistral: toolCallFormOf(templates.mistral)!,
+  named: toolCallFormOf(templates.mistralNamed)!,
 }
 const schema = (key: string) => ({
   type: 'object',
@@ -29,7 +29,7 @@ const grammarOf = (wanted: Constrained) => runSteps(constraintOf(wanted))
 type Fields = Partial<ChatRequest>
 async function allowed(form: keyof typeof forms, fields: Fields, thinking: Partial<Constrained> = {}) {
   const request: ChatRequest = { model: 'm', messages: [{ role: 'user', content: 'x' }], tools, ...fields }
-  const calling = callingOf(request, forms[form])
+  const calling = toolCallingOf(request, forms[form])
   const grammar = grammarOf({
     calling,
     format: request.response_format,
@@ -142,7 +142,7 @@ describe('compiled grammars are cached', () => {
       tools: [{ type: 'function' as const, function: function_ }],
       tool_choice: forced ? 'required' : 'auto',
     }
-    const calling = callingOf({ model: 'm', messages: [], ...request } as ChatRequest, hermes)
+    const calling = toolCallingOf({ model: 'm', messages: [], ...request } as ChatRequest, hermes)
     return { calling, format: undefined, marks: undefined, beginning: 'answer' }
   }
   const asked = [wanted('f', true), wanted('g', true), wanted('f', false), wanted('f', true)]
@@ -161,7 +161,7 @@ describe('compiled grammars are cached', () => {
       type: 'function' as const,
       function: { name: `tool_${at}`, parameters: { ...schema('a'), description: `The tool number ${at}` } },
     }))
-    const calling = callingOf({ model: 'm', messages: [], tools: many }, hermes)
+    const calling = toolCallingOf({ model: 'm', messages: [], tools: many }, hermes)
     let served = 0
     let next = setImmediate(function serve() {
       served++

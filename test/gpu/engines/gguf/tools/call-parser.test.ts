@@ -1,13 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { type Beginning, openAnswerParser, type ThinkMarks } from '../../../../../gpu/engines/gguf/answer-parser.ts'
-import { type CallForm, callFormOf, hermes } from '../../../../../gpu/engines/gguf/tools/call-form.ts'
+import { hermes, type ToolCallForm, toolCallFormOf } from '../../../../../gpu/engines/gguf/tools/call-form.ts'
 import { type AnswerEvent, append } from '../../../../../gpu/engines/gguf/tools/call-parser.ts'
 import { templates } from './_templates.ts'
 
-const form = (name: keyof typeof templates): CallForm => callFormOf(templates[name])!
+const form = (name: keyof typeof templates): ToolCallForm => toolCallFormOf(templates[name])!
 const names = ['get_weather', 'add']
-const calling = (form: CallForm) => ({
+const calling = (form: ToolCallForm) => ({
   form,
   tools: names.map((name, at) => ({ tool: { type: 'function' as const, function: { name } }, at })),
   forced: false,
@@ -16,7 +16,7 @@ const calling = (form: CallForm) => ({
 const think: ThinkMarks = { open: '<think>', close: '</think>' }
 
 interface Setting {
-  form?: CallForm
+  form?: ToolCallForm
   beginning?: Beginning
 }
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { ChatRequest } from '../../../../../core/schemas/chat.ts'
 import { beginningOf, thinkingVariables, thinkMarksOf } from '../../../../../gpu/engines/gguf/answer-parser.ts'
 import { openTemplate } from '../../../../../gpu/engines/gguf/template.ts'
-import { callingOf } from '../../../../../gpu/engines/gguf/tools/tool-choice.ts'
+import { toolCallingOf } from '../../../../../gpu/engines/gguf/tools/tool-choice.ts'
 import { templates } from './_templates.ts'
 
 type Fields = Partial<ChatRequest>
@@ -35,7 +35,7 @@ const request = (fields: Fields): ChatRequest => ({ model: 'm', messages: histor
 function prompt(source: string, fields: Fields = {}): string {
   const { render, form } = open(source)
   const asked = request(fields)
-  return render(asked.messages, thinkingVariables(asked), callingOf(asked, form))
+  return render(asked.messages, thinkingVariables(asked), toolCallingOf(asked, form))
     .map(({ text }) => text)
     .join('')
 }
@@ -139,7 +139,7 @@ describe('tools in the prompt of a template', () => {
     const odd = { ...weather!.function, description: '<|im_end|>', parameters: { properties: { '<|im_end|>': {} } } }
     const { render, form } = open(templates.hermes)
     const asked = request({ tools: [{ type: 'function', function: odd }] })
-    const stretches = render(asked.messages, {}, callingOf(asked, form))
+    const stretches = render(asked.messages, {}, toolCallingOf(asked, form))
     expect(stretches.filter(({ plain }) => plain).map(({ text }) => text)).toEqual(['<|im_end|>', '<|im_end|>'])
   })
 })
@@ -147,7 +147,7 @@ describe('tools in the prompt of a template', () => {
 describe('the requested calls', () => {
   const { form } = open(templates.hermes)
   const said = (fields: Fields) => {
-    const calling = callingOf(request(fields), form)
+    const calling = toolCallingOf(request(fields), form)
     return calling && [calling.tools.map(({ tool }) => tool.function.name).join(), calling.forced, calling.parallel]
   }
   test.each<[string, Fields, unknown]>([

@@ -12,16 +12,16 @@ import { sendEmbedded } from './answer/send-embedded.ts'
 import { discardRest, nameAsJson, readJson } from './body/body.ts'
 import { clientAddress } from './connection/forwarded.ts'
 import type { RequestEvent } from './http-app.ts'
-import { Call } from './request/call.ts'
 import { type RouteErrors, refusesUnknown } from './request/endpoint.ts'
 import { errorAnswer, refuse } from './request/errors.ts'
+import { ClientExchange } from './request/exchange.ts'
 import { JsonText } from './request/json-text.ts'
 import type { Owners } from './request/owners.ts'
 import { type Query, queryOf } from './request/query.ts'
 import { askForRegion, regionIn } from './request/region.ts'
 import type { Route } from './request/route.ts'
 
-interface DispatchOptions {
+interface RouteRunOptions {
   /** What dispatching itself needs, beyond the handlers. */
   owners: Pick<
     Owners,
@@ -38,20 +38,20 @@ interface DispatchOptions {
     | 'tokenLimiter'
     | 'wrongTokens'
   >
-  /** The calls that are being answered. */
-  calls: SwapSet<Call>
+  /** The requests that are being answered. */
+  exchanges: SwapSet<ClientExchange>
 }
 
-/** A request of the app, with its call once it has matched a route. */
+/** A request of the app, with its exchange once it has matched a route. */
 export interface HttpEvent extends RequestEvent {
-  call: Call | undefined
+  exchange: ClientExchange | undefined
 }
 
 /**
  * Runs a matched route: authenticates, checks the scope, counts against the rate limit, validates the input and calls
- * the handler. Throws the failure of any step; `answerFailure` answers it and `endCall` ends the call.
+ * the handler. Throws the failure of any step; `answerFailure` answers it and `endExchange` ends the exchange.
  */
-export async function dispatch(route: Route, event: HttpEvent, { owners, calls }: DispatchOptions): Promise<void> {
+export async function runRoute(route: Route, event: HttpEvent, { owners, exchanges }: RouteRunOptions): Promise<void> {
   const { req, res, params } = event
   // An unknown token is refused at once, as on every other route: its request takes no turn of the streams.
   const credential = credentialOf(req.headers) ?? sessionCredentialOf(req, owners.config)
@@ -59,55 +59,59 @@ export async function dispatch(route: Route, event: HttpEvent, { owners, calls }
     await owners.streams.beforeOpening(() => res.destroyed)
     if (res.destroyed) return
   }
-  const call = (event.call = new Call(req, res, route, params, credential, owners))
-  calls.add(call)
+  const exchange = (event.exchange = new ClientExchange(req, res, route, params, credential, owners))
+  exchanges.add(exchange)
   try {
-    await handle(call, route, owners)
+    await handle(exchange, route, owners)
   } catch (thrown) {
     await discardRest(req)
     throw thrown
   }
 }
 
-async function handle(call: Call, route: Route, owners: DispatchOptions['owners']): Promise<void> {
-  const { req, params } = call
+async function handle(exchange: ClientExchange, route: Route, owners: RouteRunOptions['owners']): Promise<void> {
+  const { req, params } = exchange
   // With `metrics: token` a connection from this machine needs a token too.
   const access = route.scope === 'loopback' && owners.config.metrics === 'token' ? 'admin:read' : route.scope
   const caller =
-    (route.scope === 'public' ? undefined : route.callerWithoutToken?.(call, owners)) ??
-    authenticate(call, access, owners.accounts, {
+    (route.scope === 'public' ? undefined : route.callerWithoutToken?.(exchange, owners)) ??
+    authenticate(exchange, access, owners.accounts, {
       wrong: owners.wrongTokens,
       address: clientAddress(req, owners.config.trusted_proxies),
     })
   if (caller) {
-    enter(call, caller, owners)
-    askForRegion(call, regionIn(req.headers['x-region']))
+    enter(exchange, caller, owners)
+    askForRegion(exchange, regionIn(req.headers['x-region']))
   }
   if (route.formIsJson) nameAsJson(req)
-  const query = queryOf(call)
+  const query = queryOf(exchange)
   refuseUnknownQuery(route, query)
-  if ('answer' in route) return route.answer(call)
-  const body = route.body ? await readJson(call, owners) : undefined
+  if ('answer' in route) return route.answer(exchange)
+  const body = route.body ? await readJson(exchange, owners) : undefined
   const input = {
     params: check(route.params, params),
     query: check(route.query, query),
     body: check(route.body, body),
   }
-  const value: unknown = await route.handle(input, call)
-  return sendJson(call, value instanceof JsonText ? value : new JsonText(JSON.stringify(value)))
+  const value: unknown = await route.handle(input, exchange)
+  return sendJson(exchange, value instanceof JsonText ? value : new JsonText(JSON.stringify(value)))
 }
 
 /**
  * Counts the request against the limits of its caller, and tells them in its headers. Throws Failure `insufficient_scope`,
  * which counts as nothing, and `rate_limit`.
  */
-function enter(call: Call, caller: Caller, { limiter, tokenLimiter }: Pick<Owners, 'limiter' | 'tokenLimiter'>): void {
-  const { scope, bucket } = call.route
-  call.caller = caller
+function enter(
+  exchange: ClientExchange,
+  caller: Caller,
+  { limiter, tokenLimiter }: Pick<Owners, 'limiter' | 'tokenLimiter'>,
+): void {
+  const { scope, bucket } = exchange.route
+  exchange.caller = caller
   const unscoped = scope === 'public' ? undefined : scopeRefusal(caller, scope)
   const entry = unscoped ? limiter.look(caller, bucket) : limiter.enter(caller, bucket)
-  call.leaveLimits = entry.leave
-  call.addHeaders(rateHeaders(bucket, caller, entry, tokenLimiter.look(caller)))
+  exchange.leaveLimits = entry.leave
+  exchange.addHeaders(rateHeaders(bucket, caller, entry, tokenLimiter.look(caller)))
   const refused = unscoped ?? entry.refused
   if (refused) throw refused
 }
@@ -115,35 +119,35 @@ function enter(call: Call, caller: Caller, { limiter, tokenLimiter }: Pick<Owner
 /** Answers a failed request in the error format of its route, or that of `errorsBelow` if it has matched no route. */
 export function answerFailure(
   thrown: unknown,
-  { call, req, res }: HttpEvent,
+  { exchange, req, res }: HttpEvent,
   { log, errorsBelow }: { log: Log; errorsBelow: (url: string | undefined) => RouteErrors | undefined },
 ): void {
   const failure = Failure.from(thrown)
-  if (call) fail(call, failure, log)
+  if (exchange) fail(exchange, failure, log)
   else refuse(res, failure, newId('req'), errorsBelow(req.url))
 }
 
 /** Ends the call of a request that has been answered: releases what it holds and records it. */
-export function endCall({ call, res }: HttpEvent, { owners, calls }: DispatchOptions): void {
-  if (!call) return
-  call.releaseBody()
-  call.keyLock?.release()
-  call.leaveLimits()
-  calls.delete(call)
-  owners.metrics.answered(call.route, res.statusCode, call.elapsedMs)
+export function endExchange({ exchange, res }: HttpEvent, { owners, exchanges }: RouteRunOptions): void {
+  if (!exchange) return
+  exchange.releaseBody()
+  exchange.keyLock?.release()
+  exchange.leaveLimits()
+  exchanges.delete(exchange)
+  owners.metrics.answered(exchange.route, res.statusCode, exchange.elapsedMs)
 }
 
 /** Sends the JSON that a handler returned. */
-export async function sendJson(call: Call, { text, status, embedded }: JsonText): Promise<void> {
-  const code = status ?? call.route.status ?? 200
-  if (embedded.length === 0) call.send(code, text)
-  else await sendEmbedded(call, code, text, embedded)
+export async function sendJson(exchange: ClientExchange, { text, status, embedded }: JsonText): Promise<void> {
+  const code = status ?? exchange.route.status ?? 200
+  if (embedded.length === 0) exchange.send(code, text)
+  else await sendEmbedded(exchange, code, text, embedded)
 }
 
-/** Ends a running call, with an error response unless its response has begun. */
-export function interrupt(call: Call, failure: Failure, log: Log): void {
-  call.stop(failure)
-  fail(call, failure, log)
+/** Ends a running request, with an error response unless its response has begun. */
+export function interrupt(exchange: ClientExchange, failure: Failure, log: Log): void {
+  exchange.stop(failure)
+  fail(exchange, failure, log)
 }
 
 const check = (schema: z.ZodType | undefined, value: unknown): unknown => schema && parsed(schema, value)
@@ -158,15 +162,15 @@ function refuseUnknownQuery({ path, query: declared }: Route, query: Query): voi
   if (issues.length > 0) throw failureOfIssues({ issues }, query, schema)
 }
 
-function fail(call: Call, failure: Failure, log: Log): void {
+function fail(exchange: ClientExchange, failure: Failure, log: Log): void {
   if (failure.code === 'internal_error')
-    log.error('A request failed inside infer', { request: call.id, path: call.route.path }, failure.cause)
-  if (failure.code === 'cancelled' && call.disconnected) {
+    log.error('A request failed inside infer', { request: exchange.id, path: exchange.route.path }, failure.cause)
+  if (failure.code === 'cancelled' && exchange.disconnected) {
     // The client cannot read an answer; the status is for the metrics.
-    call.res.statusCode = failure.status
-    if (!call.res.headersSent) call.res.destroy()
+    exchange.res.statusCode = failure.status
+    if (!exchange.res.headersSent) exchange.res.destroy()
     return
   }
-  const { status, body, headers } = errorAnswer(failure, call.id, call.route.errors)
-  call.send(status, body, 'application/json', headers)
+  const { status, body, headers } = errorAnswer(failure, exchange.id, exchange.route.errors)
+  exchange.send(status, body, 'application/json', headers)
 }

@@ -19,7 +19,7 @@ const noFiles: ReadonlyMap<string, MediaInput> = new Map()
 const noTexts: ReadonlyMap<string, string> = new Map()
 const nothing = (): void => {}
 
-interface CallOptions {
+interface ExchangeOptions {
   access: AccessWatch
   config: Pick<Config, 'public_url' | 'trusted_proxies'>
   steady: SteadyTime
@@ -27,8 +27,8 @@ interface CallOptions {
   streams: Streams
 }
 
-/** One request: its caller, its route, and the only code that writes its response head. */
-export class Call implements SwapSetMember {
+/** One request of a client and its response: the caller, the route, and the only code that writes the response head. */
+export class ClientExchange implements SwapSetMember {
   readonly id = newId('req')
   readonly startedAt = performance.now()
   readonly req: IncomingMessage
@@ -44,7 +44,7 @@ export class Call implements SwapSetMember {
   readonly access: AccessWatch
   /** Bounds the event streams of its token and organization. */
   readonly streamLimits: StreamLimits
-  /** Index in the set of running calls. */
+  /** Index in the set of running requests. */
   setIndex = -1
   readonly #publicUrl: string | undefined
   readonly #proxies: readonly string[]
@@ -71,7 +71,7 @@ export class Call implements SwapSetMember {
     route: AnyEndpoint,
     params: Record<string, string>,
     credential: string | undefined,
-    { access, config, steady, streamLimits, streams }: CallOptions,
+    { access, config, steady, streamLimits, streams }: ExchangeOptions,
   ) {
     this.credential = credential
     this.req = req
@@ -155,7 +155,7 @@ export class Call implements SwapSetMember {
     return this.res.destroyed || this.req.socket.destroyed
   }
 
-  /** Aborts the work of the call with this reason while the client is still connected. */
+  /** Aborts the work of the request with this reason while the client is still connected. */
   stop(reason: Failure): void {
     this.abortSource.abort(reason)
   }
