@@ -157,3 +157,7 @@ export class Failure extends Error {
  */
 export const retryAfter = (etaMs: number | null): number | undefined =>
   etaMs === null ? undefined : Math.min(300_000, Math.max(1_000, Math.ceil(etaMs)))
+
+/** The failure of a field, header, option or query parameter that cannot be as it was sent. */
+export const invalid = (param: string, message: string, code: FailureCode = 'invalid_value'): Failure =>
+  new Failure(code, message, { param })

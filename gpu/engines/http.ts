@@ -3,10 +3,9 @@ import { once } from 'node:events'
 import { chmodSync, lstatSync, unlinkSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { Failure } from '../../core/failure.ts'
+import { Failure, invalid } from '../../core/failure.ts'
 import { parseBoundedJson } from '../../core/json.ts'
 import type { Log } from '../../core/log.ts'
-import { invalid } from './invalid.ts'
 import { type EngineReply, eventStream, openEngineReply, type StreamForm, sendFailure, sendReply } from './reply.ts'
 
 /** A multipart form body, not yet parsed. */

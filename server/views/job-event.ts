@@ -1,5 +1,5 @@
+import { invalid } from '../../core/failure.ts'
 import { queueIdOf } from '../../core/ids.ts'
-import { invalidValue } from '../../core/invalid-value.ts'
 import {
   type JobError,
   type JobEvent,
@@ -119,7 +119,7 @@ export function typesWanted(text: string | undefined): (type: string) => boolean
   const patterns = text.split(',').map(part => part.trim())
   const unknown = patterns.find(part => !/^(\*|[a-z_.]+\.\*)$/.test(part) && !known.includes(part))
   if (unknown !== undefined)
-    throw invalidValue(
+    throw invalid(
       'types',
       `'types' has the unknown type ${JSON.stringify(unknown.slice(0, 60))}. Use ${known.join(', ')}, or \`job.*\` for all events of jobs.`,
     )

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { invalidValue } from '../../core/invalid-value.ts'
+import { invalid } from '../../core/failure.ts'
 import { publicEventTypes } from '../../core/store/event-types.ts'
 import type { RequestWebhook } from '../../core/store/store.ts'
 import type { ClientExchange } from '../http/request/exchange.ts'
@@ -49,7 +49,7 @@ export function webhookInBody(
 ): RequestWebhook | undefined {
   if (webhook_url == null) {
     if (webhook_events == null) return undefined
-    throw invalidValue('webhook_events', "'webhook_events' needs 'webhook_url'. Send both, or neither.")
+    throw invalid('webhook_events', "'webhook_events' needs 'webhook_url'. Send both, or neither.")
   }
   const webhook: RequestWebhook = {
     url: webhook_url,
@@ -74,7 +74,7 @@ function webhookInQuery(exchange: ClientExchange, { webhooks }: Pick<Owners, 'we
   ] as const
   const [first, second] = given.filter(([, url]) => url !== null && url !== '')
   if (!first) return undefined
-  if (second) throw invalidValue(second[0], `'${first[0]}' and '${second[0]}' both name a webhook. Send one of them.`)
+  if (second) throw invalid(second[0], `'${first[0]}' and '${second[0]}' both name a webhook. Send one of them.`)
   const [field, url, form] = first
   const webhook: RequestWebhook = { url: url!, eventTypes: [...jobWebhookTypes.usual], form, origin: exchange.origin }
   return webhooks.ofRequest(webhook, { url: field, eventTypes: field, types: jobWebhookTypes.all })
@@ -83,7 +83,7 @@ function webhookInQuery(exchange: ClientExchange, { webhooks }: Pick<Owners, 'we
 const aWeek = 7 * 86_400
 const tenYears = 3_650 * 86_400
 
-const invalidHeader = (header: string, message: string) => invalidValue(header, `'${header}' ${message}`)
+const invalidHeader = (header: string, message: string) => invalid(header, `'${header}' ${message}`)
 
 /** Parses a header with a number of seconds. */
 function secondsIn(header: string, text: unknown, maxSeconds: number): number {

@@ -1,8 +1,7 @@
 import { createReadStream } from 'node:fs'
 import { canonicalHash } from '../../core/canonical.ts'
-import { Failure } from '../../core/failure.ts'
+import { Failure, invalid } from '../../core/failure.ts'
 import { newId } from '../../core/ids.ts'
-import { invalidValue } from '../../core/invalid-value.ts'
 import type { FileRecord, JobRecord } from '../../core/store/store.ts'
 import { byKind, fillMedia } from '../../core/tasks/generation/media.ts'
 import type { AspectRatio } from '../../core/tasks/generation/size.ts'
@@ -104,7 +103,7 @@ function requireAspectRatios(
     )
   const other = excluded.find(name => body[name] != null)
   if (other !== undefined)
-    throw invalidValue(
+    throw invalid(
       param,
       `'${param}' sets the shape of each video, so '${other}' cannot be sent with it. Remove one of them.`,
     )

@@ -11,7 +11,7 @@ import type {
   RowKey,
   Usage,
 } from '../store.ts'
-import { openInsert, parsed, type RowOf, selected, withJson } from './columns.ts'
+import { fromJson, openInsert, type RowOf, selected, withJson } from './columns.ts'
 import type { GroupEffects } from './commit-effects.ts'
 import type { Connection } from './database.ts'
 import type { Events } from './events.ts'
@@ -260,7 +260,7 @@ export function batchReads(connection: Connection) {
       (oldestFirst ? oldest : newest).all(organizationId, after ?? (oldestFirst ? '' : '~'), limit).map(batchOf),
     'batches.unfinished': () => unfinished.all(),
     'batches.lines': ({ organizationId, id }, from, to) =>
-      lines.all(organizationId, id, from, to).map(({ error, ...line }) => ({ ...line, error: parsed(error) })),
+      lines.all(organizationId, id, from, to).map(({ error, ...line }) => ({ ...line, error: fromJson(error) })),
     'batches.running': ({ organizationId, id }) => running.all(organizationId, id),
   } satisfies Statements
 }

@@ -49,10 +49,10 @@ function valueOf(value: unknown): unknown {
 
 /** The value of JSON text, whose type is the one that was written; null of null. */
 // oxlint-disable-next-line typescript/no-unnecessary-type-parameters
-export function parsed<Value>(text: string): Value
+export function fromJson<Value>(text: string): Value
 // oxlint-disable-next-line typescript/no-unnecessary-type-parameters
-export function parsed<Value>(text: string | null): Value | null
-export function parsed(text: string | null): unknown {
+export function fromJson<Value>(text: string | null): Value | null
+export function fromJson(text: string | null): unknown {
   return text === null ? null : JSON.parse(text)
 }
 
@@ -63,7 +63,7 @@ export type RowOf<Fields, Json extends keyof Fields> = Omit<Fields, Json> & {
 
 /** The row with the values of these JSON columns. */
 export const withJson = <Row extends object, Json extends keyof Row>(row: Row, ...names: Json[]) =>
-  ({ ...row, ...Object.fromEntries(names.map(name => [name, parsed(row[name] as string | null)])) }) as Omit<
+  ({ ...row, ...Object.fromEntries(names.map(name => [name, fromJson(row[name] as string | null)])) }) as Omit<
     Row,
     Json
   > & {
@@ -71,7 +71,7 @@ export const withJson = <Row extends object, Json extends keyof Row>(row: Row, .
   }
 
 /** The graph of a definition; an empty one if it was not read. */
-export const dagOf = (text: string | null): Dag => parsed<Dag>(text) ?? { nodes: {}, edges: [] }
+export const dagOf = (text: string | null): Dag => fromJson<Dag>(text) ?? { nodes: {}, edges: [] }
 
 /** The row with the fields of a change that are given. */
 export const withChanges = <Row extends object>(row: Row, change: object): Row => ({

@@ -1,7 +1,7 @@
 import type { Statements } from '../method-table.ts'
 import type { JobError, JobStatus } from '../store.ts'
 import type { ExecutionNode, ExecutionRecord, WorkflowDefinition } from '../workflows.ts'
-import { dagOf, parsed, type RowOf, selected, withJson } from './columns.ts'
+import { dagOf, fromJson, type RowOf, selected, withJson } from './columns.ts'
 import type { Connection } from './database.ts'
 import { cancelledError } from './job-end.ts'
 import { hasMetadata } from './job-reads.ts'
@@ -87,7 +87,7 @@ export function executionReads(connection: Connection) {
 
   const record = ({ number, dag, failed, ...row }: ExecutionRow): ExecutionRecord => ({
     ...withJson(row, 'inputParams', 'webhook', 'error', 'progress', 'usage'),
-    definition: { ...parsed<WorkflowDefinition>(row.definition), dag: dagOf(dag) },
+    definition: { ...fromJson<WorkflowDefinition>(row.definition), dag: dagOf(dag) },
     warnings: row.status === 'completed' && failed > 0 ? toleratedFailures.all(number).map(warningOf) : [],
   })
   const recordOf = (row: ExecutionRow | undefined) => row && record(row)
@@ -141,13 +141,13 @@ export function executionReads(connection: Connection) {
 
 /** The error of a node. A cancelled job has no error of its own. */
 function errorOf({ status, jobStatus, error }: Pick<NodeRow, 'status' | 'jobStatus' | 'error'>): JobError | null {
-  if (error !== null) return parsed(error)
+  if (error !== null) return fromJson(error)
   return status === 'failed' && jobStatus === 'cancelled' ? cancelledError : null
 }
 
 const warningOf = ({ nodeId, error }: Pick<NodeRow, 'nodeId' | 'error'>): ExecutionRecord['warnings'][number] => ({
   nodeId,
-  cause: parsed(error) ?? cancelledError,
+  cause: fromJson(error) ?? cancelledError,
 })
 
 function nodeOf(row: NodeRow): ExecutionNode {

@@ -1,7 +1,7 @@
 import { ulid } from '../../ids.ts'
 import type { Statements } from '../method-table.ts'
 import { callRecord, type JobRecord, type JobStatus, type LargeResult, type WaitingJob } from '../store.ts'
-import { parsed, type RowOf, selected } from './columns.ts'
+import { fromJson, type RowOf, selected } from './columns.ts'
 import type { Connection } from './database.ts'
 import { keptWork, openKeyHolders } from './idempotency-keys.ts'
 import { type CallRow, callColumns, callOf, openCallRows } from './ledger.ts'
@@ -57,10 +57,10 @@ export const jobOf = (
   engineId: row.engineId,
   metadata: row.metadata,
   region: row.region,
-  webhook: parsed(row.webhook),
+  webhook: fromJson(row.webhook),
   result,
-  error: parsed(row.error),
-  usage: parsed(row.usage),
+  error: fromJson(row.error),
+  usage: fromJson(row.usage),
   cost: row.cost,
   createdAt: row.createdAt,
   updatedAt: row.updatedAt,
@@ -257,6 +257,6 @@ export function jobListReads(connection: Connection, scan = listScan) {
 
 /** Whether the JSON text of an object has these values. */
 export function hasMetadata(text: string | null, query: [string, string][]): boolean {
-  const metadata: Record<string, unknown> = parsed(text) ?? {}
+  const metadata: Record<string, unknown> = fromJson(text) ?? {}
   return query.every(([name, value]) => Object.hasOwn(metadata, name) && metadata[name] === value)
 }

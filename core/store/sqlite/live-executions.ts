@@ -6,7 +6,7 @@ import {
   restoredState,
 } from '../../dag/advance.ts'
 import type { NewExecutionNode } from '../workflows.ts'
-import { parsed, selected } from './columns.ts'
+import { fromJson, selected } from './columns.ts'
 import type { Connection } from './database.ts'
 
 /** A node of a plan; its index in the plan is its number. */
@@ -46,7 +46,7 @@ export function openLiveExecutions(connection: Connection) {
 
   function load(number: number): LiveExecution {
     const { status: own, timeoutMs, onFailure, plan: text, ...row } = execution.get(number)!
-    const plan = { nodes: parsed<StoredPlanNode[]>(text), onFailure, timeoutMs }
+    const plan = { nodes: fromJson<StoredPlanNode[]>(text), onFailure, timeoutMs }
     const held = nodes.all(number).map(({ status, at, job }) => ({
       status: status === 'ready' && job === 'processing' ? ('running' as const) : status,
       at,

@@ -12,7 +12,7 @@ import {
   theServer,
   type VerifiableToken,
 } from '../store.ts'
-import { openInsert, openUpdate, parsed, type RowOf, selected, withChanges } from './columns.ts'
+import { fromJson, openInsert, openUpdate, type RowOf, selected, withChanges } from './columns.ts'
 import type { Connection } from './database.ts'
 import { organizationLimitFields } from './organizations.ts'
 import { openUserRows } from './users.ts'
@@ -39,8 +39,8 @@ function tokenOf(row: TokenRow, now: number): TokenRecord {
   const token = { organizationId, id, name, hint, createdAt, createdBy, expiresAt, userId, metadata, lastUsedAt }
   return {
     ...token,
-    scopes: parsed(row.scopes),
-    models: parsed(row.models),
+    scopes: fromJson(row.scopes),
+    models: fromJson(row.models),
     status: row.status === 'active' && expiresAt !== null && expiresAt <= now ? 'expired' : row.status,
     originId: row.originId ?? id,
     limits: limitsOf(row),
@@ -53,7 +53,7 @@ const limitsOf = (row: TokenRow): TokenLimits => ({
   tokensPerMinute: row.tokensPerMinute,
   concurrentRequests: row.concurrentRequests,
   monthlySpendLimit: row.monthlySpendLimit,
-  allowedHours: parsed(row.allowedHours),
+  allowedHours: fromJson(row.allowedHours),
 })
 
 /** The writer's commands for tokens. Each runs inside a savepoint of the writer's transaction. */
@@ -127,7 +127,7 @@ export function tokenCommands(connection: Connection, { audit, events }: WriteCo
       const { scopes, userId, limits, ...others } = changes
       const owner = userId === undefined ? row.userId : userId
       if (owner !== null && (userId !== undefined || scopes))
-        requireUser(organizationId, owner, scopes ?? parsed(row.scopes))
+        requireUser(organizationId, owner, scopes ?? fromJson(row.scopes))
       change({ ...withChanges(row, { scopes, userId, ...others }), ...limits })
       const after = tokenOf(one.get(organizationId, id)!, at)
       const changed = changedFields(auditedToken(tokenOf(row, at)), auditedToken(after))
@@ -226,10 +226,10 @@ export function tokenReads(connection: Connection, now: () => number = Date.now)
       },
       region: organization.region,
       name: row.name,
-      scopes: parsed(row.scopes),
+      scopes: fromJson(row.scopes),
       digest: row.digest,
       hint: row.hint,
-      models: parsed(row.models),
+      models: fromJson(row.models),
       limits: limitsOf(row),
       userId: row.userId,
       originId: row.originId ?? row.id,

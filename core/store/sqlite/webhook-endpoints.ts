@@ -3,7 +3,7 @@ import { auditedEndpoint, changedFields } from '../audit-fields.ts'
 import { theServer } from '../audit-records.ts'
 import type { Statements } from '../method-table.ts'
 import { maxEndpoints, type SecretState, type WebhookEndpoint } from '../webhooks.ts'
-import { openInsert, openUpdate, parsed, type RowOf, selected, withChanges } from './columns.ts'
+import { fromJson, openInsert, openUpdate, type RowOf, selected, withChanges } from './columns.ts'
 import type { Connection } from './database.ts'
 import type { WriteContext } from './write-context.ts'
 
@@ -30,7 +30,7 @@ const rotated = (version: number, previousUntil: number | null): Record<string, 
 
 const endpointOf = ({ secretVersion: version, previousUntil, ...row }: EndpointRow): WebhookEndpoint => ({
   ...row,
-  eventTypes: parsed(row.eventTypes),
+  eventTypes: fromJson(row.eventTypes),
   enabled: row.enabled === 1,
   secret: { version, previousUntil },
 })

@@ -1,7 +1,7 @@
 import { Failure } from '../../failure.ts'
 import type { Statements } from '../method-table.ts'
 import type { NewWorkflow, WorkflowDefinition, WorkflowRecord, WorkflowVersion } from '../workflows.ts'
-import { dagOf, parsed, selected } from './columns.ts'
+import { dagOf, fromJson, selected } from './columns.ts'
 import type { Connection } from './database.ts'
 
 interface WorkflowRow extends Pick<WorkflowRecord, 'organizationId' | 'id' | 'version' | 'createdAt' | 'updatedAt'> {
@@ -70,7 +70,7 @@ export function workflowCommands(connection: Connection) {
           'version_conflict',
           `The workflow ${id} was changed meanwhile: it is at version ${now.version}, not ${expected}. Read it again.`,
         )
-      const next = { ...parsed<WorkflowDefinition>(now.definition), ...facts }
+      const next = { ...fromJson<WorkflowDefinition>(now.definition), ...facts }
       update.run(next.name, next.name.toLowerCase(), now.version + 1, at, organizationId, id)
       insertVersion.run(organizationId, id, now.version + 1, at, factsOf(next), dag ? JSON.stringify(dag) : now.dag)
       return true
@@ -114,7 +114,7 @@ export function workflowReads(connection: Connection) {
   )
 
   const record = ({ definition, dag, ...row }: WorkflowRow): WorkflowRecord => ({
-    ...parsed<WorkflowDefinition>(definition),
+    ...fromJson<WorkflowDefinition>(definition),
     ...row,
     dag: dagOf(dag),
   })

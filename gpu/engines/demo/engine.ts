@@ -1,7 +1,7 @@
+import { invalid } from '../../../core/failure.ts'
 import type { Log } from '../../../core/log.ts'
 import { generatePath } from '../../../core/tasks/protocols/generation-call.ts'
 import { checkListenAddress, type ListenAddress, listModel, openHttp, openStopSignal } from '../http.ts'
-import { invalid } from '../invalid.ts'
 import type { StreamForm } from '../reply.ts'
 import { openGenerate } from './generate.ts'
 import { sharp } from './images.ts'

@@ -1,7 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises'
-import { Failure } from '../../../core/failure.ts'
+import { Failure, invalid } from '../../../core/failure.ts'
 import { type Handler, ReceivedForm } from '../http.ts'
-import { invalid } from '../invalid.ts'
 import { type EngineReply, eventStream } from '../reply.ts'
 import { type DecodedText, decoding } from './tones.ts'
 

@@ -1,12 +1,12 @@
 import { spawn } from 'node:child_process'
 import { z } from 'zod'
 import { hostEnvironment } from '../../../core/config.ts'
-import { Failure } from '../../../core/failure.ts'
+import { Failure, invalid } from '../../../core/failure.ts'
 import type { Log } from '../../../core/log.ts'
 import { longestSpeechInput } from '../../../core/schemas/speech-format.ts'
 import { engineWavSamples, wavHead } from '../../../core/tasks/wav.ts'
 import { checkListenAddress, type Handler, type ListenAddress, listModel, openHttp, openStopSignal } from '../http.ts'
-import { invalid, parsedCall } from '../invalid.ts'
+import { parsedCall } from '../parsed-call.ts'
 import { chooseVoice, parseEspeakVoices, variantsIn } from './voices.ts'
 
 export interface EspeakEngineSettings extends ListenAddress {

@@ -6,13 +6,13 @@ import { execa } from 'execa'
 import { build, llamaVersion, selfCommand } from '../../../core/assets.ts'
 import { dataDirectory } from '../../../core/config.ts'
 import { cacheDirectory } from '../../../core/extraction.ts'
+import { invalid } from '../../../core/failure.ts'
 import type { Log } from '../../../core/log.ts'
 import { optionalJson, optionalNames, optionalText } from '../../../core/optional-file.ts'
 import type { Device } from '../../devices/device.ts'
 import { discover } from '../../devices/nvidia-smi.ts'
 import { probeWrapper } from '../../sandbox/probe-wrapper.ts'
 import { exitStatus, noWrapper, type Wrapper, wrapCommand } from '../../sandbox/wrapper.ts'
-import { invalid } from '../invalid.ts'
 import {
   type BackendName,
   type BackendReport,

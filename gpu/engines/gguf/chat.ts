@@ -1,6 +1,7 @@
 import { randomInt } from 'node:crypto'
+import { invalid } from '../../../core/failure.ts'
 import { ChatRequest } from '../../../core/schemas/chat.ts'
-import { invalid, parsed } from '../invalid.ts'
+import { parsed } from '../../../core/schemas/issues.ts'
 import type { EngineReply } from '../reply.ts'
 import { type AnswerOptions, beginningOf, openAnswerParser, thinkingVariables } from './answer-parser.ts'
 import {

@@ -1,7 +1,8 @@
 import { randomInt } from 'node:crypto'
 import type { LlamaModel, Token } from 'node-llama-cpp'
+import { invalid } from '../../../core/failure.ts'
 import { CompletionRequest } from '../../../core/schemas/completion.ts'
-import { invalid, parsed } from '../invalid.ts'
+import { parsed } from '../../../core/schemas/issues.ts'
 import type { EngineReply } from '../reply.ts'
 import { answerHead, asksProgress } from './chat-answer.ts'
 import {

@@ -1,8 +1,8 @@
 import type { LlamaEmbeddingContext, LlamaModel, Token } from 'node-llama-cpp'
-import { Failure } from '../../../core/failure.ts'
+import { Failure, invalid } from '../../../core/failure.ts'
+import { parsed } from '../../../core/schemas/issues.ts'
 import { tasksBy } from '../../../core/schemas/task.ts'
 import { EmbeddingsRequest } from '../../../core/schemas/vectors.ts'
-import { invalid, parsed } from '../invalid.ts'
 import type { EngineReply } from '../reply.ts'
 import type { Exclusive } from './mutex.ts'
 

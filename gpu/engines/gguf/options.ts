@@ -1,6 +1,6 @@
+import { invalid } from '../../../core/failure.ts'
 import type { TextTask } from '../../../core/schemas/task.ts'
 import { checkListenAddress, type ListenAddress } from '../http.ts'
-import { invalid } from '../invalid.ts'
 import type { KvType } from './sizing-need.ts'
 
 /** A backend by name, `auto` for the best that works here, `off` for the CPU. */

@@ -1,6 +1,6 @@
+import { invalid } from '../../../core/failure.ts'
 import type { ChatRequest } from '../../../core/schemas/chat.ts'
 import type { CompletionRequest } from '../../../core/schemas/completion.ts'
-import { invalid } from '../invalid.ts'
 
 /** Sampling settings, named as in node-llama-cpp. */
 export interface Sampling {

@@ -1,6 +1,7 @@
+import { invalid } from '../../../core/failure.ts'
 import { ulid } from '../../../core/ids.ts'
+import { parsed } from '../../../core/schemas/issues.ts'
 import { ScoreRequest, type ScoreResponse } from '../../../core/schemas/vectors.ts'
-import { invalid, parsed } from '../invalid.ts'
 import type { EngineReply } from '../reply.ts'
 import { type Embedder, truncation } from './embeddings.ts'
 import type { Ranker } from './rerank.ts'

@@ -1,6 +1,5 @@
-import { Failure } from '../../../core/failure.ts'
+import { Failure, invalid } from '../../../core/failure.ts'
 import { isFor, type Task } from '../../../core/schemas/task.ts'
-import { invalid } from '../invalid.ts'
 import { type ContextShape, type KvType, kvTypes, type ModelShape, type Need, needOf } from './sizing-need.ts'
 
 /** Bytes that the model may use, without the process itself. */

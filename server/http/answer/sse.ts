@@ -1,6 +1,5 @@
 import type { ServerResponse } from 'node:http'
-import { Failure } from '../../../core/failure.ts'
-import { invalidValue } from '../../../core/invalid-value.ts'
+import { Failure, invalid } from '../../../core/failure.ts'
 import { accessEndEvent } from '../request/errors.ts'
 import type { ClientExchange } from '../request/exchange.ts'
 import type { WatchedStream } from '../streams/streams.ts'
@@ -216,6 +215,6 @@ export function resumeFrom(exchange: ClientExchange): number | undefined {
   const given = typeof header === 'string' && header !== '' ? header : exchange.query.get('after')
   if (given === null) return undefined
   const sequence = /^evt_(\d{1,15})$/.exec(given)?.[1]
-  if (sequence === undefined) throw invalidValue('after', `'after' must be the id of an event, such as \`evt_42\`.`)
+  if (sequence === undefined) throw invalid('after', `'after' must be the id of an event, such as \`evt_42\`.`)
   return Number(sequence)
 }

@@ -1,7 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
-import { Failure } from '../../../core/failure.ts'
-import { invalidValue } from '../../../core/invalid-value.ts'
+import { Failure, invalid } from '../../../core/failure.ts'
 
 export interface HostRules {
   /** Names besides `localhost` and addresses, in lower case, each alone or with a port: `gpu.lan`, `gpu.lan:8443`. */
@@ -58,7 +57,7 @@ export function hostNameFailure(host: string, rules: HostRules): Failure | undef
   )
 }
 
-const malformed = (message: string, param = 'Host') => invalidValue(param, message)
+const malformed = (message: string, param = 'Host') => invalid(param, message)
 
 const form = /^(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+))(?::(\d{1,5}))?$/
 

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import { canonicalHash } from '../../../core/canonical.ts'
-import { Failure } from '../../../core/failure.ts'
-import { invalidValue } from '../../../core/invalid-value.ts'
+import { Failure, invalid } from '../../../core/failure.ts'
 import type { IdempotencyKey, IdempotencyRecord } from '../../../core/store/store.ts'
 import { errorAnswer } from './errors.ts'
 import type { ClientExchange } from './exchange.ts'
@@ -13,10 +12,7 @@ export function idempotencyKeyOf(exchange: ClientExchange): string | undefined {
   const given = exchange.req.headers['idempotency-key']
   if (given === undefined) return undefined
   if (typeof given !== 'string' || !/^[\x21-\x7e]{1,255}$/.test(given))
-    throw invalidValue(
-      'Idempotency-Key',
-      "'Idempotency-Key' must be 1 to 255 printable ASCII characters without spaces.",
-    )
+    throw invalid('Idempotency-Key', "'Idempotency-Key' must be 1 to 255 printable ASCII characters without spaces.")
   return given
 }
 

@@ -1,4 +1,4 @@
-import { invalidValue } from '../../../core/invalid-value.ts'
+import { invalid } from '../../../core/failure.ts'
 import type { ClientExchange } from './exchange.ts'
 
 /** Query parameters by name. */
@@ -14,7 +14,7 @@ export function queryOf(exchange: ClientExchange): Query {
       const before = query[field]
       const object = typeof before === 'object' && !Array.isArray(before) ? before : {}
       // `__proto__` would not become a member; ignored, it would be a filter that matches everything.
-      if (key === '__proto__') throw invalidValue(field, `'${field}' cannot have a member named '${key}'.`)
+      if (key === '__proto__') throw invalid(field, `'${field}' cannot have a member named '${key}'.`)
       object[key] = value
       query[field] = object
       continue
@@ -33,5 +33,5 @@ export function queryOf(exchange: ClientExchange): Query {
 export function refuseRepeated(query: URLSearchParams): void {
   for (const name of ['exp', 'sig', 'org', 'type', 'kept'])
     if (query.getAll(name).length > 1)
-      throw invalidValue(name, `The URL has the parameter '${name}' twice. Use the URL unchanged.`)
+      throw invalid(name, `The URL has the parameter '${name}' twice. Use the URL unchanged.`)
 }

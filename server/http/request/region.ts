@@ -1,4 +1,4 @@
-import { invalidValue } from '../../../core/invalid-value.ts'
+import { invalid } from '../../../core/failure.ts'
 import { type Region, regions, requiredLabel } from '../../../core/schemas/region.ts'
 import type { ClientExchange } from './exchange.ts'
 
@@ -9,7 +9,7 @@ export function regionIn(given: string | string[] | undefined): Region | undefin
   if (given === undefined) return undefined
   const region = regions.find(one => one === given)
   if (region) return region
-  throw invalidValue(header, `'${header}' must be one of: ${regions.join(', ')}.`)
+  throw invalid(header, `'${header}' must be one of: ${regions.join(', ')}.`)
 }
 
 /**
@@ -21,7 +21,7 @@ export function askForRegion(exchange: ClientExchange, region: Region | undefine
   if (label === null) return
   const before = requiredLabel(exchange.caller.region)
   if (before !== null && before !== label)
-    throw invalidValue('region', `'region' is ${label}, and the header '${header}' is ${before}. Send one of them.`)
+    throw invalid('region', `'region' is ${label}, and the header '${header}' is ${before}. Send one of them.`)
   // A copy, because requests of the same token share the caller.
   exchange.caller = { ...exchange.caller, region: label }
 }

@@ -1,6 +1,5 @@
 import { z } from 'zod'
-import { Failure } from '../../../core/failure.ts'
-import { invalidValue } from '../../../core/invalid-value.ts'
+import { Failure, invalid } from '../../../core/failure.ts'
 import { namedObject, string } from '../../../core/schemas/fields.ts'
 import { credentialOf } from '../../http/access/auth.ts'
 import { storeUpload } from '../../http/body/upload.ts'
@@ -28,12 +27,12 @@ function lifetimeOf(given: string | string[] | undefined): number | undefined {
   try {
     lifecycle = JSON.parse(String(given)) as typeof lifecycle
   } catch {
-    throw invalidValue(header, `'${header}' must be JSON such as {"expiration_duration_seconds":3600}.`)
+    throw invalid(header, `'${header}' must be JSON such as {"expiration_duration_seconds":3600}.`)
   }
   const seconds = lifecycle?.expiration_duration_seconds
   if (seconds == null) return undefined
   if (typeof seconds !== 'number' || !(seconds >= 1 && seconds <= tenYears))
-    throw invalidValue(header, `'${header}' must set 1 to ${tenYears} seconds.`)
+    throw invalid(header, `'${header}' must set 1 to ${tenYears} seconds.`)
   return Math.round(seconds * 1000)
 }
 

@@ -1,6 +1,5 @@
 import { version } from '../../../core/assets.ts'
-import { Failure } from '../../../core/failure.ts'
-import { invalidValue } from '../../../core/invalid-value.ts'
+import { Failure, invalid } from '../../../core/failure.ts'
 import { parsed } from '../../../core/schemas/issues.ts'
 import { scopeRefusal } from '../../http/access/auth.ts'
 import { readJson } from '../../http/body/body.ts'
@@ -25,7 +24,7 @@ export async function answerMcp(exchange: ClientExchange, running: RunningReques
   requireOrigin(exchange.req, exchange.origin, owners.config.cors.origins)
   const revision = headers['mcp-protocol-version']
   if (revision !== undefined && !(protocolVersions as readonly unknown[]).includes(revision))
-    throw invalidValue(
+    throw invalid(
       'MCP-Protocol-Version',
       `This server does not speak the revision '${String(revision).slice(0, 32)}' of the protocol. Send one of ${protocolVersions.join(', ')}.`,
     )

@@ -1,9 +1,8 @@
 import { z } from 'zod'
 import { executionStatuses } from '../../../core/dag/advance.ts'
 import { maxMembers } from '../../../core/dag/definition.ts'
-import { Failure } from '../../../core/failure.ts'
+import { Failure, invalid } from '../../../core/failure.ts'
 import { isId } from '../../../core/ids.ts'
-import { invalidValue } from '../../../core/invalid-value.ts'
 import { definedMembers } from '../../../core/members.ts'
 import { array, namedObject, string } from '../../../core/schemas/fields.ts'
 import { conversationTask } from '../../../core/schemas/task.ts'
@@ -67,7 +66,7 @@ async function list(
   workflowId: string | undefined,
   owners: ListOwners,
 ): Promise<z.input<typeof Page>> {
-  if (after !== undefined && !isId(after, 'exec_')) throw invalidValue('after', "'after' is not a cursor of this list.")
+  if (after !== undefined && !isId(after, 'exec_')) throw invalid('after', "'after' is not a cursor of this list.")
   const { executions, next } = await owners.executions.list(
     exchange.caller.organizationId,
     definedMembers({

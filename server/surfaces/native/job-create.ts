@@ -1,6 +1,5 @@
 import { z } from 'zod'
-import { Failure } from '../../../core/failure.ts'
-import { invalidValue } from '../../../core/invalid-value.ts'
+import { Failure, invalid } from '../../../core/failure.ts'
 import { regions } from '../../../core/schemas/region.ts'
 import { Task } from '../../../core/schemas/task.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
@@ -141,7 +140,7 @@ function targetOf(
   if (slug === undefined) return { modelId: modelId!, task: task! }
   const named = registry.bySlug(slug)
   if (named && ((task ?? named.task) !== named.task || (modelId ?? named.model.id) !== named.model.id))
-    throw invalidValue(
+    throw invalid(
       'slug',
       `The slug '${slug}' is ${named.task} of the model '${named.model.id}'. Send the slug alone, or without it a task and a model.`,
     )

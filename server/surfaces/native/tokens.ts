@@ -3,9 +3,8 @@ import { maxOverlapMs } from '../../../core/accounts/accounts.ts'
 import { grantLimits, grantModels, grantRole, grantScopes } from '../../../core/accounts/grant.ts'
 import { SpendView, spendView } from '../../../core/accounts/spend-view.ts'
 import { givenTokenLimits, TokenView, tokenFields, tokenView } from '../../../core/accounts/token-fields.ts'
-import { Failure } from '../../../core/failure.ts'
+import { Failure, invalid } from '../../../core/failure.ts'
 import { isId } from '../../../core/ids.ts'
-import { invalidValue } from '../../../core/invalid-value.ts'
 import { definedMembers } from '../../../core/members.ts'
 import {
   array,
@@ -81,7 +80,7 @@ function expiry(body: { expires_at?: number | null; expires_in?: number }): numb
   if (body.expires_in !== undefined) return Date.now() + body.expires_in * 1000
   if (body.expires_at === undefined) return undefined
   if (body.expires_at !== null && body.expires_at * 1000 <= Date.now())
-    throw invalidValue('expires_at', "'expires_at' lies in the past.")
+    throw invalid('expires_at', "'expires_at' lies in the past.")
   return body.expires_at === null ? null : body.expires_at * 1000
 }
 

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { EffectiveLimits } from '../../../core/accounts/plans.ts'
 import { SpendView } from '../../../core/accounts/spend-view.ts'
 import { latestTime, pageBuckets, type UsageRequest } from '../../../core/accounts/usage-report.ts'
-import { invalidValue } from '../../../core/invalid-value.ts'
+import { invalid } from '../../../core/failure.ts'
 import { definedMembers } from '../../../core/members.ts'
 import {
   array,
@@ -138,7 +138,7 @@ function requestOf(
   const filters = { model_id: query.models, task: query.tasks, token_id: query.token_ids, user_id: query.user_ids }
   const { most } = pageBuckets[query.bucket_width]
   if (query.limit !== undefined && query.limit > most)
-    throw invalidValue('limit', `'limit' is at most ${most} for buckets of '${query.bucket_width}'.`)
+    throw invalid('limit', `'limit' is at most ${most} for buckets of '${query.bucket_width}'.`)
   return {
     organizationId: organization.id,
     limits,

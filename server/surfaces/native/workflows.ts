@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { Dag, maxMembers, ParameterRecord } from '../../../core/dag/definition.ts'
-import { invalidValue } from '../../../core/invalid-value.ts'
+import { invalid } from '../../../core/failure.ts'
 import { definedMembers } from '../../../core/members.ts'
 import { array, boolean, integer, namedObject, strictObject, string } from '../../../core/schemas/fields.ts'
 import { conversationTask, tasksBy } from '../../../core/schemas/task.ts'
@@ -73,7 +73,7 @@ function expectedVersion(exchange: ClientExchange): number | undefined {
   if (given === undefined || given === '*') return undefined
   const version = /^(?:W\/)?"?(\d{1,9})"?$/.exec(given)?.[1]
   if (version === undefined)
-    throw invalidValue('If-Match', '\'If-Match\' must be the version of the workflow that you read, such as "3".')
+    throw invalid('If-Match', '\'If-Match\' must be the version of the workflow that you read, such as "3".')
   return Number(version)
 }
 
@@ -269,8 +269,7 @@ export const workflowRoutes = (owners: WorkflowOwners) => [
     }),
     response: VersionPage,
     handle: async ({ params, query: { limit, after } }, exchange) => {
-      if (after !== undefined && !cursor.test(after))
-        throw invalidValue('after', "'after' is not a cursor of this list.")
+      if (after !== undefined && !cursor.test(after)) throw invalid('after', "'after' is not a cursor of this list.")
       const { id, organizationId } = await findWorkflow(params.id, exchange, owners)
       const page = { limit, ...(after === undefined ? {} : { before: Number(after) }) }
       const { versions, next } = await owners.workflows.versions(organizationId, id, page)

@@ -1,8 +1,7 @@
 import { z } from 'zod'
 import { shortEndpoint, slugIn } from '../../../core/batches/batch-line.ts'
-import { Failure } from '../../../core/failure.ts'
+import { Failure, invalid } from '../../../core/failure.ts'
 import { isId } from '../../../core/ids.ts'
-import { invalidValue } from '../../../core/invalid-value.ts'
 import {
   array,
   boolean,
@@ -174,7 +173,7 @@ function endpointOf(given: string, { batches }: BatchOwners): string {
     slugIn(endpoint) !== undefined
       ? 'There is no model with this slug. GET /api/model-status lists the existing ones.'
       : `Batches can have ${batchPaths.join(', ')}, and slug/ with the slug of a model.`
-  throw invalidValue('endpoint', `'endpoint' cannot be ${given.slice(0, 128)}. ${instead}`)
+  throw invalid('endpoint', `'endpoint' cannot be ${given.slice(0, 128)}. ${instead}`)
 }
 
 async function create(
@@ -189,7 +188,7 @@ async function create(
   if (!file)
     throw new Failure('not_found', `No such File object: ${inputFileId.slice(0, 64)}`, { param: 'input_file_id' })
   if (file.apiPurpose !== 'batch')
-    throw invalidValue(
+    throw invalid(
       'input_file_id',
       `The file ${inputFileId} has the purpose '${file.apiPurpose}'. Upload it with the purpose 'batch'.`,
     )
@@ -233,7 +232,7 @@ export const batchJobRoutes = (owners: BatchOwners) => [
     }),
     response: List,
     handle: async ({ query: { limit, after, order } }, exchange) => {
-      if (after !== undefined && !isBatchId(after)) throw invalidValue('after', "'after' must be the id of a batch.")
+      if (after !== undefined && !isBatchId(after)) throw invalid('after', "'after' must be the id of a batch.")
       const page = { limit: limit + 1, after, oldestFirst: order === 'asc' }
       const found = await owners.batches.list(exchange.caller.organizationId, page)
       const data = found.slice(0, limit).map(batchObject)

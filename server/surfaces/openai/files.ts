@@ -1,10 +1,9 @@
 import { createReadStream } from 'node:fs'
 import { setImmediate } from 'node:timers/promises'
 import { z } from 'zod'
-import { Failure } from '../../../core/failure.ts'
+import { Failure, invalid } from '../../../core/failure.ts'
 import { safeContentType } from '../../../core/files/file-path.ts'
 import { isId } from '../../../core/ids.ts'
-import { invalidValue } from '../../../core/invalid-value.ts'
 import {
   array,
   boolean,
@@ -162,7 +161,7 @@ async function createFile(exchange: ClientExchange, owners: CreateOwners): Promi
     })
   }
   const { purpose, expires_after } = parsed(Fields, body)
-  if (file.bytes === 0) throw invalidValue('file', 'The file is empty. Send one with content.')
+  if (file.bytes === 0) throw invalid('file', 'The file is empty. Send one with content.')
   return await files.take(organizationId, file, {
     name: file.name === '' ? 'file' : file.name,
     contentType: uploadedType(file.contentType, file.name),
@@ -232,7 +231,7 @@ async function listFiles(
   { files }: Pick<Owners, 'files'>,
 ): Promise<JsonText> {
   if (after !== undefined && !(isId(after) && after.startsWith('file-')))
-    throw invalidValue('after', "'after' must be the id of a file: file-….")
+    throw invalid('after', "'after' must be the id of a file: file-….")
   const texts: string[] = []
   let first: string | null = null
   let last: string | undefined

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { invalidValue } from '../../../core/invalid-value.ts'
+import { invalid } from '../../../core/failure.ts'
 import { array, boolean, namedObject, nullableString, optionalString, string } from '../../../core/schemas/fields.ts'
 import { publicEventTypes } from '../../../core/store/event-types.ts'
 import { WebhookView } from '../../../core/webhooks/webhook-view.ts'
@@ -84,8 +84,7 @@ export const webhookEndpointRoutes = (owners: WebhookOwners) => [
     }),
     response: List,
     handle: async ({ query: { limit, after } }, exchange) => {
-      if (after !== undefined && !isEndpointId(after))
-        throw invalidValue('after', "'after' must be the id of an endpoint.")
+      if (after !== undefined && !isEndpointId(after)) throw invalid('after', "'after' must be the id of an endpoint.")
       const found = await owners.webhooks.list(exchange.caller.organizationId, { limit: limit + 1, after })
       const data = found.slice(0, limit).map(endpoint => shownEndpoint(endpoint, owners))
       return listPage(data, found.length > limit)

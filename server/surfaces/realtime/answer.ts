@@ -1,6 +1,5 @@
 import { WebSocketServer } from 'ws'
-import { Failure } from '../../../core/failure.ts'
-import { invalidValue } from '../../../core/invalid-value.ts'
+import { Failure, invalid } from '../../../core/failure.ts'
 import { modelFor } from '../../../core/tasks/catalog.ts'
 import { transcriptions } from '../../../core/tasks/transcription/transcription.ts'
 import { requireOrigin } from '../../http/connection/cors.ts'
@@ -25,7 +24,7 @@ function modelOf(exchange: ClientExchange, owners: RealtimeOwners): string | und
   const intent = query.get('intent')
   const named = query.get('model')
   if (intent !== null && intent !== 'transcription')
-    throw invalidValue(
+    throw invalid(
       'intent',
       `Sessions with the intent '${intent.slice(0, 64)}' are not offered here. Connect with ?intent=transcription.`,
     )
@@ -55,7 +54,7 @@ export async function answerRealtime(exchange: ClientExchange, owners: RealtimeO
   exchange.streamLimits.take(exchange)
   exchange.releaseBody = admission.holdBody({ kept: heldBytes, whileRead: 0 })
   const taken = takeSocket(exchange.req, exchange.res)
-  if (!taken) throw invalidValue('Upgrade', 'This is a WebSocket. Connect with wss:// or ws://.')
+  if (!taken) throw invalid('Upgrade', 'This is a WebSocket. Connect with wss:// or ws://.')
   if (taken.socket.destroyed) return
   exchange.res.statusCode = 101
   server ??= new WebSocketServer({

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { setImmediate as turn } from 'node:timers/promises'
-import { Failure } from '../../../core/failure.ts'
-import { invalidValue } from '../../../core/invalid-value.ts'
+import { Failure, invalid } from '../../../core/failure.ts'
 import { sampleRate } from '../../../core/media/audio-decoder.ts'
 import type { ClientExchange } from '../../http/request/exchange.ts'
 import { openAudioBuffer } from './audio-buffer.ts'
@@ -141,7 +140,7 @@ export function openRealtimeSession(
   async function append(audio: unknown): Promise<void> {
     const bytes = typeof audio === 'string' ? Buffer.from(audio, 'base64') : undefined
     if (!bytes || bytes.length % 2 !== 0)
-      throw invalidValue('audio', "'audio' must be base64 of 16-bit samples, mono, little-endian.")
+      throw invalid('audio', "'audio' must be base64 of 16-bit samples, mono, little-endian.")
     const added = ((bytes.length / 2) * sampleRate) / config.rate
     if (!voice && buffer.end - buffer.start + added > maxSamples)
       throw new Failure('payload_too_large', `The buffer holds at most ${maxSeconds} s of audio. Commit or clear it.`)

@@ -1,7 +1,6 @@
 import { z } from 'zod'
-import { Failure } from '../../../core/failure.ts'
+import { Failure, invalid } from '../../../core/failure.ts'
 import { isId, jobIdOf } from '../../../core/ids.ts'
-import { invalidValue } from '../../../core/invalid-value.ts'
 import {
   array,
   looseObject,
@@ -170,7 +169,7 @@ function cancelAfterMs(header: string | string[] | undefined): number | undefine
   const parts = [...text.matchAll(/(\d{1,6})([smh]?)/g)]
   const ms = parts.reduce((sum, [, count, unit]) => sum + Number(count) * units[(unit || 's') as keyof typeof units], 0)
   if (/^(\d{1,6}[smh]?)+$/.test(text) && ms >= 5_000 && ms <= 7 * 86_400_000) return ms
-  throw invalidValue('Cancel-After', "'Cancel-After' must be a time from 5s to 168h, such as 90s or 1m30s.")
+  throw invalid('Cancel-After', "'Cancel-After' must be a time from 5s to 168h, such as 90s or 1m30s.")
 }
 
 async function submit(

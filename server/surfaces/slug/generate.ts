@@ -1,7 +1,6 @@
 import { z } from 'zod'
-import { Failure } from '../../../core/failure.ts'
+import { Failure, invalid } from '../../../core/failure.ts'
 import { jobIdOf, queueIdOf } from '../../../core/ids.ts'
-import { invalidValue } from '../../../core/invalid-value.ts'
 import type { Model } from '../../../core/models/model.ts'
 import { array, integer, namedObject, optionalString, string } from '../../../core/schemas/fields.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
@@ -196,7 +195,7 @@ export const generateRoutes = (owners: GenerateOwners) => [
     handle: async ({ params, body }, exchange) => {
       if (hasSeveralShapes(body)) {
         if (body.sync_mode === true)
-          throw invalidValue(
+          throw invalid(
             'sync_mode',
             "'sync_mode' waits for one result, and 'aspect_ratios' makes several. Remove 'sync_mode', and read each request at its response_url.",
           )

@@ -1,7 +1,6 @@
 import { z } from 'zod'
-import { Failure } from '../../../core/failure.ts'
+import { Failure, invalid } from '../../../core/failure.ts'
 import { jobIdOf, queueIdOf } from '../../../core/ids.ts'
-import { invalidValue } from '../../../core/invalid-value.ts'
 import {
   array,
   integer,
@@ -111,7 +110,7 @@ export const batchRoutes = (owners: ViewOwners) => [
         throw new Failure('missing_required_parameter', `Missing required parameter: '${field}'.`, { param: field })
       const ids = [...new Set(given)]
       if (ids.length === 0 || ids.length > most)
-        throw invalidValue(field, `'${field}' must hold 1 id or more, and at most ${most}.`)
+        throw invalid(field, `'${field}' must hold 1 id or more, and at most ${most}.`)
       const requests = await Promise.all(ids.map(id => entryOf(id, exchange, query.fields === 'status', owners)))
       const count = (wanted: Entry['status']) => requests.filter(({ status }) => status === wanted).length
       const counts = {

@@ -1,5 +1,5 @@
+import { invalid } from '../../../../core/failure.ts'
 import { runSteps } from '../../../../core/time-slice.ts'
-import { invalid } from '../../invalid.ts'
 import { openCompiler } from './compile.ts'
 import { openJson } from './json.ts'
 import { productiveRules } from './productive.ts'

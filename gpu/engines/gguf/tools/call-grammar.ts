@@ -1,4 +1,4 @@
-import { invalid } from '../../invalid.ts'
+import { invalid } from '../../../../core/failure.ts'
 import { type Grammar, literal } from '../grammar/grammar.ts'
 import { rulesOf, untilMarker } from './automaton.ts'
 import { openingOf } from './call-parser.ts'

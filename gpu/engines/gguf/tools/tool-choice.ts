@@ -1,5 +1,5 @@
+import { invalid } from '../../../../core/failure.ts'
 import type { ChatRequest } from '../../../../core/schemas/chat.ts'
-import { invalid } from '../../invalid.ts'
 import type { ToolCallForm } from './call-form.ts'
 
 export type RequestTool = NonNullable<ChatRequest['tools']>[number]

@@ -3,9 +3,8 @@ import { chatBodyOf } from '../../../../core/dialects/chat-forms.ts'
 import { type Continued, continuedLength, nothingContinued } from '../../../../core/dialects/responses/continuation.ts'
 import type { RememberedResponse } from '../../../../core/dialects/responses/response-object.ts'
 import { ResponseItem, ResponseObject, ResponseRequest } from '../../../../core/dialects/responses/response-schemas.ts'
-import { Failure } from '../../../../core/failure.ts'
+import { Failure, invalid } from '../../../../core/failure.ts'
 import { newId } from '../../../../core/ids.ts'
-import { invalidValue } from '../../../../core/invalid-value.ts'
 import type { StoredResponse } from '../../../../core/responses/responses.ts'
 import {
   array,
@@ -181,13 +180,12 @@ export const responseRoutes = (owners: ResponseOwners) => [
       const { query } = exchange
       if (query.get('stream') !== 'true') return exchange.send(200, stored.text)
       if (!stored.job)
-        throw invalidValue(
+        throw invalid(
           'stream',
           "Only responses created with 'background' can be streamed again. Read this one without 'stream'.",
         )
       const after = Number(query.get('starting_after') ?? -1)
-      if (!Number.isInteger(after))
-        throw invalidValue('starting_after', "'starting_after' must be the number of an event.")
+      if (!Number.isInteger(after)) throw invalid('starting_after', "'starting_after' must be the number of an event.")
       await streamBackground(exchange, stored, after, owners)
     },
   }),
