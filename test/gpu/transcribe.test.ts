@@ -98,7 +98,7 @@ test('a sound that is shorter than it was, or gone, is no fault of the engine', 
   const sound = soundOf(randomBytes(1 << 20))
   truncateSync(sound.path, 1 << 10)
   const short = (await send(lease, sound).catch((thrown: unknown) => thrown)) as Failure
-  expect([short.code, short.message]).toEqual(['internal_error', 'A file of decoded audio was truncated.'])
+  expect([short.code, short.message]).toEqual(['internal_error', 'An input file was truncated while it was sent.'])
   rmSync(sound.path)
   expect(((await send(lease, sound).catch((thrown: unknown) => thrown)) as Failure).code).toBe('internal_error')
   // The connection serves the next one.
