@@ -1,80 +1,33 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { setTimeout as delay } from 'node:timers/promises'
+import {
+  closeBench,
+  cpuOf,
+  folder,
+  limitedToken,
+  load,
+  median,
+  openBench,
+  type Requests,
+  rssOf,
+  type Streams,
+  start,
+} from './_gateway.ts'
 
 /**
  * Measures what the gateway adds to a request. The same requests go to an instant engine directly, through infer with
  * all features, and through a minimal proxy of h3 and undici, in alternation. Prints one line. Run:
- * `npx node test/bench/gateway.ts`, with `--seconds N` for the length of a round. Uses build/infer if it exists, else
- * dist/main.cjs.
+ * `npx node test/bench/gateway.ts`, with `--seconds N` for the length of a round. Uses build/infer if it is as new as
+ * dist/main.cjs, else that. `gateway-against.ts` compares two builds.
  */
 const seconds = Number(process.argv[process.argv.indexOf('--seconds') + 1] || 3) || 3
 const rounds = 5
-const folder = mkdtempSync(join(tmpdir(), 'infer-bench-'))
-const children: ChildProcess[] = []
-const here = (name: string) => join(import.meta.dirname, name)
-
-function start(
-  file: string,
-  args: string[],
-  wanted: RegExp,
-  env: NodeJS.ProcessEnv = process.env,
-): Promise<{ pid: number; match: RegExpExecArray }> {
-  const child = spawn(file, args, { stdio: ['ignore', 'pipe', 'pipe'], env })
-  children.push(child)
-  return new Promise((resolve, reject) => {
-    const look = (line: string) => {
-      const match = wanted.exec(line)
-      if (match) resolve({ pid: child.pid!, match })
-    }
-    createInterface({ input: child.stdout }).on('line', look)
-    createInterface({ input: child.stderr }).on('line', look)
-    child.once('exit', code => reject(new Error(`${file} ${args.join(' ')} exited (${code})`)))
-  })
-}
-
-async function load<T>(args: (string | number)[], onCounting?: () => void): Promise<T> {
-  const child = spawn(process.execPath, [here('load.ts'), ...args.map(String)], { stdio: ['ignore', 'pipe', 'pipe'] })
-  let out = ''
-  let err = ''
-  child.stdout.on('data', (chunk: Buffer) => (out += chunk.toString()))
-  child.stderr.on('data', (chunk: Buffer) => {
-    err += chunk.toString()
-    if (chunk.toString().includes('counting')) onCounting?.()
-  })
-  const code = await new Promise(resolve => child.once('exit', resolve))
-  if (code !== 0) throw new Error(`The load failed: ${err}`)
-  return JSON.parse(out) as T
-}
-
-/** Processor time of a process and all its threads so far, milliseconds (a tick is 10 ms). */
-function cpuOf(pid: number): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ')
-  return (Number(fields[11]) + Number(fields[12])) * 10
-}
-const rssOf = (pid: number) => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) / 1024
-const median = (values: number[]) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!
-
-type Requests = { perSecond: number; p50: number; p99: number }
-type Streams = { chunks: number; gapP50: number; gapP99: number; gapMax: number }
 
 try {
-  const engine = await start(process.execPath, ['--max-semi-space-size=8', here('instant.ts')], /^(\d+)$/)
-  const enginePort = Number(engine.match[1])
-  const proxy = await start(
-    process.execPath,
-    ['--max-semi-space-size=8', here('proxy.ts'), String(enginePort)],
-    /^(\d+)$/,
-  )
-  const config = join(folder, 'infer.yaml')
-  writeFileSync(
-    config,
-    `models:\n  - id: bench\n    engine: remote\n    url: http://127.0.0.1:${enginePort}/v1\n    concurrency: 1024\n    price: { input_per_million_tokens: 1, output_per_million_tokens: 2 }\n`,
-  )
-  const packed = existsSync('build/infer')
+  const { engine, enginePort, proxy, config } = await openBench()
+  // An executable that is older than the build would be measured in its place.
+  const packed = existsSync('build/infer') && statSync('build/infer').mtimeMs >= statSync('dist/main.cjs').mtimeMs
   const [file, before] = packed ? ['build/infer', []] : [process.execPath, ['--max-semi-space-size=8', 'dist/main.cjs']]
   const env = { PATH: process.env.PATH, HOME: folder, INFER_DATA_DIR: join(folder, 'data') }
   const serve = (more: NodeJS.ProcessEnv = {}) =>
@@ -146,29 +99,5 @@ try {
       `${median(stream.infer.cpu).toFixed(1)} µs a chunk = ${chunk.toFixed(2)} x the proxy (bar 1.4); idle RSS ${idle.toFixed(0)} MB (bar 120), ${rssOf(infer.pid).toFixed(0)} MB after`,
   )
 } finally {
-  for (const child of children) child.kill('SIGKILL')
-  rmSync(folder, { recursive: true, force: true })
-}
-
-/** A token whose organization has rate limits too high to be reached: the limiter is part of the measurement. */
-async function limitedToken(
-  port: number,
-  root: string,
-  file: string,
-  before: string[],
-  env: NodeJS.ProcessEnv,
-): Promise<string> {
-  const run = async <T>(...args: string[]) => {
-    const child = spawn(file, [...before, ...args, '--json'], { env, stdio: ['ignore', 'pipe', 'inherit'] })
-    let out = ''
-    child.stdout.on('data', (chunk: Buffer) => (out += chunk.toString()))
-    await new Promise(resolve => child.once('exit', resolve))
-    return JSON.parse(out) as T
-  }
-  const limits = ['--jobs-per-minute', '100000000', '--requests-per-minute', '100000000']
-  const { organization } = await run<{ organization: { id: string } }>('org', 'create', 'bench', ...limits)
-  const { secret } = await run<{ secret: string }>('token', 'create', '--org', organization.id, '--name', 'bench')
-  const me = await fetch(`http://127.0.0.1:${port}/api/me`, { headers: { authorization: `Bearer ${secret}` } })
-  if (!me.ok || !root) throw new Error(`The bench token does not work: ${await me.text()}`)
-  return secret
+  closeBench()
 }

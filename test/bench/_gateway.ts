@@ -1,0 +1,101 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+
+/** What the benches of the gateway share: an instant engine, a minimal proxy, servers of infer, and load for them. */
+export const folder = mkdtempSync(join(tmpdir(), 'infer-bench-'))
+const children: ChildProcess[] = []
+const here = (name: string) => join(import.meta.dirname, name)
+
+export function start(
+  file: string,
+  args: string[],
+  wanted: RegExp,
+  env: NodeJS.ProcessEnv = process.env,
+): Promise<{ pid: number; match: RegExpExecArray }> {
+  const child = spawn(file, args, { stdio: ['ignore', 'pipe', 'pipe'], env })
+  children.push(child)
+  return new Promise((resolve, reject) => {
+    const look = (line: string) => {
+      const match = wanted.exec(line)
+      if (match) resolve({ pid: child.pid!, match })
+    }
+    createInterface({ input: child.stdout }).on('line', look)
+    createInterface({ input: child.stderr }).on('line', look)
+    child.once('exit', code => reject(new Error(`${file} ${args.join(' ')} exited (${code})`)))
+  })
+}
+
+export async function load<T>(args: (string | number)[], onCounting?: () => void): Promise<T> {
+  const child = spawn(process.execPath, [here('load.ts'), ...args.map(String)], { stdio: ['ignore', 'pipe', 'pipe'] })
+  let out = ''
+  let err = ''
+  child.stdout.on('data', (chunk: Buffer) => (out += chunk.toString()))
+  child.stderr.on('data', (chunk: Buffer) => {
+    err += chunk.toString()
+    if (chunk.toString().includes('counting')) onCounting?.()
+  })
+  const code = await new Promise(resolve => child.once('exit', resolve))
+  if (code !== 0) throw new Error(`The load failed: ${err}`)
+  return JSON.parse(out) as T
+}
+
+/** Processor time of a process and all its threads so far, milliseconds (a tick is 10 ms). */
+export function cpuOf(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ')
+  return (Number(fields[11]) + Number(fields[12])) * 10
+}
+export const rssOf = (pid: number) =>
+  Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) / 1024
+export const median = (values: number[]) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!
+
+export type Requests = { perSecond: number; p50: number; p99: number }
+export type Streams = { chunks: number; gapP50: number; gapP99: number; gapMax: number }
+
+/** Starts the engine and the proxy, and writes the configuration of servers that offer the engine as a model. */
+export async function openBench() {
+  const engine = await start(process.execPath, ['--max-semi-space-size=8', here('instant.ts')], /^(\d+)$/)
+  const enginePort = Number(engine.match[1])
+  const proxy = await start(
+    process.execPath,
+    ['--max-semi-space-size=8', here('proxy.ts'), String(enginePort)],
+    /^(\d+)$/,
+  )
+  const config = join(folder, 'infer.yaml')
+  writeFileSync(
+    config,
+    `models:\n  - id: bench\n    engine: remote\n    url: http://127.0.0.1:${enginePort}/v1\n    concurrency: 1024\n    price: { input_per_million_tokens: 1, output_per_million_tokens: 2 }\n`,
+  )
+  return { engine, enginePort, proxy, config }
+}
+
+/** Ends all processes and removes their files. */
+export function closeBench(): void {
+  for (const child of children) child.kill('SIGKILL')
+  rmSync(folder, { recursive: true, force: true })
+}
+
+/** A token whose organization has rate limits too high to be reached: the limiter is part of the measurement. */
+export async function limitedToken(
+  port: number,
+  root: string,
+  file: string,
+  before: string[],
+  env: NodeJS.ProcessEnv,
+): Promise<string> {
+  const run = async <T>(...args: string[]) => {
+    const child = spawn(file, [...before, ...args, '--json'], { env, stdio: ['ignore', 'pipe', 'inherit'] })
+    let out = ''
+    child.stdout.on('data', (chunk: Buffer) => (out += chunk.toString()))
+    await new Promise(resolve => child.once('exit', resolve))
+    return JSON.parse(out) as T
+  }
+  const limits = ['--jobs-per-minute', '100000000', '--requests-per-minute', '100000000']
+  const { organization } = await run<{ organization: { id: string } }>('org', 'create', 'bench', ...limits)
+  const { secret } = await run<{ secret: string }>('token', 'create', '--org', organization.id, '--name', 'bench')
+  const me = await fetch(`http://127.0.0.1:${port}/api/me`, { headers: { authorization: `Bearer ${secret}` } })
+  if (!me.ok || !root) throw new Error(`The bench token does not work: ${await me.text()}`)
+  return secret
+}
