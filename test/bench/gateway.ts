@@ -27,7 +27,8 @@ const rounds = 5
 try {
   const { engine, enginePort, proxy, config } = await openBench()
   // An executable that is older than the build would be measured in its place.
-  const packed = existsSync('build/infer') && statSync('build/infer').mtimeMs >= statSync('dist/main.cjs').mtimeMs
+  const builtAt = statSync('dist/main.cjs', { throwIfNoEntry: false })?.mtimeMs ?? 0
+  const packed = existsSync('build/infer') && statSync('build/infer').mtimeMs >= builtAt
   const [file, before] = packed ? ['build/infer', []] : [process.execPath, ['--max-semi-space-size=8', 'dist/main.cjs']]
   const env = { PATH: process.env.PATH, HOME: folder, INFER_DATA_DIR: join(folder, 'data') }
   const serve = (more: NodeJS.ProcessEnv = {}) =>
