@@ -1,5 +1,15 @@
 import { z } from 'zod'
-import { integer, modelId, nullish, nullishBoolean, nullishString, optional, string } from './fields.ts'
+import {
+  integer,
+  modelId,
+  nullableString,
+  nullish,
+  nullishBoolean,
+  nullishString,
+  optional,
+  optionalString,
+  string,
+} from './fields.ts'
 import { sampling } from './sampling.ts'
 
 /**
@@ -33,12 +43,11 @@ const FilePart = z.object({
   type: z.literal('file'),
   file: z
     .object({
-      file_id: optional(z.string(), 'Id of a stored text file (`file-…`), whose text the model reads.'),
-      file_data: optional(
-        z.string(),
+      file_id: optionalString('Id of a stored text file (`file-…`), whose text the model reads.'),
+      file_data: optionalString(
         'The file in base64 or as a `data:` URL. The model reads its text; other files only if the engine takes them.',
       ),
-      filename: optional(z.string(), 'Name of the file.'),
+      filename: optionalString('Name of the file.'),
     })
     .describe('The file.'),
 })
@@ -92,7 +101,7 @@ const Message = z
     }),
     z.object({
       role: z.literal('function'),
-      content: z.string().nullable().describe('Result of the function call.'),
+      content: nullableString('Result of the function call.'),
       name: string('Name of the function.'),
     }),
   ])
@@ -105,7 +114,7 @@ const FunctionDefinition = z
       .string()
       .regex(/^[A-Za-z0-9_.-]{1,64}$/, 'Up to 64 letters, digits, "_", "." and "-".')
       .describe('Name of the function: 1 to 64 letters, digits, `_`, `.` and `-`.'),
-    description: optional(z.string(), 'What the function does. The model decides by it when to call the function.'),
+    description: optionalString('What the function does. The model decides by it when to call the function.'),
     parameters: optional(JsonObject, 'JSON Schema of the arguments. Default: no arguments.'),
     strict: nullishBoolean(
       'Whether arguments must match the schema exactly, where the engine can enforce it. Default: false.',
@@ -122,7 +131,7 @@ const ResponseFormat = z.discriminatedUnion('type', [
     json_schema: z
       .object({
         name: z.string().max(64).describe('Name of the schema.'),
-        description: optional(z.string(), 'What the answer is, for the model.'),
+        description: optionalString('What the answer is, for the model.'),
         schema: optional(JsonObject, 'JSON Schema of the answer.'),
         strict: nullishBoolean(
           'Whether the answer must match the schema exactly, where the engine can enforce it. Default: false.',
@@ -236,10 +245,10 @@ export const ChatResponse = z
           message: z
             .looseObject({
               role: z.literal('assistant'),
-              content: z.string().nullable().describe('The answer; null if the model only called tools.'),
-              refusal: z.string().nullable().describe('A refusal in place of an answer, else null.'),
+              content: nullableString('The answer; null if the model only called tools.'),
+              refusal: nullableString('A refusal in place of an answer, else null.'),
               tool_calls: optional(z.array(ToolCall), 'Tool calls that the model asks for.'),
-              reasoning_content: optional(z.string(), 'What the model reasoned before it answered.'),
+              reasoning_content: optionalString('What the model reasoned before it answered.'),
               annotations: optional(z.array(z.unknown()), 'Always empty. For compatibility.'),
             })
             .describe('The message that the model generated.'),
@@ -250,7 +259,7 @@ export const ChatResponse = z
       .describe('The answers: one, or `n`.'),
     usage: ChatUsage,
     service_tier: nullishString('Always `default`. For compatibility.'),
-    system_fingerprint: optional(z.string(), 'Names the configuration of the engine, as the engine gave it.'),
+    system_fingerprint: optionalString('Names the configuration of the engine, as the engine gave it.'),
   })
   .meta({ id: 'ChatCompletionResponse', description: 'An answer to a conversation.' })
 export type ChatResponse = z.output<typeof ChatResponse>

@@ -7,7 +7,7 @@ import {
   nullish,
   nullishBoolean,
   nullishString,
-  optional,
+  optionalString,
   string,
   tokenIds,
 } from './fields.ts'
@@ -75,7 +75,7 @@ export const CompletionResponse = z
       )
       .describe('The completions: `n` for each prompt.'),
     usage: ChatUsage,
-    system_fingerprint: optional(z.string(), 'Names the configuration of the engine, as the engine gave it.'),
+    system_fingerprint: optionalString('Names the configuration of the engine, as the engine gave it.'),
   })
   .meta({ id: 'CompletionResponse', description: 'Continued text.' })
 export type CompletionResponse = z.output<typeof CompletionResponse>

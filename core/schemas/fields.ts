@@ -1,8 +1,8 @@
 import { z } from 'zod'
 
 /*
- * Schemas of the fields of requests and answers. Each takes the description that the API reference shows: a field
- * without one fails a test. An optional field may be absent; a nullish one may be null too, which means the same.
+ * Schemas of the fields of requests and answers. Each function takes the description that the API reference shows: a
+ * field without one fails a test. An optional field may be absent; a nullish one may be null too, which means the same.
  */
 export const string = (description: string) => z.string().describe(description)
 export const integer = (description: string) => z.int().describe(description)
@@ -20,6 +20,7 @@ export const nullableNumber = (description: string) => z.number().nullable().des
 export const nullish = <Schema extends z.ZodType>(schema: Schema, description: string) =>
   schema.nullish().describe(description)
 export const nullishString = (description: string) => nullish(z.string(), description)
+export const nullishInteger = (description: string) => nullish(z.int(), description)
 export const nullishBoolean = (description: string) => nullish(z.boolean(), description)
 
 export const nonEmptyText = z.string().min(1)

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { nonEmptyText, nullish, number, optional, string } from './fields.ts'
+import { boolean, nonEmptyText, nullish, number, optional, string } from './fields.ts'
 
 /** The wire shape of moderations. Source: OpenAI's published API description (CreateModerationRequest, -Response). */
 export const moderationCategories = [
@@ -52,7 +52,7 @@ export const ModerationResponse = z
     results: z
       .array(
         z.object({
-          flagged: z.boolean().describe('Whether the content is harmful.'),
+          flagged: boolean('Whether the content is harmful.'),
           categories: each(z.boolean()).describe('Whether the content is of the category: a score of 0.5 or more.'),
           category_scores: each(z.number()).describe('How certain the model is, from 0 to 1.'),
           category_applied_input_types: each(z.array(z.enum(['text', 'image']))).describe(

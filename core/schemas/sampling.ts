@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { nullish, nullishBoolean, nullishString, optional } from './fields.ts'
+import { nullish, nullishBoolean, nullishInteger, nullishString, optionalBoolean } from './fields.ts'
 
 /** How tokens are chosen: the request fields that chat completions and completions share. */
 export const sampling = {
@@ -19,8 +19,7 @@ export const sampling = {
     z.number().min(0).max(1),
     'Leave out tokens that are less likely than this fraction of the most likely one. When absent, the engine decides (0.05 in the built-in engine).',
   ),
-  seed: nullish(
-    z.int(),
+  seed: nullishInteger(
     'Seed of the random choice. The same seed and request give the same tokens where the engine is deterministic. Default: random.',
   ),
   stop: nullish(
@@ -46,18 +45,17 @@ export const sampling = {
   stream: nullishBoolean('Whether to send the answer as server-sent events while it is generated. Default: false.'),
   stream_options: nullish(
     z.object({
-      include_usage: optional(
-        z.boolean(),
+      include_usage: optionalBoolean(
         'Whether to send a last chunk with the token usage, before `[DONE]`. Default: false.',
       ),
-      include_obfuscation: optional(z.boolean(), 'Accepted for compatibility; has no effect.'),
+      include_obfuscation: optionalBoolean('Accepted for compatibility; has no effect.'),
     }),
     'Options of the stream. Allowed only with `stream: true`.',
   ),
   user: nullishString(
     'Your own id of the end user. Accepted for compatibility; not stored and not sent to the engine.',
   ),
-  priority: nullish(z.int(), 'Passed to the engine, for engines that schedule by priority (vLLM). Default: 0.'),
+  priority: nullishInteger('Passed to the engine, for engines that schedule by priority (vLLM). Default: 0.'),
   cache_salt: nullish(
     z.string().max(256),
     'Passed to the engine (vLLM): requests share cached prompts only if they have the same salt.',

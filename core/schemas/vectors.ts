@@ -6,9 +6,11 @@ import {
   notImplemented,
   nullish,
   nullishBoolean,
+  nullishInteger,
   nullishString,
   number,
   optional,
+  optionalString,
   string,
   tokenIds,
 } from './fields.ts'
@@ -22,7 +24,7 @@ export const extras = {
     z.int().min(-1),
     'Cut each input to this many tokens; -1 cuts to what the model reads. When absent, inputs that are too long are refused.',
   ),
-  priority: nullish(z.int(), 'Passed to the engine, for engines that schedule by priority (vLLM). Default: 0.'),
+  priority: nullishInteger('Passed to the engine, for engines that schedule by priority (vLLM). Default: 0.'),
 }
 
 /** Types of the numbers of a vector. */
@@ -111,7 +113,7 @@ export const EmbeddingsResponse = z
 
 const Document = z.union([
   z.string(),
-  z.looseObject({ text: optional(z.string(), 'The text to rank, unless `rank_fields` names others.') }),
+  z.looseObject({ text: optionalString('The text to rank, unless `rank_fields` names others.') }),
 ])
 
 const maxResults = z.int().min(0).nullish()
@@ -153,7 +155,7 @@ export const RerankResponse = z
     object: z.literal('list'),
     model: string('Id of the model.'),
     data: z
-      .array(z.object({ ...rank, document: optional(z.string(), 'The text, with `return_documents: true`.') }))
+      .array(z.object({ ...rank, document: optionalString('The text, with `return_documents: true`.') }))
       .describe('The ranking, most relevant first, in the form of Voyage.'),
     results: z
       .array(

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { nullish, nullishBoolean, nullishString, optional, string } from '../../schemas/fields.ts'
+import { nullish, nullishBoolean, nullishString, optional, optionalString, string } from '../../schemas/fields.ts'
 
 /**
  * The wire shapes of Anthropic's messages. Source: the types of its official client. Content blocks are one schema with
@@ -11,8 +11,8 @@ const Source = z
       '`base64`, `url`, `file`, or for documents `text` and `content`. Documents are not fetched from a `url`.',
     ),
     media_type: optional(z.string().max(256), 'Media type of `data`, such as `image/png`.'),
-    data: optional(z.string(), 'Base64, or the text of a document.'),
-    url: optional(z.string(), 'An http(s) URL of an image.'),
+    data: optionalString('Base64, or the text of a document.'),
+    url: optionalString('An http(s) URL of an image.'),
     file_id: optional(z.string().max(256), 'Id of a stored file.'),
     get content() {
       return optional(Content, 'Blocks of a document of the type `content`.')
@@ -25,8 +25,8 @@ const Block = z
     type: string(
       '`text`, `image`, `document`, `search_result`, `thinking`, `redacted_thinking`, `tool_use` or `tool_result`.',
     ),
-    text: optional(z.string(), 'The text of a `text` block.'),
-    thinking: optional(z.string(), 'The reasoning of a `thinking` block.'),
+    text: optionalString('The text of a `text` block.'),
+    thinking: optionalString('The reasoning of a `thinking` block.'),
     source: optional(
       z.union([Source, z.string()]),
       'Content of an `image` or `document`; address of a `search_result`.',
@@ -77,7 +77,7 @@ const conversation = {
   tool_choice: nullish(
     z.object({
       type: z.enum(['auto', 'any', 'tool', 'none']).describe('`any`: the model must use a tool; `tool`: that one.'),
-      name: optional(z.string(), 'Name of the tool, with the type `tool`.'),
+      name: optionalString('Name of the tool, with the type `tool`.'),
       disable_parallel_tool_use: nullishBoolean('Whether at most one tool is used. Default: false.'),
     }),
     'How the model chooses tools. Default: `auto`.',

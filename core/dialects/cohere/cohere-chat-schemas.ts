@@ -5,8 +5,10 @@ import {
   notImplemented,
   nullish,
   nullishBoolean,
+  nullishInteger,
   nullishString,
   optional,
+  optionalString,
   string,
 } from '../../schemas/fields.ts'
 
@@ -15,8 +17,8 @@ const JsonObject = z.record(z.string(), z.unknown())
 const Part = z
   .object({
     type: z.enum(['text', 'image_url', 'thinking', 'document']).describe('Kind of the part.'),
-    text: optional(z.string(), 'The text of a `text` part.'),
-    thinking: optional(z.string(), 'The reasoning of a `thinking` part.'),
+    text: optionalString('The text of a `text` part.'),
+    thinking: optionalString('The reasoning of a `thinking` part.'),
     image_url: optional(
       z.object({
         url: string('An http(s) URL or a `data:` URL.'),
@@ -27,7 +29,7 @@ const Part = z
     document: optional(
       z.object({
         data: z.union([z.string(), JsonObject]).describe('Text or fields of the document.'),
-        id: optional(z.string(), 'Id of the document.'),
+        id: optionalString('Id of the document.'),
       }),
       'The document of a `document` part, in the result of a tool.',
     ),
@@ -52,7 +54,7 @@ const Message = z
     content: nullish(z.union([z.string(), z.array(Part)]), 'A text or a list of parts.'),
     tool_calls: nullish(z.array(ToolCall).max(128), 'Tools that the assistant called.'),
     tool_plan: nullishString('What the assistant said before it called tools.'),
-    tool_call_id: optional(z.string(), 'Id of the call that a message of the role `tool` answers.'),
+    tool_call_id: optionalString('Id of the call that a message of the role `tool` answers.'),
   })
   .meta({ id: 'CohereMessage', description: 'One message of a conversation.' })
 export type CohereMessage = z.output<typeof Message>
@@ -70,7 +72,7 @@ export const CohereChatRequest = z
             z.string(),
             z.object({
               data: z.record(z.string(), z.unknown()).describe('Fields of the document, such as `title` and `text`.'),
-              id: optional(z.string(), 'Id of the document.'),
+              id: optionalString('Id of the document.'),
             }),
           ]),
         )
@@ -85,7 +87,7 @@ export const CohereChatRequest = z
             function: z
               .object({
                 name: string('Name of the tool.'),
-                description: optional(z.string(), 'What the tool does.'),
+                description: optionalString('What the tool does.'),
                 parameters: optional(JsonObject, 'JSON Schema of the arguments.'),
               })
               .describe('The function.'),
@@ -117,12 +119,12 @@ export const CohereChatRequest = z
     max_tokens: nullish(z.int().min(1), 'Most tokens to generate.'),
     stop_sequences: nullish(z.array(z.string()).max(4), 'Up to 4 texts at which generation stops.'),
     temperature: nullish(z.number().min(0).max(2), `Randomness. ${sampled}`),
-    seed: nullish(z.int(), 'Seed of the random choice. Default: random.'),
+    seed: nullishInteger('Seed of the random choice. Default: random.'),
     frequency_penalty: nullish(z.number().min(0).max(2), 'Above 0: tokens that occurred are less likely.'),
     presence_penalty: nullish(z.number().min(0).max(2), 'The same, however often they occurred.'),
     k: nullish(z.int().min(0).max(500), `Number of likely tokens; 0 is no limit. ${sampled}`),
     p: nullish(z.number().min(0).max(1), `Nucleus of likely tokens. ${sampled}`),
-    priority: nullish(z.int(), 'Passed to the engine, for engines that schedule by priority. Default: 0.'),
+    priority: nullishInteger('Passed to the engine, for engines that schedule by priority. Default: 0.'),
     logprobs: notImplemented,
   })
   .meta({

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { Failure } from '../../failure.ts'
 import { ulid } from '../../ids.ts'
 import { isObject } from '../../json.ts'
-import { integer, modelId, nonEmptyText, nullish, optional, string } from '../../schemas/fields.ts'
+import { integer, modelId, nonEmptyText, nullish, optional, optionalString, string } from '../../schemas/fields.ts'
 import { parsed } from '../../schemas/issues.ts'
 import { base64Of, typedVector } from '../../schemas/typed-vector.ts'
 import { dimensions, extras, inputType, vectorTypes, vectorTypeText } from '../../schemas/vectors.ts'
@@ -30,7 +30,7 @@ export const CohereEmbedRequest = z
               .array(
                 z.object({
                   type: string('`text`; `image_url` is not supported.'),
-                  text: optional(z.string(), 'The text.'),
+                  text: optionalString('The text.'),
                 }),
               )
               .min(1)

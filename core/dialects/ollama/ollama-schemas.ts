@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { nullish, nullishBoolean, nullishString, optional, string } from '../../schemas/fields.ts'
+import { nullish, nullishBoolean, nullishInteger, nullishString, optionalString, string } from '../../schemas/fields.ts'
 
 /**
  * The wire shapes of requests in Ollama's form. Source: the documentation and the official client of Ollama. Fields that
@@ -11,16 +11,15 @@ const KeepAlive = nullish(
   'In a request without content: `0` unloads the model, anything else loads it. Ignored otherwise: the settings of the model say how long it stays loaded.',
 )
 const numberBetween = (min: number, max: number, text: string) => nullish(z.number().min(min).max(max), text)
-const optionalInteger = (text: string) => nullish(z.int(), text)
 
 const Options = nullish(
   z.object({
     temperature: numberBetween(0, 2, 'Randomness of the choice of tokens.'),
     top_p: numberBetween(0, 1, 'Choose among the most likely tokens whose probabilities add up to this.'),
-    top_k: optionalInteger('Choose among this many most likely tokens.'),
+    top_k: nullishInteger('Choose among this many most likely tokens.'),
     min_p: numberBetween(0, 1, 'Leave out tokens less likely than this fraction of the most likely one.'),
-    seed: optionalInteger('Seed of the random choice.'),
-    num_predict: optionalInteger('Most tokens to generate. Zero and less: no limit.'),
+    seed: nullishInteger('Seed of the random choice.'),
+    num_predict: nullishInteger('Most tokens to generate. Zero and less: no limit.'),
     stop: nullish(z.union([z.string(), z.array(z.string()).max(4)]), 'Up to 4 texts at which generation stops.'),
     repeat_penalty: numberBetween(0, 100, 'Divides the scores of tokens that have occurred.'),
     presence_penalty: numberBetween(-2, 2, 'Makes tokens that have occurred less likely.'),
@@ -48,7 +47,7 @@ const shared = {
 }
 
 const Call = z.object({
-  id: optional(z.string(), 'Id of the call.'),
+  id: optionalString('Id of the call.'),
   function: z
     .object({
       name: string('Name of the function.'),

@@ -1,5 +1,14 @@
 import { z } from 'zod'
-import { integer, modelId, nullish, nullishBoolean, nullishString, optional, string } from '../../schemas/fields.ts'
+import {
+  boolean,
+  integer,
+  modelId,
+  nullish,
+  nullishBoolean,
+  nullishString,
+  optional,
+  string,
+} from '../../schemas/fields.ts'
 import { sampling } from '../../schemas/sampling.ts'
 
 /**
@@ -153,7 +162,7 @@ export const ResponseObject = z
       .object({ reason: string('`max_output_tokens` or `content_filter`.') })
       .nullable()
       .describe('Why it is incomplete; else null.'),
-    store: z.boolean().describe('Whether it is kept. False too if its input is larger than 4 MB.'),
+    store: boolean('Whether it is kept. False too if its input is larger than 4 MB.'),
     usage: optional(
       z.object({
         input_tokens: integer('Tokens of the input.'),

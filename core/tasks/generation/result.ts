@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { integer, number, optional, string } from '../../schemas/fields.ts'
+import { integer, number, optionalInteger, optionalNumber, optionalString, string } from '../../schemas/fields.ts'
 import type { GenerationInputs } from '../protocols/generation-call.ts'
 import type { Completed } from '../protocols/infer-generation.ts'
 import type { FileUrl } from '../task.ts'
@@ -12,22 +12,22 @@ export const GeneratedFile = z.object({
   file_name: string('Name of the file.'),
   content_type: string('Media type, such as `image/png`.'),
   file_size: integer('Bytes.'),
-  width: optional(z.int(), 'Pixels.'),
-  height: optional(z.int(), 'Pixels.'),
-  duration: optional(z.number(), 'Seconds.'),
-  fps: optional(z.number(), 'Frames per second.'),
-  num_frames: optional(z.int(), 'Number of frames.'),
-  thumbnail_url: optional(z.string(), 'Where to read a small image of it (WebP), under the same conditions.'),
+  width: optionalInteger('Pixels.'),
+  height: optionalInteger('Pixels.'),
+  duration: optionalNumber('Seconds.'),
+  fps: optionalNumber('Frames per second.'),
+  num_frames: optionalInteger('Number of frames.'),
+  thumbnail_url: optionalString('Where to read a small image of it (WebP), under the same conditions.'),
 })
 
 const made = {
   width: integer('Pixels.'),
   height: integer('Pixels.'),
-  duration_seconds: optional(z.number(), 'Length of the video in seconds.'),
+  duration_seconds: optionalNumber('Length of the video in seconds.'),
   seed_used: integer('Seed of the first output. The same seed and request give the same output.'),
   seed: integer('The same as `seed_used`.'),
   prompt: string('The prompt that the engine used.'),
-  original_prompt: optional(z.string(), 'The prompt of the request, if it was rewritten.'),
+  original_prompt: optionalString('The prompt of the request, if it was rewritten.'),
   timings: z.object({ inference: number('Seconds that the engine worked.') }).describe('How long it took.'),
 }
 
@@ -40,7 +40,7 @@ export const GeneratedImages = z.object({
 /** The wire shape of the result of a task under /slug that makes a video. */
 export const GeneratedVideo = z.object({
   video: GeneratedFile.describe('The video.'),
-  thumbnail_url: optional(z.string(), 'Where to read a small image of the video (WebP).'),
+  thumbnail_url: optionalString('Where to read a small image of the video (WebP).'),
   num_frames: integer('Number of frames.'),
   fps: number('Frames per second.'),
   ...made,

@@ -1,5 +1,14 @@
 import { z } from 'zod'
-import { integer, nullish, nullishBoolean, nullishString, number, optional, string } from '../../schemas/fields.ts'
+import {
+  integer,
+  nullish,
+  nullishBoolean,
+  nullishString,
+  number,
+  optional,
+  optionalString,
+  string,
+} from '../../schemas/fields.ts'
 import type { Operation } from '../../schemas/task.ts'
 import { GeneratedFile } from '../generation/result.ts'
 import { imageSize, type Size } from '../generation/size.ts'
@@ -236,9 +245,9 @@ export const ImagesResponse = z
     data: z
       .array(
         z.object({
-          url: optional(z.string(), 'Where to read the image, with `response_format: "url"`.'),
-          b64_json: optional(z.string(), 'The bytes of the image in base64, with `response_format: "b64_json"`.'),
-          revised_prompt: optional(z.string(), 'The prompt that the engine used, if it is another one.'),
+          url: optionalString('Where to read the image, with `response_format: "url"`.'),
+          b64_json: optionalString('The bytes of the image in base64, with `response_format: "b64_json"`.'),
+          revised_prompt: optionalString('The prompt that the engine used, if it is another one.'),
           seed: integer('Seed of the request. The same seed and `n` give the same images.'),
         }),
       )

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { modelId, nullish, nullishString, string } from '../../schemas/fields.ts'
+import { modelId, nullableNumber, nullish, nullishString, string } from '../../schemas/fields.ts'
 import { defaultSpeechInput, type SpeechFormat, speechFormats } from '../../schemas/speech-format.ts'
 import type { FileUrl } from '../task.ts'
 
@@ -56,7 +56,7 @@ export const SpeechAnswer = z
       'Where to read the audio. Signed: it needs no token, and works for a day unless the server is set otherwise.',
     ),
     content_type: string('Media type, such as `audio/mpeg`.'),
-    duration: z.number().nullable().describe('Seconds; null if the server has no ffprobe to measure them.'),
+    duration: nullableNumber('Seconds; null if the server has no ffprobe to measure them.'),
     format: z.enum(speechFormats).describe('Format of the audio.'),
     file_id: string('Id of the file: `file-…`.'),
   })

@@ -1,5 +1,14 @@
 import { z } from 'zod'
-import { integer, modelId, nullish, nullishBoolean, number, optional, string } from '../../schemas/fields.ts'
+import {
+  integer,
+  modelId,
+  nullish,
+  nullishBoolean,
+  number,
+  optional,
+  optionalString,
+  string,
+} from '../../schemas/fields.ts'
 import type { TranscriptionTask } from '../../schemas/task.ts'
 import { languageCode } from './languages.ts'
 
@@ -138,7 +147,7 @@ export const TranscriptionSegment = z.object({
   avg_logprob: number('Mean log probability of the tokens; 0 if the engine does not report it.'),
   compression_ratio: number('Length of the text divided by its compressed length. A high value points to repetition.'),
   no_speech_prob: number('Probability that nobody speaks, 0 to 1; 0 if the engine does not report it.'),
-  speaker: optional(z.string(), 'Who speaks, if the engine distinguishes speakers.'),
+  speaker: optionalString('Who speaks, if the engine distinguishes speakers.'),
 })
 export type TranscriptionSegment = z.output<typeof TranscriptionSegment>
 
