@@ -143,7 +143,9 @@ async function cancelJob(lease: Lease, id: string): Promise<void> {
 }
 
 const textOf = (value: unknown): string =>
-  typeof value === 'string' && value.trim() !== '' ? withoutLocations(oneLine(value)) : 'it did not say why'
+  typeof value === 'string' && value.trim() !== ''
+    ? withoutLocations(oneLine(value, value.length)).slice(0, 500)
+    : 'it did not say why'
 
 type Fields = Record<string, unknown>
 
