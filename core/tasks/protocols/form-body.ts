@@ -26,7 +26,8 @@ export function formBody(
   const boundary = `infer-${randomBytes(18).toString('base64url')}`
   const part = (name: string, more = '') =>
     `--${boundary}\r\ncontent-disposition: form-data; name="${name.replaceAll(/["\r\n]/g, '_')}"${more}\r\n`
-  const pieces: (Buffer | FormFile)[] = fields.map(([name, value]) => Buffer.from(`${part(name)}\r\n${value}\r\n`))
+  const texts = fields.map(([name, value]) => `${part(name)}\r\n${value}\r\n`).join('')
+  const pieces: (Buffer | FormFile)[] = [Buffer.from(texts)]
   for (const file of files) {
     const { name, filename, contentType, head } = file
     pieces.push(Buffer.from(`${part(name, `; filename="${filename}"`)}content-type: ${contentType}\r\n\r\n`))
