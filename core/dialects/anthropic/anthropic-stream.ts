@@ -7,7 +7,7 @@ import { typedEvent } from '../chat-terms.ts'
 /** The status that Anthropic's clients know as overload; they repeat such a request. */
 const overloaded = 529
 
-const types: Record<number, string> = {
+const errorTypes: Record<number, string> = {
   401: 'authentication_error',
   403: 'permission_error',
   404: 'not_found_error',
@@ -27,7 +27,7 @@ export function anthropicError(failure: Failure, requestId: string): object {
   const type =
     code === 'quota_exceeded'
       ? 'billing_error'
-      : (types[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error'))
+      : (errorTypes[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error'))
   return { type: 'error', error: { type, message, code, param, ...facts }, request_id: requestId }
 }
 

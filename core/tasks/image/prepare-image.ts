@@ -39,10 +39,8 @@ export function prepareImage(
   const defaults = model.generation_defaults ?? {}
   const format = request.output_format ?? 'png'
   const compression = (request.output_compression ?? 100) < 100 ? request.output_compression! : undefined
-  const { num_inference_steps, steps, quality, extra } = {
-    ...request,
-    extra: extraFields(body, { extraParams: model.extra_params }),
-  }
+  const { num_inference_steps, steps, quality } = request
+  const extra = extraFields(body, { extraParams: model.extra_params })
   return {
     task: engineTaskOf(task, { masked }),
     inputs: {

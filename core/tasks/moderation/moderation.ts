@@ -103,19 +103,19 @@ function askClassifier(inputs: ModerationPart[][], entry: ModelSetEntry, raw: un
 
 /** Turns the answers of an engine into the caller's. */
 export function shapeModeration(answers: Uint8Array[], answerFormat: ModerationAnswerFormat): CallerAnswer {
-  const parsed = answers.map(parseAnswer)
+  const objects = answers.map(parseAnswer)
   const { byChat, inputs, modelId } = answerFormat
-  const labels = byChat ? [] : Array.isArray(parsed[0]?.data) ? parsed[0].data : []
-  if ((byChat ? parsed : labels).length !== inputs.length)
+  const labels = byChat ? [] : Array.isArray(objects[0]?.data) ? objects[0].data : []
+  if ((byChat ? objects : labels).length !== inputs.length)
     throw engineFault(`with another number of results than the ${inputs.length} inputs`)
   const response: ModerationResponse = {
     id: `modr-${ulid()}`,
     model: modelId,
     results: inputs.map((kinds, at) =>
-      byChat ? readJudgement(contentOf(parsed[at]!), kinds, modelId) : judgementOfLabel(labels[at], kinds),
+      byChat ? readJudgement(contentOf(objects[at]!), kinds, modelId) : judgementOfLabel(labels[at], kinds),
     ),
   }
-  return { body: JSON.stringify(response), usage: usageOfAll(parsed) }
+  return { body: JSON.stringify(response), usage: usageOfAll(objects) }
 }
 
 function contentOf({ choices }: Record<string, unknown>): unknown {

@@ -115,10 +115,10 @@ export function scoreNumber(value: unknown): number {
 
 export const sigmoid = (logit: number): number => 1 / (1 + Math.exp(-logit))
 
-const known = new Set(['stop', 'length', 'tool_calls', 'content_filter', 'function_call'])
+const finishReasons = new Set(['stop', 'length', 'tool_calls', 'content_filter', 'function_call'])
 
 /** Finish reasons of TGI, Anthropic, Cohere, Gemini and SGLang. */
-const others: Record<string, string> = {
+const otherFinishReasons: Record<string, string> = {
   eos: 'stop',
   eos_token: 'stop',
   stop_sequence: 'stop',
@@ -143,8 +143,8 @@ type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter' | 'funct
 export function finishReason(value: unknown): FinishReason | undefined {
   if (typeof value !== 'string' || value === '') return undefined
   const reason = value.toLowerCase()
-  if (known.has(reason)) return reason as FinishReason
+  if (finishReasons.has(reason)) return reason as FinishReason
   if (reason === 'abort' || reason === 'aborted' || reason === 'error' || reason === 'cancelled')
     throw new Failure('worker_error', `The engine broke its answer off (${reason}). Trying again may help.`)
-  return (others[reason] ?? 'stop') as FinishReason
+  return (otherFinishReasons[reason] ?? 'stop') as FinishReason
 }

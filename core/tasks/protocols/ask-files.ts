@@ -38,7 +38,7 @@ export async function askFiles(
       },
       finished: () => reader.end(),
     })
-    return { answer: parsed(bytes), fileOf: value => reader.fileOf(value).catch(asFailure) }
+    return { answer: objectIn(bytes), fileOf: value => reader.fileOf(value).catch(asFailure) }
   } catch (thrown) {
     reader.abandon()
     return asFailure(thrown)
@@ -46,7 +46,7 @@ export async function askFiles(
 }
 
 /** Not `parseAnswer`: a job that failed has an `error` too. */
-function parsed(bytes: Buffer): Record<string, unknown> {
+function objectIn(bytes: Buffer): Record<string, unknown> {
   const value = jsonOf(bytes.toString('utf8'))
   if (isObject(value)) return value
   throw new EngineFault('did not answer with a JSON object')

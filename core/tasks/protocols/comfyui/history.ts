@@ -50,8 +50,7 @@ const filesOf = (output: Record<string, unknown>): SavedFile[] =>
 function fileOf({ filename, subfolder, type }: Record<string, unknown>): SavedFile[] {
   if (typeof filename !== 'string') return []
   const kind = kinds.find(([pattern]) => pattern.test(filename))?.[1]
-  const text = (value: unknown, otherwise: string) => (typeof value === 'string' ? value : otherwise)
-  return kind ? [{ filename, subfolder: text(subfolder, ''), type: text(type, 'output'), kind }] : []
+  return kind ? [{ filename, subfolder: text(subfolder), type: text(type, 'output'), kind }] : []
 }
 
 /**
@@ -92,7 +91,7 @@ function nodeFailure(error: Record<string, unknown>, modelId: string): Failure {
   )
 }
 
-const text = (value: unknown): string => (typeof value === 'string' ? value : '')
+const text = (value: unknown, otherwise = ''): string => (typeof value === 'string' ? value : otherwise)
 
 /** Inputs by which nodes name the files of their models. */
 const modelFile = /\.(safetensors|ckpt|pt|pth|bin|gguf|sft|onnx)$/i
