@@ -48,8 +48,8 @@ export interface WorkflowVersion {
 export interface WorkflowStore {
   create(workflow: NewWorkflow): Promise<WorkflowRecord>
   /**
-   * Adds a version; `conflict` (version_conflict) if `expected` is given and is not the current one. Undefined: no such
-   * workflow.
+   * Adds a version and returns the workflow with it; `conflict` (version_conflict) if `expected` is given and is not the
+   * current one. Undefined: no such workflow.
    */
   update(
     organizationId: string,

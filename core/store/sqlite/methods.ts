@@ -116,7 +116,12 @@ export function openMethods(parts: {
       await send('addWorkflow', [workflow])
       return reads['workflows.find'](workflow.organizationId, workflow.id, undefined)!
     },
-    'workflows.update': afterwards('updateWorkflow', (...key) => reads['workflows.find'](...key, undefined)),
+    // Another version may have been added in the same commit.
+    async 'workflows.update'(...given) {
+      const [organizationId, id] = given
+      const version = await send('updateWorkflow', given)
+      return version === undefined ? undefined : reads['workflows.find'](organizationId, id, version)
+    },
     async 'batches.create'(batch) {
       const holder = await send('addBatch', [batch])
       return { batch: reads['batches.find'](batch.organizationId, holder ?? batch.id)!, replayed: holder !== null }

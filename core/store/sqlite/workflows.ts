@@ -56,24 +56,25 @@ export function workflowCommands(connection: Connection) {
       insertVersion.run(organizationId, id, 1, at, factsOf(workflow), JSON.stringify(workflow.dag))
     },
 
-    /** False: there is no such workflow. */
+    /** Returns the new version. Undefined: there is no such workflow. */
     updateWorkflow(
       organizationId: string,
       id: string,
       { dag, ...facts }: Partial<WorkflowDefinition>,
       { expected, at }: { expected: number | undefined; at: number },
-    ): boolean {
+    ): number | undefined {
       const now = current.get(organizationId, id)
-      if (!now) return false
+      if (!now) return undefined
       if (expected !== undefined && expected !== now.version)
         throw new Failure(
           'version_conflict',
           `The workflow ${id} was changed meanwhile: it is at version ${now.version}, not ${expected}. Read it again.`,
         )
       const next = { ...fromJson<WorkflowDefinition>(now.definition), ...facts }
-      update.run(next.name, next.name.toLowerCase(), now.version + 1, at, organizationId, id)
-      insertVersion.run(organizationId, id, now.version + 1, at, factsOf(next), dag ? JSON.stringify(dag) : now.dag)
-      return true
+      const version = now.version + 1
+      update.run(next.name, next.name.toLowerCase(), version, at, organizationId, id)
+      insertVersion.run(organizationId, id, version, at, factsOf(next), dag ? JSON.stringify(dag) : now.dag)
+      return version
     },
 
     ...({

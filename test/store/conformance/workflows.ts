@@ -64,6 +64,12 @@ export async function workflowRules({ store }: Subject): Promise<void> {
       // Of two changes of the same version one comes first.
       const both = await Promise.allSettled([change('left', 3), change('right', 3)])
       expect(both.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected'])
+      // Changes in one commit are answered each with its own version.
+      const several = await Promise.all([change('five'), change('six')])
+      expect(several.map(one => [one?.version, one?.name])).toEqual([
+        [5, 'five'],
+        [6, 'six'],
+      ])
     })
 
     test('pages have each one once, last changed first, without their graphs', async () => {
