@@ -214,7 +214,11 @@ export function openJobs(options: JobsOptions) {
     /** Removes a job that has ended. Undefined: no such job. Throws Failure `conflict` while it waits or runs. */
     async remove(organizationId: string, id: string): Promise<true | undefined> {
       const removed = await store.jobs.remove(organizationId, id, clock.now())
-      if (removed) live.moved({ id, organizationId })
+      if (removed) {
+        // A cancellation in the same commit finds the job no more, and has not stopped its run.
+        runs.stop(id, new Failure('cancelled', `The job ${id} was cancelled.`))
+        ended({ id, organizationId })
+      }
       return removed
     },
 

@@ -135,7 +135,7 @@ export function openSubmissions(options: SubmissionsOptions) {
       if (job?.status === 'pending') {
         wait(job)
         moved(job)
-      } else if (job) ended(job)
+      } else if (job && job.finishedAt !== null) ended(job)
       return job
     },
   }

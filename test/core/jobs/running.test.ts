@@ -242,6 +242,23 @@ test('followers get progress, log and state, once per tick; the log is stored at
   await jobs.drain(0)
 })
 
+test('a job that is cancelled and removed in one commit runs no longer, and nobody waits for it', async () => {
+  const hand = byHand()
+  const jobs = open(hand.run)
+  const { job } = await jobs.submit(newJob())
+  const [run] = await hand.begun(1)
+  const ended = jobs.wait(job.id, never)
+  const [, removed] = await Promise.all([
+    jobs.cancel(organizationId, job.id),
+    // `cancel` first waits a turn.
+    Promise.resolve().then(() => jobs.remove(organizationId, job.id)),
+  ])
+  expect(removed).toBe(true)
+  expect(run!.signal.aborted).toBe(true)
+  expect(await ended).toBeUndefined()
+  await jobs.drain(0)
+})
+
 test('of a long log the end is kept', async () => {
   const hand = byHand()
   const jobs = open(hand.run)
