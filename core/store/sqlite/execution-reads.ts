@@ -104,6 +104,7 @@ export function executionReads(connection: Connection) {
         ? newestOf.iterate(organizationId, after, workflowId, maxScanned)
         : newest.iterate(organizationId, after, maxScanned)
       const found: ExecutionRow[] = []
+      const expected = metadata && Object.entries(metadata)
       let [scanned, last] = [0, '']
       // One more than the limit shows whether there is a next page.
       for (const row of rows) {
@@ -111,7 +112,7 @@ export function executionReads(connection: Connection) {
         scanned++
         last = row.id
         if (status && row.status !== status) continue
-        if (metadata && !hasMetadata(row.metadata, Object.entries(metadata))) continue
+        if (expected && !hasMetadata(row.metadata, expected)) continue
         if (found.push(row) > limit) break
       }
       const executions = found.slice(0, limit).map(record)

@@ -12,8 +12,8 @@ const digestOf = (organizationId: string, key: string): string =>
   hash('sha256', `${organizationId}\n${key}`, 'base64url').slice(0, 22)
 
 /**
- * Finds the id of the work to which a key is assigned. Undefined if the key has expired, or if its job was removed before it started: then no work
- * was done for it.
+ * Finds the id of the work to which a key is assigned. Undefined if the key has expired, or if its job was removed before
+ * it started: then no work was done for it.
  */
 export function openKeyHolders(connection: Connection) {
   const find = connection.query<Pick<IdempotencyRecord, 'bodyHash' | 'createdAt'> & { jobId: string }>(

@@ -122,13 +122,14 @@ export async function holdResults(dataDir: string): Promise<Disposable> {
   if (!existsSync(resultsLock)) return { [Symbol.dispose]: () => {} }
   const until = performance.now() + maxWaitMs
   for (;;) {
-    const held = openLockFile(resultsLock, 0)
+    let held: Connection | undefined
     try {
+      held = openLockFile(resultsLock, 0)
       held.exec('BEGIN')
       held.prepare('SELECT count(*) FROM sqlite_schema').get()
       return held
     } catch (cause) {
-      held.close()
+      held?.close()
       // Not waited for inside SQLite: the holder may be a task of this same thread.
       if (!isBusy(cause) || performance.now() > until)
         throw new StoreRefusal(74, `The results in ${dataDir} cannot be locked: ${(cause as Error).message}.`, cause)

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { pbkdf2 } from 'node:crypto'
 import { once } from 'node:events'
-import { copyFileSync, mkdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
@@ -108,6 +108,20 @@ test('an emptied database is not treated as a first start', async () => {
   await expect(openTestStore({ dataDir })).rejects.toMatchObject({
     exitCode: 65,
     message: expect.stringContaining('it is empty, although it has held data'),
+  })
+})
+
+test('a check refuses where results cannot be locked', async () => {
+  using directory = temporaryDirectory()
+  const dataDir = join(directory.path, 'data')
+  await using opened = await openTestStore({ dataDir })
+  await opened.store.close()
+  const lock = join(dataDir, 'results.lock')
+  rmSync(lock)
+  mkdirSync(lock)
+  await expect(checkDatabase(dataDir)).rejects.toMatchObject({
+    exitCode: 74,
+    message: expect.stringContaining('cannot be locked'),
   })
 })
 
