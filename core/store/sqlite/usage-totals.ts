@@ -85,13 +85,11 @@ export const monthStartOf = (seconds: number): number => {
 export function openUsageTotals(connection: Connection) {
   const user = connection.scalar<string | null>('SELECT user_id FROM tokens WHERE id = ?')
   const workflow = connection.scalar<string | null>('SELECT workflow_id FROM executions WHERE number = ?')
-  const addSeries = connection.prepare(
-    'INSERT INTO usage_series (organization_id, detail) VALUES (?, ?) ON CONFLICT DO NOTHING',
-  )
+  const addSeries = connection.prepare('INSERT INTO usage_series (organization_id, detail) VALUES (?, ?)')
   const findSeries = connection.scalar<number>('SELECT id FROM usage_series WHERE organization_id = ? AND detail = ?')
   const dimensions = detailDimensions.full
   const addKey = connection.prepare(
-    `INSERT INTO usage_keys (series, ${dimensions.join(', ')}) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+    `INSERT INTO usage_keys (series, ${dimensions.join(', ')}) VALUES (?, ?, ?, ?, ?, ?, ?)`,
   )
   const findKey = connection.scalar<number>(
     `SELECT id FROM usage_keys WHERE series = ? AND ${dimensions.map(name => `${name} = ?`).join(' AND ')}`,

@@ -64,7 +64,7 @@ export function openWriteContext(connection: Connection, boot: string): WriteCon
 /** The part of it that is reverted with a transaction. */
 export function memoryOf(context: WriteContext): TransactionMemory {
   const { ledger, totals, jobCounts, counts, spend, events, effects, outbox, flow } = context
-  // In the order in which they are written.
+  // In the order in which they are written: what is spent adds events.
   const owners: (Pick<TransactionMemory, 'forget'> & Partial<TransactionMemory>)[] = [
     ledger,
     totals,
