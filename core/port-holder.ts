@@ -1,5 +1,6 @@
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { readlinkSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
+import { optionalNames, optionalText } from './optional-file.ts'
 
 /** The process that listens on a port. */
 export interface PortHolder {
@@ -15,9 +16,11 @@ export interface PortHolder {
  * or when the process belongs to a user whose /proc entries we cannot read.
  */
 export function findPortHolder(port: number): PortHolder | undefined {
-  const sockets = new Set(['/proc/net/tcp', '/proc/net/tcp6'].flatMap(path => listeningInodes(readText(path), port)))
+  const sockets = new Set(
+    ['/proc/net/tcp', '/proc/net/tcp6'].flatMap(path => listeningInodes(optionalText(path) ?? '', port)),
+  )
   if (sockets.size === 0) return undefined
-  for (const pid of readFolder('/proc').filter(name => /^\d+$/.test(name))) {
+  for (const pid of optionalNames('/proc').filter(name => /^\d+$/.test(name))) {
     const files = openFiles(pid)
     if (!files.some(file => sockets.has(file))) continue
     const lock = files.find(file => file.endsWith('/instance.lock'))
@@ -42,27 +45,12 @@ export function listeningInodes(table: string, port: number): string[] {
 }
 
 /** Returns what each file descriptor of a process refers to. */
-const openFiles = (pid: string): string[] => readFolder(`/proc/${pid}/fd`).map(fd => readLink(`/proc/${pid}/fd/${fd}`))
+const openFiles = (pid: string): string[] =>
+  optionalNames(`/proc/${pid}/fd`).map(fd => readLink(`/proc/${pid}/fd/${fd}`))
 
 function readLink(path: string): string {
   try {
     return readlinkSync(path)
-  } catch {
-    return ''
-  }
-}
-
-function readFolder(path: string): string[] {
-  try {
-    return readdirSync(path)
-  } catch {
-    return []
-  }
-}
-
-function readText(path: string): string {
-  try {
-    return readFileSync(path, 'utf8')
   } catch {
     return ''
   }

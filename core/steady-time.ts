@@ -1,5 +1,7 @@
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { objectOf } from './json.ts'
+import { optionalJson } from './optional-file.ts'
 
 /** Milliseconds since 1970 on a clock that never jumps, even when somebody sets the clock of the machine. */
 export interface SteadyTime {
@@ -57,12 +59,8 @@ function machineTime(): MachineTime {
 }
 
 function readOrigin(path: string): Origin | undefined {
-  try {
-    const { bootId, at } = JSON.parse(readFileSync(path, 'utf8')) as Partial<Origin>
-    return typeof bootId === 'string' && typeof at === 'number' && Number.isFinite(at) ? { bootId, at } : undefined
-  } catch {
-    return undefined
-  }
+  const { bootId, at } = objectOf(optionalJson(path))
+  return typeof bootId === 'string' && typeof at === 'number' && Number.isFinite(at) ? { bootId, at } : undefined
 }
 
 function writeOrigin(path: string, origin: Origin): void {

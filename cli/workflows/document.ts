@@ -2,6 +2,7 @@ import { existsSync, readFileSync, statSync } from 'node:fs'
 import { basename, extname } from 'node:path'
 import { parse, parseDocument } from 'yaml'
 import type { z } from 'zod'
+import { isObject } from '../../core/json.ts'
 import { positionIn } from '../../core/models/config-fault.ts'
 import { nearest } from '../../core/nearest.ts'
 import { failureOfIssues } from '../../core/schemas/issues.ts'
@@ -77,9 +78,6 @@ export function readParameters(path: string): Record<string, unknown> {
   if (!isObject(content)) throw damaged(`${path} contains no parameters. Write one object: names and their values.`)
   return content
 }
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  value !== null && typeof value === 'object' && !Array.isArray(value)
 
 const damaged = (message: string, more: ConstructorParameters<typeof CommandFailure>[3] = {}) =>
   new CommandFailure(exitCodes.data, 'invalid_value', message, more)

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { InvalidArgumentError } from 'commander'
 import type { Dag, Parameter, Parameters, ParameterType } from '../../core/dag/definition.ts'
 import { Failure } from '../../core/failure.ts'
+import { jsonOf } from '../../core/json.ts'
 import { referencesIn } from '../../core/workflows/bind.ts'
 import { fillParameters, misfit } from '../../core/workflows/parameters.ts'
 import { usedParameters } from '../../core/workflows/plan.ts'
@@ -117,7 +118,7 @@ export function valueOf({ name, text }: GivenParameter, declared: Parameter | un
   const content = text.startsWith('@') ? fileText(name, text.slice(1)) : text
   if (type === 'string' || type === 'file') return content
   const json = jsonOf(content)
-  return json !== undefined && (type === undefined || misfit(json.value, type) === undefined) ? json.value : content
+  return json !== undefined && (type === undefined || misfit(json, type) === undefined) ? json : content
 }
 
 /** Returns all parameter values: those of `--params`, overridden by each `--param`. */
@@ -137,14 +138,6 @@ export const parameterValues = (
 
 const isPendingUpload = (value: unknown): value is PendingUpload =>
   value !== null && typeof value === 'object' && 'path' in value && 'size' in value && 'type' in value
-
-function jsonOf(text: string): { value: unknown } | undefined {
-  try {
-    return { value: JSON.parse(text) as unknown }
-  } catch {
-    return undefined
-  }
-}
 
 function fileText(name: string, path: string): string {
   try {

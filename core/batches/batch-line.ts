@@ -1,3 +1,4 @@
+import { isObject } from '../json.ts'
 import type { Task } from '../schemas/task.ts'
 import type { BatchFault, JobRecord } from '../store/store.ts'
 
@@ -86,9 +87,6 @@ const slugPath = /^slug\/(.+)$/s
 
 /** Returns the slug in the short form of an endpoint; undefined for one that has none. */
 export const slugIn = (endpoint: string): string | undefined => slugPath.exec(endpoint)?.[1]
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** Reads a line of an input file. Pure. Returns its request, or the first fault of it. */
 export function readLine(text: string, { endpoint, namesModel }: BatchTarget): BatchRequest | { fault: Fault } {

@@ -1,4 +1,5 @@
 import { Failure } from '../../failure.ts'
+import { isObject } from '../../json.ts'
 
 /** One node of a graph in API format. An input is a value, or a link `[node, output]`. */
 export interface GraphNode {
@@ -12,9 +13,6 @@ export type Graph = Record<string, GraphNode>
 
 /** Larger files are not graphs. */
 export const maxGraphBytes = 4 << 20
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** Whether the value of an input is a link to the output of another node. */
 export const isLink = (value: unknown): value is [node: string, output: number] =>

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { Failure } from '../../failure.ts'
+import { optionalText } from '../../optional-file.ts'
 
 /** How to reach a hub and where to keep its files. */
 export interface HubSettings {
@@ -85,12 +86,8 @@ const isOn = (value: string | undefined): boolean => /^(1|on|yes|true)$/i.test(v
 
 /** Returns the token that the login command of the hub's tools has saved; undefined without a login. */
 function savedToken(path: string): string | undefined {
-  try {
-    const token = readFileSync(path, 'utf8').trim()
-    return isToken(token) ? token : undefined
-  } catch {
-    return undefined
-  }
+  const token = optionalText(path)?.trim() ?? ''
+  return isToken(token) ? token : undefined
 }
 
 function tokenIn(path: string): string {

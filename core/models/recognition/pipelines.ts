@@ -1,3 +1,4 @@
+import { objectOf } from '../../json.ts'
 import { type Operation, type Task, tasksBy } from '../../schemas/task.ts'
 import { type DiffusionFamilyName, familyOf } from './diffusion-families.ts'
 import type { Recognition, SuggestedEngine } from './recognition.ts'
@@ -12,7 +13,7 @@ interface Pipeline {
 const images = tasksBy('create-image', 'edit-image', 'inpaint')
 const fromImage = tasksBy('animate-image')
 
-/** The pipelines of diffusers 0.40 by `_class_name` of model_index.json: the family of each, and where it differs from it. */
+/** The family of each pipeline of diffusers 0.40, by `_class_name` of model_index.json, and where it differs from it. */
 const pipelines: Readonly<Record<string, DiffusionFamilyName | Pipeline>> = {
   StableDiffusionPipeline: 'sd1',
   StableDiffusionImg2ImgPipeline: { family: 'sd1', tasks: tasksBy('edit-image') },
@@ -76,10 +77,10 @@ const readByCpp: ReadonlySet<DiffusionFamilyName> = new Set(['sd1', 'sd2', 'sdxl
 
 /** Returns what a folder of diffusers is, by the content of its model_index.json. Null if it names no pipeline. */
 export function recognisePipeline(index: unknown): Recognition | null {
-  const { _class_name: name } = (typeof index === 'object' && index !== null ? index : {}) as { _class_name?: unknown }
+  const { _class_name: name } = objectOf(index)
   if (typeof name !== 'string' || !/^\w{1,100}$/.test(name)) return null
-  const found = pipelines[name]
-  if (!found) return unknownPipeline(name)
+  if (!Object.hasOwn(pipelines, name)) return unknownPipeline(name)
+  const found = pipelines[name]!
   const known: Pipeline = typeof found === 'string' ? { family: found } : found
   const family = familyOf(known.family)
   const engines: SuggestedEngine[] = ['python']

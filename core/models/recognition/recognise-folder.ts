@@ -1,9 +1,12 @@
 import { Failure } from '../../failure.ts'
+import { objectOf } from '../../json.ts'
 import { type Operation, operationOf, tasksBy } from '../../schemas/task.ts'
 import { purposeOfFolder } from '../propose.ts'
 import { loraAdvice } from './lora.ts'
 import { recognisePipeline } from './pipelines.ts'
 import type { Recognition, SuggestedEngine } from './recognition.ts'
+
+type Fields = Readonly<Record<string, unknown>>
 
 /** The facts about a folder or repository that decide what it is. */
 export interface FolderFacts {
@@ -139,7 +142,3 @@ function recogniseTransformers(wrong: (what: string) => Failure, { files }: Fold
     contextLength: typeof length === 'number' ? length : null,
   }
 }
-
-type Fields = Readonly<Record<string, unknown>>
-
-const objectOf = (value: unknown): Fields => (typeof value === 'object' && value !== null ? (value as Fields) : {})

@@ -1,4 +1,5 @@
 import { Failure } from '../../failure.ts'
+import { isObject } from '../../json.ts'
 import type { ReadRequest } from '../gguf-format.ts'
 
 /** The header of a safetensors file. */
@@ -70,8 +71,7 @@ function parsed(bytes: Buffer, wrong: (what: string) => Failure): object {
   } catch {
     throw wrong('is not a safetensors file: its header is not JSON.')
   }
-  if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw wrong('is not a safetensors file: its header is not a JSON object.')
+  if (!isObject(value)) throw wrong('is not a safetensors file: its header is not a JSON object.')
   return value
 }
 

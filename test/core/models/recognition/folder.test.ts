@@ -59,6 +59,7 @@ test.each([
   ['NewInpaintPipeline', 'slug/inpainting'],
   ['NewEditPipeline', 'slug/image-to-image'],
   ['NewPipeline', 'slug/text-to-image'],
+  ['constructor', 'slug/text-to-image'],
 ])('the tasks of the unknown pipeline %s are guessed, and said to be', (name, task) => {
   const found = recognise({ 'model_index.json': { _class_name: name } })
   expect([found.tasks, found.engines, found.because]).toEqual([
