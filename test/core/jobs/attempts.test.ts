@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { Failure } from '../../../core/failure.ts'
-import { attemptJob } from '../../../core/jobs/attempt-ends.ts'
+import { attemptJob } from '../../../core/jobs/attempts.ts'
 import type { Lease } from '../../../core/models/fleet.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
 import type { RunJob, RunResult } from '../../../core/tasks/run-job.ts'
