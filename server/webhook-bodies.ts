@@ -1,5 +1,5 @@
 import type { NewDelivery } from '../core/store/store.ts'
-import { messageText } from '../core/webhooks/signature.ts'
+import { messageText } from '../core/webhooks/message.ts'
 import type { Owners } from './http/request/owners.ts'
 import { falWebhookBody } from './surfaces/fal/webhook-body.ts'
 import { webhookData } from './surfaces/native/webhook-data.ts'

@@ -1,6 +1,7 @@
 import { createSecretKey, randomBytes } from 'node:crypto'
 import { newId } from '../../core/ids.ts'
-import { activeSecrets, boundedData, messageText, secretText, standardHeaders } from '../../core/webhooks/signature.ts'
+import { boundedData, messageText } from '../../core/webhooks/message.ts'
+import { activeSecrets, secretText, standardHeaders } from '../../core/webhooks/signature.ts'
 import { type Client, dataOf, memberOf } from '../client/client.ts'
 import { readText, send } from '../client/http.ts'
 import { serverRefusal } from '../client/refusal.ts'

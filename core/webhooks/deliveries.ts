@@ -2,8 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
 import type { DueDelivery, NewDelivery, Store } from '../store/store.ts'
+import { messageText } from './message.ts'
 import { type AttemptReply, decide } from './retry.ts'
-import { messageText } from './signature.ts'
 
 export interface DeliveriesOptions {
   store: Pick<Store, 'webhooks' | 'onCommitted'>

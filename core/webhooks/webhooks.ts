@@ -6,9 +6,10 @@ import type { Config } from '../models/config.ts'
 import type { DueDelivery, NewDelivery, RequestWebhook, Store, WebhookEndpoint } from '../store/store.ts'
 import { openDeliveries } from './deliveries.ts'
 import { openEndpoints, requireEventTypes, requireUrl, webhookRules } from './endpoints.ts'
+import { messageText } from './message.ts'
 import { type AttemptReply, decide } from './retry.ts'
 import { openSender } from './sender.ts'
-import { activeSecrets, falHeaders, messageText, publicJwk, standardHeaders } from './signature.ts'
+import { activeSecrets, falHeaders, publicJwk, standardHeaders } from './signature.ts'
 
 export interface WebhooksOptions {
   store: Pick<Store, 'webhooks' | 'onCommitted'>

@@ -1,6 +1,6 @@
 import { Failure } from '../../../core/failure.ts'
 import type { NewDelivery } from '../../../core/store/store.ts'
-import { boundedData } from '../../../core/webhooks/signature.ts'
+import { boundedData } from '../../../core/webhooks/message.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { keptOf, shownResult } from '../../views/execution-nodes.ts'
 import { executionSummary } from '../../views/execution-record.ts'
