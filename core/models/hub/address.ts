@@ -80,7 +80,7 @@ export async function pullAddress(
   })
   await requireSpace(folder, missing)
   for (const { path, file, size, present, ...part } of found) {
-    if (!present) await download({ ...part, path, size, name: file, lock: `${path}.lock`, hash: null }, tools)
+    await download({ ...part, path, size, name: file, lock: `${path}.lock`, hash: null }, tools)
     onEvent({ event: 'file', file, path, bytes: size, present })
   }
   return {

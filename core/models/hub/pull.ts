@@ -115,10 +115,8 @@ export async function pullModel(
   const pulled: Pulled['files'][number][] = []
   for (const { path: file, size, hash } of choice.files) {
     const { hex } = hash
-    const [path, incomplete, lock] = [layout.blob(hex), layout.incomplete(hex), layout.lock(hex)]
-    const isNew =
-      !(await isComplete(path, size)) &&
-      (await download({ name: file, url: urlOf(file), incomplete, size, hash, path, lock }, tools))
+    const blob = { path: layout.blob(hex), incomplete: layout.incomplete(hex), lock: layout.lock(hex) }
+    const isNew = await download({ name: file, url: urlOf(file), size, hash, ...blob }, tools)
     const target = layout.file(commit, file)
     await link(layout.link(file, hex), target)
     pulled.push({ file, path: target, bytes: size, present: !isNew })

@@ -44,14 +44,16 @@ export interface TransferTools {
 export const isComplete = async (path: string, size: number): Promise<boolean> =>
   (await stat(path).catch(() => null))?.size === size
 
-/** Downloads a file to `path` unless it is there. False if another process has done so meanwhile. */
+/** Downloads a file to `path`. False if it was there, or another process has downloaded it meanwhile. */
 export async function download(
   file: Transfer & { path: string; lock: string },
   tools: TransferTools,
 ): Promise<boolean> {
   const { signal, onEvent } = tools
+  const exists = () => isComplete(file.path, file.size)
+  if (await exists()) return false
   return withLock(file.lock, { signal, onWait: () => onEvent({ event: 'wait', file: file.name }) }, async () => {
-    if (await isComplete(file.path, file.size)) return false
+    if (await exists()) return false
     await transfer(file, tools)
     await rename(file.incomplete, file.path)
     return true
