@@ -2,6 +2,7 @@ import { createServer, type ServerResponse } from 'node:http'
 import { duplexPair } from 'node:stream'
 import type { Caller } from '../../core/accounts/accounts.ts'
 import { openLimiter, openWrongTokenLimiter } from '../../core/accounts/limiter.ts'
+import { noLimits } from '../../core/accounts/plans.ts'
 import { spendReading } from '../../core/accounts/spend-view.ts'
 import { openTokenLimiter } from '../../core/accounts/token-limiter.ts'
 import { openUsageReports } from '../../core/accounts/usage-report.ts'
@@ -95,7 +96,7 @@ function clientOfRoutes(routes: readonly Route[], actor: Actor, dataDir: string)
 /** The command reports what was thrown. */
 const silent = openLog('error', () => {})
 
-const isOrganizationId = (name: string): boolean => name.startsWith('org_') && isId(name)
+const isOrganizationId = (name: string): boolean => isId(name, 'org_')
 
 /** Stands for a token where the route names the organization. */
 const anyOrganization = 'none'
@@ -106,16 +107,7 @@ const callerOf = (organizationId: string, actor: Actor): Caller => ({
   organizationId,
   actor,
   scopes,
-  limits: {
-    requestsPerMinute: 0,
-    jobsPerMinute: 0,
-    tokensPerMinute: 0,
-    concurrentRequests: 0,
-    pendingJobs: 0,
-    storedBytes: 0,
-    uploadsPerDay: 0,
-    monthlySpendLimit: null,
-  },
+  limits: noLimits,
   token: {
     id: '',
     organizationId,

@@ -84,7 +84,8 @@ export const PlanSettings = z
   .meta({ id: 'Plan' })
 export type PlanSettings = z.output<typeof PlanSettings>
 
-const none: PlanFigures = {
+/** The limits of a caller whom nothing limits. */
+export const noLimits: EffectiveLimits = {
   requestsPerMinute: 0,
   jobsPerMinute: 0,
   tokensPerMinute: 0,
@@ -93,8 +94,8 @@ const none: PlanFigures = {
   storedBytes: 0,
   uploadsPerDay: 0,
   monthlySpendLimit: null,
-  share: 1,
 }
+const none: PlanFigures = { ...noLimits, share: 1 }
 
 /**
  * The plans that exist without configuration. Requests and submissions per minute are those of the specification. The

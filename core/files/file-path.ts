@@ -73,7 +73,7 @@ export function safeContentType(given: string): string {
 /** Returns the path of a file on the disk. It contains only checked ids of our own, so no name can lead outside. */
 export function filePathOf(folder: string, file: { id: string; organizationId: string; contentType: string }): string {
   const { id, organizationId, contentType } = file
-  if (!(isId(id) && id.startsWith('file-') && isId(organizationId) && organizationId.startsWith('org_')))
+  if (!(isId(id, 'file-') && isId(organizationId, 'org_')))
     throw new Error('a file or its organization has an invalid id')
   return join(folder, organizationId, `${id}.${extensions[safeContentType(contentType)] ?? 'bin'}`)
 }

@@ -43,7 +43,7 @@ export interface ResponsesOptions {
 /** Stored responses: read, continued and deleted. A response in the background is made of the result of its job. */
 export function openResponses({ store, jobs, retentionMs, clock = Date }: ResponsesOptions) {
   async function find(organizationId: string, id: string): Promise<StoredResponse | undefined> {
-    if (!isId(id) || !id.startsWith('resp_')) return undefined
+    if (!isId(id, 'resp_')) return undefined
     const record = await store.responses.find(organizationId, id, clock.now())
     if (!record) return undefined
     if (record.answer !== null) return { record, text: record.answer, job: undefined }
