@@ -158,6 +158,6 @@ export class Failure extends Error {
 export const retryAfter = (etaMs: number | null): number | undefined =>
   etaMs === null ? undefined : Math.min(300_000, Math.max(1_000, Math.ceil(etaMs)))
 
-/** The failure of a field, header, option or query parameter that cannot be as it was sent. */
+/** The failure of a wrong field, header, option or query parameter, which `param` names. */
 export const invalid = (param: string, message: string, code: FailureCode = 'invalid_value'): Failure =>
   new Failure(code, message, { param })

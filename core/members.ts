@@ -2,12 +2,16 @@
 export const presentMembers = (members: Record<string, unknown>): Record<string, unknown> =>
   Object.fromEntries(Object.entries(members).filter(([, value]) => value !== null && value !== undefined))
 
-/** Returns an object with these members of another one, such as the methods of an owner that its users may call. */
-export const pick = <Of, Name extends keyof Of>(from: Of, ...names: Name[]): Pick<Of, Name> =>
-  Object.fromEntries(names.map(name => [name, from[name]])) as Pick<Of, Name>
-type Optional<T> = { [K in keyof T as undefined extends T[K] ? K : never]?: Exclude<T[K], undefined> }
-type Required<T> = { [K in keyof T as undefined extends T[K] ? never : K]: T[K] }
-
 /** Returns an object without its members that are undefined, for options that distinguish the two. */
 export const definedMembers = <T extends object>(members: T) =>
-  Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as Optional<T> & Required<T>
+  Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as Defined<T>
+type Defined<T> = { [K in keyof T as undefined extends T[K] ? K : never]?: Exclude<T[K], undefined> } & {
+  [K in keyof T as undefined extends T[K] ? never : K]: T[K]
+}
+
+/**
+ * Returns an object with these members of another one, such as the methods of an owner that its users may call. Each is
+ * read now, and methods lose their `this`.
+ */
+export const pick = <Of, Name extends keyof Of>(from: Of, ...names: Name[]): Pick<Of, Name> =>
+  Object.fromEntries(names.map(name => [name, from[name]])) as Pick<Of, Name>

@@ -41,7 +41,7 @@ export interface PlannedNode {
   direct: boolean
 }
 
-/** The state of an execution: read by `advance`, changed only by `applyWrites` (see execution-state.ts). */
+/** The state of an execution: read by `advance`, changed only by `applyWrites`. */
 export interface ExecutionState {
   status: ExecutionStatus
   nodes: NodeStatus[]

@@ -55,7 +55,7 @@ export interface NodeContext {
   parameters: Parameters | undefined
   offer: Offer
   used: Set<string>
-  /** Report a finding of the node, besides its code and message with where it is and what was meant. */
+  /** Both report a finding of the node; `facts` say where it is and what was probably meant. */
   warn: (code: Warning['code'], message: string, facts?: FindingFacts) => void
   issue: (code: TypeIssue['code'], message: string, facts?: FindingFacts) => void
 }

@@ -61,7 +61,10 @@ function valueOf({ task, on_error }: WorkflowNode, { status, result, error }: No
   return { status, error: null, result: shown, outputs: shown }
 }
 
-/** The maximum size of a node's result, and of all values from large results that it refers to, bytes of JSON. Source: the API contract, 2.8. */
+/**
+ * The maximum size of a node's result, and of all values from large results that it refers to: bytes of JSON. Source: the
+ * API contract, 2.8.
+ */
 const maxNodeResultBytes = 16 << 20
 
 /** The values of references into large results, which a thread reads and searches. */
