@@ -1,4 +1,4 @@
-import { Failure } from '../failure.ts'
+import { Failure, invalid } from '../failure.ts'
 import { type AllowedHours, type Role, roles, type Scope, scopes, type TokenLimits, weekdays } from '../store/store.ts'
 import type { Caller } from './accounts.ts'
 import { modelAllowed } from './model-allowed.ts'
@@ -64,18 +64,16 @@ export function grantLimits(requested: Partial<TokenLimits>, own: TokenLimits): 
     const [wanted, most] = [requested[name], own[name]]
     if (wanted === undefined || most === null || (wanted !== null && wanted <= most)) continue
     const shown = name === 'monthlySpendLimit' ? most / 1e6 : most
-    throw new Failure(
-      'invalid_value',
+    throw invalid(
+      param,
       `This token has the limit ${shown} for '${param}' itself, so it cannot grant ${wanted === null ? 'no limit' : 'more'}.`,
-      { param },
     )
   }
   const { allowedHours: wanted } = requested
   if (wanted !== undefined && own.allowedHours !== null && !hoursWithin(wanted, own.allowedHours))
-    throw new Failure(
-      'invalid_value',
+    throw invalid(
+      'allowed_hours',
       `This token may be used at ${hoursText(own.allowedHours)} only, so it cannot grant other hours.`,
-      { param: 'allowed_hours' },
     )
   return requested
 }

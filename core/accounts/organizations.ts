@@ -1,4 +1,4 @@
-import { Failure } from '../failure.ts'
+import { invalid } from '../failure.ts'
 import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
 import { pick } from '../members.ts'
@@ -61,10 +61,9 @@ export function openOrganizations(dependencies: {
   function requirePlan(plan: string | undefined): void {
     const names = planNames()
     if (plan !== undefined && !names.includes(plan))
-      throw new Failure(
-        'invalid_value',
+      throw invalid(
+        'plan',
         `There is no plan '${plan.slice(0, 60)}'. The plans of this server are: ${names.join(', ')}.`,
-        { param: 'plan' },
       )
   }
 

@@ -1,4 +1,4 @@
-import { Failure } from '../failure.ts'
+import { invalid } from '../failure.ts'
 import { type Month, monthOf } from '../month.ts'
 import type {
   BucketWidth,
@@ -179,14 +179,12 @@ function usageWindow(
   const until = end ?? now
   const since = start ?? (width === '1m' ? until - 3600 : monthAt(Math.min(until, now)).start)
   if (until < since || (end !== undefined && until === since))
-    throw new Failure('invalid_value', "'end_time' must be later than 'start_time'.", { param: 'end_time' })
+    throw invalid('end_time', "'end_time' must be later than 'start_time'.")
   const from = bucketStart(since, width)
   const last = bucketStart(until, width)
   const to = last === until && last > from ? last : nextBucket(last, width)
   if (width === '1m' && to - from > minutesSpan + 60)
-    throw new Failure('invalid_value', "Buckets of '1m' cover at most 24 hours. Send a shorter time, or '1h'.", {
-      param: 'bucket_width',
-    })
+    throw invalid('bucket_width', "Buckets of '1m' cover at most 24 hours. Send a shorter time, or '1h'.")
   return { from, to }
 }
 
@@ -203,8 +201,6 @@ function readCursor(text: string, { from, to, width }: { from: number; to: numbe
     cursor.start >= to ||
     bucketStart(cursor.start, width) !== cursor.start
   )
-    throw new Failure('invalid_value', "This is no 'next_page' of a request with the same times and bucket width.", {
-      param: 'page',
-    })
+    throw invalid('page', "This is no 'next_page' of a request with the same times and bucket width.")
   return cursor
 }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { rename, rm } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { Failure } from '../failure.ts'
+import { invalid } from '../failure.ts'
 import { type SizeFailure, type Written, write } from './write.ts'
 
 /** The lifetime of an upload URL. */
@@ -23,7 +23,7 @@ interface Upload {
   touchedAt: number
 }
 
-const invalidParts = (message: string) => new Failure('invalid_value', message, { param: 'parts' })
+const invalidParts = (message: string) => invalid('parts', message)
 
 /**
  * Stores the parts of large files, each sent in its own request, until they are joined. Parts do not survive a restart of
@@ -115,13 +115,10 @@ export async function* verified(
     yield piece
   }
   if (received !== bytes)
-    throw new Failure(
-      'invalid_value',
+    throw invalid(
+      'part_ids',
       `The parts have ${received} bytes together, and the upload was created for ${bytes}. Send the missing parts, or list other ones.`,
-      { param: 'part_ids' },
     )
   if (hash && hash.digest('hex') !== md5!.toLowerCase())
-    throw new Failure('invalid_value', "The file does not have the checksum in 'md5'. Send its parts again.", {
-      param: 'md5',
-    })
+    throw invalid('md5', "The file does not have the checksum in 'md5'. Send its parts again.")
 }

@@ -1,4 +1,4 @@
-import { Failure } from '../failure.ts'
+import { Failure, invalid } from '../failure.ts'
 import { isId, newId } from '../ids.ts'
 import type { ApiPurpose, FileRecord } from '../store/store.ts'
 import type { FileFacts } from './file-path.ts'
@@ -190,12 +190,11 @@ export function openUploads({ parts, requireRoom, receive }: UploadsOptions) {
       const listed = partIds.map((partId, at) => {
         const number = entry.numbers.get(partId)
         const param = `part_ids[${at}]`
-        if (number === undefined)
-          throw new Failure('invalid_value', `'${param}' is not the id of a part of the upload ${id}.`, { param })
+        if (number === undefined) throw invalid(param, `'${param}' is not the id of a part of the upload ${id}.`)
         return { number }
       })
       if (new Set(partIds).size < partIds.length)
-        throw new Failure('invalid_value', "'part_ids' names a part twice. Name each part once.", { param: 'part_ids' })
+        throw invalid('part_ids', "'part_ids' names a part twice. Name each part once.")
       entry.joining = true
       try {
         const file = await join(entry, listed, md5)

@@ -1,5 +1,5 @@
 import type { KeyObject } from 'node:crypto'
-import { Failure } from '../failure.ts'
+import { Failure, invalid } from '../failure.ts'
 import { newId } from '../ids.ts'
 import { checkedUrl, type UrlRules, urlRules } from '../media/checked-url.ts'
 import { pick } from '../members.ts'
@@ -45,10 +45,9 @@ export function requireEventTypes(types: readonly string[], field: string, of = 
   const unknown = types.find(pattern => !isPattern(pattern) || !of.some(type => coversType(pattern, type)))
   if (unknown === undefined) return
   const similar = nearest(unknown, of)
-  throw new Failure(
-    'invalid_value',
+  throw invalid(
+    field,
     `'${field}' has '${unknown.slice(0, 64)}', which is no type of event here.${similar === undefined ? '' : didYouMean([similar])} The types are: ${of.join(', ')}. 'job.*' stands for all that begin so.`,
-    { param: field },
   )
 }
 
