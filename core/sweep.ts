@@ -2,8 +2,6 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Failure } from './failure.ts'
 import type { Log } from './log.ts'
 
-const everyMs = 60_000
-
 /** Removes expired rows every minute: a batch at a time, with a pause after each, until none is left. */
 export function openSweep(options: {
   /** Removes a batch. Resolves with how many rows it had. */
@@ -12,8 +10,9 @@ export function openSweep(options: {
   log: Log
   /** What the log says when it fails. */
   failed: string
+  everyMs?: number
 }) {
-  const { sweep, pauseMs, log, failed } = options
+  const { sweep, pauseMs, log, failed, everyMs = 60_000 } = options
   const closed = new AbortController()
   const { signal } = closed
   const pause = (ms: number) => delay(ms, undefined, { ref: false, signal })

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
 import type { DueDelivery, NewDelivery, Store } from '../store/store.ts'
+import { openSweep } from '../sweep.ts'
 import { messageText } from './message.ts'
 import { type AttemptReply, decide } from './retry.ts'
 
@@ -67,7 +68,12 @@ export function openDeliveries(options: DeliveriesOptions) {
     if (deliveries.length > 0) wake()
   })
   const tick = setInterval(wake, tickMs).unref()
-  const sweeping = setInterval(() => void sweep(), 60_000).unref()
+  const sweep = openSweep({
+    sweep: () => webhooks.sweep(clock.now() - retentionMs, clock.now(), sweptAtOnce),
+    pauseMs: () => 20,
+    log,
+    failed: 'Old webhook deliveries could not be removed',
+  })
   wake()
 
   /** Looks for work now, or after the pass that runs. */
@@ -230,30 +236,15 @@ export function openDeliveries(options: DeliveriesOptions) {
     timer = { at, handle: setTimeout(wake, inMs).unref() }
   }
 
-  async function sweep(): Promise<void> {
-    try {
-      const at = clock.now()
-      for (let more = true; more; ) {
-        if (closed) return
-        more = (await webhooks.sweep(at - retentionMs, at, sweptAtOnce)) > 0
-        await delay(20, undefined, { ref: false })
-      }
-    } catch (thrown) {
-      if (!Failure.from(thrown).retryable) log.error('Old webhook deliveries could not be removed', {}, thrown)
-    }
-  }
-
   return {
     wake,
-    sweep,
     totals: (): DeliveryTotals => ({ ...totals }),
     /** Begins no more attempts, and cuts off those that do not end soon. */
     async close(): Promise<void> {
       closed = true
       clearInterval(tick)
-      clearInterval(sweeping)
       clearTimeout(timer?.handle)
-      await running
+      await Promise.all([running, sweep.close()])
       const grace = delay(closeGraceMs, undefined, { ref: false })
       await Promise.race([Promise.allSettled(attempts), grace])
       stopped.abort()
