@@ -3,6 +3,7 @@ import type { MediaInput } from '../../../core/media/media.ts'
 import { heldAfterReading, heldBytes, readBody } from '../../http/body/body.ts'
 import { formValues, isForm, readForm } from '../../http/body/multipart.ts'
 import type { ClientExchange } from '../../http/request/exchange.ts'
+import { idempotencyKeyOf } from '../../http/request/idempotency.ts'
 import type { Owners } from '../../http/request/owners.ts'
 
 /** A request with audio. Its file is on the disk until the body is disposed of. */
@@ -13,7 +14,7 @@ export interface AudioBody extends AsyncDisposable {
   file: MediaInput | undefined
 }
 
-/** Reads a form or JSON. Adds files that the JSON contains to `call.inline`. */
+/** Reads a form or JSON. Adds files that the JSON contains to `exchange.inline`. */
 export async function readAudioBody(
   exchange: ClientExchange,
   shape: Readonly<Record<string, z.ZodType>>,
@@ -30,15 +31,16 @@ export async function readAudioBody(
   return { value: await readAudioJson(exchange, owners), file: undefined, async [Symbol.asyncDispose]() {} }
 }
 
-/** Reads JSON that may contain audio, which is added to `call.inline`. */
+/** Reads JSON that may contain audio, which is added to `exchange.inline`. */
 export async function readAudioJson(
   exchange: ClientExchange,
   { admission, config, cpu }: Pick<Owners, 'admission' | 'config' | 'cpu'>,
 ): Promise<unknown> {
+  // An invalid key is refused before the body is read.
+  const hash = idempotencyKeyOf(exchange) !== undefined
   exchange.releaseBody = admission.holdBody(heldBytes(exchange.req))
   const bytes = await readBody(exchange.req, config.limits.chat_body)
   const size = bytes.length
-  const hash = exchange.req.headers['idempotency-key'] !== undefined
   const read = await cpu.readBody(bytes, config.limits, { hash, files: size > config.limits.json_body })
   exchange.releaseBody(heldAfterReading(size))
   exchange.bodyHash = read.hash

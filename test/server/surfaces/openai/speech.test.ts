@@ -177,6 +177,11 @@ test('a repeated idempotency key synthesizes nothing', async () => {
   expect(other.status).toBe(422)
 })
 
+test('an invalid idempotency key is refused before the body is checked', async () => {
+  const refused = await say({ input: '' }, { 'idempotency-key': 'a b' })
+  expect([refused.status, await refused.json()]).toMatchObject([400, { error: { param: 'Idempotency-Key' } }])
+})
+
 test('voices are listed', async () => {
   const list = async (path: string) => (await app.fetch(path)).json()
   const own = ['alto', 'bass', 'soprano'].map(id => ({ id, name: id }))
