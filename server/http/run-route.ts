@@ -22,7 +22,7 @@ import { askForRegion, regionIn } from './request/region.ts'
 import type { Route } from './request/route.ts'
 
 interface RouteRunOptions {
-  /** What dispatching itself needs, beyond the handlers. */
+  /** What every route needs, whatever its handler needs. */
   owners: Pick<
     Owners,
     | 'access'
@@ -42,7 +42,7 @@ interface RouteRunOptions {
   exchanges: SwapSet<ClientExchange>
 }
 
-/** A request of the app, with its exchange once it has matched a route. */
+/** A request of the app. `exchange` is undefined until it has matched a route. */
 export interface HttpEvent extends RequestEvent {
   exchange: ClientExchange | undefined
 }
@@ -127,7 +127,7 @@ export function answerFailure(
   else refuse(res, failure, newId('req'), errorsBelow(req.url))
 }
 
-/** Ends the call of a request that has been answered: releases what it holds and records it. */
+/** Ends the exchange of an answered request: releases what it holds and records it. */
 export function endExchange({ exchange, res }: HttpEvent, { owners, exchanges }: RouteRunOptions): void {
   if (!exchange) return
   exchange.releaseBody()

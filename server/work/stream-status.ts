@@ -16,7 +16,7 @@ const queueMs = 2_000
 
 /**
  * Sends the status of a request after every change until its end. `shown` renders it for the API in use. `generation`:
- * the call itself submitted the request, so the stream continues even if its token is revoked.
+ * this very request submitted the job, so the stream continues even if its token is revoked.
  */
 export async function streamStatus(
   exchange: ClientExchange,

@@ -2,8 +2,8 @@ import { EventEmitter } from 'node:events'
 import type { ClientExchange } from '../../server/http/request/exchange.ts'
 import { openStreams } from '../../server/http/streams/streams.ts'
 
-/** A call whose response keeps everything written to it. */
-export function openCall() {
+/** An exchange whose response keeps everything written to it. */
+export function openExchange() {
   const written: string[] = []
   const res = Object.assign(new EventEmitter(), {
     writableEnded: false,

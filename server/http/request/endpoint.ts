@@ -81,13 +81,13 @@ export interface EndpointFacts<P, Q, B, R> extends Pick<SharedFacts, 'errors'> {
   form?: z.ZodType
   /** The media type of a body that is neither JSON nor a form: the bytes of a file. */
   rawBody?: string
-  /** The body may hold files as `data:` addresses; those of a large one are in `call.inline`. */
+  /** The body may hold files as `data:` addresses; those of a large one are in `exchange.inline`. */
   largeBody?: boolean
   /** Every request opens an event stream. Openings with a known token are paced, so that thousands block nobody. */
   eventStream?: boolean
   /** Maximum number of members of the body, if more than the configured limit. */
   members?: number
-  /** Members of a large body that are passed as JSON text in `call.texts`. */
+  /** Members of a large body that are passed as JSON text in `exchange.texts`. */
   bodyTexts?: BodyTextOptions
   /** Absent if the answer is not JSON. */
   response?: R

@@ -125,7 +125,7 @@ export function errorAnswer(failure: Failure, requestId: string, errors: RouteEr
   return { status, body: JSON.stringify(body), headers: [...errorHeaders(failure), ...headers] }
 }
 
-/** Writes an error where no `Call` exists yet: before routing, or before the server is ready. */
+/** Writes an error where no `ClientExchange` exists yet: before routing, or before the server is ready. */
 export function refuse(res: ServerResponse, failure: Failure, requestId: string, errors?: RouteErrors): void {
   if (res.headersSent || res.destroyed) return
   const { status, body, headers } = errorAnswer(failure, requestId, errors)

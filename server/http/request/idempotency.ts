@@ -54,7 +54,7 @@ async function lockKey(exchange: ClientExchange, { idempotency }: Pick<Owners, '
 /**
  * Locks the key of a request; undefined without one. Resolves with true if the stored answer of an earlier request was sent
  * instead; then the handler returns. Otherwise requests with the same key are refused until the answer is stored or the
- * call ends. `contentType`: of an answer that is not JSON. Throws Failure `conflict` if the first answer cannot be sent
+ * request ends. `contentType`: of an answer that is not JSON. Throws Failure `conflict` if the first answer cannot be sent
  * again, and as `IdempotencyRecords.lock` does.
  */
 export const answeredBefore = (

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { EventStream } from '../../../../server/http/answer/sse.ts'
 import type { Owners } from '../../../../server/http/request/owners.ts'
 import { LogFollower } from '../../../../server/surfaces/native/logs.ts'
-import { openCall } from '../../_call.ts'
+import { openExchange } from '../../_exchange.ts'
 
 // The blank line ends an event for readers such as Python's httpx-sse, also after a comment or `retry` alone: those
 // readers would get an event with empty data, which is no JSON.
@@ -42,13 +42,13 @@ test.each<[string, (stream: EventStream) => void, string]>([
     'retry: 2000\nid: evt_1\ndata: 1\n\n: the server is stopping\n',
   ],
 ])('the bytes of an event stream: %s', (_, write, expected) => {
-  const { exchange, text } = openCall()
+  const { exchange, text } = openExchange()
   write(new EventStream(exchange))
   expect(text()).toBe(expected)
 })
 
 test('the bytes of a log follower: a ping is a line without a blank one', () => {
-  const { exchange, text } = openCall()
+  const { exchange, text } = openExchange()
   const follow = () => () => undefined
   const owners = { fleet: { output: { follow } }, journal: { follow } } as unknown as Owners
   const follower = new LogFollower(exchange, () => true, owners)

@@ -38,7 +38,7 @@ function openLogOfEvents(length: number) {
   } as unknown as Pick<Owners, 'executions' | 'files' | 'jobs'>
   return { log, owners }
 }
-const call = (organizationId = 'org_1') =>
+const exchangeOf = (organizationId = 'org_1') =>
   ({ caller: { organizationId }, origin: 'http://here' }) as unknown as ClientExchange
 
 test('readers that connect together share one snapshot; a reader ahead of it gets a newer one', async () => {
@@ -61,15 +61,15 @@ test('readers that connect together share one snapshot; a reader ahead of it get
 test('readers at the same position share a page, and no page without events is kept', async () => {
   const { log, owners } = openLogOfEvents(0)
   const pages = openEventPages(owners)
-  expect(await pages.next(call(), 0, undefined)).toBeUndefined()
+  expect(await pages.next(exchangeOf(), 0, undefined)).toBeUndefined()
   log.length = 3
-  const all = await Promise.all(Array.from({ length: 100 }, () => pages.next(call(), 0, undefined)))
+  const all = await Promise.all(Array.from({ length: 100 }, () => pages.next(exchangeOf(), 0, undefined)))
   expect([new Set(all).size, log.pages, all[0]!.sequence]).toEqual([1, 1, 3])
   expect(all[0]!.bytes.toString().match(/^id: evt_\d+$/gm)).toEqual(['id: evt_1', 'id: evt_2', 'id: evt_3'])
-  expect(await pages.next(call('org_2'), 0, undefined)).not.toBe(all[0])
-  const unwanted = await pages.next(call(), 0, 'job.failed')
+  expect(await pages.next(exchangeOf('org_2'), 0, undefined)).not.toBe(all[0])
+  const unwanted = await pages.next(exchangeOf(), 0, 'job.failed')
   expect([unwanted!.sequence, unwanted!.bytes.length]).toEqual([3, 0])
-  expect(await pages.next(call(), 3, undefined)).toBeUndefined()
+  expect(await pages.next(exchangeOf(), 3, undefined)).toBeUndefined()
   log.length = 4
-  expect((await pages.next(call(), 3, undefined))!.sequence).toBe(4)
+  expect((await pages.next(exchangeOf(), 3, undefined))!.sequence).toBe(4)
 })

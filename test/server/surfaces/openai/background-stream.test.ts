@@ -3,7 +3,7 @@ import { Failure } from '../../../../core/failure.ts'
 import type { JobRecord } from '../../../../core/store/store.ts'
 import type { Owners } from '../../../../server/http/request/owners.ts'
 import { streamBackground } from '../../../../server/surfaces/openai/responses/background.ts'
-import { openCall } from '../../_call.ts'
+import { openExchange } from '../../_exchange.ts'
 
 const event = (type: string, sequence_number: number) =>
   `event: ${type}\ndata: ${JSON.stringify({ type, sequence_number })}\n\n`
@@ -12,7 +12,7 @@ const stored = { record: { id: 'resp_1', organizationId: 'org_1' }, job } as Par
 
 /** Streams a response with these parts of its owners, and returns the data of the events. */
 async function streamed(owners: { find?: () => Promise<JobRecord | undefined>; events?: () => Promise<string> }) {
-  const { exchange, text } = openCall()
+  const { exchange, text } = openExchange()
   const done = streamBackground(exchange, stored, -1, {
     jobs: { follow: () => () => undefined, find: owners.find ?? (async () => job) },
     responses: {
@@ -58,7 +58,7 @@ test.each<[string, Parameters<typeof streamed>[0], object]>([
 })
 
 test('a stream that the server ends because it stops has an error event too', async () => {
-  const { exchange, text } = openCall()
+  const { exchange, text } = openExchange()
   const waiting = streamBackground(exchange, stored, 0, {
     jobs: { follow: () => () => undefined, find: async () => ({ ...job, status: 'processing' }) },
     responses: { firstEvents: () => event('response.created', 0) },
