@@ -41,7 +41,7 @@ export async function shownResult(
 }
 
 /** The kept parts of a result: for the outputs of the execution, and as the result of the node itself. */
-export interface ShownKept {
+interface ShownKept {
   output: { result: unknown; values: Record<string, unknown> }
   result: unknown
 }

@@ -12,16 +12,15 @@ import type { PreparedRequest } from '../../core/tasks/engine-request.ts'
 import { ask, openShortened } from '../../core/tasks/protocols/ask.ts'
 import { withMembers } from '../../core/tasks/protocols/openai-text.ts'
 import { isStreamable } from '../../core/tasks/stream-shape.ts'
+import { noUsage } from '../../core/usage.ts'
 import { heldAfterReading, heldBytes, readBody } from '../http/body/body.ts'
 import type { ClientExchange } from '../http/request/exchange.ts'
 import { answeredBefore, idempotencyKeyOf, keepAnswer } from '../http/request/idempotency.ts'
 import type { Owners } from '../http/request/owners.ts'
 import { preferenceOf } from '../http/request/prefer.ts'
 import { StreamRelay } from './relay.ts'
-import { runCall } from './run-call.ts'
+import { type CallWork, runCall } from './run-call.ts'
 import { answerLater, submitJob } from './submit.ts'
-
-const nothing: Usage = { inputTokens: 0, outputTokens: 0 }
 
 /** The owners that synchronous inference needs. */
 export type InferenceOwners = Pick<
@@ -30,7 +29,7 @@ export type InferenceOwners = Pick<
 >
 
 /** The state that a form keeps for one request until the answer is sent. */
-export interface FormedCall {
+export interface FormState {
   context?: unknown
   /** Characters of large texts in `context`. */
   contextLength?: number
@@ -45,7 +44,7 @@ interface InferenceRoute {
   /** Default: conversations. */
   task?: TextTask
   /** Gives what the form needs besides the body, which was read. Undefined: the request has been answered. */
-  begin?: (body: Buffer) => Promise<FormedCall | undefined>
+  begin?: (body: Buffer) => Promise<FormState | undefined>
 }
 
 /**
@@ -97,12 +96,8 @@ export async function infer(
   await answer(exchange, checked, admittedCall, owners)
 }
 
-interface AdmittedCall {
-  admitted: Admitted
-  createdAt: number
-  /** The limit of the caller; the model has its own. */
-  waitMs: number
-  keep?: NonNullable<FormedCall['keep']>
+interface AdmittedCall extends Omit<CallWork, 'stream'> {
+  keep?: NonNullable<FormState['keep']>
 }
 
 /** Runs the admitted request. From here on its outcome is recorded. */
@@ -207,14 +202,14 @@ async function collect(
   } catch (thrown) {
     const failure = Failure.from(thrown)
     if (failure.code === 'cancelled') {
-      const usage = collected?.usage ?? nothing
+      const usage = collected?.usage ?? noUsage
       used(usage)
       return { how: 'cancelled', usage }
     }
     // Only a failed engine is replaced by another one: an engine that answered, even with an error, is not retried.
     return failure.code === 'worker_error' && !collected?.fault
       ? { how: 'retry', failure }
-      : { how: 'failed', failure, usage: nothing }
+      : { how: 'failed', failure, usage: noUsage }
   }
   const ready = cpu.shape(answers, answerFormat, form && { ...form, facts: { createdAt, queuedMs } })
   const shaped = ready instanceof Promise ? await ready : ready

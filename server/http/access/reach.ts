@@ -33,7 +33,9 @@ export const OrganizationPath = z.object({
   ),
 })
 
-const absent = (id: string): Failure => new Failure('not_found', `There is no organization ${id.slice(0, 64)}.`)
+/** The failure for an unknown organization. */
+export const absentOrganization = (id: string): Failure =>
+  new Failure('not_found', `There is no organization ${id.slice(0, 64)}.`)
 
 /**
  * Returns the organization of the path if it is the caller's, or if the caller owns the machine. To others any other
@@ -51,7 +53,7 @@ export async function reachOrganization(
       `This token belongs to the organization ${exchange.caller.organizationId}, not to the one in the path.`,
     )
   const organization = await organizations.find(id)
-  if (!organization) throw absent(id)
+  if (!organization) throw absentOrganization(id)
   return organization
 }
 

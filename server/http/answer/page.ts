@@ -35,8 +35,5 @@ export function pageOf<Entry extends { id: string }>(found: readonly Entry[], li
 }
 
 /** The schema of an answer that confirms a deletion. `what` is the noun for the object. */
-export const deletedObject = <Name extends string, Deleted extends z.ZodType = z.ZodLiteral<true>>(
-  object: Name,
-  what: string,
-  deleted = z.literal(true) as unknown as Deleted,
-) => z.object({ id: string(`Id of the ${what}.`), object: z.literal(object), deleted })
+export const deletedObject = <Name extends string>(object: Name, what: string) =>
+  z.object({ id: string(`Id of the ${what}.`), object: z.literal(object), deleted: z.literal(true) })

@@ -3,7 +3,7 @@ import { AbortSource } from '../../../core/abort-source.ts'
 import type { Caller } from '../../../core/accounts/accounts.ts'
 import { Failure } from '../../../core/failure.ts'
 import { newId } from '../../../core/ids.ts'
-import type { MediaInput } from '../../../core/media/media.ts'
+import type { MediaInput, MediaSender } from '../../../core/media/media.ts'
 import type { Config } from '../../../core/models/config.ts'
 import type { SteadyTime } from '../../../core/steady-time.ts'
 import type { SwapSetMember } from '../../../core/swap-set.ts'
@@ -145,8 +145,8 @@ export class ClientExchange implements SwapSetMember {
     return this.#controller.signal
   }
 
-  /** Who asks for media to be fetched or stored, and until when. */
-  get sender(): { organizationId: string; origin: string; signal: AbortSignal } {
+  /** The sender of the media of this request. Fetching stops when the client disconnects. */
+  get sender(): MediaSender {
     return { organizationId: this.caller.organizationId, origin: this.origin, signal: this.signal }
   }
 

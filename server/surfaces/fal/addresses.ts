@@ -46,8 +46,8 @@ export function belowRoot(
   return first === undefined || routed.has(first) ? url : root + url
 }
 
-/** The root paths of fal's hosts on this server. URLs of other hosts are refused: nothing is ever fetched. */
-const roots: Readonly<Record<string, string>> = {
+/** The hosts of targets, with their root paths on this server. Other hosts are refused: nothing is ever fetched. */
+const targetRoots: Readonly<Record<string, string>> = {
   'queue.fal.run': '/fal/queue',
   'fal.run': '/fal/run',
   'rest.fal.ai': '/fal/rest',
@@ -59,8 +59,8 @@ export const targetHeader = 'x-fal-target-url'
 export function pathOfTarget(target: string): string | undefined {
   if (target.length > 8_000 || !URL.canParse(target)) return undefined
   const { protocol, host, username, password, pathname, search } = new URL(target)
-  if (protocol !== 'https:' || username !== '' || password !== '' || !Object.hasOwn(roots, host)) return undefined
-  return roots[host] + pathname + search
+  if (protocol !== 'https:' || username !== '' || password !== '' || !Object.hasOwn(targetRoots, host)) return undefined
+  return targetRoots[host] + pathname + search
 }
 
 /**

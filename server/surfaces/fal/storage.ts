@@ -119,12 +119,11 @@ const uploadCodes = [
   'rate_limit',
   'disk_full',
 ] as const
-const facts = { bucket: 'api' } as const
 
 /** The routes of the storage to which fal's Python client uploads files: its `rest.fal.ai` and `v3.fal.media`. */
 export const falStorageRoutes = (owners: StorageOwners) => [
   falRoute('POST /fal/rest/storage/auth/token', 'user:write', {
-    ...facts,
+    bucket: 'api',
     summary: 'Create storage token',
     description: 'Returns a token for uploads. Send it as `Authorization: Bearer …` to `/fal/cdn/files/upload`.',
     response: FalStorageToken,
@@ -140,7 +139,7 @@ export const falStorageRoutes = (owners: StorageOwners) => [
     },
   }),
   falRoute('POST /fal/cdn/files/upload', 'public', {
-    ...facts,
+    bucket: 'api',
     summary: 'Upload file',
     description:
       'Stores the body as a file, with the content type of the request and the name in `X-Fal-File-Name`. `access_url` can be an input of any request. Needs a storage token. The file is kept for seven days unless `X-Fal-Object-Lifecycle` sets another time.',
@@ -155,7 +154,7 @@ export const falStorageRoutes = (owners: StorageOwners) => [
     },
   }),
   falRoute('POST /fal/cdn/files/upload/multipart', 'public', {
-    ...facts,
+    bucket: 'api',
     summary: 'Start upload in parts',
     description:
       'Starts the upload of a large file. PUT each part to `<access_url>/multipart/<uploadId>/<number>`, then POST their numbers and etags to `<access_url>/multipart/<uploadId>/complete`. Needs a storage token.',

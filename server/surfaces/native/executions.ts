@@ -291,7 +291,7 @@ export const executionRoutes = (owners: ExecutionOwners) => [
     summary: 'List executions of workflow',
     description: 'Returns executions of one workflow, newest first, without nodes and results.',
     errorCodes: ['not_found'],
-    params: z.object({ id: string('Id of the workflow: `wf_…`.') }),
+    params: OfWorkflow,
     query: Filter,
     response: Page,
     handle: async ({ params, query }, exchange) =>

@@ -65,6 +65,7 @@ async function retryJob(job: JobRecord, exchange: ClientExchange, owners: Submit
 }
 
 const route = routeOf({ tag: 'Jobs' })
+const One = z.object({ id: string('Id of the job: `job_…`.') })
 
 const when = z.coerce.number().int().min(0).optional()
 
@@ -138,7 +139,7 @@ const previewRoute = (owners: Pick<Owners, 'cpu' | 'files' | 'jobs' | 'log'>) =>
     description:
       'Returns the newest unfinished image of a job that runs, as WebP: of a video, one frame. The request must have `previews`, and the engine must be able to. `previews` of the job counts them.',
     errorCodes: ['not_found', 'output_expired'],
-    params: z.object({ id: string('Id of the job: `job_…`.') }),
+    params: One,
     query: PreviewQuery,
     media: ['image/webp'],
     otherAnswers: {
@@ -159,12 +160,12 @@ const previewRoute = (owners: Pick<Owners, 'cpu' | 'files' | 'jobs' | 'log'>) =>
     },
   })
 
-const One = z.object({ id: string('Id of the job: `job_…`.') })
-
-const Deleted = deletedObject('job', 'job', boolean('Always true.')).meta({
-  id: 'JobDeleted',
-  description: 'Confirms that a job was deleted.',
-})
+const Deleted = deletedObject('job', 'job')
+  .extend({ deleted: boolean('Always true.') })
+  .meta({
+    id: 'JobDeleted',
+    description: 'Confirms that a job was deleted.',
+  })
 
 const Logs = namedObject('JobLogs', 'The log of a job.', {
   logs: array(

@@ -13,6 +13,7 @@ import { definedMembers } from '../../../core/members.ts'
 import { array, integer, namedObject, strictObject, string } from '../../../core/schemas/fields.ts'
 import { type Organization, type OrganizationChange, organizationStatuses } from '../../../core/store/store.ts'
 import {
+  absentOrganization,
   actorOf,
   OrganizationPath,
   ownsMachine,
@@ -73,6 +74,7 @@ function organizationChangeOf(body: z.output<typeof OrganizationUpdate>): Organi
 
 const route = routeOf({ tag: 'Organizations and tokens' })
 const path = '/api/organizations/:organization/limits'
+const ownerOnly = 'Only for the owner of the machine: a token of the organization `default`.'
 
 const Limits = namedObject('OrganizationLimitsAnswer', 'The plan and the limits of an organization.', {
   plan: string('The plan that limits without a number are taken from.'),
@@ -102,7 +104,7 @@ export const organizationLimitRoutes = (owners: LimitOwners) => [
   }),
   route(`PATCH ${path}`, 'admin:write', {
     summary: 'Update limits',
-    description: `Changes limits of an organization from the next request on; null returns to the figure of its plan. Only for the owner of the machine: a token of the organization \`default\`.`,
+    description: `Changes limits of an organization from the next request on; null returns to the figure of its plan. ${ownerOnly}`,
     errorCodes: ['organization_mismatch', 'not_found', 'conflict'],
     params: OrganizationPath,
     body: OrganizationLimitsChange,
@@ -111,7 +113,7 @@ export const organizationLimitRoutes = (owners: LimitOwners) => [
     handle: async ({ params, body }, exchange) => {
       requireMachineOwner(exchange, 'Changes of limits are')
       const updated = await owners.organizations.update(params.organization, limitsOfChange(body), actorOf(exchange))
-      if (!updated) throw new Failure('not_found', `There is no organization ${params.organization.slice(0, 64)}.`)
+      if (!updated) throw absentOrganization(params.organization)
       return answer(updated, owners)
     },
   }),
@@ -146,8 +148,6 @@ const Deleted = deletedObject('organization', 'organization')
 
 type OrganizationOwners = Pick<Owners, 'organizations' | 'jobs' | 'files'>
 
-const absent = (id: string): Failure => new Failure('not_found', `There is no organization ${id.slice(0, 64)}.`)
-
 /** Lists newest first: all organizations for the owner of the machine, the own one for others. */
 async function list(
   { limit, after, status }: { limit: number; after?: string | undefined; status?: Organization['status'] | undefined },
@@ -175,7 +175,7 @@ async function suspend(
   owners: OrganizationOwners,
 ): Promise<z.input<typeof Suspended>> {
   const done = await owners.organizations.suspend(id, { cancel }, actorOf(exchange))
-  if (!done) throw absent(id)
+  if (!done) throw absentOrganization(id)
   return {
     organization: organizationView(done.organization),
     jobs_cancelled: done.cancelled.jobs,
@@ -197,7 +197,7 @@ async function remove(
       `The organization has ${running} running requests. Wait for their end, or add ?force=true, which cancels them.`,
     )
   const done = await owners.organizations.remove(id, { force }, actorOf(exchange))
-  if (!done) throw absent(id)
+  if (!done) throw absentOrganization(id)
   const requests = cancelCalls(id, owners)
   void owners.files.sweep()
   return {
@@ -215,7 +215,6 @@ async function remove(
 }
 
 const base = '/api/organizations'
-const ownerOnly = 'Only for the owner of the machine: a token of the organization `default`.'
 const Flag = (name: 'cancel' | 'force', does: string) =>
   z.strictObject({ [name]: z.enum(['true', 'false']).optional().describe(`\`true\`: ${does}`) })
 const flagged = (exchange: ClientExchange, name: string): boolean => exchange.query.get(name) === 'true'
@@ -276,7 +275,7 @@ export const organizationRoutes = (owners: OrganizationOwners) => [
         requireMachineOwner(exchange, 'Changes of plan, limits, share and region are')
       const change = { ...privileged, ...(name === undefined ? {} : { name }) }
       const updated = await owners.organizations.update(id, change, actorOf(exchange))
-      if (!updated) throw absent(id)
+      if (!updated) throw absentOrganization(id)
       return { organization: organizationView(updated) }
     },
   }),
@@ -315,7 +314,7 @@ export const organizationRoutes = (owners: OrganizationOwners) => [
     handle: async ({ params }, exchange) => {
       requireMachineOwner(exchange, 'Suspensions of organizations are')
       const resumed = await owners.organizations.resume(params.organization, actorOf(exchange))
-      if (!resumed) throw absent(params.organization)
+      if (!resumed) throw absentOrganization(params.organization)
       return { organization: organizationView(resumed) }
     },
   }),

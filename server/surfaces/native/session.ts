@@ -11,6 +11,7 @@ import { clientAddress } from '../../http/connection/forwarded.ts'
 import type { ClientExchange } from '../../http/request/exchange.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { type Route, routeOf } from '../../http/request/route.ts'
+import { seconds } from '../../views/job-record.ts'
 
 const route = routeOf({ tag: 'Console' })
 
@@ -76,7 +77,7 @@ export function sessionRoutes({ accounts, config, sessions, wrongTokens }: Sessi
     organization: { id: caller.organizationId, name: caller.token.organizationName },
     scopes: [...caller.scopes],
     owns_machine: ownsMachine(exchange),
-    expires_at: Math.floor(expiresAt / 1_000),
+    expires_at: seconds(expiresAt),
   })
 
   /** Returns the id of the token that may sign in. */
@@ -173,7 +174,7 @@ export function sessionRoutes({ accounts, config, sessions, wrongTokens }: Sessi
         requireConsole()
         const { code, expiresAt } = sessions.createCode(exchange.caller.tokenId)
         const url = `${exchange.origin}/console/sign-in#code=${code}`
-        return { code, url, expires_at: Math.floor(expiresAt / 1_000) }
+        return { code, url, expires_at: seconds(expiresAt) }
       },
     }),
   ]

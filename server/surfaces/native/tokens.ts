@@ -71,7 +71,7 @@ const TokenRotate = strictObject('TokenRotate', 'How to replace the secret of a 
     .describe('Seconds for which the old secret stays valid, 86400 at most.'),
 })
 
-export type TokenOwners = Pick<Owners, 'accounts' | 'organizations'>
+type TokenOwners = Pick<Owners, 'accounts' | 'organizations'>
 
 /** The failure for an unknown token. */
 const missingToken = (id: string) => new Failure('not_found', `Token ${id.slice(0, 64)} was not found.`)
@@ -222,10 +222,12 @@ const Rotated = namedObject('TokenRotated', 'A token with its new secret.', {
   secret,
   previous_valid_until: integer('Unix seconds until which the old secret is valid.'),
 })
-const Deleted = deletedObject('token', 'token', boolean('Always true.')).meta({
-  id: 'TokenDeleted',
-  description: 'Confirms that a token was revoked.',
-})
+const Deleted = deletedObject('token', 'token')
+  .extend({ deleted: boolean('Always true.') })
+  .meta({
+    id: 'TokenDeleted',
+    description: 'Confirms that a token was revoked.',
+  })
 
 const Force = z.strictObject({
   force: optionalString('`true`: also if it locks out the caller or the last administrator.'),

@@ -148,10 +148,12 @@ const Page = namedObject('WebhookPage', 'A page of webhook endpoints.', {
   webhooks: array('The endpoints, newest first.', WebhookView),
   ...pageFields,
 })
-const Deleted = deletedObject('webhook_endpoint.deleted', 'endpoint', boolean('Always true.')).meta({
-  id: 'WebhookDeleted',
-  description: 'Confirms that a webhook endpoint was deleted.',
-})
+const Deleted = deletedObject('webhook_endpoint.deleted', 'endpoint')
+  .extend({ deleted: boolean('Always true.') })
+  .meta({
+    id: 'WebhookDeleted',
+    description: 'Confirms that a webhook endpoint was deleted.',
+  })
 const Path = z.object({ id: string('Id of the endpoint: `whe_…`.') })
 
 export const webhookRoutes = (owners: WebhookOwners) => [

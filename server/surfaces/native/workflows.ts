@@ -262,7 +262,7 @@ export const workflowRoutes = (owners: WorkflowOwners) => [
     description:
       'Returns the versions of a workflow, newest first. To restore one, read it and send it to `PUT /api/workflows/{id}`.',
     errorCodes: ['not_found'],
-    params: z.object({ id: string('Id of the workflow: `wf_…`.') }),
+    params: One,
     query: z.strictObject({
       limit: pageLimit,
       after: z.string().max(128).optional().describe(cursorDescription),

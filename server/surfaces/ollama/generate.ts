@@ -100,9 +100,6 @@ const answering =
     }
   }
 
-const facts = {
-  bucket: 'jobs',
-} as const
 const codes = [...errorGroups.submit, ...errorGroups.wait] as const
 const streamed =
   'The answer is lines of JSON, unless `stream` is false. Without content the model is loaded, or unloaded with `keep_alive: 0`; both need `admin:write` of the organization that owns the machine, and others get the answer without an effect on what is loaded, or 403 for unloading.'
@@ -111,7 +108,7 @@ const media = ['application/x-ndjson'] as const
 /** The routes for text in Ollama's form. */
 export const ollamaChatRoutes = (owners: OllamaChatOwners) => [
   ollamaRoute('POST /ollama/api/chat', 'user:write', {
-    ...facts,
+    bucket: 'jobs',
     summary: 'Create chat message',
     description: `Answers a conversation in Ollama's form: with tools, images in base64, thinking, and answers by a JSON Schema. ${streamed}`,
     errorCodes: [...codes, ...errorGroups.media, 'organization_mismatch'],
@@ -122,7 +119,7 @@ export const ollamaChatRoutes = (owners: OllamaChatOwners) => [
     answer: answering('ollama-chat', { message: { role: 'assistant', content: '' } }, owners),
   }),
   ollamaRoute('POST /ollama/api/generate', 'user:write', {
-    ...facts,
+    bucket: 'jobs',
     summary: 'Create text',
     description: `Answers a prompt in Ollama's form, as a conversation of one message. ${streamed}`,
     errorCodes: [...codes, ...errorGroups.media, 'organization_mismatch'],
@@ -133,7 +130,7 @@ export const ollamaChatRoutes = (owners: OllamaChatOwners) => [
     answer: answering('ollama-generate', { response: '' }, owners),
   }),
   ollamaRoute('POST /ollama/api/embed', 'user:write', {
-    ...facts,
+    bucket: 'jobs',
     summary: 'Create embeddings',
     description: "Turns texts into vectors, in Ollama's form.",
     errorCodes: codes,
@@ -143,7 +140,7 @@ export const ollamaChatRoutes = (owners: OllamaChatOwners) => [
     answer: exchange => infer({ form: 'ollama-embed', task: 'std/embeddings' }, exchange, owners),
   }),
   ollamaRoute('POST /ollama/api/embeddings', 'user:write', {
-    ...facts,
+    bucket: 'jobs',
     summary: 'Create embedding',
     description: "Turns one text into a vector, in Ollama's older form.",
     errorCodes: codes,

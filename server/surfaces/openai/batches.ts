@@ -33,7 +33,7 @@ const BatchFaultObject = z.object({
   line: nullableInteger('Number of the line, from 1; null for the whole file.'),
 })
 
-export const BatchObject = namedObject('Batch', 'A file of requests that run in the background.', {
+const BatchObject = namedObject('Batch', 'A file of requests that run in the background.', {
   id: string('Id of the batch: `batch_…`.'),
   object: z.literal('batch'),
   endpoint: string('Endpoint of all lines.'),
@@ -163,7 +163,7 @@ const One = z.object({ id: string('Id of the batch: `batch_…`.') })
 const isBatchId = (id: string): boolean => isId(id, 'batch_')
 const missing = (id: string) => new Failure('not_found', `Batch ${id.slice(0, 64)} was not found.`)
 
-export type BatchOwners = Pick<Owners, 'batches' | 'files' | 'registry'>
+type BatchOwners = Pick<Owners, 'batches' | 'files' | 'registry'>
 
 /** Throws Failure `invalid_value` for an endpoint that lines cannot have. */
 function endpointOf(given: string, { batches }: BatchOwners): string {

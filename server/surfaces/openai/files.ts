@@ -59,10 +59,12 @@ const FileList = namedObject('FileList', 'A page of files.', {
   has_more: boolean('Whether there are more files.'),
 })
 
-const FileDeleted = deletedObject('file', 'file', z.literal(true).describe('Always true.')).meta({
-  id: 'FileDeleted',
-  description: 'Confirms that a file was deleted.',
-})
+const FileDeleted = deletedObject('file', 'file')
+  .extend({ deleted: z.literal(true).describe('Always true.') })
+  .meta({
+    id: 'FileDeleted',
+    description: 'Confirms that a file was deleted.',
+  })
 
 /** Returns a file in the form of OpenAI's API. Members without a value are absent, as its description requires. */
 export const fileObject = (file: FileRecord): z.input<typeof FileObject> => ({

@@ -191,7 +191,7 @@ const expired = ({ id }: JobRecord) =>
   new Failure('output_expired', `The images of job ${id} are no longer kept. Send the request again.`)
 
 /** The images of a completed job. */
-export interface JobImages {
+interface JobImages {
   result: ImageResult
   /** Returns each image as a JSON string in base64. Its file is read while it is sent, in a few pieces at a time. */
   base64: (() => AsyncGenerator<Uint8Array>)[]

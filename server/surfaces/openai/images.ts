@@ -32,14 +32,14 @@ import { failureOf, waitForEnd } from '../../work/wait.ts'
 import { sendImageEvents, sendImages, unfinished } from './image-answer.ts'
 
 /** A validated request for images. Its files are on the disk until the body is disposed of. */
-export interface ImageBody extends AsyncDisposable {
-  /** The body as it was sent, with the files of a form as short addresses that are keys of `call.inline`. */
+interface ImageBody extends AsyncDisposable {
+  /** The body as it was sent, with the files of a form as short addresses that are keys of `exchange.inline`. */
   sent: unknown
   request: ImageRequest
 }
 
 /** A route for images. */
-export interface ImageRoute {
+interface ImageRoute {
   task: ImageTask
   /** Whether a request needs no prompt. */
   variation?: boolean
@@ -94,8 +94,8 @@ const route = routeOf({ tag: 'Images' })
 type ImageOwners = SubmitOwners & Pick<Owners, 'cpu' | 'fleet'>
 
 /**
- * Answers an OpenAI-compatible request for images. The request becomes a durable job like any
- * generation, and the caller waits for its end: a repeated request with the same idempotency key gets the same images.
+ * Answers an OpenAI-compatible request for images. The request becomes a durable job like any generation, and the caller
+ * waits for its end: a repeated request with the same idempotency key gets the same images.
  */
 async function answerImages(to: ImageRoute, exchange: ClientExchange, owners: ImageOwners): Promise<void> {
   const prefer = preferenceOf(exchange.req.headers.prefer)

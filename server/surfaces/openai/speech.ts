@@ -18,6 +18,7 @@ import {
   speechUsage,
 } from '../../../core/tasks/speech/speech.ts'
 import { SpeechRequest } from '../../../core/tasks/speech/speech-request.ts'
+import { noUsage } from '../../../core/usage.ts'
 import { sendPieces, withFirstPiece } from '../../http/answer/send-pieces.ts'
 import { errorFrame, errorGroups } from '../../http/request/errors.ts'
 import type { ClientExchange } from '../../http/request/exchange.ts'
@@ -87,10 +88,8 @@ export const speechRoutes = (owners: SpeechOwners) => [
   }),
 ]
 
-const nothing = { inputTokens: 0, outputTokens: 0 }
-
 /** The owners that synchronous speech needs. */
-export type SpeechOwners = SpeechJobOwners & Pick<Owners, 'cpu' | 'idempotency' | 'throughput' | 'timings'>
+type SpeechOwners = SpeechJobOwners & Pick<Owners, 'cpu' | 'idempotency' | 'throughput' | 'timings'>
 
 /**
  * Answers a text-to-speech request: validates the body and translates it for the engine, asks admission, waits for a
@@ -168,7 +167,7 @@ async function synthesize(
     return { how: 'completed', usage }
   } catch (thrown) {
     const failure = audioFailure(thrown, exchange.abortSource)
-    const used = begun ? usageSoFar() : nothing
+    const used = begun ? usageSoFar() : noUsage
     if (failure.code === 'cancelled') return { how: 'cancelled', usage: used }
     if (!begun && failure.code === 'worker_error') return { how: 'retry', failure }
     return { how: 'failed', failure, usage: used }

@@ -64,7 +64,6 @@ const uploadObject = (upload: UploadRecord): z.input<typeof Upload> => ({
   ...(upload.file ? { file: fileObject(upload.file) } : {}),
 })
 
-const facts = { bucket: 'api' } as const
 const ofUpload = ['not_found', 'conflict'] as const
 
 /** The OpenAI-compatible routes for uploads in parts. */
@@ -72,7 +71,7 @@ export const uploadRoutes = (owners: Pick<Owners, 'config' | 'files'>) => {
   const { files } = owners
   return [
     route(`POST ${base}`, 'user:write', {
-      ...facts,
+      bucket: 'api',
       summary: 'Create upload',
       description:
         'Begins the upload of a large file in parts. It can be completed for an hour. A restart of the server ends it; then create it again.',
@@ -92,7 +91,7 @@ export const uploadRoutes = (owners: Pick<Owners, 'config' | 'files'>) => {
         ),
     }),
     route(`POST ${base}/:id/parts`, 'user:write', {
-      ...facts,
+      bucket: 'api',
       summary: 'Upload part',
       description: 'Stores a part of the file. Parts may be sent in any order and several at once.',
       params,
@@ -120,7 +119,7 @@ export const uploadRoutes = (owners: Pick<Owners, 'config' | 'files'>) => {
       },
     }),
     route(`POST ${base}/:id/complete`, 'user:write', {
-      ...facts,
+      bucket: 'api',
       summary: 'Complete upload',
       description: 'Joins the parts in the order of `part_ids` into a file, which is in the answer as `file`.',
       params,
@@ -134,7 +133,7 @@ export const uploadRoutes = (owners: Pick<Owners, 'config' | 'files'>) => {
         ),
     }),
     route(`POST ${base}/:id/cancel`, 'user:write', {
-      ...facts,
+      bucket: 'api',
       summary: 'Cancel upload',
       description: 'Ends an upload and deletes its parts.',
       params,

@@ -60,7 +60,7 @@ const VideoCreateForm = namedObject('VideoCreateForm', 'A video to create, as a 
   input_reference: z.file().optional().describe('The image that the video begins with.'),
 })
 
-export const VideoObject = namedObject('Video', "A video job in OpenAI's form.", {
+const VideoObject = namedObject('Video', "A video job in OpenAI's form.", {
   id: string('Id of the video: `video_…`.'),
   object: z.literal('video'),
   model: string('Id of the model.'),

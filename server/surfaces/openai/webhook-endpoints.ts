@@ -55,10 +55,12 @@ const List = namedObject('WebhookEndpointList', 'A page of webhook endpoints.', 
   last_id: nullableString('Id of the last entry; null without any.'),
   has_more: boolean('Whether there are more entries.'),
 })
-const Deleted = deletedObject('webhook_endpoint.deleted', 'endpoint', boolean('Always true.')).meta({
-  id: 'WebhookEndpointDeleted',
-  description: 'Confirms that a webhook endpoint was deleted.',
-})
+const Deleted = deletedObject('webhook_endpoint.deleted', 'endpoint')
+  .extend({ deleted: boolean('Always true.') })
+  .meta({
+    id: 'WebhookEndpointDeleted',
+    description: 'Confirms that a webhook endpoint was deleted.',
+  })
 const Types = namedObject('WebhookEventTypes', 'Types of events that webhooks can have.', {
   object: z.literal('list'),
   data: array('The types.', z.string()),

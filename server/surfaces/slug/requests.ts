@@ -325,7 +325,7 @@ export const requestRoutes = (owners: ViewOwners) => [
       'The answer is a stream of server-sent events: the status of the request after each change, until its end. If the token is revoked, expires or loses the scope, the stream ends within 2 s with an `error` event.',
     events: 'GenerationStatus',
     errorCodes: ['not_found', 'output_expired'],
-    params: z.object({ id: string('Id of the request: `q_…`.') }),
+    params: One,
     query: z.strictObject({
       logs: optionalString('`1` or `true`: send the log of the request too.'),
     }),

@@ -23,7 +23,7 @@ import { JsonText } from '../../../http/request/json-text.ts'
 import type { Owners } from '../../../http/request/owners.ts'
 import { routeOf } from '../../../http/request/route.ts'
 import { allowedChatModel } from '../../../work/allowed-models.ts'
-import { type FormedCall, type InferenceOwners, infer } from '../../../work/inference.ts'
+import { type FormState, type InferenceOwners, infer } from '../../../work/inference.ts'
 import { type BackgroundOwners, streamBackground, submitBackground } from './background.ts'
 
 /** Bytes around a member that are read: an id is close to it. */
@@ -98,7 +98,7 @@ async function found(id: string, exchange: ClientExchange, { responses }: Respon
 }
 
 /** Begins a response: submits one in the background as a job, or returns what it continues and how it is kept. */
-async function begin(exchange: ClientExchange, body: Buffer, owners: ResponseOwners): Promise<FormedCall | undefined> {
+async function begin(exchange: ClientExchange, body: Buffer, owners: ResponseOwners): Promise<FormState | undefined> {
   const continued = await continuedBy(exchange, body, owners)
   const background = await submitBackground(exchange, body, continued, owners)
   if (background) {
