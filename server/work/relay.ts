@@ -75,9 +75,9 @@ export class StreamRelay implements EngineListener, WatchedStream {
   }
 
   /** Sets the request to the engine, once it is sent. */
-  attach(exchange: EngineExchange): void {
-    if (this.#hasEnded) exchange.abort()
-    else this.#engine = exchange
+  attach(engine: EngineExchange): void {
+    if (this.#hasEnded) engine.abort()
+    else this.#engine = engine
     if (this.#client.abortSource.aborted) this.#onAbort()
   }
 
