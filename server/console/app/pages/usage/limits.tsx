@@ -117,11 +117,11 @@ export function OrganizationLimits({ organization, name }: { organization: strin
       <Queried query={query}>
         {answer => (
           <div className="bg-surface border-line rounded-lg border p-4">
-            <p className="own-muted mb-2">{own.plan(answer.plan)}</p>
+            <p className="text-muted mb-2">{own.plan(answer.plan)}</p>
             <dl className="grid gap-x-8 gap-y-1 md:grid-cols-2">
               {names.map(one => (
                 <div key={one} className="flex justify-between gap-3">
-                  <dt className="own-muted">{own.names[one]}</dt>
+                  <dt className="text-muted">{own.names[one]}</dt>
                   <dd className="tabular-nums">{shown(one, answer.effective[one])}</dd>
                 </div>
               ))}
