@@ -36,7 +36,8 @@ export function ResultPreview({ node, small = false }: { node: ExecutionNode; sm
           kind={kind}
           url={url}
           label={labels[kind](id)}
-          className={`nodrag w-full rounded object-contain ${small ? 'max-h-36' : 'max-h-80'}`}
+          // A card is dragged by its image, but not by the controls of a player.
+          className={`w-full rounded object-contain ${kind === 'image' ? '' : 'nodrag'} ${small ? 'max-h-36' : 'max-h-80'}`}
           audioClass="nodrag w-full"
         />
       ))}
