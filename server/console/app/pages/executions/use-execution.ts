@@ -10,8 +10,11 @@ const refreshMs = 400
 /** Progress makes no event, so a running execution is read again after this many milliseconds. */
 const progressMs = 2_000
 
-/** Follows an execution with its nodes and graph until its end. Nodes that did not change keep their objects. */
-export function useExecution(id: string | undefined) {
+/**
+ * Follows an execution with its nodes and graph until its end. Nodes that did not change keep their objects. One that
+ * `exists`, because it was just created, is read again also if it could not be read at first.
+ */
+export function useExecution(id: string | undefined, exists = false) {
   const key = ['executions', 'one', id]
   useLiveRefresh(['workflow_execution.'], key, {
     everyMs: refreshMs,
@@ -27,6 +30,6 @@ export function useExecution(id: string | undefined) {
       const { execution } = await dataOf(call)
       return dag ? { ...execution, dag } : execution
     },
-    refetchInterval: ({ state: { data } }) => (data && !hasEnded(data) ? progressMs : false),
+    refetchInterval: ({ state: { data } }) => ((data ? !hasEnded(data) : exists) ? progressMs : false),
   })
 }

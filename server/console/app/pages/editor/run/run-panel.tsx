@@ -69,7 +69,7 @@ const none: ReadonlyMap<string, ExecutionNode> = new Map()
 
 /** Follows the execution that was started from the editor until its end. */
 export function useRun(id: string | undefined) {
-  const { data, error } = useExecution(id)
+  const { data, error } = useExecution(id, true)
   const nodes = useMemo(() => (data?.nodes ? new Map(data.nodes.map(node => [node.node_id, node])) : none), [data])
   return { execution: data, nodes, failure: error }
 }
