@@ -172,7 +172,7 @@ export function Facts({
     <dl className={className}>
       {given.map(([name, value]) => (
         <div key={name} className={rowClass}>
-          <dt className="text-muted">{name}</dt>
+          <dt className="text-muted break-words">{name}</dt>
           <dd className="min-w-0 break-words">{value}</dd>
         </div>
       ))}
