@@ -86,6 +86,8 @@ function TokenDialog({ action, token, organization, close, show }: TokenDialogPr
   const path = { organization: organization.id }
   function changed(): void {
     void refresh('organizations', 'tokens', organization.id)
+    // The names of tokens, which other pages show.
+    void refresh('tokens', organization.id)
     close()
   }
   if (action === 'create')
