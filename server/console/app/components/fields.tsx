@@ -128,7 +128,10 @@ export function Checkbox({
   hint,
   change,
   ...rest
-}: { label: string; hint?: string; change?: (checked: boolean) => void } & InputHTMLAttributes<HTMLInputElement>) {
+}: { label: string; hint?: string; change?: (checked: boolean) => void } & Omit<
+  InputHTMLAttributes<HTMLInputElement>,
+  'onChange'
+>) {
   const id = useId()
   return (
     <div className="flex items-start gap-2">

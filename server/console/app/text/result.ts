@@ -3,15 +3,3 @@ export const resultText = {
   wholeText: (characters: string) => `Show all ${characters} characters`,
   noInputs: 'The inputs are not kept for this job.',
 } as const
-
-export const logText = {
-  label: (of: string) => `Log of ${of}`,
-  empty: 'Nothing has been written yet. New lines appear here at once.',
-  pause: 'Pause',
-  resume: 'Resume',
-  paused: (count: number) => `Paused. ${count} ${count === 1 ? 'line has' : 'lines have'} come since.`,
-  reconnecting: 'The connection is lost. It is tried again.',
-  filter: 'Filter lines',
-  missed: (count: number) => `${count} lines were left out, because this page could not keep up.`,
-  noMatch: 'No line has this text.',
-} as const

@@ -1,7 +1,7 @@
 import { createParser } from 'eventsource-parser'
 import { memo, useEffect, useLayoutEffect, useRef, useState } from 'react'
 import { ApiFailure, type Schema, send, textsOf } from '../../api/client.ts'
-import { logText } from '../../text/result.ts'
+import { logText } from '../../text/log.ts'
 import { Button } from '../button.tsx'
 import { SearchField } from '../fields.tsx'
 import { Failed } from '../page.tsx'

@@ -1,4 +1,5 @@
-import { type Schema } from '../../api/schema.ts'
+import type { Schema } from '../../api/schema.ts'
+
 /** Something that happened to a job. */
 export interface JobMoment {
   type: string

@@ -30,11 +30,7 @@ export default function VersionList({ id }: { id: string }) {
             <PageHeading
               title={workflowsText.versionsOf(versions[0]?.name ?? '')}
               actions={<ButtonLink href={`/workflows/${id}`} label={workflowsText.edit} />}
-              about={
-                <>
-                  <TextLink href="/workflows" className="underline" label={workflowsText.back} />
-                </>
-              }
+              about={<TextLink href="/workflows" className="underline" label={workflowsText.back} />}
             />
             <Compare id={id} versions={versions} />
             <MoreButton query={query} />
