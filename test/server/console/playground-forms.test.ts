@@ -23,6 +23,7 @@ import {
   fieldsOf,
   formRequest,
 } from '../../../server/console/app/pages/playground/form/fields.ts'
+import { languages, sampleOf } from '../../../server/console/app/pages/playground/samples.ts'
 import { schemasOfTask } from '../../../server/views/task-schemas.ts'
 
 /** What the playground does without a browser: forms of the real tasks, conversations, results. */
@@ -136,6 +137,17 @@ test.each([
   [{ text: 'The tag <think> is text.' }, { text: 'The tag <think> is text.', reasoning: '' }],
 ])('reasoning of %j stands apart', (message, parts) => {
   expect(apart(message)).toEqual(parts)
+})
+
+test.each(languages)('an answer without tool calls has none in the %s sample', language => {
+  const messages = apiMessages('', [
+    { role: 'user', text: 'Hello' },
+    { role: 'assistant', text: 'Hi' },
+  ])
+  const task = 'std/chat-completion'
+  const sample = sampleOf(language, { origin: 'http://x', task, path: '/p', model: 'm', inputs: { messages } })
+  expect(sample).toContain('"Hi"')
+  expect(sample).not.toContain('tool_calls')
 })
 
 test('results become what people read', () => {

@@ -50,7 +50,8 @@ function pythonText(value: unknown, by: number): string {
       ? '[]'
       : `[\n${value.map(one => `${space}    ${pythonText(one, by + 4)},\n`).join('')}${space}]`
   if (typeof value === 'object') {
-    const members = Object.entries(value)
+    // As in JSON, a member without a value is not there: `None` would be sent as null.
+    const members = Object.entries(value).filter(([, one]) => one !== undefined)
     return members.length === 0
       ? '{}'
       : `{\n${members.map(([name, one]) => `${space}    ${JSON.stringify(name)}: ${pythonText(one, by + 4)},\n`).join('')}${space}}`
