@@ -8,7 +8,7 @@ import { Dialog } from '../components/dialog.tsx'
 import { Notice } from '../components/page.tsx'
 import { pages } from '../pages.ts'
 import { shellText } from '../text/shell.ts'
-import { keepFocus } from './kept-focus.ts'
+import { keepFocus } from './keep-focus.ts'
 import { useTheme } from './theme.ts'
 
 /** Milliseconds after which a lost connection is worth a word; shorter interruptions heal by themselves. */

@@ -23,7 +23,7 @@ import { RunDialog, type Runnable } from './run/run-dialog.tsx'
 import { RunPanel, useRun } from './run/run-panel.tsx'
 import { Toolbar } from './toolbar.tsx'
 import { useDocument, useValidation } from './use-document.ts'
-import { useStoring } from './use-storing.ts'
+import { useStorage } from './use-storage.ts'
 
 const byId = ({ tasks }: Schema<'TaskList'>) => new Map(tasks.map(task => [task.id as string, task]))
 
@@ -91,7 +91,7 @@ function Workbench({
   const opened = useDocument(own?.text ?? source)
   const { text, parsed, workflow, setText, undo, redo, reset } = opened
   const { problems, failure: unchecked } = useValidation(text, parsed, !readOnly)
-  const storing = useStoring(id, { version, source, saved: own?.saved ?? source }, text, parsed.value)
+  const storage = useStorage(id, { version, source, saved: own?.saved ?? source }, text, parsed.value)
   const [view, setView] = useState<'graph' | 'list'>('graph')
   const [side, setSide] = useState<Side>('properties')
   const [selected, setSelected] = useState<string>()
@@ -136,7 +136,7 @@ function Workbench({
       const typing = (event.target as HTMLElement).closest?.('input, textarea, [contenteditable]')
       if (key === 's') {
         event.preventDefault()
-        if (!readOnly && storing.unsaved && parsed.value) storing.save()
+        if (!readOnly && storage.unsaved && parsed.value) storage.save()
       } else if (!typing && (key === 'z' || key === 'y')) {
         event.preventDefault()
         if (key === 'y' || event.shiftKey) redo()
@@ -149,7 +149,7 @@ function Workbench({
 
   const startRun = () => {
     if (!parsed.value) return setSide('problems')
-    setRunning(storing.unsaved || storing.version === 0 ? { value: parsed.value } : { id, version: storing.version })
+    setRunning(storage.unsaved || storage.version === 0 ? { value: parsed.value } : { id, version: storage.version })
   }
   const errors = problems.filter(({ severity }) => severity === 'error').length
   const sides: Record<Side, string> = {
@@ -165,7 +165,7 @@ function Workbench({
           id={id}
           text={text}
           document={opened}
-          storing={storing}
+          storage={storage}
           addNode={addNode}
           run={startRun}
           canSave={parsed.value !== undefined}
@@ -194,8 +194,8 @@ function Workbench({
               />
             </Notice>
           )}
-          {storing.failure && <Failed failure={storing.failure} />}
-          {storing.conflict && (
+          {storage.failure && <Failed failure={storage.failure} />}
+          {storage.conflict && (
             <Notice kind="warning">
               {editorText.conflict}
               <Button
@@ -203,12 +203,12 @@ function Workbench({
                 onClick={() => {
                   dropDraft(token, id)
                   reset(source)
-                  storing.dismiss()
+                  storage.dismiss()
                   reload()
                 }}
                 label={editorText.loadTheirs}
               />
-              <Button small onClick={storing.saveAnyway} label={editorText.saveAnyway} />
+              <Button small onClick={storage.saveAnyway} label={editorText.saveAnyway} />
             </Notice>
           )}
         </div>

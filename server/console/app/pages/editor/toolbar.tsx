@@ -9,14 +9,14 @@ import { nodePath, setValue, together } from './document/edits.ts'
 import { newWorkflow } from './drafts.ts'
 import { useEditor } from './editor-context.ts'
 import type { useDocument } from './use-document.ts'
-import type { useStoring } from './use-storing.ts'
+import type { useStorage } from './use-storage.ts'
 
 /** The name of the workflow, whether it is saved, and what can be done with it. */
 export function Toolbar({
   id,
   text,
   document: { undo, redo, canUndo, canRedo },
-  storing: { version, unsaved, save, saving },
+  storage: { version, unsaved, save, saving },
   addNode,
   run,
   canSave,
@@ -25,7 +25,7 @@ export function Toolbar({
   id: string
   text: string
   document: Pick<ReturnType<typeof useDocument>, 'undo' | 'redo' | 'canUndo' | 'canRedo'>
-  storing: ReturnType<typeof useStoring>
+  storage: ReturnType<typeof useStorage>
   addNode: () => void
   run: () => void
   canSave: boolean

@@ -8,7 +8,7 @@ import { editorText } from '../../text/editor.ts'
 import { dropDraft, keepDraft, newWorkflow } from './drafts.ts'
 
 /** Saves the text as a version, and keeps it in the browser until then. `source` is what the server has. */
-export function useStoring(
+export function useStorage(
   id: string,
   begun: { version: number; source: string; saved: string },
   text: string,
