@@ -332,3 +332,29 @@ test('what is typed while a version is saved is not saved; keys reach only what 
   await page.getByRole('textbox', { name: 'Find' }).waitFor()
   await opened.expectAccessible()
 })
+
+test('a run that cannot be read at first is read again, and its image drags the card', async () => {
+  const id = await stored({ name: 'Again' })
+  await using opened = await console.open('/models', { size: desktop })
+  const { page } = opened
+  opened.expectErrors(/503/)
+  // Without events only the repeated reading sees how the run goes on.
+  await page.route('**/api/events', route => route.fulfill({ contentType: 'text/event-stream', body: '' }))
+  let refused = 0
+  await page.route('**/api/workflow-executions/*', async route => {
+    if (refused++ > 0) return route.continue()
+    await route.fulfill({ status: 503, json: { error: { message: 'Not now.', code: 'overloaded' } } })
+  })
+  await page.goto(`/console/workflows/${id}?run`)
+  await button(page.getByRole('dialog', { name: 'Run workflow' }), 'Run now').click()
+  const panel = page.getByRole('tabpanel', { name: 'Run' })
+  await panel.getByText('Not now.').waitFor()
+  await panel.getByRole('img', { name: 'Image of paint' }).waitFor()
+  const image = page.locator('.react-flow__node').getByRole('img', { name: 'Image of paint' })
+  const before = (await image.boundingBox())!
+  await image.hover()
+  await page.mouse.down()
+  await page.mouse.move(before.x - 60, before.y + 20, { steps: 5 })
+  await page.mouse.up()
+  await expect.poll(async () => (await image.boundingBox())!.x).toBeLessThan(before.x - 20)
+})
