@@ -1,9 +1,9 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
-import createClient from 'openapi-fetch'
+import createClient, { defaultPathSerializer } from 'openapi-fetch'
 import { dataDirectory } from '../../core/config.ts'
 import { Failure } from '../../core/failure.ts'
-import { failureOfThrown, refused } from '../terminal/exit-codes.ts'
+import { failureOfThrown, noteAnswer, refused, unreadableAnswer } from '../terminal/exit-codes.ts'
 import { type FoundServer, findServer, serverUnreachable } from './find-server.ts'
 import type { Form } from './form.ts'
 import { openSseParser, readText, type SseEvent, send } from './http.ts'
@@ -24,9 +24,6 @@ interface RawRequest {
   /** Maximum time without any byte before the connection counts as lost. Milliseconds; no limit when omitted. */
   silenceMs?: number
 }
-
-/** Cause of a Failure whose response body this program could not parse; the Failure has the message for the user. */
-export class UnreadableAnswer extends Error {}
 
 /** Maximum bytes of a response without streaming (the limit for engine responses), and of an error body. */
 const maxAnswerBytes = 64 << 20
@@ -68,7 +65,11 @@ export function clientOf(server: FoundServer, dataDir: string) {
       throw serverUnreachable(server, dataDir, cause)
     }
     const status = message.statusCode ?? 0
-    if (status >= 200 && status < 300) return message
+    if (status >= 200 && status < 300) {
+      // In this process the server has this version.
+      if (!inside) noteAnswer(url)
+      return message
+    }
     const text = await readText(message, maxErrorBytes).catch(() => '')
     // In this process the server's failure is the command's own, with its cause and exit code.
     if (inside) throw failureOfThrown(inside.thrown())
@@ -116,7 +117,7 @@ export function clientOf(server: FoundServer, dataDir: string) {
   }
 
   const typedClient = (silenceMs?: number) =>
-    createClient<paths>({ baseUrl: typedBase, fetch: answerWithin(silenceMs) })
+    createClient<paths>({ baseUrl: typedBase, fetch: answerWithin(silenceMs), pathSerializer: pathOf })
 
   /**
    * Returns the address of a signed URL. A server on this machine is reached directly, even if its public URL differs.
@@ -236,6 +237,12 @@ export function clientOf(server: FoundServer, dataDir: string) {
 }
 export type Client = ReturnType<typeof openClient>
 
+/** Fills in a path of the typed API. A slug is the whole rest of its path: its slashes stay. */
+function pathOf(path: string, parameters: Record<string, unknown>): string {
+  const filled = defaultPathSerializer(path, parameters)
+  return path.endsWith('/{slug}') ? filled.replaceAll('%2F', '/') : filled
+}
+
 /** Resolves with the data of a call of `api`. */
 export async function dataOf<T>(call: Promise<{ data?: T }>): Promise<NonNullable<T>> {
   const { data } = await call
@@ -252,14 +259,6 @@ export async function memberOf<T, Name extends keyof T>(call: Promise<{ data?: T
 
 const broken = (url: string, cause: unknown): Failure =>
   refused('worker_error', `The connection to ${url} was lost during the response. Run the command again.`, { cause })
-
-/** Returns the failure for an answer that is not in the form of this version. `from`: the address that answered. */
-export const unreadableAnswer = (from: string, cause: unknown): Failure =>
-  refused(
-    'worker_error',
-    `This version of infer cannot read the response of ${from}. Is it an infer server of another version?`,
-    { cause: new UnreadableAnswer(String(cause), { cause }) },
-  )
 
 /** Maximum number of pages, in case a server always reports more. */
 const maxPages = 10_000

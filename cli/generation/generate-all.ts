@@ -301,15 +301,13 @@ function submitTogether(
 ): (at: number) => GenerationItem['submit'] {
   let sent: Promise<Api['GenerationsAccepted']> | undefined
   const params = { path: { slug } }
-  // The slash in a slug is part of the path.
-  const pathSerializer = (path: string) => path.replace('{slug}', encodeURI(slug))
   const body = { ...inputs, aspect_ratios: aspects } as unknown as Api['GenerationRequest']
   const send = (options: SubmitOptions) =>
     (sent ??= submit(
       connect,
       ({ submissions }, { headers, ...init }) => {
         const all = { ...headers, 'x-fal-queue-priority': priority === 'low' ? 'low' : 'normal' }
-        return dataOf(submissions.POST('/slug/{slug}', { params, pathSerializer, body, headers: all, ...init }))
+        return dataOf(submissions.POST('/slug/{slug}', { params, body, headers: all, ...init }))
       },
       options,
       // A request for several videos has an answer of its own.

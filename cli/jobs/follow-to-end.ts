@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Failure } from '../../core/failure.ts'
-import { type Client, dataOf, UnreadableAnswer } from '../client/client.ts'
+import { type Client, dataOf } from '../client/client.ts'
 import type { SseEvent } from '../client/http.ts'
-import { CommandFailure, exitCodes } from '../terminal/exit-codes.ts'
+import { CommandFailure, exitCodes, failureOfThrown, UnreadableAnswer } from '../terminal/exit-codes.ts'
 
 /** The server sends the first event at once. If none arrives in this time, a proxy buffers events. Milliseconds. */
 const defaultFirstEventMs = 5_000
@@ -47,7 +47,7 @@ interface FollowTarget<Answer, Snapshot> {
  * (exit code 75) after 30 minutes of polling without an end, a final refusal of the server (not found, revoked token),
  * and the signal's reason.
  */
-export async function followToEnd<Answer extends object, Snapshot>(
+export async function followToEnd<Answer extends object, Snapshot extends { status: string }>(
   connect: () => Client,
   { path, read, before, afterEvent, snapshotOf, isOver, timeoutMessage }: FollowTarget<Answer, Snapshot>,
   following: FollowOptions<Snapshot>,
@@ -66,9 +66,9 @@ export async function followToEnd<Answer extends object, Snapshot>(
   /** Returns a temporary failure; throws any other. */
   const temporary = (thrown: unknown): Failure => {
     signal.throwIfAborted()
-    const failure = Failure.from(thrown)
+    const failure = failureOfThrown(thrown)
     unreadableAnswers = failure.cause instanceof UnreadableAnswer ? unreadableAnswers + 1 : 0
-    if (unreadableAnswers >= maxUnreadableAnswers || !(failure.retryable || failure.status >= 500)) throw thrown
+    if (unreadableAnswers >= maxUnreadableAnswers || !(failure.retryable || failure.status >= 500)) throw failure
     return failure
   }
   const onReconnected = () => {
@@ -100,7 +100,7 @@ export async function followToEnd<Answer extends object, Snapshot>(
     } catch (thrown) {
       signal.throwIfAborted()
       if (noEvent.signal.aborted) return 'useless'
-      const { status } = Failure.from(thrown)
+      const { status } = failureOfThrown(thrown)
       // Either a proxy does not know the path, or the resource does not exist. Polling shows which.
       if (status === 404 || status === 405) return 'useless'
       onLost(temporary(thrown).message)
@@ -119,9 +119,11 @@ export async function followToEnd<Answer extends object, Snapshot>(
       const reading = read(connect(), AbortSignal.any([signal, timeout]))
       const answer = await dataOf(reading)
       const { headers } = (await reading).response
+      const next = snapshotOf(answer)
+      // It would be polled for ever.
+      if (typeof next.status !== 'string') throw new TypeError('The record has no status.')
       unreadableAnswers = 0
       onReconnected()
-      const next = snapshotOf(answer)
       change(next)
       return { found: { answer, over: isOver(next) }, delayMs: requestedDelayMs(Object.fromEntries(headers)) }
     } catch (thrown) {

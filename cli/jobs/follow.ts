@@ -12,7 +12,7 @@ export const followJob = (connect: () => Client, id: string, following: FollowOp
       read: ({ api }, signal) => api.GET('/api/jobs/{id}', { params: { path: { id } }, signal }),
       before: unknownSnapshot,
       afterEvent,
-      snapshotOf: jobSnapshot,
+      snapshotOf: job => ({ ...jobSnapshot(job), status: job.status }),
       isOver: ({ status }) => isOver(status),
       timeoutMessage: `The job ${id} has not ended after 30 minutes of polling and is still running. Follow it again: infer job watch ${id}`,
     },

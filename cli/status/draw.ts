@@ -104,8 +104,7 @@ function deviceLines(device: Api['DeviceStatus'], { engines, time }: Api['System
 const maxWaiting = 5
 
 /** Draws the requests that have waited longest, with their reasons. */
-// An older server sends neither the waiting requests nor the limits.
-function waitingLines({ waiting = [] }: Partial<Api['SystemStatus']>): StyledLine[] {
+function waitingLines({ waiting }: Api['SystemStatus']): StyledLine[] {
   if (waiting.length === 0) return []
   const shown = waiting.slice(0, maxWaiting).map(waitingLine)
   const more = waiting.length - shown.length
@@ -193,7 +192,7 @@ const names: Record<string, string> = {
 }
 
 /** Draws the limits of the token and its organization with what is left of them; nothing without limits. */
-export function limitLines(limits: readonly Api['LimitUse'][] = [], spend?: Api['SpendUse']): StyledLine[] {
+export function limitLines(limits: readonly Api['LimitUse'][], spend?: Api['SpendUse']): StyledLine[] {
   const lines = [...limits.map(limitLine), ...(spend ? spendLines(spend) : [])]
   return lines.length === 0 ? [] : [[], [{ text: 'Limits', look: 'strong' }], ...lines]
 }

@@ -4,8 +4,11 @@ import { failureOfThrown } from '../terminal/exit-codes.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { drawStatus } from './draw.ts'
 
-export const fetchStatus = (client: Client, signal?: AbortSignal): Promise<Api['SystemStatus']> =>
-  dataOf(client.api.GET('/api/system/status', { signal }))
+/** Reads the status. Older servers send neither the waiting requests nor the limits. */
+export async function fetchStatus(client: Client, signal?: AbortSignal): Promise<Api['SystemStatus']> {
+  const status = await dataOf(client.api.GET('/api/system/status', { signal }))
+  return { ...status, waiting: status.waiting ?? [], limits: status.limits ?? [] }
+}
 
 /**
  * Shows the status until q, Escape or Ctrl-C. When the connection is lost, shows the error and connects again. Throws

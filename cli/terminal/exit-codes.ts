@@ -36,11 +36,41 @@ export const usageFailure = (message: string): CommandFailure =>
 export const refused = (code: FailureCode, message: string, more: FailureMore = {}): CommandFailure =>
   new CommandFailure(exitCodes.failed, code, message, more)
 
-/** Converts any thrown value to a Failure with a message for the operator. System errors keep their message. */
+/** Cause of a Failure whose response this program could not read; the Failure has the message for the user. */
+export class UnreadableAnswer extends Error {}
+
+/** Returns the failure for an answer that is not in the form of this version. `from`: the address that answered. */
+export const unreadableAnswer = (from: string, cause: unknown): CommandFailure =>
+  refused(
+    'worker_error',
+    `This version of infer cannot read the response of ${from}. Is it an infer server of another version?`,
+    { cause: new UnreadableAnswer(String(cause), { cause }) },
+  )
+
+/** The server in another process whose response this process got last; undefined before the first. */
+let lastAnswered: string | undefined
+
+/**
+ * Notes that a server has answered. Responses are typed but not validated: a member that the server of another version
+ * does not send fails where the command uses it, and `failureOfThrown` then explains that.
+ */
+export function noteAnswer(url: string): void {
+  lastAnswered = url
+}
+
+/** Whether the code failed on a value that it did not expect, such as a date that is missing in a response. */
+export const isUnexpectedValue = (thrown: unknown): thrown is Error =>
+  thrown instanceof TypeError || thrown instanceof RangeError
+
+/**
+ * Converts any thrown value to a Failure with a message for the operator. System errors keep their message. After the
+ * response of a server, an unexpected value is taken for one of another version.
+ */
 export function failureOfThrown(thrown: unknown): Failure {
   if (thrown instanceof Failure) return thrown
   const code = systemCode(thrown)
   if (code === undefined) {
+    if (lastAnswered !== undefined && isUnexpectedValue(thrown)) return unreadableAnswer(lastAnswered, thrown)
     const messageText = thrown instanceof Error ? thrown.message : String(thrown)
     return new Failure(
       'internal_error',

@@ -1,5 +1,5 @@
 import type { Failure } from '../../core/failure.ts'
-import { CommandFailure } from './exit-codes.ts'
+import { CommandFailure, isUnexpectedValue, UnreadableAnswer } from './exit-codes.ts'
 import type { Paint } from './styled-line.ts'
 
 /** Formats a Failure for a terminal: the message, the invalid fields, when to retry. */
@@ -14,9 +14,16 @@ export function failureText(failure: Failure, paint: Paint): string {
   const requestId = failure.facts?.request_id
   if (typeof requestId === 'string') lines.push(paint.faint(`Request ${requestId}`))
   // An unexpected error is shown with its stack, because the user at the terminal can report it.
-  if (failure.code === 'internal_error' && failure.cause instanceof Error && !(failure instanceof CommandFailure))
-    lines.push(paint.faint(failure.cause.stack ?? failure.cause.message))
+  const unexpected = unexpectedError(failure)
+  if (unexpected) lines.push(paint.faint(unexpected.stack ?? unexpected.message))
   return `${lines.join('\n')}\n`
+}
+
+function unexpectedError(failure: Failure): Error | undefined {
+  const { cause } = failure
+  if (cause instanceof UnreadableAnswer) return isUnexpectedValue(cause.cause) ? cause.cause : undefined
+  const isInternal = failure.code === 'internal_error' && !(failure instanceof CommandFailure)
+  return isInternal && cause instanceof Error ? cause : undefined
 }
 
 /** Formats a Failure for a program: the error body of the HTTP API, on one line. */

@@ -192,6 +192,14 @@ test('two unreadable answers are tolerated', async () => {
   ])
 })
 
+test('a record without a status, of a server of another version, is an unreadable answer', async () => {
+  const { failure, waits } = await follow({ events: noEvents, job: [says({ id: jobId })] })
+  expect([failure?.message, waits]).toEqual([
+    expect.stringContaining('cannot read the response'),
+    [2_000, 5_000, 10_000],
+  ])
+})
+
 test('when an event reports the end but the record does not, the record decides', async () => {
   const { job, waits } = await follow({
     events: [streams([event('job.completed', {})])],
