@@ -4,8 +4,9 @@ import { constants } from 'node:os'
 import { isAbsolute, join, sep } from 'node:path'
 import { getRawAsset, isSea } from 'node:sea'
 import { fileURLToPath, pathToFileURL } from 'node:url'
+import { promisify } from 'node:util'
 import { compileFunction } from 'node:vm'
-import { zstdDecompressSync } from 'node:zlib'
+import { zstdDecompress, zstdDecompressSync } from 'node:zlib'
 import type Sharp from 'sharp'
 import { ownParts } from './executable-parts.ts'
 import { cacheDirectory, extractFile, extractTree, type FileContent, type TreeFile } from './extraction.ts'
@@ -58,6 +59,10 @@ export function readAsset(name: string): Uint8Array {
     throw new Failure('internal_error', `${path} is missing. Run: npm run build`, { cause })
   }
 }
+
+/** The same for a large text, which is decompressed outside the event loop: 4 MB would block it for 7 ms. */
+export const readLargeText = async (name: string): Promise<Uint8Array> =>
+  packaged ? promisify(zstdDecompress)(getRawAsset(`${name}.zst`)) : readAsset(name)
 
 /** Returns the path of an asset on disk. In the executable the asset is extracted and verified first. */
 export const assetPath = (name: string): string =>

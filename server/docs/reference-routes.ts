@@ -1,4 +1,4 @@
-import { readAsset, version } from '../../core/assets.ts'
+import { readAsset, readLargeText, version } from '../../core/assets.ts'
 import { configSchema } from '../../core/models/config.ts'
 import { ownPage } from '../http/answer/own-page.ts'
 import { type Route, routeOf } from '../http/request/route.ts'
@@ -78,8 +78,8 @@ export function referenceRoutes(all: () => readonly Route[]): Route[] {
     }),
     route('GET /docs/scalar.js', 'public', {
       summary: 'Get program of the reference',
-      answer: ownPage(exchange =>
-        exchange.send(200, readAsset('docs/scalar.js'), 'text/javascript; charset=utf-8', [
+      answer: ownPage(async exchange =>
+        exchange.send(200, await readLargeText('docs/scalar.js'), 'text/javascript; charset=utf-8', [
           'cache-control',
           'public, max-age=86400',
         ]),

@@ -4,7 +4,7 @@ import type { ClientExchange } from '../request/exchange.ts'
 export const isCrossSite = (exchange: ClientExchange) => exchange.req.headers['sec-fetch-site'] === 'cross-site'
 
 /** Answers 403 to pages of other sites that embed or fetch the route; following a link to it is allowed. */
-export const ownPage = (answer: (exchange: ClientExchange) => void) => (exchange: ClientExchange) =>
+export const ownPage = (answer: (exchange: ClientExchange) => void | Promise<void>) => (exchange: ClientExchange) =>
   isCrossSite(exchange) && exchange.req.headers['sec-fetch-dest'] !== 'document'
     ? sendText(exchange, 403, '')
     : answer(exchange)
