@@ -95,6 +95,7 @@ export const noLimits: EffectiveLimits = {
   uploadsPerDay: 0,
   monthlySpendLimit: null,
 }
+/** A plan without limits. */
 const none: PlanFigures = { ...noLimits, share: 1 }
 
 /**
