@@ -60,7 +60,7 @@ export function readAsset(name: string): Uint8Array {
   }
 }
 
-/** The same for a large text, which is decompressed outside the event loop: 4 MB would block it for 7 ms. */
+/** The same for a large text, which is decompressed outside the event loop: the 4 MB of the reference block it for 7 ms. */
 export const readLargeText = async (name: string): Promise<Uint8Array> =>
   packaged ? promisify(zstdDecompress)(getRawAsset(`${name}.zst`)) : readAsset(name)
 

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { modelAllowed } from '../../../core/accounts/model-allowed.ts'
-import { readAsset } from '../../../core/assets.ts'
+import { readLargeText } from '../../../core/assets.ts'
 import { array, boolean, integer, namedObject, nullableString, number, string } from '../../../core/schemas/fields.ts'
 import { requireMachineOwner } from '../../http/access/reach.ts'
 import { isCrossSite, sendText } from '../../http/answer/own-page.ts'
@@ -193,8 +193,8 @@ export const systemRoutes = ({ history, inspection, metrics }: Pick<Owners, 'his
     description:
       'Returns the third-party software in this program, a line each, then their licences with their texts: what `infer licenses` prints.',
     media: ['text/plain'],
-    answer: exchange =>
-      exchange.send(200, readAsset('licenses.txt'), 'text/plain; charset=utf-8', [
+    answer: async exchange =>
+      exchange.send(200, await readLargeText('licenses.txt'), 'text/plain; charset=utf-8', [
         'cache-control',
         'private, max-age=3600',
       ]),
