@@ -28,12 +28,12 @@ interface Tested {
   tests: Outcome[]
 }
 
-/** `infer model test [id]`: sends one test request per task to the running server and checks the answers. */
+/** `infer model test [id]`: sends one test request per text task to the running server and checks the answers. */
 export function define(command: Command, terminal: Terminal): void {
   const test = withCommon(command)
     .summary('send test requests to every model and check the answers')
     .description(
-      'Loads each model and sends it one small request for each of its tasks. Shows whether the answer is correct, the latency, the token rate and the memory of the model. Exits with 1 when a test failed.',
+      'Loads each model and sends it one small request for each of its tasks with text; other tasks stay untested. Shows whether the answer is correct, the latency, the token rate and the memory of the model. Exits with 1 when a test failed.',
     )
     .argument('[id]', 'the model; default: all enabled models')
     .action((id: string | undefined, { dataDir, json }: CommonOptions) =>
