@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { remoteServer } from '../../core/config.ts'
 import { Failure } from '../../core/failure.ts'
 import type { Task } from '../../core/schemas/task.ts'
-import { type Api, type Client, dataOf, memberOf, openClient } from '../client/client.ts'
+import { type Api, type Client, dataOf, openClient } from '../client/client.ts'
 import { runningServer } from '../client/find-server.ts'
 import { refused, usageFailure } from '../terminal/exit-codes.ts'
 import { printable } from '../terminal/styled-line.ts'
@@ -19,10 +19,8 @@ export type ModelDetail = Pick<Api['ModelDetail'], 'id' | 'settings' | 'engines'
 export const detailOf = ({ api }: Client, id: string, signal?: AbortSignal): Promise<ModelDetail> =>
   dataOf(api.GET('/api/models/{id}', { params: { path: { id } }, signal }))
 
-export async function modelStatusOf({ api }: Client, signal?: AbortSignal): Promise<ModelStatusList> {
-  const answer = api.GET('/api/model-status', { signal })
-  return { ...(await dataOf(answer)), models: await memberOf(answer, 'models') }
-}
+export const modelStatusOf = ({ api }: Client, signal?: AbortSignal): Promise<ModelStatusList> =>
+  dataOf(api.GET('/api/model-status', { signal }))
 
 /**
  * Returns the models that the server offers. Returns none for an older server, or for a token without the read scope:
