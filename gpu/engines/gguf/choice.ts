@@ -6,7 +6,7 @@ import { type Logprobs, openLogprobs, type TokenLogprob } from './logprobs.ts'
 import type { SamplerConfig } from './native.ts'
 import type { Member } from './rounds.ts'
 import type { Sampling } from './sampling.ts'
-import type { SlotChoice } from './slots.ts'
+import type { Slot } from './slots.ts'
 import { openText } from './stop.ts'
 
 export interface ChoiceWork extends Omit<GenerateWork, 'choices'> {
@@ -26,7 +26,6 @@ export interface ChoiceEnd {
 export function openChoice(
   parts: GeneratorParts,
   work: ChoiceWork,
-  slotChoice: SlotChoice,
   hooks: { onPiece: (piece: GeneratedPiece) => void | Promise<void>; wake: () => void },
 ) {
   const { native, vocabulary, context } = parts
@@ -110,9 +109,9 @@ export function openChoice(
   function openScoring(found: Logprobs, hear: (tokens: readonly PromptToken[]) => void): Member['scoring'] {
     const scored: PromptToken[] = [{ ...vocabulary.written(prompt[0]!), logprob: null, top_logprobs: [] }]
     return async (places, from) => {
-      for (const [at, slotChoice] of places.entries()) {
+      for (const [at, place] of places.entries()) {
         const token = prompt[from + at + 1]
-        if (token !== undefined) scored.push(await found.of(token, slotChoice))
+        if (token !== undefined) scored.push(await found.of(token, place))
       }
       if (scored.length < prompt.length || from + places.length < prompt.length) return
       member.scoring = undefined
@@ -121,8 +120,16 @@ export function openChoice(
     }
   }
 
+  let slot: Slot | undefined
   const member: Member = {
-    slotChoice,
+    choose() {
+      const choice = parts.slots.choose(prompt, sampling.reproducible)
+      slot = choice.slot
+      return choice
+    },
+    get slot() {
+      return slot!
+    },
     prompt,
     alone: sampling.reproducible,
     pending: prompt,
@@ -179,11 +186,11 @@ export function openChoice(
       prompted.resolve()
       sampler.dispose()
       logprobs?.close()
-      if (broken) {
-        slotChoice.slot.tokens = []
-        slotChoice.slot.exact = 0
+      if (broken && slot) {
+        slot.tokens = []
+        slot.exact = 0
       }
-      parts.slots.give(slotChoice.slot)
+      parts.slots.give(slot)
     },
   }
   return { member, prompted: prompted.promise, ended: ended.promise }

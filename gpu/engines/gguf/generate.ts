@@ -84,7 +84,7 @@ export function openGenerator(parts: GeneratorParts) {
     const { sampling } = work
     const seed = seedOf(sampling.seed + index)
     const guard = work.grammar === undefined ? undefined : await guardFor(work.showControls)
-    const slotChoice = await slots.take(work.prompt, work.signal, index > 0)
+    await slots.take(work.signal, index > 0)
     const hooks = { onPiece: (piece: GeneratedPiece) => onPiece(piece, index), wake: rounds.wake }
     let choice: ReturnType<typeof openChoice>
     try {
@@ -96,11 +96,10 @@ export function openGenerator(parts: GeneratorParts) {
           onPrompt: index === 0 ? work.onPrompt : undefined,
           guard,
         },
-        slotChoice,
         hooks,
       )
     } catch (error) {
-      slots.give(slotChoice.slot)
+      slots.give()
       throw error
     }
     rounds.add(choice.member)

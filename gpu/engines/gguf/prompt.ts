@@ -49,18 +49,19 @@ export const pieceFrom = (position: number, promptLength: number, piece: number)
  */
 export async function prepareSlot(
   context: NativeContext,
-  { slot, source, keep }: SlotChoice,
+  { slot, source, keep, moved }: SlotChoice,
   work: PromptWork,
   window: number,
 ) {
   const { prompt, piece, reproducible, anew = false } = work
-  // Another answer may have taken that slot since.
-  if (keep && !keep.held) {
+  if (keep) {
     await copy(context, slot, keep)
     keep.usedAt = slot.usedAt
   }
-  if (!anew && source !== slot && commonStart(source.tokens, prompt) > commonStart(slot.tokens, prompt))
+  if (!anew && source !== slot && commonStart(source.tokens, prompt) > commonStart(slot.tokens, prompt)) {
     await copy(context, source, slot)
+    if (moved) source.usedAt = 0
+  }
   const common = commonStart(slot.tokens, prompt)
   const kept = anew ? 0 : reusableTokens(common, slot.exact, prompt.length - 1, piece, reproducible)
   slot.exact = exactAfter(slot.exact, kept, piece)
@@ -69,7 +70,14 @@ export async function prepareSlot(
 }
 
 async function copy(context: NativeContext, source: Slot, target: Slot): Promise<void> {
-  await context.copySequenceStateFromOtherSequence(target.sequence, source.sequence)
+  target.tokens = []
+  try {
+    await context.copySequenceStateFromOtherSequence(target.sequence, source.sequence)
+  } catch (error) {
+    // Nothing may reuse or continue what a failed copy leaves.
+    context.disposeSequence(target.sequence)
+    throw error
+  }
   target.tokens = source.tokens.slice()
   target.exact = source.exact
 }

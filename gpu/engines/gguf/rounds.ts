@@ -2,11 +2,14 @@ import { planBatch } from './batch.ts'
 import type { Exclusive } from './mutex.ts'
 import type { Native } from './native.ts'
 import { pieceFrom, prepareSlot } from './prompt.ts'
-import type { SlotChoice } from './slots.ts'
+import type { Slot, SlotChoice } from './slots.ts'
 
 /** One answer being generated for one prompt. All methods are called between two batches. */
 export interface Member {
-  readonly slotChoice: SlotChoice
+  /** Chooses its slot. Called once, when it joins the rounds. */
+  choose(): SlotChoice
+  /** Set by `choose`. */
+  readonly slot: Slot
   readonly prompt: readonly number[]
   /** Whether it needs separate batches, see prompt.ts. */
   readonly alone: boolean
@@ -28,7 +31,7 @@ export interface Member {
   /** Delivers new text to the caller. Runs while the next batch is computed. */
   tell(): void
   fail(error: unknown): void
-  /** Releases its slot. `broken`: the content of its memory is undefined. */
+  /** Gives its slot back, if it has chosen one. `broken`: the content of its memory is undefined. */
   release(broken: boolean): void
 }
 
@@ -82,10 +85,11 @@ export function openRounds({ native: { context }, batchSize, piece, window, excl
         member.release(false)
         continue
       }
+      const choice = member.choose()
       try {
-        const { slotChoice, prompt, alone, scoring } = member
+        const { prompt, alone, scoring } = member
         const work = { prompt, piece, reproducible: alone, anew: scoring !== undefined }
-        member.settled(await prepareSlot(context, slotChoice, work, window))
+        member.settled(await prepareSlot(context, choice, work, window))
         members.push(member)
       } catch (error) {
         drop(member, error)
@@ -97,15 +101,14 @@ export function openRounds({ native: { context }, batchSize, piece, window, excl
   function drop(member: Member, error: unknown): void {
     const at = members.indexOf(member)
     if (at >= 0) members.splice(at, 1)
-    context.disposeSequence(member.slotChoice.slot.sequence)
+    context.disposeSequence(member.slot.sequence)
     member.fail(error)
     member.release(true)
   }
 
   /** Adds tokens to the batch. Returns their logits indices. */
   function add(member: Member, amount: number): Uint32Array {
-    const { slot } = member.slotChoice
-    const { pending, next } = member
+    const { slot, pending, next } = member
     if (amount === 1) one[0] = pending[next]!
     const tokens = amount === 1 ? one : Uint32Array.from(pending.slice(next, next + amount))
     const complete = next + amount === pending.length
@@ -138,7 +141,7 @@ export function openRounds({ native: { context }, batchSize, piece, window, excl
       reportAll()
       await computed
       for (const { member, amount } of wants)
-        for (let at = 0; at < amount; at++) member.slotChoice.slot.tokens.push(member.pending[member.next + at]!)
+        for (let at = 0; at < amount; at++) member.slot.tokens.push(member.pending[member.next + at]!)
       await Promise.all(
         wants.map(({ member, amount }, at) =>
           draw(member, amount, places[at]!).catch((error: unknown) => drop(member, error)),
@@ -174,16 +177,16 @@ export function openRounds({ native: { context }, batchSize, piece, window, excl
         .map((member, at) => ({ member, amount: amounts[at]! }))
         .filter(({ amount }) => amount > 0)
         // llama.cpp computes sequences together only if each one's number follows that of the one before.
-        .toSorted((a, b) => a.member.slotChoice.slot.sequence - b.member.slotChoice.slot.sequence)
+        .toSorted((a, b) => a.member.slot.sequence - b.member.slot.sequence)
       if (wants.length > 0) await compute(wants)
       let prompts = 0
       for (const member of ready) {
         if (!member.alone || member.over) continue
-        const begun = member.slotChoice.slot.tokens.length
+        const begun = member.slot.tokens.length
         // One piece of one prompt per round, so that decoding members wait no longer than that.
         if (begun < member.prompt.length - 1 && prompts++ > 0) continue
         await compute([{ member, amount: pieceFrom(begun, member.prompt.length, piece) }])
-        if (begun < member.prompt.length - 1) member.slotChoice.slot.exact = member.slotChoice.slot.tokens.length
+        if (begun < member.prompt.length - 1) member.slot.exact = member.slot.tokens.length
       }
     }
     running = false

@@ -10,22 +10,24 @@ export interface Slot {
   usedAt: number
   /** Leading tokens that were computed as for a reproducible request, see prompt.ts. */
   exact: number
-  /** Whether an answer has it. */
-  held: boolean
+  /** How the answer that has it is computed; false if none has it. */
+  held: 'together' | 'alone' | false
 }
 
-/**
- * A slot, the slot that contains the longest prefix of the prompt (the same one, or another to copy from), and the slot
- * that the conversation in `slot` moves to, if it is worth keeping.
- */
 export interface SlotChoice {
   slot: Slot
+  /** The slot that contains the longest prefix of the prompt: the same one, or another to copy from. */
   source: Slot
+  /** Where the conversation in `slot` moves to, if it is worth keeping. */
   keep?: Slot | undefined
+  /** Whether `source` is no longer needed after the copy. */
+  moved?: boolean
 }
 
 interface Candidate {
   free: boolean
+  /** Whether its answer is computed together with that of the prompt. */
+  joins: boolean
   /** Tokens in its memory, and how many of them at its start the prompt has too. */
   length: number
   common: number
@@ -37,28 +39,28 @@ interface Candidate {
  * its slots form rows without a gap (sixteen answers in scattered slots take four times as long), so the prompt gets the
  * slot with most neighbours that are computing; of equal ones, as when none is, the least recently used. The same
  * conversation continues in its slot if that joins a row, and is copied otherwise. Other slots are copied from if at least
- * `worth` tokens are common. `keep`: where the conversation in the chosen slot goes, so that the one that is lost is the
- * least recently used. `moved`: whether `source` is no longer needed.
+ * `worth` tokens are common. The conversation that is lost is the least recently used; no conversation moves if one would
+ * be lost that is among the last answers, as many as there are slots.
  */
 export function chooseSlot(slots: readonly Candidate[], worth: number) {
   const free = slots.map((_, at) => at).filter(at => slots[at]!.free)
   const byAge = free.toSorted((a, b) => slots[a]!.usedAt - slots[b]!.usedAt)
-  const neighbours = (at: number) => [at - 1, at + 1].filter(next => slots[next]?.free === false).length
+  const neighbours = (at: number) => [at - 1, at + 1].filter(next => slots[next]?.joins).length
   const best = byAge.reduce((chosen, at) => (neighbours(at) > neighbours(chosen) ? at : chosen))
   const likest = [...byAge, ...slots.keys()].reduce((chosen, at) =>
     slots[at]!.common > slots[chosen]!.common ? at : chosen,
   )
   const { common, length } = slots[likest]!
   const same = slots[likest]!.free && common > 0 && common * 2 >= length
-  if (same && neighbours(likest) >= Math.min(1, neighbours(best))) return { slot: likest, source: likest, moved: false }
   const source = common >= worth && common > slots[best]!.common ? likest : best
-  const keep = byAge.find(at => at !== best && at !== source && slots[at]!.usedAt < slots[best]!.usedAt)
-  return {
-    slot: best,
-    source,
-    keep: slots[best]!.length >= worth ? keep : undefined,
-    moved: same && source === likest && source !== best,
-  }
+  const older = byAge.find(at => at !== best && at !== source && slots[at]!.usedAt < slots[best]!.usedAt)
+  const keep = slots[best]!.length >= worth ? older : undefined
+  const lost = slots[keep ?? best]!
+  const newest = Math.max(...slots.map(({ usedAt }) => usedAt))
+  const isRecent = lost.usedAt > 0 && lost.length >= worth && newest - lost.usedAt < slots.length
+  if (same && (isRecent || neighbours(likest) >= Math.min(1, neighbours(best))))
+    return { slot: likest, source: likest, keep: undefined, moved: false }
+  return { slot: best, source, keep, moved: same && source !== best }
 }
 
 /** Length of the common prefix. */
@@ -83,34 +85,21 @@ export function openSlots({ count, queue, worth }: SlotOptions) {
     { length: count },
     (_, sequence): Slot => ({ sequence, tokens: [], usedAt: 0, exact: 0, held: false }),
   )
-  const waiting: { prompt: readonly number[]; accept: (place: SlotChoice) => void }[] = []
+  const waiting: (() => void)[] = []
+  let free = count
   let clock = 0
-
-  function place(prompt: readonly number[]): SlotChoice {
-    const chosen = chooseSlot(
-      slots.map(slot => ({
-        free: !slot.held,
-        length: slot.tokens.length,
-        common: commonStart(slot.tokens, prompt),
-        usedAt: slot.usedAt,
-      })),
-      worth,
-    )
-    const slot = slots[chosen.slot]!
-    const source = slots[chosen.source]!
-    slot.held = true
-    if (chosen.moved) source.usedAt = 0
-    return { slot, source, keep: slots[chosen.keep ?? -1] }
-  }
 
   return {
     /**
-     * Waits for a slot for the prompt; the caller must release it. With `admitted` (further answers to an accepted
-     * prompt) the queue limit does not apply. Throws Failure `queue_full`, or the signal's reason.
+     * Waits until an answer may have a slot; the caller must give it back. With `admitted` (further answers to an
+     * accepted prompt) the queue limit does not apply. Throws Failure `queue_full`, or the signal's reason.
      */
-    take(prompt: readonly number[], signal: AbortSignal, admitted = false): Promise<SlotChoice> {
+    take(signal: AbortSignal, admitted = false): Promise<void> {
       if (signal.aborted) return Promise.reject(signal.reason as Error)
-      if (slots.some(slot => !slot.held)) return Promise.resolve(place(prompt))
+      if (free > 0) {
+        free--
+        return Promise.resolve()
+      }
       if (!admitted && waiting.length >= queue)
         return Promise.reject(
           new Failure('queue_full', `${queue} requests already wait for this engine. Try again later.`, {
@@ -119,32 +108,49 @@ export function openSlots({ count, queue, worth }: SlotOptions) {
         )
       return new Promise((resolve, reject) => {
         const leave = () => {
-          waiting.splice(waiting.indexOf(entry), 1)
+          waiting.splice(waiting.indexOf(accept), 1)
           reject(signal.reason as Error)
         }
-        const entry = {
-          prompt,
-          accept(given: SlotChoice) {
-            signal.removeEventListener('abort', leave)
-            resolve(given)
-          },
+        const accept = () => {
+          signal.removeEventListener('abort', leave)
+          resolve()
         }
-        waiting.push(entry)
+        waiting.push(accept)
         signal.addEventListener('abort', leave, { once: true })
       })
     },
-    /** Must be called exactly once for every slot taken. */
-    give(slot: Slot): void {
-      slot.usedAt = ++clock
-      slot.held = false
+    /**
+     * Chooses the slot of an answer that may have one; `alone`: it is computed in separate batches. Called right before
+     * the slot is prepared, because each preparation moves conversations.
+     */
+    choose(prompt: readonly number[], alone: boolean): SlotChoice {
+      const candidates = slots.map(({ held, tokens, usedAt }) => ({
+        free: !held,
+        joins: held === 'together' && !alone,
+        length: tokens.length,
+        common: commonStart(tokens, prompt),
+        usedAt,
+      }))
+      const { slot: at, source, keep, moved } = chooseSlot(candidates, worth)
+      const slot = slots[at]!
+      slot.held = alone ? 'alone' : 'together'
+      return { slot, source: slots[source]!, keep: slots[keep ?? -1], moved }
+    },
+    /** Must be called exactly once for every `take`, with the slot if one was chosen. */
+    give(slot?: Slot): void {
+      if (slot) {
+        slot.usedAt = ++clock
+        slot.held = false
+      }
       const next = waiting.shift()
-      if (next) next.accept(place(next.prompt))
+      if (next) next()
+      else free++
     },
     get waiting(): number {
       return waiting.length
     },
     get free(): number {
-      return slots.filter(slot => !slot.held).length
+      return free
     },
   }
 }

@@ -5,9 +5,13 @@ import { noMutex, openMutex } from '../../../../gpu/engines/gguf/mutex.ts'
 import type { Native } from '../../../../gpu/engines/gguf/native.ts'
 import { prepareSlot } from '../../../../gpu/engines/gguf/prompt.ts'
 import { type Member, openRounds } from '../../../../gpu/engines/gguf/rounds.ts'
-import { chooseSlot, commonStart, openSlots, type Slot } from '../../../../gpu/engines/gguf/slots.ts'
+import { chooseSlot, commonStart, openSlots, type Slot, type Slots } from '../../../../gpu/engines/gguf/slots.ts'
 
 const stays = new AbortController().signal
+const taken = async (slots: Slots, admitted = false) => {
+  await slots.take(stays, admitted)
+  return slots.choose([], false)
+}
 const count = (length: number) => Array.from({ length }, (_, at) => at)
 
 describe('a batch', () => {
@@ -33,7 +37,13 @@ describe('a batch', () => {
 })
 
 describe('slots', () => {
-  const candidate = (common: number, length: number, usedAt: number, free = true) => ({ common, length, usedAt, free })
+  const candidate = (common: number, length: number, usedAt: number, free = true) => ({
+    common,
+    length,
+    usedAt,
+    free,
+    joins: !free,
+  })
   test.each<[string, ReturnType<typeof candidate>[], number, number]>([
     ['the same conversation continues in its slot', [candidate(90, 100, 9), candidate(0, 0, 0)], 0, 0],
     ['another conversation with the same prefix is copied', [candidate(90, 900, 9), candidate(0, 50, 1)], 1, 0],
@@ -46,6 +56,7 @@ describe('slots', () => {
   ])('%s', (_rule, slots, slot, source) => expect(chooseSlot(slots, 16)).toMatchObject({ slot, source }))
 
   const busy = candidate(0, 100, 1, false)
+  const alone = { ...busy, joins: false }
   test.each<[string, ReturnType<typeof candidate>[], Partial<ReturnType<typeof chooseSlot>>]>([
     [
       'beside one that computes, also if it was used later',
@@ -67,6 +78,16 @@ describe('slots', () => {
       'a conversation apart from the others is copied beside them, and its own slot is needed no longer',
       [candidate(90, 100, 9), candidate(0, 90, 2), candidate(0, 90, 4), busy],
       { slot: 2, source: 0, keep: 1, moved: true },
+    ],
+    [
+      'but it stays where the move would cost a conversation of the last few answers',
+      [candidate(90, 100, 5), candidate(0, 90, 2), candidate(0, 90, 4), busy],
+      { slot: 0, source: 0, keep: undefined, moved: false },
+    ],
+    [
+      'one that is computed in separate batches is no neighbour',
+      [candidate(0, 5, 1), candidate(0, 5, 9), alone],
+      { slot: 0 },
     ],
     [
       'one beside the others stays, even if another slot is between two',
@@ -91,7 +112,8 @@ describe('slots', () => {
     for (let turn = 0; turn < 3000; turn++) {
       // One turn of a conversation that was last seen 40 turns ago: a slot of 64 still has it while 16 compute.
       const prompt = [turn % 40, 1000, 1001, 1002]
-      const choice = await slots.take(prompt, stays)
+      await slots.take(stays)
+      const choice = slots.choose(prompt, false)
       reused += await prepareSlot(context, choice, { prompt, piece: 4, reproducible: false }, 0)
       choice.slot.tokens = prompt
       computing.push({ slot: choice.slot, ends: turn + 4 + Math.ceil(draw() * 24) })
@@ -104,6 +126,41 @@ describe('slots', () => {
     expect(reused).toBe(3 * (3000 - 40))
   })
 
+  test('are chosen when the prompt is prepared, by what the slots remember then', async () => {
+    const { context } = fakeContext().native
+    const slots = openSlots({ count: 8, queue: 0, worth: 2 })
+    const prepare = async (prompt: number[]) => {
+      const choice = slots.choose(prompt, false)
+      const reused = await prepareSlot(context, choice, { prompt, piece: 4, reproducible: false }, 0)
+      choice.slot.tokens = prompt
+      return { slot: choice.slot, reused }
+    }
+    const conversations = [10, 20, 30, 40].map(first => [first, 1, 2, 3])
+    for (const _ of conversations) await slots.take(stays)
+    const first = []
+    for (const prompt of conversations) first.push(await prepare(prompt))
+    for (const { slot } of first) slots.give(slot)
+    // All arrive during one batch. The first ones move memory that belongs to the later ones.
+    for (const _ of conversations) await slots.take(stays)
+    for (const prompt of [0, 2, 1, 3].map(at => conversations[at]!))
+      expect((await prepare([...prompt, 4])).reused).toBe(4)
+  })
+
+  test('beside answers with a seed are not preferred, nor are any for such answers', async () => {
+    const slots = openSlots({ count: 4, queue: 0, worth: 2 })
+    const taken = async (alone: boolean) => {
+      await slots.take(stays)
+      return slots.choose([], alone).slot
+    }
+    const [first, second] = [await taken(false), await taken(false)]
+    expect([first.sequence, second.sequence]).toEqual([0, 1])
+    slots.give(first)
+    slots.give(second)
+    expect((await taken(true)).sequence).toBe(2)
+    expect((await taken(false)).sequence).toBe(3)
+    expect((await taken(true)).sequence).toBe(0)
+  })
+
   test('have a common prefix', () => {
     expect(commonStart([1, 2, 3], [1, 2, 4])).toBe(2)
     expect(commonStart([1, 2], [1, 2, 4])).toBe(2)
@@ -112,9 +169,9 @@ describe('slots', () => {
 
   test('are assigned first come, first served', async () => {
     const slots = openSlots({ count: 1, queue: 10, worth: 16 })
-    const { slot } = await slots.take([], stays)
+    const { slot } = await taken(slots)
     const order: string[] = []
-    const waiting = ['a', 'b', 'c'].map(name => slots.take([], stays).then(given => (order.push(name), given.slot)))
+    const waiting = ['a', 'b', 'c'].map(name => taken(slots).then(given => (order.push(name), given.slot)))
     expect(slots.waiting).toBe(3)
     for (const next of waiting) {
       slots.give(slot)
@@ -125,27 +182,36 @@ describe('slots', () => {
 
   test('skip aborted requests', async () => {
     const slots = openSlots({ count: 1, queue: 10, worth: 16 })
-    const { slot } = await slots.take([], stays)
+    const { slot } = await taken(slots)
     const leaver = new AbortController()
-    const [gone, stayed] = [slots.take([], leaver.signal), slots.take([], stays)]
+    const [gone, stayed] = [slots.take(leaver.signal), taken(slots)]
     const refused = expect(gone).rejects.toThrow('gone')
     leaver.abort(new Failure('cancelled', 'gone'))
     await refused
     slots.give(slot)
     expect((await stayed).slot).toBe(slot)
-    await expect(slots.take([], leaver.signal)).rejects.toThrow('gone')
+    await expect(slots.take(leaver.signal)).rejects.toThrow('gone')
   })
 
   test('are refused when too many requests wait, but not to another answer of an accepted request', async () => {
     const slots = openSlots({ count: 1, queue: 1, worth: 16 })
-    const { slot } = await slots.take([], stays)
-    const waiting = slots.take([], stays)
-    await expect(slots.take([], stays)).rejects.toMatchObject({ code: 'queue_full', retryAfterMs: 1000 })
-    const second = slots.take([], stays, true)
+    const { slot } = await taken(slots)
+    const waiting = taken(slots)
+    await expect(slots.take(stays)).rejects.toMatchObject({ code: 'queue_full', retryAfterMs: 1000 })
+    const second = taken(slots, true)
     slots.give(slot)
     expect((await waiting).slot).toBe(slot)
     slots.give(slot)
     expect((await second).slot).toBe(slot)
+  })
+
+  test('are free again after an answer that ended before it chose one', async () => {
+    const slots = openSlots({ count: 1, queue: 1, worth: 16 })
+    await slots.take(stays)
+    const waiting = taken(slots)
+    slots.give()
+    slots.give((await waiting).slot)
+    expect([slots.free, slots.waiting]).toEqual([1, 0])
   })
 })
 
@@ -229,18 +295,31 @@ describe('a prompt', () => {
     expect(fake.context.copySequenceStateFromOtherSequence).toHaveBeenCalledWith(0, 1)
     expect([slot.exact, source.tokens.length]).toEqual([8, 20])
   })
-  test('moves the conversation in its slot to where it is kept, unless an answer has taken that slot since', async () => {
-    for (const held of [false, true]) {
-      const fake = fakeContext()
-      const [slot, keep] = [
-        { ...slotOf(0, [7, 8, 9], 3), usedAt: 5 },
-        { ...slotOf(1, [1]), held },
-      ]
-      const work = { prompt: count(4), piece: 4, reproducible: false }
-      expect(await prepareSlot(fake.native.context, { slot, source: slot, keep }, work, 0)).toBe(0)
-      expect(keep).toMatchObject(held ? { tokens: [1], usedAt: 0 } : { tokens: [7, 8, 9], usedAt: 5, exact: 3 })
-      expect(fake.context.copySequenceStateFromOtherSequence).toHaveBeenCalledTimes(held ? 0 : 1)
+  test('moves the conversation in its slot to where it is kept', async () => {
+    const fake = fakeContext()
+    const [slot, keep] = [{ ...slotOf(0, [7, 8, 9], 3), usedAt: 5 }, slotOf(1, [1])]
+    const work = { prompt: count(4), piece: 4, reproducible: false }
+    expect(await prepareSlot(fake.native.context, { slot, source: slot, keep }, work, 0)).toBe(0)
+    expect(keep).toMatchObject({ tokens: [7, 8, 9], usedAt: 5, exact: 3 })
+    expect(fake.context.copySequenceStateFromOtherSequence).toHaveBeenCalledTimes(1)
+  })
+  test('takes its conversation along, unless it is computed anew', async () => {
+    for (const anew of [false, true]) {
+      const [slot, source] = [slotOf(0, []), { ...slotOf(1, count(9)), usedAt: 5 }]
+      const work = { prompt: count(12), piece: 4, reproducible: false, anew }
+      const choice = { slot, source, moved: true }
+      expect(await prepareSlot(fakeContext().native.context, choice, work, 0)).toBe(anew ? 0 : 9)
+      expect(source.usedAt).toBe(anew ? 5 : 0)
     }
+  })
+  test('finds nothing in a slot to which a copy failed', async () => {
+    const fake = fakeContext()
+    fake.context.copySequenceStateFromOtherSequence.mockRejectedValue(new Error('no memory'))
+    const [slot, keep] = [slotOf(0, [7, 8, 9], 3), slotOf(1, [1, 2])]
+    const work = { prompt: count(4), piece: 4, reproducible: false }
+    await expect(prepareSlot(fake.native.context, { slot, source: slot, keep }, work, 0)).rejects.toThrow('no memory')
+    expect([slot.tokens, keep.tokens]).toEqual([[7, 8, 9], []])
+    expect(fake.context.disposeSequence).toHaveBeenCalledWith(1)
   })
   test('does not copy tokens that the other slot has dropped since', async () => {
     const fake = fakeContext()
@@ -267,7 +346,8 @@ describe('rounds', () => {
     let left = answers
     let over = false
     const member: Member = {
-      slotChoice: { slot, source: slot },
+      choose: () => ({ slot, source: slot }),
+      slot,
       prompt: count(length),
       alone: false,
       pending: count(length),
