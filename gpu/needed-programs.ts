@@ -98,6 +98,7 @@ export async function openNeededPrograms(
   return {
     missing,
     missingForAll,
+    /** Resolves when no test runs. */
     tested,
   }
 }

@@ -10,6 +10,7 @@ interface Meter {
   at: number
 }
 
+/** The meters of the devices of one slot when it was taken. */
 export type EnergyMark = readonly { meter: Meter; perSlot: number; gaps: number }[]
 
 /**

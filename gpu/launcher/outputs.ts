@@ -13,7 +13,7 @@ export interface EngineOutputs extends EngineOutput {
   watch(engineId: string, listener: (text: string) => void): () => void
 }
 
-/** Number of ended launches whose output is kept; at limit a megabyte each. */
+/** Number of ended launches whose output is kept; at most a megabyte each. */
 const keptAfterEnd = 8
 
 export function openOutputs(): EngineOutputs {

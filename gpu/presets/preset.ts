@@ -82,6 +82,7 @@ export interface Preset {
    * starts, or that infer does not start.
    */
   installation?(tasks: readonly Task[]): EngineInstallation
+  /** Programs that must be installed for the task. */
   programs?(model: Model, task: Task): readonly NeededProgram[]
   /** Python environments in which its program is looked for before the PATH: see `enginePath`. */
   environments?(model: Model): readonly string[]
@@ -96,6 +97,7 @@ export interface Preset {
   channel(model: Model): 'port' | 'socket'
   /** What its sandbox allows besides its model and its program; absent when infer starts no process. */
   sandbox?: {
+    /** Default level. */
     level: 'strict' | 'files'
     /** Absolute paths that it reads. */
     reads?(model: Model, facts: LaunchFacts): readonly string[]

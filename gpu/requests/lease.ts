@@ -46,6 +46,7 @@ export class EngineLease implements Lease {
   #lastSucceeded = true
   #released = false
   #open: UndiciExchange | undefined
+  /** `workPath` of its last request. */
   #workPath: string | undefined
   #followOutput: LeaseOptions['followProgress']
   #unfollow: (() => void) | undefined

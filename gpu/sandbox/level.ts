@@ -24,6 +24,7 @@ export interface SandboxTool {
    * only process names and command lines.
    */
   ownProc: boolean
+  /** Whether network namespaces can be created. */
   network: boolean
 }
 

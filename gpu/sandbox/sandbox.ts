@@ -16,6 +16,7 @@ export interface SandboxOptions {
   support: SandboxSupport
   /** Files with secrets outside of the data directory: the configuration, private keys of certificates. */
   secrets?: readonly string[]
+  /** The server's environment. */
   host: Readonly<Record<string, string | undefined>>
 }
 

@@ -9,6 +9,7 @@ import { listVoices, synthesizeHandler } from './synthesize.ts'
 import { transcribeHandler } from './transcribe.ts'
 
 export interface DemoEngineSettings extends ListenAddress {
+  /** The model id that it reports. */
   id: string
   /** Minimum duration of each step in milliseconds, so that users can watch progress and queues. */
   stepMs: number

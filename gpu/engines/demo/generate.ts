@@ -59,6 +59,7 @@ export function openGenerate({ stepMs, ffmpeg }: { stepMs: number; ffmpeg: strin
     }) satisfies Handler,
     /** Number of running calls, including those of disconnected callers. */
     running: () => calls.size,
+    /** Resolves when no call is running. */
     async idle(): Promise<void> {
       await Promise.all(calls)
     },

@@ -10,6 +10,7 @@ import { parsedCall } from '../parsed-call.ts'
 import { chooseVoice, parseEspeakVoices, variantsIn } from './voices.ts'
 
 export interface EspeakEngineSettings extends ListenAddress {
+  /** The model id that it reports. */
   id: string
   program: string
   /** If set, every request except /health needs it as bearer token. */

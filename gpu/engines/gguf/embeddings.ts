@@ -16,7 +16,7 @@ export function normalized(vector: readonly number[]): number[] {
 export function shortened(vector: readonly number[], dimensions: number | null | undefined): number[] {
   if (dimensions == null || dimensions === vector.length) return [...vector]
   if (dimensions > vector.length)
-    throw invalid('dimensions', `'dimensions' must be at limit ${vector.length}, the size of this model's vectors.`)
+    throw invalid('dimensions', `'dimensions' must be at most ${vector.length}, the size of this model's vectors.`)
   return normalized(vector.slice(0, dimensions))
 }
 

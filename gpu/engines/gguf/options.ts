@@ -12,12 +12,13 @@ export const flashUses = ['auto', 'on', 'off'] as const
 export interface GgufEngineSettings extends ListenAddress {
   /** Path of the GGUF file, or of the first part of a split model. */
   model: string
+  /** The model id that it reports. */
   id: string
   tasks: readonly TextTask[]
   threads: number
   /** Concurrent requests, 1 to 256; default: by the available memory. */
   parallel?: number
-  /** Maximum tokens of one request, prompt and answer together; at max the trained context length. */
+  /** Maximum tokens of one request, prompt and answer together; at most the trained context length. */
   context?: number
   gpu: GpuUse
   /** Folder of the GPU builds; the builds inside the program use the CPU. */
@@ -52,7 +53,7 @@ export function checkOptions(options: GgufEngineSettings): void {
     if (value !== undefined && !(Number.isInteger(value) && value >= min && value <= max))
       throw invalid(name, `--${name} must be a whole number from ${min} to ${max}, not ${value}.`)
   }
-  if (options.tasks.length === 0) throw invalid('task', 'Give at min one task with --task.')
+  if (options.tasks.length === 0) throw invalid('task', 'Give at least one task with --task.')
   checkListenAddress(options)
   within('threads', options.threads, 1, 1024)
   within('parallel', options.parallel, 1, maxParallel)

@@ -11,6 +11,7 @@ export interface Sampling {
   seed: number
   /** Penalties on tokens of this answer; undefined if there are none. */
   penalties: { penalty: number; presencePenalty: number; frequencyPenalty: number } | undefined
+  /** Token id to the value added to its logit. */
   bias: ReadonlyMap<number, number>
   /** Whether the caller gave a seed and may expect the same text for it. */
   reproducible: boolean

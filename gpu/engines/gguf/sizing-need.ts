@@ -34,6 +34,7 @@ const kvBytes: Record<KvType, number> = { f16: 2, q8_0: 34 / 32, q4_0: 18 / 32 }
 export interface ContextShape {
   tokens: number
   sequences: number
+  /** Tokens per batch. */
   batch: number
 }
 

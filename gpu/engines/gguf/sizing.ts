@@ -29,6 +29,7 @@ export interface SizingSettings {
 
 export interface SizingChoice {
   gpuLayers: number
+  /** Tokens of one chat. */
   context: number
   parallel: number
   kvType: KvType
@@ -36,6 +37,7 @@ export interface SizingChoice {
 
 export interface Sizing extends SizingChoice {
   flashAttention: 'auto' | 'on' | 'off'
+  /** Maximum tokens of one text to rank or embed. */
   encoderContext: number
   batch: number
   need: Need
@@ -104,6 +106,7 @@ function cacheFault({ keyLength, valueLength }: ModelShape, { kvType = 'f16', fl
   return { param: 'kv_type', why: `holds numbers in blocks of 32, and the heads of this model have ${keyLength}.` }
 }
 
+/** Yields the choices in order of preference. */
 function* choices(
   shape: ModelShape,
   memory: AvailableMemory,

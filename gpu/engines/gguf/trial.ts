@@ -6,6 +6,7 @@ import type { NodeLlamaCpp } from './model.ts'
 import type { GpuUse } from './options.ts'
 
 export interface Trial {
+  /** The release of llama.cpp. */
   release: string
   /** The names of its devices; empty for the CPU. */
   devices: string[]

@@ -14,10 +14,10 @@ export interface SchemaNode {
   document: SchemaDocument
 }
 
-/** One schema of the request and the schemas that it refers to. */
 /** Returns the rule of values that satisfy all the schemas. */
 export type RuleOf = (schemaNodes: readonly SchemaNode[]) => string
 
+/** One schema of the request and the schemas that it refers to. */
 export interface SchemaDocument {
   root: SchemaNode
   /** Returns the schema under a keyword of another. Throws Failure `invalid_value` if it is no schema. */
