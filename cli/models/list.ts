@@ -39,7 +39,7 @@ export function define(command: Command, terminal: Terminal): void {
         )
         if (!live) terminal.remark('No server is running; this is the configuration. Start it with: infer serve')
       }
-      const { fault, restart_for = [] } = answer.configuration ?? { fault: null, restart_for: [] }
+      const { fault, restart_for } = answer.configuration ?? { fault: null, restart_for: [] }
       if (json) return
       if (fault !== null)
         terminal.warn(
