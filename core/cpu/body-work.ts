@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { canonicalHash } from '../canonical.ts'
-import { Failure } from '../failure.ts'
+import { invalid } from '../failure.ts'
 import { isObject, type JsonBounds, objectOf, parseBoundedJson } from '../json.ts'
 
 export interface BodyOptions {
@@ -76,9 +76,7 @@ function extracted(url: string, path: string, inline: ReadBody['inline']): strin
   const comma = url.indexOf(',', 5)
   const head = url.slice(5, comma < 0 ? 0 : Math.min(comma, 200))
   if (!/;base64$/i.test(head))
-    throw new Failure('invalid_value', `'${path}' holds a file that is not base64: \`data:image/png;base64,…\`.`, {
-      param: path,
-    })
+    throw invalid(path, `'${path}' holds a file that is not base64: \`data:image/png;base64,…\`.`)
   const type = head.slice(0, -';base64'.length).replace(/[^\w/+.;=-]/g, '')
   const name = `data:${type};inline=${randomUUID()}`
   const decoded = Buffer.from(url.slice(comma + 1), 'base64')

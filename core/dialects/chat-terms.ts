@@ -1,4 +1,4 @@
-import { Failure } from '../failure.ts'
+import { invalid } from '../failure.ts'
 import { isObject, jsonOf } from '../json.ts'
 import type { ChatStreamForm } from './chat-form.ts'
 
@@ -11,7 +11,7 @@ export function effortOfBudget(tokens: number | null | undefined): 'low' | 'medi
 /** Returns the value. Throws Failure for a member that is absent and that its type of object must have. */
 export function needed<Value>(value: Value | null | undefined, param: string): Value {
   if (value === undefined || value === null)
-    throw new Failure('missing_required_parameter', `Missing required parameter: '${param}'.`, { param })
+    throw invalid(param, `Missing required parameter: '${param}'.`, 'missing_required_parameter')
   return value
 }
 

@@ -9,7 +9,7 @@ import {
 import { responseOfItem } from '../dialects/responses/response-output.ts'
 import type { ResponseItem, ResponseObject } from '../dialects/responses/response-schemas.ts'
 import { chunkOf, responseError, responseStream } from '../dialects/responses/response-stream.ts'
-import { Failure } from '../failure.ts'
+import { Failure, invalid } from '../failure.ts'
 import { isId } from '../ids.ts'
 import type { Jobs } from '../jobs/jobs.ts'
 import type { ChatResponse } from '../schemas/chat.ts'
@@ -72,10 +72,10 @@ export function openResponses({ store, jobs, retentionMs, clock = Date }: Respon
       if (!found) return undefined
       length += found.record.input.length + found.text.length
       if (length > maxContinued || parts.length >= maxChain)
-        throw new Failure(
-          'payload_too_large',
+        throw invalid(
+          'previous_response_id',
           `The conversation of the response '${last}' is too long to be continued. Send what matters of it as 'input'.`,
-          { param: 'previous_response_id' },
+          'payload_too_large',
         )
       parts.unshift(keptOf(found))
       id = found.record.previousId
@@ -107,12 +107,10 @@ export function openResponses({ store, jobs, retentionMs, clock = Date }: Respon
         holders.push(keptOf(found))
         length += found.record.input.length + found.text.length
         if (length > maxContinued)
-          throw new Failure(
-            'payload_too_large',
+          throw invalid(
+            'input',
             'The items that are referred to are too long. Send them as they are.',
-            {
-              param: 'input',
-            },
+            'payload_too_large',
           )
       }
       return { earlier, holders }

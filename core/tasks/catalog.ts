@@ -1,4 +1,4 @@
-import { Failure } from '../failure.ts'
+import { invalid } from '../failure.ts'
 import type { ModelSet, ModelSetEntry } from '../models/engine-traits.ts'
 import type { Feature } from '../models/model.ts'
 import { didYouMean, nearestModels } from '../nearest.ts'
@@ -13,12 +13,9 @@ export function modelFor({ id: task, title }: TaskName, id: string, catalog: Mod
   const instead = able.length
     ? `For ${title} there is ${named.join(', ')}${able.length > 5 ? ', …' : ''}.`
     : `No model here does ${title}.`
-  if (entry)
-    throw new Failure('unsupported_task', `The model '${id}' does not do ${title}. ${instead}`, {
-      param: 'model',
-    })
+  if (entry) throw invalid('model', `The model '${id}' does not do ${title}. ${instead}`, 'unsupported_task')
   const meant = didYouMean(nearestModels(id, able))
-  throw new Failure('model_not_found', `The model '${id}' does not exist here.${meant} ${instead}`, { param: 'model' })
+  throw invalid('model', `The model '${id}' does not exist here.${meant} ${instead}`, 'model_not_found')
 }
 
 /** Whether a request uses a feature, and the field by which it does: that of the same name by default. */
@@ -32,10 +29,10 @@ export function checkFeatures(
   const lacking = uses.find(([isUsed, feature]) => isUsed && !entry.traits.features.has(feature))
   if (!lacking) return
   const [, feature, param = feature] = lacking
-  throw new Failure(
-    'unsupported_parameter',
+  throw invalid(
+    param,
     `The engine of '${entry.id}' (${entry.engine}) cannot do '${feature}'. Leave '${param}' out or choose another model.`,
-    { param },
+    'unsupported_parameter',
   )
 }
 

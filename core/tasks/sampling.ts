@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import { Failure } from '../failure.ts'
+import { invalid } from '../failure.ts'
 import type { Feature } from '../models/model.ts'
 import type { sampling } from '../schemas/sampling.ts'
 import type { FeatureUse } from './catalog.ts'
@@ -34,9 +34,7 @@ export const samplingUses = (request: SampledRequest): FeatureUse[] => [
 /** Throws Failure `invalid_value` for options of a stream where none is requested. */
 export function checkStreamOptions({ stream, stream_options }: SampledRequest): void {
   if (stream_options && stream !== true)
-    throw new Failure('invalid_value', "'stream_options' is only allowed together with stream: true.", {
-      param: 'stream_options',
-    })
+    throw invalid('stream_options', "'stream_options' is only allowed together with stream: true.")
 }
 
 /** Returns the fields of a request that are set, but for those in `left`, as the body for an engine. */

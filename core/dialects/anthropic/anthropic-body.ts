@@ -1,4 +1,4 @@
-import { Failure } from '../../failure.ts'
+import { Failure, invalid } from '../../failure.ts'
 import { presentMembers } from '../../members.ts'
 import { effortOfBudget, needed } from '../chat-terms.ts'
 import type { AnthropicBlock, AnthropicRequest } from './anthropic-schemas.ts'
@@ -104,15 +104,13 @@ function answered(content: string | AnthropicBlock[], param: string): Message {
 
 function toolOf(tool: NonNullable<AnthropicRequest['tools']>[number], at: number) {
   if (tool.type && tool.type !== 'custom')
-    throw new Failure(
-      'unsupported_parameter',
+    throw invalid(
+      `tools[${at}].type`,
       `'tools[${at}]' is the tool '${tool.type}' of Anthropic, which is not available here. Define a tool with 'name' and 'input_schema' and run it yourself.`,
-      { param: `tools[${at}].type` },
+      'unsupported_parameter',
     )
   if (!/^[A-Za-z0-9_.-]{1,64}$/.test(tool.name))
-    throw new Failure('invalid_value', `'tools[${at}].name' must be 1 to 64 letters, digits, "_", "." and "-".`, {
-      param: `tools[${at}].name`,
-    })
+    throw invalid(`tools[${at}].name`, `'tools[${at}].name' must be 1 to 64 letters, digits, "_", "." and "-".`)
   const parameters = needed(tool.input_schema, `tools[${at}].input_schema`)
   return {
     type: 'function',
@@ -129,9 +127,7 @@ function choiceOf({ type, name }: NonNullable<AnthropicRequest['tool_choice']>, 
   if (type !== 'tool') return type === 'any' ? 'required' : type
   const wanted = needed(name, 'tool_choice.name')
   if (!tools.some(tool => tool.name === wanted))
-    throw new Failure('invalid_value', `'tool_choice' names '${wanted}', which is not among 'tools'.`, {
-      param: 'tool_choice.name',
-    })
+    throw invalid('tool_choice.name', `'tool_choice' names '${wanted}', which is not among 'tools'.`)
   return { type: 'function', function: { name: wanted } }
 }
 
@@ -151,7 +147,7 @@ type Content = string | AnthropicBlock[]
 const textPart = (text: string): ChatPart => ({ type: 'text', text })
 
 const refused = (param: string, what: string): Failure =>
-  new Failure('unsupported_parameter', `'${param}' is ${what}.`, { param })
+  invalid(param, `'${param}' is ${what}.`, 'unsupported_parameter')
 
 /** Returns the failure for a type of block that has no place there. */
 const unknownBlock = (type: string, param: string): Failure =>
@@ -193,7 +189,7 @@ type Source = Exclude<NonNullable<AnthropicBlock['source']>, string>
 
 function sourceOf({ source }: AnthropicBlock, param: string): Source {
   if (typeof source === 'object') return source
-  throw new Failure('missing_required_parameter', `'${param}.source' must be an object.`, { param: `${param}.source` })
+  throw invalid(`${param}.source`, `'${param}.source' must be an object.`, 'missing_required_parameter')
 }
 
 function imageUrl(source: Source, param: string): string {

@@ -1,4 +1,4 @@
-import { Failure } from '../../failure.ts'
+import { invalid } from '../../failure.ts'
 import { presentMembers } from '../../members.ts'
 import { effortOfBudget, needed } from '../chat-terms.ts'
 import type { CohereChatRequest, CohereMessage, CoherePart } from './cohere-chat-schemas.ts'
@@ -100,5 +100,5 @@ function partOf(part: CoherePart, param: string): { type: string; text: string }
     const { id, data } = needed(part.document, `${param}.document`)
     return { type: 'text', text: `${id === undefined ? '' : `Document ${id}\n`}${fieldsText(data)}` }
   }
-  throw new Failure('invalid_value', `'${param}' is reasoning, which only messages of the assistant have.`, { param })
+  throw invalid(param, `'${param}' is reasoning, which only messages of the assistant have.`)
 }

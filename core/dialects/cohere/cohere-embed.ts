@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Failure } from '../../failure.ts'
+import { invalid } from '../../failure.ts'
 import { ulid } from '../../ids.ts'
 import { isObject } from '../../json.ts'
 import { integer, modelId, nonEmptyText, nullish, optional, optionalString, string } from '../../schemas/fields.ts'
@@ -107,16 +107,17 @@ export const isCohere = (raw: unknown): raw is Record<string, unknown> =>
 /** Checks a body in Cohere's form. Throws Failure for an invalid one. */
 export function wantedByCohere(raw: Record<string, unknown>) {
   const { model, texts, inputs, embedding_types, truncate, max_tokens, ...more } = parsed(CohereEmbedRequest, raw)
-  if (texts?.length && inputs?.length) throw wrong('inputs', "Send 'texts' or 'inputs', not both.")
+  if (texts?.length && inputs?.length) throw invalid('inputs', "Send 'texts' or 'inputs', not both.")
   const input = texts?.length
     ? texts
     : (inputs ?? []).map(({ content }, at) => textOf(content, `inputs[${at}].content`))
-  if (input.length === 0)
-    throw new Failure('missing_required_parameter', "Missing required parameter: 'texts'.", { param: 'texts' })
+  if (input.length === 0) throw invalid('texts', "Missing required parameter: 'texts'.", 'missing_required_parameter')
   if (truncate === 'START')
-    throw new Failure('unsupported_parameter', "'truncate' can be 'END' or 'NONE': engines cut texts at their end.", {
-      param: 'truncate',
-    })
+    throw invalid(
+      'truncate',
+      "'truncate' can be 'END' or 'NONE': engines cut texts at their end.",
+      'unsupported_parameter',
+    )
   const floats = more.response_type === 'embeddings_floats' && !embedding_types
   return {
     model,
@@ -129,19 +130,17 @@ export function wantedByCohere(raw: Record<string, unknown>) {
   }
 }
 
-const wrong = (param: string, message: string): Failure => new Failure('invalid_value', message, { param })
-
 function textOf(content: { type: string; text?: string | undefined }[], param: string): string {
   const parts = content.map(({ type, text }, at) => {
     if (type === 'text' && text !== undefined) return text
-    throw new Failure(
-      'unsupported_parameter',
+    throw invalid(
+      `${param}[${at}]`,
       `'${param}[${at}]' is not a text: engines here embed texts only. Send parts of the type 'text' with 'text'.`,
-      { param: `${param}[${at}]` },
+      'unsupported_parameter',
     )
   })
   const joined = parts.join('\n')
-  if (joined === '') throw wrong(param, `'${param}' must not be empty.`)
+  if (joined === '') throw invalid(param, `'${param}' must not be empty.`)
   return joined
 }
 

@@ -1,4 +1,4 @@
-import { Failure } from '../../failure.ts'
+import { Failure, invalid } from '../../failure.ts'
 import type { OllamaChatRequest, OllamaGenerateRequest } from './ollama-schemas.ts'
 
 type Request = OllamaChatRequest | OllamaGenerateRequest
@@ -18,9 +18,7 @@ function imagePart(image: string, param: string): object {
   const format = formats.find(([start]) => image.startsWith(start))?.[1]
   if (image.startsWith('data:image/')) return { type: 'image_url', image_url: { url: image } }
   if (format) return { type: 'image_url', image_url: { url: `data:image/${format};base64,${image}` } }
-  throw new Failure('invalid_image', `'${param}' is no image. Send a PNG, JPEG, GIF, WebP or BMP file in base64.`, {
-    param,
-  })
+  throw invalid(param, `'${param}' is no image. Send a PNG, JPEG, GIF, WebP or BMP file in base64.`, 'invalid_image')
 }
 
 /** Returns the content of a message: text, with its images if it has any. `path` names them in failures. */

@@ -1,4 +1,4 @@
-import { Failure } from '../../failure.ts'
+import { invalid } from '../../failure.ts'
 import type { ChatForm } from '../chat-form.ts'
 import { ollamaAnswer, ollamaStream, type ShowPart } from './ollama-answer.ts'
 import { ollamaContent, onlyLoads, sharedBody } from './ollama-body.ts'
@@ -27,10 +27,9 @@ function takeCall(waiting: Waiting, { tool_call_id, tool_name }: Messages[number
   const byName = waiting.findIndex(({ name }) => name === tool_name)
   const [call] = waiting.splice(byId >= 0 ? byId : Math.max(0, byName), 1)
   if (call) return call.id
-  throw new Failure(
-    'invalid_value',
+  throw invalid(
+    param,
     `'${param}' is the result of a tool call, and no assistant message before it has one in 'tool_calls' without a result.`,
-    { param },
   )
 }
 
@@ -107,7 +106,7 @@ function refuseUnsupported(request: OllamaGenerateRequest): void {
   for (const [param, hint] of Object.entries(instead)) {
     const value = request[param as keyof typeof instead]
     if (value == null || value === false || value === '' || (Array.isArray(value) && value.length === 0)) continue
-    throw new Failure('unsupported_parameter', `'${param}' is not supported here. ${hint}`, { param })
+    throw invalid(param, `'${param}' is not supported here. ${hint}`, 'unsupported_parameter')
   }
 }
 

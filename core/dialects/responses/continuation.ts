@@ -1,4 +1,4 @@
-import { Failure } from '../../failure.ts'
+import { invalid } from '../../failure.ts'
 import type { ReferencedItems } from './response-messages.ts'
 import type { ResponseItem, ResponsePart } from './response-schemas.ts'
 
@@ -51,8 +51,7 @@ export function inputPage(input: string, { limit, order, after }: InputPageQuery
   const items = JSON.parse(input) as ResponseItem[]
   if (order === 'desc') items.reverse()
   const from = after === undefined ? 0 : items.findIndex(item => item.id === after) + 1
-  if (after !== undefined && from === 0)
-    throw new Failure('invalid_value', "'after' must be the id of an item of this input.", { param: 'after' })
+  if (after !== undefined && from === 0) throw invalid('after', "'after' must be the id of an item of this input.")
   const data = items.slice(from, from + limit).map(listedItem)
   const [first_id, last_id] = [data[0]?.id ?? null, data.at(-1)?.id ?? null]
   return JSON.stringify({ object: 'list', data, first_id, last_id, has_more: from + limit < items.length })

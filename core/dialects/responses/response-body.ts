@@ -1,4 +1,4 @@
-import { Failure } from '../../failure.ts'
+import { invalid } from '../../failure.ts'
 import { presentMembers } from '../../members.ts'
 import { type Continued, keptItems, referencedItems } from './continuation.ts'
 import { messagesOf } from './response-messages.ts'
@@ -14,8 +14,7 @@ export function responseBody(request: ResponseRequest, continued: Continued): Re
   const referenced = referencedItems(continued)
   const { model, instructions, max_output_tokens, temperature, top_p, top_logprobs, parallel_tool_calls } = request
   const items = inputItems(request)
-  if (items.length === 0)
-    throw new Failure('invalid_value', "'input' is empty. Send a text or at least one item.", { param: 'input' })
+  if (items.length === 0) throw invalid('input', "'input' is empty. Send a text or at least one item.")
   const { user, include, reasoning } = request
   const logprobs = Boolean(top_logprobs) || include?.includes('message.output_text.logprobs')
   return presentMembers({
@@ -43,22 +42,20 @@ function earlierOf({ previous_response_id: id }: ResponseRequest, { earlier }: C
   if (!id) return []
   const kept = Object.hasOwn(earlier, id) ? earlier[id] : undefined
   if (kept) return kept.flatMap(keptItems)
-  throw new Failure(
-    'not_found',
+  throw invalid(
+    'previous_response_id',
     `There is no response '${id.slice(0, 64)}' to continue. It was created with "store": false, deleted, or has expired: send the whole conversation as 'input'.`,
-    { param: 'previous_response_id' },
+    'not_found',
   )
 }
 
 function refuse({ conversation, prompt, background, store }: ResponseRequest): void {
   const unsupported = (param: string, instead: string) =>
-    new Failure('unsupported_parameter', `'${param}' does not exist here. ${instead}`, { param })
+    invalid(param, `'${param}' does not exist here. ${instead}`, 'unsupported_parameter')
   if (conversation != null) throw unsupported('conversation', "Continue a response with 'previous_response_id'.")
   if (prompt != null) throw unsupported('prompt', "Send 'instructions' and 'input'.")
   if (background && store === false)
-    throw new Failure('invalid_value', "'background' needs 'store': a response in the background is read later.", {
-      param: 'store',
-    })
+    throw invalid('store', "'background' needs 'store': a response in the background is read later.")
 }
 
 function formatOf({ text }: ResponseRequest): object | undefined {
@@ -80,10 +77,10 @@ function toolsOf({ tools, tool_choice }: ResponseRequest): { tools?: object[]; t
       tool_choice: { type: 'function', function: { name: tool_choice.name ?? '' } },
     }
   if (tool_choice.type !== 'allowed_tools')
-    throw new Failure(
-      'unsupported_parameter',
+    throw invalid(
+      'tool_choice.type',
       `'tool_choice.type' is '${tool_choice.type}', which does not exist here. Use 'function' or 'allowed_tools'.`,
-      { param: 'tool_choice.type' },
+      'unsupported_parameter',
     )
   const allowed = new Set(tool_choice.tools?.map(({ name }) => name))
   return {
@@ -94,10 +91,10 @@ function toolsOf({ tools, tool_choice }: ResponseRequest): { tools?: object[]; t
 
 function refuseTool({ type }: ResponseTool, at: number): void {
   if (type === 'function') return
-  throw new Failure(
-    'unsupported_parameter',
+  throw invalid(
+    `tools[${at}].type`,
     `'tools[${at}]' is the tool '${type}', which runs at OpenAI only. Here models call functions of your program: send tools of the type 'function'.`,
-    { param: `tools[${at}].type` },
+    'unsupported_parameter',
   )
 }
 

@@ -1,4 +1,4 @@
-import { Failure } from '../../failure.ts'
+import { invalid } from '../../failure.ts'
 import type { ResponseItem, ResponsePart } from './response-schemas.ts'
 
 type Part = Record<string, unknown>
@@ -71,17 +71,17 @@ export function messagesOf(items: readonly ResponseItem[], field: string, refere
         const id = item.id ?? ''
         const found = Object.hasOwn(referenced, id) ? referenced[id] : undefined
         if (found) return add(found, at)
-        throw new Failure(
-          'not_found',
+        throw invalid(
+          `${at}.id`,
           `'${at}' refers to the item '${item.id}', which is not kept here. Send the item itself, or create responses with 'store'.`,
-          { param: `${at}.id` },
+          'not_found',
         )
       }
       default:
-        throw new Failure(
-          'unsupported_parameter',
+        throw invalid(
+          `${at}.type`,
           `'${at}' has the type '${item.type}', which does not exist here. Send messages, function calls and their outputs, and reasoning.`,
-          { param: `${at}.type` },
+          'unsupported_parameter',
         )
     }
   }
@@ -93,12 +93,12 @@ const roles = ['user', 'assistant', 'system', 'developer']
 
 function roleOf({ role }: ResponseItem, at: string): string {
   if (role && roles.includes(role)) return role
-  throw new Failure('invalid_value', `'${at}.role' must be one of ${roles.join(', ')}.`, { param: `${at}.role` })
+  throw invalid(`${at}.role`, `'${at}.role' must be one of ${roles.join(', ')}.`)
 }
 
 function needed(value: string | null | undefined, param: string): string {
   if (value) return value
-  throw new Failure('missing_required_parameter', `'${param}' is missing.`, { param })
+  throw invalid(param, `'${param}' is missing.`, 'missing_required_parameter')
 }
 
 const reasoningOf = ({ content, summary }: ResponseItem): string =>
@@ -109,8 +109,7 @@ const reasoningOf = ({ content, summary }: ResponseItem): string =>
 /** A list of texts becomes one text, because many chat templates know no parts. */
 function contentOf(content: ResponseItem['content'], field: string): string | Part[] {
   if (typeof content === 'string') return content
-  if (!content || content.length === 0)
-    throw new Failure('missing_required_parameter', `'${field}' is missing.`, { param: field })
+  if (!content || content.length === 0) throw invalid(field, `'${field}' is missing.`, 'missing_required_parameter')
   if (content.every(({ type }) => type.endsWith('text'))) return content.map(({ text }) => text ?? '').join('\n')
   return content.map((part, at) => partOf(part, `${field}[${at}]`))
 }
@@ -133,19 +132,19 @@ function partOf(part: ResponsePart, at: string): Part {
     case 'input_file': {
       const { file_id, file_data, filename } = part
       if (!file_id && !file_data)
-        throw new Failure(
-          'unsupported_parameter',
+        throw invalid(
+          `${at}.file_id`,
           `'${at}' needs 'file_id' or 'file_data': files are not fetched from addresses. Upload it with POST /std/v1/files.`,
-          { param: `${at}.file_id` },
+          'unsupported_parameter',
         )
       const file = { ...(file_id ? { file_id } : { file_data }), ...(filename ? { filename } : {}) }
       return { type: 'file', file }
     }
     default:
-      throw new Failure(
-        'unsupported_parameter',
+      throw invalid(
+        `${at}.type`,
         `'${at}' has the type '${part.type}', which does not exist here. Send input_text, input_image, input_file or input_audio.`,
-        { param: `${at}.type` },
+        'unsupported_parameter',
       )
   }
 }

@@ -1,4 +1,4 @@
-import { Failure } from '../../failure.ts'
+import { invalid } from '../../failure.ts'
 import { ulid } from '../../ids.ts'
 import type { EngineTraits, ModelSet } from '../../models/engine-traits.ts'
 import { ChatRequest, type ChatResponse } from '../../schemas/chat.ts'
@@ -129,19 +129,20 @@ const isPlain = (request: ChatRequest): boolean =>
   !request.tools?.length && !request.functions?.length && !request.logprobs && (request.n ?? 1) === 1
 
 function checkTogether(request: ChatRequest): void {
-  const wrong = (param: string, message: string) => new Failure('invalid_value', message, { param })
   checkStreamOptions(request)
   if (request.top_logprobs != null && request.logprobs !== true)
-    throw wrong('top_logprobs', "'top_logprobs' needs logprobs: true.")
+    throw invalid('top_logprobs', "'top_logprobs' needs logprobs: true.")
   const choice = request.tool_choice
   if (choice && choice !== 'none' && choice !== 'auto' && !request.tools?.length)
-    throw wrong('tool_choice', "'tool_choice' needs 'tools' to choose from.")
+    throw invalid('tool_choice', "'tool_choice' needs 'tools' to choose from.")
   if (typeof choice === 'object' && choice && !request.tools?.some(tool => tool.function.name === choice.function.name))
-    throw wrong('tool_choice', `'tool_choice' names '${choice.function.name}', which is not among 'tools'.`)
+    throw invalid('tool_choice', `'tool_choice' names '${choice.function.name}', which is not among 'tools'.`)
   if (request.functions?.length && request.stream)
-    throw new Failure('unsupported_parameter', "'functions' cannot be streamed. Use 'tools', which replaced it.", {
-      param: 'functions',
-    })
+    throw invalid(
+      'functions',
+      "'functions' cannot be streamed. Use 'tools', which replaced it.",
+      'unsupported_parameter',
+    )
 }
 
 /** Everything that the request may use beyond plain text messages. */

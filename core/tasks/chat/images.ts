@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { Failure } from '../../failure.ts'
+import { invalid } from '../../failure.ts'
 import type { Media, MediaSender } from '../../media/media.ts'
 import type { ChatRequest } from '../../schemas/chat.ts'
 import type { ImageReference, PreparedRequest } from '../engine-request.ts'
@@ -22,10 +22,9 @@ export function markImages(messages: ChatRequest['messages']): {
     const placeholder = `image:${randomBytes(16).toString('hex')}`
     images.push({ mark: placeholder, param, value, ...(kind ? { kind } : {}) })
     if (images.length > maxFetched)
-      throw new Failure(
-        'invalid_value',
+      throw invalid(
+        param,
         `More than ${maxFetched} images and files are sent as http(s) URLs or ids. Send the others as data: URLs.`,
-        { param },
       )
     return placeholder
   }

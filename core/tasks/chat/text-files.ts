@@ -1,4 +1,4 @@
-import { Failure } from '../../failure.ts'
+import { invalid } from '../../failure.ts'
 import { fileAsText, textContent } from '../../media/text-content.ts'
 import type { ChatRequest } from '../../schemas/chat.ts'
 
@@ -12,9 +12,7 @@ function bytesOf(data: string, param: string): Buffer {
   const content = data.slice(dataUrl.exec(data.slice(0, 300))?.[0].length ?? 0)
   const bytes = base64.test(content) ? Buffer.from(content, 'base64') : undefined
   if (bytes?.length) return bytes
-  throw new Failure('invalid_value', `'${param}.file_data' must be base64 or a data: URL with base64.`, {
-    param: `${param}.file_data`,
-  })
+  throw invalid(`${param}.file_data`, `'${param}.file_data' must be base64 or a data: URL with base64.`)
 }
 
 /**
@@ -31,15 +29,15 @@ export function inlineTextFiles(messages: Messages, takesFiles: boolean): Messag
       const param = `messages[${at}].content[${place}].file`
       const { file_data: data, file_id: id, filename = 'file' } = part.file
       if ((data === undefined) === (id === undefined))
-        throw new Failure('invalid_value', `'${param}' must have exactly one of 'file_data' and 'file_id'.`, { param })
+        throw invalid(param, `'${param}' must have exactly one of 'file_data' and 'file_id'.`)
       if (data === undefined) return part
       const text = textContent(bytesOf(data, param))
       if (text !== undefined) return { type: 'text' as const, text: fileAsText(filename, text) }
       if (takesFiles) return part
-      throw new Failure(
-        'unsupported_parameter',
+      throw invalid(
+        param,
         `The file '${filename}' is no text, and this model reads only text files, such as txt, md, json and csv. Send its text instead.`,
-        { param },
+        'unsupported_parameter',
       )
     })
     return { ...message, content } as typeof message

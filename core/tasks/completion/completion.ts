@@ -1,4 +1,4 @@
-import { Failure } from '../../failure.ts'
+import { invalid } from '../../failure.ts'
 import type { ModelSet } from '../../models/engine-traits.ts'
 import { CompletionRequest, type CompletionResponse } from '../../schemas/completion.ts'
 import { parsed } from '../../schemas/issues.ts'
@@ -47,10 +47,10 @@ export function prepareCompletion(raw: unknown, catalog: ModelSet): PreparedRequ
   const stream = request.stream === true
   const prompts = promptsOf(request.prompt)
   if (stream && prompts.length > 1 && !promptLists)
-    throw new Failure(
-      'unsupported_parameter',
+    throw invalid(
+      'prompt',
       `The engine of '${entry.id}' (${entry.engine}) streams one prompt at a time. Send the ${prompts.length} prompts one by one, or without stream.`,
-      { param: 'prompt' },
+      'unsupported_parameter',
     )
   const body = engineBody(upstreamId, request, kept)
   // Default values are left out, because some engines refuse these fields whatever their value.
@@ -90,16 +90,15 @@ const promptsOf = (prompt: CompletionRequest['prompt']): (string | number[])[] =
   typeof prompt === 'string' || typeof prompt[0] === 'number' ? [prompt as string | number[]] : (prompt as string[])
 
 function checkTogether(request: CompletionRequest): void {
-  const wrong = (param: string, message: string) => new Failure('invalid_value', message, { param })
   checkStreamOptions(request)
   if (request.max_tokens === 0 && !request.echo)
-    throw wrong('max_tokens', "'max_tokens' of 0 asks for nothing but the prompt: that needs echo: true.")
+    throw invalid('max_tokens', "'max_tokens' of 0 asks for nothing but the prompt: that needs echo: true.")
   const best = request.best_of
   if (best == null) return
   if (best < (request.n ?? 1))
-    throw wrong('best_of', "'best_of' must be at least 'n': the best of so many are returned.")
+    throw invalid('best_of', "'best_of' must be at least 'n': the best of so many are returned.")
   if (best > (request.n ?? 1) && request.stream)
-    throw wrong('best_of', "'best_of' cannot be streamed: which is best is known at the end.")
+    throw invalid('best_of', "'best_of' cannot be streamed: which is best is known at the end.")
 }
 
 /** Everything that the request may use beyond continuing a text. */

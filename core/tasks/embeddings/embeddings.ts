@@ -1,5 +1,5 @@
 import { type CohereFormat, cohereAnswer, isCohere, wantedByCohere } from '../../dialects/cohere/cohere-embed.ts'
-import { Failure } from '../../failure.ts'
+import { Failure, invalid } from '../../failure.ts'
 import { isObject } from '../../json.ts'
 import type { ModelSet, ModelSetEntry } from '../../models/engine-traits.ts'
 import { failureOfIssues } from '../../schemas/issues.ts'
@@ -126,7 +126,7 @@ function imageFailure(raw: unknown): Failure | undefined {
   const at = input.findIndex(one => isObject(one) && 'image' in one)
   if (at < 0) return undefined
   const param = `input[${at}].image`
-  return new Failure('unsupported_parameter', `'${param}' is an image, but engines here embed texts only.`, { param })
+  return invalid(param, `'${param}' is an image, but engines here embed texts only.`, 'unsupported_parameter')
 }
 
 /** Parses vectors in either encoding as 32-bit floats, in the order of the input. */
@@ -160,9 +160,7 @@ function vectorOf(value: unknown): Float32Array {
 /** Returns the first `size` numbers, scaled to length 1 (Matryoshka). Throws Failure if the vector has fewer. */
 function cut(vector: Float32Array, size: number, modelId: string): Float32Array {
   if (size > vector.length)
-    throw new Failure('invalid_value', `'dimensions' must be at most ${vector.length}, the size of '${modelId}'.`, {
-      param: 'dimensions',
-    })
+    throw invalid('dimensions', `'dimensions' must be at most ${vector.length}, the size of '${modelId}'.`)
   return normalize(vector.subarray(0, size))
 }
 

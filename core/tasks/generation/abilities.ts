@@ -1,4 +1,4 @@
-import { Failure } from '../../failure.ts'
+import { invalid } from '../../failure.ts'
 import type { ModelSetEntry } from '../../models/engine-traits.ts'
 import { checkFeatures } from '../catalog.ts'
 import type { GenerationInputs } from '../protocols/generation-call.ts'
@@ -20,10 +20,10 @@ export function checkAbilities(
 ): void {
   const max = entry.traits.inputImages ?? 1
   if (images > max)
-    throw new Failure(
-      'array_above_max_length',
+    throw invalid(
+      imageField,
       `'${imageField}' has ${images} images, but the engine of '${entry.id}' (${entry.engine}) takes ${max === 1 ? 'one' : `at most ${max}`}. Send fewer images or choose another model.`,
-      { param: imageField },
+      'array_above_max_length',
     )
   const isVariation = images > 0 && prompt === ''
   checkFeatures(

@@ -1,4 +1,4 @@
-import { Failure } from '../../failure.ts'
+import { invalid } from '../../failure.ts'
 import { type ComfyuiSettings, inputTargets } from '../../models/comfyui/settings.ts'
 import type { EngineInputs } from '../protocols/generation-call.ts'
 
@@ -31,10 +31,10 @@ export function defaultedInputs(
   const takes = (name: string) => inputTargets(settings, name).length > 0
   for (const [name, param] of Object.entries(set))
     if (param !== undefined && !takes(name))
-      throw new Failure(
-        'unsupported_parameter',
+      throw invalid(
+        param,
         `'${param}' has no effect on this model: its graph does not take it. Leave it out; the graph takes ${Object.keys(settings.inputs).join(', ')}.`,
-        { param },
+        'unsupported_parameter',
       )
   const isDecided = (name: keyof EngineInputs) => name === 'seed' || fromMedia.includes(name)
   return { defaulted: optional.filter(name => set[name] === undefined && !(isDecided(name) && takes(name))) }

@@ -1,4 +1,4 @@
-import { Failure, type FailureDetail } from '../../failure.ts'
+import { type FailureDetail, invalid } from '../../failure.ts'
 import type { MediaKind } from '../../media/media.ts'
 import { resolutions } from '../../schemas/resolution.ts'
 import type { FileRecord } from '../../store/store.ts'
@@ -48,10 +48,10 @@ export function fillMedia(prepared: PreparedGeneration, taken: TakenMedia): Gene
   function checkMask(): void {
     const { image, mask } = taken
     if (!image || !mask || (image.width === mask.width && image.height === mask.height)) return
-    throw new Failure(
-      'invalid_image',
+    throw invalid(
+      field('mask'),
       `The mask in '${field('mask')}' is ${mask.width} × ${mask.height} pixels and the image ${image.width} × ${image.height}: they must be the same.`,
-      { param: field('mask') },
+      'invalid_image',
     )
   }
 
@@ -77,10 +77,10 @@ export function fillMedia(prepared: PreparedGeneration, taken: TakenMedia): Gene
       kind === 'video'
         ? "Send a shorter one, or a lower 'fps'"
         : "Send a lower 'fps', or 'num_frames' for its beginning"
-    throw new Failure(
-      kind === 'video' ? 'invalid_video' : 'invalid_audio',
+    throw invalid(
+      field(kind),
       `'${field(kind)}' lasts ${seconds} s; at ${inputs.fps} frames a second this is ${frames} frames, but at most ${maxAllowed} are allowed. ${instead}.`,
-      { param: field(kind) },
+      kind === 'video' ? 'invalid_video' : 'invalid_audio',
     )
   }
 }
@@ -93,7 +93,7 @@ export async function fillInputs(
 ): Promise<GenerationInputs> {
   const prepared = prepare(inputs, model, drawSeed)
   const { expansionField: param } = prepared
-  if (param !== undefined) throw new Failure('unsupported_parameter', nodeExpansion(param), { param })
+  if (param !== undefined) throw invalid(param, nodeExpansion(param), 'unsupported_parameter')
   const taken: FileRecord[] = []
   for (const { kind, field, value, alpha, webp } of prepared.media)
     taken.push(await take(field, value, kind, { alpha, webp }))

@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Limits } from '../../config.ts'
 import type { Cpu } from '../../cpu/cpu.ts'
-import { Failure } from '../../failure.ts'
+import { Failure, invalid } from '../../failure.ts'
 import type { Files } from '../../files/files.ts'
 import type { EngineWorkspace } from '../../files/workspaces.ts'
 import type { openDownload } from '../../media/fetch.ts'
@@ -44,9 +44,11 @@ export function openGenerationRunner(owners: GenerationRunnerOptions): RunTask {
     const share = async (kind: MediaKind, id: string) => {
       const file = await files.find(job.organizationId, id)
       if (!file)
-        throw new Failure('not_found', `The file ${id}, the ${kind} of this job, no longer exists. Send it again.`, {
-          param: `${kind}_url`,
-        })
+        throw invalid(
+          `${kind}_url`,
+          `The file ${id}, the ${kind} of this job, no longer exists. Send it again.`,
+          'not_found',
+        )
       return workspace.share(files.pathOf(file))
     }
     for (const kind of mediaKinds) {

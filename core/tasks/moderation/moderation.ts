@@ -1,4 +1,4 @@
-import { Failure } from '../../failure.ts'
+import { invalid } from '../../failure.ts'
 import { ulid } from '../../ids.ts'
 import type { ModelSet, ModelSetEntry } from '../../models/engine-traits.ts'
 import { parsed } from '../../schemas/issues.ts'
@@ -47,10 +47,10 @@ function moderator(model: string | null | undefined, catalog: ModelSet): ModelSe
   if (model && (catalog.has(model) || !openAiModel.test(model))) return modelFor(moderation, model, catalog)
   const first = [...catalog.values()].find(({ tasks }) => tasks.includes(moderation.id))
   if (first) return first
-  throw new Failure(
-    'model_not_found',
+  throw invalid(
+    'model',
     `No model here does moderation. The operator can add the task '${moderation.id}' to a classifier or to a chat model in infer.yaml.`,
-    { param: 'model' },
+    'model_not_found',
   )
 }
 
@@ -89,10 +89,10 @@ function askClassifier(inputs: ModerationPart[][], entry: ModelSetEntry, raw: un
     parts
       .map((part, at) => {
         if (part.type === 'text') return part.text
-        throw new Failure(
-          'unsupported_parameter',
+        throw invalid(
+          `input[${at}]`,
           `The classifier '${entry.id}' reads texts only. Leave 'input[${at}]' out or name a chat model that reads images.`,
-          { param: `input[${at}]` },
+          'unsupported_parameter',
         )
       })
       .join('\n'),

@@ -1,6 +1,6 @@
 import { open } from 'node:fs/promises'
 import { imageKindOf } from '../../cpu/image-kind.ts'
-import { Failure } from '../../failure.ts'
+import { invalid } from '../../failure.ts'
 import type { EngineField, EngineRoute } from '../../models/engine-traits.ts'
 import type { RunReport } from '../run-job.ts'
 import type { FormFile } from './form-body.ts'
@@ -69,10 +69,10 @@ export function checkFields(
   report: RunReport,
 ): void {
   if (inputs.negative_prompt && !fields.includes('negative_prompt'))
-    throw new Failure(
-      'unsupported_parameter',
+    throw invalid(
+      'negative_prompt',
       `The engine of '${modelId}' takes no 'negative_prompt'. Leave it out, or say in 'prompt' what to avoid.`,
-      { param: 'negative_prompt' },
+      'unsupported_parameter',
     )
   if (!fields.includes('seed')) report.log('INFO', 'The engine takes no seed, so the same seed gives another result.')
 }

@@ -1,4 +1,4 @@
-import { Failure } from '../../failure.ts'
+import { Failure, invalid } from '../../failure.ts'
 import type { Lease } from '../../models/fleet.ts'
 import { isVideoTask } from '../../schemas/task.ts'
 import type { RunReport } from '../run-job.ts'
@@ -53,8 +53,7 @@ export async function sdServerWithoutJobs(
   }
 
   async function webUiRoute(): Promise<Completed> {
-    if (output_format !== 'png')
-      throw new Failure('unsupported_parameter', onlyPng(lease.modelId), { param: 'output_format' })
+    if (output_format !== 'png') throw invalid('output_format', onlyPng(lease.modelId), 'unsupported_parameter')
     const changes = init_image
       ? { init_images: [init_image], mask: mask_image, denoising_strength: inputs.strength }
       : { extra_images: ref_images }

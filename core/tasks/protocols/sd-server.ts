@@ -1,7 +1,7 @@
 import { rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { Failure } from '../../failure.ts'
+import { Failure, invalid } from '../../failure.ts'
 import type { EngineRoute } from '../../models/engine-traits.ts'
 import type { EngineProgress, Lease } from '../../models/fleet.ts'
 import { isVideoTask } from '../../schemas/task.ts'
@@ -211,10 +211,10 @@ function sortExtra(extra: Fields, isVideo: boolean) {
   for (const [name, value] of Object.entries(extra)) {
     const fields = places.find(([names]) => names.includes(name))?.[1]
     if (!fields)
-      throw new Failure(
-        'unsupported_parameter',
+      throw invalid(
+        name,
         `'${name}' is in 'extra_params' of this model, but its engine, sd-server, has no such field for this task. Leave it out.`,
-        { param: name },
+        'unsupported_parameter',
       )
     fields[name] = value
   }

@@ -1,4 +1,4 @@
-import { Failure } from '../../failure.ts'
+import { Failure, invalid } from '../../failure.ts'
 import { ulid } from '../../ids.ts'
 import type { EngineTraits, ModelSet } from '../../models/engine-traits.ts'
 import { parsed } from '../../schemas/issues.ts'
@@ -73,10 +73,9 @@ function textOf(
     : [document.text]
   const text = chosen.filter(value => value !== undefined).join('\n')
   if (!text)
-    throw new Failure(
-      'invalid_value',
+    throw invalid(
+      `documents[${at}]`,
       `'documents[${at}]' has no text in ${fields?.length ? fields.map(name => `'${name}'`).join(', ') : "'text'"}.`,
-      { param: `documents[${at}]` },
     )
   return text
 }

@@ -1,4 +1,4 @@
-import { Failure } from '../../failure.ts'
+import { invalid } from '../../failure.ts'
 import { ulid } from '../../ids.ts'
 import type { ModelSet, ModelSetEntry } from '../../models/engine-traits.ts'
 import { parsed } from '../../schemas/issues.ts'
@@ -72,8 +72,7 @@ export function prepareScore(raw: unknown, catalog: ModelSet): PreparedRequest {
 
 function pathFor({ id, traits }: ModelSetEntry): string {
   const path = traits.routes[traits.scoreBy === 'embeddings' ? 'embed' : traits.scoreBy]?.path
-  if (!path)
-    throw new Failure('unsupported_task', `The engine of '${id}' has no way to score pairs.`, { param: 'model' })
+  if (!path) throw invalid('model', `The engine of '${id}' has no way to score pairs.`, 'unsupported_task')
   return path
 }
 
@@ -87,17 +86,16 @@ function sides(request: ScoreRequest): [string[], string[]] {
   ] as const
   const found = names.find(([one, two]) => request[one] != null && request[two] != null)
   if (!found)
-    throw new Failure(
-      'missing_required_parameter',
+    throw invalid(
+      'text_1',
       "Send a pair to compare: 'text_1' and 'text_2' (or 'queries' and 'documents').",
-      { param: 'text_1' },
+      'missing_required_parameter',
     )
   const [left, right] = found.map(name => [request[name]!].flat()) as [string[], string[]]
   if (left.length !== right.length && left.length !== 1 && right.length !== 1)
-    throw new Failure(
-      'invalid_value',
+    throw invalid(
+      found[1],
       `'${found[0]}' has ${left.length} entries and '${found[1]}' ${right.length}; they must be as many, or one of them a single text.`,
-      { param: found[1] },
     )
   return [left, right]
 }
@@ -107,10 +105,10 @@ function rerankCalls(left: string[], right: string[]): { query: string; document
   const sizeOf = (texts: string[]) =>
     texts.reduce((sum, text) => sum + text.length, 0) * (texts.length === 1 ? left.length : 1)
   if (sizeOf(left) + sizeOf(right) > maxRepeated)
-    throw new Failure(
-      'payload_too_large',
+    throw invalid(
+      'text_2',
       `This engine needs one request for each pair, and all requests together are larger than ${maxRepeated >> 20} MiB. Send fewer pairs.`,
-      { param: 'text_2' },
+      'payload_too_large',
     )
   return left.map((query, at) => ({ query, documents: [right[right.length === 1 ? 0 : at]!] }))
 }

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { PassThrough, pipeline, type Readable, Transform, type TransformCallback } from 'node:stream'
 import type { Cpu } from '../../cpu/cpu.ts'
 import { openResampler } from '../../cpu/resample.ts'
-import { Failure } from '../../failure.ts'
+import { Failure, invalid } from '../../failure.ts'
 import type { Ffmpeg } from '../../media/ffmpeg.ts'
 import { rateOf, type SpeechFormat, speechFormats } from '../../schemas/speech-format.ts'
 import type { EngineAudio } from '../protocols/openai-audio.ts'
@@ -34,10 +34,10 @@ export function openConversion({ cpu, ffmpeg }: { cpu: Pick<Cpu, 'mp3'>; ffmpeg:
     if (from === to || !(to in encodings)) return
     const found = await ffmpeg.found()
     if ('missing' in found)
-      throw new Failure(
-        'unsupported_parameter',
+      throw invalid(
+        'response_format',
         `'response_format': infer converts the engine's WAV to ${to} with ffmpeg, but ${found.missing} mp3, wav and pcm work without ffmpeg.`,
-        { param: 'response_format' },
+        'unsupported_parameter',
       )
   }
 

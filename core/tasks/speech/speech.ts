@@ -1,4 +1,4 @@
-import { Failure, type FailureDetail } from '../../failure.ts'
+import { type FailureDetail, invalid } from '../../failure.ts'
 import type { Media, MediaInput, MediaSender } from '../../media/media.ts'
 import type { EngineRoute, ModelSet, ModelSetEntry, SpeechTraits } from '../../models/engine-traits.ts'
 import { nearest } from '../../nearest.ts'
@@ -47,12 +47,14 @@ export function prepareSpeech(raw: unknown, catalog: ModelSet): PreparedSpeech {
   const characters = lengthOf(input, known.longestInput)
   const format = response_format ?? 'mp3'
   if (sample_rate != null && format !== 'pcm')
-    throw new Failure('unsupported_parameter', "'sample_rate' is for 'response_format': pcm.", { param: 'sample_rate' })
+    throw invalid('sample_rate', "'sample_rate' is for 'response_format': pcm.", 'unsupported_parameter')
   checkFeatures([[reference_audio != null, 'voice_cloning', 'reference_audio']], entry)
   if (reference_audio == null && reference_text != null)
-    throw new Failure('unsupported_parameter', "'reference_text' is for 'reference_audio', which is missing.", {
-      param: 'reference_text',
-    })
+    throw invalid(
+      'reference_text',
+      "'reference_text' is for 'reference_audio', which is missing.",
+      'unsupported_parameter',
+    )
   const { audio = 'reference_audio', text = 'reference_text' } = known.reference ?? {}
   const body = {
     model: traits.upstreamId,
@@ -110,7 +112,7 @@ function lengthOf(input: string, max: number): number {
   // A text that is far too long is not counted.
   if (input.length <= 2 * longestSpeechInput) for (const _ of input) length++
   if (length > max || input.length > 2 * longestSpeechInput)
-    throw new Failure('string_above_max_length', `'input' is longer than ${max} characters.`, { param: 'input' })
+    throw invalid('input', `'input' is longer than ${max} characters.`, 'string_above_max_length')
   return length
 }
 
@@ -120,7 +122,7 @@ function voiceFor(entry: ModelSetEntry, { voices, aliases }: SpeechTraits, voice
   const known = knownVoice(name, voices, aliases)
   if (known !== undefined) return known
   if (voices === null) return voice
-  throw new Failure('invalid_value', noVoice(entry.id, name, voices, aliases), { param: 'voice' })
+  throw invalid('voice', noVoice(entry.id, name, voices, aliases))
 }
 
 /** Returns the voice for a name or an alias; undefined if the engine is not known to have it. */
@@ -157,10 +159,10 @@ export function voiceFaults(
 function engineFormat(entry: ModelSetEntry, { formats }: SpeechTraits, format: SpeechFormat): SpeechFormat {
   if (formats.includes(format)) return format
   if (formats.includes('wav')) return 'wav'
-  throw new Failure(
-    'unsupported_parameter',
+  throw invalid(
+    'response_format',
     `'response_format': the engine of '${entry.id}' writes ${formats.join(', ')} and no WAV, and infer converts only WAV to ${format}. Choose a format that the engine writes.`,
-    { param: 'response_format' },
+    'unsupported_parameter',
   )
 }
 

@@ -1,5 +1,5 @@
 import { deflateSync } from 'node:zlib'
-import { Failure } from '../../failure.ts'
+import { invalid } from '../../failure.ts'
 import { operationOf } from '../../schemas/task.ts'
 import type { Usage } from '../../store/store.ts'
 import type { CallerAnswer } from '../engine-request.ts'
@@ -39,10 +39,10 @@ export function transcriptionOf(answer: Answer, answerFormat: TranscriptionAnswe
       ? reportedSegments
       : segmentOf({ text, start: 0, end: duration }, duration, shown)
   if (answerFormat.format === 'diarized_json' && segments.some(one => one.speaker === undefined))
-    throw new Failure(
-      'unsupported_parameter',
+    throw invalid(
+      'response_format',
       `The engine of '${answerFormat.modelId}' does not distinguish speakers. Choose another 'response_format' than diarized_json, or another model.`,
-      { param: 'response_format' },
+      'unsupported_parameter',
     )
   return {
     task: operation,

@@ -1,4 +1,4 @@
-import { Failure } from '../../failure.ts'
+import { invalid } from '../../failure.ts'
 import type { Media, MediaInput, MediaSender } from '../../media/media.ts'
 import type { EngineRoute, ModelSet, ModelSetEntry } from '../../models/engine-traits.ts'
 import { parsed } from '../../schemas/issues.ts'
@@ -105,16 +105,13 @@ export function prepareTranscription(task: TranscriptionTask, raw: unknown, cata
   const format = request.response_format ?? 'json'
   const words = request.timestamp_granularities?.includes('word') ?? false
   if (request.timestamp_granularities?.length && format !== 'verbose_json')
-    throw new Failure(
-      'invalid_value',
+    throw invalid(
+      'timestamp_granularities',
       `'timestamp_granularities' works with the response_format verbose_json only, not with ${format}.`,
-      { param: 'timestamp_granularities' },
     )
   const logprobs = (request.include?.length ?? 0) > 0
   if (logprobs && format !== 'json')
-    throw new Failure('invalid_value', `'include' works with the response_format json only, not with ${format}.`, {
-      param: 'include',
-    })
+    throw invalid('include', `'include' works with the response_format json only, not with ${format}.`)
   const speakers = format === 'diarized_json' || request.diarize === true
   const uses: FeatureUse[] = [
     [speakers, 'speakers', request.diarize ? 'diarize' : 'response_format'],
