@@ -27,9 +27,20 @@ export const nonEmptyText = z.string().min(1)
 export const tokenIds = z.array(z.int().min(0)).min(1)
 export const modelId = nonEmptyText.max(256).describe('Id of the model, as in `GET /std/v1/models`.')
 
+/** A whole number from 0. */
+export const count = (description: string) => z.int().min(0).describe(description)
+export const choice = <const Value extends string>(values: readonly Value[], description: string) =>
+  z.enum(values).describe(description)
 export const array = <Item extends z.ZodType>(description: string, item: Item) => z.array(item).describe(description)
 export const object = <Shape extends z.ZodRawShape>(description: string, shape: Shape) =>
   z.object(shape).describe(description)
+export const optionalObject = <Shape extends z.ZodRawShape>(description: string, shape: Shape) =>
+  optional(z.object(shape), description)
+export const nullishObject = <Shape extends z.ZodRawShape>(description: string, shape: Shape) =>
+  nullish(z.object(shape), description)
+/** A list of objects with these members. */
+export const objects = <Shape extends z.ZodRawShape>(description: string, shape: Shape) =>
+  array(description, z.object(shape))
 
 /** An object that the reference lists by its name. */
 export const namedObject = <Shape extends z.ZodRawShape>(id: string, description: string, shape: Shape) =>

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { nullish, nullishBoolean, nullishInteger, nullishString, optionalBoolean } from './fields.ts'
+import { nullish, nullishBoolean, nullishInteger, nullishObject, nullishString, optionalBoolean } from './fields.ts'
 
 /** How tokens are chosen: the request fields that chat completions and completions share. */
 export const sampling = {
@@ -43,15 +43,12 @@ export const sampling = {
     'Added to the scores of tokens before one is chosen: token id to a number from -100 to 100.',
   ),
   stream: nullishBoolean('Whether to send the answer as server-sent events while it is generated. Default: false.'),
-  stream_options: nullish(
-    z.object({
-      include_usage: optionalBoolean(
-        'Whether to send a last chunk with the token usage, before `[DONE]`. Default: false.',
-      ),
-      include_obfuscation: optionalBoolean('Accepted for compatibility; has no effect.'),
-    }),
-    'Options of the stream. Allowed only with `stream: true`.',
-  ),
+  stream_options: nullishObject('Options of the stream. Allowed only with `stream: true`.', {
+    include_usage: optionalBoolean(
+      'Whether to send a last chunk with the token usage, before `[DONE]`. Default: false.',
+    ),
+    include_obfuscation: optionalBoolean('Accepted for compatibility; has no effect.'),
+  }),
   user: nullishString(
     'Your own id of the end user. Accepted for compatibility; not stored and not sent to the engine.',
   ),

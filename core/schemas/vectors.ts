@@ -1,7 +1,9 @@
 import { z } from 'zod'
 import {
+  count,
   integer,
   modelId,
+  namedObject,
   nonEmptyText,
   notImplemented,
   nullish,
@@ -9,7 +11,9 @@ import {
   nullishInteger,
   nullishString,
   number,
-  optional,
+  object,
+  objects,
+  optionalObject,
   optionalString,
   string,
   tokenIds,
@@ -39,77 +43,63 @@ export const inputType = nullish(
 )
 const truncation = nullishBoolean('`true` is the same as `truncate_prompt_tokens: -1`; `false` has no effect.')
 
-const InputObject = z.looseObject({ text: z.string().min(1).describe('The text.') })
+const InputObject = z.looseObject({ text: nonEmptyText.describe('The text.') })
 
-export const EmbeddingsRequest = z
-  .object({
-    model: modelId,
-    input: z
-      .union([
-        nonEmptyText,
-        z.array(nonEmptyText).min(1).max(2048),
-        tokenIds,
-        z.array(tokenIds).min(1).max(2048),
-        z
-          .array(z.union([nonEmptyText, InputObject]))
-          .min(1)
-          .max(2048),
-      ])
-      .describe(
-        'A text or a list of token ids, or a list of up to 2048 of either. A text may be an object with `text`.',
-      ),
-    encoding_format: nullish(
-      z.enum(['float', 'base64']),
-      '`float`: lists of numbers. `base64`: the bytes of the numbers in base64; floats have 32 bits, little-endian. Default: `float`.',
-    ),
-    dimensions: dimensions.describe(
-      'Shorten each vector to this many numbers, normalized again. Default: all of the model.',
-    ),
-    output_dimension: dimensions.describe('The same as `dimensions` (Voyage).'),
-    output_dtype: nullish(z.enum(vectorTypes), `Type of the numbers (Voyage). ${vectorTypeText} Default: \`float\`.`),
-    embedding_type: nullish(
-      z.enum([...vectorTypes, 'base64']),
-      'The same as `output_dtype` (Jina); `base64` is the same as `encoding_format: "base64"`.',
-    ),
-    normalized: nullishBoolean(
-      'Whether to scale each vector to the length 1 (Jina). Default: as the engine returns it.',
-    ),
-    input_type: inputType,
-    task: inputType,
-    truncation,
-    truncate: truncation,
-    late_chunking: notImplemented,
-    return_multivector: notImplemented,
-    ...extras,
-  })
-  .meta({ id: 'EmbeddingsRequest', description: 'Texts to turn into vectors.' })
+export const EmbeddingsRequest = namedObject('EmbeddingsRequest', 'Texts to turn into vectors.', {
+  model: modelId,
+  input: z
+    .union([
+      nonEmptyText,
+      z.array(nonEmptyText).min(1).max(2048),
+      tokenIds,
+      z.array(tokenIds).min(1).max(2048),
+      z
+        .array(z.union([nonEmptyText, InputObject]))
+        .min(1)
+        .max(2048),
+    ])
+    .describe('A text or a list of token ids, or a list of up to 2048 of either. A text may be an object with `text`.'),
+  encoding_format: nullish(
+    z.enum(['float', 'base64']),
+    '`float`: lists of numbers. `base64`: the bytes of the numbers in base64; floats have 32 bits, little-endian. Default: `float`.',
+  ),
+  dimensions: dimensions.describe(
+    'Shorten each vector to this many numbers, normalized again. Default: all of the model.',
+  ),
+  output_dimension: dimensions.describe('The same as `dimensions` (Voyage).'),
+  output_dtype: nullish(z.enum(vectorTypes), `Type of the numbers (Voyage). ${vectorTypeText} Default: \`float\`.`),
+  embedding_type: nullish(
+    z.enum([...vectorTypes, 'base64']),
+    'The same as `output_dtype` (Jina); `base64` is the same as `encoding_format: "base64"`.',
+  ),
+  normalized: nullishBoolean('Whether to scale each vector to the length 1 (Jina). Default: as the engine returns it.'),
+  input_type: inputType,
+  task: inputType,
+  truncation,
+  truncate: truncation,
+  late_chunking: notImplemented,
+  return_multivector: notImplemented,
+  ...extras,
+})
 export type EmbeddingsRequest = z.output<typeof EmbeddingsRequest>
 
-const promptUsage = z
-  .object({
-    prompt_tokens: z.int().min(0).describe('Tokens of the inputs.'),
-    total_tokens: z.int().min(0).describe('The same: nothing is generated.'),
-  })
-  .describe('Token counts of the request.')
+const promptUsage = object('Token counts of the request.', {
+  prompt_tokens: count('Tokens of the inputs.'),
+  total_tokens: count('The same: nothing is generated.'),
+})
 
-export const EmbeddingsResponse = z
-  .object({
-    object: z.literal('list'),
-    data: z
-      .array(
-        z.object({
-          object: z.literal('embedding'),
-          index: integer('Position of the input in the request, from 0.'),
-          embedding: z
-            .union([z.array(z.number()), z.string()])
-            .describe('The vector: a list of numbers, or base64 of their bytes.'),
-        }),
-      )
-      .describe('One vector for each input, in the order of the request.'),
-    model: string('Id of the model.'),
-    usage: promptUsage,
-  })
-  .meta({ id: 'EmbeddingsResponse', description: 'Vectors of texts.' })
+export const EmbeddingsResponse = namedObject('EmbeddingsResponse', 'Vectors of texts.', {
+  object: z.literal('list'),
+  data: objects('One vector for each input, in the order of the request.', {
+    object: z.literal('embedding'),
+    index: integer('Position of the input in the request, from 0.'),
+    embedding: z
+      .union([z.array(z.number()), z.string()])
+      .describe('The vector: a list of numbers, or base64 of their bytes.'),
+  }),
+  model: string('Id of the model.'),
+  usage: promptUsage,
+})
 
 const Document = z.union([
   z.string(),
@@ -118,30 +108,28 @@ const Document = z.union([
 
 const maxResults = z.int().min(0).nullish()
 
-export const RerankRequest = z
-  .object({
-    model: modelId,
-    query: z.string().min(1).describe('What the documents are compared with.'),
-    documents: z
-      .array(Document)
-      .min(1)
-      .max(1000)
-      .describe('1 to 1000 texts, or objects with the text in `text` or in the fields that `rank_fields` names.'),
-    top_n: maxResults.describe('How many results to return, most relevant first. Default: all.'),
-    top_k: maxResults.describe('The same as `top_n` (Voyage).'),
-    topN: maxResults.describe('The same as `top_n` (camel case).'),
-    rank_fields: nullish(
-      z.array(z.string().max(128)).max(16),
-      'Fields of document objects whose texts are ranked, joined by line breaks. Default: `text`.',
-    ),
-    return_documents: nullishBoolean('Whether to return the text of each document. Default: false.'),
-    truncation,
-    truncate: truncation,
-    return_embeddings: notImplemented,
-    raw_scores: nullishBoolean('Whether to return logits in place of probabilities from 0 to 1. Default: false.'),
-    ...extras,
-  })
-  .meta({ id: 'RerankRequest', description: 'Documents to order by relevance to a query.' })
+export const RerankRequest = namedObject('RerankRequest', 'Documents to order by relevance to a query.', {
+  model: modelId,
+  query: nonEmptyText.describe('What the documents are compared with.'),
+  documents: z
+    .array(Document)
+    .min(1)
+    .max(1000)
+    .describe('1 to 1000 texts, or objects with the text in `text` or in the fields that `rank_fields` names.'),
+  top_n: maxResults.describe('How many results to return, most relevant first. Default: all.'),
+  top_k: maxResults.describe('The same as `top_n` (Voyage).'),
+  topN: maxResults.describe('The same as `top_n` (camel case).'),
+  rank_fields: nullish(
+    z.array(z.string().max(128)).max(16),
+    'Fields of document objects whose texts are ranked, joined by line breaks. Default: `text`.',
+  ),
+  return_documents: nullishBoolean('Whether to return the text of each document. Default: false.'),
+  truncation,
+  truncate: truncation,
+  return_embeddings: notImplemented,
+  raw_scores: nullishBoolean('Whether to return logits in place of probabilities from 0 to 1. Default: false.'),
+  ...extras,
+})
 export type RerankRequest = z.output<typeof RerankRequest>
 
 const rank = {
@@ -149,39 +137,32 @@ const rank = {
   relevance_score: number('Relevance: 0 to 1, or a logit with `raw_scores: true`.'),
 }
 
-export const RerankResponse = z
-  .object({
-    id: string('Id of the answer.'),
-    object: z.literal('list'),
-    model: string('Id of the model.'),
-    data: z
-      .array(z.object({ ...rank, document: optionalString('The text, with `return_documents: true`.') }))
-      .describe('The ranking, most relevant first, in the form of Voyage.'),
-    results: z
-      .array(
-        z.object({
-          ...rank,
-          document: optional(z.object({ text: string('The text.') }), 'The document, with `return_documents: true`.'),
-        }),
-      )
-      .describe('The same ranking in the form of Cohere and Jina.'),
-    usage: promptUsage.extend({ completion_tokens: z.literal(0) }).describe('Token counts of the request.'),
-    meta: z
-      .object({
-        api_version: z.object({ version: z.literal('2') }).describe('Version of the Cohere API that this follows.'),
-        billed_units: z
-          .object({ search_units: integer('One for each 100 documents.') })
-          .describe('What Cohere would bill.'),
-      })
-      .describe('For clients of Cohere.'),
-  })
-  .meta({ id: 'RerankResponse', description: 'Documents ordered by relevance.' })
+export const RerankResponse = namedObject('RerankResponse', 'Documents ordered by relevance.', {
+  id: string('Id of the answer.'),
+  object: z.literal('list'),
+  model: string('Id of the model.'),
+  data: objects('The ranking, most relevant first, in the form of Voyage.', {
+    ...rank,
+    document: optionalString('The text, with `return_documents: true`.'),
+  }),
+  results: objects('The same ranking in the form of Cohere and Jina.', {
+    ...rank,
+    document: optionalObject('The document, with `return_documents: true`.', { text: string('The text.') }),
+  }),
+  usage: promptUsage.extend({ completion_tokens: z.literal(0) }).describe('Token counts of the request.'),
+  meta: object('For clients of Cohere.', {
+    api_version: object('Version of the Cohere API that this follows.', { version: z.literal('2') }),
+    billed_units: object('What Cohere would bill.', { search_units: integer('One for each 100 documents.') }),
+  }),
+})
 export type RerankResponse = z.output<typeof RerankResponse>
 
 const side = z.union([nonEmptyText, z.array(nonEmptyText).min(1).max(1000)])
 
-export const ScoreRequest = z
-  .object({
+export const ScoreRequest = namedObject(
+  'ScoreRequest',
+  'Pairs of texts to score. Send one of the three names for a pair.',
+  {
     model: modelId,
     text_1: nullish(side, 'First text of the pair, or a list of up to 1000. Needs `text_2`.'),
     text_2: nullish(
@@ -195,33 +176,25 @@ export const ScoreRequest = z
     data_2: nullish(side, 'The same as `text_2`, together with `data_1`.'),
     use_activation: nullishBoolean('Accepted for compatibility with vLLM; has no effect.'),
     ...extras,
-  })
-  .meta({ id: 'ScoreRequest', description: 'Pairs of texts to score. Send one of the three names for a pair.' })
+  },
+)
 export type ScoreRequest = z.output<typeof ScoreRequest>
 
-export const ScoreResponse = z
-  .object({
-    id: string('Id of the answer.'),
-    object: z.literal('list'),
-    created: integer('Unix seconds.'),
-    model: string('Id of the model.'),
-    data: z
-      .array(
-        z.object({
-          index: integer('Position of the pair, from 0.'),
-          object: z.literal('score'),
-          score: number('Similarity or relevance; mostly 0 to 1, depending on the model.'),
-        }),
-      )
-      .describe('One score for each pair, in the order of the request.'),
-    usage: z
-      .object({
-        prompt_tokens: z.int().min(0).describe('Tokens of the texts.'),
-        total_tokens: z.int().min(0).describe('The same: nothing is generated.'),
-        completion_tokens: z.int().min(0).describe('0: nothing is generated.'),
-        prompt_tokens_details: z.null().describe('Always null. For compatibility.'),
-      })
-      .describe('Token counts of the request.'),
-  })
-  .meta({ id: 'ScoreResponse', description: 'Scores of pairs of texts.' })
+export const ScoreResponse = namedObject('ScoreResponse', 'Scores of pairs of texts.', {
+  id: string('Id of the answer.'),
+  object: z.literal('list'),
+  created: integer('Unix seconds.'),
+  model: string('Id of the model.'),
+  data: objects('One score for each pair, in the order of the request.', {
+    index: integer('Position of the pair, from 0.'),
+    object: z.literal('score'),
+    score: number('Similarity or relevance; mostly 0 to 1, depending on the model.'),
+  }),
+  usage: object('Token counts of the request.', {
+    prompt_tokens: count('Tokens of the texts.'),
+    total_tokens: count('The same: nothing is generated.'),
+    completion_tokens: count('0: nothing is generated.'),
+    prompt_tokens_details: z.null().describe('Always null. For compatibility.'),
+  }),
+})
 export type ScoreResponse = z.output<typeof ScoreResponse>

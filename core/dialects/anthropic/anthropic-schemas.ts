@@ -1,10 +1,25 @@
 import { z } from 'zod'
-import { nullish, nullishBoolean, nullishString, optional, optionalString, string } from '../../schemas/fields.ts'
+import {
+  array,
+  choice,
+  count,
+  namedObject,
+  nonEmptyText,
+  nullish,
+  nullishBoolean,
+  nullishObject,
+  nullishString,
+  object,
+  optional,
+  optionalString,
+  string,
+} from '../../schemas/fields.ts'
 
 /**
  * The wire shapes of Anthropic's messages. Source: the types of its official client. Content blocks are one schema with
  * all fields: which of them a type needs is checked by the translation, which names unsupported types.
  */
+// Not `namedObject`: TypeScript infers the types of schemas that name each other only from `z.object` itself.
 const Source = z
   .object({
     type: string(
@@ -49,24 +64,22 @@ const Content: z.ZodUnion<readonly [z.ZodString, z.ZodArray<typeof Block>]> = z
   .union([z.string(), z.array(Block)])
   .meta({ id: 'AnthropicContent', description: 'A text or a list of blocks.' })
 
-const Tool = z
-  .object({
-    type: nullishString('`custom`, the default. Tools that Anthropic runs or defines are refused.'),
-    name: z.string().max(256).describe('Name of the tool.'),
-    description: nullishString('What the tool does. The model decides by it when to use the tool.'),
-    input_schema: optional(z.record(z.string(), z.unknown()), 'JSON Schema of the arguments.'),
-    strict: nullishBoolean(
-      'Whether arguments must match the schema exactly, where the engine can enforce it. Default: false.',
-    ),
-  })
-  .meta({ id: 'AnthropicTool', description: 'A tool that the model may use and the caller runs.' })
+const Tool = namedObject('AnthropicTool', 'A tool that the model may use and the caller runs.', {
+  type: nullishString('`custom`, the default. Tools that Anthropic runs or defines are refused.'),
+  name: z.string().max(256).describe('Name of the tool.'),
+  description: nullishString('What the tool does. The model decides by it when to use the tool.'),
+  input_schema: optional(z.record(z.string(), z.unknown()), 'JSON Schema of the arguments.'),
+  strict: nullishBoolean(
+    'Whether arguments must match the schema exactly, where the engine can enforce it. Default: false.',
+  ),
+})
 
 const conversation = {
-  model: z.string().min(1).max(256).describe('Id of the model, as in `GET /anthropic/v1/models`.'),
+  model: nonEmptyText.max(256).describe('Id of the model, as in `GET /anthropic/v1/models`.'),
   messages: z
     .array(
       z.object({
-        role: z.enum(['user', 'assistant', 'system']).describe('Who wrote the message.'),
+        role: choice(['user', 'assistant', 'system'], 'Who wrote the message.'),
         content: Content.describe('A text or a list of blocks.'),
       }),
     )
@@ -74,46 +87,38 @@ const conversation = {
     .describe('The conversation so far, oldest message first.'),
   system: nullish(Content, 'The system prompt: a text or a list of text blocks.'),
   tools: nullish(z.array(Tool).max(128), 'Tools that the model may use.'),
-  tool_choice: nullish(
-    z.object({
-      type: z.enum(['auto', 'any', 'tool', 'none']).describe('`any`: the model must use a tool; `tool`: that one.'),
-      name: optionalString('Name of the tool, with the type `tool`.'),
-      disable_parallel_tool_use: nullishBoolean('Whether at most one tool is used. Default: false.'),
+  tool_choice: nullishObject('How the model chooses tools. Default: `auto`.', {
+    type: choice(['auto', 'any', 'tool', 'none'], '`any`: the model must use a tool; `tool`: that one.'),
+    name: optionalString('Name of the tool, with the type `tool`.'),
+    disable_parallel_tool_use: nullishBoolean('Whether at most one tool is used. Default: false.'),
+  }),
+  thinking: nullishObject('Reasoning. When absent, the model decides.', {
+    type: choice(['enabled', 'adaptive', 'disabled'], 'Whether the model reasons before it answers.'),
+    budget_tokens: nullish(
+      z.int().min(1),
+      'Becomes a reasoning effort: below 4096 `low`, below 16384 `medium`, else `high`.',
+    ),
+  }),
+  output_config: nullishObject('Effort and form of the answer.', {
+    effort: nullish(z.string().max(16), '`low`, `medium` or `high`; `xhigh` and `max` count as `high`.'),
+    format: nullishObject('Form of the answer. Default: text.', {
+      type: z.literal('json_schema'),
+      schema: z.record(z.string(), z.unknown()).describe('JSON Schema of the answer.'),
     }),
-    'How the model chooses tools. Default: `auto`.',
-  ),
-  thinking: nullish(
-    z.object({
-      type: z.enum(['enabled', 'adaptive', 'disabled']).describe('Whether the model reasons before it answers.'),
-      budget_tokens: nullish(
-        z.int().min(1),
-        'Becomes a reasoning effort: below 4096 `low`, below 16384 `medium`, else `high`.',
-      ),
-    }),
-    'Reasoning. When absent, the model decides.',
-  ),
-  output_config: nullish(
-    z.object({
-      effort: nullish(z.string().max(16), '`low`, `medium` or `high`; `xhigh` and `max` count as `high`.'),
-      format: nullish(
-        z.object({
-          type: z.literal('json_schema'),
-          schema: z.record(z.string(), z.unknown()).describe('JSON Schema of the answer.'),
-        }),
-        'Form of the answer. Default: text.',
-      ),
-    }),
-    'Effort and form of the answer.',
-  ),
+  }),
 }
 
 /** The body of a count of tokens. */
-export const AnthropicCountRequest = z
-  .object(conversation)
-  .meta({ id: 'AnthropicCountTokensRequest', description: 'A conversation whose tokens are counted.' })
+export const AnthropicCountRequest = namedObject(
+  'AnthropicCountTokensRequest',
+  'A conversation whose tokens are counted.',
+  conversation,
+)
 
-export const AnthropicRequest = z
-  .object({
+export const AnthropicRequest = namedObject(
+  'AnthropicMessagesRequest',
+  'A conversation to answer. `cache_control` is accepted and has no effect: engines cache by themselves.',
+  {
     ...conversation,
     max_tokens: z.int().min(1).describe('Most tokens to generate, reasoning included.'),
     stream: nullishBoolean('Whether to send the answer as server-sent events. Default: false.'),
@@ -121,48 +126,39 @@ export const AnthropicRequest = z
     temperature: nullish(z.number().min(0).max(2), 'Randomness. When absent, the engine decides.'),
     top_p: nullish(z.number().min(0).max(1), 'Nucleus of likely tokens. When absent, the engine decides.'),
     top_k: nullish(z.int().min(0), 'Number of likely tokens. When absent, the engine decides.'),
-    metadata: nullish(
-      z.object({ user_id: nullishString('Your own id of the end user; not sent to the engine.') }),
-      'Accepted for compatibility.',
-    ),
+    metadata: nullishObject('Accepted for compatibility.', {
+      user_id: nullishString('Your own id of the end user; not sent to the engine.'),
+    }),
     service_tier: nullishString('Accepted for compatibility; has no effect.'),
     mcp_servers: nullish(z.array(z.unknown()).max(0), 'Not supported: this server calls no MCP servers here.'),
     container: optional(z.null(), 'Not supported: there are no containers.'),
-  })
-  .meta({
-    id: 'AnthropicMessagesRequest',
-    description:
-      'A conversation to answer. `cache_control` is accepted and has no effect: engines cache by themselves.',
-  })
+  },
+)
 export type AnthropicRequest = z.output<typeof AnthropicRequest>
 
-const count = (of: string) => z.int().min(0).describe(of)
+export const AnthropicMessage = namedObject('AnthropicMessage', 'An answer in the form of Anthropic.', {
+  id: string('Id of the message.'),
+  type: z.literal('message'),
+  role: z.literal('assistant'),
+  model: string('Id of the model.'),
+  content: array(
+    'Reasoning, text and uses of tools, in this order.',
+    z.looseObject({ type: string('`thinking`, `text` or `tool_use`.') }),
+  ),
+  stop_reason: choice(
+    ['end_turn', 'max_tokens', 'tool_use', 'refusal'],
+    'Why generation ended. A stop sequence ends with `end_turn`: engines do not report which.',
+  ),
+  stop_sequence: z.null().describe('Always null.'),
+  usage: object('Token counts.', {
+    input_tokens: count('Tokens of the prompt that were not cached.'),
+    cache_creation_input_tokens: count('Always 0: writing to the cache of an engine costs nothing.'),
+    cache_read_input_tokens: count('Tokens of the prompt that the engine took from its cache.'),
+    output_tokens: count('Tokens of the answer.'),
+    service_tier: z.literal('standard').describe('For compatibility.'),
+  }),
+})
 
-export const AnthropicMessage = z
-  .object({
-    id: string('Id of the message.'),
-    type: z.literal('message'),
-    role: z.literal('assistant'),
-    model: string('Id of the model.'),
-    content: z
-      .array(z.looseObject({ type: string('`thinking`, `text` or `tool_use`.') }))
-      .describe('Reasoning, text and uses of tools, in this order.'),
-    stop_reason: z
-      .enum(['end_turn', 'max_tokens', 'tool_use', 'refusal'])
-      .describe('Why generation ended. A stop sequence ends with `end_turn`: engines do not report which.'),
-    stop_sequence: z.null().describe('Always null.'),
-    usage: z
-      .object({
-        input_tokens: count('Tokens of the prompt that were not cached.'),
-        cache_creation_input_tokens: count('Always 0: writing to the cache of an engine costs nothing.'),
-        cache_read_input_tokens: count('Tokens of the prompt that the engine took from its cache.'),
-        output_tokens: count('Tokens of the answer.'),
-        service_tier: z.literal('standard').describe('For compatibility.'),
-      })
-      .describe('Token counts.'),
-  })
-  .meta({ id: 'AnthropicMessage', description: 'An answer in the form of Anthropic.' })
-
-export const AnthropicCount = z
-  .object({ input_tokens: count('Estimated tokens of the prompt: one for each three bytes of text.') })
-  .meta({ id: 'AnthropicTokenCount', description: 'Tokens of a conversation.' })
+export const AnthropicCount = namedObject('AnthropicTokenCount', 'Tokens of a conversation.', {
+  input_tokens: count('Estimated tokens of the prompt: one for each three bytes of text.'),
+})

@@ -1,68 +1,63 @@
 import { z } from 'zod'
 import {
+  choice,
   integer,
   modelId,
+  namedObject,
   notImplemented,
   nullish,
   nullishBoolean,
   nullishInteger,
+  nullishObject,
   nullishString,
+  object,
   optional,
+  optionalObject,
   optionalString,
   string,
 } from '../../schemas/fields.ts'
 
 /** The wire shapes of Cohere's chat (v2). Source: the types of its official client. */
 const JsonObject = z.record(z.string(), z.unknown())
-const Part = z
-  .object({
-    type: z.enum(['text', 'image_url', 'thinking', 'document']).describe('Kind of the part.'),
-    text: optionalString('The text of a `text` part.'),
-    thinking: optionalString('The reasoning of a `thinking` part.'),
-    image_url: optional(
-      z.object({
-        url: string('An http(s) URL or a `data:` URL.'),
-        detail: optional(z.enum(['auto', 'low', 'high']), 'Resolution at which the engine reads it.'),
-      }),
-      'The image of an `image_url` part.',
-    ),
-    document: optional(
-      z.object({
-        data: z.union([z.string(), JsonObject]).describe('Text or fields of the document.'),
-        id: optionalString('Id of the document.'),
-      }),
-      'The document of a `document` part, in the result of a tool.',
-    ),
-  })
-  .meta({ id: 'CohereContent', description: 'A part of a message. Its fields depend on `type`.' })
+const Part = namedObject('CohereContent', 'A part of a message. Its fields depend on `type`.', {
+  type: choice(['text', 'image_url', 'thinking', 'document'], 'Kind of the part.'),
+  text: optionalString('The text of a `text` part.'),
+  thinking: optionalString('The reasoning of a `thinking` part.'),
+  image_url: optionalObject('The image of an `image_url` part.', {
+    url: string('An http(s) URL or a `data:` URL.'),
+    detail: optional(z.enum(['auto', 'low', 'high']), 'Resolution at which the engine reads it.'),
+  }),
+  document: optionalObject('The document of a `document` part, in the result of a tool.', {
+    data: z.union([z.string(), JsonObject]).describe('Text or fields of the document.'),
+    id: optionalString('Id of the document.'),
+  }),
+})
 export type CoherePart = z.output<typeof Part>
 
 const ToolCall = z.object({
   id: string('Id of the call.'),
   type: z.literal('function').optional(),
-  function: z
-    .object({
-      name: string('Name of the tool.'),
-      arguments: string('Arguments as JSON text.'),
-    })
-    .describe('The function that is called.'),
+  function: object('The function that is called.', {
+    name: string('Name of the tool.'),
+    arguments: string('Arguments as JSON text.'),
+  }),
 })
 
-const Message = z
-  .object({
-    role: z.enum(['user', 'assistant', 'system', 'tool']).describe('Who wrote the message.'),
-    content: nullish(z.union([z.string(), z.array(Part)]), 'A text or a list of parts.'),
-    tool_calls: nullish(z.array(ToolCall).max(128), 'Tools that the assistant called.'),
-    tool_plan: nullishString('What the assistant said before it called tools.'),
-    tool_call_id: optionalString('Id of the call that a message of the role `tool` answers.'),
-  })
-  .meta({ id: 'CohereMessage', description: 'One message of a conversation.' })
+const Message = namedObject('CohereMessage', 'One message of a conversation.', {
+  role: choice(['user', 'assistant', 'system', 'tool'], 'Who wrote the message.'),
+  content: nullish(z.union([z.string(), z.array(Part)]), 'A text or a list of parts.'),
+  tool_calls: nullish(z.array(ToolCall).max(128), 'Tools that the assistant called.'),
+  tool_plan: nullishString('What the assistant said before it called tools.'),
+  tool_call_id: optionalString('Id of the call that a message of the role `tool` answers.'),
+})
 export type CohereMessage = z.output<typeof Message>
 
 const sampled = 'When absent, the engine decides.'
 
-export const CohereChatRequest = z
-  .object({
+export const CohereChatRequest = namedObject(
+  'CohereChatRequest',
+  'A conversation to answer. `citation_options` and `safety_mode` are accepted and have no effect.',
+  {
     model: modelId,
     messages: z.array(Message).min(1).describe('The conversation so far, oldest message first.'),
     documents: nullish(
@@ -84,13 +79,11 @@ export const CohereChatRequest = z
         .array(
           z.object({
             type: z.literal('function').optional(),
-            function: z
-              .object({
-                name: string('Name of the tool.'),
-                description: optionalString('What the tool does.'),
-                parameters: optional(JsonObject, 'JSON Schema of the arguments.'),
-              })
-              .describe('The function.'),
+            function: object('The function.', {
+              name: string('Name of the tool.'),
+              description: optionalString('What the tool does.'),
+              parameters: optional(JsonObject, 'JSON Schema of the arguments.'),
+            }),
           }),
         )
         .max(128),
@@ -98,23 +91,17 @@ export const CohereChatRequest = z
     ),
     tool_choice: nullish(z.enum(['REQUIRED', 'NONE']), 'Whether a tool must or must not be called.'),
     strict_tools: nullishBoolean('Whether arguments must match the schemas exactly. Default: false.'),
-    response_format: nullish(
-      z.object({
-        type: z.enum(['text', 'json_object']).describe('`json_object` for JSON.'),
-        json_schema: nullish(JsonObject, 'JSON Schema of the answer. Default: any object.'),
-      }),
-      'Form of the answer. Default: text.',
-    ),
-    thinking: nullish(
-      z.object({
-        type: z.enum(['enabled', 'disabled']).describe('Whether the model reasons before it answers.'),
-        token_budget: nullish(
-          z.int().min(1),
-          'Becomes a reasoning effort: below 4096 `low`, below 16384 `medium`, else `high`.',
-        ),
-      }),
-      'Reasoning. When absent, the model decides.',
-    ),
+    response_format: nullishObject('Form of the answer. Default: text.', {
+      type: choice(['text', 'json_object'], '`json_object` for JSON.'),
+      json_schema: nullish(JsonObject, 'JSON Schema of the answer. Default: any object.'),
+    }),
+    thinking: nullishObject('Reasoning. When absent, the model decides.', {
+      type: choice(['enabled', 'disabled'], 'Whether the model reasons before it answers.'),
+      token_budget: nullish(
+        z.int().min(1),
+        'Becomes a reasoning effort: below 4096 `low`, below 16384 `medium`, else `high`.',
+      ),
+    }),
     stream: nullishBoolean('Whether to send the answer as server-sent events. Default: false.'),
     max_tokens: nullish(z.int().min(1), 'Most tokens to generate.'),
     stop_sequences: nullish(z.array(z.string()).max(4), 'Up to 4 texts at which generation stops.'),
@@ -126,11 +113,8 @@ export const CohereChatRequest = z
     p: nullish(z.number().min(0).max(1), `Nucleus of likely tokens. ${sampled}`),
     priority: nullishInteger('Passed to the engine, for engines that schedule by priority. Default: 0.'),
     logprobs: notImplemented,
-  })
-  .meta({
-    id: 'CohereChatRequest',
-    description: 'A conversation to answer. `citation_options` and `safety_mode` are accepted and have no effect.',
-  })
+  },
+)
 export type CohereChatRequest = z.output<typeof CohereChatRequest>
 
 const tokens = z.object({
@@ -138,24 +122,18 @@ const tokens = z.object({
   output_tokens: integer('Tokens of the answer.'),
 })
 
-export const CohereChatResponse = z
-  .object({
-    id: string('Id of the answer.'),
-    finish_reason: z.enum(['COMPLETE', 'MAX_TOKENS', 'TOOL_CALL', 'ERROR']).describe('Why generation ended.'),
-    message: z
-      .object({
-        role: z.literal('assistant'),
-        content: optional(z.array(z.looseObject({ type: string('`thinking` or `text`.') })), 'Reasoning and text.'),
-        tool_calls: optional(z.array(ToolCall), 'Tools to call.'),
-        citations: optional(z.array(z.unknown()), 'Always empty: engines do not cite.'),
-      })
-      .describe('The answer.'),
-    usage: z
-      .object({
-        billed_units: tokens.describe('The same as `tokens`.'),
-        tokens: tokens.describe('Token counts.'),
-        cached_tokens: integer('Tokens of the prompt that the engine took from its cache.'),
-      })
-      .describe('What was used.'),
-  })
-  .meta({ id: 'CohereChatResponse', description: 'An answer in the form of Cohere.' })
+export const CohereChatResponse = namedObject('CohereChatResponse', 'An answer in the form of Cohere.', {
+  id: string('Id of the answer.'),
+  finish_reason: choice(['COMPLETE', 'MAX_TOKENS', 'TOOL_CALL', 'ERROR'], 'Why generation ended.'),
+  message: object('The answer.', {
+    role: z.literal('assistant'),
+    content: optional(z.array(z.looseObject({ type: string('`thinking` or `text`.') })), 'Reasoning and text.'),
+    tool_calls: optional(z.array(ToolCall), 'Tools to call.'),
+    citations: optional(z.array(z.unknown()), 'Always empty: engines do not cite.'),
+  }),
+  usage: object('What was used.', {
+    billed_units: tokens.describe('The same as `tokens`.'),
+    tokens: tokens.describe('Token counts.'),
+    cached_tokens: integer('Tokens of the prompt that the engine took from its cache.'),
+  }),
+})

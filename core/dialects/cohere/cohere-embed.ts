@@ -2,7 +2,19 @@ import { z } from 'zod'
 import { invalid } from '../../failure.ts'
 import { ulid } from '../../ids.ts'
 import { isObject } from '../../json.ts'
-import { integer, modelId, nonEmptyText, nullish, optional, optionalString, string } from '../../schemas/fields.ts'
+import {
+  array,
+  choice,
+  integer,
+  modelId,
+  namedObject,
+  nonEmptyText,
+  nullish,
+  object,
+  optional,
+  optionalString,
+  string,
+} from '../../schemas/fields.ts'
 import { parsed } from '../../schemas/issues.ts'
 import { base64Of, typedVector } from '../../schemas/typed-vector.ts'
 import { dimensions, extras, inputType, vectorTypes, vectorTypeText } from '../../schemas/vectors.ts'
@@ -18,8 +30,10 @@ const noImages = z
   .refine(images => !images?.length, { params: { notImplemented: true } })
   .describe('Not supported: the engines embed texts only. An empty list is accepted.')
 
-export const CohereEmbedRequest = z
-  .object({
+export const CohereEmbedRequest = namedObject(
+  'CohereEmbedRequest',
+  'Texts to turn into vectors, in the form of Cohere.',
+  {
     model: modelId,
     texts: nullish(z.array(nonEmptyText).max(maxTexts), 'Up to 2048 texts. Send these or `inputs`.'),
     inputs: nullish(
@@ -57,38 +71,34 @@ export const CohereEmbedRequest = z
       z.enum(['embeddings_floats', 'embeddings_by_type']),
       'Form of `embeddings`: a list of vectors as in the first version of the API, or one for each type.',
     ),
-  })
-  .meta({ id: 'CohereEmbedRequest', description: 'Texts to turn into vectors, in the form of Cohere.' })
+  },
+)
 
 const vectorLists = z.array(z.array(z.number()))
 const ofType = (type: string) => optional(vectorLists, `Vectors of the type \`${type}\`.`)
-export const CohereEmbedResponse = z
-  .object({
-    id: string('Id of the answer.'),
-    response_type: z.enum(['embeddings_floats', 'embeddings_by_type']).describe('Form of `embeddings`.'),
-    embeddings: z
-      .union([
-        vectorLists,
-        z.object({
-          float: ofType('float'),
-          int8: ofType('int8'),
-          uint8: ofType('uint8'),
-          binary: ofType('binary'),
-          ubinary: ofType('ubinary'),
-          base64: optional(z.array(z.string()), '32-bit floats in base64.'),
-        }),
-      ])
-      .describe('One vector for each text, in the order of the request, for each requested type.'),
-    texts: z.array(z.string()).describe('The texts.'),
-    images: z.array(z.unknown()).describe('Always empty.'),
-    meta: z
-      .object({
-        api_version: z.object({ version: string('`1` or `2`.') }).describe('Version of the Cohere API.'),
-        billed_units: z.object({ input_tokens: integer('Tokens of the texts.') }).describe('What was used.'),
-      })
-      .describe('For clients of Cohere.'),
-  })
-  .meta({ id: 'CohereEmbedResponse', description: 'Vectors of texts, in the form of Cohere.' })
+export const CohereEmbedResponse = namedObject('CohereEmbedResponse', 'Vectors of texts, in the form of Cohere.', {
+  id: string('Id of the answer.'),
+  response_type: choice(['embeddings_floats', 'embeddings_by_type'], 'Form of `embeddings`.'),
+  embeddings: z
+    .union([
+      vectorLists,
+      z.object({
+        float: ofType('float'),
+        int8: ofType('int8'),
+        uint8: ofType('uint8'),
+        binary: ofType('binary'),
+        ubinary: ofType('ubinary'),
+        base64: optional(z.array(z.string()), '32-bit floats in base64.'),
+      }),
+    ])
+    .describe('One vector for each text, in the order of the request, for each requested type.'),
+  texts: array('The texts.', z.string()),
+  images: array('Always empty.', z.unknown()),
+  meta: object('For clients of Cohere.', {
+    api_version: object('Version of the Cohere API.', { version: string('`1` or `2`.') }),
+    billed_units: object('What was used.', { input_tokens: integer('Tokens of the texts.') }),
+  }),
+})
 
 /** What an answer in Cohere's form depends on. */
 export interface CohereFormat {

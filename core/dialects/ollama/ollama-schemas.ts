@@ -1,19 +1,32 @@
 import { z } from 'zod'
-import { nullish, nullishBoolean, nullishInteger, nullishString, optionalString, string } from '../../schemas/fields.ts'
+import {
+  choice,
+  namedObject,
+  nonEmptyText,
+  nullish,
+  nullishBoolean,
+  nullishInteger,
+  nullishObject,
+  nullishString,
+  object,
+  optionalString,
+  string,
+} from '../../schemas/fields.ts'
 
 /**
  * The wire shapes of requests in Ollama's form. Source: the documentation and the official client of Ollama. Fields that
  * are not here are ignored, because its clients send all they have.
  */
-const Model = z.string().min(1).max(256).describe('Id of the model, as in `GET /ollama/api/tags`.')
+const Model = nonEmptyText.max(256).describe('Id of the model, as in `GET /ollama/api/tags`.')
 const KeepAlive = nullish(
   z.union([z.number(), z.string().max(32)]),
   'In a request without content: `0` unloads the model, anything else loads it. Ignored otherwise: the settings of the model say how long it stays loaded.',
 )
 const numberBetween = (min: number, max: number, text: string) => nullish(z.number().min(min).max(max), text)
 
-const Options = nullish(
-  z.object({
+const Options = nullishObject(
+  'Sampling. Options of the engine, such as `num_ctx`, are set in `infer.yaml` and are ignored here.',
+  {
     temperature: numberBetween(0, 2, 'Randomness of the choice of tokens.'),
     top_p: numberBetween(0, 1, 'Choose among the most likely tokens whose probabilities add up to this.'),
     top_k: nullishInteger('Choose among this many most likely tokens.'),
@@ -24,8 +37,7 @@ const Options = nullish(
     repeat_penalty: numberBetween(0, 100, 'Divides the scores of tokens that have occurred.'),
     presence_penalty: numberBetween(-2, 2, 'Makes tokens that have occurred less likely.'),
     frequency_penalty: numberBetween(-2, 2, 'Makes tokens less likely each time they occur.'),
-  }),
-  'Sampling. Options of the engine, such as `num_ctx`, are set in `infer.yaml` and are ignored here.',
+  },
 )
 
 const Images = nullish(z.array(z.string()).max(64), 'Images in base64.')
@@ -48,15 +60,13 @@ const shared = {
 
 const Call = z.object({
   id: optionalString('Id of the call.'),
-  function: z
-    .object({
-      name: string('Name of the function.'),
-      arguments: z.record(z.string(), z.unknown()).default({}).describe('Arguments.'),
-    })
-    .describe('The function that the model called.'),
+  function: object('The function that the model called.', {
+    name: string('Name of the function.'),
+    arguments: z.record(z.string(), z.unknown()).default({}).describe('Arguments.'),
+  }),
 })
 const Message = z.object({
-  role: z.enum(['system', 'user', 'assistant', 'tool']).describe('Who said it.'),
+  role: choice(['system', 'user', 'assistant', 'tool'], 'Who said it.'),
   content: nullishString('The text.'),
   thinking: nullishString('What the model thought before it answered.'),
   images: Images,
@@ -65,59 +75,53 @@ const Message = z.object({
   tool_call_id: nullishString('Of a `tool` message: the call that it is the result of.'),
 })
 
-export const OllamaChatRequest = z
-  .object({
-    ...shared,
-    messages: nullish(z.array(Message), 'The conversation. Without messages the model is only loaded.'),
-    tools: nullish(
-      z
-        .array(
-          z.object({
-            type: nullishString('Always `function`.'),
-            function: z
-              .looseObject({ name: string('Name of the function.') })
-              .describe('The function: its name, description and parameters.'),
-          }),
-        )
-        .max(128),
-      'Functions that the model may call, as in chat completions.',
-    ),
-  })
-  .meta({ id: 'OllamaChatRequest', description: "A conversation in Ollama's form." })
+export const OllamaChatRequest = namedObject('OllamaChatRequest', "A conversation in Ollama's form.", {
+  ...shared,
+  messages: nullish(z.array(Message), 'The conversation. Without messages the model is only loaded.'),
+  tools: nullish(
+    z
+      .array(
+        z.object({
+          type: nullishString('Always `function`.'),
+          function: z
+            .looseObject({ name: string('Name of the function.') })
+            .describe('The function: its name, description and parameters.'),
+        }),
+      )
+      .max(128),
+    'Functions that the model may call, as in chat completions.',
+  ),
+})
 export type OllamaChatRequest = z.output<typeof OllamaChatRequest>
 
-export const OllamaGenerateRequest = z
-  .object({
-    ...shared,
-    prompt: nullishString('The prompt. Without one the model is only loaded.'),
-    system: nullishString('The system message.'),
-    images: Images,
-    suffix: nullishString('Not supported.'),
-    template: nullishString('Not supported: the template of the model is used.'),
-    raw: nullishBoolean('Not supported: use `/std/v1/completions`.'),
-    context: nullish(z.array(z.number()), 'Not supported: send the conversation to `/ollama/api/chat`.'),
-  })
-  .meta({ id: 'OllamaGenerateRequest', description: "A prompt in Ollama's form." })
+export const OllamaGenerateRequest = namedObject('OllamaGenerateRequest', "A prompt in Ollama's form.", {
+  ...shared,
+  prompt: nullishString('The prompt. Without one the model is only loaded.'),
+  system: nullishString('The system message.'),
+  images: Images,
+  suffix: nullishString('Not supported.'),
+  template: nullishString('Not supported: the template of the model is used.'),
+  raw: nullishBoolean('Not supported: use `/std/v1/completions`.'),
+  context: nullish(z.array(z.number()), 'Not supported: send the conversation to `/ollama/api/chat`.'),
+})
 export type OllamaGenerateRequest = z.output<typeof OllamaGenerateRequest>
 
-export const OllamaEmbedRequest = z
-  .object({
-    model: Model,
-    input: z
-      .union([z.string().min(1), z.array(z.string().min(1)).min(1).max(2048)])
-      .describe('A text, or up to 2048 texts.'),
-    dimensions: nullish(z.int().min(1), 'Shorten each vector to this many numbers.'),
-    truncate: nullishBoolean(
-      'Whether to cut texts that are too long, where the engine can, or to refuse them. Default: true.',
-    ),
-    keep_alive: KeepAlive,
-  })
-  .meta({ id: 'OllamaEmbedRequest', description: "Texts to turn into vectors, in Ollama's form." })
+export const OllamaEmbedRequest = namedObject('OllamaEmbedRequest', "Texts to turn into vectors, in Ollama's form.", {
+  model: Model,
+  input: z.union([nonEmptyText, z.array(nonEmptyText).min(1).max(2048)]).describe('A text, or up to 2048 texts.'),
+  dimensions: nullish(z.int().min(1), 'Shorten each vector to this many numbers.'),
+  truncate: nullishBoolean(
+    'Whether to cut texts that are too long, where the engine can, or to refuse them. Default: true.',
+  ),
+  keep_alive: KeepAlive,
+})
 
-export const OllamaEmbeddingsRequest = z
-  .object({
+export const OllamaEmbeddingsRequest = namedObject(
+  'OllamaEmbeddingsRequest',
+  "A text to turn into a vector, in Ollama's older form.",
+  {
     model: Model,
-    prompt: z.string().min(1).describe('The text.'),
+    prompt: nonEmptyText.describe('The text.'),
     keep_alive: KeepAlive,
-  })
-  .meta({ id: 'OllamaEmbeddingsRequest', description: "A text to turn into a vector, in Ollama's older form." })
+  },
+)

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { nullish, nullishBoolean } from '../../schemas/fields.ts'
+import { namedObject, nonEmptyText, nullish, nullishBoolean } from '../../schemas/fields.ts'
 import { resolutions } from '../../schemas/resolution.ts'
 import type { Operation } from '../../schemas/task.ts'
 import { imageSizes } from './size.ts'
@@ -60,7 +60,7 @@ const common = {
     'Whether to hold the request until the result is there, for 120 s at most. Default: false.',
   ),
 }
-const prompt = z.string().min(1).max(10_000).meta({ description: 'What to create.' })
+const prompt = nonEmptyText.max(10_000).meta({ description: 'What to create.' })
 
 const sizeFields = {
   resolution: nullish(
@@ -98,56 +98,58 @@ const videoFields = {
   output_format: nullish(z.literal('mp4'), 'Format of the file. Default: mp4.'),
 }
 const media = (what: string) =>
-  z
-    .string()
-    .min(1)
-    .meta({ description: `${what} An http(s) URL, a \`data:\` URL, or the id of a file (\`file-…\`).` })
+  nonEmptyText.meta({ description: `${what} An http(s) URL, a \`data:\` URL, or the id of a file (\`file-…\`).` })
 const imageUrl = media('Input image: JPEG or PNG, 10 MB at most.')
 const strength = nullish(
   z.number().min(0).max(1),
   'How far the output may differ from the input image; 0 keeps it. Default: 0.8, with a mask 1.',
 )
 
-const TextToImageRequest = z
-  .object({
-    prompt,
-    ...common,
-    ...sizeFields,
-    aspect_ratio: aspectRatio('1:1, and 16:9 with `resolution`'),
-    ...imageFields,
-  })
-  .meta({ id: 'TextToImageRequest', description: 'Images from a text.' })
-const ImageToImageRequest = z
-  .object({
-    prompt,
-    image_url: imageUrl,
-    strength,
-    ...common,
-    ...sizeFields,
-    aspect_ratio: aspectRatioOrAuto,
-    ...imageFields,
-  })
-  .meta({ id: 'ImageToImageRequest', description: 'Images from an image and a text.' })
-const InpaintingRequest = z
-  .object({
-    prompt,
-    image_url: imageUrl,
-    mask_url: media('Mask image: white areas are created anew, black areas are kept.'),
-    strength,
-    ...common,
-    ...sizeFields,
-    aspect_ratio: aspectRatioOrAuto,
-    ...imageFields,
-  })
-  .meta({ id: 'InpaintingRequest', description: 'Images in which a masked area is created anew.' })
-const TextToVideoRequest = z
-  .object({ prompt, ...common, ...sizeFields, aspect_ratio: aspectRatio('16:9'), ...videoFields })
-  .meta({ id: 'TextToVideoRequest', description: 'A video from a text.' })
-const ImageToVideoRequest = z
-  .object({ prompt, image_url: imageUrl, ...common, ...sizeFields, aspect_ratio: aspectRatioOrAuto, ...videoFields })
-  .meta({ id: 'ImageToVideoRequest', description: 'A video from an image and a text.' })
-const SpeechToVideoRequest = z
-  .object({
+const TextToImageRequest = namedObject('TextToImageRequest', 'Images from a text.', {
+  prompt,
+  ...common,
+  ...sizeFields,
+  aspect_ratio: aspectRatio('1:1, and 16:9 with `resolution`'),
+  ...imageFields,
+})
+const ImageToImageRequest = namedObject('ImageToImageRequest', 'Images from an image and a text.', {
+  prompt,
+  image_url: imageUrl,
+  strength,
+  ...common,
+  ...sizeFields,
+  aspect_ratio: aspectRatioOrAuto,
+  ...imageFields,
+})
+const InpaintingRequest = namedObject('InpaintingRequest', 'Images in which a masked area is created anew.', {
+  prompt,
+  image_url: imageUrl,
+  mask_url: media('Mask image: white areas are created anew, black areas are kept.'),
+  strength,
+  ...common,
+  ...sizeFields,
+  aspect_ratio: aspectRatioOrAuto,
+  ...imageFields,
+})
+const TextToVideoRequest = namedObject('TextToVideoRequest', 'A video from a text.', {
+  prompt,
+  ...common,
+  ...sizeFields,
+  aspect_ratio: aspectRatio('16:9'),
+  ...videoFields,
+})
+const ImageToVideoRequest = namedObject('ImageToVideoRequest', 'A video from an image and a text.', {
+  prompt,
+  image_url: imageUrl,
+  ...common,
+  ...sizeFields,
+  aspect_ratio: aspectRatioOrAuto,
+  ...videoFields,
+})
+const SpeechToVideoRequest = namedObject(
+  'SpeechToVideoRequest',
+  'A video of a person who speaks, from an image and audio.',
+  {
     prompt,
     image_url: imageUrl,
     audio_url: media('Audio that is spoken. The video is as long, unless `num_frames` or `duration` is sent.'),
@@ -155,19 +157,17 @@ const SpeechToVideoRequest = z
     ...sizeFields,
     aspect_ratio: aspectRatioOrAuto,
     ...videoFields,
-  })
-  .meta({ id: 'SpeechToVideoRequest', description: 'A video of a person who speaks, from an image and audio.' })
-const VideoInterpolationRequest = z
-  .object({
-    prompt: nullish(prompt, 'Not used; kept with the result.'),
-    video_url: media('The video that gets more frames. Its size and length stay.'),
-    ...common,
-    enable_prompt_expansion: noPromptExpansion,
-    prompt_optimizer: noPromptExpansion,
-    fps: videoFields.fps.meta({ description: 'Frames per second of the new video. Default: 60.' }),
-    output_format: videoFields.output_format,
-  })
-  .meta({ id: 'VideoInterpolationRequest', description: 'A video with more frames per second.' })
+  },
+)
+const VideoInterpolationRequest = namedObject('VideoInterpolationRequest', 'A video with more frames per second.', {
+  prompt: nullish(prompt, 'Not used; kept with the result.'),
+  video_url: media('The video that gets more frames. Its size and length stay.'),
+  ...common,
+  enable_prompt_expansion: noPromptExpansion,
+  prompt_optimizer: noPromptExpansion,
+  fps: videoFields.fps.meta({ description: 'Frames per second of the new video. Default: 60.' }),
+  output_format: videoFields.output_format,
+})
 
 /** The request of each task, by what an engine does for it. */
 export const generationRequests = {

@@ -1,5 +1,14 @@
 import { z } from 'zod'
-import { integer, number, optionalInteger, optionalNumber, optionalString, string } from '../../schemas/fields.ts'
+import {
+  array,
+  integer,
+  number,
+  object,
+  optionalInteger,
+  optionalNumber,
+  optionalString,
+  string,
+} from '../../schemas/fields.ts'
 import type { GenerationInputs } from '../protocols/generation-call.ts'
 import type { Completed } from '../protocols/infer-generation.ts'
 import type { FileUrl } from '../task.ts'
@@ -28,12 +37,12 @@ const made = {
   seed: integer('The same as `seed_used`.'),
   prompt: string('The prompt that the engine used.'),
   original_prompt: optionalString('The prompt of the request, if it was rewritten.'),
-  timings: z.object({ inference: number('Seconds that the engine worked.') }).describe('How long it took.'),
+  timings: object('How long it took.', { inference: number('Seconds that the engine worked.') }),
 }
 
 /** The wire shape of the result of a task under /slug that makes images. */
 export const GeneratedImages = z.object({
-  images: z.array(GeneratedFile).describe('The images.'),
+  images: array('The images.', GeneratedFile),
   ...made,
 })
 

@@ -1,10 +1,16 @@
 import { z } from 'zod'
 import {
+  array,
+  choice,
   integer,
+  namedObject,
+  nonEmptyText,
   nullish,
   nullishBoolean,
   nullishString,
   number,
+  object,
+  objects,
   optional,
   optionalString,
   string,
@@ -84,10 +90,10 @@ export const qualities = {
 } as const
 export type Quality = keyof typeof qualities
 
-const model = z.string().min(1).max(128).meta({ description: 'Id of the model, as in `GET /std/v1/models`.' })
+const model = nonEmptyText.max(128).meta({ description: 'Id of the model, as in `GET /std/v1/models`.' })
 const generationFields = {
   model,
-  prompt: z.string().min(1).max(maxPrompt).meta({ description: 'What to create.' }),
+  prompt: nonEmptyText.max(maxPrompt).meta({ description: 'What to create.' }),
   n: nullish(z.int().min(1).max(maxImages), 'How many images to create. Default: 1.'),
   size: SizeText,
   width: Side,
@@ -134,7 +140,7 @@ const generationFields = {
 }
 
 /** A reference to an image: an object as OpenAI's clients send it, or the URL or id alone. */
-const named = z.string().min(1).meta({ description: 'An http(s) URL, a `data:` URL, or the id of a file (`file-…`).' })
+const named = nonEmptyText.meta({ description: 'An http(s) URL, a `data:` URL, or the id of a file (`file-…`).' })
 const ImageInput = z
   .union([
     named,
@@ -208,26 +214,24 @@ export const ImageEditRequest = z
 
 const File = z.file().meta({ description: 'JPEG, PNG or WebP, 10 MB at most.' })
 /** The same request as a form. Images that are not sent as files are named as in JSON. */
-export const ImageEditForm = z
-  .object({
-    ...editFields,
-    image: z
-      .union([File, z.array(File).max(maxSources)])
-      .meta({ description: 'The image to edit. Accepted as `image[]` too.' }),
-    mask: optional(File, 'Mask: a PNG of the size of the image. Default: the whole image is edited.'),
-  })
-  .meta({ id: 'ImageEditForm', description: 'An image to edit, as a form.' })
+export const ImageEditForm = namedObject('ImageEditForm', 'An image to edit, as a form.', {
+  ...editFields,
+  image: z
+    .union([File, z.array(File).max(maxSources)])
+    .meta({ description: 'The image to edit. Accepted as `image[]` too.' }),
+  mask: optional(File, 'Mask: a PNG of the size of the image. Default: the whole image is edited.'),
+})
 
 /** A request for variations: an edit without a prompt. Fields of edits that OpenAI's route does not have work too. */
-export const ImageVariationRequest = z
-  .object({
-    ...ImageEditRequest.shape,
-    prompt: nullish(editFields.prompt, 'Not needed. What to create, if it is sent.'),
-  })
-  .meta({ id: 'ImageVariationRequest', description: 'An image of which to create variations.' })
-export const ImageVariationForm = z
-  .object({ ...ImageEditForm.shape, prompt: ImageVariationRequest.shape.prompt })
-  .meta({ id: 'ImageVariationForm', description: 'An image of which to create variations, as a form.' })
+export const ImageVariationRequest = namedObject('ImageVariationRequest', 'An image of which to create variations.', {
+  ...ImageEditRequest.shape,
+  prompt: nullish(editFields.prompt, 'Not needed. What to create, if it is sent.'),
+})
+export const ImageVariationForm = namedObject(
+  'ImageVariationForm',
+  'An image of which to create variations, as a form.',
+  { ...ImageEditForm.shape, prompt: ImageVariationRequest.shape.prompt },
+)
 
 /** The request of each task, by what an engine does for it. */
 export const imageRequests = {
@@ -239,39 +243,30 @@ export const imageRequests = {
 export type ImageRequest = z.output<typeof ImageGenerationRequest> & Partial<z.output<typeof ImageEditRequest>>
 
 /** The created images: the answer of the routes and the result of a job. */
-export const ImagesResponse = z
-  .object({
-    created: integer('Unix seconds.'),
-    data: z
-      .array(
-        z.object({
-          url: optionalString('Where to read the image, with `response_format: "url"`.'),
-          b64_json: optionalString('The bytes of the image in base64, with `response_format: "b64_json"`.'),
-          revised_prompt: optionalString('The prompt that the engine used, if it is another one.'),
-          seed: integer('Seed of the request. The same seed and `n` give the same images.'),
-        }),
-      )
-      .describe('The images in the form of OpenAI.'),
-    images: z
-      .array(GeneratedFile.omit({ duration: true, fps: true, num_frames: true }))
-      .describe('The same images with their sizes.'),
-    output_format: z.enum(['png', 'jpeg', 'webp']).describe('Format of the files.'),
-    size: string('`<width>x<height>` in pixels.'),
-    seed_used: integer('Seed of the first image.'),
-    timings: z.object({ inference: number('Seconds that the engine worked.') }).describe('How long it took.'),
-    usage: z
-      .object({
-        images: integer('Images created.'),
-        input_tokens: integer('Tokens of the request.'),
-        output_tokens: integer('Tokens of the images.'),
-        total_tokens: integer('Sum of both.'),
-        input_tokens_details: z
-          .object({
-            text_tokens: integer('Tokens of the prompt.'),
-            image_tokens: integer('Tokens of the input images.'),
-          })
-          .describe('Details of the request tokens.'),
-      })
-      .describe('The images, and token counts: engines for images count none, so those are 0.'),
-  })
-  .meta({ id: 'ImagesResponse', description: 'Images that were created.' })
+export const ImagesResponse = namedObject('ImagesResponse', 'Images that were created.', {
+  created: integer('Unix seconds.'),
+  data: objects('The images in the form of OpenAI.', {
+    url: optionalString('Where to read the image, with `response_format: "url"`.'),
+    b64_json: optionalString('The bytes of the image in base64, with `response_format: "b64_json"`.'),
+    revised_prompt: optionalString('The prompt that the engine used, if it is another one.'),
+    seed: integer('Seed of the request. The same seed and `n` give the same images.'),
+  }),
+  images: array(
+    'The same images with their sizes.',
+    GeneratedFile.omit({ duration: true, fps: true, num_frames: true }),
+  ),
+  output_format: choice(['png', 'jpeg', 'webp'], 'Format of the files.'),
+  size: string('`<width>x<height>` in pixels.'),
+  seed_used: integer('Seed of the first image.'),
+  timings: object('How long it took.', { inference: number('Seconds that the engine worked.') }),
+  usage: object('The images, and token counts: engines for images count none, so those are 0.', {
+    images: integer('Images created.'),
+    input_tokens: integer('Tokens of the request.'),
+    output_tokens: integer('Tokens of the images.'),
+    total_tokens: integer('Sum of both.'),
+    input_tokens_details: object('Details of the request tokens.', {
+      text_tokens: integer('Tokens of the prompt.'),
+      image_tokens: integer('Tokens of the input images.'),
+    }),
+  }),
+})

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { nonEmptyText } from '../../schemas/fields.ts'
 import { logLevels } from '../../schemas/log-level.ts'
 import type { GenerationTask } from '../../schemas/task.ts'
 
@@ -79,7 +80,7 @@ export interface GenerationCall {
 /** A file that the engine has written. It is checked before it is used. */
 export const EngineFile = z.object({
   /** A plain file name in `folder`. */
-  name: z.string().min(1).max(128),
+  name: nonEmptyText.max(128),
   kind: z.enum(['image', 'video', 'audio']),
 })
 export type EngineFile = z.infer<typeof EngineFile>
@@ -94,7 +95,7 @@ export const EngineMessage = z.discriminatedUnion('type', [
     /** Position of the image in the request, from 0. */
     image: z.int().min(0).max(15).default(0),
     /** The unfinished image as PNG, JPEG or WebP, in base64. */
-    data: z.string().min(1).max(maxPreview),
+    data: nonEmptyText.max(maxPreview),
   }),
   z.object({ type: z.literal('log'), level: z.enum(logLevels).default('INFO'), message: z.string().max(4096) }),
   z.object({

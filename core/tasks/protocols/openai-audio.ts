@@ -6,6 +6,7 @@ import { diskFailure } from '../../files/write.ts'
 import { jsonOf } from '../../json.ts'
 import { type DecodedAudio, sampleRate } from '../../media/audio-decoder.ts'
 import type { Lease } from '../../models/fleet.ts'
+import { nonEmptyText } from '../../schemas/fields.ts'
 import { wavHead } from '../wav.ts'
 import { engineFault } from './answer.ts'
 import { ask } from './ask.ts'
@@ -134,8 +135,8 @@ export interface Voice {
 /** Returns a voice of which only the name is known. */
 export const plainVoice = (id: string): Voice => ({ id, name: id, language: null, gender: null, preview_url: null })
 
-const name = z.string().min(1).max(256)
-const shortText = z.string().min(1).max(64).nullable().default(null).catch(null)
+const name = nonEmptyText.max(256)
+const shortText = nonEmptyText.max(64).nullable().default(null).catch(null)
 const address = z
   .url({ protocol: /^https?$/ })
   .max(2048)

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { jsonOf } from '../../json.ts'
+import { nonEmptyText } from '../../schemas/fields.ts'
 import { ask } from './ask.ts'
 import { plainVoice, synthesize, transcribe, transcribeStream, type Voice } from './openai-audio.ts'
 import type { AudioProtocol } from './protocol.ts'
@@ -33,7 +34,7 @@ const Config = z.looseObject({
 
 /** Parses Piper's list, an object of configurations by voice. Voices with speakers are listed by these. Pure. */
 export function piperVoicesIn(answer: string): Voice[] {
-  const read = z.record(z.string().min(1).max(256), Config).safeParse(jsonOf(answer))
+  const read = z.record(nonEmptyText.max(256), Config).safeParse(jsonOf(answer))
   if (!read.success) return []
   return Object.entries(read.data)
     .flatMap(([name, { language, speaker_id_map }]) => {

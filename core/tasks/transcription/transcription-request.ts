@@ -1,11 +1,17 @@
 import { z } from 'zod'
 import {
+  array,
+  choice,
   integer,
   modelId,
+  namedObject,
+  nonEmptyText,
   nullish,
   nullishBoolean,
   number,
+  object,
   optional,
+  optionalObject,
   optionalString,
   string,
 } from '../../schemas/fields.ts'
@@ -23,7 +29,7 @@ export const audioFields = ['file', 'url', 'file_id'] as const
 const maxSpeakers = 4
 export const longestSpeaker = 10
 
-const audioReference = z.string().min(1)
+const audioReference = nonEmptyText
 const fields = {
   model: modelId,
   file: nullish(
@@ -64,11 +70,11 @@ const onlyTranscription = {
     'Which times to return, only with `verbose_json`, which has segments in any case. Default: `segment`.',
   ),
   known_speaker_names: nullish(
-    z.array(z.string().min(1).max(64)).max(maxSpeakers),
+    z.array(nonEmptyText.max(64)).max(maxSpeakers),
     'Names of speakers whose voices are in `known_speaker_references`, in the same order, for engines that can.',
   ),
   known_speaker_references: nullish(
-    z.array(z.string().min(1)).max(maxSpeakers),
+    z.array(nonEmptyText).max(maxSpeakers),
     `Recordings of the known speakers, of ${longestSpeaker} s at most: \`data:\` URLs, http(s) URLs or ids of files.`,
   ),
   diarize: nullishBoolean('Whether to tell speakers apart, for engines that can. Default: false.'),
@@ -124,12 +130,12 @@ const file = z
   .file()
   .meta({ description: 'The audio file: FLAC, MP3, MP4, M4A, OGG, WAV or WebM; 25 MB and one hour at most.' })
   .optional()
-export const TranscriptionForm = z
-  .object({ ...fields, ...onlyTranscription, file })
-  .meta({ id: 'TranscriptionForm', description: 'Audio to transcribe, as a form.' })
-export const TranslationForm = z
-  .object({ ...fields, file })
-  .meta({ id: 'TranslationForm', description: 'Audio to translate, as a form.' })
+export const TranscriptionForm = namedObject('TranscriptionForm', 'Audio to transcribe, as a form.', {
+  ...fields,
+  ...onlyTranscription,
+  file,
+})
+export const TranslationForm = namedObject('TranslationForm', 'Audio to translate, as a form.', { ...fields, file })
 
 export const transcriptionRequests: Record<TranscriptionTask, z.ZodType<TranscriptionRequest>> = {
   'std/audio-transcription': TranscriptionRequest,
@@ -142,7 +148,7 @@ export const TranscriptionSegment = z.object({
   start: number('Seconds from the beginning.'),
   end: number('Seconds from the beginning.'),
   text: string('Text of the segment.'),
-  tokens: z.array(z.int()).describe('Token ids of the text; empty if the engine reports none.'),
+  tokens: array('Token ids of the text; empty if the engine reports none.', z.int()),
   temperature: number('Temperature that the engine used.'),
   avg_logprob: number('Mean log probability of the tokens; 0 if the engine does not report it.'),
   compression_ratio: number('Length of the text divided by its compressed length. A high value points to repetition.'),
@@ -159,18 +165,17 @@ export const Word = z.object({
 export type Word = z.output<typeof Word>
 
 /** The answer in `verbose_json`, and the result of a job or a workflow node. */
-export const Transcription = z
-  .object({
-    task: z.enum(['transcribe', 'translate']).describe('What was done.'),
-    language: string('English name of the language in lower case; `unknown` if the engine does not report it.'),
-    duration: number('Length of the audio in seconds.'),
-    text: string('The whole text.'),
-    segments: z.array(TranscriptionSegment).describe('The text in parts with their times.'),
-    words: optional(z.array(Word), 'Single words with their times, with `timestamp_granularities: ["word"]`.'),
-    usage: z
-      .object({ type: z.literal('duration'), seconds: integer('Seconds of audio, rounded up.') })
-      .describe('What was metered.'),
-    x_groq: optional(z.object({ id: string('Id of the request.') }), "For Groq's clients. Absent in results of jobs."),
-  })
-  .meta({ id: 'Transcription', description: 'The text of audio.' })
+export const Transcription = namedObject('Transcription', 'The text of audio.', {
+  task: choice(['transcribe', 'translate'], 'What was done.'),
+  language: string('English name of the language in lower case; `unknown` if the engine does not report it.'),
+  duration: number('Length of the audio in seconds.'),
+  text: string('The whole text.'),
+  segments: array('The text in parts with their times.', TranscriptionSegment),
+  words: optional(z.array(Word), 'Single words with their times, with `timestamp_granularities: ["word"]`.'),
+  usage: object('What was metered.', {
+    type: z.literal('duration'),
+    seconds: integer('Seconds of audio, rounded up.'),
+  }),
+  x_groq: optionalObject("For Groq's clients. Absent in results of jobs.", { id: string('Id of the request.') }),
+})
 export type Transcription = z.output<typeof Transcription>
