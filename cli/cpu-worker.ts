@@ -1,7 +1,7 @@
 import { batchWork } from '../core/batches/batch-work.ts'
 import { cpuWork } from '../core/cpu/cpu-work.ts'
 import { serveWork } from '../core/cpu/serve-work.ts'
-import { taskWork } from '../core/tasks/prepare.ts'
+import { taskWork } from '../core/tasks/preparation.ts'
 import { resultWork } from '../core/workflows/result-work.ts'
 
 /** Entry point of the pool's threads: the work of every layer of core, whose callers cli/server/app.ts combines. */

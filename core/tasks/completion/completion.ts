@@ -1,10 +1,11 @@
 import { invalid } from '../../failure.ts'
 import type { ModelSet } from '../../models/engine-traits.ts'
-import { CompletionRequest, type CompletionResponse } from '../../schemas/completion.ts'
+import { CompletionRequest, CompletionResponse } from '../../schemas/completion.ts'
 import { parsed } from '../../schemas/issues.ts'
 import { checkFeatures, extraFields, type FeatureUse, modelFor } from '../catalog.ts'
 import type { ChoiceState, ChunkPiece } from '../chat/chat-chunk.ts'
 import type { CallerAnswer, PreparedRequest } from '../engine-request.ts'
+import { textMetering } from '../metering.ts'
 import {
   answerHead,
   engineFault,
@@ -17,8 +18,10 @@ import {
 } from '../protocols/answer.ts'
 import { completionLogprobs } from '../protocols/logprobs.ts'
 import { streamedMembers, streamOptions } from '../protocols/openai-text.ts'
-import { checkStreamOptions, engineBody, samplingUses } from '../sampling.ts'
-import type { TaskName } from '../task.ts'
+import { checkStreamOptions, engineBody, isRepeatableSample, samplingFeatures, samplingUses } from '../sampling.ts'
+import type { TaskName, TextTaskRecord } from '../task.ts'
+import { sampleText, testOfStream } from '../task-test.ts'
+import { textTask } from '../text-task.ts'
 
 /** Names the task. */
 export const completion = { id: 'std/completion', title: 'completions' } as const satisfies TaskName
@@ -146,4 +149,25 @@ export function shapeCompletionText(choice: Record<string, unknown>, state: Choi
   state.begun = true
   state.length += text.length
   return { choice: { text, logprobs }, says: text !== '' || logprobs !== null }
+}
+
+/** The record of completions. */
+export const completionTask: TextTaskRecord = {
+  ...completion,
+  ...textTask,
+  family: 'completion',
+  aliases: ['std/completions'],
+  description: 'Continue a text with a language model of this server.',
+  path: '/std/v1/completions',
+  features: [...samplingFeatures, 'echo', 'suffix', 'best_of'],
+  trial: 'infer run MODEL "Hello"',
+  test: testOfStream({ prompt: 'The capital of France is', max_tokens: 32 }),
+  sample: { prompt: sampleText, max_tokens: 32 },
+  form: { panel: 'text', hidden: [], first: ['prompt'] },
+  request: CompletionRequest,
+  result: CompletionResponse,
+  metering: textMetering,
+  isRepeatable: isRepeatableSample,
+  prepare: prepareCompletion,
+  shape: (answers, answerFormat: CompletionAnswerFormat) => shapeCompletion(answers, answerFormat),
 }

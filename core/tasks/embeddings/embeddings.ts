@@ -1,14 +1,19 @@
 import { type CohereFormat, cohereAnswer, isCohere, wantedByCohere } from '../../dialects/cohere/cohere-embed.ts'
 import { Failure, invalid } from '../../failure.ts'
 import { isObject } from '../../json.ts'
+import { presentMembers } from '../../members.ts'
 import type { ModelSet, ModelSetEntry } from '../../models/engine-traits.ts'
 import { failureOfIssues } from '../../schemas/issues.ts'
 import { base64Of, normalize, typedVector } from '../../schemas/typed-vector.ts'
-import { EmbeddingsRequest, type VectorType } from '../../schemas/vectors.ts'
+import { EmbeddingsRequest, EmbeddingsResponse, type VectorType } from '../../schemas/vectors.ts'
 import { extraFields, modelFor } from '../catalog.ts'
 import type { CallerAnswer, PreparedRequest } from '../engine-request.ts'
+import { vectorMetering } from '../metering.ts'
+import { firstOf } from '../prediction.ts'
 import { answerUsage, engineFault, parseAnswer } from '../protocols/answer.ts'
-import type { TaskName } from '../task.ts'
+import type { TaskName, TextTaskRecord } from '../task.ts'
+import { sampleTexts, testTexts } from '../task-test.ts'
+import { textTask } from '../text-task.ts'
 
 /** A request in any dialect, as far as the engine and the answer depend on it. */
 interface WantedVectors {
@@ -43,7 +48,7 @@ export interface EmbeddingsAnswerFormat {
 }
 
 /** Checks an embeddings body and translates it for the engine. */
-export function prepareEmbeddings(raw: unknown, catalog: ModelSet): PreparedRequest {
+function prepareEmbeddings(raw: unknown, catalog: ModelSet): PreparedRequest {
   const wanted: WantedVectors = isCohere(raw) ? wantedByCohere(raw) : wantedOf(raw)
   const { dimensions } = wanted
   const entry = modelFor(embeddings, wanted.model, catalog)
@@ -165,7 +170,7 @@ function cut(vector: Float32Array, size: number, modelId: string): Float32Array 
 }
 
 /** Shapes an engine's embeddings for the caller. */
-export function shapeEmbeddings(bytes: Uint8Array, answerFormat: EmbeddingsAnswerFormat): CallerAnswer {
+function shapeEmbeddings(bytes: Uint8Array, answerFormat: EmbeddingsAnswerFormat): CallerAnswer {
   const answer = parseAnswer(bytes)
   const { inputTokens } = answerUsage(answer.usage)
   const vectors = answerVectors(answer, answerFormat.count).map(whole => {
@@ -181,4 +186,46 @@ export function shapeEmbeddings(bytes: Uint8Array, answerFormat: EmbeddingsAnswe
   })
   const usage = { prompt_tokens: inputTokens, total_tokens: inputTokens }
   return { body: JSON.stringify({ object: 'list', data, model: answerFormat.modelId, usage }), usage: billed }
+}
+
+/** The record of embeddings. */
+export const embeddingsTask: TextTaskRecord = {
+  ...embeddings,
+  ...textTask,
+  family: 'embeddings',
+  aliases: ['std/embedding'],
+  description: 'Turn texts into vectors with an embedding model of this server.',
+  path: '/std/v1/embeddings',
+  trial: 'infer embed MODEL "Hello"',
+  test: {
+    stream: false,
+    body: model => ({ model, input: [testTexts[0], testTexts[1], testTexts[0]] }),
+    fault(answer) {
+      const vectors = (answer as { data: { embedding: number[] }[] }).data.map(({ embedding }) => embedding)
+      const [first, other, again] = vectors
+      if (!first || !other || !again) return `It returned ${vectors.length} vectors for three texts.`
+      if (vectors.some(vector => vector.length === 0 || vector.length !== first.length))
+        return 'Its vectors have different lengths.'
+      if (vectors.some(vector => !(Math.hypot(...vector) > 0))) return 'A vector is zero or not a number.'
+      if (cosine(first, again) < 0.999) return 'The same text got two different vectors.'
+      return cosine(first, other) > 0.9999 ? 'Different texts got the same vector.' : undefined
+    },
+  },
+  sample: { input: sampleTexts[0], encoding_format: 'float' },
+  form: { panel: 'fields', hidden: ['encoding_format', 'task', 'truncation'], first: [] },
+  request: EmbeddingsRequest,
+  result: EmbeddingsResponse,
+  metering: vectorMetering,
+  prediction: {
+    media: [],
+    request: input => presentMembers({ input: firstOf(input, 'input', 'texts', 'text', 'prompt') }),
+    output: result => (result as { data: { embedding: unknown }[] }).data.map(({ embedding }) => embedding),
+  },
+  prepare: prepareEmbeddings,
+  shape: (answers, answerFormat: EmbeddingsAnswerFormat) => shapeEmbeddings(answers[0]!, answerFormat),
+}
+
+function cosine(a: readonly number[], b: readonly number[]): number {
+  const dot = a.reduce((sum, value, at) => sum + value * b[at]!, 0)
+  return dot / (Math.hypot(...a) * Math.hypot(...b))
 }

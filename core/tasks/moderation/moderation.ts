@@ -2,17 +2,20 @@ import { invalid } from '../../failure.ts'
 import { ulid } from '../../ids.ts'
 import type { ModelSet, ModelSetEntry } from '../../models/engine-traits.ts'
 import { parsed } from '../../schemas/issues.ts'
-import { type ModerationPart, ModerationRequest, type ModerationResponse } from '../../schemas/moderation.ts'
+import { type ModerationPart, ModerationRequest, ModerationResponse } from '../../schemas/moderation.ts'
 import { isFor } from '../../schemas/task.ts'
 import { checkFeatures, extraFields, modelFor } from '../catalog.ts'
 import { prepareChat } from '../chat/chat-completion.ts'
 import type { CallerAnswer, PreparedRequest } from '../engine-request.ts'
+import { expectedGpuMs, type Metering, textMetering } from '../metering.ts'
 import { engineFault, parseAnswer, usageOfAll } from '../protocols/answer.ts'
-import type { TaskName } from '../task.ts'
-import { judgementOfLabel, judgementRequest, readJudgement } from './judgement.ts'
+import type { TaskName, TextTaskRecord } from '../task.ts'
+import { sampleTexts, testQuery, testTexts } from '../task-test.ts'
+import { textTask } from '../text-task.ts'
+import { judgementLength, judgementOfLabel, judgementRequest, judgementTokens, readJudgement } from './judgement.ts'
 
 /** Names the task. */
-export const moderation = { id: 'std/moderation', title: 'moderation' } as const satisfies TaskName
+const moderation = { id: 'std/moderation', title: 'moderation' } as const satisfies TaskName
 
 type InputKind = 'text' | 'image'
 
@@ -26,7 +29,7 @@ export interface ModerationAnswerFormat {
 }
 
 /** Checks a moderation body and translates it for a classifier or, if the model does chats, for a chat model. */
-export function prepareModeration(raw: unknown, catalog: ModelSet): PreparedRequest {
+function prepareModeration(raw: unknown, catalog: ModelSet): PreparedRequest {
   const request = parsed(ModerationRequest, raw)
   const entry = moderator(request.model, catalog)
   const inputs = inputsOf(request.input)
@@ -102,7 +105,7 @@ function askClassifier(inputs: ModerationPart[][], entry: ModelSetEntry, raw: un
 }
 
 /** Turns the answers of an engine into the caller's. */
-export function shapeModeration(answers: Uint8Array[], answerFormat: ModerationAnswerFormat): CallerAnswer {
+function shapeModeration(answers: Uint8Array[], answerFormat: ModerationAnswerFormat): CallerAnswer {
   const objects = answers.map(parseAnswer)
   const { byChat, inputs, modelId } = answerFormat
   const labels = byChat ? [] : Array.isArray(objects[0]?.data) ? objects[0].data : []
@@ -121,4 +124,48 @@ export function shapeModeration(answers: Uint8Array[], answerFormat: ModerationA
 function contentOf({ choices }: Record<string, unknown>): unknown {
   const [choice] = (Array.isArray(choices) ? choices : []) as ({ message?: { content?: unknown } | null } | null)[]
   return choice?.message?.content
+}
+
+/** Meters the tokens of a chat for each input; a classifier uses less. */
+const metering: Metering = {
+  ...textMetering,
+  estimate({ inputs: { input }, length }) {
+    const count = Array.isArray(input) && input.every(one => typeof one === 'string') ? input.length : 1
+    return {
+      usage: {
+        inputTokens: length + count * judgementLength,
+        outputTokens: count * judgementTokens,
+        gpuMs: expectedGpuMs,
+      },
+    }
+  },
+}
+
+/** The record of moderation. */
+export const moderationTask: TextTaskRecord = {
+  ...moderation,
+  ...textTask,
+  family: 'moderation',
+  aliases: ['std/moderations'],
+  description: 'Say whether texts or images are harmful, and in which way.',
+  path: '/std/v1/moderations',
+  test: {
+    stream: false,
+    body: model => ({ model, input: [testQuery, testTexts[1]] }),
+    fault(answer) {
+      const { results } = answer as { results: { category_scores: Record<string, number> }[] }
+      if (results.length !== 2) return `It returned ${results.length} results for two texts.`
+      return results.every(one => Object.values(one.category_scores).every(Number.isFinite))
+        ? undefined
+        : 'A score is not a number.'
+    },
+  },
+  sample: { input: sampleTexts[0] },
+  form: { panel: 'fields', hidden: [], first: [] },
+  request: ModerationRequest,
+  result: ModerationResponse,
+  metering,
+  isMediaPath: path => path.at(-1) === 'url' && path.at(-2) === 'image_url',
+  prepare: prepareModeration,
+  shape: (answers, answerFormat: ModerationAnswerFormat) => shapeModeration(answers, answerFormat),
 }

@@ -2,14 +2,17 @@ import { Failure, invalid } from '../../failure.ts'
 import { ulid } from '../../ids.ts'
 import type { EngineTraits, ModelSet } from '../../models/engine-traits.ts'
 import { parsed } from '../../schemas/issues.ts'
-import { RerankRequest, type RerankResponse } from '../../schemas/vectors.ts'
+import { RerankRequest, RerankResponse } from '../../schemas/vectors.ts'
 import { extraFields, modelFor } from '../catalog.ts'
 import type { CallerAnswer, PreparedRequest } from '../engine-request.ts'
+import { rerankMetering } from '../metering.ts'
 import { answerUsage, engineFault, parseAnswer, scoreNumber, sigmoid } from '../protocols/answer.ts'
-import type { TaskName } from '../task.ts'
+import type { TaskName, TextTaskRecord } from '../task.ts'
+import { sampleTexts, testQuery, testTexts } from '../task-test.ts'
+import { textTask } from '../text-task.ts'
 
 /** Names the task. */
-export const rerank = { id: 'std/rerank', title: 'reranking' } as const satisfies TaskName
+const rerank = { id: 'std/rerank', title: 'reranking' } as const satisfies TaskName
 
 export interface RerankAnswerFormat {
   task: typeof rerank.id
@@ -24,7 +27,7 @@ export interface RerankAnswerFormat {
 }
 
 /** Checks a rerank body and translates it for the engine. */
-export function prepareRerank(raw: unknown, catalog: ModelSet): PreparedRequest {
+function prepareRerank(raw: unknown, catalog: ModelSet): PreparedRequest {
   const request = parsed(RerankRequest, raw)
   const entry = modelFor(rerank, request.model, catalog)
   const documents = request.documents.map((document, at) => textOf(document, request.rank_fields, at))
@@ -118,7 +121,7 @@ const converted = (value: number, how: RerankAnswerFormat['convert']): number =>
       : value
 
 /** Shapes an engine's scores for the caller: by score, ties by position, under `data` and under `results`. */
-export function shapeRerank(bytes: Uint8Array, answerFormat: RerankAnswerFormat): CallerAnswer {
+function shapeRerank(bytes: Uint8Array, answerFormat: RerankAnswerFormat): CallerAnswer {
   const answer = parseAnswer(bytes)
   const { inputTokens } = answerUsage(answer.usage)
   const ranked = rerankScores(answer, answerFormat.count)
@@ -140,4 +143,36 @@ export function shapeRerank(bytes: Uint8Array, answerFormat: RerankAnswerFormat)
     meta: { api_version: { version: '2' }, billed_units: { search_units: Math.ceil(answerFormat.count / 100) } },
   }
   return { body: JSON.stringify(response), usage: { inputTokens, outputTokens: 0, documents: answerFormat.count } }
+}
+
+/** The record of reranking. */
+export const rerankTask: TextTaskRecord = {
+  ...rerank,
+  ...textTask,
+  family: 'rerank',
+  aliases: ['std/reranking'],
+  description: 'Order documents by their relevance to a query.',
+  path: '/std/v1/rerank',
+  trial: 'infer rerank MODEL "a question" "an answer" "something else"',
+  test: {
+    stream: false,
+    body: model => ({ model, query: testQuery, documents: testTexts }),
+    fault(answer) {
+      const { results } = answer as { results: { index: number; relevance_score: number }[] }
+      if (new Set(results.map(({ index }) => index)).size !== testTexts.length)
+        return `It ranked ${results.length} of ${testTexts.length} documents.`
+      const scores = results.map(one => one.relevance_score)
+      if (!scores.every(Number.isFinite)) return 'A score is not a number.'
+      if (scores.some((score, at) => at > 0 && score > scores[at - 1]!)) return 'The results are not sorted by score.'
+      return results[0]!.index === 0 ? undefined : 'The document that answers the question is not first.'
+    },
+  },
+  sample: { query: 'cat', documents: sampleTexts },
+  form: { panel: 'fields', hidden: ['top_k', 'return_documents'], first: [] },
+  request: RerankRequest,
+  otherFields: { max_tokens_per_doc: null },
+  result: RerankResponse,
+  metering: rerankMetering,
+  prepare: prepareRerank,
+  shape: (answers, answerFormat: RerankAnswerFormat) => shapeRerank(answers[0]!, answerFormat),
 }

@@ -2,13 +2,16 @@ import { invalid } from '../../failure.ts'
 import { ulid } from '../../ids.ts'
 import type { ModelSet, ModelSetEntry } from '../../models/engine-traits.ts'
 import { parsed } from '../../schemas/issues.ts'
-import { ScoreRequest, type ScoreResponse } from '../../schemas/vectors.ts'
+import { ScoreRequest, ScoreResponse } from '../../schemas/vectors.ts'
 import { extraFields, modelFor } from '../catalog.ts'
 import { answerVectors } from '../embeddings/embeddings.ts'
 import type { CallerAnswer, PreparedRequest } from '../engine-request.ts'
+import { scoreMetering } from '../metering.ts'
 import { answerUsage, engineFault, parseAnswer, scoreNumber, sigmoid } from '../protocols/answer.ts'
 import { documentFields, probability, rerankScores } from '../rerank/rerank.ts'
-import type { TaskName } from '../task.ts'
+import type { TaskName, TextTaskRecord } from '../task.ts'
+import { sampleTexts, testQuery, testTexts } from '../task-test.ts'
+import { textTask } from '../text-task.ts'
 
 /** Names the task. */
 export const score = { id: 'std/score', title: 'scoring' } as const satisfies TaskName
@@ -28,7 +31,7 @@ export interface ScoreAnswerFormat {
 }
 
 /** Checks a score body and translates it for the engine's score route, its rerank route, or embeddings. */
-export function prepareScore(raw: unknown, catalog: ModelSet): PreparedRequest {
+function prepareScore(raw: unknown, catalog: ModelSet): PreparedRequest {
   const request = parsed(ScoreRequest, raw)
   const entry = modelFor(score, request.model, catalog)
   const [left, right] = sides(request)
@@ -148,7 +151,7 @@ function scoresBy(answers: Record<string, unknown>[], answerFormat: ScoreAnswerF
 }
 
 /** Scores in the order of the pairs. */
-export function shapeScore(bytes: Uint8Array[], answerFormat: ScoreAnswerFormat): CallerAnswer {
+function shapeScore(bytes: Uint8Array[], answerFormat: ScoreAnswerFormat): CallerAnswer {
   const answers = bytes.map(parseAnswer)
   const inputTokens = answers.reduce((sum, answer) => sum + answerUsage(answer.usage).inputTokens, 0)
   const response: ScoreResponse = {
@@ -160,4 +163,34 @@ export function shapeScore(bytes: Uint8Array[], answerFormat: ScoreAnswerFormat)
     usage: { prompt_tokens: inputTokens, total_tokens: inputTokens, completion_tokens: 0, prompt_tokens_details: null },
   }
   return { body: JSON.stringify(response), usage: { inputTokens, outputTokens: 0, documents: answerFormat.pairs } }
+}
+
+/** The record of scoring. */
+export const scoreTask: TextTaskRecord = {
+  ...score,
+  ...textTask,
+  family: 'score',
+  aliases: [],
+  description: 'Score how well pairs of texts fit together.',
+  path: '/std/v1/score',
+  test: {
+    stream: false,
+    body: model => ({ model, text_1: testQuery, text_2: testTexts }),
+    fault(answer) {
+      const scores = (answer as { data: { score: number }[] }).data.map(one => one.score)
+      if (scores.length !== testTexts.length)
+        return `It returned ${scores.length} scores for ${testTexts.length} texts.`
+      if (!scores.every(Number.isFinite)) return 'A score is not a number.'
+      return scores[0] === Math.max(...scores)
+        ? undefined
+        : 'The text that answers the question does not have the highest score.'
+    },
+  },
+  sample: { text_1: sampleTexts[0], text_2: sampleTexts[1] },
+  form: { panel: 'fields', hidden: ['queries', 'documents', 'items', 'data_1', 'data_2'], first: [] },
+  request: ScoreRequest,
+  result: ScoreResponse,
+  metering: scoreMetering,
+  prepare: prepareScore,
+  shape: (answers, answerFormat: ScoreAnswerFormat) => shapeScore(answers, answerFormat),
 }

@@ -1,14 +1,20 @@
 import { type FailureDetail, invalid } from '../../failure.ts'
 import type { Media, MediaInput, MediaSender } from '../../media/media.ts'
+import { presentMembers } from '../../members.ts'
 import type { EngineRoute, ModelSet, ModelSetEntry, SpeechTraits } from '../../models/engine-traits.ts'
 import { nearest } from '../../nearest.ts'
 import { parsed } from '../../schemas/issues.ts'
 import { defaultSpeechInput, longestSpeechInput, pcmRate, type SpeechFormat } from '../../schemas/speech-format.ts'
 import type { Usage } from '../../store/store.ts'
 import { checkFeatures, extraFields, modelFor } from '../catalog.ts'
-import type { ModelFacts, TaskName } from '../task.ts'
+import { speechMetering } from '../metering.ts'
+import { firstOf } from '../prediction.ts'
+import { isRepeatableSample } from '../sampling.ts'
+import type { FillContext, ModelFacts, SpeechTaskRecord, TaskName } from '../task.ts'
+import { sampleText } from '../task-test.ts'
+import { requestFor, textTask } from '../text-task.ts'
 import { shortAudioUrl } from '../wav.ts'
-import { longestReference, SpeechRequest } from './speech-request.ts'
+import { linkedSpeech, longestReference, SpeechAnswer, SpeechRequest, type SpeechResult } from './speech-request.ts'
 
 /** Names the task. */
 export const speech = { id: 'std/audio-speech', title: 'text to speech' } as const satisfies TaskName
@@ -145,7 +151,7 @@ function noVoice(modelId: string, voice: string, voices: readonly string[], alia
 }
 
 /** Returns a fault if the model is known not to have the voice of these inputs. */
-export function voiceFaults(
+function voiceFaults(
   { voice }: Readonly<Record<string, unknown>>,
   { id, voices, voiceAliases }: ModelFacts,
 ): FailureDetail[] {
@@ -173,3 +179,46 @@ export const speechUsage = (characters: number, seconds = 0): Usage => ({
   characters,
   audioMs: Math.round(seconds * 1000),
 })
+
+/** Returns the inputs to store with a job, with the recording as a file of the organization. */
+async function withReferenceFile(inputs: Record<string, unknown>, context: FillContext): Promise<object> {
+  const request = requestFor(inputs, context)
+  const { reference_audio } = request
+  if (typeof reference_audio !== 'string') return request
+  return { ...request, reference_audio: (await context.take('reference_audio', reference_audio, 'audio')).id }
+}
+
+/** The record of text to speech. */
+export const speechTask: SpeechTaskRecord = {
+  ...speech,
+  ...textTask,
+  family: 'speech',
+  runner: 'speech',
+  aliases: ['std/speech'],
+  category: 'audio',
+  description: 'Turn text into spoken audio. Returns an audio file.',
+  path: '/std/v1/audio/speech',
+  features: ['voice_cloning'],
+  sample: { input: sampleText, response_format: 'wav' },
+  form: { panel: 'fields', hidden: [], first: ['response_format'] },
+  request: SpeechRequest,
+  modelFaults: voiceFaults,
+  result: SpeechAnswer,
+  metering: speechMetering,
+  takesFiles: true,
+  isMediaPath: path => path.length === 1 && path[0] === 'reference_audio',
+  fill: withReferenceFile,
+  files: { shown: linkedSpeech, ids: ({ file_id }: SpeechResult) => [file_id] },
+  isRepeatable: isRepeatableSample,
+  prediction: {
+    media: [],
+    request: input =>
+      presentMembers({
+        input: firstOf(input, 'text', 'input', 'prompt'),
+        voice: firstOf(input, 'voice', 'speaker'),
+        speed: input.speed,
+      }),
+    output: result => (result as { audio_url: string }).audio_url,
+  },
+  prepare: prepareSpeech,
+}

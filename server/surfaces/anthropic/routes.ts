@@ -1,11 +1,11 @@
 import { z } from 'zod'
+import { anthropicError, anthropicStatus } from '../../../core/dialects/anthropic/anthropic-form.ts'
 import {
   AnthropicCount,
   AnthropicCountRequest,
   AnthropicMessage,
   AnthropicRequest,
 } from '../../../core/dialects/anthropic/anthropic-schemas.ts'
-import { anthropicError, anthropicStatus } from '../../../core/dialects/anthropic/anthropic-stream.ts'
 import { Failure } from '../../../core/failure.ts'
 import type { Model } from '../../../core/models/model.ts'
 import { array, boolean, namedObject, nullableString, string } from '../../../core/schemas/fields.ts'

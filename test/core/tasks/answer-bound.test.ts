@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { Limits } from '../../../core/config.ts'
 import type { TextTask } from '../../../core/schemas/task.ts'
 import { answerBound } from '../../../core/tasks/answer-bound.ts'
-import { prepareInputs } from '../../../core/tasks/prepare.ts'
+import { prepareInputs } from '../../../core/tasks/preparation.ts'
 import { catalogOf } from './_catalog.ts'
 
 const limits = Limits.parse({ engine_answer: 1000, engine_embedding: 100 })

@@ -1,8 +1,7 @@
 import { afterAll, expect, test } from 'vitest'
 import { openCpu } from '../../../core/cpu/cpu.ts'
 import type { PreparedRequest } from '../../../core/tasks/engine-request.ts'
-import { openPreparation } from '../../../core/tasks/preparation.ts'
-import { prepare } from '../../../core/tasks/prepare.ts'
+import { openPreparation, prepare } from '../../../core/tasks/preparation.ts'
 import { catalogOf } from './_catalog.ts'
 
 const threads = openCpu({ threads: 1 })

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { CohereEmbedResponse } from '../../../core/dialects/cohere/cohere-embed.ts'
 import { Failure } from '../../../core/failure.ts'
 import type { TextTask } from '../../../core/schemas/task.ts'
-import { prepareInputs, shape } from '../../../core/tasks/prepare.ts'
+import { prepareInputs, shape } from '../../../core/tasks/preparation.ts'
 import { catalogOf } from './_catalog.ts'
 
 const bytes = (value: unknown) => Buffer.from(JSON.stringify(value))

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
-import { anthropicForm } from '../../../../core/dialects/anthropic/anthropic-form.ts'
+import { anthropicError, anthropicForm, anthropicStatus } from '../../../../core/dialects/anthropic/anthropic-form.ts'
 import { AnthropicMessage, AnthropicRequest } from '../../../../core/dialects/anthropic/anthropic-schemas.ts'
-import { anthropicError, anthropicStatus } from '../../../../core/dialects/anthropic/anthropic-stream.ts'
 import { Failure } from '../../../../core/failure.ts'
 import type { ChatResponse } from '../../../../core/schemas/chat.ts'
 import { chunksOf, eventsOf } from '../_chunks.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { withImages } from '../../../../core/tasks/chat/images.ts'
-import { prepareInputs } from '../../../../core/tasks/prepare.ts'
+import { prepareInputs } from '../../../../core/tasks/preparation.ts'
 import { catalogOf } from '../_catalog.ts'
 
 const part = (url: string) => ({ type: 'image_url', image_url: { url } })

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { Failure } from '../../../../core/failure.ts'
 import { ModerationResponse, moderationCategories } from '../../../../core/schemas/moderation.ts'
-import { prepareInputs, shape } from '../../../../core/tasks/prepare.ts'
+import { prepareInputs, shape } from '../../../../core/tasks/preparation.ts'
 import { classification, openaiText } from '../../../../core/tasks/protocols/openai-text.ts'
 import { routesOf } from '../../../../gpu/presets/routes.ts'
 import { catalogOf } from '../_catalog.ts'
