@@ -23,12 +23,12 @@ export const Limits = z
         'Memory for the bodies of all running requests together, with their copies. Further requests get 503 `no_capacity`.',
       example: '1GiB',
     }),
-    depth: z.number().int().default(64).meta({
+    depth: z.int().default(64).meta({
       description: 'Maximum nesting of objects and arrays in a JSON body.',
       unit: 'levels',
       example: 32,
     }),
-    keys: z.number().int().default(10_000).meta({
+    keys: z.int().default(10_000).meta({
       description: 'Maximum number of object members in a JSON body, all objects together. Workflows may have more.',
       unit: 'members',
       example: 50_000,
@@ -46,7 +46,7 @@ export const Limits = z
       description: 'Time after which an idle connection is closed. Set it higher than the idle timeout of your proxy.',
       example: '75s',
     }),
-    connections: z.number().int().default(12_000).meta({
+    connections: z.int().default(12_000).meta({
       description:
         'Maximum number of open connections; further ones are closed at once. Each needs an open file: see `ulimit -n`.',
       unit: 'connections',
@@ -60,13 +60,13 @@ export const Limits = z
       description: 'Longest silence on an event stream: after it a comment line keeps the connection open.',
       example: '10s',
     }),
-    streams_per_token: z.number().int().min(1).default(100).meta({
+    streams_per_token: z.int().min(1).default(100).meta({
       description:
         'Maximum number of event streams and log followers that one token has open at a time. Streams of generations do not count.',
       unit: 'streams',
       example: 20,
     }),
-    streams_per_organization: z.number().int().min(1).default(1_000).meta({
+    streams_per_organization: z.int().min(1).default(1_000).meta({
       description:
         'Maximum number of event streams and log followers that all tokens of an organization have open at a time.',
       unit: 'streams',
@@ -157,7 +157,7 @@ export const Limits = z
       description: 'Maximum size of all files that one job makes.',
       example: '4GiB',
     }),
-    wrong_tokens_per_minute: z.number().int().min(1).default(30).meta({
+    wrong_tokens_per_minute: z.int().min(1).default(30).meta({
       description:
         'Requests with a wrong token that one client address may send in a minute. Further wrong ones get 429; correct tokens are never refused.',
       unit: 'requests per minute',

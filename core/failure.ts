@@ -1,5 +1,11 @@
 const permanent = (status: number, type: string) => ({ status, type, retry: false })
 const retryable = (status: number, type: string) => ({ status, type, retry: true })
+const badRequest = permanent(400, 'invalid_request_error')
+const unauthenticated = permanent(401, 'authentication_error')
+const forbidden = permanent(403, 'permission_error')
+const notFound = permanent(404, 'not_found_error')
+const conflict = permanent(409, 'conflict_error')
+const unavailable = retryable(503, 'server_error')
 
 /**
  * All failure codes. The code decides the status, the type and whether to retry; the call site never does.
@@ -7,47 +13,47 @@ const retryable = (status: number, type: string) => ({ status, type, retry: true
  * Source: the error table of the API contract; the types are those of the OpenAI API.
  */
 export const failures = {
-  invalid_json: permanent(400, 'invalid_request_error'),
-  missing_required_parameter: permanent(400, 'invalid_request_error'),
-  invalid_type: permanent(400, 'invalid_request_error'),
-  invalid_value: permanent(400, 'invalid_request_error'),
-  string_above_max_length: permanent(400, 'invalid_request_error'),
-  array_above_max_length: permanent(400, 'invalid_request_error'),
-  unknown_parameter: permanent(400, 'invalid_request_error'),
-  unsupported_parameter: permanent(400, 'invalid_request_error'),
-  invalid_graph: permanent(400, 'invalid_request_error'),
+  invalid_json: badRequest,
+  missing_required_parameter: badRequest,
+  invalid_type: badRequest,
+  invalid_value: badRequest,
+  string_above_max_length: badRequest,
+  array_above_max_length: badRequest,
+  unknown_parameter: badRequest,
+  unsupported_parameter: badRequest,
+  invalid_graph: badRequest,
   unresolved_reference: permanent(400, 'execution_error'),
-  unsupported_task: permanent(400, 'invalid_request_error'),
-  invalid_image: permanent(400, 'invalid_request_error'),
-  invalid_video: permanent(400, 'invalid_request_error'),
-  invalid_audio: permanent(400, 'invalid_request_error'),
-  url_fetch_failed: permanent(400, 'invalid_request_error'),
-  context_length_exceeded: permanent(400, 'invalid_request_error'),
-  invalid_scope: permanent(400, 'invalid_request_error'),
+  unsupported_task: badRequest,
+  invalid_image: badRequest,
+  invalid_video: badRequest,
+  invalid_audio: badRequest,
+  url_fetch_failed: badRequest,
+  context_length_exceeded: badRequest,
+  invalid_scope: badRequest,
   invalid_host: permanent(421, 'invalid_request_error'),
-  missing_api_key: permanent(401, 'authentication_error'),
-  invalid_api_key: permanent(401, 'authentication_error'),
-  token_revoked: permanent(401, 'authentication_error'),
-  token_expired: permanent(401, 'authentication_error'),
-  insufficient_scope: permanent(403, 'permission_error'),
-  model_not_allowed: permanent(403, 'permission_error'),
-  region_restricted: permanent(403, 'permission_error'),
-  organization_mismatch: permanent(403, 'permission_error'),
-  outside_allowed_hours: permanent(403, 'permission_error'),
+  missing_api_key: unauthenticated,
+  invalid_api_key: unauthenticated,
+  token_revoked: unauthenticated,
+  token_expired: unauthenticated,
+  insufficient_scope: forbidden,
+  model_not_allowed: forbidden,
+  region_restricted: forbidden,
+  organization_mismatch: forbidden,
+  outside_allowed_hours: forbidden,
   storage_full: permanent(403, 'insufficient_quota'),
-  role_not_allowed: permanent(403, 'permission_error'),
-  organization_disabled: permanent(403, 'permission_error'),
-  origin_not_allowed: permanent(403, 'permission_error'),
-  invalid_signature: permanent(403, 'permission_error'),
-  not_found: permanent(404, 'not_found_error'),
-  model_not_found: permanent(404, 'not_found_error'),
-  unknown_url: permanent(404, 'not_found_error'),
+  role_not_allowed: forbidden,
+  organization_disabled: forbidden,
+  origin_not_allowed: forbidden,
+  invalid_signature: forbidden,
+  not_found: notFound,
+  model_not_found: notFound,
+  unknown_url: notFound,
   method_not_allowed: permanent(405, 'invalid_request_error'),
-  conflict: permanent(409, 'conflict_error'),
-  version_conflict: permanent(409, 'conflict_error'),
-  execution_already_finished: permanent(409, 'conflict_error'),
-  batch_not_cancellable: permanent(409, 'conflict_error'),
-  job_already_finished: permanent(409, 'conflict_error'),
+  conflict,
+  version_conflict: conflict,
+  execution_already_finished: conflict,
+  batch_not_cancellable: conflict,
+  job_already_finished: conflict,
   idempotency_key_in_use: retryable(409, 'idempotency_error'),
   output_expired: permanent(410, 'not_found_error'),
   payload_too_large: permanent(413, 'invalid_request_error'),
@@ -59,10 +65,10 @@ export const failures = {
   cancelled: permanent(499, 'invalid_request_error'),
   internal_error: permanent(500, 'server_error'),
   worker_error: retryable(502, 'server_error'),
-  model_warming_up: retryable(503, 'server_error'),
-  no_capacity: retryable(503, 'server_error'),
-  disk_full: retryable(503, 'server_error'),
-  shutting_down: retryable(503, 'server_error'),
+  model_warming_up: unavailable,
+  no_capacity: unavailable,
+  disk_full: unavailable,
+  shutting_down: unavailable,
   timeout: retryable(504, 'timeout_error'),
   worker_crashed: permanent(502, 'server_error'),
 }
@@ -144,9 +150,7 @@ export class Failure extends Error {
       : new Failure(
           'internal_error',
           'Something went wrong inside infer. The log has the cause under this request id.',
-          {
-            cause: thrown,
-          },
+          { cause: thrown },
         )
   }
 }

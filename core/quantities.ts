@@ -15,10 +15,7 @@ const byteUnits = {
 
 /** A duration in the configuration: `250ms`, `30s`, `5m`, `2h`, or a number of milliseconds. Parsed to milliseconds. */
 export const Duration = z
-  .union([
-    z.number().int().min(0),
-    z.string().regex(/^\d+(\.\d+)?(ms|s|m|h|d)$/, 'Write a duration as 250ms, 30s, 5m or 2h.'),
-  ])
+  .union([z.int().min(0), z.string().regex(/^\d+(\.\d+)?(ms|s|m|h|d)$/, 'Write a duration as 250ms, 30s, 5m or 2h.')])
   .transform(value => {
     if (typeof value === 'number') return value
     const [, amount, unit] = /^([\d.]+)(ms|s|m|h|d)$/.exec(value)!
@@ -28,7 +25,7 @@ export const Duration = z
 
 /** A size in the configuration: `512MiB`, `24GB`, or a number of bytes. Parsed to bytes. */
 export const Bytes = z
-  .union([z.number().int().min(0), z.string().regex(/^\d+(\.\d+)? ?([KMGT]i?)?B$/, 'Write a size as 512MiB or 24GB.')])
+  .union([z.int().min(0), z.string().regex(/^\d+(\.\d+)? ?([KMGT]i?)?B$/, 'Write a size as 512MiB or 24GB.')])
   .transform(value => {
     if (typeof value === 'number') return value
     const [, amount, unit] = /^([\d.]+) ?([KMGT]?i?B)$/.exec(value)!

@@ -29,8 +29,8 @@ const numeral = z
 const Stream = z.object({
   codec_type: z.string().optional(),
   codec_name: z.string().max(64).optional(),
-  width: z.number().int().positive().optional(),
-  height: z.number().int().positive().optional(),
+  width: z.int().positive().optional(),
+  height: z.int().positive().optional(),
   avg_frame_rate: z.string().optional(),
   r_frame_rate: z.string().optional(),
   duration: numeral,

@@ -88,12 +88,12 @@ const WebhooksConfig = z
         unit: 'milliseconds',
         example: ['5s', '1m', '10m'],
       }),
-    parallel: z.number().int().min(1).max(1_000).default(64).meta({
+    parallel: z.int().min(1).max(1_000).default(64).meta({
       description: 'Maximum number of webhooks that are sent at a time.',
       unit: 'requests',
       example: 16,
     }),
-    parallel_per_endpoint: z.number().int().min(1).max(100).default(8).meta({
+    parallel_per_endpoint: z.int().min(1).max(100).default(8).meta({
       description: 'Maximum number of webhooks that are sent at a time to one endpoint or host.',
       unit: 'requests',
       example: 2,

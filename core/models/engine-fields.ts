@@ -14,7 +14,7 @@ export const residencyFields = {
       'estimated from the model file; without an estimate (a name on the hub) the engine gets its devices for itself',
   }),
   devices: z
-    .union([z.literal('cpu'), z.number().int().min(1)])
+    .union([z.literal('cpu'), z.int().min(1)])
     .default(1)
     .meta({
       description:
@@ -25,12 +25,12 @@ export const residencyFields = {
     }),
   replicas: z
     .strictObject({
-      min: z.number().int().min(0).default(0).meta({
+      min: z.int().min(0).default(0).meta({
         description: 'Engines that are loaded at the start and stay loaded. They are never unloaded for other models.',
         unit: 'engines',
         example: 1,
       }),
-      max: z.number().int().min(1).default(1).meta({
+      max: z.int().min(1).default(1).meta({
         description: 'Engines that run at most. A further one is started when requests wait and memory is free.',
         unit: 'engines',
         example: 2,
@@ -38,7 +38,7 @@ export const residencyFields = {
     })
     .default({ min: 0, max: 1 })
     .meta({ description: 'How many engines of the model run at a time.', example: { min: 1, max: 2 } }),
-  concurrency: z.number().int().min(1).max(4096).optional().meta({
+  concurrency: z.int().min(1).max(4096).optional().meta({
     description:
       'Slots: requests that one engine works on at a time. `gguf` takes 256 at most, `whisper-server` and `sd-server` 1.',
     unit: 'requests',
@@ -46,7 +46,7 @@ export const residencyFields = {
     absent:
       '4 for gguf and llama-server, 256 for vllm, 128 for sglang, 64 for tei, infinity and remote, 16 for custom, 4 for speaches and kokoro-fastapi, 2 for demo, 1 for whisper-server, sd-server, comfyui, vllm-omni and sglang-diffusion',
   }),
-  max_queue: z.number().int().min(0).default(512).meta({
+  max_queue: z.int().min(0).default(512).meta({
     description:
       'Synchronous requests that may wait for a free slot; further ones get 429 `queue_full`. While the model loads, as many more may wait as it will have slots.',
     unit: 'requests',
@@ -77,7 +77,7 @@ export const residencyFields = {
 
 /** Keys of a model for the built-in engine. Other engines refuse all of them but `context_length`. */
 export const ggufFields = {
-  context_length: z.number().int().min(1).optional().meta({
+  context_length: z.int().min(1).optional().meta({
     description:
       'Tokens of one request, prompt and answer together. Each slot has a context of this length. Also for vllm and llama-server.',
     unit: 'tokens',
@@ -89,7 +89,7 @@ export const ggufFields = {
     example: 'cuda',
     absent: 'auto: the first that works here',
   }),
-  gpu_layers: z.number().int().min(0).max(4096).optional().meta({
+  gpu_layers: z.int().min(0).max(4096).optional().meta({
     description: 'Layers of the model on the GPU; the output layer counts as one. The rest runs on the processor.',
     unit: 'layers',
     example: 20,
@@ -104,13 +104,13 @@ export const ggufFields = {
     example: 'q8_0',
     absent: 'f16',
   }),
-  threads: z.number().int().min(1).max(1024).optional().meta({
+  threads: z.int().min(1).max(1024).optional().meta({
     description: 'Processor threads that compute.',
     unit: 'threads',
     example: 8,
     absent: 'by the number of cores',
   }),
-  batch_size: z.number().int().min(32).max(4096).optional().meta({
+  batch_size: z.int().min(32).max(4096).optional().meta({
     description: 'Tokens that are computed at a time. More is faster on long prompts and takes more memory.',
     unit: 'tokens',
     example: 1024,
@@ -228,7 +228,7 @@ export const speechFields = {
       with: kokoro,
       absent: 'all',
     }),
-  speech_input: z.number().int().min(1).max(longestSpeechInput).optional().meta({
+  speech_input: z.int().min(1).max(longestSpeechInput).optional().meta({
     description: 'Maximum length of one text.',
     unit: 'characters',
     example: 10_000,

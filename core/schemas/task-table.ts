@@ -19,6 +19,17 @@ interface TaskRow {
   media?: readonly ('image' | 'mask' | 'video' | 'audio')[]
 }
 
+const generation = <
+  const Operation extends string,
+  const Makes extends 'image' | 'video',
+  const Media extends NonNullable<TaskRow['media']>,
+>(
+  name: string,
+  operation: Operation,
+  makes: Makes,
+  media: Media,
+) => ({ name, kind: 'generation', operations: [operation], makes, media }) as const
+
 /**
  * The facts about tasks that the layers below `core/tasks` and the console need: models, files, engines, the store. All
  * else is in the records of `core/tasks`. Engines know operations and no tasks, so one operation can serve several
@@ -47,53 +58,11 @@ export const taskTable = {
     commands: ['image'],
   },
   'std/image-edit': { name: 'Image edit', kind: 'image', operations: ['edit-image', 'inpaint'], given: 'implied' },
-  'slug/text-to-image': {
-    name: 'Text to image',
-    kind: 'generation',
-    operations: ['create-image'],
-    makes: 'image',
-    media: [],
-  },
-  'slug/image-to-image': {
-    name: 'Image to image',
-    kind: 'generation',
-    operations: ['edit-image'],
-    makes: 'image',
-    media: ['image'],
-  },
-  'slug/inpainting': {
-    name: 'Inpainting',
-    kind: 'generation',
-    operations: ['inpaint'],
-    makes: 'image',
-    media: ['image', 'mask'],
-  },
-  'slug/text-to-video': {
-    name: 'Text to video',
-    kind: 'generation',
-    operations: ['create-video'],
-    makes: 'video',
-    media: [],
-  },
-  'slug/image-to-video': {
-    name: 'Image to video',
-    kind: 'generation',
-    operations: ['animate-image'],
-    makes: 'video',
-    media: ['image'],
-  },
-  'slug/speech-to-video': {
-    name: 'Speech to video',
-    kind: 'generation',
-    operations: ['animate-speech'],
-    makes: 'video',
-    media: ['image', 'audio'],
-  },
-  'slug/video-interpolation': {
-    name: 'Video interpolation',
-    kind: 'generation',
-    operations: ['interpolate'],
-    makes: 'video',
-    media: ['video'],
-  },
+  'slug/text-to-image': generation('Text to image', 'create-image', 'image', []),
+  'slug/image-to-image': generation('Image to image', 'edit-image', 'image', ['image']),
+  'slug/inpainting': generation('Inpainting', 'inpaint', 'image', ['image', 'mask']),
+  'slug/text-to-video': generation('Text to video', 'create-video', 'video', []),
+  'slug/image-to-video': generation('Image to video', 'animate-image', 'video', ['image']),
+  'slug/speech-to-video': generation('Speech to video', 'animate-speech', 'video', ['image', 'audio']),
+  'slug/video-interpolation': generation('Video interpolation', 'interpolate', 'video', ['video']),
 } as const satisfies Record<string, TaskRow>

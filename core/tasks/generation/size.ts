@@ -13,24 +13,17 @@ export type AspectRatio = (typeof aspectRatios)[number]
 /** Resolutions of a model without configured ones. */
 export const defaultResolutions: readonly Resolution[] = ['480p', '720p']
 
-const table: Record<Resolution, Record<AspectRatio, Size>> = {
-  '480p': {
-    '16:9': { width: 832, height: 480 },
-    '9:16': { width: 480, height: 832 },
-    '1:1': { width: 624, height: 624 },
-  },
-  '720p': {
-    '16:9': { width: 1280, height: 720 },
-    '9:16': { width: 720, height: 1280 },
-    '1:1': { width: 960, height: 960 },
-  },
-  '1080p': {
-    '16:9': { width: 1920, height: 1088 },
-    '9:16': { width: 1088, height: 1920 },
-    '1:1': { width: 1440, height: 1440 },
-  },
+/** Width and height of 16:9, and the side of 1:1. */
+const table: Record<Resolution, readonly [width: number, height: number, side: number]> = {
+  '480p': [832, 480, 624],
+  '720p': [1280, 720, 960],
+  '1080p': [1920, 1088, 1440],
 }
-export const sizeOf = (resolution: Resolution, ratio: AspectRatio): Size => table[resolution][ratio]
+export function sizeOf(resolution: Resolution, ratio: AspectRatio): Size {
+  const [width, height, side] = table[resolution]
+  if (ratio === '1:1') return { width: side, height: side }
+  return ratio === '16:9' ? { width, height } : { width: height, height: width }
+}
 
 /** Names of image sizes in fal's API. */
 const named = {

@@ -130,48 +130,33 @@ const harmless = new Set(
   ),
 )
 
-/** Labels of common classifiers, each with its category. */
-const categories: Readonly<Record<string, ModerationCategory>> = {
-  toxic: 'harassment',
-  toxicity: 'harassment',
-  'severe-toxic': 'harassment',
-  'severe-toxicity': 'harassment',
-  insult: 'harassment',
-  offensive: 'harassment',
-  abuse: 'harassment',
-  bullying: 'harassment',
-  threat: 'harassment/threatening',
-  hate: 'hate',
-  'hate-speech': 'hate',
-  hateful: 'hate',
-  'identity-hate': 'hate',
-  'identity-attack': 'hate',
-  obscene: 'sexual',
-  'sexual-explicit': 'sexual',
-  sexual: 'sexual',
-  nsfw: 'sexual',
-  porn: 'sexual',
-  's-m': 'sexual/minors',
-  s3: 'sexual/minors',
-  h: 'hate',
-  hr: 'harassment',
-  h2: 'hate/threatening',
-  sh: 'self-harm',
-  's-h': 'self-harm',
-  'self-harm': 'self-harm',
-  selfharm: 'self-harm',
-  suicide: 'self-harm',
-  s: 'sexual',
-  v: 'violence',
-  violence: 'violence',
-  violent: 'violence',
-  v2: 'violence/graphic',
-  gore: 'violence/graphic',
-  illegal: 'illicit',
-  crime: 'illicit',
-  drugs: 'illicit',
-  weapons: 'illicit/violent',
+/** Labels of common classifiers by category. */
+const labels: Partial<Record<ModerationCategory, readonly string[]>> = {
+  harassment: [
+    'toxic',
+    'toxicity',
+    'severe-toxic',
+    'severe-toxicity',
+    'insult',
+    'offensive',
+    'abuse',
+    'bullying',
+    'hr',
+  ],
+  'harassment/threatening': ['threat'],
+  hate: ['hate', 'hate-speech', 'hateful', 'identity-hate', 'identity-attack', 'h'],
+  sexual: ['obscene', 'sexual-explicit', 'sexual', 'nsfw', 'porn', 's'],
+  'sexual/minors': ['s-m', 's3'],
+  'hate/threatening': ['h2'],
+  'self-harm': ['sh', 's-h', 'self-harm', 'selfharm', 'suicide'],
+  violence: ['v', 'violence', 'violent'],
+  'violence/graphic': ['v2', 'gore'],
+  illicit: ['illegal', 'crime', 'drugs'],
+  'illicit/violent': ['weapons'],
 }
+const categories = new Map(
+  Object.entries(labels).flatMap(([category, names]) => names.map(name => [name, category as ModerationCategory])),
+)
 
 /**
  * Returns the result for one label of a classifier. A label that stands for no category flags the content without one;
@@ -187,7 +172,7 @@ export function judgementOfLabel(value: unknown, kinds: readonly ('text' | 'imag
     .toLowerCase()
     .replaceAll(/[\s_]+/g, '-')
   const isHarmless = harmless.has(name)
-  const category = isHarmless ? undefined : (categories[name] ?? categories[name.replace(/^.*[/:]/, '')])
+  const category = isHarmless ? undefined : (categories.get(name) ?? categories.get(name.replace(/^.*[/:]/, '')))
   const result = moderationResult(category ? { [category]: score } : {}, kinds)
   return {
     ...result,

@@ -101,7 +101,7 @@ export const EngineMessage = z.discriminatedUnion('type', [
   z.object({
     type: z.literal('completed'),
     files: z.array(EngineFile).min(1).max(16),
-    seed_used: z.number().int().min(0),
+    seed_used: z.int().min(0),
     /** The prompt that the engine used, if it was rewritten. */
     prompt: z.string().optional(),
   }),
