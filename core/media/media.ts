@@ -1,17 +1,14 @@
 import { createReadStream } from 'node:fs'
-import { open, readFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Cpu } from '../cpu/cpu.ts'
+import { bufferOf } from '../cpu/thread-work.ts'
 import { Failure } from '../failure.ts'
 import type { FileFacts } from '../files/file-path.ts'
 import type { Files } from '../files/files.ts'
 import { newId } from '../ids.ts'
-import type { Log } from '../log.ts'
-import type { Config } from '../models/config.ts'
 import type { FileRecord, Store } from '../store/store.ts'
 import { type DecodedAudio, openAudioDecoder } from './audio-decoder.ts'
-import type { Resolve } from './checked-url.ts'
-import { fetchRefusal, MediaTooLarge, openFetcher } from './fetch.ts'
 import type { Ffmpeg } from './ffmpeg.ts'
 import {
   type FetchedKind,
@@ -20,26 +17,19 @@ import {
   type MediaInput,
   type MediaKind,
   type MediaSender,
-  missingContent,
   type TakeOptions,
-  tooLargeFailure,
   webpRules,
-  writeFailed,
 } from './media-input.ts'
+import { type MediaReaderOptions, openMediaReader, type SentMedia } from './media-reader.ts'
 import { checkProbe } from './probe.ts'
 import { openSemaphore } from './semaphore.ts'
-import { bytesOfDataUrl, ownOrigins, readSource, type Source } from './source.ts'
 import { storedText } from './text-content.ts'
 
-interface MediaOptions {
-  config: Pick<Config, 'allowed_hosts' | 'limits' | 'media' | 'public_url'>
-  store: { files: Pick<Store['files'], 'find'>; stats: () => Pick<ReturnType<Store['stats']>, 'writable'> }
+interface MediaOptions extends MediaReaderOptions {
+  store: MediaReaderOptions['store'] & { stats: () => Pick<ReturnType<Store['stats']>, 'writable'> }
   files: Files
   cpu: Pick<Cpu, 'reencode' | 'decodeAudio'>
   ffmpeg: Pick<Ffmpeg, 'found' | 'probe' | 'required' | 'decodeAudio'>
-  log: Log
-  /** Resolves names. Default: the system's resolver. */
-  resolve?: Resolve
 }
 
 /** How long a file is kept until its job is created. After that it is kept as long as the job. */
@@ -50,87 +40,14 @@ const unclaimedMs = 3_600_000
  * data: URL, the id of a file, or a signed URL of this server, whose file is read from the disk. The result is always a new
  * file, so that it is kept as long as its job even if the original is removed.
  */
-export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: MediaOptions) {
-  const fetcher = openFetcher({ media: config.media, log, ...(resolve ? { resolve } : {}) })
+export function openMedia({ cpu, ffmpeg, ...owners }: MediaOptions) {
+  const { config, store, files } = owners
+  const reader = openMediaReader(owners)
   // Media in progress are held in memory, so their number is limited for each organization and in all.
   const full = 'Too many images, videos and audio files are being processed at once. Try again in a few seconds.'
   const ofOrganization = openSemaphore({ permits: 4, maxWaiting: 256, full })
   const ofAll = openSemaphore({ permits: 32, maxWaiting: 4096, full })
-  const maxBytes: Record<FetchedKind, number> = {
-    image: imageRules.maxBytes,
-    mask: imageRules.maxBytes,
-    video: config.limits.upload_size,
-    audio: config.limits.audio_size,
-    file: config.limits.upload_size,
-  }
   const audioDecoder = openAudioDecoder({ ffmpeg, cpu, limits: config.limits })
-
-  /** Rejects with the same Failure `not_found` for a missing file and for a file of another organization. */
-  async function stored(
-    sender: MediaSender,
-    field: string,
-    source: Source & { from: 'file' | 'link' },
-  ): Promise<FileRecord> {
-    if (source.from === 'file') {
-      const file = await files.find(sender.organizationId, source.id)
-      if (file) return file
-      throw new Failure('not_found', `'${field}' names the file ${source.id}, which does not exist.`)
-    }
-    // The signature gives the right to read the file, also one of another organization.
-    const file = files.verify(source.id, source.exp, source.sig) ? await store.files.find(source.id) : undefined
-    const available = file && (await files.find(file.organizationId, file.id))
-    if (available) return available
-    throw new Failure('url_fetch_failed', fetchRefusal)
-  }
-
-  const tooLarge = (field: string, kind: FetchedKind) => tooLargeFailure(field, kind, maxBytes[kind])
-
-  /** Calls `onPiece` with each piece of media that is not stored on this server yet. */
-  async function receiveMedia(
-    { organizationId, signal }: MediaSender,
-    field: string,
-    source: Extract<Source, { from: 'http' | 'data' | 'bytes' }>,
-    kind: FetchedKind,
-    onPiece: (piece: Uint8Array) => unknown,
-  ): Promise<void> {
-    if (source.from === 'bytes') {
-      if (source.content.byteLength > maxBytes[kind]) throw tooLarge(field, kind)
-      await onPiece(source.content)
-      return
-    }
-    if (source.from === 'data') {
-      if (source.bytes > maxBytes[kind]) throw tooLarge(field, kind)
-      await onPiece(bytesOfDataUrl(source.text, field))
-      return
-    }
-    try {
-      const options = { organizationId, url: source.url, maxBytes: maxBytes[kind], ...(signal ? { signal } : {}) }
-      await fetcher.fetch(options, onPiece)
-    } catch (thrown) {
-      throw thrown instanceof MediaTooLarge ? tooLarge(field, kind) : thrown
-    }
-  }
-
-  async function bytesOf(sender: MediaSender, field: string, source: Source, kind: 'image' | 'mask'): Promise<Buffer> {
-    if (source.from === 'path') {
-      if (source.bytes > maxBytes[kind]) throw tooLarge(field, kind)
-      return readFile(source.path)
-    }
-    if (source.from !== 'file' && source.from !== 'link') {
-      const pieces: Uint8Array[] = []
-      await receiveMedia(sender, field, source, kind, piece => pieces.push(piece))
-      // A single piece is not copied: copying megabytes would block the event loop.
-      const [only] = pieces
-      return only && pieces.length === 1
-        ? Buffer.from(only.buffer, only.byteOffset, only.byteLength)
-        : Buffer.concat(pieces)
-    }
-    const file = await stored(sender, field, source)
-    if (file.bytes > maxBytes[kind]) throw tooLarge(field, kind)
-    await using handle = await files.open(file)
-    if (!handle) throw missingContent(field)
-    return await handle.readFile()
-  }
 
   const factsFor = (sender: MediaSender): Pick<FileFacts, 'purpose' | 'jobId' | 'expiresAt'> => ({
     purpose: 'input',
@@ -138,54 +55,31 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: M
     expiresAt: Date.now() + unclaimedMs,
   })
 
-  async function takeImage(
-    sender: MediaSender,
-    field: string,
-    source: Source,
-    kind: 'image' | 'mask',
-    { alpha, webp }: TakeOptions,
-  ) {
-    const sent = await bytesOf(sender, field, source, kind)
+  async function takeImage(sent: SentMedia, { alpha, webp }: TakeOptions) {
+    const { sender } = sent
+    const kind = sent.kind === 'mask' ? 'mask' : 'image'
     const as = kind === 'mask' && alpha ? 'alpha mask' : kind
-    const { bytes, format, width, height } = await cpu.reencode(sent, webp ? webpRules : imageRules, as, { give: true })
+    const image = await reader.bytesOf(sent)
+    const { bytes, format, width, height } = await cpu.reencode(image, webp ? webpRules : imageRules, as, {
+      give: true,
+    })
     sender.signal?.throwIfAborted()
     const facts = { ...factsFor(sender), name: `${kind}.${format === 'jpeg' ? 'jpg' : format}`, width, height }
     return files.keep(sender.organizationId, bytes, { ...facts, contentType: `image/${format}` })
   }
 
-  /** Resolves with the path of a video or audio file: that of a stored file, or of a new file in the folder. */
-  async function pathOf(
-    sender: MediaSender,
-    field: string,
-    source: Source,
-    kind: 'video' | 'audio' | 'file',
-    folder: string,
-  ) {
-    if (source.from === 'path') {
-      if (source.bytes > maxBytes[kind]) throw tooLarge(field, kind)
-      return source.path
-    }
-    if (source.from === 'file' || source.from === 'link') {
-      const file = await stored(sender, field, source)
-      if (file.bytes > maxBytes[kind]) throw tooLarge(field, kind)
-      return files.pathOf(file)
-    }
-    const path = join(folder, 'sent')
-    await using handle = await open(path, 'wx', 0o600)
-    await receiveMedia(sender, field, source, kind, piece => handle.writeFile(piece).catch(writeFailed))
-    return path
-  }
-
-  async function takeRecording(sender: MediaSender, field: string, source: Source, kind: 'video' | 'audio') {
+  async function takeRecording(sent: SentMedia) {
+    const { sender, kind } = sent
     if (kind === 'video') await ffmpeg.required()
     await using workspace = await files.workspace(sender.jobId ?? newId('job'))
-    const path = await pathOf(sender, field, source, kind, workspace.folder)
+    const path = await reader.pathOf(sent, workspace.folder)
     const { contentType, ending, ...measured } =
       kind === 'video'
         ? await videoFacts(path, sender)
         : await audioDecoder.examine(path, join(workspace.folder, 'decoded'), sender.signal)
     const facts = { ...factsFor(sender), name: `${kind}.${ending}`, contentType, ...measured }
-    return await files.receive(sender.organizationId, createReadStream(path), { ...facts, maxBytes: maxBytes[kind] })
+    const maxBytes = reader.maxBytes[kind]
+    return await files.receive(sender.organizationId, createReadStream(path), { ...facts, maxBytes })
   }
 
   async function videoFacts(path: string, { signal }: MediaSender) {
@@ -194,15 +88,16 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: M
     return { ...checkProbe(probe, 'video'), width, height, durationMs }
   }
 
-  async function decodeAudio(sender: MediaSender, field: string, source: Source): Promise<DecodedAudio> {
+  async function decodeAudio(sent: SentMedia): Promise<DecodedAudio> {
+    const { jobId, signal } = sent.sender
     const { writable } = store.stats()
     if (writable !== true) throw new Failure('disk_full', writable)
-    const workspace = await files.workspace(sender.jobId ?? newId('job'))
+    const workspace = await files.workspace(jobId ?? newId('job'))
     try {
-      const path = await pathOf(sender, field, source, 'audio', workspace.folder)
+      const path = await reader.pathOf(sent, workspace.folder)
       // A job is never refused here, because it has its slot already.
-      if (sender.jobId === undefined) audioDecoder.admit()
-      const decoded = await audioDecoder.decode(path, join(workspace.folder, 'decoded'), sender.signal)
+      if (jobId === undefined) audioDecoder.admit()
+      const decoded = await audioDecoder.decode(path, join(workspace.folder, 'decoded'), signal)
       const release = audioDecoder.keep(decoded.bytes)
       const dispose = () => Promise.resolve(workspace[Symbol.asyncDispose]()).finally(release)
       return { ...decoded, [Symbol.asyncDispose]: dispose }
@@ -212,24 +107,19 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: M
     }
   }
 
-  const sourceOf = (sender: MediaSender, field: string, value: MediaInput): Source =>
-    typeof value === 'string'
-      ? readSource(value, field, ownOrigins(value, sender.origin, config))
-      : value instanceof Uint8Array
-        ? { from: 'bytes', content: value }
-        : { from: 'path', ...value }
-
   /** Waits for a permit, runs the work, and turns its failures into failures of the field. */
   async function withPermit<T>(
     sender: MediaSender,
     field: string,
+    value: MediaInput,
     kind: FetchedKind,
-    work: () => Promise<T>,
+    work: (sent: SentMedia) => Promise<T>,
   ): Promise<T> {
     const { organizationId, signal } = sender
+    const begin = async () => work({ sender, field, source: reader.sourceOf(sender, field, value), kind })
     try {
       signal?.throwIfAborted()
-      return await ofOrganization.run(organizationId, signal, () => ofAll.run('', signal, work))
+      return await ofOrganization.run(organizationId, signal, () => ofAll.run('', signal, begin))
     } catch (thrown) {
       signal?.throwIfAborted()
       if (!(thrown instanceof Failure) || thrown.status >= 500) throw thrown
@@ -243,18 +133,17 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: M
      * errors are as in `take`.
      */
     imageDataUrl: (sender: MediaSender, field: string, value: string): Promise<string> =>
-      withPermit(sender, field, 'image', async () => {
-        const sent = await bytesOf(sender, field, sourceOf(sender, field, value), 'image')
-        const { bytes, format } = await cpu.reencode(sent, imageRules, 'image', { give: true })
-        return `data:image/${format};base64,${Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64')}`
+      withPermit(sender, field, value, 'image', async sent => {
+        const { bytes, format } = await cpu.reencode(await reader.bytesOf(sent), imageRules, 'image', { give: true })
+        return `data:image/${format};base64,${bufferOf(bytes).toString('base64')}`
       }),
 
     /** Resolves with the text of a stored file, with its name. Errors are as in `take`. */
     fileText: (sender: MediaSender, field: string, id: string): Promise<string> =>
-      withPermit(sender, field, 'file', async () => {
-        const source = readSource(id, field, [])
-        if (source.from !== 'file') throw new Failure('invalid_value', `'${field}' must be the id of a file (file-…).`)
-        return storedText(await stored(sender, field, source), field, files)
+      withPermit(sender, field, id, 'file', async sent => {
+        const file = sent.source.from === 'file' ? await reader.stored(sent) : undefined
+        if (!file) throw new Failure('invalid_value', `'${field}' must be the id of a file (file-…).`)
+        return storedText(file, field, files)
       }),
 
     /**
@@ -262,15 +151,15 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: M
      * as in `take`.
      */
     download: (sender: MediaSender, field: string, value: string, folder: string): Promise<string> =>
-      withPermit(sender, field, 'file', () => pathOf(sender, field, sourceOf(sender, field, value), 'file', folder)),
+      withPermit(sender, field, value, 'file', sent => reader.pathOf(sent, folder)),
 
     /**
      * Resolves with the samples of audio of at most `maxSeconds`, in the form that engines get. Nothing is stored.
      * `value` and errors are as in `take`.
      */
     samples: (sender: MediaSender, field: string, value: MediaInput, maxSeconds: number): Promise<Buffer> =>
-      withPermit(sender, field, 'audio', async () => {
-        await using sound = await decodeAudio(sender, field, sourceOf(sender, field, value))
+      withPermit(sender, field, value, 'audio', async sent => {
+        await using sound = await decodeAudio(sent)
         if (sound.seconds > maxSeconds)
           throw new Failure('invalid_audio', `The audio lasts longer than ${maxSeconds} s, the maximum.`)
         return (await readFile(sound.path)).subarray(0, sound.bytes)
@@ -281,7 +170,7 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: M
      * in `take`.
      */
     decodeAudio: (sender: MediaSender, field: string, value: MediaInput): Promise<DecodedAudio> =>
-      withPermit(sender, field, 'audio', async () => decodeAudio(sender, field, sourceOf(sender, field, value))),
+      withPermit(sender, field, value, 'audio', decodeAudio),
 
     /**
      * Stores media as a new file.
@@ -296,12 +185,9 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: M
       kind: MediaKind,
       options: TakeOptions = {},
     ): Promise<FileRecord> =>
-      withPermit(sender, field, kind, async () => {
-        const source = sourceOf(sender, field, value)
-        return kind === 'image' || kind === 'mask'
-          ? takeImage(sender, field, source, kind, options)
-          : takeRecording(sender, field, source, kind)
-      }),
+      withPermit(sender, field, value, kind, sent =>
+        kind === 'image' || kind === 'mask' ? takeImage(sent, options) : takeRecording(sent),
+      ),
   }
 }
 export type { MediaInput, MediaKind, MediaSender, TakeOptions } from './media-input.ts'

@@ -50,13 +50,14 @@ export function standardSchema(schema: DescribedSchema): object {
   ].filter(part => part !== undefined)
   return {
     ...rest,
-    ...(text.length > 0 ? { description: text.join(' ') } : {}),
-    ...(rest.default === undefined ? {} : { default: writtenDefault(schema) }),
-    ...(example === undefined ? {} : { examples: [example] }),
-    ...(properties ? { properties: each(properties) } : {}),
-    ...(typeof additionalProperties === 'object' ? { additionalProperties: standardSchema(additionalProperties) } : {}),
-    ...(items ? { items: standardSchema(items) } : {}),
-    ...(anyOf ? { anyOf: anyOf.map(standardSchema) } : {}),
-    ...($defs ? { $defs: each($defs) } : {}),
+    description: text.length > 0 ? text.join(' ') : undefined,
+    default: writtenDefault(schema),
+    examples: example === undefined ? undefined : [example],
+    properties: properties && each(properties),
+    additionalProperties:
+      typeof additionalProperties === 'object' ? standardSchema(additionalProperties) : additionalProperties,
+    items: items && standardSchema(items),
+    anyOf: anyOf?.map(standardSchema),
+    $defs: $defs && each($defs),
   }
 }

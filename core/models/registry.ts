@@ -50,7 +50,7 @@ export function openRegistry(options: {
                 region: regionOf(model, engineTraits),
                 traits: engineTraits,
                 contextLength: model.context_length ?? null,
-                ...(model.embedding_prefixes ? { embeddingPrefixes: model.embedding_prefixes } : {}),
+                embeddingPrefixes: model.embedding_prefixes,
               },
             ]
           }),

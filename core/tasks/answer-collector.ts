@@ -134,8 +134,8 @@ export class AnswerCollector {
             message: {
               role: 'assistant',
               content,
-              ...(reasoning ? { reasoning_content: reasoning } : {}),
-              ...(refusal ? { refusal } : {}),
+              reasoning_content: reasoning || undefined,
+              refusal: refusal || undefined,
             },
           }
         : { text: content }),

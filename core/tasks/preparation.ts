@@ -56,8 +56,8 @@ export const prepare = (
   return {
     ...prepared,
     estimate,
-    ...(formed ? { form: { name: form, request: formed.request } } : {}),
-    ...(bodyHash === undefined ? {} : { bodyHash }),
+    form: formed && { name: form, request: formed.request },
+    bodyHash,
   }
 }
 

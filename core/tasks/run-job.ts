@@ -1,10 +1,23 @@
+import { bufferOf } from '../cpu/thread-work.ts'
+import { Failure } from '../failure.ts'
+import type { MediaSender } from '../media/media.ts'
 import type { Lease } from '../models/fleet.ts'
+import type { Model } from '../models/model.ts'
 import { costOf, type Price, type PricedImage } from '../models/price.ts'
+import type { Registry } from '../models/registry.ts'
 import type { Task } from '../schemas/task.ts'
-import type { JobRecord, LogLine, NewFile, NewLibraryItem, Usage } from '../store/store.ts'
+import {
+  type JobRecord,
+  type LogLine,
+  largeResultBytes,
+  type NewFile,
+  type NewLibraryItem,
+  type Usage,
+} from '../store/store.ts'
 import { meteredUsage } from '../usage.ts'
+import type { CallerAnswer } from './engine-request.ts'
 import { taskRecord } from './registry.ts'
-import type { RunnerName } from './task.ts'
+import type { RunnerName, TaskRecord } from './task.ts'
 
 /** The result of one attempt of a job. The files are stored already; their rows are written when the job ends. */
 export interface RunResult {
@@ -33,7 +46,8 @@ export interface TaskResult extends Omit<RunResult, 'cost'> {
 /** Runs one attempt of the tasks of a family; otherwise like `RunJob`. */
 export interface RunTask {
   (...run: Parameters<RunJob>): Promise<TaskResult>
-  undo(ran: Pick<RunResult, 'files'>, job: JobRecord): Promise<void>
+  /** Absent if its runs write no files. */
+  undo?(ran: Pick<RunResult, 'files'>, job: JobRecord): Promise<void>
 }
 
 /** An unfinished image of a run. Its bytes come from the engine and are not checked. */
@@ -87,6 +101,30 @@ export function openTaskRunner(
     return { ...ran, usage, cost: job.class === 'batch' ? Math.ceil(cost * batchPriceFactor) : cost }
   }
   return Object.assign(run, {
-    undo: (...[ran, job]: Parameters<RunJob['undo']>) => runnerOf(job.task).undo(ran, job),
+    undo: async (...[ran, job]: Parameters<RunJob['undo']>) => runnerOf(job.task).undo?.(ran, job),
   })
+}
+
+/**
+ * Returns what a runner needs of a job: the record of its task, its model, and the sender of its media. Throws Failure
+ * `model_not_found` if the model is no longer offered.
+ */
+export function workOfJob<Name extends RunnerName>(
+  runner: Name,
+  { task, modelId, organizationId, id, origin = '' }: RunnableJob,
+  registry: Pick<Registry, 'find'>,
+  signal: AbortSignal,
+) {
+  const record = taskRecord(task) as Extract<TaskRecord, { runner: Name }>
+  if (record.runner !== runner) throw new Failure('unsupported_task', `The runner '${runner}' has no task ${task}.`)
+  const model = registry.find(modelId)
+  if (!model?.enabled) throw new Failure('model_not_found', `The model '${modelId}' is no longer offered here.`)
+  const sender: MediaSender = { organizationId, origin, jobId: id, signal }
+  return { record, model, sender }
+}
+
+/** Returns the result of a run without files. A large one stays bytes, because it is written to a file unchanged. */
+export function answeredResult({ body, usage }: CallerAnswer, { price }: Model): TaskResult {
+  const result = typeof body === 'string' || body.byteLength > largeResultBytes ? body : bufferOf(body).toString('utf8')
+  return { result, usage, price, files: [], library: [] }
 }

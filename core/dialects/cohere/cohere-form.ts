@@ -129,8 +129,8 @@ function answer(_: CohereChatRequest, completion: ChatResponse): object {
     finish_reason: finishReasonOf(finish_reason),
     message: {
       role: 'assistant',
-      ...(content.length > 0 ? { content } : {}),
-      ...(message.tool_calls?.length ? { tool_calls: message.tool_calls } : {}),
+      content: content.length > 0 ? content : undefined,
+      tool_calls: message.tool_calls?.length ? message.tool_calls : undefined,
       citations: [],
     },
     usage: usageOf(completion.usage),

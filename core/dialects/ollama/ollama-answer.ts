@@ -60,13 +60,13 @@ function logprobsOf(given: unknown): object {
   return {
     logprobs: list.map(one => ({
       ...plain(one),
-      ...(one.top_logprobs?.length ? { top_logprobs: one.top_logprobs.map(plain) } : {}),
+      top_logprobs: one.top_logprobs?.length ? one.top_logprobs.map(plain) : undefined,
     })),
   }
 }
 
 const toolCall = (id: string | undefined, name: string, text: string): object => ({
-  ...(id === undefined ? {} : { id }),
+  id,
   function: { name, arguments: argumentsOf(text) },
 })
 
@@ -81,10 +81,10 @@ export function ollamaAnswer(
   const message = choice?.message
   const part: OllamaPart = {
     content: message?.content ?? message?.refusal ?? '',
-    ...(thinks && message?.reasoning_content ? { thinking: message.reasoning_content } : {}),
-    ...(message?.tool_calls?.length
-      ? { toolCalls: message.tool_calls.map(({ id, function: f }) => toolCall(id, f.name, f.arguments)) }
-      : {}),
+    thinking: (thinks && message?.reasoning_content) || undefined,
+    toolCalls: message?.tool_calls?.length
+      ? message.tool_calls.map(({ id, function: f }) => toolCall(id, f.name, f.arguments))
+      : undefined,
   }
   const at = now()
   return {
@@ -130,7 +130,7 @@ export function ollamaStream({ model, thinks, show }: Facts, facts: ChatAnswerFa
       const thinking = thinks ? (delta.reasoning_content ?? '') : ''
       if (content === '' && thinking === '') return ''
       firstAt ??= now()
-      return line({ content, ...(thinking === '' ? {} : { thinking }) }, { done: false, ...logprobsOf(logprobs) })
+      return line({ content, thinking: thinking || undefined }, { done: false, ...logprobsOf(logprobs) })
     },
     end() {
       const toolCalls = [...calls.values()].map(({ id, name, text }) => toolCall(id, name, text))

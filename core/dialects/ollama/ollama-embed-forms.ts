@@ -24,8 +24,8 @@ export const ollamaEmbedForm = (now: () => number = Date.now): ChatForm<z.output
   chatBody: ({ model, input, dimensions, truncate }) => ({
     model: modelOf(model),
     input,
-    ...(dimensions == null ? {} : { dimensions }),
-    ...(truncate === false ? {} : { truncate_prompt_tokens: -1 }),
+    dimensions,
+    truncate_prompt_tokens: truncate === false ? undefined : -1,
   }),
   remembered: ({ model }) => ({ model, input: '' }),
   answer: ({ model }, answer, facts) => ({

@@ -73,8 +73,7 @@ function formatOf({ text }: ResponseRequest): object | undefined {
 function toolsOf({ tools, tool_choice }: ResponseRequest): { tools?: object[]; tool_choice?: unknown } {
   if (!tools?.length) return {}
   tools.forEach(refuseTool)
-  if (typeof tool_choice === 'string' || !tool_choice)
-    return { tools: tools.map(asChatTool), ...(tool_choice ? { tool_choice } : {}) }
+  if (typeof tool_choice === 'string' || !tool_choice) return { tools: tools.map(asChatTool), tool_choice }
   if (tool_choice.type === 'function')
     return {
       tools: tools.map(asChatTool),

@@ -47,7 +47,7 @@ export function responseObject({ id, isStored, request }: RememberedResponse, st
     service_tier: 'default',
     store: isStored,
     temperature: request.temperature ?? null,
-    text: { format: text?.format ?? { type: 'text' }, ...(text?.verbosity ? { verbosity: text.verbosity } : {}) },
+    text: { format: text?.format ?? { type: 'text' }, verbosity: text?.verbosity || undefined },
     tool_choice: request.tool_choice ?? 'auto',
     tools: (tools ?? []).map(({ type, name, description, parameters, strict }) => ({
       type,
@@ -60,8 +60,8 @@ export function responseObject({ id, isStored, request }: RememberedResponse, st
     top_p: request.top_p ?? null,
     truncation: request.truncation ?? 'disabled',
     metadata: metadata ?? {},
-    ...(state.usage ? { usage: usageOf(state.usage) } : {}),
-    ...(request.user ? { user: request.user } : {}),
+    usage: state.usage ? usageOf(state.usage) : undefined,
+    user: request.user || undefined,
   }
 }
 

@@ -51,7 +51,7 @@ const family = (
   tasks: readonly Task[],
   defaults: FamilyDefaults,
   companions?: readonly CompanionFile[],
-): DiffusionFamily => ({ title, tasks, defaults, ...(companions ? { companions } : {}) })
+): DiffusionFamily => ({ title, tasks, defaults, companions })
 const image = (steps: number, guidance: number, side = 1024): FamilyDefaults => ({
   num_inference_steps: steps,
   guidance_scale: guidance,

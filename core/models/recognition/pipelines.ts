@@ -92,7 +92,7 @@ export function recognisePipeline(index: unknown): Recognition | null {
     because: `${name} makes ${known.tasks === fromImage || family.defaults.num_frames ? 'videos' : 'images'}`,
     engines,
     defaults: family.defaults,
-    ...(known.inputImages === undefined ? {} : { inputImages: known.inputImages }),
+    inputImages: known.inputImages,
   }
 }
 

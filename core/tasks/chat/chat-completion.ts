@@ -96,9 +96,9 @@ export function prepareChat(raw: unknown, catalog: ModelSet): PreparedRequest {
     path: entry.traits.routes.chat!.path,
     bodies: [cut?.text ?? JSON.stringify(body)],
     stream,
-    ...(cut ? { droppable: cut.droppable } : {}),
-    ...(asStream === undefined ? {} : { asStream }),
-    ...(images.length > 0 ? { images } : {}),
+    droppable: cut?.droppable,
+    asStream,
+    images: images.length > 0 ? images : undefined,
     answerFormat: {
       task: chatCompletion.id,
       modelId: entry.id,

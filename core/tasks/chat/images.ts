@@ -20,7 +20,7 @@ export function markImages(messages: ChatRequest['messages']): {
   function mark(param: string, value: string, kind?: 'text'): string {
     // Random, so that no text of the caller can contain it.
     const placeholder = `image:${randomBytes(16).toString('hex')}`
-    images.push({ mark: placeholder, param, value, ...(kind ? { kind } : {}) })
+    images.push({ mark: placeholder, param, value, kind })
     if (images.length > maxFetched)
       throw invalid(
         param,
@@ -71,5 +71,5 @@ export async function withImages(
     }
     return text
   })
-  return { ...prepared, bodies: filled, ...(droppable ? { droppable } : {}) }
+  return { ...prepared, bodies: filled, droppable }
 }

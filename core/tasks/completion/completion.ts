@@ -74,7 +74,7 @@ export function prepareCompletion(raw: unknown, catalog: ModelSet): PreparedRequ
     path: entry.traits.routes.complete!.path,
     bodies: calls.map(prompt => JSON.stringify({ ...body, prompt })),
     stream,
-    ...(asStream === undefined ? {} : { asStream }),
+    asStream,
     answerFormat: {
       task: completion.id,
       modelId: entry.id,

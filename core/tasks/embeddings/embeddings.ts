@@ -77,7 +77,7 @@ function prepareEmbeddings(raw: unknown, catalog: ModelSet): PreparedRequest {
       normalized: wanted.normalized ?? false,
       cutTo: traits.dimensions ? null : (dimensions ?? null),
       count: typeof input === 'string' || typeof input[0] === 'number' ? 1 : input.length,
-      ...(wanted.cohere ? { cohere: wanted.cohere } : {}),
+      cohere: wanted.cohere,
     },
   }
 }

@@ -37,9 +37,9 @@ export function fillMedia(prepared: PreparedGeneration, taken: TakenMedia): Gene
   return {
     ...inputs,
     ...(prepared.sizeFromMedia ? sizeFrom() : {}),
-    ...(prepared.lengthFromMedia ? { num_frames: framesFrom() } : {}),
+    num_frames: prepared.lengthFromMedia ? framesFrom() : inputs.num_frames,
     image: taken.image?.id ?? null,
-    ...(taken.images ? { images: taken.images.map(({ id }) => id) } : {}),
+    images: taken.images?.map(({ id }) => id),
     mask: taken.mask?.id ?? null,
     video: taken.video?.id ?? null,
     audio: taken.audio?.id ?? null,

@@ -219,8 +219,8 @@ const resultFileOf = (file: NewFile, thumbnailId?: string): ResultFile => ({
   file_name: file.name,
   content_type: file.contentType,
   file_size: file.bytes,
-  ...(file.width === null ? {} : { width: file.width }),
-  ...(file.height === null ? {} : { height: file.height }),
-  ...(file.durationMs === null ? {} : { duration: file.durationMs / 1000 }),
-  ...(thumbnailId === undefined ? {} : { thumbnail_id: thumbnailId }),
+  width: file.width ?? undefined,
+  height: file.height ?? undefined,
+  duration: file.durationMs === null ? undefined : file.durationMs / 1000,
+  thumbnail_id: thumbnailId,
 })

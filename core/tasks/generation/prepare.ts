@@ -113,7 +113,7 @@ export function prepareGeneration(
       guidance_scale: request.guidance_scale ?? defaults.guidance_scale ?? 5,
       strength: request.strength ?? (mediaFor(task).includes('mask') ? 1 : 0.8),
       output_format: format === 'jpg' ? 'jpeg' : format,
-      ...(request.previews ? { previews: request.previews } : {}),
+      previews: request.previews || undefined,
       image: null,
       mask: null,
       video: null,
@@ -146,7 +146,8 @@ function setInputs(request: GenerationRequest, sent: Readonly<Record<PropertyKey
   return {
     ...setFields({ negative_prompt, seed, guidance_scale, strength, fps }, sent),
     ...setFields({ num_images: num_images === 1 ? undefined : num_images }, sent),
-    ...(size === undefined ? {} : { width: size, height: size }),
+    width: size,
+    height: size,
     num_inference_steps: steps,
     num_frames: frames,
   }

@@ -90,14 +90,14 @@ export function generationResult(
   const [first] = files
   return {
     ...(kind === 'images' ? { images: files } : { video: first! }),
-    ...(first!.duration === undefined ? {} : { duration_seconds: first!.duration }),
+    duration_seconds: first!.duration,
     width: first!.width ?? inputs.width,
     height: first!.height ?? inputs.height,
     ...(kind === 'images' ? {} : { num_frames: first!.num_frames ?? inputs.num_frames, fps: first!.fps ?? inputs.fps }),
     seed_used,
     seed: inputs.seed,
     prompt: prompt ?? inputs.prompt,
-    ...(inputs.original_prompt === undefined ? {} : { original_prompt: inputs.original_prompt }),
+    original_prompt: inputs.original_prompt,
     timings: { inference },
   }
 }

@@ -15,7 +15,7 @@ import type { EngineInputs, GenerationCall, GenerationInputs } from '../protocol
 import type { Completed } from '../protocols/infer-generation.ts'
 import { generationProtocol } from '../protocols/protocols.ts'
 import { taskRecord } from '../registry.ts'
-import type { RunJob, RunReport, RunTask, TaskResult } from '../run-job.ts'
+import type { RunJob, RunReport, TaskResult } from '../run-job.ts'
 import { checkAbilities } from './abilities.ts'
 import { pricedImage, usageOfFiles } from './metering.ts'
 import { type OutputOwners, type Outputs, takeOutputs } from './outputs.ts'
@@ -33,7 +33,7 @@ interface GenerationRunnerOptions extends OutputOwners {
 const mediaKinds: readonly MediaKind[] = ['image', 'mask', 'video', 'audio']
 
 /** Runs generation jobs: the engine writes into a folder of the run, from which its files are copied. */
-export function openGenerationRunner(owners: GenerationRunnerOptions): RunTask {
+export function openGenerationRunner(owners: GenerationRunnerOptions) {
   const { files, registry, limits, download, cpu } = owners
 
   /** Replaces the ids of files in the stored inputs by paths that the engine can read. */
@@ -63,72 +63,69 @@ export function openGenerationRunner(owners: GenerationRunnerOptions): RunTask {
     return inputs
   }
 
-  const run: RunTask = Object.assign(
-    async (...[job, lease, signal, report]: Parameters<RunJob>): Promise<TaskResult> => {
-      const model = registry.find(job.modelId)
-      const entry = registry.catalog().get(job.modelId)
-      const record = taskRecord(job.task)
-      if (!model || !entry || record.runner !== 'generation' || !entry.tasks.includes(job.task))
-        throw new Failure('model_not_found', `The model '${job.modelId}' is no longer offered here for ${job.task}.`)
-      const stored = JSON.parse(job.inputs) as GenerationInputs
-      const task = record.engineTask(stored)
-      modelFor(taskRecord(task), job.modelId, registry.catalog())
-      checkAbilities({ ...stored, images: stored.images?.length ?? (stored.image ? 1 : 0), imageField: 'image' }, entry)
-      await using workspace = await files.workspaceFor(job.id, lease.engineId)
-      const { folder } = workspace
-      const inputs = await inputsOf(job, stored, workspace)
-      // An engine that writes into a deleted folder could crash and fail all its other requests.
-      const keepFolder = () => workspace.linger(2 * limits.cancel_grace)
-      signal.addEventListener('abort', keepFolder, { once: true })
-      const route = entry.traits.routes[operationOf(task)]!
-      const protocol = generationProtocol(route)
-      if (protocol.alphaMasks && inputs.mask !== null && inputs.image !== null) {
-        const mask = join(folder, 'alpha-mask.png')
-        await writeFile(mask, await cpu.alphaMask(inputs.mask, inputs.image), { mode: 0o600 })
-        inputs.mask = mask
-      }
-      const call: GenerationCall = { task, model: entry.traits.upstreamId, inputs, folder }
-      const began = performance.now()
-      const completed = await protocol.generate(lease, route, call, signal, previewLimit(report, inputs), file =>
-        download({ ...file, organizationId: job.organizationId }),
-      )
-      const seconds = Math.round(performance.now() - began) / 1000
-      const expiresAt = job.retentionMs === null ? null : Date.now() + job.retentionMs
-      await using own = await files.workspace(job.id)
-      const outputs = await takeOutputs(
-        {
-          job,
-          task,
-          inputs: stored,
-          folder,
-          ownFolder: own.folder,
-          maxBytes: limits.output_size,
-          expiresAt,
-          converts: protocol.anyImageFormat === true,
-        },
-        completed,
-        owners,
-      )
-      const ran: TaskResult = {
-        result: JSON.stringify(
-          record.resultOf(stored, completed, outputs.results, { inference: seconds, now: Date.now() }),
-        ),
-        usage: usageOfFiles(makesImages(task) ? 'images' : 'video', stored, outputs.results),
-        price: model.price,
-        ...(makesImages(task) ? { image: pricedImage(stored) } : {}),
-        files: outputs.files,
-        library: libraryItems(job, stored, completed, outputs),
-      }
-      // The job was cancelled after the engine had finished, so its files are removed.
-      if (signal.aborted) {
-        await files.discard(ran.files)
-        throw signal.reason
-      }
-      return ran
-    },
-    { undo: (ran: Pick<TaskResult, 'files'>) => files.discard(ran.files) },
-  )
-  return run
+  async function run(...[job, lease, signal, report]: Parameters<RunJob>): Promise<TaskResult> {
+    const model = registry.find(job.modelId)
+    const entry = registry.catalog().get(job.modelId)
+    const record = taskRecord(job.task)
+    if (!model || !entry || record.runner !== 'generation' || !entry.tasks.includes(job.task))
+      throw new Failure('model_not_found', `The model '${job.modelId}' is no longer offered here for ${job.task}.`)
+    const stored = JSON.parse(job.inputs) as GenerationInputs
+    const task = record.engineTask(stored)
+    modelFor(taskRecord(task), job.modelId, registry.catalog())
+    checkAbilities({ ...stored, images: stored.images?.length ?? (stored.image ? 1 : 0), imageField: 'image' }, entry)
+    await using workspace = await files.workspaceFor(job.id, lease.engineId)
+    const { folder } = workspace
+    const inputs = await inputsOf(job, stored, workspace)
+    // An engine that writes into a deleted folder could crash and fail all its other requests.
+    const keepFolder = () => workspace.linger(2 * limits.cancel_grace)
+    signal.addEventListener('abort', keepFolder, { once: true })
+    const route = entry.traits.routes[operationOf(task)]!
+    const protocol = generationProtocol(route)
+    if (protocol.alphaMasks && inputs.mask !== null && inputs.image !== null) {
+      const mask = join(folder, 'alpha-mask.png')
+      await writeFile(mask, await cpu.alphaMask(inputs.mask, inputs.image), { mode: 0o600 })
+      inputs.mask = mask
+    }
+    const call: GenerationCall = { task, model: entry.traits.upstreamId, inputs, folder }
+    const began = performance.now()
+    const completed = await protocol.generate(lease, route, call, signal, previewLimit(report, inputs), file =>
+      download({ ...file, organizationId: job.organizationId }),
+    )
+    const seconds = Math.round(performance.now() - began) / 1000
+    const expiresAt = job.retentionMs === null ? null : Date.now() + job.retentionMs
+    await using own = await files.workspace(job.id)
+    const outputs = await takeOutputs(
+      {
+        job,
+        task,
+        inputs: stored,
+        folder,
+        ownFolder: own.folder,
+        maxBytes: limits.output_size,
+        expiresAt,
+        converts: protocol.anyImageFormat === true,
+      },
+      completed,
+      owners,
+    )
+    const ran: TaskResult = {
+      result: JSON.stringify(
+        record.resultOf(stored, completed, outputs.results, { inference: seconds, now: Date.now() }),
+      ),
+      usage: usageOfFiles(makesImages(task) ? 'images' : 'video', stored, outputs.results),
+      price: model.price,
+      image: makesImages(task) ? pricedImage(stored) : undefined,
+      files: outputs.files,
+      library: libraryItems(job, stored, completed, outputs),
+    }
+    // The job was cancelled after the engine had finished, so its files are removed.
+    if (signal.aborted) {
+      await files.discard(ran.files)
+      throw signal.reason
+    }
+    return ran
+  }
+  return Object.assign(run, { undo: (ran: Pick<TaskResult, 'files'>) => files.discard(ran.files) })
 }
 
 /** Returns the report, with at most the requested number of previews. */

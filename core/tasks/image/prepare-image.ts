@@ -1,8 +1,9 @@
 import { isObject } from '../../json.ts'
+import { definedMembers } from '../../members.ts'
 import { parsed } from '../../schemas/issues.ts'
 import { type GenerationTask, generationTaskOf, type ImageTask, operationOf } from '../../schemas/task.ts'
 import { extraFields } from '../catalog.ts'
-import { defaultedInputs, type SetInputs, setFields } from '../generation/input-defaults.ts'
+import { defaultedInputs, type SetInputs, setFields, withoutDefaulted } from '../generation/input-defaults.ts'
 import {
   defaultSize,
   drawnSeed,
@@ -59,10 +60,10 @@ export function prepareImage(
       guidance_scale: request.guidance_scale ?? defaults.guidance_scale ?? 5,
       strength: request.strength ?? (masked ? 1 : 0.8),
       output_format: format,
-      ...(compression === undefined || format === 'png' ? {} : { output_compression: compression }),
-      ...(request.background === 'transparent' ? { background: 'transparent' as const } : {}),
-      ...(request.stream && request.partial_images ? { previews: request.partial_images } : {}),
-      ...(quality == null || quality === 'auto' ? {} : { quality: plainQuality[quality] }),
+      output_compression: format === 'png' ? undefined : compression,
+      background: request.background === 'transparent' ? 'transparent' : undefined,
+      previews: (request.stream && request.partial_images) || undefined,
+      quality: quality == null || quality === 'auto' ? undefined : plainQuality[quality],
       image: null,
       mask: null,
       video: null,
@@ -91,35 +92,35 @@ function setInputs(request: ImageRequest): SetInputs {
   const [number] = Object.values(setFields({ num_inference_steps, steps, quality }))
   return {
     ...setFields({ negative_prompt, seed, guidance_scale, strength }),
-    ...(n == null || n === 1 ? {} : { num_images: 'n' }),
-    ...(sides === undefined ? {} : { width: sides, height: sides }),
+    num_images: n == null || n === 1 ? undefined : 'n',
+    width: sides,
+    height: sides,
     num_inference_steps: number,
   }
 }
 
 /** Returns the stored inputs of such a job as a request that creates the same images again. */
 export function imageRequestOf(inputs: GenerationInputs): Record<string, unknown> {
-  const { prompt, negative_prompt, seed, width, height, num_images, num_inference_steps } = inputs
-  const { guidance_scale, strength, output_format, output_compression, quality, background } = inputs
-  const { image, images, mask, extra, defaulted = [] } = inputs
-  const isSet = (name: string) => !defaulted.includes(name)
-  return {
-    ...extra,
+  const { prompt, negative_prompt, num_images, height, output_format, output_compression, quality, background } = inputs
+  const { image, images, mask, extra } = inputs
+  const { seed, width, num_inference_steps, guidance_scale, strength } = withoutDefaulted(inputs)
+  const request = definedMembers({
     prompt,
     negative_prompt,
-    ...(isSet('seed') ? { seed } : {}),
+    seed,
     n: num_images,
-    ...(isSet('width') ? { size: `${width}x${height}` } : {}),
-    ...(isSet('num_inference_steps') ? { num_inference_steps } : {}),
-    ...(isSet('guidance_scale') ? { guidance_scale } : {}),
+    size: width && `${width}x${height}`,
+    num_inference_steps,
+    guidance_scale,
     output_format,
-    ...(output_compression === undefined ? {} : { output_compression }),
-    ...(background === undefined ? {} : { background }),
-    ...(quality === undefined ? {} : { quality }),
-    // In a stored mask the white areas are edited, whatever the mask mode of the request was.
-    ...(image === null ? {} : { image: images ?? image, ...(isSet('strength') ? { strength } : {}) }),
-    ...(mask === null ? {} : { mask, mask_mode: 'luma' }),
-  }
+    output_compression,
+    background,
+    quality,
+    image: images ?? image ?? undefined,
+    strength: image === null ? undefined : strength,
+  })
+  // In a stored mask the white areas are edited, whatever the mask mode of the request was.
+  return { ...extra, ...request, ...(mask === null ? {} : { mask, mask_mode: 'luma' }) }
 }
 
 /** The model is chosen before: the `model` of the body is ignored and replaced by a value that passes the check. */

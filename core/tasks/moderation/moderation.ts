@@ -82,7 +82,7 @@ function askChat(inputs: ModerationPart[][], entry: ModelSetEntry): Asked {
     modelId: entry.id,
     path: asked[0]!.path,
     bodies: asked.flatMap(({ bodies }) => bodies),
-    ...(images.length > 0 ? { images } : {}),
+    images: images.length > 0 ? images : undefined,
   }
 }
 

@@ -44,7 +44,7 @@ export const openaiImages: GenerationProtocol = {
       type: 'completed',
       files,
       seed_used: call.inputs.seed,
-      ...(typeof revised === 'string' && revised !== '' ? { prompt: revised.slice(0, maxPrompt) } : {}),
+      prompt: typeof revised === 'string' && revised !== '' ? revised.slice(0, maxPrompt) : undefined,
     } satisfies Completed
   },
 }

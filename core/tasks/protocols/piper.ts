@@ -19,8 +19,9 @@ export function piperBody(body: string): string {
     ...extra,
     text: input,
     // A name is that of a voice, or of a speaker of the default voice; the server ignores the one that it does not know.
-    ...(voice === undefined ? {} : { voice, speaker: voice }),
-    ...(speed === undefined || speed === 1 ? {} : { length_scale: 1 / speed }),
+    voice,
+    speaker: voice,
+    length_scale: speed === undefined || speed === 1 ? undefined : 1 / speed,
   })
 }
 

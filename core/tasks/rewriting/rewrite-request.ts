@@ -58,7 +58,7 @@ export function rewriteRequest(options: RewriteOptions, model: Pick<ModelSetEntr
     max_tokens: tokensFor(count, maxLength),
     temperature: 0.7,
     // Engines accept seeds of 32 bits.
-    ...(seed === undefined ? {} : { seed: seed % 2 ** 31 }),
+    seed: seed && seed % 2 ** 31,
     ...(asJson
       ? {
           response_format: {

@@ -3,7 +3,6 @@ import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import type { Limits } from '../../config.ts'
-import { Failure } from '../../failure.ts'
 import type { Files } from '../../files/files.ts'
 import type { Ffmpeg } from '../../media/ffmpeg.ts'
 import type { Media } from '../../media/media.ts'
@@ -12,8 +11,7 @@ import { contentTypeOf, isOfFormat, rateOf, type SpeechFormat, speechForms } fro
 import { engineFault } from '../protocols/answer.ts'
 import { audioFailure } from '../protocols/openai-audio.ts'
 import { audioProtocol } from '../protocols/protocols.ts'
-import { taskRecord } from '../registry.ts'
-import type { RunJob, RunTask, TaskResult } from '../run-job.ts'
+import { type RunJob, type RunTask, type TaskResult, workOfJob } from '../run-job.ts'
 import { engineWavSamples } from '../wav.ts'
 import type { Conversion } from './conversion.ts'
 import { speechBody, speechUsage } from './speech.ts'
@@ -34,16 +32,11 @@ const maxLibraryPrompt = 10_000
 /** Runs speech jobs: the audio is written to a file while the engine generates it. */
 export function openSpeechRunner({ files, registry, media, ffmpeg, conversion, limits }: SpeechRunnerOptions): RunTask {
   async function run(...[job, lease, signal]: Parameters<RunJob>): Promise<TaskResult> {
-    const record = taskRecord(job.task)
-    if (record.runner !== 'speech')
-      throw new Failure('unsupported_task', `The task ${job.task} does not create speech.`)
-    const model = registry.find(job.modelId)
-    if (!model?.enabled) throw new Failure('model_not_found', `The model '${job.modelId}' is no longer offered here.`)
+    const { record, model, sender } = workOfJob('speech', job, registry, signal)
     const request = JSON.parse(job.inputs) as { input: string; seed?: number | null }
     const prepared = record.prepare(request, registry.catalog())
     const { route, engineFormat, format, characters } = prepared
     await conversion.check(engineFormat, format)
-    const sender = { organizationId: job.organizationId, origin: job.origin ?? '', jobId: job.id, signal }
     const body = await speechBody(prepared, media, sender)
     await using workspace = await files.workspace(job.id)
     const made = join(workspace.folder, `speech.${speechForms[format].ending}`)

@@ -80,7 +80,7 @@ export function prepareSpeech(raw: unknown, catalog: ModelSet): PreparedSpeech {
     modelId: entry.id,
     route: traits.routes.synthesize!,
     body: JSON.stringify(body),
-    ...(reference_audio == null ? {} : { reference: { value: reference_audio, field: audio } }),
+    reference: reference_audio == null ? undefined : { value: reference_audio, field: audio },
     format,
     engineFormat: body.response_format,
     sampleRate: sample_rate ?? pcmRate,

@@ -50,9 +50,9 @@ export function transcriptionOf(answer: Answer, answerFormat: TranscriptionAnswe
     duration,
     text,
     segments: segments.map((segment, id) => ({ ...segment, id })),
-    ...(answerFormat.words ? { words: wordsOf(answer, engineSegments, duration) } : {}),
+    words: answerFormat.words ? wordsOf(answer, engineSegments, duration) : undefined,
     usage: { type: 'duration', seconds: Math.ceil(duration) },
-    ...(answerFormat.requestId === null ? {} : { x_groq: { id: answerFormat.requestId } }),
+    x_groq: answerFormat.requestId === null ? undefined : { id: answerFormat.requestId },
   }
 }
 
@@ -103,12 +103,13 @@ function segmentOf(engineSegment: Answer, duration: number, shown: boolean): Tra
       avg_logprob: numberOf(engineSegment.avg_logprob, 0),
       compression_ratio: compressionIn(engineSegment, text, shown),
       no_speech_prob: numberOf(engineSegment.no_speech_prob, 0),
-      ...(typeof engineSegment.speaker === 'string' && engineSegment.speaker !== ''
-        ? { speaker: engineSegment.speaker.slice(0, 64) }
-        : {}),
+      speaker: speakerOf(engineSegment),
     },
   ]
 }
+
+export const speakerOf = ({ speaker }: Answer): string | undefined =>
+  typeof speaker === 'string' && speaker !== '' ? speaker.slice(0, 64) : undefined
 
 /** By Whisper's definition: bytes of the text divided by bytes of the compressed text. */
 function compressionIn(engineSegment: Answer, text: string, shown: boolean): number {

@@ -3,7 +3,7 @@ import type { Usage } from '../../store/store.ts'
 import { engineFault } from '../protocols/answer.ts'
 import { errorIn } from '../protocols/engine-error.ts'
 import type { TranscriptionSegment } from './transcription-request.ts'
-import { spanOf, transcriptionUsage } from './transcription-shape.ts'
+import { spanOf, speakerOf, transcriptionUsage } from './transcription-shape.ts'
 import { logprobsOf } from './transcription-text.ts'
 
 /** A part of a streamed transcription, in one form for all engines. */
@@ -64,7 +64,7 @@ export function transcriptionPart(data: string, seconds: number): TranscriptionP
     case 'transcript.text.done':
       return {
         kind: 'done',
-        ...(typeof event.text === 'string' ? { text: event.text } : {}),
+        text: typeof event.text === 'string' ? event.text : undefined,
         ...logprobsIn(event),
         usage: transcriptionUsage(event),
       }
@@ -85,5 +85,5 @@ const logprobsIn = ({ logprobs }: Value): { logprobs?: object[] } => {
 const segmentOf = (event: Value, seconds: number) => ({
   ...spanOf(event, seconds),
   text: event.text as string,
-  ...(typeof event.speaker === 'string' && event.speaker !== '' ? { speaker: event.speaker.slice(0, 64) } : {}),
+  speaker: speakerOf(event),
 })

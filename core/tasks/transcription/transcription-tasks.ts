@@ -47,7 +47,7 @@ export const transcriptionTaskRecords: readonly TranscriptionTaskRecord[] = ids.
     (path.length === 1 && mediaFields.has(path[0])) || (path.length === 2 && path[0] === 'known_speaker_references'),
   // Without a temperature engines decode greedily.
   isRepeatable: ({ temperature }) => !(Number(temperature) > 0),
-  ...(operationOf(task) === 'transcribe' ? { prediction } : {}),
+  prediction: operationOf(task) === 'transcribe' ? prediction : undefined,
   fill: (inputs, context) => withAudioFile(task, inputs, context),
   requestAgain: (stored: object) => stored,
   prepare: (request, catalog) => prepareTranscription(task, request, catalog),

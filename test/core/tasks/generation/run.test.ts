@@ -188,7 +188,7 @@ test.each(['png', 'jpeg', 'webp'] as const)('images as %s: valid ones, of the re
   )
   expect(workspaces()).toEqual([])
   const { runner } = await run(jobOf('slug/text-to-image', {}))
-  await runner.undo(ran, job)
+  await runner.undo(ran)
   for (const file of ran.files) expect(existsSync(files.pathOf(file))).toBe(false)
 })
 
