@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { z } from 'zod'
-import { Failure } from './failure.ts'
+import { invalidValue } from './failure.ts'
 import { Bytes, Duration } from './quantities.ts'
 
 /** Every timeout and limit of the server. All durations can be set down to 100 ms, so that tests need not wait. */
@@ -190,12 +190,11 @@ export function masterKey(): string | undefined {
   delete process.env.INFER_MASTER_KEY
   if (path === undefined || path === '') return key
   if (key !== undefined)
-    throw new Failure('invalid_value', 'INFER_MASTER_KEY and INFER_MASTER_KEY_FILE are both set. Unset one of them.')
+    throw invalidValue('INFER_MASTER_KEY and INFER_MASTER_KEY_FILE are both set. Unset one of them.')
   try {
     return readFileSync(path, 'utf8').trim()
   } catch (cause) {
-    throw new Failure(
-      'invalid_value',
+    throw invalidValue(
       `The master key in ${path} cannot be read: ${(cause as Error).message}. Check INFER_MASTER_KEY_FILE.`,
       { cause },
     )

@@ -15,7 +15,7 @@ import {
 } from 'node:fs'
 import { homedir } from 'node:os'
 import { basename, dirname, isAbsolute, join } from 'node:path'
-import { Failure } from './failure.ts'
+import { invalidValue } from './failure.ts'
 
 /** One file of a tree, as it must lie on disk. Paths use `/` and are relative to the tree. */
 export interface TreeFile {
@@ -36,8 +36,7 @@ export interface FileContent {
 export function cacheDirectory(env: NodeJS.ProcessEnv = process.env): string {
   if (env.INFER_CACHE_DIR) {
     if (isAbsolute(env.INFER_CACHE_DIR)) return env.INFER_CACHE_DIR
-    throw new Failure(
-      'invalid_value',
+    throw invalidValue(
       `INFER_CACHE_DIR is '${env.INFER_CACHE_DIR}'; it must be an absolute path, such as /var/cache/infer.`,
     )
   }
@@ -261,8 +260,7 @@ function guarded<T>(folder: string, extract: () => T): T {
   try {
     return extract()
   } catch (cause) {
-    throw new Failure(
-      'invalid_value',
+    throw invalidValue(
       `The cache directory ${dirname(folder)} cannot be used (${(cause as Error).message}); set INFER_CACHE_DIR to a directory that belongs to you and that you can write to.`,
       { cause },
     )

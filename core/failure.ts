@@ -165,3 +165,7 @@ export const retryAfter = (etaMs: number | null): number | undefined =>
 /** The failure of a wrong field, header, option or query parameter, which `param` names. */
 export const invalid = (param: string, message: string, code: FailureCode = 'invalid_value'): Failure =>
   new Failure(code, message, { param })
+
+/** The failure of a wrong value that is no field of a request, such as a file, a setting or an argument. */
+export const invalidValue = (message: string, more?: FailureMore): Failure =>
+  new Failure('invalid_value', message, more)

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Cpu } from '../cpu/cpu.ts'
 import { bufferOf } from '../cpu/thread-work.ts'
-import { Failure } from '../failure.ts'
+import { Failure, invalidValue } from '../failure.ts'
 import type { FileFacts } from '../files/file-path.ts'
 import type { Files } from '../files/files.ts'
 import { newId } from '../ids.ts'
@@ -142,7 +142,7 @@ export function openMedia({ cpu, ffmpeg, ...owners }: MediaOptions) {
     fileText: (sender: MediaSender, field: string, id: string): Promise<string> =>
       withPermit(sender, field, id, 'file', async sent => {
         const file = sent.source.from === 'file' ? await reader.stored(sent) : undefined
-        if (!file) throw new Failure('invalid_value', `'${field}' must be the id of a file (file-…).`)
+        if (!file) throw invalidValue(`'${field}' must be the id of a file (file-…).`)
         return storedText(file, field, files)
       }),
 

@@ -1,4 +1,4 @@
-import { Failure } from '../failure.ts'
+import { invalidValue } from '../failure.ts'
 import { isId } from '../ids.ts'
 
 /** Where the bytes of media come from. */
@@ -25,7 +25,7 @@ export function readSource(value: string, field: string, origins: readonly strin
   if (/^data:/i.test(value)) {
     const head = dataUrl.exec(value.slice(0, 512))?.[0]
     if (head === undefined)
-      throw new Failure('invalid_value', `'${field}' must be a data: URL of the form data:<type>;base64,<content>.`)
+      throw invalidValue(`'${field}' must be a data: URL of the form data:<type>;base64,<content>.`)
     return {
       from: 'data',
       text: value.slice(head.length),
@@ -33,8 +33,7 @@ export function readSource(value: string, field: string, origins: readonly strin
     }
   }
   if (!/^https?:/i.test(value) || value.length > 2048 || !URL.canParse(value))
-    throw new Failure(
-      'invalid_value',
+    throw invalidValue(
       `'${field}' must be an http(s) URL of at most 2048 characters, a data: URL or the id of a file (file-…).`,
     )
   const url = new URL(value)
@@ -66,7 +65,7 @@ export function bytesOfDataUrl(text: string, field: string): Buffer {
   const bytes = Buffer.from(text, 'base64')
   const digits = text.replace(/=+$/, '').length
   if (bytes.length === 0 || bytes.length !== Math.floor((digits * 3) / 4))
-    throw new Failure('invalid_value', `'${field}' is a data: URL whose content is not base64.`)
+    throw invalidValue(`'${field}' is a data: URL whose content is not base64.`)
   return bytes
 }
 

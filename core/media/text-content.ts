@@ -1,4 +1,4 @@
-import { Failure } from '../failure.ts'
+import { invalidValue } from '../failure.ts'
 import type { Files } from '../files/files.ts'
 import type { FileRecord } from '../store/store.ts'
 import { megabytes } from './source.ts'
@@ -27,15 +27,11 @@ const maxTextBytes = 1 << 20
 /** Resolves with the text of a stored file. Rejects with Failure `invalid_value` for a large one or one without text. */
 export async function storedText(file: FileRecord, field: string, files: Pick<Files, 'open'>): Promise<string> {
   if (file.bytes > maxTextBytes)
-    throw new Failure(
-      'invalid_value',
-      `'${field}' is larger than ${megabytes(maxTextBytes)}, the most that is read as text.`,
-    )
+    throw invalidValue(`'${field}' is larger than ${megabytes(maxTextBytes)}, the most that is read as text.`)
   await using handle = await files.open(file)
   const text = handle && textContent(await handle.readFile())
   if (text !== undefined) return fileAsText(file.name, text)
-  throw new Failure(
-    'invalid_value',
+  throw invalidValue(
     `'${field}' names the file '${file.name}' (${file.contentType}), which is no text. Send its text; send an image as 'image_url' with the id as its 'url'.`,
   )
 }

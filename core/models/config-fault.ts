@@ -1,6 +1,6 @@
 import { type Document, isMap, isPair, isScalar, isSeq, type YAMLParseError } from 'yaml'
 import { z } from 'zod'
-import { Failure, type FailureDetail } from '../failure.ts'
+import { Failure, type FailureDetail, invalidValue } from '../failure.ts'
 import { nearest } from '../nearest.ts'
 import { failureOfIssues, placeOf } from '../schemas/issues.ts'
 
@@ -26,7 +26,7 @@ export function syntaxFault({ message, linePos }: YAMLParseError, path: string):
 export function faultOf(error: z.ZodError, read: Read): Failure {
   const found = error.issues.slice(0, 20).flatMap(issue => findings(issue, read))
   const [first] = found
-  return new Failure('invalid_value', `${placeIn(read.document, read.text, read.path, first!.at)}: ${first!.message}`, {
+  return invalidValue(`${placeIn(read.document, read.text, read.path, first!.at)}: ${first!.message}`, {
     details:
       found.length > 1
         ? found.map(({ at, message }): FailureDetail => {

@@ -3,7 +3,7 @@ import { parseDocument } from 'yaml'
 import { z } from 'zod'
 import { PlanSettings } from '../accounts/plans.ts'
 import { Limits } from '../config.ts'
-import { Failure } from '../failure.ts'
+import { Failure, invalidValue } from '../failure.ts'
 import { coversLoopback, isNetwork, networkOf } from '../network-address.ts'
 import { Duration } from '../quantities.ts'
 import { regionLabels } from '../schemas/region.ts'
@@ -302,7 +302,7 @@ export function readConfig(path: string, required: boolean, check?: (model: Mode
     text = readFileSync(path, 'utf8')
   } catch (cause) {
     if (!required && (cause as NodeJS.ErrnoException).code === 'ENOENT') return Config.parse({})
-    throw new Failure('invalid_value', `The configuration ${path} cannot be read: ${(cause as Error).message}.`, {
+    throw invalidValue(`The configuration ${path} cannot be read: ${(cause as Error).message}.`, {
       cause,
     })
   }
@@ -316,13 +316,13 @@ export function readConfig(path: string, required: boolean, check?: (model: Mode
 export function parseConfig(text: string, path: string, check?: (model: Model) => unknown): Config {
   const document = parseDocument(text)
   const [syntax] = document.errors
-  if (syntax) throw new Failure('invalid_value', syntaxFault(syntax, path))
+  if (syntax) throw invalidValue(syntaxFault(syntax, path))
   const value: unknown = document.toJS() ?? {}
   const parsed = Config.safeParse(value)
   if (!parsed.success) throw faultOf(parsed.error, { value, document, text, path, schema: configSchema() })
   const { models } = parsed.data
   const invalid = (at: number, field: string, message: string) =>
-    new Failure('invalid_value', `${placeIn(document, text, path, ['models', at, field])}: ${message}`)
+    invalidValue(`${placeIn(document, text, path, ['models', at, field])}: ${message}`)
   for (const [at, model] of models.entries()) {
     if (models.findIndex(other => other.id === model.id) !== at)
       throw invalid(at, 'id', `the model id '${model.id}' is used twice; ids must differ.`)
@@ -339,7 +339,7 @@ export function parseConfig(text: string, path: string, check?: (model: Model) =
     }
   }
   const require = (keys: string[], fault: string | undefined) => {
-    if (fault) throw new Failure('invalid_value', `${placeIn(document, text, path, keys)}: ${fault}`)
+    if (fault) throw invalidValue(`${placeIn(document, text, path, keys)}: ${fault}`)
   }
   require(['prompt_rewriting', 'model'], rewritingFault(parsed.data))
   require(['ollama', 'loopback_token'], loopbackTokenFault(parsed.data))

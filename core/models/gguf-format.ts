@@ -1,4 +1,4 @@
-import { Failure } from '../failure.ts'
+import { invalidValue } from '../failure.ts'
 
 /**
  * Tensor types by their number in the file: elements of a block, and bytes of a block.
@@ -150,7 +150,7 @@ export function* parseGguf(name: string, size: number): Generator<ReadRequest, G
   let start = 0
   let at = 0
   let kept = 0
-  const wrong = (what: string) => new Failure('invalid_value', `'${name}' ${what}`)
+  const wrong = (what: string) => invalidValue(`'${name}' ${what}`)
   const keep = (bytes: number) => {
     kept += bytes
     if (kept > limits.kept) throw wrong(`has more than ${limits.kept >> 20} MiB of metadata, which no model has.`)

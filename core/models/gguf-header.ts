@@ -1,5 +1,5 @@
 import { type FileHandle, open } from 'node:fs/promises'
-import { Failure } from '../failure.ts'
+import { invalidValue } from '../failure.ts'
 import { type GgufContents, type GgufValue, parseGguf, quantizations, type ReadRequest } from './gguf-format.ts'
 import { type DiffusionFile, diffusionGgufOf } from './recognition/diffusion-tensors.ts'
 
@@ -169,7 +169,7 @@ export function ggufHeader(name: string, files: readonly GgufContents[]): GgufHe
   }
 }
 
-const wrong = (name: string, what: string) => new Failure('invalid_value', `'${name}' ${what}`)
+const wrong = (name: string, what: string) => invalidValue(`'${name}' ${what}`)
 
 const text = ({ metadata }: GgufContents, key: string): string | null => {
   const value = metadata.get(key)
@@ -200,8 +200,7 @@ async function readContents(path: string): Promise<GgufContents> {
     file = await open(path, 'r')
   } catch (cause) {
     const missing = (cause as NodeJS.ErrnoException).code === 'ENOENT'
-    throw new Failure(
-      'invalid_value',
+    throw invalidValue(
       missing ? `There is no file '${path}'.` : `'${path}' cannot be read: ${(cause as Error).message}.`,
       missing ? {} : { cause },
     )

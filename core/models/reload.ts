@@ -1,7 +1,7 @@
 import { readFileSync, unwatchFile, watchFile } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
 import type { Plans } from '../accounts/plans.ts'
-import { Failure } from '../failure.ts'
+import { Failure, invalidValue } from '../failure.ts'
 import type { Log } from '../log.ts'
 import { anyChange, type ModelChanges } from './change.ts'
 import { type Config, parseConfig } from './config.ts'
@@ -137,7 +137,7 @@ function readNow(path: string): Read {
 /** A file that becomes empty or missing is more likely an accident than the intention to remove all models. */
 function textOf(read: Read, before: Read): string {
   const wrong = (what: string) =>
-    new Failure('invalid_value', `${what} To offer only the models that ship with infer, write: models: []`)
+    invalidValue(`${what} To offer only the models that ship with infer, write: models: []`)
   if ('error' in read)
     throw wrong(
       read.error === 'ENOENT' ? 'The file does not exist any more.' : `The file cannot be read (${read.error}).`,

@@ -1,5 +1,5 @@
 import { existsSync, readFileSync, statSync } from 'node:fs'
-import { Failure } from '../../failure.ts'
+import { Failure, invalidValue } from '../../failure.ts'
 import { nearest } from '../../nearest.ts'
 import { isSlugTask, mediaFor, type Task } from '../../schemas/task.ts'
 import type { Model } from '../model.ts'
@@ -14,7 +14,7 @@ export function readGraphFile(path: string): Graph {
       throw new Error(`it has more than ${maxGraphBytes >> 20} MiB, so it is not a graph`)
     text = readFileSync(path, 'utf8')
   } catch (cause) {
-    throw new Failure('invalid_value', `The graph ${path} cannot be read: ${(cause as Error).message}.`)
+    throw invalidValue(`The graph ${path} cannot be read: ${(cause as Error).message}.`)
   }
   return parseGraph(text, path)
 }

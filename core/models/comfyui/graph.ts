@@ -1,4 +1,4 @@
-import { Failure } from '../../failure.ts'
+import { invalidValue } from '../../failure.ts'
 import { isObject } from '../../json.ts'
 
 /** One node of a graph in API format. An input is a value, or a link `[node, output]`. */
@@ -20,7 +20,7 @@ export const isLink = (value: unknown): value is [node: string, output: number] 
 
 /** Parses a graph in API format. Throws Failure `invalid_value` that names the file. */
 export function parseGraph(text: string, path: string): Graph {
-  const wrong = (what: string) => new Failure('invalid_value', `The graph ${path} ${what}`)
+  const wrong = (what: string) => invalidValue(`The graph ${path} ${what}`)
   let value: unknown
   try {
     value = JSON.parse(text)

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { mkdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { Failure } from '../../failure.ts'
+import { Failure, invalidValue } from '../../failure.ts'
 import { insidePath } from './layout.ts'
 import type { Pulled, PullTools } from './pull.ts'
 import { readRemoteHeader } from './remote-recognition.ts'
@@ -103,8 +103,7 @@ async function describe(url: string, ask: HubFetch) {
   const header = (name: string) => response.headers.get(name)
   const size = Number(/\/(\d+)$/.exec(header('content-range') ?? '')?.[1] ?? header('content-length') ?? Number.NaN)
   if (!Number.isSafeInteger(size) || size <= 0)
-    throw new Failure(
-      'invalid_value',
+    throw invalidValue(
       `${new URL(url).host} does not send the size of ${nameOf(url)}. Download it with another program, then add the file.`,
     )
   const etag = header('etag')
@@ -117,8 +116,7 @@ async function describe(url: string, ask: HubFetch) {
 function refusePassword(url: string): void {
   const { username, password, host } = new URL(url)
   if (username !== '' || password !== '')
-    throw new Failure(
-      'invalid_value',
+    throw invalidValue(
       `The URL on ${host} contains a user name or a password, which are not sent. Download the file with another program, then add it.`,
     )
 }
@@ -128,8 +126,7 @@ function partsOf(url: string): string[] {
   const { pathname } = new URL(url)
   const count = Number(partName.exec(pathname)?.[2] ?? 1)
   if (count <= 1) return [url]
-  if (count > maxParts)
-    throw new Failure('invalid_value', `'${url}' names one of ${count} parts; at most ${maxParts} are downloaded.`)
+  if (count > maxParts) throw invalidValue(`'${url}' names one of ${count} parts; at most ${maxParts} are downloaded.`)
   return Array.from({ length: count }, (_, at) => {
     const part = new URL(url)
     part.pathname = pathname.replace(partName, `-${String(at + 1).padStart(5, '0')}-of-$2.gguf`)
@@ -147,6 +144,6 @@ function nameOf(url: string): string {
     // Invalid percent-encoding: the name is used as it is.
   }
   if (!/\.gguf$/i.test(name) || name.includes('/'))
-    throw new Failure('invalid_value', `'${url}' does not end in the name of a .gguf file.`)
+    throw invalidValue(`'${url}' does not end in the name of a .gguf file.`)
   return insidePath(name, url)
 }

@@ -1,4 +1,4 @@
-import { Failure } from '../../failure.ts'
+import { Failure, invalidValue } from '../../failure.ts'
 
 /** A file of a repository. */
 export interface HubFile {
@@ -130,8 +130,7 @@ function named(repository: string, files: readonly HubFile[], models: readonly M
   for (const found of [byPath, byName, byQuantization]) {
     if (found.length === 1) return found[0]!.path
     if (found.length > 1)
-      throw new Failure(
-        'invalid_value',
+      throw invalidValue(
         `'${requested}' matches several files of ${repository}: ${pathList(found.map(({ path }) => path))}. Name one with its whole path.`,
       )
   }
@@ -163,16 +162,14 @@ function chooseFolder(repository: string, files: readonly HubFile[], index: unkn
   const voices = paths.filter(path => path.endsWith('.onnx') && paths.includes(`${path}.json`))
   if (weights.length === 0 && voices.length === 1) return oneFile(files, voices[0]!)
   if (weights.length === 0 && voices.length > 1)
-    throw new Failure(
-      'invalid_value',
+    throw invalidValue(
       `The repository ${repository} has ${voices.length} voices. Name one, such as hf:${repository}:${voices[0]}. It has: ${pathList(voices)}.`,
     )
   if (weights.length > 0 && paths.some(path => /^(config|params|adapter_config|modules)\.json$/.test(path)))
     return folder(snapshotOf(files))
   if (weights.length === 1) return oneFile(files, weights[0]!)
   if (weights.length > 1)
-    throw new Failure(
-      'invalid_value',
+    throw invalidValue(
       `The repository ${repository} has several safetensors files and no configuration. Name one, such as hf:${repository}:${weights[0]}. It has: ${pathList(weights)}.`,
     )
   throw new Failure(

@@ -1,5 +1,5 @@
 import { posix } from 'node:path'
-import { Failure } from '../../failure.ts'
+import { invalidValue } from '../../failure.ts'
 
 /**
  * Returns the paths in the cache that all tools of the hub share. `blobs` has the contents by their hash, `snapshots` has
@@ -37,8 +37,7 @@ export function insidePath(path: string, repository: string): string {
     /[\\\p{Cc}]/u.test(path) ||
     parts.some(part => part === '' || part === '.' || part === '..' || Buffer.byteLength(part) > 255)
   if (bad)
-    throw new Failure(
-      'invalid_value',
+    throw invalidValue(
       `The repository ${repository} has a file called ${JSON.stringify(path)}, which could be written outside its folder. Nothing was downloaded.`,
     )
   return path

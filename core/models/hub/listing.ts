@@ -1,5 +1,5 @@
 import { listFiles, modelInfo } from '@huggingface/hub'
-import { Failure } from '../../failure.ts'
+import { Failure, invalidValue } from '../../failure.ts'
 import type { HubFile } from './choose.ts'
 import { insidePath } from './layout.ts'
 import type { HubReference } from './reference.ts'
@@ -31,7 +31,7 @@ export async function listRepository(
     }
   }
   const invalid = (what: string) =>
-    new Failure('invalid_value', `${endpoint} sent ${what} for ${repository}. Check that HF_ENDPOINT is a hub.`)
+    invalidValue(`${endpoint} sent ${what} for ${repository}. Check that HF_ENDPOINT is a hub.`)
   const { sha: commit } = await modelInfo({
     name: repository,
     revision,

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { Failure } from '../../failure.ts'
+import { invalidValue } from '../../failure.ts'
 
 /** Exit code of `flock` when another process holds the lock. */
 const taken = 75
@@ -50,7 +50,7 @@ function acquire(path: string, how: string[], signal: AbortSignal): Promise<(() 
     child.once('error', cause => {
       settled()
       reject(
-        new Failure('invalid_value', `Downloads need the program 'flock' (package util-linux): ${cause.message}.`, {
+        invalidValue(`Downloads need the program 'flock' (package util-linux): ${cause.message}.`, {
           cause,
         }),
       )
@@ -67,12 +67,7 @@ function acquire(path: string, how: string[], signal: AbortSignal): Promise<(() 
       if (signal.aborted) reject(signal.reason as Error)
       else if (code === taken && how.length > 0) resolve(undefined)
       else
-        reject(
-          new Failure(
-            'invalid_value',
-            `The file '${path}' cannot be locked: ${errorText.trim() || `flock ended with ${code}`}.`,
-          ),
-        )
+        reject(invalidValue(`The file '${path}' cannot be locked: ${errorText.trim() || `flock ended with ${code}`}.`))
     })
   })
 }

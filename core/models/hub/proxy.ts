@@ -1,5 +1,5 @@
 import { setGlobalProxyFromEnv } from 'node:http'
-import { Failure } from '../../failure.ts'
+import { invalidValue } from '../../failure.ts'
 import { withoutLogin } from './settings.ts'
 
 /** Variables that curl and the tools of the hub read, in lower or upper case. */
@@ -23,8 +23,7 @@ export async function behindProxy<T>(
       no_proxy: [none, 'localhost', '127.0.0.1', '::1'].filter(Boolean).join(','),
     })
   } catch (cause) {
-    throw new Failure(
-      'invalid_value',
+    throw invalidValue(
       `HTTP_PROXY or HTTPS_PROXY is not the address of a proxy: ${withoutLogin((cause as Error).message)}.`,
     )
   }

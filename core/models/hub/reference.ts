@@ -1,4 +1,4 @@
-import { Failure } from '../../failure.ts'
+import { invalidValue } from '../../failure.ts'
 
 /** A model on a hub. */
 export interface HubReference {
@@ -59,4 +59,4 @@ function checked(reference: HubReference, text: string): HubReference {
 }
 
 const wrong = (text: string, what: string) =>
-  new Failure('invalid_value', `'${text}' ${what}. Write it as hf:owner/name or hf:owner/name:file.gguf.`)
+  invalidValue(`'${text}' ${what}. Write it as hf:owner/name or hf:owner/name:file.gguf.`)

@@ -1,4 +1,4 @@
-import { Failure } from '../../failure.ts'
+import { Failure, invalidValue } from '../../failure.ts'
 import { type GgufContents, parseGguf, type ReadRequest } from '../gguf-format.ts'
 import { type GgufHeader, ggufHeader } from '../gguf-header.ts'
 import { parseJsonFile } from '../recognition/read-local.ts'
@@ -114,8 +114,7 @@ export async function recogniseRemote(
     return header && recogniseSafetensors(main, header)
   }
   if (/\.(ckpt|pt|pth)$/i.test(main))
-    throw new Failure(
-      'invalid_value',
+    throw invalidValue(
       `'${main}' is a PyTorch file, which can run code when it is loaded, so infer does not download it. Use the same model as .safetensors or .gguf.`,
     )
   return /\.onnx$/i.test(main) && paths.includes(`${main}.json`) ? recogniseVoiceFile(main) : null

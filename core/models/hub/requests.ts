@@ -1,7 +1,7 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { setTimeout as pause } from 'node:timers/promises'
 import { version } from '../../assets.ts'
-import { Failure } from '../../failure.ts'
+import { Failure, invalidValue } from '../../failure.ts'
 import type { HubSettings } from './settings.ts'
 
 /** How a download handles a bad connection. Times in milliseconds. */
@@ -46,10 +46,7 @@ function openRequests(options: {
     signal.throwIfAborted()
     const target = new URL(url)
     if (hub.offline)
-      throw new Failure(
-        'invalid_value',
-        `HF_HUB_OFFLINE is set, so no request is sent to ${target.host}. Unset it to download.`,
-      )
+      throw invalidValue(`HF_HUB_OFFLINE is set, so no request is sent to ${target.host}. Unset it to download.`)
     const silence = new AbortController()
     const timeout = new Failure('timeout', `${target.host} has sent nothing for ${Math.round(silenceMs / 1000)} s.`)
     const timer = setTimeout(() => silence.abort(timeout), silenceMs)
@@ -73,7 +70,7 @@ function openRequests(options: {
     if (target.protocol === 'https:' && response.url.startsWith('http:')) {
       done()
       await response.body?.cancel()
-      throw new Failure('invalid_value', `${target.host} redirects to ${response.url}, which is not encrypted.`)
+      throw invalidValue(`${target.host} redirects to ${response.url}, which is not encrypted.`)
     }
     if (response.ok) return { response, received: () => void timer.refresh(), done }
     done()
@@ -140,10 +137,7 @@ function refusalOf(
       'worker_error',
       `${host} has an error: it answered ${status}${errorText ? ` (${errorText})` : ''}.`,
     )
-  return new Failure(
-    'invalid_value',
-    `${host} refused the request for ${repository}: ${status}${errorText ? ` (${errorText})` : ''}.`,
-  )
+  return invalidValue(`${host} refused the request for ${repository}: ${status}${errorText ? ` (${errorText})` : ''}.`)
 }
 
 /** Whether a retry may succeed within seconds. */

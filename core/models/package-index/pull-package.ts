@@ -1,6 +1,6 @@
 import { mkdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { Failure } from '../../failure.ts'
+import { Failure, invalidValue } from '../../failure.ts'
 import { withLock } from '../hub/lock.ts'
 import type { PullEvent } from '../hub/pull.ts'
 import { defaultRetryRules, openDownload, type RetryRules } from '../hub/requests.ts'
@@ -51,8 +51,7 @@ export async function pullPackage(
     onEvent({ event: 'connect', host: target.host, what: name })
     const url = await first(() => findPackageFile({ index, name, file, sha256 }, ask)).catch((thrown: unknown) => {
       if (!(thrown instanceof Failure && thrown.code === 'invalid_api_key')) throw thrown
-      throw new Failure(
-        'invalid_value',
+      throw invalidValue(
         `The package index ${target.host} asks for a login, which infer does not send. Set INFER_PYPI_INDEX to another index.`,
       )
     })

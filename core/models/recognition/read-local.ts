@@ -1,6 +1,6 @@
 import { open, readdir, readFile, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import { Failure } from '../../failure.ts'
+import { invalidValue } from '../../failure.ts'
 import { type Task, tasksBy } from '../../schemas/task.ts'
 import { readHeader } from '../gguf-header.ts'
 import { recogniseSafetensors } from './recognise-file.ts'
@@ -74,7 +74,7 @@ async function listFiles(root: string, below: string, budget: { left: number }):
 async function readSmall(path: string): Promise<string | null> {
   const found = await stat(path).catch(() => null)
   if (!found?.isFile()) return null
-  if (found.size > maxJson) throw new Failure('invalid_value', `'${path}' has ${found.size} bytes, too many to be one.`)
+  if (found.size > maxJson) throw invalidValue(`'${path}' has ${found.size} bytes, too many to be one.`)
   return readFile(path, 'utf8')
 }
 
@@ -83,7 +83,7 @@ export function parseJsonFile(path: string, text: string): unknown {
   try {
     return JSON.parse(text)
   } catch (cause) {
-    throw new Failure('invalid_value', `'${path}' cannot be read: ${(cause as Error).message}.`)
+    throw invalidValue(`'${path}' cannot be read: ${(cause as Error).message}.`)
   }
 }
 
@@ -92,8 +92,7 @@ async function readVoice(path: string): Promise<Recognition> {
   const name = basename(path)
   const files: string[] = await readdir(dirname(path)).catch(() => [])
   if (!files.includes(`${name}.json`) && !/^kokoro/i.test(name))
-    throw new Failure(
-      'invalid_value',
+    throw invalidValue(
       `'${path}' is an ONNX file without '${name}.json' beside it, so it is not a voice for Piper, and infer has no other engine for ONNX files.`,
     )
   return recogniseVoiceFile(path)
@@ -103,8 +102,7 @@ function refusePickle(path: string, head: Buffer): void {
   const isZip = head.length >= 4 && head.readUInt32LE() === 0x04034b50
   const isPickle = head.length >= 2 && head[0] === 0x80 && head[1]! >= 2 && head[1]! <= 5
   if (/\.(ckpt|pt|pth|bin)$/i.test(path) && (isZip || isPickle))
-    throw new Failure(
-      'invalid_value',
+    throw invalidValue(
       `'${path}' is a PyTorch file, which can run code when it is loaded, so infer does not take it. Use the same model as .safetensors or .gguf.`,
     )
 }

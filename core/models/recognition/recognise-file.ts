@@ -1,4 +1,4 @@
-import { Failure } from '../../failure.ts'
+import { invalidValue } from '../../failure.ts'
 import { tasksBy } from '../../schemas/task.ts'
 import type { GgufHeader } from '../gguf-header.ts'
 import { type CompanionFile, type DiffusionFamily, familyOf } from './diffusion-families.ts'
@@ -28,13 +28,12 @@ const parts: readonly [pattern: RegExp, is: string][] = [
  */
 export function recogniseSafetensors(path: string, header: SafetensorsHeader): Recognition {
   const lora = loraOf(header)
-  if (lora) throw new Failure('invalid_value', loraAdvice(path, lora))
+  if (lora) throw invalidValue(loraAdvice(path, lora))
   const found = diffusionFileOf(header.tensors)
   if (found) return recogniseDiffusion(path, found)
   const names = [...header.tensors.keys()]
   const [, part] = parts.find(([pattern]) => names.some(name => pattern.test(name))) ?? []
-  throw new Failure(
-    'invalid_value',
+  throw invalidValue(
     part === undefined
       ? `'${path}' is not a model that infer knows. If an engine can load it, name the engine and its task: --engine --task`
       : `'${path}' is ${part}, not a whole model. Add the ${/text model/.test(part) ? 'folder that contains it, with its config.json' : 'model that needs it'}.`,
@@ -45,8 +44,7 @@ export function recogniseSafetensors(path: string, header: SafetensorsHeader): R
 function recogniseDiffusion(path: string, file: DiffusionFile): Recognition {
   const family: DiffusionFamily = familyOf(familyByName(file.family, path.split('/').at(-1)!))
   if (!family.companions)
-    throw new Failure(
-      'invalid_value',
+    throw invalidValue(
       `'${path}' is ${family.title}, which sd-server does not run from one file. Add its folder of diffusers, or a ComfyUI graph that loads it: infer model add comfyui:workflow.json`,
     )
   const companions = family.companions.filter(
@@ -103,9 +101,6 @@ export function recogniseGguf(path: string, { architecture, diffusion, kind }: G
       engines: ['whisper-server'],
     }
   if (encoders.has(architecture))
-    throw new Failure(
-      'invalid_value',
-      `'${path}' is a T5 text encoder, not a whole model. Add the image or video model that needs it.`,
-    )
+    throw invalidValue(`'${path}' is a T5 text encoder, not a whole model. Add the image or video model that needs it.`)
   return null
 }

@@ -1,4 +1,4 @@
-import { Failure } from '../../failure.ts'
+import { Failure, invalidValue } from '../../failure.ts'
 import { objectOf } from '../../json.ts'
 import { type Operation, operationOf, tasksBy } from '../../schemas/task.ts'
 import { purposeOfFolder } from '../propose.ts'
@@ -49,7 +49,7 @@ const transcription = tasksBy('transcribe', 'translate')
  */
 export function recogniseFolder(facts: FolderFacts): Recognition {
   const { name, files, json } = facts
-  const wrong = (what: string) => new Failure('invalid_value', `'${name}' ${what}`)
+  const wrong = (what: string) => invalidValue(`'${name}' ${what}`)
   if (json.has('model_index.json')) {
     const pipeline = recognisePipeline(json.get('model_index.json'))
     if (pipeline) return pipeline
@@ -59,7 +59,7 @@ export function recogniseFolder(facts: FolderFacts): Recognition {
     const { base_model_name_or_path: base } = objectOf(json.get('adapter_config.json'))
     throw typeof base === 'string'
       ? wrong(`is a LoRA for ${base.slice(0, 200)}, not a model. ${loraOfFolder(base)}`)
-      : new Failure('invalid_value', loraAdvice(name, { base: null, isText: false }))
+      : invalidValue(loraAdvice(name, { base: null, isText: false }))
   }
   const voice = recogniseVoice(files, json)
   if (voice) return voice

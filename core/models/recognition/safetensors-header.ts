@@ -1,4 +1,4 @@
-import { Failure } from '../../failure.ts'
+import { Failure, invalidValue } from '../../failure.ts'
 import { isObject } from '../../json.ts'
 import type { ReadRequest } from '../gguf-format.ts'
 
@@ -28,7 +28,7 @@ export function isSafetensors(head: Uint8Array, size: number): boolean {
  * Source: the format description of safetensors.
  */
 export function* parseSafetensors(name: string, size: number): Generator<ReadRequest, SafetensorsHeader, Uint8Array> {
-  const wrong = (what: string) => new Failure('invalid_value', `'${name}' ${what}`)
+  const wrong = (what: string) => invalidValue(`'${name}' ${what}`)
   if (size < lengthBytes) throw wrong('is not a safetensors file: it is too short.')
   const start = Buffer.from(yield { at: 0, bytes: lengthBytes })
   if (start.length < lengthBytes) throw wrong('was truncated while it was read.')

@@ -1,4 +1,4 @@
-import { Failure } from '../../failure.ts'
+import { Failure, invalidValue } from '../../failure.ts'
 import { jsonOf } from '../../json.ts'
 import type { Lease } from '../../models/fleet.ts'
 import { generationTasks, operationOf } from '../../schemas/task.ts'
@@ -59,7 +59,7 @@ async function runGeneration(
 
 const refusal = (modelId: string, { message, invalid }: { message: string; invalid: boolean }): Failure =>
   invalid
-    ? new Failure('invalid_value', `The engine refused the request: ${oneLine(message) || 'it did not say why'}`)
+    ? invalidValue(`The engine refused the request: ${oneLine(message) || 'it did not say why'}`)
     : new Failure('worker_error', `The engine of '${modelId}' failed: ${oneLine(message) || 'it did not say why'}`)
 
 /** A violation of the protocol by an engine, as the end of a sentence: "sent a line of more than 1048576 bytes". */

@@ -1,4 +1,4 @@
-import { Failure } from '../../../failure.ts'
+import { Failure, invalidValue } from '../../../failure.ts'
 import { isObject, jsonOf, objectOf } from '../../../json.ts'
 import { faultClass, oneLine, withoutLocations } from '../engine-text.ts'
 import type { EngineFile } from '../generation-call.ts'
@@ -119,9 +119,7 @@ export function promptRefusal(body: string): Failure | undefined {
   ))
     for (const wrong of Array.isArray(found.errors) ? found.errors.map(objectOf) : []) {
       const sentence = nodeError(`node '${id}' (${text(found.class_type)})`, wrong)
-      return rangeErrors.has(text(wrong.type))
-        ? new Failure('invalid_value', sentence, { engineText })
-        : refused(sentence)
+      return rangeErrors.has(text(wrong.type)) ? invalidValue(sentence, { engineText }) : refused(sentence)
     }
   return refused(`ComfyUI refused the graph: ${engineText || 'it did not say why'}. Export it again.`)
 }
