@@ -5,9 +5,18 @@ import { z } from 'zod'
 import { invalidValue } from './failure.ts'
 import { Bytes, Duration } from './quantities.ts'
 
+/** A section of infer.yaml, whose keys all have defaults or may be absent. */
+export const section = <Shape extends z.ZodRawShape>(description: string, example: object, shape: Shape) =>
+  z
+    .strictObject(shape)
+    .prefault({} as never)
+    .meta({ description, example, absent: 'the defaults of its keys' })
+
 /** Every timeout and limit of the server. All durations can be set down to 100 ms, so that tests need not wait. */
-export const Limits = z
-  .strictObject({
+export const Limits = section(
+  'Timeouts and maximum sizes.',
+  { drain_timeout: '5m', upload_size: '2GiB' },
+  {
     json_body: Bytes.default(1 << 20).meta({
       description:
         'Maximum size of a JSON request body on routes that take no media in the body, and of the inputs of one job without the media in them.',
@@ -163,13 +172,8 @@ export const Limits = z
       unit: 'requests per minute',
       example: 10,
     }),
-  })
-  .prefault({})
-  .meta({
-    description: 'Timeouts and maximum sizes.',
-    example: { drain_timeout: '5m', upload_size: '2GiB' },
-    absent: 'the defaults of its keys',
-  })
+  },
+)
 export type Limits = z.output<typeof Limits>
 
 /** Returns the data directory: `--data-dir`, INFER_DATA_DIR, or ~/.local/share/infer. */

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { parseDocument } from 'yaml'
 import { z } from 'zod'
 import { PlanSettings } from '../accounts/plans.ts'
-import { Limits } from '../config.ts'
+import { Limits, section } from '../config.ts'
 import { Failure, invalidValue } from '../failure.ts'
 import { coversLoopback, isNetwork, networkOf } from '../network-address.ts'
 import { Duration } from '../quantities.ts'
@@ -31,8 +31,10 @@ function loopbackTokenFault({
 }
 
 /** The section `ollama` of infer.yaml. */
-const OllamaSettings = z
-  .strictObject({
+const OllamaSettings = section(
+  "The API for Ollama's clients, many of which cannot send a token.",
+  { loopback_token: 'tok_01JC0000000000000000000000' },
+  {
     loopback_token: z
       .string()
       .regex(/^tok_[0-9A-Za-z]{10,64}$/, 'must be the id of a token (tok_…), as `infer token list` shows it')
@@ -43,13 +45,8 @@ const OllamaSettings = z
         example: 'tok_01JC0000000000000000000000',
         absent: 'none: every request needs a token',
       }),
-  })
-  .prefault({})
-  .meta({
-    description: "The API for Ollama's clients, many of which cannot send a token.",
-    example: { loopback_token: 'tok_01JC0000000000000000000000' },
-    absent: 'the defaults of its keys',
-  })
+  },
+)
 
 const NetworkText = z.string().refine(isNetwork, 'must be an IP address or a network such as 10.1.0.0/16')
 
@@ -57,8 +54,10 @@ const minute = 60_000
 const hour = 3_600_000
 
 /** The section `webhooks` of infer.yaml. */
-const WebhooksConfig = z
-  .strictObject({
+const WebhooksConfig = section(
+  'Where webhooks may be sent, and when they are sent again.',
+  { allowed_addresses: ['10.1.0.0/16'] },
+  {
     allowed_hosts: z
       .array(z.string())
       .optional()
@@ -102,13 +101,8 @@ const WebhooksConfig = z
       description: 'Time that a delivery is kept after its end, to be read or sent again.',
       example: '30d',
     }),
-  })
-  .prefault({})
-  .meta({
-    description: 'Where webhooks may be sent, and when they are sent again.',
-    example: { allowed_addresses: ['10.1.0.0/16'] },
-    absent: 'the defaults of its keys',
-  })
+  },
+)
 
 const Host = z.string().regex(/^[A-Za-z0-9._-]+(?::\d{1,5})?$/, 'must be a host name, or name:port')
 const Origin = z
@@ -180,8 +174,10 @@ export const Config = z
       unit: 'part of the price',
       example: 0.5,
     }),
-    cors: z
-      .strictObject({
+    cors: section(
+      'Access for web pages of other origins, in browsers.',
+      { origins: ['https://app.example.com'] },
+      {
         origins: z
           .array(Origin)
           .default([])
@@ -190,13 +186,8 @@ export const Config = z
               'Origins whose web pages may use the API with a token; `*` for all. Signed addresses of files are open to all pages without it.',
             example: ['https://app.example.com', 'http://localhost:5173'],
           }),
-      })
-      .prefault({})
-      .meta({
-        description: 'Access for web pages of other origins, in browsers.',
-        example: { origins: ['https://app.example.com'] },
-        absent: 'the defaults of its keys',
-      }),
+      },
+    ),
     region: z.enum(regionLabels).optional().meta({
       description:
         'Region in which this machine is. Workflows, requests and organizations that are restricted to a region use only models of this region. A remote model has a `region` of its own.',
@@ -239,8 +230,10 @@ export const Config = z
       example: true,
       absent: 'only while `models` lists none',
     }),
-    media: z
-      .strictObject({
+    media: section(
+      'How images, audio and videos are fetched that requests name by an address, and how they are decoded.',
+      { allowed_hosts: ['images.example.com'] },
+      {
         ffmpeg: z.string().optional().meta({
           description: 'Path of the ffmpeg program.',
           example: '/opt/ffmpeg/bin/ffmpeg',
@@ -267,14 +260,8 @@ export const Config = z
             description: 'Private addresses or networks (CIDR) from which media may be fetched too, on any port.',
             example: ['10.1.0.0/16'],
           }),
-      })
-      .prefault({})
-      .meta({
-        description:
-          'How images, audio and videos are fetched that requests name by an address, and how they are decoded.',
-        example: { allowed_hosts: ['images.example.com'] },
-        absent: 'the defaults of its keys',
-      }),
+      },
+    ),
     webhooks: WebhooksConfig,
     ollama: OllamaSettings,
     plans: z
