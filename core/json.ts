@@ -77,6 +77,9 @@ export const isObject = (value: unknown): value is Record<string, unknown> =>
 /** Returns the value if it is an object, else an empty object. */
 export const objectOf = (value: unknown): Record<string, unknown> => (isObject(value) ? value : {})
 
+/** Returns the value if it is a list, else an empty list. */
+export const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])
+
 /** Returns the value of a JSON text; undefined if the text is not JSON. */
 export function jsonOf(text: string): unknown {
   try {

@@ -1,5 +1,6 @@
 import { invalid } from '../../failure.ts'
 import { ulid } from '../../ids.ts'
+import { listOf } from '../../json.ts'
 import { presentMembers } from '../../members.ts'
 import type { EngineTraits, ModelSet } from '../../models/engine-traits.ts'
 import { ChatRequest, ChatResponse } from '../../schemas/chat.ts'
@@ -205,7 +206,7 @@ type Choice = ChatResponse['choices'][number]
 function shapeChoice(value: unknown, at: number, answerFormat: ChatAnswerFormat): Choice {
   const choice = (value ?? {}) as Record<string, unknown>
   const sentMessage = (choice.message ?? {}) as Record<string, unknown>
-  const calls = Array.isArray(sentMessage.tool_calls) ? sentMessage.tool_calls.map(shapeCall) : []
+  const calls = listOf(sentMessage.tool_calls).map(shapeCall)
   const content = answerText(sentMessage.content)
   const refusal = typeof sentMessage.refusal === 'string' ? sentMessage.refusal : null
   const reasoning = answerText(sentMessage.reasoning_content) ?? answerText(sentMessage.reasoning)

@@ -1,5 +1,5 @@
 import { Failure } from '../../failure.ts'
-import { jsonOf, objectOf } from '../../json.ts'
+import { jsonOf, listOf, objectOf } from '../../json.ts'
 import type { ModelSetEntry } from '../../models/engine-traits.ts'
 import {
   type ModerationCategory,
@@ -164,7 +164,7 @@ const categories = new Map(
  */
 export function judgementOfLabel(value: unknown, kinds: readonly ('text' | 'image')[]): ModerationResult {
   const { label, probs } = (value ?? {}) as { label?: unknown; probs?: unknown }
-  const numbers = Array.isArray(probs) ? probs.filter(one => typeof one === 'number' && Number.isFinite(one)) : []
+  const numbers = listOf(probs).filter(Number.isFinite)
   if (typeof label !== 'string' || numbers.length === 0) throw engineFault('without a label and its probability')
   const score: number = Math.max(...(numbers as number[]))
   const name = label

@@ -1,5 +1,6 @@
 import { invalid } from '../../failure.ts'
 import { ulid } from '../../ids.ts'
+import { listOf } from '../../json.ts'
 import type { ModelSet, ModelSetEntry } from '../../models/engine-traits.ts'
 import { parsed } from '../../schemas/issues.ts'
 import { type ModerationPart, ModerationRequest, ModerationResponse } from '../../schemas/moderation.ts'
@@ -122,7 +123,7 @@ function shapeModeration(answers: Uint8Array[], answerFormat: ModerationAnswerFo
 }
 
 function contentOf({ choices }: Record<string, unknown>): unknown {
-  const [choice] = (Array.isArray(choices) ? choices : []) as ({ message?: { content?: unknown } | null } | null)[]
+  const [choice] = listOf(choices) as ({ message?: { content?: unknown } | null } | null)[]
   return choice?.message?.content
 }
 

@@ -1,6 +1,7 @@
+import { bufferOf } from '../../cpu/thread-work.ts'
 import { Failure } from '../../failure.ts'
 import { ulid } from '../../ids.ts'
-import { isObject, jsonOf } from '../../json.ts'
+import { isObject, jsonOf, listOf } from '../../json.ts'
 import type { Usage } from '../../store/store.ts'
 import { errorIn } from './engine-error.ts'
 
@@ -10,7 +11,7 @@ export const engineFault = (what: string): Failure =>
 
 /** Parses an engine's answer as an object. A bare list, as in rerank answers of TEI and SGLang, becomes its `data`. */
 export function parseAnswer(bytes: Uint8Array): Record<string, unknown> {
-  const value = jsonOf(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8'))
+  const value = jsonOf(bufferOf(bytes).toString('utf8'))
   if (value === undefined) throw engineFault('something that is not JSON')
   if (Array.isArray(value)) return { data: value }
   if (!isObject(value)) throw engineFault('JSON that is not an object')
@@ -34,7 +35,7 @@ const secondOf = (value: unknown): number | undefined =>
 
 /** Returns the usage of an answer: beside the choices, in one of them (Moonshot), or in `x_groq` (Groq). */
 export function answerUsageObject(answer: Record<string, unknown>): unknown {
-  const choices = Array.isArray(answer.choices) ? (answer.choices as ({ usage?: unknown } | null)[]) : []
+  const choices = listOf(answer.choices) as ({ usage?: unknown } | null)[]
   return (
     answer.usage ??
     choices.find(choice => choice?.usage)?.usage ??

@@ -1,3 +1,5 @@
+import { listOf } from '../../json.ts'
+
 /** Converts log probabilities of engines to the two formats of OpenAI. Unknown members are dropped. */
 
 interface EngineToken {
@@ -65,8 +67,8 @@ export function completionLogprobs(value: unknown, from = 0): CompletionLogprobs
   if (Array.isArray(given.content)) return ofChat(tokensOf(given.content), from)
   if (!Array.isArray(given.tokens)) return null
   const tokens = given.tokens.map(String)
-  const offsets = Array.isArray(given.text_offset) ? given.text_offset : []
-  const logprobs = Array.isArray(given.token_logprobs) ? given.token_logprobs : []
+  const offsets = listOf(given.text_offset)
+  const logprobs = listOf(given.token_logprobs)
   const top = Array.isArray(given.top_logprobs) ? given.top_logprobs : null
   const counted = offsetsOf(tokens, from)
   return {

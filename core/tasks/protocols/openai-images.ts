@@ -1,4 +1,5 @@
 import { Failure } from '../../failure.ts'
+import { listOf } from '../../json.ts'
 import type { EngineRoute } from '../../models/engine-traits.ts'
 import type { EngineCall, Lease } from '../../models/fleet.ts'
 import { mediaFor } from '../../schemas/task.ts'
@@ -29,7 +30,7 @@ export const openaiImages: GenerationProtocol = {
     checkFields(lease.modelId, call, route, report)
     const request = { ...(await requestOf(route, call)), path: route.path, patienceMs }
     const { answer, fileOf } = await askFiles(lease, request, { folder: call.folder, prefix: 'image' }, signal)
-    const items = Array.isArray(answer.data) ? (answer.data as (ImageItem | null)[]) : []
+    const items = listOf(answer.data) as (ImageItem | null)[]
     if (items.length === 0) throw workerError(lease.modelId, 'answered without an image')
     const files: EngineFile[] = []
     for (const [at, item] of items.entries()) {

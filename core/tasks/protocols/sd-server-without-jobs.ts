@@ -1,4 +1,5 @@
 import { Failure, invalid } from '../../failure.ts'
+import { listOf } from '../../json.ts'
 import type { Lease } from '../../models/fleet.ts'
 import { isVideoTask } from '../../schemas/task.ts'
 import type { RunReport } from '../run-job.ts'
@@ -43,7 +44,7 @@ export async function sdServerWithoutJobs(
   async function openAiRoute(): Promise<Completed> {
     const value = { prompt, n: num_images, size: `${width}x${height}`, output_format }
     const answer = await send('/v1/images/generations', value)
-    const data = Array.isArray(answer.answer.data) ? (answer.answer.data as ({ b64_json?: unknown } | null)[]) : []
+    const data = listOf(answer.answer.data) as ({ b64_json?: unknown } | null)[]
     return filesOf(
       lease,
       answer,

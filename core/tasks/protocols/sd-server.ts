@@ -2,6 +2,7 @@ import { rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Failure, invalid } from '../../failure.ts'
+import { listOf } from '../../json.ts'
 import type { EngineRoute } from '../../models/engine-traits.ts'
 import type { EngineProgress, Lease } from '../../models/fleet.ts'
 import { isVideoTask } from '../../schemas/task.ts'
@@ -122,7 +123,7 @@ async function endOfJob(lease: Lease, id: string, call: GenerationCall, signal: 
 
 async function resultOf(lease: Lease, { answer, fileOf }: AnswerWithFiles, call: GenerationCall): Promise<Completed> {
   const result = (answer.result ?? {}) as { images?: unknown; b64_json?: unknown }
-  const values = isVideoTask(call.task) ? [result] : Array.isArray(result.images) ? (result.images as unknown[]) : []
+  const values = isVideoTask(call.task) ? [result] : listOf(result.images)
   const kind = isVideoTask(call.task) ? 'video' : 'image'
   if (values.length === 0) throw workerError(lease.modelId, 'completed the job without a result')
   const files: Completed['files'] = []

@@ -1,5 +1,6 @@
 import { deflateSync } from 'node:zlib'
 import { invalid } from '../../failure.ts'
+import { listOf } from '../../json.ts'
 import { operationOf } from '../../schemas/task.ts'
 import type { Usage } from '../../store/store.ts'
 import type { CallerAnswer } from '../engine-request.ts'
@@ -28,7 +29,7 @@ export function shapeTranscription(bytes: Uint8Array, answerFormat: Transcriptio
  */
 export function transcriptionOf(answer: Answer, answerFormat: TranscriptionAnswerFormat): Transcription {
   const duration = Math.round(answerFormat.seconds * 1000) / 1000
-  const engineSegments = listOf(answer.segments)
+  const engineSegments = partsOf(answer.segments)
   const operation = operationOf(answerFormat.task)
   const shown = showsCompression(answerFormat)
   const reportedSegments = engineSegments.flatMap(one => segmentOf(one, duration, shown))
@@ -67,10 +68,10 @@ const inOneLine = (text: string): string =>
     .filter(line => line !== '')
     .join(' ')
 
-const listOf = (value: unknown): Answer[] =>
-  Array.isArray(value)
-    ? (value as unknown[]).filter((one): one is Answer => one !== null && typeof one === 'object').slice(0, maxParts)
-    : []
+const partsOf = (value: unknown): Answer[] =>
+  listOf(value)
+    .filter((one): one is Answer => one !== null && typeof one === 'object')
+    .slice(0, maxParts)
 /** Maximum segments or words. An hour of fast speech has 12,000 words. */
 const maxParts = 100_000
 
@@ -91,7 +92,7 @@ function segmentOf(engineSegment: Answer, duration: number, shown: boolean): Tra
   if (typeof engineSegment.text !== 'string') return []
   const text = engineSegment.text.replaceAll(/[\r\n]+/g, ' ').trimEnd()
   if (text === '') return []
-  const tokens = Array.isArray(engineSegment.tokens) ? (engineSegment.tokens as unknown[]) : []
+  const tokens = listOf(engineSegment.tokens)
   return [
     {
       id: 0,
@@ -137,8 +138,9 @@ const unspaced =
 
 /** Returns the words of the answer, or of its segments, where whisper.cpp reports pieces of words. */
 function wordsOf(answer: Answer, segments: readonly Answer[], duration: number): Word[] {
-  const own = listOf(answer.words)
-  const words = own.length > 0 ? own.map(one => [one]) : segments.flatMap(({ words: inside }) => joined(listOf(inside)))
+  const own = partsOf(answer.words)
+  const words =
+    own.length > 0 ? own.map(one => [one]) : segments.flatMap(({ words: inside }) => joined(partsOf(inside)))
   return words.flatMap(pieces => {
     const word = pieces.map(({ word: text }) => (typeof text === 'string' ? text : '')).join('')
     if (word.trim() === '') return []

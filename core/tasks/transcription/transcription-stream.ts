@@ -1,4 +1,4 @@
-import { isObject, jsonOf } from '../../json.ts'
+import { isObject, jsonOf, listOf } from '../../json.ts'
 import type { Usage } from '../../store/store.ts'
 import { engineFault } from '../protocols/answer.ts'
 import { errorIn } from '../protocols/engine-error.ts'
@@ -71,7 +71,7 @@ export function transcriptionPart(data: string, seconds: number): TranscriptionP
     default:
   }
   if (event.type !== undefined) return undefined
-  const [choice] = Array.isArray(event.choices) ? (event.choices as ({ delta?: Value | null } | null)[]) : []
+  const [choice] = listOf(event.choices) as ({ delta?: Value | null } | null)[]
   const text = choice?.delta?.content ?? (event.choices === undefined ? event.text : undefined)
   if (typeof text === 'string' && text !== '') return { kind: 'delta', text }
   return event.usage ? { kind: 'done', usage: transcriptionUsage(event) } : undefined

@@ -1,4 +1,4 @@
-import { jsonOf, objectOf } from '../../../json.ts'
+import { jsonOf, listOf, objectOf } from '../../../json.ts'
 import type { Graph } from '../../../models/comfyui/graph.ts'
 
 /** What one message of ComfyUI means for the job. */
@@ -62,7 +62,7 @@ export class PromptEvents {
     const progress = this.#progress
     switch (type) {
       case 'execution_cached':
-        progress.cached(Array.isArray(event.nodes) ? event.nodes.map(String) : [])
+        progress.cached(listOf(event.nodes).map(String))
         break
       case 'executing':
         progress.executing(typeof event.node === 'string' ? event.node : null)

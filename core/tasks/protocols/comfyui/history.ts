@@ -1,5 +1,5 @@
 import { Failure, invalidValue } from '../../../failure.ts'
-import { isObject, jsonOf, objectOf } from '../../../json.ts'
+import { isObject, jsonOf, listOf, objectOf } from '../../../json.ts'
 import { faultClass, oneLine, withoutLocations } from '../engine-text.ts'
 import type { EngineFile } from '../generation-call.ts'
 
@@ -42,10 +42,7 @@ export function savedFiles({ outputs }: HistoryEntry, nodes: readonly string[] |
 }
 
 const filesOf = (output: Record<string, unknown>): SavedFile[] =>
-  fileLists.flatMap(name => {
-    const list = output[name]
-    return Array.isArray(list) ? list.flatMap(one => fileOf(objectOf(one))) : []
-  })
+  fileLists.flatMap(name => listOf(output[name]).flatMap(one => fileOf(objectOf(one))))
 
 function fileOf({ filename, subfolder, type }: Record<string, unknown>): SavedFile[] {
   if (typeof filename !== 'string') return []
@@ -58,7 +55,7 @@ function fileOf({ filename, subfolder, type }: Record<string, unknown>): SavedFi
  * graph can change it. `stage` of the message: what ComfyUI reported for the prompt.
  */
 export function failureIn({ status }: HistoryEntry, modelId: string): Failure | undefined {
-  const messages = Array.isArray(status.messages) ? status.messages : []
+  const messages = listOf(status.messages)
   const failed = (type: string) => messages.findLast(message => Array.isArray(message) && message[0] === type)
   const error = failed('execution_error') as [string, unknown] | undefined
   if (error) return nodeFailure(objectOf(error[1]), modelId)
@@ -117,7 +114,7 @@ export function promptRefusal(body: string): Failure | undefined {
   for (const [id, found] of Object.entries(objectOf(answer.node_errors)).map(
     ([key, node]) => [key, objectOf(node)] as const,
   ))
-    for (const wrong of Array.isArray(found.errors) ? found.errors.map(objectOf) : []) {
+    for (const wrong of listOf(found.errors).map(objectOf)) {
       const sentence = nodeError(`node '${id}' (${text(found.class_type)})`, wrong)
       return rangeErrors.has(text(wrong.type)) ? invalidValue(sentence, { engineText }) : refused(sentence)
     }
