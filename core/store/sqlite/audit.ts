@@ -27,14 +27,12 @@ const record = ({ actor: kind, tokenId, userId, address, osUser, ...row }: Audit
 
 /** Reads of the audit log; short statements on a read-only connection. */
 export function auditReads(connection: Connection, scan = auditScan) {
-  const floor = connection.scalar<number>(
-    'SELECT number FROM audit_log WHERE organization_id = ? AND number < ? ORDER BY number DESC LIMIT 1 OFFSET ?',
-  )
-  const page = connection.query<AuditRow>(
-    `SELECT ${selected(`number, ${fields}`)} FROM audit_log WHERE organization_id = :organizationId AND number < :before AND number >= :from
-       AND at >= :since AND at <= :until AND (:action IS NULL OR action = :action)
-       AND (:targetId IS NULL OR target_id = :targetId) ORDER BY number DESC LIMIT :limit`,
-  )
+  const floor = connection.scalar<number>`SELECT number FROM audit_log WHERE organization_id = ? AND number < ?
+    ORDER BY number DESC LIMIT 1 OFFSET ?`
+  const page = connection.query<AuditRow>`SELECT ${selected(`number, ${fields}`)} FROM audit_log
+    WHERE organization_id = :organizationId AND number < :before AND number >= :from AND at >= :since AND at <= :until
+    AND (:action IS NULL OR action = :action) AND (:targetId IS NULL OR target_id = :targetId) ORDER BY number DESC
+    LIMIT :limit`
   return {
     'audit.list'(organizationId, filter) {
       const { limit, before = Number.MAX_SAFE_INTEGER, action = null, targetId = null } = filter

@@ -28,21 +28,17 @@ const batchStateColumns = selected('number, organizationId, id, status, total, c
 
 /** Moves batches forward inside the transactions of their lines' jobs and of their own commands. */
 export function openBatchFlow(connection: Connection, { events, effects }: { events: Events; effects: GroupEffects }) {
-  const endLine = connection.prepare(
-    `UPDATE batch_lines SET status = ? WHERE batch = ? AND line = ? AND status = 'running'`,
-  )
-  const count = connection.query<BatchStateRow>(
-    `UPDATE batches SET completed = completed + ?, failed = failed + ?, input_tokens = input_tokens + ?,
-       cached_tokens = cached_tokens + ?, output_tokens = output_tokens + ?, reasoning_tokens = reasoning_tokens + ?
-     WHERE number = ? AND finished_at IS NULL RETURNING ${batchStateColumns}`,
-  )
-  const finalize = connection.prepare(
-    `UPDATE batches SET status = 'finalizing', ending = 'completed', finalizing_at = ? WHERE number = ?`,
-  )
-  const ended = connection.query<{ organization_id: string } & Record<string, string | number | null>>(
-    `SELECT organization_id, id, status, endpoint, input_file_id, iif(completed > 0, output_file_id, NULL) AS output_file_id,
-       iif(failed > 0, error_file_id, NULL) AS error_file_id, total, completed, failed FROM batches WHERE number = ?`,
-  )
+  const endLine = connection.statement`UPDATE batch_lines SET status = ? WHERE batch = ? AND line = ?
+    AND status = 'running'`
+  const count = connection.query<BatchStateRow>`UPDATE batches
+    SET completed = completed + ?, failed = failed + ?, input_tokens = input_tokens + ?,
+    cached_tokens = cached_tokens + ?, output_tokens = output_tokens + ?, reasoning_tokens = reasoning_tokens + ?
+    WHERE number = ? AND finished_at IS NULL RETURNING ${batchStateColumns}`
+  const finalize = connection.statement`UPDATE batches
+    SET status = 'finalizing', ending = 'completed', finalizing_at = ? WHERE number = ?`
+  const ended = connection.query<{ organization_id: string } & Record<string, string | number | null>>`SELECT
+    organization_id, id, status, endpoint, input_file_id, iif(completed > 0, output_file_id, NULL) AS output_file_id,
+    iif(failed > 0, error_file_id, NULL) AS error_file_id, total, completed, failed FROM batches WHERE number = ?`
 
   function settle(row: BatchStateRow, at: number): void {
     const done = row.completed + row.failed
@@ -81,43 +77,31 @@ const endings = new Set(['failed', 'completed', 'expired', 'cancelled'])
 export function batchCommands(connection: Connection, context: WriteContext) {
   const { batches, use, keys } = context
   const insert = openInsert(connection, 'batches', `${newFields}, status`)
-  const inputFile = connection.scalar<number>(
-    'SELECT 1 FROM files WHERE id = ? AND organization_id = ? AND removed_at IS NULL',
-  )
-  const one = connection.query<BatchStateRow>(
-    `SELECT ${batchStateColumns} FROM batches WHERE organization_id = ? AND id = ?`,
-  )
-  const begin = connection.prepare(
-    `UPDATE batches SET status = 'in_progress', total = ?, model_id = ?, in_progress_at = ? WHERE number = ?`,
-  )
-  const fail = connection.prepare(`UPDATE batches SET status = 'failed', faults = ?, finished_at = ? WHERE number = ?`)
-  const insertLine = connection.prepare(
-    'INSERT INTO batch_lines (batch, line, job_id, status, error) VALUES (?, ?, ?, ?, ?)',
-  )
-  const move = connection.query<BatchStateRow>(
-    `UPDATE batches SET fed = ?, next_line = ?, next_offset = ?, failed = failed + ?, has_lines = 1 WHERE number = ?
-     RETURNING ${batchStateColumns}`,
-  )
-  const refuse = connection.query<BatchStateRow>(
-    `UPDATE batches SET rest_error = ? WHERE number = ? RETURNING ${batchStateColumns}`,
-  )
-  const cancel = connection.prepare(
-    `UPDATE batches SET status = 'cancelling', ending = 'cancelled', cancelling_at = ? WHERE number = ?`,
-  )
-  const expire = connection.prepare(
-    `UPDATE batches SET status = 'finalizing', ending = 'expired', finalizing_at = ? WHERE number = ?`,
-  )
-  const finish = connection.prepare(
-    'UPDATE batches SET status = ending, failed = total - completed, finished_at = ? WHERE number = ?',
-  )
-  const ofEnded = connection.scalar<number>(
-    'SELECT number FROM batches WHERE has_lines = 1 AND finished_at IS NOT NULL ORDER BY number LIMIT 1',
-  )
-  const dropLines = connection.prepare(
-    `DELETE FROM batch_lines WHERE batch = :batch
-       AND line IN (SELECT line FROM batch_lines WHERE batch = :batch ORDER BY line LIMIT :limit)`,
-  )
-  const withoutLines = connection.prepare('UPDATE batches SET has_lines = 0 WHERE number = ?')
+  const inputFile = connection.scalar<number>`SELECT 1 FROM files WHERE id = ? AND organization_id = ?
+    AND removed_at IS NULL`
+  const one = connection.query<BatchStateRow>`SELECT ${batchStateColumns} FROM batches WHERE organization_id = ?
+    AND id = ?`
+  const begin = connection.statement`UPDATE batches
+    SET status = 'in_progress', total = ?, model_id = ?, in_progress_at = ? WHERE number = ?`
+  const fail = connection.statement`UPDATE batches SET status = 'failed', faults = ?, finished_at = ? WHERE number = ?`
+  const insertLine = connection.statement`INSERT INTO batch_lines (batch, line, job_id, status, error)
+    VALUES (?, ?, ?, ?, ?)`
+  const move = connection.query<BatchStateRow>`UPDATE batches
+    SET fed = ?, next_line = ?, next_offset = ?, failed = failed + ?, has_lines = 1 WHERE number = ?
+    RETURNING ${batchStateColumns}`
+  const refuse = connection.query<BatchStateRow>`UPDATE batches SET rest_error = ? WHERE number = ?
+    RETURNING ${batchStateColumns}`
+  const cancel = connection.statement`UPDATE batches SET status = 'cancelling', ending = 'cancelled', cancelling_at = ?
+    WHERE number = ?`
+  const expire = connection.statement`UPDATE batches SET status = 'finalizing', ending = 'expired', finalizing_at = ?
+    WHERE number = ?`
+  const finish = connection.statement`UPDATE batches SET status = ending, failed = total - completed, finished_at = ?
+    WHERE number = ?`
+  const ofEnded = connection.scalar<number>`SELECT number FROM batches WHERE has_lines = 1 AND finished_at IS NOT NULL
+    ORDER BY number LIMIT 1`
+  const dropLines = connection.statement`DELETE FROM batch_lines WHERE batch = :batch AND line IN
+    (SELECT line FROM batch_lines WHERE batch = :batch ORDER BY line LIMIT :limit)`
+  const withoutLines = connection.statement`UPDATE batches SET has_lines = 0 WHERE number = ?`
   const jobs = openJobRows(connection, context)
 
   const inState = (key: RowKey, ...states: readonly BatchStateRow['status'][]): BatchStateRow | undefined => {
@@ -231,25 +215,18 @@ const batchOf = (row: BatchRow): BatchRecord => withJson(row, 'faults', 'restErr
 
 /** Reads of batches; short statements on a read-only connection. */
 export function batchReads(connection: Connection) {
-  const one = connection.query<BatchRow>(`${select} WHERE organization_id = ? AND id = ?`)
+  const one = connection.query<BatchRow>`${select} WHERE organization_id = ? AND id = ?`
   const page = (comparison: '<' | '>', order: 'DESC' | 'ASC') =>
-    connection.query<BatchRow>(
-      `${select} WHERE organization_id = ? AND id ${comparison} ? ORDER BY id ${order} LIMIT ?`,
-    )
+    connection.query<BatchRow>`${select} WHERE organization_id = ? AND id ${comparison} ? ORDER BY id ${order} LIMIT ?`
   const newest = page('<', 'DESC')
   const oldest = page('>', 'ASC')
-  const unfinished = connection.query<RowKey>(
-    'SELECT organization_id AS organizationId, id FROM batches WHERE finished_at IS NULL ORDER BY number',
-  )
-  const lines = connection.query<Omit<BatchLine, 'error'> & { error: string | null }>(
-    `SELECT line, job_id AS jobId, status, error FROM batch_lines
-     WHERE batch = (SELECT number FROM batches WHERE organization_id = ? AND id = ?) AND line BETWEEN ? AND ?
-     ORDER BY line`,
-  )
-  const running = connection.scalar<string>(
-    `SELECT job_id FROM batch_lines WHERE status = 'running'
-         AND batch = (SELECT number FROM batches WHERE organization_id = ? AND id = ?)`,
-  )
+  const unfinished = connection.query<RowKey>`SELECT organization_id AS organizationId, id FROM batches
+    WHERE finished_at IS NULL ORDER BY number`
+  const lines = connection.query<Omit<BatchLine, 'error'> & { error: string | null }>`SELECT line, job_id AS jobId,
+    status, error FROM batch_lines WHERE batch = (SELECT number FROM batches WHERE organization_id = ? AND id = ?)
+    AND line BETWEEN ? AND ? ORDER BY line`
+  const running = connection.scalar<string>`SELECT job_id FROM batch_lines WHERE status = 'running' AND batch =
+    (SELECT number FROM batches WHERE organization_id = ? AND id = ?)`
 
   return {
     'batches.find'(organizationId, id) {

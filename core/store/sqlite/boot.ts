@@ -80,7 +80,7 @@ function backupBefore(connection: Connection, dataDir: string, from: number, say
   mkdirSync(backups, { recursive: true, mode: 0o700 })
   const to = join(backups, `before-upgrade-from-${from}-${new Date().toISOString().replaceAll(':', '-')}.db`)
   createPrivate(to)
-  connection.prepare('VACUUM INTO ?').run(to)
+  connection.statement`VACUUM INTO ?`.run(to)
   const missing = importResultFiles(to, pathsIn(dataDir).results)
   if (missing > 0) say('warn', 'Results are missing in the backup before the upgrade', { results: missing })
   syncNow(to)

@@ -122,7 +122,7 @@ type Contradictions = Readonly<Record<string, string>>
 /** The sentences of the contradictions that were found. */
 const found = (connection: Connection, contradictions: Contradictions): string[] =>
   Object.entries(contradictions).flatMap(([sentence, sql]) => {
-    const rows = connection.scalar<number>(sql).get() ?? 0
+    const rows = connection.scalar<number>`${sql}`.get() ?? 0
     return rows > 0 ? [sentence.replace('#', String(rows))] : []
   })
 
@@ -132,7 +132,7 @@ function inspect(
   { quick, onStep }: Required<DatabaseCheckOptions>,
 ): void {
   const { findings } = report
-  const count = (sql: string) => connection.scalar<number>(sql).get() ?? 0
+  const count = (sql: string) => connection.scalar<number>`${sql}`.get() ?? 0
   const expectNone = (contradictions: Contradictions) => findings.push(...found(connection, contradictions))
 
   onStep('structure')

@@ -23,9 +23,8 @@ export const selected = (fields: string, table?: string): string =>
 export function openInsert(connection: Connection, table: string, fields: string, conflict = '') {
   const names = namesIn(fields)
   const places = names.map(() => '?').join(', ')
-  const insert = connection.prepare(
-    `INSERT INTO ${table} (${names.map(columnOf).join(', ')}) VALUES (${places}) ${conflict}`,
-  )
+  const insert = connection.statement`INSERT INTO ${table} (${names.map(columnOf).join(', ')})
+    VALUES (${places}) ${conflict}`
   return (row: object): RunResult => insert.run(...valuesOf(names, row))
 }
 
@@ -33,7 +32,7 @@ export function openInsert(connection: Connection, table: string, fields: string
 export function openUpdate(connection: Connection, table: string, fields: string, key = 'organizationId, id') {
   const equal = (names: readonly string[]) => names.map(name => `${columnOf(name)} = ?`)
   const [names, keys] = [namesIn(fields), namesIn(key)]
-  const update = connection.prepare(`UPDATE ${table} SET ${equal(names).join(', ')} WHERE ${equal(keys).join(' AND ')}`)
+  const update = connection.statement`UPDATE ${table} SET ${equal(names).join(', ')} WHERE ${equal(keys).join(' AND ')}`
   return (row: object): RunResult => update.run(...valuesOf([...names, ...keys], row))
 }
 

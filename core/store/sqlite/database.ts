@@ -2,16 +2,24 @@ import { closeSync, openSync, readSync } from 'node:fs'
 import Sqlite from 'better-sqlite3'
 import { sqliteBinding } from '../../assets.ts'
 
-/** A connection to a database; `using` closes it. */
+/**
+ * A connection to a database; `using` closes it. Statements are templates: what is inserted is SQL too, such as a list
+ * of columns. Values are never inserted but bound when the statement runs; SQLite itself counts them.
+ */
 export class Connection extends Sqlite implements Disposable {
-  /** Prepares a statement that reads such rows. SQLite itself counts its parameters. */
-  query<Row>(sql: string): Sqlite.Statement<unknown[], Row> {
-    return this.prepare<unknown[], Row>(sql)
+  /** Prepares a statement that reads such rows. */
+  query<Row>(sql: TemplateStringsArray, ...parts: string[]): Sqlite.Statement<unknown[], Row> {
+    return this.prepare<unknown[], Row>(String.raw({ raw: sql }, ...parts))
   }
 
   /** Prepares a statement that reads one column: its rows are values. */
-  scalar<Value>(sql: string): Sqlite.Statement<unknown[], Value> {
-    return this.query<Value>(sql).pluck()
+  scalar<Value>(sql: TemplateStringsArray, ...parts: string[]): Sqlite.Statement<unknown[], Value> {
+    return this.query<Value>(sql, ...parts).pluck()
+  }
+
+  /** Prepares a statement that changes rows and reads none. */
+  statement(sql: TemplateStringsArray, ...parts: string[]): Sqlite.Statement {
+    return this.query(sql, ...parts)
   }
 
   [Symbol.dispose](): void {

@@ -15,12 +15,10 @@ export const eventLifetimeMs = 24 * 3_600_000
  * reader of the events always knows the status. `attempt` is that of the job after the change.
  */
 export function openEvents(connection: Connection, outbox: Pick<WebhookOutbox, 'add'>, effects: GroupEffects) {
-  const insert = connection.prepare(
-    `INSERT INTO events (sequence, number, organization_id, type, attempt, at, execution, node, data)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-  )
-  const read = connection.scalar<number>('SELECT sequence FROM last_event')
-  const save = connection.prepare('UPDATE last_event SET sequence = ?')
+  const insert = connection.statement`INSERT INTO events (sequence, number, organization_id, type, attempt, at,
+    execution, node, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`
+  const read = connection.scalar<number>`SELECT sequence FROM last_event`
+  const save = connection.statement`UPDATE last_event SET sequence = ?`
   /**
    * The number of the last event of this transaction; read again in each, because another process may have written too.
    */
@@ -91,10 +89,9 @@ export type RetriedJob = Pick<JobRow, 'number' | 'organizationId' | 'attempt' | 
  * remaining sequence has no gaps even if the clock jumped. Returns how many.
  */
 export const forgetEvents = (connection: Connection) => {
-  const oldest = connection.query<{ sequence: number; at: number }>(
-    'SELECT sequence, at FROM events ORDER BY sequence LIMIT ?',
-  )
-  const forget = connection.prepare('DELETE FROM events WHERE sequence <= ?')
+  const oldest = connection.query<{ sequence: number; at: number }>`SELECT sequence, at FROM events ORDER BY sequence
+    LIMIT ?`
+  const forget = connection.statement`DELETE FROM events WHERE sequence <= ?`
   return (before: number, limit: number): number => {
     let last = 0
     for (const { sequence, at } of oldest.iterate(limit)) {
@@ -108,28 +105,23 @@ export const forgetEvents = (connection: Connection) => {
 /** Reads of events; short statements on a read-only connection. */
 export function eventReads(connection: Connection) {
   const columns = 'sequence, type, jobs.id AS jobId, events.attempt, at, data FROM events JOIN jobs USING (number)'
-  const ofExecution = connection.query<ExecutionEvent>(
-    `SELECT sequence, type, e.id AS executionId, n.node_id AS nodeId, jobs.id AS jobId, events.attempt, events.at, data
-     FROM executions AS e JOIN events ON events.execution = e.number
-     LEFT JOIN execution_nodes AS n ON n.execution = e.number AND n.node = events.node
-     LEFT JOIN jobs ON jobs.number = events.number
-     WHERE e.organization_id = ? AND e.id = ? AND sequence > ? ORDER BY sequence LIMIT ?`,
-  )
-  const everything = connection.query<OrganizationEvent>(
-    `SELECT sequence, type, e.id AS executionId, n.node_id AS nodeId, jobs.id AS jobId, events.attempt, events.at, data
-     FROM events LEFT JOIN jobs ON jobs.number = events.number LEFT JOIN executions AS e ON e.number = events.execution
-     LEFT JOIN execution_nodes AS n ON n.execution = events.execution AND n.node = events.node
-     WHERE events.organization_id = ? AND sequence > ? ORDER BY sequence LIMIT ?`,
-  )
-  const ofOrganization = connection.query<JobEvent>(
-    `SELECT ${columns} WHERE events.organization_id = ? AND sequence > ? ORDER BY sequence LIMIT ?`,
-  )
-  const ofJob = connection.query<JobEvent>(
-    `SELECT ${columns} WHERE number = (SELECT number FROM jobs WHERE organization_id = ? AND id = ?) AND sequence > ?
-     ORDER BY sequence LIMIT ?`,
-  )
+  const ofExecution = connection.query<ExecutionEvent>`
+    SELECT sequence, type, e.id AS executionId, n.node_id AS nodeId, jobs.id AS jobId, events.attempt, events.at, data
+    FROM executions AS e JOIN events ON events.execution = e.number
+    LEFT JOIN execution_nodes AS n ON n.execution = e.number AND n.node = events.node
+    LEFT JOIN jobs ON jobs.number = events.number
+    WHERE e.organization_id = ? AND e.id = ? AND sequence > ? ORDER BY sequence LIMIT ?`
+  const everything = connection.query<OrganizationEvent>`
+    SELECT sequence, type, e.id AS executionId, n.node_id AS nodeId, jobs.id AS jobId, events.attempt, events.at, data
+    FROM events LEFT JOIN jobs ON jobs.number = events.number LEFT JOIN executions AS e ON e.number = events.execution
+    LEFT JOIN execution_nodes AS n ON n.execution = events.execution AND n.node = events.node
+    WHERE events.organization_id = ? AND sequence > ? ORDER BY sequence LIMIT ?`
+  const ofOrganization = connection.query<JobEvent>`SELECT ${columns} WHERE events.organization_id = ? AND sequence > ?
+    ORDER BY sequence LIMIT ?`
+  const ofJob = connection.query<JobEvent>`SELECT ${columns} WHERE number =
+    (SELECT number FROM jobs WHERE organization_id = ? AND id = ?) AND sequence > ? ORDER BY sequence LIMIT ?`
   // The last number used and not the highest in the table: it does not go back when events are deleted.
-  const last = connection.scalar<number>('SELECT sequence FROM last_event')
+  const last = connection.scalar<number>`SELECT sequence FROM last_event`
   return {
     'events.after': (organizationId, query) =>
       query.jobId === undefined

@@ -19,31 +19,23 @@ type Write<Kind extends ExecutionWrite['write']> = Extract<ExecutionWrite, { wri
  */
 export function openExecutionFlow(connection: Connection, context: SharedContext) {
   const { boot, counts, events, effects, jobCounts } = context
-  const setNode = connection.prepare('UPDATE execution_nodes SET status = ?, at = ? WHERE execution = ? AND node = ?')
-  const setReady = connection.prepare(
-    `UPDATE execution_nodes SET status = 'ready', job_id = ?, at = ? WHERE execution = ? AND node = ?`,
-  )
-  const setBegun = connection.prepare(
-    `UPDATE executions SET status = 'running', started_at = ?, timeout_at = ?, updated_at = ? WHERE number = ?`,
-  )
-  const setEnded = connection.prepare(
-    `UPDATE executions SET status = ?, error = ?, finished_at = ?, updated_at = ?, expires_at = ? + retention_ms
-     WHERE number = ?`,
-  )
+  const setNode = connection.statement`UPDATE execution_nodes SET status = ?, at = ? WHERE execution = ? AND node = ?`
+  const setReady = connection.statement`UPDATE execution_nodes SET status = 'ready', job_id = ?, at = ?
+    WHERE execution = ? AND node = ?`
+  const setBegun = connection.statement`UPDATE executions
+    SET status = 'running', started_at = ?, timeout_at = ?, updated_at = ? WHERE number = ?`
+  const setEnded = connection.statement`UPDATE executions
+    SET status = ?, error = ?, finished_at = ?, updated_at = ?, expires_at = ? + retention_ms WHERE number = ?`
   const newJob = `INSERT INTO jobs (status, attempt, claims, boot, started_at, organization_id, id, token_id, task,
       model_id, class, priority, rank, max_attempts, timeout_ms, created_at, updated_at, execution, node, crashes,
       not_before)`
-  const insertWaiting = connection.prepare(
-    `${newJob} VALUES ('pending', 0, 0, NULL, NULL, ?, ?, ?, ?, ?, 'workflow', ?, ?, ?, ?, ?, ?, ?, ?, 0, 0)`,
-  )
-  const insertBegun = connection.query<JobRow>(
-    `${newJob} VALUES ('processing', 1, 1, ?, ?, ?, ?, ?, ?, ?, 'workflow', ?, ?, ?, ?, ?, ?, ?, ?, 0, 0)
-     RETURNING ${jobColumns}`,
-  )
-  const unfinishedJob = connection.query<EndingRow & { rank: number }>(
-    `SELECT ${endingColumns}, rank FROM jobs WHERE organization_id = ? AND id = ? AND finished_at IS NULL`,
-  )
-  const jobError = connection.scalar<string | null>('SELECT error FROM jobs WHERE execution = ? AND node = ?')
+  const insertWaiting = connection.statement`${newJob}
+    VALUES ('pending', 0, 0, NULL, NULL, ?, ?, ?, ?, ?, 'workflow', ?, ?, ?, ?, ?, ?, ?, ?, 0, 0)`
+  const insertBegun = connection.query<JobRow>`${newJob}
+    VALUES ('processing', 1, 1, ?, ?, ?, ?, ?, ?, ?, 'workflow', ?, ?, ?, ?, ?, ?, ?, ?, 0, 0) RETURNING ${jobColumns}`
+  const unfinishedJob = connection.query<EndingRow & { rank: number }>`SELECT ${endingColumns}, rank FROM jobs
+    WHERE organization_id = ? AND id = ? AND finished_at IS NULL`
+  const jobError = connection.scalar<string | null>`SELECT error FROM jobs WHERE execution = ? AND node = ?`
   const live = openLiveExecutions(connection)
   // `advance` has already applied the end of these jobs to the state.
   const endJob = openEnd(connection, { ...context, flow: { advance() {} } })
@@ -178,9 +170,8 @@ const addends = ({
  * the changes of a transaction are added up here and written once before its commit.
  */
 export function openExecutionCounts(connection: Connection) {
-  const add = connection.prepare(
-    `UPDATE executions SET ${columns.map(name => `${name} = ${name} + ?`).join(', ')}, updated_at = ? WHERE number = ?`,
-  )
+  const add = connection.statement`UPDATE executions
+    SET ${columns.map(name => `${name} = ${name} + ?`).join(', ')}, updated_at = ? WHERE number = ?`
   let counts = new Map<number, { by: number[]; at: number }>()
 
   return {

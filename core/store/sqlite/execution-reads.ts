@@ -39,51 +39,41 @@ export function executionReads(connection: Connection) {
   )}, parent_id AS parentExecutionId, ${usageJson} AS usage, json_object('total', nodes, 'completed', completed,
     'failed', failed, 'skipped', skipped, 'running', running) AS progress`
   const from = 'FROM executions JOIN execution_plans ON execution = number'
-  const one = connection.query<ExecutionRow>(`SELECT dag, ${columns} ${from} WHERE organization_id = ? AND id = ?`)
+  const one = connection.query<ExecutionRow>`SELECT dag, ${columns} ${from} WHERE organization_id = ? AND id = ?`
   // Without the graph, which may be large.
-  const short = connection.query<ExecutionRow>(
-    `SELECT NULL AS dag, ${columns} ${from} WHERE organization_id = ? AND id = ?`,
-  )
+  const short = connection.query<ExecutionRow>`SELECT NULL AS dag, ${columns} ${from} WHERE organization_id = ?
+    AND id = ?`
   const page = (where: string) =>
-    connection.query<ExecutionRow>(
-      `SELECT NULL AS dag, ${columns} ${from}
-       WHERE organization_id = ? AND id < ? ${where} ORDER BY id DESC LIMIT ?`,
-    )
+    connection.query<ExecutionRow>`SELECT NULL AS dag, ${columns} ${from} WHERE organization_id = ? AND id < ? ${where}
+      ORDER BY id DESC LIMIT ?`
   const newest = page('')
   const newestOf = page('AND workflow_id = ?')
-  const nodes = connection.query<NodeRow>(
-    `SELECT ${selected('nodeId, task, modelId, status, at, jobId, cached', 'n')}, jobs.status AS jobStatus,
-       ${selected('attempt, error, startedAt, finishedAt', 'jobs')}
-     FROM execution_nodes AS n LEFT JOIN executions AS e ON e.number = n.execution
-     LEFT JOIN jobs ON jobs.organization_id = e.organization_id AND jobs.id = n.job_id
-     WHERE n.execution = ? ORDER BY n.node`,
-  )
-  const toleratedFailures = connection.query<Pick<NodeRow, 'nodeId' | 'error'>>(
-    `SELECT n.node_id AS nodeId, jobs.error FROM execution_nodes AS n LEFT JOIN jobs ON jobs.execution = n.execution AND jobs.node = n.node
-     WHERE n.execution = ? AND n.status = 'failed' ORDER BY n.node`,
-  )
-  const nextDue = connection.scalar<number | null>(
-    'SELECT min(timeout_at) FROM executions WHERE finished_at IS NULL AND timeout_at IS NOT NULL',
-  )
-  const numberOf = connection.scalar<number>('SELECT number FROM executions WHERE organization_id = ? AND id = ?')
-  const resultOf = connection.query<ResultRow & Pick<NodeRow, 'status' | 'jobStatus' | 'error'>>(
-    `SELECT n.status, jobs.status AS jobStatus, jobs.error, result, file, bytes
-     FROM executions AS e JOIN execution_nodes AS n ON n.execution = e.number
-     LEFT JOIN jobs ON jobs.organization_id = e.organization_id AND jobs.id = n.job_id
-     LEFT JOIN job_results ON job_results.number = jobs.number AND n.status = 'completed'
-     WHERE e.number = ? AND n.node_id = ?`,
-  )
+  const nodes = connection.query<NodeRow>`
+    SELECT ${selected('nodeId, task, modelId, status, at, jobId, cached', 'n')}, jobs.status AS jobStatus,
+    ${selected('attempt, error, startedAt, finishedAt', 'jobs')}
+    FROM execution_nodes AS n LEFT JOIN executions AS e ON e.number = n.execution
+    LEFT JOIN jobs ON jobs.organization_id = e.organization_id AND jobs.id = n.job_id
+    WHERE n.execution = ? ORDER BY n.node`
+  const toleratedFailures = connection.query<Pick<NodeRow, 'nodeId' | 'error'>>`SELECT n.node_id AS nodeId, jobs.error
+    FROM execution_nodes AS n LEFT JOIN jobs ON jobs.execution = n.execution AND jobs.node = n.node
+    WHERE n.execution = ? AND n.status = 'failed' ORDER BY n.node`
+  const nextDue = connection.scalar<number | null>`SELECT min(timeout_at) FROM executions WHERE finished_at IS NULL
+    AND timeout_at IS NOT NULL`
+  const numberOf = connection.scalar<number>`SELECT number FROM executions WHERE organization_id = ? AND id = ?`
+  const resultOf = connection.query<ResultRow & Pick<NodeRow, 'status' | 'jobStatus' | 'error'>>`
+    SELECT n.status, jobs.status AS jobStatus, jobs.error, result, file, bytes
+    FROM executions AS e JOIN execution_nodes AS n ON n.execution = e.number
+    LEFT JOIN jobs ON jobs.organization_id = e.organization_id AND jobs.id = n.job_id
+    LEFT JOIN job_results ON job_results.number = jobs.number AND n.status = 'completed'
+    WHERE e.number = ? AND n.node_id = ?`
   const shownResult = openResultOf(connection)
-  const inputsOf = connection.query<{ nodeId: string; inputs: string }>(
-    `SELECT n.node_id AS nodeId, job_inputs.inputs FROM execution_nodes AS n JOIN executions AS e ON e.number = n.execution
-     JOIN jobs ON jobs.organization_id = e.organization_id AND jobs.id = n.job_id
-     JOIN job_inputs ON job_inputs.number = jobs.number
-     WHERE n.execution = ? AND n.status = 'completed' AND length(job_inputs.inputs) <= ?`,
-  )
-  const cached = connection.scalar<string>(
-    `SELECT job_id FROM cached_results WHERE key = ? AND EXISTS (
-         SELECT 1 FROM jobs WHERE organization_id = ? AND jobs.id = cached_results.job_id AND status = 'completed')`,
-  )
+  const inputsOf = connection.query<{ nodeId: string; inputs: string }>`
+    SELECT n.node_id AS nodeId, job_inputs.inputs FROM execution_nodes AS n JOIN executions AS e ON e.number = n.execution
+    JOIN jobs ON jobs.organization_id = e.organization_id AND jobs.id = n.job_id
+    JOIN job_inputs ON job_inputs.number = jobs.number
+    WHERE n.execution = ? AND n.status = 'completed' AND length(job_inputs.inputs) <= ?`
+  const cached = connection.scalar<string>`SELECT job_id FROM cached_results WHERE key = ? AND EXISTS
+    (SELECT 1 FROM jobs WHERE organization_id = ? AND jobs.id = cached_results.job_id AND status = 'completed')`
 
   const record = ({ number, dag, failed, ...row }: ExecutionRow): ExecutionRecord => ({
     ...withJson(row, 'inputParams', 'webhook', 'error', 'progress', 'usage'),

@@ -37,22 +37,16 @@ export function executionCommands(
     'execution_nodes',
     'execution, node, nodeId, task, modelId, onError, status, jobId, cached, at',
   )
-  const one = connection.query<ExecutionRow>(`SELECT ${columns} FROM executions WHERE organization_id = ? AND id = ?`)
-  const late = connection.query<ExecutionRow>(
-    `SELECT ${columns} FROM executions
-     WHERE finished_at IS NULL AND timeout_at IS NOT NULL AND timeout_at <= ? ORDER BY timeout_at LIMIT ?`,
-  )
-  const over = connection.query<ExecutionRow>(
-    `SELECT ${columns} FROM executions
-     WHERE expires_at IS NOT NULL AND expires_at <= ? ORDER BY expires_at LIMIT ?`,
-  )
-  const ownJobs = connection.query<Pick<JobRow, 'number' | 'organizationId' | 'id' | 'status'>>(
-    `SELECT ${columns} FROM jobs WHERE execution = ?`,
-  )
-  const usedElsewhere = connection.scalar<number>(
-    'SELECT execution FROM execution_nodes WHERE job_id = ? AND cached = 1 AND execution <> ? LIMIT 1',
-  )
-  const reassign = connection.prepare('UPDATE jobs SET execution = ?, node = NULL WHERE number = ?')
+  const one = connection.query<ExecutionRow>`SELECT ${columns} FROM executions WHERE organization_id = ? AND id = ?`
+  const late = connection.query<ExecutionRow>`SELECT ${columns} FROM executions WHERE finished_at IS NULL
+    AND timeout_at IS NOT NULL AND timeout_at <= ? ORDER BY timeout_at LIMIT ?`
+  const over = connection.query<ExecutionRow>`SELECT ${columns} FROM executions WHERE expires_at IS NOT NULL
+    AND expires_at <= ? ORDER BY expires_at LIMIT ?`
+  const ownJobs = connection.query<Pick<JobRow, 'number' | 'organizationId' | 'id' | 'status'>>`SELECT ${columns}
+    FROM jobs WHERE execution = ?`
+  const usedElsewhere = connection.scalar<number>`SELECT execution FROM execution_nodes WHERE job_id = ? AND cached = 1
+    AND execution <> ? LIMIT 1`
+  const reassign = connection.statement`UPDATE jobs SET execution = ?, node = NULL WHERE number = ?`
   const drops = [
     'DELETE FROM execution_plans WHERE execution = ?',
     'DELETE FROM execution_nodes WHERE execution = ?',
@@ -64,16 +58,12 @@ export function executionCommands(
       execution: number
       node: number
     }
-  >(
-    `SELECT ${columns}, model_id AS modelId, rank, boot, claims, execution, node FROM jobs
-     WHERE organization_id = ? AND id = ? AND finished_at IS NULL AND execution IS NOT NULL AND node IS NOT NULL`,
-  )
-  const takeOver = connection.prepare(
-    'UPDATE execution_nodes SET job_id = ?, cached = 1 WHERE execution = ? AND node = ?',
-  )
-  const completed = connection.scalar<number>(
-    `SELECT 1 FROM jobs WHERE organization_id = ? AND id = ? AND status = 'completed'`,
-  )
+  >`SELECT ${columns}, model_id AS modelId, rank, boot, claims, execution, node FROM jobs WHERE organization_id = ?
+    AND id = ? AND finished_at IS NULL AND execution IS NOT NULL AND node IS NOT NULL`
+  const takeOver = connection.statement`UPDATE execution_nodes SET job_id = ?, cached = 1 WHERE execution = ?
+    AND node = ?`
+  const completed = connection.scalar<number>`SELECT 1 FROM jobs WHERE organization_id = ? AND id = ?
+    AND status = 'completed'`
 
   /** Removes an execution. A job whose result another execution reuses is assigned to that execution. */
   function forget({ number }: ExecutionRow, at: number): number {

@@ -20,24 +20,18 @@ const postponedMs = 3_600_000
  */
 export function openFileRows(connection: Connection) {
   const insert = openInsert(connection, 'files', newFields)
-  const mark = connection.query<{ organization_id: string; bytes: number }>(
-    'UPDATE files SET removed_at = ? WHERE id = ? AND removed_at IS NULL RETURNING organization_id, bytes',
-  )
-  const count = connection.prepare(
-    `INSERT INTO stored_bytes VALUES (?, ?)
-     ON CONFLICT (organization_id) DO UPDATE SET bytes = bytes + excluded.bytes`,
-  )
-  const uncount = connection.prepare('UPDATE stored_bytes SET bytes = bytes - ? WHERE organization_id = ?')
-  const entered = connection.scalar<string | null>(
-    'DELETE FROM library WHERE organization_id = ? AND id = ? RETURNING thumbnail_id',
-  )
+  const mark = connection.query<{ organization_id: string; bytes: number }>`UPDATE files SET removed_at = ? WHERE id = ?
+    AND removed_at IS NULL RETURNING organization_id, bytes`
+  const count = connection.statement`INSERT INTO stored_bytes VALUES (?, ?) ON CONFLICT (organization_id) DO UPDATE
+    SET bytes = bytes + excluded.bytes`
+  const uncount = connection.statement`UPDATE stored_bytes SET bytes = bytes - ? WHERE organization_id = ?`
+  const entered = connection.scalar<string | null>`DELETE FROM library WHERE organization_id = ? AND id = ?
+    RETURNING thumbnail_id`
   // Reusing the result would return URLs of files that no longer exist.
-  const uncache = connection.prepare(
-    'DELETE FROM cached_results WHERE job_id = (SELECT job_id FROM files WHERE id = ?)',
-  )
-  const ofJob = connection.scalar<string>(
-    'SELECT id FROM files WHERE job_id = ? AND removed_at IS NULL AND organization_id = ?',
-  )
+  const uncache = connection.statement`DELETE FROM cached_results WHERE job_id =
+    (SELECT job_id FROM files WHERE id = ?)`
+  const ofJob = connection.scalar<string>`SELECT id FROM files WHERE job_id = ? AND removed_at IS NULL
+    AND organization_id = ?`
 
   /** Marks a file as removed, unless it is. */
   const markRemoved = (id: string, at: number): void => {
@@ -65,21 +59,16 @@ export function openFileRows(connection: Connection) {
 }
 
 export function fileCommands(connection: Connection, { use, files }: WriteContext) {
-  const own = connection.query<FileRecord>(`${select} WHERE id = ? AND organization_id = ?`)
-  const over = connection.query<FileRecord>(
-    `${select} WHERE removed_at IS NULL AND expires_at IS NOT NULL AND expires_at <= ?
-     ORDER BY expires_at LIMIT ?`,
-  )
-  const ofApi = connection.query<FileRecord>(
-    `${select} WHERE id = ? AND organization_id = ? AND api_purpose IS NOT NULL AND removed_at IS NULL
-       AND (expires_at IS NULL OR expires_at > ?)`,
-  )
+  const own = connection.query<FileRecord>`${select} WHERE id = ? AND organization_id = ?`
+  const over = connection.query<FileRecord>`${select} WHERE removed_at IS NULL
+    AND expires_at IS NOT NULL AND expires_at <= ? ORDER BY expires_at LIMIT ?`
+  const ofApi = connection.query<FileRecord>`${select} WHERE id = ? AND organization_id = ? AND api_purpose IS NOT NULL
+    AND removed_at IS NULL AND (expires_at IS NULL OR expires_at > ?)`
   const needOf = openFileNeeds(connection)
-  const postpone = connection.prepare('UPDATE files SET expires_at = ? WHERE id = ?')
-  const removed = connection.query<FileRecord>(
-    `${select} WHERE removed_at IS NOT NULL AND erased = 0 ORDER BY removed_at LIMIT ?`,
-  )
-  const erase = connection.prepare('UPDATE files SET erased = 1 WHERE id = ? AND removed_at IS NOT NULL')
+  const postpone = connection.statement`UPDATE files SET expires_at = ? WHERE id = ?`
+  const removed = connection.query<FileRecord>`${select} WHERE removed_at IS NOT NULL AND erased = 0 ORDER BY removed_at
+    LIMIT ?`
+  const erase = connection.statement`UPDATE files SET erased = 1 WHERE id = ? AND removed_at IS NOT NULL`
 
   return {
     'files.add'(file, limits) {
@@ -130,16 +119,13 @@ export function fileCommands(connection: Connection, { use, files }: WriteContex
 
 /** Reads of files; short statements on a read-only connection. */
 export function fileReads(connection: Connection) {
-  const one = connection.query<FileRecord>(`${select} WHERE id = ?`)
-  const page = connection.query<FileRecord>(
-    `${select} WHERE organization_id = ? AND purpose = ? AND removed_at IS NULL AND id < ?
-     ORDER BY id DESC LIMIT ?`,
-  )
+  const one = connection.query<FileRecord>`${select} WHERE id = ?`
+  const page = connection.query<FileRecord>`${select} WHERE organization_id = ? AND purpose = ? AND removed_at IS NULL
+    AND id < ? ORDER BY id DESC LIMIT ?`
   const ofApi = (purpose: string, after: string, order: string) =>
-    connection.query<FileRecord>(
-      `${select} WHERE organization_id = :organizationId AND removed_at IS NULL AND api_purpose ${purpose}
-         AND (expires_at IS NULL OR expires_at > :now) AND id ${after} :after ORDER BY id ${order} LIMIT :limit`,
-    )
+    connection.query<FileRecord>`${select} WHERE organization_id = :organizationId AND removed_at IS NULL
+      AND api_purpose ${purpose} AND (expires_at IS NULL OR expires_at > :now) AND id ${after} :after
+      ORDER BY id ${order} LIMIT :limit`
   const pagesOfApi = {
     all: { asc: ofApi('IS NOT NULL', '>', 'ASC'), desc: ofApi('IS NOT NULL', '<', 'DESC') },
     one: { asc: ofApi('= :purpose', '>', 'ASC'), desc: ofApi('= :purpose', '<', 'DESC') },
@@ -165,13 +151,11 @@ export function fileReads(connection: Connection) {
 
 /** Finds the unfinished work that needs a file. Such a file does not expire and cannot be deleted by a caller. */
 function openFileNeeds(connection: Connection) {
-  const unfinishedJob = connection.scalar<string>(
-    'SELECT id FROM jobs WHERE organization_id = ? AND id = ? AND finished_at IS NULL',
-  )
+  const unfinishedJob = connection.scalar<string>`SELECT id FROM jobs WHERE organization_id = ? AND id = ?
+    AND finished_at IS NULL`
 
-  const unfinishedBatch = connection.scalar<string>(
-    'SELECT id FROM batches WHERE input_file_id = ? AND organization_id = ? AND finished_at IS NULL',
-  )
+  const unfinishedBatch = connection.scalar<string>`SELECT id FROM batches WHERE input_file_id = ?
+    AND organization_id = ? AND finished_at IS NULL`
 
   /** Returns what needs the file, as part of a sentence: `the job job_…`; undefined if nothing does. */
   return ({ id, organizationId, jobId }: FileRecord): string | undefined => {

@@ -39,11 +39,11 @@ export function openTransactions(
   commands: CommandTable,
   memory: TransactionMemory,
 ): (commandsSent: readonly SentCommand[]) => Answers {
-  const begin = connection.prepare('BEGIN IMMEDIATE')
-  const commit = connection.prepare('COMMIT')
-  const savepoint = connection.prepare('SAVEPOINT command')
-  const keep = connection.prepare('RELEASE command')
-  const undo = connection.prepare('ROLLBACK TO command')
+  const begin = connection.statement`BEGIN IMMEDIATE`
+  const commit = connection.statement`COMMIT`
+  const savepoint = connection.statement`SAVEPOINT command`
+  const keep = connection.statement`RELEASE command`
+  const undo = connection.statement`ROLLBACK TO command`
 
   function run([name, given]: SentCommand): unknown {
     const command = commands[name] as ((...given: readonly unknown[]) => unknown) | undefined

@@ -16,13 +16,11 @@ const digestOf = (organizationId: string, key: string): string =>
  * it started: then no work was done for it.
  */
 export function openKeyHolders(connection: Connection) {
-  const find = connection.query<Pick<IdempotencyRecord, 'bodyHash' | 'createdAt'> & { jobId: string }>(
-    `SELECT ${selected('jobId, bodyHash, createdAt')} FROM idempotency_keys WHERE digest = ?`,
-  )
-  const withdrawn = connection.scalar<1>(
-    `SELECT 1 FROM ledger WHERE organization_id = ? AND job_id = ? AND started_at IS NULL AND kind = 'async'
-         AND NOT EXISTS (SELECT 1 FROM jobs WHERE organization_id = ledger.organization_id AND id = ledger.job_id)`,
-  )
+  const find = connection.query<Pick<IdempotencyRecord, 'bodyHash' | 'createdAt'> & { jobId: string }>`SELECT
+    ${selected('jobId, bodyHash, createdAt')} FROM idempotency_keys WHERE digest = ?`
+  const withdrawn = connection.scalar<1>`SELECT 1 FROM ledger WHERE organization_id = ? AND job_id = ?
+    AND started_at IS NULL AND kind = 'async' AND NOT EXISTS (SELECT 1 FROM jobs
+    WHERE organization_id = ledger.organization_id AND id = ledger.job_id)`
 
   return (organizationId: string, { key, bodyHash }: IdempotencyKey, now: number): string | undefined => {
     const row = find.get(digestOf(organizationId, key))
@@ -38,11 +36,9 @@ export function openKeyHolders(connection: Connection) {
 
 /** Assigns idempotency keys to jobs and executions. */
 export function openIdempotencyKeys(connection: Connection) {
-  const insert = connection.prepare(
-    `INSERT INTO idempotency_keys (digest, body_hash, job_id, created_at) VALUES (?, ?, ?, ?)
-     ON CONFLICT (digest) DO NOTHING`,
-  )
-  const drop = connection.prepare('DELETE FROM idempotency_keys WHERE digest = ?')
+  const insert = connection.statement`INSERT INTO idempotency_keys (digest, body_hash, job_id, created_at)
+    VALUES (?, ?, ?, ?) ON CONFLICT (digest) DO NOTHING`
+  const drop = connection.statement`DELETE FROM idempotency_keys WHERE digest = ?`
   const holderOf = openKeyHolders(connection)
 
   return {
@@ -80,10 +76,10 @@ export function keptWork<Work>(kind: 'job' | 'execution', holder: string, found:
 
 /** Deletes up to `limit` keys of jobs, and as many replies, created before `before`, oldest first. Returns how many. */
 export const forgetKeys = (connection: Connection) => {
-  const statements = ['idempotency_keys', 'replies'].map(table =>
-    connection.prepare(
-      `DELETE FROM ${table} WHERE created_at < ? AND number IN (SELECT number FROM ${table} ORDER BY number LIMIT ?)`,
-    ),
+  const statements = ['idempotency_keys', 'replies'].map(
+    table =>
+      connection.statement`DELETE FROM ${table} WHERE created_at < ? AND number IN
+      (SELECT number FROM ${table} ORDER BY number LIMIT ?)`,
   )
   return (before: number, limit: number): number =>
     statements.reduce((forgotten, statement) => forgotten + statement.run(before, limit).changes, 0)
@@ -92,7 +88,7 @@ export const forgetKeys = (connection: Connection) => {
 const replyFields = 'bodyHash, status, body, jobId, createdAt'
 
 export function idempotencyCommands(connection: Connection) {
-  const drop = connection.prepare('DELETE FROM replies WHERE digest = ? AND created_at <= ?')
+  const drop = connection.statement`DELETE FROM replies WHERE digest = ? AND created_at <= ?`
   const insert = openInsert(connection, 'replies', `digest, ${replyFields}`, 'ON CONFLICT (digest) DO NOTHING')
   return {
     /** The first reply stays until it expires: a key has one reply. */
@@ -104,6 +100,6 @@ export function idempotencyCommands(connection: Connection) {
 }
 
 export function idempotencyReads(connection: Connection) {
-  const one = connection.query<IdempotencyRecord>(`SELECT ${selected(replyFields)} FROM replies WHERE digest = ?`)
+  const one = connection.query<IdempotencyRecord>`SELECT ${selected(replyFields)} FROM replies WHERE digest = ?`
   return { 'idempotency.find': digest => one.get(digest) } satisfies Statements
 }

@@ -38,7 +38,7 @@ type EndWriting = Pick<SharedContext, 'ledger' | 'jobCounts' | 'events' | 'batch
 
 /** The effects of a job's end besides its row: expiry of its files, its ledger row, its event, its execution. */
 function openEndEffects(connection: Connection, { ledger, jobCounts, events, flow, batches }: EndWriting) {
-  const keepFiles = connection.prepare('UPDATE files SET expires_at = ? WHERE job_id = ? AND removed_at IS NULL')
+  const keepFiles = connection.statement`UPDATE files SET expires_at = ? WHERE job_id = ? AND removed_at IS NULL`
 
   return (row: EndedRow, before: JobStatus, end: End, slotOf?: string): void => {
     const { status, at, error, usage = noUsage, cost = 0 } = end
@@ -68,10 +68,9 @@ function withEarlierAttempts(usage: Usage, earlier: EndingRow): Usage {
 
 /** Ends a job that was looked up before, in the caller's transaction. */
 export function openEnd(connection: Connection, context: EndWriting) {
-  const finish = connection.prepare(
-    `UPDATE jobs SET status = ?, boot = NULL, error = ?, engine_id = ?, ${usageSets}, cost = ?, held = 0,
-       updated_at = ?, finished_at = ?, expires_at = ? WHERE number = ?`,
-  )
+  const finish = connection.statement`UPDATE jobs
+    SET status = ?, boot = NULL, error = ?, engine_id = ?, ${usageSets}, cost = ?, held = 0, updated_at = ?,
+    finished_at = ?, expires_at = ? WHERE number = ?`
   const applyEndEffects = openEndEffects(connection, context)
 
   return (row: EndingRow, end: End): void => {
@@ -90,12 +89,11 @@ export function openEnd(connection: Connection, context: EndWriting) {
  * the transaction before calling `follow`, which does the rest of the end.
  */
 export function openCompletion(connection: Connection, context: EndWriting) {
-  const finish = connection.query<EndedRow>(
-    `UPDATE jobs SET status = 'completed', boot = NULL, error = NULL, engine_id = coalesce(?, engine_id),
-       ${addingUsageSets}, cost = ?, held = 0, updated_at = ?, finished_at = ?, expires_at = ? + retention_ms
-     WHERE organization_id = ? AND id = ? AND status = 'processing' AND boot = ? AND claims = ?
-     RETURNING ${endingColumns}, expires_at AS expiresAt`,
-  )
+  const finish = connection.query<EndedRow>`
+    UPDATE jobs SET status = 'completed', boot = NULL, error = NULL, engine_id = coalesce(?, engine_id),
+    ${addingUsageSets}, cost = ?, held = 0, updated_at = ?, finished_at = ?, expires_at = ? + retention_ms
+    WHERE organization_id = ? AND id = ? AND status = 'processing' AND boot = ? AND claims = ?
+    RETURNING ${endingColumns}, expires_at AS expiresAt`
   const applyEndEffects = openEndEffects(connection, context)
 
   return {

@@ -15,10 +15,10 @@ type EndedRow = Pick<JobRow, 'number' | 'organizationId' | 'id' | 'status' | 'ex
 /** Deletes all rows of a job; the ledger is kept. */
 export function openForget(connection: Connection, { jobCounts, files }: Pick<SharedContext, 'jobCounts' | 'files'>) {
   // Rows that refer to the job are deleted before it.
-  const drops = ['job_inputs', 'job_results', 'job_logs', 'events', 'jobs'].map(table =>
-    connection.prepare(`DELETE FROM ${table} WHERE number = ?`),
+  const drops = ['job_inputs', 'job_results', 'job_logs', 'events', 'jobs'].map(
+    table => connection.statement`DELETE FROM ${table} WHERE number = ?`,
   )
-  const uncache = connection.prepare('DELETE FROM cached_results WHERE job_id = ?')
+  const uncache = connection.statement`DELETE FROM cached_results WHERE job_id = ?`
 
   return ({ number, organizationId, id, status }: Omit<EndedRow, 'execution' | 'batch'>, at: number): void => {
     files.removeOfJob(organizationId, id, at)
@@ -30,13 +30,11 @@ export function openForget(connection: Connection, { jobCounts, files }: Pick<Sh
 
 /** The writer's commands that delete: jobs removed by callers, and whatever has expired. The ledger is kept. */
 export function forgetCommands(connection: Connection, { forgetJob: forget }: WriteContext) {
-  const one = connection.query<EndedRow>(`SELECT ${columns} FROM jobs WHERE organization_id = ? AND id = ?`)
-  const over = connection.query<EndedRow>(
-    `SELECT ${columns} FROM jobs WHERE expires_at IS NOT NULL AND expires_at <= ?
-       AND (batch IS NULL OR NOT EXISTS (SELECT 1 FROM batches WHERE number = jobs.batch AND finished_at IS NULL))
-     ORDER BY expires_at LIMIT ?`,
-  )
-  const unfinishedBatch = connection.scalar<string>('SELECT id FROM batches WHERE number = ? AND finished_at IS NULL')
+  const one = connection.query<EndedRow>`SELECT ${columns} FROM jobs WHERE organization_id = ? AND id = ?`
+  const over = connection.query<EndedRow>`SELECT ${columns} FROM jobs WHERE expires_at IS NOT NULL AND expires_at <= ?
+    AND (batch IS NULL OR NOT EXISTS (SELECT 1 FROM batches WHERE number = jobs.batch AND finished_at IS NULL))
+    ORDER BY expires_at LIMIT ?`
+  const unfinishedBatch = connection.scalar<string>`SELECT id FROM batches WHERE number = ? AND finished_at IS NULL`
   const findCall = openCallRows(connection)
   const events = forgetEvents(connection)
   const keys = forgetKeys(connection)

@@ -12,33 +12,24 @@ import type { WriteContext } from './write-context.ts'
  */
 export function queueCommands(connection: Connection, context: WriteContext) {
   const { jobCounts, events, flow, endJob: end } = context
-  const backlog = connection.query<Backlog>(
-    `SELECT model_id AS modelId, class, organization_id AS organizationId, count(*) AS jobs FROM jobs
-     WHERE status = 'pending' AND not_before = 0 GROUP BY model_id, class, organization_id`,
-  )
-  const due = connection.query<WaitingJob & { number: number }>(
-    `SELECT number, ${waitingColumns} FROM jobs
-     WHERE status = 'pending' AND not_before > 0 AND not_before <= ? ORDER BY not_before LIMIT ?`,
-  )
-  const deferred = connection.query<RowKey>(
-    `SELECT organization_id AS organizationId, id FROM jobs WHERE status = 'pending' AND not_before > 0 AND not_before = ?
-     ORDER BY number`,
-  )
-  const oneDeferred = connection.query<EndingRow>(
-    `SELECT ${endingColumns} FROM jobs WHERE organization_id = ? AND id = ? AND status = 'pending' AND not_before = ?`,
-  )
-  const unhold = connection.prepare('UPDATE jobs SET not_before = ?, updated_at = ? WHERE number = ?')
-  const replaceInputs = connection.prepare('UPDATE job_inputs SET inputs = ? WHERE number = ?')
-  const undelay = connection.prepare('UPDATE jobs SET not_before = 0 WHERE number = ?')
-  const giveBack = connection.query<RetriedJob>(
-    `UPDATE jobs SET status = 'pending', boot = NULL, attempt = attempt - 1, not_before = ?, started_at = NULL
-     WHERE organization_id = ? AND id = ? AND status = 'processing' AND boot = ? AND claims = ?
-     RETURNING number, organization_id AS organizationId, attempt, execution, node`,
-  )
-  const pastDeadline = connection.query<EndingRow & { startBy: number }>(
-    `SELECT ${endingColumns}, start_by AS startBy FROM jobs
-     WHERE status = 'pending' AND attempt = 0 AND start_by IS NOT NULL AND start_by <= ? ORDER BY start_by LIMIT ?`,
-  )
+  const backlog = connection.query<Backlog>`SELECT model_id AS modelId, class, organization_id AS organizationId,
+    count(*) AS jobs FROM jobs WHERE status = 'pending' AND not_before = 0 GROUP BY model_id, class, organization_id`
+  const due = connection.query<WaitingJob & { number: number }>`SELECT number, ${waitingColumns} FROM jobs
+    WHERE status = 'pending' AND not_before > 0 AND not_before <= ? ORDER BY not_before LIMIT ?`
+  const deferred = connection.query<RowKey>`SELECT organization_id AS organizationId, id FROM jobs
+    WHERE status = 'pending' AND not_before > 0 AND not_before = ? ORDER BY number`
+  const oneDeferred = connection.query<EndingRow>`SELECT ${endingColumns} FROM jobs WHERE organization_id = ? AND id = ?
+    AND status = 'pending' AND not_before = ?`
+  const unhold = connection.statement`UPDATE jobs SET not_before = ?, updated_at = ? WHERE number = ?`
+  const replaceInputs = connection.statement`UPDATE job_inputs SET inputs = ? WHERE number = ?`
+  const undelay = connection.statement`UPDATE jobs SET not_before = 0 WHERE number = ?`
+  const giveBack = connection.query<RetriedJob>`UPDATE jobs
+    SET status = 'pending', boot = NULL, attempt = attempt - 1, not_before = ?, started_at = NULL
+    WHERE organization_id = ? AND id = ? AND status = 'processing' AND boot = ? AND claims = ?
+    RETURNING number, organization_id AS organizationId, attempt, execution, node`
+  const pastDeadline = connection.query<EndingRow & { startBy: number }>`SELECT ${endingColumns}, start_by AS startBy
+    FROM jobs WHERE status = 'pending' AND attempt = 0 AND start_by IS NOT NULL AND start_by <= ? ORDER BY start_by
+    LIMIT ?`
   const claim = openClaim(connection, context)
 
   return {
@@ -100,14 +91,13 @@ export function queueCommands(connection: Connection, context: WriteContext) {
  * job is no longer pending, or may no longer start.
  */
 function openClaim(connection: Connection, { boot, jobCounts, events, flow }: WriteContext) {
-  const claim = connection.query<JobRow>(
-    `UPDATE jobs SET status = 'processing', attempt = attempt + 1, claims = claims + 1, boot = ?, started_at = ?,
-       updated_at = ?
-     WHERE organization_id = ? AND id = ? AND status = 'pending' AND not_before <= ?
-       AND (attempt > 0 OR start_by IS NULL OR start_by > ?)
-     RETURNING ${jobColumns}`,
-  )
-  const inputsOf = connection.scalar<string>('SELECT inputs FROM job_inputs WHERE number = ?')
+  const claim = connection.query<JobRow>`
+    UPDATE jobs SET status = 'processing', attempt = attempt + 1, claims = claims + 1, boot = ?, started_at = ?,
+    updated_at = ?
+    WHERE organization_id = ? AND id = ? AND status = 'pending' AND not_before <= ?
+    AND (attempt > 0 OR start_by IS NULL OR start_by > ?)
+    RETURNING ${jobColumns}`
+  const inputsOf = connection.scalar<string>`SELECT inputs FROM job_inputs WHERE number = ?`
 
   const batchOf = openBatchesOf(connection)
 

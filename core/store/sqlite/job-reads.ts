@@ -73,17 +73,15 @@ export const jobOf = (
 
 /** The execution and node of a job. Most jobs have none, and cost no query. */
 function openParents(connection: Connection) {
-  const parent = connection.query<NonNullable<JobRecord['parent']>>(
-    `SELECT e.id AS executionId, n.node_id AS nodeId FROM execution_nodes AS n JOIN executions AS e
-       ON e.number = n.execution WHERE n.execution = ? AND n.node = ?`,
-  )
+  const parent = connection.query<NonNullable<JobRecord['parent']>>`SELECT e.id AS executionId, n.node_id AS nodeId
+    FROM execution_nodes AS n JOIN executions AS e ON e.number = n.execution WHERE n.execution = ? AND n.node = ?`
   return ({ execution, node }: Pick<JobRow, 'execution' | 'node'>): JobRecord['parent'] =>
     execution === null || node === null ? null : (parent.get(execution, node) ?? null)
 }
 
 /** The batch and line of a job. Most jobs have none, and cost no query. */
 export function openBatchesOf(connection: Connection) {
-  const id = connection.scalar<string>('SELECT id FROM batches WHERE number = ?')
+  const id = connection.scalar<string>`SELECT id FROM batches WHERE number = ?`
   return ({ batch, batchLine: line }: Pick<JobRow, 'batch' | 'batchLine'>): JobRecord['batch'] => {
     const found = batch === null || line === null ? undefined : id.get(batch)
     return found === undefined ? null : { id: found, line: line! }
@@ -92,29 +90,23 @@ export function openBatchesOf(connection: Connection) {
 
 /** Reads of jobs; short statements on a read-only connection. */
 export function jobReads(connection: Connection) {
-  const one = connection.query<JobRow>(`SELECT ${jobColumns} FROM jobs WHERE organization_id = ? AND id = ?`)
-  const inputs = connection.scalar<string>('SELECT inputs FROM job_inputs WHERE number = ?')
-  const result = connection.query<ResultRow>('SELECT result, file, bytes FROM job_results WHERE number = ?')
+  const one = connection.query<JobRow>`SELECT ${jobColumns} FROM jobs WHERE organization_id = ? AND id = ?`
+  const inputs = connection.scalar<string>`SELECT inputs FROM job_inputs WHERE number = ?`
+  const result = connection.query<ResultRow>`SELECT result, file, bytes FROM job_results WHERE number = ?`
   const resultOf = openResultOf(connection)
-  const logs = connection.scalar<string>(
-    'SELECT lines FROM job_logs WHERE number = (SELECT number FROM jobs WHERE organization_id = ? AND id = ?)',
-  )
-  const removed = connection.scalar<number>(
-    `SELECT 1 FROM ledger WHERE organization_id = ? AND kind = 'async' AND job_id = ? AND NOT EXISTS (
-         SELECT 1 FROM jobs WHERE jobs.organization_id = ledger.organization_id AND jobs.id = ledger.job_id)`,
-  )
-  const waiting = connection.query<WaitingJob>(
-    `SELECT ${waitingColumns} FROM jobs
-     WHERE status = 'pending' AND not_before = 0 AND model_id = ? AND class = ? AND organization_id = ? AND rank >= ?
-     ORDER BY rank, number LIMIT ?`,
-  )
-  const nextDue = connection.scalar<number | null>(
-    `SELECT min(due) FROM (
-         SELECT min(not_before) AS due FROM jobs WHERE status = 'pending' AND not_before > 0
-         UNION ALL
-         SELECT min(start_by) FROM jobs WHERE status = 'pending' AND attempt = 0 AND start_by IS NOT NULL)`,
-  )
-  const counts = connection.query<{ status: JobStatus; jobs: number }>('SELECT status, jobs FROM job_counts')
+  const logs = connection.scalar<string>`SELECT lines FROM job_logs WHERE number =
+    (SELECT number FROM jobs WHERE organization_id = ? AND id = ?)`
+  const removed = connection.scalar<number>`SELECT 1 FROM ledger WHERE organization_id = ? AND kind = 'async'
+    AND job_id = ? AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.organization_id = ledger.organization_id
+    AND jobs.id = ledger.job_id)`
+  const waiting = connection.query<WaitingJob>`SELECT ${waitingColumns} FROM jobs WHERE status = 'pending'
+    AND not_before = 0 AND model_id = ? AND class = ? AND organization_id = ? AND rank >= ? ORDER BY rank, number
+    LIMIT ?`
+  const nextDue = connection.scalar<number | null>`SELECT min(due) FROM (
+      SELECT min(not_before) AS due FROM jobs WHERE status = 'pending' AND not_before > 0
+      UNION ALL
+      SELECT min(start_by) FROM jobs WHERE status = 'pending' AND attempt = 0 AND start_by IS NOT NULL)`
+  const counts = connection.query<{ status: JobStatus; jobs: number }>`SELECT status, jobs FROM job_counts`
   const findCall = openCallRows(connection)
   const keyHolder = openKeyHolders(connection)
   const parentOf = openParents(connection)
@@ -165,35 +157,26 @@ export function jobListReads(connection: Connection, scan = listScan) {
   const batchOf = openBatchesOf(connection)
   const recordOf = (row: JobRow): JobRecord => jobOf(row, 'null', null, parentOf(row), batchOf(row))
   const bounds = (table: string, id: string, kind: string) =>
-    connection.scalar<string>(
-      `SELECT ${id} FROM ${table} WHERE organization_id = :organizationId ${kind} AND ${id} < :before
-           AND ${id} >= :to ORDER BY ${id} DESC LIMIT 1 OFFSET :skip`,
-    )
+    connection.scalar<string>`SELECT ${id} FROM ${table} WHERE organization_id = :organizationId ${kind}
+      AND ${id} < :before AND ${id} >= :to ORDER BY ${id} DESC LIMIT 1 OFFSET :skip`
   const matches = `(:status IS NULL OR status = :status) AND (:task IS NULL OR task = :task)
     AND (:modelId IS NULL OR model_id = :modelId) AND created_at > :createdAfter AND created_at < :createdBefore
     AND (:tokenId IS NULL OR token_id = :tokenId)
     AND (:userId IS NULL OR token_id IN (SELECT tokens.id FROM tokens WHERE user_id = :userId))`
   const jobFloor = bounds('jobs', 'id', '')
   const callFloor = bounds('ledger', 'job_id', `AND kind = 'sync'`)
-  const jobs = connection.query<JobRow>(
-    `SELECT ${jobColumns} FROM jobs WHERE organization_id = :organizationId AND id < :before AND id >= :to
-       AND ${matches} ORDER BY id DESC LIMIT :limit`,
-  )
-  const numbered = connection.query<JobRow>(`SELECT ${jobColumns} FROM jobs WHERE number = ?`)
-  const described = connection.query<{ number: number; metadata: string }>(
-    `SELECT number, metadata FROM jobs WHERE organization_id = :organizationId AND id < :before AND id >= :to
-       AND metadata IS NOT NULL AND ${matches} ORDER BY id DESC`,
-  )
-  const calls = connection.query<CallRow>(
-    `SELECT ${callColumns} FROM ledger WHERE organization_id = :organizationId AND kind = 'sync' AND job_id < :before
-       AND job_id >= :to AND ${matches} ORDER BY job_id DESC LIMIT :limit`,
-  )
+  const jobs = connection.query<JobRow>`SELECT ${jobColumns} FROM jobs WHERE organization_id = :organizationId
+    AND id < :before AND id >= :to AND ${matches} ORDER BY id DESC LIMIT :limit`
+  const numbered = connection.query<JobRow>`SELECT ${jobColumns} FROM jobs WHERE number = ?`
+  const described = connection.query<{ number: number; metadata: string }>`SELECT number, metadata FROM jobs
+    WHERE organization_id = :organizationId AND id < :before AND id >= :to AND metadata IS NOT NULL AND ${matches}
+    ORDER BY id DESC`
+  const calls = connection.query<CallRow>`SELECT ${callColumns} FROM ledger WHERE organization_id = :organizationId
+    AND kind = 'sync' AND job_id < :before AND job_id >= :to AND ${matches} ORDER BY job_id DESC LIMIT :limit`
 
-  const ofExecution = connection.query<JobRow>(
-    `SELECT ${jobColumns} FROM jobs WHERE node IS NOT NULL AND execution =
-       (SELECT number FROM executions WHERE organization_id = :organizationId AND id = :executionId)
-       AND id < :before AND ${matches} ORDER BY id DESC LIMIT :limit`,
-  )
+  const ofExecution = connection.query<JobRow>`SELECT ${jobColumns} FROM jobs WHERE node IS NOT NULL AND execution =
+    (SELECT number FROM executions WHERE organization_id = :organizationId AND id = :executionId) AND id < :before
+    AND ${matches} ORDER BY id DESC LIMIT :limit`
 
   function jobPage(query: object, metadata: [string, string][], limit: number): JobRecord[] {
     if (metadata.length === 0) return jobs.all({ ...query, limit }).map(recordOf)

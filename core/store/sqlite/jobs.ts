@@ -15,27 +15,21 @@ import type { WriteContext } from './write-context.ts'
  */
 export function jobCommands(connection: Connection, context: WriteContext) {
   const { ledger, jobCounts, events, flow, use, keys, files, endJob: end } = context
-  const insertInputs = connection.prepare('INSERT INTO job_inputs (number, inputs) VALUES (?, ?)')
-  const attempt = connection.query<EndingRow>(
-    `SELECT ${endingColumns} FROM jobs
-     WHERE organization_id = ? AND id = ? AND status = 'processing' AND boot = ? AND claims = ?`,
-  )
-  const current = connection.query<EndingRow>(`SELECT ${endingColumns} FROM jobs WHERE organization_id = ? AND id = ?`)
-  const retry = connection.prepare(
-    `UPDATE jobs SET status = 'pending', boot = NULL, error = ?, engine_id = coalesce(?, engine_id), not_before = ?,
-       started_at = NULL, updated_at = ?, energy_mj = ? + iif(gpu_ms IS NULL, 0, energy_mj),
-       gpu_ms = coalesce(gpu_ms, 0) + ? WHERE number = ?`,
-  )
-  const cache = connection.prepare(
-    'INSERT INTO cached_results (key, job_id) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET job_id = excluded.job_id',
-  )
-  const insertResult = connection.prepare('INSERT INTO job_results (number, result) VALUES (?, ?)')
-  const insertResultFile = connection.prepare('INSERT INTO job_results (number, file, bytes) VALUES (?, ?, ?)')
+  const insertInputs = connection.statement`INSERT INTO job_inputs (number, inputs) VALUES (?, ?)`
+  const attempt = connection.query<EndingRow>`SELECT ${endingColumns} FROM jobs WHERE organization_id = ? AND id = ?
+    AND status = 'processing' AND boot = ? AND claims = ?`
+  const current = connection.query<EndingRow>`SELECT ${endingColumns} FROM jobs WHERE organization_id = ? AND id = ?`
+  const retry = connection.statement`UPDATE jobs
+    SET status = 'pending', boot = NULL, error = ?, engine_id = coalesce(?, engine_id), not_before = ?,
+    started_at = NULL, updated_at = ?, energy_mj = ? + iif(gpu_ms IS NULL, 0, energy_mj),
+    gpu_ms = coalesce(gpu_ms, 0) + ? WHERE number = ?`
+  const cache = connection.statement`INSERT INTO cached_results (key, job_id) VALUES (?, ?) ON CONFLICT (key) DO UPDATE
+    SET job_id = excluded.job_id`
+  const insertResult = connection.statement`INSERT INTO job_results (number, result) VALUES (?, ?)`
+  const insertResultFile = connection.statement`INSERT INTO job_results (number, file, bytes) VALUES (?, ?, ?)`
   // Appends to the stored JSON array.
-  const addLogs = connection.prepare(
-    `INSERT INTO job_logs (number, lines) VALUES (?, ?)
-     ON CONFLICT (number) DO UPDATE SET lines = substr(lines, 1, length(lines) - 1) || ',' || substr(excluded.lines, 2)`,
-  )
+  const addLogs = connection.statement`INSERT INTO job_logs (number, lines) VALUES (?, ?) ON CONFLICT (number) DO UPDATE
+    SET lines = substr(lines, 1, length(lines) - 1) || ',' || substr(excluded.lines, 2)`
   const rows = openJobRows(connection, context)
   const completion = openCompletion(connection, context)
   const addToLibrary = openLibraryRows(connection)
@@ -128,13 +122,12 @@ export function openJobRows(
   connection: Connection,
   { jobCounts, events, outbox }: Pick<WriteContext, 'jobCounts' | 'events' | 'outbox'>,
 ) {
-  const insert = connection.prepare(
-    `INSERT INTO jobs (organization_id, id, token_id, task, model_id, slug, class, priority, rank, status, attempt,
-       max_attempts, claims, crashes, not_before, start_by, timeout_ms, retention_ms, metadata, region, webhook, held,
-       created_at, updated_at, batch, batch_line)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', 0, ?, 0, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-  )
-  const insertInputs = connection.prepare('INSERT INTO job_inputs (number, inputs) VALUES (?, ?)')
+  const insert = connection.statement`
+    INSERT INTO jobs (organization_id, id, token_id, task, model_id, slug, class, priority, rank, status, attempt,
+    max_attempts, claims, crashes, not_before, start_by, timeout_ms, retention_ms, metadata, region, webhook, held,
+    created_at, updated_at, batch, batch_line)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', 0, ?, 0, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+  const insertInputs = connection.statement`INSERT INTO job_inputs (number, inputs) VALUES (?, ?)`
 
   return {
     /** `batch`: the number of the batch of which the job is a line. */

@@ -68,15 +68,13 @@ export function openLedger(
     billed = () => {},
   }: { totals?: UsageTotals; billed?: (job: FinishedJob) => void } = {},
 ) {
-  const last = connection.query<{ sequence: number; hash: Buffer }>(
-    'SELECT sequence, hash FROM ledger ORDER BY sequence DESC LIMIT 1',
-  )
+  const last = connection.query<{ sequence: number; hash: Buffer }>`SELECT sequence, hash FROM ledger
+    ORDER BY sequence DESC LIMIT 1`
   const names = [...firstColumns, ...laterColumns, 'hash', 'user_id', 'workflow_id']
   const columns = `(${names.join(', ')}) VALUES (${names.map(() => '?').join(', ')})`
-  const insert = connection.prepare(`INSERT INTO ledger ${columns}`)
-  const insertNew = connection.prepare(
-    `INSERT INTO ledger ${columns} ON CONFLICT (organization_id, kind, job_id) DO NOTHING`,
-  )
+  const insert = connection.statement`INSERT INTO ledger ${columns}`
+  const insertNew = connection.statement`INSERT INTO ledger ${columns}
+    ON CONFLICT (organization_id, kind, job_id) DO NOTHING`
 
   /** The last row as far as known: another process may have added rows, then the next number is taken. */
   let end: { sequence: number; hash: Buffer } | undefined
@@ -128,9 +126,8 @@ export type Ledger = ReturnType<typeof openLedger>
 
 /** Reads a synchronous call by its job id: its ledger row is its only row. */
 export function openCallRows(connection: Connection) {
-  const call = connection.query<CallRow>(
-    `SELECT ${callColumns} FROM ledger WHERE organization_id = ? AND kind = 'sync' AND job_id = ?`,
-  )
+  const call = connection.query<CallRow>`SELECT ${callColumns} FROM ledger WHERE organization_id = ? AND kind = 'sync'
+    AND job_id = ?`
   return (organizationId: string, id: string): FinishedJob | undefined => {
     const row = call.get(organizationId, id)
     return row && callOf(row)
@@ -141,7 +138,7 @@ export const callOf = (row: CallRow): FinishedJob => withJson(row, 'error', 'usa
 
 /** How many rows the ledger has. No row is ever deleted, so the last sequence number is the count. */
 export const ledgerLength = (connection: Connection) => {
-  const last = connection.scalar<number | null>('SELECT max(sequence) FROM ledger')
+  const last = connection.scalar<number | null>`SELECT max(sequence) FROM ledger`
   return (): number => last.get() ?? 0
 }
 
@@ -161,7 +158,7 @@ const fieldsOfRow = (row: LedgerRow) => [
 
 /** Checks the whole chain. Returns one sentence for each break, at most `limit`. */
 export function brokenLinks(connection: Connection, onRow: (row: LedgerRow) => void = () => {}, limit = 20): string[] {
-  const rows = connection.query<LedgerRow>('SELECT * FROM ledger ORDER BY sequence').iterate()
+  const rows = connection.query<LedgerRow>`SELECT * FROM ledger ORDER BY sequence`.iterate()
   const found: string[] = []
   let previous: Buffer = genesis
   let expected = 1

@@ -48,7 +48,7 @@ const columns = `SELECT ${selected(fileFields, 'files')}, library.job_id AS item
   FROM library JOIN files USING (id)`
 
 export function libraryCommands(connection: Connection, { files }: WriteContext) {
-  const one = connection.query<LibraryRow>(`${columns} WHERE library.organization_id = ? AND library.id = ?`)
+  const one = connection.query<LibraryRow>`${columns} WHERE library.organization_id = ? AND library.id = ?`
   return {
     'library.remove'(organizationId, id, at) {
       const row = one.get(organizationId, id)
@@ -62,19 +62,19 @@ export function libraryCommands(connection: Connection, { files }: WriteContext)
 
 /** Reads of the library; short statements on a read-only connection. */
 export function libraryReads(connection: Connection, scan = libraryScan) {
-  const one = connection.query<LibraryRow>(`${columns} WHERE library.organization_id = ? AND library.id = ?`)
-  const floor = connection.scalar<string>(
-    'SELECT id FROM library WHERE organization_id = ? AND id < ? ORDER BY id DESC LIMIT 1 OFFSET ?',
-  )
+  const one = connection.query<LibraryRow>`${columns} WHERE library.organization_id = ? AND library.id = ?`
+  const floor = connection.scalar<string>`SELECT id FROM library WHERE organization_id = ? AND id < ? ORDER BY id DESC
+    LIMIT 1 OFFSET ?`
   const ofUser = `EXISTS (SELECT 1 FROM jobs JOIN tokens ON tokens.id = jobs.token_id WHERE tokens.user_id = ?
     AND jobs.organization_id = library.organization_id AND jobs.id = library.job_id)`
   // One statement for each number of words: SQLite would evaluate an unused condition for every row all the same.
-  const page = Array.from({ length: maxWords + 1 }, (_, words) =>
-    connection.query<LibraryRow>(
-      `${columns} WHERE library.organization_id = ? AND library.id < ? AND library.id >= ?
-         AND (? IS NULL OR model_id = ?) AND (? IS NULL OR substr(content_type, 1, 5) = ?) AND (? IS NULL OR ${ofUser}) AND library.created_at > ? AND library.created_at < ?
-         ${'AND instr(folded, ?) > 0 '.repeat(words)} ORDER BY library.id DESC LIMIT ?`,
-    ),
+  const page = Array.from(
+    { length: maxWords + 1 },
+    (_, words) =>
+      connection.query<LibraryRow>`${columns} WHERE library.organization_id = ? AND library.id < ? AND library.id >= ?
+      AND (? IS NULL OR model_id = ?) AND (? IS NULL OR substr(content_type, 1, 5) = ?) AND (? IS NULL OR ${ofUser})
+      AND library.created_at > ? AND library.created_at < ? ${'AND instr(folded, ?) > 0 '.repeat(words)}
+      ORDER BY library.id DESC LIMIT ?`,
   )
 
   return {

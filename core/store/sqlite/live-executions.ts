@@ -33,15 +33,13 @@ interface ExecutionRow extends Omit<LiveExecution, 'plan' | 'state'>, Omit<Execu
  * of them would take a hundred times as long as the end itself.
  */
 export function openLiveExecutions(connection: Connection) {
-  const execution = connection.query<ExecutionRow>(
-    `SELECT ${selected('number, organizationId, id, tokenId, priority, status, timeoutMs, onFailure, plan')} FROM executions
-     JOIN execution_plans ON execution = number WHERE number = ?`,
-  )
-  const nodes = connection.query<{ status: NodeStatus; at: number; job: string | null }>(
-    `SELECT execution_nodes.status, execution_nodes.at, jobs.status AS job FROM execution_nodes
-     LEFT JOIN jobs ON jobs.execution = execution_nodes.execution AND jobs.node = execution_nodes.node
-     WHERE execution_nodes.execution = ? ORDER BY execution_nodes.node`,
-  )
+  const execution = connection.query<ExecutionRow>`SELECT
+    ${selected('number, organizationId, id, tokenId, priority, status, timeoutMs, onFailure, plan')} FROM executions
+    JOIN execution_plans ON execution = number WHERE number = ?`
+  const nodes = connection.query<{ status: NodeStatus; at: number; job: string | null }>`SELECT execution_nodes.status,
+    execution_nodes.at, jobs.status AS job FROM execution_nodes LEFT JOIN jobs
+    ON jobs.execution = execution_nodes.execution AND jobs.node = execution_nodes.node
+    WHERE execution_nodes.execution = ? ORDER BY execution_nodes.node`
   const kept = openExecutionCache<LiveExecution>(({ plan }) => plan.nodes.length)
 
   function load(number: number): LiveExecution {

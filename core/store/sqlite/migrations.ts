@@ -50,7 +50,7 @@ export const schemaVersionOf = (connection: Connection): number =>
 export function refuseForeign(connection: Connection, path: string, known = currentVersion): void {
   const version = schemaVersionOf(connection)
   const owner = connection.pragma('application_id', { simple: true })
-  const empty = connection.scalar('SELECT count(*) FROM sqlite_schema').get() === 0
+  const empty = connection.scalar`SELECT count(*) FROM sqlite_schema`.get() === 0
   if (owner !== applicationId && !empty)
     throw new StoreRefusal(65, `The file ${path} is a database of another program. Choose another data directory.`)
   if (version > known)

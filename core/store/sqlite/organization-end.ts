@@ -23,50 +23,40 @@ export function organizationEndCommands(connection: Connection, context: WriteCo
       WHERE status = 'pending' AND not_before > 0 AND organization_id = :id AND execution IS NULL
     UNION ALL SELECT ${columns} FROM jobs INDEXED BY jobs_processing
       WHERE status = 'processing' AND organization_id = :id AND execution IS NULL`
-  const activeJobs = connection.query<EndingRow & Pick<WaitingJob, 'class' | 'rank'>>(`${active} LIMIT :limit`)
-  const countJobs = connection.scalar<number>(`SELECT count(*) FROM (${active})`)
-  const activeExecutions = connection.scalar<number>(
-    'SELECT number FROM executions WHERE organization_id = ? AND finished_at IS NULL LIMIT ?',
+  const activeJobs = connection.query<EndingRow & Pick<WaitingJob, 'class' | 'rank'>>`${active} LIMIT :limit`
+  const countJobs = connection.scalar<number>`SELECT count(*) FROM (${active})`
+  const activeExecutions = connection.scalar<number>`SELECT number FROM executions WHERE organization_id = ?
+    AND finished_at IS NULL LIMIT ?`
+  const countExecutions = connection.scalar<number>`SELECT count(*) FROM executions WHERE organization_id = ?
+    AND finished_at IS NULL`
+  const setDeleted = connection.statement`UPDATE organizations
+    SET status = 'deleted', deleted_name = name, name = id, updated_at = ? WHERE id = ?`
+  const revokeTokens = connection.statement`UPDATE tokens SET status = 'revoked', revoked_at = ?
+    WHERE organization_id = ? AND status <> 'revoked'`
+  const removeUsers = connection.statement`UPDATE users SET removed_at = ?, updated_at = ? WHERE organization_id = ?
+    AND removed_at IS NULL`
+  const expireExecutions = connection.statement`UPDATE executions SET expires_at = :at WHERE number IN
+    (SELECT number FROM executions WHERE organization_id = :id AND finished_at IS NOT NULL AND (expires_at IS NULL
+    OR expires_at > :at) LIMIT :limit)`
+  const leftExecutions = connection.scalar<number>`SELECT 1 FROM executions WHERE organization_id = ? LIMIT 1`
+  const endedJobs = connection.query<EndingRow>`SELECT ${endingColumns} FROM jobs WHERE organization_id = ?
+    AND finished_at IS NOT NULL AND execution IS NULL LIMIT ?`
+  const files = filePurposes.map(
+    purpose =>
+      connection.scalar<string>`SELECT id FROM files WHERE organization_id = ? AND purpose = '${purpose}'
+      AND removed_at IS NULL LIMIT ?`,
   )
-  const countExecutions = connection.scalar<number>(
-    'SELECT count(*) FROM executions WHERE organization_id = ? AND finished_at IS NULL',
-  )
-  const setDeleted = connection.prepare(
-    `UPDATE organizations SET status = 'deleted', deleted_name = name, name = id, updated_at = ? WHERE id = ?`,
-  )
-  const revokeTokens = connection.prepare(
-    `UPDATE tokens SET status = 'revoked', revoked_at = ? WHERE organization_id = ? AND status <> 'revoked'`,
-  )
-  const removeUsers = connection.prepare(
-    'UPDATE users SET removed_at = ?, updated_at = ? WHERE organization_id = ? AND removed_at IS NULL',
-  )
-  const expireExecutions = connection.prepare(
-    `UPDATE executions SET expires_at = :at WHERE number IN (SELECT number FROM executions WHERE organization_id = :id
-       AND finished_at IS NOT NULL AND (expires_at IS NULL OR expires_at > :at) LIMIT :limit)`,
-  )
-  const leftExecutions = connection.scalar<number>('SELECT 1 FROM executions WHERE organization_id = ? LIMIT 1')
-  const endedJobs = connection.query<EndingRow>(
-    `SELECT ${endingColumns} FROM jobs WHERE organization_id = ? AND finished_at IS NOT NULL AND execution IS NULL LIMIT ?`,
-  )
-  const files = filePurposes.map(purpose =>
-    connection.scalar<string>(
-      `SELECT id FROM files WHERE organization_id = ? AND purpose = '${purpose}' AND removed_at IS NULL LIMIT ?`,
-    ),
-  )
-  const workflows = connection.scalar<string>('SELECT id FROM workflows WHERE organization_id = ? LIMIT ?')
+  const workflows = connection.scalar<string>`SELECT id FROM workflows WHERE organization_id = ? LIMIT ?`
   const dropWorkflow = openWorkflowRemoval(connection)
-  const removeEndpoints = connection.prepare('DELETE FROM webhook_endpoints WHERE organization_id = ?')
-  const setErased = connection.prepare('UPDATE organizations SET erased_at = ? WHERE id = ?')
-  const endBatches = connection.prepare(
-    `UPDATE batches SET status = 'cancelled', ending = 'cancelled', failed = total - completed, finished_at = ?
-     WHERE organization_id = ? AND finished_at IS NULL`,
-  )
-  const dropLines = connection.prepare(
-    `DELETE FROM batch_lines WHERE batch = :batch
-       AND line IN (SELECT line FROM batch_lines WHERE batch = :batch LIMIT :limit)`,
-  )
-  const someBatch = connection.scalar<number>('SELECT number FROM batches WHERE organization_id = ? LIMIT 1')
-  const dropBatch = connection.prepare('DELETE FROM batches WHERE number = ?')
+  const removeEndpoints = connection.statement`DELETE FROM webhook_endpoints WHERE organization_id = ?`
+  const setErased = connection.statement`UPDATE organizations SET erased_at = ? WHERE id = ?`
+  const endBatches = connection.statement`UPDATE batches
+    SET status = 'cancelled', ending = 'cancelled', failed = total - completed, finished_at = ?
+    WHERE organization_id = ? AND finished_at IS NULL`
+  const dropLines = connection.statement`DELETE FROM batch_lines WHERE batch = :batch AND line IN
+    (SELECT line FROM batch_lines WHERE batch = :batch LIMIT :limit)`
+  const someBatch = connection.scalar<number>`SELECT number FROM batches WHERE organization_id = ? LIMIT 1`
+  const dropBatch = connection.statement`DELETE FROM batches WHERE number = ?`
   const responses = eraseResponses(connection)
 
   function cancel(id: string, at: number, limit: number): ActiveWork {

@@ -4,11 +4,10 @@ import type { JobCounts } from './job-counts.ts'
 
 /** What organizations use of their limits, exact for each transaction: the writer asks before it adds a row. */
 export function openOrganizationUse(connection: Connection, jobCounts: Pick<JobCounts, 'openOf'>) {
-  const stored = connection.scalar<number>('SELECT bytes FROM stored_bytes WHERE organization_id = ?')
-  const uploads = connection.scalar<number>(
-    `SELECT count(*) FROM files WHERE organization_id = ? AND created_at >= ? AND purpose = 'upload'`,
-  )
-  const nameOf = connection.scalar<string>('SELECT name FROM organizations WHERE id = ?')
+  const stored = connection.scalar<number>`SELECT bytes FROM stored_bytes WHERE organization_id = ?`
+  const uploads = connection.scalar<number>`SELECT count(*) FROM files WHERE organization_id = ? AND created_at >= ?
+    AND purpose = 'upload'`
+  const nameOf = connection.scalar<string>`SELECT name FROM organizations WHERE id = ?`
 
   const storedBytes = (organizationId: string): number => stored.get(organizationId) ?? 0
   const uploadsSince = (organizationId: string, at: number): number => uploads.get(organizationId, at) ?? 0

@@ -15,7 +15,7 @@ const select = `SELECT id, coalesce(deleted_name, name) AS name, status, ${selec
   FROM organizations`
 
 /** Looks up an organization by its id. */
-export const openOrganizationRows = (connection: Connection) => connection.query<Organization>(`${select} WHERE id = ?`)
+export const openOrganizationRows = (connection: Connection) => connection.query<Organization>`${select} WHERE id = ?`
 
 /** Throws Failure `conflict` for an organization that was deleted: nothing of it changes any more. */
 export function refuseDeleted({ status, name }: Organization): void {
@@ -30,11 +30,11 @@ export function refuseMachineOwner({ name }: Organization, act: string): void {
 
 /** The writer's commands for organizations. Each runs inside a savepoint of the writer's transaction. */
 export function organizationCommands(connection: Connection, { audit }: WriteContext) {
-  const taken = connection.query<{ id: string }>('SELECT id FROM organizations WHERE id = ? OR name = ?')
+  const taken = connection.query<{ id: string }>`SELECT id FROM organizations WHERE id = ? OR name = ?`
   const one = openOrganizationRows(connection)
   const insert = openInsert(connection, 'organizations', `id, name, status, createdAt, ${changingFields}`)
   const change = openUpdate(connection, 'organizations', `name, ${changingFields}`, 'id')
-  const setStatus = connection.prepare('UPDATE organizations SET status = ?, updated_at = ? WHERE id = ?')
+  const setStatus = connection.statement`UPDATE organizations SET status = ?, updated_at = ? WHERE id = ?`
 
   function refuseTaken({ id, name }: { id: string; name: string }): void {
     const other = taken.get(id, name)
@@ -99,12 +99,11 @@ export function organizationCommands(connection: Connection, { audit }: WriteCon
 
 /** Reads of organizations; short statements on a read-only connection. */
 export function organizationReads(connection: Connection) {
-  const all = connection.query<Organization>(`${select} ORDER BY created_at, id`)
+  const all = connection.query<Organization>`${select} ORDER BY created_at, id`
   const one = openOrganizationRows(connection)
-  const suspended = connection.scalar<string>(`SELECT id FROM organizations WHERE status = 'suspended'`)
-  const unerased = connection.scalar<string>(
-    `SELECT id FROM organizations WHERE status = 'deleted' AND erased_at IS NULL`,
-  )
+  const suspended = connection.scalar<string>`SELECT id FROM organizations WHERE status = 'suspended'`
+  const unerased = connection.scalar<string>`SELECT id FROM organizations WHERE status = 'deleted'
+    AND erased_at IS NULL`
   return {
     'organizations.list': () => all.all(),
     'organizations.find': id => one.get(id),

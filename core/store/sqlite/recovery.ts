@@ -12,19 +12,15 @@ export const maxCrashes = 5
  * with `worker_crashed`, so that a job that crashes its server does not do so for ever.
  */
 export function recoverJobs(connection: Connection, boot: string, at: number): { requeued: number; crashed: number } {
-  const interrupted = connection
-    .query<EndingRow & { crashes: number }>(
-      `SELECT ${endingColumns}, crashes FROM jobs WHERE status = 'processing' AND boot <> ?`,
-    )
-    .all(boot)
+  const running = connection.query<EndingRow & { crashes: number }>`SELECT ${endingColumns}, crashes FROM jobs
+    WHERE status = 'processing' AND boot <> ?`
+  const interrupted = running.all(boot)
   if (interrupted.length === 0) return { requeued: 0, crashed: 0 }
   const context = openWriteContext(connection, boot)
   const { jobCounts, events, flow, endJob } = context
-  const count = connection.prepare('UPDATE jobs SET crashes = crashes + 1 WHERE number = ?')
-  const requeue = connection.prepare(
-    `UPDATE jobs SET status = 'pending', boot = NULL, not_before = 0, started_at = NULL, updated_at = ?
-     WHERE number = ?`,
-  )
+  const count = connection.statement`UPDATE jobs SET crashes = crashes + 1 WHERE number = ?`
+  const requeue = connection.statement`UPDATE jobs
+    SET status = 'pending', boot = NULL, not_before = 0, started_at = NULL, updated_at = ? WHERE number = ?`
   const exhausted = interrupted.filter(row => row.crashes + 1 >= maxCrashes)
   const stopped = 'The server stopped unexpectedly while this job was running.'
   const sentence = `The server stopped unexpectedly ${maxCrashes} times while this job was running; it is not tried again.`
@@ -50,10 +46,10 @@ export function recoverJobs(connection: Connection, boot: string, at: number): {
 /** Requeues, uncharged, the jobs that this boot is running: an orderly shutdown does not count as a crash. */
 export function releaseOwn(connection: Connection, { at, ...context }: WriteContext & { at: number }): void {
   const { boot, jobCounts, events, flow } = context
-  const release = connection.query<RetriedJob>(
-    `UPDATE jobs SET status = 'pending', boot = NULL, attempt = attempt - 1, not_before = 0, started_at = NULL
-     WHERE status = 'processing' AND boot = ? RETURNING number, organization_id AS organizationId, attempt, execution, node`,
-  )
+  const release = connection.query<RetriedJob>`UPDATE jobs
+    SET status = 'pending', boot = NULL, attempt = attempt - 1, not_before = 0, started_at = NULL
+    WHERE status = 'processing' AND boot = ? RETURNING number, organization_id AS organizationId, attempt, execution,
+    node`
   connection
     .transaction(() => {
       const released = release.all(boot)

@@ -117,7 +117,5 @@ function isSound(database: string): boolean {
 /** Returns the files in a backup that were not removed, so that their bytes can be copied beside it. */
 export function storedFilesIn(path: string): Pick<FileRecord, 'id' | 'organizationId' | 'contentType'>[] {
   using copy = openAsIs(path, { readonly: true })
-  return copy
-    .query<FileRecord>(`SELECT ${selected('id, organizationId, contentType')} FROM files WHERE removed_at IS NULL`)
-    .all()
+  return copy.query<FileRecord>`SELECT ${selected('id, organizationId, contentType')} FROM files WHERE removed_at IS NULL`.all()
 }

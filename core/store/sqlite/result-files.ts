@@ -126,7 +126,7 @@ export async function holdResults(dataDir: string): Promise<Disposable> {
     try {
       held = openLockFile(resultsLock, 0)
       held.exec('BEGIN')
-      held.prepare('SELECT count(*) FROM sqlite_schema').get()
+      held.statement`SELECT count(*) FROM sqlite_schema`.get()
       return held
     } catch (cause) {
       held?.close()
@@ -160,7 +160,7 @@ interface Named {
 }
 
 const namedIn = (connection: Connection): Named[] =>
-  connection.query<Named>('SELECT number, file, bytes FROM job_results WHERE file IS NOT NULL').all()
+  connection.query<Named>`SELECT number, file, bytes FROM job_results WHERE file IS NOT NULL`.all()
 
 /** Whether the file of a result exists with its full size. */
 function isWhole(folder: string, { file, bytes }: Named): boolean {
@@ -173,7 +173,7 @@ export const missingResults = (connection: Connection, folder: string): number =
 
 /** How many bytes of results are in files. */
 export const bytesOfResults = (connection: Connection): number =>
-  connection.scalar<number>('SELECT coalesce(sum(bytes), 0) FROM job_results').get()!
+  connection.scalar<number>`SELECT coalesce(sum(bytes), 0) FROM job_results`.get()!
 
 /**
  * Moves the results that are in files into the rows of a copy of the database, so that the copy is complete in one
@@ -185,9 +185,8 @@ export function importResultFiles(path: string, folder: string, onCopied: (bytes
   copy.pragma('journal_mode = MEMORY')
   copy.pragma('synchronous = OFF')
   // The bytes are UTF-8 already: a JavaScript string would be decoded and encoded again.
-  const importText = copy.prepare(
-    'UPDATE job_results SET result = CAST(? AS TEXT), file = NULL, bytes = NULL WHERE number = ?',
-  )
+  const importText = copy.statement`UPDATE job_results SET result = CAST(? AS TEXT), file = NULL, bytes = NULL
+    WHERE number = ?`
   let missing = 0
   copy.exec('BEGIN')
   for (const row of namedIn(copy)) {
@@ -220,13 +219,14 @@ export function exportResultFiles(connection: Connection, folder: string, beside
     if (from === undefined) missing++
     else write(row.file, to => copyFileSync(resultPath(from, row.file), to))
   }
-  const large = connection
-    .query<{ number: number; organization_id: string; id: string }>(
-      'SELECT number, organization_id, id FROM job_results JOIN jobs USING (number) WHERE octet_length(result) > ?',
-    )
-    .all(largeResultBytes)
-  const textOf = connection.scalar<Buffer>('SELECT CAST(result AS BLOB) FROM job_results WHERE number = ?')
-  const name = connection.prepare('UPDATE job_results SET result = NULL, file = ?, bytes = ? WHERE number = ?')
+  const large = connection.query<{
+    number: number
+    organization_id: string
+    id: string
+  }>`SELECT number, organization_id, id FROM job_results
+    JOIN jobs USING (number) WHERE octet_length(result) > ?`.all(largeResultBytes)
+  const textOf = connection.scalar<Buffer>`SELECT CAST(result AS BLOB) FROM job_results WHERE number = ?`
+  const name = connection.statement`UPDATE job_results SET result = NULL, file = ?, bytes = ? WHERE number = ?`
   for (const { number, organization_id, id } of large) {
     const bytes = textOf.get(number)!
     const file = `${organization_id}/${id}.${ulid()}.json`

@@ -146,7 +146,7 @@ export function openResultOf(connection: Connection) {
 
 /** The writer's commands for result files. */
 export function resultCommands(connection: Connection) {
-  const erased = connection.prepare('DELETE FROM erasable_results WHERE file = ?')
+  const erased = connection.statement`DELETE FROM erasable_results WHERE file = ?`
   return {
     /** Records that these files were erased. */
     eraseResults(files: readonly string[]): void {
@@ -157,8 +157,8 @@ export function resultCommands(connection: Connection) {
 
 /** Reads of result files; short statements on a read-only connection. */
 export function resultReads(connection: Connection) {
-  const erasable = connection.scalar<string>('SELECT file FROM erasable_results LIMIT ?')
-  const named = connection.scalar<number>('SELECT 1 FROM job_results WHERE file = ?')
+  const erasable = connection.scalar<string>`SELECT file FROM erasable_results LIMIT ?`
+  const named = connection.scalar<number>`SELECT 1 FROM job_results WHERE file = ?`
   return {
     /** Files whose jobs were removed. */
     erasable: (limit: number): string[] => erasable.all(limit),

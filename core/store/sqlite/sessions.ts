@@ -11,15 +11,12 @@ const sessionsPerToken = 50
 /** Commands of the sessions of the web console. */
 export function sessionCommands(connection: Connection) {
   const insert = openInsert(connection, 'sessions', fields)
-  const extend = connection.prepare('UPDATE sessions SET expires_at = ? WHERE digest = ? AND expires_at < ?')
-  const remove = connection.prepare('DELETE FROM sessions WHERE digest = ?')
-  const removeExpired = connection.prepare(
-    'DELETE FROM sessions WHERE digest IN (SELECT digest FROM sessions WHERE expires_at <= ? LIMIT 100)',
-  )
-  const removeOldest = connection.prepare(
-    `DELETE FROM sessions WHERE digest IN
-       (SELECT digest FROM sessions WHERE token_id = ? ORDER BY created_at DESC LIMIT -1 OFFSET ?)`,
-  )
+  const extend = connection.statement`UPDATE sessions SET expires_at = ? WHERE digest = ? AND expires_at < ?`
+  const remove = connection.statement`DELETE FROM sessions WHERE digest = ?`
+  const removeExpired = connection.statement`DELETE FROM sessions WHERE digest IN
+    (SELECT digest FROM sessions WHERE expires_at <= ? LIMIT 100)`
+  const removeOldest = connection.statement`DELETE FROM sessions WHERE digest IN
+    (SELECT digest FROM sessions WHERE token_id = ? ORDER BY created_at DESC LIMIT -1 OFFSET ?)`
   return {
     'sessions.add'(session) {
       removeExpired.run(session.createdAt)
@@ -34,6 +31,6 @@ export function sessionCommands(connection: Connection) {
 }
 
 export function sessionReads(connection: Connection) {
-  const one = connection.query<SessionRecord>(`SELECT ${selected(fields)} FROM sessions WHERE digest = ?`)
+  const one = connection.query<SessionRecord>`SELECT ${selected(fields)} FROM sessions WHERE digest = ?`
   return { 'sessions.find': digest => one.get(Buffer.from(digest)) } satisfies Statements
 }

@@ -30,20 +30,15 @@ const warnAt = 0.8
  * of limits that are reached in the same transaction. The sums of a transaction are written once before its commit.
  */
 export function openSpendRows(connection: Connection, events: Events) {
-  const add = connection.query<SpendRow>(
-    `INSERT INTO spend (organization_id, origin_id, month, spent) VALUES (?, ?, ?, ?)
-     ON CONFLICT (organization_id, origin_id, month) DO UPDATE SET spent = min(spent + excluded.spent, 9007199254740991)
-     RETURNING spent, warned_at, exceeded_at`,
-  )
-  const announced = connection.prepare<[number | null, number | null, string, string, number]>(
-    'UPDATE spend SET warned_at = ?, exceeded_at = ? WHERE organization_id = ? AND origin_id = ? AND month = ?',
-  )
-  const organizationOf = connection.query<{ plan: string; limit: number | null }>(
-    'SELECT plan, monthly_spend_limit AS "limit" FROM organizations WHERE id = ?',
-  )
-  const tokenOf = connection.query<{ origin: string; name: string; limit: number | null }>(
-    'SELECT coalesce(origin_id, id) AS origin, name, monthly_spend_limit AS "limit" FROM tokens WHERE id = ?',
-  )
+  const add = connection.query<SpendRow>`INSERT INTO spend (organization_id, origin_id, month, spent)
+    VALUES (?, ?, ?, ?) ON CONFLICT (organization_id, origin_id, month) DO UPDATE
+    SET spent = min(spent + excluded.spent, 9007199254740991) RETURNING spent, warned_at, exceeded_at`
+  const announced = connection.statement`UPDATE spend
+    SET warned_at = ?, exceeded_at = ? WHERE organization_id = ? AND origin_id = ? AND month = ?`
+  const organizationOf = connection.query<{ plan: string; limit: number | null }>`SELECT plan,
+    monthly_spend_limit AS "limit" FROM organizations WHERE id = ?`
+  const tokenOf = connection.query<{ origin: string; name: string; limit: number | null }>`
+    SELECT coalesce(origin_id, id) AS origin, name, monthly_spend_limit AS "limit" FROM tokens WHERE id = ?`
   let added: Spent[] = []
   let planLimits: Readonly<Record<string, number>> = {}
 
@@ -112,14 +107,11 @@ export const spendCommands = ({ spend }: { spend: Pick<SpendRows, 'limitPlans'> 
 
 /** Reads of what is spent and held. Both read all rows of their index: call them only at the start. */
 export function spendReads(connection: Connection) {
-  const spent = connection.query<SpendRecord>(
-    `SELECT organization_id AS organizationId, nullif(origin_id, '') AS originId, month, spent FROM spend
-     WHERE month >= ?`,
-  )
-  const held = connection.query<HeldJob>(
-    `SELECT jobs.id, jobs.organization_id AS organizationId, coalesce(tokens.origin_id, token_id) AS originId, held
-     FROM jobs LEFT JOIN tokens ON tokens.id = token_id WHERE held > 0`,
-  )
+  const spent = connection.query<SpendRecord>`SELECT organization_id AS organizationId,
+    nullif(origin_id, '') AS originId, month, spent FROM spend WHERE month >= ?`
+  const held = connection.query<HeldJob>`SELECT jobs.id, jobs.organization_id AS organizationId,
+    coalesce(tokens.origin_id, token_id) AS originId, held FROM jobs LEFT JOIN tokens ON tokens.id = token_id
+    WHERE held > 0`
   return {
     'spend.read': fromMonth => spent.all(fromMonth),
     'spend.held': () => held.all(),

@@ -58,19 +58,16 @@ const limitsOf = (row: TokenRow): TokenLimits => ({
 
 /** The writer's commands for tokens. Each runs inside a savepoint of the writer's transaction. */
 export function tokenCommands(connection: Connection, { audit, events }: WriteContext) {
-  const organization = connection.scalar<OrganizationStatus>('SELECT status FROM organizations WHERE id = ?')
-  const one = connection.query<TokenRow>(`${select} WHERE organization_id = ? AND id = ?`)
+  const organization = connection.scalar<OrganizationStatus>`SELECT status FROM organizations WHERE id = ?`
+  const one = connection.query<TokenRow>`${select} WHERE organization_id = ? AND id = ?`
   const insert = openInsert(connection, 'tokens', `publicId, digest, ${fields}`)
   const change = openUpdate(connection, 'tokens', changingFields)
-  const revoke = connection.prepare(
-    `UPDATE tokens SET status = 'revoked', revoked_at = ? WHERE organization_id = ? AND id = ? AND status <> 'revoked'`,
-  )
-  const expire = connection.prepare(
-    `UPDATE tokens SET expires_at = ? WHERE organization_id = ? AND id = ? AND coalesce(expires_at > ?, TRUE)`,
-  )
-  const touch = connection.prepare(
-    'UPDATE tokens SET last_used_at = ? WHERE id = ? AND coalesce(last_used_at <= ? - 60000, TRUE)',
-  )
+  const revoke = connection.statement`UPDATE tokens SET status = 'revoked', revoked_at = ? WHERE organization_id = ?
+    AND id = ? AND status <> 'revoked'`
+  const expire = connection.statement`UPDATE tokens SET expires_at = ? WHERE organization_id = ? AND id = ?
+    AND coalesce(expires_at > ?, TRUE)`
+  const touch = connection.statement`UPDATE tokens SET last_used_at = ? WHERE id = ?
+    AND coalesce(last_used_at <= ? - 60000, TRUE)`
 
   const findUser = openUserRows(connection)
 
@@ -182,29 +179,24 @@ export function tokenCommands(connection: Connection, { audit, events }: WriteCo
 export function tokenReads(connection: Connection, now: () => number = Date.now) {
   // Two look-ups and no join: measured 5 µs, where one statement over both tables takes 22 µs.
   const verifying = (column: 'public_id' | 'id') =>
-    connection.query<TokenRow & { digest: Buffer }>(
-      `SELECT ${selected(`digest, lastUsedAt, ${fields}`)} FROM tokens WHERE ${column} = ?`,
-    )
+    connection.query<TokenRow & { digest: Buffer }>`SELECT ${selected(`digest, lastUsedAt, ${fields}`)} FROM tokens
+      WHERE ${column} = ?`
   const verify = verifying('public_id')
   const verifyId = verifying('id')
   const owner = connection.query<
     OrganizationLimits & Pick<VerifiableToken, 'organizationName' | 'organizationStatus' | 'plan' | 'region'>
-  >(
-    `SELECT name AS organizationName, status AS organizationStatus, plan, region, ${selected(organizationLimitFields)}
-     FROM organizations WHERE id = ?`,
-  )
-  const one = connection.query<TokenRow>(`${select} WHERE organization_id = ? AND id = ?`)
-  const page = connection.query<TokenRow>(
-    `${select} WHERE organization_id = @organizationId AND (@after IS NULL OR id < @after)
-       AND (@status IS NULL
-         OR CASE WHEN status = 'active' AND expires_at <= @now THEN 'expired' ELSE status END = @status)
-       AND (@userId IS NULL OR user_id = @userId)
-     ORDER BY id DESC LIMIT @limit`,
-  )
-  const active = connection.query<{ tokens: number }>(
-    `SELECT count(*) AS tokens FROM tokens WHERE organization_id = ? AND status = 'active'
-       AND (expires_at IS NULL OR expires_at > ?) AND EXISTS (SELECT 1 FROM json_each(scopes) WHERE value = ?)`,
-  )
+  >`SELECT name AS organizationName, status AS organizationStatus, plan, region, ${selected(organizationLimitFields)}
+    FROM organizations WHERE id = ?`
+  const one = connection.query<TokenRow>`${select} WHERE organization_id = ? AND id = ?`
+  const page = connection.query<TokenRow>`
+    ${select} WHERE organization_id = @organizationId AND (@after IS NULL OR id < @after)
+    AND (@status IS NULL
+      OR CASE WHEN status = 'active' AND expires_at <= @now THEN 'expired' ELSE status END = @status)
+    AND (@userId IS NULL OR user_id = @userId)
+    ORDER BY id DESC LIMIT @limit`
+  const active = connection.query<{ tokens: number }>`SELECT count(*) AS tokens FROM tokens WHERE organization_id = ?
+    AND status = 'active' AND (expires_at IS NULL OR expires_at > ?) AND EXISTS
+    (SELECT 1 FROM json_each(scopes) WHERE value = ?)`
 
   function verifiable(row: (TokenRow & { digest: Buffer }) | undefined): VerifiableToken | undefined {
     const organization = row && owner.get(row.organizationId)

@@ -100,7 +100,7 @@ function bucketSource(query: UsageQuery, from: number, to: number): Source {
 const summed = sumColumns.map(name => `total(${name})`).join(', ')
 
 type Statement = ReturnType<typeof statementOf>
-const statementOf = (connection: Connection, sql: string) => connection.query<unknown[]>(sql).raw()
+const statementOf = (connection: Connection, sql: string) => connection.query<unknown[]>`${sql}`.raw()
 
 /** Reads of the summed usage: up to tenths of a second, so they run in a thread of their own. */
 export function usageReads(connection: Connection) {

@@ -83,31 +83,25 @@ export const monthStartOf = (seconds: number): number => {
  * here and written once before its commit, so that a batch of calls costs a few statements.
  */
 export function openUsageTotals(connection: Connection) {
-  const user = connection.scalar<string | null>('SELECT user_id FROM tokens WHERE id = ?')
-  const workflow = connection.scalar<string | null>('SELECT workflow_id FROM executions WHERE number = ?')
-  const addSeries = connection.prepare('INSERT INTO usage_series (organization_id, detail) VALUES (?, ?)')
-  const findSeries = connection.scalar<number>('SELECT id FROM usage_series WHERE organization_id = ? AND detail = ?')
+  const user = connection.scalar<string | null>`SELECT user_id FROM tokens WHERE id = ?`
+  const workflow = connection.scalar<string | null>`SELECT workflow_id FROM executions WHERE number = ?`
+  const addSeries = connection.statement`INSERT INTO usage_series (organization_id, detail) VALUES (?, ?)`
+  const findSeries = connection.scalar<number>`SELECT id FROM usage_series WHERE organization_id = ? AND detail = ?`
   const dimensions = detailDimensions.full
-  const addKey = connection.prepare(
-    `INSERT INTO usage_keys (series, ${dimensions.join(', ')}) VALUES (?, ?, ?, ?, ?, ?, ?)`,
-  )
-  const findKey = connection.scalar<number>(
-    `SELECT id FROM usage_keys WHERE series = ? AND ${dimensions.map(name => `${name} = ?`).join(' AND ')}`,
-  )
+  const addKey = connection.statement`INSERT INTO usage_keys (series, ${dimensions.join(', ')})
+    VALUES (?, ?, ?, ?, ?, ?, ?)`
+  const findKey = connection.scalar<number>`SELECT id FROM usage_keys WHERE series = ?
+    AND ${dimensions.map(name => `${name} = ?`).join(' AND ')}`
   const addTo = (table: string) =>
-    connection.prepare(
-      `INSERT INTO ${table} (series, start, key, ${sumColumns.join(', ')})
-         VALUES (?, ?, ?, ${sumColumns.map(() => '?').join(', ')})
-       ON CONFLICT DO UPDATE SET ${sumColumns.map(name => `${name} = min(${name} + excluded.${name}, ${most})`).join(', ')}`,
-    )
+    connection.statement`INSERT INTO ${table} (series, start, key, ${sumColumns.join(', ')})
+      VALUES (?, ?, ?, ${sumColumns.map(() => '?').join(', ')}) ON CONFLICT DO UPDATE
+      SET ${sumColumns.map(name => `${name} = min(${name} + excluded.${name}, ${most})`).join(', ')}`
   const addHour = addTo('usage_hours')
   const addDay = addTo('usage_days')
   const addMonth = addTo('usage_months')
-  const addRange = connection.prepare(
-    `INSERT INTO ledger_hours (start, first_sequence, last_sequence) VALUES (?, ?, ?)
-     ON CONFLICT DO UPDATE SET first_sequence = min(first_sequence, excluded.first_sequence),
-       last_sequence = max(last_sequence, excluded.last_sequence)`,
-  )
+  const addRange = connection.statement`INSERT INTO ledger_hours (start, first_sequence, last_sequence) VALUES (?, ?, ?)
+    ON CONFLICT DO UPDATE SET first_sequence = min(first_sequence, excluded.first_sequence),
+    last_sequence = max(last_sequence, excluded.last_sequence)`
 
   let hours = new Map<string, Sums>()
   let ranges = new Map<number, readonly [first: number, last: number]>()

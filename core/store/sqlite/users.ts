@@ -16,37 +16,29 @@ interface TokenConsequences {
 
 /** Looks up a user who was not removed, inside the caller's transaction. */
 export function openUserRows(connection: Connection) {
-  const one = connection.query<User>(
-    `SELECT ${selected(fields)} FROM users WHERE organization_id = ? AND id = ? AND removed_at IS NULL`,
-  )
+  const one = connection.query<User>`SELECT ${selected(fields)} FROM users WHERE organization_id = ? AND id = ?
+    AND removed_at IS NULL`
   return (organizationId: string, id: string): User | undefined => one.get(organizationId, id)
 }
 
 /** The writer's commands for users. Each runs inside a savepoint of the writer's transaction. */
 export function userCommands(connection: Connection, { audit, events }: WriteContext) {
-  const organization = connection.scalar<string>('SELECT status FROM organizations WHERE id = ?')
+  const organization = connection.scalar<string>`SELECT status FROM organizations WHERE id = ?`
   const find = openUserRows(connection)
-  const taken = connection.scalar<string>(
-    'SELECT id FROM users WHERE organization_id = ? AND email = ? AND removed_at IS NULL AND id <> ?',
-  )
+  const taken = connection.scalar<string>`SELECT id FROM users WHERE organization_id = ? AND email = ?
+    AND removed_at IS NULL AND id <> ?`
   const insert = openInsert(connection, 'users', fields)
   const change = openUpdate(connection, 'users', 'name, email, role, updatedAt')
-  const remove = connection.prepare(
-    'UPDATE users SET removed_at = ?, updated_at = ? WHERE organization_id = ? AND id = ?',
-  )
-  const otherOwners = connection.scalar<number>(
-    `SELECT count(*) FROM users WHERE organization_id = ? AND role = 'owner' AND removed_at IS NULL AND id <> ?`,
-  )
-  const tokens = connection.query<{ id: string; name: string; scopes: string }>(
-    `SELECT id, name, scopes FROM tokens WHERE user_id = ? AND status <> 'revoked'`,
-  )
-  const narrow = connection.prepare('UPDATE tokens SET scopes = ? WHERE id = ?')
-  const revoke = connection.prepare(`UPDATE tokens SET status = 'revoked', revoked_at = ? WHERE id = ?`)
-  const admins = connection.scalar<number>(
-    `SELECT count(*) FROM tokens WHERE organization_id = ? AND status = 'active'
-         AND (expires_at IS NULL OR expires_at > ?)
-         AND EXISTS (SELECT 1 FROM json_each(scopes) WHERE value = ?)`,
-  )
+  const remove = connection.statement`UPDATE users SET removed_at = ?, updated_at = ? WHERE organization_id = ?
+    AND id = ?`
+  const otherOwners = connection.scalar<number>`SELECT count(*) FROM users WHERE organization_id = ? AND role = 'owner'
+    AND removed_at IS NULL AND id <> ?`
+  const tokens = connection.query<{ id: string; name: string; scopes: string }>`SELECT id, name, scopes FROM tokens
+    WHERE user_id = ? AND status <> 'revoked'`
+  const narrow = connection.statement`UPDATE tokens SET scopes = ? WHERE id = ?`
+  const revoke = connection.statement`UPDATE tokens SET status = 'revoked', revoked_at = ? WHERE id = ?`
+  const admins = connection.scalar<number>`SELECT count(*) FROM tokens WHERE organization_id = ? AND status = 'active'
+    AND (expires_at IS NULL OR expires_at > ?) AND EXISTS (SELECT 1 FROM json_each(scopes) WHERE value = ?)`
 
   function refuseTaken({ organizationId, email, id }: Pick<User, 'organizationId' | 'email' | 'id'>): void {
     const other = taken.get(organizationId, email, id)
@@ -133,10 +125,9 @@ export function userReads(connection: Connection, now: () => number = Date.now) 
       count(CASE WHEN tokens.status = 'active' AND coalesce(tokens.expires_at > :now, TRUE) THEN 1 END) AS activeTokens
     FROM users LEFT JOIN tokens ON tokens.user_id = users.id
     WHERE users.organization_id = :organizationId AND users.removed_at IS NULL`
-  const page = connection.query<UserSummary>(
-    `${summary} AND (:after IS NULL OR users.id < :after) GROUP BY users.id ORDER BY users.id DESC LIMIT :limit`,
-  )
-  const one = connection.query<UserSummary>(`${summary} AND users.id = :id GROUP BY users.id`)
+  const page = connection.query<UserSummary>`${summary} AND (:after IS NULL OR users.id < :after) GROUP BY users.id
+    ORDER BY users.id DESC LIMIT :limit`
+  const one = connection.query<UserSummary>`${summary} AND users.id = :id GROUP BY users.id`
   return {
     'users.find': find,
     'users.summary': (organizationId, id) => one.get({ organizationId, id, now: now() }),

@@ -37,22 +37,19 @@ const endpointOf = ({ secretVersion: version, previousUntil, ...row }: EndpointR
 
 /** Writer's commands for webhook endpoints and the secrets of organizations. Each records its act in the audit log. */
 export function webhookEndpointCommands(connection: Connection, { audit, outbox }: WriteContext) {
-  const organization = connection.prepare('SELECT 1 FROM organizations WHERE id = ?')
-  const count = connection.scalar<number>('SELECT count(*) FROM webhook_endpoints WHERE organization_id = ?')
-  const one = connection.query<EndpointRow>(`${select} WHERE organization_id = ? AND id = ?`)
+  const organization = connection.statement`SELECT 1 FROM organizations WHERE id = ?`
+  const count = connection.scalar<number>`SELECT count(*) FROM webhook_endpoints WHERE organization_id = ?`
+  const one = connection.query<EndpointRow>`${select} WHERE organization_id = ? AND id = ?`
   const insert = openInsert(connection, 'webhook_endpoints', fields)
   const change = openUpdate(connection, 'webhook_endpoints', changingFields)
-  const rotate = connection.prepare(
-    `UPDATE webhook_endpoints SET secret_version = secret_version + 1, previous_until = ?, updated_at = ?
-     WHERE organization_id = ? AND id = ?`,
-  )
-  const remove = connection.prepare('DELETE FROM webhook_endpoints WHERE organization_id = ? AND id = ?')
-  const rotateOwn = connection.prepare(
-    `INSERT INTO webhook_secrets (organization_id, version, previous_until, updated_at) VALUES (:id, 2, :until, :at)
-     ON CONFLICT (organization_id) DO UPDATE SET version = version + 1, previous_until = :until, updated_at = :at`,
-  )
+  const rotate = connection.statement`UPDATE webhook_endpoints
+    SET secret_version = secret_version + 1, previous_until = ?, updated_at = ? WHERE organization_id = ? AND id = ?`
+  const remove = connection.statement`DELETE FROM webhook_endpoints WHERE organization_id = ? AND id = ?`
+  const rotateOwn = connection.statement`INSERT INTO webhook_secrets (organization_id, version, previous_until,
+    updated_at) VALUES (:id, 2, :until, :at) ON CONFLICT (organization_id) DO UPDATE
+    SET version = version + 1, previous_until = :until, updated_at = :at`
 
-  const secret = connection.query<SecretState>(secretOfOrganization)
+  const secret = connection.query<SecretState>`${secretOfOrganization}`
   function requireOrganization(id: string): void {
     if (!organization.get(id))
       throw new Failure('not_found', `No organization '${id}'. Create it with "infer org create".`)
@@ -143,12 +140,10 @@ export function webhookEndpointCommands(connection: Connection, { audit, outbox 
 
 /** Reads of webhook endpoints; short statements on a read-only connection. */
 export function webhookEndpointReads(connection: Connection) {
-  const one = connection.query<EndpointRow>(`${select} WHERE organization_id = ? AND id = ?`)
-  const page = connection.query<EndpointRow>(
-    `${select} WHERE organization_id = :organizationId AND (:after IS NULL OR id < :after)
-     ORDER BY id DESC LIMIT :limit`,
-  )
-  const secret = connection.query<SecretState>(secretOfOrganization)
+  const one = connection.query<EndpointRow>`${select} WHERE organization_id = ? AND id = ?`
+  const page = connection.query<EndpointRow>`${select} WHERE organization_id = :organizationId
+    AND (:after IS NULL OR id < :after) ORDER BY id DESC LIMIT :limit`
+  const secret = connection.query<SecretState>`${secretOfOrganization}`
   return {
     'webhooks.find'(organizationId, id) {
       const row = one.get(organizationId, id)

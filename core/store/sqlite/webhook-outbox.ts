@@ -35,29 +35,23 @@ const deliveryTargetOf = (organizationId: string, url: string): string => `${org
  * organizations without endpoints cost a look-up in memory, unless a kept job or execution has a webhook of its own.
  */
 export function openWebhookOutbox(connection: Connection, effects: Pick<GroupEffects, 'add'>) {
-  const enabled = connection.query<{ organization_id: string; id: string; event_types: string; origin: string | null }>(
-    'SELECT organization_id, id, event_types, origin FROM webhook_endpoints WHERE enabled = 1 ORDER BY id',
-  )
+  const enabled = connection.query<{ organization_id: string; id: string; event_types: string; origin: string | null }>`
+    SELECT organization_id, id, event_types, origin FROM webhook_endpoints WHERE enabled = 1 ORDER BY id`
   // Both are answered by partial indexes.
-  const anyOwn = connection.scalar<number>(
-    `SELECT EXISTS (SELECT 1 FROM jobs WHERE webhook IS NOT NULL)
-         OR EXISTS (SELECT 1 FROM executions WHERE webhook IS NOT NULL)`,
-  )
-  const job = connection.query<{ id: string; webhook: string | null; batch: number | null }>(
-    'SELECT id, webhook, batch FROM jobs WHERE number = ?',
-  )
-  const execution = connection.query<{ id: string; webhook: string | null }>(
-    'SELECT id, webhook FROM executions WHERE number = ?',
-  )
-  const nodeId = connection.scalar<string>('SELECT node_id FROM execution_nodes WHERE execution = ? AND node = ?')
-  const version = connection.scalar<number>('PRAGMA data_version')
-  const insert = connection.prepare(
-    `INSERT INTO webhook_deliveries (organization_id, id, target, endpoint_id, url, form, origin, event, type, object,
-       subject, at, status, waits, attempts, next_at)
-     VALUES (:organizationId, :id, :target, :endpointId, :url, :form, :origin, :event, :type, :object, :subject, :at, 'new',
-       EXISTS (SELECT 1 FROM webhook_deliveries WHERE target = :target AND object = :object AND finished_at IS NULL),
-       0, :at)`,
-  )
+  const anyOwn = connection.scalar<number>`SELECT EXISTS (SELECT 1 FROM jobs WHERE webhook IS NOT NULL) OR EXISTS
+    (SELECT 1 FROM executions WHERE webhook IS NOT NULL)`
+  const job = connection.query<{ id: string; webhook: string | null; batch: number | null }>`SELECT id, webhook, batch
+    FROM jobs WHERE number = ?`
+  const execution = connection.query<{ id: string; webhook: string | null }>`SELECT id, webhook FROM executions
+    WHERE number = ?`
+  const nodeId = connection.scalar<string>`SELECT node_id FROM execution_nodes WHERE execution = ? AND node = ?`
+  const version = connection.scalar<number>`PRAGMA data_version`
+  const insert = connection.statement`
+    INSERT INTO webhook_deliveries (organization_id, id, target, endpoint_id, url, form, origin, event, type, object,
+    subject, at, status, waits, attempts, next_at)
+    VALUES (:organizationId, :id, :target, :endpointId, :url, :form, :origin, :event, :type, :object, :subject, :at, 'new',
+    EXISTS (SELECT 1 FROM webhook_deliveries WHERE target = :target AND object = :object AND finished_at IS NULL),
+    0, :at)`
   let endpoints: Map<string, Receiver[]> | undefined
   /** Changes when another process (a command of the operator) has committed. */
   let readAt: number | undefined

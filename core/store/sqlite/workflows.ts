@@ -18,8 +18,8 @@ const factsOf = ({ name, description, region, timeout, onFailure, parameters }: 
 
 /** Returns a function that deletes a workflow with its versions, and returns whether there was one. */
 export function openWorkflowRemoval(connection: Connection) {
-  const dropVersions = connection.prepare('DELETE FROM workflow_versions WHERE organization_id = ? AND workflow_id = ?')
-  const drop = connection.prepare('DELETE FROM workflows WHERE organization_id = ? AND id = ?')
+  const dropVersions = connection.statement`DELETE FROM workflow_versions WHERE organization_id = ? AND workflow_id = ?`
+  const drop = connection.statement`DELETE FROM workflows WHERE organization_id = ? AND id = ?`
   return (organizationId: string, id: string): boolean => {
     dropVersions.run(organizationId, id)
     return drop.run(organizationId, id).changes > 0
@@ -28,25 +28,17 @@ export function openWorkflowRemoval(connection: Connection) {
 
 /** The writer's commands for workflows. A stored version never changes. */
 export function workflowCommands(connection: Connection) {
-  const insert = connection.prepare(
-    `INSERT INTO workflows (organization_id, id, name, folded, version, created_at, updated_at)
-     VALUES (?, ?, ?, ?, 1, ?, ?)`,
-  )
-  const insertVersion = connection.prepare(
-    `INSERT INTO workflow_versions (organization_id, workflow_id, version, created_at, definition, dag)
-     VALUES (?, ?, ?, ?, ?, ?)`,
-  )
-  const current = connection.query<{ version: number; definition: string; dag: string }>(
-    `SELECT w.version, definition, dag FROM workflows AS w JOIN workflow_versions AS v
-       ON v.organization_id = w.organization_id AND v.workflow_id = w.id AND v.version = w.version
-     WHERE w.organization_id = ? AND w.id = ?`,
-  )
-  const update = connection.prepare(
-    'UPDATE workflows SET name = ?, folded = ?, version = ?, updated_at = ? WHERE organization_id = ? AND id = ?',
-  )
-  const running = connection.scalar<number>(
-    `SELECT count(*) FROM executions WHERE organization_id = ? AND workflow_id = ? AND finished_at IS NULL`,
-  )
+  const insert = connection.statement`INSERT INTO workflows (organization_id, id, name, folded, version, created_at,
+    updated_at) VALUES (?, ?, ?, ?, 1, ?, ?)`
+  const insertVersion = connection.statement`INSERT INTO workflow_versions (organization_id, workflow_id, version,
+    created_at, definition, dag) VALUES (?, ?, ?, ?, ?, ?)`
+  const current = connection.query<{ version: number; definition: string; dag: string }>`SELECT w.version, definition,
+    dag FROM workflows AS w JOIN workflow_versions AS v ON v.organization_id = w.organization_id
+    AND v.workflow_id = w.id AND v.version = w.version WHERE w.organization_id = ? AND w.id = ?`
+  const update = connection.statement`UPDATE workflows SET name = ?, folded = ?, version = ?, updated_at = ?
+    WHERE organization_id = ? AND id = ?`
+  const running = connection.scalar<number>`SELECT count(*) FROM executions WHERE organization_id = ?
+    AND workflow_id = ? AND finished_at IS NULL`
   const drop = openWorkflowRemoval(connection)
 
   return {
@@ -96,23 +88,17 @@ export function workflowReads(connection: Connection) {
   const columns = `${selected('organizationId, id, createdAt, updatedAt', 'w')}, v.version`
   const from = `FROM workflows AS w JOIN workflow_versions AS v
     ON v.organization_id = w.organization_id AND v.workflow_id = w.id`
-  const newest = connection.query<WorkflowRow>(
-    `SELECT definition, dag, ${columns} ${from} AND v.version = w.version WHERE w.organization_id = ? AND w.id = ?`,
-  )
-  const versioned = connection.query<WorkflowRow>(
-    `SELECT definition, dag, ${columns} ${from} WHERE w.organization_id = ? AND w.id = ? AND v.version = ?`,
-  )
-  const page = connection.query<WorkflowRow>(
-    `SELECT definition, NULL AS dag, ${columns} ${from} AND v.version = w.version
-     WHERE w.organization_id = ? AND (w.updated_at < ? OR (w.updated_at = ? AND w.id < ?)) AND instr(w.folded, ?) > 0
-     ORDER BY w.updated_at DESC, w.id DESC LIMIT ?`,
-  )
+  const newest = connection.query<WorkflowRow>`SELECT definition, dag, ${columns} ${from} AND v.version = w.version
+    WHERE w.organization_id = ? AND w.id = ?`
+  const versioned = connection.query<WorkflowRow>`SELECT definition, dag, ${columns} ${from} WHERE w.organization_id = ?
+    AND w.id = ? AND v.version = ?`
+  const page = connection.query<WorkflowRow>`SELECT definition, NULL AS dag, ${columns} ${from}
+    AND v.version = w.version WHERE w.organization_id = ? AND (w.updated_at < ? OR (w.updated_at = ? AND w.id < ?))
+    AND instr(w.folded, ?) > 0 ORDER BY w.updated_at DESC, w.id DESC LIMIT ?`
 
-  const versions = connection.query<WorkflowVersion>(
-    `SELECT version, json_extract(definition, '$.name') AS name, created_at AS createdAt
-     FROM workflow_versions WHERE organization_id = ? AND workflow_id = ? AND version < ?
-     ORDER BY version DESC LIMIT ?`,
-  )
+  const versions = connection.query<WorkflowVersion>`SELECT version, json_extract(definition, '$.name') AS name,
+    created_at AS createdAt FROM workflow_versions WHERE organization_id = ? AND workflow_id = ? AND version < ?
+    ORDER BY version DESC LIMIT ?`
 
   const record = ({ definition, dag, ...row }: WorkflowRow): WorkflowRecord => ({
     ...fromJson<WorkflowDefinition>(definition),
