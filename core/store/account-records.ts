@@ -1,4 +1,5 @@
 import type { Actor } from './audit-records.ts'
+import type { OrganizationUse } from './limits.ts'
 
 /** Limits of an organization. Null takes the figure of its plan; 0 is unlimited, except for spending. */
 export interface OrganizationLimits {
@@ -187,4 +188,115 @@ export interface SessionRecord {
   tokenId: string
   createdAt: number
   expiresAt: number
+}
+
+/** `by` is who the audit log names, in the same transaction; the server itself if absent. */
+export interface OrganizationStore {
+  /** `conflict` when the id or the name is taken. */
+  create(organization: NewOrganization, by?: Actor): Promise<Organization>
+  /** Oldest first, deleted ones included. */
+  list(): Promise<Organization[]>
+  find(id: string): Promise<Organization | undefined>
+  /** What it uses of its limits, exact at the time of the call. `dayStart`: when the day began, see `dayStartOf`. */
+  use(id: string, dayStart: number): Promise<OrganizationUse>
+  /**
+   * Undefined: there is none. `conflict` when the name is taken, when it was deleted, and to rename the one that owns
+   * the machine.
+   */
+  update(id: string, change: OrganizationChange, by: Actor, at: number): Promise<Organization | undefined>
+  /** Suspends or resumes. Undefined: there is none. `conflict` when it was deleted, or owns the machine. */
+  setStatus(id: string, status: 'active' | 'suspended', by: Actor, at: number): Promise<Organization | undefined>
+  /** Ids of the suspended ones. Cheap. */
+  suspended(): Promise<string[]>
+  activeWork(id: string): Promise<ActiveWork>
+  /** Cancels jobs and executions, at most `limit` of each. Returns how many; nothing is left after none. */
+  cancelWork(id: string, at: number, limit: number): Promise<ActiveWork>
+  /**
+   * Marks it as deleted, revokes its tokens and removes its users; the name is free again. Undefined: there is none.
+   * `conflict` while work is unfinished unless forced, and for the one that owns the machine.
+   */
+  remove(
+    id: string,
+    force: boolean,
+    by: Actor,
+    at: number,
+  ): Promise<{ tokensRevoked: number; usersRemoved: number } | undefined>
+  /** Deleted ones that have something left to erase. Cheap. */
+  unerased(): Promise<string[]>
+  /**
+   * Erases objects of a deleted one, at most `limit` of each kind, and returns how many; `more`: call it again;
+   * `done`: nothing is left.
+   */
+  erase(
+    id: string,
+    at: number,
+    limit: number,
+  ): Promise<{ files: number; workflows: number; more: boolean; done: boolean }>
+}
+
+/** Reads do not find users who were removed. */
+export interface UserStore {
+  /** `conflict` when the e-mail address is taken; `not_found` without the organization. */
+  create(user: Omit<User, 'updatedAt' | 'removedAt'>, by: Actor): Promise<User>
+  find(organizationId: string, id: string): Promise<User | undefined>
+  summary(organizationId: string, id: string): Promise<UserSummary | undefined>
+  /** Newest first; `after` is the id of the last user of the page before. */
+  list(organizationId: string, page: { limit: number; after?: string }): Promise<UserSummary[]>
+  /**
+   * Scopes that the role does not allow are taken from his tokens; tokens without any are revoked. Undefined: no such
+   * user. `conflict` for the last owner, a taken e-mail address, and, unless forced, the last tokens with admin:write.
+   */
+  update(
+    organizationId: string,
+    id: string,
+    change: UserChange,
+    act: UserAct,
+  ): Promise<{ tokensNarrowed: number; tokensRevoked: number } | undefined>
+  /** Revokes his tokens. Undefined and `conflict` as for `update`. */
+  remove(organizationId: string, id: string, act: UserAct): Promise<{ tokensRevoked: number } | undefined>
+}
+
+export interface TokenStore {
+  /**
+   * `not_found` without the organization; `invalid_value` without the user; `insufficient_scope` beyond his role.
+   */
+  create(token: NewToken, by?: Actor): Promise<TokenRecord>
+  /**
+   * Returns the token and its organization, for authentication. Synchronous, because every request starts here: a
+   * promise would cost more than the look-up (about 5 µs on SQLite). So a store keeps its tokens where they can be
+   * read at once, in a local database or in memory. Changes by `revoke`, `update` and `rotate` of this store take
+   * effect when their promise resolves; changes by another process within a second.
+   */
+  verify(publicId: string): VerifiableToken | undefined
+  /** The same by the token's own id, for callers that need no secret. */
+  verifyId(id: string): VerifiableToken | undefined
+  find(organizationId: string, id: string): Promise<TokenRecord | undefined>
+  /** Newest first. */
+  list(organizationId: string, page: TokenPage): Promise<TokenRecord[]>
+  update(organizationId: string, id: string, change: TokenChange, by?: Actor): Promise<TokenRecord | undefined>
+  /** Idempotent. Returns undefined when the organization has no such token. */
+  revoke(organizationId: string, id: string, at: number, by?: Actor): Promise<TokenRecord | undefined>
+  /** Creates `next` and keeps the old token valid until `previousValidUntil`, in one transaction. */
+  rotate(
+    organizationId: string,
+    id: string,
+    next: NewToken,
+    previousValidUntil: number,
+    by?: Actor,
+  ): Promise<TokenRecord | undefined>
+  /** How many active tokens of the organization hold the scope. */
+  countActive(organizationId: string, scope: string, at: number): Promise<number>
+  /** Batched `last_used_at`; at most once a minute a token. */
+  touch(uses: { id: string; at: number }[]): Promise<void>
+}
+
+/** Sessions of the web console, by the SHA-256 of their id. */
+export interface SessionStore {
+  /** Also removes expired ones, and the oldest of a token that has more than 50. */
+  add(session: SessionRecord): Promise<void>
+  /** Synchronous, as `tokens.verify`: every request of the console starts here. */
+  find(digest: Uint8Array): SessionRecord | undefined
+  /** Moves the ends of sessions, never to an earlier time. */
+  extend(these: { digest: Uint8Array; expiresAt: number }[]): Promise<void>
+  remove(digest: Uint8Array): Promise<void>
 }

@@ -49,3 +49,9 @@ export interface AuditFilter {
   since?: number
   until?: number
 }
+
+/** Administrative acts, kept for ever. Each is recorded in the transaction of the act. */
+export interface AuditStore {
+  /** Newest first. A page may have fewer than `limit` records; `next` is the cursor of the next page, null at the end. */
+  list(organizationId: string, filter: AuditFilter): Promise<{ records: AuditRecord[]; next: number | null }>
+}

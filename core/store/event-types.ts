@@ -1,5 +1,5 @@
 import { batchEventTypes } from './batch-records.ts'
-import { jobEventTypes } from './job-records.ts'
+import { type JobEvent, jobEventTypes } from './job-records.ts'
 import { type ExecutionEvent, executionEventTypes } from './workflows.ts'
 
 /** The types of events that belong to an organization, and to none of its jobs and executions. */
@@ -49,3 +49,18 @@ export function publicTypesOf(type: string, isNode: boolean): readonly string[] 
 /** Whether a pattern matches a type: `*` every type, `job.*` those that begin with `job.`, any other text itself. */
 export const coversType = (pattern: string, type: string): boolean =>
   pattern.endsWith('*') ? type.startsWith(pattern.slice(0, -1)) : pattern === type
+
+/** What has happened to jobs, kept for 24 hours; each event is written in the transaction of its change. */
+export interface EventStore {
+  /** Events after the sequence number, oldest first; of one job, or of the whole organization. */
+  after(organizationId: string, query: { sequence: number; jobId?: string; limit: number }): Promise<JobEvent[]>
+  /** The same for jobs and executions together. */
+  ofOrganization(organizationId: string, query: { sequence: number; limit: number }): Promise<OrganizationEvent[]>
+  /** Events of an execution and of its nodes. */
+  ofExecution(
+    organizationId: string,
+    query: { sequence: number; executionId: string; limit: number },
+  ): Promise<ExecutionEvent[]>
+  /** The newest sequence number; 0 if there is none. */
+  last(): Promise<number>
+}

@@ -1,4 +1,5 @@
 import type { Task } from '../schemas/task.ts'
+import type { StorageLimits } from './limits.ts'
 
 export const filePurposes = ['upload', 'input', 'output', 'thumbnail'] as const
 export type FilePurpose = (typeof filePurposes)[number]
@@ -91,4 +92,36 @@ export interface LibraryFilter {
   userId?: string
   createdAfter?: number
   createdBefore?: number
+}
+
+export interface FileStore {
+  /** With `limits`, throws Failure `storage_full` or `rate_limit` (uploads of the day) if one forbids the file. */
+  add(file: NewFile, limits?: StorageLimits): Promise<FileRecord>
+  /** Throws what `add` would throw for such a file. */
+  requireRoom(organizationId: string, file: { bytes: number; isUpload: boolean }, limits: StorageLimits): Promise<void>
+  /** By id alone: for signed URLs, whose signature grants the right to read. Includes removed files. */
+  find(id: string): Promise<FileRecord | undefined>
+  /** Newest first, without removed files. */
+  list(organizationId: string, page: { limit: number; after?: string; purpose?: FilePurpose }): Promise<FileRecord[]>
+  /** The files of the files API, without removed and expired ones. */
+  listOfApi(organizationId: string, page: ApiFilePage): Promise<FileRecord[]>
+  /**
+   * Removes a file unless unfinished work needs it: then throws Failure `conflict`, which names the work. Undefined: the
+   * organization has no such file, or it was removed.
+   */
+  delete(organizationId: string, id: string, at: number): Promise<FileRecord | undefined>
+  /** Idempotent. Undefined: the organization has no such file. */
+  remove(organizationId: string, id: string, at: number): Promise<FileRecord | undefined>
+  /** Removes expired files, and returns the files whose bytes can be erased: at most `limit`. */
+  expire(now: number, limit: number): Promise<FileRecord[]>
+  /** Marks these files' bytes as erased. The rows stay, so that an old URL can be distinguished from a wrong one. */
+  erased(ids: readonly string[]): Promise<void>
+}
+
+/** The videos of an organization, added when their job ends. */
+export interface LibraryStore {
+  list(organizationId: string, filter: LibraryFilter): Promise<{ items: LibraryItem[]; next: string | null }>
+  find(organizationId: string, id: string): Promise<LibraryItem | undefined>
+  /** Removes the entry and its files. Undefined: the organization has no such entry. */
+  remove(organizationId: string, id: string, at: number): Promise<LibraryItem | undefined>
 }

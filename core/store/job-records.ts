@@ -275,3 +275,90 @@ const headStart = 60_000_000
  * first.
  */
 export const rankAt = (arrived: number, priority: number): number => arrived - priority * headStart
+
+export interface JobStore {
+  /**
+   * Stores a pending job, or returns the job that the same idempotency key created within 24 h. Throws Failure
+   * `idempotency_key_reused` for the same key with another body hash, and `output_expired` if the key's job is no
+   * longer kept, unless it was removed before it started. With `limits`, throws `queue_full` and `storage_full` if a
+   * limit of the organization forbids the job: checked and counted in one transaction, so that it is exact.
+   */
+  submit(job: NewJob): Promise<{ job: JobRecord; replayed: boolean }>
+  /** Submits several jobs in one commit, each as `submit` does: all of them, or none. */
+  submitAll(jobs: readonly NewJob[]): Promise<{ job: JobRecord; replayed: boolean }[]>
+  /** Returns the job that `submit` would return for this key, without submitting. Throws like `submit`. */
+  findByKey(organizationId: string, key: IdempotencyKey, now: number): Promise<JobRecord | undefined>
+  /** The deferred jobs, oldest first. Scans all of them: call it only at the start. */
+  deferred(): Promise<RowKey[]>
+  /** Ends the deferral of a job. Undefined: it is not deferred any more, and nothing changes. */
+  resume(organizationId: string, id: string, how: Resumption, at: number): Promise<JobRecord | undefined>
+  /** Counts the due pending jobs by model, class and organization. Scans all of them: call it only at the start. */
+  backlog(): Promise<Backlog[]>
+  /** Due pending jobs of one model, class and organization, by rank, starting at rank `from` (included). */
+  waiting(query: WaitingQuery): Promise<WaitingJob[]>
+  /** Delayed jobs that have become due: from now on `waiting` returns them. At most `limit`, the earliest first. */
+  wake(now: number, limit: number): Promise<WaitingJob[]>
+  /**
+   * When the next delayed job becomes due or the next start deadline passes, epoch milliseconds; null if there is
+   * none.
+   */
+  nextDue(): Promise<number | null>
+  /**
+   * Moves a due pending job to processing: attempt + 1, fenced by this boot. Undefined: the job is no longer pending.
+   */
+  claim(organizationId: string, id: string, now: number): Promise<JobRecord | undefined>
+  /** Fails pending jobs whose start deadline has passed (`timeout`). At most `limit`. */
+  expire(now: number, limit: number): Promise<JobRecord[]>
+  /**
+   * Ends one attempt. False: the claim is of another boot or attempt, or the job has ended; then nothing changes and
+   * the late result is counted. `next`: the model for which the caller keeps a slot; one of the node jobs that this
+   * end releases and that can run on the slot is claimed in the same commit (`CommitEffects.claimedSuccessors`).
+   */
+  settle(claim: JobClaim, outcome: JobOutcome, next?: string): Promise<boolean>
+  /**
+   * Returns a claimed job to the queue without charging the attempt (drain, no capacity). 0: due at once. False: the
+   * claim no longer holds, and nothing changes.
+   */
+  release(claim: JobClaim, notBefore: number): Promise<boolean>
+  /**
+   * Cancels a pending or processing job; a cancelled job stays cancelled; otherwise Failure `job_already_finished`.
+   * Undefined: no such job.
+   */
+  cancel(organizationId: string, id: string, at: number): Promise<JobRecord | undefined>
+  find(organizationId: string, id: string): Promise<JobRecord | undefined>
+  /** Whether the job existed and was removed or expired: then only the ledger still has it. */
+  wasRemoved(organizationId: string, id: string): Promise<boolean>
+  /**
+   * Newest first, including synchronous calls (their inputs and results are not kept). Listed jobs have neither
+   * inputs nor result (`null`). A page may hold fewer than `limit` jobs although there are more, because a rare kind
+   * is searched for in a bounded number of rows; `next` is the cursor of the next page, null at the end.
+   */
+  list(organizationId: string, filter: JobFilter): Promise<{ jobs: JobRecord[]; next: string | null }>
+  /** The log lines of its runs, oldest first, as JSON text of LogLine[]; `[]` if there are none. */
+  logs(organizationId: string, id: string): Promise<string>
+  /**
+   * Removes a job that has ended: record, inputs, result, logs and events. Its files are no longer readable (the
+   * files' owner frees their bytes). Its cost stays in the ledger. Undefined: no such job. Throws Failure `conflict`
+   * while it is pending or processing.
+   */
+  remove(organizationId: string, id: string, at: number): Promise<true | undefined>
+  /**
+   * Removes expired jobs, responses, events and idempotency keys, at most `limit` of each; returns how many. `keysNow` is the
+   * steady time, by which keys expire; `now` if absent.
+   */
+  sweep(now: number, limit: number, keysNow?: number): Promise<number>
+  /**
+   * Records finished synchronous calls, many at a time: one ledger row each. When it resolves, `find` returns them: a
+   * caller that keeps the records until then, and reads them before the store, never misses one. Skips calls that are
+   * recorded already, so that a batch may be sent again.
+   */
+  record(finished: FinishedJob[]): Promise<void>
+  /** Of stored jobs; synchronous calls are in the ledger only. */
+  counts(): Promise<Record<JobStatus, number>>
+}
+
+/** Replies to synchronous requests with an idempotency key, kept for 24 hours. */
+export interface IdempotencyStore {
+  find(digest: string): Promise<IdempotencyRecord | undefined>
+  keep(digest: string, reply: IdempotencyRecord): Promise<void>
+}

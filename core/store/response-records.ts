@@ -18,3 +18,12 @@ export interface ResponseRecord {
   /** Epoch milliseconds; null: kept until it is deleted. */
   expiresAt: number | null
 }
+
+/** Responses that are kept so that they can be read and continued. */
+export interface ResponseStore {
+  add(record: ResponseRecord): Promise<void>
+  /** Undefined: the organization has no such response, or it has expired. */
+  find(organizationId: string, id: string, now: number): Promise<ResponseRecord | undefined>
+  /** False: there is no such response. */
+  remove(organizationId: string, id: string): Promise<boolean>
+}

@@ -66,3 +66,8 @@ export interface UsagePage {
   text: string
   next: UsageCursor | null
 }
+
+/** What finished work has used, summed in the transaction of its ledger row; kept longer than jobs. */
+export interface UsageStore {
+  read(query: UsageQuery): Promise<UsagePage>
+}
