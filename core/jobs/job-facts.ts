@@ -1,12 +1,12 @@
 import type { Fleet, FleetSnapshot } from '../models/fleet.ts'
 import type { Model } from '../models/model.ts'
-import type { JobRecord } from '../store/store.ts'
+import { type JobRecord, waitingOf } from '../store/store.ts'
 import { workOf } from '../tasks/registry.ts'
 import type { Dispatch } from './dispatch.ts'
 import { type JobDurations, untilBegun } from './job-durations.ts'
 import type { ProgressFacts } from './job-progress.ts'
 import type { LiveRuns } from './live-runs.ts'
-import { type Queue, waitingOf } from './queue.ts'
+import type { Queue } from './queue.ts'
 
 /** How long a snapshot of the fleet is reused, milliseconds. */
 const snapshotMs = 100

@@ -5,8 +5,15 @@ import type { Log } from '../log.ts'
 import { pick } from '../members.ts'
 import type { Fleet } from '../models/fleet.ts'
 import type { Model } from '../models/model.ts'
-import { rankAt } from '../store/job-records.ts'
-import type { JobRecord, LogLine, Store, Usage, WaitingJob } from '../store/store.ts'
+import {
+  type JobRecord,
+  type LogLine,
+  rankAt,
+  type Store,
+  type Usage,
+  type WaitingJob,
+  waitingOf,
+} from '../store/store.ts'
 import type { CommitEffects } from '../store/workflows.ts'
 import { openSweep } from '../sweep.ts'
 import type { RunJob } from '../tasks/run-job.ts'
@@ -17,7 +24,7 @@ import { openJobDurations } from './job-durations.ts'
 import { openJobFacts, type QueueForecast } from './job-facts.ts'
 import { firstWaitsFor, type JobProgress, progressOf, type WaitingFor } from './job-progress.ts'
 import { allLines, type JobKey, openLiveRuns } from './live-runs.ts'
-import { openQueue, waitingOf } from './queue.ts'
+import { openQueue } from './queue.ts'
 import { openRecorder } from './recorder.ts'
 import { openRefill } from './refill.ts'
 import { openRuns } from './runs.ts'

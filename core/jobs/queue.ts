@@ -286,12 +286,3 @@ export function openQueue(options: QueueOptions) {
   }
 }
 export type Queue = ReturnType<typeof openQueue>
-
-/** What the queue needs to know of a job. */
-export const waitingOf = ({ id, organizationId, modelId, class: jobClass, rank }: WaitingJob): WaitingJob => ({
-  id,
-  organizationId,
-  modelId,
-  class: jobClass,
-  rank,
-})

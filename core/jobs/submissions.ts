@@ -8,10 +8,10 @@ import {
   type Resumption,
   type Store,
   type WaitingJob,
+  waitingOf,
 } from '../store/store.ts'
 import type { DueTimer } from './due-timer.ts'
 import type { JobKey } from './live-runs.ts'
-import { waitingOf } from './queue.ts'
 
 /** A job to store, for admitted work. */
 export type AdmittedJob = Omit<

@@ -116,6 +116,13 @@ export type JobError = { code: Failure['code']; message: string; type: string; r
 
 /** What the queue needs to know of a pending job. */
 export type WaitingJob = Pick<JobRecord, 'id' | 'organizationId' | 'modelId' | 'class' | 'rank'>
+export const waitingOf = ({ id, organizationId, modelId, class: jobClass, rank }: WaitingJob): WaitingJob => ({
+  id,
+  organizationId,
+  modelId,
+  class: jobClass,
+  rank,
+})
 
 /** The number of due pending jobs of one model, class and organization. */
 export interface Backlog extends Pick<WaitingJob, 'modelId' | 'organizationId'> {

@@ -1,7 +1,7 @@
 import { withoutQuery } from '../audit-fields.ts'
 import type { Statements } from '../method-table.ts'
 import type { Actor, AuditEntry, AuditRecord } from '../store.ts'
-import { openInsert, type RowOf, selected, withJson } from './columns.ts'
+import { openInsert, pageOf, type RowOf, selected, withJson } from './columns.ts'
 import type { Connection } from './database.ts'
 
 /** How many entries a filtered page scans before it returns a cursor. */
@@ -9,12 +9,17 @@ const auditScan = 1000
 
 const fields = `organizationId, at, actor, tokenId, userId, address, osUser, action, targetType, targetId, before, after`
 
+/** An act of `by` on the object with this id. */
+type NewAuditEntry = Pick<AuditEntry, 'organizationId' | 'at' | 'action'> & { id: string; by: Actor } & Partial<
+    Pick<AuditEntry, 'before' | 'after'>
+  >
+
 /** Adds entries to the audit log, inside the transaction of the act that they record. */
 export function openAudit(connection: Connection) {
   const insert = openInsert(connection, 'audit_log', fields)
-  return ({ actor, before, after, ...entry }: Omit<AuditEntry, 'before' | 'after'> & Partial<AuditEntry>): void => {
+  return ({ id: targetId, by, action, before, after, ...entry }: NewAuditEntry): void => {
     const changed = { before: before && withoutQuery(before), after: after && withoutQuery(after) }
-    insert({ ...entry, ...changed, ...actor, actor: actor.kind, targetType: entry.action.split('.', 1)[0] })
+    insert({ ...entry, ...changed, ...by, actor: by.kind, action, targetId, targetType: action.split('.', 1)[0] })
   }
 }
 
@@ -39,9 +44,8 @@ export function auditReads(connection: Connection, scan = auditScan) {
       const { since = 0, until = Number.MAX_SAFE_INTEGER } = filter
       const from = floor.get(organizationId, before, scan - 1) ?? null
       const query = { organizationId, before, from: from ?? 0, since, until, action, targetId, limit: limit + 1 }
-      const rows = page.all(query)
-      const records = rows.slice(0, limit).map(record)
-      return { records, next: rows.length > limit ? records.at(-1)!.number : from }
+      const { page: rows, next } = pageOf(page.all(query), limit)
+      return { records: rows.map(record), next: next?.number ?? from }
     },
   } satisfies Statements
 }

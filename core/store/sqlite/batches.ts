@@ -11,7 +11,7 @@ import type {
   RowKey,
   Usage,
 } from '../store.ts'
-import { fromJson, openInsert, type RowOf, selected, withJson } from './columns.ts'
+import { fromJson, openInsert, type RowOf, recordIf, selected, withJson } from './columns.ts'
 import type { GroupEffects } from './commit-effects.ts'
 import type { Connection } from './database.ts'
 import type { Events } from './events.ts'
@@ -108,7 +108,10 @@ export function batchCommands(connection: Connection, context: WriteContext) {
     const row = one.get(key.organizationId, key.id)
     return row && states.includes(row.status) ? row : undefined
   }
-  const changed = (row: BatchStateRow): true => {
+  /** Changes a batch that was found, and announces it. False: there is none. */
+  function change(row: BatchStateRow | undefined, write: (number: number) => void): boolean {
+    if (!row) return false
+    write(row.number)
     context.effects.add('batches', { organizationId: row.organizationId, id: row.id })
     return true
   }
@@ -145,8 +148,7 @@ export function batchCommands(connection: Connection, context: WriteContext) {
     cancelBatch(organizationId: string, id: string, at: number): void {
       const row = one.get(organizationId, id)
       if (row?.status === 'validating' || row?.status === 'in_progress') {
-        cancel.run(at, row.number)
-        changed(row)
+        change(row, number => cancel.run(at, number))
       } else if (row && row.status !== 'cancelling') {
         const state = endings.has(row.status) ? `has already ended: it is ${row.status}` : 'is finalizing'
         throw new Failure('batch_not_cancellable', `The batch ${row.id} ${state}.`)
@@ -154,11 +156,8 @@ export function batchCommands(connection: Connection, context: WriteContext) {
     },
 
     ...({
-      'batches.begin'(key, { total, modelId }, at) {
-        const row = inState(key, 'validating')
-        if (row) begin.run(total, modelId, at, row.number)
-        return row !== undefined && changed(row)
-      },
+      'batches.begin': (key, { total, modelId }, at) =>
+        change(inState(key, 'validating'), number => begin.run(total, modelId, at, number)),
 
       'batches.fail'(key, faults, at) {
         const row = inState(key, 'validating')
@@ -175,11 +174,8 @@ export function batchCommands(connection: Connection, context: WriteContext) {
         return true
       },
 
-      'batches.expire'(key, at) {
-        const row = inState(key, 'validating', 'in_progress')
-        if (row) expire.run(at, row.number)
-        return row !== undefined && changed(row)
-      },
+      'batches.expire': (key, at) =>
+        change(inState(key, 'validating', 'in_progress'), number => expire.run(at, number)),
 
       'batches.finish'(key, at) {
         const row = inState(key, 'finalizing', 'cancelling')
@@ -229,10 +225,7 @@ export function batchReads(connection: Connection) {
     (SELECT number FROM batches WHERE organization_id = ? AND id = ?)`
 
   return {
-    'batches.find'(organizationId, id) {
-      const row = one.get(organizationId, id)
-      return row && batchOf(row)
-    },
+    'batches.find': (organizationId, id) => recordIf(one.get(organizationId, id), batchOf),
     'batches.list': (organizationId, { limit, after, oldestFirst = false }) =>
       (oldestFirst ? oldest : newest).all(organizationId, after ?? (oldestFirst ? '' : '~'), limit).map(batchOf),
     'batches.unfinished': () => unfinished.all(),

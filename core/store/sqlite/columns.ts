@@ -69,6 +69,16 @@ export const withJson = <Row extends object, Json extends keyof Row>(row: Row, .
     [Name in Json]: never
   }
 
+/** The record of a row that may not exist. */
+export const recordIf = <Row, Found>(row: Row | undefined, recordOf: (row: Row) => Found): Found | undefined =>
+  row === undefined ? undefined : recordOf(row)
+
+/** The first `limit` of rows of which one more was read; `next`: the last of them, if there is a next page. */
+export function pageOf<Row>(rows: readonly Row[], limit: number): { page: Row[]; next: Row | undefined } {
+  const page = rows.slice(0, limit)
+  return { page, next: rows.length > limit ? page.at(-1) : undefined }
+}
+
 /** The graph of a definition; an empty one if it was not read. */
 export const dagOf = (text: string | null): Dag => fromJson<Dag>(text) ?? { nodes: {}, edges: [] }
 

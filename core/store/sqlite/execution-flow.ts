@@ -1,7 +1,6 @@
 import { advance, applyWrites, type CountChange, type ExecutionInput, type ExecutionWrite } from '../../dag/advance.ts'
 import { noUsage } from '../../usage.ts'
-import { rankAt } from '../job-records.ts'
-import type { JobError } from '../store.ts'
+import { type JobError, rankAt, waitingOf } from '../store.ts'
 import type { ExecutionError } from '../workflows.ts'
 import type { Connection } from './database.ts'
 import { cancelledError, type EndingRow, endingColumns, openEnd } from './job-end.ts'
@@ -52,16 +51,8 @@ export function openExecutionFlow(connection: Connection, context: SharedContext
       const { lastInsertRowid } = insertWaiting.run(...values)
       events.add(lastInsertRowid, organizationId, 'job.created', 0, at, number, node)
       jobCounts.move(organizationId, undefined, 'pending')
-      return effects.add('released', {
-        id: jobId,
-        organizationId,
-        modelId,
-        class: 'workflow',
-        rank,
-        executionId,
-        nodeId,
-        direct,
-      })
+      const released = { id: jobId, organizationId, modelId, class: 'workflow', rank } as const
+      return effects.add('released', { ...released, executionId, nodeId, direct })
     }
     const row = insertBegun.get(boot, at, ...values)!
     events.add(row.number, organizationId, 'job.created', 0, at, number, node)
@@ -76,7 +67,7 @@ export function openExecutionFlow(connection: Connection, context: SharedContext
     const row = unfinishedJob.get(organizationId, jobId)
     if (!row) return
     endJob(row, { status: 'cancelled', at })
-    effects.add('withdrawn', { id: jobId, organizationId, modelId: row.modelId, class: 'workflow', rank: row.rank })
+    effects.add('withdrawn', waitingOf({ ...row, class: 'workflow' }))
   }
 
   function errorOf({ number, plan }: LiveExecution, { status, failure }: Write<'end'>): ExecutionError | null {

@@ -1,7 +1,7 @@
 import type { Statements } from '../method-table.ts'
 import type { JobError, JobStatus } from '../store.ts'
-import type { ExecutionNode, ExecutionRecord, WorkflowDefinition } from '../workflows.ts'
-import { dagOf, fromJson, type RowOf, selected, withJson } from './columns.ts'
+import type { ExecutionNode, ExecutionRecord, NodeResult, WorkflowDefinition } from '../workflows.ts'
+import { dagOf, fromJson, pageOf, type RowOf, recordIf, selected, withJson } from './columns.ts'
 import type { Connection } from './database.ts'
 import { cancelledError } from './job-end.ts'
 import { hasMetadata } from './job-reads.ts'
@@ -43,11 +43,11 @@ export function executionReads(connection: Connection) {
   // Without the graph, which may be large.
   const short = connection.query<ExecutionRow>`SELECT NULL AS dag, ${columns} ${from} WHERE organization_id = ?
     AND id = ?`
-  const page = (where: string) =>
+  const pages = (where: string) =>
     connection.query<ExecutionRow>`SELECT NULL AS dag, ${columns} ${from} WHERE organization_id = ? AND id < ? ${where}
       ORDER BY id DESC LIMIT ?`
-  const newest = page('')
-  const newestOf = page('AND workflow_id = ?')
+  const newest = pages('')
+  const newestOf = pages('AND workflow_id = ?')
   const nodes = connection.query<NodeRow>`
     SELECT ${selected('nodeId, task, modelId, status, at, jobId, cached', 'n')}, jobs.status AS jobStatus,
     ${selected('attempt, error, startedAt, finishedAt', 'jobs')}
@@ -80,15 +80,11 @@ export function executionReads(connection: Connection) {
     definition: { ...fromJson<WorkflowDefinition>(row.definition), dag: dagOf(dag) },
     warnings: row.status === 'completed' && failed > 0 ? toleratedFailures.all(number).map(warningOf) : [],
   })
-  const recordOf = (row: ExecutionRow | undefined) => row && record(row)
 
   return {
-    'executions.find': (organizationId, id) => recordOf(one.get(organizationId, id)),
-    'executions.summary': (organizationId, id) => recordOf(short.get(organizationId, id)),
-    'executions.nodes'(organizationId, id) {
-      const number = numberOf.get(organizationId, id)
-      return number === undefined ? [] : nodes.all(number).map(nodeOf)
-    },
+    'executions.find': (organizationId, id) => recordIf(one.get(organizationId, id), record),
+    'executions.summary': (organizationId, id) => recordIf(short.get(organizationId, id), record),
+    'executions.nodes': (organizationId, id) => nodes.all(numberOf.get(organizationId, id)).map(nodeOf),
     'executions.list'(organizationId, { limit, after = '~', workflowId, status, createdAfter, metadata }) {
       const rows = workflowId
         ? newestOf.iterate(organizationId, after, workflowId, maxScanned)
@@ -105,26 +101,23 @@ export function executionReads(connection: Connection) {
         if (expected && !hasMetadata(row.metadata, expected)) continue
         if (found.push(row) > limit) break
       }
-      const executions = found.slice(0, limit).map(record)
-      if (found.length > limit) return { executions, next: executions.at(-1)!.id }
-      return { executions, next: scanned === maxScanned ? last : null }
+      const { page, next } = pageOf(found, limit)
+      return { executions: page.map(record), next: next?.id ?? (scanned === maxScanned ? last : null) }
     },
     'executions.nextDue': () => nextDue.get() ?? null,
     'executions.results'(organizationId, id, nodeIds) {
       const number = numberOf.get(organizationId, id)
       if (number === undefined) return {}
-      return Object.fromEntries(
-        nodeIds.flatMap(nodeId => {
-          const row = resultOf.get(number, nodeId)
-          if (!row) return []
-          return [[nodeId, { status: row.status, result: shownResult(row), error: errorOf(row) }]]
-        }),
-      )
+      const found: Record<string, NodeResult> = {}
+      for (const nodeId of nodeIds) {
+        const row = resultOf.get(number, nodeId)
+        if (row) found[nodeId] = { status: row.status, result: shownResult(row), error: errorOf(row) }
+      }
+      return found
     },
     'executions.inputs'(organizationId, id, maxLength) {
-      const number = numberOf.get(organizationId, id)
-      if (number === undefined) return {}
-      return Object.fromEntries(inputsOf.all(number, maxLength).map(({ nodeId, inputs }) => [nodeId, inputs]))
+      const found = inputsOf.all(numberOf.get(organizationId, id), maxLength)
+      return Object.fromEntries(found.map(({ nodeId, inputs }) => [nodeId, inputs]))
     },
     'executions.cached': (organizationId, key) => cached.get(key, organizationId),
   } satisfies Statements
@@ -141,19 +134,8 @@ const warningOf = ({ nodeId, error }: Pick<NodeRow, 'nodeId' | 'error'>): Execut
   cause: fromJson(error) ?? cancelledError,
 })
 
-function nodeOf(row: NodeRow): ExecutionNode {
-  const { nodeId, task, modelId, status, jobId, attempt, at } = row
-  const cached = row.cached === 1
-  return {
-    nodeId,
-    task,
-    modelId,
-    status: status === 'ready' && row.jobStatus === 'processing' ? 'running' : status,
-    jobId,
-    attempts: cached ? 0 : (attempt ?? 0),
-    cached,
-    error: errorOf(row),
-    startedAt: cached ? at : row.startedAt,
-    finishedAt: cached ? at : row.finishedAt,
-  }
+function nodeOf({ at, jobStatus, attempt, ...row }: NodeRow): ExecutionNode {
+  const status = row.status === 'ready' && jobStatus === 'processing' ? 'running' : row.status
+  const node = { ...row, status, error: errorOf({ ...row, jobStatus }), cached: row.cached === 1 }
+  return node.cached ? { ...node, attempts: 0, startedAt: at, finishedAt: at } : { ...node, attempts: attempt ?? 0 }
 }

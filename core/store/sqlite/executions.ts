@@ -2,7 +2,7 @@ import type { ExecutionStatus } from '../../dag/advance.ts'
 import { Failure } from '../../failure.ts'
 import { limitFailure } from '../limits.ts'
 import type { Statements } from '../method-table.ts'
-import type { RowKey } from '../store.ts'
+import { type RowKey, waitingOf } from '../store.ts'
 import type { ExecutionRecord, NewExecution } from '../workflows.ts'
 import { openInsert } from './columns.ts'
 import type { Connection } from './database.ts'
@@ -165,14 +165,7 @@ export function executionCommands(
         const runs = own.status === 'processing'
         if (claim ? !runs || own.boot !== claim.boot || own.claims !== claim.claims : runs) return false
         forgetJob(own, from.at)
-        if (runs)
-          effects.add('withdrawn', {
-            id: own.id,
-            organizationId,
-            modelId: own.modelId,
-            class: 'workflow',
-            rank: own.rank,
-          })
+        if (runs) effects.add('withdrawn', waitingOf({ ...own, class: 'workflow' }))
         takeOver.run(from.jobId, own.execution, own.node)
         flow.advance(own.execution, { type: 'result_reused', node: own.node, ran: runs, at: from.at })
         return true

@@ -11,7 +11,7 @@ import type { WriteContext } from './write-context.ts'
  * knows the engines and the fair order, decides which job is next.
  */
 export function queueCommands(connection: Connection, context: WriteContext) {
-  const { jobCounts, events, flow, endJob: end } = context
+  const { jobCounts, requeued, endJob: end } = context
   const backlog = connection.query<Backlog>`SELECT model_id AS modelId, class, organization_id AS organizationId,
     count(*) AS jobs FROM jobs WHERE status = 'pending' AND not_before = 0 GROUP BY model_id, class, organization_id`
   const due = connection.query<WaitingJob & { number: number }>`SELECT number, ${waitingColumns} FROM jobs
@@ -76,9 +76,7 @@ export function queueCommands(connection: Connection, context: WriteContext) {
         const released = giveBack.get(notBefore, claim.organizationId, claim.id, claim.boot, claim.claims)
         if (!released) return false
         jobCounts.move(claim.organizationId, 'processing', 'pending')
-        const { execution, node } = released
-        events.addRetry(released, at, null)
-        if (execution !== null && node !== null) flow.advance(execution, { type: 'job_requeued', node, at })
+        requeued(released, at, null)
         return true
       },
     } satisfies Statements),

@@ -1,7 +1,16 @@
 import { ulid } from '../../ids.ts'
 import type { Statements } from '../method-table.ts'
-import { callRecord, type JobRecord, type JobStatus, type LargeResult, type WaitingJob } from '../store.ts'
-import { fromJson, type RowOf, selected } from './columns.ts'
+import {
+  callRecord,
+  type JobError,
+  type JobRecord,
+  type JobStatus,
+  type LargeResult,
+  type RequestWebhook,
+  type Usage,
+  type WaitingJob,
+} from '../store.ts'
+import { fromJson, pageOf, type RowOf, selected } from './columns.ts'
 import type { Connection } from './database.ts'
 import { keptWork, openKeyHolders } from './idempotency-keys.ts'
 import { type CallRow, callColumns, callOf, openCallRows } from './ledger.ts'
@@ -33,43 +42,25 @@ export const jobOf = (
   result: string | LargeResult | null = null,
   parent: JobRecord['parent'] = null,
   batch: JobRecord['batch'] = null,
-): JobRecord => ({
-  id: row.id,
-  organizationId: row.organizationId,
-  tokenId: row.tokenId,
-  kind: 'async',
-  task: row.task,
-  modelId: row.modelId,
-  slug: row.slug,
-  inputs,
-  class: row.class,
-  priority: row.priority,
-  rank: row.rank,
-  status: row.status,
-  attempt: row.attempt,
-  maxAttempts: row.maxAttempts,
-  claims: row.claims,
-  notBefore: row.notBefore || row.createdAt,
-  startBy: row.startBy,
-  timeoutMs: row.timeoutMs,
-  retentionMs: row.retentionMs,
-  boot: row.boot,
-  engineId: row.engineId,
-  metadata: row.metadata,
-  region: row.region,
-  webhook: fromJson(row.webhook),
-  result,
-  error: fromJson(row.error),
-  usage: fromJson(row.usage),
-  cost: row.cost,
-  createdAt: row.createdAt,
-  updatedAt: row.updatedAt,
-  startedAt: row.startedAt,
-  finishedAt: row.finishedAt,
-  expiresAt: row.expiresAt,
-  parent,
-  batch,
-})
+): JobRecord => {
+  const {
+    number: _number,
+    execution: _execution,
+    node: _node,
+    batchLine: _line,
+    webhook,
+    error,
+    usage,
+    ...record
+  } = row
+  const json = {
+    webhook: fromJson<RequestWebhook>(webhook),
+    error: fromJson<JobError>(error),
+    usage: fromJson<Usage>(usage),
+  }
+  const notBefore = record.notBefore || record.createdAt
+  return { ...record, kind: 'async', notBefore, ...json, inputs, result, parent, batch }
+}
 
 /** The execution and node of a job. Most jobs have none, and cost no query. */
 function openParents(connection: Connection) {
@@ -191,37 +182,24 @@ export function jobListReads(connection: Connection, scan = listScan) {
   return {
     'jobs.list'(organizationId, filter) {
       const { limit, after = '~', kind, createdAfter = -1, createdBefore = Number.MAX_SAFE_INTEGER } = filter
+      const { status = null, task = null, modelId = null, userId = null, tokenId = null } = filter
       const metadata = Object.entries(filter.metadata ?? {})
       const [withJobs, withCalls] = [kind !== 'sync', kind !== 'async' && metadata.length === 0]
       const maxId = filter.createdBefore === undefined ? '~' : idAt(createdBefore + driftMs)
       const before = after < maxId ? after : maxId
       const minId = filter.createdAfter === undefined ? '' : idAt(createdAfter - driftMs)
 
-      const span = {
-        organizationId,
-        before,
-        to: minId,
-        skip: (metadata.length > 0 ? scan.withMetadata : scan.rows) - 1,
-      }
+      const skip = (metadata.length > 0 ? scan.withMetadata : scan.rows) - 1
+      const span = { organizationId, before, to: minId, skip }
       const floors = [withJobs && jobFloor.get(span), withCalls && callFloor.get(span)]
       const to = floors.reduce<string>((highest, floor) => (floor && floor > highest ? floor : highest), minId)
 
-      const query = {
-        organizationId,
-        before,
-        to,
-        createdAfter,
-        createdBefore,
-        status: filter.status ?? null,
-        task: filter.task ?? null,
-        modelId: filter.modelId ?? null,
-        userId: filter.userId ?? null,
-        tokenId: filter.tokenId ?? null,
-      }
+      const wanted = { createdAfter, createdBefore, status, task, modelId, userId, tokenId }
+      const query = { organizationId, before, to, ...wanted }
       if (filter.executionId !== undefined) {
         const { executionId } = filter
-        const found = ofExecution.all({ ...query, executionId, limit: limit + 1 })
-        return { jobs: found.slice(0, limit).map(recordOf), next: found.length > limit ? found[limit - 1]!.id : null }
+        const { page, next } = pageOf(ofExecution.all({ ...query, executionId, limit: limit + 1 }), limit)
+        return { jobs: page.map(recordOf), next: next?.id ?? null }
       }
       // One more than the limit shows whether there is a next page.
       const own = withJobs ? jobPage(query, metadata, limit + 1) : []
@@ -231,9 +209,8 @@ export function jobListReads(connection: Connection, scan = listScan) {
         ? calls.all({ ...query, to: from, limit: limit + 1 }).map(row => callRecord(callOf(row)))
         : []
       const both = [...own, ...called].sort((a, b) => (a.id < b.id ? 1 : -1))
-      const page = both.slice(0, limit)
-      if (both.length > limit) return { jobs: page, next: page.at(-1)!.id }
-      return { jobs: page, next: to > minId ? to : null }
+      const { page, next } = pageOf(both, limit)
+      return { jobs: page, next: next?.id ?? (to > minId ? to : null) }
     },
   } satisfies Statements
 }

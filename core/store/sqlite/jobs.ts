@@ -14,7 +14,7 @@ import type { WriteContext } from './write-context.ts'
  * it is then rolled back, and may be run again. They return little, because the caller knows its job or reads it.
  */
 export function jobCommands(connection: Connection, context: WriteContext) {
-  const { ledger, jobCounts, events, flow, use, keys, files, endJob: end } = context
+  const { ledger, jobCounts, requeued, use, keys, files, endJob: end } = context
   const insertInputs = connection.statement`INSERT INTO job_inputs (number, inputs) VALUES (?, ?)`
   const attempt = connection.query<EndingRow>`SELECT ${endingColumns} FROM jobs WHERE organization_id = ? AND id = ?
     AND status = 'processing' AND boot = ? AND claims = ?`
@@ -95,9 +95,7 @@ export function jobCommands(connection: Connection, context: WriteContext) {
         const { gpuMs = 0, energyMj = null } = usage
         retry.run(error, engineId, Math.max(1, outcome.retryAt), at, energyMj, gpuMs, row.number)
         jobCounts.move(row.organizationId, 'processing', 'pending')
-        events.addRetry(row, at, outcome.error)
-        if (row.execution !== null && row.node !== null)
-          flow.advance(row.execution, { type: 'job_requeued', node: row.node, at })
+        requeued(row, at, outcome.error)
       }
       return true
     },

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import type { FinishedJob, JobRecord } from '../store.ts'
-import { type RowOf, selected, withJson } from './columns.ts'
+import { type RowOf, recordIf, selected, withJson } from './columns.ts'
 import { type Connection, sqliteCode } from './database.ts'
 import { usageColumnNames, usageJson, usageValues } from './usage-columns.ts'
 import { type Attribution, openUsageTotals, type UsageTotals } from './usage-totals.ts'
@@ -128,10 +128,7 @@ export type Ledger = ReturnType<typeof openLedger>
 export function openCallRows(connection: Connection) {
   const call = connection.query<CallRow>`SELECT ${callColumns} FROM ledger WHERE organization_id = ? AND kind = 'sync'
     AND job_id = ?`
-  return (organizationId: string, id: string): FinishedJob | undefined => {
-    const row = call.get(organizationId, id)
-    return row && callOf(row)
-  }
+  return (organizationId: string, id: string): FinishedJob | undefined => recordIf(call.get(organizationId, id), callOf)
 }
 
 export const callOf = (row: CallRow): FinishedJob => withJson(row, 'error', 'usage')

@@ -1,6 +1,6 @@
 import type { Statements } from '../method-table.ts'
 import type { FileRecord, LibraryItem, NewLibraryItem } from '../store.ts'
-import { openInsert, selected } from './columns.ts'
+import { openInsert, pageOf, recordIf, selected } from './columns.ts'
 import type { Connection } from './database.ts'
 import { fileFields } from './files.ts'
 import type { WriteContext } from './write-context.ts'
@@ -68,7 +68,7 @@ export function libraryReads(connection: Connection, scan = libraryScan) {
   const ofUser = `EXISTS (SELECT 1 FROM jobs JOIN tokens ON tokens.id = jobs.token_id WHERE tokens.user_id = ?
     AND jobs.organization_id = library.organization_id AND jobs.id = library.job_id)`
   // One statement for each number of words: SQLite would evaluate an unused condition for every row all the same.
-  const page = Array.from(
+  const pages = Array.from(
     { length: maxWords + 1 },
     (_, words) =>
       connection.query<LibraryRow>`${columns} WHERE library.organization_id = ? AND library.id < ? AND library.id >= ?
@@ -78,31 +78,16 @@ export function libraryReads(connection: Connection, scan = libraryScan) {
   )
 
   return {
-    'library.find'(organizationId, id) {
-      const row = one.get(organizationId, id)
-      return row && itemOf(row)
-    },
+    'library.find': (organizationId, id) => recordIf(one.get(organizationId, id), itemOf),
     'library.list'(organizationId, filter) {
       const { limit, after = '~', search = '', modelId = null, kind = null, userId = null } = filter
       const words = fold(search).split(/\s+/).filter(Boolean).slice(0, maxWords)
       const floorId = floor.get(organizationId, after, scan - 1)
-      const rows = page[words.length]!.all(
-        organizationId,
-        after,
-        floorId ?? '',
-        modelId,
-        modelId,
-        kind,
-        kind,
-        userId,
-        userId,
-        filter.createdAfter ?? -1,
-        filter.createdBefore ?? Number.MAX_SAFE_INTEGER,
-        ...words,
-        limit + 1,
-      )
-      const items = rows.slice(0, limit).map(itemOf)
-      return { items, next: rows.length > limit ? items.at(-1)!.id : (floorId ?? null) }
+      const { createdAfter = -1, createdBefore = Number.MAX_SAFE_INTEGER } = filter
+      const range = [organizationId, after, floorId ?? '', modelId, modelId, kind, kind, userId, userId]
+      const rows = pages[words.length]!.all(...range, createdAfter, createdBefore, ...words, limit + 1)
+      const { page, next } = pageOf(rows, limit)
+      return { items: page.map(itemOf), next: next?.id ?? floorId ?? null }
     },
   } satisfies Statements
 }

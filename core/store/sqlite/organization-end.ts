@@ -1,6 +1,6 @@
 import { Failure } from '../../failure.ts'
 import type { Statements } from '../method-table.ts'
-import { type ActiveWork, filePurposes, type WaitingJob } from '../store.ts'
+import { type ActiveWork, filePurposes, type WaitingJob, waitingOf } from '../store.ts'
 import type { Connection } from './database.ts'
 import { type EndingRow, endingColumns } from './job-end.ts'
 import { openOrganizationRows, refuseDeleted, refuseMachineOwner } from './organizations.ts'
@@ -59,6 +59,11 @@ export function organizationEndCommands(connection: Connection, context: WriteCo
   const dropBatch = connection.statement`DELETE FROM batches WHERE number = ?`
   const responses = eraseResponses(connection)
 
+  const activeWork = (id: string): ActiveWork => ({
+    jobs: countJobs.get({ id })!,
+    executions: countExecutions.get(id)!,
+  })
+
   function cancel(id: string, at: number, limit: number): ActiveWork {
     // First, so that the ends of their lines' jobs feed no more.
     endBatches.run(at, id)
@@ -67,22 +72,13 @@ export function organizationEndCommands(connection: Connection, context: WriteCo
     const jobs = activeJobs.all({ id, limit })
     for (const job of jobs) {
       endJob(job, { status: 'cancelled', at })
-      effects.add('withdrawn', {
-        id: job.id,
-        organizationId: id,
-        modelId: job.modelId,
-        class: job.class,
-        rank: job.rank,
-      })
+      effects.add('withdrawn', waitingOf(job))
     }
     return { jobs: jobs.length, executions: executions.length }
   }
 
   return {
-    'organizations.activeWork': id => ({
-      jobs: countJobs.get({ id })!,
-      executions: countExecutions.get(id)!,
-    }),
+    'organizations.activeWork': activeWork,
 
     'organizations.cancelWork': cancel,
 
@@ -91,8 +87,7 @@ export function organizationEndCommands(connection: Connection, context: WriteCo
       if (!row) return undefined
       refuseDeleted(row)
       refuseMachineOwner(row, 'deleted')
-      const jobs = countJobs.get({ id })!
-      const executions = countExecutions.get(id)!
+      const { jobs, executions } = activeWork(id)
       if (jobs + executions > 0 && !force)
         throw new Failure(
           'conflict',
@@ -103,15 +98,9 @@ export function organizationEndCommands(connection: Connection, context: WriteCo
       removeEndpoints.run(id)
       outbox.endpointsChanged()
       const usersRemoved = removeUsers.run(at, at, id).changes
-      audit({
-        organizationId: id,
-        at,
-        actor: by,
-        action: 'organization.deleted',
-        targetId: id,
-        before: { name: row.name, status: row.status },
-        after: { status: 'deleted', tokens_revoked: tokensRevoked, users_removed: usersRemoved },
-      })
+      const before = { name: row.name, status: row.status }
+      const after = { status: 'deleted', tokens_revoked: tokensRevoked, users_removed: usersRemoved }
+      audit({ organizationId: id, id, at, by, action: 'organization.deleted', before, after })
       return { tokensRevoked, usersRemoved }
     },
 

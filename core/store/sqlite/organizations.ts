@@ -54,14 +54,8 @@ export function organizationCommands(connection: Connection, { audit }: WriteCon
       const { id, createdAt } = it
       insert({ ...it, status: 'active', updatedAt: createdAt })
       const created = one.get(id)!
-      audit({
-        organizationId: id,
-        at: createdAt,
-        actor: by,
-        action: 'organization.created',
-        targetId: id,
-        after: auditedOrganization(created),
-      })
+      const after = auditedOrganization(created)
+      audit({ organizationId: id, id, at: createdAt, by, action: 'organization.created', after })
       return created
     },
 
@@ -77,8 +71,7 @@ export function organizationCommands(connection: Connection, { audit }: WriteCon
       const changed = changedFields(auditedOrganization(before), auditedOrganization(after))
       if (!changed) return before
       change(after)
-      const target = { organizationId: id, at, actor: by, targetId: id }
-      audit({ ...target, action: 'organization.updated', ...changed })
+      audit({ organizationId: id, id, at, by, action: 'organization.updated', ...changed })
       return after
     },
 
@@ -91,7 +84,7 @@ export function organizationCommands(connection: Connection, { audit }: WriteCon
       setStatus.run(status, at, id)
       const action = status === 'suspended' ? 'organization.suspended' : 'organization.resumed'
       const [before, after] = [{ status: row.status }, { status }]
-      audit({ organizationId: id, at, actor: by, targetId: id, action, before, after })
+      audit({ organizationId: id, id, at, by, action, before, after })
       return { ...row, status, updatedAt: at }
     },
   } satisfies Statements

@@ -17,7 +17,7 @@ export function recoverJobs(connection: Connection, boot: string, at: number): {
   const interrupted = running.all(boot)
   if (interrupted.length === 0) return { requeued: 0, crashed: 0 }
   const context = openWriteContext(connection, boot)
-  const { jobCounts, events, flow, endJob } = context
+  const { jobCounts, requeued, endJob } = context
   const count = connection.statement`UPDATE jobs SET crashes = crashes + 1 WHERE number = ?`
   const requeue = connection.statement`UPDATE jobs
     SET status = 'pending', boot = NULL, not_before = 0, started_at = NULL, updated_at = ? WHERE number = ?`
@@ -31,9 +31,7 @@ export function recoverJobs(connection: Connection, boot: string, at: number): {
         count.run(row.number)
         if (row.crashes + 1 < maxCrashes) {
           requeue.run(at, row.number)
-          events.addRetry(row, at, jobErrorOf('worker_crashed', row.attempt, stopped))
-          if (row.execution !== null && row.node !== null)
-            flow.advance(row.execution, { type: 'job_requeued', node: row.node, at })
+          requeued(row, at, jobErrorOf('worker_crashed', row.attempt, stopped))
         } else endJob(row, { status: 'failed', at, error: jobErrorOf('worker_crashed', row.attempt, sentence) })
       }
       jobCounts.moveOpen('processing', 'pending', interrupted.length - exhausted.length)
@@ -45,7 +43,7 @@ export function recoverJobs(connection: Connection, boot: string, at: number): {
 
 /** Requeues, uncharged, the jobs that this boot is running: an orderly shutdown does not count as a crash. */
 export function releaseOwn(connection: Connection, { at, ...context }: WriteContext & { at: number }): void {
-  const { boot, jobCounts, events, flow } = context
+  const { boot, jobCounts, requeued } = context
   const release = connection.query<RetriedJob>`UPDATE jobs
     SET status = 'pending', boot = NULL, attempt = attempt - 1, not_before = 0, started_at = NULL
     WHERE status = 'processing' AND boot = ? RETURNING number, organization_id AS organizationId, attempt, execution,
@@ -53,11 +51,7 @@ export function releaseOwn(connection: Connection, { at, ...context }: WriteCont
   connection
     .transaction(() => {
       const released = release.all(boot)
-      for (const row of released) {
-        const { execution, node } = row
-        events.addRetry(row, at, null)
-        if (execution !== null && node !== null) flow.advance(execution, { type: 'job_requeued', node, at })
-      }
+      for (const row of released) requeued(row, at, null)
       jobCounts.moveOpen('processing', 'pending', released.length)
       memoryOf(context).write()
     })

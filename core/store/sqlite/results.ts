@@ -2,7 +2,7 @@ import { mkdir, open, readFile, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Failure } from '../../failure.ts'
 import { ulid } from '../../ids.ts'
-import { type LargeResult, type OpenResult, resultExpired } from '../large-result.ts'
+import { type LargeResult, resultExpired } from '../large-result.ts'
 import { type JobClaim, type JobOutcome, largeResultBytes } from '../store.ts'
 import type { Connection } from './database.ts'
 import { pathsIn } from './directory.ts'
@@ -141,7 +141,7 @@ export function resultPath(folder: string, file: string): string {
 export function openResultOf(connection: Connection) {
   const folder = pathsIn(dirname(connection.name)).results
   return ({ result, file, bytes }: ResultRow): string | LargeResult | null =>
-    file === null || bytes === null ? result : new LargeResultFile(resultPath(folder, file), bytes)
+    file === null || bytes === null ? result : largeResultFile(resultPath(folder, file), bytes)
 }
 
 /** The writer's commands for result files. */
@@ -168,32 +168,16 @@ export function resultReads(connection: Connection) {
 }
 
 /** A large result in a file of the data directory. */
-class LargeResultFile implements LargeResult {
-  readonly bytes: number
-  readonly #path: string
-
-  constructor(path: string, bytes: number) {
-    this.#path = path
-    this.bytes = bytes
-  }
-
-  async check(): Promise<void> {
-    const { size } = await stat(this.#path).catch(expire)
-    if (size !== this.bytes) throw new Error(`${this.#path} has ${size} bytes instead of ${this.bytes}`)
-  }
-
-  text(): Promise<string> {
-    return readFile(this.#path, 'utf8').catch(expire)
-  }
-
-  open(): Promise<OpenResult> {
-    return open(this.#path).catch(expire)
-  }
-
-  async localFile(): Promise<AsyncDisposable & { path: string }> {
-    return { path: this.#path, async [Symbol.asyncDispose]() {} }
-  }
-}
+const largeResultFile = (path: string, bytes: number): LargeResult => ({
+  bytes,
+  async check() {
+    const { size } = await stat(path).catch(expire)
+    if (size !== bytes) throw new Error(`${path} has ${size} bytes instead of ${bytes}`)
+  },
+  text: () => readFile(path, 'utf8').catch(expire),
+  open: () => open(path).catch(expire),
+  localFile: async () => ({ path, async [Symbol.asyncDispose]() {} }),
+})
 
 function expire(cause: NodeJS.ErrnoException): never {
   throw cause.code === 'ENOENT' ? resultExpired() : cause

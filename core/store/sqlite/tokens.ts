@@ -12,7 +12,7 @@ import {
   theServer,
   type VerifiableToken,
 } from '../store.ts'
-import { fromJson, openInsert, openUpdate, type RowOf, selected, withChanges } from './columns.ts'
+import { fromJson, openInsert, openUpdate, type RowOf, recordIf, selected, withChanges } from './columns.ts'
 import type { Connection } from './database.ts'
 import { organizationLimitFields } from './organizations.ts'
 import { openUserRows } from './users.ts'
@@ -103,14 +103,8 @@ export function tokenCommands(connection: Connection, { audit, events }: WriteCo
   return {
     'tokens.create'(token, by = theServer) {
       const created = tokenOf(create(token), token.createdAt)
-      audit({
-        organizationId: token.organizationId,
-        at: token.createdAt,
-        actor: by,
-        action: 'token.created',
-        targetId: token.id,
-        after: auditedToken(created),
-      })
+      const { organizationId, id, createdAt: at } = token
+      audit({ organizationId, id, at, by, action: 'token.created', after: auditedToken(created) })
       return created
     },
 
@@ -128,8 +122,7 @@ export function tokenCommands(connection: Connection, { audit, events }: WriteCo
       change({ ...withChanges(row, { scopes, userId, ...others }), ...limits })
       const after = tokenOf(one.get(organizationId, id)!, at)
       const changed = changedFields(auditedToken(tokenOf(row, at)), auditedToken(after))
-      const target = { organizationId, at, actor: by, targetId: id }
-      if (changed) audit({ ...target, action: 'token.updated', ...changed })
+      if (changed) audit({ organizationId, id, at, by, action: 'token.updated', ...changed })
       return after
     },
 
@@ -138,35 +131,23 @@ export function tokenCommands(connection: Connection, { audit, events }: WriteCo
       const row = one.get(organizationId, id)
       if (!row || changes === 0) return row && tokenOf(row, at)
       announce('token.revoked', row, at)
-      audit({
-        organizationId,
-        at,
-        actor: by,
-        action: 'token.revoked',
-        targetId: id,
-        before: { name: row.name },
-        after: { status: 'revoked' },
-      })
+      const [before, after] = [{ name: row.name }, { status: 'revoked' }]
+      audit({ organizationId, id, at, by, action: 'token.revoked', before, after })
       return tokenOf(row, at)
     },
 
     'tokens.rotate'(organizationId, id, next, previousValidUntil, by = theServer) {
       const row = one.get(organizationId, id)
       if (!row) return undefined
-      if (tokenOf(row, next.createdAt).status !== 'active')
+      const { createdAt: at } = next
+      if (tokenOf(row, at).status !== 'active')
         throw new Failure('conflict', `The token '${row.name}' is not active; only an active one can be rotated.`)
       const created = create(next)
       expire.run(previousValidUntil, organizationId, id, previousValidUntil)
-      audit({
-        organizationId,
-        at: next.createdAt,
-        actor: by,
-        action: 'token.rotated',
-        targetId: id,
-        before: { name: row.name },
-        after: { next_token_id: next.id, previous_valid_until: Math.floor(previousValidUntil / 1000) },
-      })
-      return tokenOf(created, next.createdAt)
+      const before = { name: row.name }
+      const after = { next_token_id: next.id, previous_valid_until: Math.floor(previousValidUntil / 1000) }
+      audit({ organizationId, id, at, by, action: 'token.rotated', before, after })
+      return tokenOf(created, at)
     },
 
     'tokens.touch'(uses) {
@@ -194,29 +175,22 @@ export function tokenReads(connection: Connection, now: () => number = Date.now)
       OR CASE WHEN status = 'active' AND expires_at <= @now THEN 'expired' ELSE status END = @status)
     AND (@userId IS NULL OR user_id = @userId)
     ORDER BY id DESC LIMIT @limit`
-  const active = connection.query<{ tokens: number }>`SELECT count(*) AS tokens FROM tokens WHERE organization_id = ?
+  const active = connection.scalar<number>`SELECT count(*) FROM tokens WHERE organization_id = ?
     AND status = 'active' AND (expires_at IS NULL OR expires_at > ?) AND EXISTS
     (SELECT 1 FROM json_each(scopes) WHERE value = ?)`
 
   function verifiable(row: (TokenRow & { digest: Buffer }) | undefined): VerifiableToken | undefined {
     const organization = row && owner.get(row.organizationId)
     if (!row || !organization) return undefined
+    const { organizationName, organizationStatus, plan, region, ...organizationLimits } = organization
     return {
       id: row.id,
       organizationId: row.organizationId,
-      organizationName: organization.organizationName,
-      organizationStatus: organization.organizationStatus,
-      plan: organization.plan,
-      organizationLimits: {
-        requestsPerMinute: organization.requestsPerMinute,
-        jobsPerMinute: organization.jobsPerMinute,
-        concurrentRequests: organization.concurrentRequests,
-        pendingJobs: organization.pendingJobs,
-        storedBytes: organization.storedBytes,
-        uploadsPerDay: organization.uploadsPerDay,
-        monthlySpendLimit: organization.monthlySpendLimit,
-      },
-      region: organization.region,
+      organizationName,
+      organizationStatus,
+      plan,
+      organizationLimits,
+      region,
       name: row.name,
       scopes: fromJson(row.scopes),
       digest: row.digest,
@@ -235,14 +209,11 @@ export function tokenReads(connection: Connection, now: () => number = Date.now)
   return {
     'tokens.verify': publicId => verifiable(verify.get(publicId)),
     'tokens.verifyId': id => verifiable(verifyId.get(id)),
-    'tokens.find'(organizationId, id) {
-      const row = one.get(organizationId, id)
-      return row && tokenOf(row, now())
-    },
+    'tokens.find': (organizationId, id) => recordIf(one.get(organizationId, id), row => tokenOf(row, now())),
     'tokens.list'(organizationId, options) {
       const { limit, after = null, status = null, userId = null } = options
       return page.all({ organizationId, limit, after, status, userId, now: now() }).map(row => tokenOf(row, now()))
     },
-    'tokens.countActive': (organizationId, scope, at) => active.get(organizationId, at, scope)?.tokens ?? 0,
+    'tokens.countActive': (organizationId, scope, at) => active.get(organizationId, at, scope)!,
   } satisfies Statements
 }

@@ -61,7 +61,7 @@ export function userCommands(connection: Connection, { audit, events }: WriteCon
       const before = JSON.parse(token.scopes) as Scope[]
       const after = before.filter(scope => allowed.includes(scope))
       if (after.length === before.length) continue
-      const entry = { organizationId, at, actor: by, targetId: token.id }
+      const entry = { organizationId, id: token.id, at, by }
       if (after.length > 0) {
         tokensNarrowed++
         narrow.run(JSON.stringify(after), token.id)
@@ -88,7 +88,7 @@ export function userCommands(connection: Connection, { audit, events }: WriteCon
         throw new Failure('not_found', `There is no organization '${organizationId}'.`)
       refuseTaken(user)
       insert({ ...user, updatedAt: at })
-      audit({ organizationId, at, actor: by, action: 'user.created', targetId: id, after: auditedUser(user) })
+      audit({ organizationId, id, at, by, action: 'user.created', after: auditedUser(user) })
       return find(organizationId, id)!
     },
 
@@ -101,8 +101,7 @@ export function userCommands(connection: Connection, { audit, events }: WriteCon
       refuseTaken(after)
       change({ ...after, updatedAt: at })
       const changed = changedFields(auditedUser(user), auditedUser(after))
-      const target = { organizationId, at, actor: by, targetId: id }
-      if (changed) audit({ ...target, action: 'user.updated', ...changed })
+      if (changed) audit({ organizationId, id, at, by, action: 'user.updated', ...changed })
       return bound(after, scopesOfRole[after.role], act)
     },
 
@@ -112,7 +111,7 @@ export function userCommands(connection: Connection, { audit, events }: WriteCon
       if (!user) return undefined
       refuseLastOwner(user)
       remove.run(at, at, organizationId, id)
-      audit({ organizationId, at, actor: by, action: 'user.removed', targetId: id, before: auditedUser(user) })
+      audit({ organizationId, id, at, by, action: 'user.removed', before: auditedUser(user) })
       return bound(user, [], act)
     },
   } satisfies Statements

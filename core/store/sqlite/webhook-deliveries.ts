@@ -8,6 +8,7 @@ import type {
   DueDelivery,
   NewDelivery,
 } from '../webhooks.ts'
+import { recordIf } from './columns.ts'
 import type { Connection } from './database.ts'
 import type { WriteContext } from './write-context.ts'
 
@@ -84,14 +85,9 @@ export function webhookDeliveryCommands(connection: Connection, { audit, outbox 
       if (row.finished_at === null) bringForward.run(at, row.number)
       else restart.run({ at, target: row.target, object: row.object, number: row.number })
       // A delivery is no object of its own in the log: it belongs to an endpoint or, of a request, to the organization.
-      audit({
-        organizationId,
-        at,
-        actor: by,
-        action: row.endpoint_id === null ? 'organization.webhook_redelivered' : 'webhook_endpoint.redelivered',
-        targetId: row.endpoint_id ?? organizationId,
-        after: { delivery_id: id },
-      })
+      const action = row.endpoint_id === null ? 'organization.webhook_redelivered' : 'webhook_endpoint.redelivered'
+      const target = row.endpoint_id ?? organizationId
+      audit({ organizationId, id: target, at, by, action, after: { delivery_id: id } })
       return true
     },
 
@@ -190,9 +186,9 @@ export function webhookDeliveryReads(connection: Connection) {
   const dead = connection.scalar<number>`SELECT count(*) FROM
     (SELECT 1 FROM webhook_deliveries WHERE status = 'dead' LIMIT ?)`
 
-  const recordOf = (row: RecordRow): DeliveryRecord => ({
+  const recordOf = ({ status, ...row }: RecordRow): DeliveryRecord => ({
     ...row,
-    status: row.status === 'new' ? 'pending' : row.status,
+    status: status === 'new' ? 'pending' : status,
   })
 
   return {
@@ -203,10 +199,7 @@ export function webhookDeliveryReads(connection: Connection) {
       due
         .all(target, now, limit)
         .map(({ version, previousUntil, ...row }) => ({ ...row, secret: { version, previousUntil } })),
-    'webhooks.delivery'(organizationId, id) {
-      const row = one.get(organizationId, id)
-      return row && recordOf(row)
-    },
+    'webhooks.delivery': (organizationId, id) => recordIf(one.get(organizationId, id), recordOf),
     'webhooks.deliveries'(organizationId, filter) {
       const { limit, after, endpointId, status = 'all' } = filter
       const before = after === undefined ? Number.MAX_SAFE_INTEGER : (numberOf.get(organizationId, after) ?? 0)
@@ -214,9 +207,6 @@ export function webhookDeliveryReads(connection: Connection) {
       const query = { organizationId, limit, before, ...(endpointId === undefined ? {} : { endpointId }) }
       return pages[status].all(query).map(recordOf)
     },
-    'webhooks.counts': limit => ({
-      pending: unfinished.get(limit)!,
-      dead: dead.get(limit)!,
-    }),
+    'webhooks.counts': limit => ({ pending: unfinished.get(limit)!, dead: dead.get(limit)! }),
   } satisfies Statements
 }

@@ -3,7 +3,7 @@ import { auditedEndpoint, changedFields } from '../audit-fields.ts'
 import { theServer } from '../audit-records.ts'
 import type { Statements } from '../method-table.ts'
 import { maxEndpoints, type SecretState, type WebhookEndpoint } from '../webhooks.ts'
-import { fromJson, openInsert, openUpdate, type RowOf, selected, withChanges } from './columns.ts'
+import { fromJson, openInsert, openUpdate, type RowOf, recordIf, selected, withChanges } from './columns.ts'
 import type { Connection } from './database.ts'
 import type { WriteContext } from './write-context.ts'
 
@@ -66,14 +66,7 @@ export function webhookEndpointCommands(connection: Connection, { audit, outbox 
       const { organizationId, id, createdAt: at } = it
       insert({ ...it, secretVersion: 1, updatedAt: at })
       const created = endpointOf(one.get(organizationId, id)!)
-      audit({
-        organizationId,
-        at,
-        actor: by,
-        targetId: id,
-        action: 'webhook_endpoint.created',
-        after: auditedEndpoint(created),
-      })
+      audit({ organizationId, id, at, by, action: 'webhook_endpoint.created', after: auditedEndpoint(created) })
       outbox.endpointsChanged()
       return created
     },
@@ -85,8 +78,7 @@ export function webhookEndpointCommands(connection: Connection, { audit, outbox 
       change({ ...withChanges(row, changes), disabledReason: enabled ? null : row.disabledReason, updatedAt: at })
       const after = endpointOf(one.get(organizationId, id)!)
       const changed = changedFields(auditedEndpoint(endpointOf(row)), auditedEndpoint(after))
-      if (changed)
-        audit({ organizationId, at, actor: by, targetId: id, action: 'webhook_endpoint.updated', ...changed })
+      if (changed) audit({ organizationId, id, at, by, action: 'webhook_endpoint.updated', ...changed })
       outbox.endpointsChanged()
       return after
     },
@@ -98,7 +90,7 @@ export function webhookEndpointCommands(connection: Connection, { audit, outbox 
       const version = row.secretVersion
       const [before, after] = [{ secret_version: version }, rotated(version + 1, previousUntil)]
       const action = 'webhook_endpoint.secret_rotated'
-      audit({ organizationId, at, actor: by, targetId: id, action, before, after })
+      audit({ organizationId, id, at, by, action, before, after })
       return endpointOf(one.get(organizationId, id)!)
     },
 
@@ -107,23 +99,16 @@ export function webhookEndpointCommands(connection: Connection, { audit, outbox 
       if (!row) return undefined
       remove.run(organizationId, id)
       const before = auditedEndpoint(endpointOf(row))
-      audit({ organizationId, at, actor: by, targetId: id, action: 'webhook_endpoint.deleted', before })
+      audit({ organizationId, id, at, by, action: 'webhook_endpoint.deleted', before })
       outbox.endpointsChanged()
       return true
     },
 
     'webhooks.recordTest'(organizationId, id, type, at, by = theServer) {
       const row = one.get(organizationId, id)
-      if (row)
-        audit({
-          organizationId,
-          at,
-          actor: by,
-          targetId: id,
-          action: 'webhook_endpoint.tested',
-          after: { url: row.url, event_type: type },
-        })
-      return row !== undefined
+      const after = row && { url: row.url, event_type: type }
+      if (after) audit({ organizationId, id, at, by, action: 'webhook_endpoint.tested', after })
+      return after !== undefined
     },
 
     'webhooks.rotateSecret'(organizationId, previousUntil, at, by = theServer) {
@@ -132,7 +117,7 @@ export function webhookEndpointCommands(connection: Connection, { audit, outbox 
       rotateOwn.run({ id: organizationId, until: previousUntil, at })
       const [before, after] = [{ secret_version: version }, rotated(version + 1, previousUntil)]
       const action = 'organization.webhook_secret_rotated'
-      audit({ organizationId, at, actor: by, targetId: organizationId, action, before, after })
+      audit({ organizationId, id: organizationId, at, by, action, before, after })
       return { version: version + 1, previousUntil }
     },
   } satisfies Statements
@@ -145,10 +130,7 @@ export function webhookEndpointReads(connection: Connection) {
     AND (:after IS NULL OR id < :after) ORDER BY id DESC LIMIT :limit`
   const secret = connection.query<SecretState>`${secretOfOrganization}`
   return {
-    'webhooks.find'(organizationId, id) {
-      const row = one.get(organizationId, id)
-      return row && endpointOf(row)
-    },
+    'webhooks.find': (organizationId, id) => recordIf(one.get(organizationId, id), endpointOf),
     'webhooks.list': (organizationId, { limit, after = null }) =>
       page.all({ organizationId, after, limit }).map(endpointOf),
     'webhooks.secretOf': organizationId => secret.get(organizationId) ?? firstSecret,

@@ -1,7 +1,7 @@
 import { Failure } from '../../failure.ts'
 import type { Statements } from '../method-table.ts'
 import type { NewWorkflow, WorkflowDefinition, WorkflowRecord, WorkflowVersion } from '../workflows.ts'
-import { dagOf, fromJson, selected } from './columns.ts'
+import { dagOf, fromJson, pageOf, recordIf, selected } from './columns.ts'
 import type { Connection } from './database.ts'
 
 interface WorkflowRow extends Pick<WorkflowRecord, 'organizationId' | 'id' | 'version' | 'createdAt' | 'updatedAt'> {
@@ -92,7 +92,7 @@ export function workflowReads(connection: Connection) {
     WHERE w.organization_id = ? AND w.id = ?`
   const versioned = connection.query<WorkflowRow>`SELECT definition, dag, ${columns} ${from} WHERE w.organization_id = ?
     AND w.id = ? AND v.version = ?`
-  const page = connection.query<WorkflowRow>`SELECT definition, NULL AS dag, ${columns} ${from}
+  const pages = connection.query<WorkflowRow>`SELECT definition, NULL AS dag, ${columns} ${from}
     AND v.version = w.version WHERE w.organization_id = ? AND (w.updated_at < ? OR (w.updated_at = ? AND w.id < ?))
     AND instr(w.folded, ?) > 0 ORDER BY w.updated_at DESC, w.id DESC LIMIT ?`
 
@@ -107,14 +107,14 @@ export function workflowReads(connection: Connection) {
   })
 
   return {
-    'workflows.find'(organizationId, id, version) {
-      const row = version === undefined ? newest.get(organizationId, id) : versioned.get(organizationId, id, version)
-      return row && record(row)
-    },
+    'workflows.find': (organizationId, id, version) =>
+      recordIf(
+        version === undefined ? newest.get(organizationId, id) : versioned.get(organizationId, id, version),
+        record,
+      ),
     'workflows.versions'(organizationId, id, { limit, before = Number.MAX_SAFE_INTEGER }) {
-      const rows = versions.all(organizationId, id, before, limit + 1)
-      const shown = rows.slice(0, limit)
-      return { versions: shown, next: rows.length > limit ? shown.at(-1)!.version : null }
+      const { page, next } = pageOf(versions.all(organizationId, id, before, limit + 1), limit)
+      return { versions: page, next: next?.version ?? null }
     },
     /** `after` is `<updated_at>.<id>` of the last workflow of the page before. */
     'workflows.list'(organizationId, { limit, after, search = '' }) {
@@ -122,14 +122,9 @@ export function workflowReads(connection: Connection) {
       const at = Number(time)
       if (!Number.isSafeInteger(at) || !id)
         throw new Failure('invalid_value', "'after' is not a cursor of this list.", { param: 'after' })
-      // One row more than the limit shows whether there is a next page.
-      const rows = page.all(organizationId, at, at, id, search.toLowerCase(), limit + 1)
-      const shown = rows.slice(0, limit)
-      const last = shown.at(-1)
-      return {
-        workflows: shown.map(record),
-        next: rows.length > limit && last ? `${last.updatedAt}.${last.id}` : null,
-      }
+      const rows = pages.all(organizationId, at, at, id, search.toLowerCase(), limit + 1)
+      const { page, next } = pageOf(rows, limit)
+      return { workflows: page.map(record), next: next ? `${next.updatedAt}.${next.id}` : null }
     },
   } satisfies Statements
 }

@@ -1,8 +1,9 @@
+import type { JobError } from '../store.ts'
 import { openAudit } from './audit.ts'
 import { openBatchFlow } from './batches.ts'
 import { openCommitEffects } from './commit-effects.ts'
 import type { Connection } from './database.ts'
-import { openEvents } from './events.ts'
+import { openEvents, type RetriedJob } from './events.ts'
 import { type ExecutionFlow, openExecutionCounts, openExecutionFlow } from './execution-flow.ts'
 import { openFileRows } from './files.ts'
 import type { TransactionMemory } from './group.ts'
@@ -48,6 +49,8 @@ export interface WriteContext extends SharedContext {
   flow: ExecutionFlow
   endJob: ReturnType<typeof openEnd>
   forgetJob: ReturnType<typeof openForget>
+  /** Records that a job waits again. `error`: why its attempt failed; null if the attempt was given back. */
+  requeued: (job: RetriedJob, at: number, error: JobError | null) => void
 }
 
 export function openWriteContext(connection: Connection, boot: string): WriteContext {
@@ -58,6 +61,11 @@ export function openWriteContext(connection: Connection, boot: string): WriteCon
     flow,
     endJob: openEnd(connection, { ...shared, flow }),
     forgetJob: openForget(connection, shared),
+    requeued(job, at, error) {
+      const { execution, node } = job
+      shared.events.addRetry(job, at, error)
+      if (execution !== null && node !== null) flow.advance(execution, { type: 'job_requeued', node, at })
+    },
   }
 }
 

@@ -1,5 +1,5 @@
 import { Failure } from '../../../core/failure.ts'
-import { waitingOf } from '../../../core/jobs/queue.ts'
+import { waitingOf } from '../../../core/store/job-records.ts'
 import type { Backlog, JobRecord, NewJob, Store, StoredJobClass } from '../../../core/store/store.ts'
 
 type Jobs = Store['jobs']
