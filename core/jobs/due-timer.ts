@@ -1,10 +1,9 @@
+import { openDueWork } from '../due-work.ts'
 import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
 import type { JobRecord, Store, WaitingJob } from '../store/store.ts'
 
 const batchSize = 500
-/** At most an hour, so that a changed clock is noticed within this. */
-const maxTimerMs = 3_600_000
 
 /**
  * Watches jobs that become due: delayed jobs and start deadlines. One timer for the earliest of them. `tick` covers a
@@ -18,25 +17,9 @@ export function openDueTimer(options: {
   expired: (jobs: readonly JobRecord[]) => void
 }) {
   const { store, clock, log, woken, expired } = options
-  let next: { at: number; timer: NodeJS.Timeout } | undefined
-  let checking: Promise<void> | undefined
+  const { at, check, isDue, close } = openDueWork({ work: processDue, clock })
   let closed = false
-
-  /** Sets the timer for something that is due at this time. */
-  function at(time: number): void {
-    if (closed || (next && next.at <= time)) return
-    clearTimeout(next?.timer)
-    const inMs = Math.min(Math.max(0, time - clock.now()), maxTimerMs)
-    next = { at: time, timer: setTimeout(check, inMs).unref() }
-  }
-
-  function check(): void {
-    clearTimeout(next?.timer)
-    next = undefined
-    checking ??= processDue().finally(() => {
-      checking = undefined
-    })
-  }
+  let retryOnTick = false
 
   async function processDue(): Promise<void> {
     try {
@@ -58,20 +41,17 @@ export function openDueTimer(options: {
     // Tried again by the tick, not at once: a store that cannot write would be called in an endless loop.
     if (!closed) retryOnTick = true
   }
-  let retryOnTick = false
-
   return {
     at,
-    check,
+    check: () => void check(),
     tick(): void {
-      if (!retryOnTick && !(next && next.at <= clock.now())) return
+      if (!retryOnTick && !isDue()) return
       retryOnTick = false
-      check()
+      void check()
     },
-    async close(): Promise<void> {
+    close(): Promise<void> {
       closed = true
-      clearTimeout(next?.timer)
-      await checking
+      return close()
     },
   }
 }

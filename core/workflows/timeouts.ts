@@ -1,3 +1,4 @@
+import { openDueWork } from '../due-work.ts'
 import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
 import type { Store } from '../store/store.ts'
@@ -14,46 +15,22 @@ export function openTimeouts(options: {
   log: Log
 }) {
   const { store, clock, log } = options
-  const closed = new AbortController()
-  let next: { at: number; timer: NodeJS.Timeout } | undefined
-  let checking: Promise<void> | undefined
-  let pending = false
-
-  /** Sets the timer for an execution that times out then. */
-  function at(due: number): void {
-    if (closed.signal.aborted || (next && next.at <= due)) return
-    clearTimeout(next?.timer)
-    const inMs = Math.min(Math.max(0, due - clock.now()), maxTimerMs)
-    next = { at: due, timer: setTimeout(check, inMs).unref() }
-  }
-
-  function check(): void {
-    clearTimeout(next?.timer)
-    next = undefined
-    pending = true
-    checking ??= expireDue().finally(() => {
-      checking = undefined
-    })
-  }
+  const due = openDueWork({ work: expireDue, clock, maxTimerMs })
 
   async function expireDue(): Promise<void> {
-    while (pending && !closed.signal.aborted) {
-      pending = false
-      try {
-        const due = await store.nextDue()
-        if (due === null) continue
-        if (due <= clock.now()) {
-          await store.expire(clock.now(), batchSize)
-          pending = true
-        } else at(due)
-      } catch (thrown) {
-        if (!Failure.from(thrown).retryable) log.error('Executions could not be timed out', {}, thrown)
-        at(clock.now() + 1_000)
-      }
+    try {
+      const next = await store.nextDue()
+      if (next === null) return
+      if (next > clock.now()) return due.at(next)
+      await store.expire(clock.now(), batchSize)
+      void due.check()
+    } catch (thrown) {
+      if (!Failure.from(thrown).retryable) log.error('Executions could not be timed out', {}, thrown)
+      due.at(clock.now() + 1_000)
     }
   }
 
-  check()
+  void due.check()
   const sweep = openSweep({
     sweep: () => store.sweep(clock.now(), batchSize),
     pauseMs: () => 20,
@@ -62,11 +39,10 @@ export function openTimeouts(options: {
   })
 
   return {
-    at,
+    /** An execution times out at this time. */
+    at: due.at,
     async close(): Promise<void> {
-      closed.abort()
-      clearTimeout(next?.timer)
-      await Promise.all([checking, sweep.close()])
+      await Promise.all([due.close(), sweep.close()])
     },
   }
 }
