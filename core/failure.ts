@@ -169,3 +169,6 @@ export const invalid = (param: string, message: string, code: FailureCode = 'inv
 /** The failure of a wrong value that is no field of a request, such as a file, a setting or an argument. */
 export const invalidValue = (message: string, more?: FailureMore): Failure =>
   new Failure('invalid_value', message, more)
+
+/** The failure of a request that the present state of its object does not allow. */
+export const conflict = (message: string): Failure => new Failure('conflict', message)

@@ -15,3 +15,12 @@ type Defined<T> = { [K in keyof T as undefined extends T[K] ? K : never]?: Exclu
  */
 export const pick = <Of, Name extends keyof Of>(from: Of, ...names: Name[]): Pick<Of, Name> =>
   Object.fromEntries(names.map(name => [name, from[name]])) as Pick<Of, Name>
+
+/** Returns an object with the same names and other values. */
+export const mapMembers = <Name extends string, Value, Other>(
+  from: Readonly<Record<Name, Value>>,
+  convert: (value: Value, name: Name) => Other,
+) =>
+  Object.fromEntries(
+    (Object.entries(from) as [Name, Value][]).map(([name, value]) => [name, convert(value, name)]),
+  ) as Record<Name, Other>

@@ -1,18 +1,16 @@
-import { Failure } from '../failure.ts'
+import { conflict, Failure } from '../failure.ts'
 import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
 import type { Region } from '../schemas/region.ts'
 import {
   type Actor,
   dayStartOf,
-  type NewOrganization,
   type NewToken,
   type Organization,
   type OrganizationUse,
   type Scope,
   type Store,
   type TokenChange,
-  type TokenLimits,
   type TokenPage,
   type TokenRecord,
   type TokenStatus,
@@ -21,26 +19,15 @@ import {
 } from '../store/store.ts'
 import { isAllowedAt, outsideHours } from './allowed-hours.ts'
 import type { Keys } from './keys.ts'
+import type { OrganizationOptions } from './organizations.ts'
 import { type EffectiveLimits, effectiveLimits, openPlans, type Plans } from './plans.ts'
 import { digestMatches, digestOf, hintOf, mintSecret, parseSecret, wrongSecret } from './secret.ts'
 import { openSessions, type Sessions, sessionEnded, sessionIn } from './sessions.ts'
 
-/** A token to create. */
-export interface TokenOptions {
-  organizationId: string
-  name: string
-  scopes: Scope[]
-  /** Epoch milliseconds; null never expires; undefined takes the default (90 days with an admin scope, else never). */
-  expiresAt?: number | null
-  models?: string[] | null
-  limits?: Partial<TokenLimits>
-  userId?: string | null
-  /** JSON text of an object. */
-  metadata?: string | null
-  /** The first token of its rotations. */
-  originId?: string
-  createdBy?: string | null
-}
+/** A token to create. Without `expiresAt` it has the default: 90 days with an admin scope, else it never expires. */
+export interface TokenOptions
+  extends Pick<NewToken, 'organizationId' | 'name' | 'scopes'>,
+    Partial<Pick<NewToken, 'expiresAt' | 'models' | 'limits' | 'userId' | 'metadata' | 'originId' | 'createdBy'>> {}
 
 /** The authenticated caller: one token of one organization. */
 export interface Caller {
@@ -75,8 +62,8 @@ const maxCached = 4_096
 export const maxOverlapMs = day
 
 /** The current status of a token: the stored one, or `expired` once its time has passed. */
-export const statusAt = (token: { status: TokenStatus; expiresAt: number | null }, now: number): TokenStatus =>
-  token.status === 'active' && token.expiresAt !== null && token.expiresAt <= now ? 'expired' : token.status
+export const statusAt = ({ status, expiresAt }: Pick<TokenRecord, 'status' | 'expiresAt'>, now: number): TokenStatus =>
+  status === 'active' && expiresAt !== null && expiresAt <= now ? 'expired' : status
 
 /**
  * Organizations and their tokens: creation, verification, change and revocation. `issue` and `rotate` return a secret
@@ -118,36 +105,31 @@ export function openAccounts({
   async function requireOtherAdmin(token: TokenRecord): Promise<void> {
     if (statusAt(token, now()) !== 'active' || !token.scopes.includes('admin:write')) return
     if ((await store.tokens.countActive(token.organizationId, 'admin:write', now())) > 1) return
-    throw new Failure(
-      'conflict',
+    throw conflict(
       `The token '${token.name}' is the last one with the scope admin:write. Create another one first, or force it.`,
     )
   }
 
   function draft(options: TokenOptions): { secret: string; token: NewToken } {
+    const { organizationId, name, scopes, models = null, limits = {}, userId = null, metadata = null } = options
     const { secret, publicId } = mintSecret()
     const createdAt = now()
-    const admin = options.scopes.some(scope => scope.startsWith('admin:'))
-    return {
-      secret,
-      token: {
-        id: newId('tok'),
-        publicId,
-        organizationId: options.organizationId,
-        name: options.name,
-        scopes: options.scopes,
-        digest: digestOf(keys.tokenPepper, secret),
-        hint: hintOf(secret),
-        models: options.models ?? null,
-        limits: options.limits ?? {},
-        userId: options.userId ?? null,
-        metadata: options.metadata ?? null,
-        ...(options.originId === undefined ? {} : { originId: options.originId }),
-        createdAt,
-        expiresAt: options.expiresAt === undefined ? (admin ? createdAt + 90 * day : null) : options.expiresAt,
-        createdBy: options.createdBy ?? null,
-      },
+    const admin = scopes.some(scope => scope.startsWith('admin:'))
+    const { expiresAt = admin ? createdAt + 90 * day : null, createdBy = null, originId } = options
+    const rights = { organizationId, name, scopes, models, limits, userId, metadata, expiresAt }
+    const digest = digestOf(keys.tokenPepper, secret)
+    const origin = originId === undefined ? {} : { originId }
+    const token = {
+      id: newId('tok'),
+      publicId,
+      digest,
+      hint: hintOf(secret),
+      ...rights,
+      ...origin,
+      createdAt,
+      createdBy,
     }
+    return { secret, token }
   }
 
   /** The caller of this secret, in any state; undefined for any other text. */
@@ -230,9 +212,7 @@ export function openAccounts({
     use: (organizationId: string): Promise<OrganizationUse> =>
       store.organizations.use(organizationId, dayStartOf(now())),
 
-    createOrganization: (
-      options: Partial<Omit<NewOrganization, 'createdAt'>> & Pick<NewOrganization, 'name'>,
-    ): Promise<Organization> =>
+    createOrganization: (options: OrganizationOptions): Promise<Organization> =>
       store.organizations.create({ id: newId('org'), plan: 'enterprise', ...options, createdAt: now() }),
     organizations: () => store.organizations.list(),
     organization: (id: string) => store.organizations.find(id),
@@ -286,16 +266,12 @@ export function openAccounts({
       const old = await store.tokens.find(organizationId, id)
       if (!old) return undefined
       if (statusAt(old, now()) !== 'active')
-        throw new Failure(
-          'conflict',
+        throw conflict(
           `The token '${old.name}' is ${statusAt(old, now())}; only an active token can be rotated. Create a new one.`,
         )
       const lifetime = old.expiresAt === null ? null : now() + (old.expiresAt - old.createdAt)
       const { token, secret } = draft({ ...old, expiresAt: lifetime, createdBy: old.id })
-      const previousValidUntil = Math.min(
-        now() + Math.min(overlapMs, maxOverlapMs),
-        old.expiresAt ?? Number.POSITIVE_INFINITY,
-      )
+      const previousValidUntil = Math.min(now() + Math.min(overlapMs, maxOverlapMs), old.expiresAt ?? Infinity)
       const created = await inOrder(() => store.tokens.rotate(organizationId, id, token, previousValidUntil, by))
       return created && { token: created, secret, previousValidUntil }
     },

@@ -51,7 +51,8 @@ function wallTime(timezone: string, at: number): number {
   return minute + zone.offset
 }
 
-const minuteOf = (text: string): number => {
+/** The minute of the day of a time such as `08:00`. */
+export const minuteOf = (text: string): number => {
   const [hours, minutes] = text.split(':')
   return Number(hours) * 60 + Number(minutes)
 }

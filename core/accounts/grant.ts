@@ -1,6 +1,7 @@
 import { Failure, invalid } from '../failure.ts'
 import { type AllowedHours, type Role, roles, type Scope, scopes, type TokenLimits, weekdays } from '../store/store.ts'
 import type { Caller } from './accounts.ts'
+import { minuteOf } from './allowed-hours.ts'
 import { modelAllowed } from './model-allowed.ts'
 
 /**
@@ -79,7 +80,6 @@ export function grantLimits(requested: Partial<TokenLimits>, own: TokenLimits): 
 }
 
 const minutesOfDay = 1440
-const minuteOf = (time: string): number => Number(time.slice(0, 2)) * 60 + Number(time.slice(3))
 
 /** The minutes of a week that are allowed. */
 function minutesOf({ ranges }: AllowedHours): Uint8Array {

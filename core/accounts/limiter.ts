@@ -19,7 +19,10 @@ export interface Level {
   at: number
 }
 
-/** What is in a token bucket that holds `perMinute` and refills evenly. Negative while a debt is repaid. */
+/**
+ * What is in a token bucket that holds `perMinute` and refills evenly: the limit per minute also limits a burst. Negative
+ * while a debt is repaid.
+ */
 export const refilled = (level: Level | undefined, perMinute: number, now: number): number =>
   level ? Math.min(perMinute, level.tokens + (Math.max(0, now - level.at) * perMinute) / 60_000) : perMinute
 
@@ -39,14 +42,6 @@ export function allowanceOf(allowed: boolean, tokens: number, perMinute: number)
     resetMs: Math.ceil((perMinute - tokens) / perMs),
     retryAfterMs: allowed ? 0 : Math.ceil((1 - tokens) / perMs - 1e-6),
   }
-}
-
-/** A token bucket that holds `perMinute` and refills evenly: the limit per minute also limits a burst. Pure. */
-function take(level: Level | undefined, perMinute: number, now: number): { level: Level; allowance: Allowance } {
-  const tokens = refilled(level, perMinute, now)
-  const allowed = isEnough(tokens)
-  const remaining = allowed ? Math.max(0, tokens - 1) : tokens
-  return { level: { tokens: remaining, at: now }, allowance: allowanceOf(allowed, remaining, perMinute) }
 }
 
 /** Of a bucket without a limit. */
@@ -201,13 +196,14 @@ export function openWrongTokenLimiter(
     blockedFor(address: string): number {
       const level = levels.get(address)
       if (!level) return 0
-      const tokens = Math.min(perMinute, level.tokens + ((now() - level.at) * perMinute) / 60_000)
+      const tokens = refilled(level, perMinute, now())
       return tokens >= 1 ? 0 : Math.ceil(((1 - tokens) * 60_000) / perMinute)
     },
     failed(address: string): void {
-      const { level } = take(levels.get(address), perMinute, now())
+      const at = now()
+      const tokens = refilled(levels.get(address), perMinute, at)
       levels.delete(address)
-      levels.set(address, level)
+      levels.set(address, { tokens: isEnough(tokens) ? Math.max(0, tokens - 1) : tokens, at })
       if (levels.size > maxAddresses) levels.delete(levels.keys().next().value!)
     },
   }

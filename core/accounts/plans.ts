@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { Log } from '../log.ts'
+import { mapMembers } from '../members.ts'
 import { Bytes } from '../quantities.ts'
 import type { Organization, OrganizationLimits } from '../store/store.ts'
 
@@ -108,18 +109,23 @@ export const builtInPlans: Readonly<Record<string, PlanFigures>> = {
   enterprise: { ...none, requestsPerMinute: 6_000, jobsPerMinute: 1_000, share: 4 },
 }
 
+/** The names of the counted figures in infer.yaml. */
+const settingNames = {
+  requestsPerMinute: 'requests_per_minute',
+  jobsPerMinute: 'jobs_per_minute',
+  tokensPerMinute: 'tokens_per_minute',
+  concurrentRequests: 'concurrent_requests',
+  pendingJobs: 'pending_jobs',
+  storedBytes: 'stored_bytes',
+  uploadsPerDay: 'uploads_per_day',
+} as const
+
 /** The plan of these settings; a built-in plan of the same name has the figures that the settings lack. */
 export function planFigures(name: string, settings: PlanSettings): PlanFigures {
   const base = builtInPlans[name] ?? none
   const { monthly_spend_limit: spend } = settings
   return {
-    requestsPerMinute: settings.requests_per_minute ?? base.requestsPerMinute,
-    jobsPerMinute: settings.jobs_per_minute ?? base.jobsPerMinute,
-    tokensPerMinute: settings.tokens_per_minute ?? base.tokensPerMinute,
-    concurrentRequests: settings.concurrent_requests ?? base.concurrentRequests,
-    pendingJobs: settings.pending_jobs ?? base.pendingJobs,
-    storedBytes: settings.stored_bytes ?? base.storedBytes,
-    uploadsPerDay: settings.uploads_per_day ?? base.uploadsPerDay,
+    ...mapMembers(settingNames, (setting, field) => settings[setting] ?? base[field]),
     monthlySpendLimit: spend === undefined ? base.monthlySpendLimit : Math.round(spend * 1e6),
     share: settings.share ?? base.share,
   }
@@ -184,9 +190,7 @@ export function openPlans(options: {
     /** The monthly spend limits of the plans that have one, millionths of the currency unit. */
     spendLimits: (): Record<string, number> =>
       Object.fromEntries(
-        [...plans].flatMap(([name, { monthlySpendLimit }]) =>
-          monthlySpendLimit === null ? [] : [[name, monthlySpendLimit]],
-        ),
+        [...plans].flatMap(([name, { monthlySpendLimit: limit }]) => (limit === null ? [] : [[name, limit]])),
       ),
     /** Uses the plans of a changed configuration from now on. Returns the names of added, changed and removed plans. */
     replace(next: Readonly<Record<string, PlanSettings>>): string[] {

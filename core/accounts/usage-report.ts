@@ -1,13 +1,16 @@
 import { invalid } from '../failure.ts'
-import { type Month, monthOf } from '../month.ts'
-import type {
-  BucketWidth,
-  OrganizationLimits,
-  Store,
-  UsageCursor,
-  UsageDimension,
-  UsageGroup,
-  UsageSums,
+import { monthOf } from '../month.ts'
+import {
+  type BucketWidth,
+  bucketEnd,
+  bucketStart,
+  type OrganizationLimits,
+  type Store,
+  type UsageCursor,
+  type UsageDimension,
+  type UsageGroup,
+  type UsageQuery,
+  type UsageSums,
 } from '../store/store.ts'
 import { csvHeader } from '../store/usage-text.ts'
 import { type SpendReading, type SpendView, spendReading, spendView } from './spend-view.ts'
@@ -79,40 +82,30 @@ export function openUsageReports({
   now?: () => number
   spendOf?: (organizationId: string, limit: number | null) => SpendReading | Promise<SpendReading>
 }) {
-  function queryOf(request: UsageRequest, format: 'json' | 'csv') {
-    const { organizationId, width, groupBy, only, limit, page } = request
+  function queryOf(request: UsageRequest, format: 'json' | 'csv'): UsageQuery {
+    const { organizationId, width, groupBy, only, limit } = request
     const window = usageWindow(request, Math.floor(now() / 1000))
-    const buckets = Math.min(limit ?? pageBuckets[width].usual, pageBuckets[width].most)
-    const cursor = page === undefined ? undefined : readCursor(page, { ...window, width })
-    return {
-      organizationId,
-      ...window,
-      width,
-      groupBy,
-      only,
-      buckets,
-      results: format === 'csv' ? csvRows : pageResults,
-      page: cursor,
-      format,
-    }
+    const { usual, most } = pageBuckets[width]
+    const page = request.page === undefined ? undefined : readCursor(request.page, { ...window, width })
+    const size = { buckets: Math.min(limit ?? usual, most), results: format === 'csv' ? csvRows : pageResults }
+    return { organizationId, ...window, width, groupBy, only, ...size, page, format }
   }
 
   return {
     /** Reads one page. Throws Failure `invalid_value` for a time or a cursor that makes no sense. */
     async read(request: UsageRequest): Promise<UsageReport> {
       const query = queryOf(request, 'json')
+      const { organizationId, from, to, width } = query
       const { totals, text, next } = await store.usage.read(query)
+      const spend = spendView(await spendOf(organizationId, request.limits.monthlySpendLimit))
       return {
-        organization_id: query.organizationId,
-        start_time: query.from,
-        end_time: query.to,
-        bucket_width: query.width,
+        organization_id: organizationId,
+        start_time: from,
+        end_time: to,
+        bucket_width: width,
         currency,
         totals,
-        spend_limit: {
-          ...spendView(await spendOf(query.organizationId, request.limits.monthlySpendLimit)),
-          hard: true,
-        },
+        spend_limit: { ...spend, hard: true },
         has_more: next !== null,
         next_page: next && cursorText(next),
         buckets: text,
@@ -140,21 +133,6 @@ export function openUsageReports({
 }
 export type UsageReports = ReturnType<typeof openUsageReports>
 
-/** The calendar month in UTC of a time, Unix seconds. */
-function monthAt(at: number): Month {
-  const { start, end } = monthOf(at * 1000)
-  return { start: start / 1000, end: end / 1000 }
-}
-
-const seconds = { '1m': 60, '1h': 3600, '1d': 86_400 } as const
-
-/** The start of the bucket of a time. Unix seconds. */
-const bucketStart = (at: number, width: BucketWidth): number =>
-  width === 'month' ? monthAt(at).start : Math.floor(at / seconds[width]) * seconds[width]
-
-const nextBucket = (start: number, width: BucketWidth): number =>
-  width === 'month' ? monthAt(start).end : start + seconds[width]
-
 /** The latest time of a request, Unix seconds: the end of the year 9999. */
 export const latestTime = 253_402_300_799
 /** The longest time that minutes are read for, seconds. */
@@ -177,12 +155,12 @@ function usageWindow(
   now: number,
 ): { from: number; to: number } {
   const until = end ?? now
-  const since = start ?? (width === '1m' ? until - 3600 : monthAt(Math.min(until, now)).start)
+  const since = start ?? (width === '1m' ? until - 3600 : bucketStart(Math.min(until, now), 'month'))
   if (until < since || (end !== undefined && until === since))
     throw invalid('end_time', "'end_time' must be later than 'start_time'.")
   const from = bucketStart(since, width)
   const last = bucketStart(until, width)
-  const to = last === until && last > from ? last : nextBucket(last, width)
+  const to = last === until && last > from ? last : bucketEnd(last, width)
   if (width === '1m' && to - from > minutesSpan + 60)
     throw invalid('bucket_width', "Buckets of '1m' cover at most 24 hours. Send a shorter time, or '1h'.")
   return { from, to }

@@ -105,17 +105,16 @@ export async function openSpend(options: {
     account.spent.set(start, (account.spent.get(start) ?? 0) + cost)
   }
 
-  const usedUp = (id: string, limit: number | null): boolean => {
-    if (limit === null) return false
-    const account = accounts.get(id)
-    return (account?.spent.get(currentMonth().start) ?? 0) + (account?.held ?? 0) >= limit
-  }
+  const spentBy = (id: string): number => accounts.get(id)?.spent.get(currentMonth().start) ?? 0
+  const heldBy = (id: string): number => accounts.get(id)?.held ?? 0
+  const reached = (id: string, limit: number | null): boolean => limit !== null && spentBy(id) >= limit
+  const usedUp = (id: string, limit: number | null): boolean => limit !== null && spentBy(id) + heldBy(id) >= limit
 
   function refused({ tokenName, ...spender }: Spender, of: 'organization' | 'token'): Failure {
     const [id, limit] =
       of === 'token' ? [spender.originId, spender.tokenLimit!] : [spender.organizationId, spender.organizationLimit!]
     const { end } = currentMonth()
-    const held = accounts.get(id)?.held ?? 0
+    const held = heldBy(id)
     const whose = of === 'token' ? `the token '${tokenName}'` : 'this organization'
     const amount = (millionths: number) => `${(millionths / 1e6).toFixed(2)} ${currency}`
     const still = held > 0 ? ` Running work holds ${amount(held)} of it until it ends.` : ''
@@ -126,22 +125,14 @@ export async function openSpend(options: {
     )
   }
 
-  const reached = (id: string, limit: number | null): boolean =>
-    limit !== null && (accounts.get(id)?.spent.get(currentMonth().start) ?? 0) >= limit
-
   /** Throws Failure `quota_exceeded` if nothing is left of a limit. */
   function requireAnythingLeft(spender: Spender): void {
     if (usedUp(spender.organizationId, spender.organizationLimit)) throw refused(spender, 'organization')
     if (usedUp(spender.originId, spender.tokenLimit)) throw refused(spender, 'token')
   }
 
-  function read(id: string, limit: number | null): SpendReading {
-    const period = currentMonth()
-    const account = accounts.get(id)
-    const spent = account?.spent.get(period.start) ?? 0
-    const held = account?.held ?? 0
-    return spendReading({ spent, held, limit, period })
-  }
+  const read = (id: string, limit: number | null): SpendReading =>
+    spendReading({ spent: spentBy(id), held: heldBy(id), limit, period: currentMonth() })
 
   // The month before too: the clock may be set back. Later ones were written while it was ahead.
   for (const { organizationId, originId, month: start, spent } of await store.spend.read(
@@ -196,14 +187,7 @@ export async function openSpend(options: {
         store.organizations.find(organizationId),
         store.tokens.find(organizationId, tokenId),
       ])
-      if (!organization || !token) return undefined
-      return {
-        organizationId,
-        originId: token.originId,
-        tokenName: token.name,
-        organizationLimit: plans.limitsOf(organization).monthlySpendLimit,
-        tokenLimit: token.limits.monthlySpendLimit,
-      }
+      return organization && token && spenderOf(token, plans.limitsOf(organization).monthlySpendLimit)
     },
 
     /** The spending of an organization in the current month, against this limit (see `EffectiveLimits`). Cheap. */

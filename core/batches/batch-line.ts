@@ -88,6 +88,12 @@ const slugPath = /^slug\/(.+)$/s
 /** Returns the slug in the short form of an endpoint; undefined for one that has none. */
 export const slugIn = (endpoint: string): string | undefined => slugPath.exec(endpoint)?.[1]
 
+/** What every line of a batch of this endpoint must name. */
+export const targetOf = ({ endpoint }: { endpoint: string }): BatchTarget => ({
+  endpoint,
+  namesModel: slugIn(endpoint) === undefined,
+})
+
 /** Reads a line of an input file. Pure. Returns its request, or the first fault of it. */
 export function readLine(text: string, { endpoint, namesModel }: BatchTarget): BatchRequest | { fault: Fault } {
   let line: unknown

@@ -2,7 +2,7 @@ import type { Requester } from '../admission/admission.ts'
 import { Failure } from '../failure.ts'
 import type { Region } from '../schemas/region.ts'
 import type { BatchFault, BatchRecord } from '../store/store.ts'
-import { type BatchEndpoint, batchWindow, maxFaults, maxInputBytes, slugIn } from './batch-line.ts'
+import { type BatchEndpoint, batchWindow, maxFaults, maxInputBytes, targetOf } from './batch-line.ts'
 import { type InputFiles, openInputFiles } from './batch-work.ts'
 import type { BatchesOptions } from './batches.ts'
 import { firstHalf, lineError, openLineAdmission, type PageJobs, storePageJobs } from './feed-lines.ts'
@@ -31,10 +31,6 @@ export function openBatchSteps(
   })
   const maxBytes = config.limits.json_body
 
-  const targetOf = (batch: BatchRecord) => ({
-    endpoint: batch.endpoint,
-    namesModel: slugIn(batch.endpoint) === undefined,
-  })
   const requester = (batch: BatchRecord) =>
     requesterOf(batch.organizationId, batch.tokenId, (batch.region as Region | null) ?? undefined)
   const pathOf = async (batch: BatchRecord): Promise<string | undefined> => {
@@ -67,16 +63,9 @@ export function openBatchSteps(
     const window = batchWindow(ofOrganization(batch.organizationId), admits!.limits.pendingJobs)
     if (open > Math.floor(window / 2)) return Infinity
     const { nextOffset: offset, nextLine: line } = batch
-    const page = await input.page({
-      path: path!,
-      target: targetOf(batch),
-      offset,
-      line,
-      lines: window - open,
-      maxBytes,
-    })
-    const fed = await admitLines(batch, endpoint, page, admits!)
-    return keep(batch, fed)
+    const lines = window - open
+    const page = await input.page({ path: path!, target: targetOf(batch), offset, line, lines, maxBytes })
+    return keep(batch, await admitLines(batch, endpoint, page, admits!))
   }
 
   /** Stores lines as jobs. */
@@ -188,15 +177,9 @@ function openValidation(options: Pick<BatchesOptions, 'admission' | 'files' | 'c
       )
     if (!requester) return ofFile('token_revoked', 'The token that created this batch no longer exists.')
     if (!endpoint) return ofFile('model_not_found', `There is no model for ${batch.endpoint}.`, 'endpoint')
-    const checked = await input.check(
-      {
-        path: files.pathOf(file),
-        endpoint: endpoint.path,
-        namesModel: endpoint.modelId === undefined,
-        maxBytes: config.limits.json_body,
-      },
-      signal,
-    )
+    const target = { endpoint: endpoint.path, namesModel: endpoint.modelId === undefined }
+    const maxBytes = config.limits.json_body
+    const checked = await input.check({ path: files.pathOf(file), ...target, maxBytes }, signal)
     const { total, models } = checked
     const named = endpoint.modelId === undefined ? models : [{ id: endpoint.modelId, lines: [1] }]
     const refused = named.flatMap(({ id, lines }) => {

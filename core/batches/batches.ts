@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Admission, Requester } from '../admission/admission.ts'
 import type { Limits } from '../config.ts'
 import type { Cpu } from '../cpu/cpu.ts'
+import { openDueWork } from '../due-work.ts'
 import { Failure } from '../failure.ts'
 import type { Files } from '../files/files.ts'
 import { newId } from '../ids.ts'
@@ -21,7 +22,7 @@ const sweepPauseMs = 100
 /** Deletes the line rows of batches that have ended, a few at a time, so that other work never waits for it. */
 function openLineSweep({ store, log }: { store: Pick<Store['batches'], 'sweep'>; log: Log }) {
   const closed = new AbortController()
-  let running: Promise<void> | undefined
+  const runs = openDueWork({ work: run })
 
   async function run(): Promise<void> {
     try {
@@ -35,14 +36,10 @@ function openLineSweep({ store, log }: { store: Pick<Store['batches'], 'sweep'>;
 
   return {
     /** Call it after a batch has ended. */
-    wake(): void {
-      running ??= run().finally(() => {
-        running = undefined
-      })
-    },
-    async close(): Promise<void> {
+    wake: () => void runs.check(),
+    close(): Promise<void> {
       closed.abort()
-      await running
+      return runs.close()
     },
   }
 }

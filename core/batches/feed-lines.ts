@@ -1,8 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Admission, Admitted, Requester } from '../admission/admission.ts'
-import { Failure } from '../failure.ts'
+import { Failure, type FailureCode } from '../failure.ts'
 import { newId } from '../ids.ts'
 import type { Jobs } from '../jobs/jobs.ts'
+import { notBegun } from '../jobs/retry.ts'
 import type { AdmittedJob } from '../jobs/submissions.ts'
 import { hasPrice } from '../models/price.ts'
 import type { BatchRecord, LineError } from '../store/store.ts'
@@ -22,13 +23,17 @@ export interface PageJobs {
 }
 
 /** Codes of failures that may pass: the line waits. */
-const passing = new Set<Failure['code']>([
-  'no_capacity',
-  'disk_full',
-  'shutting_down',
-  'queue_full',
-  'model_warming_up',
-])
+const passing: ReadonlySet<FailureCode> = new Set([...notBegun, 'disk_full'])
+
+/** What the jobs of all lines have. */
+const lineDefaults = {
+  class: 'batch',
+  priority: 0,
+  maxAttempts,
+  startBy: null,
+  timeoutMs: null,
+  idempotency: null,
+} as const
 
 export const lineError = ({ code, message, param }: Failure): LineError => ({
   code,
@@ -91,22 +96,18 @@ export function openLineAdmission(
           fed.stopped = { by: spent, forAll: true }
           break
         }
+        const metadata = JSON.stringify({ batch_id: batch.id, custom_id: line.customId })
+        const ofLine = { batch: { id: batch.id, line: line.line }, retentionMs: retentionMs(batch), metadata }
+        const { slug } = endpoint
         fed.jobs.push({
+          ...lineDefaults,
           id: newId('job'),
           admitted,
-          slug: endpoint.slug,
+          slug,
           inputs,
-          class: 'batch',
-          priority: 0,
-          maxAttempts,
-          startBy: null,
-          timeoutMs: null,
-          retentionMs: retentionMs(batch),
+          ...ofLine,
           notBefore: now,
           createdAt: now,
-          metadata: JSON.stringify({ batch_id: batch.id, custom_id: line.customId }),
-          idempotency: null,
-          batch: { id: batch.id, line: line.line },
         })
       } catch (thrown) {
         const failure = Failure.from(thrown)
@@ -132,17 +133,10 @@ export async function storePageJobs(
 ): Promise<boolean> {
   const last = lines.at(-1)
   if (!last) return true
+  const { organizationId, id, fed } = batch
+  const next = { nextLine: last.line + 1, nextOffset: last.end }
   const stored = await jobs.submitWith(wanted, added =>
-    store.batches.feed({
-      organizationId: batch.organizationId,
-      id: batch.id,
-      fed: batch.fed,
-      jobs: added,
-      refused,
-      nextLine: last.line + 1,
-      nextOffset: last.end,
-      at: Date.now(),
-    }),
+    store.batches.feed({ organizationId, id, fed, jobs: added, refused, ...next, at: Date.now() }),
   )
   return stored !== undefined
 }

@@ -2,7 +2,7 @@ import { Failure, type FailureCode } from '../failure.ts'
 import { ulid } from '../ids.ts'
 import type { Jobs } from '../jobs/jobs.ts'
 import type { BatchLine, BatchRecord, JobRecord, LineError, Store } from '../store/store.ts'
-import { type BatchEndpoints, slugIn } from './batch-line.ts'
+import { type BatchEndpoints, targetOf } from './batch-line.ts'
 import type { InputFiles, InputLine } from './batch-work.ts'
 
 const sentences = {
@@ -39,7 +39,7 @@ const unexecuted = (id: string, customId: string, code: string, message: string)
 
 /** Yields the lines of the output files of a batch whose jobs have all ended. */
 export function openOutputLines({ batch, endpoints, path, maxBytes, store, jobs, files }: OutputOptions) {
-  const target = { endpoint: batch.endpoint, namesModel: slugIn(batch.endpoint) === undefined }
+  const target = targetOf(batch)
 
   /** Yields every line with what became of it, in the order of the file. */
   async function* all(): AsyncGenerator<{ input: InputLine; line: BatchLine | undefined }> {
@@ -69,11 +69,10 @@ export function openOutputLines({ batch, endpoints, path, maxBytes, store, jobs,
     const id = idOf(line)
     const error = line?.error ?? job?.error ?? (line ? null : batch.restError)
     if (error && job?.status !== 'cancelled') return answered(id, input.customId, error)
+    if (batch.ending === 'completed' && job?.status === 'cancelled')
+      return unexecuted(id, input.customId, 'cancelled', `The job ${job.id} of this request was cancelled.`)
     const code = batch.ending === 'expired' ? 'batch_expired' : 'batch_cancelled'
-    const ownCancel = batch.ending === 'completed' && job?.status === 'cancelled'
-    return ownCancel
-      ? unexecuted(id, input.customId, 'cancelled', `The job ${job.id} of this request was cancelled.`)
-      : unexecuted(id, input.customId, code, sentences[code])
+    return unexecuted(id, input.customId, code, sentences[code])
   }
 
   return {

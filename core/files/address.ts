@@ -83,16 +83,10 @@ export const openFileUrls = (key: KeyObject) => ({
     const expires = parameter('exp')
     const kept = parameter('kept')
     if (!isId(id) || !isId(parameter('org')) || !/^\d{0,15}$/.test(kept)) return undefined
-    const upload: Upload = {
-      id,
-      organizationId: parameter('org'),
-      name,
-      contentType: parameter('type'),
-      keptMs: kept === '' ? null : Number(kept),
-    }
-    return isFuture(expires, now) && isSame(parameter('sig'), signature(key, uploadText(upload, expires)))
-      ? upload
-      : undefined
+    const sent = { organizationId: parameter('org'), contentType: parameter('type') }
+    const upload = { id, name, ...sent, keptMs: kept === '' ? null : Number(kept) }
+    const isValid = isFuture(expires, now) && isSame(parameter('sig'), signature(key, uploadText(upload, expires)))
+    return isValid ? upload : undefined
   },
 })
 export type FileUrls = ReturnType<typeof openFileUrls>

@@ -1,4 +1,4 @@
-import { Failure } from '../failure.ts'
+import { conflict } from '../failure.ts'
 import { isId, newId } from '../ids.ts'
 import type { ApiFilePage, FileRecord, Store } from '../store/store.ts'
 import type { FileFacts } from './file-path.ts'
@@ -72,7 +72,7 @@ export const openApiFiles = ({ store, find, erase, keep }: ApiFilesOptions) => (
   ): Promise<FileRecord> {
     const existing = await store.find(id)
     if (existing?.organizationId === organizationId) return existing
-    if (existing) throw new Failure('conflict', `The file ${id} exists already.`)
+    if (existing) throw conflict(`The file ${id} exists already.`)
     return keep(id, organizationId, facts, gathered(lines), maxBytes)
   },
 })

@@ -25,22 +25,13 @@ export const newFileOf = (
   organizationId: string,
   facts: FileFacts,
   { bytes, sha256 }: Pick<Written, 'bytes' | 'sha256'>,
-): NewFile => ({
-  id,
-  organizationId,
-  purpose: facts.purpose,
-  apiPurpose: facts.apiPurpose ?? (facts.purpose === 'upload' ? 'user_data' : null),
-  name: safeFileName(facts.name, 'file'),
-  contentType: safeContentType(facts.contentType),
-  bytes,
-  sha256,
-  width: facts.width ?? null,
-  height: facts.height ?? null,
-  durationMs: facts.durationMs ?? null,
-  jobId: facts.jobId ?? null,
-  createdAt: Date.now(),
-  expiresAt: facts.expiresAt,
-})
+): NewFile => {
+  const { purpose, expiresAt, width = null, height = null, durationMs = null, jobId = null } = facts
+  const { apiPurpose = purpose === 'upload' ? 'user_data' : null } = facts
+  const name = safeFileName(facts.name, 'file')
+  const kind = { purpose, apiPurpose, name, contentType: safeContentType(facts.contentType), width, height, durationMs }
+  return { id, organizationId, ...kind, bytes, sha256, jobId, createdAt: Date.now(), expiresAt }
+}
 
 /** File extensions of the known types. Files of other types are served as bytes. */
 const extensions: Readonly<Record<string, string>> = {

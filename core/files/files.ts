@@ -110,11 +110,8 @@ export async function openFiles({ dataDir, store, linkKey, limits, limitsOf, log
   async function receive(
     organizationId: string,
     source: AsyncIterable<Uint8Array>,
-    facts: FileFacts & {
-      maxBytes: number
-      id?: string /** Its size, if the sender has told it. */
-      declaredBytes?: number
-    },
+    // `declaredBytes`: its size, if the sender has told it.
+    facts: FileFacts & { maxBytes: number; id?: string; declaredBytes?: number },
   ): Promise<FileRecord> {
     admit()
     const id = facts.id ?? newId('file')
@@ -125,10 +122,8 @@ export async function openFiles({ dataDir, store, linkKey, limits, limitsOf, log
     receiving.add(id)
     try {
       if (facts.id !== undefined && (await store.files.find(id))) throw conflict()
-      const storage = await requireStorage(organizationId, {
-        bytes: facts.declaredBytes ?? 1,
-        isUpload: facts.purpose === 'upload',
-      })
+      const isUpload = facts.purpose === 'upload'
+      const storage = await requireStorage(organizationId, { bytes: facts.declaredBytes ?? 1, isUpload })
       const whole = await write(incoming, source, facts.maxBytes, tooLarge)
       return await addRow(await put(id, organizationId, facts, whole), storage)
     } finally {
@@ -137,10 +132,8 @@ export async function openFiles({ dataDir, store, linkKey, limits, limitsOf, log
   }
 
   async function take(organizationId: string, written: Written, facts: FileFacts): Promise<FileRecord> {
-    const storage = await requireStorage(organizationId, {
-      bytes: written.bytes,
-      isUpload: facts.purpose === 'upload',
-    })
+    const isUpload = facts.purpose === 'upload'
+    const storage = await requireStorage(organizationId, { bytes: written.bytes, isUpload })
     await syncFile(written.path)
     return await addRow(await put(newId('file'), organizationId, facts, written), storage)
   }
@@ -279,13 +272,9 @@ export async function openFiles({ dataDir, store, linkKey, limits, limitsOf, log
      * read afterwards for the maximum lifetime.
      */
     uploadLink(upload: Omit<Upload, 'id'>, origin: string) {
-      const named = { ...upload, id: newId('file'), name: safeFileName(upload.name, 'file') }
-      return {
-        id: named.id,
-        name: named.name,
-        url: addresses.upload(named, origin, 3_600_000),
-        readUrl: addresses.read(named, origin, longestLifetimeMs),
-      }
+      const [id, name] = [newId('file'), safeFileName(upload.name, 'file')]
+      const url = addresses.upload({ ...upload, id, name }, origin, 3_600_000)
+      return { id, name, url, readUrl: addresses.read({ id, name }, origin, longestLifetimeMs) }
     },
     /** Returns the file description of a valid upload URL. */
     verifyUpload: addresses.mayUpload,

@@ -1,5 +1,6 @@
 import { lstat, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { openDueWork } from '../due-work.ts'
 import type { Log } from '../log.ts'
 import type { FileRecord, Store } from '../store/store.ts'
 import { filePathOf, idOfName } from './file-path.ts'
@@ -23,8 +24,7 @@ interface JanitorOptions {
  * repeated: the row is marked as removed, the bytes are deleted, the row is marked as erased.
  */
 export function openJanitor({ folder, store, log, isRecent }: JanitorOptions) {
-  let running: Promise<void> | undefined
-  let repeat = false
+  const sweeps = openDueWork({ work: run })
   const closed = new AbortController()
   let orphansAt = -Infinity
 
@@ -85,28 +85,17 @@ export function openJanitor({ folder, store, log, isRecent }: JanitorOptions) {
     }
   }
 
-  /** Sweeps now; resolves when the bytes of all files that were removed before the call are deleted. Never rejects. */
-  async function sweep(): Promise<void> {
-    if (running) {
-      repeat = true
-      return running
-    }
-    running = (async () => {
-      do {
-        repeat = false
-        await run()
-      } while (repeat && !closed.signal.aborted)
-    })().finally(() => (running = undefined))
-    return running
-  }
+  const timer = setInterval(() => void sweeps.check(), intervalMs).unref()
+  void sweeps.check()
 
-  const timer = setInterval(() => void sweep(), intervalMs).unref()
-  void sweep()
-
-  const close = async (): Promise<void> => {
-    closed.abort()
-    clearInterval(timer)
-    await running
+  return {
+    /** Sweeps now; resolves when the bytes of all files that were removed before the call are deleted. Never rejects. */
+    sweep: sweeps.check,
+    erase,
+    close(): Promise<void> {
+      closed.abort()
+      clearInterval(timer)
+      return sweeps.close()
+    },
   }
-  return { sweep, erase, close }
 }

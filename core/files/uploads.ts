@@ -64,23 +64,13 @@ const conflict = (id: string, message: string) => new Failure('conflict', `The u
 export function openUploads({ parts, requireRoom, receive }: UploadsOptions) {
   const entries = new Map<string, Entry>()
 
-  async function join(
-    { organizationId, fileId, record }: Entry,
-    listed: readonly UploadPart[],
-    md5: string | undefined,
-  ) {
-    const { name, contentType, purpose, bytes, keptMs } = record
-    const file = await receive(organizationId, verified(parts.joined(fileId, listed), { bytes, md5 }), {
-      id: fileId,
-      name,
-      contentType,
-      purpose: 'upload',
-      apiPurpose: purpose,
-      expiresAt: keptMs === null ? null : Date.now() + keptMs,
-      maxBytes: bytes,
-      declaredBytes: bytes,
-    })
-    await parts.remove(fileId)
+  async function join({ organizationId, fileId: id, record }: Entry, listed: readonly UploadPart[], md5?: string) {
+    const { name, contentType, purpose: apiPurpose, bytes, keptMs } = record
+    const expiresAt = keptMs === null ? null : Date.now() + keptMs
+    const facts = { id, name, contentType, purpose: 'upload', apiPurpose, expiresAt } as const
+    const source = verified(parts.joined(id, listed), { bytes, md5 })
+    const file = await receive(organizationId, source, { ...facts, maxBytes: bytes, declaredBytes: bytes })
+    await parts.remove(id)
     return file
   }
 
@@ -137,15 +127,10 @@ export function openUploads({ parts, requireRoom, receive }: UploadsOptions) {
       const promised = pending.reduce((sum, { record }) => sum + record.bytes, 0)
       await requireRoom(organizationId, promised + facts.bytes)
       const now = Date.now()
-      const record: UploadRecord = {
-        ...facts,
-        id: newId('upload'),
-        createdAt: now,
-        expiresAt: now + uploadLifetimeMs,
-        status: 'pending',
-        file: null,
-      }
-      entries.set(record.id, { record, organizationId, fileId: newId('file'), numbers: new Map(), joining: false })
+      const id = newId('upload')
+      const times = { createdAt: now, expiresAt: now + uploadLifetimeMs }
+      const record: UploadRecord = { ...facts, id, ...times, status: 'pending', file: null }
+      entries.set(id, { record, organizationId, fileId: newId('file'), numbers: new Map(), joining: false })
       return record
     },
 

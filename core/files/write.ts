@@ -79,12 +79,8 @@ export async function commitFile(written: Written, to: string): Promise<void> {
 }
 
 export async function syncDirectory(path: string): Promise<void> {
-  const directory = await open(path, 'r')
-  try {
-    await directory.sync()
-  } finally {
-    await directory.close()
-  }
+  await using directory = await open(path, 'r')
+  await directory.sync()
 }
 
 /** Yields the bytes of the file from the beginning, in one buffer that every chunk reuses. */

@@ -3,10 +3,9 @@ import type { JobSpend } from '../admission/spend.ts'
 import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
 import type { Lease, SlotUse } from '../models/fleet.ts'
-import type { JobOutcome, JobRecord, Store } from '../store/store.ts'
+import { type JobOutcome, type JobRecord, jobErrorOf, type RowKey, type Store } from '../store/store.ts'
 import type { RunJob, RunReport, RunResult } from '../tasks/run-job.ts'
 import { metered, meteredUsage, noUsage } from '../usage.ts'
-import type { JobKey } from './live-runs.ts'
 
 /** The end of an attempt; `unresponsive`: the run itself, if it continues although it was stopped. */
 export interface AttemptOutcome {
@@ -92,7 +91,7 @@ export function openAttemptEnds(options: {
   /** Called when a job has ended with a result that is billed, before `ended`. */
   settled: JobSpend['settle']
   /** Called when a job has ended for good. */
-  ended: (job: JobKey) => void
+  ended: (job: RowKey) => void
 }) {
   const { store, run, log, settled, ended } = options
   async function settle(
@@ -181,7 +180,7 @@ const success = ({ usage, cost, ...ran }: RunResult, { used: _counted, ...facts 
   ...facts,
 })
 
-const failed = ({ attempt }: JobRecord, { code, message, type, retryable }: Failure) => ({
+const failed = ({ attempt }: JobRecord, failure: Failure) => ({
   status: 'failed' as const,
-  error: { code, message, type, retryable, attempt },
+  error: jobErrorOf(failure, attempt),
 })

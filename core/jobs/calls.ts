@@ -5,8 +5,7 @@ import type { Log } from '../log.ts'
 import type { Fleet } from '../models/fleet.ts'
 import type { Model } from '../models/model.ts'
 import { costOf } from '../models/price.ts'
-import { callRecord } from '../store/job-records.ts'
-import type { FinishedJob, JobRecord, Usage } from '../store/store.ts'
+import { callRecord, type FinishedJob, type JobRecord, jobErrorOf, type Usage } from '../store/store.ts'
 import { metered, meteredUsage, noUsage } from '../usage.ts'
 import { type CallAttempt, type CallEnd, type CallOptions, type RunningCall, runningRecord } from './call.ts'
 import type { Dispatch } from './dispatch.ts'
@@ -100,28 +99,31 @@ export function openCalls(dependencies: {
     // Nobody pays for the time in which an engine failed.
     const billed = end.how === 'failed' ? { ...usage, gpuMs: 0 } : usage
     const failure = end.how === 'failed' ? end.failure : undefined
-    const { id: job, modelId: model, engineId: engine } = call
+    const { id, task, modelId, engineId, organizationId, tokenId, createdAt, startedAt } = call
     if (failure?.engineText)
-      log.warn('An engine failed a request', { job, model, engine, engine_error: failure.engineText })
+      log.warn('An engine failed a request', {
+        job: id,
+        model: modelId,
+        engine: engineId,
+        engine_error: failure.engineText,
+      })
     const finished: FinishedJob = {
-      id: call.id,
-      task: call.task,
-      modelId: call.modelId,
-      createdAt: call.createdAt,
-      startedAt: call.startedAt,
-      engineId: call.engineId,
-      organizationId: call.organizationId,
-      tokenId: call.tokenId,
+      id,
+      task,
+      modelId,
+      createdAt,
+      startedAt,
+      engineId,
+      organizationId,
+      tokenId,
       status: end.how === 'retry' ? 'failed' : end.how,
-      error: failure
-        ? { code: failure.code, message: failure.message, type: failure.type, retryable: failure.retryable, attempt }
-        : null,
+      error: failure ? jobErrorOf(failure, attempt) : null,
       usage,
       cost: metered(costOf(price, billed)),
       finishedAt: Date.now(),
     }
     recorder.record(finished)
-    spend.settle(call.id, finished)
+    spend.settle(id, finished)
   }
 
   const ownCall = (organizationId: string, id: string): RunningCall | undefined => {

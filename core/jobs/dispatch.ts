@@ -58,6 +58,11 @@ export function openDispatch(options: DispatchOptions) {
     return state
   }
 
+  function hold(modelId: string): void {
+    stateOf(modelId).held++
+    held++
+  }
+
   /** How many more slots jobs of the model may occupy. */
   const room = (modelId: string): number => {
     const of = models.get(modelId)
@@ -95,8 +100,7 @@ export function openDispatch(options: DispatchOptions) {
       const entry = queue.take(next)
       if (call) calls.grant(call, { lease, entry })
       else {
-        stateOf(modelId).held++
-        held++
+        hold(modelId)
         begin(entry, lease)
         refill.wake()
       }
@@ -168,19 +172,13 @@ export function openDispatch(options: DispatchOptions) {
       if (!('job' in next)) return void readNext(modelId, next)
       if (calls.find(next.job.id)) return
       const entry = queue.take(next)
-      stateOf(modelId).held++
-      held++
+      hold(modelId)
       begin(entry, undefined)
     }
   }
 
   function checkAllModels(): void {
     for (const modelId of new Set([...models.keys(), ...queue.models()])) check(modelId)
-  }
-
-  function release(modelId: string): void {
-    stateOf(modelId).held--
-    held--
   }
 
   fleet.connect({
@@ -209,9 +207,7 @@ export function openDispatch(options: DispatchOptions) {
     spare(modelId: string): Lease | undefined {
       if (draining || queue.waits(modelId) || !find(modelId)?.enabled) return undefined
       const lease = models.get(modelId)?.pause || room(modelId) === 0 ? undefined : fleet.take(modelId)
-      if (!lease) return undefined
-      stateOf(modelId).held++
-      held++
+      if (lease) hold(modelId)
       return lease
     },
     /** A slot for a call if no entry waits: nearly every request takes this path, without a queue entry. */
@@ -219,7 +215,8 @@ export function openDispatch(options: DispatchOptions) {
     /** Call it when a job has released its slot. */
     freed(modelId: string): void {
       const full = held >= slots
-      release(modelId)
+      stateOf(modelId).held--
+      held--
       if (full) checkAllModels()
       else check(modelId)
     },

@@ -86,66 +86,45 @@ function waiting(
   const { now, model, activity, pause, typicalMs, slots, freeSlots, position: ahead = 0 } = facts
   const name = `'${job.modelId}'`
   if (job.notBefore === deferredUntil)
-    return {
-      reason: 'prompt_rewriting',
-      detail: 'A chat model rewrites its prompt. It is queued after that.',
-      etaMs: null,
-    }
+    return waits('prompt_rewriting', 'A chat model rewrites its prompt. It is queued after that.')
   if (job.notBefore > now) {
     const etaMs = job.notBefore - now
-    return job.error
-      ? {
-          reason: 'retry',
-          detail: `Attempt ${job.error.attempt} of ${job.maxAttempts} failed: ${job.error.message} It is tried again in ${about(etaMs)}.`,
-          etaMs,
-        }
-      : { reason: 'not_before', detail: `It starts in ${about(etaMs)} at the earliest (not_before).`, etaMs }
+    if (!job.error) return waits('not_before', `It starts in ${about(etaMs)} at the earliest (not_before).`, etaMs)
+    const failed = `Attempt ${job.error.attempt} of ${job.maxAttempts} failed: ${job.error.message}`
+    return waits('retry', `${failed} It is tried again in ${about(etaMs)}.`, etaMs)
   }
   if (model && !model.enabled)
-    return {
-      reason: 'model_disabled',
-      detail: `The model ${name} is disabled here. The job waits for it.`,
-      etaMs: null,
-    }
+    return waits('model_disabled', `The model ${name} is disabled here. The job waits for it.`)
   const queueMs = untilBegun({ ahead, slots: Math.max(1, slots), freeMs: freeSlots > 0 ? 0 : null }, typicalMs)
   if (pause) return { ...waitingForFailure(pause.failure), etaMs: plus(pause.forMs, queueMs) }
   switch (activity?.status) {
     case 'warm': {
-      const detail =
-        ahead === 0
-          ? freeSlots > 0
-            ? 'It begins at any moment.'
-            : upperFirst(
-                `${next}${slots === 1 ? 'the slot' : `all ${slots} slots`} of ${name} ${slots === 1 ? 'is' : 'are'} busy.`,
-              )
-          : `${ahead} ${ahead === 1 ? 'job goes' : 'jobs go'} before it.`
-      return { reason: 'queue', detail, etaMs: queueMs }
+      if (ahead > 0) return waits('queue', `${ahead} ${ahead === 1 ? 'job goes' : 'jobs go'} before it.`, queueMs)
+      if (freeSlots > 0) return waits('queue', 'It begins at any moment.', queueMs)
+      const busy = slots === 1 ? `the slot of ${name} is busy.` : `all ${slots} slots of ${name} are busy.`
+      return waits('queue', upperFirst(next + busy), queueMs)
     }
-    case 'loading':
-      return {
-        // A reason while loading is that of the previous start, which failed.
-        reason: activity.reason ? 'engine_failing' : 'model_loading',
-        detail: activity.reason
-          ? `The model ${name} is being started again: ${activity.reason}`
-          : `The model ${name} is being loaded.`,
-        etaMs: plus(activity.etaMs, queueMs),
-      }
+    case 'loading': {
+      const { reason, etaMs } = activity
+      // A reason while loading is that of the previous start, which failed.
+      return reason
+        ? waits('engine_failing', `The model ${name} is being started again: ${reason}`, plus(etaMs, queueMs))
+        : waits('model_loading', `The model ${name} is being loaded.`, plus(etaMs, queueMs))
+    }
     case 'unavailable':
-      return {
-        reason: 'engine_failing',
-        detail: activity.reason ?? `The model ${name} cannot be started.`,
-        etaMs: null,
-      }
+      return waits('engine_failing', activity.reason ?? `The model ${name} cannot be started.`)
     default:
       return activity?.reason
-        ? { reason: 'no_capacity', detail: activity.reason, etaMs: null }
-        : {
-            reason: 'model_loading',
-            detail: `The model ${name} is not loaded yet.`,
-            etaMs: plus(activity?.etaMs ?? null, queueMs),
-          }
+        ? waits('no_capacity', activity.reason)
+        : waits('model_loading', `The model ${name} is not loaded yet.`, plus(activity?.etaMs ?? null, queueMs))
   }
 }
+
+const waits = (reason: WaitingReason, detail: string, etaMs: number | null = null): WaitingFor => ({
+  reason,
+  detail,
+  etaMs,
+})
 
 /** Why its model could not give a slot. */
 function waitingForFailure({ code, message, facts, final }: Failure): Omit<WaitingFor, 'etaMs'> {

@@ -8,6 +8,7 @@ import type { Model } from '../models/model.ts'
 import {
   type JobRecord,
   type LogLine,
+  type RowKey,
   rankAt,
   type Store,
   type Usage,
@@ -23,7 +24,7 @@ import { openDueTimer } from './due-timer.ts'
 import { openJobDurations } from './job-durations.ts'
 import { openJobFacts, type QueueForecast } from './job-facts.ts'
 import { firstWaitsFor, type JobProgress, progressOf, type WaitingFor } from './job-progress.ts'
-import { allLines, type JobKey, openLiveRuns } from './live-runs.ts'
+import { allLines, openLiveRuns } from './live-runs.ts'
 import { openQueue } from './queue.ts'
 import { openRecorder } from './recorder.ts'
 import { openRefill } from './refill.ts'
@@ -153,7 +154,7 @@ export function openJobs(options: JobsOptions) {
     for (const modelId of new Set(jobs.map(job => job.modelId))) dispatch.check(modelId)
   }
 
-  function ended(job: JobKey): void {
+  function ended(job: RowKey): void {
     spend.release(job.id)
     waiters.announce(job)
     live.moved(job)

@@ -1,4 +1,4 @@
-import type { JobRecord, LogLine, Store } from '../store/store.ts'
+import type { JobRecord, LogLine, RowKey, Store } from '../store/store.ts'
 import type { Preview, RunReport } from '../tasks/run-job.ts'
 
 const maxLine = 4_096
@@ -29,11 +29,6 @@ function openLogRing({ lines: maxLines = 200, characters = 65_536 } = {}) {
   }
 }
 
-/** Identifies a job. */
-export interface JobKey {
-  id: string
-  organizationId: string
-}
 type Listener = () => void
 
 /** A current run with its reports. Lost with the process; its log is stored when the attempt ends. */
@@ -99,12 +94,12 @@ export function openLiveRuns({ now, failed }: { now: () => number; failed: (thro
     followOrganization: following(organizations),
 
     /** Notifies the followers that the state of the job has changed. */
-    moved({ id, organizationId }: JobKey): void {
+    moved({ id, organizationId }: RowKey): void {
       notify(jobs.get(id))
       notify(organizations.get(organizationId))
     },
 
-    begin({ id }: JobKey): LiveRun {
+    begin({ id }: RowKey): LiveRun {
       const ring = openLogRing()
       const since = performance.now()
       let progress: number | null = null

@@ -3,7 +3,7 @@ import type { Admission } from '../admission/admission.ts'
 import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
 import { conversationTask } from '../schemas/task.ts'
-import { deferredUntil, type JobError, type JobRecord } from '../store/store.ts'
+import { deferredUntil, type JobRecord, jobErrorOf, type RowKey } from '../store/store.ts'
 import type { GenerationInputs } from '../tasks/protocols/generation-call.ts'
 import { taskRecord } from '../tasks/registry.ts'
 import { defaultRewriteLength, rewriteEstimate } from '../tasks/rewriting/rewrite-request.ts'
@@ -15,11 +15,6 @@ import { decideRetry, pauseMs } from './retry.ts'
 const concurrency = 8
 /** How many rewritten prompts are kept for further jobs of their groups. */
 const maxGroups = 1_000
-
-interface DeferredJob {
-  organizationId: string
-  id: string
-}
 
 /**
  * Rewrites the prompts of deferred jobs, then lets the jobs run with the new prompts. Nothing is lost in a crash: a job is
@@ -42,7 +37,7 @@ export function openPromptExpansion(dependencies: {
   const groups = new Map<string, Promise<string>>()
   const closing = new AbortSource()
 
-  function add({ organizationId, id }: DeferredJob): void {
+  function add({ organizationId, id }: RowKey): void {
     const queue = waiting.get(organizationId)
     if (queue) queue.push(id)
     else waiting.set(organizationId, [id])
@@ -66,7 +61,7 @@ export function openPromptExpansion(dependencies: {
   }
 
   /** Rewrites the prompt of one job. Never rejects: what fails is tried again, or fails the job. */
-  async function expand({ organizationId, id }: DeferredJob): Promise<void> {
+  async function expand({ organizationId, id }: RowKey): Promise<void> {
     for (let attempt = 1; !closing.aborted; attempt++) {
       try {
         const job = await jobs.find(organizationId, id)
@@ -141,10 +136,9 @@ export function openPromptExpansion(dependencies: {
     }
   }
 
-  async function fail(job: DeferredJob, failure: Failure, attempt: number): Promise<void> {
-    const { code, type, retryable } = failure
+  async function fail(job: RowKey, failure: Failure, attempt: number): Promise<void> {
     const message = `The prompt could not be rewritten: ${failure.message} Without 'enable_prompt_expansion' it is used as it is.`
-    const error: JobError = { code, message, type, retryable, attempt }
+    const error = { ...jobErrorOf(failure, attempt), message }
     await jobs.resume(job, { error }).catch((thrown: unknown) => {
       log.warn('A job whose prompt could not be rewritten is tried again after a restart', { job: job.id }, thrown)
     })

@@ -60,14 +60,10 @@ export function openQueue(options: QueueOptions) {
   const usual = (queue: ModelQueue, lane: Lane): number => typical(queue, lane) ?? firstMs
 
   function read(lane: Lane): StoreRead {
-    const underWay = [...taken.values()].filter(
-      ({ job }) =>
-        job.modelId === lane.modelId && job.organizationId === lane.organizationId && job.class === lane.class,
-    )
-    return windows.read(
-      lane,
-      underWay.map(({ job }) => job.id),
-    )
+    const isOfLane = (job: WaitingJob): boolean =>
+      job.modelId === lane.modelId && job.organizationId === lane.organizationId && job.class === lane.class
+    const underWay = Array.from(taken.values(), ({ job }) => job).filter(isOfLane)
+    return windows.read(lane, new Set(underWay.map(({ id }) => id)))
   }
 
   /** Ends a running entry: replaces its typical charge with the actual duration. */
@@ -113,6 +109,13 @@ export function openQueue(options: QueueOptions) {
     taken.set(job.id, turn)
     if (served % cleanUpEvery === 0) windows.forgetAccounts(queue)
     return turn
+  }
+
+  /** Removes a lane in which nothing waits or runs, and the accounts of a model of which nothing does. */
+  function forgetIfIdle(at: QueuedLane | undefined): void {
+    if (!at) return
+    windows.forgetLane(at)
+    windows.rest(at.lane.modelId)
   }
 
   /** An organization that was idle continues at the level of the others. */
@@ -165,8 +168,7 @@ export function openQueue(options: QueueOptions) {
         const { lane } = at
         if (!withdraw(lane, job) && waited && job.rank >= lane.completeTo) lane.inStore = Math.max(0, lane.inStore - 1)
       })
-      windows.forgetLane(at)
-      windows.rest(job.modelId)
+      forgetIfIdle(at)
     },
 
     /** The next entry, for `take`; undefined: none waits. `jobs` false: calls only. Does not change the order. */
@@ -207,17 +209,11 @@ export function openQueue(options: QueueOptions) {
       const account = accountOf(at.queue.classes[turn.job.class], turn.job.organizationId)
       if (whole) account.typicalMs = movingAverage(account.typicalMs, ranMs)
       if (whole) at.queue.typicalMs = movingAverage(at.queue.typicalMs, ranMs)
-      windows.forgetLane(at)
-      windows.rest(turn.job.modelId)
+      forgetIfIdle(at)
     },
 
     /** Ends a running entry that did not run and no longer waits. */
-    skip(turn: RunningEntry): void {
-      const at = endEntry(turn, 0)
-      if (!at) return
-      windows.forgetLane(at)
-      windows.rest(turn.job.modelId)
-    },
+    skip: (turn: RunningEntry): void => forgetIfIdle(endEntry(turn, 0)),
 
     /** Returns a job that did not run to the queue. */
     putBack(turn: RunningEntry): void {

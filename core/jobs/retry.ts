@@ -9,7 +9,12 @@ export type RetryDecision =
   | { do: 'fail' }
 
 /** The attempt never began: the job is fine, but its model cannot run it now. */
-const notBegun: ReadonlySet<FailureCode> = new Set(['no_capacity', 'model_warming_up', 'queue_full', 'shutting_down'])
+export const notBegun: ReadonlySet<FailureCode> = new Set([
+  'no_capacity',
+  'model_warming_up',
+  'queue_full',
+  'shutting_down',
+])
 
 /** Whether the failure means that the attempt never began, so that it is not charged. */
 export const neverBegan = (code: FailureCode): boolean => notBegun.has(code)

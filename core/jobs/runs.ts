@@ -2,13 +2,13 @@ import type { JobSpend } from '../admission/spend.ts'
 import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
 import type { Lease } from '../models/fleet.ts'
-import { type JobRecord, type Store, type Usage, waitingOf } from '../store/store.ts'
+import { type JobRecord, type RowKey, type Store, type Usage, waitingOf } from '../store/store.ts'
 import { workOf } from '../tasks/registry.ts'
 import type { RunJob, RunReport, RunResult } from '../tasks/run-job.ts'
 import { AttemptTimeout, attemptJob, type EndFacts, type KeptSlot, openAttemptEnds } from './attempts.ts'
 import type { Dispatch } from './dispatch.ts'
 import type { JobDurations } from './job-durations.ts'
-import type { JobKey, LiveRuns } from './live-runs.ts'
+import type { LiveRuns } from './live-runs.ts'
 import type { Queue, RunningEntry } from './queue.ts'
 import { decideRetry } from './retry.ts'
 
@@ -28,7 +28,7 @@ export interface RunsOptions {
   /** Called when a job has ended with a result that is billed, before `ended`. */
   settled: JobSpend['settle']
   /** Called when a job has ended for good. */
-  ended: (job: JobKey) => void
+  ended: (job: RowKey) => void
   /** Called when a job waits until this time, epoch milliseconds. */
   delayed: (until: number) => void
 }

@@ -6,12 +6,12 @@ import {
   type JobRecord,
   type NewJob,
   type Resumption,
+  type RowKey,
   type Store,
   type WaitingJob,
   waitingOf,
 } from '../store/store.ts'
 import type { DueTimer } from './due-timer.ts'
-import type { JobKey } from './live-runs.ts'
 
 /** A job to store, for admitted work. */
 export type AdmittedJob = Omit<
@@ -37,8 +37,8 @@ interface SubmissionsOptions {
   /** Called with each job that is deferred. */
   deferred: ((job: JobRecord) => void) | undefined
   /** Called when a job has changed, and when it has ended. */
-  moved: (job: JobKey) => void
-  ended: (job: JobKey) => void
+  moved: (job: RowKey) => void
+  ended: (job: RowKey) => void
   /** Resolves when jobs may be stored. Rejects while the server stops. */
   ready: () => Promise<void>
 }
@@ -129,7 +129,7 @@ export function openSubmissions(options: SubmissionsOptions) {
     deferred: () => store.deferred(),
 
     /** Lets a deferred job run with its inputs, or fails it. Undefined: it is not deferred any more, and nothing changes. */
-    async resume({ organizationId, id }: JobKey, how: Resumption): Promise<JobRecord | undefined> {
+    async resume({ organizationId, id }: RowKey, how: Resumption): Promise<JobRecord | undefined> {
       await ready()
       const job = await store.resume(organizationId, id, how, clock.now())
       if (job?.status === 'pending') {

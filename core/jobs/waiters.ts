@@ -1,6 +1,5 @@
 import type { Log } from '../log.ts'
-import type { JobRecord, Store } from '../store/store.ts'
-import type { JobKey } from './live-runs.ts'
+import type { JobRecord, RowKey, Store } from '../store/store.ts'
 
 /** Waits for the end of jobs in this process. */
 export function openWaiters({ store, log }: { store: Pick<Store['jobs'], 'find'>; log: Log }) {
@@ -28,7 +27,7 @@ export function openWaiters({ store, log }: { store: Pick<Store['jobs'], 'find'>
       })
     },
     /** Announces that the job has ended. The job is read only if something waits for it. */
-    announce({ id, organizationId }: JobKey): void {
+    announce({ id, organizationId }: RowKey): void {
       const waiters = waiting.get(id)
       if (!waiters) return
       const settleAll = (job?: JobRecord) => {

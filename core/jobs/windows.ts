@@ -1,4 +1,4 @@
-import { type JobClass, jobClasses, type WaitingJob } from '../store/store.ts'
+import { type JobClass, jobClasses, type WaitingJob, type WaitingQuery } from '../store/store.ts'
 import { type Account, fill, hasMore, type Lane, newLane, type Reading, waitingIn } from './lane.ts'
 
 /** Everything that waits for one model. */
@@ -29,12 +29,7 @@ export interface QueuedLane {
 }
 
 /** A read of the store that is needed; answer it with `readDone` or `readFailed`. */
-export interface StoreRead {
-  readonly modelId: string
-  readonly class: JobClass
-  readonly organizationId: string
-  readonly from: number
-  readonly limit: number
+export interface StoreRead extends WaitingQuery {
   readonly reading: Reading
 }
 
@@ -106,16 +101,8 @@ export function openWindows({ window, most, now }: { window: number; most: numbe
       let queue = queues.get(modelId)
       if (!queue) {
         const classes = { interactive: newClass(), workflow: newClass(), async: newClass(), batch: newClass() }
-        queue = {
-          lanes: new Map(),
-          classes,
-          typicalMs: null,
-          interactive: 0,
-          background: 0,
-          underWay: 0,
-          turnsSinceAged: 0,
-        }
-        queues.set(modelId, queue)
+        const counts = { interactive: 0, background: 0, underWay: 0, turnsSinceAged: 0 }
+        queues.set(modelId, (queue = { lanes: new Map(), classes, typicalMs: null, ...counts }))
       }
       const key = keyOf(jobClass, organizationId)
       let lane = queue.lanes.get(key)
@@ -157,10 +144,11 @@ export function openWindows({ window, most, now }: { window: number; most: numbe
     read(lane: Lane, underWay: Iterable<string>): StoreRead {
       unread.delete(lane)
       lane.reading = { lowestArrival: Number.POSITIVE_INFINITY, noLongerWaiting: new Set(underWay) }
+      const { modelId, class: jobClass, organizationId } = lane
       return {
-        modelId: lane.modelId,
-        class: lane.class,
-        organizationId: lane.organizationId,
+        modelId,
+        class: jobClass,
+        organizationId,
         from: Math.max(lane.completeTo, Number.MIN_SAFE_INTEGER),
         // The read returns the jobs at the end of the window again.
         limit: Math.max(1, size() - lane.window.length) + lane.window.filter(job => job.rank >= lane.completeTo).length,

@@ -1,4 +1,5 @@
-import type { Organization, TokenRecord, User } from './account-records.ts'
+import { mapMembers, pick } from '../members.ts'
+import type { Organization, OrganizationLimits, TokenRecord, User } from './account-records.ts'
 import type { WebhookEndpoint } from './webhooks.ts'
 
 /** Objects as the audit log shows them: under the names of the API, with its units, and without secrets. */
@@ -6,26 +7,28 @@ import type { WebhookEndpoint } from './webhooks.ts'
 const seconds = (ms: number | null): number | null => (ms === null ? null : Math.floor(ms / 1000))
 const units = (micros: number | null): number | null => (micros === null ? null : micros / 1e6)
 
-export const auditedOrganization = (it: Organization): Record<string, unknown> => ({
-  name: it.name,
-  plan: it.plan,
-  status: it.status,
-  share: it.share,
-  region: it.region,
-  api_requests_per_minute: it.requestsPerMinute,
-  job_submissions_per_minute: it.jobsPerMinute,
-  concurrent_requests: it.concurrentRequests,
-  pending_jobs: it.pendingJobs,
-  stored_bytes: it.storedBytes,
-  uploads_per_day: it.uploadsPerDay,
-  monthly_spend_limit: units(it.monthlySpendLimit),
+/** The counted limits of an organization, by their names in the API. */
+export const organizationLimitNames = {
+  api_requests_per_minute: 'requestsPerMinute',
+  job_submissions_per_minute: 'jobsPerMinute',
+  concurrent_requests: 'concurrentRequests',
+  pending_jobs: 'pendingJobs',
+  stored_bytes: 'storedBytes',
+  uploads_per_day: 'uploadsPerDay',
+} as const satisfies Record<string, keyof OrganizationLimits>
+
+/** The limits of an organization under their names in the API, with its units. */
+export const namedLimits = (limits: OrganizationLimits) => ({
+  ...mapMembers(organizationLimitNames, field => limits[field]),
+  monthly_spend_limit: units(limits.monthlySpendLimit),
 })
 
-export const auditedUser = ({ name, email, role }: Pick<User, 'name' | 'email' | 'role'>): Record<string, unknown> => ({
-  name,
-  email,
-  role,
+export const auditedOrganization = (it: Organization): Record<string, unknown> => ({
+  ...pick(it, 'name', 'plan', 'status', 'share', 'region'),
+  ...namedLimits(it),
 })
+
+export const auditedUser = (user: Pick<User, 'name' | 'email' | 'role'>) => pick(user, 'name', 'email', 'role')
 
 export const auditedToken = (it: TokenRecord): Record<string, unknown> => ({
   name: it.name,

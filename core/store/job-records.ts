@@ -112,7 +112,16 @@ export interface JobRecord
   batch: { id: string; line: number } | null
 }
 
-export type JobError = { code: Failure['code']; message: string; type: string; retryable: boolean; attempt: number }
+export type JobError = Pick<Failure, 'code' | 'message' | 'type' | 'retryable'> & { attempt: number }
+
+/** The error of a job whose attempt ended with this failure. */
+export const jobErrorOf = ({ code, message, type, retryable }: Failure, attempt: number): JobError => ({
+  code,
+  message,
+  type,
+  retryable,
+  attempt,
+})
 
 /** What the queue needs to know of a pending job. */
 export type WaitingJob = Pick<JobRecord, 'id' | 'organizationId' | 'modelId' | 'class' | 'rank'>

@@ -1,3 +1,5 @@
+import { monthOf } from '../month.ts'
+
 /** By what usage is grouped and filtered. */
 export const usageDimensions = ['model_id', 'task', 'token_id', 'user_id', 'workflow_id', 'status'] as const
 export type UsageDimension = (typeof usageDimensions)[number]
@@ -8,6 +10,14 @@ export type UsageGroup = (typeof usageGroups)[number]
 
 export const bucketWidths = ['1m', '1h', '1d', 'month'] as const
 export type BucketWidth = (typeof bucketWidths)[number]
+
+const widths = { '1m': 60, '1h': 3600, '1d': 86_400 } as const
+
+/** The start of the bucket of a time, and the end of a bucket, excluded. Unix seconds. */
+export const bucketStart = (at: number, width: BucketWidth): number =>
+  width === 'month' ? monthOf(at * 1000).start / 1000 : Math.floor(at / widths[width]) * widths[width]
+export const bucketEnd = (start: number, width: BucketWidth): number =>
+  width === 'month' ? monthOf(start * 1000).end / 1000 : start + widths[width]
 
 /** Usage of finished work of one organization. Times are Unix seconds on the boundaries of buckets, in UTC. */
 export interface UsageQuery {

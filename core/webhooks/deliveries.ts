@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { openDueWork } from '../due-work.ts'
 import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
 import type { DueDelivery, NewDelivery, Store } from '../store/store.ts'
@@ -40,8 +41,6 @@ const sweptAtOnce = 200
 const closeGraceMs = 1_000
 /** Milliseconds before an outcome is written again that the store could not take. */
 const settleAgainMs = 1_000
-/** At most an hour, so that a changed clock is noticed within this. */
-const maxTimerMs = 3_600_000
 
 /**
  * Sends webhook deliveries: makes their bodies soon after the commit of their events, sends those that are due, and
@@ -58,9 +57,7 @@ export function openDeliveries(options: DeliveriesOptions) {
   const totals: DeliveryTotals = { delivered: 0, failed: 0, dead: 0 }
   const stopped = new AbortController()
   let closed = false
-  let running: Promise<void> | undefined
-  let again = false
-  let timer: { at: number; handle: NodeJS.Timeout } | undefined
+  const passes = openDueWork({ work: pass, clock })
   /** The target after which the next pass begins, so that many targets take turns. */
   let lastTarget = ''
 
@@ -78,17 +75,7 @@ export function openDeliveries(options: DeliveriesOptions) {
 
   /** Looks for work now, or after the pass that runs. */
   function wake(): void {
-    if (closed) return
-    if (running) {
-      again = true
-      return
-    }
-    running = pass().finally(() => {
-      running = undefined
-      if (!again) return
-      again = false
-      wake()
-    })
+    void passes.check()
   }
 
   async function pass(): Promise<void> {
@@ -106,10 +93,8 @@ export function openDeliveries(options: DeliveriesOptions) {
       if (found.length === 0 || closed) return
       const bodies: { number: number; body: string }[] = []
       for (const delivery of found) {
-        bodies.push({
-          number: delivery.number,
-          body: await render(delivery).catch(thrown => shortBody(delivery, thrown)),
-        })
+        const body = await render(delivery).catch(thrown => shortBody(delivery, thrown))
+        bodies.push({ number: delivery.number, body })
         // Other work of the event loop goes on between two bodies.
         await new Promise(resolve => setImmediate(resolve))
       }
@@ -138,7 +123,7 @@ export function openDeliveries(options: DeliveriesOptions) {
     // Otherwise the end of any attempt is the next occasion.
     if (attempts.size >= parallel) return
     lastTarget = ''
-    schedule(next)
+    if (next < Number.POSITIVE_INFINITY) passes.at(next)
   }
 
   /** Sends to the targets after `after`, up to `until`. Returns when the next delivery to one of them becomes due. */
@@ -194,25 +179,23 @@ export function openDeliveries(options: DeliveriesOptions) {
     const attempted = delivery.attempts + 1
     const decision = decide(reply, { attempts: attempted, delays, now: at, random: random() })
     const { outcome } = decision
+    const { statusCode, durationMs } = reply
     await settle({
+      nextAt: null,
+      error: null,
+      gone: false,
+      ...decision,
       number: delivery.number,
-      outcome,
       at,
-      nextAt: outcome === 'retry' ? decision.nextAt : null,
-      statusCode: reply.statusCode,
-      durationMs: reply.durationMs,
-      error: outcome === 'delivered' ? null : decision.error,
-      responseBody: reply.statusCode === null ? null : reply.body,
-      gone: outcome === 'dead' && decision.gone,
+      statusCode,
+      durationMs,
+      responseBody: statusCode === null ? null : reply.body,
     })
     totals[outcome === 'retry' ? 'failed' : outcome] += 1
-    if (outcome === 'dead')
-      log.warn('A webhook was not delivered and is not sent again', {
-        delivery: delivery.id,
-        endpoint: delivery.endpointId,
-        attempts: attempted,
-        why: decision.error,
-      })
+    if (outcome !== 'dead') return
+    const { id, endpointId: endpoint } = delivery
+    const facts = { delivery: id, endpoint, attempts: attempted, why: decision.error }
+    log.warn('A webhook was not delivered and is not sent again', facts)
   }
 
   /** Records an outcome; while the disk is full, until it can: a delivered message must not be sent again. */
@@ -227,15 +210,6 @@ export function openDeliveries(options: DeliveriesOptions) {
       }
   }
 
-  /** Sets the timer for the next delivery that waits for its time. */
-  function schedule(at: number): void {
-    clearTimeout(timer?.handle)
-    timer = undefined
-    if (closed || at === Number.POSITIVE_INFINITY) return
-    const inMs = Math.min(Math.max(0, at - clock.now()), maxTimerMs)
-    timer = { at, handle: setTimeout(wake, inMs).unref() }
-  }
-
   return {
     wake,
     totals: (): DeliveryTotals => ({ ...totals }),
@@ -243,8 +217,7 @@ export function openDeliveries(options: DeliveriesOptions) {
     async close(): Promise<void> {
       closed = true
       clearInterval(tick)
-      clearTimeout(timer?.handle)
-      await Promise.all([running, sweep.close()])
+      await Promise.all([passes.close(), sweep.close()])
       const grace = delay(closeGraceMs, undefined, { ref: false })
       await Promise.race([Promise.allSettled(attempts), grace])
       stopped.abort()

@@ -8,6 +8,7 @@ import { didYouMean, nearest } from '../nearest.ts'
 import { coversType, publicEventTypes } from '../store/event-types.ts'
 import {
   type Actor,
+  type NewWebhookEndpoint,
   type SecretState,
   type Store,
   theServer,
@@ -54,14 +55,7 @@ export function requireEventTypes(types: readonly string[], field: string, of = 
 const isPattern = (text: string): boolean => /^(\*|[a-z_.]+\.\*|[a-z_.]+)$/.test(text)
 
 /** An endpoint to create. */
-export interface EndpointOptions {
-  organizationId: string
-  name: string
-  url: string
-  eventTypes: string[]
-  enabled: boolean
-  origin: string | null
-}
+export type EndpointOptions = Omit<NewWebhookEndpoint, 'id' | 'createdAt'>
 
 /** The most that the previous secret of a rotation signs beside its successor, milliseconds. */
 export const maxSecretOverlapMs = 7 * 86_400_000
@@ -82,37 +76,28 @@ export function openEndpoints(dependencies: {
     endpoint,
     secret: secretText(key, endpoint.id, endpoint.secret),
   })
+  const secretOf = (organizationId: string, state: SecretState) => ({
+    secret: secretText(key, organizationId, state),
+    state,
+  })
   const untilOf = (overlapMs: number): number | null => (overlapMs === 0 ? null : now() + overlapMs)
 
   return {
     /** Throws Failure `invalid_value` for a URL or type that is not allowed, `conflict` for one endpoint too many. */
-    async create(
-      options: EndpointOptions,
-      by: Actor = theServer,
-    ): Promise<{ endpoint: WebhookEndpoint; secret: string }> {
+    async create(options: EndpointOptions, by: Actor = theServer) {
       requireUrl(options.url, 'url', rules)
       requireEventTypes(options.eventTypes, 'event_types')
       return withSecret(await webhooks.create({ ...options, id: newId('whe'), createdAt: now() }, by))
     },
     ...pick(webhooks, 'find', 'list', 'deliveries', 'delivery'),
     /** Undefined: no such endpoint. Throws as `create` does. */
-    async update(
-      organizationId: string,
-      id: string,
-      change: WebhookEndpointChange,
-      by: Actor = theServer,
-    ): Promise<WebhookEndpoint | undefined> {
+    async update(organizationId: string, id: string, change: WebhookEndpointChange, by: Actor = theServer) {
       if (change.url !== undefined) requireUrl(change.url, 'url', rules)
       if (change.eventTypes !== undefined) requireEventTypes(change.eventTypes, 'event_types')
       return webhooks.update(organizationId, id, change, now(), by)
     },
     /** The previous secret signs for `overlapMs` more. Undefined: no such endpoint. */
-    async rotate(
-      organizationId: string,
-      id: string,
-      overlapMs: number,
-      by: Actor = theServer,
-    ): Promise<{ endpoint: WebhookEndpoint; secret: string } | undefined> {
+    async rotate(organizationId: string, id: string, overlapMs: number, by: Actor = theServer) {
       const rotated = await webhooks.rotate(organizationId, id, untilOf(overlapMs), now(), by)
       return rotated && withSecret(rotated)
     },
@@ -124,18 +109,10 @@ export function openEndpoints(dependencies: {
     hintOf: ({ id, secret }: Pick<WebhookEndpoint, 'id' | 'secret'>): string => secretHint(secretText(key, id, secret)),
 
     /** The secret that signs the webhooks of requests. */
-    async organizationSecret(organizationId: string): Promise<{ secret: string; state: SecretState }> {
-      const state = await webhooks.secretOf(organizationId)
-      return { secret: secretText(key, organizationId, state), state }
-    },
-    async rotateOrganizationSecret(
-      organizationId: string,
-      overlapMs: number,
-      by: Actor = theServer,
-    ): Promise<{ secret: string; state: SecretState }> {
-      const state = await webhooks.rotateSecret(organizationId, untilOf(overlapMs), now(), by)
-      return { secret: secretText(key, organizationId, state), state }
-    },
+    organizationSecret: async (organizationId: string) =>
+      secretOf(organizationId, await webhooks.secretOf(organizationId)),
+    rotateOrganizationSecret: async (organizationId: string, overlapMs: number, by: Actor = theServer) =>
+      secretOf(organizationId, await webhooks.rotateSecret(organizationId, untilOf(overlapMs), now(), by)),
 
     /** Sends a delivery again, with all its attempts. Undefined: no such delivery. */
     redeliver: (organizationId: string, id: string, by: Actor = theServer) =>

@@ -22,15 +22,6 @@ export interface WebhooksOptions {
   resolve?: Resolve
 }
 
-/** What came of a test message. */
-export interface TestResult {
-  success: boolean
-  statusCode: number | null
-  durationMs: number
-  /** Why it failed, as a sentence. */
-  error: string | null
-}
-
 /** Signs and sends messages: the half of webhooks that needs no server. */
 export function openMessages(options: Pick<WebhooksOptions, 'keys' | 'config' | 'clock' | 'resolve'>) {
   const { keys, config, clock = { now: Date.now }, resolve } = options
@@ -54,26 +45,20 @@ export function openMessages(options: Pick<WebhooksOptions, 'keys' | 'config' | 
     send: (delivery: DueDelivery, signal: AbortSignal): Promise<AttemptReply> =>
       sender.send({ url: delivery.url, headers: headersOf(delivery), body: delivery.body }, signal),
 
-    /** Sends a message of this type to the endpoint at once, without a retry. It is not kept. */
-    async test(endpoint: WebhookEndpoint, type: string, signal: AbortSignal): Promise<TestResult> {
+    /**
+     * Sends a message of this type to the endpoint at once, without a retry. It is not kept. Resolves with what came of
+     * it; `error` is a sentence.
+     */
+    async test(endpoint: WebhookEndpoint, type: string, signal: AbortSignal) {
       const at = clock.now()
       const body = messageText({ id: newId('evt'), type, at, data: '{"test":true}' })
       const { id: endpointId, organizationId, secret, url } = endpoint
-      const message = {
-        id: newId('msg'),
-        organizationId,
-        endpointId,
-        form: 'standard',
-        object: '',
-        body,
-        secret,
-      } as const
-      const reply = await sender.send({ url, headers: headersOf(message), body }, signal)
+      const message = { id: newId('msg'), organizationId, endpointId, object: '', body, secret }
+      const reply = await sender.send({ url, headers: headersOf({ ...message, form: 'standard' }), body }, signal)
       const decision = decide(reply, { attempts: 1, delays: [], now: at, random: 0 })
       const { statusCode, durationMs } = reply
-      return decision.outcome === 'delivered'
-        ? { success: true, statusCode, durationMs, error: null }
-        : { success: false, statusCode, durationMs, error: decision.error }
+      const success = decision.outcome === 'delivered'
+      return { success, statusCode, durationMs, error: success ? null : decision.error }
     },
     close: () => sender.close(),
   }

@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import type { Dag, Parameters, WorkflowNode } from '../dag/definition.ts'
+import { type Dag, type Parameters, WorkflowNode } from '../dag/definition.ts'
 import type { RegionLabel } from '../schemas/region.ts'
 import { type Kinds, kindsOf, membersAt, walk } from '../schemas/schema-walk.ts'
 import type { ModelFacts, TaskRecord } from '../tasks/task.ts'
@@ -34,18 +34,7 @@ export interface Offer {
   region?: RegionLabel | null
 }
 
-const known = new Set([
-  'model_id',
-  'task',
-  'inputs',
-  'outputs',
-  'name',
-  'timeout',
-  'retries',
-  'on_error',
-  'cache',
-  'position',
-])
+const known = new Set(Object.keys(WorkflowNode.shape))
 const nodeMembers = new Set(['result', 'outputs', 'status', 'error'])
 
 type FindingFacts = Partial<Omit<Diagnostic, 'code' | 'severity' | 'message' | 'node_id'>>

@@ -57,30 +57,16 @@ export interface Diagnostics {
   warnings: Warning[]
 }
 
-/** Findings with which an execution would certainly fail, or do something else than intended. */
-const blocking: ReadonlySet<string> = new Set([
-  'cycle',
-  'edge_unknown_node',
-  'self_edge',
-  'node_without_model',
-  'unknown_task',
-  'unknown_reference',
-  'reference_not_upstream',
-  'invalid_reference_syntax',
-  'empty_graph',
-  'missing_input',
-  'unknown_model',
-  'model_disabled',
-  'model_task_mismatch',
-  'type_mismatch',
-  'value_out_of_range',
-  'unknown_input',
-  'unknown_output_path',
-  'input_param_type',
-  'undeclared_input',
+/** Findings with which an execution runs as intended. All others would fail it, or make it do something else. */
+const harmless: ReadonlySet<string> = new Set<Warning['code']>([
+  'model_outside_region',
+  'duplicate_edge',
+  'unused_parameter',
+  'coerced_media_reference',
+  'unknown_field',
 ])
 
-export const severityOf = (code: string): Diagnostic['severity'] => (blocking.has(code) ? 'error' : 'warning')
+export const severityOf = (code: string): Diagnostic['severity'] => (harmless.has(code) ? 'warning' : 'error')
 
 /** The diagnostics that prevent execution. */
 export const blockingOf = ({ type_issues, warnings }: Diagnostics): Diagnostic[] =>

@@ -1,5 +1,5 @@
 import type { Admission, Requester } from '../admission/admission.ts'
-import { Failure } from '../failure.ts'
+import { conflict, Failure } from '../failure.ts'
 import { newId } from '../ids.ts'
 import type { Jobs } from '../jobs/jobs.ts'
 import type { Log } from '../log.ts'
@@ -159,7 +159,7 @@ export function openExecutions(dependencies: {
     ): Promise<{ execution: ExecutionRecord; replayed: boolean }> {
       const { id, organizationId, definition } = before
       if (before.finishedAt === null)
-        throw new Failure('conflict', `The execution ${id} is ${before.status}. Wait for its end, or cancel it.`)
+        throw conflict(`The execution ${id} is ${before.status}. Wait for its end, or cancel it.`)
       if (typeof from === 'object' && !Object.hasOwn(definition.dag.nodes, from.node))
         throw new Failure('not_found', `The execution ${id} has no node '${from.node}'.`, { param: 'from' })
       const nodes = await store.executions.nodes(organizationId, id)

@@ -36,16 +36,8 @@ interface DatabaseCheckOptions {
 export async function checkDatabase(dataDir: string, { quick = false, onStep = () => {} }: DatabaseCheckOptions = {}) {
   const { database, results } = pathsIn(dataDir)
   if (!existsSync(database)) throw new StoreRefusal(64, `There is no database in ${dataDir}.`)
-  const report: DatabaseReport = {
-    findings: [],
-    schema: 0,
-    bytes: statSync(database).size,
-    jobs: 0,
-    events: 0,
-    files: 0,
-    videos: 0,
-    ledgerRows: 0,
-  }
+  const none = { jobs: 0, events: 0, files: 0, videos: 0, ledgerRows: 0 }
+  const report: DatabaseReport = { findings: [], schema: 0, bytes: statSync(database).size, ...none }
   // A running server may remove jobs meanwhile, and erase their results.
   using _held = await holdResults(dataDir)
   readSnapshot(database, { findings: report.findings, what: 'database' }, connection => {

@@ -1,5 +1,5 @@
 import type { ExecutionStatus } from '../../dag/advance.ts'
-import { Failure } from '../../failure.ts'
+import { conflict, Failure } from '../../failure.ts'
 import { limitFailure } from '../limits.ts'
 import type { Statements } from '../method-table.ts'
 import { type RowKey, waitingOf } from '../store.ts'
@@ -90,8 +90,7 @@ export function executionCommands(
       const { createdAt: at, definition, nodes } = execution
       for (const { nodeId, reuses } of nodes)
         if (reuses !== null && completed.get(execution.organizationId, reuses) === undefined)
-          throw new Failure(
-            'conflict',
+          throw conflict(
             `The result of node '${nodeId}' was deleted meanwhile. Retry from the start, or from that node.`,
           )
       const plan: StoredPlanNode[] = nodes.map(node => ({ ...node, reuses: undefined }))
@@ -139,7 +138,7 @@ export function executionCommands(
         const row = one.get(organizationId, id)
         if (!row) return undefined
         if (unfinishedStatuses.has(row.status))
-          throw new Failure('conflict', `The execution ${id} is ${row.status}. Cancel it before you delete it.`)
+          throw conflict(`The execution ${id} is ${row.status}. Cancel it before you delete it.`)
         forget(row, at)
         return true
       },

@@ -1,4 +1,4 @@
-import { Failure } from '../../failure.ts'
+import { conflict } from '../../failure.ts'
 import { limitFailure } from '../limits.ts'
 import type { Statements } from '../method-table.ts'
 import { type FileRecord, filePurposes, type NewFile } from '../store.ts'
@@ -95,8 +95,7 @@ export function fileCommands(connection: Connection, { use, files }: WriteContex
       if (!row) return undefined
       const neededBy = needOf(row)
       if (neededBy !== undefined)
-        throw new Failure(
-          'conflict',
+        throw conflict(
           `The file ${id} cannot be deleted, because ${neededBy} needs it. Cancel that first, or wait for its end.`,
         )
       files.remove(organizationId, id, at)

@@ -1,6 +1,6 @@
-import { Failure, type FailureCode } from '../../failure.ts'
+import { Failure } from '../../failure.ts'
 import { noUsage } from '../../usage.ts'
-import type { JobClaim, JobError, JobStatus, Usage } from '../store.ts'
+import { type JobClaim, type JobError, type JobStatus, jobErrorOf, type Usage } from '../store.ts'
 import { selected } from './columns.ts'
 import type { Connection } from './database.ts'
 import type { ExecutionFlow } from './execution-flow.ts'
@@ -115,11 +115,5 @@ export function openCompletion(connection: Connection, context: EndWriting) {
   }
 }
 
-/** The error of a job that the store itself ends. */
-export function jobErrorOf(code: FailureCode, attempt: number, sentence: string): JobError {
-  const { message, type, retryable } = new Failure(code, sentence)
-  return { code, message, type, retryable, attempt }
-}
-
 /** The error of a node whose job was cancelled. */
-export const cancelledError = jobErrorOf('cancelled', 0, 'The job of the node was cancelled.')
+export const cancelledError = jobErrorOf(new Failure('cancelled', 'The job of the node was cancelled.'), 0)

@@ -1,4 +1,4 @@
-import { Failure } from '../../failure.ts'
+import { conflict } from '../../failure.ts'
 import type { Statements } from '../method-table.ts'
 import { selected } from './columns.ts'
 import type { Connection } from './database.ts'
@@ -44,18 +44,14 @@ export function forgetCommands(connection: Connection, { forgetJob: forget }: Wr
     'jobs.remove'(organizationId, id, at) {
       const row = one.get(organizationId, id)
       if (row?.status === 'pending' || row?.status === 'processing')
-        throw new Failure('conflict', `The job ${id} is ${row.status}. Cancel it before you delete it.`)
+        throw conflict(`The job ${id} is ${row.status}. Cancel it before you delete it.`)
       if (row && row.execution !== null)
-        throw new Failure('conflict', `The job ${id} belongs to an execution of a workflow. Delete that instead.`)
+        throw conflict(`The job ${id} belongs to an execution of a workflow. Delete that instead.`)
       const batch = row && row.batch !== null ? unfinishedBatch.get(row.batch) : undefined
-      if (batch !== undefined)
-        throw new Failure('conflict', `The job ${id} is a line of the batch ${batch}, which has not ended.`)
+      if (batch !== undefined) throw conflict(`The job ${id} is a line of the batch ${batch}, which has not ended.`)
       if (row) forget(row, at)
       else if (findCall(organizationId, id))
-        throw new Failure(
-          'conflict',
-          `The job ${id} was a synchronous call: only its ledger row is kept, which cannot be deleted.`,
-        )
+        throw conflict(`The job ${id} was a synchronous call: only its ledger row is kept, which cannot be deleted.`)
       return row && true
     },
 

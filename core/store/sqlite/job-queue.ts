@@ -1,8 +1,17 @@
+import { Failure } from '../../failure.ts'
 import type { Statements } from '../method-table.ts'
-import { type Backlog, deferredUntil, type JobRecord, type Resumption, type RowKey, type WaitingJob } from '../store.ts'
+import {
+  type Backlog,
+  deferredUntil,
+  type JobRecord,
+  jobErrorOf,
+  type Resumption,
+  type RowKey,
+  type WaitingJob,
+} from '../store.ts'
 import type { Connection } from './database.ts'
 import type { RetriedJob } from './events.ts'
-import { type EndingRow, endingColumns, jobErrorOf } from './job-end.ts'
+import { type EndingRow, endingColumns } from './job-end.ts'
 import { type JobRow, jobColumns, jobOf, openBatchesOf, waitingColumns } from './job-reads.ts'
 import type { WriteContext } from './write-context.ts'
 
@@ -51,7 +60,7 @@ export function queueCommands(connection: Connection, context: WriteContext) {
         const sentence =
           `The job had not started by its start deadline, ${new Date(row.startBy).toISOString()}, and was not run. ` +
           'Submit it again, with a later deadline or when the server is less busy.'
-        end(row, { status: 'failed', at: now, error: jobErrorOf('timeout', row.attempt, sentence) })
+        end(row, { status: 'failed', at: now, error: jobErrorOf(new Failure('timeout', sentence), row.attempt) })
         return { organizationId: row.organizationId, id: row.id }
       })
     },

@@ -2,6 +2,7 @@ import { Failure } from '../../failure.ts'
 import { noUsage } from '../../usage.ts'
 import { limitFailure } from '../limits.ts'
 import type { FinishedJob, JobClaim, NewJob } from '../store.ts'
+import { openInsert } from './columns.ts'
 import type { Connection } from './database.ts'
 import { type EndingRow, endingColumns, openCompletion } from './job-end.ts'
 import { openCallRows } from './ledger.ts'
@@ -115,45 +116,36 @@ export function jobCommands(connection: Connection, context: WriteContext) {
   }
 }
 
+const newJobState = { status: 'pending', attempt: 0, claims: 0, crashes: 0 }
+
 /** Inserts the rows of pending jobs, in the caller's transaction. */
 export function openJobRows(
   connection: Connection,
   { jobCounts, events, outbox }: Pick<WriteContext, 'jobCounts' | 'events' | 'outbox'>,
 ) {
-  const insert = connection.statement`
-    INSERT INTO jobs (organization_id, id, token_id, task, model_id, slug, class, priority, rank, status, attempt,
-    max_attempts, claims, crashes, not_before, start_by, timeout_ms, retention_ms, metadata, region, webhook, held,
-    created_at, updated_at, batch, batch_line)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', 0, ?, 0, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+  const insert = openInsert(
+    connection,
+    'jobs',
+    `organizationId, id, tokenId, task, modelId, slug, class, priority, rank, status, attempt, maxAttempts, claims,
+    crashes, notBefore, startBy, timeoutMs, retentionMs, metadata, region, webhook, held, createdAt, updatedAt, batch,
+    batchLine`,
+  )
   const insertInputs = connection.statement`INSERT INTO job_inputs (number, inputs) VALUES (?, ?)`
 
   return {
     /** `batch`: the number of the batch of which the job is a line. */
     add(job: NewJob, batch: number | null = null): void {
-      const { lastInsertRowid } = insert.run(
-        job.organizationId,
-        job.id,
-        job.tokenId,
-        job.task,
-        job.modelId,
-        job.slug,
-        job.class ?? 'async',
-        job.priority,
-        job.rank,
-        job.maxAttempts,
-        job.notBefore <= job.createdAt ? 0 : job.notBefore,
-        job.startBy,
-        job.timeoutMs,
-        job.retentionMs,
-        job.metadata,
-        job.region ?? null,
-        job.webhook ? JSON.stringify(job.webhook) : null,
-        job.held ?? 0,
-        job.createdAt,
-        job.createdAt,
+      const { createdAt, notBefore } = job
+      const { lastInsertRowid } = insert({
+        class: 'async',
+        held: 0,
+        ...newJobState,
+        ...job,
+        notBefore: notBefore <= createdAt ? 0 : notBefore,
+        updatedAt: createdAt,
         batch,
-        batch === null ? null : job.batch!.line,
-      )
+        batchLine: batch === null ? null : job.batch!.line,
+      })
       if (job.webhook) outbox.ownAdded()
       insertInputs.run(lastInsertRowid, job.inputs)
       events.add(lastInsertRowid, job.organizationId, 'job.created', 0, job.createdAt)

@@ -26,27 +26,9 @@ const laterColumns = usageColumnNames.filter(name => !firstColumns.includes(name
 const fieldsOf = (sequence: number, kind: JobRecord['kind'], job: FinishedJob) => {
   const { id, organizationId, tokenId, task, modelId, engineId, status, error, cost, createdAt, startedAt } = job
   const [inputTokens, cachedTokens, outputTokens, ...others] = usageValues(job.usage)
-  const text = error && JSON.stringify(error)
-  return [
-    sequence,
-    id,
-    organizationId,
-    tokenId,
-    kind,
-    task,
-    modelId,
-    engineId,
-    status,
-    text,
-    inputTokens,
-    outputTokens,
-    cost,
-    createdAt,
-    startedAt,
-    job.finishedAt,
-    cachedTokens,
-    ...others,
-  ]
+  const work = [sequence, id, organizationId, tokenId, kind, task, modelId, engineId, status]
+  const used = [inputTokens, outputTokens, cost, createdAt, startedAt, job.finishedAt, cachedTokens, ...others]
+  return [...work, error && JSON.stringify(error), ...used]
 }
 
 /** The fields of an attribution for the hash: none if there is none, as in rows older than it. */

@@ -1,4 +1,4 @@
-import { Failure } from '../../failure.ts'
+import { conflict } from '../../failure.ts'
 import type { Statements } from '../method-table.ts'
 import { type ActiveWork, filePurposes, type WaitingJob, waitingOf } from '../store.ts'
 import type { Connection } from './database.ts'
@@ -89,8 +89,7 @@ export function organizationEndCommands(connection: Connection, context: WriteCo
       refuseMachineOwner(row, 'deleted')
       const { jobs, executions } = activeWork(id)
       if (jobs + executions > 0 && !force)
-        throw new Failure(
-          'conflict',
+        throw conflict(
           `The organization '${row.name}' has unfinished work: ${jobs} jobs and ${executions} executions. Wait for their end, or delete it with force, which cancels them.`,
         )
       setDeleted.run(at, id)

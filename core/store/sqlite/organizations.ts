@@ -1,4 +1,4 @@
-import { Failure } from '../../failure.ts'
+import { conflict, Failure } from '../../failure.ts'
 import { auditedOrganization, changedFields } from '../audit-fields.ts'
 import type { Statements } from '../method-table.ts'
 import { machineOwnerName, type Organization, theServer } from '../store.ts'
@@ -19,13 +19,13 @@ export const openOrganizationRows = (connection: Connection) => connection.query
 
 /** Throws Failure `conflict` for an organization that was deleted: nothing of it changes any more. */
 export function refuseDeleted({ status, name }: Organization): void {
-  if (status === 'deleted') throw new Failure('conflict', `The organization '${name}' was deleted.`)
+  if (status === 'deleted') throw conflict(`The organization '${name}' was deleted.`)
 }
 
 /** Throws Failure `conflict` for the organization that owns the machine, without which nobody could administer it. */
 export function refuseMachineOwner({ name }: Organization, act: string): void {
   if (name !== machineOwnerName) return
-  throw new Failure('conflict', `The organization '${name}' owns this machine. It cannot be ${act}.`)
+  throw conflict(`The organization '${name}' owns this machine. It cannot be ${act}.`)
 }
 
 /** The writer's commands for organizations. Each runs inside a savepoint of the writer's transaction. */

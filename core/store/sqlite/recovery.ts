@@ -1,6 +1,8 @@
+import { Failure } from '../../failure.ts'
+import { jobErrorOf } from '../store.ts'
 import type { Connection } from './database.ts'
 import type { RetriedJob } from './events.ts'
-import { type EndingRow, endingColumns, jobErrorOf } from './job-end.ts'
+import { type EndingRow, endingColumns } from './job-end.ts'
 import { memoryOf, openWriteContext, type WriteContext } from './write-context.ts'
 
 /** A job that was running at this many unclean exits of the server is not tried again. */
@@ -22,8 +24,11 @@ export function recoverJobs(connection: Connection, boot: string, at: number): {
   const requeue = connection.statement`UPDATE jobs
     SET status = 'pending', boot = NULL, not_before = 0, started_at = NULL, updated_at = ? WHERE number = ?`
   const exhausted = interrupted.filter(row => row.crashes + 1 >= maxCrashes)
-  const stopped = 'The server stopped unexpectedly while this job was running.'
-  const sentence = `The server stopped unexpectedly ${maxCrashes} times while this job was running; it is not tried again.`
+  const crashed = (sentence: string) => new Failure('worker_crashed', sentence)
+  const stopped = crashed('The server stopped unexpectedly while this job was running.')
+  const givenUp = crashed(
+    `The server stopped unexpectedly ${maxCrashes} times while this job was running; it is not tried again.`,
+  )
 
   connection
     .transaction(() => {
@@ -31,8 +36,8 @@ export function recoverJobs(connection: Connection, boot: string, at: number): {
         count.run(row.number)
         if (row.crashes + 1 < maxCrashes) {
           requeue.run(at, row.number)
-          requeued(row, at, jobErrorOf('worker_crashed', row.attempt, stopped))
-        } else endJob(row, { status: 'failed', at, error: jobErrorOf('worker_crashed', row.attempt, sentence) })
+          requeued(row, at, jobErrorOf(stopped, row.attempt))
+        } else endJob(row, { status: 'failed', at, error: jobErrorOf(givenUp, row.attempt) })
       }
       jobCounts.moveOpen('processing', 'pending', interrupted.length - exhausted.length)
       memoryOf(context).write()

@@ -11,6 +11,7 @@ import {
 import { readdir, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
+import { openDueWork } from '../../due-work.ts'
 import { Failure } from '../../failure.ts'
 import { ulid } from '../../ids.ts'
 import type { Log } from '../../log.ts'
@@ -41,8 +42,7 @@ export async function openResultSweep({ dataDir, reader, writer, log }: ResultSw
   const { results: folder } = pathsIn(dataDir)
   let startupFiles = (await readdir(folder, { recursive: true })).filter(isResultName)
   const closed = new AbortController()
-  let pending = false
-  let running: Promise<void> | undefined
+  const runs = openDueWork({ work: run })
 
   /** False: a copy is being made. The next attempt is in a minute. */
   async function erase(files: readonly string[]): Promise<boolean> {
@@ -83,27 +83,16 @@ export async function openResultSweep({ dataDir, reader, writer, log }: ResultSw
     }
   }
 
-  function schedule(): void {
-    pending = true
-    running ??= (async () => {
-      while (pending && !closed.signal.aborted) {
-        pending = false
-        await run()
-      }
-      running = undefined
-    })()
-  }
-
-  const timer = setInterval(schedule, everyMs).unref()
-  schedule()
+  const timer = setInterval(() => void runs.check(), everyMs).unref()
+  void runs.check()
 
   return {
     /** Erases soon what can be erased. */
-    schedule,
-    async close(): Promise<void> {
+    schedule: () => void runs.check(),
+    close(): Promise<void> {
       closed.abort()
       clearInterval(timer)
-      await running
+      return runs.close()
     },
   }
 }

@@ -1,4 +1,4 @@
-import { Failure } from '../../failure.ts'
+import { conflict, Failure } from '../../failure.ts'
 import { auditedToken, changedFields } from '../audit-fields.ts'
 import type { Statements } from '../method-table.ts'
 import {
@@ -114,7 +114,7 @@ export function tokenCommands(connection: Connection, { audit, events }: WriteCo
       const row = one.get(organizationId, id)
       if (!row) return undefined
       if (row.status === 'revoked')
-        throw new Failure('conflict', `The token '${row.name}' is revoked and cannot be changed. Create a new one.`)
+        throw conflict(`The token '${row.name}' is revoked and cannot be changed. Create a new one.`)
       const { scopes, userId, limits, ...others } = changes
       const owner = userId === undefined ? row.userId : userId
       if (owner !== null && (userId !== undefined || scopes))
@@ -141,7 +141,7 @@ export function tokenCommands(connection: Connection, { audit, events }: WriteCo
       if (!row) return undefined
       const { createdAt: at } = next
       if (tokenOf(row, at).status !== 'active')
-        throw new Failure('conflict', `The token '${row.name}' is not active; only an active one can be rotated.`)
+        throw conflict(`The token '${row.name}' is not active; only an active one can be rotated.`)
       const created = create(next)
       expire.run(previousValidUntil, organizationId, id, previousValidUntil)
       const before = { name: row.name }

@@ -1,7 +1,15 @@
-import type { UsageCursor, UsageDimension, UsagePage, UsageQuery } from '../usage-records.ts'
+import {
+  type BucketWidth,
+  bucketEnd,
+  bucketStart,
+  type UsageCursor,
+  type UsageDimension,
+  type UsagePage,
+  type UsageQuery,
+} from '../usage-records.ts'
 import { csvRow, type UsageResult, usageResultText, usageSums } from '../usage-text.ts'
 import type { Connection } from './database.ts'
-import { detailDimensions, ledgerSums, monthStartOf, sumColumns, type UsageDetail } from './usage-totals.ts'
+import { detailDimensions, ledgerSums, sumColumns, type UsageDetail } from './usage-totals.ts'
 
 const daySeconds = 86_400
 
@@ -51,33 +59,21 @@ const detailOf = (needed: readonly string[]): UsageDetail =>
 
 const dimensionsOf = ({ groupBy }: UsageQuery): UsageDimension[] => groupBy.filter(name => name !== 'day')
 
-/** The first second of the next calendar month in UTC. */
-const nextMonth = (start: number): number => {
-  const date = new Date(start * 1000)
-  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1) / 1000
+/** The first boundary of buckets from `at` on. */
+function roundUp(at: number, width: BucketWidth): number {
+  const start = bucketStart(at, width)
+  return start === at ? at : bucketEnd(start, width)
 }
-
-/** The end of a bucket, Unix seconds, excluded. */
-const bucketEnd = (start: number, width: UsageQuery['width']): number =>
-  width === 'month' ? nextMonth(start) : start + { '1m': 60, '1h': 3600, '1d': daySeconds }[width]
-
-/** The first boundary from `at` on. */
-const roundUp = (at: number, start: (at: number) => number, end: (at: number) => number): number =>
-  start(at) === at ? at : end(at)
-const dayOf = (at: number): number => Math.floor(at / daySeconds) * daySeconds
 
 /** Whole months, the days around them and the hours around those, from the coarsest tables. */
 function totalSources({ from, to, width, only }: UsageQuery): Source[] {
   if (width === '1m') return [{ table: 'ledger', detail: 'full', from, to }]
   const detail = detailOf(Object.keys(only))
-  const firstDay = Math.min(
-    to,
-    roundUp(from, dayOf, at => dayOf(at) + daySeconds),
-  )
-  const lastDay = Math.max(firstDay, dayOf(to))
+  const firstDay = Math.min(to, roundUp(from, '1d'))
+  const lastDay = Math.max(firstDay, bucketStart(to, '1d'))
   // Only the full detail has months: a year of the others is few rows.
-  const firstMonth = detail === 'full' ? Math.min(lastDay, roundUp(firstDay, monthStartOf, nextMonth)) : lastDay
-  const lastMonth = Math.max(firstMonth, monthStartOf(lastDay))
+  const firstMonth = detail === 'full' ? Math.min(lastDay, roundUp(firstDay, 'month')) : lastDay
+  const lastMonth = Math.max(firstMonth, bucketStart(lastDay, 'month'))
   const all: Source[] = [
     { table: 'usage_hours', detail: 'full', from, to: firstDay },
     { table: 'usage_days', detail, from: firstDay, to: firstMonth },

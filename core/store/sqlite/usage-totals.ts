@@ -1,5 +1,5 @@
 import type { FinishedJob, JobRecord } from '../store.ts'
-import type { UsageDimension } from '../usage-records.ts'
+import { bucketStart, type UsageDimension } from '../usage-records.ts'
 import type { Connection } from './database.ts'
 import { usageColumnNames, usageValues } from './usage-columns.ts'
 
@@ -68,15 +68,6 @@ const valuesOf = (kind: JobRecord['kind'], job: FinishedJob): number[] => [
   job.startedAt === null ? 0 : Math.max(0, job.finishedAt - job.startedAt),
   ...usageValues(job.usage).map(value => value ?? 0),
 ]
-
-/** Unix seconds at which the period of this many seconds began. */
-const startOf = (at: number, seconds: number): number => Math.floor(at / 1000 / seconds) * seconds
-
-/** Unix seconds at which the calendar month in UTC began. */
-export const monthStartOf = (seconds: number): number => {
-  const date = new Date(seconds * 1000)
-  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth()) / 1000
-}
 
 /**
  * Sums the rows of the ledger by hour, day and month, exact for each transaction. The rows of a transaction are added up
@@ -152,7 +143,7 @@ export function openUsageTotals(connection: Connection) {
     /** Adds a row of the ledger. */
     add(kind: JobRecord['kind'], job: FinishedJob, { userId, workflowId }: Attribution, sequence: number): void {
       const { organizationId, modelId, task, tokenId, status } = job
-      const start = startOf(job.finishedAt, 3600)
+      const start = bucketStart(job.finishedAt / 1000, '1h')
       const name = [organizationId, start, modelId, task, tokenId, userId, workflowId, status].join(separator)
       const before = hours.get(name)
       const key = before?.key ?? {
@@ -187,11 +178,11 @@ export function openUsageTotals(connection: Connection) {
         written.set(key.model_id, addUp(values, written.get(key.model_id)))
         const full = idsOf(organizationId, 'full', key)
         addHour.run(full.series, start, full.key, ...values)
-        const day = startOf(start * 1000, 86_400)
+        const day = bucketStart(start, '1d')
         addRow(days, full, day, values)
         addRow(days, idsOf(organizationId, 'model', key), day, values)
         addRow(days, idsOf(organizationId, 'token', key), day, values)
-        addRow(months, full, monthStartOf(start), values)
+        addRow(months, full, bucketStart(start, 'month'), values)
       }
       for (const { series, start, key, values } of days.values()) addDay.run(series, start, key, ...values)
       for (const { series, start, key, values } of months.values()) addMonth.run(series, start, key, ...values)

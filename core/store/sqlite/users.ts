@@ -1,4 +1,4 @@
-import { Failure } from '../../failure.ts'
+import { conflict, Failure } from '../../failure.ts'
 import { auditedUser, changedFields } from '../audit-fields.ts'
 import type { Statements } from '../method-table.ts'
 import { type Scope, scopesOfRole, type User, type UserAct, type UserSummary } from '../store.ts'
@@ -49,7 +49,7 @@ export function userCommands(connection: Connection, { audit, events }: WriteCon
   /** Throws `conflict` for the only owner: without one, nobody could change the owners again. */
   function refuseLastOwner({ organizationId, id, name, role }: User): void {
     if (role === 'owner' && otherOwners.get(organizationId, id) === 0)
-      throw new Failure('conflict', `${name} is the only owner of the organization. Make another user its owner first.`)
+      throw conflict(`${name} is the only owner of the organization. Make another user its owner first.`)
   }
 
   /** Takes the scopes beyond these from the user's tokens, and revokes tokens that have none left. */
@@ -74,8 +74,7 @@ export function userCommands(connection: Connection, { audit, events }: WriteCon
       events.addOfOrganization(organizationId, 'token.revoked', { token_id: token.id, name: token.name }, at)
     }
     if (!force && adminsBefore > 0 && admins.get(organizationId, at, 'admin:write') === 0)
-      throw new Failure(
-        'conflict',
+      throw conflict(
         `${user.name} has the last tokens with the scope admin:write. Create another one first, or force it.`,
       )
     return { tokensNarrowed, tokensRevoked }

@@ -1,4 +1,4 @@
-import { Failure } from '../../failure.ts'
+import { conflict, Failure } from '../../failure.ts'
 import { auditedEndpoint, changedFields } from '../audit-fields.ts'
 import { theServer } from '../audit-records.ts'
 import type { Statements } from '../method-table.ts'
@@ -59,8 +59,7 @@ export function webhookEndpointCommands(connection: Connection, { audit, outbox 
     'webhooks.create'(it, by = theServer) {
       requireOrganization(it.organizationId)
       if (count.get(it.organizationId)! >= maxEndpoints)
-        throw new Failure(
-          'conflict',
+        throw conflict(
           `The organization has ${maxEndpoints} webhook endpoints, the most that it may have. Delete one first.`,
         )
       const { organizationId, id, createdAt: at } = it

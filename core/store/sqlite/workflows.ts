@@ -1,4 +1,4 @@
-import { Failure } from '../../failure.ts'
+import { conflict, Failure } from '../../failure.ts'
 import type { Statements } from '../method-table.ts'
 import type { NewWorkflow, WorkflowDefinition, WorkflowRecord, WorkflowVersion } from '../workflows.ts'
 import { dagOf, fromJson, pageOf, recordIf, selected } from './columns.ts'
@@ -73,8 +73,7 @@ export function workflowCommands(connection: Connection) {
       'workflows.remove'(organizationId, id) {
         const unfinished = running.get(organizationId, id)!
         if (unfinished > 0)
-          throw new Failure(
-            'conflict',
+          throw conflict(
             `The workflow ${id} has ${unfinished === 1 ? 'an execution' : `${unfinished} executions`} under way. Cancel them first, or delete it with ?force=true.`,
           )
         return drop(organizationId, id) || undefined

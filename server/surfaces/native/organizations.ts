@@ -4,13 +4,13 @@ import {
   OrganizationLimitsChange,
   OrganizationLimitsView,
   OrganizationView,
-  organizationLimitsView,
   organizationView,
 } from '../../../core/accounts/organization-view.ts'
 import { Failure } from '../../../core/failure.ts'
 import { isId } from '../../../core/ids.ts'
 import { definedMembers } from '../../../core/members.ts'
 import { array, integer, namedObject, strictObject, string } from '../../../core/schemas/fields.ts'
+import { namedLimits } from '../../../core/store/audit-fields.ts'
 import { type Organization, type OrganizationChange, organizationStatuses } from '../../../core/store/store.ts'
 import {
   absentOrganization,
@@ -86,7 +86,7 @@ type LimitOwners = Pick<Owners, 'organizations' | 'plans'>
 
 const answer = (organization: Organization, { plans }: Pick<Owners, 'plans'>): z.input<typeof Limits> => ({
   plan: organization.plan,
-  limits: organizationLimitsView(organization),
+  limits: namedLimits(organization),
   effective: callerLimitsView({ limits: plans.limitsOf(organization) }),
 })
 
