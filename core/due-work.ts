@@ -57,3 +57,4 @@ export function openDueWork(options: {
     },
   }
 }
+export type DueWork = ReturnType<typeof openDueWork>

@@ -3,9 +3,8 @@ import { mapMembers } from '../members.ts'
 import { namedLimits, organizationLimitNames } from '../store/audit-fields.ts'
 import { type Organization, type OrganizationLimits, organizationStatuses } from '../store/store.ts'
 
-/** Millionths of the currency unit, and back. */
+/** Millionths of the currency unit. */
 export const microsOf = (units: number): number => Math.round(units * 1e6)
-export const unitsOf = (micros: number): number => micros / 1e6
 
 const planText = 'Null: the figure of the plan.'
 const limitTexts = mapMembers(

@@ -93,6 +93,13 @@ export function openOrganizations(dependencies: {
     for (const id of await store.organizations.unerased()) await erase(id)
   }
 
+  /** Lets authentication see a change once it is stored. */
+  async function announced<Done>(change: Promise<Done>): Promise<Done> {
+    const done = await change
+    changed()
+    return done
+  }
+
   const warn = (message: string) => (thrown: unknown) => {
     if (!closed) log.warn(message, {}, thrown)
   }
@@ -111,9 +118,7 @@ export function openOrganizations(dependencies: {
      */
     async update(id: string, change: OrganizationChange, by: Actor): Promise<Organization | undefined> {
       requirePlan(change.plan)
-      const updated = await store.organizations.update(id, change, by, now())
-      changed()
-      return updated
+      return announced(store.organizations.update(id, change, by, now()))
     },
 
     /**
@@ -122,17 +127,15 @@ export function openOrganizations(dependencies: {
      * deleted, or owns the machine.
      */
     async suspend(id: string, { cancel }: { cancel: boolean }, by: Actor) {
-      const organization = await store.organizations.setStatus(id, 'suspended', by, now())
+      const organization = await announced(store.organizations.setStatus(id, 'suspended', by, now()))
       if (!organization) return undefined
-      changed()
       await readSuspended()
       return { organization, cancelled: cancel ? await cancelWork(id) : { jobs: 0, executions: 0 } }
     },
 
     /** Accepts its tokens and starts its jobs again. Undefined: there is none. `conflict` when it was deleted. */
     async resume(id: string, by: Actor): Promise<Organization | undefined> {
-      const organization = await store.organizations.setStatus(id, 'active', by, now())
-      changed()
+      const organization = await announced(store.organizations.setStatus(id, 'active', by, now()))
       await readSuspended()
       return organization
     },
@@ -144,9 +147,8 @@ export function openOrganizations(dependencies: {
      * machine.
      */
     async remove(id: string, { force }: { force: boolean }, by: Actor): Promise<Deletion | undefined> {
-      const removed = await store.organizations.remove(id, force, by, now())
+      const removed = await announced(store.organizations.remove(id, force, by, now()))
       if (!removed) return undefined
-      changed()
       const work = await cancelWork(id)
       const { files: filesRemoved, workflows: workflowsRemoved } = await erase(id)
       return { organization: (await store.organizations.find(id))!, work, ...removed, filesRemoved, workflowsRemoved }
@@ -161,17 +163,11 @@ export function openOrganizations(dependencies: {
        * Takes scopes beyond a new role from his tokens. Undefined: no such user. `conflict` for the last owner, a taken
        * e-mail address, and, unless forced, the last tokens with admin:write.
        */
-      async update(organizationId: string, id: string, change: UserChange, by: Actor, force = false) {
-        const done = await store.users.update(organizationId, id, change, { by, at: now(), force })
-        changed()
-        return done
-      },
+      update: (organizationId: string, id: string, change: UserChange, by: Actor, force = false) =>
+        announced(store.users.update(organizationId, id, change, { by, at: now(), force })),
       /** Revokes his tokens. Undefined and `conflict` as for `update`. */
-      async remove(organizationId: string, id: string, by: Actor, force = false) {
-        const done = await store.users.remove(organizationId, id, { by, at: now(), force })
-        changed()
-        return done
-      },
+      remove: (organizationId: string, id: string, by: Actor, force = false) =>
+        announced(store.users.remove(organizationId, id, { by, at: now(), force })),
     },
 
     audit: (organizationId: string, filter: AuditFilter) => store.audit.list(organizationId, filter),

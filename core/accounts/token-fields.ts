@@ -1,7 +1,9 @@
 import { z } from 'zod'
+import { definedMembers } from '../members.ts'
+import { namedTokenLimits, seconds } from '../store/audit-fields.ts'
 import { type TokenLimits, type TokenRecord, weekdays } from '../store/store.ts'
 import { statusAt } from './accounts.ts'
-import { microsOf, unitsOf } from './organization-view.ts'
+import { microsOf } from './organization-view.ts'
 
 function isTimeZone(name: string): boolean {
   try {
@@ -76,13 +78,15 @@ type TokenFields = { [Name in keyof typeof tokenFields]?: z.output<(typeof token
 /** Converts the limits of a request to those of the store. Absent ones stay absent. */
 export function givenTokenLimits(body: TokenFields): Partial<TokenLimits> {
   const { rate_limit: rate, monthly_spend_limit: spend } = body
-  return {
-    ...(rate === undefined ? {} : { requestsPerMinute: rate?.api ?? null, jobsPerMinute: rate?.jobs ?? null }),
-    ...(body.tokens_per_minute === undefined ? {} : { tokensPerMinute: body.tokens_per_minute }),
-    ...(body.concurrent_requests === undefined ? {} : { concurrentRequests: body.concurrent_requests }),
-    ...(spend === undefined ? {} : { monthlySpendLimit: spend === null ? null : microsOf(spend) }),
-    ...(body.allowed_hours === undefined ? {} : { allowedHours: body.allowed_hours }),
-  }
+  const perMinute =
+    rate === undefined ? {} : { requestsPerMinute: rate?.api ?? null, jobsPerMinute: rate?.jobs ?? null }
+  const others = definedMembers({
+    tokensPerMinute: body.tokens_per_minute,
+    concurrentRequests: body.concurrent_requests,
+    monthlySpendLimit: typeof spend === 'number' ? microsOf(spend) : spend,
+    allowedHours: body.allowed_hours,
+  })
+  return { ...perMinute, ...others }
 }
 
 /** The same fields as they are shown: none is absent. */
@@ -124,15 +128,6 @@ const shownTokenFields = {
   metadata: z.record(z.string(), z.string()).nullable().describe('Texts by name; null for none.'),
 }
 
-/** The limits of a token as they are shown. */
-const shownTokenLimits = (limits: TokenLimits) => ({
-  rate_limit: { api: limits.requestsPerMinute, jobs: limits.jobsPerMinute },
-  tokens_per_minute: limits.tokensPerMinute,
-  concurrent_requests: limits.concurrentRequests,
-  monthly_spend_limit: limits.monthlySpendLimit === null ? null : unitsOf(limits.monthlySpendLimit),
-  allowed_hours: limits.allowedHours,
-})
-
 /** A token as the API and the CLI show it: times in epoch seconds, never a secret. */
 export const TokenView = z
   .object({
@@ -159,8 +154,6 @@ export const TokenView = z
   .meta({ id: 'Token', description: 'An API token without its secret.' })
 export type TokenView = z.output<typeof TokenView>
 
-const seconds = (ms: number | null): number | null => (ms === null ? null : Math.floor(ms / 1000))
-
 export const tokenView = (token: TokenRecord, now = Date.now()): TokenView => ({
   id: token.id,
   name: token.name,
@@ -173,6 +166,6 @@ export const tokenView = (token: TokenRecord, now = Date.now()): TokenView => ({
   last_used_at: seconds(token.lastUsedAt),
   created_by: token.createdBy,
   user_id: token.userId,
-  ...shownTokenLimits(token.limits),
+  ...namedTokenLimits(token.limits),
   metadata: token.metadata === null ? null : (JSON.parse(token.metadata) as Record<string, string>),
 })

@@ -285,13 +285,8 @@ function outside(
     labels.length === 0
       ? 'No model here has a region.'
       : `Regions of the models here: ${labels.join(', ')}. GET /api/model-status has the region of each.`
-  return new Failure(
-    'no_capacity',
-    `The model '${id}' has no engine in the region ${label}: it runs ${where(region)}. ${there}`,
-    {
-      final: true,
-    },
-  )
+  const message = `The model '${id}' has no engine in the region ${label}: it runs ${where(region)}. ${there}`
+  return new Failure('no_capacity', message, { final: true })
 }
 
 const where = (region: RegionLabel | undefined): string => (region === undefined ? 'in no region' : `in ${region}`)

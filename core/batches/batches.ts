@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Admission, Requester } from '../admission/admission.ts'
 import type { Limits } from '../config.ts'
 import type { Cpu } from '../cpu/cpu.ts'
-import { openDueWork } from '../due-work.ts'
+import { type DueWork, openDueWork } from '../due-work.ts'
 import { Failure } from '../failure.ts'
 import type { Files } from '../files/files.ts'
 import { newId } from '../ids.ts'
@@ -58,79 +58,57 @@ export interface BatchesOptions {
   log: Log
 }
 
-/** A batch that has not ended, and how to make its loop look again. */
-interface Driver {
-  key: RowKey
-  wake: () => void
-  done: Promise<void>
-}
-
 /** The longest time until a batch is looked at again without a change, milliseconds. */
 const tickMs = 30_000
 /** Milliseconds until a failed step is repeated. */
 const afterErrorMs = 5_000
 
 /**
- * Batches: files of requests that run in the background, each as a job of class `batch`. Every batch has a loop that
- * does its next step: check the file, turn lines into jobs, write the output files. All state is in the store, so that
- * the loops continue where they were after a crash. `resume` starts them.
+ * Batches: files of requests that run in the background, each as a job of class `batch`. Every batch does its next step
+ * when it has changed or waited: check the file, turn lines into jobs, write the output files. All state is in the
+ * store, so that batches continue where they were after a crash. `resume` starts them.
  */
 export function openBatches(options: BatchesOptions) {
   const { store, log } = options
-  const drivers = new Map<string, Driver>()
+  /** The batches that have not ended, by id. */
+  const unfinished = new Map<string, { organizationId: string; work: DueWork }>()
   const closed = new AbortController()
   const steps = openBatchSteps({
     ...options,
-    ofOrganization: id => [...drivers.values()].filter(({ key }) => key.organizationId === id).length,
+    ofOrganization: id => [...unfinished.values()].filter(({ organizationId }) => organizationId === id).length,
     signal: closed.signal,
   })
   const sweep = openLineSweep({ store: store.batches, log })
 
   store.onCommitted(({ batches }) => {
-    for (const { id } of batches) drivers.get(id)?.wake()
+    for (const { id } of batches) void unfinished.get(id)?.work.check()
   })
 
-  async function run(driver: Driver, changed: () => Promise<void>): Promise<void> {
-    const { organizationId, id } = driver.key
-    while (!closed.signal.aborted) {
-      // Before the batch is read, so that no change between the two is missed.
-      const next = changed()
-      let waitMs = tickMs
+  function begin({ organizationId, id }: RowKey): void {
+    if (unfinished.has(id) || closed.signal.aborted) return
+    const work = openDueWork({ work: step })
+    unfinished.set(id, { organizationId, work })
+    void work.check()
+
+    async function step(): Promise<void> {
       try {
         const batch = await store.batches.find(organizationId, id)
-        if (!batch || batch.finishedAt !== null) return
-        waitMs = Math.min(waitMs, await steps.next(batch))
+        if (!batch || batch.finishedAt !== null) return end(id)
+        const waitMs = await steps.next(batch)
+        if (waitMs > 0) work.at(Date.now() + Math.min(waitMs, tickMs))
+        else void work.check()
       } catch (thrown) {
         if (closed.signal.aborted) return
         log.error('A batch could not continue; this is retried', { batch: id }, thrown)
-        waitMs = afterErrorMs
+        work.at(Date.now() + afterErrorMs)
       }
-      if (waitMs > 0) await within(next, waitMs)
     }
   }
 
-  function begin(key: RowKey): void {
-    if (drivers.has(key.id) || closed.signal.aborted) return
-    let waiting = Promise.withResolvers<void>()
-    let isChanged = false
-    const driver: Driver = {
-      key,
-      wake() {
-        isChanged = true
-        waiting.resolve()
-      },
-      done: Promise.resolve(),
-    }
-    const changed = (): Promise<void> => {
-      if (isChanged) waiting = Promise.withResolvers<void>()
-      isChanged = false
-      return waiting.promise
-    }
-    drivers.set(key.id, driver)
-    driver.done = run(driver, changed).finally(() => {
-      drivers.delete(key.id)
-      sweep.wake()
-    })
+  function end(id: string): void {
+    void unfinished.get(id)?.work.close()
+    unfinished.delete(id)
+    sweep.wake()
   }
 
   return {
@@ -153,20 +131,11 @@ export function openBatches(options: BatchesOptions) {
     /** Undefined: no such batch. Throws Failure `batch_not_cancellable`. */
     cancel: (organizationId: string, id: string) => store.batches.cancel(organizationId, id, Date.now()),
 
-    /** Ends the loops; the next start continues them. */
+    /** Stops after the current steps; the next start continues. */
     async close(): Promise<void> {
       closed.abort()
-      const open = [...drivers.values()]
-      for (const { wake } of open) wake()
-      await Promise.allSettled([...open.map(({ done }) => done), sweep.close()])
+      await Promise.allSettled([...Array.from(unfinished.values(), ({ work }) => work.close()), sweep.close()])
     },
   }
 }
 export type Batches = ReturnType<typeof openBatches>
-
-/** Resolves with the promise or after some milliseconds. */
-function within(promise: Promise<void>, ms: number): Promise<void> {
-  const timer = Promise.withResolvers<void>()
-  const timeout = setTimeout(timer.resolve, ms).unref()
-  return Promise.race([promise, timer.promise]).finally(() => clearTimeout(timeout))
-}

@@ -106,9 +106,7 @@ export function openPromptExpansion(dependencies: {
       throw new Failure(
         'no_capacity',
         "No model rewrites prompts here any more. Set 'prompt_rewriting' in infer.yaml.",
-        {
-          final: true,
-        },
+        { final: true },
       )
     const maxLength = Math.max(defaultRewriteLength, prompt.length)
     const estimate = () => rewriteEstimate({ prompt, count: 1, maxLength })

@@ -1,10 +1,10 @@
 import { mapMembers, pick } from '../members.ts'
-import type { Organization, OrganizationLimits, TokenRecord, User } from './account-records.ts'
+import type { Organization, OrganizationLimits, TokenLimits, TokenRecord, User } from './account-records.ts'
 import type { WebhookEndpoint } from './webhooks.ts'
 
 /** Objects as the audit log shows them: under the names of the API, with its units, and without secrets. */
 
-const seconds = (ms: number | null): number | null => (ms === null ? null : Math.floor(ms / 1000))
+export const seconds = (ms: number | null): number | null => (ms === null ? null : Math.floor(ms / 1000))
 const units = (micros: number | null): number | null => (micros === null ? null : micros / 1e6)
 
 /** The counted limits of an organization, by their names in the API. */
@@ -30,6 +30,15 @@ export const auditedOrganization = (it: Organization): Record<string, unknown> =
 
 export const auditedUser = (user: Pick<User, 'name' | 'email' | 'role'>) => pick(user, 'name', 'email', 'role')
 
+/** The limits of a token under their names in the API, with its units. */
+export const namedTokenLimits = (limits: TokenLimits) => ({
+  rate_limit: { api: limits.requestsPerMinute, jobs: limits.jobsPerMinute },
+  tokens_per_minute: limits.tokensPerMinute,
+  concurrent_requests: limits.concurrentRequests,
+  monthly_spend_limit: units(limits.monthlySpendLimit),
+  allowed_hours: limits.allowedHours,
+})
+
 export const auditedToken = (it: TokenRecord): Record<string, unknown> => ({
   name: it.name,
   scopes: it.scopes,
@@ -37,11 +46,7 @@ export const auditedToken = (it: TokenRecord): Record<string, unknown> => ({
   models: it.models,
   expires_at: seconds(it.expiresAt),
   user_id: it.userId,
-  rate_limit: { api: it.limits.requestsPerMinute, jobs: it.limits.jobsPerMinute },
-  tokens_per_minute: it.limits.tokensPerMinute,
-  concurrent_requests: it.limits.concurrentRequests,
-  monthly_spend_limit: units(it.limits.monthlySpendLimit),
-  allowed_hours: it.limits.allowedHours,
+  ...namedTokenLimits(it.limits),
   metadata: it.metadata === null ? null : (JSON.parse(it.metadata) as unknown),
 })
 

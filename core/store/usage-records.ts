@@ -44,30 +44,32 @@ export interface UsageCursor {
   offset: number
 }
 
-/** Sums of finished work, in the units of the API. */
-export interface UsageSums {
+/** The sums of finished work in their order, each with what divides the unit of its column: the API has larger units. */
+export const sumDivisors = {
   /** Synchronous requests. */
-  requests: number
+  requests: 1,
   /** Background jobs. */
-  jobs: number
+  jobs: 1,
   /** Those of both that have failed. */
-  failed: number
-  input_tokens: number
-  cached_tokens: number
-  output_tokens: number
-  reasoning_tokens: number
-  images: number
-  video_seconds: number
-  audio_seconds: number
-  characters: number
-  documents: number
-  gpu_seconds: number
-  energy_wh: number
+  failed: 1,
+  input_tokens: 1,
+  cached_tokens: 1,
+  output_tokens: 1,
+  reasoning_tokens: 1,
+  images: 1,
+  video_seconds: 1000,
+  audio_seconds: 1000,
+  characters: 1,
+  documents: 1,
+  gpu_seconds: 1000,
+  energy_wh: 3_600_000,
   /** Currency units. */
-  cost: number
-  queue_seconds: number
-  run_seconds: number
+  cost: 1e6,
+  queue_seconds: 1000,
+  run_seconds: 1000,
 }
+/** Sums of finished work, in the units of the API. */
+export type UsageSums = Record<keyof typeof sumDivisors, number>
 
 export interface UsagePage {
   /** Of the whole time, not of the page. */

@@ -1,4 +1,4 @@
-import { type UsageDimension, type UsageGroup, type UsageSums, usageDimensions } from './usage-records.ts'
+import { sumDivisors, type UsageDimension, type UsageGroup, type UsageSums, usageDimensions } from './usage-records.ts'
 
 /** One result of a bucket: the values by which it is grouped, and the sums in the order of the columns. */
 export interface UsageResult {
@@ -9,37 +9,17 @@ export interface UsageResult {
   sums: readonly number[]
 }
 
-/** The members of sums in their order, each with what divides the unit of its column. */
-const divisors: UsageSums = {
-  requests: 1,
-  jobs: 1,
-  failed: 1,
-  input_tokens: 1,
-  cached_tokens: 1,
-  output_tokens: 1,
-  reasoning_tokens: 1,
-  images: 1,
-  video_seconds: 1000,
-  audio_seconds: 1000,
-  characters: 1,
-  documents: 1,
-  gpu_seconds: 1000,
-  energy_wh: 3_600_000,
-  cost: 1e6,
-  queue_seconds: 1000,
-  run_seconds: 1000,
-}
-const sumNames = Object.keys(divisors)
+const sumNames = Object.keys(sumDivisors)
 
 /** Converts the sums of columns to the units of the API: seconds, watt-hours, currency units. */
 export function usageSums(sums: readonly number[]): UsageSums {
   const [requests, jobs, failed, cost, queueMs, runMs, ...used] = sums
   const columns = [requests, jobs, failed, ...used, cost, queueMs, runMs]
-  return madeOf((name, at) => columns[at]! / divisors[name])
+  return madeOf((name, at) => columns[at]! / sumDivisors[name])
 }
 
 const madeOf = (sumOf: (name: keyof UsageSums, at: number) => number): UsageSums =>
-  Object.fromEntries(sumNames.map((name, at) => [name, sumOf(name as keyof UsageSums, at)])) as unknown as UsageSums
+  Object.fromEntries(sumNames.map((name, at) => [name, sumOf(name as keyof UsageSums, at)])) as UsageSums
 
 const dayText = (day: number): string => new Date(day * 1000).toISOString().slice(0, 10)
 
@@ -68,7 +48,7 @@ export const csvHeader = (groupBy: readonly UsageGroup[]): string =>
 
 /** A row of a CSV file: the times of the bucket, the values of its groups and the sums. */
 export const csvLine = (start: number, end: number, groups: readonly string[], sums: UsageSums): string =>
-  `${[time(start), time(end), ...groups, ...Object.values(sums as unknown as Record<string, number>)].map(csvCell).join(',')}\r\n`
+  `${[time(start), time(end), ...groups, ...Object.values(sums)].map(csvCell).join(',')}\r\n`
 
 /** A result as a row of a CSV file. */
 export function csvRow(

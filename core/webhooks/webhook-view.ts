@@ -1,7 +1,6 @@
 import { z } from 'zod'
+import { seconds } from '../store/audit-fields.ts'
 import type { DeliveryRecord, SecretState, WebhookEndpoint } from '../store/store.ts'
-
-const seconds = (ms: number | null) => (ms === null ? null : Math.floor(ms / 1000))
 
 /** A webhook endpoint in the API. */
 export const WebhookView = z

@@ -112,26 +112,27 @@ export function openExecutions(dependencies: {
     const [limit] = limits.toSorted((a, b) => b.storedBytes - a.storedBytes)
     // The execution keeps the region of the request and of the organization, for nodes that start later.
     const definition = region === given.region ? given : { ...given, region }
-    const id = newId('exec')
-    const createdAt = clock.now()
-    const filled = fillParameters(inputParams, definition.parameters, usedParameters(references))
-    // Before the commit: its first jobs are released together with the answer.
-    const { organizationId } = requester
+    const { organizationId, tokenId } = requester
     const { origin } = execution
-    snapshots.keep({ id, organizationId, definition, inputParams: filled, origin, createdAt })
-    const { tokenId } = requester
+    const filled = fillParameters(inputParams, definition.parameters, usedParameters(references))
+    const snapshot = {
+      id: newId('exec'),
+      organizationId,
+      definition,
+      inputParams: filled,
+      origin,
+      createdAt: clock.now(),
+    }
+    // Before the commit: its first jobs are released together with the answer.
+    snapshots.keep(snapshot)
     return store.executions.create({
       ...execution,
-      id,
-      organizationId,
+      ...snapshot,
       tokenId,
       workflowId: workflow?.id ?? null,
       workflowVersion: workflow?.version ?? null,
-      definition,
-      inputParams: filled,
       timeoutMs: (timeout ?? definition.timeout) * 1000,
       parentExecutionId: more.parentExecutionId,
-      createdAt,
       nodes,
       ...(limit ? { limits: limit } : {}),
     })

@@ -70,20 +70,12 @@ export function syncNow(path: string): void {
   }
 }
 
-/** The exclusive right to serve a data directory; `created`: whether a database was ever created there. */
-export interface InstanceLock {
-  readonly created: boolean
-  /** Records that there is a database, so that an emptied file is not taken for a first start. */
-  markCreated(): void
-  release(): void
-}
-
 /**
  * Takes the lock that makes this the only server of the data directory: an exclusive SQLite lock on `instance.lock`,
  * which the end of the process always releases. Refuses with exit code 64 after `maxWaitMs` (a CLI command may hold it
  * during a migration).
  */
-export function takeInstanceLock(dataDir: string, maxWaitMs = 300): InstanceLock {
+export function takeInstanceLock(dataDir: string, maxWaitMs = 300) {
   let held: Connection | undefined
   try {
     held = openLockFile(pathsIn(dataDir).lock, maxWaitMs)
@@ -93,7 +85,9 @@ export function takeInstanceLock(dataDir: string, maxWaitMs = 300): InstanceLock
     const lock = held
     const created = lock.pragma('user_version', { simple: true }) === 1
     return {
+      /** Whether a database was ever created there. */
       created,
+      /** Records that there is a database, so that an emptied file is not taken for a first start. */
       markCreated() {
         if (lock.pragma('user_version', { simple: true }) === 1) return
         try {
@@ -106,7 +100,7 @@ export function takeInstanceLock(dataDir: string, maxWaitMs = 300): InstanceLock
           )
         }
       },
-      release: () => lock.close(),
+      release: () => void lock.close(),
     }
   } catch (cause) {
     held?.close()
@@ -126,3 +120,5 @@ export function takeInstanceLock(dataDir: string, maxWaitMs = 300): InstanceLock
     throw new StoreRefusal(74, `The data directory ${dataDir} cannot be locked: ${(cause as Error).message}.`, cause)
   }
 }
+/** The exclusive right to serve a data directory. */
+export type InstanceLock = ReturnType<typeof takeInstanceLock>

@@ -15,15 +15,6 @@ interface SpaceOptions {
 /** What the disk allows: everything, no new work (`low`), or only finishing running work (`full`). */
 type DiskState = 'enough' | 'low' | 'full'
 
-export interface Space {
-  room(): DiskState
-  /** Why it is read-only, as a sentence; true if it is writable. */
-  writable(): true | string
-  /** Call it when a write failed because the disk is full and the ballast was removed. */
-  full(): void
-  close(): void
-}
-
 const intervalMs = 1000
 /** How long to distrust `statfs` after a write found the disk full (quotas, reserved blocks). */
 const fullHoldMs = 3000
@@ -42,7 +33,7 @@ export function diskStateOf(facts: { free: number; minFree: number; ballast: num
  * Watches the free space of the disk that holds the database. Below the limit, the store accepts no new work; when
  * almost nothing is left, it removes the ballast file so that running work can finish. Recovers by itself.
  */
-export async function openSpace({ directory, ballast, minFreeBytes, ballastBytes, log }: SpaceOptions): Promise<Space> {
+export async function openSpace({ directory, ballast, minFreeBytes, ballastBytes, log }: SpaceOptions) {
   let room: DiskState = 'enough'
   let free = 0
   let fullUntil = 0
@@ -103,11 +94,13 @@ export async function openSpace({ directory, ballast, minFreeBytes, ballastBytes
   timer = setTimeout(measureAndReschedule, intervalMs).unref()
 
   return {
-    room: () => room,
+    room: (): DiskState => room,
+    /** Why it is read-only, as a sentence; true if it is writable. */
     writable: () =>
       room === 'enough' ||
       `The disk that holds ${directory} has ${mebibytes(free)} MiB free and needs ${mebibytes(minFreeBytes)}; ` +
         'no new work is accepted until there is space.',
+    /** Call it when a write failed because the disk is full and the ballast was removed. */
     full() {
       fullUntil = performance.now() + fullHoldMs
       setState('full')
@@ -118,5 +111,7 @@ export async function openSpace({ directory, ballast, minFreeBytes, ballastBytes
     },
   }
 }
+
+export type Space = Awaited<ReturnType<typeof openSpace>>
 
 const mebibytes = (bytes: number): number => Math.floor(bytes / (1 << 20))

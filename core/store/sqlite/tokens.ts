@@ -15,7 +15,7 @@ import {
 import { fromJson, openInsert, openUpdate, type RowOf, recordIf, selected, withChanges } from './columns.ts'
 import type { Connection } from './database.ts'
 import { organizationLimitFields } from './organizations.ts'
-import { openUserRows } from './users.ts'
+import { openActiveTokens, openUserRows } from './users.ts'
 import type { WriteContext } from './write-context.ts'
 
 const limitFields =
@@ -175,9 +175,7 @@ export function tokenReads(connection: Connection, now: () => number = Date.now)
       OR CASE WHEN status = 'active' AND expires_at <= @now THEN 'expired' ELSE status END = @status)
     AND (@userId IS NULL OR user_id = @userId)
     ORDER BY id DESC LIMIT @limit`
-  const active = connection.scalar<number>`SELECT count(*) FROM tokens WHERE organization_id = ?
-    AND status = 'active' AND (expires_at IS NULL OR expires_at > ?) AND EXISTS
-    (SELECT 1 FROM json_each(scopes) WHERE value = ?)`
+  const active = openActiveTokens(connection)
 
   function verifiable(row: (TokenRow & { digest: Buffer }) | undefined): VerifiableToken | undefined {
     const organization = row && owner.get(row.organizationId)

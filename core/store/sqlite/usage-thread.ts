@@ -1,7 +1,7 @@
 import type { MessagePort, Worker } from 'node:worker_threads'
 import { Failure } from '../../failure.ts'
 import type { UsagePage, UsageQuery } from '../usage-records.ts'
-import { type Connection, openDatabase } from './database.ts'
+import { openDatabase } from './database.ts'
 import { pathsIn } from './directory.ts'
 import { received, type SentFailure, sendable, shuttingDown } from './sent-failure.ts'
 import { startThread, type ThreadStart } from './thread.ts'
@@ -80,19 +80,16 @@ export type UsageThread = ReturnType<typeof openUsageThread>
 
 /** Answers the queries of `openUsageThread`, one after the other, until the thread is ended. */
 export function serveReads(port: MessagePort, dataDir: string): void {
-  let opened: { connection: Connection; reads: ReturnType<typeof usageReads> } | undefined
-  const reads = () => {
-    if (!opened) {
-      const connection = openDatabase(pathsIn(dataDir).database, { readonly: true })
-      opened = { connection, reads: usageReads(connection) }
-    }
-    return opened
+  let opened: ReturnType<typeof open> | undefined
+  function open() {
+    const connection = openDatabase(pathsIn(dataDir).database, { readonly: true })
+    return { connection, usage: usageReads(connection) }
   }
 
   port.on('message', ({ query }: ToReads) => {
     const post = (answer: FromReads) => port.postMessage(answer)
     try {
-      const { connection, reads: usage } = reads()
+      const { connection, usage } = (opened ??= open())
       // One snapshot, so that the totals agree with the buckets.
       connection.exec('BEGIN')
       try {

@@ -14,6 +14,11 @@ interface TokenConsequences {
   tokensRevoked: number
 }
 
+/** Counts the active tokens of an organization that have a scope at a time. */
+export const openActiveTokens = (connection: Connection) =>
+  connection.scalar<number>`SELECT count(*) FROM tokens WHERE organization_id = ? AND status = 'active'
+    AND (expires_at IS NULL OR expires_at > ?) AND EXISTS (SELECT 1 FROM json_each(scopes) WHERE value = ?)`
+
 /** Looks up a user who was not removed, inside the caller's transaction. */
 export function openUserRows(connection: Connection) {
   const one = connection.query<User>`SELECT ${selected(fields)} FROM users WHERE organization_id = ? AND id = ?
@@ -37,8 +42,7 @@ export function userCommands(connection: Connection, { audit, events }: WriteCon
     WHERE user_id = ? AND status <> 'revoked'`
   const narrow = connection.statement`UPDATE tokens SET scopes = ? WHERE id = ?`
   const revoke = connection.statement`UPDATE tokens SET status = 'revoked', revoked_at = ? WHERE id = ?`
-  const admins = connection.scalar<number>`SELECT count(*) FROM tokens WHERE organization_id = ? AND status = 'active'
-    AND (expires_at IS NULL OR expires_at > ?) AND EXISTS (SELECT 1 FROM json_each(scopes) WHERE value = ?)`
+  const admins = openActiveTokens(connection)
 
   function refuseTaken({ organizationId, email, id }: Pick<User, 'organizationId' | 'email' | 'id'>): void {
     const other = taken.get(organizationId, email, id)
