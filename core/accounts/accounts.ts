@@ -257,12 +257,7 @@ export function openAccounts({
      * Creates a new secret under a new id with the same rights; the old one works for `overlapMs` from now (at most a
      * day).
      */
-    async rotate(
-      organizationId: string,
-      id: string,
-      overlapMs: number,
-      by: Actor = theServer,
-    ): Promise<{ token: TokenRecord; secret: string; previousValidUntil: number } | undefined> {
+    async rotate(organizationId: string, id: string, overlapMs: number, by: Actor = theServer) {
       const old = await store.tokens.find(organizationId, id)
       if (!old) return undefined
       if (statusAt(old, now()) !== 'active')

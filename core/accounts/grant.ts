@@ -16,10 +16,10 @@ type Granter = Pick<Caller, 'scopes'> & { token: Pick<Caller['token'], 'models'>
 export function grantScopes(requested: readonly string[], granter: Granter): Scope[] {
   const unknown = requested.find(scope => !(scopes as readonly string[]).includes(scope))
   if (unknown !== undefined)
-    throw new Failure(
-      'invalid_scope',
+    throw invalid(
+      'scopes',
       `There is no scope '${unknown.slice(0, 60)}'. There are: ${scopes.join(', ')}.`,
-      { param: 'scopes' },
+      'invalid_scope',
     )
   const lacking = (requested as Scope[]).find(scope => !granter.scopes.includes(scope))
   if (lacking)
@@ -39,10 +39,10 @@ export function grantScopes(requested: readonly string[], granter: Granter): Sco
 export function grantModels(requested: readonly string[] | null, granter: Granter): string[] | null {
   const own = granter.token.models
   if (own !== null && (requested === null || requested.some(pattern => !modelAllowed(own, pattern))))
-    throw new Failure(
-      'model_not_allowed',
+    throw invalid(
+      'models',
       `This token may use ${own.map(pattern => `'${pattern}'`).join(', ')} only, so it cannot grant other models to another token.`,
-      { param: 'models' },
+      'model_not_allowed',
     )
   return requested === null ? null : [...requested]
 }

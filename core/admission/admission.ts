@@ -1,7 +1,7 @@
 import type { Caller } from '../accounts/accounts.ts'
 import { modelAllowed } from '../accounts/model-allowed.ts'
 import type { TokenLimiter } from '../accounts/token-limiter.ts'
-import { Failure } from '../failure.ts'
+import { Failure, invalid } from '../failure.ts'
 import type { ModelSetEntry } from '../models/engine-traits.ts'
 import type { Model } from '../models/model.ts'
 import { costOf, hasPrice } from '../models/price.ts'
@@ -114,8 +114,7 @@ export function openAdmission(options: {
   /** The model of a job that was admitted before, if it is still offered for its task and region. */
   function readmit({ task, modelId, region }: Pick<JobRecord, 'task' | 'modelId' | 'region'>): Model {
     const model = registry.find(modelId)
-    if (!model)
-      throw new Failure('model_not_found', `The model '${modelId}' is no longer offered here.`, { param: 'model' })
+    if (!model) throw invalid('model', `The model '${modelId}' is no longer offered here.`, 'model_not_found')
     // A disabled model is expected to be enabled again: the attempt never began, and the job waits.
     if (!model.enabled) throw new Failure('no_capacity', `The model '${modelId}' is disabled here.`)
     const entry = modelFor(taskRecord(task), modelId, registry.catalog())

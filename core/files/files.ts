@@ -74,10 +74,7 @@ export async function openFiles({ dataDir, store, linkKey, limits, limitsOf, log
    * Returns the limits that the row of a new file must keep; undefined if there are none. Throws Failure `storage_full` or
    * `rate_limit` if they forbid such a file now, so that an organization without room does not fill the disk.
    */
-  async function requireStorage(
-    organizationId: string,
-    file: { bytes: number; isUpload: boolean },
-  ): Promise<StorageLimits | undefined> {
+  async function requireStorage(organizationId: string, file: { bytes: number; isUpload: boolean }) {
     const own = await limitsOf?.(organizationId)
     if (!own || (own.storedBytes === 0 && own.uploadsPerDay === 0)) return undefined
     const { storedBytes, uploadsPerDay } = own
@@ -189,7 +186,7 @@ export async function openFiles({ dataDir, store, linkKey, limits, limitsOf, log
       organizationId: string,
       listed: readonly UploadPart[],
       facts: FileFacts & { maxBytes: number; id: string },
-    ): Promise<FileRecord> {
+    ) {
       const file = await receive(organizationId, parts.joined(facts.id, listed), facts)
       await parts.remove(facts.id)
       return file

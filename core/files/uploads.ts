@@ -94,7 +94,7 @@ export function openUploads({ parts, requireRoom, receive }: UploadsOptions) {
   function entryOf(organizationId: string, id: string): Entry {
     const entry = isId(id) ? entries.get(id) : undefined
     if (entry?.organizationId === organizationId) return entry
-    throw new Failure('not_found', `No such Upload object: ${id}`, { param: 'upload_id' })
+    throw invalid('upload_id', `No such Upload object: ${id}`, 'not_found')
   }
 
   /** Returns a pending upload. Throws Failure `not_found` and `conflict`. */
@@ -112,9 +112,7 @@ export function openUploads({ parts, requireRoom, receive }: UploadsOptions) {
     /** Throws Failure `storage_full`, `rate_limit`, `disk_full`, `payload_too_large`. */
     async create(organizationId: string, facts: UploadFacts): Promise<UploadRecord> {
       if (facts.bytes > maxUploadBytes)
-        throw new Failure('payload_too_large', `'bytes' is more than ${maxUploadBytes}, the maximum of an upload.`, {
-          param: 'bytes',
-        })
+        throw invalid('bytes', `'bytes' is more than ${maxUploadBytes}, the maximum of an upload.`, 'payload_too_large')
       await expire()
       const pending = [...entries.values()].filter(
         one => one.organizationId === organizationId && one.record.status === 'pending',
@@ -165,12 +163,7 @@ export function openUploads({ parts, requireRoom, receive }: UploadsOptions) {
      * Joins the parts, in the order of their ids, into the file. Throws Failure `not_found`, `conflict`, `invalid_value`
      * (unknown part, wrong size or checksum) and those of storing a file; the upload stays pending then.
      */
-    async complete(
-      organizationId: string,
-      id: string,
-      partIds: readonly string[],
-      md5?: string,
-    ): Promise<UploadRecord> {
+    async complete(organizationId: string, id: string, partIds: readonly string[], md5?: string) {
       const entry = await pendingOf(organizationId, id)
       const listed = partIds.map((partId, at) => {
         const number = entry.numbers.get(partId)

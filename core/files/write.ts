@@ -36,10 +36,8 @@ export async function write(
   const path = join(folder, randomUUID())
   const hash = createHash('sha256')
   let bytes = 0
-  const file = await open(path, 'wx', 0o600).catch((cause: unknown) => {
-    throw diskFailure(cause)
-  })
   try {
+    await using file = await open(path, 'wx', 0o600)
     for await (const chunk of source) {
       bytes += chunk.byteLength
       if (bytes > maxBytes) throw tooLarge(maxBytes)
@@ -48,11 +46,9 @@ export async function write(
     }
     if (durable) await file.sync()
   } catch (cause) {
-    await file.close()
     await rm(path, { force: true })
     throw diskFailure(cause)
   }
-  await file.close()
   return { path, bytes, sha256: hash.digest('hex') }
 }
 

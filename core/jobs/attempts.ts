@@ -94,12 +94,7 @@ export function openAttemptEnds(options: {
   ended: (job: RowKey) => void
 }) {
   const { store, run, log, settled, ended } = options
-  async function settle(
-    job: JobRecord,
-    ran: RunResult | undefined,
-    outcome: JobOutcome,
-    slot?: KeptSlot,
-  ): Promise<void> {
+  async function settle(job: JobRecord, ran: RunResult | undefined, outcome: JobOutcome, slot?: KeptSlot) {
     let unusedSlot = slot
     // Kept for one try only: a full store may stay full for long.
     const write = () => {

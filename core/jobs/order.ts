@@ -74,10 +74,8 @@ function highest(queue: ModelQueue, best: Partial<Record<JobClass, Lane>>): Next
 
 /** Whether a lane goes before another by the usage of their organizations in this class. */
 function precedes(queue: ModelQueue, lane: Lane, other: Lane, jobClass: JobClass): boolean {
-  const [own, others] = [
-    accountOf(queue.classes[jobClass], lane.organizationId),
-    accountOf(queue.classes[jobClass], other.organizationId),
-  ]
+  const accounts = queue.classes[jobClass]
+  const [own, others] = [accountOf(accounts, lane.organizationId), accountOf(accounts, other.organizationId)]
   return own.used < others.used || (own.used === others.used && own.servedAt < others.servedAt)
 }
 

@@ -1,6 +1,6 @@
 import type { AbortSource } from '../abort-source.ts'
 import type { Limits } from '../config.ts'
-import { Failure } from '../failure.ts'
+import { Failure, invalid } from '../failure.ts'
 import type { Media, MediaSender } from '../media/media.ts'
 import type { Registry } from '../models/registry.ts'
 import { conversationTask } from '../schemas/task.ts'
@@ -54,10 +54,10 @@ export function openPromptRewriting(dependencies: {
       const catalog = registry.catalog()
       const entry = catalog.get(modelId)
       if (options.imageUrl !== undefined && entry && !entry.traits.features.has('images'))
-        throw new Failure(
-          'unsupported_parameter',
+        throw invalid(
+          'image_url',
           `The model '${modelId}', which rewrites the prompt, cannot see images. Remove 'image_url', or choose a model that can.`,
-          { param: 'image_url' },
+          'unsupported_parameter',
         )
       // An unknown model is refused by `prepare`.
       const request = entry ? rewriteRequest({ ...options, instructions }, entry) : { model: modelId }

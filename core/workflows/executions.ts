@@ -1,5 +1,5 @@
 import type { Admission, Requester } from '../admission/admission.ts'
-import { conflict, Failure } from '../failure.ts'
+import { conflict, Failure, invalid } from '../failure.ts'
 import { newId } from '../ids.ts'
 import type { Jobs } from '../jobs/jobs.ts'
 import type { Log } from '../log.ts'
@@ -94,7 +94,7 @@ export function openExecutions(dependencies: {
   async function create(
     options: ExecutionOptions,
     more: { parentExecutionId: string | null; reuse?: ReadonlyMap<string, string> },
-  ): Promise<{ execution: ExecutionRecord; replayed: boolean }> {
+  ) {
     const { definition: given, requester, offer, workflow, timeout, inputParams, ...execution } = options
     requireRunnable(blockingOf(await diagnoseInTimeSlices(given.dag, given.parameters ?? undefined, offer)))
     const references = Object.values(given.dag.nodes).flatMap(({ inputs }) =>
@@ -153,16 +153,12 @@ export function openExecutions(dependencies: {
      * Reuses the results of the other nodes. Throws like `execute`, `conflict` while it is unfinished, `not_found` for
      * an unknown node.
      */
-    async retry(
-      before: ExecutionRecord,
-      from: 'failed' | 'start' | { node: string },
-      options: ExecutionOptions,
-    ): Promise<{ execution: ExecutionRecord; replayed: boolean }> {
+    async retry(before: ExecutionRecord, from: 'failed' | 'start' | { node: string }, options: ExecutionOptions) {
       const { id, organizationId, definition } = before
       if (before.finishedAt === null)
         throw conflict(`The execution ${id} is ${before.status}. Wait for its end, or cancel it.`)
       if (typeof from === 'object' && !Object.hasOwn(definition.dag.nodes, from.node))
-        throw new Failure('not_found', `The execution ${id} has no node '${from.node}'.`, { param: 'from' })
+        throw invalid('from', `The execution ${id} has no node '${from.node}'.`, 'not_found')
       const nodes = await store.executions.nodes(organizationId, id)
       const completed = new Map(
         nodes.flatMap(({ nodeId, status, jobId }) => (status === 'completed' && jobId ? [[nodeId, jobId]] : [])),

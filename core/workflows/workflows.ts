@@ -44,12 +44,7 @@ export function openWorkflows({ store: { workflows }, executions, clock = { now:
     /**
      * Adds a version. Undefined: no such workflow. Throws Failure `conflict` if `expected` is not the current version.
      */
-    update: (
-      organizationId: string,
-      id: string,
-      change: Partial<WorkflowDefinition>,
-      expected: number | undefined,
-    ): Promise<WorkflowRecord | undefined> =>
+    update: (organizationId: string, id: string, change: Partial<WorkflowDefinition>, expected: number | undefined) =>
       workflows.update(organizationId, id, change, { expected, at: clock.now() }),
 
     /**

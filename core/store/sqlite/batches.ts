@@ -1,4 +1,4 @@
-import { Failure } from '../../failure.ts'
+import { Failure, invalid } from '../../failure.ts'
 import { limitFailure } from '../limits.ts'
 import type { Statements } from '../method-table.ts'
 import type {
@@ -140,7 +140,7 @@ export function batchCommands(connection: Connection, context: WriteContext) {
       const holder = keys.assign(batch)
       if (holder !== undefined) return holder
       if (inputFile.get(inputFileId, organizationId) === undefined)
-        throw new Failure('not_found', `No such File object: ${inputFileId}`, { param: 'input_file_id' })
+        throw invalid('input_file_id', `No such File object: ${inputFileId}`, 'not_found')
       insert({ ...batch, status: 'validating' })
       return null
     },

@@ -1,4 +1,14 @@
-import { chmodSync, closeSync, existsSync, fsyncSync, mkdirSync, openSync, statSync } from 'node:fs'
+import {
+  chmodSync,
+  closeSync,
+  copyFileSync,
+  existsSync,
+  fsyncSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  statSync,
+} from 'node:fs'
 import { join, resolve } from 'node:path'
 import { Failure } from '../../failure.ts'
 import { StoreRefusal } from '../refusal.ts'
@@ -57,6 +67,15 @@ export function createPrivate(path: string): void {
     closeSync(openSync(path, 'wx', 0o600))
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).code !== 'EEXIST') throw cause
+  }
+}
+
+/** Links a file, or copies it on a file system without hard links. */
+export function linkOrCopy(from: string, to: string): void {
+  try {
+    linkSync(from, to)
+  } catch {
+    copyFileSync(from, to)
   }
 }
 

@@ -1,4 +1,4 @@
-import { conflict, Failure } from '../../failure.ts'
+import { conflict, invalid } from '../../failure.ts'
 import { auditedOrganization, changedFields } from '../audit-fields.ts'
 import type { Statements } from '../method-table.ts'
 import { machineOwnerName, type Organization, theServer } from '../store.ts'
@@ -39,12 +39,12 @@ export function organizationCommands(connection: Connection, { audit }: WriteCon
   function refuseTaken({ id, name }: { id: string; name: string }): void {
     const other = taken.get(id, name)
     if (other)
-      throw new Failure(
-        'conflict',
+      throw invalid(
+        'name',
         other.id === id
           ? `The organization id '${id}' is taken. Choose another id.`
           : `An organization named '${name}' exists already (${other.id}). Choose another name.`,
-        { param: 'name' },
+        'conflict',
       )
   }
 

@@ -1,12 +1,11 @@
-import { chmodSync, copyFileSync, existsSync, linkSync, renameSync, rmSync, statSync } from 'node:fs'
-import { open } from 'node:fs/promises'
+import { chmodSync, copyFileSync, existsSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { StoreRefusal } from '../refusal.ts'
 import type { FileRecord } from '../store.ts'
 import { selected } from './columns.ts'
 import { copyDatabase, verifyCopy } from './copy.ts'
 import { type Connection, openAsIs, openDatabase, structuralFault } from './database.ts'
-import { createPrivate, pathsIn, prepareDirectory, syncNow, takeInstanceLock } from './directory.ts'
+import { createPrivate, linkOrCopy, pathsIn, prepareDirectory, syncNow, takeInstanceLock } from './directory.ts'
 import { exportResultFiles, keepResultsBeside, resultsIn } from './result-files.ts'
 
 /**
@@ -58,9 +57,7 @@ export async function restoreDatabase(
         65,
         `The backup ${file} is not usable: ${missing} results of jobs that it names are not in ${resultsBeside(file)}. Use another backup.`,
       )
-    const copied = await open(incoming, 'r+')
-    await copied.sync()
-    await copied.close()
+    syncNow(incoming)
     onStep('swapping')
     // The next server sweeps results that its database does not name; the database that is set aside still needs them.
     keepResultsBeside(results, old, resultsBeside(aside))
@@ -96,12 +93,7 @@ function moveAside(database: string, previous: string): string | null {
     using old = openDatabase(database)
     old.pragma('wal_checkpoint(TRUNCATE)')
   }
-  try {
-    linkSync(database, previous)
-  } catch {
-    // A file system without hard links.
-    copyFileSync(database, previous)
-  }
+  linkOrCopy(database, previous)
   for (const side of ['-wal', '-shm']) if (existsSync(database + side)) renameSync(database + side, previous + side)
   return previous
 }

@@ -1,13 +1,4 @@
-import {
-  copyFileSync,
-  existsSync,
-  linkSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { readdir, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
@@ -18,7 +9,7 @@ import type { Log } from '../../log.ts'
 import { StoreRefusal } from '../refusal.ts'
 import { largeResultBytes } from '../store.ts'
 import { type Connection, openAsIs, openLockFile, sqliteCode } from './database.ts'
-import { pathsIn, syncNow } from './directory.ts'
+import { linkOrCopy, pathsIn, syncNow } from './directory.ts'
 import type { Reader } from './reader.ts'
 import { isResultName, resultPath } from './results.ts'
 import type { WriterThread } from './writer-thread.ts'
@@ -235,11 +226,6 @@ export function keepResultsBeside(folder: string, files: readonly string[], besi
   for (const file of files) {
     const [from, to] = [resultPath(folder, file), resultPath(beside, file)]
     mkdirSync(dirname(to), { recursive: true, mode: 0o700 })
-    try {
-      linkSync(from, to)
-    } catch {
-      // A file system without hard links.
-      copyFileSync(from, to)
-    }
+    linkOrCopy(from, to)
   }
 }

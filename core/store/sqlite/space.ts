@@ -64,15 +64,13 @@ export async function openSpace({ directory, ballast, minFreeBytes, ballastBytes
   async function writeBallast(): Promise<void> {
     const partial = `${ballast}.partial`
     try {
-      const file = await open(partial, 'w', 0o600)
-      try {
+      {
+        await using file = await open(partial, 'w', 0o600)
         // Random, because a file system with compression would shrink anything else.
         const block = await promisify(randomBytes)(64 << 10)
         for (let remaining = ballastBytes; remaining > 0 && !ended.signal.aborted; remaining -= block.length)
           await file.write(block, 0, Math.min(remaining, block.length))
         await file.sync()
-      } finally {
-        await file.close()
       }
       if (ended.signal.aborted) await rm(partial, { force: true })
       else await rename(partial, ballast)

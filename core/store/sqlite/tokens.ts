@@ -1,4 +1,4 @@
-import { conflict, Failure } from '../../failure.ts'
+import { conflict, Failure, invalid } from '../../failure.ts'
 import { auditedToken, changedFields } from '../audit-fields.ts'
 import type { Statements } from '../method-table.ts'
 import {
@@ -74,15 +74,14 @@ export function tokenCommands(connection: Connection, { audit, events }: WriteCo
   /** Throws Failure `invalid_value` for an unknown user, and `insufficient_scope` for scopes beyond his role. */
   function requireUser(organizationId: string, userId: string, scopes: readonly Scope[]): void {
     const user = findUser(organizationId, userId)
-    if (!user)
-      throw new Failure('invalid_value', `The organization has no user ${userId.slice(0, 64)}.`, { param: 'user_id' })
+    if (!user) throw invalid('user_id', `The organization has no user ${userId.slice(0, 64)}.`)
     const allowed = scopesOfRole[user.role]
     const beyond = scopes.find(scope => !allowed.includes(scope))
     if (beyond !== undefined)
-      throw new Failure(
-        'insufficient_scope',
+      throw invalid(
+        'scopes',
         `${user.name} is a ${user.role}, whose tokens may have ${allowed.join(', ')} only, not ${beyond}.`,
-        { param: 'scopes' },
+        'insufficient_scope',
       )
   }
 

@@ -1,4 +1,4 @@
-import { conflict, Failure } from '../../failure.ts'
+import { conflict, Failure, invalid } from '../../failure.ts'
 import { auditedUser, changedFields } from '../audit-fields.ts'
 import type { Statements } from '../method-table.ts'
 import { type Scope, scopesOfRole, type User, type UserAct, type UserSummary } from '../store.ts'
@@ -47,7 +47,7 @@ export function userCommands(connection: Connection, { audit, events }: WriteCon
   function refuseTaken({ organizationId, email, id }: Pick<User, 'organizationId' | 'email' | 'id'>): void {
     const other = taken.get(organizationId, email, id)
     if (other !== undefined)
-      throw new Failure('conflict', `The e-mail address ${email} belongs to ${other} already.`, { param: 'email' })
+      throw invalid('email', `The e-mail address ${email} belongs to ${other} already.`, 'conflict')
   }
 
   /** Throws `conflict` for the only owner: without one, nobody could change the owners again. */

@@ -1,3 +1,4 @@
+import { mapMembers } from '../../members.ts'
 import { type Actor, theServer } from '../audit-records.ts'
 import type { Statements } from '../method-table.ts'
 import type {
@@ -169,16 +170,12 @@ export function webhookDeliveryReads(connection: Connection) {
       LIMIT :limit`
   // The planner uses a partial index only for a condition that is in the text.
   const conditions = {
-    pending: 'd.finished_at IS NULL',
-    delivered: "d.status = 'delivered'",
-    dead: "d.status = 'dead'",
+    all: '',
+    pending: 'AND d.finished_at IS NULL',
+    delivered: "AND d.status = 'delivered'",
+    dead: "AND d.status = 'dead'",
   }
-  const pagesOf = (where: string) => ({
-    all: page(where),
-    pending: page(`${where} AND ${conditions.pending}`),
-    delivered: page(`${where} AND ${conditions.delivered}`),
-    dead: page(`${where} AND ${conditions.dead}`),
-  })
+  const pagesOf = (where: string) => mapMembers(conditions, condition => page(`${where} ${condition}`))
   const ofOrganization = pagesOf('')
   const ofEndpoint = pagesOf('AND d.endpoint_id = :endpointId')
   const unfinished = connection.scalar<number>`SELECT count(*) FROM

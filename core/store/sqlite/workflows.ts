@@ -1,4 +1,4 @@
-import { conflict, Failure } from '../../failure.ts'
+import { conflict, Failure, invalid } from '../../failure.ts'
 import type { Statements } from '../method-table.ts'
 import type { NewWorkflow, WorkflowDefinition, WorkflowRecord, WorkflowVersion } from '../workflows.ts'
 import { dagOf, fromJson, pageOf, recordIf, selected } from './columns.ts'
@@ -119,8 +119,7 @@ export function workflowReads(connection: Connection) {
     'workflows.list'(organizationId, { limit, after, search = '' }) {
       const [time, id] = after === undefined ? [String(Number.MAX_SAFE_INTEGER), '~'] : after.split('.')
       const at = Number(time)
-      if (!Number.isSafeInteger(at) || !id)
-        throw new Failure('invalid_value', "'after' is not a cursor of this list.", { param: 'after' })
+      if (!Number.isSafeInteger(at) || !id) throw invalid('after', "'after' is not a cursor of this list.")
       const rows = pages.all(organizationId, at, at, id, search.toLowerCase(), limit + 1)
       const { page, next } = pageOf(rows, limit)
       return { workflows: page.map(record), next: next ? `${next.updatedAt}.${next.id}` : null }
