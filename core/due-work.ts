@@ -21,7 +21,7 @@ export function openDueWork(options: {
 
   async function run(): Promise<void> {
     try {
-      while (again && !closed) {
+      while (again) {
         again = false
         await work()
       }
@@ -38,23 +38,25 @@ export function openDueWork(options: {
     return (running ??= run())
   }
 
-  return {
-    check,
-    /** Runs at this time, epoch milliseconds, unless an earlier one is set. */
-    at(time: number): void {
-      if (closed || (next && next.at <= time)) return
-      clear()
-      const inMs = Math.min(Math.max(0, time - clock.now()), maxTimerMs)
-      next = { at: time, timer: setTimeout(() => void check(), inMs).unref() }
-    },
-    /** Whether the time that is set has passed, because the clock was changed. */
-    isDue: (): boolean => next !== undefined && next.at <= clock.now(),
-    /** Runs no more. Resolves when the current run has ended. */
-    async close(): Promise<void> {
-      closed = true
-      clear()
-      await running
-    },
+  /** Runs at this time, epoch milliseconds, unless an earlier one is set. */
+  function at(time: number): void {
+    if (closed || (next && next.at <= time)) return
+    clear()
+    const inMs = Math.min(Math.max(0, time - clock.now()), maxTimerMs)
+    next = { at: time, timer: setTimeout(() => void check(), inMs).unref() }
   }
+
+  /** Runs no more. Resolves when the current run has ended. */
+  async function close(): Promise<void> {
+    closed = true
+    again = false
+    clear()
+    await running
+  }
+
+  /** Whether the time that is set has passed, because the clock was changed. */
+  const isDue = (): boolean => next !== undefined && next.at <= clock.now()
+
+  return { check, at, isDue, close }
 }
 export type DueWork = ReturnType<typeof openDueWork>
