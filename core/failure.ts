@@ -4,7 +4,7 @@ const badRequest = permanent(400, 'invalid_request_error')
 const unauthenticated = permanent(401, 'authentication_error')
 const forbidden = permanent(403, 'permission_error')
 const notFound = permanent(404, 'not_found_error')
-const conflict = permanent(409, 'conflict_error')
+const inConflict = permanent(409, 'conflict_error')
 const unavailable = retryable(503, 'server_error')
 
 /**
@@ -49,11 +49,11 @@ export const failures = {
   model_not_found: notFound,
   unknown_url: notFound,
   method_not_allowed: permanent(405, 'invalid_request_error'),
-  conflict,
-  version_conflict: conflict,
-  execution_already_finished: conflict,
-  batch_not_cancellable: conflict,
-  job_already_finished: conflict,
+  conflict: inConflict,
+  version_conflict: inConflict,
+  execution_already_finished: inConflict,
+  batch_not_cancellable: inConflict,
+  job_already_finished: inConflict,
   idempotency_key_in_use: retryable(409, 'idempotency_error'),
   output_expired: permanent(410, 'not_found_error'),
   payload_too_large: permanent(413, 'invalid_request_error'),
