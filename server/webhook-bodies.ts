@@ -6,7 +6,7 @@ import { webhookData } from './surfaces/native/webhook-data.ts'
 import { isPrediction, predictionText } from './surfaces/replicate/view.ts'
 import { eventId } from './views/job-event.ts'
 
-type BodyOwners = Pick<Owners, 'cpu' | 'executions' | 'files' | 'jobs'>
+type BodyOwners = Owners<'cpu' | 'executions' | 'files' | 'jobs'>
 
 /**
  * Makes the bodies of webhooks: the object of the event as its own endpoint shows it, or its id and URL if that is long.

@@ -16,7 +16,7 @@ interface Manifest {
 }
 
 /** Returns the routes of the web console. Its files have a hash in their name; every other path is a page of it. */
-export function consoleRoutes({ config }: Pick<Owners, 'config'>): Route[] {
+export function consoleRoutes({ config }: Owners<'config'>): Route[] {
   let manifest: Manifest | undefined
   const read = () => (manifest ??= JSON.parse(Buffer.from(readAsset('console/manifest.json')).toString()) as Manifest)
   return [

@@ -23,8 +23,7 @@ import type { Route } from './request/route.ts'
 
 interface RouteRunOptions {
   /** What every route needs, whatever its handler needs. */
-  owners: Pick<
-    Owners,
+  owners: Owners<
     | 'access'
     | 'accounts'
     | 'admission'
@@ -104,7 +103,7 @@ async function handle(exchange: ClientExchange, route: Route, owners: RouteRunOp
 function enter(
   exchange: ClientExchange,
   caller: Caller,
-  { limiter, tokenLimiter }: Pick<Owners, 'limiter' | 'tokenLimiter'>,
+  { limiter, tokenLimiter }: Owners<'limiter' | 'tokenLimiter'>,
 ): void {
   const { scope, bucket } = exchange.route
   exchange.caller = caller

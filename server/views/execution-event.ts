@@ -26,7 +26,7 @@ export async function recordOf(
   event: ExecutionEvent,
   tasks: ReadonlyMap<string, string> | undefined,
   viewer: Viewer,
-  owners: Pick<Owners, 'executions' | 'files'>,
+  owners: Owners<'executions' | 'files'>,
 ): Promise<SseRecord | undefined> {
   const { executions } = owners
   const { nodeId, sequence, at } = event

@@ -26,7 +26,7 @@ export async function shownResult(
   task: string,
   result: Stored,
   { origin }: Pick<Viewer, 'origin'>,
-  { files }: Pick<Owners, 'files'>,
+  { files }: Owners<'files'>,
   embedded?: Embedded[],
 ): Promise<unknown> {
   const linked = hasFiles(task)
@@ -51,7 +51,7 @@ async function shownKept(
   { task, outputs }: { task: string; outputs: readonly string[] },
   result: Stored,
   viewer: Pick<Viewer, 'origin'>,
-  owners: Pick<Owners, 'cpu' | 'files'>,
+  owners: Owners<'cpu' | 'files'>,
   embedded?: Embedded[],
 ): Promise<ShownKept> {
   if (result === null || typeof result === 'string' || hasFiles(task)) {
@@ -131,7 +131,7 @@ const maxWithProgress = 100
 export async function progressOfNodes(
   nodes: readonly ExecutionNode[],
   viewer: Viewer,
-  { jobs }: Pick<Owners, 'jobs'>,
+  { jobs }: Owners<'jobs'>,
 ): Promise<Map<string, JobProgress>> {
   const live = nodes.filter(({ status }) => status === 'running' || status === 'ready')
   // Running nodes first, because they have more progress to show.
@@ -151,7 +151,7 @@ const maxInputsLength = 16_384
 async function inputsOf(
   nodes: readonly ExecutionNode[],
   execution: ExecutionRecord,
-  { executions, jobs }: Pick<Owners, 'executions' | 'jobs'>,
+  { executions, jobs }: Owners<'executions' | 'jobs'>,
 ) {
   const { organizationId, id } = execution
   const inputsByNode = new Map<string, unknown>()
@@ -172,7 +172,7 @@ export async function shownNodes(
   execution: ExecutionRecord,
   nodes: readonly ExecutionNode[],
   viewer: Viewer,
-  owners: Pick<Owners, 'cpu' | 'executions' | 'files' | 'jobs'>,
+  owners: Owners<'cpu' | 'executions' | 'files' | 'jobs'>,
   embedded?: Embedded[],
 ): Promise<{ nodes: z.input<typeof ExecutionNodeObject>[]; kept: Map<string, ShownKept> }> {
   const kept = await keptOf(execution, nodes, viewer, owners, embedded)
@@ -191,7 +191,7 @@ export async function keptOf(
   { organizationId, id, definition }: ExecutionRecord,
   nodes: readonly ExecutionNode[],
   viewer: Pick<Viewer, 'origin'>,
-  owners: Pick<Owners, 'cpu' | 'executions' | 'files'>,
+  owners: Owners<'cpu' | 'executions' | 'files'>,
   embedded?: Embedded[],
 ): Promise<Map<string, ShownKept>> {
   const completed = nodes.filter(node => node.status === 'completed')

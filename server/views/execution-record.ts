@@ -160,7 +160,7 @@ function errorOf({ error, timeoutMs }: ExecutionRecord): z.input<typeof Executio
 export async function shownExecution(
   execution: ExecutionRecord,
   viewer: Viewer,
-  owners: Pick<Owners, 'cpu' | 'executions' | 'files' | 'jobs'>,
+  owners: Owners<'cpu' | 'executions' | 'files' | 'jobs'>,
   { withNodes, withDag = false, embedded }: { withNodes: boolean; withDag?: boolean; embedded?: Embedded[] },
 ): Promise<z.input<typeof ExecutionObject>> {
   const { organizationId, id, definition, status } = execution
@@ -180,7 +180,7 @@ export async function shownExecution(
 export async function executionAnswer(
   execution: ExecutionRecord,
   viewer: Viewer,
-  owners: Pick<Owners, 'cpu' | 'executions' | 'files' | 'jobs'>,
+  owners: Owners<'cpu' | 'executions' | 'files' | 'jobs'>,
   options: { withNodes: boolean; withDag?: boolean },
 ): Promise<JsonText> {
   const embedded: Embedded[] = []
@@ -192,7 +192,7 @@ export async function executionAnswer(
 export async function findExecution(
   id: string,
   viewer: Viewer,
-  { executions }: Pick<Owners, 'executions'>,
+  { executions }: Owners<'executions'>,
 ): Promise<ExecutionRecord> {
   const found = isId(id, 'exec_') ? await executions.find(viewer.caller.organizationId, id) : undefined
   if (found) return found

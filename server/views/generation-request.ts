@@ -49,11 +49,7 @@ const missing = (id: string) => new Failure('not_found', `Request ${id.slice(0, 
  * Finds the job of a request id in the caller's organization. Throws Failure `not_found`, also for a request of another
  * organization, and `output_expired` for one that is no longer kept.
  */
-export async function findRequest(
-  requestId: string,
-  viewer: Viewer,
-  { jobs }: Pick<Owners, 'jobs'>,
-): Promise<JobRecord> {
+export async function findRequest(requestId: string, viewer: Viewer, { jobs }: Owners<'jobs'>): Promise<JobRecord> {
   if (!requestId.startsWith('q_') || !isId(requestId)) throw missing(requestId)
   const { organizationId } = viewer.caller
   const id = jobIdOf(requestId)
@@ -74,7 +70,7 @@ export async function findRequest(
 export async function outputOf(
   job: JobRecord,
   { origin }: Pick<Viewer, 'origin'>,
-  { files }: Pick<Owners, 'files'>,
+  { files }: Owners<'files'>,
   embedded?: Embedded[],
 ): Promise<LinkedResult | View> {
   const expired = () =>

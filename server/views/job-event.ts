@@ -51,7 +51,7 @@ export function sharedSnapshot(sequence: number, end: Buffer): SharedRecord {
 export const sharedEnd = (data: string): Buffer => Buffer.from(`${data}}\n\n`)
 
 /** Returns an event of the log with the fields of its job that never change and those that the event changed. */
-export function eventRecord(event: JobEvent, job: JobRecord, viewer: Viewer, owners: Pick<Owners, 'files'>): SseRecord {
+export function eventRecord(event: JobEvent, job: JobRecord, viewer: Viewer, owners: Owners<'files'>): SseRecord {
   const status = statusAfter[event.type]
   const data = JSON.stringify({
     job_id: event.jobId,
@@ -73,7 +73,7 @@ export function eventRecord(event: JobEvent, job: JobRecord, viewer: Viewer, own
   )
 }
 
-function shortResult({ task, result }: JobRecord, viewer: Viewer, owners: Pick<Owners, 'files'>): string | undefined {
+function shortResult({ task, result }: JobRecord, viewer: Viewer, owners: Owners<'files'>): string | undefined {
   if (result === null) return 'null'
   if (typeof result !== 'string' || result.length > maxResultLength) return undefined
   return resultText(task, result, viewer, owners)
@@ -89,7 +89,7 @@ export const callEnded = (job: JobRecord): SseRecord =>
   )
 
 /** Returns the progress of a job. It is not stored, so it has no event id. Undefined if nothing is known. */
-export function progressRecord(job: JobRecord, owners: Pick<Owners, 'jobs'>): SseRecord | undefined {
+export function progressRecord(job: JobRecord, owners: Owners<'jobs'>): SseRecord | undefined {
   const { progress, queuePosition, etaMs, waitingFor } = progressOf(job, owners)
   if (progress === null && queuePosition === null) return undefined
   const data = JSON.stringify({

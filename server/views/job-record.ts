@@ -170,10 +170,10 @@ export const hasEnded = ({ status }: Pick<JobRecord, 'status'>): boolean =>
   status === 'completed' || status === 'failed' || status === 'cancelled'
 
 /** The progress of a job, or of a call that waits or runs. */
-export const progressOf = (job: JobRecord, { jobs }: Pick<Owners, 'jobs'>): JobProgress =>
+export const progressOf = (job: JobRecord, { jobs }: Owners<'jobs'>): JobProgress =>
   hasEnded(job) ? { ...nothingKnown, progress: job.status === 'completed' ? 1 : null } : jobs.progressOf(job)
 
-function facts(job: JobRecord, owners: Pick<Owners, 'jobs'>): Omit<z.input<typeof JobFacts>, 'metadata'> {
+function facts(job: JobRecord, owners: Owners<'jobs'>): Omit<z.input<typeof JobFacts>, 'metadata'> {
   const { progress, queuePosition, etaMs, waitingFor } = progressOf(job, owners)
   const ready = job.notBefore === deferredUntil ? job.createdAt : Math.max(job.createdAt, job.notBefore)
   return {
@@ -220,14 +220,14 @@ export function resultText(
   task: Task,
   result: string,
   { origin }: Pick<Viewer, 'origin'>,
-  { files }: Pick<Owners, 'files'>,
+  { files }: Owners<'files'>,
 ): string {
   if (!hasFiles(task)) return result
   return JSON.stringify(shownResult(task, JSON.parse(result), file => files.link(file, origin)))
 }
 
 /** The summary of a job as JSON text. */
-export const summaryText = (job: JobRecord, owners: Pick<Owners, 'jobs'>): string =>
+export const summaryText = (job: JobRecord, owners: Owners<'jobs'>): string =>
   `${JSON.stringify(facts(job, owners)).slice(0, -1)},"metadata":${job.metadata ?? 'null'}}`
 
 /**
@@ -245,7 +245,7 @@ export const inputsText = ({ task, inputs }: JobRecord): string =>
 export async function jobAnswer(
   job: JobRecord,
   viewer: Pick<Viewer, 'origin'>,
-  owners: Pick<Owners, 'files' | 'jobs'>,
+  owners: Owners<'files' | 'jobs'>,
 ): Promise<JsonText> {
   const embedded: Embedded[] = []
   const head = summaryText(job, owners).slice(0, -1)
@@ -257,7 +257,7 @@ export async function jobAnswer(
 async function shown(
   { task, result }: JobRecord,
   viewer: Pick<Viewer, 'origin'>,
-  owners: Pick<Owners, 'files'>,
+  owners: Owners<'files'>,
   embedded: Embedded[],
 ): Promise<string> {
   if (result === null) return 'null'
@@ -276,7 +276,7 @@ export const isJobId = (id: string): boolean => isId(id, 'job_')
  * Finds a job or a synchronous call of the caller's organization. Throws Failure `not_found`, and `output_expired` for
  * a job that is no longer kept.
  */
-export async function findJob(id: string, viewer: Viewer, { jobs }: Pick<Owners, 'jobs'>): Promise<JobRecord> {
+export async function findJob(id: string, viewer: Viewer, { jobs }: Owners<'jobs'>): Promise<JobRecord> {
   const { organizationId } = viewer.caller
   // A call is in memory until its record is stored, so memory is searched first: the other order could miss it in both.
   const job = jobs.calls.find(organizationId, id) ?? (isJobId(id) ? await jobs.find(organizationId, id) : undefined)

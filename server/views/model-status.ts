@@ -114,7 +114,7 @@ export const ModelStatus = namedObject('ModelStatus', 'The state of a model.', {
 export function modelStatusView(
   model: Model,
   { models, residents }: FleetSnapshot,
-  { config, jobs, registry }: Pick<Owners, 'config' | 'jobs' | 'registry'>,
+  { config, jobs, registry }: Owners<'config' | 'jobs' | 'registry'>,
 ): z.input<typeof ModelStatus> {
   const activity = models[model.id]
   const own = residents.filter(resident => resident.modelId === model.id)

@@ -8,7 +8,7 @@ import type { Owners } from '../http/request/owners.ts'
 import type { Viewer } from './job-record.ts'
 
 /** Returns the speech models that the caller may use. */
-export function speechModels({ caller }: Viewer, { registry }: Pick<Owners, 'registry'>): Model[] {
+export function speechModels({ caller }: Viewer, { registry }: Owners<'registry'>): Model[] {
   const catalog = registry.catalog()
   return registry
     .all()
@@ -19,7 +19,7 @@ export function speechModels({ caller }: Viewer, { registry }: Pick<Owners, 'reg
 const timeoutMs = 2_000
 
 /** Returns the configured or known voices; else those that the engine reports, if it runs and has a free slot. */
-export async function voicesOf(model: Model, { jobs, registry }: Pick<Owners, 'jobs' | 'registry'>): Promise<Voice[]> {
+export async function voicesOf(model: Model, { jobs, registry }: Owners<'jobs' | 'registry'>): Promise<Voice[]> {
   const traits = registry.catalog().get(model.id)?.traits
   const known = traits?.speech?.voices
   if (known) return known.map(plainVoice)

@@ -102,7 +102,7 @@ export const shownWorkflow = (
 /** Returns the models that workflows of the caller may use: those that the token may use. */
 export const offerFor = (
   viewer: Viewer,
-  { admission, registry }: Pick<Owners, 'admission' | 'registry'>,
+  { admission, registry }: Owners<'admission' | 'registry'>,
   region?: Region,
 ): Offer =>
   offerOf(
@@ -117,20 +117,20 @@ type Diagnosed = Pick<WorkflowDefinition, 'dag' | 'parameters'> & { region?: Reg
 export const diagnosticsFor = (
   viewer: Viewer,
   definition: Diagnosed,
-  owners: Pick<Owners, 'admission' | 'registry'>,
+  owners: Owners<'admission' | 'registry'>,
 ): Promise<Diagnostics> => surveyFor(viewer, definition, owners).then(({ diagnostics }) => diagnostics)
 
 export const surveyFor = (
   viewer: Viewer,
   { dag, parameters, region }: Diagnosed,
-  owners: Pick<Owners, 'admission' | 'registry'>,
+  owners: Owners<'admission' | 'registry'>,
 ): Promise<Survey> => surveyInTimeSlices(dag, parameters ?? undefined, offerFor(viewer, owners, region))
 
 /** Finds a workflow of the caller's organization. Throws Failure `not_found`. */
 export async function findWorkflow(
   id: string,
   viewer: Viewer,
-  { workflows }: Pick<Owners, 'workflows'>,
+  { workflows }: Owners<'workflows'>,
   version?: number,
 ): Promise<WorkflowRecord> {
   const found = isId(id, 'wf_') ? await workflows.find(viewer.caller.organizationId, id, version) : undefined

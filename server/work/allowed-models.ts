@@ -16,7 +16,7 @@ import type { Owners } from '../http/request/owners.ts'
 export function allowedChatModel(
   exchange: ClientExchange,
   id: string,
-  { registry }: Pick<Owners, 'registry'>,
+  { registry }: Owners<'registry'>,
 ): ModelSetEntry {
   const entry = modelFor(taskRecord(conversationTask), id, registry.catalog())
   const { token } = exchange.caller
@@ -27,13 +27,13 @@ export function allowedChatModel(
 }
 
 /** Ids of the enabled models that do the task and that the token may use. */
-export const modelsFor = (task: Task, exchange: ClientExchange, { registry }: Pick<Owners, 'registry'>): string[] =>
+export const modelsFor = (task: Task, exchange: ClientExchange, { registry }: Owners<'registry'>): string[] =>
   [...registry.catalog().values()]
     .filter(({ id, tasks }) => tasks.includes(task) && modelAllowed(exchange.caller.token.models, id))
     .map(({ id }) => id)
 
 /** The enabled models that the token may use. */
-export const visibleModels = (exchange: ClientExchange, { registry }: Pick<Owners, 'registry'>): Model[] =>
+export const visibleModels = (exchange: ClientExchange, { registry }: Owners<'registry'>): Model[] =>
   registry.all().filter(model => model.enabled && modelAllowed(exchange.caller.token.models, model.id))
 
 /** The failure for a model that is not among these, with the nearest of them. `list` is the route that lists them. */

@@ -21,7 +21,7 @@ export const executionOptionsOf = (
   definition: WorkflowDefinition,
   workflow: ExecutionOptions['workflow'],
   terms: ExecutionTerms,
-  owners: Pick<Owners, 'admission' | 'config' | 'registry' | 'webhooks'>,
+  owners: Owners<'admission' | 'config' | 'registry' | 'webhooks'>,
 ): ExecutionOptions => {
   askForRegion(exchange, terms.region)
   const retention = owners.config.limits.job_retention

@@ -23,8 +23,7 @@ import { type CallWork, runCall } from './run-call.ts'
 import { answerLater, submitJob } from './submit.ts'
 
 /** The owners that synchronous inference needs. */
-export type InferenceOwners = Pick<
-  Owners,
+export type InferenceOwners = Owners<
   'admission' | 'config' | 'cpu' | 'jobs' | 'media' | 'registry' | 'idempotency' | 'throughput' | 'timings'
 >
 
@@ -126,7 +125,7 @@ async function respondLater(
   exchange: ClientExchange,
   admitted: Admitted,
   body: string,
-  owners: Pick<Owners, 'config' | 'jobs'>,
+  owners: Owners<'config' | 'jobs'>,
 ): Promise<void> {
   const { stream: _, ...request } = JSON.parse(body) as Record<string, unknown>
   const { job } = await submitJob(exchange, request, { admitted, inputs: request }, owners)
@@ -137,7 +136,7 @@ async function respondLater(
 function withImagesOf(
   exchange: ClientExchange,
   checked: PreparedRequest,
-  { media }: Pick<Owners, 'media'>,
+  { media }: Owners<'media'>,
 ): Promise<PreparedRequest> {
   return withImages(checked, fetchFrom(media, exchange.sender))
 }
@@ -148,7 +147,7 @@ function relay(
   { createdAt, queuedMs }: RunningCall,
   lease: Lease,
   { keep }: AdmittedCall,
-  { config, throughput, timings }: Pick<Owners, 'config' | 'throughput' | 'timings'>,
+  { config, throughput, timings }: Owners<'config' | 'throughput' | 'timings'>,
 ): Promise<CallEnd> {
   const { answerFormat, form } = prepared
   if (!isStreamable(answerFormat)) throw new Error(`${answerFormat.task} has no stream`)
@@ -181,7 +180,7 @@ async function collect(
   { id, createdAt, queuedMs }: RunningCall,
   lease: Lease,
   { keep }: AdmittedCall,
-  { config, cpu, throughput }: Pick<Owners, 'config' | 'cpu' | 'throughput'>,
+  { config, cpu, throughput }: Owners<'config' | 'cpu' | 'throughput'>,
 ): Promise<CallEnd> {
   const answers: Buffer[] = []
   const { asStream, path, answerFormat, form, droppable } = prepared

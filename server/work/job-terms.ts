@@ -45,7 +45,7 @@ export function webhookInBody(
   }: { webhook_url?: string | null | undefined; webhook_events?: string[] | null | undefined },
   { origin }: Pick<ClientExchange, 'origin'>,
   { all, usual }: WebhookTypes,
-  { webhooks }: Pick<Owners, 'webhooks'>,
+  { webhooks }: Owners<'webhooks'>,
 ): RequestWebhook | undefined {
   if (webhook_url == null) {
     if (webhook_events == null) return undefined
@@ -64,7 +64,7 @@ export function webhookInBody(
  * Returns the webhook in the query or a header of a request, where the body has the inputs of the model only; undefined
  * without one. Throws Failure `invalid_value` that names the parameter, also if there are two.
  */
-function webhookInQuery(exchange: ClientExchange, { webhooks }: Pick<Owners, 'webhooks'>): RequestWebhook | undefined {
+function webhookInQuery(exchange: ClientExchange, { webhooks }: Owners<'webhooks'>): RequestWebhook | undefined {
   const header = exchange.req.headers['x-webhook-url']
   const { query } = exchange
   const given = [
@@ -109,7 +109,7 @@ function lifetimeOf(given: string): number | undefined {
  * Returns the start timeout, priority, retention and webhook of a request. They are headers and query parameters, so that
  * the body has only inputs of the model. Throws Failure `invalid_value`.
  */
-export function jobTermsOf(exchange: ClientExchange, owners: Pick<Owners, 'webhooks'>): JobTerms {
+export function jobTermsOf(exchange: ClientExchange, owners: Owners<'webhooks'>): JobTerms {
   const { headers } = exchange.req
   const timeout = headers['x-fal-request-timeout']
   const priority = headers['x-fal-queue-priority']

@@ -24,7 +24,7 @@ export async function runCall(
   exchange: ClientExchange,
   { admitted, createdAt, waitMs, stream }: CallWork,
   attempt: CallAttempt,
-  { jobs, timings }: Pick<Owners, 'jobs' | 'timings'>,
+  { jobs, timings }: Owners<'jobs' | 'timings'>,
 ): Promise<void> {
   let jobId: string | null = null
   const began = (running: RunningCall, lease: Lease) => {

@@ -22,7 +22,7 @@ export async function streamStatus(
   exchange: ClientExchange,
   first: JobRecord,
   shown: (job: JobRecord) => Promise<object>,
-  { jobs }: Pick<Owners, 'jobs'>,
+  { jobs }: Owners<'jobs'>,
   { generation = false }: { generation?: boolean } = {},
 ): Promise<void> {
   const { organizationId, id } = first

@@ -110,7 +110,7 @@ function requireAspectRatios(
 }
 
 /** Copies an input file for another job. Rejects with Failure `disk_full`. */
-const copyFor = (jobId: string, file: FileRecord, { files }: Pick<Owners, 'files'>): Promise<FileRecord> =>
+const copyFor = (jobId: string, file: FileRecord, { files }: Owners<'files'>): Promise<FileRecord> =>
   files.receive(file.organizationId, createReadStream(files.pathOf(file)), {
     purpose: file.purpose,
     name: file.name,

@@ -30,7 +30,7 @@ export function deferForPrompt(
   exchange: ClientExchange,
   { expansionField: param }: Pick<PreparedGeneration, 'expansionField'>,
   { group, terms }: { group: string; terms: JobTerms | undefined },
-  { admission, config }: Pick<Owners, 'admission' | 'config'>,
+  { admission, config }: Owners<'admission' | 'config'>,
 ): { deferred: boolean; defer: (inputs: GenerationInputs) => GenerationInputs } {
   if (param === undefined) return { deferred: false, defer: inputs => inputs }
   const modelId = config.prompt_rewriting?.model
@@ -61,10 +61,7 @@ export interface SubmittedGeneration {
 }
 
 /** The owners that the submission of a generation needs. */
-export type SubmitOwners = Pick<
-  Owners,
-  'admission' | 'config' | 'files' | 'jobs' | 'log' | 'media' | 'registry' | 'webhooks'
->
+export type SubmitOwners = Owners<'admission' | 'config' | 'files' | 'jobs' | 'log' | 'media' | 'registry' | 'webhooks'>
 
 /**
  * Submits an image or video generation as a durable job: finds the model, asks admission, validates the request, and
@@ -134,7 +131,7 @@ function refuseSeveralShapes(body: unknown): void {
 export function offered(
   exchange: ClientExchange,
   target: SlugTarget,
-  { registry }: Pick<Owners, 'registry'>,
+  { registry }: Owners<'registry'>,
 ): { model: Model; task: GenerationTask | ImageTask; slug: string | null } {
   if ('slug' in target) {
     const found = registry.bySlug(target.slug)
@@ -163,7 +160,7 @@ export async function storeMedia(
   exchange: ClientExchange,
   jobId: string,
   wanted: readonly MediaReference[],
-  owners: Pick<Owners, 'files' | 'log' | 'media'>,
+  owners: Owners<'files' | 'log' | 'media'>,
 ): Promise<FileRecord[]> {
   const sender = { ...exchange.sender, jobId }
   const settled = await Promise.allSettled(
@@ -181,10 +178,7 @@ export async function storeMedia(
 }
 
 /** Removes the files of a job that was not created. A file that cannot be removed now is removed when it expires. */
-export async function forget(
-  created: readonly FileRecord[],
-  { files, log }: Pick<Owners, 'files' | 'log'>,
-): Promise<void> {
+export async function forget(created: readonly FileRecord[], { files, log }: Owners<'files' | 'log'>): Promise<void> {
   for (const { organizationId, id } of created)
     await files
       .remove(organizationId, id)

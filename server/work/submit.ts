@@ -48,7 +48,7 @@ export function checkInputSize(
   exchange: ClientExchange,
   of: string,
   text: string,
-  { config }: Pick<Owners, 'config'>,
+  { config }: Owners<'config'>,
   files = taskNamed(of)?.takesFiles === false ? 0 : Number.POSITIVE_INFINITY,
 ): void {
   const maxBytes = config.limits.json_body
@@ -68,7 +68,7 @@ export async function submitJob(
   exchange: ClientExchange,
   body: unknown,
   options: JobOptions,
-  { config, jobs }: Pick<Owners, 'config' | 'jobs'>,
+  { config, jobs }: Owners<'config' | 'jobs'>,
 ): Promise<{ job: JobRecord; replayed: boolean }> {
   const submitted = await jobs.submit({ ...newJobOf(options, config), idempotency: idempotencyOf(exchange, body) })
   exchange.header('x-job-id', submitted.job.id)
@@ -84,7 +84,7 @@ export async function submitJobs(
   exchange: ClientExchange,
   body: unknown,
   options: readonly JobOptions[],
-  { config, jobs }: Pick<Owners, 'config' | 'jobs'>,
+  { config, jobs }: Owners<'config' | 'jobs'>,
 ): Promise<{ job: JobRecord; replayed: boolean }[]> {
   const key = idempotencyOf(exchange, body)
   const submitted = await jobs.submitAll(
@@ -102,7 +102,7 @@ export async function allSubmittedBefore(
   exchange: ClientExchange,
   body: unknown,
   count: number,
-  { jobs }: Pick<Owners, 'jobs'>,
+  { jobs }: Owners<'jobs'>,
 ): Promise<JobRecord[] | undefined> {
   const key = idempotencyOf(exchange, body)
   if (!key) return undefined
@@ -151,7 +151,7 @@ function newJobOf(
 export async function submittedBefore(
   exchange: ClientExchange,
   body: unknown,
-  { jobs }: Pick<Owners, 'jobs'>,
+  { jobs }: Owners<'jobs'>,
 ): Promise<JobRecord | undefined> {
   const key = idempotencyOf(exchange, body)
   const job = key && (await jobs.findByKey(exchange.caller.organizationId, key, key.at))

@@ -32,7 +32,7 @@ export interface TextJobOptions {
 }
 
 /** The owners that the submission of a text task needs. */
-export type TextJobOwners = Pick<Owners, 'admission' | 'config' | 'cpu' | 'jobs' | 'registry'>
+export type TextJobOwners = Owners<'admission' | 'config' | 'cpu' | 'jobs' | 'registry'>
 
 /** Submits a text task as a durable job. Validates its inputs first: throws Failure for invalid ones. */
 export async function submitText(
@@ -64,8 +64,7 @@ export interface SpeechJobOptions {
 }
 
 /** The owners that the submission of speech needs. */
-export type SpeechJobOwners = Pick<
-  Owners,
+export type SpeechJobOwners = Owners<
   'admission' | 'config' | 'conversion' | 'files' | 'jobs' | 'log' | 'media' | 'registry'
 >
 
@@ -119,10 +118,7 @@ export interface TranscriptionJobOptions {
 }
 
 /** The owners that the submission of a transcription needs. */
-export type TranscriptionJobOwners = Pick<
-  Owners,
-  'admission' | 'config' | 'files' | 'jobs' | 'log' | 'media' | 'registry'
->
+export type TranscriptionJobOwners = Owners<'admission' | 'config' | 'files' | 'jobs' | 'log' | 'media' | 'registry'>
 
 /**
  * Submits a transcription as a durable job, with its audio as a file of the organization. Throws Failure for an invalid
@@ -258,7 +254,7 @@ export function parsedInputs(
   exchange: ClientExchange,
   of: string,
   inputs: object | string,
-  owners: Pick<Owners, 'config'>,
+  owners: Owners<'config'>,
 ): object {
   if (typeof inputs !== 'string') return inputs
   checkInputSize(exchange, of, inputs, owners)
@@ -271,7 +267,7 @@ function checkedInputs(
   task: Task,
   modelId: string,
   inputs: object | string,
-  owners: Pick<Owners, 'config' | 'registry'>,
+  owners: Owners<'config' | 'registry'>,
 ): object {
   const request = { ...parsedInputs(exchange, task, inputs, owners), model: modelId }
   const model = owners.registry.find(modelId)

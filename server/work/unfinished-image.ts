@@ -20,7 +20,7 @@ export async function unfinishedImage(
   job: Pick<JobRecord, 'id'>,
   { bytes }: Preview,
   { format, quality }: Encoding,
-  { cpu, log }: Pick<Owners, 'cpu' | 'log'>,
+  { cpu, log }: Owners<'cpu' | 'log'>,
 ): Promise<Buffer | undefined> {
   try {
     return Buffer.from(await cpu.encode(bytes, rules, { format, quality: Math.min(quality, highestQuality) }))

@@ -20,7 +20,7 @@ export async function waitForEnd(
     startMs,
     instead = 'send the request without sync_mode',
   }: { waitMs: number; startMs: number; instead?: string },
-  owners: Pick<Owners, 'jobs'>,
+  owners: Owners<'jobs'>,
 ): Promise<JobRecord> {
   const { jobs } = owners
   const { organizationId, id } = job
@@ -74,7 +74,7 @@ async function notBegun(
   exchange: ClientExchange,
   job: JobRecord,
   instead: string,
-  { jobs }: Pick<Owners, 'jobs'>,
+  { jobs }: Owners<'jobs'>,
 ): Promise<Failure> {
   const { organizationId, id, modelId } = job
   const { waitingFor } = jobs.progressOf(job)
@@ -118,7 +118,7 @@ export async function waitForExecution(
   id: string,
   seconds: number,
   exchange: ClientExchange,
-  { executions }: Pick<Owners, 'executions'>,
+  { executions }: Owners<'executions'>,
 ): Promise<void> {
   const stopped = AbortSignal.any([exchange.signal, AbortSignal.timeout(Math.ceil(seconds * 1000))])
   const { promise, resolve } = Promise.withResolvers<void>()

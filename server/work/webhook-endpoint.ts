@@ -11,7 +11,7 @@ import type { ClientExchange } from '../http/request/exchange.ts'
 import type { Unrepeatable } from '../http/request/idempotency.ts'
 import type { Owners } from '../http/request/owners.ts'
 
-export type WebhookOwners = Pick<Owners, 'idempotency' | 'webhooks'>
+export type WebhookOwners = Owners<'idempotency' | 'webhooks'>
 
 /** Heading of the reference. */
 export const webhookTag = 'Webhooks'
@@ -47,14 +47,14 @@ export const isEndpointId = (id: string): boolean => isId(id, 'whe_')
 export async function findEndpoint(
   id: string,
   { caller }: Pick<ClientExchange, 'caller'>,
-  { webhooks }: Pick<Owners, 'webhooks'>,
+  { webhooks }: Owners<'webhooks'>,
 ): Promise<WebhookEndpoint> {
   const found = isEndpointId(id) ? await webhooks.find(caller.organizationId, id) : undefined
   if (found) return found
   throw missing(id)
 }
 
-export const shownEndpoint = (endpoint: WebhookEndpoint, { webhooks }: Pick<Owners, 'webhooks'>): WebhookView =>
+export const shownEndpoint = (endpoint: WebhookEndpoint, { webhooks }: Owners<'webhooks'>): WebhookView =>
   webhookView(endpoint, webhooks.hintOf(endpoint))
 
 /** Changes an endpoint. Throws Failure `not_found`, and `invalid_value` for a URL or type that is not allowed. */
@@ -62,7 +62,7 @@ export async function changeEndpoint(
   id: string,
   body: { name?: string | undefined; url?: string | undefined; event_types?: string[] | undefined; enabled?: boolean },
   exchange: ClientExchange,
-  { webhooks }: Pick<Owners, 'webhooks'>,
+  { webhooks }: Owners<'webhooks'>,
 ): Promise<WebhookView> {
   const { name, url, event_types, enabled } = body
   const changed = await webhooks.update(
@@ -85,7 +85,7 @@ export async function rotateEndpoint(
   id: string,
   overlapSeconds: number,
   exchange: ClientExchange,
-  { webhooks }: Pick<Owners, 'webhooks'>,
+  { webhooks }: Owners<'webhooks'>,
 ): Promise<{ webhook: WebhookView; signing_secret: string }> {
   const known = isEndpointId(id) ? id : ''
   const rotated = await webhooks.rotate(exchange.caller.organizationId, known, overlapSeconds * 1000, actorOf(exchange))
@@ -97,7 +97,7 @@ export async function rotateEndpoint(
 export async function removeEndpoint(
   id: string,
   exchange: ClientExchange,
-  { webhooks }: Pick<Owners, 'webhooks'>,
+  { webhooks }: Owners<'webhooks'>,
 ): Promise<void> {
   const removed = await webhooks.remove(exchange.caller.organizationId, isEndpointId(id) ? id : '', actorOf(exchange))
   if (!removed) throw missing(id)

@@ -24,7 +24,7 @@ export function openChangeFlag() {
 }
 
 /** Returns the sequence after which a reader begins: that of its last event, or of the last event in the log. */
-export async function beginning(resume: number | undefined, { jobs }: Pick<Owners, 'jobs'>): Promise<number> {
+export async function beginning(resume: number | undefined, { jobs }: Owners<'jobs'>): Promise<number> {
   const last = await jobs.events.last()
   // After a backup was restored, the id may be higher than all ids in the log.
   return Math.min(resume ?? last, last)

@@ -55,7 +55,7 @@ export async function sendFile(
   exchange: ClientExchange,
   file: FileRecord,
   { kind, maxAge, more = [] }: { kind: 'inline' | 'attachment'; maxAge: number; more?: readonly string[] },
-  { files, log }: Pick<Owners, 'files' | 'log'>,
+  { files, log }: Owners<'files' | 'log'>,
 ): Promise<void> {
   const { req, res } = exchange
   const etag = `"${file.sha256}"`

@@ -10,7 +10,7 @@ import type { Owners } from '../request/owners.ts'
  */
 export async function readJson(
   exchange: ClientExchange,
-  { config, cpu, admission }: Pick<Owners, 'admission' | 'config' | 'cpu'>,
+  { config, cpu, admission }: Owners<'admission' | 'config' | 'cpu'>,
 ): Promise<unknown> {
   const { route } = exchange
   const { json_body: maxUsual, chat_body: maxLarge } = config.limits

@@ -112,7 +112,7 @@ export const isForm = (req: IncomingMessage): boolean =>
 export async function readForm(
   exchange: ClientExchange,
   options: FormOptions,
-  { config, files }: Pick<Owners, 'config' | 'files'>,
+  { config, files }: Owners<'config' | 'files'>,
 ): Promise<Form> {
   const { req } = exchange
   const maxForm = config.limits.upload_size

@@ -35,7 +35,7 @@ export const UploadParts = namedObject('UploadParts', 'Parts of a file to join.'
     .describe('The parts, 1 to 10000. They are joined by their numbers.'),
 })
 
-type UploadOwners = Pick<Owners, 'config' | 'files'>
+type UploadOwners = Owners<'config' | 'files'>
 
 /** Returns the upload that the signed URL allows. Throws Failure `invalid_signature`. */
 function allowed({ params, query }: ClientExchange, { files }: UploadOwners): Upload {

@@ -44,7 +44,7 @@ const longestKeptAnswer = 1 << 20
  * Locks the key of a request that has one and whose body is hashed, until its answer is kept or the request ends. Throws as
  * `IdempotencyRecords.lock` does.
  */
-async function lockKey(exchange: ClientExchange, { idempotency }: Pick<Owners, 'idempotency'>): Promise<KeyLock> {
+async function lockKey(exchange: ClientExchange, { idempotency }: Owners<'idempotency'>): Promise<KeyLock> {
   const { method, path } = exchange.route
   const scoped = `${exchange.caller.organizationId} ${method} ${path} ${idempotencyKeyOf(exchange)}`
   const digest = createHash('sha256').update(scoped).digest('hex')
@@ -59,14 +59,14 @@ async function lockKey(exchange: ClientExchange, { idempotency }: Pick<Owners, '
  */
 export const answeredBefore = (
   exchange: ClientExchange,
-  owners: Pick<Owners, 'idempotency'>,
+  owners: Owners<'idempotency'>,
   contentType?: string,
 ): Promise<boolean> | undefined =>
   idempotencyKeyOf(exchange) === undefined ? undefined : answerAgain(exchange, owners, contentType)
 
 async function answerAgain(
   exchange: ClientExchange,
-  owners: Pick<Owners, 'idempotency'>,
+  owners: Owners<'idempotency'>,
   contentType: string | undefined,
 ): Promise<boolean> {
   const { reply } = await lockKey(exchange, owners)
@@ -128,7 +128,7 @@ export async function once<T>(
   input: unknown,
   work: () => T | Promise<T>,
   replacement: (value: T) => Unrepeatable,
-  owners: Pick<Owners, 'idempotency'>,
+  owners: Owners<'idempotency'>,
 ): Promise<T> {
   if (idempotencyKeyOf(exchange) === undefined) return work()
   exchange.bodyHash = canonicalHash(input)

@@ -42,9 +42,11 @@ import type { IdempotencyRecords } from './idempotency-records.ts'
 
 /**
  * The owners that handlers use. cli/server/app.ts opens them and passes them to the server. Each function declares those that
- * it needs: `Pick<Owners, 'jobs' | 'files'>`. The store is not among them: handlers read through its owners.
+ * it needs: `Owners<'jobs' | 'files'>`. The store is not among them: handlers read through its owners.
  */
-export interface Owners {
+export type Owners<Name extends keyof AllOwners = keyof AllOwners> = Pick<AllOwners, Name>
+
+interface AllOwners {
   config: Config
   accounts: Accounts
   /** Of the web console. */

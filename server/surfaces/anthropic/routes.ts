@@ -48,7 +48,7 @@ const ModelPage = namedObject('AnthropicModelList', 'Models that answer chats, i
   last_id: nullableString('Id of the last model; null without one.'),
 })
 
-type ModelOwners = Pick<Owners, 'registry'>
+type ModelOwners = Owners<'registry'>
 
 /** Enabled models that answer chats and that the token may use. */
 const visible = (exchange: ClientExchange, owners: ModelOwners): Model[] =>
@@ -64,7 +64,7 @@ const infoOf = ({ id, description }: Model, { registry }: ModelOwners) => ({
 const cursor = z.string().max(256).optional()
 
 /** The routes of Anthropic's clients, whose base URL is `/anthropic` of this server. */
-export const anthropicRoutes = (owners: InferenceOwners & Pick<Owners, 'registry'>) => [
+export const anthropicRoutes = (owners: InferenceOwners & Owners<'registry'>) => [
   anthropicRoute('POST /anthropic/v1/messages', 'user:write', {
     bucket: 'jobs',
     summary: 'Create message',

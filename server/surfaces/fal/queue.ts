@@ -32,11 +32,7 @@ function unfinished(job: JobRecord, exchange: ClientExchange): JsonText {
 }
 
 /** Returns an event of the stream: the progress, and at the end the output or the error. */
-async function eventOf(
-  job: JobRecord,
-  exchange: ClientExchange,
-  owners: Pick<Owners, 'files' | 'jobs'>,
-): Promise<object> {
+async function eventOf(job: JobRecord, exchange: ClientExchange, owners: Owners<'files' | 'jobs'>): Promise<object> {
   if (hasEnded(job)) return JSON.parse((await falResult(job, exchange, owners)).text) as object
   const { progress } = owners.jobs.progressOf(job)
   return { request_id: queueIdOf(job.id), progress: progress ?? 0 }
@@ -120,12 +116,12 @@ function parsePath({ path }: { path: string }): { requestId: string; what: strin
 const unknown = (what: string) =>
   new Failure('unknown_url', `'${what}' of a request is not supported with this method. The reference is at /docs.`)
 
-async function status(job: JobRecord, exchange: ClientExchange, { jobs }: Pick<Owners, 'jobs'>): Promise<JsonText> {
+async function status(job: JobRecord, exchange: ClientExchange, { jobs }: Owners<'jobs'>): Promise<JsonText> {
   const logs = wantsLogs(exchange) ? await jobs.logs(job) : []
   return new JsonText(JSON.stringify(falStatus(job, exchange, logs, { jobs })), hasEnded(job) ? 200 : 202)
 }
 
-function follow(job: JobRecord, exchange: ClientExchange, owners: Pick<Owners, 'jobs'>): Promise<void> {
+function follow(job: JobRecord, exchange: ClientExchange, owners: Owners<'jobs'>): Promise<void> {
   const newLines = openNewLines()
   const logs = wantsLogs(exchange)
   return streamStatus(
@@ -136,7 +132,7 @@ function follow(job: JobRecord, exchange: ClientExchange, owners: Pick<Owners, '
   )
 }
 
-async function answerGet(exchange: ClientExchange, owners: Pick<Owners, 'files' | 'jobs'>): Promise<void> {
+async function answerGet(exchange: ClientExchange, owners: Owners<'files' | 'jobs'>): Promise<void> {
   const { requestId, what } = parsePath({ path: exchange.params.path ?? '' })
   if (what === 'cancel') throw unknown(what)
   const job = await findRequest(requestId, exchange, owners)
@@ -145,7 +141,7 @@ async function answerGet(exchange: ClientExchange, owners: Pick<Owners, 'files' 
   await sendJson(exchange, await (what === 'status' ? status(job, exchange, owners) : falResult(job, exchange, owners)))
 }
 
-async function cancel(exchange: ClientExchange, requestId: string, owners: Pick<Owners, 'jobs'>): Promise<JsonText> {
+async function cancel(exchange: ClientExchange, requestId: string, owners: Owners<'jobs'>): Promise<JsonText> {
   const job = await findRequest(requestId, exchange, owners)
   setRequestIdHeader(job, exchange)
   const finished = new JsonText(JSON.stringify({ status: 'ALREADY_COMPLETED', request_id: requestId }), 400)

@@ -40,7 +40,7 @@ function lifetimeOf(given: string | string[] | undefined): number | undefined {
 function initiate(
   { content_type, file_name }: z.output<typeof FalUpload>,
   exchange: ClientExchange,
-  { files, config }: Pick<Owners, 'config' | 'files'>,
+  { files, config }: Owners<'config' | 'files'>,
 ): z.input<typeof FalUploadUrls> {
   const retentionMs = config.limits.upload_retention
   const keptMs = lifetimeOf(exchange.req.headers['x-fal-object-lifecycle']) ?? (retentionMs === 0 ? null : retentionMs)
@@ -57,7 +57,7 @@ const initiateFacts = {
 } as const
 
 /** The routes of fal's storage that return upload URLs. */
-export const falUploadRoutes = (owners: Pick<Owners, 'config' | 'files'>) => [
+export const falUploadRoutes = (owners: Owners<'config' | 'files'>) => [
   falRoute('POST /fal/rest/storage/upload/initiate', 'user:write', {
     ...initiateFacts,
     summary: 'Create upload URL',
@@ -89,7 +89,7 @@ const FalMultipart = namedObject('FalMultipart', 'An upload in parts.', {
   uploadId: string('Id of the upload, for the paths of the parts.'),
 })
 
-type StorageOwners = Pick<Owners, 'config' | 'files'>
+type StorageOwners = Owners<'config' | 'files'>
 
 /** Returns the description of the file in the headers. Throws Failure `invalid_api_key`, `invalid_value`. */
 function describedUpload(exchange: ClientExchange, { config, files }: StorageOwners) {

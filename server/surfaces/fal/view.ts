@@ -24,7 +24,7 @@ export function falUrls(job: JobRecord, exchange: ClientExchange) {
 }
 
 /** Returns the answer to a submission. As at fal, the status is 200 and the state is always `IN_QUEUE`. */
-export function falSubmitted(job: JobRecord, exchange: ClientExchange, { jobs }: Pick<Owners, 'jobs'>) {
+export function falSubmitted(job: JobRecord, exchange: ClientExchange, { jobs }: Owners<'jobs'>) {
   const request_id = queueIdOf(job.id)
   return {
     status: 'IN_QUEUE' as const,
@@ -40,7 +40,7 @@ export function falStatus(
   job: JobRecord,
   exchange: ClientExchange,
   logs: readonly LogLine[],
-  { jobs }: Pick<Owners, 'jobs'>,
+  { jobs }: Owners<'jobs'>,
 ) {
   const request_id = queueIdOf(job.id)
   const urls = falUrls(job, exchange)
@@ -69,11 +69,7 @@ export const setRequestIdHeader = (job: JobRecord, exchange: ClientExchange): vo
   void exchange.header('x-fal-request-id', queueIdOf(job.id))
 
 /** Returns only the output of the request, or its error. Throws Failure `output_expired`. */
-export async function falResult(
-  job: JobRecord,
-  exchange: ClientExchange,
-  owners: Pick<Owners, 'files'>,
-): Promise<JsonText> {
+export async function falResult(job: JobRecord, exchange: ClientExchange, owners: Owners<'files'>): Promise<JsonText> {
   // Clients compare exactly this sentence.
   if (!hasEnded(job)) return new JsonText('{"detail":"Request is still in progress"}', 400)
   if (job.status === 'completed') {

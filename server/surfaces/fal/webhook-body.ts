@@ -9,7 +9,7 @@ import { falFailure } from './errors.ts'
 export async function falWebhookBody(
   delivery: NewDelivery,
   from: { origin: string },
-  owners: Pick<Owners, 'files' | 'jobs'>,
+  owners: Owners<'files' | 'jobs'>,
 ): Promise<string> {
   const id = queueIdOf(delivery.subject.jobId!)
   const ids = { request_id: id, gateway_request_id: id }

@@ -10,7 +10,7 @@ import { callTool, type ToolOwners } from './call-tool.ts'
 import { listResources, readResource, resourceTemplates } from './content.ts'
 import { McpMessage, openMcpReply, protocolVersions, type RequestId, RpcError, rpcCodes } from './message.ts'
 import { taskTools, workflowTools } from './tools.ts'
-export type McpOwners = ToolOwners & Pick<Owners, 'config' | 'cpu'>
+export type McpOwners = ToolOwners & Owners<'config' | 'cpu'>
 
 /** The requests that run, by token, session and id; each is cancelled by calling it. */
 export type RunningRequests = Map<string, () => void>

@@ -72,9 +72,7 @@ async function runTextCall(
   return JSON.parse(typeof answer === 'string' ? answer : Buffer.from(answer).toString('utf8'))
 }
 
-export type ToolOwners = SubmitterOwners &
-  InferenceOwners &
-  Pick<Owners, 'executions' | 'files' | 'limiter' | 'workflows'>
+export type ToolOwners = SubmitterOwners & InferenceOwners & Owners<'executions' | 'files' | 'limiter' | 'workflows'>
 
 export interface McpToolCall {
   name: string

@@ -28,11 +28,7 @@ const shown = ({ id, name, contentType, bytes, createdAt }: FileRecord) => ({
 })
 
 /** Returns a page of the files of the organization, newest first. Thumbnails are parts of other files. */
-export async function listResources(
-  exchange: ClientExchange,
-  after: string | undefined,
-  { files }: Pick<Owners, 'files'>,
-) {
+export async function listResources(exchange: ClientExchange, after: string | undefined, { files }: Owners<'files'>) {
   const { organizationId } = exchange.caller
   const page = await files.list(organizationId, { limit: pageSize, ...(after ? { after } : {}) })
   return {
@@ -42,7 +38,7 @@ export async function listResources(
 }
 
 /** Returns a file of the organization: as text, or as base64. A foreign file is like one that does not exist. */
-export async function readResource(exchange: ClientExchange, uri: string, owners: Pick<Owners, 'files'>) {
+export async function readResource(exchange: ClientExchange, uri: string, owners: Owners<'files'>) {
   const id = uri.startsWith(scheme) ? uri.slice(scheme.length) : ''
   const file = id === '' ? undefined : await owners.files.find(exchange.caller.organizationId, id)
   if (!file) throw new RpcError(rpcCodes.resourceNotFound, `There is no resource '${uri.slice(0, 200)}'.`)
@@ -91,13 +87,13 @@ export const failedResult = ({ code, message, param }: Failure): ToolResult => (
   isError: true,
 })
 
-function fileContent(file: FileRecord, exchange: ClientExchange, { files }: Pick<Owners, 'files'>): Content {
+function fileContent(file: FileRecord, exchange: ClientExchange, { files }: Owners<'files'>): Content {
   const { name, contentType: mimeType, bytes: size } = file
   return { type: 'resource_link', uri: files.link(file, exchange.origin), name, mimeType, size }
 }
 
 /** Resolves with the bytes of a file. Throws Failure `not_found` if they are missing. */
-async function bytesOf(file: FileRecord, { files }: Pick<Owners, 'files'>): Promise<Buffer> {
+async function bytesOf(file: FileRecord, { files }: Owners<'files'>): Promise<Buffer> {
   const handle = await files.open(file)
   if (!handle) throw new Failure('not_found', `The file ${file.id} was not found.`)
   await using _ = handle
@@ -108,7 +104,7 @@ async function bytesOf(file: FileRecord, { files }: Pick<Owners, 'files'>): Prom
 export async function jobResult(
   exchange: ClientExchange,
   job: JobRecord,
-  owners: Pick<Owners, 'files'>,
+  owners: Owners<'files'>,
 ): Promise<ToolResult> {
   if (job.status !== 'completed' || job.result === null)
     return failedResult(

@@ -22,7 +22,7 @@ export async function followJob(
   job: JobRecord,
   reply: McpReply,
   isCancelled: IsCancelled,
-  { jobs }: Pick<Owners, 'jobs'>,
+  { jobs }: Owners<'jobs'>,
 ): Promise<JobRecord> {
   const { organizationId, id } = job
   const find = async () => {
@@ -68,7 +68,7 @@ export async function followExecution(
   { organizationId, id }: ExecutionRecord,
   reply: McpReply,
   isCancelled: IsCancelled,
-  { executions, jobs }: Pick<Owners, 'executions' | 'jobs'>,
+  { executions, jobs }: Owners<'executions' | 'jobs'>,
 ): Promise<ExecutionRecord> {
   const find = async () => {
     const now = await executions.find(organizationId, id)

@@ -26,7 +26,7 @@ const byName = new Map(toolTasks.map(task => [nameOf(task), task]))
 export const taskOfTool = (name: string): Task | undefined => byName.get(name)
 
 /** Returns one tool for each task that a model does which the token may use. */
-export function taskTools(exchange: ClientExchange, owners: Pick<Owners, 'registry'>): McpTool[] {
+export function taskTools(exchange: ClientExchange, owners: Owners<'registry'>): McpTool[] {
   return toolTasks.flatMap(task => {
     const models = modelsFor(task, exchange, owners)
     if (models.length === 0) return []
@@ -89,7 +89,7 @@ function parametersSchema(parameters: WorkflowRecord['parameters']): object {
 export async function workflowTools(
   exchange: ClientExchange,
   after: string | undefined,
-  { workflows }: Pick<Owners, 'workflows'>,
+  { workflows }: Owners<'workflows'>,
 ): Promise<{ tools: McpTool[]; next: string | null }> {
   const page = await workflows.list(exchange.caller.organizationId, { limit: pageSize, ...(after ? { after } : {}) })
   const tools = page.workflows.map(({ id, name, description, parameters }) => ({

@@ -17,7 +17,7 @@ const Page = namedObject('AuditPage', 'A page of the audit log.', {
 const when = z.coerce.number().int().min(0).max(1e11).optional()
 
 /** The route of the audit log. */
-export const auditRoutes = (owners: Pick<Owners, 'organizations'>) => [
+export const auditRoutes = (owners: Owners<'organizations'>) => [
   route('GET /api/organizations/:organization/audit', 'admin:read', {
     summary: 'List audit entries',
     description:

@@ -14,7 +14,7 @@ import { streamPieceBytes } from '../../http/streams/streams.ts'
 import { eventName, recordOf } from '../../views/execution-event.ts'
 import { eventId, eventRecord, record, typesWanted } from '../../views/job-event.ts'
 
-type EventOwners = Pick<Owners, 'executions' | 'files' | 'jobs'>
+type EventOwners = Owners<'executions' | 'files' | 'jobs'>
 
 /** Consecutive events of an organization, as a stream sends them. */
 export interface EventPage {

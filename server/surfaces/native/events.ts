@@ -22,8 +22,8 @@ import { type OrganizationSnapshots, openOrganizationSnapshots } from './organiz
 
 const route = routeOf({ tag: 'Events' })
 
-type JobOwners = Pick<Owners, 'files' | 'jobs'>
-type EventOwners = JobOwners & Pick<Owners, 'executions'>
+type JobOwners = Owners<'files' | 'jobs'>
+type EventOwners = JobOwners & Owners<'executions'>
 
 async function followJob(exchange: ClientExchange, owners: JobOwners): Promise<void> {
   const id = exchange.params.id!
@@ -76,7 +76,7 @@ async function followCall(
   job: JobRecord,
   stream: EventStream,
   exchange: ClientExchange,
-  owners: Pick<Owners, 'jobs'>,
+  owners: Owners<'jobs'>,
 ): Promise<void> {
   stream.send(snapshot(0, `{"job":${summaryText(job, owners)}}`))
   if (hasEnded(job)) return
@@ -84,7 +84,7 @@ async function followCall(
   if (!stream.ended) stream.send(callEnded(await findJob(job.id, exchange, owners)))
 }
 
-const find = (id: string, exchange: ClientExchange, { jobs }: Pick<Owners, 'jobs'>): Promise<JobRecord | undefined> =>
+const find = (id: string, exchange: ClientExchange, { jobs }: Owners<'jobs'>): Promise<JobRecord | undefined> =>
   jobs.find(exchange.caller.organizationId, id)
 
 /** State that readers of the same organization share. */

@@ -13,7 +13,7 @@ import { record, resumeText, snapshot } from '../../views/job-event.ts'
 
 const route = routeOf({ tag: 'Events' })
 
-type FollowOwners = Pick<Owners, 'cpu' | 'executions' | 'files' | 'jobs'>
+type FollowOwners = Owners<'cpu' | 'executions' | 'files' | 'jobs'>
 
 /** Returns the progress of nodes that run or wait. It is not stored, so it has no event id. */
 async function progressOf(

@@ -58,7 +58,7 @@ const Page = namedObject('ExecutionPage', 'A page of executions.', {
   ...pageFields,
 })
 
-type ListOwners = Pick<Owners, 'executions'>
+type ListOwners = Owners<'executions'>
 
 async function list(
   exchange: ClientExchange,
@@ -84,15 +84,14 @@ async function list(
 const One = z.object({ id: string('Id of the execution: `exec_…`.') })
 const OfWorkflow = z.object({ id: string('Id of the workflow: `wf_…`.') })
 const Answer = namedObject('ExecutionAnswer', 'One execution.', { execution: ExecutionObject })
-type ExecutionOwners = Pick<
-  Owners,
+type ExecutionOwners = Owners<
   'admission' | 'config' | 'cpu' | 'executions' | 'files' | 'jobs' | 'registry' | 'webhooks' | 'workflows'
 >
 
 async function answer(
   exchange: ClientExchange,
   { execution, replayed }: { execution: ExecutionRecord; replayed: boolean },
-  owners: Pick<Owners, 'cpu' | 'executions' | 'files' | 'jobs'>,
+  owners: Owners<'cpu' | 'executions' | 'files' | 'jobs'>,
 ): Promise<JsonText> {
   if (replayed) exchange.header('idempotent-replayed', 'true')
   return executionAnswer(execution, exchange, owners, { withNodes: false })

@@ -89,7 +89,7 @@ const Create = z
   .meta({ id: 'JobCreate', description: 'A job to run in the background.' })
 type Create = z.output<typeof Create>
 
-const termsOf = (body: Create, exchange: ClientExchange, owners: Pick<Owners, 'webhooks'>): JobTerms => ({
+const termsOf = (body: Create, exchange: ClientExchange, owners: Owners<'webhooks'>): JobTerms => ({
   priority: typeof body.priority === 'string' ? priorities[body.priority] : body.priority,
   maxAttempts: body.max_attempts,
   notBefore: (body.not_before ?? 0) * 1000,
@@ -134,7 +134,7 @@ function renamed(thrown: unknown, named: (field: string) => string): unknown {
 function targetOf(
   { slug, task }: Create,
   modelId: string | undefined,
-  { registry }: Pick<Owners, 'registry'>,
+  { registry }: Owners<'registry'>,
 ): { slug: string } | { modelId: string; task: Task } {
   // Without a slug the schema requires the others.
   if (slug === undefined) return { modelId: modelId!, task: task! }

@@ -98,7 +98,7 @@ const Page = namedObject('JobPage', 'A page of jobs.', {
   ...pageFields,
 })
 
-const listRoute = (owners: Pick<Owners, 'jobs'>) =>
+const listRoute = (owners: Owners<'jobs'>) =>
   route('GET /api/jobs', 'user:read', {
     summary: 'List jobs',
     description:
@@ -133,7 +133,7 @@ const PreviewQuery = z.strictObject({
 })
 
 /** The newest unfinished image of a job that runs. */
-const previewRoute = (owners: Pick<Owners, 'cpu' | 'files' | 'jobs' | 'log'>) =>
+const previewRoute = (owners: Owners<'cpu' | 'files' | 'jobs' | 'log'>) =>
   route('GET /api/jobs/:id/preview', 'user:read', {
     summary: 'Get preview of job',
     description:
@@ -193,7 +193,7 @@ async function waitFor(
   job: JobRecord,
   waitMs: number,
   exchange: ClientExchange,
-  { jobs }: Pick<Owners, 'jobs'>,
+  { jobs }: Owners<'jobs'>,
 ): Promise<void> {
   // A synchronous call is not in the store, so `jobs.wait` does not report its end.
   const callEnded = jobs.calls.ended(job.organizationId, job.id)

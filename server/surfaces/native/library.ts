@@ -98,7 +98,7 @@ const missing = (id: string) => new Failure('not_found', `There is no file ${id.
 const Time = z.coerce.number().int().min(0).max(1e11).optional()
 
 /** The routes of the library: images, videos and audio of the organization's jobs, until the job's retention ends or they are deleted. */
-export const libraryRoutes = ({ files }: Pick<Owners, 'files'>) => [
+export const libraryRoutes = ({ files }: Owners<'files'>) => [
   route('GET /api/library', 'user:read', {
     summary: 'List library items',
     description:

@@ -32,7 +32,7 @@ export class LogFollower implements WatchedStream {
   constructor(
     exchange: ClientExchange,
     wanted: (line: LogLine) => boolean,
-    { fleet, journal }: Pick<Owners, 'fleet' | 'journal'>,
+    { fleet, journal }: Owners<'fleet' | 'journal'>,
   ) {
     const { streams } = exchange
     this.#res = exchange.res
@@ -127,7 +127,7 @@ function matches({ model, source }: Query): (line: LogLine) => boolean {
   return line => (model === undefined || line.model_id === model) && (source === undefined || line.source === source)
 }
 
-type LogOwners = Pick<Owners, 'fleet' | 'journal' | 'registry'>
+type LogOwners = Owners<'fleet' | 'journal' | 'registry'>
 
 /** Returns the newest requested lines of both logs, oldest first. Reads no more, because this blocks the event loop. */
 function recent(query: Query, { fleet, journal, registry }: LogOwners): LogLine[] {

@@ -31,7 +31,7 @@ export const meRoutes = ({
   limiter,
   spend,
   tokenLimiter,
-}: Pick<Owners, 'accounts' | 'limiter' | 'spend' | 'tokenLimiter'>) => [
+}: Owners<'accounts' | 'limiter' | 'spend' | 'tokenLimiter'>) => [
   route('GET /api/me', 'user:read', {
     summary: 'Get own token',
     description: 'Returns the token of the request, its organization, the limits of both, and what is left of them.',

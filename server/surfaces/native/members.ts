@@ -42,7 +42,7 @@ const forced = (exchange: ClientExchange): boolean => exchange.query.get('force'
 
 const missing = (id: string): Failure => new Failure('not_found', `User ${id.slice(0, 64)} was not found.`)
 
-type MemberOwners = Pick<Owners, 'organizations'>
+type MemberOwners = Owners<'organizations'>
 
 /** Finds a user whom the caller wants to change. Throws Failure `not_found`, and `role_not_allowed` for a higher role. */
 async function reachUser(

@@ -134,7 +134,7 @@ const commandCodes = ['organization_mismatch', 'worker_error', 'timeout'] as con
 const onlyOwner = 'Only for tokens of the organization that owns the machine.'
 
 /** Routes that add models to this machine and remove them. */
-export function modelAdministrationRoutes({ models, registry }: Pick<Owners, 'models' | 'registry'>): Route[] {
+export function modelAdministrationRoutes({ models, registry }: Owners<'models' | 'registry'>): Route[] {
   return [
     route('GET /api/model-catalog', 'admin:read', {
       summary: 'List catalog models',

@@ -39,7 +39,7 @@ const ModelStatusList = namedObject('ModelStatusList', 'The states of models.', 
 })
 
 /** The route that lists the states of models. */
-export const modelStatusRoutes = (owners: Pick<Owners, 'config' | 'fleet' | 'jobs' | 'registry' | 'reload'>) => [
+export const modelStatusRoutes = (owners: Owners<'config' | 'fleet' | 'jobs' | 'registry' | 'reload'>) => [
   route('GET /api/model-status', 'user:read', {
     summary: 'List model status',
     description:
@@ -93,7 +93,7 @@ const ModelDetail = namedObject('ModelDetail', 'A model with its settings and en
 })
 
 /** Finds a model for the machine's owner only: settings contain paths, and unloading affects all organizations. */
-export function findModel(id: string, exchange: ClientExchange, { registry }: Pick<Owners, 'registry'>): Model {
+export function findModel(id: string, exchange: ClientExchange, { registry }: Owners<'registry'>): Model {
   requireMachineOwner(exchange, 'Settings and engines of models are')
   const model = registry.find(id)
   if (model && modelAllowed(exchange.caller.token.models, id)) return model
@@ -121,7 +121,7 @@ const shown = ({ env, ...settings }: Model): Record<string, unknown> => ({
 })
 
 /** The routes of an operator for one model. */
-export const modelLoadRoutes = (owners: Pick<Owners, 'config' | 'fleet' | 'jobs' | 'registry'>) => [
+export const modelLoadRoutes = (owners: Owners<'config' | 'fleet' | 'jobs' | 'registry'>) => [
   route('GET /api/models/**:id', 'admin:read', {
     summary: 'Get model settings',
     description:

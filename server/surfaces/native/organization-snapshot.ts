@@ -29,7 +29,7 @@ interface Kept {
  * Creates snapshots of organizations, each shared by all readers that connect at about the same time. A snapshot takes
  * milliseconds of the event loop, and thousands of readers reconnect at once after a restart or a network failure.
  */
-export function openOrganizationSnapshots(owners: Pick<Owners, 'executions' | 'jobs'>) {
+export function openOrganizationSnapshots(owners: Owners<'executions' | 'jobs'>) {
   const { executions, jobs } = owners
   const kept = new Map<string, Kept>()
 

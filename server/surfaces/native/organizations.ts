@@ -82,9 +82,9 @@ const Limits = namedObject('OrganizationLimitsAnswer', 'The plan and the limits 
   effective: EffectiveLimitsView.describe('The limits that apply: those of its own, else those of the plan.'),
 })
 
-type LimitOwners = Pick<Owners, 'organizations' | 'plans'>
+type LimitOwners = Owners<'organizations' | 'plans'>
 
-const answer = (organization: Organization, { plans }: Pick<Owners, 'plans'>): z.input<typeof Limits> => ({
+const answer = (organization: Organization, { plans }: Owners<'plans'>): z.input<typeof Limits> => ({
   plan: organization.plan,
   limits: namedLimits(organization),
   effective: callerLimitsView({ limits: plans.limitsOf(organization) }),
@@ -146,7 +146,7 @@ const Deleted = deletedObject('organization', 'organization')
     description: 'Confirms that an organization was deleted, and says what was ended.',
   })
 
-type OrganizationOwners = Pick<Owners, 'organizations' | 'jobs' | 'files'>
+type OrganizationOwners = Owners<'organizations' | 'jobs' | 'files'>
 
 /** Lists newest first: all organizations for the owner of the machine, the own one for others. */
 async function list(

@@ -79,16 +79,13 @@ const RewrittenPrompt = namedObject('RewrittenPrompt', 'A prompt and its new ver
   }),
 })
 
-type RewriteOwners = Pick<
-  Owners,
-  'admission' | 'config' | 'idempotency' | 'jobs' | 'registry' | 'rewriting' | 'timings'
->
+type RewriteOwners = Owners<'admission' | 'config' | 'idempotency' | 'jobs' | 'registry' | 'rewriting' | 'timings'>
 
 /** The task of the prompt. Throws Failure `model_not_found` and `unsupported_task` for a model that does not fit. */
 function taskOf(
   exchange: ClientExchange,
   { model_id, task }: RewriteRequest,
-  { admission, registry }: Pick<Owners, 'admission' | 'registry'>,
+  { admission, registry }: Owners<'admission' | 'registry'>,
 ): TaskRecord {
   if (model_id === undefined) return taskRecord(task ?? defaultTask)
   const param = 'model_id'
@@ -103,7 +100,7 @@ function taskOf(
 }
 
 /** Returns the chat model, as the field that named it. Throws Failure `no_capacity` if there is none. */
-function rewriterOf({ rewriter_model }: RewriteRequest, { config }: Pick<Owners, 'config'>) {
+function rewriterOf({ rewriter_model }: RewriteRequest, { config }: Owners<'config'>) {
   const modelId = rewriter_model ?? config.prompt_rewriting?.model
   // Like a missing program: the request is right, and no retry helps until somebody changes the server.
   if (modelId === undefined) throw new Failure('no_capacity', noRewriter, { final: true })
@@ -111,7 +108,7 @@ function rewriterOf({ rewriter_model }: RewriteRequest, { config }: Pick<Owners,
 }
 
 /** Admits the call of the chat model. A refusal names the field that named the model. */
-function admit(exchange: ClientExchange, body: RewriteRequest, owners: Pick<Owners, 'admission' | 'config'>) {
+function admit(exchange: ClientExchange, body: RewriteRequest, owners: Owners<'admission' | 'config'>) {
   const { modelId, param } = rewriterOf(body, owners)
   try {
     const { prompt, n: count, max_length: maxLength } = body

@@ -54,7 +54,7 @@ const SessionEnded = namedObject('SessionEnded', 'Confirms that the session has 
 const onlyConsole =
   'The cookie authenticates only requests with the header `X-Infer-Console: 1` that a page of this server sends (`Sec-Fetch-Site: same-origin`).'
 
-type SessionOwners = Pick<Owners, 'accounts' | 'config' | 'sessions' | 'wrongTokens'>
+type SessionOwners = Owners<'accounts' | 'config' | 'sessions' | 'wrongTokens'>
 
 /** Routes of the sessions of the web console. A session has exactly the rights of its token, and ends with it. */
 export function sessionRoutes({ accounts, config, sessions, wrongTokens }: SessionOwners): Route[] {

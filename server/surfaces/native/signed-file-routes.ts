@@ -45,7 +45,7 @@ const open = (exchange: ClientExchange) =>
 const secondsLeft = (file: FileRecord, expires: number, now = Date.now()): number =>
   Math.max(0, Math.floor((Math.min(expires * 1000, file.expiresAt ?? Infinity) - now) / 1000))
 
-async function read(exchange: ClientExchange, { files, log }: Pick<Owners, 'files' | 'log'>): Promise<void> {
+async function read(exchange: ClientExchange, { files, log }: Owners<'files' | 'log'>): Promise<void> {
   open(exchange)
   const { query } = exchange
   refuseRepeated(query)
@@ -84,7 +84,7 @@ const preflight = (of: `/${string}`, parameters: z.ZodType) =>
   })
 
 /** The routes of files by signed URLs. They need no token: the signature grants reading or sending. */
-export const fileRoutes = (owners: Pick<Owners, 'config' | 'files' | 'log'>) => [
+export const fileRoutes = (owners: Owners<'config' | 'files' | 'log'>) => [
   route(`GET ${path}`, 'public', {
     params,
     query,

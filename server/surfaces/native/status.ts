@@ -106,7 +106,7 @@ const sum = (all: readonly ResidentSnapshot[], of: (one: ResidentSnapshot) => nu
 function loadOf(
   model: Model,
   { models, residents }: FleetSnapshot,
-  { jobs, registry, throughput, timings }: Pick<Owners, 'jobs' | 'registry' | 'spend' | 'throughput' | 'timings'>,
+  { jobs, registry, throughput, timings }: Owners<'jobs' | 'registry' | 'spend' | 'throughput' | 'timings'>,
 ): z.input<typeof ModelLoad> {
   const activity = models[model.id]
   const ready = residents.filter(({ modelId, state }) => modelId === model.id && state === 'ready')
@@ -155,10 +155,7 @@ export const engineOf = (resident: ResidentSnapshot): z.input<typeof EngineStatu
 })
 
 /** Returns the synchronous requests in the queues of these models, oldest first, with the reason why each waits. */
-function waitingRequests(
-  { jobs }: Pick<Owners, 'jobs'>,
-  models: ReadonlySet<string>,
-): z.input<typeof WaitingRequest>[] {
+function waitingRequests({ jobs }: Owners<'jobs'>, models: ReadonlySet<string>): z.input<typeof WaitingRequest>[] {
   const calls = Array.from(jobs.calls.waiting()).filter(({ job }) => models.has(job.modelId))
   calls.sort((a, b) => b.waitedMs - a.waitedMs)
   return calls.slice(0, maxListed).map(({ job: one, waitedMs }) => {
@@ -177,8 +174,7 @@ function waitingRequests(
 
 /** The route behind `infer status`. */
 export const statusRoutes = (
-  owners: Pick<
-    Owners,
+  owners: Owners<
     | 'accounts'
     | 'exchanges'
     | 'fleet'

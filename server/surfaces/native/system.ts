@@ -120,7 +120,7 @@ const BackupList = namedObject('BackupList', 'Backups of the database.', {
 })
 
 /** The routes about the installation, for the charts of the console, for health and for metrics. */
-export const systemRoutes = ({ history, inspection, metrics }: Pick<Owners, 'history' | 'inspection' | 'metrics'>) => [
+export const systemRoutes = ({ history, inspection, metrics }: Owners<'history' | 'inspection' | 'metrics'>) => [
   route('GET /api/system/history', 'admin:read', {
     summary: 'Get system history',
     description:

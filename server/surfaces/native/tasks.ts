@@ -41,7 +41,7 @@ const TaskList = namedObject('TaskList', 'The tasks with the schemas of their in
   tasks: array('All tasks, also those that no model does.', TaskView),
 })
 
-export const taskRoutes = ({ registry }: Pick<Owners, 'registry'>) => [
+export const taskRoutes = ({ registry }: Owners<'registry'>) => [
   route('GET /api/tasks', 'user:read', {
     summary: 'List tasks',
     description:

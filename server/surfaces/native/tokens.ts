@@ -71,7 +71,7 @@ const TokenRotate = strictObject('TokenRotate', 'How to replace the secret of a 
     .describe('Seconds for which the old secret stays valid, 86400 at most.'),
 })
 
-type TokenOwners = Pick<Owners, 'accounts' | 'organizations'>
+type TokenOwners = Owners<'accounts' | 'organizations'>
 
 /** The failure for an unknown token. */
 const missingToken = (id: string) => new Failure('not_found', `Token ${id.slice(0, 64)} was not found.`)
@@ -257,12 +257,12 @@ const revokeFacts = {
   response: Deleted,
 } as const
 
-const withSpend = (token: TokenRecord, { spend }: Pick<Owners, 'spend'>) => ({
+const withSpend = (token: TokenRecord, { spend }: Owners<'spend'>) => ({
   ...tokenView(token),
   spend: spendView(spend.ofToken(token.originId, token.limits.monthlySpendLimit)),
 })
 
-export const tokenRoutes = (owners: TokenOwners & Pick<Owners, 'idempotency' | 'spend'>) => [
+export const tokenRoutes = (owners: TokenOwners & Owners<'idempotency' | 'spend'>) => [
   route(`POST ${base}`, 'admin:write', {
     bucket: 'api',
     summary: 'Create token',

@@ -153,7 +153,7 @@ function requestOf(
 }
 
 /** The route that reads usage. */
-export const usageRoutes = (owners: Pick<Owners, 'organizations' | 'plans' | 'usage'>) => [
+export const usageRoutes = (owners: Owners<'organizations' | 'plans' | 'usage'>) => [
   route('GET /api/organizations/:organization/usage', 'admin:read', {
     summary: 'Get usage',
     description:

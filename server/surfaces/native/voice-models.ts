@@ -31,7 +31,7 @@ const VoiceModels = namedObject('VoiceModelList', 'Models that speak.', {
   models: array('Models that the token may use.', VoiceModel),
 })
 
-export const voiceModelRoutes = (owners: Pick<Owners, 'conversion' | 'jobs' | 'registry'>) => [
+export const voiceModelRoutes = (owners: Owners<'conversion' | 'jobs' | 'registry'>) => [
   route('GET /api/voice/models', 'user:read', {
     summary: 'List speech models',
     description:

@@ -6,7 +6,7 @@ import { keptOf, shownResult } from '../../views/execution-nodes.ts'
 import { executionSummary } from '../../views/execution-record.ts'
 import { jobAnswer } from '../../views/job-record.ts'
 
-type BodyOwners = Pick<Owners, 'cpu' | 'executions' | 'files' | 'jobs'>
+type BodyOwners = Owners<'cpu' | 'executions' | 'files' | 'jobs'>
 
 const missing = (id: string) => new Failure('not_found', `${id} was removed before its webhook was sent.`)
 

@@ -77,7 +77,7 @@ function expectedVersion(exchange: ClientExchange): number | undefined {
   return Number(version)
 }
 
-type WorkflowOwners = Pick<Owners, 'admission' | 'workflows' | 'registry'>
+type WorkflowOwners = Owners<'admission' | 'workflows' | 'registry'>
 
 async function change(exchange: ClientExchange, id: string, fields: Partial<WorkflowFields>, owners: WorkflowOwners) {
   await findWorkflow(id, exchange, owners)

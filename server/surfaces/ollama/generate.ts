@@ -26,7 +26,7 @@ import { type InferenceOwners, infer } from '../../work/inference.ts'
 import { findOllamaModel } from './models.ts'
 import { ollamaRoute } from './ollama-route.ts'
 
-export type OllamaChatOwners = InferenceOwners & Pick<Owners, 'fleet'>
+export type OllamaChatOwners = InferenceOwners & Owners<'fleet'>
 
 const Answer = looseObject('OllamaAnswer', "A line of a streamed answer, or a whole answer, in Ollama's form.", {
   model: string('Name of the model, as it was requested.'),

@@ -111,7 +111,7 @@ const Shown = namedObject('OllamaModel', 'A model.', {
   modified_at: string('When the configuration was last read, ISO 8601.'),
 })
 
-type ModelOwners = Pick<Owners, 'cpu' | 'fleet' | 'registry'>
+type ModelOwners = Owners<'cpu' | 'fleet' | 'registry'>
 
 /** Whether Ollama's clients can use a model. */
 const isUsable = ({ tasks }: Pick<Model, 'tasks'>): boolean => isFor(tasks, 'chat', 'embed')
@@ -126,7 +126,7 @@ const detailsOf = ({ engine }: Model): z.input<typeof Details> => ({
 })
 
 /** Returns the header of the model's file; undefined if it has none that can be read here. */
-async function headerOf({ engine, source }: Model, { cpu }: Pick<Owners, 'cpu'>): Promise<GgufHeader | undefined> {
+async function headerOf({ engine, source }: Model, { cpu }: Owners<'cpu'>): Promise<GgufHeader | undefined> {
   if (engineFacts(engine).reads !== 'gguf' || !source?.endsWith('.gguf')) return undefined
   return cpu.ggufHeader(source).catch((thrown: unknown) => {
     // The file may have been removed or damaged since; loading the model says so.
@@ -144,11 +144,11 @@ const listedOf = (model: Model, bytes: number) => ({
 })
 
 /** Models that the token may use and that Ollama's clients can use. */
-const visible = (exchange: ClientExchange, owners: Pick<Owners, 'registry'>): Model[] =>
+const visible = (exchange: ClientExchange, owners: Owners<'registry'>): Model[] =>
   visibleModels(exchange, owners).filter(isUsable)
 
 /** Finds a model by the name that a client uses. Throws Failure `model_not_found`. */
-export function findOllamaModel(name: string, exchange: ClientExchange, owners: Pick<Owners, 'registry'>): Model {
+export function findOllamaModel(name: string, exchange: ClientExchange, owners: Owners<'registry'>): Model {
   const models = visible(exchange, owners)
   const model = models.find(({ id }) => id === modelOf(name))
   if (model) return model

@@ -11,7 +11,7 @@ import { type OllamaChatOwners, ollamaChatRoutes } from './generate.ts'
 import { ollamaModelRoutes } from './models.ts'
 import { ollamaErrors, ollamaRoute } from './ollama-route.ts'
 
-type OllamaPullOwners = Pick<Owners, 'admission' | 'config' | 'cpu' | 'log' | 'modelPull'>
+type OllamaPullOwners = Owners<'admission' | 'config' | 'cpu' | 'log' | 'modelPull'>
 
 const Pull = namedObject('OllamaPullRequest', 'A model to download.', {
   model: z

@@ -18,7 +18,7 @@ export interface AudioBody extends AsyncDisposable {
 export async function readAudioBody(
   exchange: ClientExchange,
   shape: Readonly<Record<string, z.ZodType>>,
-  owners: Pick<Owners, 'admission' | 'config' | 'cpu' | 'files'>,
+  owners: Owners<'admission' | 'config' | 'cpu' | 'files'>,
 ): Promise<AudioBody> {
   if (isForm(exchange.req)) {
     const form = await readForm(exchange, { files: { file: 1 }, maxBytes: owners.config.limits.audio_size }, owners)
@@ -34,7 +34,7 @@ export async function readAudioBody(
 /** Reads JSON that may contain audio, which is added to `exchange.inline`. */
 export async function readAudioJson(
   exchange: ClientExchange,
-  { admission, config, cpu }: Pick<Owners, 'admission' | 'config' | 'cpu'>,
+  { admission, config, cpu }: Owners<'admission' | 'config' | 'cpu'>,
 ): Promise<unknown> {
   // An invalid key is refused before the body is read.
   const hash = idempotencyKeyOf(exchange) !== undefined

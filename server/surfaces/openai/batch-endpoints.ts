@@ -10,7 +10,7 @@ import { readResult } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
 
 type Pieces = AsyncIterable<string | Uint8Array>
-type AnswerOwners = Pick<Owners, 'files'>
+type AnswerOwners = Owners<'files'>
 
 /** How the lines of one path become jobs, and their results answers. */
 interface EndpointRow {
@@ -125,7 +125,7 @@ async function* images(line: LineResult, owners: AnswerOwners): AsyncGenerator<s
 }
 
 /** Returns the endpoints that lines of batches may have. */
-export const openBatchEndpoints = ({ registry, files }: Pick<Owners, 'registry' | 'files'>): BatchEndpoints => ({
+export const openBatchEndpoints = ({ registry, files }: Owners<'registry' | 'files'>): BatchEndpoints => ({
   find(path) {
     const slug = slugIn(path)
     if (slug === undefined) {

@@ -163,7 +163,7 @@ const One = z.object({ id: string('Id of the batch: `batch_…`.') })
 const isBatchId = (id: string): boolean => isId(id, 'batch_')
 const missing = (id: string) => new Failure('not_found', `Batch ${id.slice(0, 64)} was not found.`)
 
-type BatchOwners = Pick<Owners, 'batches' | 'files' | 'registry'>
+type BatchOwners = Owners<'batches' | 'files' | 'registry'>
 
 /** Throws Failure `invalid_value` for an endpoint that lines cannot have. */
 function endpointOf(given: string, { batches }: BatchOwners): string {

@@ -139,7 +139,7 @@ const FileFromUrl = namedObject('FileFromUrl', 'A file to fetch from a URL.', {
 
 const Fields = z.object(fields)
 
-type CreateOwners = Pick<Owners, 'admission' | 'config' | 'cpu' | 'files' | 'media'>
+type CreateOwners = Owners<'admission' | 'config' | 'cpu' | 'files' | 'media'>
 
 /** Bytes of a form that are not of the file; roughly, for the check before the file arrives. */
 const formOverhead = 8192
@@ -230,7 +230,7 @@ const sliceRows = 100
 async function listFiles(
   exchange: ClientExchange,
   { purpose, limit, order, after }: z.output<typeof Query>,
-  { files }: Pick<Owners, 'files'>,
+  { files }: Owners<'files'>,
 ): Promise<JsonText> {
   if (after !== undefined && !(isId(after) && after.startsWith('file-')))
     throw invalid('after', "'after' must be the id of a file: file-….")
@@ -255,7 +255,7 @@ async function listFiles(
 }
 
 /** The OpenAI-compatible routes for files. */
-export function stdFileRoutes(owners: Pick<Owners, 'admission' | 'config' | 'cpu' | 'files' | 'log' | 'media'>) {
+export function stdFileRoutes(owners: Owners<'admission' | 'config' | 'cpu' | 'files' | 'log' | 'media'>) {
   const { files } = owners
   async function required(exchange: ClientExchange): Promise<FileRecord> {
     const id = exchange.params.id ?? ''

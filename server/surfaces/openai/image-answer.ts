@@ -24,7 +24,7 @@ interface EventOptions {
   completed: Promise<JobRecord>
 }
 
-type EventOwners = Pick<Owners, 'cpu' | 'files' | 'jobs' | 'log'>
+type EventOwners = Owners<'cpu' | 'files' | 'jobs' | 'log'>
 
 /** Milliseconds of silence before a ping, below the time after which proxies close a silent connection. */
 const pingMs = 15_000
@@ -198,11 +198,7 @@ interface JobImages {
 }
 
 /** Reads the result of a job and checks that its images still exist. Throws Failure `output_expired`. */
-async function imagesOf(
-  exchange: ClientExchange,
-  job: JobRecord,
-  { files }: Pick<Owners, 'files'>,
-): Promise<JobImages> {
+async function imagesOf(exchange: ClientExchange, job: JobRecord, { files }: Owners<'files'>): Promise<JobImages> {
   if (job.result === null) throw expired(job)
   const result = JSON.parse(await readResult(job.result)) as ImageResult
   const records = await Promise.all(result.images.map(({ file_id }) => files.find(job.organizationId, file_id)))
@@ -230,7 +226,7 @@ export async function sendImages(
   exchange: ClientExchange,
   job: JobRecord,
   request: ImageRequest,
-  owners: Pick<Owners, 'files'>,
+  owners: Owners<'files'>,
 ): Promise<void> {
   const { result, base64 } = await imagesOf(exchange, job, owners)
   const origin = exchange.origin

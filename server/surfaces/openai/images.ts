@@ -55,7 +55,7 @@ const withoutPrompt = (sent: unknown): unknown =>
 async function readImageBody(
   { task, variation = false }: ImageRoute,
   exchange: ClientExchange,
-  owners: Pick<Owners, 'admission' | 'config' | 'cpu' | 'files'>,
+  owners: Owners<'admission' | 'config' | 'cpu' | 'files'>,
 ): Promise<ImageBody> {
   const check = (sent: unknown) => checked(task, variation ? withoutPrompt(sent) : sent)
   if (!isForm(exchange.req)) return { ...check(await readJson(exchange, owners)), async [Symbol.asyncDispose]() {} }
@@ -91,7 +91,7 @@ const checked = (task: ImageTask, sent: unknown): Pick<ImageBody, 'sent' | 'requ
 
 const route = routeOf({ tag: 'Images' })
 
-type ImageOwners = SubmitOwners & Pick<Owners, 'cpu' | 'fleet'>
+type ImageOwners = SubmitOwners & Owners<'cpu' | 'fleet'>
 
 /**
  * Answers an OpenAI-compatible request for images. The request becomes a durable job like any generation, and the caller
@@ -135,7 +135,7 @@ async function endOf(
   model: Model,
   exchange: ClientExchange,
   waitMs: number,
-  owners: Pick<Owners, 'config' | 'jobs'>,
+  owners: Owners<'config' | 'jobs'>,
 ): Promise<JobRecord> {
   try {
     return await waitForEnd(

@@ -42,7 +42,7 @@ const ModelList = namedObject('ModelList', 'Models that the token may use.', {
 const describe = (
   model: Model,
   now: FleetSnapshot,
-  { config, registry }: Pick<Owners, 'config' | 'registry'>,
+  { config, registry }: Owners<'config' | 'registry'>,
 ): z.input<typeof ModelObject> => ({
   id: model.id,
   object: 'model',
@@ -57,7 +57,7 @@ const describe = (
   price: priceObject(model, config.currency),
 })
 
-export const modelRoutes = ({ config, fleet, registry }: Pick<Owners, 'config' | 'fleet' | 'registry'>) => [
+export const modelRoutes = ({ config, fleet, registry }: Owners<'config' | 'fleet' | 'registry'>) => [
   route('GET /std/v1/models', 'user:read', {
     summary: 'List models',
     description: 'Returns the models that the token may use.',

@@ -89,7 +89,7 @@ export const speechRoutes = (owners: SpeechOwners) => [
 ]
 
 /** The owners that synchronous speech needs. */
-type SpeechOwners = SpeechJobOwners & Pick<Owners, 'cpu' | 'idempotency' | 'throughput' | 'timings'>
+type SpeechOwners = SpeechJobOwners & Owners<'cpu' | 'idempotency' | 'throughput' | 'timings'>
 
 /**
  * Answers a text-to-speech request: validates the body and translates it for the engine, asks admission, waits for a
@@ -129,7 +129,7 @@ async function synthesize(
   prepared: PreparedSpeech,
   model: Model,
   lease: Lease,
-  { config, conversion, throughput }: Pick<Owners, 'config' | 'conversion' | 'throughput'>,
+  { config, conversion, throughput }: Owners<'config' | 'conversion' | 'throughput'>,
 ): Promise<CallEnd> {
   const { route, body, format, events, characters } = prepared
   let begun = false

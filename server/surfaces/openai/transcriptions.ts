@@ -148,7 +148,7 @@ const shapes = {
   'std/audio-translation': TranslationRequest.shape,
 }
 
-type TranscriptionOwners = TranscriptionJobOwners & Pick<Owners, 'cpu' | 'idempotency' | 'throughput' | 'timings'>
+type TranscriptionOwners = TranscriptionJobOwners & Owners<'cpu' | 'idempotency' | 'throughput' | 'timings'>
 
 /**
  * Answers a speech-to-text request: validates the form or the JSON and translates it for the engine, asks admission,
@@ -205,7 +205,7 @@ async function fieldsFor(
   exchange: ClientExchange,
   prepared: PreparedTranscription,
   sound: DecodedAudio,
-  { media }: Pick<Owners, 'media'>,
+  { media }: Owners<'media'>,
 ): Promise<PreparedTranscription['fields']> {
   try {
     return await transcriptionFields(prepared, media, exchange.sender, exchange.inline)
@@ -232,7 +232,7 @@ async function attempt(
   prepared: PreparedTranscription,
   sound: DecodedAudio,
   { lease, id }: { lease: Lease; id: string },
-  { config, cpu, throughput }: Pick<Owners, 'config' | 'cpu' | 'throughput'>,
+  { config, cpu, throughput }: Owners<'config' | 'cpu' | 'throughput'>,
 ): Promise<CallEnd> {
   let answer: Buffer
   const protocol = audioProtocol(prepared.route)

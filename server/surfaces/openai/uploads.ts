@@ -67,7 +67,7 @@ const uploadObject = (upload: UploadRecord): z.input<typeof Upload> => ({
 const ofUpload = ['not_found', 'conflict'] as const
 
 /** The OpenAI-compatible routes for uploads in parts. */
-export const uploadRoutes = (owners: Pick<Owners, 'config' | 'files'>) => {
+export const uploadRoutes = (owners: Owners<'config' | 'files'>) => {
   const { files } = owners
   return [
     route(`POST ${base}`, 'user:write', {

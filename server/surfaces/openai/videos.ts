@@ -92,7 +92,7 @@ const VideoDeleted = deletedObject('video.deleted', 'video').meta({
 
 const route = routeOf({ tag: 'Images' })
 
-type VideoOwners = SubmitOwners & Pick<Owners, 'cpu'>
+type VideoOwners = SubmitOwners & Owners<'cpu'>
 
 const prefix = 'video_'
 const idOf = (job: JobRecord): string => prefix + queueIdOf(job.id).slice(2)
@@ -114,7 +114,7 @@ interface Inputs {
   fps?: number
 }
 
-function view(job: JobRecord, { jobs }: Pick<Owners, 'jobs'>): z.input<typeof VideoObject> {
+function view(job: JobRecord, { jobs }: Owners<'jobs'>): z.input<typeof VideoObject> {
   const { prompt, width, height, num_frames: frames, fps } = JSON.parse(job.inputs) as Inputs
   const progress = job.status === 'completed' ? 1 : hasEnded(job) ? 0 : (jobs.progressOf(job).progress ?? 0)
   const error = job.status === 'cancelled' ? { code: 'cancelled', message: 'The video was cancelled.' } : job.error
@@ -135,7 +135,7 @@ function view(job: JobRecord, { jobs }: Pick<Owners, 'jobs'>): z.input<typeof Vi
   }
 }
 
-async function find(id: string, exchange: ClientExchange, { jobs }: Pick<Owners, 'jobs'>): Promise<JobRecord> {
+async function find(id: string, exchange: ClientExchange, { jobs }: Owners<'jobs'>): Promise<JobRecord> {
   const requestId = `q_${id.slice(prefix.length)}`
   const job = id.startsWith(prefix) ? await jobs.find(exchange.caller.organizationId, jobIdOf(requestId)) : undefined
   if (job?.kind === 'async' && isVideo(job)) return job
@@ -173,7 +173,7 @@ async function submit(exchange: ClientExchange, sent: unknown, owners: VideoOwne
 }
 
 /** Redirects to the signed address of the file, which serves ranges. */
-async function content(exchange: ClientExchange, owners: Pick<Owners, 'files' | 'jobs'>): Promise<void> {
+async function content(exchange: ClientExchange, owners: Owners<'files' | 'jobs'>): Promise<void> {
   const job = await find(exchange.params.id ?? '', exchange, owners)
   const variant = exchange.query.get('variant') ?? 'video'
   if (variant !== 'video' && variant !== 'thumbnail')
@@ -271,7 +271,7 @@ export const videoRoutes = (owners: VideoOwners) => [
 async function videosOf(
   exchange: ClientExchange,
   { limit, after }: { limit: number; after?: string | undefined },
-  { jobs }: Pick<Owners, 'jobs'>,
+  { jobs }: Owners<'jobs'>,
 ): Promise<{ jobs: JobRecord[]; more: boolean }> {
   const from = after === undefined ? {} : { after: jobIdOf(`q_${after.slice(prefix.length)}`) }
   const pages = await Promise.all(

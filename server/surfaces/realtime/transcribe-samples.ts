@@ -15,15 +15,14 @@ import type { Owners } from '../../http/request/owners.ts'
 import { endOfFailure } from '../../work/run-call.ts'
 import type { SessionConfig } from './session-config.ts'
 
-export type RealtimeOwners = Pick<
-  Owners,
+export type RealtimeOwners = Owners<
   'accounts' | 'admission' | 'config' | 'cpu' | 'files' | 'jobs' | 'limiter' | 'log' | 'registry' | 'throughput'
 >
 
 const task = 'std/audio-transcription'
 
 /** Checks the model, language and prompt of a session. Throws Failure, of a model that does not transcribe by name. */
-export function preparedFor({ model, language, prompt }: SessionConfig, { registry }: Pick<Owners, 'registry'>) {
+export function preparedFor({ model, language, prompt }: SessionConfig, { registry }: Owners<'registry'>) {
   if (model === undefined)
     throw new Failure(
       'missing_required_parameter',

@@ -29,13 +29,13 @@ const FilePage = namedObject('ReplicateFiles', 'A page of files.', {
 const pageSize = 100
 const Upload = namedObject('ReplicateFileForm', 'A file to upload.', { content: z.file().describe('The file.') })
 
-type FileOwners = Pick<Owners, 'config' | 'files'>
+type FileOwners = Owners<'config' | 'files'>
 
 const iso = (ms: number) => new Date(ms).toISOString()
 const view = (
   file: FileRecord,
   { origin }: ClientExchange,
-  { files }: Pick<Owners, 'files'>,
+  { files }: Owners<'files'>,
 ): z.input<typeof FileObject> => ({
   id: file.id,
   name: file.name,
@@ -69,7 +69,7 @@ async function create(exchange: ClientExchange, owners: FileOwners): Promise<voi
   exchange.send(201, JSON.stringify(view(file, exchange, owners)))
 }
 
-async function find(id: string, exchange: ClientExchange, { files }: Pick<Owners, 'files'>): Promise<FileRecord> {
+async function find(id: string, exchange: ClientExchange, { files }: Owners<'files'>): Promise<FileRecord> {
   const file = await files.find(exchange.caller.organizationId, id)
   if (file?.purpose === 'upload' && !isUnavailable(file)) return file
   throw new Failure('not_found', `The file ${id.slice(0, 64)} was not found.`)

@@ -50,7 +50,7 @@ const Secret = namedObject('ReplicateWebhookSecret', 'The secret that signs webh
   key: string('The secret: `whsec_…`.'),
 })
 
-const versionView = (model: Model, { registry }: Pick<Owners, 'registry'>): z.input<typeof Version> => ({
+const versionView = (model: Model, { registry }: Owners<'registry'>): z.input<typeof Version> => ({
   id: replicateVersion(model),
   created_at: new Date(registry.readAt).toISOString(),
   cog_version: '',
@@ -59,11 +59,7 @@ const versionView = (model: Model, { registry }: Pick<Owners, 'registry'>): z.in
   ),
 })
 
-function modelView(
-  model: Model,
-  { origin }: ClientExchange,
-  owners: Pick<Owners, 'registry'>,
-): z.input<typeof ModelObject> {
+function modelView(model: Model, { origin }: ClientExchange, owners: Owners<'registry'>): z.input<typeof ModelObject> {
   const [owner, ...rest] = replicateName(model).split('/')
   return {
     url: `${origin}/replicate/v1/models/${replicateName(model)}`,
@@ -81,7 +77,7 @@ function modelView(
 const alone = { previous: null, next: null }
 
 /** The routes of models, of the account and of the webhooks' secret in Replicate's form. */
-export const replicateModelRoutes = (owners: Pick<Owners, 'registry' | 'webhooks'>) => {
+export const replicateModelRoutes = (owners: Owners<'registry' | 'webhooks'>) => {
   const find = ({ owner, name }: { owner: string; name: string }, exchange: ClientExchange) =>
     findReplicateModel(`${owner}/${name}`, exchange, owners)
   return [

@@ -31,7 +31,7 @@ import { errorOfPrediction, findReplicateModel, ofReplicate, outputOfPrediction,
 const pingMs = 10_000
 const minIntervalMs = 100
 
-type StreamOwners = Pick<Owners, 'files' | 'jobs'>
+type StreamOwners = Owners<'files' | 'jobs'>
 
 /** An event may have several lines of data. */
 const lines = (text: string): string => text.replaceAll(/\r?\n/g, '\ndata: ')

@@ -24,7 +24,7 @@ export const replicateVersion = ({ id }: Pick<Model, 'id'>): string =>
 export const replicateName = ({ id }: Pick<Model, 'id'>): string => (id.includes('/') ? id : `${localOwner}/${id}`)
 
 /** Finds a model by `owner/name`, by its id, or by a version of it. Throws Failure `model_not_found`. */
-export function findReplicateModel(name: string, exchange: ClientExchange, owners: Pick<Owners, 'registry'>): Model {
+export function findReplicateModel(name: string, exchange: ClientExchange, owners: Owners<'registry'>): Model {
   const models = visibleModels(exchange, owners)
   // A version may come with the name of its model before it.
   const [plain, version] = name.split(':') as [string, string | undefined]
@@ -58,7 +58,7 @@ const iso = (ms: number | null): string | null => (ms === null ? null : new Date
 const spent = (from: number | null, to: number | null): number | null =>
   from === null || to === null ? null : Math.max(0, to - from) / 1000
 
-type ViewOwners = Pick<Owners, 'files' | 'jobs'>
+type ViewOwners = Owners<'files' | 'jobs'>
 
 /** Returns the output of a prediction that has succeeded, with addresses of its files. Throws Failure `output_expired`. */
 export async function outputOfPrediction(
@@ -78,7 +78,7 @@ export const errorOfPrediction = ({ status, error }: Pick<JobRecord, 'status' | 
   status === 'failed' ? (error?.message ?? 'The prediction failed.') : null
 
 /** Where the events of a prediction are streamed: signed, because Replicate's clients send no token there. */
-function streamUrl(job: JobRecord, { origin }: { origin: string }, { files }: Pick<Owners, 'files'>): string {
+function streamUrl(job: JobRecord, { origin }: { origin: string }, { files }: Owners<'files'>): string {
   const id = queueIdOf(job.id)
   const signed = new URL(files.link({ id, name: 'stream' }, origin))
   return `${origin}/replicate/v1/stream/${job.organizationId}/${id}${signed.search}`

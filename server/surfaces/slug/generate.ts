@@ -26,7 +26,7 @@ async function answerInSync(
   job: JobRecord,
   model: Model,
   waitMs: number,
-  owners: ViewOwners & Pick<Owners, 'config'>,
+  owners: ViewOwners & Owners<'config'>,
 ): Promise<JsonText> {
   const { sync_wait: maxWaitMs } = owners.config.limits
   const ended = hasEnded(job)
@@ -107,16 +107,16 @@ const SubmitQuery = z.strictObject({
   fal_webhook: optionalString("The same with fal's body and signature."),
 })
 
-type GenerateOwners = SubmitOwners & Pick<Owners, 'fleet'>
+type GenerateOwners = SubmitOwners & Owners<'fleet'>
 
 /** Returns the id, the position and the addresses of a request that was accepted. */
-function requestOf(exchange: ClientExchange, job: JobRecord, { jobs }: Pick<Owners, 'jobs'>) {
+function requestOf(exchange: ClientExchange, job: JobRecord, { jobs }: Owners<'jobs'>) {
   const request_id = queueIdOf(job.id)
   return { request_id, queue_position: jobs.progressOf(job).queuePosition ?? 0, ...urlsOf(request_id, exchange) }
 }
 
 /** Returns the answer to a submission whose caller does not wait for the result. */
-function accepted(exchange: ClientExchange, job: JobRecord, owners: Pick<Owners, 'jobs'>): z.input<typeof Accepted> {
+function accepted(exchange: ClientExchange, job: JobRecord, owners: Owners<'jobs'>): z.input<typeof Accepted> {
   const { request_id, ...more } = requestOf(exchange, job, owners)
   exchange.header('location', more.response_url)
   return { request_id, status: 'processing', ...more }
@@ -154,7 +154,7 @@ async function submit(
   return submitted
 }
 
-function setModelStatus(exchange: ClientExchange, { modelId }: JobRecord, { fleet }: Pick<Owners, 'fleet'>): void {
+function setModelStatus(exchange: ClientExchange, { modelId }: JobRecord, { fleet }: Owners<'fleet'>): void {
   const { status } = fleet.snapshot().models[modelId] ?? { status: 'cold' }
   exchange.header('x-model-status', status)
 }

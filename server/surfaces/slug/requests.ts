@@ -221,11 +221,7 @@ const Cancelled = looseObject('GenerationCancelled', 'Whether a request is cance
 /**
  * Finds the job of a request. Sets the headers with its id and, while it is unfinished, with the time to poll again.
  */
-async function findPolled(
-  requestId: string,
-  exchange: ClientExchange,
-  owners: Pick<Owners, 'jobs'>,
-): Promise<JobRecord> {
+async function findPolled(requestId: string, exchange: ClientExchange, owners: Owners<'jobs'>): Promise<JobRecord> {
   const job = await findRequest(requestId, exchange, owners)
   exchange.header('x-fal-request-id', queueIdOf(job.id)).header('x-job-id', job.id)
   if (!hasEnded(job))
@@ -233,7 +229,7 @@ async function findPolled(
   return job
 }
 
-async function cancel(requestId: string, exchange: ClientExchange, owners: Pick<Owners, 'jobs'>): Promise<JsonText> {
+async function cancel(requestId: string, exchange: ClientExchange, owners: Owners<'jobs'>): Promise<JsonText> {
   const answer = (status: number, body: object) =>
     new JsonText(JSON.stringify({ ...body, request_id: requestId.slice(0, 64) }), status)
   try {

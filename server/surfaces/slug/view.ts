@@ -19,7 +19,7 @@ export const slugRoute = routeOf({ tag: 'Generation', errors: slugErrors })
 
 type View = Record<string, unknown>
 /** The owners that views of a request need. */
-export type ViewOwners = Pick<Owners, 'files' | 'jobs'>
+export type ViewOwners = Owners<'files' | 'jobs'>
 
 const spent = (ms: number) => Math.max(0, Math.round(ms)) / 1000
 
@@ -45,7 +45,7 @@ const timesOf = ({ createdAt, startedAt, finishedAt }: JobRecord): Times => ({
 })
 
 /** Returns the progress of a request that has not ended. */
-function progressView(job: JobRecord, { jobs }: Pick<Owners, 'jobs'>): View {
+function progressView(job: JobRecord, { jobs }: Owners<'jobs'>): View {
   const { progress, queuePosition, etaMs, waitingFor } = jobs.progressOf(job)
   return {
     ...(job.status === 'pending' ? { queue_position: queuePosition ?? 0 } : {}),
@@ -59,7 +59,7 @@ function progressView(job: JobRecord, { jobs }: Pick<Owners, 'jobs'>): View {
 async function payloadOf(
   job: JobRecord,
   exchange: ClientExchange,
-  owners: Pick<Owners, 'files'>,
+  owners: Owners<'files'>,
   embedded?: Embedded[],
 ): Promise<View & { timings: Times }> {
   const output: View = { ...(await outputOf(job, exchange, owners, embedded)) }

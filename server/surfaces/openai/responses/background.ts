@@ -13,7 +13,7 @@ import type { Owners } from '../../../http/request/owners.ts'
 import { hasEnded } from '../../../views/job-record.ts'
 import { submitText, type TextJobOwners } from '../../../work/submitters.ts'
 
-export type BackgroundOwners = TextJobOwners & Pick<Owners, 'responses'>
+export type BackgroundOwners = TextJobOwners & Owners<'responses'>
 
 /** Whether the body may ask for a response in the background. A large one is searched, because parsing it takes long. */
 function asksForBackground(body: Buffer): boolean {
@@ -97,7 +97,7 @@ export async function streamBackground(
   exchange: ClientExchange,
   { record, job: first }: StoredResponse,
   after: number,
-  owners: Pick<Owners, 'jobs' | 'responses'>,
+  owners: Owners<'jobs' | 'responses'>,
 ): Promise<void> {
   const { jobs, responses } = owners
   const { organizationId } = record

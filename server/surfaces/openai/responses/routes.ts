@@ -47,7 +47,7 @@ function* near(body: Buffer, mark: string): Generator<string> {
 async function continuedBy(
   exchange: ClientExchange,
   body: Buffer,
-  { responses }: Pick<Owners, 'responses'>,
+  { responses }: Owners<'responses'>,
 ): Promise<Continued> {
   const responseIds = new Set<string>()
   const itemIds = new Set<string>()
@@ -85,7 +85,7 @@ const route = routeOf({ tag: 'Text' })
 const base = '/std/v1/responses'
 const One = z.object({ id: string('Id of the response: `resp_…`.') })
 
-type ResponseOwners = InferenceOwners & BackgroundOwners & Pick<Owners, 'log'>
+type ResponseOwners = InferenceOwners & BackgroundOwners & Owners<'log'>
 
 async function found(id: string, exchange: ClientExchange, { responses }: ResponseOwners): Promise<StoredResponse> {
   const stored = await responses.find(exchange.caller.organizationId, id)

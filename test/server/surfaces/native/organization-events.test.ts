@@ -35,7 +35,7 @@ function openLogOfEvents(length: number) {
         },
       },
     },
-  } as unknown as Pick<Owners, 'executions' | 'files' | 'jobs'>
+  } as unknown as Owners<'executions' | 'files' | 'jobs'>
   return { log, owners }
 }
 const exchangeOf = (organizationId = 'org_1') =>
