@@ -10,8 +10,7 @@ import { falErrors } from './surfaces/fal/errors.ts'
 import { falRoutes } from './surfaces/fal/routes.ts'
 import { mcpRoutes } from './surfaces/mcp/routes.ts'
 import { auditRoutes } from './surfaces/native/audit.ts'
-import { eventRoutes } from './surfaces/native/events.ts'
-import { executionEventRoutes } from './surfaces/native/execution-events.ts'
+import { eventRoutes, executionEventRoutes } from './surfaces/native/events.ts'
 import { executionRoutes } from './surfaces/native/executions.ts'
 import { jobRoutes } from './surfaces/native/jobs.ts'
 import { libraryRoutes } from './surfaces/native/library.ts'
@@ -46,8 +45,10 @@ import { uploadRoutes } from './surfaces/openai/uploads.ts'
 import { videoRoutes } from './surfaces/openai/videos.ts'
 import { webhookEndpointRoutes } from './surfaces/openai/webhook-endpoints.ts'
 import { realtimeRoutes } from './surfaces/realtime/routes.ts'
-import { replicateErrors } from './surfaces/replicate/errors.ts'
-import { replicateRoutes } from './surfaces/replicate/routes.ts'
+import { replicateFileRoutes } from './surfaces/replicate/files.ts'
+import { replicateModelRoutes } from './surfaces/replicate/models.ts'
+import { predictionRoutes } from './surfaces/replicate/predictions.ts'
+import { replicateErrors } from './surfaces/replicate/view.ts'
 import { generateRoutes } from './surfaces/slug/generate.ts'
 import { batchRoutes, requestRoutes } from './surfaces/slug/requests.ts'
 import { slugErrors } from './surfaces/slug/view.ts'
@@ -82,7 +83,9 @@ export function routes(owners: Owners): readonly Route[] {
     ...promptRewriteRoutes(owners),
     ...falRoutes(owners),
     ...ollamaRoutes(owners),
-    ...replicateRoutes(owners),
+    ...predictionRoutes(owners),
+    ...replicateModelRoutes(owners),
+    ...replicateFileRoutes(owners),
     ...workflowRoutes(owners),
     ...executionRoutes(owners),
     ...executionEventRoutes(owners),

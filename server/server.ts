@@ -4,8 +4,6 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { openWrongTokenLimiter } from '../core/accounts/limiter.ts'
 import { Failure } from '../core/failure.ts'
 import { newId } from '../core/ids.ts'
-import type { Log } from '../core/log.ts'
-import type { Config } from '../core/models/config.ts'
 import type { Store } from '../core/store/store.ts'
 import { SwapSet } from '../core/swap-set.ts'
 import { openAccessWatch } from './http/access/access-watch.ts'
@@ -64,15 +62,8 @@ export interface HttpsOptions {
  * Opens the HTTP server. It listens at once and answers /livez. `serve` passes the owners and makes it ready. `drain`
  * stops admission, lets running requests end until the deadline, interrupts the rest, and closes.
  */
-export async function openServer({
-  config,
-  log,
-  https,
-}: {
-  config: Config
-  log: Log
-  https?: HttpsOptions | undefined
-}) {
+export async function openServer(options: Owners<'config' | 'log'> & { https?: HttpsOptions | undefined }) {
+  const { config, log, https } = options
   const { limits } = config
   let state: State = 'starting'
   let owners: Owners | undefined
@@ -195,7 +186,7 @@ export async function openServer({
         streamLimits: openStreamLimits(limits),
         exchanges,
         wrongTokens,
-        idempotency: openIdempotencyRecords({ store, steady: opened.steady, log }),
+        idempotency: openIdempotencyRecords({ ...opened, store }),
       }
       app = openApp(owners)
       state = 'ready'
@@ -232,7 +223,7 @@ export async function openServer({
 }
 export type Server = Awaited<ReturnType<typeof openServer>>
 
-function plain(res: ServerResponse, status: number, text: string): void {
+function plain(res: ServerResponse, status: number, text: string) {
   res.writeHead(status, [
     'content-type',
     'text/plain; charset=utf-8',

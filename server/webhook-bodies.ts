@@ -1,7 +1,7 @@
 import type { NewDelivery } from '../core/store/store.ts'
 import { messageText } from '../core/webhooks/message.ts'
 import type { Owners } from './http/request/owners.ts'
-import { falWebhookBody } from './surfaces/fal/webhook-body.ts'
+import { falWebhookBody } from './surfaces/fal/view.ts'
 import { webhookData } from './surfaces/native/webhook-data.ts'
 import { isPrediction, predictionText } from './surfaces/replicate/view.ts'
 import { eventId } from './views/job-event.ts'
@@ -14,10 +14,7 @@ type BodyOwners = Owners<'cpu' | 'executions' | 'files' | 'jobs'>
  */
 export function openWebhookBodies(owners: BodyOwners, origin: () => string) {
   /** The body of the webhook of a prediction, which is the prediction alone; undefined for other jobs. */
-  async function predictionBody(
-    { organizationId, subject }: NewDelivery,
-    from: { origin: string },
-  ): Promise<string | undefined> {
+  async function predictionBody({ organizationId, subject }: NewDelivery, from: { origin: string }) {
     if (subject.jobId === null || subject.executionId !== null) return undefined
     const job = await owners.jobs.find(organizationId, subject.jobId)
     return job && isPrediction(job) ? predictionText(job, from, owners) : undefined

@@ -14,14 +14,27 @@ export const optionalString = (description: string) => optional(z.string(), desc
 export const optionalInteger = (description: string) => optional(z.int(), description)
 export const optionalNumber = (description: string) => optional(z.number(), description)
 export const optionalBoolean = (description: string) => optional(z.boolean(), description)
-export const nullableString = (description: string) => z.string().nullable().describe(description)
-export const nullableInteger = (description: string) => z.int().nullable().describe(description)
-export const nullableNumber = (description: string) => z.number().nullable().describe(description)
+/** A text of at most this many characters. */
+export const optionalText = (maxLength: number, description: string) => optional(z.string().max(maxLength), description)
+export const nullable = <Schema extends z.ZodType>(schema: Schema, description: string) =>
+  schema.nullable().describe(description)
+export const nullableString = (description: string) => nullable(z.string(), description)
+export const nullableInteger = (description: string) => nullable(z.int(), description)
+export const nullableNumber = (description: string) => nullable(z.number(), description)
 export const nullish = <Schema extends z.ZodType>(schema: Schema, description: string) =>
   schema.nullish().describe(description)
 export const nullishString = (description: string) => nullish(z.string(), description)
 export const nullishInteger = (description: string) => nullish(z.int(), description)
 export const nullishBoolean = (description: string) => nullish(z.boolean(), description)
+
+export const oneOf = <const Values extends readonly string[]>(description: string, values: Values) =>
+  z.enum(values).describe(description)
+export const optionalOneOf = <const Values extends readonly string[]>(description: string, values: Values) =>
+  optional(z.enum(values), description)
+/** A query parameter that is a boolean. */
+export const flag = (description: string) => optionalOneOf(description, ['true', 'false'])
+export const anything = (description: string) => z.unknown().describe(description)
+export const anyObject = (description: string) => z.record(z.string(), z.unknown()).describe(description)
 
 export const nonEmptyText = z.string().min(1)
 export const tokenIds = z.array(z.int().min(0)).min(1)

@@ -121,125 +121,114 @@ export function errorStatus(code: FailureCode, { path, body }: AnyEndpoint): num
 export const commonCodes = (status: number): readonly FailureCode[] =>
   [...ofToken, ...ofServer].filter(code => failures[code].status === status)
 
+type JsonSchema = Readonly<Record<string, unknown>>
+
+const text = (description: string) => ({ type: 'string', description })
+const integer = (description: string) => ({ type: 'integer', description })
+const nullable = (type: string, description: string) => ({ type: [type, 'null'], description })
+/** `required`: names of the members that are always there; default: all. */
+const members = (properties: Readonly<Record<string, JsonSchema>>, required = Object.keys(properties)) => ({
+  properties,
+  required,
+})
+const object = (description: string, ...of: Parameters<typeof members>) => ({
+  type: 'object',
+  description,
+  ...members(...of),
+})
+
 /** JSON Schemas of error bodies. They are plain objects, because nothing is checked against them at run time. */
 export function errorSchemas(): Record<string, object> {
   const codes = Object.keys(failures) as (keyof typeof failures)[]
   const types = [...new Set(codes.map(code => failures[code].type))]
   const table = codes.map(code => `| \`${code}\` | ${failures[code].status} | ${errorCodes[code]} |`)
-  const text = (description: string) => ({ type: 'string', description })
-  const seconds = (description: string) => ({ type: 'integer', description })
-  const Facts = {
-    type: 'object',
-    description: 'The error.',
-    properties: {
-      code: {
-        type: 'string',
-        enum: codes,
-        description: ['What went wrong:', '', '| code | status | meaning |', '|---|---|---|', ...table].join('\n'),
-      },
-      message: text('What happened and what to do next, as sentences.'),
-      type: { type: 'string', enum: types, description: 'Class of the error.' },
-      param: {
-        type: ['string', 'null'],
-        description: 'Path of the field that is wrong, such as `messages[0].content`; else null.',
-      },
-      request_id: text('Id of the request, as in the header `x-request-id`. The log of the server has it too.'),
-      retry_after: seconds('Seconds after which to try again, as in `Retry-After`. Absent if a retry does not help.'),
-      details: {
-        type: 'array',
-        description: 'All wrong fields, if there are several.',
-        items: {
-          type: 'object',
-          properties: {
-            path: text('Path of the field.'),
-            message: text('What is wrong with it.'),
-            code: text('Error code of this field.'),
-          },
-          required: ['path', 'message', 'code'],
-        },
-      },
-      required_scope: text('Scope that the token lacks, with `insufficient_scope`.'),
-      eta_seconds: {
-        type: ['integer', 'null'],
-        description: 'Expected seconds until the model is loaded, with `model_warming_up`; null if unknown.',
-      },
-      failed_starts: seconds('How many times in a row the engine of the model failed to start.'),
-      job_id: text('Id of the job that continues, with `timeout`.'),
-      status_url: text('Where to read that job.'),
-    },
-    required: ['code', 'message', 'type', 'param', 'request_id'],
-  }
+  const facts = { $ref: '#/components/schemas/Error' }
   const message = text('The same as `error.message`.')
+  const sentences = text('What happened and what to do next, as sentences.')
+  const fault = {
+    type: 'object',
+    ...members(
+      {
+        loc: {
+          type: 'array',
+          description: 'Path of the field, beginning with `body` or `header`.',
+          items: { type: ['string', 'integer'] },
+        },
+        msg: text('What is wrong with it.'),
+        type: text('Kind of the fault.'),
+        ctx: { type: 'object', description: 'Limits that were exceeded.' },
+        input: { description: 'The value that was sent, shortened.' },
+      },
+      ['loc', 'msg', 'type'],
+    ),
+  }
   const detail = {
     description: 'The wrong fields in the form of FastAPI, or the message.',
-    anyOf: [
-      { type: 'string' },
-      {
-        type: 'array',
-        items: {
-          type: 'object',
-          properties: {
-            loc: {
-              type: 'array',
-              description: 'Path of the field, beginning with `body` or `header`.',
-              items: { type: ['string', 'integer'] },
-            },
-            msg: text('What is wrong with it.'),
-            type: text('Kind of the fault.'),
-            ctx: { type: 'object', description: 'Limits that were exceeded.' },
-            input: { description: 'The value that was sent, shortened.' },
-          },
-          required: ['loc', 'msg', 'type'],
-        },
-      },
-    ],
+    anyOf: [{ type: 'string' }, { type: 'array', items: fault }],
   }
-  const facts = { $ref: '#/components/schemas/Error' }
   return {
-    Error: Facts,
-    ErrorResponse: {
-      type: 'object',
-      description: 'An error.',
-      properties: { error: facts },
-      required: ['error'],
-    },
-    SlugErrorResponse: {
-      type: 'object',
-      description: "An error of the slug API: the common form, with the fields that fal's clients read.",
-      properties: { error: facts, message, detail },
-      required: ['error', 'message', 'detail'],
-    },
-    AnthropicErrorResponse: {
-      type: 'object',
-      description: 'An error of the Anthropic-compatible API.',
-      properties: {
-        type: { type: 'string', const: 'error', description: 'Always `error`.' },
-        error: {
-          type: 'object',
-          description: 'The error.',
-          properties: {
-            type: text("Class of the error in Anthropic's terms, such as `invalid_request_error`."),
-            message: text('What happened and what to do next, as sentences.'),
-            code: text('Code of the error, as in the other parts of this API.'),
-            param: { type: ['string', 'null'], description: 'The wrong field; null if there is none.' },
-          },
-          required: ['type', 'message', 'code', 'param'],
+    Error: object(
+      'The error.',
+      {
+        code: {
+          type: 'string',
+          enum: codes,
+          description: ['What went wrong:', '', '| code | status | meaning |', '|---|---|---|', ...table].join('\n'),
         },
-        request_id: text('Id of the request.'),
+        message: sentences,
+        type: { type: 'string', enum: types, description: 'Class of the error.' },
+        param: nullable('string', 'Path of the field that is wrong, such as `messages[0].content`; else null.'),
+        request_id: text('Id of the request, as in the header `x-request-id`. The log of the server has it too.'),
+        retry_after: integer('Seconds after which to try again, as in `Retry-After`. Absent if a retry does not help.'),
+        details: {
+          type: 'array',
+          description: 'All wrong fields, if there are several.',
+          items: {
+            type: 'object',
+            ...members({
+              path: text('Path of the field.'),
+              message: text('What is wrong with it.'),
+              code: text('Error code of this field.'),
+            }),
+          },
+        },
+        required_scope: text('Scope that the token lacks, with `insufficient_scope`.'),
+        eta_seconds: nullable(
+          'integer',
+          'Expected seconds until the model is loaded, with `model_warming_up`; null if unknown.',
+        ),
+        failed_starts: integer('How many times in a row the engine of the model failed to start.'),
+        job_id: text('Id of the job that continues, with `timeout`.'),
+        status_url: text('Where to read that job.'),
       },
-      required: ['type', 'error', 'request_id'],
-    },
-    FalErrorResponse: {
-      type: 'object',
-      description: 'An error of the fal-compatible API.',
-      properties: {
+      ['code', 'message', 'type', 'param', 'request_id'],
+    ),
+    ErrorResponse: object('An error.', { error: facts }),
+    SlugErrorResponse: object("An error of the slug API: the common form, with the fields that fal's clients read.", {
+      error: facts,
+      message,
+      detail,
+    }),
+    AnthropicErrorResponse: object('An error of the Anthropic-compatible API.', {
+      type: { type: 'string', const: 'error', description: 'Always `error`.' },
+      error: object('The error.', {
+        type: text("Class of the error in Anthropic's terms, such as `invalid_request_error`."),
+        message: sentences,
+        code: text('Code of the error, as in the other parts of this API.'),
+        param: nullable('string', 'The wrong field; null if there is none.'),
+      }),
+      request_id: text('Id of the request.'),
+    }),
+    FalErrorResponse: object(
+      'An error of the fal-compatible API.',
+      {
         detail,
-        message: text('What happened and what to do next, as sentences.'),
+        message: sentences,
         error_type: text("Class of the error in fal's terms, such as `request_timeout`."),
         error: facts,
       },
-      required: ['detail', 'message'],
-    },
+      ['detail', 'message'],
+    ),
   }
 }
 

@@ -5,9 +5,14 @@ import {
   integer,
   looseObject,
   namedObject,
+  nullable,
   nullableNumber,
+  nullish,
+  nullishString,
   number,
   object,
+  oneOf,
+  optional,
   optionalInteger,
   optionalNumber,
   optionalString,
@@ -28,10 +33,11 @@ export function registerEventSchemas(): void {
   const created = integer('Unix seconds.')
   const model = string('Id of the model.')
   const index = integer('Position among the choices, from 0.')
-  const usage = ChatUsage.nullish().describe(
+  const usage = nullish(
+    ChatUsage,
     'Token counts in the last chunk, with `stream_options.include_usage`; else null or absent.',
   )
-  const reason = FinishReason.nullable().describe('Why generation ended, in the last chunk of the choice; null before.')
+  const reason = nullable(FinishReason, 'Why generation ended, in the last chunk of the choice; null before.')
   namedObject('ChatCompletionChunk', 'A piece of a streamed chat completion.', {
     id,
     object: z.literal('chat.completion.chunk'),
@@ -43,11 +49,11 @@ export function registerEventSchemas(): void {
         index,
         delta: object('What is new since the last chunk.', {
           role: z.literal('assistant').optional(),
-          content: z.string().nullish().describe('The next piece of the answer.'),
+          content: nullishString('The next piece of the answer.'),
           refusal: optionalString('The next piece of a refusal.'),
           reasoning_content: optionalString('The next piece of the reasoning.'),
-          tool_calls: z
-            .array(
+          tool_calls: optional(
+            z.array(
               z.object({
                 index: integer('Position among the tool calls, from 0.'),
                 id: optionalString('Id of the call, in its first piece.'),
@@ -57,19 +63,16 @@ export function registerEventSchemas(): void {
                   arguments: optionalString('The next piece of the arguments.'),
                 }),
               }),
-            )
-            .optional()
-            .describe('The next pieces of tool calls.'),
+            ),
+            'The next pieces of tool calls.',
+          ),
         }),
-        logprobs: z
-          .unknown()
-          .optional()
-          .describe('Log probabilities of the new tokens, with `logprobs: true`; else null.'),
+        logprobs: optional(z.unknown(), 'Log probabilities of the new tokens, with `logprobs: true`; else null.'),
         finish_reason: reason,
       }),
     ),
     usage,
-    service_tier: z.string().nullish().describe('Always `default`. For compatibility.'),
+    service_tier: nullishString('Always `default`. For compatibility.'),
     system_fingerprint: optionalString('Names the configuration of the engine, as the engine gave it.'),
   })
 
@@ -83,7 +86,7 @@ export function registerEventSchemas(): void {
       z.object({
         text: string('The next piece of the text.'),
         index,
-        logprobs: z.unknown().optional().describe('Log probabilities of the new tokens, if requested; else null.'),
+        logprobs: optional(z.unknown(), 'Log probabilities of the new tokens, if requested; else null.'),
         finish_reason: reason,
       }),
     ),
@@ -96,10 +99,10 @@ export function registerEventSchemas(): void {
       'What happened, such as `response.created`, `response.output_text.delta` or `response.completed`; `error` if a stream cannot go on.',
     ),
     sequence_number: integer('Number of the event, from 0.'),
-    response: z.looseObject({}).optional().describe('The response as it is now, in its first and last events.'),
+    response: optional(z.looseObject({}), 'The response as it is now, in its first and last events.'),
     output_index: optionalInteger('Position of the item in the output.'),
     item_id: optionalString('Id of the item.'),
-    item: z.looseObject({}).optional().describe('The item, when it begins and ends.'),
+    item: optional(z.looseObject({}), 'The item, when it begins and ends.'),
     delta: optionalString('The next piece of the text, the reasoning or the arguments.'),
   })
   const position = optionalInteger('Position of the block or the tool call, from 0.')
@@ -109,10 +112,10 @@ export function registerEventSchemas(): void {
       .or(z.enum(['message_stop', 'ping', 'error']))
       .describe('Kind of the event, as in its line `event:`.'),
     index: position,
-    delta: z
-      .looseObject({})
-      .optional()
-      .describe('`text_delta`, `thinking_delta`, `signature_delta` or `input_json_delta`; or the stop reason.'),
+    delta: optional(
+      z.looseObject({}),
+      '`text_delta`, `thinking_delta`, `signature_delta` or `input_json_delta`; or the stop reason.',
+    ),
   })
 
   looseObject('CohereChatEvent', 'An event of a streamed chat of Cohere.', {
@@ -121,7 +124,7 @@ export function registerEventSchemas(): void {
       .or(z.enum(['tool-call-end', 'message-end']))
       .describe('Kind of the event, as in its line `event:`.'),
     index: position,
-    delta: z.looseObject({}).optional().describe('What is new; in `message-end` the finish reason and the usage.'),
+    delta: optional(z.looseObject({}), 'What is new; in `message-end` the finish reason and the usage.'),
   })
 
   z.discriminatedUnion('type', [
@@ -141,10 +144,7 @@ export function registerEventSchemas(): void {
     }),
   ]).meta({ id: 'SpeechEvent', description: 'An event of streamed speech.' })
 
-  const logprobs = z
-    .array(z.unknown())
-    .optional()
-    .describe('Log probabilities of the tokens, with `include: ["logprobs"]`.')
+  const logprobs = optional(z.array(z.unknown()), 'Log probabilities of the tokens, with `include: ["logprobs"]`.')
   z.discriminatedUnion('type', [
     z.object({
       type: z.literal('transcript.text.delta'),
@@ -163,50 +163,50 @@ export function registerEventSchemas(): void {
   ]).meta({ id: 'TranscriptionEvent', description: 'An event of a streamed transcription.' })
 
   namedObject('ImageEvent', 'A streamed image.', {
-    type: z
-      .enum([
-        'image_generation.partial_image',
-        'image_generation.completed',
-        'image_edit.partial_image',
-        'image_edit.completed',
-      ])
-      .describe('Whether the image is unfinished or finished.'),
+    type: oneOf('Whether the image is unfinished or finished.', [
+      'image_generation.partial_image',
+      'image_generation.completed',
+      'image_edit.partial_image',
+      'image_edit.completed',
+    ]),
     b64_json: string('The bytes of the image in base64.'),
     created_at: created,
     size: string('`<width>x<height>` in pixels.'),
-    quality: z.enum(['auto', 'low', 'medium', 'high']).describe('Quality of the request.'),
+    quality: oneOf('Quality of the request.', ['auto', 'low', 'medium', 'high']),
     background: string('Background of the request.'),
-    output_format: z.enum(['png', 'jpeg', 'webp']).describe('Format of the image.'),
+    output_format: oneOf('Format of the image.', ['png', 'jpeg', 'webp']),
     partial_image_index: optionalInteger('Number of the unfinished image, from 0.'),
     image_index: optionalInteger('Position of the image in the request, from 0, of an unfinished image.'),
-    usage: z
-      .looseObject({})
-      .optional()
-      .describe('Token counts, which are 0 for images, and `images`: 1. Only of finished images.'),
+    usage: optional(
+      z.looseObject({}),
+      'Token counts, which are 0 for images, and `images`: 1. Only of finished images.',
+    ),
   })
 
   registerLogEvents()
 
   const request_id = string('Id of the request: `q_…`.')
   looseObject('FalStatus', 'The status of a request in the form of fal.', {
-    status: z
-      .enum(['IN_QUEUE', 'IN_PROGRESS', 'COMPLETED'])
-      .describe('State of the request. A failed one is completed and has `error`.'),
+    status: oneOf('State of the request. A failed one is completed and has `error`.', [
+      'IN_QUEUE',
+      'IN_PROGRESS',
+      'COMPLETED',
+    ]),
     request_id,
     queue_position: optionalInteger('How many requests are before it. Present while it waits.'),
     logs: array(
       'Lines of the log that are new, with `?logs=1`; else empty.',
       z.object({
         timestamp: string('ISO 8601, UTC.'),
-        level: z.enum(logLevels).describe('Level of the line.'),
+        level: oneOf('Level of the line.', logLevels),
         message: string('Text of the line.'),
         source: string('Always `USER`.'),
       }),
     ),
-    metrics: z
-      .object({ inference_time: nullableNumber('Seconds that the engine worked; null if it did not.') })
-      .optional()
-      .describe('How long it took. Present at the end.'),
+    metrics: optional(
+      z.object({ inference_time: nullableNumber('Seconds that the engine worked; null if it did not.') }),
+      'How long it took. Present at the end.',
+    ),
     error: optionalString('Why it failed.'),
     error_type: optionalString("Class of the error in fal's terms."),
     response_url: string('Where to read the result.'),

@@ -58,7 +58,7 @@ export function guideRoutes(): Route[] {
 }
 
 /** Sends a page of the documentation that was rendered by the build. */
-const sendPage = (exchange: ClientExchange, html: string): void =>
+const sendPage = (exchange: ClientExchange, html: string) =>
   exchange.send(200, html, 'text/html; charset=utf-8', pageHeaders)
 
 /** Browsers must revalidate, because an upgrade changes the pages. */

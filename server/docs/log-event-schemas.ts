@@ -3,11 +3,14 @@ import {
   array,
   boolean,
   integer,
+  nullable,
   nullableInteger,
   nullableNumber,
   nullableString,
   number,
   object,
+  oneOf,
+  optional,
   optionalInteger,
   optionalString,
   string,
@@ -18,13 +21,19 @@ import { executionEventTypes } from '../../core/store/workflows.ts'
 import { ExecutionObject, ExecutionSummary } from '../views/execution-record.ts'
 import { JobErrorObject, JobSummary, WaitingFor } from '../views/job-record.ts'
 
+/** Returns the function that makes the schema of an event with these fields beside its type and data. */
+const eventOf =
+  <Head extends z.ZodRawShape>(head: Head) =>
+  <Type extends z.ZodType, Data extends z.ZodType>(type: Type, data: Data) =>
+    z.object({ ...head, type, data })
+
 /**
  * Returns the schemas of the events that belong to the organization itself, each with these fields beside type and data.
  * Messages of webhooks have the same data.
  */
 export function organizationEventSchemas<Head extends z.ZodRawShape>(head: Head) {
+  const event = eventOf(head)
   const money = (text: string) => number(`${text}, in the currency of the prices.`)
-  const count = (text: string) => integer(text)
   const quota = {
     spend_limit: money('The monthly spend limit'),
     spent: money('Cost of the work that has ended this month'),
@@ -43,17 +52,16 @@ export function organizationEventSchemas<Head extends z.ZodRawShape>(head: Head)
     ...quota,
   })
   return [
-    z.object({
-      ...head,
-      type: z
-        .enum(['quota.warning', 'quota.exceeded'])
-        .describe('What happened: 80 % or 100 % of a monthly spend limit are spent. Each is sent once a month.'),
-      data: z.discriminatedUnion('of', [ofOrganization, ofToken]).describe('The limit. Webhooks have the same data.'),
-    }),
-    z.object({
-      ...head,
-      type: z.enum(batchEventTypes).describe('How the batch has ended.'),
-      data: object('The batch. Webhooks have the same data.', {
+    event(
+      oneOf('What happened: 80 % or 100 % of a monthly spend limit are spent. Each is sent once a month.', [
+        'quota.warning',
+        'quota.exceeded',
+      ]),
+      z.discriminatedUnion('of', [ofOrganization, ofToken]).describe('The limit. Webhooks have the same data.'),
+    ),
+    event(
+      oneOf('How the batch has ended.', batchEventTypes),
+      object('The batch. Webhooks have the same data.', {
         object: z.literal('batch'),
         id: string('Id of the batch.'),
         status: string('State of the batch.'),
@@ -62,20 +70,19 @@ export function organizationEventSchemas<Head extends z.ZodRawShape>(head: Head)
         output_file_id: nullableString('File with the answers; null without any.'),
         error_file_id: nullableString('File with the errors; null without any.'),
         request_counts: object('How many lines there were, and what became of them.', {
-          total: count('Lines of the input file.'),
-          completed: count('Lines with an answer.'),
-          failed: count('All other lines.'),
+          total: integer('Lines of the input file.'),
+          completed: integer('Lines with an answer.'),
+          failed: integer('All other lines.'),
         }),
       }),
-    }),
-    z.object({
-      ...head,
-      type: z.enum(['token.created', 'token.revoked']).describe('What happened.'),
-      data: object('The token. Webhooks have the same data.', {
+    ),
+    event(
+      oneOf('What happened.', ['token.created', 'token.revoked']),
+      object('The token. Webhooks have the same data.', {
         token_id: string('Id of the token.'),
         name: string('Name of the token.'),
       }),
-    }),
+    ),
   ] as const
 }
 
@@ -91,87 +98,70 @@ export function registerLogEvents(): void {
     timestamp: string('ISO 8601, UTC.'),
     created_at: integer('The same in Unix seconds.'),
   }
+  const event = eventOf(head)
+  const snapshot = (description: string, data: z.ZodRawShape) => event(z.literal('snapshot'), object(description, data))
+  const error = z.unknown().meta({ $ref: '#/components/schemas/ErrorResponse' })
   const job_id = string('Id of the job.')
-  const task = Task.optional()
-  const model_id = optionalString('Id of the model.')
-  const status = z.enum(jobStatuses).describe('State of the job after the event.')
-  const queue_position = z.int().nullable().optional().describe('How many jobs are before it; null unless it waits.')
+  const status = oneOf('State of the job after the event.', jobStatuses)
   const progress = nullableNumber('Progress from 0 to 1; null if unknown.')
+  const queue_position = optional(z.int().nullable(), 'How many jobs are before it; null unless it waits.')
+  const waiting_for = nullable(WaitingFor, 'Why it has not begun; null unless it waits.')
   const jobEvents = [
-    z.object({
-      ...head,
-      type: z.enum(jobEventTypes).describe('What happened.'),
-      data: object('The job.', {
+    event(
+      oneOf('What happened.', jobEventTypes),
+      object('The job.', {
         job_id,
         queue_id: optionalString('Id of the same job under `/slug/requests`: `q_…`.'),
-        task,
-        model_id,
-        slug: z.string().nullable().optional().describe('The slug that was requested; null if none was.'),
+        task: Task.optional(),
+        model_id: optionalString('Id of the model.'),
+        slug: optional(z.string().nullable(), 'The slug that was requested; null if none was.'),
         status,
         attempt: optionalInteger('Number of the attempt, from 1; 0 before the first.'),
-        error: JobErrorObject.nullable()
-          .optional()
-          .describe('Why it failed; in `job.retrying` why the attempt did, absent if it was given back.'),
-        result: z
-          .unknown()
-          .optional()
-          .describe('Result of the task. Absent if longer than 64 KiB: read it with the job.'),
+        error: optional(
+          JobErrorObject.nullable(),
+          'Why it failed; in `job.retrying` why the attempt did, absent if it was given back.',
+        ),
+        result: optional(z.unknown(), 'Result of the task. Absent if longer than 64 KiB: read it with the job.'),
       }),
-    }),
-    z.object({
-      ...head,
-      type: z.literal('job.progress'),
-      data: object('The progress of the job.', {
+    ),
+    event(
+      z.literal('job.progress'),
+      object('The progress of the job.', {
         job_id,
         status,
         progress,
         queue_position,
         eta_seconds: nullableInteger('Expected seconds until the end; null if unknown.'),
-        waiting_for: WaitingFor.nullable().describe('Why it has not begun; null unless it waits.'),
+        waiting_for,
       }),
-    }),
+    ),
   ] as const
-  const error = z.unknown().meta({ $ref: '#/components/schemas/ErrorResponse' })
-  const snapshotType = z.literal('snapshot')
-  z.union([
-    z.object({
-      ...head,
-      type: snapshotType,
-      data: object('The job when the stream began.', { job: JobSummary }),
-    }),
-    ...jobEvents,
-    error,
-  ]).meta({ id: 'JobEvent', description: 'An event of a job.' })
+  z.union([snapshot('The job when the stream began.', { job: JobSummary }), ...jobEvents, error]).meta({
+    id: 'JobEvent',
+    description: 'An event of a job.',
+  })
 
   const execution_id = string('Id of the execution.')
   const nodeTypes = (['started', 'retrying', 'completed', 'failed', 'cancelled'] as const).map(
     one => `workflow_execution.node.${one}` as const,
   )
-  const executionEvents = z.object({
-    ...head,
-    type: z.enum([...executionEventTypes, ...nodeTypes]).describe('What happened.'),
-    data: object('The execution or its node.', {
+  const executionEvents = event(
+    oneOf('What happened.', [...executionEventTypes, ...nodeTypes]),
+    object('The execution or its node.', {
       execution_id,
-      execution: ExecutionSummary.optional().describe('The execution, in events that are not of a node.'),
+      execution: optional(ExecutionSummary, 'The execution, in events that are not of a node.'),
       node_id: optionalString('Id of the node, in events of a node.'),
-      job_id: z.string().nullable().optional().describe('Id of the job of the node.'),
-      attempt: z.int().nullable().optional().describe('Number of the attempt of the node.'),
-      error: JobErrorObject.optional().describe('Why the node failed, or this attempt of it.'),
-      result: z
-        .unknown()
-        .optional()
-        .describe('Result of the node. Absent if longer than 64 KiB: read it with the node.'),
+      job_id: optional(z.string().nullable(), 'Id of the job of the node.'),
+      attempt: optional(z.int().nullable(), 'Number of the attempt of the node.'),
+      error: optional(JobErrorObject, 'Why the node failed, or this attempt of it.'),
+      result: optional(z.unknown(), 'Result of the node. Absent if longer than 64 KiB: read it with the node.'),
     }),
-  })
+  )
   z.union([
-    z.object({
-      ...head,
-      type: snapshotType,
-      data: object('What has not ended when the stream begins.', {
-        jobs: array('The newest 50 jobs that have not ended.', JobSummary),
-        executions: array('The newest 50 executions that have not ended.', ExecutionSummary),
-        has_more: boolean('Whether there may be more jobs: list them with `GET /api/jobs`.'),
-      }),
+    snapshot('What has not ended when the stream begins.', {
+      jobs: array('The newest 50 jobs that have not ended.', JobSummary),
+      executions: array('The newest 50 executions that have not ended.', ExecutionSummary),
+      has_more: boolean('Whether there may be more jobs: list them with `GET /api/jobs`.'),
     }),
     ...jobEvents,
     executionEvents,
@@ -179,16 +169,11 @@ export function registerLogEvents(): void {
     error,
   ]).meta({ id: 'OrganizationEvent', description: 'An event of the organization, its jobs and its executions.' })
   z.union([
-    z.object({
-      ...head,
-      type: snapshotType,
-      data: object('The execution when the stream began.', { execution: ExecutionObject }),
-    }),
+    snapshot('The execution when the stream began.', { execution: ExecutionObject }),
     executionEvents,
-    z.object({
-      ...head,
-      type: z.literal('workflow_execution.node.progress'),
-      data: object('The progress of the execution.', {
+    event(
+      z.literal('workflow_execution.node.progress'),
+      object('The progress of the execution.', {
         execution_id,
         progress: z.looseObject({}).describe('Numbers of nodes by state.'),
         nodes: array(
@@ -198,11 +183,11 @@ export function registerLogEvents(): void {
             status: string('State of the node.'),
             progress,
             queue_position,
-            waiting_for: WaitingFor.nullable().describe('Why it has not begun; null unless it waits.'),
+            waiting_for,
           }),
         ),
       }),
-    }),
+    ),
     error,
   ]).meta({ id: 'ExecutionEvent', description: 'An event of an execution.' })
 }

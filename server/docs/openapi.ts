@@ -14,7 +14,7 @@ export type AnswerExamples = Readonly<Record<string, unknown>>
 export const templateOf = (path: string): string => path.replace(/(?:\*\*)?:(\w+)/g, '{$1}')
 
 /** Returns the id of the operation of a route, such as `getApiJobsId`. */
-const operationIdOf = ({ method, path }: Route): string =>
+const operationIdOf = ({ method, path }: Route) =>
   `${method.toLowerCase()}${path.replace(/[/:*{}._-]+([^\W_]?)/g, (_, letter: string) => letter.toUpperCase())}`
 
 /** Returns the OpenAPI operation of a route. */
@@ -80,10 +80,7 @@ interface AnswerObject {
 }
 
 /** Merges documented and error answers. A status that occurs in both gets both schemas. */
-function joined(
-  documented: Record<string, AnswerObject>,
-  errors: Record<string, AnswerObject>,
-): Record<string, AnswerObject> {
+function joined(documented: Record<string, AnswerObject>, errors: Record<string, AnswerObject>) {
   const both = Object.entries(documented).flatMap(([status, answer]) => {
     const error = errors[status]
     const [success, failure] = [answer, error].map(one => one?.content?.['application/json']?.schema)
@@ -104,7 +101,7 @@ function documentedAnswers(route: Route, example: unknown): Record<string, Answe
   return success
 }
 
-function textOf({ response, events, media }: RouteAnswer): string {
+function textOf({ response, events, media }: RouteAnswer) {
   const text = response && z.globalRegistry.get(response)?.description
   return [
     text,
@@ -175,7 +172,7 @@ const errorPrefixes = {
   AnthropicErrorResponse: 'Anthropic',
 } as const
 
-function sharedName(status: number, codes: readonly FailureCode[], schema: string): string | undefined {
+function sharedName(status: number, codes: readonly FailureCode[], schema: string) {
   const name = sharedStatuses[status]
   const common = commonCodes(status)
   if (!name || codes.length !== common.length || !codes.every(code => common.includes(code))) return undefined
@@ -195,7 +192,7 @@ function sharedAnswers(): Record<string, object> {
 }
 
 /** Returns a reference to a schema with a name. */
-function schemaReference(schema: z.ZodType): { $ref: string } {
+function schemaReference(schema: z.ZodType) {
   const id = z.globalRegistry.get(schema)?.id
   if (!id) throw new Error('A body or response schema needs .meta({ id })')
   return { $ref: `#/components/schemas/${id}` }
@@ -309,7 +306,7 @@ function schemas(): Record<string, object> {
 /** Returns the components that are used, without those of the configuration file, sorted by name. */
 function reachable(from: unknown, all: Record<string, Record<string, object>>): Record<string, Record<string, object>> {
   const found = new Set<string>()
-  const follow = (part: unknown): void => {
+  const follow = (part: unknown) => {
     for (const [, kind, name] of JSON.stringify(part).matchAll(/"#\/components\/(\w+)\/(\w+)"/g))
       if (!found.has(`${kind}/${name}`)) {
         found.add(`${kind}/${name}`)

@@ -97,7 +97,7 @@ export function referenceRoutes(all: () => readonly Route[]): Route[] {
 }
 
 /** Renders the API description. Called at the first request for it, so that the start does not take longer. */
-function describeApi(routes: readonly Route[]): string {
+function describeApi(routes: readonly Route[]) {
   const examples = JSON.parse(Buffer.from(readAsset('docs/answer-examples.json')).toString('utf8')) as AnswerExamples
   return JSON.stringify(openapi(routes, version, examples))
 }

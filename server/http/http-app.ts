@@ -33,14 +33,8 @@ const notFound = Symbol.for('h3.notFound')
  * event that h3's router needs, and handlers use the node request and response: the `Request`, `Headers` and URL of
  * h3's own event take 12 µs per request and load all of `fetch`, 6 MB at rest.
  */
-export function openHttpApp<E extends RequestEvent>({
-  routes,
-  begin,
-  handle,
-  explain,
-  onError,
-  end,
-}: HttpAppOptions<E>) {
+export function openHttpApp<E extends RequestEvent>(options: HttpAppOptions<E>) {
+  const { routes, begin, handle, explain, onError, end } = options
   const app = new H3({ silent: true, onError: (error, event) => onError(error, own<E>(event)) })
   const methods = new Map<string, Set<string>>()
   for (const route of routes)
@@ -63,7 +57,7 @@ export function openHttpApp<E extends RequestEvent>({
 
   const fail = (thrown: unknown, event: H3Event) => app.config.onError!(thrown as Parameters<OnError>[0], event)
 
-  async function answer(event: H3Event): Promise<void> {
+  async function answer(event: H3Event) {
     try {
       if ((await app.handler(event)) === notFound) throw unknownUrl(own<E>(event), explain)
     } catch (thrown) {
@@ -93,10 +87,10 @@ type OnError = NonNullable<H3['config']['onError']>
 
 /** Returns infer's event, which is the `runtime.node` of h3's event. */
 // oxlint-disable-next-line no-unnecessary-type-parameters -- each app has events of one kind only
-const own = <E extends RequestEvent>(event: H3Event): E => event.runtime!.node as unknown as E
+const own = <E extends RequestEvent>(event: H3Event) => event.runtime!.node as unknown as E
 
 /** Creates an event with only what h3's router and dispatcher read. */
-const eventOf = (app: H3, node: RequestEvent, pathname = '/'): H3Event =>
+const eventOf = (app: H3, node: RequestEvent, pathname = '/') =>
   ({
     app,
     context: {},
@@ -105,7 +99,7 @@ const eventOf = (app: H3, node: RequestEvent, pathname = '/'): H3Event =>
     runtime: { node },
   }) as unknown as H3Event
 
-function methodNotAllowed({ req, res }: RequestEvent, allowed: ReadonlySet<string>): Failure {
+function methodNotAllowed({ req, res }: RequestEvent, allowed: ReadonlySet<string>) {
   res.setHeader('allow', [...allowed].join(', '))
   const possible = [...allowed].filter(name => name !== 'HEAD').join(' or ')
   return new Failure('method_not_allowed', `${req.method} is not supported here. Use ${possible}.`)

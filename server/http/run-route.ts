@@ -68,7 +68,7 @@ export async function runRoute(route: Route, event: HttpEvent, { owners, exchang
   }
 }
 
-async function handle(exchange: ClientExchange, route: Route, owners: RouteRunOptions['owners']): Promise<void> {
+async function handle(exchange: ClientExchange, route: Route, owners: RouteRunOptions['owners']) {
   const { req, params } = exchange
   // With `metrics: token` a connection from this machine needs a token too.
   const access = route.scope === 'loopback' && owners.config.metrics === 'token' ? 'admin:read' : route.scope
@@ -100,11 +100,8 @@ async function handle(exchange: ClientExchange, route: Route, owners: RouteRunOp
  * Counts the request against the limits of its caller, and tells them in its headers. Throws Failure `insufficient_scope`,
  * which counts as nothing, and `rate_limit`.
  */
-function enter(
-  exchange: ClientExchange,
-  caller: Caller,
-  { limiter, tokenLimiter }: Owners<'limiter' | 'tokenLimiter'>,
-): void {
+function enter(exchange: ClientExchange, caller: Caller, owners: Owners<'limiter' | 'tokenLimiter'>): void {
+  const { limiter, tokenLimiter } = owners
   const { scope, bucket } = exchange.route
   exchange.caller = caller
   const unscoped = scope === 'public' ? undefined : scopeRefusal(caller, scope)
@@ -149,19 +146,19 @@ export function interrupt(exchange: ClientExchange, failure: Failure, log: Log):
   fail(exchange, failure, log)
 }
 
-const check = (schema: z.ZodType | undefined, value: unknown): unknown => schema && parsed(schema, value)
+const check = (schema: z.ZodType | undefined, value: unknown) => schema && parsed(schema, value)
 
 /** Schema of routes without query parameters. */
 const noParameters = z.strictObject({})
 
 /** Refuses query parameters that the route does not declare, before its body is read. */
-function refuseUnknownQuery({ path, query: declared }: Route, query: Query): void {
+function refuseUnknownQuery({ path, query: declared }: Route, query: Query) {
   const schema: z.ZodType | undefined = declared ?? (refusesUnknown(path) ? noParameters : undefined)
   const issues = schema?.safeParse(query).error?.issues.filter(({ code }) => code === 'unrecognized_keys') ?? []
   if (issues.length > 0) throw failureOfIssues({ issues }, query, schema)
 }
 
-function fail(exchange: ClientExchange, failure: Failure, log: Log): void {
+function fail(exchange: ClientExchange, failure: Failure, log: Log) {
   if (failure.code === 'internal_error')
     log.error('A request failed inside infer', { request: exchange.id, path: exchange.route.path }, failure.cause)
   if (failure.code === 'cancelled' && exchange.disconnected) {

@@ -63,7 +63,7 @@ export function openLoadHistory({
     )
   }
 
-  function sample(): void {
+  function sample() {
     const [after, at] = [totals(), now()]
     const models = [...after].flatMap(([modelId, total]) => {
       const past = before.get(modelId)

@@ -37,6 +37,13 @@ const usageCounters = [
   ['infer_cost_total', 'Cost of finished work in currency units, by model.', 'cost'],
 ] as const
 
+/** Returns how a metric is read at the scrape: anew, by this function. */
+const collectAnew = <Metric extends Counter | Gauge>(collect: (metric: Metric) => void | Promise<void>) =>
+  function (this: Metric) {
+    this.reset()
+    return collect(this)
+  }
+
 /** Opens the metrics for Prometheus. Owners are read at the scrape; only requests are counted when they end. */
 export function openMetrics({ store, fleet, jobs, streams, reload, throughput, timings, webhooks }: MetricSources) {
   const registry = new Registry()
@@ -52,27 +59,9 @@ export function openMetrics({ store, fleet, jobs, streams, reload, throughput, t
   for (const histogram of timings.histograms) registry.registerMetric(histogram)
 
   const gauge = (name: string, help: string, labelNames: string[], collect: (set: Gauge) => void | Promise<void>) =>
-    new Gauge({
-      name,
-      help,
-      labelNames,
-      registers,
-      async collect() {
-        this.reset()
-        await collect(this)
-      },
-    })
+    new Gauge({ name, help, labelNames, registers, collect: collectAnew(collect) })
   const total = (name: string, help: string, labelNames: string[], collect: (set: Counter) => void) =>
-    new Counter({
-      name,
-      help,
-      labelNames,
-      registers,
-      collect() {
-        this.reset()
-        collect(this)
-      },
-    })
+    new Counter({ name, help, labelNames, registers, collect: collectAnew(collect) })
 
   gauge('infer_jobs', 'Queued jobs in the store by state.', ['state'], async set => {
     for (const [state, count] of Object.entries(await store.jobs.counts())) set.set({ state }, count)
@@ -87,18 +76,12 @@ export function openMetrics({ store, fleet, jobs, streams, reload, throughput, t
   gauge('infer_store_writable', '1, or 0 while the disk is full.', [], set =>
     set.set(store.stats().writable === true ? 1 : 0),
   )
-  total('infer_engine_starts_total', 'Engine processes started, by model.', ['model'], set => {
-    for (const [model, activity] of Object.entries(fleet.snapshot().models)) set.inc({ model }, activity.engineStarts)
-  })
-  total(
-    'infer_engine_failures_total',
-    'Engine starts that failed and engines that crashed, by model.',
-    ['model'],
-    set => {
-      for (const [model, activity] of Object.entries(fleet.snapshot().models))
-        set.inc({ model }, activity.engineFailures)
-    },
-  )
+  const engines = (name: string, help: string, of: 'engineStarts' | 'engineFailures') =>
+    total(name, `${help}, by model.`, ['model'], set => {
+      for (const [model, activity] of Object.entries(fleet.snapshot().models)) set.inc({ model }, activity[of])
+    })
+  engines('infer_engine_starts_total', 'Engine processes started', 'engineStarts')
+  engines('infer_engine_failures_total', 'Engine starts that failed and engines that crashed', 'engineFailures')
   total('infer_tokens_total', 'Input and output tokens of models.', ['model', 'kind'], set => {
     for (const [model, { input, output }] of throughput.totals()) {
       set.inc({ model, kind: 'input' }, input)
@@ -163,7 +146,13 @@ export function openMetrics({ store, fleet, jobs, streams, reload, throughput, t
   )
   reading('infer_device_power_watts', 'Power draw of each card.', ({ powerWatts }) => powerWatts)
 
-  webhookMetrics(webhooks, { gauge, total })
+  total('infer_webhook_attempts_total', 'Attempts to deliver a webhook, by outcome.', ['outcome'], set => {
+    for (const [outcome, count] of Object.entries(webhooks.totals())) set.inc({ outcome }, count)
+  })
+  const kept = 'Kept webhook deliveries, pending and dead, 10,000 at most.'
+  gauge('infer_webhook_deliveries', kept, ['state'], async set => {
+    for (const [state, count] of Object.entries(await webhooks.counts())) set.set({ state }, count)
+  })
 
   type Child = { counts: Map<number, { count: number }>; time: Distribution }
   const children = new Map<CountedRoute, Child>()
@@ -188,27 +177,3 @@ export function openMetrics({ store, fleet, jobs, streams, reload, throughput, t
   }
 }
 export type Metrics = ReturnType<typeof openMetrics>
-
-/** Adds the metrics of webhooks; `gauge` and `total` register a metric that is read at each scrape. */
-function webhookMetrics(
-  webhooks: Pick<Webhooks, 'counts' | 'totals'>,
-  {
-    gauge,
-    total,
-  }: {
-    gauge: (name: string, help: string, labels: string[], collect: (set: Gauge) => Promise<void>) => unknown
-    total: (name: string, help: string, labels: string[], collect: (set: Counter) => void) => unknown
-  },
-): void {
-  total('infer_webhook_attempts_total', 'Attempts to deliver a webhook, by outcome.', ['outcome'], set => {
-    for (const [outcome, count] of Object.entries(webhooks.totals())) set.inc({ outcome }, count)
-  })
-  gauge(
-    'infer_webhook_deliveries',
-    'Kept webhook deliveries, pending and dead, 10,000 at most.',
-    ['state'],
-    async set => {
-      for (const [state, count] of Object.entries(await webhooks.counts())) set.set({ state }, count)
-    },
-  )
-}

@@ -23,7 +23,7 @@ export function openThroughput({ windowMs = 5_000, now = () => performance.now()
   let samples: { at: number; totals: Map<string, ThroughputMeter> }[] = [{ at: now(), totals: new Map() }]
   const timer = setInterval(sample, everyMs).unref()
 
-  function sample(): void {
+  function sample() {
     const at = now()
     samples.push({ at, totals: new Map([...meters].map(([id, meter]) => [id, { ...meter }])) })
     // The newest sample before the window stays, because the rate is measured from it.
@@ -31,7 +31,7 @@ export function openThroughput({ windowMs = 5_000, now = () => performance.now()
     if (from > 0) samples = samples.slice(from)
   }
 
-  function meter(modelId: string): ThroughputMeter {
+  function meter(modelId: string) {
     let one = meters.get(modelId)
     if (!one) meters.set(modelId, (one = { input: 0, output: 0 }))
     return one

@@ -1,6 +1,15 @@
 import { z } from 'zod'
 import type { DeviceProcess, DeviceSnapshot } from '../../core/models/fleet.ts'
-import { integer, namedObject, nullableInteger, nullableString, string } from '../../core/schemas/fields.ts'
+import {
+  integer,
+  namedObject,
+  nullable,
+  nullableInteger,
+  nullableString,
+  oneOf,
+  string,
+} from '../../core/schemas/fields.ts'
+import { viewOf } from './view-of.ts'
 
 const Reading = z.number().nullable()
 const absence = 'Null if the driver does not report it, for MIG slices and the CPU.'
@@ -18,7 +27,7 @@ const ProcessStatus = namedObject('DeviceProcess', 'A process that uses a device
 export const DeviceStatus = namedObject('DeviceStatus', 'A GPU or the CPU.', {
   id: string('Id of the device, such as `cpu` or the UUID of a GPU.'),
   name: string('Name of the product.'),
-  kind: z.enum(['nvidia', 'cpu']).describe('Kind of the device.'),
+  kind: oneOf('Kind of the device.', ['nvidia', 'cpu']),
   total_bytes: integer('Bytes of memory.'),
   used_bytes: nullableInteger('Bytes in use as the driver measures them; null if it cannot.'),
   booked_bytes: integer('Bytes reserved for engines.'),
@@ -28,28 +37,17 @@ export const DeviceStatus = namedObject('DeviceStatus', 'A GPU or the CPU.', {
   temperature_celsius: Reading.describe(`Degrees Celsius. ${absence}`),
   power_watts: Reading.describe(`Watts. ${absence}`),
   power_limit_watts: Reading.describe(`Most watts that the driver allows. ${absence}`),
-  processes: z
-    .array(ProcessStatus)
-    .nullable()
-    .describe(
-      'Compute processes on the device, of infer and of others. Null if the driver does not report them, for MIG slices and the CPU. In a container the driver may leave processes out.',
-    ),
+  processes: nullable(
+    z.array(ProcessStatus),
+    'Compute processes on the device, of infer and of others. Null if the driver does not report them, for MIG slices and the CPU. In a container the driver may leave processes out.',
+  ),
 })
 
 /** A device in the shape of the API. `processes` is undefined where they are not known. */
-export const deviceStatus = (
-  device: DeviceSnapshot,
-  processes: readonly DeviceProcess[] | undefined,
-): z.input<typeof DeviceStatus> => ({
-  id: device.id,
-  name: device.name,
-  kind: device.kind,
-  total_bytes: Math.round(device.totalBytes),
-  used_bytes: device.usedBytes === null ? null : Math.round(device.usedBytes),
-  booked_bytes: Math.round(device.bookedBytes),
-  utilization: device.utilization,
-  temperature_celsius: device.temperatureCelsius,
-  power_watts: device.powerWatts,
-  power_limit_watts: device.powerLimitWatts,
-  processes: processes?.map(({ pid, name, bytes, engineId }) => ({ pid, name, bytes, engine_id: engineId })) ?? null,
-})
+export const deviceStatus = (device: DeviceSnapshot, processes: readonly DeviceProcess[] | undefined) =>
+  viewOf(DeviceStatus, device, {
+    total_bytes: Math.round(device.totalBytes),
+    used_bytes: device.usedBytes === null ? null : Math.round(device.usedBytes),
+    booked_bytes: Math.round(device.bookedBytes),
+    processes: processes?.map(one => viewOf(ProcessStatus, one, {})) ?? null,
+  })

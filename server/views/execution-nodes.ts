@@ -2,12 +2,15 @@ import { z } from 'zod'
 import { nodeStatuses } from '../../core/dag/advance.ts'
 import type { JobProgress } from '../../core/jobs/jobs.ts'
 import {
+  anything,
   boolean,
   integer,
   namedObject,
+  nullable,
   nullableInteger,
   nullableNumber,
   nullableString,
+  oneOf,
   string,
 } from '../../core/schemas/fields.ts'
 import { Task } from '../../core/schemas/task.ts'
@@ -17,7 +20,8 @@ import { hasFiles, shownResult as withAddresses } from '../../core/tasks/registr
 import { prune } from '../../core/workflows/prune.ts'
 import { Embedded, readResult } from '../http/request/json-text.ts'
 import type { Owners } from '../http/request/owners.ts'
-import { JobErrorObject, seconds, type Viewer, WaitingFor, waitingObject } from './job-record.ts'
+import { JobErrorObject, type Viewer, WaitingFor, waitingObject } from './job-record.ts'
+import { viewOf } from './view-of.ts'
 
 type Stored = JobRecord['result']
 
@@ -75,7 +79,7 @@ export const ExecutionNodeObject = namedObject('ExecutionNode', 'A node of an ex
   node_id: string('Id of the node in the workflow.'),
   task: Task,
   model_id: string('Id of the model.'),
-  status: z.enum(nodeStatuses).describe('State of the node.'),
+  status: oneOf('State of the node.', nodeStatuses),
   attempts: integer('Attempts so far.'),
   cached: boolean('Whether the result was taken from equal work before.'),
   job_id: nullableString('Id of the job of the node; null if it has none.'),
@@ -84,55 +88,35 @@ export const ExecutionNodeObject = namedObject('ExecutionNode', 'A node of an ex
   duration_ms: nullableInteger('Milliseconds from start to end; null before the end.'),
   progress: nullableNumber('Progress from 0 to 1; null if unknown.'),
   queue_position: nullableInteger('How many jobs are before it; null unless it waits.'),
-  waiting_for: WaitingFor.nullable().describe('Why it has not begun; null unless it waits.'),
-  resolved_inputs: z
-    .unknown()
-    .describe(
-      'The inputs with all references replaced, once the node has ended. Null if they are long: read the single node for them.',
-    ),
-  result: z
-    .unknown()
-    .describe('Result of the task; null before the end. In lists only what `outputs` of the node keeps.'),
-  error: JobErrorObject.nullable().describe('Why the node failed; null if it did not.'),
+  waiting_for: nullable(WaitingFor, 'Why it has not begun; null unless it waits.'),
+  resolved_inputs: anything(
+    'The inputs with all references replaced, once the node has ended. Null if they are long: read the single node for them.',
+  ),
+  result: anything('Result of the task; null before the end. In lists only what `outputs` of the node keeps.'),
+  error: nullable(JobErrorObject, 'Why the node failed; null if it did not.'),
   logs_url: nullableString('Where to read the log of the job; null without a job.'),
 })
 
 /** Returns a node without its inputs and result, which callers add. */
-export function shownNode(
-  node: ExecutionNode,
-  viewer: Viewer,
-  jobProgress?: JobProgress,
-): z.input<typeof ExecutionNodeObject> {
-  return {
-    node_id: node.nodeId,
-    task: node.task as z.input<typeof Task>,
-    model_id: node.modelId,
-    status: node.status,
-    attempts: node.attempts,
-    cached: node.cached,
-    job_id: node.jobId,
-    started_at: seconds(node.startedAt),
-    finished_at: seconds(node.finishedAt),
-    duration_ms: node.startedAt === null || node.finishedAt === null ? null : node.finishedAt - node.startedAt,
+export function shownNode(node: ExecutionNode, viewer: Viewer, jobProgress?: JobProgress) {
+  const { startedAt, finishedAt, jobId } = node
+  return viewOf(ExecutionNodeObject, node, {
+    task: node.task as Task,
+    duration_ms: startedAt === null || finishedAt === null ? null : finishedAt - startedAt,
     progress: node.status === 'completed' ? 1 : (jobProgress?.progress ?? null),
     queue_position: jobProgress?.queuePosition ?? null,
     waiting_for: jobProgress?.waitingFor ? waitingObject(jobProgress.waitingFor) : null,
     resolved_inputs: null,
     result: null,
-    error: node.error,
-    logs_url: node.jobId === null ? null : `${viewer.origin}/api/jobs/${node.jobId}/logs`,
-  }
+    logs_url: jobId === null ? null : `${viewer.origin}/api/jobs/${jobId}/logs`,
+  })
 }
 
 /** Maximum number of nodes whose progress is read. */
 const maxWithProgress = 100
 
 /** Returns the progress of nodes that wait or run, by node. */
-export async function progressOfNodes(
-  nodes: readonly ExecutionNode[],
-  viewer: Viewer,
-  { jobs }: Owners<'jobs'>,
-): Promise<Map<string, JobProgress>> {
+export async function progressOfNodes(nodes: readonly ExecutionNode[], viewer: Viewer, { jobs }: Owners<'jobs'>) {
   const live = nodes.filter(({ status }) => status === 'running' || status === 'ready')
   // Running nodes first, because they have more progress to show.
   live.sort((a, b) => Number(b.status === 'running') - Number(a.status === 'running'))

@@ -1,37 +1,45 @@
 import { z } from 'zod'
 import { executionStatuses } from '../../core/dag/advance.ts'
 import { Dag } from '../../core/dag/definition.ts'
-import { Failure } from '../../core/failure.ts'
 import { isId } from '../../core/ids.ts'
 import {
+  anyObject,
+  anything,
   array,
   integer,
   namedObject,
+  nullable,
   nullableInteger,
   nullableString,
+  nullish,
+  nullishString,
   number,
   object,
+  oneOf,
+  optional,
   string,
 } from '../../core/schemas/fields.ts'
 import type { JobError } from '../../core/store/store.ts'
 import type { ExecutionRecord } from '../../core/store/workflows.ts'
+import { found } from '../http/request/errors.ts'
 import { type Embedded, JsonText } from '../http/request/json-text.ts'
 import type { Owners } from '../http/request/owners.ts'
 import { ExecutionNodeObject, keptOf, shownNodes } from './execution-nodes.ts'
-import { ErrorFacts, seconds, UsageObject, usageObject, type Viewer } from './job-record.ts'
+import { ErrorFacts, UsageObject, usageObject, type Viewer } from './job-record.ts'
+import { viewOf } from './view-of.ts'
 
 const ExecutionErrorObject = namedObject(
   'ExecutionError',
   'Why an execution did not complete: a node failed, or its time was over.',
   {
-    code: z.enum(['node_failed', 'timeout']).describe('Error code.'),
+    code: oneOf('Error code.', ['node_failed', 'timeout']),
     message: string('What happened, as a sentence.'),
-    type: z.enum(['execution_error', 'timeout_error']).describe('Class of the error.'),
-    node_id: z.string().nullish().describe('Id of the node that failed first.'),
-    task: z.string().nullish().describe('Task of that node.'),
-    cause: ErrorFacts.nullish().describe('Why that node failed; null if its job was cancelled.'),
-    failed_nodes: z.array(z.string()).optional().describe('Ids of all nodes that failed.'),
-    skipped_nodes: z.array(z.string()).optional().describe('Ids of the nodes that were not run because of it.'),
+    type: oneOf('Class of the error.', ['execution_error', 'timeout_error']),
+    node_id: nullishString('Id of the node that failed first.'),
+    task: nullishString('Task of that node.'),
+    cause: nullish(ErrorFacts, 'Why that node failed; null if its job was cancelled.'),
+    failed_nodes: optional(z.array(z.string()), 'Ids of all nodes that failed.'),
+    skipped_nodes: optional(z.array(z.string()), 'Ids of the nodes that were not run because of it.'),
   },
 )
 
@@ -41,9 +49,9 @@ const ExecutionFacts = z.object({
   workflow_id: nullableString('Id of the workflow; null if it was executed without being stored.'),
   workflow_version: nullableInteger('Version of the workflow; null as `workflow_id` is.'),
   organization_id: string('Id of the organization: `org_…`.'),
-  status: z.enum(executionStatuses).describe('State of the execution.'),
-  input_params: z.record(z.string(), z.unknown()).describe('The input parameters that it was given.'),
-  error: ExecutionErrorObject.nullable().describe('Why it did not complete; null if it did, or has not ended.'),
+  status: oneOf('State of the execution.', executionStatuses),
+  input_params: anyObject('The input parameters that it was given.'),
+  error: nullable(ExecutionErrorObject, 'Why it did not complete; null if it did, or has not ended.'),
   warnings: array(
     'Nodes with `on_error: "continue"` that failed in an execution that completed.',
     z.object({
@@ -69,7 +77,7 @@ const ExecutionFacts = z.object({
   usage: UsageObject,
   cost: number('Cost so far in the currency unit of the configured prices.'),
   priority: integer('Priority of its jobs, -100 to 100; higher runs earlier.'),
-  metadata: z.unknown().describe('Your own key-value pairs.'),
+  metadata: anything('Your own key-value pairs.'),
   trigger: z.literal('api').describe('What started it: always a call of the API.'),
   token_id: string('Id of the token that started it.'),
   parent_execution_id: nullableString('Id of the execution that this one retries; null for a first one.'),
@@ -81,55 +89,39 @@ export const ExecutionSummary = ExecutionFacts.meta({
   description: 'An execution without its nodes and results.',
 })
 export const ExecutionObject = ExecutionFacts.extend({
-  outputs: z
-    .record(
+  outputs: nullable(
+    z.record(
       z.string(),
       z.object({
-        result: z.unknown().describe('The result, or the parts of it that `outputs` of the node keeps.'),
-        values: z.record(z.string(), z.unknown()).describe('The kept values by their paths.'),
+        result: anything('The result, or the parts of it that `outputs` of the node keeps.'),
+        values: anyObject('The kept values by their paths.'),
       }),
-    )
-    .nullable()
-    .describe('Results by node id; null until the execution has completed.'),
-  nodes: z.array(ExecutionNodeObject).optional().describe('The nodes, unless `?include=none`.'),
-  dag: Dag.optional().describe('The graph that is executed, with `?include=dag`.'),
+    ),
+    'Results by node id; null until the execution has completed.',
+  ),
+  nodes: optional(z.array(ExecutionNodeObject), 'The nodes, unless `?include=none`.'),
+  dag: optional(Dag, 'The graph that is executed, with `?include=dag`.'),
 }).meta({ id: 'Execution', description: 'An execution of a workflow.' })
 
 /** Returns an execution without its nodes, for lists and events. */
-export const executionSummary = (execution: ExecutionRecord): z.input<typeof ExecutionSummary> => ({
-  id: execution.id,
-  object: 'workflow_execution',
-  workflow_id: execution.workflowId,
-  workflow_version: execution.workflowVersion,
-  organization_id: execution.organizationId,
-  status: execution.status,
-  input_params: execution.inputParams,
-  error: errorOf(execution),
-  warnings: execution.warnings.map(({ nodeId, cause }) => ({
-    code: 'node_failed',
-    node_id: nodeId,
-    message: failedNode(nodeId, cause),
-  })),
-  created_at: seconds(execution.createdAt),
-  updated_at: seconds(execution.updatedAt),
-  started_at: seconds(execution.startedAt),
-  finished_at: seconds(execution.finishedAt),
-  timeout_at: seconds(execution.timeoutAt),
-  expires_at: seconds(execution.expiresAt),
-  duration_ms:
-    execution.startedAt === null || execution.finishedAt === null ? null : execution.finishedAt - execution.startedAt,
-  progress: execution.progress,
-  usage: usageObject(execution.usage),
-  cost: execution.cost / 1e6,
-  priority: execution.priority,
-  metadata: execution.metadata === null ? {} : JSON.parse(execution.metadata),
-  trigger: 'api',
-  token_id: execution.tokenId,
-  parent_execution_id: execution.parentExecutionId,
-  webhook_url: execution.webhook?.url ?? null,
-})
+export const executionSummary = (execution: ExecutionRecord): z.input<typeof ExecutionSummary> => {
+  const { startedAt, finishedAt, metadata } = execution
+  return viewOf(ExecutionSummary, execution, {
+    error: errorOf(execution),
+    warnings: execution.warnings.map(({ nodeId, cause }) => ({
+      code: 'node_failed' as const,
+      node_id: nodeId,
+      message: failedNode(nodeId, cause),
+    })),
+    duration_ms: startedAt === null || finishedAt === null ? null : finishedAt - startedAt,
+    usage: usageObject(execution.usage),
+    cost: execution.cost / 1e6,
+    metadata: metadata === null ? {} : JSON.parse(metadata),
+    webhook_url: execution.webhook?.url ?? null,
+  })
+}
 
-const failedNode = (nodeId: string | null, cause: JobError | null): string =>
+const failedNode = (nodeId: string | null, cause: JobError | null) =>
   `Node "${nodeId}" failed: ${cause?.message ?? 'its job was cancelled.'}`
 
 function errorOf({ error, timeoutMs }: ExecutionRecord): z.input<typeof ExecutionErrorObject> | null {
@@ -189,12 +181,5 @@ export async function executionAnswer(
 }
 
 /** Finds an execution of the caller's organization. Throws Failure `not_found`. */
-export async function findExecution(
-  id: string,
-  viewer: Viewer,
-  { executions }: Owners<'executions'>,
-): Promise<ExecutionRecord> {
-  const found = isId(id, 'exec_') ? await executions.find(viewer.caller.organizationId, id) : undefined
-  if (found) return found
-  throw new Failure('not_found', `Execution ${id.slice(0, 64)} was not found.`)
-}
+export const findExecution = async (id: string, { caller }: Viewer, { executions }: Owners<'executions'>) =>
+  found(isId(id, 'exec_') && (await executions.find(caller.organizationId, id)), 'Execution', id)

@@ -11,7 +11,8 @@ import {
 import { executionEventTypes } from '../../core/store/workflows.ts'
 import type { SharedRecord, SseRecord } from '../http/answer/sse.ts'
 import type { Owners } from '../http/request/owners.ts'
-import { hasEnded, progressOf, resultText, seconds, type Viewer, waitingObject } from './job-record.ts'
+import { hasEnded, progressOf, resultText, type Viewer, waitingObject } from './job-record.ts'
+import { seconds } from './view-of.ts'
 
 /** Characters. A result up to this length is part of its event; a longer one is read with its job. */
 const maxResultLength = 64 << 10
@@ -73,7 +74,7 @@ export function eventRecord(event: JobEvent, job: JobRecord, viewer: Viewer, own
   )
 }
 
-function shortResult({ task, result }: JobRecord, viewer: Viewer, owners: Owners<'files'>): string | undefined {
+function shortResult({ task, result }: JobRecord, viewer: Viewer, owners: Owners<'files'>) {
   if (result === null) return 'null'
   if (typeof result !== 'string' || result.length > maxResultLength) return undefined
   return resultText(task, result, viewer, owners)

@@ -4,14 +4,17 @@ import { Failure } from '../../core/failure.ts'
 import { isId, queueIdOf } from '../../core/ids.ts'
 import { type WaitingFor as CoreWaitingFor, type JobProgress, waitingReasons } from '../../core/jobs/job-progress.ts'
 import {
+  anything,
   boolean,
   integer,
   namedObject,
+  nullable,
   nullableInteger,
   nullableNumber,
   nullableString,
   number,
   object,
+  oneOf,
   optionalString,
   string,
 } from '../../core/schemas/fields.ts'
@@ -21,6 +24,7 @@ import { hasFiles, shownResult, taskRecord } from '../../core/tasks/registry.ts'
 import type { Usage } from '../../core/usage.ts'
 import { Embedded, JsonText, readResult } from '../http/request/json-text.ts'
 import type { Owners } from '../http/request/owners.ts'
+import { seconds } from './view-of.ts'
 
 /** What a job or an execution has used. */
 export const UsageObject = namedObject('Usage', 'What was metered. What a task does not use is 0.', {
@@ -64,7 +68,7 @@ export interface Viewer {
 
 /** Why work has not begun. */
 export const WaitingFor = namedObject('WaitingFor', 'Why a job or request has not begun.', {
-  reason: z.enum(waitingReasons).describe('What it waits for.'),
+  reason: oneOf('What it waits for.', waitingReasons),
   detail: string('The same as a sentence for people.'),
   eta_seconds: nullableInteger('Expected seconds until it begins; null if unknown.'),
 })
@@ -96,7 +100,7 @@ export const JobErrorObject = namedObject('JobError', 'Why a job failed.', {
 export const JobCreated = namedObject('JobCreated', 'A job that was created.', {
   id: string('Id of the job: `job_…`.'),
   queue_id: string('Id of the same job under `/slug/requests`: `q_…`.'),
-  status: z.enum(jobStatuses).describe('State of the job.'),
+  status: oneOf('State of the job.', jobStatuses),
   status_url: optionalString('Where to read the job. Only in answers to `Prefer: respond-async`.'),
 })
 
@@ -105,8 +109,6 @@ export const respondAsync = {
   202: { description: 'The job that was created, with the header `Prefer: respond-async`.', response: JobCreated },
 } as const
 
-/** Returns a time in Unix seconds. */
-export const seconds = <Time extends number | null>(ms: Time) => (ms === null ? null : Math.floor(ms / 1000)) as Time
 const wholeSeconds = (ms: number | null) => (ms === null ? null : Math.ceil(ms / 1000))
 
 const JobFacts = z.object({
@@ -114,11 +116,11 @@ const JobFacts = z.object({
   object: z.literal('job'),
   queue_id: nullableString('Id of the same job under `/slug/requests`: `q_…`; null for a synchronous request.'),
   organization_id: string('Id of the organization: `org_…`.'),
-  kind: z.enum(['async', 'sync']).describe('`async`: a background job. `sync`: a synchronous request.'),
+  kind: oneOf('`async`: a background job. `sync`: a synchronous request.', ['async', 'sync']),
   task: Task,
   model_id: string('Id of the model.'),
   slug: nullableString('The slug that was requested; null if none was.'),
-  status: z.enum(jobStatuses).describe('State of the job.'),
+  status: oneOf('State of the job.', jobStatuses),
   priority: integer('Priority, -100 to 100; higher runs earlier.'),
   queue_position: nullableInteger('How many jobs are before it; null unless it waits.'),
   progress: nullableNumber('Progress from 0 to 1; null if unknown.'),
@@ -126,8 +128,8 @@ const JobFacts = z.object({
     'Unfinished images that its current run has made, for `GET /api/jobs/{id}/preview`; 0 unless it runs.',
   ),
   eta_seconds: nullableInteger('Expected seconds until the end, estimated from similar jobs; null if unknown.'),
-  waiting_for: WaitingFor.nullable().describe('Why it has not begun; null unless it waits.'),
-  error: JobErrorObject.nullable().describe('Why the job, or its last attempt, failed; null if it did not.'),
+  waiting_for: nullable(WaitingFor, 'Why it has not begun; null unless it waits.'),
+  error: nullable(JobErrorObject, 'Why the job, or its last attempt, failed; null if it did not.'),
   attempts: integer('Attempts so far.'),
   max_attempts: integer('Most attempts, the first included.'),
   worker_id: nullableString('Id of the engine that ran the last attempt; null before.'),
@@ -144,24 +146,24 @@ const JobFacts = z.object({
     load_ms: nullableInteger('Always null: loading of the model is part of `queue_ms`.'),
     run_ms: nullableInteger('Milliseconds from start to end; null before.'),
   }),
-  usage: UsageObject.nullable().describe('What was metered; null before the end.'),
+  usage: nullable(UsageObject, 'What was metered; null before the end.'),
   cost: nullableNumber('Cost in the currency unit of the configured prices; null before the end.'),
   token_id: string('Id of the token that created it.'),
   outputs_reused: z
     .literal(false)
     .describe('Always false: every job is computed. A workflow node that reuses a result has no job of its own.'),
   webhook_url: nullableString('Where its events are sent, as the request said; null if it did not.'),
-  metadata: z.unknown().describe('Your own key-value pairs; null if none were sent.'),
+  metadata: anything('Your own key-value pairs; null if none were sent.'),
 })
 
 /** A job without its inputs and result, for lists and events. */
 export const JobSummary = JobFacts.meta({ id: 'JobSummary', description: 'A job without its inputs and result.' })
 
 export const JobObject = JobFacts.extend({
-  inputs: z
-    .unknown()
-    .describe('The inputs. Of a workflow node: with all references replaced, once it has completed; null if large.'),
-  result: z.unknown().describe('The answer of the task, as at its own endpoint; null before the end.'),
+  inputs: anything(
+    'The inputs. Of a workflow node: with all references replaced, once it has completed; null if large.',
+  ),
+  result: anything('The answer of the task, as at its own endpoint; null before the end.'),
 }).meta({ id: 'Job', description: 'A job: a request that runs in the background, or the record of a synchronous one.' })
 
 const nothingKnown: JobProgress = { progress: null, queuePosition: null, etaMs: null, waitingFor: null }
@@ -216,12 +218,7 @@ function facts(job: JobRecord, owners: Owners<'jobs'>): Omit<z.input<typeof JobF
 }
 
 /** Returns a result as JSON text: results of text tasks as stored, others with the addresses of their files. */
-export function resultText(
-  task: Task,
-  result: string,
-  { origin }: Pick<Viewer, 'origin'>,
-  { files }: Owners<'files'>,
-): string {
+export function resultText(task: Task, result: string, { origin }: Pick<Viewer, 'origin'>, { files }: Owners<'files'>) {
   if (!hasFiles(task)) return result
   return JSON.stringify(shownResult(task, JSON.parse(result), file => files.link(file, origin)))
 }
@@ -242,11 +239,7 @@ export const inputsText = ({ task, inputs }: JobRecord): string =>
 /**
  * Returns the whole job. Its inputs are stored as JSON text, may be large, and are not parsed; nor is a large result.
  */
-export async function jobAnswer(
-  job: JobRecord,
-  viewer: Pick<Viewer, 'origin'>,
-  owners: Owners<'files' | 'jobs'>,
-): Promise<JsonText> {
+export async function jobAnswer(job: JobRecord, viewer: Pick<Viewer, 'origin'>, owners: Owners<'files' | 'jobs'>) {
   const embedded: Embedded[] = []
   const head = summaryText(job, owners).slice(0, -1)
   const inputs = job.kind === 'async' ? inputsText(job) : 'null'

@@ -4,7 +4,7 @@ import type { Limiter } from '../../core/accounts/limiter.ts'
 import { SpendView, spendView } from '../../core/accounts/spend-view.ts'
 import type { TokenLimiter } from '../../core/accounts/token-limiter.ts'
 import type { Spend } from '../../core/admission/spend.ts'
-import { integer, namedObject, nullableInteger, nullableNumber, string } from '../../core/schemas/fields.ts'
+import { integer, namedObject, nullableInteger, nullableNumber, oneOf, string } from '../../core/schemas/fields.ts'
 import type { OrganizationUse } from '../../core/store/store.ts'
 
 const limit = (what: string) => nullableInteger(`${what}; null for no limit.`)
@@ -28,18 +28,16 @@ export const OrganizationLimitsView = namedObject(
 )
 
 export const LimitUse = namedObject('LimitUse', 'A limit that applies to the caller, and what is left of it.', {
-  name: z
-    .enum([
-      'requests_per_minute',
-      'jobs_per_minute',
-      'tokens_per_minute',
-      'concurrent_requests',
-      'pending_jobs',
-      'stored_bytes',
-      'uploads_per_day',
-    ])
-    .describe('Name of the limit.'),
-  limit_of: z.enum(['organization', 'token']).describe('Whose limit it is.'),
+  name: oneOf('Name of the limit.', [
+    'requests_per_minute',
+    'jobs_per_minute',
+    'tokens_per_minute',
+    'concurrent_requests',
+    'pending_jobs',
+    'stored_bytes',
+    'uploads_per_day',
+  ]),
+  limit_of: oneOf('Whose limit it is.', ['organization', 'token']),
   limit: integer('The limit.'),
   remaining: integer('How much is left of it, from 0.'),
   reset_seconds: nullableInteger('Seconds until all of it is left again; null if that depends on work that ends.'),

@@ -1,16 +1,16 @@
 import { z } from 'zod'
 import type { EngineLine } from '../../core/models/fleet.ts'
-import { namedObject, nullableString, string } from '../../core/schemas/fields.ts'
+import { anyObject, namedObject, nullable, nullableString, oneOf, string } from '../../core/schemas/fields.ts'
 
 /** One line of the server's or an engine's log. */
 export const LogLine = namedObject('LogLine', 'A line of a log.', {
   time: string('ISO 8601, UTC, with milliseconds.'),
-  source: z.enum(['server', 'engine']).describe('Who wrote the line.'),
-  level: z.enum(['debug', 'info', 'warn', 'error']).nullable().describe('Level; null for lines of engines.'),
+  source: oneOf('Who wrote the line.', ['server', 'engine']),
+  level: nullable(z.enum(['debug', 'info', 'warn', 'error']), 'Level; null for lines of engines.'),
   model_id: nullableString('Id of the model that it concerns, else null.'),
   engine_id: nullableString('Id of the engine that it concerns, else null.'),
   message: string('Text of the line.'),
-  fields: z.record(z.string(), z.unknown()).describe('Further fields of a line of the server.'),
+  fields: anyObject('Further fields of a line of the server.'),
 })
 export type LogLine = z.output<typeof LogLine>
 

@@ -8,10 +8,12 @@ import {
   boolean,
   integer,
   namedObject,
+  nullable,
   nullableInteger,
   nullableString,
   number,
   object,
+  oneOf,
   string,
 } from '../../core/schemas/fields.ts'
 import { regionLabels } from '../../core/schemas/region.ts'
@@ -20,7 +22,6 @@ import { inputSchema } from '../../core/tasks/generation/input-schema.ts'
 import { featuresByTask } from '../../core/tasks/registry.ts'
 import type { Owners } from '../http/request/owners.ts'
 
-/** The prices of a model. */
 export const ModelPrice = namedObject('ModelPrice', 'The prices of a model. What has no price costs 0.', {
   currency: string('ISO 4217 code of all amounts.'),
   input_per_million_tokens: number('Price of a million input tokens.'),
@@ -31,7 +32,7 @@ export const ModelPrice = namedObject('ModelPrice', 'The prices of a model. What
     'Prices of images by size and quality.',
     z.object({
       size: nullableString('`<width>x<height>`; null for any size.'),
-      quality: z.enum(imageQualities).nullable().describe('Quality that the request names; null for any.'),
+      quality: nullable(z.enum(imageQualities), 'Quality that the request names; null for any.'),
       price: number('Price of such an image.'),
     }),
   ),
@@ -66,17 +67,16 @@ export function priceObject({ price }: Pick<Model, 'price'>, currency: string): 
 }
 
 /** Whether a model can be used now. */
-export const modelState = z
-  .enum(['warm', 'loading', 'cold', 'unavailable', 'disabled'])
-  .describe(
-    '`warm`: loaded. `loading`: being loaded. `cold`: loaded by the next request. `unavailable`: cannot be loaded now. `disabled`: switched off in `infer.yaml`.',
-  )
+export const modelState = oneOf(
+  '`warm`: loaded. `loading`: being loaded. `cold`: loaded by the next request. `unavailable`: cannot be loaded now. `disabled`: switched off in `infer.yaml`.',
+  ['warm', 'loading', 'cold', 'unavailable', 'disabled'],
+)
 
 /** Where the engines of a model run. */
-export const modelRegion = z
-  .enum(regionLabels)
-  .nullable()
-  .describe('Region in which its engines run, by `region` in `infer.yaml`; null if none is set.')
+export const modelRegion = nullable(
+  z.enum(regionLabels),
+  'Region in which its engines run, by `region` in `infer.yaml`; null if none is set.',
+)
 
 export const ModelStatus = namedObject('ModelStatus', 'The state of a model.', {
   model_id: string('Id of the model.'),
@@ -98,13 +98,13 @@ export const ModelStatus = namedObject('ModelStatus', 'The state of a model.', {
   dispatch_wait_ms: integer('Milliseconds that a synchronous request waits for a slot before it is refused.'),
   memory_bytes: nullableInteger('Bytes of memory that it uses or is expected to use; null if unknown.'),
   context_length: nullableInteger('Most tokens of a request and its answer together; null if unknown.'),
-  price: ModelPrice.nullable().describe('Prices of the model; null if its use costs nothing.'),
+  price: nullable(ModelPrice, 'Prices of the model; null if its use costs nothing.'),
   capabilities: array('Optional request features of any of its tasks, such as `tools`.', z.string()),
   features: z.record(z.string(), z.array(z.string())).describe('Optional request features by task.'),
-  input_schema: z
-    .record(z.string(), z.unknown())
-    .nullable()
-    .describe('JSON Schema of a request at `slug`; null for models without a slug.'),
+  input_schema: nullable(
+    z.record(z.string(), z.unknown()),
+    'JSON Schema of a request at `slug`; null for models without a slug.',
+  ),
   input_schemas: z
     .record(z.string(), z.record(z.string(), z.unknown()))
     .describe('JSON Schemas of requests by task, for tasks with a slug.'),

@@ -1,6 +1,12 @@
 import { z } from 'zod'
-import type { Task } from '../../core/schemas/task.ts'
-import { taskRecord } from '../../core/tasks/registry.ts'
+import { Task } from '../../core/schemas/task.ts'
+import { taskNamed, taskRecord } from '../../core/tasks/registry.ts'
+
+/** The id of a task in a request, or another name of it. */
+export const TaskName = z.preprocess(
+  name => (typeof name === 'string' ? (taskNamed(name)?.id ?? name) : name),
+  Task.optional(),
+)
 
 type JsonSchema = z.core.JSONSchema.BaseSchema
 

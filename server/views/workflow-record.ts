@@ -3,29 +3,39 @@ import { Dag, Parameter } from '../../core/dag/definition.ts'
 import { Failure } from '../../core/failure.ts'
 import { isId } from '../../core/ids.ts'
 import { definedMembers } from '../../core/members.ts'
-import { array, integer, namedObject, nullableString, optionalString, string } from '../../core/schemas/fields.ts'
+import {
+  array,
+  integer,
+  namedObject,
+  nullable,
+  nullableString,
+  oneOf,
+  optional,
+  optionalString,
+  string,
+} from '../../core/schemas/fields.ts'
 import { type Region, regions, requiredLabel } from '../../core/schemas/region.ts'
 import type { WorkflowDefinition, WorkflowRecord } from '../../core/store/workflows.ts'
 import { type Survey, surveyInTimeSlices } from '../../core/workflows/diagnose.ts'
-import type { Offer } from '../../core/workflows/diagnose-node.ts'
-import { type Diagnostics, typeIssueCodes, warningCodes } from '../../core/workflows/diagnostics.ts'
+import { typeIssueCodes, warningCodes } from '../../core/workflows/diagnostics.ts'
 import { offerOf } from '../../core/workflows/offer.ts'
 import type { WorkflowFields } from '../../core/workflows/workflow-fields.ts'
 import type { Owners } from '../http/request/owners.ts'
-import { seconds, type Viewer } from './job-record.ts'
+import { type Viewer } from './job-record.ts'
+import { viewOf } from './view-of.ts'
 
 const finding = <Code extends string>(codes: readonly [Code, ...Code[]]) =>
   z.object({
-    code: z.enum(codes).describe('What was found.'),
-    severity: z.enum(['error', 'warning']).describe('`error`: the workflow cannot be executed. `warning`: it can.'),
+    code: oneOf('What was found.', codes),
+    severity: oneOf('`error`: the workflow cannot be executed. `warning`: it can.', ['error', 'warning']),
     message: string('The same as a sentence.'),
     node_id: optionalString('Id of the node.'),
     path: optionalString('Where in the node, such as `inputs.prompt`.'),
-    edge: z
-      .object({ from: string('Id of the first node.'), to: string('Id of the second node.') })
-      .optional()
-      .describe('The edge.'),
-    nodes: z.array(z.string()).optional().describe('Ids of the nodes of a cycle.'),
+    edge: optional(
+      z.object({ from: string('Id of the first node.'), to: string('Id of the second node.') }),
+      'The edge.',
+    ),
+    nodes: optional(z.array(z.string()), 'Ids of the nodes of a cycle.'),
     expected: optionalString('Expected type.'),
     actual: optionalString('Type that was found.'),
     reference: optionalString('The reference, such as `${nodes.a.result}`.'),
@@ -42,16 +52,14 @@ export const WorkflowObject = namedObject('Workflow', 'A stored workflow.', {
   organization_id: string('Id of the organization: `org_…`.'),
   name: string('Name of the workflow.'),
   description: nullableString('What the workflow is for; null without a text.'),
-  region: z.enum(regions).describe('Region in which its executions run; `Global` for any.'),
+  region: oneOf('Region in which its executions run; `Global` for any.', regions),
   timeout: integer('Most seconds of an execution.'),
-  on_failure: z
-    .enum(['fail_fast', 'continue'])
-    .describe('Whether the first failure ends an execution, or only the nodes that depend on it.'),
-  parameters: z
-    .record(z.string(), Parameter)
-    .nullable()
-    .describe('The input parameters by name; null if none are declared.'),
-  dag: Dag.optional().describe('The nodes and edges. In lists only with `?include=dag`.'),
+  on_failure: oneOf('Whether the first failure ends an execution, or only the nodes that depend on it.', [
+    'fail_fast',
+    'continue',
+  ]),
+  parameters: nullable(z.record(z.string(), Parameter), 'The input parameters by name; null if none are declared.'),
+  dag: optional(Dag, 'The nodes and edges. In lists only with `?include=dag`.'),
   version: integer('Number of the version, from 1. Each change adds one.'),
   created_at: integer('Unix seconds.'),
   updated_at: integer('Unix seconds of the last change.'),
@@ -83,28 +91,10 @@ export const changeOf = (fields: Partial<WorkflowFields>): Partial<WorkflowDefin
 export const shownWorkflow = (
   workflow: WorkflowRecord,
   { withDag = true }: { withDag?: boolean } = {},
-): z.input<typeof WorkflowObject> => ({
-  id: workflow.id,
-  object: 'workflow',
-  organization_id: workflow.organizationId,
-  name: workflow.name,
-  description: workflow.description,
-  region: workflow.region,
-  timeout: workflow.timeout,
-  on_failure: workflow.onFailure,
-  parameters: workflow.parameters,
-  ...(withDag ? { dag: workflow.dag } : {}),
-  version: workflow.version,
-  created_at: seconds(workflow.createdAt),
-  updated_at: seconds(workflow.updatedAt),
-})
+): z.input<typeof WorkflowObject> => viewOf(WorkflowObject, workflow, { dag: withDag ? workflow.dag : undefined })
 
 /** Returns the models that workflows of the caller may use: those that the token may use. */
-export const offerFor = (
-  viewer: Viewer,
-  { admission, registry }: Owners<'admission' | 'registry'>,
-  region?: Region,
-): Offer =>
+export const offerFor = (viewer: Viewer, { admission, registry }: Owners<'admission' | 'registry'>, region?: Region) =>
   offerOf(
     registry,
     id => admission.allowed(viewer.caller, id),
@@ -114,11 +104,8 @@ export const offerFor = (
 /** The part of a definition that is validated. */
 type Diagnosed = Pick<WorkflowDefinition, 'dag' | 'parameters'> & { region?: Region | undefined }
 
-export const diagnosticsFor = (
-  viewer: Viewer,
-  definition: Diagnosed,
-  owners: Owners<'admission' | 'registry'>,
-): Promise<Diagnostics> => surveyFor(viewer, definition, owners).then(({ diagnostics }) => diagnostics)
+export const diagnosticsFor = (viewer: Viewer, definition: Diagnosed, owners: Owners<'admission' | 'registry'>) =>
+  surveyFor(viewer, definition, owners).then(({ diagnostics }) => diagnostics)
 
 export const surveyFor = (
   viewer: Viewer,
@@ -127,12 +114,7 @@ export const surveyFor = (
 ): Promise<Survey> => surveyInTimeSlices(dag, parameters ?? undefined, offerFor(viewer, owners, region))
 
 /** Finds a workflow of the caller's organization. Throws Failure `not_found`. */
-export async function findWorkflow(
-  id: string,
-  viewer: Viewer,
-  { workflows }: Owners<'workflows'>,
-  version?: number,
-): Promise<WorkflowRecord> {
+export async function findWorkflow(id: string, viewer: Viewer, { workflows }: Owners<'workflows'>, version?: number) {
   const found = isId(id, 'wf_') ? await workflows.find(viewer.caller.organizationId, id, version) : undefined
   if (found) return found
   const which = version === undefined ? '' : ` in version ${version}`

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { canonicalHash } from '../../core/canonical.ts'
 import { Dag, ParameterRecord } from '../../core/dag/definition.ts'
-import { strictObject } from '../../core/schemas/fields.ts'
+import { nullish, optional, optionalOneOf, strictObject } from '../../core/schemas/fields.ts'
 import { regions } from '../../core/schemas/region.ts'
 import type { WorkflowDefinition } from '../../core/store/workflows.ts'
 import type { ExecutionOptions } from '../../core/workflows/executions.ts'
@@ -11,9 +11,7 @@ import { idempotencyOf } from '../http/request/idempotency.ts'
 import type { Owners } from '../http/request/owners.ts'
 import { askForRegion } from '../http/request/region.ts'
 import { offerFor } from '../views/workflow-record.ts'
-import { executionWebhookTypes, webhookFields, webhookInBody } from './job-terms.ts'
-
-const priorities = { low: -10, normal: 0, high: 10 } as const
+import { executionWebhookTypes, Metadata, Priority, priorityOf, webhookFields, webhookInBody } from './job-terms.ts'
 
 /** Returns the options of an execution of this definition. */
 export const executionOptionsOf = (
@@ -33,7 +31,7 @@ export const executionOptionsOf = (
     workflow,
     definition,
     inputParams: terms.input_params,
-    priority: typeof terms.priority === 'string' ? priorities[terms.priority] : terms.priority,
+    priority: priorityOf(terms.priority),
     timeout: terms.timeout,
     retentionMs: retention === 0 ? null : retention,
     metadata: terms.metadata ? JSON.stringify(terms.metadata) : null,
@@ -48,32 +46,20 @@ const InputParams = z.record(z.string(), z.unknown()).default({}).describe('Valu
 
 const Terms = z.strictObject({
   input_params: InputParams,
-  priority: z
-    .union([z.int().min(-100).max(100), z.enum(['low', 'normal', 'high'])])
-    .default(0)
-    .describe('Priority of its jobs; higher runs earlier. `low` is -10, `normal` 0, `high` 10.'),
-  timeout: z
-    .int()
-    .min(1)
-    .max(86_400)
-    .optional()
-    .describe('Most seconds of the execution. Default: that of the workflow.'),
-  metadata: z
-    .record(z.string().max(64), z.string().max(512))
-    .optional()
-    .describe('Your own key-value pairs, by which executions can be listed.'),
-  region: z
-    .enum(regions)
-    .optional()
-    .describe('Region in which the execution runs, besides that of the workflow: all models must be there.'),
+  priority: Priority.describe('Priority of its jobs; higher runs earlier. `low` is -10, `normal` 0, `high` 10.'),
+  timeout: optional(z.int().min(1).max(86_400), 'Most seconds of the execution. Default: that of the workflow.'),
+  metadata: optional(Metadata, 'Your own key-value pairs, by which executions can be listed.'),
+  region: optionalOneOf(
+    'Region in which the execution runs, besides that of the workflow: all models must be there.',
+    regions,
+  ),
   ...webhookFields('the end of the execution, whatever its outcome'),
 })
 /** When and how an execution runs, whatever it executes. */
 export type ExecutionTerms = z.output<typeof Terms>
 
-/** A request to execute a stored workflow. */
 export const ExecuteRequest = Terms.extend({
-  version: z.int().min(1).optional().describe('Version to execute. Default: the newest.'),
+  version: optional(z.int().min(1), 'Version to execute. Default: the newest.'),
 }).meta({
   id: 'ExecuteWorkflow',
   description: 'How to execute a workflow.',
@@ -82,8 +68,8 @@ export const ExecuteRequest = Terms.extend({
 /** A request to execute the workflow in it. */
 export const RunRequest = Terms.extend({
   dag: Dag,
-  parameters: ParameterRecord.nullish().describe('The input parameters by name. Default: none declared.'),
-  name: WorkflowFields.shape.name.optional().describe('Name for people. Default: `Ad hoc`.'),
+  parameters: nullish(ParameterRecord, 'The input parameters by name. Default: none declared.'),
+  name: optional(WorkflowFields.shape.name, 'Name for people. Default: `Ad hoc`.'),
   on_failure: WorkflowFields.shape.on_failure,
 }).meta({ id: 'RunWorkflow', description: 'A workflow to execute without storing it.' })
 
@@ -96,8 +82,8 @@ export const RetryRequest = strictObject('RetryExecution', 'What to run again.',
     .describe(
       'Where to begin: `failed` (the nodes that did not complete), `start` (all nodes), or the id of a node (it and the nodes after it).',
     ),
-  input_params: z
-    .record(z.string(), z.unknown())
-    .optional()
-    .describe('Values of the input parameters. Default: those of the execution that is retried.'),
+  input_params: optional(
+    z.record(z.string(), z.unknown()),
+    'Values of the input parameters. Default: those of the execution that is retried.',
+  ),
 })

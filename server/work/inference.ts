@@ -1,3 +1,4 @@
+import type { z } from 'zod'
 import type { Admitted } from '../../core/admission/admission.ts'
 import { type ChatFormName, formedStream } from '../../core/dialects/chat-forms.ts'
 import { Failure } from '../../core/failure.ts'
@@ -14,15 +15,17 @@ import { withMembers } from '../../core/tasks/protocols/openai-text.ts'
 import { isStreamable } from '../../core/tasks/stream-shape.ts'
 import { noUsage } from '../../core/usage.ts'
 import { heldAfterReading, heldBytes, readBody } from '../http/body/body.ts'
+import type { AnyEndpoint, EndpointFacts, Path } from '../http/request/endpoint.ts'
+import { errorGroups } from '../http/request/errors.ts'
 import type { ClientExchange } from '../http/request/exchange.ts'
 import { answeredBefore, idempotencyKeyOf, keepAnswer } from '../http/request/idempotency.ts'
 import type { Owners } from '../http/request/owners.ts'
 import { preferenceOf } from '../http/request/prefer.ts'
+import type { routeOf } from '../http/request/route.ts'
 import { StreamRelay } from './relay.ts'
 import { type CallWork, runCall } from './run-call.ts'
 import { answerLater, submitJob } from './submit.ts'
 
-/** The owners that synchronous inference needs. */
 export type InferenceOwners = Owners<
   'admission' | 'config' | 'cpu' | 'jobs' | 'media' | 'registry' | 'idempotency' | 'throughput' | 'timings'
 >
@@ -39,12 +42,33 @@ export interface FormState {
 /** What a route of inference answers. */
 interface InferenceRoute {
   /** The form of request and answer, if it is that of another API. */
-  form?: ChatFormName
+  dialect?: ChatFormName | undefined
   /** Default: conversations. */
-  task?: TextTask
+  task?: TextTask | undefined
   /** Gives what the form needs besides the body, which was read. Undefined: the request has been answered. */
-  begin?: (body: Buffer) => Promise<FormState | undefined>
+  begin?: ((exchange: ClientExchange, body: Buffer) => Promise<FormState | undefined>) | undefined
 }
+
+type InferenceFacts<B extends z.ZodType, R extends z.ZodType> = InferenceRoute &
+  EndpointFacts<undefined, undefined, B, R>
+
+/**
+ * Returns the function that makes the routes of one API that answer with inference: `route` makes its routes. `otherAnswers`
+ * are those of all of them, and `errorCodes` of a route those besides the codes of all inference.
+ */
+export const inferenceRouteOf =
+  (route: ReturnType<typeof routeOf>, owners: InferenceOwners, otherAnswers: AnyEndpoint['otherAnswers'] = {}) =>
+  <B extends z.ZodType, R extends z.ZodType>(
+    line: `POST ${Path}`,
+    { task, dialect, begin, errorCodes = [], ...facts }: InferenceFacts<B, R>,
+  ) =>
+    route(line, 'user:write', {
+      bucket: 'jobs',
+      otherAnswers,
+      ...facts,
+      errorCodes: [...errorGroups.submit, ...errorGroups.wait, ...errorCodes],
+      answer: exchange => infer({ task, dialect, begin }, exchange, owners),
+    })
 
 /**
  * Answers a synchronous inference request: validates the body and translates it for the engine, asks admission, waits for
@@ -52,7 +76,7 @@ interface InferenceRoute {
  * before the first byte of the answer, another one is tried.
  */
 export async function infer(
-  { task = conversationTask, form, begin }: InferenceRoute,
+  { task = conversationTask, dialect: form, begin }: InferenceRoute,
   exchange: ClientExchange,
   owners: InferenceOwners,
 ): Promise<void> {
@@ -62,7 +86,7 @@ export async function infer(
   exchange.releaseBody = admission.holdBody(heldBytes(exchange.req))
   const prefer = preferenceOf(exchange.req.headers.prefer)
   const body = await readBody(exchange.req, config.limits.chat_body)
-  const formed = begin ? await begin(body) : {}
+  const formed = begin ? await begin(exchange, body) : {}
   if (!formed) return
   // Copied before the bytes are transferred to a thread. A body that is too large for a job is answered synchronously.
   // A job has the form of its task.
@@ -133,11 +157,7 @@ async function respondLater(
 }
 
 /** Fetches images that the request names by URL, before it takes a slot that others could use. */
-function withImagesOf(
-  exchange: ClientExchange,
-  checked: PreparedRequest,
-  { media }: Owners<'media'>,
-): Promise<PreparedRequest> {
+function withImagesOf(exchange: ClientExchange, checked: PreparedRequest, { media }: Owners<'media'>) {
   return withImages(checked, fetchFrom(media, exchange.sender))
 }
 

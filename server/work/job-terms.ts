@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { invalid } from '../../core/failure.ts'
+import { nullish } from '../../core/schemas/fields.ts'
 import { publicEventTypes } from '../../core/store/event-types.ts'
 import type { RequestWebhook } from '../../core/store/store.ts'
 import type { ClientExchange } from '../http/request/exchange.ts'
@@ -21,20 +22,24 @@ export const executionWebhookTypes: WebhookTypes = {
   usual: ['completed', 'failed', 'cancelled', 'timed_out'].map(end => `workflow_execution.${end}`),
 }
 
+const priorities = { low: -10, normal: 0, high: 10 } as const
+export const Priority = z.union([z.int().min(-100).max(100), z.enum(['low', 'normal', 'high'])]).default(0)
+export const priorityOf = (given: z.output<typeof Priority>): number =>
+  typeof given === 'string' ? priorities[given] : given
+
+/** The caller's own key-value pairs. */
+export const Metadata = z.record(z.string().max(64), z.string().max(512))
+
 /** The fields with which a body sets the webhook of its job or execution. */
 export const webhookFields = (usual: string) => ({
-  webhook_url: z
-    .string()
-    .nullish()
-    .describe(
-      'URL to which events are sent as signed messages: http or https, at a public address. The secret is at `GET /api/organizations/{id}/webhook-secret`.',
-    ),
-  webhook_events: z
-    .array(z.string().max(64))
-    .min(1)
-    .max(32)
-    .nullish()
-    .describe(`Types of events to send, also as patterns such as \`job.*\`. Default: ${usual}.`),
+  webhook_url: nullish(
+    z.string(),
+    'URL to which events are sent as signed messages: http or https, at a public address. The secret is at `GET /api/organizations/{id}/webhook-secret`.',
+  ),
+  webhook_events: nullish(
+    z.array(z.string().max(64)).min(1).max(32),
+    `Types of events to send, also as patterns such as \`job.*\`. Default: ${usual}.`,
+  ),
 })
 
 /** Returns the webhook of a body; undefined without one. Throws Failure `invalid_value` that names the field. */
@@ -64,7 +69,7 @@ export function webhookInBody(
  * Returns the webhook in the query or a header of a request, where the body has the inputs of the model only; undefined
  * without one. Throws Failure `invalid_value` that names the parameter, also if there are two.
  */
-function webhookInQuery(exchange: ClientExchange, { webhooks }: Owners<'webhooks'>): RequestWebhook | undefined {
+function webhookInQuery(exchange: ClientExchange, { webhooks }: Owners<'webhooks'>) {
   const header = exchange.req.headers['x-webhook-url']
   const { query } = exchange
   const given = [
@@ -80,20 +85,20 @@ function webhookInQuery(exchange: ClientExchange, { webhooks }: Owners<'webhooks
   return webhooks.ofRequest(webhook, { url: field, eventTypes: field, types: jobWebhookTypes.all })
 }
 
-const aWeek = 7 * 86_400
-const tenYears = 3_650 * 86_400
+export const aWeek = 7 * 86_400
+export const tenYears = 3_650 * 86_400
 
 const invalidHeader = (header: string, message: string) => invalid(header, `'${header}' ${message}`)
 
 /** Parses a header with a number of seconds. */
-function secondsIn(header: string, text: unknown, maxSeconds: number): number {
+function secondsIn(header: string, text: unknown, maxSeconds: number) {
   const seconds = typeof text === 'string' && /^\s*\d{1,9}(\.\d{1,6})?\s*$/.test(text) ? Number(text) : text
   if (typeof seconds !== 'number' || !(seconds > 0) || seconds > maxSeconds)
     throw invalidHeader(header, `must be a number of seconds of at most ${maxSeconds}.`)
   return seconds
 }
 
-function lifetimeOf(given: string): number | undefined {
+function lifetimeOf(given: string) {
   const header = 'X-Fal-Object-Lifecycle-Preference'
   let preference: { expiration_duration_seconds?: unknown } | null
   try {

@@ -6,7 +6,7 @@ import type { EngineExchange, EngineListener } from '../../core/models/fleet.ts'
 import type { Usage } from '../../core/store/store.ts'
 import { type StreamAnswerFormat, StreamShape } from '../../core/tasks/stream-shape.ts'
 import { dataOf, latin1 } from '../../core/tasks/stream-text.ts'
-import { pingComment } from '../http/answer/sse.ts'
+import { eventsHead, pingComment } from '../http/answer/sse.ts'
 import { errorFrame } from '../http/request/errors.ts'
 import type { ClientExchange } from '../http/request/exchange.ts'
 import type { Streams, WatchedStream } from '../http/streams/streams.ts'
@@ -89,8 +89,8 @@ export class StreamRelay implements EngineListener, WatchedStream {
     }
     this.#begun = true
     this.#options.begun()
-    const type = this.#options.translation?.contentType ?? 'text/event-stream; charset=utf-8'
-    this.#client.head(200, type, ['cache-control', 'no-cache', 'x-accel-buffering', 'no'])
+    const [type, headers] = eventsHead
+    this.#client.head(200, this.#options.translation?.contentType ?? type, headers)
     this.#options.streams.add(this)
     this.#res.on('drain', this.#onDrain)
   }

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Failure } from '../../core/failure.ts'
 import type { JobRecord } from '../../core/store/store.ts'
+import { openChangeFlag } from '../http/answer/follow.ts'
 import { openEventStream } from '../http/answer/sse.ts'
 import type { ClientExchange } from '../http/request/exchange.ts'
 import type { Owners } from '../http/request/owners.ts'
@@ -27,31 +28,19 @@ export async function streamStatus(
 ): Promise<void> {
   const { organizationId, id } = first
   const stream = await openEventStream(exchange, { pingMs, generation })
-  let wake: (() => void) | undefined
-  let hasChanged = true
-  const stop = jobs.follow(id, () => {
-    hasChanged = true
-    wake?.()
-  })
-  const over = stream.over.then(() => wake?.())
+  const changes = openChangeFlag(stream)
+  const stop = jobs.follow(id, changes.set)
   try {
     let sent: string | undefined
     while (!stream.ended) {
-      hasChanged = false
       const job = await jobs.find(organizationId, id)
       if (!job) break
       const text = JSON.stringify(await shown(job))
       if (text !== sent) stream.send({ data: (sent = text) })
       if (hasEnded(job)) break
       await stream.caughtUp()
-      await Promise.race([over, delay(minIntervalMs)])
-      if (hasChanged || stream.ended) continue
-      const timer = setTimeout(() => wake?.(), job.status === 'pending' ? queueMs : 60_000)
-      await new Promise<void>(resolve => {
-        wake = resolve
-      })
-      clearTimeout(timer)
-      wake = undefined
+      await Promise.race([stream.over, delay(minIntervalMs)])
+      await changes.wait(job.status === 'pending' ? queueMs : 60_000)
     }
   } catch (thrown) {
     // The head was sent: a failure from here on is the last event.

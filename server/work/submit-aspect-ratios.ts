@@ -1,6 +1,6 @@
 import { createReadStream } from 'node:fs'
 import { canonicalHash } from '../../core/canonical.ts'
-import { Failure, invalid } from '../../core/failure.ts'
+import { invalid } from '../../core/failure.ts'
 import { newId } from '../../core/ids.ts'
 import type { FileRecord, JobRecord } from '../../core/store/store.ts'
 import { byKind, fillMedia } from '../../core/tasks/generation/media.ts'
@@ -96,10 +96,10 @@ function requireAspectRatios(
 ): void {
   const param = 'aspect_ratios'
   if (category !== 'video' || !Object.hasOwn((request as unknown as { shape: object }).shape, 'aspect_ratio'))
-    throw new Failure(
-      'unsupported_parameter',
+    throw invalid(
+      param,
       `'${param}' makes a video for each aspect ratio, but the slug '${slug}' is ${id}, which ${category === 'video' ? 'keeps the shape of its input' : 'makes images'}. Remove '${param}'.`,
-      { param },
+      'unsupported_parameter',
     )
   const other = excluded.find(name => body[name] != null)
   if (other !== undefined)
@@ -110,7 +110,7 @@ function requireAspectRatios(
 }
 
 /** Copies an input file for another job. Rejects with Failure `disk_full`. */
-const copyFor = (jobId: string, file: FileRecord, { files }: Owners<'files'>): Promise<FileRecord> =>
+const copyFor = (jobId: string, file: FileRecord, { files }: Owners<'files'>) =>
   files.receive(file.organizationId, createReadStream(files.pathOf(file)), {
     purpose: file.purpose,
     name: file.name,

@@ -1,6 +1,6 @@
 import { modelAllowed } from '../../core/accounts/model-allowed.ts'
 import { canonicalHash } from '../../core/canonical.ts'
-import { Failure } from '../../core/failure.ts'
+import { Failure, invalid } from '../../core/failure.ts'
 import { newId } from '../../core/ids.ts'
 import type { Model } from '../../core/models/model.ts'
 import { closeSlugs } from '../../core/models/slugs.ts'
@@ -15,7 +15,7 @@ import { estimateOf, taskRecord } from '../../core/tasks/registry.ts'
 import { checkRequestFields } from '../../core/tasks/request-fields.ts'
 import type { ClientExchange } from '../http/request/exchange.ts'
 import type { Owners } from '../http/request/owners.ts'
-import { type JobTerms, submitJob, submittedBefore } from './submit.ts'
+import { type JobOptions, type JobTerms, submitJob, submittedBefore } from './submit.ts'
 
 /** Why this server rewrites no prompts, and what to do. */
 export const noRewriter =
@@ -34,7 +34,7 @@ export function deferForPrompt(
 ): { deferred: boolean; defer: (inputs: GenerationInputs) => GenerationInputs } {
   if (param === undefined) return { deferred: false, defer: inputs => inputs }
   const modelId = config.prompt_rewriting?.model
-  if (modelId === undefined) throw new Failure('unsupported_parameter', `'${param}': ${noRewriter}`, { param })
+  if (modelId === undefined) throw invalid(param, `'${param}': ${noRewriter}`, 'unsupported_parameter')
   admission.admit(exchange.caller, { kind: 'call', task: conversationTask, modelId, param })
   const not_before = terms?.notBefore ?? 0
   return { deferred: true, defer: inputs => ({ ...inputs, prompt_expansion: { group, not_before } }) }
@@ -60,7 +60,6 @@ export interface SubmittedGeneration {
   syncMode: boolean
 }
 
-/** The owners that the submission of a generation needs. */
 export type SubmitOwners = Owners<'admission' | 'config' | 'files' | 'jobs' | 'log' | 'media' | 'registry' | 'webhooks'>
 
 /**
@@ -102,14 +101,30 @@ export async function submitGeneration(
   admission.requireBudget(offer)
   const stored = await storeMedia(exchange, id, prepared.media, owners)
   exchange.releaseBody()
-  const options = { id, slug, deferred, ...(terms ? { terms } : {}) }
-  try {
+  const options = () => {
     const filled = fillMedia(prepared, byKind(prepared.media, stored))
     const admitted = admission.estimated(offer, () => estimateOf(task, filled))
-    const inputs = defer(filled)
-    const submitted = await submitJob(exchange, [slug, body], { ...options, admitted, inputs }, owners)
+    return { id, slug, deferred, terms, admitted, inputs: defer(filled) }
+  }
+  const submitted = await submitWithFiles(exchange, [slug, body], stored, options, owners)
+  return { ...submitted, model, syncMode: prepared.syncMode }
+}
+
+/**
+ * Submits a job whose files are stored already, with the options that this function returns. It may store more of them. The
+ * files are removed if there is no new job: the request is refused, or has created its job before.
+ */
+export async function submitWithFiles(
+  exchange: ClientExchange,
+  body: unknown,
+  stored: readonly FileRecord[],
+  options: () => JobOptions | Promise<JobOptions>,
+  owners: Owners<'config' | 'files' | 'jobs' | 'log'>,
+): Promise<{ job: JobRecord; replayed: boolean }> {
+  try {
+    const submitted = await submitJob(exchange, body, await options(), owners)
     if (submitted.replayed) await forget(stored, owners)
-    return { ...submitted, model, syncMode: prepared.syncMode }
+    return submitted
   } catch (thrown) {
     await forget(stored, owners)
     throw thrown
@@ -117,22 +132,18 @@ export async function submitGeneration(
 }
 
 /** Throws Failure `unsupported_parameter` for `aspect_ratios`: the routes that use this answer with one request. */
-function refuseSeveralShapes(body: unknown): void {
+function refuseSeveralShapes(body: unknown) {
   const param = 'aspect_ratios'
   if (body === null || typeof body !== 'object' || (body as Record<string, unknown>)[param] == null) return
-  throw new Failure(
-    'unsupported_parameter',
+  throw invalid(
+    param,
     `'${param}' makes several videos, and this answers with one. Send a request with 'aspect_ratio' for each, or '${param}' to POST /slug/{slug}.`,
-    { param },
+    'unsupported_parameter',
   )
 }
 
 /** Finds what the target names. Throws Failure `model_not_found` or `unsupported_task`, which names alternatives. */
-export function offered(
-  exchange: ClientExchange,
-  target: SlugTarget,
-  { registry }: Owners<'registry'>,
-): { model: Model; task: GenerationTask | ImageTask; slug: string | null } {
+export function offered(exchange: ClientExchange, target: SlugTarget, { registry }: Owners<'registry'>) {
   if ('slug' in target) {
     const found = registry.bySlug(target.slug)
     if (found) return { ...found, slug: target.slug }

@@ -17,7 +17,7 @@ export interface JobOptions {
   slug?: string | null
   /** The validated body of the task's endpoint, or the same as JSON text. */
   inputs: object | string
-  terms?: JobTerms
+  terms?: JobTerms | undefined
   /** Whether it waits until its prompt has been rewritten. */
   deferred?: boolean
 }
@@ -117,7 +117,7 @@ export async function allSubmittedBefore(
 }
 
 /** The first job has the key itself, so that a request with another body is refused. A caller's key has no space. */
-const memberKey = <K extends { key: string }>(key: K, at: number): K =>
+const memberKey = <K extends { key: string }>(key: K, at: number) =>
   at === 0 ? key : { ...key, key: `${key.key} ${at}` }
 
 function newJobOf(
@@ -148,11 +148,7 @@ function newJobOf(
  * Returns the job that this request created before under its `Idempotency-Key`, for submissions that are expensive to
  * prepare again. Throws Failure as `submitJob` does.
  */
-export async function submittedBefore(
-  exchange: ClientExchange,
-  body: unknown,
-  { jobs }: Owners<'jobs'>,
-): Promise<JobRecord | undefined> {
+export async function submittedBefore(exchange: ClientExchange, body: unknown, { jobs }: Owners<'jobs'>) {
   const key = idempotencyOf(exchange, body)
   const job = key && (await jobs.findByKey(exchange.caller.organizationId, key, key.at))
   if (job) exchange.header('x-job-id', job.id).header('idempotent-replayed', 'true')

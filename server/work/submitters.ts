@@ -18,20 +18,23 @@ import type { TranscriptionRequest } from '../../core/tasks/transcription/transc
 import type { ClientExchange } from '../http/request/exchange.ts'
 import type { Owners } from '../http/request/owners.ts'
 import { checkInputSize, type JobTerms, submitJob, submittedBefore } from './submit.ts'
-import { forget, type SubmitOwners, submitGeneration } from './submit-generation.ts'
+import { type SubmitOwners, submitGeneration, submitWithFiles } from './submit-generation.ts'
 
-export interface TextJobOptions {
+/** What every submission has besides its inputs. */
+interface Submission {
+  terms?: JobTerms | undefined
+  /** The body that an idempotency key stands for. */
+  body: unknown
+}
+
+export interface TextJobOptions extends Submission {
   task: TextTask
   /** The body of the task's endpoint, as JSON text. */
   text: string
-  terms: JobTerms
-  /** The body that an idempotency key stands for. */
-  body: unknown
   /** Whether to refuse inputs that the task does not know. */
   strict?: boolean
 }
 
-/** The owners that the submission of a text task needs. */
 export type TextJobOwners = Owners<'admission' | 'config' | 'cpu' | 'jobs' | 'registry'>
 
 /** Submits a text task as a durable job. Validates its inputs first: throws Failure for invalid ones. */
@@ -55,15 +58,11 @@ export async function submitText(
   return (await submitJob(exchange, body, { admitted, inputs: text, terms }, owners)).job
 }
 
-export interface SpeechJobOptions {
+export interface SpeechJobOptions extends Submission {
   /** The body of the endpoint, its model included. */
   inputs: unknown
-  terms?: JobTerms
-  /** The body that an idempotency key stands for. */
-  body: unknown
 }
 
-/** The owners that the submission of speech needs. */
 export type SpeechJobOwners = Owners<
   'admission' | 'config' | 'conversion' | 'files' | 'jobs' | 'log' | 'media' | 'registry'
 >
@@ -88,36 +87,24 @@ export async function submitSpeech(
   const kept = speechInputs(inputs, registry.catalog().get(modelId)!)
   const files = reference && exchange.inline.has(reference.value) ? 1 : 0
   checkInputSize(exchange, task, JSON.stringify(kept), owners, files)
-  const options = { admitted, inputs: kept, ...(terms ? { terms } : {}) }
-  if (!reference) return (await submitJob(exchange, body, options, owners)).job
+  if (!reference) return (await submitJob(exchange, body, { admitted, inputs: kept, terms }, owners)).job
   admission.requireBudget(admitted)
   const id = newId('job')
   const sender = { ...exchange.sender, jobId: id }
   const recording = exchange.inline.get(reference.value) ?? reference.value
   const file = await media.take(sender, 'reference_audio', recording, 'audio')
-  try {
-    const inputs = { ...kept, reference_audio: file.id }
-    const { job, replayed } = await submitJob(exchange, body, { ...options, id, inputs }, owners)
-    if (replayed) await forget([file], owners)
-    return job
-  } catch (thrown) {
-    await forget([file], owners)
-    throw thrown
-  }
+  const options = { id, admitted, inputs: { ...kept, reference_audio: file.id }, terms }
+  return (await submitWithFiles(exchange, body, [file], () => options, owners)).job
 }
 
-export interface TranscriptionJobOptions {
+export interface TranscriptionJobOptions extends Submission {
   task: TranscriptionTask
   /** The body of the endpoint, its model included. */
   inputs: object
   /** The audio, if it was sent as a file of a form. */
   sent?: MediaInput | undefined
-  terms?: JobTerms
-  /** The body that an idempotency key stands for. */
-  body: unknown
 }
 
-/** The owners that the submission of a transcription needs. */
 export type TranscriptionJobOwners = Owners<'admission' | 'config' | 'files' | 'jobs' | 'log' | 'media' | 'registry'>
 
 /**
@@ -149,86 +136,60 @@ export async function submitTranscription(
   const id = newId('job')
   const { field, value } = prepared.sound
   const sender = { ...exchange.sender, jobId: id }
-  const file = await media.take(sender, field, sent ?? exchange.inline.get(value) ?? value, 'audio')
+  const take = (name: string, input: string) => media.take(sender, name, exchange.inline.get(input) ?? input, 'audio')
+  const file = sent ? await media.take(sender, field, sent, 'audio') : await take(field, value)
   const stored = [file]
   const estimated = admission.estimated(admitted, () => estimateOf(task, kept, file.bytes))
-  try {
-    for (const [at, one] of prepared.speakers.entries())
-      stored.push(await media.take(sender, speakerField(at), exchange.inline.get(one) ?? one, 'audio'))
+  const options = async () => {
+    for (const [at, one] of prepared.speakers.entries()) stored.push(await take(speakerField(at), one))
     exchange.releaseBody()
-    const inputs = withFiles(
-      kept,
-      file.id,
-      stored.slice(1).map(speaker => speaker.id),
-    )
-    const options = { id, admitted: estimated, inputs, ...(terms ? { terms } : {}) }
-    const { job, replayed } = await submitJob(exchange, body, options, owners)
-    if (replayed) await forget(stored, owners)
-    return job
-  } catch (thrown) {
-    await forget(stored, owners)
-    throw thrown
+    const [, ...speakers] = stored.map(one => one.id)
+    return { id, admitted: estimated, inputs: withFiles(kept, file.id, speakers), terms }
   }
+  return (await submitWithFiles(exchange, body, stored, options, owners)).job
 }
 
-interface Terms {
-  terms: JobTerms
-  /** The body that an idempotency key stands for. */
-  body: unknown
-}
-
-interface Creation extends Terms {
+interface Creation extends Submission {
   task: Task
   modelId: string
   /** The body of the task's endpoint without the model. Large inputs are JSON text without the files they contained. */
   inputs: object | string
 }
 
-/** The owners that the submission of a job of any task needs. */
 export type SubmitterOwners = SubmitOwners & SpeechJobOwners & TextJobOwners & TranscriptionJobOwners
 
 /** Submits jobs of the tasks that one runner runs. Both reject with Failure for invalid inputs. */
 interface Submitter {
   create(exchange: ClientExchange, creation: Creation, owners: SubmitterOwners): Promise<JobRecord>
   /** Submits the work of a job that has ended as a new job. */
-  repeat(exchange: ClientExchange, job: JobRecord, terms: Terms, owners: SubmitterOwners): Promise<JobRecord>
+  repeat(exchange: ClientExchange, job: JobRecord, submission: Submission, owners: SubmitterOwners): Promise<JobRecord>
 }
 
 const text: Submitter = {
-  create: (exchange, { task, modelId, inputs, ...terms }, owners) =>
-    submitText(
-      exchange,
-      { task: task as TextTask, text: requestText(inputs, modelId), ...terms, strict: true },
-      owners,
-    ),
-  repeat: (exchange, { task, inputs }, terms, owners) =>
-    submitText(exchange, { task: task as TextTask, text: inputs, ...terms }, owners),
+  create: (exchange, { task, modelId, inputs, ...submission }, owners) => {
+    const text = requestText(inputs, modelId)
+    return submitText(exchange, { ...submission, task: task as TextTask, text, strict: true }, owners)
+  },
+  repeat: (exchange, { task, inputs }, submission, owners) =>
+    submitText(exchange, { ...submission, task: task as TextTask, text: inputs }, owners),
 }
 
 const speech: Submitter = {
-  create: (exchange, { task, modelId, inputs, ...terms }, owners) =>
-    submitSpeech(exchange, { inputs: checkedInputs(exchange, task, modelId, inputs, owners), ...terms }, owners),
-  repeat: (exchange, { inputs }, terms, owners) =>
-    submitSpeech(exchange, { inputs: JSON.parse(inputs) as object, ...terms }, owners),
+  create: (exchange, { task, modelId, inputs, ...submission }, owners) =>
+    submitSpeech(exchange, { ...submission, inputs: checkedInputs(exchange, task, modelId, inputs, owners) }, owners),
+  repeat: (exchange, { inputs }, submission, owners) =>
+    submitSpeech(exchange, { ...submission, inputs: JSON.parse(inputs) }, owners),
 }
 
 const transcription: Submitter = {
-  create: (exchange, { task, modelId, inputs, ...terms }, owners) =>
-    submitTranscription(
-      exchange,
-      {
-        task: task as TranscriptionTask,
-        inputs: checkedInputs(exchange, task, modelId, inputs, owners),
-        ...terms,
-      },
-      owners,
-    ),
-  repeat: (exchange, { task, inputs }, terms, owners) =>
-    submitTranscription(
-      exchange,
-      { task: task as TranscriptionTask, inputs: JSON.parse(inputs) as object, ...terms },
-      owners,
-    ),
+  create: (exchange, { task, modelId, inputs: given, ...submission }, owners) => {
+    const inputs = checkedInputs(exchange, task, modelId, given, owners)
+    return submitTranscription(exchange, { ...submission, task: task as TranscriptionTask, inputs }, owners)
+  },
+  repeat: (exchange, { task, inputs: text }, submission, owners) => {
+    const inputs = JSON.parse(text) as object
+    return submitTranscription(exchange, { ...submission, task: task as TranscriptionTask, inputs }, owners)
+  },
 }
 
 const generation: Submitter = {
@@ -250,12 +211,7 @@ const generation: Submitter = {
 export const submitters: Record<RunnerName, Submitter> = { text, speech, transcription, generation }
 
 /** Returns inputs as a value. Throws Failure `payload_too_large` for text that is too long even without its files. */
-export function parsedInputs(
-  exchange: ClientExchange,
-  of: string,
-  inputs: object | string,
-  owners: Owners<'config'>,
-): object {
+export function parsedInputs(exchange: ClientExchange, of: string, inputs: object | string, owners: Owners<'config'>) {
   if (typeof inputs !== 'string') return inputs
   checkInputSize(exchange, of, inputs, owners)
   return JSON.parse(inputs) as object
@@ -276,7 +232,7 @@ function checkedInputs(
 }
 
 /** Returns the request as JSON text with this model and without `stream`. Inputs that are text have neither field. */
-function requestText(inputs: object | string, model: string): string {
+function requestText(inputs: object | string, model: string) {
   if (typeof inputs === 'string')
     return `${inputs.slice(0, -1)}${inputs === '{}' ? '' : ','}"model":${JSON.stringify(model)}}`
   const { stream: _, ...request } = { ...inputs, model } as Record<string, unknown>

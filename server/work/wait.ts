@@ -70,12 +70,7 @@ export async function waitForEnd(
  * Returns the failure of a job that has not begun in time. Cancels and removes the job, unless it has an idempotency
  * key: then other callers may know it or wait for it under that key.
  */
-async function notBegun(
-  exchange: ClientExchange,
-  job: JobRecord,
-  instead: string,
-  { jobs }: Owners<'jobs'>,
-): Promise<Failure> {
+async function notBegun(exchange: ClientExchange, job: JobRecord, instead: string, { jobs }: Owners<'jobs'>) {
   const { organizationId, id, modelId } = job
   const { waitingFor } = jobs.progressOf(job)
   const kept = idempotencyKeyOf(exchange) !== undefined

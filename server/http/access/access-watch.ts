@@ -53,7 +53,7 @@ export function openAccessWatch({ accounts }: { accounts: Pick<Accounts, 'authen
     }
   }
 
-  async function checkAll(): Promise<void> {
+  async function checkAll() {
     if (checking) return
     checking = true
     await inTimeSlices(check()).finally(() => (checking = false))
@@ -77,7 +77,7 @@ export function openAccessWatch({ accounts }: { accounts: Pick<Accounts, 'authen
           end(failure)
         },
       }
-      function stop(): void {
+      function stop() {
         if (!all.delete(watched) || all.size > 0) return
         if (bySecret.get(secret) === all) bySecret.delete(secret)
         if (bySecret.size > 0) return

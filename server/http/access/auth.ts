@@ -53,10 +53,7 @@ export function authenticate(
  * Returns what `check` returns. Counts an `invalid_api_key` that it throws against the client's address, and throws
  * `rate_limit` instead for an address that keeps sending wrong tokens.
  */
-export function limitingGuesses<T>(
-  check: () => T,
-  { wrong, address }: { wrong: WrongTokenLimiter; address: string },
-): T {
+export function limitingGuesses<T>(check: () => T, { wrong, address }: { wrong: WrongTokenLimiter; address: string }) {
   try {
     return check()
   } catch (thrown) {

@@ -12,12 +12,12 @@ interface CallerHeaders {
 const known = new WeakMap<Caller, CallerHeaders>()
 
 /** The values of `caller` are computed once while it is cached: each request needs them. */
-function headersOf(caller: Caller): CallerHeaders {
+function headersOf(caller: Caller) {
   const before = known.get(caller)
   if (before) return before
   const { limits, token } = caller
   const partition = `;pk=:${Buffer.from(token.originId).toString('base64')}:`
-  const policies = (bucket: RateBucket): string[] => {
+  const policies = (bucket: RateBucket) => {
     const field = bucket === 'jobs' ? 'jobsPerMinute' : 'requestsPerMinute'
     const perToken = token.limits[field] ?? 0
     return [
@@ -32,13 +32,13 @@ function headersOf(caller: Caller): CallerHeaders {
 }
 
 /** The limit that will refuse first: the one with the least left, and of equals the one that is full again last. */
-function tightest(a: Allowance, b: Allowance): Allowance {
+function tightest(a: Allowance, b: Allowance) {
   if (a.limit === 0 || b.limit === 0) return a.limit === 0 ? b : a
   if (a.remaining !== b.remaining) return a.remaining < b.remaining ? a : b
   return a.resetMs >= b.resetMs ? a : b
 }
 
-function add(headers: string[], unit: 'requests' | 'tokens', { limit, remaining, resetMs }: Allowance): void {
+function add(headers: string[], unit: 'requests' | 'tokens', { limit, remaining, resetMs }: Allowance) {
   if (limit === 0) return
   headers.push(
     `x-ratelimit-limit-${unit}`,
@@ -74,7 +74,7 @@ export function rateHeaders(
   return headers
 }
 
-const stateOf = ({ remaining, resetMs }: Allowance): string => `;r=${remaining};t=${Math.ceil(resetMs / 1000)}`
+const stateOf = ({ remaining, resetMs }: Allowance) => `;r=${remaining};t=${Math.ceil(resetMs / 1000)}`
 
 /** Formats a duration as OpenAI's headers do: `120ms`, `6s`, `1m30s`. */
 export function durationText(ms: number): string {

@@ -3,7 +3,11 @@ import type { Caller } from '../../../core/accounts/accounts.ts'
 import type { Organizations } from '../../../core/accounts/organizations.ts'
 import { Failure } from '../../../core/failure.ts'
 import { string } from '../../../core/schemas/fields.ts'
-import type { Actor, Organization, Role, TokenLimits, User } from '../../../core/store/store.ts'
+import type { Actor, Role, TokenLimits, User } from '../../../core/store/store.ts'
+
+interface OrganizationsOwner {
+  organizations: Organizations
+}
 
 /** The organization that the first start creates, whose root token is stored on the machine. */
 const owner = 'default'
@@ -33,6 +37,15 @@ export const OrganizationPath = z.object({
   ),
 })
 
+/** Throws Failure `organization_mismatch` unless this is the organization of the caller. */
+export function requireOwn(id: string, { caller }: { caller: Caller }): void {
+  if (id === caller.organizationId) return
+  throw new Failure(
+    'organization_mismatch',
+    `This token belongs to the organization ${caller.organizationId}, not to the one in the path.`,
+  )
+}
+
 /** The failure for an unknown organization. */
 export const absentOrganization = (id: string): Failure =>
   new Failure('not_found', `There is no organization ${id.slice(0, 64)}.`)
@@ -42,27 +55,15 @@ export const absentOrganization = (id: string): Failure =>
  * organization gives the same Failure, existing or not: `organization_mismatch`. The owner of the machine gets
  * `not_found` for an absent one.
  */
-export async function reachOrganization(
-  id: string,
-  exchange: { caller: Caller },
-  { organizations }: { organizations: Organizations },
-): Promise<Organization> {
-  if (id !== exchange.caller.organizationId && !ownsMachine(exchange))
-    throw new Failure(
-      'organization_mismatch',
-      `This token belongs to the organization ${exchange.caller.organizationId}, not to the one in the path.`,
-    )
-  const organization = await organizations.find(id)
+export async function reachOrganization(id: string, exchange: { caller: Caller }, owners: OrganizationsOwner) {
+  if (!ownsMachine(exchange)) requireOwn(id, exchange)
+  const organization = await owners.organizations.find(id)
   if (!organization) throw absentOrganization(id)
   return organization
 }
 
 /** The same for changes. Throws Failure `conflict` for an organization that was deleted. */
-export async function reachToChange(
-  id: string,
-  exchange: { caller: Caller },
-  owners: { organizations: Organizations },
-): Promise<Organization> {
+export async function reachToChange(id: string, exchange: { caller: Caller }, owners: OrganizationsOwner) {
   const organization = await reachOrganization(id, exchange, owners)
   if (organization.status === 'deleted')
     throw new Failure('conflict', `The organization '${organization.name}' was deleted.`)
@@ -91,14 +92,10 @@ export interface Granting {
  * Reads what bounds the rights that the caller can give in this organization. A token without a user is bounded by
  * itself alone.
  */
-export async function grantingOf(
-  exchange: { caller: Caller },
-  organizationId: string,
-  { organizations }: { organizations: Organizations },
-): Promise<Granting> {
+export async function grantingOf(exchange: { caller: Caller }, id: string, owners: OrganizationsOwner) {
   const { token } = exchange.caller
-  const own = organizationId === exchange.caller.organizationId
-  const user = own && token.userId !== null ? await organizations.users.find(organizationId, token.userId) : undefined
+  const own = id === exchange.caller.organizationId
+  const user = own && token.userId !== null ? await owners.organizations.users.find(id, token.userId) : undefined
   // The limits of the caller's token hold in other organizations too: they are what its owner was given.
   return { user, role: user?.role ?? null, limits: token.limits }
 }

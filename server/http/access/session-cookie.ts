@@ -9,7 +9,7 @@ type Addresses = Pick<Config, 'public_url' | 'trusted_proxies'>
  * Returns the origin of the page that sent the request. A proxy that ends TLS may be none that is trusted for its
  * headers; then a page at the host of `public_url` has the scheme of `public_url`.
  */
-function pageOriginOf(req: IncomingMessage, { public_url, trusted_proxies }: Addresses): string {
+function pageOriginOf(req: IncomingMessage, { public_url, trusted_proxies }: Addresses) {
   const seen = requestOrigin(req, trusted_proxies)
   if (public_url === undefined) return seen
   const known = new URL(public_url)
@@ -20,13 +20,13 @@ function pageOriginOf(req: IncomingMessage, { public_url, trusted_proxies }: Add
  * The name of the cookie at this origin. It has the port, because browsers send the cookies of a host to all of its
  * ports, and two servers on one machine would end each other's sessions.
  */
-function nameAt(origin: string): string {
+function nameAt(origin: string) {
   const { port, protocol } = new URL(origin)
   return `${protocol === 'https:' ? '__Host-' : ''}infer_session${port && `_${port}`}`
 }
 
 /** Origins to which browsers send `Sec-Fetch-Site`: https, and this machine itself. */
-const isTrustworthy = (origin: string): boolean =>
+const isTrustworthy = (origin: string) =>
   /^(https:|http:\/\/(localhost|[^/:]+\.localhost|127\.\d+\.\d+\.\d+|\[::1\])(:|$))/.test(origin)
 
 /**
@@ -50,10 +50,7 @@ export function sessionIdOf(req: IncomingMessage, addresses: Addresses): string 
 }
 
 /** Returns the credential of the session, if a page of this server sent its cookie and the console is switched on. */
-export function sessionCredentialOf(
-  req: IncomingMessage,
-  config: Addresses & Pick<Config, 'console'>,
-): string | undefined {
+export function sessionCredentialOf(req: IncomingMessage, config: Addresses & Pick<Config, 'console'>) {
   if (req.headers.cookie === undefined || !config.console || !isFromConsole(req, config)) return undefined
   const id = sessionIdOf(req, config)
   return id === undefined ? undefined : sessionCredential(id)

@@ -15,7 +15,7 @@ interface EmbeddedPosition {
 export type Head = readonly [contentType: string, headers: readonly string[]]
 
 /** Finds all placeholders in the text, in one pass. */
-function positionsOf(text: string, embedded: readonly Embedded[]): EmbeddedPosition[] {
+function positionsOf(text: string, embedded: readonly Embedded[]) {
   const byName = new Map(embedded.map(one => [one.name, one]))
   const positions: EmbeddedPosition[] = []
   for (const { 0: shown, 1: name, 2: members, index } of text.matchAll(/"(embedded [0-9a-f-]{36})"(:0)?/g)) {
@@ -29,7 +29,7 @@ function positionsOf(text: string, embedded: readonly Embedded[]): EmbeddedPosit
  * Resolves with the sum of the bytes; undefined if not known yet. Throws before the head is sent if a result no longer
  * exists.
  */
-async function sizeOf(positions: readonly EmbeddedPosition[]): Promise<number | undefined> {
+async function sizeOf(positions: readonly EmbeddedPosition[]) {
   let sum: number | undefined = 0
   for (const { source } of positions) {
     if (typeof source === 'function') sum = undefined
@@ -74,7 +74,7 @@ export async function sendEmbedded(
   await sendPieces(exchange, pieces())
 }
 
-async function* bytesOf({ source, trim }: EmbeddedPosition, exchange: ClientExchange): AsyncGenerator<Uint8Array> {
+async function* bytesOf({ source, trim }: EmbeddedPosition, exchange: ClientExchange) {
   if (typeof source === 'function') {
     const made = source()
     if (Symbol.asyncIterator in made) return yield* made

@@ -41,7 +41,7 @@ export const fileAnswers = {
 }
 
 /** Returns a Content-Disposition with the name in ASCII for old clients and in RFC 8187 encoding for others. */
-function disposition(name: string, kind: 'inline' | 'attachment' = 'inline'): string {
+function disposition(name: string, kind: 'inline' | 'attachment' = 'inline') {
   const plain = name.replace(/[^A-Za-z0-9._ -]/g, '_')
   const exact = encodeURIComponent(name).replace(/['()*]/g, sign => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`)
   return `${kind}; filename="${plain}"; filename*=UTF-8''${exact}`

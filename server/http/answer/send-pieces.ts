@@ -73,11 +73,7 @@ export async function* piecesOf(
 const maxEncodable = (maxPiece / 4) * 3
 
 /** Yields a whole file of `bytes` bytes in base64, in pieces. */
-export async function* base64PiecesOf(
-  exchange: ClientExchange,
-  file: PartReader,
-  bytes: number,
-): AsyncGenerator<Uint8Array> {
+export async function* base64PiecesOf(exchange: ClientExchange, file: PartReader, bytes: number) {
   let rest: Uint8Array = new Uint8Array()
   for await (const read of piecesOf(exchange, file, { first: 0, last: bytes - 1 }, maxEncodable)) {
     const piece = Buffer.concat([rest, read])
@@ -126,4 +122,22 @@ export async function sendPieces({ res, streams }: ClientExchange, pieces: Async
   } finally {
     streams.remove(watched)
   }
+}
+
+async function* bytesOf(parts: AsyncIterable<string>): AsyncGenerator<Uint8Array> {
+  for await (const part of parts) if (part !== '') yield Buffer.from(part)
+}
+
+/**
+ * Sends a CSV file part by part. Throws what the first part throws; a later failure cuts the connection, so that half a file is
+ * no success.
+ */
+export async function sendCsv(exchange: ClientExchange, parts: AsyncIterable<string>, name: string): Promise<void> {
+  const { req, res } = exchange
+  const pieces = await withFirstPiece(bytesOf(parts))
+  if (res.destroyed) return
+  const disposition = ['content-disposition', `attachment; filename="${name}"`]
+  exchange.head(200, 'text/csv; charset=utf-8; header=present', disposition)
+  if (req.method === 'HEAD') res.end()
+  else await sendPieces(exchange, pieces)
 }

@@ -21,7 +21,7 @@ export interface SseRecord {
 /** A record whose end other streams send too. `end` has the last bytes of its data and the blank line after it. */
 export type SharedRecord = SseRecord & { end: Buffer }
 
-const fieldsText = ({ id, event }: Omit<SseRecord, 'data'>): string =>
+const fieldsText = ({ id, event }: Omit<SseRecord, 'data'>) =>
   `${id === undefined ? '' : `id: ${id}\n`}${event === undefined ? '' : `event: ${event}\n`}`
 
 export const sseText = (record: SseRecord): string => `${fieldsText(record)}data: ${record.data}\n\n`
@@ -55,10 +55,7 @@ interface EventStreamOptions {
  * `eventStream` route have waited already. Throws Failure `rate_limit` if the token or the organization has reached its
  * limit of streams, and `shutting_down` when the server stops.
  */
-export async function openEventStream(
-  exchange: ClientExchange,
-  options: EventStreamOptions = {},
-): Promise<EventStream> {
+export async function openEventStream(exchange: ClientExchange, options: EventStreamOptions = {}) {
   if (exchange.streams.stopping && !options.generation)
     throw new Failure('shutting_down', 'The server is stopping and opens no event streams. Try again in 5 s.', {
       retryAfterMs: 5_000,

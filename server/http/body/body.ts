@@ -8,10 +8,8 @@ import type { Owners } from '../request/owners.ts'
  * Reads the JSON body of a request within the limits of its route. A thread parses a large body and takes the files out
  * of it.
  */
-export async function readJson(
-  exchange: ClientExchange,
-  { config, cpu, admission }: Owners<'admission' | 'config' | 'cpu'>,
-): Promise<unknown> {
+export async function readJson(exchange: ClientExchange, owners: Owners<'admission' | 'config' | 'cpu'>) {
+  const { config, cpu, admission } = owners
   const { route } = exchange
   const { json_body: maxUsual, chat_body: maxLarge } = config.limits
   if (route.largeBody) exchange.releaseBody = admission.holdBody(heldBytes(exchange.req))
@@ -41,8 +39,9 @@ export function nameAsJson({ headers }: IncomingMessage): void {
 
 const curlType = 'application/x-www-form-urlencoded'
 
-const tooLarge = (maxBytes: number) =>
-  new Failure('payload_too_large', `The body is larger than ${Math.floor(maxBytes / 1024)} KiB, the limit here.`)
+/** The failure for what is larger than its limit: `what` begins the sentence, as in `The body is`. */
+export const tooLarge = (what: string, maxBytes: number, param?: string): Failure =>
+  new Failure('payload_too_large', `${what} larger than ${Math.floor(maxBytes / 1024)} KiB, the limit here.`, { param })
 
 /** Bytes. A body with a larger Content-Length gets one buffer at the start; `heldBytes` counts its copies. */
 const preallocateAbove = 1 << 20
@@ -57,24 +56,13 @@ export function readBody(req: IncomingMessage, maxBytes: number): Promise<Buffer
   if (declared === '0' || (declared === undefined && req.headers['transfer-encoding'] === undefined))
     return Promise.resolve(Buffer.alloc(0))
   const type = req.headers['content-type'] ?? ''
+  const refused = (message: string) => Promise.reject(new Failure('unsupported_media_type', message))
   if (!/^application\/(?:[a-z0-9.-]+\+)?json\s*(?:;|$)/i.test(type))
-    return Promise.reject(
-      new Failure(
-        'unsupported_media_type',
-        `Send the body as application/json, not as ${type ? `'${type.slice(0, 80)}'` : 'an unnamed type'}.`,
-      ),
-    )
+    return refused(`Send the body as application/json, not as ${type ? `'${type.slice(0, 80)}'` : 'an unnamed type'}.`)
   const encoding = req.headers['content-encoding']
   if (encoding !== undefined && encoding !== 'identity')
-    return Promise.reject(
-      new Failure(
-        'unsupported_media_type',
-        `A body with Content-Encoding '${encoding.slice(0, 40)}' is not supported; send it uncompressed.`,
-      ),
-    )
-  if (declared !== undefined && Number(declared) > maxBytes) {
-    return Promise.reject(tooLarge(maxBytes))
-  }
+    return refused(`A body with Content-Encoding '${encoding.slice(0, 40)}' is not supported; send it uncompressed.`)
+  if (declared !== undefined && Number(declared) > maxBytes) return Promise.reject(tooLarge('The body is', maxBytes))
   // A large body is copied chunk by chunk: copying megabytes at the end would block the event loop.
   let whole = Number(declared) > preallocateAbove ? Buffer.allocUnsafeSlow(Number(declared)) : undefined
   return new Promise((resolve, reject) => {
@@ -87,7 +75,7 @@ export function readBody(req: IncomingMessage, maxBytes: number): Promise<Buffer
       size += chunk.length
       if (size > maxBytes) {
         settled = true
-        reject(tooLarge(maxBytes))
+        reject(tooLarge('The body is', maxBytes))
       } else if (whole) chunk.copy(whole, size - chunk.length)
       else chunks.push(chunk)
     }
@@ -131,7 +119,7 @@ export function heldBytes(req: IncomingMessage): BodySize {
 /** Returns the bytes that a body takes once it has been parsed. */
 export const heldAfterReading = (bytes: number): number => copies * bytes
 
-const hasBody = ({ headers }: IncomingMessage): boolean =>
+const hasBody = ({ headers }: IncomingMessage) =>
   headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
 
 /** Milliseconds for which a refused body is read. */

@@ -3,11 +3,12 @@ import type { Readable } from 'node:stream'
 import { Busboy } from '@fastify/busboy'
 import type { z } from 'zod'
 import { canonicalHash } from '../../../core/canonical.ts'
-import { Failure } from '../../../core/failure.ts'
+import { Failure, invalid } from '../../../core/failure.ts'
 import { write } from '../../../core/files/write.ts'
 import type { ClientExchange } from '../request/exchange.ts'
 import { idempotencyKeyOf } from '../request/idempotency.ts'
 import type { Owners } from '../request/owners.ts'
+import { tooLarge } from './body.ts'
 
 type Schemas = Readonly<Record<string, z.ZodType>>
 
@@ -37,7 +38,7 @@ export function formValues(fields: Form['fields'], shape: Schemas): Record<strin
 }
 
 /** Returns the values that a single text may mean. */
-const readings = (text: string): unknown[] => [text, literalOf(text), [text], [literalOf(text)]]
+const readings = (text: string) => [text, literalOf(text), [text], [literalOf(text)]]
 
 const numeral = /^-?\d{1,20}(?:\.\d{1,20})?(?:e[+-]?\d{1,3})?$/i
 
@@ -49,7 +50,7 @@ function literalOf(text: string): unknown {
 }
 
 /** Returns the first value that the schema accepts; if it accepts none, the one with the most helpful error. */
-function fitting(schema: z.ZodType | undefined, possible: readonly unknown[]): unknown {
+function fitting(schema: z.ZodType | undefined, possible: readonly unknown[]) {
   const [text, literal] = possible
   if (!schema) return text
   const accepts = (value: unknown) => schema.safeParse(value).success
@@ -91,14 +92,7 @@ export interface FormOptions {
 const bounds = { fields: 256, parts: 512, fieldNameSize: 128, fieldSize: 1 << 20, headerPairs: 16, headerSize: 8_192 }
 const maxText = (1 << 20) + (64 << 10)
 
-const invalidForm = (message: string, param?: string) =>
-  new Failure('invalid_value', message, param === undefined ? {} : { param })
-const tooLarge = (what: string, maxBytes: number, param?: string) =>
-  new Failure(
-    'payload_too_large',
-    `${what} larger than ${Math.floor(maxBytes / 1024)} KiB, the limit here.`,
-    param === undefined ? {} : { param },
-  )
+const invalidForm = (message: string) => new Failure('invalid_value', message)
 
 /** Whether the body of a request is a form. */
 export const isForm = (req: IncomingMessage): boolean =>
@@ -130,7 +124,7 @@ export async function readForm(
   }
 }
 
-function checkHead(req: IncomingMessage): void {
+function checkHead(req: IncomingMessage) {
   const refused = (message: string) => new Failure('unsupported_media_type', message)
   if (!isForm(req)) throw refused('Send the body as multipart/form-data.')
   const encoding = req.headers['content-encoding']
@@ -141,7 +135,7 @@ function checkHead(req: IncomingMessage): void {
 type Received = Pick<Form, 'fields' | 'files'>
 
 /** `name[]` and `name[3]` are members of the list `name`. */
-const plainName = (name: string): string => /^([^[\]]+)\[\d*\]$/.exec(name)?.[1] ?? name
+const plainName = (name: string) => /^([^[\]]+)\[\d*\]$/.exec(name)?.[1] ?? name
 
 async function receive(
   req: IncomingMessage,
@@ -161,15 +155,8 @@ async function receive(
   async function keep(name: string, at: number, source: Readable, sent: Pick<FormFile, 'name' | 'contentType'>) {
     open.add(source)
     try {
-      const written = await write(
-        folder,
-        source,
-        maxBytes,
-        () => tooLarge(`The file in '${name}' is`, maxBytes, name),
-        {
-          durable: false,
-        },
-      )
+      const refused = () => tooLarge(`The file in '${name}' is`, maxBytes, name)
+      const written = await write(folder, source, maxBytes, refused, { durable: false })
       const list = files.get(name) ?? []
       files.set(name, list)
       list[at] = { ...sent, ...written }
@@ -220,7 +207,7 @@ async function receive(
       if (at >= limit) {
         source.resume()
         const message = limit === 1 ? `Send one file in '${name}'.` : `Send at most ${limit} files in '${name}'.`
-        return stop(new Failure('array_above_max_length', message, { param: name }))
+        return stop(invalid(name, message, 'array_above_max_length'))
       }
       const sent = { name: (fileName ?? '').slice(0, 512), contentType: contentType.slice(0, 128) }
       writes.push(keep(name, at, source, sent).catch(stop))
@@ -252,16 +239,16 @@ const malformed = (cause: unknown) =>
     cause,
   })
 
-const fieldName = (sent: string | undefined): string | undefined =>
+const fieldName = (sent: string | undefined) =>
   sent === undefined || sent === '' || sent.length > bounds.fieldNameSize ? undefined : plainName(sent)
 
 /** A browser sends a file field without a chosen file as an empty file without a name. */
-function withoutEmpty(files: ReadonlyMap<string, readonly FormFile[]>): Map<string, FormFile[]> {
+function withoutEmpty(files: ReadonlyMap<string, readonly FormFile[]>) {
   const chosen = [...files].map(([name, list]) => [name, list.filter(one => one.bytes > 0 || one.name !== '')] as const)
   return new Map(chosen.filter(([, list]) => list.length > 0))
 }
 
-const hashOf = ({ fields, files }: Received): string =>
+const hashOf = ({ fields, files }: Received) =>
   canonicalHash([
     Object.fromEntries(fields),
     Object.fromEntries([...files].map(([name, list]) => [name, list.map(({ sha256 }) => sha256)])),

@@ -8,7 +8,7 @@ import type { FileRecord } from '../../../core/store/store.ts'
 import type { ClientExchange } from '../request/exchange.ts'
 import type { Owners } from '../request/owners.ts'
 import { refuseRepeated } from '../request/query.ts'
-import { readBody } from './body.ts'
+import { readBody, tooLarge } from './body.ts'
 
 export const UploadedFile = namedObject('UploadedFile', 'A file that was uploaded.', {
   id: string('Id of the file: `file-…`. It can be an input of any request.'),
@@ -38,7 +38,7 @@ export const UploadParts = namedObject('UploadParts', 'Parts of a file to join.'
 type UploadOwners = Owners<'config' | 'files'>
 
 /** Returns the upload that the signed URL allows. Throws Failure `invalid_signature`. */
-function allowed({ params, query }: ClientExchange, { files }: UploadOwners): Upload {
+function allowed({ params, query }: ClientExchange, { files }: UploadOwners) {
   refuseRepeated(query)
   const upload = files.verifyUpload(params.id ?? '', params.name ?? '', query)
   if (upload) return upload
@@ -65,11 +65,7 @@ async function receiveBody<T>(
 ): Promise<T> {
   const { req } = exchange
   try {
-    if (Number(req.headers['content-length'] ?? 0) > maxBytes)
-      throw new Failure(
-        'payload_too_large',
-        `The file is larger than ${Math.floor(maxBytes / 1024)} KiB, the limit here.`,
-      )
+    if (Number(req.headers['content-length'] ?? 0) > maxBytes) throw tooLarge('The file is', maxBytes)
     return await receive(req.iterator({ destroyOnReturn: false }))
   } catch (thrown) {
     if (exchange.disconnected) throw new Failure('cancelled', 'The client disconnected before the file was complete.')
@@ -78,11 +74,7 @@ async function receiveBody<T>(
 }
 
 /** Stores the raw body of a request as the file. Throws Failure `payload_too_large`, `conflict`, `disk_full`. */
-export function storeUpload(
-  exchange: ClientExchange,
-  upload: Upload,
-  { files, config }: UploadOwners,
-): Promise<FileRecord> {
+export function storeUpload(exchange: ClientExchange, upload: Upload, { files, config }: UploadOwners) {
   const facts = factsOf(upload, config.limits.upload_size)
   const declaredBytes = Number(exchange.req.headers['content-length'] ?? 1)
   return receiveBody(exchange, facts.maxBytes, body =>
@@ -90,7 +82,7 @@ export function storeUpload(
   )
 }
 
-function answer(exchange: ClientExchange, { id, name, contentType, bytes, sha256 }: FileRecord): void {
+function answer(exchange: ClientExchange, { id, name, contentType, bytes, sha256 }: FileRecord) {
   const file: z.input<typeof UploadedFile> = { id, name, content_type: contentType, bytes, sha256 }
   exchange.send(200, JSON.stringify(file))
 }

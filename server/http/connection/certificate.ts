@@ -101,7 +101,7 @@ function storedKeyPair(dataDir: string, names: readonly string[]): KeyPair | und
 }
 
 /** Stores a self-signed key pair for the next start, readable for this user only. */
-function storeKeyPair(dataDir: string, pair: KeyPair): void {
+function storeKeyPair(dataDir: string, pair: KeyPair) {
   const files = selfSignedFiles(dataDir)
   mkdirSync(join(dataDir, 'https'), { recursive: true, mode: 0o700 })
   // A crash between the two writes leaves a pair that does not match; the next start replaces it.
@@ -112,7 +112,7 @@ function storeKeyPair(dataDir: string, pair: KeyPair): void {
 }
 
 /** Returns the names and addresses of a new self-signed certificate; the addresses of the machine change later. */
-function ownNames(config: Config): string[] {
+function ownNames(config: Config) {
   const addresses = Object.values(networkInterfaces())
     .flatMap(all => all ?? [])
     .filter(({ internal, address }) => !internal && !address.startsWith('fe80:'))
@@ -121,7 +121,7 @@ function ownNames(config: Config): string[] {
 }
 
 /** Returns the names that the Host check accepts and the address of `listen`: what a certificate must have. */
-function configuredNames({ public_url, allowed_hosts, listen }: Config): string[] {
+function configuredNames({ public_url, allowed_hosts, listen }: Config) {
   const named = [public_url && hostName(new URL(public_url).host), ...allowed_hosts.map(hostName)]
   const address = hostName(listen)
   if (address && isIP(address) && address !== '0.0.0.0' && address !== '::') named.push(address)
@@ -129,7 +129,7 @@ function configuredNames({ public_url, allowed_hosts, listen }: Config): string[
 }
 
 /** Returns the text of a PEM file from its first block on, because some programs write a description before it. */
-function pem(path: string, what: string, begin: RegExp): string {
+function pem(path: string, what: string, begin: RegExp) {
   let text: string
   try {
     text = readFileSync(path, 'utf8')
@@ -146,7 +146,7 @@ function pem(path: string, what: string, begin: RegExp): string {
   return text.slice(at)
 }
 
-function parsed<T>(path: string, what: string, read: () => T): T {
+function parsed<T>(path: string, what: string, read: () => T) {
   try {
     return read()
   } catch (cause) {

@@ -45,7 +45,7 @@ export function openCors(origins: readonly string[]) {
   }
 }
 
-function preflightHeaders(headers: IncomingMessage['headers']): string[] {
+function preflightHeaders(headers: IncomingMessage['headers']) {
   const requested = headers['access-control-request-headers']
   const answer = [
     'access-control-allow-methods',
@@ -66,24 +66,20 @@ function preflightHeaders(headers: IncomingMessage['headers']): string[] {
  * Throws Failure `origin_not_allowed` for a request from a page of another origin that is not listed. For protocols with
  * which a page could use the server even though the browser withholds the answers from it.
  */
-export function requireOrigin(
-  { headers }: Pick<IncomingMessage, 'headers'>,
-  own: string,
-  origins: readonly string[],
-): void {
+export function requireOrigin({ headers }: Pick<IncomingMessage, 'headers'>, own: string, origins: readonly string[]) {
   const { origin } = headers
   if (origin === undefined || origins.includes('*') || normalized(origin) === normalized(own)) return
   if (!origins.some(one => normalized(one) === origin)) throw notAllowed(origin)
 }
 
 /** Returns an origin as browsers send it: lower case, without a default port. */
-function normalized(origin: string): string {
+function normalized(origin: string) {
   const lower = origin.toLowerCase()
   const standard = URL.canParse(lower) ? new URL(lower).origin : 'null'
   return standard === 'null' ? lower : standard
 }
 
-const notAllowed = (origin: string): Failure =>
+const notAllowed = (origin: string) =>
   new Failure(
     'origin_not_allowed',
     `Pages of '${origin.slice(0, 100)}' may not use this API. Add the origin to cors.origins in infer.yaml and restart the server.`,

@@ -15,10 +15,9 @@ function networksOf(proxies: readonly string[]): readonly Network[] {
 }
 
 /** Returns the last element of a list in a header: the one that the nearest proxy has added. */
-const lastOf = (value: string | string[] | undefined): string | undefined =>
-  [value].flat().at(-1)?.split(',').at(-1)?.trim() || undefined
+const lastOf = (value: string | string[] | undefined) => [value].flat().at(-1)?.split(',').at(-1)?.trim() || undefined
 
-const isTrusted = (req: IncomingMessage, proxies: readonly string[]): boolean =>
+const isTrusted = (req: IncomingMessage, proxies: readonly string[]) =>
   proxies.length > 0 && isInNetworks(req.socket.remoteAddress ?? '', networksOf(proxies))
 
 /**

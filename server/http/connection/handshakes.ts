@@ -29,4 +29,4 @@ export function openHandshakes(server: Server, timeoutMs: number) {
 }
 export type Handshakes = ReturnType<typeof openHandshakes>
 
-const peerOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`
+const peerOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`

@@ -71,7 +71,7 @@ function partsOf(host: string): { name: string; port?: number } | undefined {
 export const hostName = (host: string): string | undefined => partsOf(host)?.name
 
 /** Whether an absolute URL names the host of the Host header. */
-function isOfHost(url: string, host: string): boolean {
+function isOfHost(url: string, host: string) {
   const target = URL.parse(url)
   const own = target && URL.parse(`${target.protocol}//${host}`)
   return (

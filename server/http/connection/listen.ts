@@ -77,7 +77,7 @@ export async function openListener({ handler, at, https, configure }: ListenOpti
   }
 }
 
-function readAddress(at: string): { host: string; port: number } {
+function readAddress(at: string) {
   const match = /^(?:\[([^\]]+)\]|([^:]*)):(\d{1,5})$/.exec(at)
   if (!match)
     throw new Failure('invalid_value', `The listen address '${at}' is not host:port, for example 127.0.0.1:8787.`)
@@ -115,7 +115,7 @@ const selfSigned = ({ names, validDays }: NewKeyPair): HTTPSOptions =>
   )
 
 /** Returns the base URL at which this machine reaches a socket that listens on all addresses. */
-const reachable = (url: string): string => new URL(url).origin.replace(/\/\/(0\.0\.0\.0|\[::\])/, '//127.0.0.1')
+const reachable = (url: string) => new URL(url).origin.replace(/\/\/(0\.0\.0\.0|\[::\])/, '//127.0.0.1')
 
 /** Returns the system's error for opening the address; undefined if it opens. listhen has one error for all causes. */
 function refusalOf(host: string, port: number): Promise<NodeJS.ErrnoException | undefined> {
@@ -126,7 +126,7 @@ function refusalOf(host: string, port: number): Promise<NodeJS.ErrnoException | 
   })
 }
 
-function cannotListen(at: string, thrown: unknown): Failure {
+function cannotListen(at: string, thrown: unknown) {
   const { code, message, name } = thrown as NodeJS.ErrnoException
   // listhen opens or tries port 3000 in place of a port that it calls unsafe.
   if (code === undefined && name === 'GetPortError') return unsafePort(at)
@@ -135,7 +135,7 @@ function cannotListen(at: string, thrown: unknown): Failure {
 }
 
 /** Describes the process that listens on the port, and what to do about it. */
-function describeHolder(holder: PortHolder | undefined): string {
+function describeHolder(holder: PortHolder | undefined) {
   if (!holder) return 'another program listens there. Stop it, or choose another address with --listen'
   const { pid, program, dataDir } = holder
   return dataDir === undefined
@@ -143,7 +143,7 @@ function describeHolder(holder: PortHolder | undefined): string {
     : `another infer listens there (process ${pid}, data directory ${dataDir}). Stop it with 'kill ${pid}', or choose another address with --listen`
 }
 
-const unsafePort = (at: string): Failure =>
+const unsafePort = (at: string) =>
   new Failure(
     'invalid_value',
     `Cannot listen on ${at}: browsers refuse this port, because another protocol uses it. Choose another port with --listen.`,

@@ -44,7 +44,21 @@ export const errorGroups = {
   ],
   /** For signed URLs. */
   signed: ['invalid_signature', 'invalid_value'],
+  /** For requests whose answer has a secret, and that may have an `Idempotency-Key`. */
+  keyed: ['conflict', 'idempotency_key_in_use', 'idempotency_key_reused'],
+  /** For requests that name a model. */
+  model: ['model_not_found', 'unsupported_task', 'model_not_allowed'],
+  /** For commands on the machine, which its owner alone may give. */
+  command: ['organization_mismatch', 'worker_error', 'timeout'],
+  /** For requests that store a file. */
+  upload: ['conflict', 'payload_too_large', 'storage_full', 'rate_limit', 'disk_full'],
 } as const satisfies Record<string, readonly FailureCode[]>
+
+/** Returns what was found. Throws Failure `not_found`, whose message begins with this noun, if nothing was. */
+export function found<Value>(value: Value, noun: string, id: string): Exclude<Value, undefined | null | false> {
+  if (value) return value as Exclude<Value, undefined | null | false>
+  throw new Failure('not_found', `${noun} ${id.slice(0, 64)} was not found.`)
+}
 
 /** Returns `x-should-retry` if the status alone would mislead the official clients about retrying. */
 const shouldRetry = (failure: Failure): 'true' | 'false' | undefined => {
@@ -74,7 +88,7 @@ const defaultRetryMs: Partial<Record<Failure['code'], number>> = {
 }
 
 /** Returns the milliseconds to wait before a retry; undefined if waiting does not help. */
-function retryAfterMs(failure: Failure): number | undefined {
+function retryAfterMs(failure: Failure) {
   if (failure.final) return undefined
   const ms = failure.retryAfterMs ?? defaultRetryMs[failure.code]
   if (failure.code !== 'no_capacity' || ms === undefined) return ms

@@ -17,7 +17,7 @@ import type { KeyLock } from './idempotency-records.ts'
 
 const noFiles: ReadonlyMap<string, MediaInput> = new Map()
 const noTexts: ReadonlyMap<string, string> = new Map()
-const nothing = (): void => {}
+const nothing = () => {}
 
 interface ExchangeOptions {
   access: AccessWatch
@@ -174,6 +174,11 @@ export class ClientExchange implements SwapSetMember {
   /** Adds response headers, flat. Their values must not come from the client. */
   addHeaders(headers: readonly string[]): void {
     this.#headers.push(...headers)
+  }
+
+  /** Tells the client to ask again after two seconds, because the work has not ended. */
+  pollAgain(): void {
+    this.#headers.push('retry-after', '2', 'retry-after-ms', '2000', 'openai-poll-after-ms', '2000')
   }
 
   /** Writes the status line and headers. The body is written to `res` afterwards. */

@@ -1,4 +1,4 @@
-import { Failure } from '../../../core/failure.ts'
+import { Failure, invalid } from '../../../core/failure.ts'
 import type { Log } from '../../../core/log.ts'
 import type { SteadyTime } from '../../../core/steady-time.ts'
 import type { IdempotencyRecord, Store } from '../../../core/store/store.ts'
@@ -16,22 +16,20 @@ export interface KeyLock {
 }
 
 const reused = () =>
-  new Failure(
-    'idempotency_key_reused',
+  invalid(
+    'Idempotency-Key',
     "This 'Idempotency-Key' was sent with another body before. Use a new key for a new request.",
-    { param: 'Idempotency-Key' },
+    'idempotency_key_reused',
   )
 
-/** Opens the idempotency records: running requests with a key, and stored answers of earlier ones. */
-export function openIdempotencyRecords({
-  store,
-  steady,
-  log,
-}: {
+interface RecordOptions {
   store: Pick<Store, 'idempotency'>
   steady: SteadyTime
   log: Log
-}) {
+}
+
+/** Opens the idempotency records: running requests with a key, and stored answers of earlier ones. */
+export function openIdempotencyRecords({ store, steady, log }: RecordOptions) {
   const running = new Map<string, string>()
 
   return {

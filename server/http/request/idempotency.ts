@@ -44,7 +44,7 @@ const longestKeptAnswer = 1 << 20
  * Locks the key of a request that has one and whose body is hashed, until its answer is kept or the request ends. Throws as
  * `IdempotencyRecords.lock` does.
  */
-async function lockKey(exchange: ClientExchange, { idempotency }: Owners<'idempotency'>): Promise<KeyLock> {
+async function lockKey(exchange: ClientExchange, { idempotency }: Owners<'idempotency'>) {
   const { method, path } = exchange.route
   const scoped = `${exchange.caller.organizationId} ${method} ${path} ${idempotencyKeyOf(exchange)}`
   const digest = createHash('sha256').update(scoped).digest('hex')
@@ -57,18 +57,10 @@ async function lockKey(exchange: ClientExchange, { idempotency }: Owners<'idempo
  * request ends. `contentType`: of an answer that is not JSON. Throws Failure `conflict` if the first answer cannot be sent
  * again, and as `IdempotencyRecords.lock` does.
  */
-export const answeredBefore = (
-  exchange: ClientExchange,
-  owners: Owners<'idempotency'>,
-  contentType?: string,
-): Promise<boolean> | undefined =>
+export const answeredBefore = (exchange: ClientExchange, owners: Owners<'idempotency'>, contentType?: string) =>
   idempotencyKeyOf(exchange) === undefined ? undefined : answerAgain(exchange, owners, contentType)
 
-async function answerAgain(
-  exchange: ClientExchange,
-  owners: Owners<'idempotency'>,
-  contentType: string | undefined,
-): Promise<boolean> {
+async function answerAgain(exchange: ClientExchange, owners: Owners<'idempotency'>, contentType: string | undefined) {
   const { reply } = await lockKey(exchange, owners)
   if (!reply) return false
   if (reply.jobId !== null) exchange.header('x-job-id', reply.jobId)
@@ -99,21 +91,17 @@ export async function keepStream({ keyLock }: ClientExchange, jobId: string): Pr
 }
 
 /** Stores the failure of a request with a key, or releases the key if a repeated request might succeed. */
-export async function keepFailure(
-  { id, keyLock, route }: ClientExchange,
-  failure: Failure,
-  jobId: string | null,
-): Promise<void> {
+export async function keepFailure({ id, keyLock, route }: ClientExchange, failure: Failure, jobId: string | null) {
   const { status, code } = failure
   // Failures of the server and of its load are not stored, nor is a cancellation.
   if (status >= 500 || status === 429 || code === 'cancelled') return keyLock?.release()
   await keyLock?.keep({ ...errorAnswer(failure, id, route.errors), jobId })
 }
 
-const keepUnrepeatable = (lock: KeyLock, replacement: Unrepeatable, jobId: string | null): Promise<void> =>
+const keepUnrepeatable = (lock: KeyLock, replacement: Unrepeatable, jobId: string | null) =>
   lock.keep({ status: 409, body: JSON.stringify(replacement), jobId })
 
-function refuseUnrepeatable(reply: IdempotencyRecord): void {
+function refuseUnrepeatable(reply: IdempotencyRecord) {
   if (reply.status !== 409) return
   const { message, facts } = JSON.parse(reply.body) as Unrepeatable
   throw new Failure('conflict', message, { param: 'Idempotency-Key', facts })

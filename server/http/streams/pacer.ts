@@ -10,7 +10,7 @@ export function openPacer({ size, everyMs }: { size: number; everyMs: number }) 
   let lastAt = Number.NEGATIVE_INFINITY
   let scheduled = false
 
-  function releaseBatch(): void {
+  function releaseBatch() {
     scheduled = false
     lastAt = performance.now()
     let count = 0
@@ -20,7 +20,7 @@ export function openPacer({ size, everyMs }: { size: number; everyMs: number }) 
     if (waiting.length > 0) schedule()
   }
 
-  function schedule(): void {
+  function schedule() {
     if (scheduled) return
     scheduled = true
     const remainingMs = lastAt + everyMs - performance.now()

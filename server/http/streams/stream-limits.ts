@@ -14,7 +14,7 @@ const tryAgainMs = 5_000
 export function openStreamLimits(limits: { streams_per_token: number; streams_per_organization: number }) {
   const open = new Map<string, number>()
 
-  function add(id: string, by: 1 | -1): void {
+  function add(id: string, by: 1 | -1) {
     const count = (open.get(id) ?? 0) + by
     if (count === 0) open.delete(id)
     else open.set(id, count)

@@ -67,14 +67,14 @@ export function openStreams({ pingMs, writeDeadlineMs }: { pingMs: number; write
   /** The server stops: streams that wait to be opened need not wait, and opened ones end at once. */
   let stopping = false
 
-  function add(stream: WatchedStream): void {
+  function add(stream: WatchedStream) {
     open.add(stream)
     // Not before the constructor of the stream has ended.
     if (stopping) queueMicrotask(() => stream.dismiss?.())
     timer ??= setInterval(check, every).unref()
   }
 
-  function remove(stream: WatchedStream): void {
+  function remove(stream: WatchedStream) {
     open.delete(stream)
     if (open.size > 0) return
     clearInterval(timer)

@@ -16,7 +16,7 @@ import type { ClientExchange } from '../../http/request/exchange.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
 import { allowedChatModel, modelNotFound, visibleModels } from '../../work/allowed-models.ts'
-import { type InferenceOwners, infer } from '../../work/inference.ts'
+import { type InferenceOwners, inferenceRouteOf } from '../../work/inference.ts'
 
 /** Renders a failure in Anthropic's form. */
 export const anthropicErrors = (failure: Failure, exchange: { id: string }) => ({
@@ -65,24 +65,23 @@ const cursor = z.string().max(256).optional()
 
 /** The routes of Anthropic's clients, whose base URL is `/anthropic` of this server. */
 export const anthropicRoutes = (owners: InferenceOwners & Owners<'registry'>) => [
-  anthropicRoute('POST /anthropic/v1/messages', 'user:write', {
-    bucket: 'jobs',
+  inferenceRouteOf(anthropicRoute, owners)('POST /anthropic/v1/messages', {
+    dialect: 'anthropic',
     summary: 'Create message',
     description:
       'Answers a conversation, in the form of Anthropic. With `stream: true` the answer is a stream of typed events. `cache_control` has no effect, because engines cache by themselves. Tools that Anthropic runs are refused by name.',
     events: 'AnthropicEvent',
-    errorCodes: [...errorGroups.submit, ...errorGroups.wait, ...errorGroups.media],
+    errorCodes: errorGroups.media,
     body: AnthropicRequest,
     example: { model: 'infer/tiny-chat', max_tokens: 16, messages: [{ role: 'user', content: 'Hello!' }] },
     response: AnthropicMessage,
-    answer: exchange => infer({ form: 'anthropic' }, exchange, owners),
   }),
   anthropicRoute('POST /anthropic/v1/messages/count_tokens', 'user:write', {
     bucket: 'api',
     summary: 'Get token count of message',
     description:
       'Estimates how many tokens a conversation has, without running it: one for each three bytes of text, tools included, and 1000 for each image or file. Most tokenizers need fewer. `usage` of an answer has the exact count.',
-    errorCodes: ['model_not_found', 'unsupported_task', 'model_not_allowed'],
+    errorCodes: errorGroups.model,
     body: AnthropicCountRequest,
     largeBody: true,
     example: { model: 'infer/tiny-chat', messages: [{ role: 'user', content: 'Hello!' }] },

@@ -24,12 +24,7 @@ const statuses: Readonly<Record<string, number>> = {
   client_cancelled: 499,
 }
 
-const headersOf = (type: string, retryable: boolean): string[] => [
-  'x-fal-error-type',
-  type,
-  'x-fal-retryable',
-  String(retryable),
-]
+const headersOf = (type: string, retryable: boolean) => ['x-fal-error-type', type, 'x-fal-retryable', String(retryable)]
 
 /** With this header fal's client takes a 504 for the caller's own timeout and does not retry the request. */
 export const ownTimeout = ['x-fal-request-timeout-type', 'user']

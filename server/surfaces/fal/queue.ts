@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import { queueIdOf } from '../../../core/ids.ts'
-import { integer, namedObject, string } from '../../../core/schemas/fields.ts'
+import { integer, namedObject, oneOf, string } from '../../../core/schemas/fields.ts'
 import type { JobRecord, LogLine } from '../../../core/store/store.ts'
 import { errorGroups } from '../../http/request/errors.ts'
 import type { ClientExchange } from '../../http/request/exchange.ts'
@@ -20,19 +20,16 @@ import { appSlug, falResult, falStatus, falSubmitted, falUrls, setRequestIdHeade
 const suffix = '/stream'
 
 /** Returns the answer for an unfinished request: the client must not retry it, and gets the URLs to poll. */
-function unfinished(job: JobRecord, exchange: ClientExchange): JsonText {
+function unfinished(job: JobRecord, exchange: ClientExchange) {
   const request_id = queueIdOf(job.id)
   const message = `Request ${request_id} has not ended yet and continues. Read it at its response_url.`
-  exchange
-    .header(ownTimeout[0]!, ownTimeout[1]!)
-    .header('x-fal-error-type', 'request_timeout')
-    .header('x-fal-retryable', 'false')
+  exchange.addHeaders([...ownTimeout, 'x-fal-error-type', 'request_timeout', 'x-fal-retryable', 'false'])
   const body = { detail: message, message, error_type: 'request_timeout', request_id, ...falUrls(job, exchange) }
   return new JsonText(JSON.stringify(body), 504)
 }
 
 /** Returns an event of the stream: the progress, and at the end the output or the error. */
-async function eventOf(job: JobRecord, exchange: ClientExchange, owners: Owners<'files' | 'jobs'>): Promise<object> {
+async function eventOf(job: JobRecord, exchange: ClientExchange, owners: Owners<'files' | 'jobs'>) {
   if (hasEnded(job)) return JSON.parse((await falResult(job, exchange, owners)).text) as object
   const { progress } = owners.jobs.progressOf(job)
   return { request_id: queueIdOf(job.id), progress: progress ?? 0 }
@@ -87,9 +84,11 @@ const FalSubmitted = namedObject('FalSubmitted', 'A request that was accepted.',
   queue_position: integer('How many requests are before it.'),
 })
 const FalCancelled = namedObject('FalCancelled', 'Whether a request is cancelled.', {
-  status: z
-    .enum(['CANCELLATION_REQUESTED', 'ALREADY_COMPLETED', 'NOT_FOUND'])
-    .describe('`CANCELLATION_REQUESTED` with 202, `ALREADY_COMPLETED` with 400, `NOT_FOUND` with 404.'),
+  status: oneOf('`CANCELLATION_REQUESTED` with 202, `ALREADY_COMPLETED` with 400, `NOT_FOUND` with 404.', [
+    'CANCELLATION_REQUESTED',
+    'ALREADY_COMPLETED',
+    'NOT_FOUND',
+  ]),
   request_id,
 })
 export const FalOutput = z
@@ -105,7 +104,7 @@ const Path = z.object({
  */
 const form = /^(?:.*\/)?requests\/([^/]+)(?:\/(status|status\/stream|cancel))?$/
 
-function parsePath({ path }: { path: string }): { requestId: string; what: string } {
+function parsePath({ path }: { path: string }) {
   const match = form.exec(path)
   if (match) return { requestId: match[1]!, what: match[2] ?? 'result' }
   throw new Failure(
@@ -116,12 +115,12 @@ function parsePath({ path }: { path: string }): { requestId: string; what: strin
 const unknown = (what: string) =>
   new Failure('unknown_url', `'${what}' of a request is not supported with this method. The reference is at /docs.`)
 
-async function status(job: JobRecord, exchange: ClientExchange, { jobs }: Owners<'jobs'>): Promise<JsonText> {
+async function status(job: JobRecord, exchange: ClientExchange, { jobs }: Owners<'jobs'>) {
   const logs = wantsLogs(exchange) ? await jobs.logs(job) : []
   return new JsonText(JSON.stringify(falStatus(job, exchange, logs, { jobs })), hasEnded(job) ? 200 : 202)
 }
 
-function follow(job: JobRecord, exchange: ClientExchange, owners: Owners<'jobs'>): Promise<void> {
+function follow(job: JobRecord, exchange: ClientExchange, owners: Owners<'jobs'>) {
   const newLines = openNewLines()
   const logs = wantsLogs(exchange)
   return streamStatus(
@@ -132,7 +131,7 @@ function follow(job: JobRecord, exchange: ClientExchange, owners: Owners<'jobs'>
   )
 }
 
-async function answerGet(exchange: ClientExchange, owners: Owners<'files' | 'jobs'>): Promise<void> {
+async function answerGet(exchange: ClientExchange, owners: Owners<'files' | 'jobs'>) {
   const { requestId, what } = parsePath({ path: exchange.params.path ?? '' })
   if (what === 'cancel') throw unknown(what)
   const job = await findRequest(requestId, exchange, owners)
@@ -141,7 +140,7 @@ async function answerGet(exchange: ClientExchange, owners: Owners<'files' | 'job
   await sendJson(exchange, await (what === 'status' ? status(job, exchange, owners) : falResult(job, exchange, owners)))
 }
 
-async function cancel(exchange: ClientExchange, requestId: string, owners: Owners<'jobs'>): Promise<JsonText> {
+async function cancel(exchange: ClientExchange, requestId: string, owners: Owners<'jobs'>) {
   const job = await findRequest(requestId, exchange, owners)
   setRequestIdHeader(job, exchange)
   const finished = new JsonText(JSON.stringify({ status: 'ALREADY_COMPLETED', request_id: requestId }), 400)

@@ -3,6 +3,7 @@ import { Failure, invalid } from '../../../core/failure.ts'
 import { namedObject, string } from '../../../core/schemas/fields.ts'
 import { credentialOf } from '../../http/access/auth.ts'
 import { storeUpload } from '../../http/body/upload.ts'
+import { errorGroups } from '../../http/request/errors.ts'
 import type { ClientExchange } from '../../http/request/exchange.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { readableAddress, uploadIdOf } from './addresses.ts'
@@ -21,7 +22,7 @@ const header = 'X-Fal-Object-Lifecycle'
 const tenYears = 3_650 * 86_400
 
 /** Returns the requested lifetime of the file in milliseconds; undefined if none is requested. */
-function lifetimeOf(given: string | string[] | undefined): number | undefined {
+function lifetimeOf(given: string | string[] | undefined) {
   if (given === undefined) return undefined
   let lifecycle: { expiration_duration_seconds?: unknown } | null
   try {
@@ -110,16 +111,6 @@ function describedUpload(exchange: ClientExchange, { config, files }: StorageOwn
   }
 }
 
-const uploadCodes = [
-  'invalid_api_key',
-  'invalid_value',
-  'payload_too_large',
-  'conflict',
-  'storage_full',
-  'rate_limit',
-  'disk_full',
-] as const
-
 /** The routes of the storage to which fal's Python client uploads files: its `rest.fal.ai` and `v3.fal.media`. */
 export const falStorageRoutes = (owners: StorageOwners) => [
   falRoute('POST /fal/rest/storage/auth/token', 'user:write', {
@@ -144,7 +135,7 @@ export const falStorageRoutes = (owners: StorageOwners) => [
     description:
       'Stores the body as a file, with the content type of the request and the name in `X-Fal-File-Name`. `access_url` can be an input of any request. Needs a storage token. The file is kept for seven days unless `X-Fal-Object-Lifecycle` sets another time.',
     rawBody: 'application/octet-stream',
-    errorCodes: uploadCodes,
+    errorCodes: ['invalid_api_key', 'invalid_value', ...errorGroups.upload],
     response: FalStored,
     async answer(exchange) {
       const described = describedUpload(exchange, owners)

@@ -1,6 +1,7 @@
+import { Failure } from '../../../core/failure.ts'
 import { queueIdOf } from '../../../core/ids.ts'
 import type { Registry } from '../../../core/models/registry.ts'
-import type { JobRecord, LogLine } from '../../../core/store/store.ts'
+import type { JobRecord, LogLine, NewDelivery } from '../../../core/store/store.ts'
 import type { ClientExchange } from '../../http/request/exchange.ts'
 import { type Embedded, JsonText } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
@@ -77,6 +78,29 @@ export async function falResult(job: JobRecord, exchange: ClientExchange, owners
     return new JsonText(JSON.stringify(await outputOf(job, exchange, owners, embedded)), 200, embedded)
   }
   const { status, body, headers } = falFailure(job)
-  for (let at = 0; at < headers.length; at += 2) exchange.header(headers[at]!, headers[at + 1]!)
+  exchange.addHeaders(headers)
   return new JsonText(JSON.stringify(body), status)
+}
+
+/** The body of fal's webhooks: the output alone, or the error. */
+export async function falWebhookBody(
+  delivery: NewDelivery,
+  from: { origin: string },
+  owners: Owners<'files' | 'jobs'>,
+): Promise<string> {
+  const id = queueIdOf(delivery.subject.jobId!)
+  const ids = { request_id: id, gateway_request_id: id }
+  const job = await owners.jobs.find(delivery.organizationId, delivery.subject.jobId!)
+  if (!job) return JSON.stringify({ ...ids, status: 'ERROR', error: 'The request was removed.', payload: null })
+  if (job.status !== 'completed') {
+    const { body } = falFailure(job)
+    const error = job.error?.message ?? 'The request was cancelled.'
+    return JSON.stringify({ ...ids, status: 'ERROR', error, payload: body })
+  }
+  try {
+    return JSON.stringify({ ...ids, status: 'OK', error: null, payload: await outputOf(job, from, owners) })
+  } catch (thrown) {
+    if (!(thrown instanceof Failure)) throw thrown
+    return JSON.stringify({ ...ids, status: 'OK', error: null, payload: null, payload_error: thrown.message })
+  }
 }

@@ -90,7 +90,7 @@ async function answerRequest(
 const instructions =
   'Tools run AI models and saved workflows of this server. Results name files by signed URLs that work for a day. Generation of videos takes minutes: ask for progress.'
 
-function initialize(exchange: ClientExchange, params: Record<string, unknown>, answer: (result: object) => void): void {
+function initialize(exchange: ClientExchange, params: Record<string, unknown>, answer: (result: object) => void) {
   const wanted = protocolVersions.find(one => one === params.protocolVersion)
   exchange.header('mcp-session-id', crypto.randomUUID())
   answer({
@@ -112,7 +112,7 @@ async function listTools(exchange: ClientExchange, cursor: string | undefined, o
   }
 }
 
-function textOf(params: Record<string, unknown>, name: string): string {
+function textOf(params: Record<string, unknown>, name: string) {
   const value = params[name]
   if (typeof value === 'string') return value
   throw new RpcError(rpcCodes.invalidParams, `The parameter '${name}' is missing. Send it as a string.`)
@@ -123,7 +123,7 @@ function inputOf({ arguments: input = {} }: Record<string, unknown>): Record<str
   throw new RpcError(rpcCodes.invalidParams, "The parameter 'arguments' must be an object.")
 }
 
-function cursorOf({ cursor }: Record<string, unknown>): string | undefined {
+function cursorOf({ cursor }: Record<string, unknown>) {
   if (cursor === undefined || cursor === null) return undefined
   if (typeof cursor === 'string' && cursor.length <= 128) return cursor
   throw new RpcError(rpcCodes.invalidParams, "The parameter 'cursor' is no cursor of a list.")

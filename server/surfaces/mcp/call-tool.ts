@@ -1,4 +1,4 @@
-import { Failure } from '../../../core/failure.ts'
+import { Failure, invalid } from '../../../core/failure.ts'
 import type { CallEnd } from '../../../core/jobs/call.ts'
 import type { Lease } from '../../../core/models/fleet.ts'
 import type { Task, TextTask } from '../../../core/schemas/task.ts'
@@ -112,17 +112,10 @@ export async function callTool(exchange: ClientExchange, tool: McpToolCall, owne
   }
 }
 
-async function runTask(
-  exchange: ClientExchange,
-  task: Task,
-  tool: McpToolCall,
-  owners: ToolOwners,
-): Promise<ToolResult> {
+async function runTask(exchange: ClientExchange, task: Task, tool: McpToolCall, owners: ToolOwners) {
   const { model = modelsFor(task, exchange, owners)[0], stream: _, ...inputs } = tool.input
   if (typeof model !== 'string')
-    throw new Failure('invalid_type', `'model' must be the id of a model. tools/list returns the possible ones.`, {
-      param: 'model',
-    })
+    throw invalid('model', `'model' must be the id of a model. tools/list returns the possible ones.`, 'invalid_type')
   const { runner } = taskRecord(task)
   if (runner === 'text')
     return valueResult((await runTextCall(exchange, task as TextTask, { ...inputs, model }, owners)) as object)

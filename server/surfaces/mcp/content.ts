@@ -69,7 +69,7 @@ export interface ToolResult {
 export const maxAnswerBytes = 1 << 20
 
 /** Returns the text of an answer, so that a model need not read JSON: of a chat or a transcription; else the JSON. */
-function textOf(value: object): string {
+function textOf(value: object) {
   const { choices, text } = value as { choices?: { message?: { content?: unknown } }[]; text?: unknown }
   const said = choices?.length === 1 ? choices[0]?.message?.content : text
   return typeof said === 'string' && said !== '' ? said : JSON.stringify(value)

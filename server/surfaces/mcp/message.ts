@@ -1,6 +1,14 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
-import { integer, looseObject, namedObject, string } from '../../../core/schemas/fields.ts'
+import {
+  anything,
+  integer,
+  looseObject,
+  namedObject,
+  optional,
+  optionalText,
+  string,
+} from '../../../core/schemas/fields.ts'
 import { type EventStream, openEventStream } from '../../http/answer/sse.ts'
 import type { ClientExchange } from '../../http/request/exchange.ts'
 
@@ -66,33 +74,28 @@ export const McpMessage = looseObject(
   'A request or notification of the Model Context Protocol (JSON-RPC 2.0).',
   {
     jsonrpc: z.literal('2.0').describe('Version of JSON-RPC: always `2.0`.'),
-    id: z
-      .union([z.string().max(256), z.number()])
-      .optional()
-      .describe('Id of the request, by which its answer is recognized. A notification has none.'),
-    method: z
-      .string()
-      .max(128)
-      .optional()
-      .describe('Method, such as `tools/call`. An answer to a request of the server has none.'),
-    params: z.record(z.string(), z.unknown()).optional().describe('Parameters of the method.'),
+    id: optional(
+      z.union([z.string().max(256), z.number()]),
+      'Id of the request, by which its answer is recognized. A notification has none.',
+    ),
+    method: optionalText(128, 'Method, such as `tools/call`. An answer to a request of the server has none.'),
+    params: optional(z.record(z.string(), z.unknown()), 'Parameters of the method.'),
   },
 )
 export type McpMessage = z.output<typeof McpMessage>
 
-/** The answer to a request. */
 export const McpAnswer = namedObject('McpAnswer', 'An answer of the Model Context Protocol (JSON-RPC 2.0).', {
   jsonrpc: z.literal('2.0').describe('Version of JSON-RPC: always `2.0`.'),
   id: z.union([z.string(), z.number()]).describe('Id of the request.'),
-  result: z.record(z.string(), z.unknown()).optional().describe('Result of the method; absent if the request failed.'),
-  error: z
-    .object({
+  result: optional(z.record(z.string(), z.unknown()), 'Result of the method; absent if the request failed.'),
+  error: optional(
+    z.object({
       code: integer('Error code of JSON-RPC.'),
       message: string('What happened, as a sentence.'),
-      data: z.unknown().describe('The same error in the common format, if it has a code of its own.'),
-    })
-    .optional()
-    .describe('Why the request failed; absent if it did not.'),
+      data: anything('The same error in the common format, if it has a code of its own.'),
+    }),
+    'Why the request failed; absent if it did not.',
+  ),
 })
 
 /** Error codes of JSON-RPC and of the Model Context Protocol. */
@@ -107,10 +110,10 @@ export class RpcError extends Error {
   }
 }
 
-const mcpResultText = (id: RequestId, result: object): string => JSON.stringify({ jsonrpc: '2.0', id, result })
+const mcpResultText = (id: RequestId, result: object) => JSON.stringify({ jsonrpc: '2.0', id, result })
 
 /** Returns the answer to a request that failed, as JSON text. */
-function errorText(id: RequestId, thrown: unknown): string {
+function errorText(id: RequestId, thrown: unknown) {
   const body =
     thrown instanceof RpcError ? { code: thrown.code, message: thrown.message } : failureBody(Failure.from(thrown))
   return JSON.stringify({ jsonrpc: '2.0', id, error: body })

@@ -5,7 +5,6 @@ import { McpAnswer, McpMessage } from './message.ts'
 
 const route = routeOf({ tag: 'MCP' })
 
-/** The route of the Model Context Protocol. */
 export function mcpRoutes(owners: McpOwners) {
   const running: RunningRequests = new Map()
   return [

@@ -19,7 +19,7 @@ export interface McpTool {
 
 /** The tasks that are tools: all that engines do. The others do the same work in OpenAI's form. */
 const toolTasks = taskRecords.map(({ id }) => id).filter(id => impliedBy[id] === undefined)
-const nameOf = (task: Task): string => task.slice(task.indexOf('/') + 1).replaceAll('-', '_')
+const nameOf = (task: Task) => task.slice(task.indexOf('/') + 1).replaceAll('-', '_')
 const byName = new Map(toolTasks.map(task => [nameOf(task), task]))
 
 /** Returns the task that a tool does; undefined if there is no such tool. */

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { AuditEntryView, auditEntryView, auditNumber } from '../../../core/accounts/audit-view.ts'
 import { definedMembers } from '../../../core/members.ts'
-import { array, namedObject } from '../../../core/schemas/fields.ts'
+import { array, namedObject, optionalText } from '../../../core/schemas/fields.ts'
 import { OrganizationPath, reachOrganization } from '../../http/access/reach.ts'
 import { pageEnd, pageFields, pageQuery } from '../../http/answer/page.ts'
 import type { Owners } from '../../http/request/owners.ts'
@@ -16,7 +16,6 @@ const Page = namedObject('AuditPage', 'A page of the audit log.', {
 
 const when = z.coerce.number().int().min(0).max(1e11).optional()
 
-/** The route of the audit log. */
 export const auditRoutes = (owners: Owners<'organizations'>) => [
   route('GET /api/organizations/:organization/audit', 'admin:read', {
     summary: 'List audit entries',
@@ -25,8 +24,8 @@ export const auditRoutes = (owners: Owners<'organizations'>) => [
     errorCodes: ['organization_mismatch', 'not_found'],
     params: OrganizationPath,
     query: z.strictObject({
-      action: z.string().max(64).optional().describe('Only entries with this action, such as `token.created`.'),
-      target: z.string().max(64).optional().describe('Only entries about the object with this id.'),
+      action: optionalText(64, 'Only entries with this action, such as `token.created`.'),
+      target: optionalText(64, 'Only entries about the object with this id.'),
       since: when.describe('Only entries of this second and later, in Unix seconds.'),
       until: when.describe('Only entries before this second, in Unix seconds.'),
       ...pageQuery(cursor => auditNumber(cursor) !== undefined),

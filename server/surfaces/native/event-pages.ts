@@ -59,10 +59,7 @@ async function executionRecordOf(
 }
 
 /** Returns the record of an event of the organization itself; undefined as for jobs. */
-const organizationRecordOf = (
-  { type, at, sequence, data }: OrganizationEvent,
-  wanted: (type: string) => boolean,
-): SseRecord | undefined =>
+const organizationRecordOf = ({ type, at, sequence, data }: OrganizationEvent, wanted: (type: string) => boolean) =>
   data === null || !isOrganizationEvent(type) || !wanted(type) ? undefined : record(type, at, eventId(sequence), data)
 
 async function textOf(
@@ -91,11 +88,7 @@ export function openEventPages(owners: EventOwners) {
   const kept = new Map<string, Promise<EventPage | undefined>>()
   let keptBytes = 0
 
-  async function make(
-    exchange: ClientExchange,
-    after: number,
-    types: string | undefined,
-  ): Promise<EventPage | undefined> {
+  async function make(exchange: ClientExchange, after: number, types: string | undefined) {
     const { organizationId } = exchange.caller
     const events = await executions.events.ofOrganization(organizationId, { sequence: after, limit: pageSize })
     const wanted = typesWanted(types)
@@ -110,7 +103,7 @@ export function openEventPages(owners: EventOwners) {
     return sequence === after ? undefined : { sequence, bytes: Buffer.from(text) }
   }
 
-  function forget(key: string, bytes: number): void {
+  function forget(key: string, bytes: number) {
     if (kept.delete(key)) keptBytes -= bytes
   }
 

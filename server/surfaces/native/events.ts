@@ -1,16 +1,21 @@
 import { z } from 'zod'
 import { optionalString, string } from '../../../core/schemas/fields.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
-import { beginning, follow, openChangeFlag, pageSize } from '../../http/answer/follow.ts'
-import { type EventStream, openEventStream, resumeFrom } from '../../http/answer/sse.ts'
+import type { ExecutionNode, ExecutionRecord } from '../../../core/store/workflows.ts'
+import { openChangeFlag, pageSize, streamEvents } from '../../http/answer/follow.ts'
+import { openEventStream, resumeFrom } from '../../http/answer/sse.ts'
 import type { ClientExchange } from '../../http/request/exchange.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
+import { isLastOfExecution, recordOf } from '../../views/execution-event.ts'
+import { progressOfNodes, shownNode } from '../../views/execution-nodes.ts'
+import { findExecution, shownExecution } from '../../views/execution-record.ts'
 import {
   callEnded,
   eventRecord,
   isLast,
   progressRecord,
+  record,
   resumeText,
   sharedSnapshot,
   snapshot,
@@ -24,38 +29,31 @@ const route = routeOf({ tag: 'Events' })
 
 type JobOwners = Owners<'files' | 'jobs'>
 type EventOwners = JobOwners & Owners<'executions'>
+type ExecutionOwners = EventOwners & Owners<'cpu'>
 
-async function followJob(exchange: ClientExchange, owners: JobOwners): Promise<void> {
-  const id = exchange.params.id!
-  const found = await findJob(id, exchange, owners)
-  const resume = resumeFrom(exchange)
-  const stream = await openEventStream(exchange)
-  const from = await beginning(resume, owners)
-  const changes = openChangeFlag()
-  const stop = owners.jobs.follow(id, changes.set)
-  void stream.over.then(changes.set)
-  try {
-    if (found.kind === 'sync') return await followCall(found, stream, exchange, owners)
-    // Read after the position in the log, so that an event in between is reported twice and never missed.
-    let job: JobRecord | undefined = await find(id, exchange, owners)
-    if (!job) return stream.end()
-    stream.send(snapshot(from, `{"job":${summaryText(job, owners)}}`))
-    let lastProgress = ''
-    await follow({
-      exchange,
-      stream,
-      from,
-      page: sequence =>
-        owners.jobs.events.after(exchange.caller.organizationId, { sequence, jobId: id, limit: pageSize }),
-      wait: changes.wait,
-      async take(event) {
-        job = await find(id, exchange, owners)
-        if (!job) return false
-        stream.send(eventRecord(event, job, exchange, owners))
-        return !isLast(event.type)
+async function followJob(exchange: ClientExchange, owners: JobOwners) {
+  const { jobs } = owners
+  const { organizationId } = exchange.caller
+  const found = await findJob(exchange.params.id!, exchange, owners)
+  const { id } = found
+  if (found.kind === 'sync') return await followCall(found, exchange, owners)
+  let lastProgress = ''
+  await streamEvents(
+    exchange,
+    {
+      follow: changed => jobs.follow(id, changed),
+      async first(from) {
+        const job = await jobs.find(organizationId, id)
+        return job && snapshot(from, `{"job":${summaryText(job, owners)}}`)
       },
-      async idle() {
-        job = await find(id, exchange, owners)
+      page: sequence => jobs.events.after(organizationId, { sequence, jobId: id, limit: pageSize }),
+      async take(event, stream) {
+        const job = await jobs.find(organizationId, id)
+        if (job) stream.send(eventRecord(event, job, exchange, owners))
+        return job !== undefined && !isLast(event.type)
+      },
+      async idle(stream) {
+        const job = await jobs.find(organizationId, id)
         // The job ended before the position from which the reader resumes, or was deleted.
         if (!job || hasEnded(job)) return false
         const progress = progressRecord(job, owners)
@@ -64,28 +62,98 @@ async function followJob(exchange: ClientExchange, owners: JobOwners): Promise<v
         lastProgress = text
         return true
       },
-    })
+    },
+    owners,
+  )
+}
+
+/** Streams a synchronous call. It has no events in the log, so its end is reported by the call itself. */
+async function followCall(job: JobRecord, exchange: ClientExchange, owners: Owners<'jobs'>) {
+  // A position that is no event is refused here too.
+  resumeFrom(exchange)
+  const stream = await openEventStream(exchange)
+  try {
+    stream.send(snapshot(0, `{"job":${summaryText(job, owners)}}`))
+    if (hasEnded(job)) return
+    await Promise.race([owners.jobs.calls.ended(job.organizationId, job.id), stream.over])
+    if (!stream.ended) stream.send(callEnded(await findJob(job.id, exchange, owners)))
   } finally {
-    stop()
     stream.end()
   }
 }
 
-/** Streams a synchronous call. It has no events in the log, so its end is reported by the call itself. */
-async function followCall(
-  job: JobRecord,
-  stream: EventStream,
+/** Returns the progress of nodes that run or wait. It is not stored, so it has no event id. */
+async function progressOf(
+  execution: ExecutionRecord,
+  nodes: readonly ExecutionNode[],
   exchange: ClientExchange,
-  owners: Owners<'jobs'>,
-): Promise<void> {
-  stream.send(snapshot(0, `{"job":${summaryText(job, owners)}}`))
-  if (hasEnded(job)) return
-  await Promise.race([owners.jobs.calls.ended(job.organizationId, job.id), stream.over])
-  if (!stream.ended) stream.send(callEnded(await findJob(job.id, exchange, owners)))
+  owners: ExecutionOwners,
+): Promise<string> {
+  const progresses = await progressOfNodes(nodes, exchange, owners)
+  const shown = nodes.flatMap(node => {
+    const known = progresses.get(node.nodeId)
+    if (!known) return []
+    const { node_id, status, progress, queue_position, waiting_for } = shownNode(node, exchange, known)
+    return { node_id, status, progress, queue_position, waiting_for }
+  })
+  return JSON.stringify({ execution_id: execution.id, progress: execution.progress, nodes: shown })
 }
 
-const find = (id: string, exchange: ClientExchange, { jobs }: Owners<'jobs'>): Promise<JobRecord | undefined> =>
-  jobs.find(exchange.caller.organizationId, id)
+async function followExecution(exchange: ClientExchange, owners: ExecutionOwners) {
+  const { executions, jobs } = owners
+  const { organizationId } = exchange.caller
+  const { id, definition } = await findExecution(exchange.params.id!, exchange, owners)
+  const tasks = new Map(Object.entries(definition.dag.nodes).map(([node, { task }]) => [node, task]))
+  /** Jobs whose progress is followed, with the functions that end that. */
+  const followed = new Map<string, () => void>()
+  let lastProgress = ''
+  let wake: () => void
+
+  function followJobs(nodes: readonly ExecutionNode[]) {
+    const live = new Set(nodes.flatMap(({ status, jobId }) => (status === 'running' && jobId ? [jobId] : [])))
+    for (const [job, unfollow] of followed)
+      if (!live.has(job)) {
+        unfollow()
+        followed.delete(job)
+      }
+    for (const job of live) if (!followed.has(job)) followed.set(job, jobs.follow(job, wake))
+  }
+
+  await streamEvents(
+    exchange,
+    {
+      follow(changed) {
+        wake = changed
+        const stop = executions.follow(id, changed)
+        return () => [stop, ...followed.values()].forEach(end => end())
+      },
+      async first(from) {
+        const execution = await findExecution(id, exchange, owners)
+        const shown = await shownExecution(execution, exchange, owners, { withNodes: true })
+        return snapshot(from, JSON.stringify({ execution: shown }))
+      },
+      page: sequence => executions.events.ofExecution(organizationId, { sequence, executionId: id, limit: pageSize }),
+      async take(event, stream) {
+        const eventRecord = await recordOf(event, tasks, exchange, owners)
+        if (eventRecord) stream.send(eventRecord)
+        return !isLastOfExecution(event.type)
+      },
+      async idle(stream) {
+        const execution = await executions.summary(organizationId, id)
+        // The execution ended before the position from which the reader resumes, or was deleted.
+        if (!execution || execution.finishedAt !== null) return false
+        const nodes = await executions.nodes(organizationId, id)
+        followJobs(nodes)
+        const progress = await progressOf(execution, nodes, exchange, owners)
+        if (progress !== lastProgress)
+          stream.send(record('workflow_execution.node.progress', Date.now(), undefined, progress))
+        lastProgress = progress
+        return true
+      },
+    },
+    owners,
+  )
+}
 
 /** State that readers of the same organization share. */
 interface Shared {
@@ -103,9 +171,8 @@ async function followOrganization(
   const { organizationId } = exchange.caller
   const resume = resumeFrom(exchange)
   const stream = await openEventStream(exchange)
-  const changes = openChangeFlag()
+  const changes = openChangeFlag(stream)
   const stops = [jobs.followOrganization(organizationId, changes.set), executions.follow(organizationId, changes.set)]
-  void stream.over.then(changes.set)
   try {
     const { sequence: last, end } = await snapshotOf(organizationId, {
       resume,
@@ -160,5 +227,19 @@ export const eventRoutes = (owners: EventOwners, shared = sharedBy(owners)) => [
       after: optionalString(resumeText),
     }),
     answer: exchange => followOrganization(exchange, owners, shared),
+  }),
+]
+
+export const executionEventRoutes = (owners: ExecutionOwners) => [
+  route('GET /api/workflow-executions/:id/events', 'user:read', {
+    eventStream: true,
+    summary: 'Stream events of execution',
+    description:
+      'The answer is a stream of server-sent events of an execution and its nodes, until its end. The first event is `snapshot`. The others have an id: send the last one as `Last-Event-ID` or `?after=` to continue after it, within 24 hours. If the token is revoked, expires or loses the scope, the stream ends within 2 s with an `error` event, whose code is `invalid_api_key` or `insufficient_scope`. Progress of nodes comes as `workflow_execution.node.progress`, without an id. Large results are left out: they are null in the snapshot, and absent in events. Read them with their node.',
+    events: 'ExecutionEvent',
+    errorCodes: ['not_found'],
+    params: z.object({ id: string('Id of the execution: `exec_…`.') }),
+    query: z.strictObject({ after: optionalString(resumeText) }),
+    answer: exchange => followExecution(exchange, owners),
   }),
 ]

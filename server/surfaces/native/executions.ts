@@ -4,10 +4,17 @@ import { maxMembers } from '../../../core/dag/definition.ts'
 import { Failure, invalid } from '../../../core/failure.ts'
 import { isId } from '../../../core/ids.ts'
 import { definedMembers } from '../../../core/members.ts'
-import { array, namedObject, string } from '../../../core/schemas/fields.ts'
+import { array, namedObject, optional, optionalOneOf, optionalText, string } from '../../../core/schemas/fields.ts'
 import { conversationTask } from '../../../core/schemas/task.ts'
 import type { ExecutionRecord } from '../../../core/store/workflows.ts'
-import { cursorDescription, deletedObject, pageEnd, pageFields, pageLimit } from '../../http/answer/page.ts'
+import {
+  cursorDescription,
+  deletedAnswer,
+  deletedObject,
+  pageEnd,
+  pageFields,
+  pageLimit,
+} from '../../http/answer/page.ts'
 import { errorGroups } from '../../http/request/errors.ts'
 import type { ClientExchange } from '../../http/request/exchange.ts'
 import { type Embedded, JsonText } from '../../http/request/json-text.ts'
@@ -39,19 +46,14 @@ import { isRunning, waitForExecution } from '../../work/wait.ts'
 
 const route = routeOf({ tag: 'Workflow executions' })
 const Filter = z.strictObject({
-  status: z.enum(executionStatuses).optional().describe('Only executions with this status.'),
-  created_after: z.coerce
-    .number()
-    .int()
-    .min(0)
-    .optional()
-    .describe('Only executions created after this time, in Unix seconds.'),
-  metadata: z
-    .record(z.string(), z.string())
-    .optional()
-    .describe('`?metadata[ref]=42`: only executions with exactly this value under this name.'),
+  status: optionalOneOf('Only executions with this status.', executionStatuses),
+  created_after: optional(z.coerce.number().int().min(0), 'Only executions created after this time, in Unix seconds.'),
+  metadata: optional(
+    z.record(z.string(), z.string()),
+    '`?metadata[ref]=42`: only executions with exactly this value under this name.',
+  ),
   limit: pageLimit,
-  after: z.string().max(64).optional().describe(cursorDescription),
+  after: optionalText(64, cursorDescription),
 })
 const Page = namedObject('ExecutionPage', 'A page of executions.', {
   executions: array('The executions, newest first.', ExecutionSummary),
@@ -101,12 +103,13 @@ const Nodes = namedObject('ExecutionNodes', 'The nodes of an execution.', {
   nodes: array('The nodes.', ExecutionNodeObject),
 })
 const OneNode = namedObject('ExecutionNodeAnswer', 'One node of an execution.', { node: ExecutionNodeObject })
-const Deleted = deletedObject('workflow_execution', 'execution').meta({
-  id: 'ExecutionDeleted',
-  description: 'Confirms that an execution was deleted.',
-})
+const Deleted = deletedObject(
+  'ExecutionDeleted',
+  'Confirms that an execution was deleted.',
+  ['workflow_execution', 'execution'],
+  {},
+)
 
-/** The routes of executions. */
 export const executionRoutes = (owners: ExecutionOwners) => [
   route('POST /api/workflows/:id/execute', 'user:write', {
     bucket: 'jobs',
@@ -180,8 +183,7 @@ export const executionRoutes = (owners: ExecutionOwners) => [
         await waitForExecution(execution.id, query.wait, exchange, owners)
         execution = await findExecution(params.id, exchange, owners)
       }
-      if (isRunning(execution))
-        exchange.header('retry-after', '2').header('retry-after-ms', '2000').header('openai-poll-after-ms', '2000')
+      if (isRunning(execution)) exchange.pollAgain()
       return executionAnswer(execution, exchange, owners, {
         withNodes: query.include !== 'none',
         withDag: query.include === 'dag',
@@ -276,13 +278,13 @@ export const executionRoutes = (owners: ExecutionOwners) => [
     handle: async ({ params }, exchange) => {
       const { id, organizationId } = await findExecution(params.id, exchange, owners)
       await owners.executions.remove(organizationId, id)
-      return { id, object: 'workflow_execution' as const, deleted: true as const }
+      return deletedAnswer('workflow_execution', id)
     },
   }),
   route('GET /api/workflow-executions', 'user:read', {
     summary: 'List executions',
     description: 'Returns executions of the organization, newest first, without nodes and results.',
-    query: Filter.extend({ workflow_id: z.string().max(64).optional().describe('Only executions of this workflow.') }),
+    query: Filter.extend({ workflow_id: optionalText(64, 'Only executions of this workflow.') }),
     response: Page,
     handle: ({ query: { workflow_id, ...filter } }, exchange) => list(exchange, filter, workflow_id, owners),
   }),

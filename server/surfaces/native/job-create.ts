@@ -1,82 +1,62 @@
 import { z } from 'zod'
 import { Failure, invalid } from '../../../core/failure.ts'
+import { optional, optionalOneOf, optionalText } from '../../../core/schemas/fields.ts'
 import { regions } from '../../../core/schemas/region.ts'
 import { Task } from '../../../core/schemas/task.ts'
-import type { JobRecord } from '../../../core/store/store.ts'
-import { taskNamed, taskRecord } from '../../../core/tasks/registry.ts'
+import { taskRecord } from '../../../core/tasks/registry.ts'
 import { errorGroups } from '../../http/request/errors.ts'
 import type { ClientExchange } from '../../http/request/exchange.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { askForRegion } from '../../http/request/region.ts'
 import { routeOf } from '../../http/request/route.ts'
 import { JobCreated } from '../../views/job-record.ts'
-import { jobWebhookTypes, webhookFields, webhookInBody } from '../../work/job-terms.ts'
+import { TaskName } from '../../views/task-schemas.ts'
+import {
+  aWeek,
+  jobWebhookTypes,
+  Metadata,
+  Priority,
+  priorityOf,
+  tenYears,
+  webhookFields,
+  webhookInBody,
+} from '../../work/job-terms.ts'
 import { type JobTerms, submissionAnswer } from '../../work/submit.ts'
 import { submitGeneration } from '../../work/submit-generation.ts'
 import { parsedInputs, type SubmitterOwners, submitters } from '../../work/submitters.ts'
 
 const route = routeOf({ tag: 'Jobs' })
 
-const priorities = { low: -10, normal: 0, high: 10 } as const
 const Inputs = z.record(z.string(), z.unknown())
-const aWeek = 7 * 86_400
-const tenYears = 3_650 * 86_400
 
 const Create = z
   .strictObject({
-    task: z
-      .preprocess(name => (typeof name === 'string' ? (taskNamed(name)?.id ?? name) : name), Task.optional())
-      .describe('Task type. Send `task` and `model_id`, or `slug` alone.'),
-    model_id: z.string().max(128).optional().describe('Id of the model, as in `GET /std/v1/models`.'),
-    model: z.string().max(128).optional().describe('The same as `model_id`.'),
-    slug: z
-      .string()
-      .max(512)
-      .optional()
-      .describe('Name of a model and one of its tasks, as in `GET /api/model-status`.'),
-    inputs: Inputs.optional().describe(
-      'Request of the task without `model`: the same fields as at its own endpoint. Required.',
+    task: TaskName.describe('Task type. Send `task` and `model_id`, or `slug` alone.'),
+    model_id: optionalText(128, 'Id of the model, as in `GET /std/v1/models`.'),
+    model: optionalText(128, 'The same as `model_id`.'),
+    slug: optionalText(512, 'Name of a model and one of its tasks, as in `GET /api/model-status`.'),
+    inputs: optional(Inputs, 'Request of the task without `model`: the same fields as at its own endpoint. Required.'),
+    input: optional(Inputs, 'The same as `inputs`.'),
+    payload: optional(Inputs, 'The same as `inputs`.'),
+    priority: Priority.describe(
+      'Higher runs earlier; `low` is -10, `normal` 0, `high` 10. A job that has waited long enough is not overtaken any more.',
     ),
-    input: Inputs.optional().describe('The same as `inputs`.'),
-    payload: Inputs.optional().describe('The same as `inputs`.'),
-    priority: z
-      .union([z.int().min(-100).max(100), z.enum(['low', 'normal', 'high'])])
-      .default(0)
-      .describe(
-        'Higher runs earlier; `low` is -10, `normal` 0, `high` 10. A job that has waited long enough is not overtaken any more.',
-      ),
     max_attempts: z.int().min(1).max(10).default(3).describe('Most attempts, the first included.'),
-    not_before: z.int().min(0).optional().describe('Earliest start in Unix seconds. Default: now.'),
-    start_timeout_seconds: z
-      .number()
-      .min(0.1)
-      .max(aWeek)
-      .optional()
-      .describe(
-        'Seconds within which the job must begin, counted from its earliest start; else it fails. Default: no limit.',
-      ),
-    timeout_seconds: z
-      .number()
-      .min(0.1)
-      .max(aWeek)
-      .optional()
-      .describe('Most seconds of one attempt. Default: no limit.'),
-    expires_after_seconds: z
-      .number()
-      .min(1)
-      .max(tenYears)
-      .optional()
-      .describe(
-        'Seconds for which the job and its files are kept after its end. Default: `job_retention` in `infer.yaml`.',
-      ),
-    metadata: z
-      .record(z.string().max(64), z.string().max(512))
-      .optional()
-      .describe('Your own key-value pairs, by which jobs can be listed.'),
-    region: z
-      .enum(regions)
-      .optional()
-      .describe('Region in which the job runs: its model must be there. `Global` asks for none. Default: `Global`.'),
+    not_before: optional(z.int().min(0), 'Earliest start in Unix seconds. Default: now.'),
+    start_timeout_seconds: optional(
+      z.number().min(0.1).max(aWeek),
+      'Seconds within which the job must begin, counted from its earliest start; else it fails. Default: no limit.',
+    ),
+    timeout_seconds: optional(z.number().min(0.1).max(aWeek), 'Most seconds of one attempt. Default: no limit.'),
+    expires_after_seconds: optional(
+      z.number().min(1).max(tenYears),
+      'Seconds for which the job and its files are kept after its end. Default: `job_retention` in `infer.yaml`.',
+    ),
+    metadata: optional(Metadata, 'Your own key-value pairs, by which jobs can be listed.'),
+    region: optionalOneOf(
+      'Region in which the job runs: its model must be there. `Global` asks for none. Default: `Global`.',
+      regions,
+    ),
     ...webhookFields('job.completed, job.failed and job.cancelled'),
   })
   .superRefine((body, ctx) => {
@@ -90,7 +70,7 @@ const Create = z
 type Create = z.output<typeof Create>
 
 const termsOf = (body: Create, exchange: ClientExchange, owners: Owners<'webhooks'>): JobTerms => ({
-  priority: typeof body.priority === 'string' ? priorities[body.priority] : body.priority,
+  priority: priorityOf(body.priority),
   maxAttempts: body.max_attempts,
   notBefore: (body.not_before ?? 0) * 1000,
   startTimeoutMs: milliseconds(body.start_timeout_seconds),
@@ -116,7 +96,7 @@ function givenOf(body: Create, exchange: ClientExchange) {
 }
 
 /** Returns the same Failure with the names of the fields that the caller sent. */
-function renamed(thrown: unknown, named: (field: string) => string): unknown {
+function renamed(thrown: unknown, named: (field: string) => string) {
   const { code, message, param, details, facts, cause } = Failure.from(thrown)
   if (param === undefined) return thrown
   const renamedIn = (text: string, field: string) => text.replaceAll(`'${field}'`, `'${named(field)}'`)
@@ -147,7 +127,7 @@ function targetOf(
   return { slug }
 }
 
-async function create(body: Create, exchange: ClientExchange, owners: SubmitterOwners): Promise<JobRecord> {
+async function create(body: Create, exchange: ClientExchange, owners: SubmitterOwners) {
   askForRegion(exchange, body.region)
   const { modelField, inputsField, modelId: given, inputs } = givenOf(body, exchange)
   const target = targetOf(body, given, owners)
@@ -167,7 +147,7 @@ async function create(body: Create, exchange: ClientExchange, owners: SubmitterO
 }
 
 /** In `/slug/…` the slug is part of the path; here it is a field. */
-function ofSlug(thrown: unknown): unknown {
+function ofSlug(thrown: unknown) {
   const { code, message, cause } = Failure.from(thrown)
   return code === 'model_not_found' || code === 'model_not_allowed'
     ? new Failure(code, message, { param: 'slug', cause })

@@ -2,13 +2,21 @@ import { z } from 'zod'
 import { canonicalHash } from '../../../core/canonical.ts'
 import { Failure } from '../../../core/failure.ts'
 import { definedMembers } from '../../../core/members.ts'
-import { array, boolean, namedObject, string } from '../../../core/schemas/fields.ts'
+import {
+  array,
+  namedObject,
+  oneOf,
+  optional,
+  optionalOneOf,
+  optionalText,
+  string,
+} from '../../../core/schemas/fields.ts'
 import { parsed } from '../../../core/schemas/issues.ts'
 import { logLevels } from '../../../core/schemas/log-level.ts'
 import { Task } from '../../../core/schemas/task.ts'
 import { type JobRecord, jobStatuses } from '../../../core/store/store.ts'
 import { taskRecord } from '../../../core/tasks/registry.ts'
-import { deletedObject, pageFields, pageLimit } from '../../http/answer/page.ts'
+import { alwaysTrue, deletedAnswer, deletedObject, pageFields, pageLimit } from '../../http/answer/page.ts'
 import { errorGroups } from '../../http/request/errors.ts'
 import type { ClientExchange } from '../../http/request/exchange.ts'
 import { JsonText } from '../../http/request/json-text.ts'
@@ -44,7 +52,7 @@ const termsOf = (job: JobRecord): JobTerms => ({
 })
 
 /** Submits a job again as a new job. Throws Failure `conflict` if it cannot be repeated, and as a submission does. */
-async function retryJob(job: JobRecord, exchange: ClientExchange, owners: SubmitterOwners): Promise<JobRecord> {
+async function retryJob(job: JobRecord, exchange: ClientExchange, owners: SubmitterOwners) {
   if (job.kind === 'sync')
     throw new Failure(
       'conflict',
@@ -66,31 +74,28 @@ async function retryJob(job: JobRecord, exchange: ClientExchange, owners: Submit
 
 const route = routeOf({ tag: 'Jobs' })
 const One = z.object({ id: string('Id of the job: `job_…`.') })
+const ofJob = { params: One, errorCodes: ['not_found', 'output_expired'] } as const
 
 const when = z.coerce.number().int().min(0).optional()
 
 const ListQuery = z.strictObject({
-  status: z.enum(jobStatuses).optional().describe('Only jobs with this status.'),
-  task: Task.optional().describe('Only jobs of this task.'),
-  model_id: z.string().max(128).optional().describe('Only jobs of this model.'),
-  user_id: z.string().max(64).optional().describe('Only jobs of the tokens of this user.'),
-  token_id: z.string().max(64).optional().describe('Only jobs that this token created.'),
-  kind: z
-    .enum(['async', 'sync'])
-    .optional()
-    .describe('`async`: background jobs. `sync`: synchronous requests. Default: both.'),
+  status: optionalOneOf('Only jobs with this status.', jobStatuses),
+  task: optional(Task, 'Only jobs of this task.'),
+  model_id: optionalText(128, 'Only jobs of this model.'),
+  user_id: optionalText(64, 'Only jobs of the tokens of this user.'),
+  token_id: optionalText(64, 'Only jobs that this token created.'),
+  kind: optionalOneOf('`async`: background jobs. `sync`: synchronous requests. Default: both.', ['async', 'sync']),
   created_after: when.describe('Only jobs created after this second, in Unix seconds.'),
   created_before: when.describe('Only jobs created before this second, in Unix seconds.'),
-  metadata: z
-    .record(z.string(), z.string())
-    .optional()
-    .describe('`?metadata[ref]=42`: only jobs with exactly this value under this name.'),
+  metadata: optional(
+    z.record(z.string(), z.string()),
+    '`?metadata[ref]=42`: only jobs with exactly this value under this name.',
+  ),
   limit: pageLimit,
-  after: z
-    .string()
-    .refine(isJobId, 'This is no cursor of the list.')
-    .optional()
-    .describe('`next_cursor` of the page before, or the id of its last job. Default: the first page.'),
+  after: optional(
+    z.string().refine(isJobId, 'This is no cursor of the list.'),
+    '`next_cursor` of the page before, or the id of its last job. Default: the first page.',
+  ),
 })
 
 const Page = namedObject('JobPage', 'A page of jobs.', {
@@ -138,8 +143,7 @@ const previewRoute = (owners: Owners<'cpu' | 'files' | 'jobs' | 'log'>) =>
     summary: 'Get preview of job',
     description:
       'Returns the newest unfinished image of a job that runs, as WebP: of a video, one frame. The request must have `previews`, and the engine must be able to. `previews` of the job counts them.',
-    errorCodes: ['not_found', 'output_expired'],
-    params: One,
+    ...ofJob,
     query: PreviewQuery,
     media: ['image/webp'],
     otherAnswers: {
@@ -160,19 +164,14 @@ const previewRoute = (owners: Owners<'cpu' | 'files' | 'jobs' | 'log'>) =>
     },
   })
 
-const Deleted = deletedObject('job', 'job')
-  .extend({ deleted: boolean('Always true.') })
-  .meta({
-    id: 'JobDeleted',
-    description: 'Confirms that a job was deleted.',
-  })
+const Deleted = deletedObject('JobDeleted', 'Confirms that a job was deleted.', ['job', 'job'], alwaysTrue)
 
 const Logs = namedObject('JobLogs', 'The log of a job.', {
   logs: array(
     'The lines, oldest first.',
     z.object({
       timestamp: z.iso.datetime().describe('ISO 8601, UTC.'),
-      level: z.enum(logLevels).describe('Level of the line.'),
+      level: oneOf('Level of the line.', logLevels),
       message: string('Text of the line.'),
       source: z.literal('USER'),
     }),
@@ -189,12 +188,7 @@ const notDeletable = ({ id }: JobRecord) =>
  * Resolves when the job has ended, the server drains, or the time is over. Throws Failure `cancelled` if the client
  * disconnected, and the failure of its token if that may no longer read the job.
  */
-async function waitFor(
-  job: JobRecord,
-  waitMs: number,
-  exchange: ClientExchange,
-  { jobs }: Owners<'jobs'>,
-): Promise<void> {
+async function waitFor(job: JobRecord, waitMs: number, exchange: ClientExchange, { jobs }: Owners<'jobs'>) {
   // A synchronous call is not in the store, so `jobs.wait` does not report its end.
   const callEnded = jobs.calls.ended(job.organizationId, job.id)
   const stopped = new AbortController()
@@ -211,7 +205,6 @@ async function waitFor(
   exchange.signal.throwIfAborted()
 }
 
-/** The routes of durable jobs. */
 export const jobRoutes = (owners: SubmitterOwners) => [
   createRoute(owners),
   listRoute(owners),
@@ -220,8 +213,7 @@ export const jobRoutes = (owners: SubmitterOwners) => [
     summary: 'Get job',
     description:
       'Returns a job with its inputs and its result. With `?wait=30` the answer comes when the job has ended, or after 30 s. If the token is revoked, expires or loses the scope meanwhile, the answer is 401 or 403 within 2 s. Addresses of files in the result work for a day: read the job again for new ones.',
-    errorCodes: ['not_found', 'output_expired'],
-    params: One,
+    ...ofJob,
     query: z.strictObject({
       wait: z.coerce.number().min(0).max(120).default(0).describe('Seconds to wait for the end, 120 at most.'),
     }),
@@ -232,8 +224,7 @@ export const jobRoutes = (owners: SubmitterOwners) => [
         await waitFor(job, Math.ceil(query.wait * 1000), exchange, owners)
         job = await findJob(params.id, exchange, owners)
       }
-      if (!hasEnded(job))
-        exchange.header('retry-after', '2').header('retry-after-ms', '2000').header('openai-poll-after-ms', '2000')
+      if (!hasEnded(job)) exchange.pollAgain()
       return jobAnswer(job, exchange, owners)
     },
   }),
@@ -247,7 +238,7 @@ export const jobRoutes = (owners: SubmitterOwners) => [
     handle: async ({ params: { id } }, exchange) => {
       const removed = isJobId(id) && (await owners.jobs.remove(exchange.caller.organizationId, id))
       if (!removed) throw notDeletable(await findJob(id, exchange, owners))
-      return { id, object: 'job' as const, deleted: true }
+      return deletedAnswer('job', id)
     },
   }),
   route('POST /api/jobs/:id/cancel', 'user:write', {
@@ -284,8 +275,7 @@ export const jobRoutes = (owners: SubmitterOwners) => [
     summary: 'List log lines of job',
     description:
       'Returns what engines logged while they ran the job, oldest first; also while it runs. A synchronous request has no log.',
-    errorCodes: ['not_found', 'output_expired'],
-    params: One,
+    ...ofJob,
     response: Logs,
     handle: async ({ params }, exchange) => {
       const job = await findJob(params.id, exchange, owners)

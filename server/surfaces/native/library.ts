@@ -6,18 +6,28 @@ import {
   array,
   integer,
   namedObject,
+  nullable,
   nullableInteger,
   nullableNumber,
   nullableString,
+  optional,
+  optionalText,
   string,
 } from '../../../core/schemas/fields.ts'
 import { Task } from '../../../core/schemas/task.ts'
 import { type LibraryItem, libraryKinds } from '../../../core/store/store.ts'
-import { cursorDescription, deletedObject, pageEnd, pageFields, pageLimit } from '../../http/answer/page.ts'
+import {
+  cursorDescription,
+  deletedAnswer,
+  deletedObject,
+  pageEnd,
+  pageFields,
+  pageLimit,
+} from '../../http/answer/page.ts'
 import type { ClientExchange } from '../../http/request/exchange.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
-import { seconds } from '../../views/job-record.ts'
+import { seconds, viewOf } from '../../views/view-of.ts'
 
 const route = routeOf({ tag: 'Library' })
 
@@ -35,7 +45,7 @@ const LibraryObject = namedObject('LibraryItem', 'An image, a video or audio tha
   object: z.literal('library_item'),
   kind: Kind.describe('What the file is.'),
   file: LibraryFile.describe('The file.'),
-  video: LibraryFile.nullable().describe('The same as `file` for a video; null otherwise.'),
+  video: nullable(LibraryFile, 'The same as `file` for a video; null otherwise.'),
   thumbnail_url: nullableString('Where to read a small image of it (WebP); null if there is none.'),
   prompt: string('The prompt; of speech the text.'),
   seed: nullableInteger('The seed; null if there was none.'),
@@ -55,42 +65,31 @@ const Page = namedObject('LibraryPage', 'A page of the library.', {
   items: array('The items, newest first.', LibraryObject),
   ...pageFields,
 })
-const Deleted = deletedObject('library_item', 'item').meta({
-  id: 'LibraryItemDeleted',
-  description: 'Confirms that an item of the library was deleted.',
-})
+const Deleted = deletedObject(
+  'LibraryItemDeleted',
+  'Confirms that an item of the library was deleted.',
+  ['library_item', 'item'],
+  {},
+)
 
-function shown(item: LibraryItem, exchange: ClientExchange, files: Owners['files']): z.input<typeof LibraryObject> {
-  const { file } = item
-  const origin = exchange.origin
-  const link = (id: string, name: string) => files.link({ id, name }, origin)
-  const linked = {
-    url: link(file.id, file.name),
-    content_type: file.contentType,
+function shown(item: LibraryItem, { origin }: ClientExchange, files: Owners['files']) {
+  const { file, thumbnailId } = item
+  const linked = viewOf(LibraryFile, file, {
+    url: files.link(file, origin),
     file_name: file.name,
     file_size: file.bytes,
-  }
+  })
   const kind = Kind.parse(file.contentType.split('/', 1)[0])
-  return {
-    id: item.id,
-    object: 'library_item',
+  return viewOf(LibraryObject, item, {
     kind,
     file: linked,
     video: kind === 'video' ? linked : null,
-    thumbnail_url: item.thumbnailId === null ? null : link(item.thumbnailId, 'thumbnail.webp'),
-    prompt: item.prompt,
-    seed: item.seed,
-    model_id: item.modelId,
-    task: item.task,
-    job_id: item.jobId,
+    thumbnail_url: thumbnailId === null ? null : files.link({ id: thumbnailId, name: 'thumbnail.webp' }, origin),
     width: file.width,
     height: file.height,
     duration_seconds: file.durationMs === null ? null : file.durationMs / 1000,
-    fps: item.fps,
-    num_frames: item.numFrames,
-    created_at: seconds(item.createdAt),
     expires_at: seconds(file.expiresAt),
-  }
+  })
 }
 
 const One = z.object({ id: string('Id of the item.') })
@@ -104,14 +103,14 @@ export const libraryRoutes = ({ files }: Owners<'files'>) => [
     description:
       'Returns images, videos and audio that jobs of the organization created, newest first. Filter them by words of the prompt, kind, model and time.',
     query: z.strictObject({
-      q: z.string().max(500).optional().describe('Words that the prompt must contain.'),
-      kind: Kind.optional().describe('Only images, videos or audio.'),
-      model_id: z.string().max(128).optional().describe('Only files of this model.'),
-      user_id: z.string().max(64).optional().describe('Only files of the tokens of this user.'),
+      q: optionalText(500, 'Words that the prompt must contain.'),
+      kind: optional(Kind, 'Only images, videos or audio.'),
+      model_id: optionalText(128, 'Only files of this model.'),
+      user_id: optionalText(64, 'Only files of the tokens of this user.'),
       created_after: Time.describe('Only files created after this time, in Unix seconds.'),
       created_before: Time.describe('Only files created before this time, in Unix seconds.'),
       limit: pageLimit,
-      after: z.string().max(128).refine(isId, 'This is no cursor of the list.').optional().describe(cursorDescription),
+      after: optional(z.string().max(128).refine(isId, 'This is no cursor of the list.'), cursorDescription),
     }),
     response: Page,
     handle: async ({ query }, exchange) => {
@@ -155,7 +154,7 @@ export const libraryRoutes = ({ files }: Owners<'files'>) => [
         ? await files.library.remove(exchange.caller.organizationId, params.id)
         : undefined
       if (!removed) throw missing(params.id)
-      return { id: removed.id, object: 'library_item' as const, deleted: true as const }
+      return deletedAnswer('library_item', removed.id)
     },
   }),
 ]

@@ -1,10 +1,10 @@
 import type { ServerResponse } from 'node:http'
 import { z } from 'zod'
-import { Failure } from '../../../core/failure.ts'
-import { array, namedObject } from '../../../core/schemas/fields.ts'
+import { type Failure, invalid } from '../../../core/failure.ts'
+import { array, namedObject, optionalOneOf, optionalText } from '../../../core/schemas/fields.ts'
 import { parsed } from '../../../core/schemas/issues.ts'
 import { requireMachineOwner } from '../../http/access/reach.ts'
-import { pingComment } from '../../http/answer/sse.ts'
+import { eventsHead, pingComment } from '../../http/answer/sse.ts'
 import { accessEndEvent } from '../../http/request/errors.ts'
 import type { ClientExchange } from '../../http/request/exchange.ts'
 import type { Owners } from '../../http/request/owners.ts'
@@ -37,7 +37,7 @@ export class LogFollower implements WatchedStream {
     const { streams } = exchange
     this.#res = exchange.res
     this.#wanted = wanted
-    exchange.head(200, 'text/event-stream; charset=utf-8', ['cache-control', 'no-cache', 'x-accel-buffering', 'no'])
+    exchange.head(200, ...eventsHead)
     exchange.res.flushHeaders()
     streams.add(this)
     const stops = [
@@ -107,11 +107,8 @@ const route = routeOf({ tag: 'System' })
 const maxLines = 10_000
 
 const Query = z.strictObject({
-  model: z.string().max(256).optional().describe('Only lines that concern this model.'),
-  source: z
-    .enum(['server', 'engine'])
-    .optional()
-    .describe('Only lines of the server, or only lines of engines. Default: both.'),
+  model: optionalText(256, 'Only lines that concern this model.'),
+  source: optionalOneOf('Only lines of the server, or only lines of engines. Default: both.', ['server', 'engine']),
   lines: z.coerce.number().int().min(0).max(maxLines).default(200).describe('How many of the newest lines to return.'),
   follow: z
     .enum(['true', 'false'])
@@ -145,7 +142,7 @@ function recent(query: Query, { fleet, journal, registry }: LogOwners): LogLine[
   const ofEngines = source === 'server' ? [] : fleet.output.recent(model, count).map(lineOfEngine)
   const wanted = [...ofServer, ...ofEngines].filter(matches(query))
   if (wanted.length === 0 && model !== undefined && !registry.find(model))
-    throw new Failure('model_not_found', `There is no model '${model}' here.`, { param: 'model' })
+    throw invalid('model', `There is no model '${model}' here.`, 'model_not_found')
   return wanted.toSorted((one, other) => (one.time < other.time ? -1 : one.time > other.time ? 1 : 0)).slice(-count)
 }
 

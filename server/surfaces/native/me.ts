@@ -25,7 +25,6 @@ const Me = namedObject('Me', 'The token of the request, its organization, and wh
   spend: SpendUse,
 })
 
-/** The route that describes the caller. */
 export const meRoutes = ({
   accounts,
   limiter,

@@ -1,13 +1,12 @@
 import { z } from 'zod'
 import { grantRole } from '../../../core/accounts/grant.ts'
 import { UserChange, UserCreate, UserView, userView } from '../../../core/accounts/user-view.ts'
-import { Failure } from '../../../core/failure.ts'
 import { isId } from '../../../core/ids.ts'
 import { definedMembers } from '../../../core/members.ts'
-import { array, integer, namedObject, string } from '../../../core/schemas/fields.ts'
-import type { User } from '../../../core/store/store.ts'
+import { array, flag, integer, namedObject, string } from '../../../core/schemas/fields.ts'
 import { actorOf, grantingOf, OrganizationPath, reachOrganization, reachToChange } from '../../http/access/reach.ts'
 import { deletedObject, pageFields, pageOf, pageQuery } from '../../http/answer/page.ts'
+import { found } from '../../http/request/errors.ts'
 import type { ClientExchange } from '../../http/request/exchange.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
@@ -25,46 +24,33 @@ const Changed = namedObject('UserChanged', 'A changed user, and what became of t
   tokens_narrowed: integer('Tokens that lost scopes which the role does not allow.'),
   tokens_revoked: integer('Tokens that were revoked, because no scope was left.'),
 })
-const Removed = deletedObject('user', 'user')
-  .extend({
-    tokens_revoked: integer('Tokens of the user that were revoked.'),
-  })
-  .meta({ id: 'UserRemoved', description: 'Confirms that a user was removed.' })
+const Removed = deletedObject('UserRemoved', 'Confirms that a user was removed.', ['user', 'user'], {
+  tokens_revoked: integer('Tokens of the user that were revoked.'),
+})
 
 const OneUser = OrganizationPath.extend({ user: string('Id of the user: `user_…`.') })
 const Force = z.strictObject({
-  force: z
-    .enum(['true', 'false'])
-    .optional()
-    .describe('`true`: also if the organization loses its last token with admin:write.'),
+  force: flag('`true`: also if the organization loses its last token with admin:write.'),
 })
-const forced = (exchange: ClientExchange): boolean => exchange.query.get('force') === 'true'
 
-const missing = (id: string): Failure => new Failure('not_found', `User ${id.slice(0, 64)} was not found.`)
+/** Returns what was found of a user. Throws Failure `not_found` if nothing was. */
+const ofUser = <Found>(value: Found, id: string) => found(value, 'User', id)
 
 type MemberOwners = Owners<'organizations'>
+type UserPath = z.output<typeof OneUser>
 
 /** Finds a user whom the caller wants to change. Throws Failure `not_found`, and `role_not_allowed` for a higher role. */
-async function reachUser(
-  { organization, user: id }: z.output<typeof OneUser>,
-  exchange: ClientExchange,
-  owners: MemberOwners,
-): Promise<{ user: User; role: User['role'] | null }> {
+async function reachUser({ organization, user: id }: UserPath, exchange: ClientExchange, owners: MemberOwners) {
   await reachToChange(organization, exchange, owners)
-  const user = await owners.organizations.users.find(organization, id)
-  if (!user) throw missing(id)
+  const user = ofUser(await owners.organizations.users.find(organization, id), id)
   const { role } = await grantingOf(exchange, organization, owners)
   grantRole(user.role, role, 'change')
   return { user, role }
 }
 
-async function shown(organization: string, id: string, { organizations }: MemberOwners) {
-  const user = await organizations.users.summary(organization, id)
-  if (!user) throw missing(id)
-  return userView(user)
-}
+const shown = async (organization: string, id: string, { organizations }: MemberOwners) =>
+  userView(ofUser(await organizations.users.summary(organization, id), id))
 
-/** The routes of the users of an organization. */
 export const memberRoutes = (owners: MemberOwners) => [
   route(`GET ${path}`, 'admin:read', {
     summary: 'List members',
@@ -123,13 +109,15 @@ export const memberRoutes = (owners: MemberOwners) => [
     body: UserChange,
     example: { role: 'viewer' },
     response: Changed,
-    handle: async ({ params, body }, exchange) => {
+    handle: async ({ params, query, body }, exchange) => {
       const { user, role } = await reachUser(params, exchange, owners)
       if (body.role !== undefined) grantRole(body.role, role, 'make someone')
       const change = definedMembers(body)
       const { users } = owners.organizations
-      const done = await users.update(user.organizationId, user.id, change, actorOf(exchange), forced(exchange))
-      if (!done) throw missing(params.user)
+      const done = ofUser(
+        await users.update(user.organizationId, user.id, change, actorOf(exchange), query.force === 'true'),
+        params.user,
+      )
       return {
         user: await shown(user.organizationId, user.id, owners),
         tokens_narrowed: done.tokensNarrowed,
@@ -145,11 +133,13 @@ export const memberRoutes = (owners: MemberOwners) => [
     params: OneUser,
     query: Force,
     response: Removed,
-    handle: async ({ params }, exchange) => {
+    handle: async ({ params, query }, exchange) => {
       const { user } = await reachUser(params, exchange, owners)
       const { users } = owners.organizations
-      const done = await users.remove(user.organizationId, user.id, actorOf(exchange), forced(exchange))
-      if (!done) throw missing(params.user)
+      const done = ofUser(
+        await users.remove(user.organizationId, user.id, actorOf(exchange), query.force === 'true'),
+        params.user,
+      )
       return { id: user.id, object: 'user' as const, deleted: true as const, tokens_revoked: done.tokensRevoked }
     },
   }),

@@ -2,26 +2,33 @@ import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import type { ModelDownload, ModelProposal } from '../../../core/models/model-administration.ts'
 import {
+  anyObject,
   array,
   boolean,
+  flag,
   integer,
   namedObject,
+  nullable,
   nullableInteger,
   nullableNumber,
   nullableString,
   number,
   object,
+  oneOf,
+  optional,
   optionalBoolean,
+  optionalText,
   strictObject,
   string,
 } from '../../../core/schemas/fields.ts'
 import { Task } from '../../../core/schemas/task.ts'
 import { requireMachineOwner } from '../../http/access/reach.ts'
+import { errorGroups } from '../../http/request/errors.ts'
 import type { ClientExchange } from '../../http/request/exchange.ts'
 import { JsonText } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { type Route, routeOf } from '../../http/request/route.ts'
-import { seconds } from '../../views/job-record.ts'
+import { seconds } from '../../views/view-of.ts'
 import { findModel } from './model-loading.ts'
 
 const route = routeOf({ tag: 'Models' })
@@ -62,21 +69,20 @@ const Add = strictObject('ModelAdd', 'A model to download and to offer.', {
     .min(1)
     .max(256)
     .describe('A name of the catalog, or `hf:owner/name` with `:file` after it if needed.'),
-  id: z.string().min(1).max(128).optional().describe('Id under which it is offered. Default: proposed.'),
-  tasks: z.array(Task).max(16).optional().describe('Its tasks. Default: recognised by its files.'),
-  context: z.int().min(16).optional().describe('Most tokens of prompt and answer together.'),
-  concurrency: z.int().min(1).max(4096).optional().describe('Most requests at the same time.'),
-  engine: z.string().max(64).optional().describe('Engine that runs it. Default: one that is installed.'),
-  memory: z
-    .string()
-    .regex(/^\d+(\.\d+)? ?([KMGT]i?)?B$/, 'Write a size as 512MiB or 24GB.')
-    .optional()
-    .describe('Device memory to book instead of the estimate: `24GB`.'),
+  id: optional(z.string().min(1).max(128), 'Id under which it is offered. Default: proposed.'),
+  tasks: optional(z.array(Task).max(16), 'Its tasks. Default: recognised by its files.'),
+  context: optional(z.int().min(16), 'Most tokens of prompt and answer together.'),
+  concurrency: optional(z.int().min(1).max(4096), 'Most requests at the same time.'),
+  engine: optionalText(64, 'Engine that runs it. Default: one that is installed.'),
+  memory: optional(
+    z.string().regex(/^\d+(\.\d+)? ?([KMGT]i?)?B$/, 'Write a size as 512MiB or 24GB.'),
+    'Device memory to book instead of the estimate: `24GB`.',
+  ),
   dry_run: optionalBoolean('`true`: only answer what would be written.'),
 })
 
 const Proposal = namedObject('ModelProposal', 'What adding a model would write.', {
-  model: z.record(z.string(), z.unknown()).describe('The entry of `infer.yaml`.'),
+  model: anyObject('The entry of `infer.yaml`.'),
   memory: bytes.describe('Bytes of device memory; null if unknown.'),
   obstacle: nullableString('Why it cannot run here; null if it can.'),
   advice: array('What else to install or to configure, as sentences.', z.string()),
@@ -86,18 +92,18 @@ const Proposal = namedObject('ModelProposal', 'What adding a model would write.'
 const Download = namedObject('ModelDownload', 'The download of a model.', {
   id: string('Id of the download: `download_…`.'),
   model: string('What was asked for.'),
-  status: z.enum(['running', 'completed', 'failed', 'cancelled']).describe('State of the download.'),
+  status: oneOf('State of the download.', ['running', 'completed', 'failed', 'cancelled']),
   file: nullableString('The file that is downloaded now, or was last; null before the first.'),
   bytes: number('Bytes of that file that are here.'),
   total_bytes: number('Bytes of that file.'),
   model_id: nullableString('Id under which the model is offered; null before.'),
-  error: z
-    .object({
+  error: nullable(
+    z.object({
       code: string('Error code, as in answers with an error.'),
       message: string('What happened, as a sentence.'),
-    })
-    .nullable()
-    .describe('Why it failed; null if it did not.'),
+    }),
+    'Why it failed; null if it did not.',
+  ),
   created_at: integer('Unix seconds.'),
   finished_at: nullableInteger('Unix seconds; null before the end.'),
 })
@@ -127,10 +133,7 @@ const proposalView = ({ model, memory, obstacle, advice, lines }: ModelProposal)
 })
 
 const owner = (exchange: ClientExchange) => requireMachineOwner(exchange, 'Adding and removing models is')
-const flag = (text: string) => z.enum(['true', 'false']).optional().describe(text)
 
-/** Errors of the commands behind these routes. */
-const commandCodes = ['organization_mismatch', 'worker_error', 'timeout'] as const
 const onlyOwner = 'Only for tokens of the organization that owns the machine.'
 
 /** Routes that add models to this machine and remove them. */
@@ -140,7 +143,7 @@ export function modelAdministrationRoutes({ models, registry }: Owners<'models' 
       summary: 'List catalog models',
       description: `Returns well-known open models and how each fits this machine, as \`infer model catalog\` does. ${onlyOwner}`,
       response: CatalogList,
-      errorCodes: commandCodes,
+      errorCodes: errorGroups.command,
       async handle(_, exchange) {
         owner(exchange)
         const configured = new Set(registry.all().map(({ id }) => id))
@@ -171,7 +174,14 @@ export function modelAdministrationRoutes({ models, registry }: Owners<'models' 
       example: { model: 'starter', dry_run: true },
       response: Download,
       otherAnswers: { 200: { description: 'With `dry_run`: what would be written.', response: Proposal } },
-      errorCodes: [...commandCodes, 'conflict', 'model_not_found', 'unsupported_task', 'disk_full', 'no_capacity'],
+      errorCodes: [
+        ...errorGroups.command,
+        'conflict',
+        'model_not_found',
+        'unsupported_task',
+        'disk_full',
+        'no_capacity',
+      ],
       async handle({ body: { model, dry_run, ...settings } }, exchange) {
         owner(exchange)
         if (dry_run)
@@ -211,7 +221,7 @@ export function modelAdministrationRoutes({ models, registry }: Owners<'models' 
         delete_files: flag('`true`: also delete its files, if infer downloaded them.'),
       }),
       response: Removed,
-      errorCodes: [...commandCodes, 'conflict', 'model_not_found'],
+      errorCodes: [...errorGroups.command, 'conflict', 'model_not_found'],
       async handle({ params: { id }, query: { dry_run, delete_files } }, exchange) {
         findModel(id, exchange, { registry })
         const options = { dryRun: dry_run === 'true', deleteFiles: delete_files === 'true' }

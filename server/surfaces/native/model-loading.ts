@@ -1,24 +1,26 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
-import { modelAllowed } from '../../../core/accounts/model-allowed.ts'
 import { Failure } from '../../../core/failure.ts'
 import type { Model } from '../../../core/models/model.ts'
 import {
+  anyObject,
   array,
   integer,
   namedObject,
   nullableInteger,
   nullableString,
   number,
+  oneOf,
+  optional,
   string,
 } from '../../../core/schemas/fields.ts'
 import { ownsMachine, requireMachineOwner } from '../../http/access/reach.ts'
 import type { ClientExchange } from '../../http/request/exchange.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
-import { seconds } from '../../views/job-record.ts'
 import { ModelStatus, modelStatusView } from '../../views/model-status.ts'
-import { modelNotFound } from '../../work/allowed-models.ts'
+import { seconds, viewOf } from '../../views/view-of.ts'
+import { allowedModels, modelNotFound } from '../../work/allowed-models.ts'
 import { EngineStatus, engineOf } from './status.ts'
 
 const route = routeOf({ tag: 'Models' })
@@ -33,12 +35,12 @@ const Configuration = namedObject('ConfigurationStatus', 'Whether the configurat
 
 const ModelStatusList = namedObject('ModelStatusList', 'The states of models.', {
   models: array('Models that the token may use.', ModelStatus),
-  configuration: Configuration.optional().describe(
+  configuration: optional(
+    Configuration,
     'State of the configuration file. Only for tokens with the scope `admin:read` of the organization that owns the machine.',
   ),
 })
 
-/** The route that lists the states of models. */
 export const modelStatusRoutes = (owners: Owners<'config' | 'fleet' | 'jobs' | 'registry' | 'reload'>) => [
   route('GET /api/model-status', 'user:read', {
     summary: 'List model status',
@@ -47,10 +49,9 @@ export const modelStatusRoutes = (owners: Owners<'config' | 'fleet' | 'jobs' | '
     response: ModelStatusList,
     handle: (_, exchange) => {
       const now = owners.fleet.snapshot()
-      const allowed = owners.registry.all().filter(model => modelAllowed(exchange.caller.token.models, model.id))
       const { readAt, fault, pending } = owners.reload.status()
       return {
-        models: allowed.map(model => modelStatusView(model, now, owners)),
+        models: allowedModels(exchange, owners).map(model => modelStatusView(model, now, owners)),
         ...(exchange.caller.scopes.includes('admin:read') && ownsMachine(exchange)
           ? { configuration: { read_at: seconds(readAt), fault, restart_for: [...pending] } }
           : {}),
@@ -70,9 +71,12 @@ const ModelEngine = EngineStatus.extend({
 
 const EngineLoad = namedObject('EngineLoad', 'One engine of a model from its start to its end.', {
   engine_id: string('Id of the engine: `wkr_…`.'),
-  state: z
-    .enum(['loading', 'ready', 'failed', 'ended'])
-    .describe('`failed`: it could not be loaded. `ended`: it was ready, and runs no longer.'),
+  state: oneOf('`failed`: it could not be loaded. `ended`: it was ready, and runs no longer.', [
+    'loading',
+    'ready',
+    'failed',
+    'ended',
+  ]),
   devices: array('Ids of its devices.', z.string()),
   reserved_bytes: number('Memory that was reserved for it.'),
   started_at: integer('Unix seconds.'),
@@ -84,9 +88,9 @@ const EngineLoad = namedObject('EngineLoad', 'One engine of a model from its sta
 const ModelDetail = namedObject('ModelDetail', 'A model with its settings and engines.', {
   id: string('Id of the model.'),
   object: z.literal('model.detail'),
-  settings: z
-    .record(z.string(), z.unknown())
-    .describe('Settings as in `infer.yaml`, with defaults. Values of environment variables are replaced by `***`.'),
+  settings: anyObject(
+    'Settings as in `infer.yaml`, with defaults. Values of environment variables are replaced by `***`.',
+  ),
   status: ModelStatus,
   engines: array('Engines that run or load.', ModelEngine),
   loads: array('Its newest loads since the start of the server, newest first, 20 at most.', EngineLoad),
@@ -95,16 +99,16 @@ const ModelDetail = namedObject('ModelDetail', 'A model with its settings and en
 /** Finds a model for the machine's owner only: settings contain paths, and unloading affects all organizations. */
 export function findModel(id: string, exchange: ClientExchange, { registry }: Owners<'registry'>): Model {
   requireMachineOwner(exchange, 'Settings and engines of models are')
-  const model = registry.find(id)
-  if (model && modelAllowed(exchange.caller.token.models, id)) return model
-  const visible = registry.all().filter(other => modelAllowed(exchange.caller.token.models, other.id))
-  throw modelNotFound(id, visible, '/api/model-status', 'id')
+  const models = allowedModels(exchange, { registry })
+  const model = models.find(one => one.id === id)
+  if (model) return model
+  throw modelNotFound(id, models, '/api/model-status', 'id')
 }
 
 /**
  * Waits for the work at most this many seconds, and only while the client is connected. Throws what the work throws.
  */
-async function waitFor(seconds: number, work: Promise<void>, exchange: ClientExchange): Promise<void> {
+async function waitFor(seconds: number, work: Promise<void>, exchange: ClientExchange) {
   const done = new AbortController()
   // After the wait, errors are shown by the model's status.
   work.catch(() => undefined)
@@ -140,16 +144,9 @@ export const modelLoadRoutes = (owners: Owners<'config' | 'fleet' | 'jobs' | 're
         engines: now.residents
           .filter(({ modelId }) => modelId === model.id)
           .map(resident => ({ ...engineOf(resident), command: [...resident.command] })),
-        loads: owners.fleet.loads(model.id).map(load => ({
-          engine_id: load.engineId,
-          state: load.state,
-          devices: [...load.devices],
-          reserved_bytes: load.bytes,
-          started_at: seconds(load.startedAt),
-          load_ms: load.loadMs,
-          ended_at: seconds(load.endedAt),
-          reason: load.reason,
-        })),
+        loads: owners.fleet
+          .loads(model.id)
+          .map(load => viewOf(EngineLoad, load, { devices: [...load.devices], reserved_bytes: load.bytes })),
       }
     },
   }),

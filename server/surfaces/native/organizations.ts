@@ -9,7 +9,17 @@ import {
 import { Failure } from '../../../core/failure.ts'
 import { isId } from '../../../core/ids.ts'
 import { definedMembers } from '../../../core/members.ts'
-import { array, integer, namedObject, strictObject, string } from '../../../core/schemas/fields.ts'
+import {
+  array,
+  flag,
+  integer,
+  namedObject,
+  nullish,
+  optional,
+  optionalOneOf,
+  strictObject,
+  string,
+} from '../../../core/schemas/fields.ts'
 import { namedLimits } from '../../../core/store/audit-fields.ts'
 import { type Organization, type OrganizationChange, organizationStatuses } from '../../../core/store/store.ts'
 import {
@@ -32,28 +42,23 @@ const plan = z
   .string()
   .max(64)
   .describe('A plan of this server: `free`, `pro` or `enterprise`, or one of `infer.yaml`.')
-const region = z
-  .string()
-  .regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$/, 'Write it as EU or us-east-1.')
-  .nullish()
-  .describe('The only region whose models it may use, such as `EU`; null for no restriction.')
-const share = z
-  .int()
-  .min(1)
-  .max(100)
-  .nullish()
-  .describe('Its share of GPU time while several organizations wait, 1 to 100; null for the share of its plan.')
+const region = nullish(
+  z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$/, 'Write it as EU or us-east-1.'),
+  'The only region whose models it may use, such as `EU`; null for no restriction.',
+)
+const share = nullish(
+  z.int().min(1).max(100),
+  'Its share of GPU time while several organizations wait, 1 to 100; null for the share of its plan.',
+)
 
-/** A request to create an organization. */
 const OrganizationCreate = strictObject('OrganizationCreate', 'An organization to create.', {
   name,
   plan: plan.default('enterprise'),
   region,
   share,
-  limits: OrganizationLimitsChange.optional().describe('Limits that replace those of the plan.'),
+  limits: optional(OrganizationLimitsChange, 'Limits that replace those of the plan.'),
 })
 
-/** A request to change an organization. */
 const OrganizationUpdate = strictObject(
   'OrganizationUpdate',
   'Fields of an organization to change. Absent fields stay.',
@@ -62,7 +67,7 @@ const OrganizationUpdate = strictObject(
     plan: plan.optional(),
     region,
     share,
-    limits: OrganizationLimitsChange.optional().describe('Limits to change. Absent ones stay.'),
+    limits: optional(OrganizationLimitsChange, 'Limits to change. Absent ones stay.'),
   },
 )
 
@@ -74,6 +79,10 @@ function organizationChangeOf(body: z.output<typeof OrganizationUpdate>): Organi
 
 const route = routeOf({ tag: 'Organizations and tokens' })
 const path = '/api/organizations/:organization/limits'
+const ofOrganization = {
+  params: OrganizationPath,
+  errorCodes: ['organization_mismatch', 'not_found', 'conflict'],
+} as const
 const ownerOnly = 'Only for the owner of the machine: a token of the organization `default`.'
 
 const Limits = namedObject('OrganizationLimitsAnswer', 'The plan and the limits of an organization.', {
@@ -84,13 +93,12 @@ const Limits = namedObject('OrganizationLimitsAnswer', 'The plan and the limits 
 
 type LimitOwners = Owners<'organizations' | 'plans'>
 
-const answer = (organization: Organization, { plans }: Owners<'plans'>): z.input<typeof Limits> => ({
+const answer = (organization: Organization, { plans }: Owners<'plans'>) => ({
   plan: organization.plan,
   limits: namedLimits(organization),
   effective: callerLimitsView({ limits: plans.limitsOf(organization) }),
 })
 
-/** The routes of the limits of an organization. */
 export const organizationLimitRoutes = (owners: LimitOwners) => [
   route(`GET ${path}`, 'admin:read', {
     summary: 'Get limits',
@@ -105,8 +113,7 @@ export const organizationLimitRoutes = (owners: LimitOwners) => [
   route(`PATCH ${path}`, 'admin:write', {
     summary: 'Update limits',
     description: `Changes limits of an organization from the next request on; null returns to the figure of its plan. ${ownerOnly}`,
-    errorCodes: ['organization_mismatch', 'not_found', 'conflict'],
-    params: OrganizationPath,
+    ...ofOrganization,
     body: OrganizationLimitsChange,
     example: { job_submissions_per_minute: 20, monthly_spend_limit: 100 },
     response: Limits,
@@ -133,18 +140,18 @@ const Suspended = namedObject('OrganizationSuspended', 'A suspended organization
   organization: OrganizationView,
   ...cancelled,
 })
-const Deleted = deletedObject('organization', 'organization')
-  .extend({
+const Deleted = deletedObject(
+  'OrganizationDeleted',
+  'Confirms that an organization was deleted, and says what was ended.',
+  ['organization', 'organization'],
+  {
     ...cancelled,
     tokens_revoked: integer('Tokens that were revoked.'),
     users_removed: integer('Users who were removed.'),
     files_removed: integer('Files whose addresses no longer work. Their bytes are erased shortly after.'),
     workflows_removed: integer('Stored workflows that were removed.'),
-  })
-  .meta({
-    id: 'OrganizationDeleted',
-    description: 'Confirms that an organization was deleted, and says what was ended.',
-  })
+  },
+)
 
 type OrganizationOwners = Owners<'organizations' | 'jobs' | 'files'>
 
@@ -165,7 +172,7 @@ async function list(
 }
 
 /** Cancels the running synchronous requests of an organization. Returns how many. */
-const cancelCalls = (id: string, { jobs }: OrganizationOwners): number =>
+const cancelCalls = (id: string, { jobs }: OrganizationOwners) =>
   jobs.calls.cancelAll(id, new Failure('cancelled', 'The request was cancelled with the work of its organization.'))
 
 async function suspend(
@@ -215,9 +222,6 @@ async function remove(
 }
 
 const base = '/api/organizations'
-const Flag = (name: 'cancel' | 'force', does: string) =>
-  z.strictObject({ [name]: z.enum(['true', 'false']).optional().describe(`\`true\`: ${does}`) })
-const flagged = (exchange: ClientExchange, name: string): boolean => exchange.query.get(name) === 'true'
 
 /** The routes of organizations. Members, tokens and the audit log have their own files. */
 export const organizationRoutes = (owners: OrganizationOwners) => [
@@ -244,7 +248,7 @@ export const organizationRoutes = (owners: OrganizationOwners) => [
       'Returns all organizations to the owner of the machine, deleted ones included, newest first; to others their own one.',
     query: z.strictObject({
       ...pageQuery(id => isId(id, 'org_')),
-      status: z.enum(organizationStatuses).optional().describe('Only organizations with this status.'),
+      status: optionalOneOf('Only organizations with this status.', organizationStatuses),
     }),
     response: Page,
     handle: ({ query }, exchange) => list(query, exchange, owners),
@@ -263,8 +267,7 @@ export const organizationRoutes = (owners: OrganizationOwners) => [
     summary: 'Update organization',
     description:
       'Renames an organization, or changes its plan, limits, share or region. An organization may rename itself; the rest is only for the owner of the machine. Limits count from the next request.',
-    errorCodes: ['organization_mismatch', 'not_found', 'conflict'],
-    params: OrganizationPath,
+    ...ofOrganization,
     body: OrganizationUpdate,
     example: { name: 'research', limits: { job_submissions_per_minute: 20 } },
     response: One,
@@ -282,34 +285,31 @@ export const organizationRoutes = (owners: OrganizationOwners) => [
   route(`DELETE ${base}/:organization`, 'admin:write', {
     summary: 'Delete organization',
     description: `Deletes an organization for good: its tokens and users, files, jobs, executions and workflows. Its usage, its ledger and its audit log are kept, and its name is free again. Refused while it has unfinished work, unless \`?force=true\` cancels it. ${ownerOnly}`,
-    errorCodes: ['organization_mismatch', 'not_found', 'conflict'],
-    params: OrganizationPath,
-    query: Flag('force', 'cancels unfinished work.'),
+    ...ofOrganization,
+    query: z.strictObject({ force: flag('`true`: cancels unfinished work.') }),
     response: Deleted,
-    handle: ({ params }, exchange) => {
+    handle: ({ params, query }, exchange) => {
       requireMachineOwner(exchange, 'Deletions of organizations are')
-      return remove(params.organization, flagged(exchange, 'force'), exchange, owners)
+      return remove(params.organization, query.force === 'true', exchange, owners)
     },
   }),
   route(`POST ${base}/:organization/suspend`, 'admin:write', {
     bucket: 'api',
     summary: 'Suspend organization',
     description: `Refuses the tokens of an organization with 403 \`organization_disabled\` and ends its open streams within 2 s. What runs is finished, and jobs that wait stay until it is resumed; with \`?cancel=true\` both are cancelled. Signed addresses of files work until they expire. ${ownerOnly}`,
-    errorCodes: ['organization_mismatch', 'not_found', 'conflict'],
-    params: OrganizationPath,
-    query: Flag('cancel', 'cancels running and waiting work.'),
+    ...ofOrganization,
+    query: z.strictObject({ cancel: flag('`true`: cancels running and waiting work.') }),
     response: Suspended,
-    handle: ({ params }, exchange) => {
+    handle: ({ params, query }, exchange) => {
       requireMachineOwner(exchange, 'Suspensions of organizations are')
-      return suspend(params.organization, flagged(exchange, 'cancel'), exchange, owners)
+      return suspend(params.organization, query.cancel === 'true', exchange, owners)
     },
   }),
   route(`POST ${base}/:organization/resume`, 'admin:write', {
     bucket: 'api',
     summary: 'Resume organization',
     description: `Accepts the tokens of a suspended organization again, and starts its waiting jobs. ${ownerOnly}`,
-    errorCodes: ['organization_mismatch', 'not_found', 'conflict'],
-    params: OrganizationPath,
+    ...ofOrganization,
     response: One,
     handle: async ({ params }, exchange) => {
       requireMachineOwner(exchange, 'Suspensions of organizations are')

@@ -1,9 +1,18 @@
 import { z } from 'zod'
 import { canonicalHash } from '../../../core/canonical.ts'
-import { Failure } from '../../../core/failure.ts'
-import { array, integer, namedObject, object, strictObject, string } from '../../../core/schemas/fields.ts'
+import { Failure, invalid } from '../../../core/failure.ts'
+import {
+  array,
+  integer,
+  namedObject,
+  object,
+  optional,
+  optionalText,
+  strictObject,
+  string,
+} from '../../../core/schemas/fields.ts'
 import { conversationTask, generationTasks, Task } from '../../../core/schemas/task.ts'
-import { taskNamed, taskRecord, taskRecords } from '../../../core/tasks/registry.ts'
+import { taskRecord, taskRecords } from '../../../core/tasks/registry.ts'
 import { defaultRewriteLength, rewriteEstimate } from '../../../core/tasks/rewriting/rewrite-request.ts'
 import type { TaskRecord } from '../../../core/tasks/task.ts'
 import { errorGroups } from '../../http/request/errors.ts'
@@ -13,6 +22,7 @@ import { JsonText } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { preferenceOf } from '../../http/request/prefer.ts'
 import { routeOf } from '../../http/request/route.ts'
+import { TaskName } from '../../views/task-schemas.ts'
 import { runCall } from '../../work/run-call.ts'
 import { noRewriter } from '../../work/submit-generation.ts'
 
@@ -23,42 +33,36 @@ const rewritten: readonly Task[] = taskRecords
   .filter(({ category }) => category === 'image' || category === 'video')
   .map(({ id }) => id)
 const [defaultTask] = generationTasks
-const TaskName = z
-  .preprocess(name => (typeof name === 'string' ? (taskNamed(name)?.id ?? name) : name), Task.optional())
-  .refine(task => task === undefined || rewritten.includes(task), `must be one of: ${rewritten.join(', ')}.`)
+const RewrittenTask = TaskName.refine(
+  task => task === undefined || rewritten.includes(task),
+  `must be one of: ${rewritten.join(', ')}.`,
+)
 
 const text = z.string().trim().min(1)
 const RewriteRequest = strictObject('PromptRewriteRequest', 'A prompt to rewrite.', {
   prompt: text.max(10_000).describe('The prompt to rewrite.'),
-  model_id: z
-    .string()
-    .max(128)
-    .optional()
-    .describe(
-      'Id of the model for which the prompt is. Its first image or video task is the task, unless one is sent.',
-    ),
-  task: TaskName.describe(`Task for which the prompt is. Default: that of \`model_id\`, else \`${defaultTask}\`.`),
-  style: text.max(200).optional().describe('Style of the result, such as `cinematic`.'),
+  model_id: optionalText(
+    128,
+    'Id of the model for which the prompt is. Its first image or video task is the task, unless one is sent.',
+  ),
+  task: RewrittenTask.describe(`Task for which the prompt is. Default: that of \`model_id\`, else \`${defaultTask}\`.`),
+  style: optional(text.max(200), 'Style of the result, such as `cinematic`.'),
   n: z.int().min(1).max(4).default(1).describe('How many prompts to write.'),
-  image_url: z
-    .string()
-    .min(1)
-    .optional()
-    .describe(
-      'Image that belongs to the prompt: an http(s) URL, a `data:` URL or the id of a file. Only with a rewriting model that can see images.',
-    ),
-  language: text.max(64).optional().describe('Language of the new prompt, such as `en`. Default: that of the prompt.'),
+  image_url: optional(
+    z.string().min(1),
+    'Image that belongs to the prompt: an http(s) URL, a `data:` URL or the id of a file. Only with a rewriting model that can see images.',
+  ),
+  language: optional(text.max(64), 'Language of the new prompt, such as `en`. Default: that of the prompt.'),
   max_length: z
     .int()
     .min(20)
     .max(10_000)
     .default(defaultRewriteLength)
     .describe('Most characters of each prompt. A longer one is cut after a sentence or a word.'),
-  rewriter_model: z
-    .string()
-    .max(128)
-    .optional()
-    .describe('Id of the chat model that rewrites. Default: `prompt_rewriting.model` in `infer.yaml`.'),
+  rewriter_model: optionalText(
+    128,
+    'Id of the chat model that rewrites. Default: `prompt_rewriting.model` in `infer.yaml`.',
+  ),
 })
 type RewriteRequest = z.output<typeof RewriteRequest>
 
@@ -90,13 +94,11 @@ function taskOf(
   if (model_id === undefined) return taskRecord(task ?? defaultTask)
   const param = 'model_id'
   const model = admission.allowed(exchange.caller, model_id) ? registry.catalog().get(model_id) : undefined
-  if (!model) throw new Failure('model_not_found', `The model '${model_id}' does not exist here.`, { param })
+  if (!model) throw invalid(param, `The model '${model_id}' does not exist here.`, 'model_not_found')
   const found = task === undefined ? model.tasks.find(one => rewritten.includes(one)) : task
   if (found !== undefined && model.tasks.includes(found)) return taskRecord(found)
   const what = task === undefined ? 'images or videos' : taskRecord(task).title
-  throw new Failure('unsupported_task', `The model '${model_id}' does not do ${what}, so there is no prompt for it.`, {
-    param,
-  })
+  throw invalid(param, `The model '${model_id}' does not do ${what}, so there is no prompt for it.`, 'unsupported_task')
 }
 
 /** Returns the chat model, as the field that named it. Throws Failure `no_capacity` if there is none. */
@@ -121,12 +123,7 @@ function admit(exchange: ClientExchange, body: RewriteRequest, owners: Owners<'a
   }
 }
 
-async function rewrite(
-  exchange: ClientExchange,
-  body: RewriteRequest,
-  createdAt: number,
-  owners: RewriteOwners,
-): Promise<string> {
+async function rewrite(exchange: ClientExchange, body: RewriteRequest, createdAt: number, owners: RewriteOwners) {
   const { prompt, n, style, language, max_length, image_url } = body
   const task = taskOf(exchange, body, owners)
   const admitted = admit(exchange, body, owners)
@@ -176,7 +173,6 @@ async function rewrite(
   return json
 }
 
-/** The route that rewrites a prompt. */
 export const promptRewriteRoutes = (owners: RewriteOwners) => [
   route('POST /api/prompt-rewrite', 'user:write', {
     // The specification counts only other paths as job submissions.

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Caller } from '../../../core/accounts/accounts.ts'
 import { sessionCredential, sessionEnded } from '../../../core/accounts/sessions.ts'
 import { Failure } from '../../../core/failure.ts'
-import { array, boolean, integer, namedObject, object, string } from '../../../core/schemas/fields.ts'
+import { array, boolean, integer, namedObject, object, optionalText, string } from '../../../core/schemas/fields.ts'
 import { scopes } from '../../../core/store/store.ts'
 import { limitingGuesses } from '../../http/access/auth.ts'
 import { ownsMachine } from '../../http/access/reach.ts'
@@ -11,14 +11,14 @@ import { clientAddress } from '../../http/connection/forwarded.ts'
 import type { ClientExchange } from '../../http/request/exchange.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { type Route, routeOf } from '../../http/request/route.ts'
-import { seconds } from '../../views/job-record.ts'
+import { seconds } from '../../views/view-of.ts'
 
 const route = routeOf({ tag: 'Console' })
 
 const SignIn = z
   .strictObject({
-    token: z.string().max(256).optional().describe('Secret of a token: `sk-infer-…`.'),
-    code: z.string().max(256).optional().describe('One-time code of `POST /api/session/codes`.'),
+    token: optionalText(256, 'Secret of a token: `sk-infer-…`.'),
+    code: optionalText(256, 'One-time code of `POST /api/session/codes`.'),
   })
   .refine(({ token, code }) => (token === undefined) !== (code === undefined), {
     message: "Send either 'token' or 'code'.",
@@ -54,16 +54,26 @@ const SessionEnded = namedObject('SessionEnded', 'Confirms that the session has 
 const onlyConsole =
   'The cookie authenticates only requests with the header `X-Infer-Console: 1` that a page of this server sends (`Sec-Fetch-Site: same-origin`).'
 
+/** Why a session is refused to whoever has a token. */
+const refusals = [
+  'token_revoked',
+  'token_expired',
+  'organization_disabled',
+  'outside_allowed_hours',
+  'origin_not_allowed',
+  'not_found',
+] as const
+
 type SessionOwners = Owners<'accounts' | 'config' | 'sessions' | 'wrongTokens'>
 
 /** Routes of the sessions of the web console. A session has exactly the rights of its token, and ends with it. */
 export function sessionRoutes({ accounts, config, sessions, wrongTokens }: SessionOwners): Route[] {
-  function requireConsole(): void {
+  function requireConsole() {
     if (!config.console)
       throw new Failure('not_found', "The console is switched off by 'console: false' in infer.yaml.")
   }
 
-  function requirePage(exchange: ClientExchange): void {
+  function requirePage(exchange: ClientExchange) {
     requireConsole()
     if (isFromConsole(exchange.req, config)) return
     throw new Failure(
@@ -81,7 +91,7 @@ export function sessionRoutes({ accounts, config, sessions, wrongTokens }: Sessi
   })
 
   /** Returns the id of the token that may sign in. */
-  function tokenOf(by: z.output<typeof SignIn>, exchange: ClientExchange): string {
+  function tokenOf(by: z.output<typeof SignIn>, exchange: ClientExchange) {
     const from = { wrong: wrongTokens, address: clientAddress(exchange.req, config.trusted_proxies) }
     return limitingGuesses(
       () => (by.code === undefined ? accounts.authenticate(by.token).tokenId : sessions.useCode(by.code)),
@@ -89,7 +99,7 @@ export function sessionRoutes({ accounts, config, sessions, wrongTokens }: Sessi
     )
   }
 
-  async function end(id: string): Promise<void> {
+  async function end(id: string) {
     await sessions.end(id)
     accounts.forgetVerified()
   }
@@ -103,16 +113,7 @@ export function sessionRoutes({ accounts, config, sessions, wrongTokens }: Sessi
       status: 201,
       body: SignIn,
       response: Session,
-      errorCodes: [
-        'invalid_api_key',
-        'token_revoked',
-        'token_expired',
-        'organization_disabled',
-        'outside_allowed_hours',
-        'origin_not_allowed',
-        'not_found',
-        'rate_limit',
-      ],
+      errorCodes: ['invalid_api_key', ...refusals, 'rate_limit'],
       async handle({ body }, exchange) {
         requirePage(exchange)
         const tokenId = tokenOf(body, exchange)
@@ -130,15 +131,7 @@ export function sessionRoutes({ accounts, config, sessions, wrongTokens }: Sessi
       summary: 'Get session',
       description: `Returns the session of the cookie, whatever its scopes. ${onlyConsole}`,
       response: Session,
-      errorCodes: [
-        'missing_api_key',
-        'token_revoked',
-        'token_expired',
-        'organization_disabled',
-        'outside_allowed_hours',
-        'origin_not_allowed',
-        'not_found',
-      ],
+      errorCodes: ['missing_api_key', ...refusals],
       handle(_, exchange) {
         requirePage(exchange)
         const id = sessionIdOf(exchange.req, config)

@@ -42,10 +42,10 @@ const open = (exchange: ClientExchange) =>
     .header('access-control-expose-headers', 'accept-ranges, content-length, content-range, etag')
 
 /** Returns the seconds until the URL or the file expires. */
-const secondsLeft = (file: FileRecord, expires: number, now = Date.now()): number =>
+const secondsLeft = (file: FileRecord, expires: number, now = Date.now()) =>
   Math.max(0, Math.floor((Math.min(expires * 1000, file.expiresAt ?? Infinity) - now) / 1000))
 
-async function read(exchange: ClientExchange, { files, log }: Owners<'files' | 'log'>): Promise<void> {
+async function read(exchange: ClientExchange, { files, log }: Owners<'files' | 'log'>) {
   open(exchange)
   const { query } = exchange
   refuseRepeated(query)
@@ -103,7 +103,7 @@ export const fileRoutes = (owners: Owners<'config' | 'files' | 'log'>) => [
     summary: 'Upload file to URL',
     description: 'Stores the body as the file of a signed upload address. The address works once, for an hour.',
     rawBody: '*/*',
-    errorCodes: [...errorGroups.signed, 'conflict', 'payload_too_large', 'storage_full', 'rate_limit', 'disk_full'],
+    errorCodes: [...errorGroups.signed, ...errorGroups.upload],
     response: UploadedFile,
     answer: exchange => receiveUpload(open(exchange), owners),
   }),
@@ -114,7 +114,7 @@ export const fileRoutes = (owners: Owners<'config' | 'files' | 'log'>) => [
     summary: 'Upload part of file',
     description: 'Stores the body as one part of a file. Parts are numbered from 1 and may be sent in any order.',
     rawBody: '*/*',
-    errorCodes: [...errorGroups.signed, 'conflict', 'payload_too_large', 'storage_full', 'rate_limit', 'disk_full'],
+    errorCodes: [...errorGroups.signed, ...errorGroups.upload],
     response: UploadedPart,
     answer: exchange => receivePart(open(exchange), owners),
   }),

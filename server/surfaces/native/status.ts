@@ -7,10 +7,12 @@ import {
   array,
   integer,
   namedObject,
+  nullable,
   nullableInteger,
   nullableString,
   number,
   object,
+  oneOf,
   string,
 } from '../../../core/schemas/fields.ts'
 import { Task } from '../../../core/schemas/task.ts'
@@ -20,16 +22,18 @@ import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
 import type { Timing } from '../../metrics/timings.ts'
 import { DeviceStatus, deviceStatus } from '../../views/device-status.ts'
-import { seconds, WaitingFor, waitingObject } from '../../views/job-record.ts'
+import { WaitingFor, waitingObject } from '../../views/job-record.ts'
 import { LimitUse, limitUse, SpendUse, spendUse } from '../../views/limit-use.ts'
 import { modelRegion, modelState } from '../../views/model-status.ts'
+import { seconds, viewOf } from '../../views/view-of.ts'
+import { allowedModels } from '../../work/allowed-models.ts'
 
 const route = routeOf({ tag: 'System' })
 
 export const EngineStatus = namedObject('EngineStatus', 'A process that serves a model.', {
   id: string('Id of the engine.'),
   model_id: string('Id of the model that it serves.'),
-  state: z.enum(['starting', 'ready', 'stopping']).describe('State of the engine.'),
+  state: oneOf('State of the engine.', ['starting', 'ready', 'stopping']),
   pid: nullableInteger('Process id; null for a remote engine, or before it runs.'),
   devices: array('Ids of the devices that it uses.', z.string()),
   memory_bytes: integer('Bytes of memory reserved for it on all devices.'),
@@ -53,7 +57,7 @@ const ModelLoad = namedObject('ModelLoad', 'How much a model is used.', {
   busy: integer('How many requests they serve now.'),
   waiting: integer('Requests and jobs that wait for a slot.'),
   interactive: integer('How many of these are synchronous requests.'),
-  waiting_for: WaitingFor.nullable().describe('Why the first of them has not begun; null if none waits.'),
+  waiting_for: nullable(WaitingFor, 'Why the first of them has not begun; null if none waits.'),
   output_tokens_per_second: number('Generated tokens per second, over the last 5 s.'),
   input_tokens_per_second: number(
     'Prompt tokens per second, over the last 5 s. A prompt is counted when its answer ends.',
@@ -70,10 +74,10 @@ const WaitingRequest = namedObject('WaitingRequest', 'A synchronous request that
   id: string('Id of its job. Its organization can cancel it: `POST /api/jobs/{id}/cancel`.'),
   model_id: string('Id of the model.'),
   organization_id: string('Id of the organization that sent it.'),
-  class: z.enum(jobClasses).describe('Priority class.'),
+  class: oneOf('Priority class.', jobClasses),
   waited_ms: integer('Milliseconds that it has waited.'),
   queue_position: nullableInteger('How many requests and jobs are before it; null if unknown.'),
-  waiting_for: WaitingFor.nullable().describe('Why it has not begun; null if unknown.'),
+  waiting_for: nullable(WaitingFor, 'Why it has not begun; null if unknown.'),
 })
 
 /** Maximum number of waiting requests in the list. */
@@ -100,7 +104,7 @@ const SystemStatus = namedObject('SystemStatus', 'What runs on the machine.', {
   spend: SpendUse,
 })
 
-const sum = (all: readonly ResidentSnapshot[], of: (one: ResidentSnapshot) => number): number =>
+const sum = (all: readonly ResidentSnapshot[], of: (one: ResidentSnapshot) => number) =>
   all.reduce((total, one) => total + of(one), 0)
 
 function loadOf(
@@ -141,18 +145,12 @@ function loadOf(
 }
 
 /** Returns the status of an engine, for operators. */
-export const engineOf = (resident: ResidentSnapshot): z.input<typeof EngineStatus> => ({
-  id: resident.engineId,
-  model_id: resident.modelId,
-  state: resident.state,
-  pid: resident.pid,
-  devices: resident.devices,
-  memory_bytes: Math.round(resident.bytes),
-  slots: resident.slots,
-  busy: resident.leases,
-  started_at: seconds(resident.startedAt),
-  last_used_at: seconds(resident.lastUsedAt),
-})
+export const engineOf = (resident: ResidentSnapshot): z.input<typeof EngineStatus> =>
+  viewOf(EngineStatus, resident, {
+    id: resident.engineId,
+    memory_bytes: Math.round(resident.bytes),
+    busy: resident.leases,
+  })
 
 /** Returns the synchronous requests in the queues of these models, oldest first, with the reason why each waits. */
 function waitingRequests({ jobs }: Owners<'jobs'>, models: ReadonlySet<string>): z.input<typeof WaitingRequest>[] {
@@ -202,7 +200,7 @@ export const statusRoutes = (
         accounts.use(exchange.caller.organizationId),
       ])
       const now = fleet.snapshot()
-      const allowed = registry.all().filter(model => modelAllowed(exchange.caller.token.models, model.id))
+      const allowed = allowedModels(exchange, { registry })
       return {
         object: 'system.status' as const,
         version,

@@ -1,13 +1,23 @@
 import { z } from 'zod'
 import { modelAllowed } from '../../../core/accounts/model-allowed.ts'
 import { readLargeText } from '../../../core/assets.ts'
-import { array, boolean, integer, namedObject, nullableString, number, string } from '../../../core/schemas/fields.ts'
+import {
+  array,
+  boolean,
+  integer,
+  namedObject,
+  nullableString,
+  number,
+  oneOf,
+  string,
+} from '../../../core/schemas/fields.ts'
 import { requireMachineOwner } from '../../http/access/reach.ts'
 import { isCrossSite, sendText } from '../../http/answer/own-page.ts'
+import { errorGroups } from '../../http/request/errors.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
 import { type HistorySample, historyIntervalMs, type ModelActivityCounts } from '../../metrics/history.ts'
-import { seconds } from '../../views/job-record.ts'
+import { seconds } from '../../views/view-of.ts'
 
 const route = routeOf({ tag: 'System' })
 
@@ -34,10 +44,10 @@ const SystemHistory = namedObject('SystemHistory', 'What the models did in the l
   ),
 })
 
-const round = (value: number): number => Math.round(value * 100) / 100
+const round = (value: number) => Math.round(value * 100) / 100
 
 function ratesOf(models: readonly ModelActivityCounts[], elapsedMs: number) {
-  const perSecond = (of: (counts: ModelActivityCounts) => number): number =>
+  const perSecond = (of: (counts: ModelActivityCounts) => number) =>
     round(models.reduce((sum, one) => sum + of(one), 0) / (elapsedMs / 1_000))
   return {
     requests_per_second: perSecond(one => one.requests),
@@ -66,9 +76,11 @@ const DoctorReport = namedObject('DoctorReport', 'The results of `infer doctor`.
     'The result of each check.',
     z.object({
       name: string('What was checked.'),
-      state: z
-        .enum(['fine', 'warning', 'broken'])
-        .describe('`warning`: works, but should be known. `broken`: keeps the server from working.'),
+      state: oneOf('`warning`: works, but should be known. `broken`: keeps the server from working.', [
+        'fine',
+        'warning',
+        'broken',
+      ]),
       detail: string('What was found, as a sentence.'),
       advice: nullableString('What to do; null if there is nothing to do.'),
     }),
@@ -88,9 +100,11 @@ const SystemConfig = namedObject('SystemConfig', 'The configuration that is in f
       value: nullableString('The value that is in force, as written in YAML; null if none is.'),
       absent: nullableString('What no value means; null if the key has a default.'),
       default: nullableString('The default, as written in YAML; null if the key has none.'),
-      source: z
-        .enum(['file', 'command_line', 'default'])
-        .describe('Whether the file sets the key, an option of `infer serve`, or neither.'),
+      source: oneOf('Whether the file sets the key, an option of `infer serve`, or neither.', [
+        'file',
+        'command_line',
+        'default',
+      ]),
       restart_needed: boolean('Whether the file has another value, for the next start of the server.'),
     }),
   ),
@@ -143,7 +157,7 @@ export const systemRoutes = ({ history, inspection, metrics }: Owners<'history' 
   route('GET /api/system/doctor', 'admin:read', {
     summary: 'Check the installation',
     description: `Runs the checks of \`infer doctor\` as a process beside the server and returns their results. It takes some seconds, and minutes when GPU backends are tested for the first time. Requests at the same time share a run. ${onlyOwner}`,
-    errorCodes: ['organization_mismatch', 'timeout', 'worker_error'],
+    errorCodes: errorGroups.command,
     response: DoctorReport,
     handle: async (_, exchange) => {
       requireMachineOwner(exchange, 'The checks of this machine are')

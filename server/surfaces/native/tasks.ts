@@ -1,6 +1,15 @@
 import { z } from 'zod'
 import { modelAllowed } from '../../../core/accounts/model-allowed.ts'
-import { array, namedObject, nullableString, object, string } from '../../../core/schemas/fields.ts'
+import {
+  anyObject,
+  array,
+  namedObject,
+  nullable,
+  nullableString,
+  object,
+  oneOf,
+  string,
+} from '../../../core/schemas/fields.ts'
 import { Task } from '../../../core/schemas/task.ts'
 import { taskRecords } from '../../../core/tasks/registry.ts'
 import { optionalFirst } from '../../../core/tasks/task.ts'
@@ -14,28 +23,28 @@ const TaskView = z.object({
   id: Task.describe('Id of the task, as in workflows and `POST /api/jobs`.'),
   title: string('Name for people: `Text to image`.'),
   description: string('What it does.'),
-  category: z.enum(['text', 'image', 'video', 'audio']).describe('What its results are.'),
+  category: oneOf('What its results are.', ['text', 'image', 'video', 'audio']),
   aliases: array('Further names that are accepted for it.', z.string()),
   media_fields: array('Fields of the input that name an image, a video or audio.', z.string()),
   path: nullableString(
     'The OpenAI-compatible route that answers it; null if only jobs and its path below `/slug` do it.',
   ),
-  sample: z
-    .record(z.string(), z.unknown())
-    .nullable()
-    .describe('A short input that shows whether a model works; null if it needs a file.'),
+  sample: nullable(
+    z.record(z.string(), z.unknown()),
+    'A short input that shows whether a model works; null if it needs a file.',
+  ),
   form: object('How a form for people can ask for its input.', {
-    panel: z
-      .enum(['conversation', 'text', 'fields'])
-      .describe('How to ask for it: turns of a chat, a text to continue, or a field for each input.'),
+    panel: oneOf('How to ask for it: turns of a chat, a text to continue, or a field for each input.', [
+      'conversation',
+      'text',
+      'fields',
+    ]),
     hidden_fields: array('Inputs to leave out, because others do the same.', z.string()),
     more_fields: array('Optional inputs that matter little and can be folded.', z.string()),
   }),
   models: array('Ids of the enabled models that do it and that the token may use.', z.string()),
-  input_schema: z
-    .record(z.string(), z.unknown())
-    .describe('JSON Schema of the input: of a request without `model`, and of a workflow node.'),
-  output_schema: z.record(z.string(), z.unknown()).describe('JSON Schema of the result.'),
+  input_schema: anyObject('JSON Schema of the input: of a request without `model`, and of a workflow node.'),
+  output_schema: anyObject('JSON Schema of the result.'),
 })
 const TaskList = namedObject('TaskList', 'The tasks with the schemas of their inputs and results.', {
   tasks: array('All tasks, also those that no model does.', TaskView),

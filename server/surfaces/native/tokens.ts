@@ -8,10 +8,14 @@ import { isId } from '../../../core/ids.ts'
 import { definedMembers } from '../../../core/members.ts'
 import {
   array,
-  boolean,
   integer,
   namedObject,
+  nullish,
+  nullishInteger,
+  optional,
+  optionalOneOf,
   optionalString,
+  optionalText,
   strictObject,
   string,
 } from '../../../core/schemas/fields.ts'
@@ -24,12 +28,13 @@ import {
   reachOrganization,
   reachToChange,
 } from '../../http/access/reach.ts'
-import { deletedObject, pageFields, pageOf, pageQuery } from '../../http/answer/page.ts'
+import { alwaysTrue, deletedAnswer, deletedObject, pageFields, pageOf, pageQuery } from '../../http/answer/page.ts'
+import { errorGroups, found } from '../../http/request/errors.ts'
 import type { ClientExchange } from '../../http/request/exchange.ts'
 import { once, type Unrepeatable } from '../../http/request/idempotency.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
-import { seconds } from '../../views/job-record.ts'
+import { seconds } from '../../views/view-of.ts'
 
 const name = z.string().min(1).max(128).describe('Name of the token.')
 const Scopes = z.array(z.string()).min(1).max(4)
@@ -38,30 +43,27 @@ const scopesText = 'What the token allows: `user:read`, `user:write`, `admin:rea
 const modelsText =
   'Ids or patterns (`qwen*`) of the models that the token may use; null for all that your own token may use.'
 
-/** A request to create a token. */
 const TokenCreate = strictObject('TokenCreate', 'A token to create.', {
   name,
   scopes: Scopes.default(['user:read', 'user:write']).describe(scopesText),
-  expires_at: z.int().nullish().describe('When the token expires, in Unix seconds. Default: never.'),
-  expires_in: z.int().min(1).optional().describe('Seconds after which the token expires. Wins over `expires_at`.'),
-  models: patterns.nullish().describe(`${modelsText} Default: the same as your own token.`),
+  expires_at: nullishInteger('When the token expires, in Unix seconds. Default: never.'),
+  expires_in: optional(z.int().min(1), 'Seconds after which the token expires. Wins over `expires_at`.'),
+  models: nullish(patterns, `${modelsText} Default: the same as your own token.`),
   ...tokenFields,
   user_id: tokenFields.user_id.describe(
     'Id of the user who owns it, which bounds its scopes by the role; null for nobody. Default: the user of your own token.',
   ),
 })
 
-/** A request to change a token. */
 const TokenChange = strictObject('TokenChange', 'Fields of a token to change. Absent fields stay.', {
   name: name.optional(),
-  scopes: Scopes.optional().describe(scopesText),
-  status: z.enum(['active', 'disabled']).optional().describe('A disabled token is refused until it is active again.'),
-  expires_at: z.int().nullish().describe('When the token expires, in Unix seconds; null for never.'),
-  models: patterns.nullish().describe(modelsText),
+  scopes: optional(Scopes, scopesText),
+  status: optionalOneOf('A disabled token is refused until it is active again.', ['active', 'disabled']),
+  expires_at: nullishInteger('When the token expires, in Unix seconds; null for never.'),
+  models: nullish(patterns, modelsText),
   ...tokenFields,
 })
 
-/** A request to replace the secret of a token. */
 const TokenRotate = strictObject('TokenRotate', 'How to replace the secret of a token.', {
   overlap_seconds: z
     .int()
@@ -73,10 +75,10 @@ const TokenRotate = strictObject('TokenRotate', 'How to replace the secret of a 
 
 type TokenOwners = Owners<'accounts' | 'organizations'>
 
-/** The failure for an unknown token. */
-const missingToken = (id: string) => new Failure('not_found', `Token ${id.slice(0, 64)} was not found.`)
+/** Returns what was found of a token. Throws Failure `not_found` if nothing was. */
+const ofToken = <Found>(value: Found, id: string) => found(value, 'Token', id)
 
-function expiry(body: { expires_at?: number | null; expires_in?: number }): number | null | undefined {
+function expiry(body: { expires_at?: number | null; expires_in?: number }) {
   if (body.expires_in !== undefined) return Date.now() + body.expires_in * 1000
   if (body.expires_at === undefined) return undefined
   if (body.expires_at !== null && body.expires_at * 1000 <= Date.now())
@@ -84,22 +86,17 @@ function expiry(body: { expires_at?: number | null; expires_in?: number }): numb
   return body.expires_at === null ? null : body.expires_at * 1000
 }
 
-const forced = (exchange: ClientExchange): boolean => exchange.query.get('force') === 'true'
+const forced = (exchange: ClientExchange) => exchange.query.get('force') === 'true'
 
-const metadataText = (metadata: Record<string, string> | null | undefined): string | null =>
+const metadataText = (metadata: Record<string, string> | null | undefined) =>
   metadata ? JSON.stringify(metadata) : null
 
 /**
  * Throws Failure `role_not_allowed` if the caller may not give a token to this user, or take one of his: his role may
  * not be above that of the caller's user. Unknown users are refused by the store.
  */
-async function grantUser(
-  organization: string,
-  userId: string | null,
-  { role }: Granting,
-  { organizations }: TokenOwners,
-): Promise<void> {
-  const user = userId === null ? undefined : await organizations.users.find(organization, userId)
+async function grantUser(organization: string, userId: string | null, { role }: Granting, owners: TokenOwners) {
+  const user = userId === null ? undefined : await owners.organizations.users.find(organization, userId)
   if (userId === null) grantRole(null, role, 'create or change')
   else if (user) grantRole(user.role, role, 'create or change tokens of')
 }
@@ -108,22 +105,15 @@ async function grantUser(
  * Revokes a token. Throws Failure `not_found`, `role_not_allowed` for the token of a higher role, and `conflict` for the
  * caller's own token unless forced.
  */
-async function revokeToken(
-  organization: string,
-  id: string,
-  exchange: ClientExchange,
-  owners: TokenOwners,
-): Promise<{ id: string; object: 'token'; deleted: true }> {
+async function revokeToken(organization: string, id: string, exchange: ClientExchange, owners: TokenOwners) {
   const force = forced(exchange)
   if (id === exchange.caller.tokenId && !force)
     throw new Failure('conflict', 'This is the token that you are using. Add ?force=true to revoke it anyway.')
   const { id: organizationId } = await reachOrganization(organization, exchange, owners)
-  const old = await owners.accounts.token(organizationId, id)
-  if (!old) throw missingToken(id)
+  const old = ofToken(await owners.accounts.token(organizationId, id), id)
   await grantUser(organizationId, old.userId, await grantingOf(exchange, organizationId, owners), owners)
-  const revoked = await owners.accounts.revoke(organization, id, force, actorOf(exchange))
-  if (!revoked) throw missingToken(id)
-  return { id: revoked.id, object: 'token', deleted: true }
+  const revoked = ofToken(await owners.accounts.revoke(organization, id, force, actorOf(exchange)), id)
+  return deletedAnswer('token', revoked.id)
 }
 
 /** Creates a token with no more rights than the caller has, and returns its secret. */
@@ -160,8 +150,7 @@ async function updateToken(
   owners: TokenOwners,
 ): Promise<TokenRecord> {
   const { id: organization } = await reachToChange(params.organization, exchange, owners)
-  const old = await owners.accounts.token(organization, params.id)
-  if (!old) throw missingToken(params.id)
+  const old = ofToken(await owners.accounts.token(organization, params.id), params.id)
   const granting = await grantingOf(exchange, organization, owners)
   await grantUser(organization, old.userId, granting, owners)
   if (body.user_id !== undefined) await grantUser(organization, body.user_id, granting, owners)
@@ -175,8 +164,10 @@ async function updateToken(
     ...(body.metadata === undefined ? {} : { metadata: metadataText(body.metadata) }),
     limits: grantLimits(givenTokenLimits(body), granting.limits),
   })
-  const token = await owners.accounts.update(organization, params.id, change, forced(exchange), actorOf(exchange))
-  if (!token) throw missingToken(params.id)
+  const token = ofToken(
+    await owners.accounts.update(organization, params.id, change, forced(exchange), actorOf(exchange)),
+    params.id,
+  )
   return token
 }
 
@@ -187,8 +178,7 @@ async function rotateToken(
   owners: TokenOwners,
 ): Promise<{ token: TokenView; secret: string; previous_valid_until: number }> {
   const { id: organization } = await reachToChange(params.organization, exchange, owners)
-  const old = await owners.accounts.token(organization, params.id)
-  if (!old) throw missingToken(params.id)
+  const old = ofToken(await owners.accounts.token(organization, params.id), params.id)
   // The caller receives the new secret, so it must have all rights of the token itself.
   const granting = await grantingOf(exchange, organization, owners)
   await grantUser(organization, old.userId, granting, owners)
@@ -196,8 +186,10 @@ async function rotateToken(
   grantModels(old.models, exchange.caller)
   if (old.id !== exchange.caller.tokenId) grantLimits(old.limits, granting.limits)
   const overlapMs = body.overlap_seconds * 1000
-  const rotated = await owners.accounts.rotate(organization, params.id, overlapMs, actorOf(exchange))
-  if (!rotated) throw missingToken(params.id)
+  const rotated = ofToken(
+    await owners.accounts.rotate(organization, params.id, overlapMs, actorOf(exchange)),
+    params.id,
+  )
   return {
     token: tokenView(rotated.token),
     secret: rotated.secret,
@@ -222,12 +214,7 @@ const Rotated = namedObject('TokenRotated', 'A token with its new secret.', {
   secret,
   previous_valid_until: integer('Unix seconds until which the old secret is valid.'),
 })
-const Deleted = deletedObject('token', 'token')
-  .extend({ deleted: boolean('Always true.') })
-  .meta({
-    id: 'TokenDeleted',
-    description: 'Confirms that a token was revoked.',
-  })
+const Deleted = deletedObject('TokenDeleted', 'Confirms that a token was revoked.', ['token', 'token'], alwaysTrue)
 
 const Force = z.strictObject({
   force: optionalString('`true`: also if it locks out the caller or the last administrator.'),
@@ -245,8 +232,8 @@ const base = '/api/organizations/:organization/tokens'
 const whenEffective =
   'It takes effect with the next request. Jobs and executions that were accepted before still run: cancel them if they must not.'
 
-/** Error codes of requests with an `Idempotency-Key`. */
-const keyed = ['conflict', 'idempotency_key_in_use', 'idempotency_key_reused'] as const
+/** For requests that give rights to a token. */
+const grantCodes = ['organization_mismatch', 'not_found', 'model_not_allowed', 'role_not_allowed'] as const
 
 const revokeFacts = {
   summary: 'Revoke token',
@@ -268,15 +255,7 @@ export const tokenRoutes = (owners: TokenOwners & Owners<'idempotency' | 'spend'
     summary: 'Create token',
     description:
       'Creates a token and returns its secret, which is shown only this once. A token cannot give more than it has itself: scopes, models, limits and hours. Limits that are absent are those of your own token.',
-    errorCodes: [
-      'organization_mismatch',
-      'not_found',
-      'invalid_scope',
-      'model_not_allowed',
-      'role_not_allowed',
-      'disk_full',
-      ...keyed,
-    ],
+    errorCodes: [...grantCodes, 'invalid_scope', 'disk_full', ...errorGroups.keyed],
     params: Organization,
     body: TokenCreate,
     example: {
@@ -298,8 +277,8 @@ export const tokenRoutes = (owners: TokenOwners & Owners<'idempotency' | 'spend'
     params: Organization,
     query: z.strictObject({
       ...pageQuery(id => isId(id, 'tok_')),
-      status: z.enum(['active', 'disabled', 'revoked', 'expired']).optional().describe('Only tokens with this status.'),
-      user_id: z.string().max(64).optional().describe('Only tokens of this user.'),
+      status: optionalOneOf('Only tokens with this status.', ['active', 'disabled', 'revoked', 'expired']),
+      user_id: optionalText(64, 'Only tokens of this user.'),
     }),
     response: Page,
     handle: async ({ params, query }, exchange) => {
@@ -326,22 +305,14 @@ export const tokenRoutes = (owners: TokenOwners & Owners<'idempotency' | 'spend'
     response: One,
     handle: async ({ params }, exchange) => {
       const { id } = await reachOrganization(params.organization, exchange, owners)
-      const token = await owners.accounts.token(id, params.id)
-      if (!token) throw missingToken(params.id)
+      const token = ofToken(await owners.accounts.token(id, params.id), params.id)
       return { token: withSpend(token, owners) }
     },
   }),
   route(`PATCH ${base}/:id`, 'admin:write', {
     summary: 'Update token',
     description: `Renames, disables or enables a token, or changes its scopes, models, limits, user or expiry. ${whenEffective}`,
-    errorCodes: [
-      'organization_mismatch',
-      'not_found',
-      'conflict',
-      'invalid_scope',
-      'model_not_allowed',
-      'role_not_allowed',
-    ],
+    errorCodes: [...grantCodes, 'invalid_scope', 'conflict'],
     params: OneToken,
     query: Force,
     body: TokenChange,
@@ -363,7 +334,14 @@ export const tokenRoutes = (owners: TokenOwners & Owners<'idempotency' | 'spend'
     summary: 'Rotate token',
     description:
       'Gives a token a new secret, which is shown only this once. The old secret stays valid for `overlap_seconds`.',
-    errorCodes: ['organization_mismatch', 'not_found', 'model_not_allowed', 'role_not_allowed', 'disk_full', ...keyed],
+    errorCodes: [
+      'organization_mismatch',
+      'not_found',
+      'model_not_allowed',
+      'role_not_allowed',
+      'disk_full',
+      ...errorGroups.keyed,
+    ],
     params: OneToken,
     body: TokenRotate,
     example: { overlap_seconds: 3600 },

@@ -9,15 +9,19 @@ import {
   boolean,
   integer,
   namedObject,
+  nullable,
   nullableString,
   number,
   object,
+  oneOf,
+  optional,
+  optionalText,
   string,
 } from '../../../core/schemas/fields.ts'
 import { parsed } from '../../../core/schemas/issues.ts'
 import { bucketWidths, type Organization, type UsageGroup, usageGroups } from '../../../core/store/store.ts'
 import { OrganizationPath, reachOrganization } from '../../http/access/reach.ts'
-import { sendCsv } from '../../http/answer/send-csv.ts'
+import { sendCsv } from '../../http/answer/send-pieces.ts'
 import type { ClientExchange } from '../../http/request/exchange.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { queryOf } from '../../http/request/query.ts'
@@ -37,19 +41,16 @@ const Query = z.strictObject({
     .enum(bucketWidths)
     .default('1d')
     .describe('Length of a bucket, in UTC. `1m` covers at most 24 hours.'),
-  group_by: z
-    .array(z.enum(usageGroups))
-    .max(usageGroups.length)
-    .optional()
-    .describe(
-      'One result for each of these, also as `group_by[]` or with commas. Default: one result for each bucket.',
-    ),
+  group_by: optional(
+    z.array(z.enum(usageGroups)).max(usageGroups.length),
+    'One result for each of these, also as `group_by[]` or with commas. Default: one result for each bucket.',
+  ),
   models: values.describe('Only these model ids; at most 100.'),
   tasks: values.describe('Only these tasks; at most 100.'),
   token_ids: values.describe('Only these tokens; at most 100.'),
   user_ids: values.describe('Only work of tokens that belonged to these users; at most 100.'),
-  limit: z.coerce.number().int().min(1).max(1440).optional().describe(`Most buckets of the page. At most ${limits}.`),
-  page: z.string().max(32).optional().describe('`next_page` of the page before. Default: the first page.'),
+  limit: optional(z.coerce.number().int().min(1).max(1440), `Most buckets of the page. At most ${limits}.`),
+  page: optionalText(32, '`next_page` of the page before. Default: the first page.'),
   format: z
     .enum(['json', 'csv'])
     .default('json')
@@ -83,10 +84,10 @@ const groups = {
     'User who owned the token at the time; null for tokens of nobody, and if not grouped by `user_id`.',
   ),
   workflow_id: nullableString('Stored workflow; null for other work, and if not grouped by `workflow_id`.'),
-  status: z
-    .enum(['completed', 'failed', 'cancelled'])
-    .nullable()
-    .describe('How the work has ended; null if not grouped by `status`.'),
+  status: nullable(
+    z.enum(['completed', 'failed', 'cancelled']),
+    'How the work has ended; null if not grouped by `status`.',
+  ),
   day: nullableString('Day in UTC, such as `2026-01-31`; null if not grouped by `day`.'),
 }
 
@@ -94,7 +95,7 @@ const Usage = namedObject('UsageReport', 'What the finished work of an organizat
   organization_id: string('Id of the organization: `org_…`.'),
   start_time: integer('Start of the first bucket, Unix seconds.'),
   end_time: integer('End of the last bucket, Unix seconds, excluded.'),
-  bucket_width: z.enum(bucketWidths).describe('Length of a bucket.'),
+  bucket_width: oneOf('Length of a bucket.', bucketWidths),
   currency: string('Currency of the configured prices.'),
   totals: object('Sums of the whole time, of all pages.', figures),
   spend_limit: SpendView.extend({
@@ -152,7 +153,6 @@ function requestOf(
   }
 }
 
-/** The route that reads usage. */
 export const usageRoutes = (owners: Owners<'organizations' | 'plans' | 'usage'>) => [
   route('GET /api/organizations/:organization/usage', 'admin:read', {
     summary: 'Get usage',

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { array, boolean, integer, namedObject, nullableString, string } from '../../../core/schemas/fields.ts'
+import { array, boolean, integer, namedObject, nullable, nullableString, string } from '../../../core/schemas/fields.ts'
 import { speechFormats } from '../../../core/schemas/speech-format.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
@@ -19,7 +19,7 @@ const VoiceModel = z.object({
   name: string('Name for people.'),
   description: nullableString('`description` in `infer.yaml`; null without one.'),
   task: z.literal('std/audio-speech'),
-  languages: z.array(z.string()).nullable().describe('Languages of its voices; null if the engine reports none.'),
+  languages: nullable(z.array(z.string()), 'Languages of its voices; null if the engine reports none.'),
   default_voice: nullableString('Voice of a request that names none; null if the engine decides.'),
   formats: array('Formats that can be requested on this server.', z.enum(speechFormats)),
   supports_cloning: boolean('Whether a request may have `reference_audio`, a recording of the voice to speak with.'),

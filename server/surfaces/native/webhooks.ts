@@ -1,7 +1,6 @@
 import { z } from 'zod'
-import { Failure } from '../../../core/failure.ts'
 import { isId } from '../../../core/ids.ts'
-import { array, boolean, namedObject, strictObject, string } from '../../../core/schemas/fields.ts'
+import { array, boolean, namedObject, optionalOneOf, strictObject, string } from '../../../core/schemas/fields.ts'
 import type { PublicJwk } from '../../../core/webhooks/signature.ts'
 import {
   DeliveryView,
@@ -10,21 +9,21 @@ import {
   WebhookView,
   webhookSecretView,
 } from '../../../core/webhooks/webhook-view.ts'
-import { actorOf } from '../../http/access/reach.ts'
-import { deletedObject, pageFields, pageOf, pageQuery } from '../../http/answer/page.ts'
+import { actorOf, requireOwn } from '../../http/access/reach.ts'
+import { alwaysTrue, deletedObject, pageFields, pageOf, pageQuery } from '../../http/answer/page.ts'
+import { errorGroups, found } from '../../http/request/errors.ts'
 import type { ClientExchange } from '../../http/request/exchange.ts'
-import { once } from '../../http/request/idempotency.ts'
 import { routeOf } from '../../http/request/route.ts'
 import {
   changeEndpoint,
+  createEndpoint,
   endpointFields,
   findEndpoint,
   isEndpointId,
-  keyedCodes,
+  listEndpoints,
   overlapField,
   removeEndpoint,
   rotateEndpoint,
-  secretShownOnce,
   shownEndpoint,
   Tested,
   testEndpoint,
@@ -33,7 +32,7 @@ import {
 } from '../../work/webhook-endpoint.ts'
 
 const route = routeOf({ tag: webhookTag })
-const isDeliveryId = (id: string): boolean => isId(id, 'msg_')
+const isDeliveryId = (id: string) => isId(id, 'msg_')
 
 const DeliveryPage = namedObject('WebhookDeliveryPage', 'A page of deliveries.', {
   deliveries: array('The deliveries, newest first.', DeliveryView),
@@ -41,45 +40,34 @@ const DeliveryPage = namedObject('WebhookDeliveryPage', 'A page of deliveries.',
 })
 const OneDelivery = namedObject('WebhookDeliveryAnswer', 'One delivery.', { delivery: DeliveryView })
 
-const paging = {
+const DeliveryQuery = z.strictObject({
   ...pageQuery(isDeliveryId),
   limit: z.coerce.number().int().min(1).max(50).default(20).describe('Most entries of the page, 1 to 50.'),
-  status: z.enum(['pending', 'delivered', 'dead']).optional().describe('Only deliveries with this status.'),
-}
-const webhookId = string('Id of the endpoint: `whe_…`.')
-const deliveryId = string('Id of the delivery: `msg_…`.')
+  status: optionalOneOf('Only deliveries with this status.', ['pending', 'delivered', 'dead']),
+})
+const Endpoint = z.object({ id: string('Id of the endpoint: `whe_…`.') })
+const ofEndpoint = { params: Endpoint, errorCodes: ['not_found'] } as const
+const delivery = string('Id of the delivery: `msg_…`.')
 
 async function deliveriesOf(
   exchange: ClientExchange,
-  {
-    limit,
-    after,
-    status,
-    endpointId,
-  }: {
-    limit: number
-    after?: string | undefined
-    status?: 'pending' | 'delivered' | 'dead' | undefined
-    endpointId?: string | undefined
-  },
+  { limit, ...filter }: z.output<typeof DeliveryQuery> & { endpointId?: string | undefined },
   { webhooks }: WebhookOwners,
-): Promise<z.input<typeof DeliveryPage>> {
-  const { organizationId } = exchange.caller
-  const found = await webhooks.deliveries(organizationId, { limit: limit + 1, after, status, endpointId })
-  const { entries, end } = pageOf(found, limit)
+) {
+  const { entries, end } = pageOf(
+    await webhooks.deliveries(exchange.caller.organizationId, { ...filter, limit: limit + 1 }),
+    limit,
+  )
   return { deliveries: entries.map(deliveryView), ...end }
 }
 
 /** Sends a delivery again. Throws Failure `not_found`, also if it is of another endpoint than the given one. */
 async function redeliver(id: string, exchange: ClientExchange, { webhooks }: WebhookOwners, endpointId?: string) {
   const { organizationId } = exchange.caller
-  const found = isDeliveryId(id) ? await webhooks.delivery(organizationId, id) : undefined
-  const again =
-    found && (endpointId === undefined || found.endpointId === endpointId)
-      ? await webhooks.redeliver(organizationId, id, actorOf(exchange))
-      : undefined
-  if (!again) throw new Failure('not_found', `Delivery ${id.slice(0, 64)} was not found.`)
-  return { delivery: deliveryView(again) }
+  const before = isDeliveryId(id) ? await webhooks.delivery(organizationId, id) : undefined
+  const isOfEndpoint = before && (endpointId === undefined || before.endpointId === endpointId)
+  const again = isOfEndpoint && (await webhooks.redeliver(organizationId, id, actorOf(exchange)))
+  return { delivery: deliveryView(found(again, 'Delivery', id)) }
 }
 
 const again = {
@@ -110,51 +98,41 @@ const Jwk = z.object({
 }) satisfies z.ZodType<PublicJwk>
 const Jwks = namedObject('JsonWebKeys', 'Public keys (RFC 7517).', { keys: array('The keys.', Jwk) })
 
-/** Returns the organization of the path if it is the caller's. Throws Failure `organization_mismatch`. */
-function ownOrganization(organization: string, { caller }: ClientExchange): string {
-  if (organization === caller.organizationId) return organization
-  throw new Failure(
-    'organization_mismatch',
-    `This token belongs to the organization ${caller.organizationId}, not to the one in the path.`,
-  )
-}
-
 const base = '/api/webhooks'
 const one = `${base}/:id` as const
 
-const enabled = boolean('Whether events are sent. While it is false, none are recorded, and pending deliveries wait.')
-const Create = strictObject('WebhookCreate', 'A webhook endpoint to create.', {
+const fields = {
   ...endpointFields,
-  enabled: enabled.default(true),
+  enabled: boolean('Whether events are sent. While it is false, none are recorded, and pending deliveries wait.'),
+}
+const Create = strictObject('WebhookCreate', 'A webhook endpoint to create.', {
+  ...fields,
+  enabled: fields.enabled.default(true),
 })
-const Change = strictObject('WebhookChange', 'Fields of a webhook endpoint to change. Absent fields stay.', {
-  name: endpointFields.name.optional(),
-  url: endpointFields.url.optional(),
-  event_types: endpointFields.event_types.optional(),
-  enabled: enabled.optional(),
-})
+const Change = z
+  .strictObject(fields)
+  .partial()
+  .meta({ id: 'WebhookChange', description: 'Fields of a webhook endpoint to change. Absent fields stay.' })
 const Rotate = strictObject('WebhookRotate', 'How to replace the signing secret.', { overlap_seconds: overlapField })
 const Test = strictObject('WebhookTest', 'What to send as a test.', {
   event_type: z.string().max(64).default('job.completed').describe('Type of the event of the test message.'),
 })
 
-const secret = string('The signing secret, `whsec_…`. It is shown only this once.')
 const One = namedObject('WebhookAnswer', 'One webhook endpoint.', { webhook: WebhookView })
 const WithSecret = namedObject('WebhookWithSecret', 'A webhook endpoint with its new signing secret.', {
   webhook: WebhookView,
-  signing_secret: secret,
+  signing_secret: string('The signing secret, `whsec_…`. It is shown only this once.'),
 })
 const Page = namedObject('WebhookPage', 'A page of webhook endpoints.', {
   webhooks: array('The endpoints, newest first.', WebhookView),
   ...pageFields,
 })
-const Deleted = deletedObject('webhook_endpoint.deleted', 'endpoint')
-  .extend({ deleted: boolean('Always true.') })
-  .meta({
-    id: 'WebhookDeleted',
-    description: 'Confirms that a webhook endpoint was deleted.',
-  })
-const Path = z.object({ id: string('Id of the endpoint: `whe_…`.') })
+const Deleted = deletedObject(
+  'WebhookDeleted',
+  'Confirms that a webhook endpoint was deleted.',
+  ['webhook_endpoint.deleted', 'endpoint'],
+  alwaysTrue,
+)
 
 export const webhookRoutes = (owners: WebhookOwners) => [
   route(`POST ${base}`, 'admin:write', {
@@ -162,45 +140,27 @@ export const webhookRoutes = (owners: WebhookOwners) => [
     summary: 'Create webhook',
     description:
       'Registers a URL to which events of the organization are sent as signed messages (Standard Webhooks), and returns the signing secret, which is shown only this once. An organization may have 32 endpoints.',
-    errorCodes: [...keyedCodes, 'disk_full'],
+    errorCodes: [...errorGroups.keyed, 'disk_full'],
     body: Create,
     example: { name: 'backend', url: 'https://example.com/webhooks', event_types: ['job.completed', 'job.failed'] },
     response: WithSecret,
     status: 201,
-    handle: (input, exchange) =>
-      once(
-        exchange,
-        input,
-        async () => {
-          const { name, url, event_types: eventTypes, enabled } = input.body
-          const { organizationId } = exchange.caller
-          const { origin } = exchange
-          const options = { organizationId, name, url, eventTypes, enabled, origin }
-          const created = await owners.webhooks.create(options, actorOf(exchange))
-          return { webhook: shownEndpoint(created.endpoint, owners), signing_secret: created.secret }
-        },
-        ({ webhook }) => secretShownOnce(webhook),
-        owners,
-      ),
+    handle: (input, exchange) => createEndpoint(input, exchange, owners),
   }),
   route(`GET ${base}`, 'admin:read', {
     summary: 'List webhooks',
     description: 'Returns the webhook endpoints of the organization, newest first, without their secrets.',
-    query: z.strictObject({
-      ...pageQuery(isEndpointId),
-    }),
+    query: z.strictObject(pageQuery(isEndpointId)),
     response: Page,
-    handle: async ({ query: { limit, after } }, exchange) => {
-      const found = await owners.webhooks.list(exchange.caller.organizationId, { limit: limit + 1, after })
-      const { entries, end } = pageOf(found, limit)
-      return { webhooks: entries.map(endpoint => shownEndpoint(endpoint, owners)), ...end }
+    handle: async ({ query }, exchange) => {
+      const { entries, end } = pageOf(await listEndpoints(query, exchange, owners), query.limit)
+      return { webhooks: entries, ...end }
     },
   }),
   route(`GET ${one}`, 'admin:read', {
     summary: 'Get webhook',
     description: 'Returns a webhook endpoint without its secret.',
-    errorCodes: ['not_found'],
-    params: Path,
+    ...ofEndpoint,
     response: One,
     handle: async ({ params }, exchange) => ({
       webhook: shownEndpoint(await findEndpoint(params.id, exchange, owners), owners),
@@ -210,8 +170,7 @@ export const webhookRoutes = (owners: WebhookOwners) => [
     summary: 'Update webhook',
     description:
       'Changes a webhook endpoint, or disables and enables it. Pending deliveries are sent to the new URL; while it is disabled they wait.',
-    errorCodes: ['not_found'],
-    params: Path,
+    ...ofEndpoint,
     body: Change,
     example: { enabled: false },
     response: One,
@@ -222,40 +181,28 @@ export const webhookRoutes = (owners: WebhookOwners) => [
   route(`DELETE ${one}`, 'admin:write', {
     summary: 'Delete webhook',
     description: 'Deletes a webhook endpoint with its deliveries, the pending ones included.',
-    errorCodes: ['not_found'],
-    params: Path,
+    ...ofEndpoint,
     response: Deleted,
-    handle: async ({ params }, exchange) => {
-      await removeEndpoint(params.id, exchange, owners)
-      return { id: params.id, object: 'webhook_endpoint.deleted' as const, deleted: true }
-    },
+    handle: ({ params }, exchange) => removeEndpoint(params.id, exchange, owners),
   }),
   route(`POST ${one}/rotate`, 'admin:write', {
     bucket: 'api',
     summary: 'Rotate secret of webhook',
     description:
       'Makes a new signing secret, which is shown only this once. For `overlap_seconds` messages are signed with both secrets, so that receivers can change over.',
-    errorCodes: ['not_found', ...keyedCodes],
-    params: Path,
+    errorCodes: ['not_found', ...errorGroups.keyed],
+    params: Endpoint,
     body: Rotate,
     example: { overlap_seconds: 3600 },
     response: WithSecret,
-    handle: (input, exchange) =>
-      once(
-        exchange,
-        input,
-        () => rotateEndpoint(input.params.id, input.body.overlap_seconds, exchange, owners),
-        ({ webhook }) => secretShownOnce(webhook),
-        owners,
-      ),
+    handle: (input, exchange) => rotateEndpoint(input, input.body.overlap_seconds, exchange, owners),
   }),
   route(`POST ${one}/test`, 'admin:write', {
     bucket: 'api',
     summary: 'Test webhook',
     description:
       'Sends a signed message with `data: {"test": true}` at once and answers with what came of it. It is not sent again, and not listed among the deliveries.',
-    errorCodes: ['not_found'],
-    params: Path,
+    ...ofEndpoint,
     body: Test,
     example: { event_type: 'job.completed' },
     response: Tested,
@@ -264,9 +211,8 @@ export const webhookRoutes = (owners: WebhookOwners) => [
   route('GET /api/webhooks/:id/deliveries', 'admin:read', {
     summary: 'List deliveries of webhook',
     description: 'Returns the messages to an endpoint, newest first, each with its last attempt.',
-    errorCodes: ['not_found'],
-    params: z.object({ id: webhookId }),
-    query: z.strictObject(paging),
+    ...ofEndpoint,
+    query: DeliveryQuery,
     response: DeliveryPage,
     handle: async ({ params, query }, exchange) => {
       const { id: endpointId } = await findEndpoint(params.id, exchange, owners)
@@ -277,9 +223,8 @@ export const webhookRoutes = (owners: WebhookOwners) => [
     summary: 'List deliveries of organization',
     description:
       'Returns the messages to all endpoints of the organization and to the webhooks of its requests, newest first.',
-    query: z.strictObject({
-      ...paging,
-      webhook_id: webhookId.refine(isEndpointId, 'This is no id of an endpoint.').optional(),
+    query: DeliveryQuery.extend({
+      webhook_id: Endpoint.shape.id.refine(isEndpointId, 'This is no id of an endpoint.').optional(),
     }),
     response: DeliveryPage,
     handle: ({ query: { webhook_id: endpointId, ...query } }, exchange) =>
@@ -287,7 +232,7 @@ export const webhookRoutes = (owners: WebhookOwners) => [
   }),
   route('POST /api/webhooks/:id/deliveries/:delivery/redeliver', 'admin:write', {
     ...again,
-    params: z.object({ id: webhookId, delivery: deliveryId }),
+    params: Endpoint.extend({ delivery }),
     handle: async ({ params }, exchange) => {
       const { id } = await findEndpoint(params.id, exchange, owners)
       return redeliver(params.delivery, exchange, owners, id)
@@ -295,7 +240,7 @@ export const webhookRoutes = (owners: WebhookOwners) => [
   }),
   route('POST /api/webhook-deliveries/:delivery/redeliver', 'admin:write', {
     ...again,
-    params: z.object({ delivery: deliveryId }),
+    params: z.object({ delivery }),
     handle: ({ params }, exchange) => redeliver(params.delivery, exchange, owners),
   }),
   route(`GET ${path}`, 'admin:read', {
@@ -305,8 +250,10 @@ export const webhookRoutes = (owners: WebhookOwners) => [
     errorCodes: ['organization_mismatch'],
     params: Organization,
     response: WebhookSecretView,
-    handle: async ({ params }, exchange) =>
-      webhookSecretView(await owners.webhooks.organizationSecret(ownOrganization(params.organization, exchange))),
+    handle: async ({ params: { organization } }, exchange) => {
+      requireOwn(organization, exchange)
+      return webhookSecretView(await owners.webhooks.organizationSecret(organization))
+    },
   }),
   route(`POST ${path}/rotate`, 'admin:write', {
     bucket: 'api',
@@ -318,14 +265,13 @@ export const webhookRoutes = (owners: WebhookOwners) => [
     body: RotateSecret,
     example: { overlap_seconds: 3600 },
     response: WebhookSecretView,
-    handle: async ({ params, body }, exchange) =>
-      webhookSecretView(
-        await owners.webhooks.rotateOrganizationSecret(
-          ownOrganization(params.organization, exchange),
-          body.overlap_seconds * 1000,
-          actorOf(exchange),
-        ),
-      ),
+    handle: async ({ params: { organization }, body }, exchange) => {
+      requireOwn(organization, exchange)
+      const overlapMs = body.overlap_seconds * 1000
+      return webhookSecretView(
+        await owners.webhooks.rotateOrganizationSecret(organization, overlapMs, actorOf(exchange)),
+      )
+    },
   }),
   route('GET /.well-known/jwks.json', 'public', {
     aliases: ['/fal/rest/.well-known/jwks.json'],

@@ -2,15 +2,34 @@ import { z } from 'zod'
 import { Dag, maxMembers, ParameterRecord } from '../../../core/dag/definition.ts'
 import { invalid } from '../../../core/failure.ts'
 import { definedMembers } from '../../../core/members.ts'
-import { array, boolean, integer, namedObject, strictObject, string } from '../../../core/schemas/fields.ts'
+import {
+  array,
+  boolean,
+  integer,
+  namedObject,
+  nullable,
+  nullish,
+  optional,
+  optionalOneOf,
+  optionalText,
+  strictObject,
+  string,
+} from '../../../core/schemas/fields.ts'
 import { conversationTask, tasksBy } from '../../../core/schemas/task.ts'
 import { blockingOf } from '../../../core/workflows/diagnostics.ts'
 import { WorkflowFields } from '../../../core/workflows/workflow-fields.ts'
-import { cursorDescription, deletedObject, pageEnd, pageFields, pageLimit } from '../../http/answer/page.ts'
+import {
+  cursorDescription,
+  deletedAnswer,
+  deletedObject,
+  pageEnd,
+  pageFields,
+  pageLimit,
+} from '../../http/answer/page.ts'
 import type { ClientExchange } from '../../http/request/exchange.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
-import { seconds } from '../../views/job-record.ts'
+import { viewOf } from '../../views/view-of.ts'
 import {
   changeOf,
   DiagnosticsObject,
@@ -37,6 +56,7 @@ const VersionPage = namedObject('WorkflowVersionPage', 'A page of the versions o
 const cursor = /^[1-9]\d{0,8}$/
 
 const One = z.object({ id: string('Id of the workflow: `wf_…`.') })
+const ofWorkflow = { params: One, errorCodes: ['not_found'] } as const
 const Diagnosed = namedObject('DiagnosedWorkflow', 'A workflow with what is wrong or unusual in it.', {
   workflow: WorkflowObject,
   diagnostics: DiagnosticsObject,
@@ -68,7 +88,7 @@ const example = {
 }
 
 /** Returns the version in `If-Match`; undefined without one. */
-function expectedVersion(exchange: ClientExchange): number | undefined {
+function expectedVersion(exchange: ClientExchange) {
   const given = exchange.req.headers['if-match']
   if (given === undefined || given === '*') return undefined
   const version = /^(?:W\/)?"?(\d{1,9})"?$/.exec(given)?.[1]
@@ -96,31 +116,27 @@ async function create(exchange: ClientExchange, fields: WorkflowFields, owners: 
 
 const ToValidate = strictObject('WorkflowToValidate', 'A workflow to validate.', {
   dag: Dag,
-  parameters: ParameterRecord.nullish().describe('The input parameters by name. Default: none declared.'),
+  parameters: nullish(ParameterRecord, 'The input parameters by name. Default: none declared.'),
   region: WorkflowFields.shape.region,
 })
 const Validation = namedObject('WorkflowValidation', 'Whether a workflow can be executed, and what was found.', {
   valid: boolean('Whether the workflow can be executed.'),
   diagnostics: DiagnosticsObject,
-  order: z
-    .array(z.array(z.string()))
-    .nullable()
-    .describe(
-      'Node ids in the order of execution, in groups that can run at the same time; null for a graph with a cycle.',
-    ),
+  order: nullable(
+    z.array(z.array(z.string())),
+    'Node ids in the order of execution, in groups that can run at the same time; null for a graph with a cycle.',
+  ),
 })
 const Change = WorkflowFields.partial().meta({
   id: 'WorkflowChange',
   description: 'Fields of a workflow to change. Absent fields stay.',
 })
-const Deleted = deletedObject('workflow', 'workflow').meta({
-  id: 'WorkflowDeleted',
-  description: 'Confirms that a workflow was deleted.',
-})
+const Deleted = deletedObject('WorkflowDeleted', 'Confirms that a workflow was deleted.', ['workflow', 'workflow'], {})
 const Copy = strictObject('WorkflowCopy', 'How to copy a workflow.', {
-  name: WorkflowFields.shape.name
-    .optional()
-    .describe('Name of the copy. Default: the name of the original with `(copy)` after it.'),
+  name: optional(
+    WorkflowFields.shape.name,
+    'Name of the copy. Default: the name of the original with `(copy)` after it.',
+  ),
 })
 
 /** The routes of workflow definitions. Every change is a version; executions keep the version that they began with. */
@@ -141,10 +157,10 @@ export const workflowRoutes = (owners: WorkflowOwners) => [
     summary: 'List workflows',
     description: 'Returns the workflows of the organization, last changed first.',
     query: z.strictObject({
-      q: z.string().max(256).optional().describe('Words that the name must contain.'),
-      include: z.enum(['dag']).optional().describe('`dag`: return the nodes and edges too.'),
+      q: optionalText(256, 'Words that the name must contain.'),
+      include: optionalOneOf('`dag`: return the nodes and edges too.', ['dag']),
       limit: pageLimit,
-      after: z.string().max(128).optional().describe(cursorDescription),
+      after: optionalText(128, cursorDescription),
     }),
     response: Page,
     handle: async ({ query }, exchange) => {
@@ -185,10 +201,9 @@ export const workflowRoutes = (owners: WorkflowOwners) => [
     summary: 'Get workflow',
     description:
       'Returns a workflow, or an earlier version of it, with what is wrong in it. The header `ETag` has its version.',
-    errorCodes: ['not_found'],
-    params: One,
+    ...ofWorkflow,
     query: z.strictObject({
-      version: z.coerce.number().int().min(1).optional().describe('Version to read. Default: the newest.'),
+      version: optional(z.coerce.number().int().min(1), 'Version to read. Default: the newest.'),
     }),
     response: Diagnosed,
     handle: async ({ params, query }, exchange) => {
@@ -238,15 +253,14 @@ export const workflowRoutes = (owners: WorkflowOwners) => [
     handle: async ({ params, query }, exchange) => {
       const { id } = await findWorkflow(params.id, exchange, owners)
       await owners.workflows.remove(exchange.caller.organizationId, id, { cancel: query.force === 'true' })
-      return { id, object: 'workflow' as const, deleted: true as const }
+      return deletedAnswer('workflow', id)
     },
   }),
   route('POST /api/workflows/:id/duplicate', 'user:write', {
     bucket: 'api',
     summary: 'Duplicate workflow',
     description: 'Stores a copy of a workflow, as version 1 of a new one.',
-    errorCodes: ['not_found'],
-    params: One,
+    ...ofWorkflow,
     body: Copy,
     example: { name: 'A copy' },
     response: Diagnosed,
@@ -261,11 +275,10 @@ export const workflowRoutes = (owners: WorkflowOwners) => [
     summary: 'List workflow versions',
     description:
       'Returns the versions of a workflow, newest first. To restore one, read it and send it to `PUT /api/workflows/{id}`.',
-    errorCodes: ['not_found'],
-    params: One,
+    ...ofWorkflow,
     query: z.strictObject({
       limit: pageLimit,
-      after: z.string().max(128).optional().describe(cursorDescription),
+      after: optionalText(128, cursorDescription),
     }),
     response: VersionPage,
     handle: async ({ params, query: { limit, after } }, exchange) => {
@@ -274,7 +287,7 @@ export const workflowRoutes = (owners: WorkflowOwners) => [
       const page = { limit, ...(after === undefined ? {} : { before: Number(after) }) }
       const { versions, next } = await owners.workflows.versions(organizationId, id, page)
       return {
-        versions: versions.map(({ version, name, createdAt }) => ({ version, name, created_at: seconds(createdAt) })),
+        versions: versions.map(one => viewOf(Version, one, {})),
         ...pageEnd(next === null ? null : String(next)),
       }
     },

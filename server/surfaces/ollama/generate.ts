@@ -13,6 +13,7 @@ import {
   integer,
   looseObject,
   namedObject,
+  optional,
   optionalInteger,
   optionalString,
   string,
@@ -22,7 +23,7 @@ import { ownsMachine, requireMachineOwner } from '../../http/access/reach.ts'
 import { errorGroups } from '../../http/request/errors.ts'
 import type { ClientExchange } from '../../http/request/exchange.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { type InferenceOwners, infer } from '../../work/inference.ts'
+import { type InferenceOwners, infer, inferenceRouteOf } from '../../work/inference.ts'
 import { findOllamaModel } from './models.ts'
 import { ollamaRoute } from './ollama-route.ts'
 
@@ -31,7 +32,7 @@ export type OllamaChatOwners = InferenceOwners & Owners<'fleet'>
 const Answer = looseObject('OllamaAnswer', "A line of a streamed answer, or a whole answer, in Ollama's form.", {
   model: string('Name of the model, as it was requested.'),
   created_at: string('ISO 8601, UTC.'),
-  message: z.record(z.string(), z.unknown()).optional().describe('What the model said, of a chat.'),
+  message: optional(z.record(z.string(), z.unknown()), 'What the model said, of a chat.'),
   response: optionalString('What the model said, of a generation.'),
   thinking: optionalString('What it thought before.'),
   done: boolean('Whether this is the last line, or the whole answer. Only it has the members below.'),
@@ -61,11 +62,8 @@ const OneEmbedded = namedObject('OllamaEmbedding', "The vector of a text, in Oll
  * because it affects all organizations. Loads it for the owner too; for others the first request loads it, through
  * admission and the queue.
  */
-async function load(
-  { modelId, name, unload }: LoadRequest,
-  exchange: ClientExchange,
-  { fleet, registry }: OllamaChatOwners,
-) {
+async function load(request: LoadRequest, exchange: ClientExchange, { fleet, registry }: OllamaChatOwners) {
+  const { modelId, name, unload } = request
   const model = findOllamaModel(name, exchange, { registry })
   const refused = scopeRefusal(exchange.caller, 'admin:write')
   if (unload) {
@@ -80,10 +78,10 @@ async function load(
 
 /** Answers a request; one without content loads or unloads the model. `said` is the member of an empty answer. */
 const answering =
-  (form: 'ollama-chat' | 'ollama-generate', said: object, owners: OllamaChatOwners) =>
+  (dialect: 'ollama-chat' | 'ollama-generate', said: object, owners: OllamaChatOwners) =>
   async (exchange: ClientExchange): Promise<void> => {
     try {
-      await infer({ form }, exchange, owners)
+      await infer({ dialect }, exchange, owners)
     } catch (thrown) {
       const request = thrown instanceof Failure ? loadRequestOf(thrown) : undefined
       if (!request) throw thrown
@@ -100,53 +98,48 @@ const answering =
     }
   }
 
-const codes = [...errorGroups.submit, ...errorGroups.wait] as const
 const streamed =
   'The answer is lines of JSON, unless `stream` is false. Without content the model is loaded, or unloaded with `keep_alive: 0`; both need `admin:write` of the organization that owns the machine, and others get the answer without an effect on what is loaded, or 403 for unloading.'
-const media = ['application/x-ndjson'] as const
+const streamedFacts = {
+  bucket: 'jobs',
+  errorCodes: [...errorGroups.submit, ...errorGroups.wait, ...errorGroups.media, 'organization_mismatch'],
+  media: ['application/x-ndjson'],
+  response: Answer,
+} as const
 
-/** The routes for text in Ollama's form. */
-export const ollamaChatRoutes = (owners: OllamaChatOwners) => [
+export const ollamaChatRoutes = (owners: OllamaChatOwners, inferenceRoute = inferenceRouteOf(ollamaRoute, owners)) => [
   ollamaRoute('POST /ollama/api/chat', 'user:write', {
-    bucket: 'jobs',
+    ...streamedFacts,
     summary: 'Create chat message',
     description: `Answers a conversation in Ollama's form: with tools, images in base64, thinking, and answers by a JSON Schema. ${streamed}`,
-    errorCodes: [...codes, ...errorGroups.media, 'organization_mismatch'],
-    media,
     body: OllamaChatRequest,
     example: { model: 'infer/tiny-chat', messages: [{ role: 'user' as const, content: 'Hello!' }], stream: false },
-    response: Answer,
     answer: answering('ollama-chat', { message: { role: 'assistant', content: '' } }, owners),
   }),
   ollamaRoute('POST /ollama/api/generate', 'user:write', {
-    bucket: 'jobs',
+    ...streamedFacts,
     summary: 'Create text',
     description: `Answers a prompt in Ollama's form, as a conversation of one message. ${streamed}`,
-    errorCodes: [...codes, ...errorGroups.media, 'organization_mismatch'],
-    media,
     body: OllamaGenerateRequest,
     example: { model: 'infer/tiny-chat', prompt: 'Hello!', stream: false },
-    response: Answer,
     answer: answering('ollama-generate', { response: '' }, owners),
   }),
-  ollamaRoute('POST /ollama/api/embed', 'user:write', {
-    bucket: 'jobs',
+  inferenceRoute('POST /ollama/api/embed', {
+    dialect: 'ollama-embed',
+    task: 'std/embeddings',
     summary: 'Create embeddings',
     description: "Turns texts into vectors, in Ollama's form.",
-    errorCodes: codes,
     body: OllamaEmbedRequest,
     example: { model: 'infer/tiny-embed', input: ['A cat sat on the mat.'] },
     response: Embedded,
-    answer: exchange => infer({ form: 'ollama-embed', task: 'std/embeddings' }, exchange, owners),
   }),
-  ollamaRoute('POST /ollama/api/embeddings', 'user:write', {
-    bucket: 'jobs',
+  inferenceRoute('POST /ollama/api/embeddings', {
+    dialect: 'ollama-embeddings',
+    task: 'std/embeddings',
     summary: 'Create embedding',
     description: "Turns one text into a vector, in Ollama's older form.",
-    errorCodes: codes,
     body: OllamaEmbeddingsRequest,
     example: { model: 'infer/tiny-embed', prompt: 'A cat sat on the mat.' },
     response: OneEmbedded,
-    answer: exchange => infer({ form: 'ollama-embeddings', task: 'std/embeddings' }, exchange, owners),
   }),
 ]

@@ -6,7 +6,7 @@ import { engineFacts } from '../../../core/models/engine-facts.ts'
 import type { ResidentSnapshot } from '../../../core/models/fleet.ts'
 import type { GgufHeader } from '../../../core/models/gguf-header.ts'
 import type { Model } from '../../../core/models/model.ts'
-import { array, integer, namedObject, object, string } from '../../../core/schemas/fields.ts'
+import { anyObject, array, integer, namedObject, object, string } from '../../../core/schemas/fields.ts'
 import { isFor } from '../../../core/schemas/task.ts'
 import type { ClientExchange } from '../../http/request/exchange.ts'
 import type { Owners } from '../../http/request/owners.ts'
@@ -102,11 +102,9 @@ const Shown = namedObject('OllamaModel', 'A model.', {
   parameters: string('`num_ctx` if `infer.yaml` sets `context_length`.'),
   template: string('Chat template of the file, in Jinja.'),
   details: Details,
-  model_info: z
-    .record(z.string(), z.unknown())
-    .describe(
-      'Fields of the header of its GGUF file, such as `general.parameter_count`; without such a file `general.architecture` is `infer`. `infer.context_length` if `infer.yaml` sets it.',
-    ),
+  model_info: anyObject(
+    'Fields of the header of its GGUF file, such as `general.parameter_count`; without such a file `general.architecture` is `infer`. `infer.context_length` if `infer.yaml` sets it.',
+  ),
   capabilities: array('`completion`, `tools`, `vision` and `embedding`, as far as its engine can.', z.string()),
   modified_at: string('When the configuration was last read, ISO 8601.'),
 })
@@ -114,7 +112,7 @@ const Shown = namedObject('OllamaModel', 'A model.', {
 type ModelOwners = Owners<'cpu' | 'fleet' | 'registry'>
 
 /** Whether Ollama's clients can use a model. */
-const isUsable = ({ tasks }: Pick<Model, 'tasks'>): boolean => isFor(tasks, 'chat', 'embed')
+const isUsable = ({ tasks }: Pick<Model, 'tasks'>) => isFor(tasks, 'chat', 'embed')
 
 const detailsOf = ({ engine }: Model): z.input<typeof Details> => ({
   parent_model: '',
@@ -126,7 +124,7 @@ const detailsOf = ({ engine }: Model): z.input<typeof Details> => ({
 })
 
 /** Returns the header of the model's file; undefined if it has none that can be read here. */
-async function headerOf({ engine, source }: Model, { cpu }: Owners<'cpu'>): Promise<GgufHeader | undefined> {
+async function headerOf({ engine, source }: Model, { cpu }: Owners<'cpu'>) {
   if (engineFacts(engine).reads !== 'gguf' || !source?.endsWith('.gguf')) return undefined
   return cpu.ggufHeader(source).catch((thrown: unknown) => {
     // The file may have been removed or damaged since; loading the model says so.
@@ -158,10 +156,9 @@ export function findOllamaModel(name: string, exchange: ClientExchange, owners: 
 /** A time that no model outlives, for models that are kept loaded. */
 const never = '2318-01-01T00:00:00.000Z'
 
-const expiryOf = ({ idle_ttl, replicas }: Model, { lastUsedAt }: ResidentSnapshot): string =>
+const expiryOf = ({ idle_ttl, replicas }: Model, { lastUsedAt }: ResidentSnapshot) =>
   idle_ttl === 0 || replicas.min > 0 ? never : new Date(lastUsedAt + idle_ttl).toISOString()
 
-/** The routes that describe models in Ollama's form. */
 export const ollamaModelRoutes = (owners: ModelOwners) => [
   ollamaRoute('GET /ollama/api/tags', 'user:read', {
     summary: 'List models',

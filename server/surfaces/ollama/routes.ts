@@ -1,10 +1,18 @@
 import { z } from 'zod'
-import { Failure } from '../../../core/failure.ts'
+import { Failure, invalid } from '../../../core/failure.ts'
 import type { ModelPullEvent } from '../../../core/models/model-administration.ts'
-import { namedObject, optionalInteger, optionalString, string } from '../../../core/schemas/fields.ts'
+import {
+  namedObject,
+  nullishBoolean,
+  optional,
+  optionalInteger,
+  optionalString,
+  string,
+} from '../../../core/schemas/fields.ts'
 import { parsed } from '../../../core/schemas/issues.ts'
 import { requireMachineOwner } from '../../http/access/reach.ts'
 import { readJson } from '../../http/body/body.ts'
+import { errorGroups } from '../../http/request/errors.ts'
 import type { ClientExchange } from '../../http/request/exchange.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { type OllamaChatOwners, ollamaChatRoutes } from './generate.ts'
@@ -14,14 +22,9 @@ import { ollamaErrors, ollamaRoute } from './ollama-route.ts'
 type OllamaPullOwners = Owners<'admission' | 'config' | 'cpu' | 'log' | 'modelPull'>
 
 const Pull = namedObject('OllamaPullRequest', 'A model to download.', {
-  model: z
-    .string()
-    .min(1)
-    .max(256)
-    .optional()
-    .describe('A short name of `infer model catalog`, or `hf.co/owner/name`.'),
-  name: z.string().min(1).max(256).optional().describe('The same as `model`, of older clients.'),
-  stream: z.boolean().nullish().describe('Whether to report the progress as lines of JSON. Default: true.'),
+  model: optional(z.string().min(1).max(256), 'A short name of `infer model catalog`, or `hf.co/owner/name`.'),
+  name: optional(z.string().min(1).max(256), 'The same as `model`, of older clients.'),
+  stream: nullishBoolean('Whether to report the progress as lines of JSON. Default: true.'),
 })
 const Status = namedObject('OllamaPullStatus', 'Progress of a download.', {
   status: string('What happens; `success` in the last line.'),
@@ -35,11 +38,11 @@ const statusOf = (event: ModelPullEvent): z.input<typeof Status> =>
     ? { status: event.status }
     : { status: `pulling ${event.file}`, digest: event.file, total: event.total, completed: event.bytes }
 
-async function pull(exchange: ClientExchange, owners: OllamaPullOwners): Promise<void> {
+async function pull(exchange: ClientExchange, owners: OllamaPullOwners) {
   requireMachineOwner(exchange, 'Downloading of models is')
   const { model, name = model, stream } = parsed(Pull, await readJson(exchange, owners))
   if (name === undefined)
-    throw new Failure('missing_required_parameter', "'model' is required: the name of a model.", { param: 'model' })
+    throw invalid('model', "'model' is required: the name of a model.", 'missing_required_parameter')
   const { res } = exchange
   const line = (status: z.input<typeof Status>) => `${JSON.stringify(status)}\n`
   if (stream === false) {
@@ -73,14 +76,12 @@ const ollamaPullRoutes = (owners: OllamaPullOwners) => [
     description:
       'Downloads a model and adds it to `infer.yaml`, as `infer model add` does: a short name of the catalog, or a repository of the hub as `hf.co/owner/name`, with `:` and a quantization after it. The answer is lines of JSON with the progress. A client that disconnects stops the download; what has arrived is kept. Only for tokens of the organization that owns the machine.',
     errorCodes: [
-      'organization_mismatch',
+      ...errorGroups.command,
       'model_not_found',
       'model_not_allowed',
       'conflict',
       'no_capacity',
-      'worker_error',
       'disk_full',
-      'timeout',
       'cancelled',
     ],
     media: ['application/x-ndjson'],
@@ -121,7 +122,6 @@ const refusal = (what: string, method: 'POST' | 'DELETE', hint: string) =>
 
 const alive = 'Ollama is running'
 
-/** The routes of the Ollama-compatible API. */
 export const ollamaRoutes = (owners: OllamaChatOwners & OllamaPullOwners) => [
   ...ollamaChatRoutes(owners),
   ...ollamaModelRoutes(owners),

@@ -32,10 +32,8 @@ export async function readAudioBody(
 }
 
 /** Reads JSON that may contain audio, which is added to `exchange.inline`. */
-export async function readAudioJson(
-  exchange: ClientExchange,
-  { admission, config, cpu }: Owners<'admission' | 'config' | 'cpu'>,
-): Promise<unknown> {
+export async function readAudioJson(exchange: ClientExchange, owners: Owners<'admission' | 'config' | 'cpu'>) {
+  const { admission, config, cpu } = owners
   // An invalid key is refused before the body is read.
   const hash = idempotencyKeyOf(exchange) !== undefined
   exchange.releaseBody = admission.holdBody(heldBytes(exchange.req))

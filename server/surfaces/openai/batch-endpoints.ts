@@ -1,11 +1,12 @@
 import { type BatchEndpoint, type BatchEndpoints, type LineResult, slugIn } from '../../../core/batches/batch-line.ts'
 import { chatBodyOf, formedAnswer } from '../../../core/dialects/chat-forms.ts'
 import { nothingContinued } from '../../../core/dialects/responses/continuation.ts'
-import { Failure } from '../../../core/failure.ts'
+import { Failure, invalid } from '../../../core/failure.ts'
 import { conversationTask, type Task } from '../../../core/schemas/task.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
 import { type ImageResult, linkedImages } from '../../../core/tasks/image/image-result.ts'
 import { filesOf, hasFiles, shownResult, taskRecords } from '../../../core/tasks/registry.ts'
+import type { PartReader } from '../../http/answer/send-pieces.ts'
 import { readResult } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
 
@@ -39,7 +40,7 @@ export const batchPaths: readonly string[] = rows.map(({ path }) => path)
 const expired = ({ id }: JobRecord) => new Failure('output_expired', `The result of job ${id} is no longer kept.`)
 
 /** Returns the stored result if it and its files are still kept. */
-async function keptResult(job: JobRecord, { files }: AnswerOwners): Promise<unknown> {
+async function keptResult(job: JobRecord, { files }: AnswerOwners) {
   if (job.result === null) throw expired(job)
   const result = JSON.parse(await readResult(job.result)) as unknown
   for (const id of filesOf(job.task, result)) if (!(await files.find(job.organizationId, id))) throw expired(job)
@@ -56,12 +57,19 @@ async function* shown({ job, origin }: LineResult, owners: AnswerOwners): AsyncG
   }
   if (typeof result === 'string') return yield result
   await using whole = await result.open()
+  yield* piecesOf(whole, 256 << 10)
+}
+
+/** Yields a file in pieces of this many bytes; only the last one is shorter. */
+async function* piecesOf(file: PartReader, bytes: number) {
   for (let position = 0; ; ) {
-    const buffer = Buffer.allocUnsafe(256 << 10)
-    const { bytesRead } = await whole.read({ buffer, position })
-    if (bytesRead === 0) return
-    position += bytesRead
-    yield buffer.subarray(0, bytesRead)
+    const buffer = Buffer.allocUnsafe(bytes)
+    let filled = 0
+    for (let read = -1; read !== 0 && filled < bytes; filled += read)
+      read = (await file.read({ buffer: buffer.subarray(filled), position: position + filled })).bytesRead
+    if (filled === 0) return
+    position += filled
+    yield buffer.subarray(0, filled)
   }
 }
 
@@ -70,13 +78,13 @@ const formOfLine = (body: Record<string, unknown>, id: string) =>
   chatBodyOf('responses', { ...body, store: false }, { id, ...nothingContinued })
 
 /** Turns the body of a response into that of a chat completion. Throws Failure for what needs a stored response. */
-function chatOfResponse(body: Record<string, unknown>): Record<string, unknown> {
+function chatOfResponse(body: Record<string, unknown>) {
   for (const param of ['previous_response_id', 'background'])
     if (body[param] != null && body[param] !== false)
-      throw new Failure(
-        'unsupported_parameter',
+      throw invalid(
+        param,
         `'${param}' cannot be used in a batch, whose responses are not stored. Send the whole conversation as 'input'.`,
-        { param },
+        'unsupported_parameter',
       )
   return formOfLine(body, '').body
 }
@@ -109,16 +117,7 @@ async function* images(line: LineResult, owners: AnswerOwners): AsyncGenerator<s
     const { url: _address, ...more } = data[at]!
     const members = JSON.stringify(more).slice(1)
     yield `${at > 0 ? ',' : ''}{"b64_json":"`
-    for (let position = 0; ; ) {
-      const buffer = Buffer.allocUnsafe(encodedBytes)
-      let filled = 0
-      for (let read = -1; read !== 0 && filled < encodedBytes; filled += read)
-        read = (await file.read({ buffer, offset: filled, length: encodedBytes - filled, position: position + filled }))
-          .bytesRead
-      if (filled === 0) break
-      position += filled
-      yield buffer.toString('base64', 0, filled)
-    }
+    for await (const piece of piecesOf(file, encodedBytes)) yield piece.toString('base64')
     yield members === '}' ? '"}' : `",${members}`
   }
   yield ']}'

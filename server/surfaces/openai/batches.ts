@@ -1,27 +1,30 @@
 import { z } from 'zod'
 import { shortEndpoint, slugIn } from '../../../core/batches/batch-line.ts'
-import { Failure, invalid } from '../../../core/failure.ts'
+import { invalid } from '../../../core/failure.ts'
 import { isId } from '../../../core/ids.ts'
 import {
   array,
   boolean,
   integer,
   namedObject,
+  nullable,
   nullableInteger,
   nullableString,
+  nullish,
   object,
+  oneOf,
   optionalString,
   string,
 } from '../../../core/schemas/fields.ts'
 import { type BatchRecord, batchStatuses } from '../../../core/store/store.ts'
-import { errorGroups } from '../../http/request/errors.ts'
+import { listPage } from '../../http/answer/page.ts'
+import { errorGroups, found } from '../../http/request/errors.ts'
 import type { ClientExchange } from '../../http/request/exchange.ts'
 import { idempotencyOf } from '../../http/request/idempotency.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
-import { seconds } from '../../views/job-record.ts'
+import { seconds, viewOf } from '../../views/view-of.ts'
 import { batchPaths } from './batch-endpoints.ts'
-import { listPage } from './list-page.ts'
 
 const at = (what: string) => nullableInteger(`Unix seconds when it ${what}; null if it did not.`)
 const tokens = (what: string) => integer(what)
@@ -38,16 +41,16 @@ const BatchObject = namedObject('Batch', 'A file of requests that run in the bac
   object: z.literal('batch'),
   endpoint: string('Endpoint of all lines.'),
   model: nullableString('Model of the first line; null before the file was checked.'),
-  errors: z
-    .object({
+  errors: nullable(
+    z.object({
       object: z.literal('list'),
       data: array('At most 100 of them, in the order of the file.', BatchFaultObject),
-    })
-    .nullable()
-    .describe('What is wrong with the input file; null if nothing is.'),
+    }),
+    'What is wrong with the input file; null if nothing is.',
+  ),
   input_file_id: string('Id of the input file.'),
   completion_window: string('Time in which the batch is to end, such as `24h`.'),
-  status: z.enum(batchStatuses).describe('State of the batch.'),
+  status: oneOf('State of the batch.', batchStatuses),
   output_file_id: nullableString('File with the answers; null before the end and without any.'),
   error_file_id: nullableString('File with the errors of the other lines; null before the end and without any.'),
   created_at: integer('Unix seconds.'),
@@ -75,7 +78,7 @@ const BatchObject = namedObject('Batch', 'A file of requests that run in the bac
     }),
     total_tokens: tokens('Both together.'),
   }),
-  metadata: z.record(z.string(), z.string()).nullable().describe('Your own key-value pairs; null if none were sent.'),
+  metadata: nullable(z.record(z.string(), z.string()), 'Your own key-value pairs; null if none were sent.'),
 })
 
 /** Returns a batch as the API shows it. */
@@ -83,25 +86,14 @@ function batchObject(batch: BatchRecord): z.input<typeof BatchObject> {
   const { status, usage } = batch
   const endedAs = (ending: BatchRecord['status']) => (status === ending ? seconds(batch.finishedAt) : null)
   const hasFiles = batch.finishedAt !== null && status !== 'failed'
-  return {
-    id: batch.id,
-    object: 'batch',
-    endpoint: batch.endpoint,
+  return viewOf(BatchObject, batch, {
     model: batch.modelId,
     errors: batch.faults && { object: 'list', data: batch.faults },
-    input_file_id: batch.inputFileId,
-    completion_window: batch.completionWindow,
-    status,
     output_file_id: hasFiles && batch.completed > 0 ? batch.outputFileId : null,
     error_file_id: hasFiles && batch.failed > 0 ? batch.errorFileId : null,
-    created_at: seconds(batch.createdAt),
-    in_progress_at: seconds(batch.inProgressAt),
-    expires_at: seconds(batch.expiresAt),
-    finalizing_at: seconds(batch.finalizingAt),
     completed_at: endedAs('completed'),
     failed_at: endedAs('failed'),
     expired_at: endedAs('expired'),
-    cancelling_at: seconds(batch.cancellingAt),
     cancelled_at: endedAs('cancelled'),
     request_counts: { total: batch.total, completed: batch.completed, failed: batch.failed },
     usage: {
@@ -112,7 +104,7 @@ function batchObject(batch: BatchRecord): z.input<typeof BatchObject> {
       total_tokens: usage.inputTokens + usage.outputTokens,
     },
     metadata: batch.metadata === null ? null : (JSON.parse(batch.metadata) as Record<string, string>),
-  }
+  })
 }
 
 const route = routeOf({ tag: 'Batches' })
@@ -136,18 +128,19 @@ const Create = namedObject('BatchCreate', 'A batch to run.', {
     .string()
     .regex(/^(?:[1-9]|[1-9]\d|1[0-5]\d|16[0-8])h$/, 'must be 1h to 168h, such as 24h.')
     .describe('Time in which the batch is to end, `1h` to `168h`. Lines that have not ended then are given up.'),
-  metadata: z
-    .record(z.string().max(64), z.string().max(512))
-    .refine(pairs => Object.keys(pairs).length <= 16, 'may have at most 16 pairs.')
-    .nullish()
-    .describe('Your own key-value pairs, at most 16.'),
-  output_expires_after: z
-    .object({
+  metadata: nullish(
+    z
+      .record(z.string().max(64), z.string().max(512))
+      .refine(pairs => Object.keys(pairs).length <= 16, 'may have at most 16 pairs.'),
+    'Your own key-value pairs, at most 16.',
+  ),
+  output_expires_after: nullish(
+    z.object({
       anchor: z.literal('created_at').describe('When the time begins: at the creation of the batch.'),
       seconds: z.int().min(3_600).max(2_592_000).describe('Seconds, an hour to 30 days.'),
-    })
-    .nullish()
-    .describe('How long the output files are kept. Default: until they are deleted.'),
+    }),
+    'How long the output files are kept. Default: until they are deleted.',
+  ),
 })
 
 const List = namedObject('BatchList', 'A page of batches.', {
@@ -160,13 +153,12 @@ const List = namedObject('BatchList', 'A page of batches.', {
 
 const One = z.object({ id: string('Id of the batch: `batch_…`.') })
 
-const isBatchId = (id: string): boolean => isId(id, 'batch_')
-const missing = (id: string) => new Failure('not_found', `Batch ${id.slice(0, 64)} was not found.`)
+const isBatchId = (id: string) => isId(id, 'batch_')
 
 type BatchOwners = Owners<'batches' | 'files' | 'registry'>
 
 /** Throws Failure `invalid_value` for an endpoint that lines cannot have. */
-function endpointOf(given: string, { batches }: BatchOwners): string {
+function endpointOf(given: string, { batches }: BatchOwners) {
   const endpoint = shortEndpoint(given)
   if (batches.endpoint(endpoint)) return endpoint
   const instead =
@@ -176,17 +168,12 @@ function endpointOf(given: string, { batches }: BatchOwners): string {
   throw invalid('endpoint', `'endpoint' cannot be ${given.slice(0, 128)}. ${instead}`)
 }
 
-async function create(
-  body: z.output<typeof Create>,
-  exchange: ClientExchange,
-  owners: BatchOwners,
-): Promise<BatchRecord> {
+async function create(body: z.output<typeof Create>, exchange: ClientExchange, owners: BatchOwners) {
   const { organizationId, tokenId, region } = exchange.caller
   const { input_file_id: inputFileId, completion_window: completionWindow, metadata, output_expires_after: kept } = body
   const endpoint = endpointOf(body.endpoint, owners)
   const file = isId(inputFileId) ? await owners.files.api.find(organizationId, inputFileId) : undefined
-  if (!file)
-    throw new Failure('not_found', `No such File object: ${inputFileId.slice(0, 64)}`, { param: 'input_file_id' })
+  if (!file) throw invalid('input_file_id', `No such File object: ${inputFileId.slice(0, 64)}`, 'not_found')
   if (file.apiPurpose !== 'batch')
     throw invalid(
       'input_file_id',
@@ -209,7 +196,6 @@ async function create(
   })
 }
 
-/** The OpenAI-compatible routes for batches. */
 export const batchJobRoutes = (owners: BatchOwners) => [
   route(`POST ${base}`, 'user:write', {
     bucket: 'jobs',
@@ -234,9 +220,8 @@ export const batchJobRoutes = (owners: BatchOwners) => [
     handle: async ({ query: { limit, after, order } }, exchange) => {
       if (after !== undefined && !isBatchId(after)) throw invalid('after', "'after' must be the id of a batch.")
       const page = { limit: limit + 1, after, oldestFirst: order === 'asc' }
-      const found = await owners.batches.list(exchange.caller.organizationId, page)
-      const data = found.slice(0, limit).map(batchObject)
-      return listPage(data, found.length > limit)
+      const batches = await owners.batches.list(exchange.caller.organizationId, page)
+      return listPage(batches.slice(0, limit).map(batchObject), batches.length > limit)
     },
   }),
   route(`GET ${base}/:id`, 'user:read', {
@@ -245,11 +230,8 @@ export const batchJobRoutes = (owners: BatchOwners) => [
     errorCodes: ['not_found'],
     params: One,
     response: BatchObject,
-    handle: async ({ params: { id } }, exchange) => {
-      const batch = isBatchId(id) ? await owners.batches.find(exchange.caller.organizationId, id) : undefined
-      if (!batch) throw missing(id)
-      return batchObject(batch)
-    },
+    handle: async ({ params: { id } }, { caller }) =>
+      batchObject(found(isBatchId(id) && (await owners.batches.find(caller.organizationId, id)), 'Batch', id)),
   }),
   route(`POST ${base}/:id/cancel`, 'user:write', {
     bucket: 'api',
@@ -259,10 +241,7 @@ export const batchJobRoutes = (owners: BatchOwners) => [
     errorCodes: ['not_found', 'batch_not_cancellable', 'disk_full'],
     params: One,
     response: BatchObject,
-    handle: async ({ params: { id } }, exchange) => {
-      const batch = isBatchId(id) ? await owners.batches.cancel(exchange.caller.organizationId, id) : undefined
-      if (!batch) throw missing(id)
-      return batchObject(batch)
-    },
+    handle: async ({ params: { id } }, { caller }) =>
+      batchObject(found(isBatchId(id) && (await owners.batches.cancel(caller.organizationId, id)), 'Batch', id)),
   }),
 ]

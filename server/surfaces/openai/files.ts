@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs'
 import { setImmediate } from 'node:timers/promises'
 import { z } from 'zod'
-import { Failure, invalid } from '../../../core/failure.ts'
+import { invalid } from '../../../core/failure.ts'
 import { safeContentType } from '../../../core/files/file-path.ts'
 import { isId } from '../../../core/ids.ts'
 import {
@@ -10,12 +10,16 @@ import {
   integer,
   namedObject,
   nullableString,
+  nullish,
+  oneOf,
+  optional,
+  optionalOneOf,
   optionalString,
   string,
 } from '../../../core/schemas/fields.ts'
 import { parsed } from '../../../core/schemas/issues.ts'
 import { type ApiPurpose, apiPurposes, type FileRecord, uploadPurposes } from '../../../core/store/store.ts'
-import { deletedObject } from '../../http/answer/page.ts'
+import { deletedAnswer, deletedObject } from '../../http/answer/page.ts'
 import { fileAnswers, sendFile } from '../../http/answer/send-file.ts'
 import { readJson } from '../../http/body/body.ts'
 import { formValues, isForm, readForm } from '../../http/body/multipart.ts'
@@ -23,7 +27,7 @@ import type { ClientExchange } from '../../http/request/exchange.ts'
 import { JsonText } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
-import { seconds } from '../../views/job-record.ts'
+import { seconds, viewOf } from '../../views/view-of.ts'
 
 const unix = (what: string) => integer(`When ${what}, Unix seconds.`)
 
@@ -33,10 +37,12 @@ const ExpiresAfter = namedObject('ExpiresAfter', 'When a file expires. Its bytes
   seconds: z.int().min(3600).max(2_592_000).describe('Seconds until the file expires, 3600 to 2592000 (30 days).'),
 })
 
-export const purposeField = z
-  .enum(uploadPurposes)
-  .describe('What the file is for. `batch` for the requests of a batch, `user_data` for anything else.')
-export const expiresAfterField = ExpiresAfter.nullish().describe(
+export const purposeField = oneOf(
+  'What the file is for. `batch` for the requests of a batch, `user_data` for anything else.',
+  uploadPurposes,
+)
+export const expiresAfterField = nullish(
+  ExpiresAfter,
   'When the file expires. Default: 30 days for the purpose `batch`; other files are kept until they are deleted.',
 )
 
@@ -45,7 +51,7 @@ export const FileObject = namedObject('File', 'A file of the organization.', {
   object: z.literal('file').describe('Always `file`.'),
   bytes: integer('Size in bytes.'),
   created_at: unix('the file was created'),
-  expires_at: unix('the file expires').optional().describe('When the file expires, Unix seconds. Absent: never.'),
+  expires_at: optional(unix('the file expires'), 'When the file expires, Unix seconds. Absent: never.'),
   filename: string('Name of the file.'),
   purpose: string('What the file is for; `batch_output` for results of a batch.'),
   status: z.literal('processed').describe('Always `processed`: a file can be used at once.'),
@@ -59,28 +65,20 @@ const FileList = namedObject('FileList', 'A page of files.', {
   has_more: boolean('Whether there are more files.'),
 })
 
-const FileDeleted = deletedObject('file', 'file')
-  .extend({ deleted: z.literal(true).describe('Always true.') })
-  .meta({
-    id: 'FileDeleted',
-    description: 'Confirms that a file was deleted.',
-  })
-
-/** Returns a file in the form of OpenAI's API. Members without a value are absent, as its description requires. */
-export const fileObject = (file: FileRecord): z.input<typeof FileObject> => ({
-  id: file.id,
-  object: 'file',
-  bytes: file.bytes,
-  created_at: seconds(file.createdAt),
-  ...(file.expiresAt === null ? {} : { expires_at: seconds(file.expiresAt) }),
-  filename: file.name,
-  purpose: file.apiPurpose ?? 'user_data',
-  status: 'processed',
+const FileDeleted = deletedObject('FileDeleted', 'Confirms that a file was deleted.', ['file', 'file'], {
+  deleted: z.literal(true).describe('Always true.'),
 })
 
+/** Returns a file in the form of OpenAI's API. Members without a value are absent, as its description requires. */
+export const fileObject = (file: FileRecord): z.input<typeof FileObject> =>
+  viewOf(FileObject, file, {
+    expires_at: seconds(file.expiresAt) ?? undefined,
+    filename: file.name,
+    purpose: file.apiPurpose ?? 'user_data',
+  })
+
 /** The same for an absent file and for one of another organization, with the message of OpenAI's API. */
-const noSuchFile = (id: string): Failure =>
-  new Failure('not_found', `No such File object: ${id.slice(0, 64)}`, { param: 'id' })
+const noSuchFile = (id: string) => invalid('id', `No such File object: ${id.slice(0, 64)}`, 'not_found')
 
 const batchMs = 30 * 86_400_000
 
@@ -134,7 +132,7 @@ const FileForm = namedObject('FileForm', 'A file to upload.', {
 const FileFromUrl = namedObject('FileFromUrl', 'A file to fetch from a URL.', {
   ...fields,
   url: z.string().min(1).describe('Where to fetch the file: a public http(s) URL, or a `data:` URL with base64.'),
-  filename: z.string().min(1).max(256).nullish().describe('Name of the file. Default: the last part of the URL.'),
+  filename: nullish(z.string().min(1).max(256), 'Name of the file. Default: the last part of the URL.'),
 })
 
 const Fields = z.object(fields)
@@ -145,7 +143,7 @@ type CreateOwners = Owners<'admission' | 'config' | 'cpu' | 'files' | 'media'>
 const formOverhead = 8192
 
 /** Stores the file of a form, or the one at a URL. Throws the failures of reading and storing it. */
-async function createFile(exchange: ClientExchange, owners: CreateOwners): Promise<FileRecord> {
+async function createFile(exchange: ClientExchange, owners: CreateOwners) {
   if (!isForm(exchange.req)) return fetchFile(exchange, parsed(FileFromUrl, await readJson(exchange, owners)), owners)
   const { files, config } = owners
   const { organizationId } = exchange.caller
@@ -158,9 +156,7 @@ async function createFile(exchange: ClientExchange, owners: CreateOwners): Promi
   const [file] = form.files.get('file') ?? []
   if (!file) {
     if (body.url !== undefined) return await fetchFile(exchange, parsed(FileFromUrl, body), owners)
-    throw new Failure('missing_required_parameter', "Send the file in the field 'file', or its URL in 'url'.", {
-      param: 'file',
-    })
+    throw invalid('file', "Send the file in the field 'file', or its URL in 'url'.", 'missing_required_parameter')
   }
   const { purpose, expires_after } = parsed(Fields, body)
   if (file.bytes === 0) throw invalid('file', 'The file is empty. Send one with content.')
@@ -181,7 +177,7 @@ function uploadFacts(purpose: z.output<typeof purposeField>, expiresAfter: z.out
 }
 
 /** The last part of the path of a URL; empty if it has none. */
-function nameOfUrl(url: string): string {
+function nameOfUrl(url: string) {
   if (/^data:/i.test(url)) return ''
   const last = URL.parse(url)?.pathname.split('/').at(-1) ?? ''
   try {
@@ -214,7 +210,7 @@ const route = routeOf({ tag: 'Stored files' })
 const base = '/std/v1/files'
 const params = z.object({ id: string('Id of the file: `file-…`.') })
 const Query = z.object({
-  purpose: z.enum(apiPurposes).optional().describe('Only files with this purpose. Default: all.'),
+  purpose: optionalOneOf('Only files with this purpose. Default: all.', apiPurposes),
   limit: z.coerce.number().int().min(1).max(10_000).default(10_000).describe('Most files of the page, 1 to 10000.'),
   order: z.enum(['asc', 'desc']).default('desc').describe('`desc`: newest first. `asc`: oldest first.'),
   after: optionalString('Id of the last file of the page before. Default: the first page.'),
@@ -254,10 +250,9 @@ async function listFiles(
   return new JsonText(`{"object":"list","data":[${texts.join(',')}],${JSON.stringify(ends).slice(1)}`)
 }
 
-/** The OpenAI-compatible routes for files. */
 export function stdFileRoutes(owners: Owners<'admission' | 'config' | 'cpu' | 'files' | 'log' | 'media'>) {
   const { files } = owners
-  async function required(exchange: ClientExchange): Promise<FileRecord> {
+  async function required(exchange: ClientExchange) {
     const id = exchange.params.id ?? ''
     const file = await files.api.find(exchange.caller.organizationId, id)
     if (file) return file
@@ -314,7 +309,7 @@ export function stdFileRoutes(owners: Owners<'admission' | 'config' | 'cpu' | 'f
       errorCodes: ['not_found', 'conflict'],
       async handle({ params: { id } }, exchange) {
         if (!(await files.api.remove(exchange.caller.organizationId, id))) throw noSuchFile(id)
-        return { id, object: 'file' as const, deleted: true as const }
+        return deletedAnswer('file', id)
       },
     }),
   ]

@@ -1,4 +1,3 @@
-import type { FileHandle } from 'node:fs/promises'
 import { Failure } from '../../../core/failure.ts'
 import { queueIdOf } from '../../../core/ids.ts'
 import type { ImageTask } from '../../../core/schemas/task.ts'
@@ -6,6 +5,7 @@ import type { FileRecord, JobRecord } from '../../../core/store/store.ts'
 import type { ImageRequest } from '../../../core/tasks/image/image-request.ts'
 import { type ImageResult, imageUsage, linkedImages } from '../../../core/tasks/image/image-result.ts'
 import type { Preview } from '../../../core/tasks/run-job.ts'
+import { openChangeFlag } from '../../http/answer/follow.ts'
 import { base64PiecesOf, sendPieces, withFirstPiece } from '../../http/answer/send-pieces.ts'
 import { eventsHead, pingComment, sseText } from '../../http/answer/sse.ts'
 import { errorFrame } from '../../http/request/errors.ts'
@@ -13,7 +13,7 @@ import type { ClientExchange } from '../../http/request/exchange.ts'
 import { Embedded, JsonText, readResult } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { sendJson } from '../../http/run-route.ts'
-import { seconds } from '../../views/job-record.ts'
+import { seconds } from '../../views/view-of.ts'
 import { unfinishedImage } from '../../work/unfinished-image.ts'
 
 interface EventOptions {
@@ -48,11 +48,7 @@ const eventQuality = {
  * Sends the images as server-sent events: the unfinished ones while the engine reports them, then the finished ones.
  * Rejects with Failure for what fails before the first event; a later failure is the last event.
  */
-export async function sendImageEvents(
-  exchange: ClientExchange,
-  options: EventOptions,
-  owners: EventOwners,
-): Promise<void> {
+export async function sendImageEvents(exchange: ClientExchange, options: EventOptions, owners: EventOwners) {
   // Rejected while a preview is encoded: it is awaited later.
   options.completed.catch(() => {})
   const pieces = await withFirstPiece(eventsOf(exchange, options, owners))
@@ -60,11 +56,7 @@ export async function sendImageEvents(
   await sendPieces(exchange, pieces)
 }
 
-async function* eventsOf(
-  exchange: ClientExchange,
-  options: EventOptions,
-  owners: EventOwners,
-): AsyncGenerator<Uint8Array> {
+async function* eventsOf(exchange: ClientExchange, options: EventOptions, owners: EventOwners) {
   const { completed, request } = options
   let begun = false
   try {
@@ -90,29 +82,25 @@ async function* eventsOf(
 const ping = Buffer.from(pingComment)
 
 /** Yields an event for each unfinished image, until the job has ended. */
-async function* partialEvents(
-  { task, job, request, completed }: EventOptions,
-  owners: EventOwners,
-): AsyncGenerator<Uint8Array> {
+async function* partialEvents({ task, job, request, completed }: EventOptions, owners: EventOwners) {
   const { jobs } = owners
   const waiting: Preview[] = []
   let seen = 0
   let over = false
-  let wake = () => {}
+  const ended = completed.then(
+    () => (over = true),
+    () => (over = true),
+  )
+  const changes = openChangeFlag({ over: ended })
   const read = () => {
     const all = jobs.previewsOf(job.id)
     // A new attempt reports from the beginning.
     if (all.length < seen) seen = 0
     waiting.push(...all.slice(seen))
     seen = all.length
-    wake()
+    changes.set()
   }
   const unfollow = jobs.follow(job.id, read)
-  const end = () => {
-    over = true
-    wake()
-  }
-  completed.then(end, end)
   const counts = new Map<number, number>()
   try {
     read()
@@ -128,15 +116,7 @@ async function* partialEvents(
         counts.set(preview.image, index + 1)
         yield partialEvent(task, job, request, { b64_json: bytes.toString('base64'), image: preview.image, index })
       } else if (over) return
-      else {
-        let timer: NodeJS.Timeout | undefined
-        const silent = await new Promise<boolean>(resolve => {
-          wake = () => resolve(false)
-          timer = setTimeout(resolve, pingMs, true)
-        })
-        clearTimeout(timer)
-        if (silent) yield ping
-      }
+      else if (!(await changes.wait(pingMs))) yield ping
     }
   } finally {
     unfollow()
@@ -205,7 +185,7 @@ async function imagesOf(exchange: ClientExchange, job: JobRecord, { files }: Own
   const images = records.filter(record => record !== undefined)
   if (images.length < records.length) throw expired(job)
 
-  async function opened(image: FileRecord): Promise<FileHandle> {
+  async function opened(image: FileRecord) {
     const file = await files.open(image)
     if (!file) throw expired(job)
     return file

@@ -46,7 +46,7 @@ interface ImageRoute {
 }
 
 /** A variation is an edit with an empty prompt. */
-const withoutPrompt = (sent: unknown): unknown =>
+const withoutPrompt = (sent: unknown) =>
   sent !== null && typeof sent === 'object' && (sent as { prompt?: unknown }).prompt == null
     ? { ...sent, prompt: '' }
     : sent
@@ -97,7 +97,7 @@ type ImageOwners = SubmitOwners & Owners<'cpu' | 'fleet'>
  * Answers an OpenAI-compatible request for images. The request becomes a durable job like any generation, and the caller
  * waits for its end: a repeated request with the same idempotency key gets the same images.
  */
-async function answerImages(to: ImageRoute, exchange: ClientExchange, owners: ImageOwners): Promise<void> {
+async function answerImages(to: ImageRoute, exchange: ClientExchange, owners: ImageOwners) {
   const prefer = preferenceOf(exchange.req.headers.prefer)
   const { job, model, request } = await submit(to, exchange, owners)
   if (prefer.later) return answerLater(exchange, job)
@@ -107,7 +107,7 @@ async function answerImages(to: ImageRoute, exchange: ClientExchange, owners: Im
 }
 
 /** Resolves with the job when it is completed. Rejects with its Failure, or with that of a wait that is over. */
-async function completedJob(...[job, model, exchange, waitMs, owners]: Parameters<typeof endOf>): Promise<JobRecord> {
+async function completedJob(...[job, model, exchange, waitMs, owners]: Parameters<typeof endOf>) {
   const ended = await endOf(job, model, exchange, waitMs, owners)
   if (!hasEnded(ended)) throw unfinished(exchange, ended)
   if (ended.status !== 'completed') throw failureOf(ended)
@@ -115,11 +115,7 @@ async function completedJob(...[job, model, exchange, waitMs, owners]: Parameter
 }
 
 /** Submits the job. The files of the form are removed once they are stored as files of the job. */
-async function submit(
-  to: ImageRoute,
-  exchange: ClientExchange,
-  owners: ImageOwners,
-): Promise<{ job: JobRecord; model: Model; request: ImageRequest }> {
+async function submit(to: ImageRoute, exchange: ClientExchange, owners: ImageOwners) {
   await using body = await readImageBody(to, exchange, owners)
   const { sent, request } = body
   const target = { modelId: request.model, task: to.task }
@@ -171,7 +167,6 @@ const pixel =
 const how =
   'The answer has the images in `data`, as URLs or in base64, and in `images` with their sizes. It comes when they are there, or after 120 s as 504 with the id of the job, which continues. The id of the job is in the header `x-job-id`; with `Prefer: respond-async` the job is the answer. A client that disconnects cancels the job, unless it sent an `Idempotency-Key`. With `stream: true` the images come as server-sent events; with `partial_images` unfinished ones come before them, if the engine shows any.'
 
-/** The OpenAI-compatible routes for images. */
 export const imageRoutes = (owners: ImageOwners) => [
   route('POST /std/v1/images/generations', 'user:write', {
     ...facts,

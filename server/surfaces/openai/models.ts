@@ -6,16 +6,18 @@ import {
   array,
   integer,
   namedObject,
+  nullable,
   nullableInteger,
   nullableString,
+  optional,
   optionalString,
   string,
 } from '../../../core/schemas/fields.ts'
 import { Task } from '../../../core/schemas/task.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
-import { seconds } from '../../views/job-record.ts'
 import { ModelPrice, modelRegion, modelState, priceObject } from '../../views/model-status.ts'
+import { seconds } from '../../views/view-of.ts'
 import { modelNotFound, visibleModels } from '../../work/allowed-models.ts'
 
 const route = routeOf({ tag: 'Models' })
@@ -31,7 +33,7 @@ const ModelObject = namedObject('ModelObject', 'A model.', {
   context_length: nullableInteger('Most tokens of a request and its answer together; null if unknown.'),
   slug: nullableString('Path under `/slug`; null without one.'),
   region: modelRegion,
-  price: ModelPrice.nullable().describe('Prices of the model; null if its use costs nothing.'),
+  price: nullable(ModelPrice, 'Prices of the model; null if its use costs nothing.'),
 })
 
 const ModelList = namedObject('ModelList', 'Models that the token may use.', {
@@ -61,7 +63,7 @@ export const modelRoutes = ({ config, fleet, registry }: Owners<'config' | 'flee
   route('GET /std/v1/models', 'user:read', {
     summary: 'List models',
     description: 'Returns the models that the token may use.',
-    query: z.object({ task: Task.optional().describe('Only models that do this task.') }),
+    query: z.object({ task: optional(Task, 'Only models that do this task.') }),
     response: ModelList,
     handle: ({ query }, exchange) => {
       const now = fleet.snapshot()

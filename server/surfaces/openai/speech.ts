@@ -3,7 +3,7 @@ import { Failure } from '../../../core/failure.ts'
 import type { CallEnd } from '../../../core/jobs/call.ts'
 import type { Lease } from '../../../core/models/fleet.ts'
 import type { Model } from '../../../core/models/model.ts'
-import { array, namedObject, string } from '../../../core/schemas/fields.ts'
+import { array, namedObject, optionalText, string } from '../../../core/schemas/fields.ts'
 import { contentTypeOf, speechForms } from '../../../core/schemas/speech-format.ts'
 import type { Usage } from '../../../core/store/store.ts'
 import { modelFor } from '../../../core/tasks/catalog.ts'
@@ -20,6 +20,7 @@ import {
 import { SpeechRequest } from '../../../core/tasks/speech/speech-request.ts'
 import { noUsage } from '../../../core/usage.ts'
 import { sendPieces, withFirstPiece } from '../../http/answer/send-pieces.ts'
+import { eventsHead } from '../../http/answer/sse.ts'
 import { errorFrame, errorGroups } from '../../http/request/errors.ts'
 import type { ClientExchange } from '../../http/request/exchange.ts'
 import { answeredBefore } from '../../http/request/idempotency.ts'
@@ -52,7 +53,6 @@ const Voices = namedObject('VoiceList', 'Voices by model.', {
   ),
 })
 
-/** The OpenAI-compatible routes for speech. */
 export const speechRoutes = (owners: SpeechOwners) => [
   route('POST /std/v1/audio/speech', 'user:write', {
     bucket: 'jobs',
@@ -72,7 +72,7 @@ export const speechRoutes = (owners: SpeechOwners) => [
     description:
       'Returns the voices of the models that speak. For a running engine the list includes the voices that the engine reports.',
     errorCodes: ['invalid_value', 'model_not_found', 'unsupported_task'],
-    query: z.object({ model: z.string().max(256).optional().describe('Only voices of this model.') }),
+    query: z.object({ model: optionalText(256, 'Only voices of this model.') }),
     response: Voices,
     handle: async ({ query }, exchange) => {
       if (query.model !== undefined) modelFor(speechName, query.model, owners.registry.catalog())
@@ -88,14 +88,13 @@ export const speechRoutes = (owners: SpeechOwners) => [
   }),
 ]
 
-/** The owners that synchronous speech needs. */
 type SpeechOwners = SpeechJobOwners & Owners<'cpu' | 'idempotency' | 'throughput' | 'timings'>
 
 /**
  * Answers a text-to-speech request: validates the body and translates it for the engine, asks admission, waits for a
  * slot, relays or converts the engine's audio, and stores one record.
  */
-async function answerSpeech(exchange: ClientExchange, owners: SpeechOwners): Promise<void> {
+async function answerSpeech(exchange: ClientExchange, owners: SpeechOwners) {
   const { admission, conversion, media, registry } = owners
   admission.requireRoom()
   const createdAt = Date.now()
@@ -119,7 +118,7 @@ async function answerSpeech(exchange: ClientExchange, owners: SpeechOwners): Pro
 }
 
 /** Answers `Prefer: respond-async`: submits the same request as a durable job. */
-async function respondLater(exchange: ClientExchange, body: unknown, owners: SpeechJobOwners): Promise<void> {
+async function respondLater(exchange: ClientExchange, body: unknown, owners: SpeechJobOwners) {
   answerLater(exchange, await submitSpeech(exchange, { inputs: body, body }, owners))
 }
 
@@ -147,7 +146,7 @@ async function synthesize(
     exchange.abortSource.throwIfAborted()
     begun = true
     if (events) {
-      exchange.head(200, 'text/event-stream; charset=utf-8', ['cache-control', 'no-cache', 'x-accel-buffering', 'no'])
+      exchange.head(200, ...eventsHead)
       const outcome: { failure?: Failure } = {}
       await sendPieces(exchange, eventsOf(pieces, usageSoFar, exchange, outcome))
       if (outcome.failure) return { how: 'failed', failure: outcome.failure, usage: usageSoFar() }

@@ -12,62 +12,52 @@ import {
 import { errorGroups } from '../../http/request/errors.ts'
 import { routeOf } from '../../http/request/route.ts'
 import { respondAsync } from '../../views/job-record.ts'
-import { type InferenceOwners, infer } from '../../work/inference.ts'
+import { type InferenceOwners, inferenceRouteOf } from '../../work/inference.ts'
 
 const route = routeOf({ tag: 'Text' })
+const textRouteOf = (owners: InferenceOwners) => inferenceRouteOf(route, owners, respondAsync)
 
-const facts = {
-  bucket: 'jobs',
-  otherAnswers: respondAsync,
-} as const
-const codes = [...errorGroups.submit, ...errorGroups.wait] as const
 const streamed = 'With `stream: true` the answer is a stream of server-sent events that ends with `data: [DONE]`.'
 
 /** The OpenAI-compatible routes for text. They differ in their schemas only. */
-export const textRoutes = (owners: InferenceOwners) => [
-  route('POST /std/v1/chat/completions', 'user:write', {
-    ...facts,
+export const textRoutes = (owners: InferenceOwners, inferenceRoute = textRouteOf(owners)) => [
+  inferenceRoute('POST /std/v1/chat/completions', {
+    task: 'std/chat-completion',
     summary: 'Create chat completion',
     description: `Answers a conversation. ${streamed}`,
     events: 'ChatCompletionChunk',
-    errorCodes: [...codes, ...errorGroups.media],
+    errorCodes: errorGroups.media,
     body: ChatRequest,
     example: { model: 'infer/tiny-chat', messages: [{ role: 'user', content: 'Hello!' }] },
     response: ChatResponse,
-    answer: exchange => infer({ task: 'std/chat-completion' }, exchange, owners),
   }),
-  route('POST /std/v1/completions', 'user:write', {
-    ...facts,
+  inferenceRoute('POST /std/v1/completions', {
+    task: 'std/completion',
     summary: 'Create completion',
     description: `Continues a text. There are no roles and no chat template: the model continues where the prompt ends. ${streamed}`,
     events: 'CompletionChunk',
-    errorCodes: codes,
     body: CompletionRequest,
     example: { model: 'infer/tiny-chat', prompt: 'Once upon a time', max_tokens: 16 },
     response: CompletionResponse,
-    answer: exchange => infer({ task: 'std/completion' }, exchange, owners),
   }),
-  route('POST /std/v1/embeddings', 'user:write', {
-    ...facts,
+  inferenceRoute('POST /std/v1/embeddings', {
+    task: 'std/embeddings',
     summary: 'Create embeddings',
     description: 'Turns texts into vectors. Texts of similar meaning have vectors of similar direction.',
-    errorCodes: codes,
     body: EmbeddingsRequest,
     example: { model: 'infer/tiny-embed', input: ['A cat sat on the mat.', 'The dog barked.'] },
     response: EmbeddingsResponse,
-    answer: exchange => infer({ task: 'std/embeddings' }, exchange, owners),
   }),
 ]
 
 /** The routes that score texts, by their relevance to others or by the harm in them. */
-export const scoringRoutes = (owners: InferenceOwners) => [
-  route('POST /std/v1/rerank', 'user:write', {
+export const scoringRoutes = (owners: InferenceOwners, inferenceRoute = textRouteOf(owners)) => [
+  inferenceRoute('POST /std/v1/rerank', {
+    task: 'std/rerank',
     aliases: ['/std/v2/rerank', '/v2/rerank', '/std/v1/reranking', '/v1/reranking', '/rerank'],
-    ...facts,
     summary: 'Rerank documents',
     description:
       'Orders documents by relevance to a query. The ranking is in `data` (form of Voyage) and in `results` (form of Cohere and Jina). Scores are probabilities unless `raw_scores` is true.',
-    errorCodes: codes,
     body: RerankRequest,
     example: {
       model: 'infer/tiny-rerank',
@@ -76,15 +66,13 @@ export const scoringRoutes = (owners: InferenceOwners) => [
       return_documents: true,
     },
     response: RerankResponse,
-    answer: exchange => infer({ task: 'std/rerank' }, exchange, owners),
   }),
-  route('POST /std/v1/score', 'user:write', {
+  inferenceRoute('POST /std/v1/score', {
+    task: 'std/score',
     aliases: ['/score'],
-    ...facts,
     summary: 'Score text pairs',
     description:
       'Scores how similar or relevant texts are to each other. Send a pair as `text_1` and `text_2`, `queries` and `documents`, or `data_1` and `data_2`; each a text or a list.',
-    errorCodes: codes,
     body: ScoreRequest,
     example: {
       model: 'infer/tiny-rerank',
@@ -92,17 +80,15 @@ export const scoringRoutes = (owners: InferenceOwners) => [
       text_2: ['The dog barked.', 'A cat sat on the mat.'],
     },
     response: ScoreResponse,
-    answer: exchange => infer({ task: 'std/score' }, exchange, owners),
   }),
-  route('POST /std/v1/moderations', 'user:write', {
-    ...facts,
+  inferenceRoute('POST /std/v1/moderations', {
+    task: 'std/moderation',
     summary: 'Create moderation',
     description:
       'Judges texts and images by the categories of harm of OpenAI. The model is one to which the operator has given the task `std/moderation`: a classifier, or a chat model that answers with a score for each category. `model` in the answer names it.',
-    errorCodes: [...codes, ...errorGroups.media],
+    errorCodes: errorGroups.media,
     body: ModerationRequest,
     example: { model: 'infer/tiny-chat', input: 'I like apples.' },
     response: ModerationResponse,
-    answer: exchange => infer({ task: 'std/moderation' }, exchange, owners),
   }),
 ]

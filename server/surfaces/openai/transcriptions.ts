@@ -39,10 +39,10 @@ import { answerLater } from '../../work/submit.ts'
 import { submitTranscription, type TranscriptionJobOwners } from '../../work/submitters.ts'
 import { type AudioBody, readAudioBody } from './audio-body.ts'
 
-const eventText = (event: object): string => `data: ${JSON.stringify(event)}\n\n`
+const eventText = (event: object) => `data: ${JSON.stringify(event)}\n\n`
 
 /** Whether the engine answers with server-sent events, as it was asked to. */
-const isEventStream = ({ contentType }: EngineStream): boolean => /^text\/event-stream\b/i.test(contentType)
+const isEventStream = ({ contentType }: EngineStream) => /^text\/event-stream\b/i.test(contentType)
 
 /** What a relayed stream has reported so far. */
 interface Heard {
@@ -77,12 +77,7 @@ async function relayTranscription(
   return failure ? { how: 'failed', failure, usage } : { how: 'completed', usage }
 }
 
-async function* eventsOf(
-  exchange: ClientExchange,
-  { bytes }: EngineStream,
-  seconds: number,
-  heard: Heard,
-): AsyncGenerator<Uint8Array> {
+async function* eventsOf(exchange: ClientExchange, { bytes }: EngineStream, seconds: number, heard: Heard) {
   let begun = false
   let segments = 0
   let whole: { text?: string; logprobs?: object[] } = {}
@@ -130,7 +125,7 @@ interface WholeTranscription {
 }
 
 /** Sends a whole transcription as events, for engines that answer once they have the whole text. No `[DONE]` follows. */
-function sendWhole(exchange: ClientExchange, { text, logprobs, segments = [], usage }: WholeTranscription): void {
+function sendWhole(exchange: ClientExchange, { text, logprobs, segments = [], usage }: WholeTranscription) {
   const more = logprobs ? { logprobs } : {}
   const events = [
     ...(text === '' || segments.length > 0 ? [] : [{ type: 'transcript.text.delta', delta: text, ...more }]),
@@ -155,11 +150,7 @@ type TranscriptionOwners = TranscriptionJobOwners & Owners<'cpu' | 'idempotency'
  * fetches and decodes the audio, waits for a slot, sends the engine's answer in the requested format, and stores one
  * record.
  */
-async function answerTranscription(
-  task: TranscriptionTask,
-  exchange: ClientExchange,
-  owners: TranscriptionOwners,
-): Promise<void> {
+async function answerTranscription(task: TranscriptionTask, exchange: ClientExchange, owners: TranscriptionOwners) {
   const { admission, media, registry } = owners
   admission.requireRoom()
   const createdAt = Date.now()
@@ -266,7 +257,7 @@ async function attempt(
   return { how: 'completed', usage }
 }
 
-const textOf = (body: string | Uint8Array): string =>
+const textOf = (body: string | Uint8Array) =>
   typeof body === 'string' ? body : Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8')
 
 const facts = {
@@ -284,7 +275,6 @@ const forms =
 /** A millisecond of silence, as a WAV file. */
 const silence = 'data:audio/wav;base64,UklGRjQAAABXQVZFZm10IBAAAAABAAEAgD4AAIA+AAABAAgAZGF0YRAAAACAgICAgICAgICAgICAgICA'
 
-/** The OpenAI-compatible routes for transcription and translation. */
 export const transcriptionRoutes = (owners: TranscriptionOwners) => [
   route('POST /std/v1/audio/transcriptions', 'user:write', {
     ...facts,

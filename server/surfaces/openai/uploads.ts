@@ -1,11 +1,11 @@
 import { z } from 'zod'
-import { Failure } from '../../../core/failure.ts'
+import { invalid } from '../../../core/failure.ts'
 import { maxPartBytes, maxUploadBytes, type UploadRecord } from '../../../core/files/uploads.ts'
-import { integer, namedObject, string } from '../../../core/schemas/fields.ts'
+import { integer, namedObject, nullish, oneOf, optional, string } from '../../../core/schemas/fields.ts'
 import { readForm } from '../../http/body/multipart.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
-import { seconds } from '../../views/job-record.ts'
+import { seconds, viewOf } from '../../views/view-of.ts'
 import { expiresAfterField, FileObject, fileObject, keptMsOf, purposeField, uploadedType } from './files.ts'
 
 const route = routeOf({ tag: 'Stored files' })
@@ -26,11 +26,10 @@ const UploadPartForm = namedObject('UploadPartForm', 'A part of a file.', {
 
 const UploadComplete = namedObject('UploadComplete', 'The parts of a file.', {
   part_ids: z.array(z.string()).min(1).max(10_000).describe('Ids of the parts, in the order of their bytes.'),
-  md5: z
-    .string()
-    .regex(/^[0-9a-f]{32}$/i, 'must be an MD5 checksum: 32 hexadecimal digits.')
-    .nullish()
-    .describe('MD5 checksum of the whole file, hexadecimal. Default: not compared.'),
+  md5: nullish(
+    z.string().regex(/^[0-9a-f]{32}$/i, 'must be an MD5 checksum: 32 hexadecimal digits.'),
+    'MD5 checksum of the whole file, hexadecimal. Default: not compared.',
+  ),
 })
 
 const Upload = namedObject('Upload', 'A file that is uploaded in parts.', {
@@ -41,8 +40,8 @@ const Upload = namedObject('Upload', 'A file that is uploaded in parts.', {
   expires_at: integer('Until when the upload can be completed, Unix seconds.'),
   filename: string('Name of the file.'),
   purpose: string('What the file is for.'),
-  status: z.enum(['pending', 'completed', 'cancelled', 'expired']).describe('State of the upload.'),
-  file: FileObject.optional().describe('The file, once the upload is completed.'),
+  status: oneOf('State of the upload.', ['pending', 'completed', 'cancelled', 'expired']),
+  file: optional(FileObject, 'The file, once the upload is completed.'),
 })
 
 const UploadPart = namedObject('UploadPart', 'A part of an upload.', {
@@ -52,21 +51,11 @@ const UploadPart = namedObject('UploadPart', 'A part of an upload.', {
   upload_id: string('Id of the upload.'),
 })
 
-const uploadObject = (upload: UploadRecord): z.input<typeof Upload> => ({
-  id: upload.id,
-  object: 'upload',
-  bytes: upload.bytes,
-  created_at: seconds(upload.createdAt),
-  expires_at: seconds(upload.expiresAt),
-  filename: upload.name,
-  purpose: upload.purpose,
-  status: upload.status,
-  ...(upload.file ? { file: fileObject(upload.file) } : {}),
-})
+const uploadObject = (upload: UploadRecord) =>
+  viewOf(Upload, upload, { filename: upload.name, file: upload.file ? fileObject(upload.file) : undefined })
 
 const ofUpload = ['not_found', 'conflict'] as const
 
-/** The OpenAI-compatible routes for uploads in parts. */
 export const uploadRoutes = (owners: Owners<'config' | 'files'>) => {
   const { files } = owners
   return [
@@ -105,9 +94,11 @@ export const uploadRoutes = (owners: Owners<'config' | 'files'>) => {
         await using form = await readForm(exchange, { files: { data: 1 }, maxBytes: maxPartBytes }, owners)
         const [data] = form.files.get('data') ?? []
         if (!data)
-          throw new Failure('missing_required_parameter', "Send the bytes of the part as a file in the field 'data'.", {
-            param: 'data',
-          })
+          throw invalid(
+            'data',
+            "Send the bytes of the part as a file in the field 'data'.",
+            'missing_required_parameter',
+          )
         const part = await files.uploads.addPart(organizationId, id, data)
         const answer: z.input<typeof UploadPart> = {
           id: part.id,

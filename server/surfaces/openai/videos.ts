@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
-import { Failure } from '../../../core/failure.ts'
+import { Failure, invalid } from '../../../core/failure.ts'
 import { jobIdOf, queueIdOf } from '../../../core/ids.ts'
 import type { MediaInput } from '../../../core/media/media.ts'
 import { imageRules } from '../../../core/media/media-input.ts'
@@ -9,62 +9,66 @@ import {
   boolean,
   integer,
   namedObject,
+  nullable,
   nullableInteger,
   nullableString,
+  nullish,
+  oneOf,
+  optional,
   optionalString,
+  optionalText,
   string,
 } from '../../../core/schemas/fields.ts'
 import { parsed } from '../../../core/schemas/issues.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
-import { deletedObject, pageLimit } from '../../http/answer/page.ts'
+import { deletedAnswer, deletedObject, listPage, pageLimit } from '../../http/answer/page.ts'
 import { readJson } from '../../http/body/body.ts'
 import { formValues, isForm, readForm } from '../../http/body/multipart.ts'
-import { errorGroups } from '../../http/request/errors.ts'
+import { errorGroups, found } from '../../http/request/errors.ts'
 import type { ClientExchange } from '../../http/request/exchange.ts'
 import { JsonText } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
 import { outputOf } from '../../views/generation-request.ts'
-import { hasEnded, seconds } from '../../views/job-record.ts'
+import { hasEnded } from '../../views/job-record.ts'
+import { seconds } from '../../views/view-of.ts'
 import { type SubmitOwners, submitGeneration } from '../../work/submit-generation.ts'
-import { listPage } from './list-page.ts'
 
 const fields = {
   model: z.string().min(1).max(256).describe('Id of a model that creates videos.'),
   prompt: z.string().min(1).max(10_000).describe('What to create.'),
-  seconds: z
-    .union([z.string().regex(/^\d{1,3}(\.\d{1,3})?$/, 'must be a number of seconds.'), z.number().min(0.01).max(300)])
-    .nullish()
-    .describe('Length in seconds. Default: 4.'),
-  size: z
-    .string()
-    .regex(/^\d{2,4}x\d{2,4}$/, 'must be a size such as 1280x720.')
-    .nullish()
-    .describe('Width and height in pixels, such as `1280x720`. Default: that of the model.'),
+  seconds: nullish(
+    z.union([z.string().regex(/^\d{1,3}(\.\d{1,3})?$/, 'must be a number of seconds.'), z.number().min(0.01).max(300)]),
+    'Length in seconds. Default: 4.',
+  ),
+  size: nullish(
+    z.string().regex(/^\d{2,4}x\d{2,4}$/, 'must be a size such as 1280x720.'),
+    'Width and height in pixels, such as `1280x720`. Default: that of the model.',
+  ),
 }
 const VideoCreate = namedObject('VideoCreate', 'A video to create.', {
   ...fields,
-  input_reference: z
-    .union([
+  input_reference: nullish(
+    z.union([
       z.string(),
       z.object({
         image_url: optionalString('An http(s) or `data:` URL.'),
         file_id: optionalString('Id of a file.'),
       }),
-    ])
-    .nullish()
-    .describe('The image that the video begins with: a URL, the id of a file, or an object with one of them.'),
+    ]),
+    'The image that the video begins with: a URL, the id of a file, or an object with one of them.',
+  ),
 })
 const VideoCreateForm = namedObject('VideoCreateForm', 'A video to create, as a form.', {
   ...fields,
-  input_reference: z.file().optional().describe('The image that the video begins with.'),
+  input_reference: optional(z.file(), 'The image that the video begins with.'),
 })
 
 const VideoObject = namedObject('Video', "A video job in OpenAI's form.", {
   id: string('Id of the video: `video_…`.'),
   object: z.literal('video'),
   model: string('Id of the model.'),
-  status: z.enum(['queued', 'in_progress', 'completed', 'failed']).describe('State of the video.'),
+  status: oneOf('State of the video.', ['queued', 'in_progress', 'completed', 'failed']),
   progress: integer('Per cent.'),
   created_at: integer('Unix seconds.'),
   completed_at: nullableInteger('Unix seconds; null before.'),
@@ -73,10 +77,10 @@ const VideoObject = namedObject('Video', "A video job in OpenAI's form.", {
   size: string('Width and height in pixels; empty if they follow from the image.'),
   seconds: string('Length in seconds.'),
   remixed_from_video_id: z.null().describe('Always null.'),
-  error: z
-    .object({ code: string('Error code.'), message: string('What happened.') })
-    .nullable()
-    .describe('Why it failed; null if it did not.'),
+  error: nullable(
+    z.object({ code: string('Error code.'), message: string('What happened.') }),
+    'Why it failed; null if it did not.',
+  ),
 })
 const VideoPage = namedObject('VideoPage', 'A page of videos.', {
   object: z.literal('list'),
@@ -85,17 +89,14 @@ const VideoPage = namedObject('VideoPage', 'A page of videos.', {
   last_id: nullableString('Id of the last one; null without any.'),
   has_more: boolean('Whether there are more.'),
 })
-const VideoDeleted = deletedObject('video.deleted', 'video').meta({
-  id: 'VideoDeleted',
-  description: 'A video that was deleted.',
-})
+const VideoDeleted = deletedObject('VideoDeleted', 'A video that was deleted.', ['video.deleted', 'video'], {})
 
 const route = routeOf({ tag: 'Images' })
 
 type VideoOwners = SubmitOwners & Owners<'cpu'>
 
 const prefix = 'video_'
-const idOf = (job: JobRecord): string => prefix + queueIdOf(job.id).slice(2)
+const idOf = (job: JobRecord) => prefix + queueIdOf(job.id).slice(2)
 const statuses = {
   pending: 'queued',
   processing: 'in_progress',
@@ -104,7 +105,7 @@ const statuses = {
   cancelled: 'failed',
 } as const
 const tasks = ['slug/text-to-video', 'slug/image-to-video'] as const
-const isVideo = ({ task }: JobRecord): boolean => (tasks as readonly string[]).includes(task)
+const isVideo = ({ task }: JobRecord) => (tasks as readonly string[]).includes(task)
 
 interface Inputs {
   prompt?: string
@@ -135,15 +136,14 @@ function view(job: JobRecord, { jobs }: Owners<'jobs'>): z.input<typeof VideoObj
   }
 }
 
-async function find(id: string, exchange: ClientExchange, { jobs }: Owners<'jobs'>): Promise<JobRecord> {
+async function find(id: string, { caller }: ClientExchange, { jobs }: Owners<'jobs'>) {
   const requestId = `q_${id.slice(prefix.length)}`
-  const job = id.startsWith(prefix) ? await jobs.find(exchange.caller.organizationId, jobIdOf(requestId)) : undefined
-  if (job?.kind === 'async' && isVideo(job)) return job
-  throw new Failure('not_found', `Video ${id.slice(0, 64)} was not found.`)
+  const job = id.startsWith(prefix) ? await jobs.find(caller.organizationId, jobIdOf(requestId)) : undefined
+  return found(job?.kind === 'async' && isVideo(job) && job, 'Video', id)
 }
 
 /** Reads JSON or a form, which OpenAI's client sends also without a file. Throws Failure for an invalid request. */
-async function create(exchange: ClientExchange, owners: VideoOwners): Promise<void> {
+async function create(exchange: ClientExchange, owners: VideoOwners) {
   if (!isForm(exchange.req)) return submit(exchange, await readJson(exchange, owners), owners)
   await using form = await readForm(exchange, { files: { input_reference: 1 }, maxBytes: imageRules.maxBytes }, owners)
   const body = formValues(form.fields, VideoCreate.shape)
@@ -157,7 +157,7 @@ async function create(exchange: ClientExchange, owners: VideoOwners): Promise<vo
   await submit(exchange, body, owners)
 }
 
-async function submit(exchange: ClientExchange, sent: unknown, owners: VideoOwners): Promise<void> {
+async function submit(exchange: ClientExchange, sent: unknown, owners: VideoOwners) {
   const { model, prompt, seconds: duration, size, input_reference: reference } = parsed(VideoCreate, sent)
   const image = typeof reference === 'object' ? (reference?.image_url ?? reference?.file_id) : reference
   const [width, height] = (size ?? '').split('x').map(Number)
@@ -173,13 +173,15 @@ async function submit(exchange: ClientExchange, sent: unknown, owners: VideoOwne
 }
 
 /** Redirects to the signed address of the file, which serves ranges. */
-async function content(exchange: ClientExchange, owners: Owners<'files' | 'jobs'>): Promise<void> {
+async function content(exchange: ClientExchange, owners: Owners<'files' | 'jobs'>) {
   const job = await find(exchange.params.id ?? '', exchange, owners)
   const variant = exchange.query.get('variant') ?? 'video'
   if (variant !== 'video' && variant !== 'thumbnail')
-    throw new Failure('unsupported_parameter', "'variant' must be video or thumbnail. There are no sprite sheets.", {
-      param: 'variant',
-    })
+    throw invalid(
+      'variant',
+      "'variant' must be video or thumbnail. There are no sprite sheets.",
+      'unsupported_parameter',
+    )
   if (job.status !== 'completed')
     throw new Failure('conflict', `Video ${idOf(job)} is ${statuses[job.status]}, so it has no content.`)
   const { video } = (await outputOf(job, exchange, owners)) as { video?: { url: string; thumbnail_url?: string } }
@@ -210,7 +212,7 @@ export const videoRoutes = (owners: VideoOwners) => [
     description: 'Returns the videos of the organization that were created from texts or images, newest first.',
     query: z.object({
       limit: pageLimit,
-      after: z.string().max(64).optional().describe('Id of the last video of the page before.'),
+      after: optionalText(64, 'Id of the last video of the page before.'),
     }),
     response: VideoPage,
     handle: async ({ query }, exchange) => {
@@ -248,7 +250,7 @@ export const videoRoutes = (owners: VideoOwners) => [
     handle: async ({ params }, exchange) => {
       const job = await find(params.id, exchange, owners)
       await owners.jobs.remove(job.organizationId, job.id)
-      return { id: params.id, object: 'video.deleted' as const, deleted: true as const }
+      return deletedAnswer('video.deleted', params.id)
     },
   }),
   route('POST /std/v1/videos/:id/remix', 'user:write', {

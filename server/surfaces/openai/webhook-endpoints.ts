@@ -1,28 +1,34 @@
 import { z } from 'zod'
 import { invalid } from '../../../core/failure.ts'
-import { array, boolean, namedObject, nullableString, optionalString, string } from '../../../core/schemas/fields.ts'
+import {
+  array,
+  boolean,
+  namedObject,
+  nullableString,
+  nullish,
+  optionalString,
+  string,
+} from '../../../core/schemas/fields.ts'
 import { publicEventTypes } from '../../../core/store/event-types.ts'
 import { WebhookView } from '../../../core/webhooks/webhook-view.ts'
-import { actorOf } from '../../http/access/reach.ts'
-import { deletedObject } from '../../http/answer/page.ts'
-import { once } from '../../http/request/idempotency.ts'
+import { alwaysTrue, deletedObject, listPage } from '../../http/answer/page.ts'
+import { errorGroups } from '../../http/request/errors.ts'
 import { routeOf } from '../../http/request/route.ts'
 import {
   changeEndpoint,
+  createEndpoint,
   endpointFields,
   findEndpoint,
   isEndpointId,
-  keyedCodes,
+  listEndpoints,
   removeEndpoint,
   rotateEndpoint,
-  secretShownOnce,
   shownEndpoint,
   Tested,
   testEndpoint,
   type WebhookOwners,
   webhookTag,
 } from '../../work/webhook-endpoint.ts'
-import { listPage } from './list-page.ts'
 
 const route = routeOf({ tag: webhookTag })
 const base = '/std/v1/webhook_endpoints'
@@ -30,16 +36,15 @@ const one = `${base}/:id` as const
 const daySeconds = 86_400
 
 const Create = namedObject('WebhookEndpointCreate', 'A webhook endpoint to create.', endpointFields)
-const Change = namedObject('WebhookEndpointChange', 'Fields of a webhook endpoint to change. Absent fields stay.', {
-  name: endpointFields.name.optional(),
-  url: endpointFields.url.optional(),
-  event_types: endpointFields.event_types.optional(),
-})
+const Change = z
+  .object(endpointFields)
+  .partial()
+  .meta({ id: 'WebhookEndpointChange', description: 'Fields of a webhook endpoint to change. Absent fields stay.' })
 const Rotate = namedObject('WebhookEndpointRotate', 'How to replace the signing secret.', {
-  keep_old_secret_active_for_24_hours: z
-    .boolean()
-    .nullish()
-    .describe('Whether messages are signed with the previous secret too for 24 hours. Default: false.'),
+  keep_old_secret_active_for_24_hours: nullish(
+    z.boolean(),
+    'Whether messages are signed with the previous secret too for 24 hours. Default: false.',
+  ),
 })
 const Test = namedObject('WebhookEndpointTest', 'What to send as a test.', {
   event_type: z.string().max(64).describe('Type of the event of the test message.'),
@@ -55,18 +60,25 @@ const List = namedObject('WebhookEndpointList', 'A page of webhook endpoints.', 
   last_id: nullableString('Id of the last entry; null without any.'),
   has_more: boolean('Whether there are more entries.'),
 })
-const Deleted = deletedObject('webhook_endpoint.deleted', 'endpoint')
-  .extend({ deleted: boolean('Always true.') })
-  .meta({
-    id: 'WebhookEndpointDeleted',
-    description: 'Confirms that a webhook endpoint was deleted.',
-  })
+const Deleted = deletedObject(
+  'WebhookEndpointDeleted',
+  'Confirms that a webhook endpoint was deleted.',
+  ['webhook_endpoint.deleted', 'endpoint'],
+  alwaysTrue,
+)
 const Types = namedObject('WebhookEventTypes', 'Types of events that webhooks can have.', {
   object: z.literal('list'),
   data: array('The types.', z.string()),
 })
 
 const Path = z.object({ id: string('Id of the endpoint: `whe_…`.') })
+const ofEndpoint = { params: Path, errorCodes: ['not_found'] } as const
+/** The answer with a secret in the form of the OpenAI API. */
+const withSecret = ({ webhook, signing_secret }: Awaited<ReturnType<typeof createEndpoint>>) => ({
+  ...webhook,
+  signing_secret,
+})
+
 const same = 'The same endpoints as under `/api/webhooks`, in the form of the OpenAI API.'
 
 export const webhookEndpointRoutes = (owners: WebhookOwners) => [
@@ -87,40 +99,24 @@ export const webhookEndpointRoutes = (owners: WebhookOwners) => [
     response: List,
     handle: async ({ query: { limit, after } }, exchange) => {
       if (after !== undefined && !isEndpointId(after)) throw invalid('after', "'after' must be the id of an endpoint.")
-      const found = await owners.webhooks.list(exchange.caller.organizationId, { limit: limit + 1, after })
-      const data = found.slice(0, limit).map(endpoint => shownEndpoint(endpoint, owners))
-      return listPage(data, found.length > limit)
+      const endpoints = await listEndpoints({ limit, after }, exchange, owners)
+      return listPage(endpoints.slice(0, limit), endpoints.length > limit)
     },
   }),
   route(`POST ${base}`, 'admin:write', {
     bucket: 'api',
     summary: 'Create webhook endpoint',
     description: same,
-    errorCodes: [...keyedCodes, 'disk_full'],
+    errorCodes: [...errorGroups.keyed, 'disk_full'],
     body: Create,
     example: { name: 'backend', url: 'https://example.com/webhooks', event_types: ['job.completed'] },
     response: WithSecret,
-    handle: (input, exchange) =>
-      once(
-        exchange,
-        input,
-        async () => {
-          const { name, url, event_types: eventTypes } = input.body
-          const { origin } = exchange
-          const { organizationId } = exchange.caller
-          const options = { organizationId, name, url, eventTypes, enabled: true, origin }
-          const { endpoint, secret } = await owners.webhooks.create(options, actorOf(exchange))
-          return { ...shownEndpoint(endpoint, owners), signing_secret: secret }
-        },
-        secretShownOnce,
-        owners,
-      ),
+    handle: async (input, exchange) => withSecret(await createEndpoint(input, exchange, owners)),
   }),
   route(`GET ${one}`, 'admin:read', {
     summary: 'Get webhook endpoint',
     description: same,
-    errorCodes: ['not_found'],
-    params: Path,
+    ...ofEndpoint,
     response: WebhookView,
     handle: async ({ params }, exchange) => shownEndpoint(await findEndpoint(params.id, exchange, owners), owners),
   }),
@@ -128,8 +124,7 @@ export const webhookEndpointRoutes = (owners: WebhookOwners) => [
     bucket: 'api',
     summary: 'Update webhook endpoint',
     description: same,
-    errorCodes: ['not_found'],
-    params: Path,
+    ...ofEndpoint,
     body: Change,
     example: { name: 'backend' },
     response: WebhookView,
@@ -138,42 +133,29 @@ export const webhookEndpointRoutes = (owners: WebhookOwners) => [
   route(`DELETE ${one}`, 'admin:write', {
     summary: 'Delete webhook endpoint',
     description: same,
-    errorCodes: ['not_found'],
-    params: Path,
+    ...ofEndpoint,
     response: Deleted,
-    handle: async ({ params }, exchange) => {
-      await removeEndpoint(params.id, exchange, owners)
-      return { id: params.id, object: 'webhook_endpoint.deleted' as const, deleted: true }
-    },
+    handle: ({ params }, exchange) => removeEndpoint(params.id, exchange, owners),
   }),
   route(`POST ${one}/rotate_secret`, 'admin:write', {
     bucket: 'api',
     summary: 'Rotate secret of webhook endpoint',
     description: same,
-    errorCodes: ['not_found', ...keyedCodes],
+    errorCodes: ['not_found', ...errorGroups.keyed],
     params: Path,
     body: Rotate,
     example: { keep_old_secret_active_for_24_hours: true },
     response: WithSecret,
-    handle: (input, exchange) =>
-      once(
-        exchange,
-        input,
-        async () => {
-          const overlap = input.body.keep_old_secret_active_for_24_hours === true ? daySeconds : 0
-          const { webhook, signing_secret } = await rotateEndpoint(input.params.id, overlap, exchange, owners)
-          return { ...webhook, signing_secret }
-        },
-        secretShownOnce,
-        owners,
-      ),
+    handle: async (input, exchange) => {
+      const overlap = input.body.keep_old_secret_active_for_24_hours === true ? daySeconds : 0
+      return withSecret(await rotateEndpoint(input, overlap, exchange, owners))
+    },
   }),
   route(`POST ${one}/test`, 'admin:write', {
     bucket: 'api',
     summary: 'Test webhook endpoint',
     description: same,
-    errorCodes: ['not_found'],
-    params: Path,
+    ...ofEndpoint,
     body: Test,
     example: { event_type: 'job.completed' },
     response: Tested,

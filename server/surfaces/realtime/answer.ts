@@ -19,7 +19,7 @@ const task = 'std/audio-transcription'
 let server: WebSocketServer | undefined
 
 /** Returns the model that the address names; of models without a choice, the only one. */
-function modelOf(exchange: ClientExchange, owners: RealtimeOwners): string | undefined {
+function modelOf(exchange: ClientExchange, owners: RealtimeOwners) {
   const { query } = exchange
   const intent = query.get('intent')
   const named = query.get('model')
@@ -31,15 +31,17 @@ function modelOf(exchange: ClientExchange, owners: RealtimeOwners): string | und
   if (named !== null) {
     const { id } = modelFor(transcriptions[task], named, owners.registry.catalog())
     if (owners.admission.allowed(exchange.caller, id)) return id
-    throw new Failure('model_not_allowed', `The token '${exchange.caller.token.name}' may not use the model '${id}'.`, {
-      param: 'model',
-    })
+    throw invalid(
+      'model',
+      `The token '${exchange.caller.token.name}' may not use the model '${id}'.`,
+      'model_not_allowed',
+    )
   }
   if (intent === null)
-    throw new Failure(
-      'missing_required_parameter',
+    throw invalid(
+      'intent',
       'Only transcription sessions are offered here. Connect with ?intent=transcription.',
-      { param: 'intent' },
+      'missing_required_parameter',
     )
   const models = modelsFor(task, exchange, owners)
   return models.length === 1 ? models[0] : undefined

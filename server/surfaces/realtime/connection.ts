@@ -32,7 +32,7 @@ export function runConnection(
   let heardAt = performance.now()
   let unanswered = 0
 
-  function emit(event: object): void {
+  function emit(event: object) {
     if (socket.readyState !== socket.OPEN) return
     watched.wroteAt = performance.now()
     socket.send(JSON.stringify(event), () => {
@@ -42,7 +42,7 @@ export function runConnection(
     else if (socket.bufferedAmount >= slowBytes) watched.blockedSince ??= watched.wroteAt
   }
 
-  function end(code: number, failure: Failure): void {
+  function end(code: number, failure: Failure) {
     session.refuse(failure)
     socket.close(code, failure.code)
     setTimeout(() => socket.terminate(), closeMs).unref()
@@ -72,7 +72,7 @@ export function runConnection(
 
   const waiting: string[] = []
   let handling = false
-  async function handleAll(): Promise<void> {
+  async function handleAll() {
     if (handling) return
     handling = true
     for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {

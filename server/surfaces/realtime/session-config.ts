@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Failure } from '../../../core/failure.ts'
+import { invalid } from '../../../core/failure.ts'
 import { parsed } from '../../../core/schemas/issues.ts'
 import { type InputRate, inputRates } from './resample.ts'
 import type { TurnDetection } from './voice-activity.ts'
@@ -56,9 +56,9 @@ const Session = z.looseObject({
   turn_detection: Turns.nullish(),
 })
 
-const unsupported = (message: string, param: string) => new Failure('unsupported_parameter', message, { param })
+const unsupported = (message: string, param: string) => invalid(param, message, 'unsupported_parameter')
 
-function rateOf(format: z.output<typeof Format>, param: string): InputRate {
+function rateOf(format: z.output<typeof Format>, param: string) {
   const { type, rate } = typeof format === 'string' ? { type: format, rate: undefined } : format
   if (type !== 'pcm16' && type !== 'audio/pcm')
     throw unsupported(`The audio format '${type}' is not supported here. Send audio/pcm: 16-bit samples, mono.`, param)

@@ -64,20 +64,20 @@ export function openRealtimeSession(
     send,
   )
 
-  function listenAnew(): void {
+  function listenAnew() {
     voice = config.turnDetection && openVoiceActivity(config.turnDetection)
     voiceFrom = buffer.end
   }
 
-  function update(session: unknown): void {
+  function update(session: unknown) {
     const next = changedConfig(config, session)
     if (next.model !== undefined) {
       preparedFor(next, owners)
       if (!owners.admission.allowed(exchange.caller, next.model))
-        throw new Failure(
-          'model_not_allowed',
+        throw invalid(
+          'session.audio.input.transcription.model',
           `The token '${exchange.caller.token.name}' may not use the model '${next.model}'.`,
-          { param: 'session.audio.input.transcription.model' },
+          'model_not_allowed',
         )
     }
     const { rate, turnDetection } = config
@@ -91,7 +91,7 @@ export function openRealtimeSession(
     send({ type: older ? 'transcription_session.updated' : 'session.updated', session: shownConfig(id, config) })
   }
 
-  function commit(to: number): void {
+  function commit(to: number) {
     const utterance = current ?? utterances.begin(idOf('item'), buffer.start)
     const samples = buffer.slice(utterance.from, to)
     buffer.dropBefore(to)
@@ -105,18 +105,18 @@ export function openRealtimeSession(
     utterances.commit(utterance, samples)
   }
 
-  function start(from: number): void {
+  function start(from: number) {
     current = utterances.begin(idOf('item'), from)
     send({ type: 'input_audio_buffer.speech_started', audio_start_ms: msOf(from), item_id: current.id })
   }
 
-  function stop(to: number): void {
+  function stop(to: number) {
     if (!current) return
     send({ type: 'input_audio_buffer.speech_stopped', audio_end_ms: msOf(to), item_id: current.id })
     commit(to)
   }
 
-  function hear(samples: Int16Array): void {
+  function hear(samples: Int16Array) {
     buffer.append(samples)
     if (voice) {
       const padding = Math.round((config.turnDetection!.prefix_padding_ms * sampleRate) / 1000)
@@ -137,7 +137,7 @@ export function openRealtimeSession(
       utterances.heard(utterance, end, () => buffer.slice(utterance.from, end))
   }
 
-  async function append(audio: unknown): Promise<void> {
+  async function append(audio: unknown) {
     const bytes = typeof audio === 'string' ? Buffer.from(audio, 'base64') : undefined
     if (!bytes || bytes.length % 2 !== 0)
       throw invalid('audio', "'audio' must be base64 of 16-bit samples, mono, little-endian.")
@@ -152,7 +152,7 @@ export function openRealtimeSession(
     }
   }
 
-  function clear(): void {
+  function clear() {
     utterances.drop(current)
     current = undefined
     buffer.dropBefore(buffer.end)
@@ -160,7 +160,7 @@ export function openRealtimeSession(
     send({ type: 'input_audio_buffer.cleared' })
   }
 
-  function commitNow(): void {
+  function commitNow() {
     if (buffer.end - (current?.from ?? buffer.start) < minCommit)
       throw new Failure('invalid_value', 'The buffer has less than 100 ms of audio. Append more before you commit it.')
     preparedFor(config, owners)
@@ -169,7 +169,7 @@ export function openRealtimeSession(
     if (voice?.speaking) start(buffer.end)
   }
 
-  async function run({ type, audio, session }: ClientEvent): Promise<void> {
+  async function run({ type, audio, session }: ClientEvent) {
     if (type === 'input_audio_buffer.append') return append(audio)
     if (type === 'input_audio_buffer.commit') return commitNow()
     if (type === 'input_audio_buffer.clear') return clear()
@@ -177,14 +177,14 @@ export function openRealtimeSession(
       older = type === 'transcription_session.update'
       return update(session)
     }
-    throw new Failure(
-      'unsupported_parameter',
+    throw invalid(
+      'type',
       `The event '${String(type).slice(0, 64)}' is not supported in a transcription session.`,
-      { param: 'type' },
+      'unsupported_parameter',
     )
   }
 
-  function refuse(thrown: unknown, eventId?: unknown): void {
+  function refuse(thrown: unknown, eventId?: unknown) {
     const failure = Failure.from(thrown)
     const { type, code, message, param } = failure
     if (code === 'internal_error')

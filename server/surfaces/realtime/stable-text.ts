@@ -1,7 +1,7 @@
 /** Returns the words of a text with the spaces before them, so that joining them gives the text. */
 const wordsOf = (text: string): string[] => text.match(/\s*\S+/g) ?? []
 
-const plain = (word: string): string =>
+const plain = (word: string) =>
   word
     .trim()
     .toLowerCase()
@@ -16,7 +16,7 @@ export function openStableText() {
   let before: string[] = []
 
   /** Returns what follows the shown text in `text`; undefined if `text` contradicts it. */
-  function rest(text: string): string | undefined {
+  function rest(text: string) {
     return text.startsWith(shown) ? text.slice(shown.length) : undefined
   }
 

@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { AbortSource } from '../../../core/abort-source.ts'
-import { Failure } from '../../../core/failure.ts'
+import { Failure, invalid } from '../../../core/failure.ts'
 import { newId } from '../../../core/ids.ts'
 import type { CallEnd } from '../../../core/jobs/call.ts'
 import { sampleRate } from '../../../core/media/audio-decoder.ts'
@@ -24,10 +24,10 @@ const task = 'std/audio-transcription'
 /** Checks the model, language and prompt of a session. Throws Failure, of a model that does not transcribe by name. */
 export function preparedFor({ model, language, prompt }: SessionConfig, { registry }: Owners<'registry'>) {
   if (model === undefined)
-    throw new Failure(
-      'missing_required_parameter',
+    throw invalid(
+      'session.audio.input.transcription.model',
       "The session has no model. Send session.update with 'audio.input.transcription.model'.",
-      { param: 'session.audio.input.transcription.model' },
+      'missing_required_parameter',
     )
   return prepareTranscription(task, { model, language, prompt, file: 'realtime' }, registry.catalog())
 }

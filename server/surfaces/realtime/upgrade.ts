@@ -33,7 +33,7 @@ export function responseOf(req: IncomingMessage, socket: Duplex, head: Buffer): 
   return res
 }
 
-const protocolsOf = ({ headers }: IncomingMessage): string[] =>
+const protocolsOf = ({ headers }: IncomingMessage) =>
   (headers['sec-websocket-protocol'] ?? '').split(',').map(one => one.trim())
 
 /** Returns the subprotocol to answer with: never the one with the token. */

@@ -46,14 +46,14 @@ export function openUtterances(transcribe: Transcribe, send: (event: object) => 
       send({ type: 'conversation.item.input_audio_transcription.delta', item_id, content_index: 0, delta: text })
   }
 
-  function failed(item_id: string, thrown: unknown): void {
+  function failed(item_id: string, thrown: unknown) {
     if (stopped.aborted) return
     const { type, code, message, param } = Failure.from(thrown)
     const error = { type, code, message, param: param ?? null }
     send({ type: 'conversation.item.input_audio_transcription.failed', item_id, content_index: 0, error })
   }
 
-  async function finish({ id, text }: Utterance, samples: Int16Array): Promise<void> {
+  async function finish({ id, text }: Utterance, samples: Int16Array) {
     if (stopped.aborted) return
     try {
       const { text: transcript, seconds } = await transcribe(samples, { partial: false, caller: stopped })

@@ -104,7 +104,7 @@ export function openVoiceActivity({ threshold, silence_duration_ms }: TurnDetect
 }
 export type VoiceActivity = ReturnType<typeof openVoiceActivity>
 
-function measured(samples: Float64Array): { level: number; crossings: number } {
+function measured(samples: Float64Array) {
   let energy = 0
   let crossings = 0
   let before = 0

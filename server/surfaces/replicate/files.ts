@@ -1,13 +1,23 @@
 import { createReadStream } from 'node:fs'
 import { z } from 'zod'
-import { Failure } from '../../../core/failure.ts'
+import { invalid } from '../../../core/failure.ts'
 import { isUnavailable } from '../../../core/files/api-files.ts'
-import { array, integer, namedObject, nullableString, object, string } from '../../../core/schemas/fields.ts'
+import {
+  anyObject,
+  array,
+  integer,
+  namedObject,
+  nullableString,
+  object,
+  optionalText,
+  string,
+} from '../../../core/schemas/fields.ts'
 import type { FileRecord } from '../../../core/store/store.ts'
 import { readForm } from '../../http/body/multipart.ts'
+import { found } from '../../http/request/errors.ts'
 import type { ClientExchange } from '../../http/request/exchange.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { replicateRoute } from './errors.ts'
+import { replicateRoute } from './view.ts'
 
 const FileObject = namedObject('ReplicateFile', "A file in Replicate's form.", {
   id: string('Id of the file: `file-…`.'),
@@ -16,7 +26,7 @@ const FileObject = namedObject('ReplicateFile', "A file in Replicate's form.", {
   size: integer('Size in bytes.'),
   etag: string('SHA-256 of the bytes, hexadecimal.'),
   checksums: object('Checksums.', { sha256: string('SHA-256 of the bytes, hexadecimal.') }),
-  metadata: z.record(z.string(), z.unknown()).describe('Always empty.'),
+  metadata: anyObject('Always empty.'),
   created_at: string('ISO 8601, UTC.'),
   expires_at: nullableString('When it is removed, ISO 8601; null if it is kept.'),
   urls: object('Addresses.', { get: string('Where to read the bytes. Signed: it needs no token.') }),
@@ -49,14 +59,12 @@ const view = (
   urls: { get: files.link(file, origin) },
 })
 
-async function create(exchange: ClientExchange, owners: FileOwners): Promise<void> {
+async function create(exchange: ClientExchange, owners: FileOwners) {
   const maxBytes = owners.config.limits.upload_size
   await using form = await readForm(exchange, { files: { content: 1, metadata: 1 }, maxBytes }, owners)
   const [content] = form.files.get('content') ?? []
   if (!content)
-    throw new Failure('missing_required_parameter', "'content' is required: the file, as a part of the form.", {
-      param: 'content',
-    })
+    throw invalid('content', "'content' is required: the file, as a part of the form.", 'missing_required_parameter')
   const keptMs = owners.config.limits.upload_retention
   const file = await owners.files.receive(exchange.caller.organizationId, createReadStream(content.path), {
     name: content.name,
@@ -69,15 +77,13 @@ async function create(exchange: ClientExchange, owners: FileOwners): Promise<voi
   exchange.send(201, JSON.stringify(view(file, exchange, owners)))
 }
 
-async function find(id: string, exchange: ClientExchange, { files }: Owners<'files'>): Promise<FileRecord> {
+async function find(id: string, exchange: ClientExchange, { files }: Owners<'files'>) {
   const file = await files.find(exchange.caller.organizationId, id)
-  if (file?.purpose === 'upload' && !isUnavailable(file)) return file
-  throw new Failure('not_found', `The file ${id.slice(0, 64)} was not found.`)
+  return found(file?.purpose === 'upload' && !isUnavailable(file) && file, 'The file', id)
 }
 
 const One = z.object({ id: string('Id of the file.') })
 
-/** The routes of files that predictions take as inputs, in Replicate's form. */
 export const replicateFileRoutes = (owners: FileOwners) => [
   replicateRoute('POST /replicate/v1/files', 'user:write', {
     bucket: 'api',
@@ -92,7 +98,7 @@ export const replicateFileRoutes = (owners: FileOwners) => [
   replicateRoute('GET /replicate/v1/files', 'user:read', {
     summary: 'List files',
     description: 'Returns the files that were uploaded, newest first.',
-    query: z.object({ cursor: z.string().max(64).optional().describe('From `next`. Default: the first page.') }),
+    query: z.object({ cursor: optionalText(64, 'From `next`. Default: the first page.') }),
     response: FilePage,
     handle: async ({ query }, exchange) => {
       const after = query.cursor === undefined ? {} : { after: query.cursor }

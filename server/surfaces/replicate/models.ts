@@ -1,14 +1,13 @@
 import { z } from 'zod'
-import { Failure } from '../../../core/failure.ts'
+import { invalid } from '../../../core/failure.ts'
 import type { Model } from '../../../core/models/model.ts'
-import { array, integer, namedObject, nullableString, string } from '../../../core/schemas/fields.ts'
+import { anyObject, array, integer, namedObject, nullableString, string } from '../../../core/schemas/fields.ts'
 import { isSlugTask } from '../../../core/schemas/task.ts'
 import { inputSchema } from '../../../core/tasks/generation/input-schema.ts'
 import type { ClientExchange } from '../../http/request/exchange.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { visibleModels } from '../../work/allowed-models.ts'
-import { replicateRoute } from './errors.ts'
-import { findReplicateModel, replicateName, replicateVersion } from './view.ts'
+import { findReplicateModel, replicateName, replicateRoute, replicateVersion } from './view.ts'
 
 const params = {
   owner: string('First part of the id of the model, or `local` for an id of one part.'),
@@ -18,7 +17,7 @@ const Version = namedObject('ReplicateVersion', 'The version of a model.', {
   id: string('Id of the version. A model has one.'),
   created_at: string('When the configuration was last read, ISO 8601.'),
   cog_version: string('Always empty.'),
-  openapi_schema: z.record(z.string(), z.unknown()).describe('JSON Schemas of the inputs, by task.'),
+  openapi_schema: anyObject('JSON Schemas of the inputs, by task.'),
 })
 const ModelObject = namedObject('ReplicateModel', "A model in Replicate's form.", {
   url: string('Address of the model.'),
@@ -116,7 +115,7 @@ export const replicateModelRoutes = (owners: Owners<'registry' | 'webhooks'>) =>
         const version = versionView(find(path, exchange), owners)
         if (version.id === path.id) return version
         const name = `${path.owner}/${path.name}`
-        throw new Failure('not_found', `The model '${name}' has only the version ${version.id}.`, { param: 'id' })
+        throw invalid('id', `The model '${name}' has only the version ${version.id}.`, 'not_found')
       },
     }),
     replicateRoute('GET /replicate/v1/account', 'user:read', {

@@ -1,19 +1,28 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
 import { Failure, invalid } from '../../../core/failure.ts'
 import { isId, jobIdOf } from '../../../core/ids.ts'
 import {
+  anyObject,
+  anything,
   array,
   looseObject,
   namedObject,
   nullableString,
+  nullish,
+  nullishBoolean,
+  oneOf,
+  optional,
   optionalString,
+  optionalText,
   string,
 } from '../../../core/schemas/fields.ts'
 import { isSlugTask } from '../../../core/schemas/task.ts'
-import type { JobRecord, RequestWebhook } from '../../../core/store/store.ts'
+import type { RequestWebhook } from '../../../core/store/store.ts'
 import { predictionTask } from '../../../core/tasks/prediction-task.ts'
+import { openChangeFlag } from '../../http/answer/follow.ts'
 import { openEventStream } from '../../http/answer/sse.ts'
-import { errorGroups } from '../../http/request/errors.ts'
+import { errorGroups, found } from '../../http/request/errors.ts'
 import type { ClientExchange } from '../../http/request/exchange.ts'
 import { JsonText } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
@@ -25,8 +34,14 @@ import type { JobTerms } from '../../work/submit.ts'
 import { submitGeneration } from '../../work/submit-generation.ts'
 import { parsedInputs, type SubmitterOwners, submitters } from '../../work/submitters.ts'
 import { waitForEnd } from '../../work/wait.ts'
-import { replicateRoute } from './errors.ts'
-import { errorOfPrediction, findReplicateModel, ofReplicate, outputOfPrediction, predictionText } from './view.ts'
+import {
+  errorOfPrediction,
+  findReplicateModel,
+  ofReplicate,
+  outputOfPrediction,
+  predictionText,
+  replicateRoute,
+} from './view.ts'
 
 const pingMs = 10_000
 const minIntervalMs = 100
@@ -34,9 +49,9 @@ const minIntervalMs = 100
 type StreamOwners = Owners<'files' | 'jobs'>
 
 /** An event may have several lines of data. */
-const lines = (text: string): string => text.replaceAll(/\r?\n/g, '\ndata: ')
+const lines = (text: string) => text.replaceAll(/\r?\n/g, '\ndata: ')
 
-async function stream(exchange: ClientExchange, { files, jobs }: StreamOwners): Promise<void> {
+async function stream(exchange: ClientExchange, { files, jobs }: StreamOwners) {
   const { id = '', org: organization = '' } = exchange.params
   const { query } = exchange
   if (!files.verify(id, query.get('exp') ?? '', query.get('sig') ?? ''))
@@ -44,15 +59,13 @@ async function stream(exchange: ClientExchange, { files, jobs }: StreamOwners): 
       'invalid_signature',
       'The signature of this URL is invalid or has expired. Read the prediction again for a new URL.',
     )
-  const first = isId(id) ? await jobs.find(organization, jobIdOf(id)) : undefined
-  if (!first) throw new Failure('not_found', `Prediction ${id.slice(0, 64)} was not found.`)
+  const first = found(isId(id) && (await jobs.find(organization, jobIdOf(id))), 'Prediction', id)
   const events = await openEventStream(exchange, { pingMs, generation: true })
-  let wake: (() => void) | undefined
-  const stop = jobs.follow(first.id, () => wake?.())
+  const changes = openChangeFlag(events)
+  const stop = jobs.follow(first.id, changes.set)
   let logged = 0
   try {
     while (!events.ended) {
-      const woken = new Promise<void>(resolve => (wake = resolve))
       const job = await jobs.find(organization, first.id)
       if (!job) throw new Failure('not_found', `Prediction ${id} was removed while it was streamed.`)
       const logs = await jobs.logs(job)
@@ -69,8 +82,8 @@ async function stream(exchange: ClientExchange, { files, jobs }: StreamOwners): 
         break
       }
       await events.caughtUp()
-      await Promise.race([events.over, woken])
-      await new Promise(resolve => setTimeout(resolve, minIntervalMs))
+      await changes.wait()
+      await delay(minIntervalMs)
     }
   } catch (thrown) {
     const failure = Failure.from(thrown)
@@ -89,9 +102,9 @@ const Prediction = looseObject('ReplicatePrediction', "A job in Replicate's form
   id,
   model: string('Name of the model: `owner/name`.'),
   version: string('The version of the model.'),
-  status: z.enum(['starting', 'processing', 'succeeded', 'failed', 'canceled']).describe('State of the prediction.'),
-  input: z.unknown().describe('The inputs, as they are stored.'),
-  output: z.unknown().describe('Addresses of files, a list of texts, or another result; null before the end.'),
+  status: oneOf('State of the prediction.', ['starting', 'processing', 'succeeded', 'failed', 'canceled']),
+  input: anything('The inputs, as they are stored.'),
+  output: anything('Addresses of files, a list of texts, or another result; null before the end.'),
   error: nullableString('Why it failed; null if it did not.'),
   logs: string('Lines that the engine logged.'),
   created_at: string('ISO 8601, UTC.'),
@@ -105,27 +118,25 @@ const Page = namedObject('ReplicatePredictions', 'A page of predictions.', {
 
 const events = ['start', 'output', 'logs', 'completed'] as const
 const fields = {
-  input: z.record(z.string(), z.unknown()).describe('Inputs of the model.'),
-  webhook: z
-    .string()
-    .nullish()
-    .describe(
-      'URL to which the prediction is sent. Verify it with the secret of `/replicate/v1/webhooks/default/secret`.',
-    ),
-  webhook_events_filter: z
-    .array(z.enum(events))
-    .nullish()
-    .describe(
-      'Events for which it is sent: `start`, `completed`. There are none of `output` and `logs`, and a filter of only these is refused.',
-    ),
-  stream: z.boolean().nullish().describe('Ignored: every prediction has a stream.'),
+  input: anyObject('Inputs of the model.'),
+  webhook: nullish(
+    z.string(),
+    'URL to which the prediction is sent. Verify it with the secret of `/replicate/v1/webhooks/default/secret`.',
+  ),
+  webhook_events_filter: nullish(
+    z.array(z.enum(events)),
+    'Events for which it is sent: `start`, `completed`. There are none of `output` and `logs`, and a filter of only these is refused.',
+  ),
+  stream: nullishBoolean('Ignored: every prediction has a stream.'),
 }
 const Create = namedObject('ReplicatePredictionRequest', 'A prediction to run.', {
-  version: z.string().min(1).max(256).optional().describe('Version of a model, or `owner/name`.'),
-  model: z.string().min(1).max(256).optional().describe('`owner/name`, in place of `version`.'),
+  version: optional(z.string().min(1).max(256), 'Version of a model, or `owner/name`.'),
+  model: optional(z.string().min(1).max(256), '`owner/name`, in place of `version`.'),
   ...fields,
 })
 const CreateOfModel = namedObject('ReplicateModelPredictionRequest', 'A prediction to run.', fields)
+
+type PredictionBody = z.output<typeof CreateOfModel>
 
 /** Types of our events by those of Replicate. */
 const eventTypes: Record<(typeof events)[number], readonly string[]> = {
@@ -136,17 +147,17 @@ const eventTypes: Record<(typeof events)[number], readonly string[]> = {
 }
 
 function webhookOf(
-  { webhook, webhook_events_filter: filter }: z.output<typeof CreateOfModel>,
+  { webhook, webhook_events_filter: filter }: PredictionBody,
   exchange: ClientExchange,
   { webhooks }: Pick<SubmitterOwners, 'webhooks'>,
 ): RequestWebhook | undefined {
   if (webhook == null) return undefined
   const types = (filter?.length ? filter : events).flatMap(event => eventTypes[event])
   if (types.length === 0)
-    throw new Failure(
-      'unsupported_parameter',
+    throw invalid(
+      'webhook_events_filter',
       "'webhook_events_filter' has only 'output' and 'logs', for which no webhooks are sent here. Add 'start' or 'completed', or stream the prediction.",
-      { param: 'webhook_events_filter' },
+      'unsupported_parameter',
     )
   const named = { url: 'webhook', eventTypes: 'webhook_events_filter', types: jobWebhookTypes.all }
   return webhooks.ofRequest(
@@ -163,7 +174,7 @@ function webhookOf(
 const units = { s: 1_000, m: 60_000, h: 3_600_000 } as const
 
 /** Reads the header `Cancel-After`: `90`, `90s`, `1m30s`. */
-function cancelAfterMs(header: string | string[] | undefined): number | undefined {
+function cancelAfterMs(header: string | string[] | undefined) {
   if (header === undefined) return undefined
   const text = String(header).trim()
   const parts = [...text.matchAll(/(\d{1,6})([smh]?)/g)]
@@ -172,12 +183,7 @@ function cancelAfterMs(header: string | string[] | undefined): number | undefine
   throw invalid('Cancel-After', "'Cancel-After' must be a time from 5s to 168h, such as 90s or 1m30s.")
 }
 
-async function submit(
-  exchange: ClientExchange,
-  name: string,
-  body: z.output<typeof CreateOfModel>,
-  owners: SubmitterOwners,
-): Promise<JobRecord> {
+async function submit(exchange: ClientExchange, name: string, body: PredictionBody, owners: SubmitterOwners) {
   const model = findReplicateModel(name, exchange, owners)
   const sent = parsedInputs(exchange, 'a prediction', exchange.texts.get('input') ?? body.input, owners) as Record<
     string,
@@ -197,12 +203,7 @@ async function submit(
   return submitters[runner].create(exchange, { task, modelId: model.id, inputs, terms, body }, owners)
 }
 
-async function create(
-  exchange: ClientExchange,
-  name: string,
-  body: z.output<typeof CreateOfModel>,
-  owners: SubmitterOwners,
-): Promise<JsonText> {
+async function create(exchange: ClientExchange, name: string, body: PredictionBody, owners: SubmitterOwners) {
   const job = await submit(exchange, name, body, owners)
   const prefer = preferenceOf(exchange.req.headers.prefer)
   const waitMs = prefer.wait ? Math.min(prefer.waitMs, maxWaitMs) : 0
@@ -221,7 +222,6 @@ const submitFacts = {
 const how =
   'With the header `Prefer: wait` the answer comes with the output, or after 60 s without it (`Prefer: wait=5` after 5 s). `Cancel-After: 90s` ends a prediction that takes longer. Of a model with several tasks the inputs decide which one runs.'
 
-/** The routes of predictions in Replicate's form. */
 export const predictionRoutes = (owners: SubmitterOwners) => [
   replicateRoute('POST /replicate/v1/predictions', 'user:write', {
     ...submitFacts,
@@ -232,9 +232,7 @@ export const predictionRoutes = (owners: SubmitterOwners) => [
     handle: ({ body }, exchange) => {
       const name = body.version ?? body.model
       if (name !== undefined) return create(exchange, name, body, owners)
-      throw new Failure('missing_required_parameter', "'version' is required: a version, or owner/name.", {
-        param: 'version',
-      })
+      throw invalid('version', "'version' is required: a version, or owner/name.", 'missing_required_parameter')
     },
   }),
   replicateRoute('POST /replicate/v1/models/:owner/:name/predictions', 'user:write', {
@@ -252,7 +250,7 @@ export const predictionRoutes = (owners: SubmitterOwners) => [
   replicateRoute('GET /replicate/v1/predictions', 'user:read', {
     summary: 'List predictions',
     description: 'Returns background jobs of the organization as predictions, newest first.',
-    query: z.object({ cursor: z.string().max(64).optional().describe('From `next`. Default: the first page.') }),
+    query: z.object({ cursor: optionalText(64, 'From `next`. Default: the first page.') }),
     response: Page,
     handle: async ({ query }, exchange) => {
       const after = query.cursor === undefined ? {} : { after: query.cursor }

@@ -1,17 +1,28 @@
 import { createHash } from 'node:crypto'
-import { Failure } from '../../../core/failure.ts'
+import { Failure, invalid } from '../../../core/failure.ts'
 import { queueIdOf } from '../../../core/ids.ts'
 import type { Model } from '../../../core/models/model.ts'
 import { didYouMean, nearestModels } from '../../../core/nearest.ts'
 import { isSlugTask } from '../../../core/schemas/task.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
 import { taskRecord } from '../../../core/tasks/registry.ts'
+import { errorBody } from '../../http/request/errors.ts'
 import type { ClientExchange } from '../../http/request/exchange.ts'
 import { readResult } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
+import { routeOf } from '../../http/request/route.ts'
 import { outputOf } from '../../views/generation-request.ts'
 import { inputsText, resultText } from '../../views/job-record.ts'
 import { visibleModels } from '../../work/allowed-models.ts'
+
+/** Returns the error of a request in Replicate's form, with the common form beside it. */
+export const replicateErrors = (failure: Failure, exchange: { id: string }) => ({
+  status: failure.status,
+  body: { title: failure.code, detail: failure.message, status: failure.status, ...errorBody(failure, exchange.id) },
+})
+
+/** Makes a route of the Replicate-compatible API. */
+export const replicateRoute = routeOf({ tag: 'Replicate', errors: replicateErrors })
 
 /** The owner in the names of models whose id has none: Replicate's clients require `owner/name`. */
 const localOwner = 'local'
@@ -33,10 +44,10 @@ export function findReplicateModel(name: string, exchange: ClientExchange, owner
   )
   if (found) return found
   const meant = nearestModels(plain, models.map(replicateName))
-  throw new Failure(
-    'model_not_found',
+  throw invalid(
+    'version',
     `There is no model or version '${name.slice(0, 128)}' here.${didYouMean(meant)} GET /replicate/v1/models lists the existing ones.`,
-    { param: 'version' },
+    'model_not_found',
   )
 }
 
@@ -54,18 +65,14 @@ export const ofReplicate = { api: 'replicate' } as const
 export const isPrediction = ({ metadata }: Pick<JobRecord, 'metadata'>): boolean =>
   metadata !== null && (JSON.parse(metadata) as { api?: unknown } | null)?.api === ofReplicate.api
 
-const iso = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString())
-const spent = (from: number | null, to: number | null): number | null =>
+const iso = (ms: number | null) => (ms === null ? null : new Date(ms).toISOString())
+const spent = (from: number | null, to: number | null) =>
   from === null || to === null ? null : Math.max(0, to - from) / 1000
 
 type ViewOwners = Owners<'files' | 'jobs'>
 
 /** Returns the output of a prediction that has succeeded, with addresses of its files. Throws Failure `output_expired`. */
-export async function outputOfPrediction(
-  job: JobRecord,
-  from: { origin: string },
-  owners: ViewOwners,
-): Promise<unknown> {
+export async function outputOfPrediction(job: JobRecord, from: { origin: string }, owners: ViewOwners) {
   const result = isSlugTask(job.task)
     ? await outputOf(job, from, owners)
     : (JSON.parse(resultText(job.task, await readResult(job.result!), from, owners)) as object)
@@ -78,7 +85,7 @@ export const errorOfPrediction = ({ status, error }: Pick<JobRecord, 'status' | 
   status === 'failed' ? (error?.message ?? 'The prediction failed.') : null
 
 /** Where the events of a prediction are streamed: signed, because Replicate's clients send no token there. */
-function streamUrl(job: JobRecord, { origin }: { origin: string }, { files }: Owners<'files'>): string {
+function streamUrl(job: JobRecord, { origin }: { origin: string }, { files }: Owners<'files'>) {
   const id = queueIdOf(job.id)
   const signed = new URL(files.link({ id, name: 'stream' }, origin))
   return `${origin}/replicate/v1/stream/${job.organizationId}/${id}${signed.search}`

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { Failure, invalid } from '../../../core/failure.ts'
 import { jobIdOf, queueIdOf } from '../../../core/ids.ts'
 import type { Model } from '../../../core/models/model.ts'
-import { array, integer, namedObject, optionalString, string } from '../../../core/schemas/fields.ts'
+import { array, integer, namedObject, oneOf, optional, optionalString, string } from '../../../core/schemas/fields.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
 import { generationRequests } from '../../../core/tasks/generation/request.ts'
 import { type AspectRatio, aspectRatios } from '../../../core/tasks/generation/size.ts'
@@ -15,7 +15,7 @@ import { errorType, generationErrorBody, requestUrls } from '../../views/generat
 import { hasEnded } from '../../views/job-record.ts'
 import { jobTermsOf } from '../../work/job-terms.ts'
 import { submitAspectRatios } from '../../work/submit-aspect-ratios.ts'
-import { type SubmitOwners, type SubmittedGeneration, submitGeneration } from '../../work/submit-generation.ts'
+import { type SubmitOwners, submitGeneration } from '../../work/submit-generation.ts'
 import { failureOf, waitForEnd } from '../../work/wait.ts'
 import { GenerationRequestView } from './requests.ts'
 import { requestAnswer, slugRoute, urlsOf, type ViewOwners } from './view.ts'
@@ -40,8 +40,8 @@ async function answerInSync(
     : failureOf(ended)
   const headers = errorHeaders(failure)
   if (!unfinished && errorType(ended) === 'startup_timeout') headers.push('x-fal-request-timeout-type', 'user')
-  for (let at = 0; at < headers.length; at += 2) exchange.header(headers[at]!, headers[at + 1]!)
-  if (unfinished) exchange.header('retry-after', '2').header('retry-after-ms', '2000')
+  if (unfinished) headers.push('retry-after', '2', 'retry-after-ms', '2000')
+  exchange.addHeaders(headers)
   const body = {
     ...generationErrorBody(failure, exchange.id),
     request_id,
@@ -55,15 +55,14 @@ async function answerInSync(
 /** The other fields depend on the slug, so they are validated once the slug is known. */
 const GenerationBody = z
   .looseObject({
-    aspect_ratios: z
-      .array(z.enum(aspectRatios))
-      .min(1)
-      .max(aspectRatios.length)
-      .refine(ratios => new Set(ratios).size === ratios.length, 'must not name an aspect ratio twice.')
-      .optional()
-      .describe(
-        'Makes one video for each of these aspect ratios, as requests of their own. Only for videos, and in place of `aspect_ratio`, `image_size`, `width`, `height` and `sync_mode`.',
-      ),
+    aspect_ratios: optional(
+      z
+        .array(z.enum(aspectRatios))
+        .min(1)
+        .max(aspectRatios.length)
+        .refine(ratios => new Set(ratios).size === ratios.length, 'must not name an aspect ratio twice.'),
+      'Makes one video for each of these aspect ratios, as requests of their own. Only for videos, and in place of `aspect_ratio`, `image_size`, `width`, `height` and `sync_mode`.',
+    ),
   })
   .meta({
     id: 'GenerationRequest',
@@ -86,7 +85,7 @@ const AcceptedAll = namedObject('GenerationsAccepted', 'Several requests that we
   requests: array(
     'One request for each aspect ratio, in the order in which they were sent.',
     z.object({
-      aspect_ratio: z.enum(aspectRatios).describe('Width to height of the video.'),
+      aspect_ratio: oneOf('Width to height of the video.', aspectRatios),
       ...Accepted.omit({ status: true }).shape,
     }),
   ),
@@ -141,12 +140,7 @@ async function submitAll(
 const hasSeveralShapes = (body: Body): body is Body & { aspect_ratios: AspectRatio[] } =>
   body.aspect_ratios !== undefined
 
-async function submit(
-  exchange: ClientExchange,
-  slug: string,
-  body: unknown,
-  owners: GenerateOwners,
-): Promise<SubmittedGeneration> {
+async function submit(exchange: ClientExchange, slug: string, body: unknown, owners: GenerateOwners) {
   const terms = jobTermsOf(exchange, owners)
   const submitted = await submitGeneration(exchange, { target: { slug }, body, terms, strict: true }, owners)
   exchange.header('x-fal-request-id', queueIdOf(submitted.job.id))
@@ -154,7 +148,7 @@ async function submit(
   return submitted
 }
 
-function setModelStatus(exchange: ClientExchange, { modelId }: JobRecord, { fleet }: Owners<'fleet'>): void {
+function setModelStatus(exchange: ClientExchange, { modelId }: JobRecord, { fleet }: Owners<'fleet'>) {
   const { status } = fleet.snapshot().models[modelId] ?? { status: 'cold' }
   exchange.header('x-model-status', status)
 }

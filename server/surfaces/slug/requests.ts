@@ -8,14 +8,16 @@ import {
   namedObject,
   number,
   object,
+  oneOf,
+  optional,
   optionalInteger,
   optionalNumber,
+  optionalOneOf,
   optionalString,
   strictObject,
   string,
 } from '../../../core/schemas/fields.ts'
 import { logLevels } from '../../../core/schemas/log-level.ts'
-import type { JobRecord } from '../../../core/store/store.ts'
 import { errorBody } from '../../http/request/errors.ts'
 import type { ClientExchange } from '../../http/request/exchange.ts'
 import { JsonText } from '../../http/request/json-text.ts'
@@ -37,8 +39,8 @@ const most = 50
 
 const Ids = z.array(z.string().max(128)).max(1_000)
 const BatchQuery = strictObject('GenerationBatchQuery', 'Requests to read.', {
-  request_ids: Ids.optional().describe(`1 to ${most} request ids: \`q_…\`.`),
-  ids: Ids.optional().describe('The same as `request_ids`.'),
+  request_ids: optional(Ids, `1 to ${most} request ids: \`q_…\`.`),
+  ids: optional(Ids, 'The same as `request_ids`.'),
 })
 
 const BatchView = namedObject('GenerationBatch', 'The states and results of several requests.', {
@@ -46,11 +48,13 @@ const BatchView = namedObject('GenerationBatch', 'The states and results of seve
     'The requests in the order of the ids, each once. With `?fields=status` without their results.',
     z.looseObject({
       request_id: string('Id of the request.'),
-      status: z.enum(['processing', 'completed', 'failed', 'not_found']).describe('State of the request.'),
-      queue_status: z
-        .enum(['IN_QUEUE', 'IN_PROGRESS', 'COMPLETED', 'FAILED'])
-        .optional()
-        .describe('The same as in `GET /slug/requests/{id}/status`; absent if it was not found.'),
+      status: oneOf('State of the request.', ['processing', 'completed', 'failed', 'not_found']),
+      queue_status: optionalOneOf('The same as in `GET /slug/requests/{id}/status`; absent if it was not found.', [
+        'IN_QUEUE',
+        'IN_PROGRESS',
+        'COMPLETED',
+        'FAILED',
+      ]),
     }),
   ),
   counts: object('Numbers of requests by status.', {
@@ -67,12 +71,7 @@ interface Entry extends Record<string, unknown> {
 }
 
 /** Returns one request of the batch. One of another organization is `not_found`; an output that expired is an error. */
-async function entryOf(
-  request_id: string,
-  exchange: ClientExchange,
-  bare: boolean,
-  owners: ViewOwners,
-): Promise<Entry> {
+async function entryOf(request_id: string, exchange: ClientExchange, bare: boolean, owners: ViewOwners) {
   const errorOf = ({ code, message, type }: Failure) => ({ error: { code, message, type } })
   try {
     const job = await findRequest(request_id, exchange, owners)
@@ -92,14 +91,13 @@ async function entryOf(
   }
 }
 
-/** The route that reads up to 50 requests at once. */
 export const batchRoutes = (owners: ViewOwners) => [
   slugRoute('POST /slug/requests/batch', 'user:read', {
     bucket: 'jobs',
     summary: 'Get requests',
     description:
       'Returns up to 50 requests at once, in the order of the ids. Requests that do not exist have the status `not_found`.',
-    query: z.strictObject({ fields: z.enum(['status']).optional().describe('`status`: without results.') }),
+    query: z.strictObject({ fields: optionalOneOf('`status`: without results.', ['status']) }),
     body: BatchQuery,
     example: { request_ids: ['q_01K0000000000000000000000A'] },
     response: BatchView,
@@ -107,7 +105,7 @@ export const batchRoutes = (owners: ViewOwners) => [
       const field = body.request_ids === undefined && body.ids !== undefined ? 'ids' : 'request_ids'
       const given = body[field]
       if (given === undefined)
-        throw new Failure('missing_required_parameter', `Missing required parameter: '${field}'.`, { param: field })
+        throw invalid(field, `Missing required parameter: '${field}'.`, 'missing_required_parameter')
       const ids = [...new Set(given)]
       if (ids.length === 0 || ids.length > most)
         throw invalid(field, `'${field}' must hold 1 id or more, and at most ${most}.`)
@@ -125,6 +123,7 @@ export const batchRoutes = (owners: ViewOwners) => [
 ]
 
 const One = z.object({ id: string('Id of the request: `q_…`.') })
+const ofRequest = { params: One, errorCodes: ['not_found', 'output_expired'] } as const
 
 const GeneratedFile = namedObject('GeneratedFile', 'A file that was created.', {
   url: string(
@@ -138,17 +137,17 @@ const GeneratedFile = namedObject('GeneratedFile', 'A file that was created.', {
   duration: optionalNumber('Seconds.'),
   fps: optionalNumber('Frames per second.'),
   num_frames: optionalInteger('Number of frames.'),
-  figures: z
-    .literal('requested')
-    .optional()
-    .describe('Present if the server has no ffprobe: size and length are as requested, not measured.'),
+  figures: optional(
+    z.literal('requested'),
+    'Present if the server has no ffprobe: size and length are as requested, not measured.',
+  ),
   thumbnail_url: optionalString('Where to read a small image of it (WebP).'),
 })
 
 /** Output of a completed request. */
 const output = {
-  images: z.array(GeneratedFile).optional().describe('The images.'),
-  video: GeneratedFile.optional().describe('The video.'),
+  images: optional(z.array(GeneratedFile), 'The images.'),
+  video: optional(GeneratedFile, 'The video.'),
   thumbnail_url: optionalString('Where to read a small image of the video (WebP).'),
   duration_seconds: optionalNumber('Length of the video in seconds.'),
   width: optionalInteger('Pixels.'),
@@ -158,13 +157,13 @@ const output = {
   seed_used: optionalInteger('Seed of the first output. The same seed and request give the same output.'),
   seed: optionalInteger('The same as `seed_used`.'),
   prompt: optionalString('The prompt that the engine used.'),
-  timings: z
-    .object({
+  timings: optional(
+    z.object({
       inference: number('Seconds that the engine worked.'),
       queue: number('Seconds that the request waited.'),
-    })
-    .optional()
-    .describe('How long it took.'),
+    }),
+    'How long it took.',
+  ),
   model_id: optionalString('Id of the model.'),
   created_at: optionalInteger('Unix seconds.'),
   completed_at: optionalInteger('Unix seconds.'),
@@ -173,63 +172,64 @@ const progressFields = {
   queue_position: optionalInteger('How many requests are before it. Present while it waits.'),
   progress: optionalNumber('Progress from 0 to 1. Present if known.'),
   eta_seconds: optionalInteger('Expected seconds until the end. Present if known.'),
-  waiting_for: WaitingFor.optional().describe('Why it has not begun. Present while it waits.'),
+  waiting_for: optional(WaitingFor, 'Why it has not begun. Present while it waits.'),
 }
 
 export const GenerationRequestView = looseObject('GenerationResult', 'The result of a request, or its progress.', {
   request_id: string('Id of the request: `q_…`.'),
-  status: z.enum(['processing', 'completed', 'failed']).describe('State of the request.'),
+  status: oneOf('State of the request.', ['processing', 'completed', 'failed']),
   ...progressFields,
   ...output,
-  error: ErrorFacts.optional().describe('Why it failed.'),
+  error: optional(ErrorFacts, 'Why it failed.'),
 })
 
 const Log = z.object({
   timestamp: string('ISO 8601, UTC.'),
-  level: z.enum(logLevels).describe('Level of the line.'),
+  level: oneOf('Level of the line.', logLevels),
   message: string('Text of the line.'),
   source: string('Always `USER`.'),
 })
 const Logs = namedObject('GenerationLogs', 'The log of a request.', { logs: array('The lines, oldest first.', Log) })
 
 const GenerationStatus = looseObject('GenerationStatus', 'The status of a request.', {
-  status: z.enum(['IN_QUEUE', 'IN_PROGRESS', 'COMPLETED', 'FAILED']).describe('State of the request.'),
+  status: oneOf('State of the request.', ['IN_QUEUE', 'IN_PROGRESS', 'COMPLETED', 'FAILED']),
   request_id: string('Id of the request: `q_…`.'),
   ...progressFields,
   ...output,
-  logs: z.array(Log).optional().describe('The log, with `?logs=1`.'),
-  metrics: z
-    .object({
+  logs: optional(z.array(Log), 'The log, with `?logs=1`.'),
+  metrics: optional(
+    z.object({
       inference_time: number('Seconds that the engine worked.'),
       queue_time: number('Seconds that the request waited.'),
-    })
-    .optional()
-    .describe('How long it took. Present once it has completed.'),
-  result: z.unknown().optional().describe('The result as in `GET /slug/requests/{id}`. Present once it has completed.'),
-  error: ErrorFacts.optional().describe('Why it failed.'),
+    }),
+    'How long it took. Present once it has completed.',
+  ),
+  result: optional(z.unknown(), 'The result as in `GET /slug/requests/{id}`. Present once it has completed.'),
+  error: optional(ErrorFacts, 'Why it failed.'),
   error_type: optionalString("Class of the error in fal's terms."),
   ...requestUrls,
 })
 
 const Cancelled = looseObject('GenerationCancelled', 'Whether a request is cancelled.', {
-  status: z
-    .enum(['CANCELLATION_REQUESTED', 'ALREADY_COMPLETED', 'NOT_FOUND'])
-    .describe('`CANCELLATION_REQUESTED` with 202, `ALREADY_COMPLETED` with 400, `NOT_FOUND` with 404.'),
+  status: oneOf('`CANCELLATION_REQUESTED` with 202, `ALREADY_COMPLETED` with 400, `NOT_FOUND` with 404.', [
+    'CANCELLATION_REQUESTED',
+    'ALREADY_COMPLETED',
+    'NOT_FOUND',
+  ]),
   request_id: string('Id of the request.'),
 })
 
 /**
  * Finds the job of a request. Sets the headers with its id and, while it is unfinished, with the time to poll again.
  */
-async function findPolled(requestId: string, exchange: ClientExchange, owners: Owners<'jobs'>): Promise<JobRecord> {
+async function findPolled(requestId: string, exchange: ClientExchange, owners: Owners<'jobs'>) {
   const job = await findRequest(requestId, exchange, owners)
   exchange.header('x-fal-request-id', queueIdOf(job.id)).header('x-job-id', job.id)
-  if (!hasEnded(job))
-    exchange.header('retry-after', '2').header('retry-after-ms', '2000').header('openai-poll-after-ms', '2000')
+  if (!hasEnded(job)) exchange.pollAgain()
   return job
 }
 
-async function cancel(requestId: string, exchange: ClientExchange, owners: Owners<'jobs'>): Promise<JsonText> {
+async function cancel(requestId: string, exchange: ClientExchange, owners: Owners<'jobs'>) {
   const answer = (status: number, body: object) =>
     new JsonText(JSON.stringify({ ...body, request_id: requestId.slice(0, 64) }), status)
   try {
@@ -264,8 +264,7 @@ const cancelFacts = {
       description: '`not_found`: The request does not exist, or belongs to another organization.',
     },
   },
-  errorCodes: ['not_found', 'output_expired'],
-  params: One,
+  ...ofRequest,
   response: Cancelled,
   status: 202,
 } as const
@@ -275,8 +274,7 @@ export const requestRoutes = (owners: ViewOwners) => [
     summary: 'Get request',
     description:
       'Returns the result of a request, or its progress. A request that failed is answered with 200 and its `error`.',
-    errorCodes: ['not_found', 'output_expired'],
-    params: One,
+    ...ofRequest,
     response: GenerationRequestView,
     handle: async ({ params }, exchange) =>
       requestAnswer(await findPolled(params.id, exchange, owners), exchange, owners),
@@ -284,8 +282,7 @@ export const requestRoutes = (owners: ViewOwners) => [
   slugRoute('GET /slug/requests/:id/status', 'user:read', {
     summary: 'Get status of request',
     description: 'Returns the status of a request, and its result once it has completed.',
-    errorCodes: ['not_found', 'output_expired'],
-    params: One,
+    ...ofRequest,
     query: z.strictObject({
       logs: optionalString('`1` or `true`: return the log of the request too.'),
     }),
@@ -299,8 +296,7 @@ export const requestRoutes = (owners: ViewOwners) => [
   slugRoute('GET /slug/requests/:id/logs', 'user:read', {
     summary: 'List log lines of request',
     description: 'Returns what the engine logged while it ran the request, oldest first.',
-    errorCodes: ['not_found', 'output_expired'],
-    params: One,
+    ...ofRequest,
     response: Logs,
     handle: async ({ params }, exchange) => {
       const job = await findPolled(params.id, exchange, owners)
@@ -320,8 +316,7 @@ export const requestRoutes = (owners: ViewOwners) => [
     description:
       'The answer is a stream of server-sent events: the status of the request after each change, until its end. If the token is revoked, expires or loses the scope, the stream ends within 2 s with an `error` event.',
     events: 'GenerationStatus',
-    errorCodes: ['not_found', 'output_expired'],
-    params: One,
+    ...ofRequest,
     query: z.strictObject({
       logs: optionalString('`1` or `true`: send the log of the request too.'),
     }),

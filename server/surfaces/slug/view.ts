@@ -6,7 +6,8 @@ import { Embedded, JsonText } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
 import { errorOf, errorType, generationErrorBody, logView, outputOf } from '../../views/generation-request.ts'
-import { hasEnded, seconds, waitingObject } from '../../views/job-record.ts'
+import { hasEnded, waitingObject } from '../../views/job-record.ts'
+import { seconds } from '../../views/view-of.ts'
 
 /** Renders a failure in the form of the slug API. */
 export const slugErrors = (failure: Failure, exchange: { id: string }): { status: number; body: object } => ({
@@ -18,7 +19,6 @@ export const slugErrors = (failure: Failure, exchange: { id: string }): { status
 export const slugRoute = routeOf({ tag: 'Generation', errors: slugErrors })
 
 type View = Record<string, unknown>
-/** The owners that views of a request need. */
 export type ViewOwners = Owners<'files' | 'jobs'>
 
 const spent = (ms: number) => Math.max(0, Math.round(ms)) / 1000
@@ -56,12 +56,7 @@ function progressView(job: JobRecord, { jobs }: Owners<'jobs'>): View {
 }
 
 /** Returns all of a completed request but its id and status. */
-async function payloadOf(
-  job: JobRecord,
-  exchange: ClientExchange,
-  owners: Owners<'files'>,
-  embedded?: Embedded[],
-): Promise<View & { timings: Times }> {
+async function payloadOf(job: JobRecord, exchange: ClientExchange, owners: Owners<'files'>, embedded?: Embedded[]) {
   const output: View = { ...(await outputOf(job, exchange, owners, embedded)) }
   const times = timesOf(job)
   return {
@@ -74,23 +69,13 @@ async function payloadOf(
 }
 
 /** Returns the answer to `GET /slug/requests/{id}`. Throws Failure `output_expired`. */
-export async function requestAnswer(
-  job: JobRecord,
-  exchange: ClientExchange,
-  owners: ViewOwners,
-  status?: number,
-): Promise<JsonText> {
+export async function requestAnswer(job: JobRecord, exchange: ClientExchange, owners: ViewOwners, status?: number) {
   const embedded: Embedded[] = []
   return new JsonText(JSON.stringify(await requestView(job, exchange, owners, embedded)), status, embedded)
 }
 
 /** Returns the same as a value. A large output is left out without `embedded`. */
-export async function requestView(
-  job: JobRecord,
-  exchange: ClientExchange,
-  owners: ViewOwners,
-  embedded?: Embedded[],
-): Promise<View> {
+export async function requestView(job: JobRecord, exchange: ClientExchange, owners: ViewOwners, embedded?: Embedded[]) {
   const request_id = queueIdOf(job.id)
   if (job.status === 'completed')
     return { request_id, status: 'completed', ...(await payloadOf(job, exchange, owners, embedded)) }

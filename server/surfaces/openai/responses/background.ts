@@ -1,12 +1,12 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import { chatBodyOf } from '../../../../core/dialects/chat-forms.ts'
 import { type Continued, continuedLength } from '../../../../core/dialects/responses/continuation.ts'
 import type { RememberedResponse } from '../../../../core/dialects/responses/response-object.ts'
 import { ResponseRequest } from '../../../../core/dialects/responses/response-schemas.ts'
-import { Failure } from '../../../../core/failure.ts'
+import { Failure, invalid } from '../../../../core/failure.ts'
 import { parseBoundedJson } from '../../../../core/json.ts'
 import type { StoredResponse } from '../../../../core/responses/responses.ts'
 import { conversationTask } from '../../../../core/schemas/task.ts'
+import { openChangeFlag } from '../../../http/answer/follow.ts'
 import { openEventStream } from '../../../http/answer/sse.ts'
 import type { ClientExchange } from '../../../http/request/exchange.ts'
 import type { Owners } from '../../../http/request/owners.ts'
@@ -16,7 +16,7 @@ import { submitText, type TextJobOwners } from '../../../work/submitters.ts'
 export type BackgroundOwners = TextJobOwners & Owners<'responses'>
 
 /** Whether the body may ask for a response in the background. A large one is searched, because parsing it takes long. */
-function asksForBackground(body: Buffer): boolean {
+function asksForBackground(body: Buffer) {
   for (let at = body.indexOf(member); at >= 0; at = body.indexOf(member, at + member.length))
     if (/^\s*:\s*true/.test(body.toString('latin1', at + member.length, at + member.length + 32))) return true
   return false
@@ -24,7 +24,7 @@ function asksForBackground(body: Buffer): boolean {
 const member = '"background"'
 
 /** The job and the response that it makes have the same ULID. */
-const responseIdOf = (jobId: string): string => `resp_${jobId.slice('job_'.length)}`
+const responseIdOf = (jobId: string) => `resp_${jobId.slice('job_'.length)}`
 
 /**
  * Submits the request as a durable job if it asks for a response in the background. Resolves with the stored response;
@@ -44,10 +44,10 @@ export async function submitBackground(
       `A response in the background may have a request of at most ${Math.floor(config.limits.json_body / 1024)} KiB. Send images as files, or leave 'background' out.`,
     )
   if (continuedLength(continued) > config.limits.json_body)
-    throw new Failure(
-      'payload_too_large',
+    throw invalid(
+      'previous_response_id',
       `A response in the background may continue a conversation of at most ${Math.floor(config.limits.json_body / 1024)} KiB. Send what matters of it as 'input', or leave 'background' out.`,
-      { param: 'previous_response_id' },
+      'payload_too_large',
     )
   const raw = parseBoundedJson(body, config.limits)
   const { data: request } = ResponseRequest.safeParse(raw)
@@ -78,7 +78,7 @@ export async function submitBackground(
 /** Milliseconds between two looks at a job that reports no change. */
 const lookMs = 60_000
 /** Events that a response begins with, before anything was generated. */
-const eventOf = (text: string): { event: string; data: string; sequence: number } => {
+const eventOf = (text: string) => {
   const [event, data] = text.split('\n') as [string, string]
   const json = data.slice('data: '.length)
   return {
@@ -108,7 +108,7 @@ export async function streamBackground(
     return { event: 'error', data: JSON.stringify(error) }
   }
   const stream = await openEventStream(exchange, { lastRecord: errorRecord })
-  const send = (texts: string): void => {
+  const send = (texts: string) => {
     for (const text of texts.split('\n\n')) {
       if (!text) continue
       const { event, data, sequence } = eventOf(text)
@@ -117,29 +117,18 @@ export async function streamBackground(
       stream.send({ event, data })
     }
   }
-  let wake: (() => void) | undefined
-  let hasChanged = false
-  const stop = jobs.follow(first!.id, () => {
-    hasChanged = true
-    wake?.()
-  })
-  const over = stream.over.then(() => wake?.())
+  const changes = openChangeFlag(stream)
+  const stop = jobs.follow(first!.id, changes.set)
   try {
     send(responses.firstEvents(record))
     while (!stream.ended) {
-      hasChanged = false
       const job = await jobs.find(organizationId, first!.id)
       if (!job) throw new Failure('not_found', `The response '${record.id}' was deleted while it was streamed.`)
       if (hasEnded(job)) {
         send(await responses.eventsOf(record, job))
         break
       }
-      if (hasChanged) continue
-      const waiting = new AbortController()
-      const timer = delay(lookMs, undefined, { signal: waiting.signal, ref: false }).catch(() => {})
-      const changed = new Promise<void>(resolve => (wake = resolve))
-      await Promise.race([over, timer, changed])
-      waiting.abort()
+      await changes.wait(lookMs)
     }
   } catch (thrown) {
     const failure = Failure.from(thrown)

@@ -1,29 +1,30 @@
 import { z } from 'zod'
 import { chatBodyOf } from '../../../../core/dialects/chat-forms.ts'
-import { type Continued, continuedLength, nothingContinued } from '../../../../core/dialects/responses/continuation.ts'
+import { continuedLength, nothingContinued } from '../../../../core/dialects/responses/continuation.ts'
 import type { RememberedResponse } from '../../../../core/dialects/responses/response-object.ts'
 import { ResponseItem, ResponseObject, ResponseRequest } from '../../../../core/dialects/responses/response-schemas.ts'
 import { Failure, invalid } from '../../../../core/failure.ts'
 import { newId } from '../../../../core/ids.ts'
-import type { StoredResponse } from '../../../../core/responses/responses.ts'
 import {
   array,
   boolean,
   integer,
   namedObject,
   nullableString,
+  optional,
+  optionalOneOf,
   optionalString,
   string,
 } from '../../../../core/schemas/fields.ts'
 import { promptTokens } from '../../../../core/tasks/chat/prompt-tokens.ts'
-import { deletedObject } from '../../../http/answer/page.ts'
+import { deletedAnswer, deletedObject } from '../../../http/answer/page.ts'
 import { errorGroups } from '../../../http/request/errors.ts'
 import type { ClientExchange } from '../../../http/request/exchange.ts'
 import { JsonText } from '../../../http/request/json-text.ts'
 import type { Owners } from '../../../http/request/owners.ts'
 import { routeOf } from '../../../http/request/route.ts'
 import { allowedChatModel } from '../../../work/allowed-models.ts'
-import { type FormState, type InferenceOwners, infer } from '../../../work/inference.ts'
+import { type FormState, type InferenceOwners, inferenceRouteOf } from '../../../work/inference.ts'
 import { type BackgroundOwners, streamBackground, submitBackground } from './background.ts'
 
 /** Bytes around a member that are read: an id is close to it. */
@@ -44,11 +45,7 @@ function* near(body: Buffer, mark: string): Generator<string> {
  * Reads the stored conversations and items that the body of a request names. The body is searched and not parsed, because
  * it may be large; an id that only looks like one costs a lookup.
  */
-async function continuedBy(
-  exchange: ClientExchange,
-  body: Buffer,
-  { responses }: Owners<'responses'>,
-): Promise<Continued> {
+async function continuedBy(exchange: ClientExchange, body: Buffer, { responses }: Owners<'responses'>) {
   const responseIds = new Set<string>()
   const itemIds = new Set<string>()
   for (const text of near(body, '"previous_response_id"')) {
@@ -63,10 +60,12 @@ async function continuedBy(
   })
 }
 
-const ResponseDeleted = deletedObject('response.deleted', 'response').meta({
-  id: 'ResponseDeleted',
-  description: 'Confirms that a response was deleted.',
-})
+const ResponseDeleted = deletedObject(
+  'ResponseDeleted',
+  'Confirms that a response was deleted.',
+  ['response.deleted', 'response'],
+  {},
+)
 
 const ResponseItems = namedObject('ResponseItemList', 'A page of the items of an input.', {
   object: z.literal('list'),
@@ -84,16 +83,17 @@ const ResponseTokens = namedObject('ResponseInputTokens', 'How many tokens an in
 const route = routeOf({ tag: 'Text' })
 const base = '/std/v1/responses'
 const One = z.object({ id: string('Id of the response: `resp_…`.') })
+const ofResponse = { params: One, errorCodes: ['not_found', 'output_expired'] } as const
 
 type ResponseOwners = InferenceOwners & BackgroundOwners & Owners<'log'>
 
-async function found(id: string, exchange: ClientExchange, { responses }: ResponseOwners): Promise<StoredResponse> {
+async function found(id: string, exchange: ClientExchange, { responses }: ResponseOwners) {
   const stored = await responses.find(exchange.caller.organizationId, id)
   if (stored) return stored
-  throw new Failure(
-    'not_found',
+  throw invalid(
+    'id',
     `There is no response '${id.slice(0, 64)}'. Only responses created with "store": true are kept, until they expire.`,
-    { param: 'id' },
+    'not_found',
   )
 }
 
@@ -125,24 +125,24 @@ async function begin(exchange: ClientExchange, body: Buffer, owners: ResponseOwn
 
 /** The routes of responses, OpenAI's form of conversations that the server may keep. */
 export const responseRoutes = (owners: ResponseOwners) => [
-  route(`POST ${base}`, 'user:write', {
-    bucket: 'jobs',
+  inferenceRouteOf(route, owners)(`POST ${base}`, {
+    dialect: 'responses',
+    begin: (exchange, body) => begin(exchange, body, owners),
     summary: 'Create response',
     description:
       "Answers a conversation in the form of OpenAI's Responses API: input items, instructions, function tools, structured output. With `store` (default) the response is kept for 30 days, or as `limits.response_retention` says, and a later one continues it by `previous_response_id`. With `stream: true` the answer is a stream of typed events. With `background: true` it becomes a durable job, and the answer is the response as it is queued.",
     events: 'ResponseEvent',
-    errorCodes: [...errorGroups.submit, ...errorGroups.wait, ...errorGroups.media],
+    errorCodes: errorGroups.media,
     body: ResponseRequest,
     example: { model: 'infer/tiny-chat', input: 'Hello!' },
     response: ResponseObject,
-    answer: exchange => infer({ form: 'responses', begin: body => begin(exchange, body, owners) }, exchange, owners),
   }),
   route(`POST ${base}/input_tokens`, 'user:write', {
     bucket: 'api',
     summary: 'Get token count of response',
     description:
       'Estimates how many tokens the input of a response has, without running it: one for each three bytes of text, tools and the conversation that it continues included, and 1000 for each image or file. Most tokenizers need fewer. `usage` of an answer has the exact count.',
-    errorCodes: ['model_not_found', 'unsupported_task', 'model_not_allowed', 'not_found', 'unsupported_parameter'],
+    errorCodes: [...errorGroups.model, 'not_found', 'unsupported_parameter'],
     body: ResponseRequest,
     largeBody: true,
     example: { model: 'infer/tiny-chat', input: 'Hello!' },
@@ -165,14 +165,13 @@ export const responseRoutes = (owners: ResponseOwners) => [
     summary: 'Get response',
     description:
       'Returns a kept response. With `stream=true` a response in the background is streamed: its first events at once, the others when it has ended; `starting_after` leaves out those that the reader has.',
-    errorCodes: ['not_found', 'output_expired'],
+    ...ofResponse,
     events: 'ResponseEvent',
-    params: One,
     query: z.object({
-      stream: z.enum(['true', 'false']).optional().describe('`true` streams a response in the background.'),
-      starting_after: z.coerce.number().int().min(0).optional().describe('Number of the last event that you have.'),
-      include: z.unknown().optional().describe('Accepted for compatibility; has no effect.'),
-      include_obfuscation: z.unknown().optional().describe('Accepted for compatibility; has no effect.'),
+      stream: optionalOneOf('`true` streams a response in the background.', ['true', 'false']),
+      starting_after: optional(z.coerce.number().int().min(0), 'Number of the last event that you have.'),
+      include: optional(z.unknown(), 'Accepted for compatibility; has no effect.'),
+      include_obfuscation: optional(z.unknown(), 'Accepted for compatibility; has no effect.'),
     }),
     response: ResponseObject,
     answer: async exchange => {
@@ -193,13 +192,12 @@ export const responseRoutes = (owners: ResponseOwners) => [
     summary: 'Delete response',
     description:
       'Deletes a kept response. One in the background is cancelled. Responses that continue it stay, but cannot be continued.',
-    errorCodes: ['not_found', 'output_expired'],
-    params: One,
+    ...ofResponse,
     response: ResponseDeleted,
     handle: async ({ params: { id } }, exchange) => {
       const { record } = await found(id, exchange, owners)
       await owners.responses.remove(record.organizationId, record.id)
-      return { id, object: 'response.deleted' as const, deleted: true as const }
+      return deletedAnswer('response.deleted', id)
     },
   }),
   route(`POST ${base}/:id/cancel`, 'user:write', {
@@ -222,13 +220,12 @@ export const responseRoutes = (owners: ResponseOwners) => [
   route(`GET ${base}/:id/input_items`, 'user:read', {
     summary: 'List input items',
     description: 'Returns the items of the input of a kept response, newest first.',
-    errorCodes: ['not_found', 'output_expired'],
-    params: One,
+    ...ofResponse,
     query: z.object({
       limit: z.coerce.number().int().min(1).max(100).default(20).describe('Most items of the page, 1 to 100.'),
       order: z.enum(['asc', 'desc']).default('desc').describe('`desc`: newest first.'),
       after: optionalString('Id of the last item of the page before. Default: the first page.'),
-      include: z.unknown().optional().describe('Accepted for compatibility; has no effect.'),
+      include: optional(z.unknown(), 'Accepted for compatibility; has no effect.'),
     }),
     response: ResponseItems,
     handle: async ({ params: { id }, query: { limit, order, after } }, exchange) => {
