@@ -29,6 +29,14 @@ let registered = false
 export function registerEventSchemas(): void {
   if (registered) return
   registered = true
+  registerCompletions()
+  registerDialects()
+  registerMedia()
+  registerLogEvents()
+  registerFal()
+}
+
+function registerCompletions(): void {
   const id = string('Id of the completion, the same in all chunks.')
   const created = integer('Unix seconds.')
   const model = string('Id of the model.')
@@ -93,7 +101,9 @@ export function registerEventSchemas(): void {
     usage,
     system_fingerprint: optionalString('Names the configuration of the engine, as the engine gave it.'),
   })
+}
 
+function registerDialects(): void {
   looseObject('ResponseEvent', 'An event of a streamed response. Its members depend on `type`.', {
     type: string(
       'What happened, such as `response.created`, `response.output_text.delta` or `response.completed`; `error` if a stream cannot go on.',
@@ -126,7 +136,9 @@ export function registerEventSchemas(): void {
     index: position,
     delta: optional(z.looseObject({}), 'What is new; in `message-end` the finish reason and the usage.'),
   })
+}
 
+function registerMedia(): void {
   z.discriminatedUnion('type', [
     z.object({
       type: z.literal('speech.audio.delta'),
@@ -170,7 +182,7 @@ export function registerEventSchemas(): void {
       'image_edit.completed',
     ]),
     b64_json: string('The bytes of the image in base64.'),
-    created_at: created,
+    created_at: integer('Unix seconds.'),
     size: string('`<width>x<height>` in pixels.'),
     quality: oneOf('Quality of the request.', ['auto', 'low', 'medium', 'high']),
     background: string('Background of the request.'),
@@ -182,9 +194,9 @@ export function registerEventSchemas(): void {
       'Token counts, which are 0 for images, and `images`: 1. Only of finished images.',
     ),
   })
+}
 
-  registerLogEvents()
-
+function registerFal(): void {
   const request_id = string('Id of the request: `q_…`.')
   looseObject('FalStatus', 'The status of a request in the form of fal.', {
     status: oneOf('State of the request. A failed one is completed and has `error`.', [
