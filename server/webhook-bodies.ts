@@ -5,6 +5,7 @@ import { falWebhookBody } from './surfaces/fal/view.ts'
 import { webhookData } from './surfaces/native/webhook-data.ts'
 import { isPrediction, predictionText } from './surfaces/replicate/view.ts'
 import { eventId } from './views/job-event.ts'
+import type { UrlReader } from './views/job-record.ts'
 
 type BodyOwners = Owners<'cpu' | 'executions' | 'files' | 'jobs'>
 
@@ -14,7 +15,7 @@ type BodyOwners = Owners<'cpu' | 'executions' | 'files' | 'jobs'>
  */
 export function openWebhookBodies(owners: BodyOwners, origin: () => string) {
   /** The body of the webhook of a prediction, which is the prediction alone; undefined for other jobs. */
-  async function predictionBody({ organizationId, subject }: NewDelivery, from: { origin: string }) {
+  async function predictionBody({ organizationId, subject }: NewDelivery, from: UrlReader) {
     if (subject.jobId === null || subject.executionId !== null) return undefined
     const job = await owners.jobs.find(organizationId, subject.jobId)
     return job && isPrediction(job) ? predictionText(job, from, owners) : undefined

@@ -20,7 +20,7 @@ import { hasFiles, shownResult as withAddresses } from '../../core/tasks/registr
 import { prune } from '../../core/workflows/prune.ts'
 import { Embedded, readResult } from '../http/request/json-text.ts'
 import type { Owners } from '../http/request/owners.ts'
-import { JobErrorObject, type Viewer, WaitingFor, waitingObject } from './job-record.ts'
+import { JobErrorObject, type UrlReader, type Viewer, WaitingFor, waitingObject } from './job-record.ts'
 import { viewOf } from './view-of.ts'
 
 type Stored = JobRecord['result']
@@ -29,7 +29,7 @@ type Stored = JobRecord['result']
 export async function shownResult(
   task: string,
   result: Stored,
-  { origin }: Pick<Viewer, 'origin'>,
+  { origin }: UrlReader,
   { files }: Owners<'files'>,
   embedded?: Embedded[],
 ): Promise<unknown> {
@@ -54,7 +54,7 @@ interface ShownKept {
 async function shownKept(
   { task, outputs }: { task: string; outputs: readonly string[] },
   result: Stored,
-  viewer: Pick<Viewer, 'origin'>,
+  viewer: UrlReader,
   owners: Owners<'cpu' | 'files'>,
   embedded?: Embedded[],
 ): Promise<ShownKept> {
@@ -174,7 +174,7 @@ export async function shownNodes(
 export async function keptOf(
   { organizationId, id, definition }: ExecutionRecord,
   nodes: readonly ExecutionNode[],
-  viewer: Pick<Viewer, 'origin'>,
+  viewer: UrlReader,
   owners: Owners<'cpu' | 'executions' | 'files'>,
   embedded?: Embedded[],
 ): Promise<Map<string, ShownKept>> {

@@ -7,7 +7,7 @@ import { filesOf, hasFiles, shownResult } from '../../core/tasks/registry.ts'
 import { errorBody } from '../http/request/errors.ts'
 import { Embedded, readResult } from '../http/request/json-text.ts'
 import type { Owners } from '../http/request/owners.ts'
-import type { Viewer } from './job-record.ts'
+import type { UrlReader, Viewer } from './job-record.ts'
 
 /** Returns the error details in FastAPI's format if the failure is about a field, else the message. */
 export function detailOf({ validation, param, message, code }: Failure): string | ValidationDetail[] {
@@ -69,7 +69,7 @@ export async function findRequest(requestId: string, viewer: Viewer, { jobs }: O
  */
 export async function outputOf(
   job: JobRecord,
-  { origin }: Pick<Viewer, 'origin'>,
+  { origin }: UrlReader,
   { files }: Owners<'files'>,
   embedded?: Embedded[],
 ): Promise<LinkedResult | View> {

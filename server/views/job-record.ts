@@ -60,10 +60,13 @@ export const usageObject = (usage: Usage): z.input<typeof UsageObject> => ({
   energy_joules: usage.energyMj == null ? null : usage.energyMj / 1000,
 })
 
-/** The reader of an object: the caller whose organization is searched, and the origin of the URLs in the object. */
-export interface Viewer {
-  readonly caller: Caller
+/** The reader of an object: the origin of the URLs in the object. */
+export interface UrlReader {
   readonly origin: string
+}
+/** The same, with the caller whose organization is searched. */
+export interface Viewer extends UrlReader {
+  readonly caller: Caller
 }
 
 /** Why work has not begun. */
@@ -218,7 +221,7 @@ function facts(job: JobRecord, owners: Owners<'jobs'>): Omit<z.input<typeof JobF
 }
 
 /** Returns a result as JSON text: results of text tasks as stored, others with the addresses of their files. */
-export function resultText(task: Task, result: string, { origin }: Pick<Viewer, 'origin'>, { files }: Owners<'files'>) {
+export function resultText(task: Task, result: string, { origin }: UrlReader, { files }: Owners<'files'>) {
   if (!hasFiles(task)) return result
   return JSON.stringify(shownResult(task, JSON.parse(result), file => files.link(file, origin)))
 }
@@ -239,7 +242,7 @@ export const inputsText = ({ task, inputs }: JobRecord): string =>
 /**
  * Returns the whole job. Its inputs are stored as JSON text, may be large, and are not parsed; nor is a large result.
  */
-export async function jobAnswer(job: JobRecord, viewer: Pick<Viewer, 'origin'>, owners: Owners<'files' | 'jobs'>) {
+export async function jobAnswer(job: JobRecord, viewer: UrlReader, owners: Owners<'files' | 'jobs'>) {
   const embedded: Embedded[] = []
   const head = summaryText(job, owners).slice(0, -1)
   const inputs = job.kind === 'async' ? inputsText(job) : 'null'
@@ -249,7 +252,7 @@ export async function jobAnswer(job: JobRecord, viewer: Pick<Viewer, 'origin'>, 
 
 async function shown(
   { task, result }: JobRecord,
-  viewer: Pick<Viewer, 'origin'>,
+  viewer: UrlReader,
   owners: Owners<'files'>,
   embedded: Embedded[],
 ): Promise<string> {

@@ -124,22 +124,17 @@ interface AdmittedCall extends Omit<CallWork, 'stream'> {
 }
 
 /** Runs the admitted request. From here on its outcome is recorded. */
-async function answer(
-  exchange: ClientExchange,
-  checked: PreparedRequest,
-  admittedCall: AdmittedCall,
-  owners: InferenceOwners,
-): Promise<void> {
-  if (checked.images) owners.admission.requireQueueRoom(admittedCall.admitted)
+async function answer(exchange: ClientExchange, checked: PreparedRequest, call: AdmittedCall, owners: InferenceOwners) {
+  if (checked.images) owners.admission.requireQueueRoom(call.admitted)
   const prepared = checked.images ? await withImagesOf(exchange, checked, owners) : checked
   const { stream } = prepared
   await runCall(
     exchange,
-    { stream, ...admittedCall },
+    { stream, ...call },
     (lease, running) =>
       stream
-        ? relay(exchange, prepared, running, lease, admittedCall, owners)
-        : collect(exchange, prepared, running, lease, admittedCall, owners),
+        ? relay(exchange, prepared, running, lease, call, owners)
+        : collect(exchange, prepared, running, lease, call, owners),
     owners,
   )
 }

@@ -98,16 +98,21 @@ function secondsIn(header: string, text: unknown, maxSeconds: number) {
   return seconds
 }
 
-function lifetimeOf(given: string) {
-  const header = 'X-Fal-Object-Lifecycle-Preference'
+/** Returns the number of seconds in a header of fal that sets how long something is kept; undefined if it sets none. */
+export function lifetimeIn(header: string, given: string): unknown {
   let preference: { expiration_duration_seconds?: unknown } | null
   try {
     preference = JSON.parse(given) as typeof preference
   } catch {
     throw invalidHeader(header, 'must be JSON such as {"expiration_duration_seconds":3600}.')
   }
-  const seconds = preference?.expiration_duration_seconds
-  return seconds == null ? undefined : Math.ceil(secondsIn(header, seconds, tenYears) * 1000)
+  return preference?.expiration_duration_seconds ?? undefined
+}
+
+function lifetimeOf(given: string) {
+  const header = 'X-Fal-Object-Lifecycle-Preference'
+  const seconds = lifetimeIn(header, given)
+  return seconds === undefined ? undefined : Math.ceil(secondsIn(header, seconds, tenYears) * 1000)
 }
 
 /**

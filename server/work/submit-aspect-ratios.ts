@@ -2,7 +2,7 @@ import { createReadStream } from 'node:fs'
 import { canonicalHash } from '../../core/canonical.ts'
 import { invalid } from '../../core/failure.ts'
 import { newId } from '../../core/ids.ts'
-import type { FileRecord, JobRecord } from '../../core/store/store.ts'
+import type { FileRecord } from '../../core/store/store.ts'
 import { byKind, fillMedia } from '../../core/tasks/generation/media.ts'
 import type { AspectRatio } from '../../core/tasks/generation/size.ts'
 import { estimateOf, taskRecord } from '../../core/tasks/registry.ts'
@@ -27,11 +27,8 @@ const excluded = ['aspect_ratio', 'image_size', 'width', 'height'] as const
  * Submits one video for each aspect ratio: each is a job of its own with its own files, all are stored in one commit.
  * Resolves with the jobs in the order of the ratios. Throws Failure as `submitGeneration` does; then nothing is kept.
  */
-export async function submitAspectRatios(
-  exchange: ClientExchange,
-  { slug, body, ratios, terms }: AspectRatiosOptions,
-  owners: SubmitOwners,
-): Promise<JobRecord[]> {
+export async function submitAspectRatios(exchange: ClientExchange, options: AspectRatiosOptions, owners: SubmitOwners) {
+  const { slug, body, ratios, terms } = options
   const { admission } = owners
   const { model, task } = offered(exchange, { slug }, owners)
   const estimate = () => estimateOf(task, {})

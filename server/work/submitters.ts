@@ -38,11 +38,8 @@ export interface TextJobOptions extends Submission {
 export type TextJobOwners = Owners<'admission' | 'config' | 'cpu' | 'jobs' | 'registry'>
 
 /** Submits a text task as a durable job. Validates its inputs first: throws Failure for invalid ones. */
-export async function submitText(
-  exchange: ClientExchange,
-  { task, text, terms, body, strict = false }: TextJobOptions,
-  owners: TextJobOwners,
-): Promise<JobRecord> {
+export async function submitText(exchange: ClientExchange, options: TextJobOptions, owners: TextJobOwners) {
+  const { task, text, terms, body, strict = false } = options
   const { admission, config, cpu, registry } = owners
   const before = await submittedBefore(exchange, body, owners)
   if (before) return before
@@ -68,11 +65,8 @@ export type SpeechJobOwners = Owners<
 >
 
 /** Submits speech as a durable job. Validates its inputs first: throws Failure for invalid ones. */
-export async function submitSpeech(
-  exchange: ClientExchange,
-  { inputs, terms, body }: SpeechJobOptions,
-  owners: SpeechJobOwners,
-): Promise<JobRecord> {
+export async function submitSpeech(exchange: ClientExchange, options: SpeechJobOptions, owners: SpeechJobOwners) {
+  const { inputs, terms, body } = options
   const before = await submittedBefore(exchange, body, owners)
   if (before) return before
   const { admission, conversion, media, registry } = owners
@@ -93,8 +87,8 @@ export async function submitSpeech(
   const sender = { ...exchange.sender, jobId: id }
   const recording = exchange.inline.get(reference.value) ?? reference.value
   const file = await media.take(sender, 'reference_audio', recording, 'audio')
-  const options = { id, admitted, inputs: { ...kept, reference_audio: file.id }, terms }
-  return (await submitWithFiles(exchange, body, [file], () => options, owners)).job
+  const job = { id, admitted, inputs: { ...kept, reference_audio: file.id }, terms }
+  return (await submitWithFiles(exchange, body, [file], () => job, owners)).job
 }
 
 export interface TranscriptionJobOptions extends Submission {
@@ -113,9 +107,10 @@ export type TranscriptionJobOwners = Owners<'admission' | 'config' | 'files' | '
  */
 export async function submitTranscription(
   exchange: ClientExchange,
-  { task, inputs, sent, terms, body }: TranscriptionJobOptions,
+  options: TranscriptionJobOptions,
   owners: TranscriptionJobOwners,
-): Promise<JobRecord> {
+) {
+  const { task, inputs, sent, terms, body } = options
   const { admission, media, registry } = owners
   const request = inputs as TranscriptionRequest
   const prepared = prepareTranscription(task, jobRequest(request), registry.catalog())
@@ -140,13 +135,13 @@ export async function submitTranscription(
   const file = sent ? await media.take(sender, field, sent, 'audio') : await take(field, value)
   const stored = [file]
   const estimated = admission.estimated(admitted, () => estimateOf(task, kept, file.bytes))
-  const options = async () => {
+  const jobOptions = async () => {
     for (const [at, one] of prepared.speakers.entries()) stored.push(await take(speakerField(at), one))
     exchange.releaseBody()
     const [, ...speakers] = stored.map(one => one.id)
     return { id, admitted: estimated, inputs: withFiles(kept, file.id, speakers), terms }
   }
-  return (await submitWithFiles(exchange, body, stored, options, owners)).job
+  return (await submitWithFiles(exchange, body, stored, jobOptions, owners)).job
 }
 
 interface Creation extends Submission {

@@ -6,10 +6,7 @@ import type { WatchedStream } from '../streams/streams.ts'
  * Resolves with all pieces once the first is there. What fails before that is answered with a status, or tried again.
  * `ended` is called when the pieces have been read or reading stops.
  */
-export async function withFirstPiece<Piece extends Uint8Array>(
-  source: AsyncIterable<Piece>,
-  ended: () => void = () => {},
-): Promise<AsyncIterable<Piece>> {
+export async function withFirstPiece<Piece>(source: AsyncIterable<Piece>, ended: () => void = () => {}) {
   const pieces = source[Symbol.asyncIterator]()
   const first = await pieces.next()
   return (async function* () {

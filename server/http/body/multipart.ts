@@ -106,8 +106,9 @@ export const isForm = (req: IncomingMessage): boolean =>
 export async function readForm(
   exchange: ClientExchange,
   options: FormOptions,
-  { config, files }: Owners<'config' | 'files'>,
+  owners: Owners<'config' | 'files'>,
 ): Promise<Form> {
+  const { config, files } = owners
   const { req } = exchange
   const maxForm = config.limits.upload_size
   checkHead(req)

@@ -6,6 +6,7 @@ import { storeUpload } from '../../http/body/upload.ts'
 import { errorGroups } from '../../http/request/errors.ts'
 import type { ClientExchange } from '../../http/request/exchange.ts'
 import type { Owners } from '../../http/request/owners.ts'
+import { lifetimeIn, tenYears } from '../../work/job-terms.ts'
 import { readableAddress, uploadIdOf } from './addresses.ts'
 import { falRoute } from './errors.ts'
 
@@ -19,19 +20,11 @@ const FalUploadUrls = namedObject('FalUploadUrls', 'Addresses for an upload.', {
 })
 
 const header = 'X-Fal-Object-Lifecycle'
-const tenYears = 3_650 * 86_400
 
 /** Returns the requested lifetime of the file in milliseconds; undefined if none is requested. */
 function lifetimeOf(given: string | string[] | undefined) {
-  if (given === undefined) return undefined
-  let lifecycle: { expiration_duration_seconds?: unknown } | null
-  try {
-    lifecycle = JSON.parse(String(given)) as typeof lifecycle
-  } catch {
-    throw invalid(header, `'${header}' must be JSON such as {"expiration_duration_seconds":3600}.`)
-  }
-  const seconds = lifecycle?.expiration_duration_seconds
-  if (seconds == null) return undefined
+  const seconds = given === undefined ? undefined : lifetimeIn(header, String(given))
+  if (seconds === undefined) return undefined
   if (typeof seconds !== 'number' || !(seconds >= 1 && seconds <= tenYears))
     throw invalid(header, `'${header}' must set 1 to ${tenYears} seconds.`)
   return Math.round(seconds * 1000)

@@ -6,7 +6,7 @@ import type { ClientExchange } from '../../http/request/exchange.ts'
 import { type Embedded, JsonText } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { errorOf, errorType, logView, outputOf } from '../../views/generation-request.ts'
-import { hasEnded } from '../../views/job-record.ts'
+import { hasEnded, type UrlReader } from '../../views/job-record.ts'
 import { falFailure } from './errors.ts'
 
 const prefix = 'fal-ai/'
@@ -85,7 +85,7 @@ export async function falResult(job: JobRecord, exchange: ClientExchange, owners
 /** The body of fal's webhooks: the output alone, or the error. */
 export async function falWebhookBody(
   delivery: NewDelivery,
-  from: { origin: string },
+  from: UrlReader,
   owners: Owners<'files' | 'jobs'>,
 ): Promise<string> {
   const id = queueIdOf(delivery.subject.jobId!)

@@ -161,11 +161,7 @@ interface Shared {
   pages: EventPages
 }
 
-async function followOrganization(
-  exchange: ClientExchange,
-  { jobs, executions }: EventOwners,
-  { snapshotOf, pages }: Shared,
-): Promise<void> {
+async function followOrganization(exchange: ClientExchange, { jobs, executions }: EventOwners, shared: Shared) {
   const types = exchange.query.get('types') ?? undefined
   typesWanted(types)
   const { organizationId } = exchange.caller
@@ -174,7 +170,7 @@ async function followOrganization(
   const changes = openChangeFlag(stream)
   const stops = [jobs.followOrganization(organizationId, changes.set), executions.follow(organizationId, changes.set)]
   try {
-    const { sequence: last, end } = await snapshotOf(organizationId, {
+    const { sequence: last, end } = await shared.snapshotOf(organizationId, {
       resume,
       manyReaders: exchange.streams.manyReaders,
     })
@@ -183,7 +179,7 @@ async function followOrganization(
     for (;;) {
       await stream.caughtUp()
       if (stream.ended) return
-      const page = await pages.next(exchange, sequence, types)
+      const page = await shared.pages.next(exchange, sequence, types)
       if (page) {
         stream.sendEvents(page.bytes)
         ;({ sequence } = page)

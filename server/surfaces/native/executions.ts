@@ -90,11 +90,11 @@ type ExecutionOwners = Owners<
   'admission' | 'config' | 'cpu' | 'executions' | 'files' | 'jobs' | 'registry' | 'webhooks' | 'workflows'
 >
 
-async function answer(
-  exchange: ClientExchange,
-  { execution, replayed }: { execution: ExecutionRecord; replayed: boolean },
-  owners: Owners<'cpu' | 'executions' | 'files' | 'jobs'>,
-): Promise<JsonText> {
+type Started = Promise<{ execution: ExecutionRecord; replayed: boolean }>
+
+/** Answers with an execution once it has been stored. */
+async function answer(exchange: ClientExchange, started: Started, owners: ExecutionOwners): Promise<JsonText> {
+  const { execution, replayed } = await started
   if (replayed) exchange.header('idempotent-replayed', 'true')
   return executionAnswer(execution, exchange, owners, { withNodes: false })
 }
@@ -110,7 +110,7 @@ const Deleted = deletedObject(
   {},
 )
 
-export const executionRoutes = (owners: ExecutionOwners) => [
+const startRoutes = (owners: ExecutionOwners) => [
   route('POST /api/workflows/:id/execute', 'user:write', {
     bucket: 'jobs',
     summary: 'Execute workflow',
@@ -125,11 +125,8 @@ export const executionRoutes = (owners: ExecutionOwners) => [
     handle: async ({ params, body: { version, ...terms } }, exchange) => {
       const workflow = await findWorkflow(params.id, exchange, owners, version)
       const workflowVersion = { id: workflow.id, version: workflow.version }
-      return answer(
-        exchange,
-        await owners.executions.execute(executionOptionsOf(exchange, workflow, workflowVersion, terms, owners)),
-        owners,
-      )
+      const options = executionOptionsOf(exchange, workflow, workflowVersion, terms, owners)
+      return answer(exchange, owners.executions.execute(options), owners)
     },
   }),
   route('POST /api/workflows/run', 'user:write', {
@@ -156,13 +153,13 @@ export const executionRoutes = (owners: ExecutionOwners) => [
     status: 202,
     handle: async ({ body: { dag, parameters, name, on_failure, ...terms } }, exchange) => {
       const definition = definitionOf({ name: name ?? 'Ad hoc', dag, parameters, on_failure })
-      return answer(
-        exchange,
-        await owners.executions.execute(executionOptionsOf(exchange, definition, null, terms, owners)),
-        owners,
-      )
+      const options = executionOptionsOf(exchange, definition, null, terms, owners)
+      return answer(exchange, owners.executions.execute(options), owners)
     },
   }),
+]
+
+const readRoutes = (owners: ExecutionOwners) => [
   route('GET /api/workflow-executions/:id', 'user:read', {
     summary: 'Get execution',
     description:
@@ -225,6 +222,9 @@ export const executionRoutes = (owners: ExecutionOwners) => [
       return new JsonText(JSON.stringify({ node: shown }), undefined, embedded)
     },
   }),
+]
+
+const changeRoutes = (owners: ExecutionOwners) => [
   route('POST /api/workflow-executions/:id/cancel', 'user:write', {
     bucket: 'api',
     summary: 'Cancel execution',
@@ -255,18 +255,14 @@ export const executionRoutes = (owners: ExecutionOwners) => [
       const { definition, workflowId, workflowVersion } = before
       const workflow = workflowId === null ? null : { id: workflowId, version: workflowVersion! }
       const terms: ExecutionTerms = { input_params: body.input_params ?? before.inputParams, priority: before.priority }
-      const executionOptions = executionOptionsOf(exchange, definition, workflow, terms, owners)
+      const options = {
+        ...executionOptionsOf(exchange, definition, workflow, terms, owners),
+        timeout: before.timeoutMs / 1000,
+        metadata: before.metadata,
+        webhook: before.webhook ?? null,
+      }
       const from = body.from === 'failed' || body.from === 'start' ? body.from : { node: body.from }
-      return answer(
-        exchange,
-        await owners.executions.retry(before, from, {
-          ...executionOptions,
-          timeout: before.timeoutMs / 1000,
-          metadata: before.metadata,
-          webhook: before.webhook ?? null,
-        }),
-        owners,
-      )
+      return answer(exchange, owners.executions.retry(before, from, options), owners)
     },
   }),
   route('DELETE /api/workflow-executions/:id', 'user:write', {
@@ -281,6 +277,9 @@ export const executionRoutes = (owners: ExecutionOwners) => [
       return deletedAnswer('workflow_execution', id)
     },
   }),
+]
+
+const listRoutes = (owners: ExecutionOwners) => [
   route('GET /api/workflow-executions', 'user:read', {
     summary: 'List executions',
     description: 'Returns executions of the organization, newest first, without nodes and results.',
@@ -298,4 +297,11 @@ export const executionRoutes = (owners: ExecutionOwners) => [
     handle: async ({ params, query }, exchange) =>
       list(exchange, query, (await findWorkflow(params.id, exchange, owners)).id, owners),
   }),
+]
+
+export const executionRoutes = (owners: ExecutionOwners) => [
+  ...startRoutes(owners),
+  ...readRoutes(owners),
+  ...changeRoutes(owners),
+  ...listRoutes(owners),
 ]

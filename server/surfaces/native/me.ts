@@ -25,26 +25,21 @@ const Me = namedObject('Me', 'The token of the request, its organization, and wh
   spend: SpendUse,
 })
 
-export const meRoutes = ({
-  accounts,
-  limiter,
-  spend,
-  tokenLimiter,
-}: Owners<'accounts' | 'limiter' | 'spend' | 'tokenLimiter'>) => [
+export const meRoutes = (owners: Owners<'accounts' | 'limiter' | 'spend' | 'tokenLimiter'>) => [
   route('GET /api/me', 'user:read', {
     summary: 'Get own token',
     description: 'Returns the token of the request, its organization, the limits of both, and what is left of them.',
     response: Me,
     handle: async (_, { caller }) => ({
-      token: tokenView((await accounts.token(caller.organizationId, caller.tokenId))!),
+      token: tokenView((await owners.accounts.token(caller.organizationId, caller.tokenId))!),
       organization: {
         id: caller.organizationId,
         name: caller.token.organizationName,
         plan: caller.token.plan,
         limits: callerLimitsView(caller),
       },
-      limits: limitUse(caller, await accounts.use(caller.organizationId), { limiter, tokenLimiter }),
-      spend: spendUse(caller, spend),
+      limits: limitUse(caller, await owners.accounts.use(caller.organizationId), owners),
+      spend: spendUse(caller, owners.spend),
     }),
   }),
 ]

@@ -4,13 +4,13 @@ import { boundedData } from '../../../core/webhooks/message.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { keptOf, shownResult } from '../../views/execution-nodes.ts'
 import { executionSummary } from '../../views/execution-record.ts'
-import { jobAnswer } from '../../views/job-record.ts'
+import { jobAnswer, type UrlReader } from '../../views/job-record.ts'
 
 type BodyOwners = Owners<'cpu' | 'executions' | 'files' | 'jobs'>
 
 const missing = (id: string) => new Failure('not_found', `${id} was removed before its webhook was sent.`)
 
-async function jobData(delivery: NewDelivery, from: { origin: string }, owners: BodyOwners) {
+async function jobData(delivery: NewDelivery, from: UrlReader, owners: BodyOwners) {
   const job = await owners.jobs.find(delivery.organizationId, delivery.subject.jobId!)
   if (!job) throw missing(delivery.subject.jobId!)
   const { text, embedded } = await jobAnswer(job, from, owners)
@@ -18,7 +18,7 @@ async function jobData(delivery: NewDelivery, from: { origin: string }, owners: 
   return embedded.length > 0 ? JSON.stringify(short) : boundedData(text, short)
 }
 
-async function executionData({ organizationId, subject }: NewDelivery, from: { origin: string }, owners: BodyOwners) {
+async function executionData({ organizationId, subject }: NewDelivery, from: UrlReader, owners: BodyOwners) {
   const id = subject.executionId!
   const execution = await owners.executions.find(organizationId, id)
   if (!execution) throw missing(id)
@@ -35,7 +35,7 @@ async function executionData({ organizationId, subject }: NewDelivery, from: { o
   })
 }
 
-async function nodeData({ organizationId, subject, type }: NewDelivery, from: { origin: string }, owners: BodyOwners) {
+async function nodeData({ organizationId, subject, type }: NewDelivery, from: UrlReader, owners: BodyOwners) {
   const { executionId, nodeId, jobId, attempt } = subject
   const url = `${from.origin}/api/workflow-executions/${executionId}/nodes/${encodeURIComponent(nodeId!)}`
   const data: Record<string, unknown> = { execution_id: executionId, node_id: nodeId, job_id: jobId, attempt }
@@ -53,7 +53,7 @@ async function nodeData({ organizationId, subject, type }: NewDelivery, from: { 
  * Returns the data of a webhook as JSON text: the object of the event as its own endpoint shows it, or its id and URL if that
  * is long. Throws Failure `not_found` if the object was removed meanwhile.
  */
-export function webhookData(delivery: NewDelivery, from: { origin: string }, owners: BodyOwners) {
+export function webhookData(delivery: NewDelivery, from: UrlReader, owners: BodyOwners) {
   const { type, subject } = delivery
   if (type.startsWith('job.')) return jobData(delivery, from, owners)
   if (type.startsWith('workflow_execution.node.')) return nodeData(delivery, from, owners)

@@ -134,7 +134,7 @@ const Deleted = deletedObject(
   alwaysTrue,
 )
 
-export const webhookRoutes = (owners: WebhookOwners) => [
+const endpointRoutes = (owners: WebhookOwners) => [
   route(`POST ${base}`, 'admin:write', {
     bucket: 'api',
     summary: 'Create webhook',
@@ -208,6 +208,9 @@ export const webhookRoutes = (owners: WebhookOwners) => [
     response: Tested,
     handle: ({ params, body }, exchange) => testEndpoint(params.id, body.event_type, exchange, owners),
   }),
+]
+
+const deliveryRoutes = (owners: WebhookOwners) => [
   route('GET /api/webhooks/:id/deliveries', 'admin:read', {
     summary: 'List deliveries of webhook',
     description: 'Returns the messages to an endpoint, newest first, each with its last attempt.',
@@ -243,6 +246,10 @@ export const webhookRoutes = (owners: WebhookOwners) => [
     params: z.object({ delivery }),
     handle: ({ params }, exchange) => redeliver(params.delivery, exchange, owners),
   }),
+]
+
+/** The routes of the secret and the keys by which receivers verify the webhooks of requests. */
+const verificationRoutes = (owners: WebhookOwners) => [
   route(`GET ${path}`, 'admin:read', {
     summary: 'Get webhook secret',
     description:
@@ -281,4 +288,10 @@ export const webhookRoutes = (owners: WebhookOwners) => [
     response: Jwks,
     handle: () => ({ keys: owners.webhooks.publicKeys }),
   }),
+]
+
+export const webhookRoutes = (owners: WebhookOwners) => [
+  ...endpointRoutes(owners),
+  ...deliveryRoutes(owners),
+  ...verificationRoutes(owners),
 ]

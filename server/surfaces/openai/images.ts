@@ -106,14 +106,6 @@ async function answerImages(to: ImageRoute, exchange: ClientExchange, owners: Im
   else await sendImages(exchange, await completed, request, owners)
 }
 
-/** Resolves with the job when it is completed. Rejects with its Failure, or with that of a wait that is over. */
-async function completedJob(...[job, model, exchange, waitMs, owners]: Parameters<typeof endOf>) {
-  const ended = await endOf(job, model, exchange, waitMs, owners)
-  if (!hasEnded(ended)) throw unfinished(exchange, ended)
-  if (ended.status !== 'completed') throw failureOf(ended)
-  return ended
-}
-
 /** Submits the job. The files of the form are removed once they are stored as files of the job. */
 async function submit(to: ImageRoute, exchange: ClientExchange, owners: ImageOwners) {
   await using body = await readImageBody(to, exchange, owners)
@@ -125,32 +117,32 @@ async function submit(to: ImageRoute, exchange: ClientExchange, owners: ImageOwn
   return { job, model, request }
 }
 
-/** Resolves with the job at its end or when the time is over. A client that disconnects without a key cancels it. */
-async function endOf(
+/**
+ * Resolves with the job when it is completed. Rejects with its Failure, or with that of a wait that is over. A client that
+ * disconnects without a key cancels it.
+ */
+async function completedJob(
   job: JobRecord,
   model: Model,
   exchange: ClientExchange,
   waitMs: number,
   owners: Owners<'config' | 'jobs'>,
-): Promise<JobRecord> {
-  try {
-    return await waitForEnd(
-      exchange,
-      job,
-      {
-        waitMs: Math.min(waitMs, owners.config.limits.sync_wait),
-        startMs: model.dispatch_wait_ms,
-        instead: "send the header 'Prefer: respond-async'",
-      },
-      owners,
-    )
-  } catch (thrown) {
+) {
+  const wait = {
+    waitMs: Math.min(waitMs, owners.config.limits.sync_wait),
+    startMs: model.dispatch_wait_ms,
+    instead: "send the header 'Prefer: respond-async'",
+  }
+  const ended = await waitForEnd(exchange, job, wait, owners).catch(async (thrown: unknown) => {
     // Without an idempotency key no client can read this job: the id was never sent.
     if (exchange.disconnected && Failure.from(thrown).code === 'cancelled' && idempotencyKeyOf(exchange) === undefined)
       // A job that has ended meanwhile needs no cancellation.
       await owners.jobs.cancel(job.organizationId, job.id).catch(() => {})
     throw thrown
-  }
+  })
+  if (!hasEnded(ended)) throw unfinished(exchange, ended)
+  if (ended.status !== 'completed') throw failureOf(ended)
+  return ended
 }
 
 const facts = {

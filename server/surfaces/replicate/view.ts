@@ -12,7 +12,7 @@ import { readResult } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
 import { outputOf } from '../../views/generation-request.ts'
-import { inputsText, resultText } from '../../views/job-record.ts'
+import { inputsText, resultText, type UrlReader } from '../../views/job-record.ts'
 import { visibleModels } from '../../work/allowed-models.ts'
 
 /** Returns the error of a request in Replicate's form, with the common form beside it. */
@@ -72,7 +72,7 @@ const spent = (from: number | null, to: number | null) =>
 type ViewOwners = Owners<'files' | 'jobs'>
 
 /** Returns the output of a prediction that has succeeded, with addresses of its files. Throws Failure `output_expired`. */
-export async function outputOfPrediction(job: JobRecord, from: { origin: string }, owners: ViewOwners) {
+export async function outputOfPrediction(job: JobRecord, from: UrlReader, owners: ViewOwners) {
   const result = isSlugTask(job.task)
     ? await outputOf(job, from, owners)
     : (JSON.parse(resultText(job.task, await readResult(job.result!), from, owners)) as object)
@@ -85,7 +85,7 @@ export const errorOfPrediction = ({ status, error }: Pick<JobRecord, 'status' | 
   status === 'failed' ? (error?.message ?? 'The prediction failed.') : null
 
 /** Where the events of a prediction are streamed: signed, because Replicate's clients send no token there. */
-function streamUrl(job: JobRecord, { origin }: { origin: string }, { files }: Owners<'files'>) {
+function streamUrl(job: JobRecord, { origin }: UrlReader, { files }: Owners<'files'>) {
   const id = queueIdOf(job.id)
   const signed = new URL(files.link({ id, name: 'stream' }, origin))
   return `${origin}/replicate/v1/stream/${job.organizationId}/${id}${signed.search}`
@@ -97,7 +97,7 @@ function streamUrl(job: JobRecord, { origin }: { origin: string }, { files }: Ow
  */
 export async function predictionText(
   job: JobRecord,
-  from: { origin: string },
+  from: UrlReader,
   owners: ViewOwners,
   { waits = false, brief = false }: { waits?: boolean; brief?: boolean } = {},
 ): Promise<string> {
