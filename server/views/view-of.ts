@@ -1,8 +1,5 @@
 import { z } from 'zod'
-
-type Camel<Name extends string> = Name extends `${infer Head}_${infer Tail}`
-  ? `${Head}${Capitalize<Camel<Tail>>}`
-  : Name
+import { type Camel, camelCase } from '../http/request/query.ts'
 
 /** The members whose value is a constant, or that of the record under the same name in camel case. */
 type Known<Shape extends z.ZodRawShape, From> = {
@@ -31,7 +28,7 @@ function readersOf(schema: z.ZodObject) {
 
 function readerOf(name: string, field: z.core.$ZodType): Read {
   if (field instanceof z.ZodLiteral) return () => field.value
-  const own = name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase())
+  const own = camelCase(name)
   return name.endsWith('_at') ? record => seconds(record[own] as number | null) : record => record[own]
 }
 

@@ -1,4 +1,5 @@
 import { invalid } from '../../../core/failure.ts'
+import { definedMembers } from '../../../core/members.ts'
 import type { ClientExchange } from './exchange.ts'
 
 /** Query parameters by name. */
@@ -25,6 +26,19 @@ export function queryOf(exchange: ClientExchange): Query {
   }
   return query
 }
+
+export type Camel<Name extends string> = Name extends `${infer Head}_${infer Tail}`
+  ? `${Head}${Capitalize<Camel<Tail>>}`
+  : Name
+export const camelCase = (name: string): string => name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase())
+
+/** Returns the parameters of a query that were sent, under their names in camel case. */
+export const filterOf = <Sent extends object>(query: Sent) =>
+  definedMembers(
+    Object.fromEntries(Object.entries(query).map(([name, value]) => [camelCase(name), value as unknown])) as {
+      [Name in keyof Sent & string as Camel<Name>]: Sent[Name]
+    },
+  )
 
 /**
  * Throws Failure `invalid_value` if a signed URL has a parameter twice. Programs differ in which of the two they use,

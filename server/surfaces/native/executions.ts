@@ -3,7 +3,6 @@ import { executionStatuses } from '../../../core/dag/advance.ts'
 import { maxMembers } from '../../../core/dag/definition.ts'
 import { Failure, invalid } from '../../../core/failure.ts'
 import { isId } from '../../../core/ids.ts'
-import { definedMembers } from '../../../core/members.ts'
 import { array, namedObject, optional, optionalOneOf, optionalText, string } from '../../../core/schemas/fields.ts'
 import { conversationTask } from '../../../core/schemas/task.ts'
 import type { ExecutionRecord } from '../../../core/store/workflows.ts'
@@ -19,6 +18,7 @@ import { errorGroups } from '../../http/request/errors.ts'
 import type { ClientExchange } from '../../http/request/exchange.ts'
 import { type Embedded, JsonText } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
+import { filterOf } from '../../http/request/query.ts'
 import { routeOf } from '../../http/request/route.ts'
 import {
   ExecutionNodeObject,
@@ -60,27 +60,18 @@ const Page = namedObject('ExecutionPage', 'A page of executions.', {
   ...pageFields,
 })
 
-type ListOwners = Owners<'executions'>
-
 async function list(
   exchange: ClientExchange,
-  { status, created_after, metadata, limit, after }: z.output<typeof Filter>,
-  workflowId: string | undefined,
-  owners: ListOwners,
+  { created_after, ...query }: z.output<typeof Filter> & { workflow_id?: string | undefined },
+  { executions }: Owners<'executions'>,
 ): Promise<z.input<typeof Page>> {
+  const { after } = query
   if (after !== undefined && !isId(after, 'exec_')) throw invalid('after', "'after' is not a cursor of this list.")
-  const { executions, next } = await owners.executions.list(
-    exchange.caller.organizationId,
-    definedMembers({
-      limit,
-      after,
-      workflowId,
-      status,
-      ...(created_after === undefined ? {} : { createdAfter: created_after * 1000 }),
-      metadata,
-    }),
-  )
-  return { executions: executions.map(executionSummary), ...pageEnd(next) }
+  const page = await executions.list(exchange.caller.organizationId, {
+    ...filterOf(query),
+    ...(created_after === undefined ? {} : { createdAfter: created_after * 1000 }),
+  })
+  return { executions: page.executions.map(executionSummary), ...pageEnd(page.next) }
 }
 
 const One = z.object({ id: string('Id of the execution: `exec_…`.') })
@@ -285,7 +276,7 @@ const listRoutes = (owners: ExecutionOwners) => [
     description: 'Returns executions of the organization, newest first, without nodes and results.',
     query: Filter.extend({ workflow_id: optionalText(64, 'Only executions of this workflow.') }),
     response: Page,
-    handle: ({ query: { workflow_id, ...filter } }, exchange) => list(exchange, filter, workflow_id, owners),
+    handle: ({ query }, exchange) => list(exchange, query, owners),
   }),
   route('GET /api/workflows/:id/executions', 'user:read', {
     summary: 'List executions of workflow',
@@ -294,8 +285,10 @@ const listRoutes = (owners: ExecutionOwners) => [
     params: OfWorkflow,
     query: Filter,
     response: Page,
-    handle: async ({ params, query }, exchange) =>
-      list(exchange, query, (await findWorkflow(params.id, exchange, owners)).id, owners),
+    handle: async ({ params, query }, exchange) => {
+      const { id } = await findWorkflow(params.id, exchange, owners)
+      return list(exchange, { ...query, workflow_id: id }, owners)
+    },
   }),
 ]
 

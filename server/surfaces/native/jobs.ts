@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import { canonicalHash } from '../../../core/canonical.ts'
 import { Failure } from '../../../core/failure.ts'
-import { definedMembers } from '../../../core/members.ts'
 import {
   array,
   namedObject,
@@ -21,7 +20,7 @@ import { errorGroups } from '../../http/request/errors.ts'
 import type { ClientExchange } from '../../http/request/exchange.ts'
 import { JsonText } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
-import { queryOf } from '../../http/request/query.ts'
+import { filterOf, queryOf } from '../../http/request/query.ts'
 import { askForRegion } from '../../http/request/region.ts'
 import { routeOf } from '../../http/request/route.ts'
 import {
@@ -110,24 +109,13 @@ const listRoute = (owners: Owners<'jobs'>) =>
       'Returns jobs of the organization, newest first, without inputs and results. A synchronous request is listed once it has ended. A page may have fewer than `limit` entries although `has_more` is true: continue with `next_cursor`.',
     query: ListQuery,
     response: Page,
-    handle: async ({ query }, exchange) => {
-      const { jobs, next } = await owners.jobs.list(
-        exchange.caller.organizationId,
-        definedMembers({
-          limit: query.limit,
-          after: query.after,
-          status: query.status,
-          task: query.task,
-          modelId: query.model_id,
-          userId: query.user_id,
-          tokenId: query.token_id,
-          kind: query.kind,
-          // Excludes the whole second.
-          ...(query.created_after === undefined ? {} : { createdAfter: query.created_after * 1000 + 999 }),
-          ...(query.created_before === undefined ? {} : { createdBefore: query.created_before * 1000 }),
-          metadata: query.metadata,
-        }),
-      )
+    handle: async ({ query: { created_after, created_before, ...query } }, exchange) => {
+      const { jobs, next } = await owners.jobs.list(exchange.caller.organizationId, {
+        ...filterOf(query),
+        // Excludes the whole second.
+        ...(created_after === undefined ? {} : { createdAfter: created_after * 1000 + 999 }),
+        ...(created_before === undefined ? {} : { createdBefore: created_before * 1000 }),
+      })
       const listed = jobs.map(job => summaryText(job, owners)).join(',')
       return new JsonText(`{"jobs":[${listed}],"has_more":${next !== null},"next_cursor":${JSON.stringify(next)}}`)
     },

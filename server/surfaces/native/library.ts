@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import { isId } from '../../../core/ids.ts'
-import { definedMembers } from '../../../core/members.ts'
 import {
   array,
   integer,
@@ -26,6 +25,7 @@ import {
 } from '../../http/answer/page.ts'
 import type { ClientExchange } from '../../http/request/exchange.ts'
 import type { Owners } from '../../http/request/owners.ts'
+import { filterOf } from '../../http/request/query.ts'
 import { routeOf } from '../../http/request/route.ts'
 import { seconds, viewOf } from '../../views/view-of.ts'
 
@@ -113,20 +113,13 @@ export const libraryRoutes = ({ files }: Owners<'files'>) => [
       after: optional(z.string().max(128).refine(isId, 'This is no cursor of the list.'), cursorDescription),
     }),
     response: Page,
-    handle: async ({ query }, exchange) => {
-      const { items, next } = await files.library.list(
-        exchange.caller.organizationId,
-        definedMembers({
-          limit: query.limit,
-          after: query.after,
-          ...(query.q?.trim() ? { search: query.q } : {}),
-          kind: query.kind,
-          modelId: query.model_id,
-          userId: query.user_id,
-          ...(query.created_after === undefined ? {} : { createdAfter: query.created_after * 1000 }),
-          ...(query.created_before === undefined ? {} : { createdBefore: query.created_before * 1000 }),
-        }),
-      )
+    handle: async ({ query: { q, created_after, created_before, ...query } }, exchange) => {
+      const { items, next } = await files.library.list(exchange.caller.organizationId, {
+        ...filterOf(query),
+        ...(q?.trim() ? { search: q } : {}),
+        ...(created_after === undefined ? {} : { createdAfter: created_after * 1000 }),
+        ...(created_before === undefined ? {} : { createdBefore: created_before * 1000 }),
+      })
       return { items: items.map(item => shown(item, exchange, files)), ...pageEnd(next) }
     },
   }),

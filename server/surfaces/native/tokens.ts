@@ -33,6 +33,7 @@ import { errorGroups, found } from '../../http/request/errors.ts'
 import type { ClientExchange } from '../../http/request/exchange.ts'
 import { once, type Unrepeatable } from '../../http/request/idempotency.ts'
 import type { Owners } from '../../http/request/owners.ts'
+import { filterOf } from '../../http/request/query.ts'
 import { routeOf } from '../../http/request/route.ts'
 import { seconds } from '../../views/view-of.ts'
 
@@ -283,17 +284,8 @@ export const tokenRoutes = (owners: TokenOwners & Owners<'idempotency' | 'spend'
     response: Page,
     handle: async ({ params, query }, exchange) => {
       const { id } = await reachOrganization(params.organization, exchange, owners)
-      const { limit, after, status, user_id: userId } = query
-      const found = await owners.accounts.list(
-        id,
-        definedMembers({
-          limit: limit + 1,
-          after,
-          status,
-          userId,
-        }),
-      )
-      const { entries, end } = pageOf(found, limit)
+      const found = await owners.accounts.list(id, { ...filterOf(query), limit: query.limit + 1 })
+      const { entries, end } = pageOf(found, query.limit)
       return { tokens: entries.map(token => withSpend(token, owners)), ...end }
     },
   }),

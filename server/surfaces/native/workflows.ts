@@ -139,8 +139,7 @@ const Copy = strictObject('WorkflowCopy', 'How to copy a workflow.', {
   ),
 })
 
-/** The routes of workflow definitions. Every change is a version; executions keep the version that they began with. */
-export const workflowRoutes = (owners: WorkflowOwners) => [
+const collectionRoutes = (owners: WorkflowOwners) => [
   route('POST /api/workflows', 'user:write', {
     bucket: 'api',
     summary: 'Create workflow',
@@ -197,6 +196,9 @@ export const workflowRoutes = (owners: WorkflowOwners) => [
       return { valid: blockingOf(diagnostics).length === 0, diagnostics, order: order ? [...order] : null }
     },
   }),
+]
+
+const itemRoutes = (owners: WorkflowOwners) => [
   route('GET /api/workflows/:id', 'user:read', {
     summary: 'Get workflow',
     description:
@@ -293,3 +295,6 @@ export const workflowRoutes = (owners: WorkflowOwners) => [
     },
   }),
 ]
+
+/** The routes of workflow definitions. Every change is a version; executions keep the version that they began with. */
+export const workflowRoutes = (owners: WorkflowOwners) => [...collectionRoutes(owners), ...itemRoutes(owners)]
