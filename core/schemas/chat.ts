@@ -1,6 +1,5 @@
 import { z } from 'zod'
 import {
-  choice,
   integer,
   modelId,
   namedObject,
@@ -11,6 +10,7 @@ import {
   nullishString,
   object,
   objects,
+  oneOf,
   optional,
   optionalObject,
   optionalString,
@@ -38,7 +38,7 @@ const AudioPart = z.object({
   type: z.literal('input_audio'),
   input_audio: object('The audio.', {
     data: string('The audio file in base64.'),
-    format: choice(['wav', 'mp3'], 'Format of the audio file.'),
+    format: oneOf('Format of the audio file.', ['wav', 'mp3']),
   }),
 })
 const FilePart = z.object({
@@ -207,9 +207,9 @@ export const ChatUsage = namedObject('CompletionUsage', 'Token counts of a reque
   }),
 })
 
-export const FinishReason = choice(
-  ['stop', 'length', 'tool_calls', 'content_filter', 'function_call'],
+export const FinishReason = oneOf(
   'Why generation ended: `stop` is a natural end or a stop text, `length` the token limit.',
+  ['stop', 'length', 'tool_calls', 'content_filter', 'function_call'],
 )
 
 export const ChatResponse = namedObject('ChatCompletionResponse', 'An answer to a conversation.', {

@@ -2,7 +2,6 @@ import { z } from 'zod'
 import { ChatUsage } from './chat.ts'
 import {
   array,
-  choice,
   integer,
   modelId,
   namedObject,
@@ -11,6 +10,7 @@ import {
   nullishBoolean,
   nullishString,
   objects,
+  oneOf,
   optionalString,
   string,
   tokenIds,
@@ -66,10 +66,11 @@ export const CompletionResponse = namedObject('CompletionResponse', 'Continued t
       })
       .nullable()
       .describe('Log probabilities, if `logprobs` was sent; else null.'),
-    finish_reason: choice(
-      ['stop', 'length', 'content_filter'],
-      'Why generation ended: `stop` is a natural end or a stop text, `length` the token limit.',
-    ),
+    finish_reason: oneOf('Why generation ended: `stop` is a natural end or a stop text, `length` the token limit.', [
+      'stop',
+      'length',
+      'content_filter',
+    ]),
   }),
   usage: ChatUsage,
   system_fingerprint: optionalString('Names the configuration of the engine, as the engine gave it.'),

@@ -42,8 +42,6 @@ export const modelId = nonEmptyText.max(256).describe('Id of the model, as in `G
 
 /** A whole number from 0. */
 export const count = (description: string) => z.int().min(0).describe(description)
-export const choice = <const Value extends string>(values: readonly Value[], description: string) =>
-  z.enum(values).describe(description)
 export const array = <Item extends z.ZodType>(description: string, item: Item) => z.array(item).describe(description)
 export const object = <Shape extends z.ZodRawShape>(description: string, shape: Shape) =>
   z.object(shape).describe(description)

@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import {
   array,
-  choice,
   count,
   namedObject,
   nonEmptyText,
@@ -10,6 +9,7 @@ import {
   nullishObject,
   nullishString,
   object,
+  oneOf,
   optional,
   optionalString,
   string,
@@ -79,7 +79,7 @@ const conversation = {
   messages: z
     .array(
       z.object({
-        role: choice(['user', 'assistant', 'system'], 'Who wrote the message.'),
+        role: oneOf('Who wrote the message.', ['user', 'assistant', 'system']),
         content: Content.describe('A text or a list of blocks.'),
       }),
     )
@@ -88,12 +88,12 @@ const conversation = {
   system: nullish(Content, 'The system prompt: a text or a list of text blocks.'),
   tools: nullish(z.array(Tool).max(128), 'Tools that the model may use.'),
   tool_choice: nullishObject('How the model chooses tools. Default: `auto`.', {
-    type: choice(['auto', 'any', 'tool', 'none'], '`any`: the model must use a tool; `tool`: that one.'),
+    type: oneOf('`any`: the model must use a tool; `tool`: that one.', ['auto', 'any', 'tool', 'none']),
     name: optionalString('Name of the tool, with the type `tool`.'),
     disable_parallel_tool_use: nullishBoolean('Whether at most one tool is used. Default: false.'),
   }),
   thinking: nullishObject('Reasoning. When absent, the model decides.', {
-    type: choice(['enabled', 'adaptive', 'disabled'], 'Whether the model reasons before it answers.'),
+    type: oneOf('Whether the model reasons before it answers.', ['enabled', 'adaptive', 'disabled']),
     budget_tokens: nullish(
       z.int().min(1),
       'Becomes a reasoning effort: below 4096 `low`, below 16384 `medium`, else `high`.',
@@ -145,10 +145,12 @@ export const AnthropicMessage = namedObject('AnthropicMessage', 'An answer in th
     'Reasoning, text and uses of tools, in this order.',
     z.looseObject({ type: string('`thinking`, `text` or `tool_use`.') }),
   ),
-  stop_reason: choice(
-    ['end_turn', 'max_tokens', 'tool_use', 'refusal'],
-    'Why generation ended. A stop sequence ends with `end_turn`: engines do not report which.',
-  ),
+  stop_reason: oneOf('Why generation ended. A stop sequence ends with `end_turn`: engines do not report which.', [
+    'end_turn',
+    'max_tokens',
+    'tool_use',
+    'refusal',
+  ]),
   stop_sequence: z.null().describe('Always null.'),
   usage: object('Token counts.', {
     input_tokens: count('Tokens of the prompt that were not cached.'),

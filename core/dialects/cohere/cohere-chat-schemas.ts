@@ -1,6 +1,5 @@
 import { z } from 'zod'
 import {
-  choice,
   integer,
   modelId,
   namedObject,
@@ -11,6 +10,7 @@ import {
   nullishObject,
   nullishString,
   object,
+  oneOf,
   optional,
   optionalObject,
   optionalString,
@@ -20,7 +20,7 @@ import {
 /** The wire shapes of Cohere's chat (v2). Source: the types of its official client. */
 const JsonObject = z.record(z.string(), z.unknown())
 const Part = namedObject('CohereContent', 'A part of a message. Its fields depend on `type`.', {
-  type: choice(['text', 'image_url', 'thinking', 'document'], 'Kind of the part.'),
+  type: oneOf('Kind of the part.', ['text', 'image_url', 'thinking', 'document']),
   text: optionalString('The text of a `text` part.'),
   thinking: optionalString('The reasoning of a `thinking` part.'),
   image_url: optionalObject('The image of an `image_url` part.', {
@@ -44,7 +44,7 @@ const ToolCall = z.object({
 })
 
 const Message = namedObject('CohereMessage', 'One message of a conversation.', {
-  role: choice(['user', 'assistant', 'system', 'tool'], 'Who wrote the message.'),
+  role: oneOf('Who wrote the message.', ['user', 'assistant', 'system', 'tool']),
   content: nullish(z.union([z.string(), z.array(Part)]), 'A text or a list of parts.'),
   tool_calls: nullish(z.array(ToolCall).max(128), 'Tools that the assistant called.'),
   tool_plan: nullishString('What the assistant said before it called tools.'),
@@ -92,11 +92,11 @@ export const CohereChatRequest = namedObject(
     tool_choice: nullish(z.enum(['REQUIRED', 'NONE']), 'Whether a tool must or must not be called.'),
     strict_tools: nullishBoolean('Whether arguments must match the schemas exactly. Default: false.'),
     response_format: nullishObject('Form of the answer. Default: text.', {
-      type: choice(['text', 'json_object'], '`json_object` for JSON.'),
+      type: oneOf('`json_object` for JSON.', ['text', 'json_object']),
       json_schema: nullish(JsonObject, 'JSON Schema of the answer. Default: any object.'),
     }),
     thinking: nullishObject('Reasoning. When absent, the model decides.', {
-      type: choice(['enabled', 'disabled'], 'Whether the model reasons before it answers.'),
+      type: oneOf('Whether the model reasons before it answers.', ['enabled', 'disabled']),
       token_budget: nullish(
         z.int().min(1),
         'Becomes a reasoning effort: below 4096 `low`, below 16384 `medium`, else `high`.',
@@ -124,7 +124,7 @@ const tokens = z.object({
 
 export const CohereChatResponse = namedObject('CohereChatResponse', 'An answer in the form of Cohere.', {
   id: string('Id of the answer.'),
-  finish_reason: choice(['COMPLETE', 'MAX_TOKENS', 'TOOL_CALL', 'ERROR'], 'Why generation ended.'),
+  finish_reason: oneOf('Why generation ended.', ['COMPLETE', 'MAX_TOKENS', 'TOOL_CALL', 'ERROR']),
   message: object('The answer.', {
     role: z.literal('assistant'),
     content: optional(z.array(z.looseObject({ type: string('`thinking` or `text`.') })), 'Reasoning and text.'),

@@ -4,13 +4,13 @@ import { ulid } from '../../ids.ts'
 import { isObject } from '../../json.ts'
 import {
   array,
-  choice,
   integer,
   modelId,
   namedObject,
   nonEmptyText,
   nullish,
   object,
+  oneOf,
   optional,
   optionalString,
   string,
@@ -78,7 +78,7 @@ const vectorLists = z.array(z.array(z.number()))
 const ofType = (type: string) => optional(vectorLists, `Vectors of the type \`${type}\`.`)
 export const CohereEmbedResponse = namedObject('CohereEmbedResponse', 'Vectors of texts, in the form of Cohere.', {
   id: string('Id of the answer.'),
-  response_type: choice(['embeddings_floats', 'embeddings_by_type'], 'Form of `embeddings`.'),
+  response_type: oneOf('Form of `embeddings`.', ['embeddings_floats', 'embeddings_by_type']),
   embeddings: z
     .union([
       vectorLists,

@@ -1,6 +1,5 @@
 import { z } from 'zod'
 import {
-  choice,
   namedObject,
   nonEmptyText,
   nullish,
@@ -9,6 +8,7 @@ import {
   nullishObject,
   nullishString,
   object,
+  oneOf,
   optionalString,
   string,
 } from '../../schemas/fields.ts'
@@ -66,7 +66,7 @@ const Call = z.object({
   }),
 })
 const Message = z.object({
-  role: choice(['system', 'user', 'assistant', 'tool'], 'Who said it.'),
+  role: oneOf('Who said it.', ['system', 'user', 'assistant', 'tool']),
   content: nullishString('The text.'),
   thinking: nullishString('What the model thought before it answered.'),
   images: Images,

@@ -2,7 +2,6 @@ import { z } from 'zod'
 import {
   array,
   boolean,
-  choice,
   integer,
   modelId,
   namedObject,
@@ -11,6 +10,7 @@ import {
   nullishObject,
   nullishString,
   object,
+  oneOf,
   optional,
   optionalObject,
   string,
@@ -75,7 +75,7 @@ const ToolChoice = z.union([
 ])
 
 const Format = z.object({
-  type: choice(['text', 'json_object', 'json_schema'], '`text`, any JSON object, or JSON of a schema.'),
+  type: oneOf('`text`, any JSON object, or JSON of a schema.', ['text', 'json_object', 'json_schema']),
   name: nullishString('Name of the schema.'),
   description: nullishString('What the answer is, for the model.'),
   schema: nullish(z.record(z.string(), z.unknown()), 'JSON Schema of the answer.'),
@@ -134,10 +134,14 @@ export const ResponseObject = z
     id: string('Id of the response: `resp_…`.'),
     object: z.literal('response'),
     created_at: integer('Unix seconds.'),
-    status: choice(
-      ['queued', 'in_progress', 'completed', 'incomplete', 'failed', 'cancelled'],
-      'State; `incomplete` if the token limit ended the answer.',
-    ),
+    status: oneOf('State; `incomplete` if the token limit ended the answer.', [
+      'queued',
+      'in_progress',
+      'completed',
+      'incomplete',
+      'failed',
+      'cancelled',
+    ]),
     model: string('Id of the model.'),
     output: array('The items that the model generated: reasoning, a message, function calls.', z.looseObject({})),
     error: z

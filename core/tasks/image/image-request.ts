@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import {
   array,
-  choice,
   integer,
   namedObject,
   nonEmptyText,
@@ -11,6 +10,7 @@ import {
   number,
   object,
   objects,
+  oneOf,
   optional,
   optionalString,
   string,
@@ -255,7 +255,7 @@ export const ImagesResponse = namedObject('ImagesResponse', 'Images that were cr
     'The same images with their sizes.',
     GeneratedFile.omit({ duration: true, fps: true, num_frames: true }),
   ),
-  output_format: choice(['png', 'jpeg', 'webp'], 'Format of the files.'),
+  output_format: oneOf('Format of the files.', ['png', 'jpeg', 'webp']),
   size: string('`<width>x<height>` in pixels.'),
   seed_used: integer('Seed of the first image.'),
   timings: object('How long it took.', { inference: number('Seconds that the engine worked.') }),

@@ -1,12 +1,12 @@
 import { z } from 'zod'
 import {
-  choice,
   modelId,
   namedObject,
   nonEmptyText,
   nullableNumber,
   nullish,
   nullishString,
+  oneOf,
   string,
 } from '../../schemas/fields.ts'
 import { defaultSpeechInput, type SpeechFormat, speechFormats } from '../../schemas/speech-format.ts'
@@ -60,7 +60,7 @@ export const SpeechAnswer = namedObject('SpeechAnswer', 'The result of a speech 
   ),
   content_type: string('Media type, such as `audio/mpeg`.'),
   duration: nullableNumber('Seconds; null if the server has no ffprobe to measure them.'),
-  format: choice(speechFormats, 'Format of the audio.'),
+  format: oneOf('Format of the audio.', speechFormats),
   file_id: string('Id of the file: `file-…`.'),
 })
 

@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import {
   array,
-  choice,
   integer,
   modelId,
   namedObject,
@@ -10,6 +9,7 @@ import {
   nullishBoolean,
   number,
   object,
+  oneOf,
   optional,
   optionalObject,
   optionalString,
@@ -166,7 +166,7 @@ export type Word = z.output<typeof Word>
 
 /** The answer in `verbose_json`, and the result of a job or a workflow node. */
 export const Transcription = namedObject('Transcription', 'The text of audio.', {
-  task: choice(['transcribe', 'translate'], 'What was done.'),
+  task: oneOf('What was done.', ['transcribe', 'translate']),
   language: string('English name of the language in lower case; `unknown` if the engine does not report it.'),
   duration: number('Length of the audio in seconds.'),
   text: string('The whole text.'),
