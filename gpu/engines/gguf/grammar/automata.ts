@@ -1,5 +1,5 @@
 import { type Automaton, automatonOf, bothOf, withLength } from './automaton.ts'
-import type { SchemaShape } from './keywords.ts'
+import { type SchemaShape, unsupported } from './keywords.ts'
 import { NotSimple, parsePattern } from './pattern.ts'
 import type { Budget } from './rules.ts'
 import type { SchemaNode } from './schema.ts'
@@ -80,18 +80,18 @@ export function openAutomata(budget: Budget) {
 
 export type Automata = ReturnType<typeof openAutomata>
 
-export function refuseFormat(name: string, { document, path }: SchemaNode): never {
-  const known = Object.keys(formats).join(', ')
-  return document.unsupported(`${path}.format`, `the format '${name}' of strings is not among ${known}`)
-}
+export const refuseFormat = (name: string, schemaNode: SchemaNode): never =>
+  unsupported(schemaNode, 'format', `the format '${name}' of strings is not among ${Object.keys(formats).join(', ')}`)
 
-function simple<T>({ document, path }: SchemaNode, keyword: string, make: () => T): T {
+function simple<T>(schemaNode: SchemaNode, keyword: string, make: () => T): T {
   try {
     return make()
   } catch (error) {
-    const where = `${path}.${keyword}`
-    if (error instanceof NotSimple) document.unsupported(where, `the pattern is not simple enough, ${error.message}`)
-    if (error instanceof SyntaxError) document.invalid(where, `is no regular expression: ${error.message}`)
+    if (error instanceof NotSimple)
+      unsupported(schemaNode, keyword, `the pattern is not simple enough, ${error.message}`)
+    const { document, path } = schemaNode
+    if (error instanceof SyntaxError)
+      document.invalid(`${path}.${keyword}`, `is no regular expression: ${error.message}`)
     throw error
   }
 }

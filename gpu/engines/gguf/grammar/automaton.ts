@@ -1,26 +1,23 @@
-import { difference, everything, intersection } from './characters.ts'
+import { difference, everything, intersection, type Ranges } from './characters.ts'
 import { NotSimple, type Pattern } from './pattern.ts'
-import type { Ranges } from './rules.ts'
 
-/** A state: where each character leads, and whether a text may end there. Ranges of one state are disjoint. */
-export interface AutomatonState {
-  moves: readonly { over: Ranges; to: number }[]
-  ends: boolean
+interface Move {
+  over: Ranges
+  to: number
 }
-/** A deterministic automaton over code points; state 0 is the first. A character without a move is not allowed. */
-export type Automaton = readonly AutomatonState[]
+
+/**
+ * A deterministic automaton over code points; state 0 is the first. A state says where each character leads, and whether a
+ * text may end there. Ranges of one state are disjoint. A character without a move is not allowed.
+ */
+export type Automaton = readonly { moves: readonly Move[]; ends: boolean }[]
 
 const maxStates = 2000
 const maxSteps = 2_000_000
 
-interface Loose {
-  moves: { over: Ranges; to: number }[]
-  free: number[]
-}
-
 /** Returns the automaton that accepts what the pattern matches. Throws NotSimple if it would be too large. */
 export function automatonOf(pattern: Pattern): Automaton {
-  const loose: Loose[] = []
+  const loose: { moves: Move[]; free: number[] }[] = []
   let steps = 0
   const spend = (amount: number) => {
     steps += amount
@@ -128,36 +125,26 @@ export function accepts(automaton: Automaton, characters: string): boolean {
 
 export const acceptsNothing = (automaton: Automaton): boolean => !automaton.some(({ ends }) => ends)
 
-/** Returns an automaton that is a tree of the names; `at` has the state in which each name ends. */
-function treeOf(names: readonly string[]): { tree: Automaton; at: ReadonlyMap<string, number> } {
-  const states: { moves: { over: Ranges; to: number }[]; ends: boolean }[] = [{ moves: [], ends: false }]
-  const at = new Map<string, number>()
-  for (const name of names) {
+/** Returns the automaton that accepts every text except the names. */
+export function allBut(names: readonly string[]): Automaton {
+  const states: { moves: Move[]; ends: boolean }[] = [{ moves: [], ends: true }]
+  for (const name of names.filter(one => one.isWellFormed())) {
     let state = 0
     for (const character of name) {
       const code = character.codePointAt(0)!
-      let to = states[state]!.moves.find(({ over }) => over[0]![0] === code)?.to
-      if (to === undefined) {
-        to = states.push({ moves: [], ends: false }) - 1
-        states[state]!.moves.push({ over: [[code, code]], to })
-      }
-      state = to
+      const { moves } = states[state]!
+      const known = moves.find(({ over }) => over[0]![0] === code)
+      state = known?.to ?? states.push({ moves: [], ends: true }) - 1
+      if (!known) moves.push({ over: [[code, code]], to: state })
     }
-    states[state]!.ends = true
-    at.set(name, state)
+    states[state]!.ends = false
   }
-  return { tree: states, at }
-}
-
-/** Returns the automaton that accepts every text except the names. */
-export function allBut(names: readonly string[]): Automaton {
-  const { tree } = treeOf(names.filter(name => name.isWellFormed()))
-  const rest = tree.length
-  const others = tree.map(({ moves, ends }) => {
+  const to = states.length
+  for (const { moves } of states) {
     const known = moves.flatMap(({ over }) => over).toSorted(([a], [b]) => a - b)
-    return { moves: [...moves, { over: difference(everything, known), to: rest }], ends: !ends }
-  })
-  return [...others, { moves: [{ over: everything, to: rest }], ends: true }]
+    moves.push({ over: difference(everything, known), to })
+  }
+  return [...states, { moves: [{ over: everything, to }], ends: true }]
 }
 
 interface Way<S> {
@@ -170,7 +157,7 @@ interface Way<S> {
 function explore<S>(first: S, { keyOf, ends, movesOf }: Way<S>): Automaton {
   const numbers = new Map([[keyOf(first), 0]])
   const states = [first]
-  const made: { moves: { over: Ranges; to: number }[]; ends: boolean }[] = []
+  const made: { moves: Move[]; ends: boolean }[] = []
   for (let at = 0; at < states.length; at++) {
     const moves = movesOf(states[at]!).map(({ over, to }) => {
       const key = keyOf(to)

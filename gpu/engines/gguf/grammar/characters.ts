@@ -1,4 +1,5 @@
-import type { Ranges } from './rules.ts'
+/** Sorted, disjoint ranges of code points, both ends included. */
+export type Ranges = readonly (readonly [low: number, high: number])[]
 
 /** The highest code point, and the range of UTF-16 surrogates, which are no characters. */
 const highest = 0x10ffff

@@ -1,13 +1,12 @@
 import { type Alternative, keyOfAlternative, keyOfSchemas, openAlternatives } from './alternatives.ts'
 import { openAutomata, refuseFormat } from './automata.ts'
-import { decimals } from './decimals.ts'
 import { openDisjointness } from './disjointness.ts'
-import { integerRange, integers } from './integers.ts'
 import { closing, comma, gap, type Json } from './json.ts'
-import { higher, lower, meantKinds, type SchemaShape, shapeOf, type ValueKind } from './keywords.ts'
+import { higher, lower, meantKinds, type SchemaShape, shapeOf, unsupported, type ValueKind } from './keywords.ts'
+import { decimals, integerRange, integers } from './numbers.ts'
 import { objectOf } from './objects.ts'
-import { type Budget, type GrammarRules, maxRepetitions, repeat, rule, type Sequence, textPart } from './rules.ts'
-import type { RuleOf, SchemaNode } from './schema.ts'
+import { type Budget, type GrammarRules, maxRepetitions, repeat, type Sequence } from './rules.ts'
+import type { RuleOf } from './schema.ts'
 import { stringOf } from './strings.ts'
 import { isKnownFormat, openValidator } from './validator.ts'
 
@@ -28,7 +27,7 @@ export function openCompiler(rules: GrammarRules, json: Json, budget: Budget): R
   const holds = openValidator(alternatives, automata, budget)
   const { apart } = openDisjointness(alternatives, holds, automata, budget)
 
-  const node = (schemaNodes: readonly SchemaNode[]): string => {
+  const node: RuleOf = schemaNodes => {
     const all = ofAll(schemaNodes)
     if (all.length === 1 && all[0]!.schemaNodes.length === 0 && all[0]!.excluded.length === 0) return json.value()
     // References to the same schema share one rule, so that objects that begin with them have the same beginning.
@@ -38,7 +37,7 @@ export function openCompiler(rules: GrammarRules, json: Json, budget: Budget): R
       return ways.flatMap(({ kind, key, make }) =>
         // Several objects or arrays are written inline, so that they share their common beginning.
         (kind === 'object' || kind === 'array' || kind === 'string') && alone(kind)
-          ? [[rule(rules.once(key, kind, make))]]
+          ? [[rules.once(key, kind, make)]]
           : make(),
       )
     })
@@ -54,7 +53,7 @@ export function openCompiler(rules: GrammarRules, json: Json, budget: Budget): R
         value =>
           schemaNodes.every(schemaNode => holds(value, schemaNode)) && !excluded.some(other => holds(value, other)),
       )
-      return [{ kind: 'value', key, make: () => values.map(value => [textPart(JSON.stringify(value))]) }]
+      return [{ kind: 'value', key, make: () => values.map(value => [JSON.stringify(value)]) }]
     }
     const meant = meantKinds(shape)
     const wanted = [...meant].filter(kind => shape.kinds.has(kind) && !(kind === 'integer' && meant.has('fraction')))
@@ -69,34 +68,24 @@ export function openCompiler(rules: GrammarRules, json: Json, budget: Budget): R
   }
 
   const kindOf = (kind: ValueKind, shape: SchemaShape, key: string): Sequence[] => {
-    if (kind === 'null') return [[textPart('null')]]
-    if (kind === 'boolean') return [[textPart('true')], [textPart('false')]]
+    if (kind === 'null') return [['null']]
+    if (kind === 'boolean') return [['true'], ['false']]
     if (kind === 'string') return stringOf(shape, rules, json, automata)
     if (kind === 'array') return arrayOf(shape, key, rules, node)
     if (kind === 'object') return objectOf(shape, key, rules, json, node)
     const narrow = shape.formats.some(({ name }) => name === 'int32')
     const low = narrow ? higher(shape.low, { value: -int32.value, open: false }) : shape.low
     const high = narrow ? lower(shape.high, int32) : shape.high
-    return kind === 'integer' ? integersOf(shape, low, high) : numbersOf(shape, low, high)
-  }
-
-  const integersOf = (shape: SchemaShape, low: SchemaShape['low'], high: SchemaShape['high']): Sequence[] => {
-    const range = integerRange(low, high)
-    if (!range) return tooFar(shape)
+    if (kind === 'fraction') return low || high ? (decimals(low, high) ?? tooFar(shape)) : [[json.number()]]
+    const range = integerRange(low, high) ?? tooFar(shape)
     return integers(range.from, range.to)
-  }
-
-  const numbersOf = (shape: SchemaShape, low: SchemaShape['low'], high: SchemaShape['high']): Sequence[] => {
-    if (!low && !high) return [[rule(json.number())]]
-    return decimals(low, high) ?? tooFar(shape)
   }
 
   const tooFar = (shape: SchemaShape): never => {
     const keyword = ['minimum', 'exclusiveMinimum', 'maximum', 'exclusiveMaximum'].find(one =>
       Object.hasOwn(shape.with(one).schema as object, one),
     )!
-    const { document, path } = shape.with(keyword)
-    return document.unsupported(`${path}.${keyword}`, 'a bound of a number has more than 15 digits')
+    return unsupported(shape.with(keyword), keyword, 'a bound of a number has more than 15 digits')
   }
 
   return node
@@ -118,26 +107,22 @@ function arrayOf(shape: SchemaShape, key: string, rules: GrammarRules, node: Rul
   const { min, max } = lengthsOf(shape)
   for (const keyword of ['minItems', 'maxItems'] as const) {
     const bound = shape[keyword]
-    if (bound === undefined || bound === Number.POSITIVE_INFINITY || bound <= maxRepetitions) continue
-    const { document, path } = shape.with(keyword)
-    document.unsupported(`${path}.${keyword}`, `it is more than ${maxRepetitions}`)
+    if (bound !== undefined && bound !== Number.POSITIVE_INFINITY && bound > maxRepetitions)
+      unsupported(shape.with(keyword), keyword, `it is more than ${maxRepetitions}`)
   }
   const prefix = shape.prefixLength
-  const item = (at: number) => rule(node(shape.item(at)))
+  const item = (at: number) => node(shape.item(at))
 
   /** What may follow `at` items, where `at` is at least 1. */
   const from = (at: number): Sequence => {
     if (at >= max) return closing(']')
     if (at >= prefix) {
       const more = rules.once(`${key} more`, 'more', () => [[...comma, item(prefix)]])
-      return [repeat(rule(more), Math.max(0, min - at), max - at), ...closing(']')]
+      return [repeat(more, Math.max(0, min - at), max - at), ...closing(']')]
     }
     if (at < min) return [...comma, item(at), ...from(at + 1)]
-    return [rule(rules.once(`${key} item ${at}`, 'items', () => [[...comma, item(at), ...from(at + 1)], closing(']')]))]
+    return [rules.once(`${key} item ${at}`, 'items', () => [[...comma, item(at), ...from(at + 1)], closing(']')])]
   }
 
-  return [
-    ...(min === 0 ? [[textPart('['), gap, textPart(']')]] : []),
-    ...(max > 0 && min <= max ? [[textPart('['), gap, item(0), ...from(1)]] : []),
-  ]
+  return [...(min === 0 ? [['[', gap, ']']] : []), ...(max > 0 && min <= max ? [['[', gap, item(0), ...from(1)]] : [])]
 }

@@ -1,8 +1,8 @@
 import { type Alternatives, keyOfSchemas } from './alternatives.ts'
 import type { Automata } from './automata.ts'
 import { acceptsNothing } from './automaton.ts'
-import { integerRange } from './integers.ts'
 import { type SchemaShape, shapeOf, type ValueKind } from './keywords.ts'
+import { integerRange } from './numbers.ts'
 import { furtherProperties, memberNames } from './objects.ts'
 import type { Budget } from './rules.ts'
 import type { SchemaNode } from './schema.ts'
@@ -89,5 +89,3 @@ export function openDisjointness({ read, ofAll }: Alternatives, holds: Validator
     },
   }
 }
-
-export type Disjointness = ReturnType<typeof openDisjointness>

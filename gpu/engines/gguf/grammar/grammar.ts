@@ -1,33 +1,11 @@
 import { invalid } from '../../../../core/failure.ts'
-import { runSteps } from '../../../../core/time-slice.ts'
+import type { Ranges } from './characters.ts'
 import { openCompiler } from './compile.ts'
 import { openJson } from './json.ts'
 import { productiveRules } from './productive.ts'
-import { type GrammarPart, openBudget, openRules, type Ranges, type RuleMap } from './rules.ts'
-import { type Origin, openDocument, sizeWithin } from './schema.ts'
+import { type GrammarPart, openBudget, openRules, type RuleMap } from './rules.ts'
+import { type Origin, SchemaDocument, sizeWithin } from './schema.ts'
 import { ruleWidth, stepsToCheck } from './width.ts'
-
-export type { Origin } from './schema.ts'
-
-/** Runs in small steps, because a schema just below the size limit takes half a second. */
-export interface Grammar {
-  /**
-   * Adds a rule for the values that a schema allows and returns its name, for use in `text`. The rule may be used any
-   * number of times.
-   * Throws Failure `unsupported_parameter`, which names the keyword and its JSON path, for keywords that cannot be
-   * converted, and `invalid_value` for schemas that are invalid, unsatisfiable or too large, all with `origin.param`.
-   * The grammar cannot be used after that.
-   */
-  rule(schema: unknown, origin: Origin): Generator<void, string>
-  /** Returns the name of the rule that matches any JSON object. */
-  object(): Generator<void, string>
-  /**
-   * Returns the whole grammar in GBNF, for `createGrammar({ grammar })`. `root` is the right side of the rule `root`,
-   * in GBNF: names that `rule` returned, and quoted texts, which `literal` writes:
-   * `${literal('<tool_call>\n')} ${name} ${literal('\n</tool_call>')}`.
-   */
-  text(root: string): Generator<void, string>
-}
 
 /** Maximum parallel readings of a text, and maximum steps of llama.cpp's own check of a grammar. */
 const most = { width: 200, checkSteps: 5_000_000 }
@@ -43,8 +21,9 @@ const most = { width: 200, checkSteps: 5_000_000 }
  *    the parts of a value there is at most one space or line break.
  *  - `format` leaves out rare values, such as the 29th of February.
  *  - `oneOf` is supported if its branches are certainly disjoint, and refused otherwise.
+ * It is built in small steps, because a schema just below the size limit takes half a second.
  */
-export function openGrammar(): Grammar {
+export function openGrammar() {
   let from: Origin = { param: 'response_format', path: 'response_format' }
   const tooLarge = (reason: string): never => {
     throw invalid(from.param, `The schema at '${from.path}' is too large: ${reason}. Make it simpler.`)
@@ -71,12 +50,19 @@ export function openGrammar(): Grammar {
   }
 
   return {
-    *rule(schema, origin) {
+    /**
+     * Adds a rule for the values that a schema allows and returns its name, for use in `text`. The rule may be used any
+     * number of times.
+     * Throws Failure `unsupported_parameter`, which names the keyword and its JSON path, for keywords that cannot be
+     * converted, and `invalid_value` for schemas that are invalid, unsatisfiable or too large, all with `origin.param`.
+     * The grammar cannot be used after that.
+     */
+    *rule(schema: unknown, origin: Origin): Generator<void, string> {
       from = origin
       if (!sizeWithin(schema)) tooLarge('it has more than 5000 parts, 200000 characters or 100 levels')
-      const { root } = openDocument(schema, origin, () => nextId++)
+      const { root } = new SchemaDocument(schema, origin, () => nextId++)
       try {
-        const name = compile([root])
+        const { rule: name } = compile([root])
         yield* rules.settle()
         yield* check(name)
         given.add(name)
@@ -86,30 +72,26 @@ export function openGrammar(): Grammar {
         throw error
       }
     },
-    *object() {
-      const name = json.object()
+    /** Returns the name of the rule that matches any JSON object. */
+    *object(): Generator<void, string> {
+      const { rule: name } = json.object()
       yield* rules.settle()
       given.add(name)
       return name
     },
-    *text(root) {
+    /**
+     * Returns the whole grammar in GBNF, for `createGrammar({ grammar })`. `root` is the right side of the rule `root`,
+     * in GBNF: names that `rule` returned, and quoted texts, which `literal` writes:
+     * `${literal('<tool_call>\n')} ${name} ${literal('\n</tool_call>')}`.
+     */
+    *text(root: string): Generator<void, string> {
       const productive = yield* productiveRules(rules.rules, given)
       return `root ::= ${root}\n${yield* gbnfOf(productive)}`
     },
   }
 }
 
-/** Returns the grammar of one schema, for `response_format: {type: 'json_schema'}`. Throws as `Grammar.rule` does. */
-export function schemaGrammar(schema: unknown, origin: Origin): string {
-  const grammar = openGrammar()
-  return runSteps(grammar.text(runSteps(grammar.rule(schema, origin))))
-}
-
-/** Returns the grammar of any JSON object, for `response_format: {type: 'json_object'}`. */
-export function objectGrammar(): string {
-  const grammar = openGrammar()
-  return runSteps(grammar.text(runSteps(grammar.object())))
-}
+export type Grammar = ReturnType<typeof openGrammar>
 
 /**
  * Writes rules in the syntax of llama.cpp, one per line and one per step.
@@ -129,7 +111,7 @@ function* gbnfOf(rules: RuleMap): Generator<void, string> {
 export const literal = (characters: string): string => `"${written(characters)}"`
 
 function partOf(part: GrammarPart): string {
-  if (part.kind === 'text') return literal(part.text)
+  if (typeof part === 'string') return literal(part)
   if (part.kind === 'set') return setOf(part.set)
   if (part.kind === 'rule') return part.rule
   const of = partOf(part.of)
@@ -145,7 +127,7 @@ function setOf(ranges: Ranges): string {
 }
 
 /** Writes characters by number, except letters, digits and safe signs, because other signs may have a meaning. */
-const written = (characters: string): string => characters.replace(/[^a-zA-Z0-9 :,.{}_/<>|=@#+*]/gu, escaped)
+export const written = (characters: string): string => characters.replace(/[^a-zA-Z0-9 :,.{}_/<>|=@#+*]/gu, escaped)
 
 function escaped(character: string): string {
   if (character === '\n') return '\\n'

@@ -10,31 +10,6 @@ export interface Bound {
   open: boolean
 }
 
-/** The own keywords of one schema object, parsed and validated. Missing ones are undefined or empty. */
-export interface Keywords {
-  kinds: ReadonlySet<ValueKind> | undefined
-  values: readonly unknown[] | undefined
-  low: Bound | undefined
-  high: Bound | undefined
-  minLength: number | undefined
-  maxLength: number | undefined
-  pattern: string | undefined
-  format: string | undefined
-  prefix: readonly SchemaNode[]
-  items: SchemaNode | undefined
-  minItems: number | undefined
-  maxItems: number | undefined
-  properties: ReadonlyMap<string, SchemaNode> | undefined
-  required: readonly string[]
-  additional: SchemaNode | undefined
-  reference: SchemaNode | undefined
-  allOf: readonly SchemaNode[]
-  anyOf: readonly SchemaNode[] | undefined
-  oneOf: readonly SchemaNode[] | undefined
-  /** Whether the schema has keywords besides `$ref`, `allOf`, `anyOf` and `oneOf`. */
-  asserts: boolean
-}
-
 const words = (text: string): ReadonlySet<string> => new Set(text.split(' '))
 const annotations = words(
   'title description default examples $schema $comment deprecated readOnly writeOnly $defs definitions',
@@ -54,83 +29,75 @@ const kindsOf: Record<string, readonly ValueKind[]> = {
   object: ['object'],
 }
 
+/** The own keywords of one schema object, parsed and validated. Missing ones are undefined or empty. */
+export type Keywords = ReturnType<typeof readKeywords>
+
+/** Throws Failure `unsupported_parameter` that names the keyword of the schema. */
+export const unsupported = ({ document, path }: SchemaNode, keyword: string, what: string): never =>
+  document.unsupported(`${path}.${keyword}`, what)
+
 /**
  * Reads one schema object; boolean schemas have no keywords. Throws Failure `unsupported_parameter` for keywords that
  * cannot be converted to a grammar, and `invalid_value` for invalid values of keywords.
  */
-export function readKeywords({ schema, path, document }: SchemaNode): Keywords {
+export function readKeywords(schemaNode: SchemaNode) {
+  const { schema, path, document } = schemaNode
   const given = typeof schema === 'boolean' ? {} : schema
   const where = (keyword: string) => `${path}.${keyword}`
-  const has = (keyword: string) => Object.hasOwn(given, keyword)
   const wrong = (keyword: string, what: string): never => document.invalid(where(keyword), what)
   for (const keyword of Object.keys(given)) {
     if (annotations.has(keyword) || inPlace.has(keyword) || assertions.has(keyword)) continue
     if (keyword === '$id' && document.root.schema === schema) continue
-    document.unsupported(where(keyword), `no grammar is made of the keyword '${keyword}'`)
+    unsupported(schemaNode, keyword, `no grammar is made of the keyword '${keyword}'`)
   }
-  const list = (keyword: string): unknown[] | undefined => {
-    if (!has(keyword)) return undefined
+  /** Reads the value of a keyword; undefined if the schema does not have it. */
+  const read = <T>(keyword: string, isValid: (value: unknown) => value is T, fault: string): T | undefined => {
+    if (!Object.hasOwn(given, keyword)) return undefined
     const value = given[keyword]
-    return Array.isArray(value) ? value : wrong(keyword, 'is no array')
+    return isValid(value) ? value : wrong(keyword, fault)
   }
+  const list = (keyword: string) => read(keyword, Array.isArray, 'is no array') as unknown[] | undefined
   const schemas = (keyword: string): SchemaNode[] | undefined => {
     const found = list(keyword)?.map((entry, at) => document.schemaNode(entry, `${where(keyword)}[${at}]`))
     return found?.length === 0 ? wrong(keyword, 'is empty; it needs at least one schema') : found
   }
-  const schemaAt = (keyword: string) => (has(keyword) ? document.schemaNode(given[keyword], where(keyword)) : undefined)
-  const count = (keyword: string): number | undefined => {
-    if (!has(keyword)) return undefined
-    const value = given[keyword]
-    return Number.isSafeInteger(value) && (value as number) >= 0
-      ? (value as number)
-      : wrong(keyword, 'is no whole number from 0')
+  const schemaAt = (keyword: string) =>
+    Object.hasOwn(given, keyword) ? document.schemaNode(given[keyword], where(keyword)) : undefined
+  const count = (keyword: string) => read(keyword, isCount, 'is no whole number from 0')
+  const bound = (keyword: string, open: boolean): Bound | undefined => {
+    const value = read(keyword, isNumber, 'is no number')
+    return value === undefined ? undefined : { value, open }
   }
-  const bound = (keyword: string, open: boolean): Bound[] => {
-    if (!has(keyword)) return []
-    const value = given[keyword]
-    return typeof value === 'number' && Number.isFinite(value) ? [{ value, open }] : wrong(keyword, 'is no number')
-  }
-  const string = (keyword: string): string | undefined => {
-    if (!has(keyword)) return undefined
-    const value = given[keyword]
-    return typeof value === 'string' ? value : wrong(keyword, 'is no string')
-  }
-  const types = (): Set<ValueKind> | undefined => {
-    if (!has('type')) return undefined
+  const string = (keyword: string) => read(keyword, isString, 'is no string')
+  const types = (): ReadonlySet<ValueKind> | undefined => {
+    if (!Object.hasOwn(given, 'type')) return undefined
     const names = [given.type].flat()
     if (names.length === 0) wrong('type', 'is empty')
-    return new Set(
-      names.flatMap(name =>
-        typeof name === 'string' && Object.hasOwn(kindsOf, name)
-          ? kindsOf[name]!
-          : wrong('type', `holds ${JSON.stringify(name)}; types are ${Object.keys(kindsOf).join(', ')}`),
-      ),
-    )
+    const kindsNamed = (name: unknown) =>
+      typeof name === 'string' && Object.hasOwn(kindsOf, name)
+        ? kindsOf[name]!
+        : wrong('type', `holds ${JSON.stringify(name)}; types are ${Object.keys(kindsOf).join(', ')}`)
+    return new Set(names.flatMap(kindsNamed))
   }
-  const properties = (): Map<string, SchemaNode> | undefined => {
-    if (!has('properties')) return undefined
-    const value = given.properties
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) wrong('properties', 'is no object')
-    return new Map(
-      Object.entries(value as object).map(([name, entry]) => [
-        name,
-        document.schemaNode(entry, `${where('properties')}.${name}`),
-      ]),
-    )
+  const properties = (): ReadonlyMap<string, SchemaNode> | undefined => {
+    const value = read('properties', isObject, 'is no object')
+    const nodeOf = ([name, entry]: [string, unknown]) =>
+      [name, document.schemaNode(entry, `${where('properties')}.${name}`)] as const
+    return value && new Map(Object.entries(value).map(nodeOf))
   }
   const required = (list('required') ?? []).map(name =>
-    typeof name === 'string' ? name : wrong('required', 'holds something that is no string'),
+    isString(name) ? name : wrong('required', 'holds something that is no string'),
   )
   if (Array.isArray(given.items))
-    document.unsupported(where('items'), "a list of schemas is written as 'prefixItems' since 2020-12")
+    unsupported(schemaNode, 'items', "a list of schemas is written as 'prefixItems' since 2020-12")
   const reference = string('$ref')
   return {
     kinds: types(),
-    values: has('const')
+    values: Object.hasOwn(given, 'const')
       ? [given.const].filter(value => list('enum')?.some(one => equal(one, value)) ?? true)
       : list('enum'),
-    low: [...bound('minimum', false), ...bound('exclusiveMinimum', true)].reduce(higher, undefined),
-    high: [...bound('maximum', false), ...bound('exclusiveMaximum', true)].reduce(lower, undefined),
+    low: higher(bound('minimum', false), bound('exclusiveMinimum', true)),
+    high: lower(bound('maximum', false), bound('exclusiveMaximum', true)),
     minLength: count('minLength'),
     maxLength: count('maxLength'),
     pattern: string('pattern'),
@@ -146,9 +113,16 @@ export function readKeywords({ schema, path, document }: SchemaNode): Keywords {
     allOf: schemas('allOf') ?? [],
     anyOf: schemas('anyOf'),
     oneOf: schemas('oneOf'),
+    /** Whether the schema has keywords besides `$ref`, `allOf`, `anyOf` and `oneOf`. */
     asserts: Object.keys(given).some(keyword => assertions.has(keyword)),
   }
 }
+
+const isString = (value: unknown) => typeof value === 'string'
+const isNumber = (value: unknown): value is number => typeof value === 'number' && Number.isFinite(value)
+const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0
+const isObject = (value: unknown): value is object =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** Returns the stricter of two lower bounds. */
 export function higher(a: Bound | undefined, b: Bound | undefined): Bound | undefined {
@@ -175,47 +149,20 @@ export function equal(a: unknown, b: unknown): boolean {
 }
 
 /** The combined own keywords of several schemas. Schemas of items and properties are lists, all of which apply. */
-export interface SchemaShape {
-  /** Returns the schema that has this keyword, to name it in an error message. */
-  with(keyword: string): SchemaNode
-  kinds: ReadonlySet<ValueKind>
-  /** Whether `kinds` comes from a `type`, `enum` or `const`. */
-  kindsGiven: boolean
-  values: readonly unknown[] | undefined
-  low: Bound | undefined
-  high: Bound | undefined
-  minLength: number
-  maxLength: number
-  patterns: readonly { source: string; schemaNode: SchemaNode }[]
-  formats: readonly { name: string; schemaNode: SchemaNode }[]
-  /** How many items have a schema for their position. */
-  prefixLength: number
-  item(index: number): readonly SchemaNode[]
-  /** Whether a schema states anything about items after the prefix. */
-  itemsGiven: boolean
-  /** Undefined if no schema states it. */
-  minItems: number | undefined
-  maxItems: number
-  /** Declared ones in their order. */
-  properties: ReadonlySet<string>
-  propertiesGiven: boolean
-  required: ReadonlySet<string>
-  property(name: string): readonly SchemaNode[]
-  /** Schemas for undeclared properties; undefined if no schema states any. */
-  additional: readonly SchemaNode[] | undefined
-}
+export type SchemaShape = ReturnType<typeof shapeOf>
 
-export function shapeOf(schemaNodes: readonly SchemaNode[], read: (schemaNode: SchemaNode) => Keywords): SchemaShape {
+export function shapeOf(schemaNodes: readonly SchemaNode[], read: (schemaNode: SchemaNode) => Keywords) {
   const all = schemaNodes.map(schemaNode => ({ schemaNode, ...read(schemaNode) }))
-  const given = all.flatMap(({ kinds: some }) => (some ? [some] : []))
+  const given = all.flatMap(({ kinds: some }) => some ?? [])
   const valueLists = all.flatMap(({ values }) => (values ? [values] : []))
-  const prefixLength = Math.max(0, ...all.map(({ prefix }) => prefix.length))
   const minimums = all.flatMap(({ minItems }) => minItems ?? [])
   const additional = all.flatMap(one => one.additional ?? [])
   return {
-    with: keyword =>
+    /** Returns the schema that has this keyword, to name it in an error message. */
+    with: (keyword: string): SchemaNode =>
       schemaNodes.find(({ schema }) => typeof schema === 'object' && Object.hasOwn(schema, keyword)) ?? schemaNodes[0]!,
-    kinds: new Set(kinds.filter(kind => given.every(some => some.has(kind)))),
+    kinds: new Set(kinds.filter(kind => given.every(some => some.has(kind)))) as ReadonlySet<ValueKind>,
+    /** Whether `kinds` comes from a `type`, `enum` or `const`. */
     kindsGiven: given.length > 0 || valueLists.length > 0,
     values: valueLists.length
       ? valueLists.reduce((common, some) => common.filter(value => some.some(one => equal(one, value))))
@@ -224,19 +171,23 @@ export function shapeOf(schemaNodes: readonly SchemaNode[], read: (schemaNode: S
     high: all.map(({ high }) => high).reduce(lower, undefined),
     minLength: Math.max(0, ...all.map(({ minLength }) => minLength ?? 0)),
     maxLength: Math.min(...all.map(({ maxLength }) => maxLength ?? Number.POSITIVE_INFINITY)),
-    patterns: all.flatMap(({ pattern, schemaNode }) =>
-      pattern === undefined ? [] : [{ source: pattern, schemaNode }],
-    ),
-    formats: all.flatMap(({ format, schemaNode }) => (format === undefined ? [] : [{ name: format, schemaNode }])),
-    prefixLength,
-    item: index => all.flatMap(({ prefix, items }) => prefix[index] ?? items ?? []),
+    patterns: all.flatMap(({ pattern: source, schemaNode }) => (source === undefined ? [] : { source, schemaNode })),
+    formats: all.flatMap(({ format: name, schemaNode }) => (name === undefined ? [] : { name, schemaNode })),
+    /** How many items have a schema for their position. */
+    prefixLength: Math.max(0, ...all.map(({ prefix }) => prefix.length)),
+    item: (index: number): readonly SchemaNode[] => all.flatMap(({ prefix, items }) => prefix[index] ?? items ?? []),
+    /** Whether a schema states anything about items after the prefix. */
     itemsGiven: all.some(({ items }) => items !== undefined),
+    /** Undefined if no schema states it. */
     minItems: minimums.length ? Math.max(...minimums) : undefined,
     maxItems: Math.min(...all.map(({ maxItems }) => maxItems ?? Number.POSITIVE_INFINITY)),
+    /** Declared ones in their order. */
     properties: new Set(all.flatMap(({ properties }) => [...(properties?.keys() ?? [])])),
     propertiesGiven: all.some(({ properties }) => properties !== undefined),
     required: new Set(all.flatMap(({ required }) => required)),
-    property: name => all.flatMap(one => one.properties?.get(name) ?? one.additional ?? []),
+    property: (name: string): readonly SchemaNode[] =>
+      all.flatMap(one => one.properties?.get(name) ?? one.additional ?? []),
+    /** Schemas for undeclared properties; undefined if no schema states any. */
     additional: additional.length ? additional : undefined,
   }
 }

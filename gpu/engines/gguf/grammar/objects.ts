@@ -1,7 +1,7 @@
 import { allBut } from './automaton.ts'
 import { closing, colon, comma, gap, type Json } from './json.ts'
 import type { SchemaShape } from './keywords.ts'
-import { type GrammarRules, repeat, rule, type Sequence, textPart } from './rules.ts'
+import { type GrammarRules, type RulePart, repeat, type Sequence } from './rules.ts'
 import type { RuleOf, SchemaNode } from './schema.ts'
 import { spell } from './strings.ts'
 
@@ -25,43 +25,42 @@ export const memberNames = ({ properties, required }: SchemaShape): string[] => 
 export function objectOf(shape: SchemaShape, key: string, rules: GrammarRules, json: Json, node: RuleOf): Sequence[] {
   const names = memberNames(shape)
   const further = furtherProperties(shape)
-  if (names.length === 0 && further?.length === 0) return [[rule(json.object())]]
+  if (names.length === 0 && further?.length === 0) return [[json.object()]]
   const required = names.map(name => shape.required.has(name))
   const lastRequired = required.lastIndexOf(true)
   const member = (at: number): Sequence => {
     const name = names[at]!
-    return [textPart(JSON.stringify(name)), ...colon, rule(node(shape.property(name)))]
+    return [JSON.stringify(name), ...colon, node(shape.property(name))]
   }
 
   /** What follows the decided properties before `at`: required properties inline, the rest as a rule. */
   const from = (at: number, first: boolean): Sequence => {
     if (required[at]) return [...(first ? [] : comma), ...member(at), ...from(at + 1, false)]
-    if (at === names.length && !further) return first ? [textPart('}')] : closing('}')
-    return [rule(rules.once(`${key} rest ${at} ${first}`, 'rest', () => restFrom(at, first)))]
+    if (at === names.length && !further) return first ? ['}'] : closing('}')
+    return [rules.once(`${key} rest ${at} ${first}`, 'rest', () => restFrom(at, first))]
   }
   const restFrom = (at: number, first: boolean): Sequence[] => [
-    [...(first ? [] : comma), rule(nextFrom(at))],
-    ...(at > lastRequired ? [first ? [textPart('}')] : closing('}')] : []),
+    [...(first ? [] : comma), nextFrom(at)],
+    ...(at > lastRequired ? [first ? ['}'] : closing('}')] : []),
   ]
   /** One of the properties from `at` on and everything after it. */
-  const nextFrom = (at: number): string => {
-    const name = rules.once(`${key} next ${at}`, 'next', () => {
+  const nextFrom = (at: number): RulePart => {
+    const next = rules.once(`${key} next ${at}`, 'next', () => {
       if (at < names.length) {
         const one: Sequence = [...member(at), ...from(at + 1, false)]
-        return required[at] || (at + 1 === names.length && !further) ? [one] : [one, [rule(nextFrom(at + 1))]]
+        return required[at] || (at + 1 === names.length && !further) ? [one] : [one, [nextFrom(at + 1)]]
       }
-      const one = rule(furtherMember())
+      const one = furtherMember()
       const more = rules.define('further-more', [[...comma, one]])
-      return [[one, repeat(rule(more), 0, Number.POSITIVE_INFINITY), ...closing('}')]]
+      return [[one, repeat(more), ...closing('}')]]
     })
-    rules.distinct.add(name)
-    return name
+    rules.distinct.add(next.rule)
+    return next
   }
-  const furtherMember = (): string =>
-    rules.once(`${key} further`, 'further', () => {
-      const end: Sequence = [textPart('"'), ...colon, rule(node(further!))]
-      return [[textPart('"'), ...spell(allBut(names), rules, 'name', end)]]
-    })
+  const furtherMember = (): RulePart =>
+    rules.once(`${key} further`, 'further', () => [
+      ['"', spell(allBut(names), rules, 'name', ['"', ...colon, node(further!)])],
+    ])
 
-  return [[textPart('{'), gap, ...from(0, true)]]
+  return [['{', gap, ...from(0, true)]]
 }

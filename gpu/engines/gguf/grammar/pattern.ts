@@ -1,5 +1,4 @@
-import { characters, complement, everything, union } from './characters.ts'
-import type { Ranges } from './rules.ts'
+import { characters, complement, everything, type Ranges, union } from './characters.ts'
 
 /** A regular expression as a tree. `max` may be Infinity. */
 export type Pattern =

@@ -4,6 +4,7 @@ import type { GrammarPart, RuleMap, Sequence } from './rules.ts'
 export function referred(sequence: Sequence, needed = false): string[] {
   const names: string[] = []
   for (const part of sequence) {
+    if (typeof part === 'string') continue
     if (part.kind === 'rule') names.push(part.rule)
     else if (part.kind === 'repeat' && !(needed && part.min === 0)) names.push(...referred([part.of], needed))
   }

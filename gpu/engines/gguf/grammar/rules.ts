@@ -1,33 +1,40 @@
-/** Sorted, disjoint ranges of code points, both ends included. */
-export type Ranges = readonly (readonly [low: number, high: number])[]
+import { characters, type Ranges } from './characters.ts'
 
-/** A part of a rule. `text` matches itself, `set` one of its characters, `rule` what that rule matches. */
+/** A part of a rule: text, one character of a set, what a rule matches, or a repetition, whose `max` may be Infinity. */
 export type GrammarPart =
-  | { kind: 'text'; text: string }
+  | string
   | { kind: 'set'; set: Ranges }
-  | { kind: 'rule'; rule: string }
-  /** `of`, repeated at least `min` and at most `max` times; `max` may be Infinity. */
+  | RulePart
   | { kind: 'repeat'; of: GrammarPart; min: number; max: number }
+export interface RulePart {
+  kind: 'rule'
+  rule: string
+}
 
 export type Sequence = readonly GrammarPart[]
 /** Rules by name; each is a list of alternatives. */
 export type RuleMap = ReadonlyMap<string, readonly Sequence[]>
 
-export const textPart = (characters: string): GrammarPart => ({ kind: 'text', text: characters })
-export const set = (ranges: Ranges): GrammarPart => ({ kind: 'set', set: ranges })
-export const rule = (name: string): GrammarPart => ({ kind: 'rule', rule: name })
-export const repeat = (of: GrammarPart, min: number, max: number): GrammarPart => ({ kind: 'repeat', of, min, max })
+export const setOf = (ranges: Ranges): GrammarPart => ({ kind: 'set', set: ranges })
+/** A set by pairs of first and last character: `set('09', 'af')`. */
+export const set = (...pairs: string[]): GrammarPart => setOf(characters(...pairs))
+/** Repeats a part, by default any number of times. */
+export function repeat(of: GrammarPart, min = 0, max = Number.POSITIVE_INFINITY): GrammarPart {
+  if (max === 0) return ''
+  return min === 1 && max === 1 ? of : { kind: 'repeat', of, min, max }
+}
+export const optional = (of: GrammarPart): GrammarPart => repeat(of, 0, 1)
 
 /** llama.cpp refuses more repetitions, and silently ignores a larger maximum. */
 export const maxRepetitions = 2000
 
 export function openRules(budget: Pick<Budget, 'parts'>) {
   const rules = new Map<string, readonly Sequence[]>()
-  const names = new Map<string, string>()
+  const known = new Map<string, RulePart>()
   const counts = new Map<string, number>()
   const pending: { name: string; make: () => readonly Sequence[] }[] = []
-  const distinct = new Set<string>()
 
+  /** Names a rule after the hint, with a number if that name is taken. */
   const reserve = (hint: string): string => {
     const count = (counts.get(hint) ?? 0) + 1
     counts.set(hint, count)
@@ -39,22 +46,15 @@ export function openRules(budget: Pick<Budget, 'parts'>) {
 
   /** Alternatives with the same beginning share it, so that llama.cpp need not follow many readings at once. */
   const factored = (name: string, alternatives: readonly Sequence[]): Sequence[] => {
-    const groups = new Map<string, { head: GrammarPart | undefined; rests: Sequence[] }>()
-    for (const sequence of alternatives) {
-      const [head, ...rest] = split(sequence)
-      const key = head ? keyOf(head) : ''
-      const group = groups.get(key)
-      if (group) group.rests.push(rest)
-      else groups.set(key, { head, rests: [rest] })
-    }
-    return [...groups.values()].map(({ head, rests }) => {
-      const shared = head ? [head] : []
-      let open = rests
-      for (let next = commonHead(open); next; next = commonHead(open)) {
+    const groups = Map.groupBy(alternatives.map(split), ([head]) => (head === undefined ? '' : keyOf(head)))
+    return Array.from(groups.values(), group => {
+      const shared: GrammarPart[] = []
+      let open: Sequence[] = group
+      for (let next = commonHead(open); next !== undefined; next = commonHead(open)) {
         shared.push(next)
         open = open.map(rest => split(rest).slice(1))
       }
-      return open.every(rest => rest.length === 0) ? joined(shared) : joined([...shared, rule(define(name, open))])
+      return open.every(rest => rest.length === 0) ? joined(shared) : joined([...shared, define(name, open)])
     })
   }
 
@@ -64,11 +64,11 @@ export function openRules(budget: Pick<Budget, 'parts'>) {
     const simple = alternatives.map(joined)
     rules.set(name, simple.length > 1 ? factored(name.replace(/-\d+$/, ''), simple) : simple)
   }
-  /** Adds a rule and returns its name, which is the hint, with a number if it is taken. */
-  const define = (hint: string, alternatives: readonly Sequence[]): string => {
-    const name = reserve(hint)
-    fill(name, alternatives)
-    return name
+  /** Adds a rule. */
+  const define = (hint: string, alternatives: readonly Sequence[]): RulePart => {
+    const rule = reserve(hint)
+    fill(rule, alternatives)
+    return { kind: 'rule', rule }
   }
 
   return {
@@ -77,13 +77,14 @@ export function openRules(budget: Pick<Budget, 'parts'>) {
     fill,
     define,
     /** Returns the rule for this key. It is built later, once, so that rules can refer to each other and themselves. */
-    once(key: string, hint: string, make: () => readonly Sequence[]): string {
-      const known = names.get(key)
-      if (known !== undefined) return known
+    once(key: string, hint: string, make: () => readonly Sequence[]): RulePart {
+      const found = known.get(key)
+      if (found) return found
       const name = reserve(hint)
-      names.set(key, name)
+      const part: RulePart = { kind: 'rule', rule: name }
+      known.set(key, part)
       pending.push({ name, make })
-      return name
+      return part
     },
     /** Makes the pending rules and those that they need, one per step. */
     *settle(): Generator<void, void> {
@@ -93,7 +94,7 @@ export function openRules(budget: Pick<Budget, 'parts'>) {
       }
     },
     /** Rules whose alternatives begin differently by construction. */
-    distinct,
+    distinct: new Set<string>(),
   }
 }
 
@@ -102,12 +103,10 @@ export type GrammarRules = ReturnType<typeof openRules>
 /** Returns the sequence with its first character as a separate part, if it begins with text. */
 function split(sequence: Sequence): Sequence {
   const [first, ...rest] = sequence
-  if (first?.kind !== 'text') return sequence
-  const character = String.fromCodePoint(first.text.codePointAt(0) ?? 0)
-  if (first.text === '') return split(rest)
-  return first.text === character
-    ? sequence
-    : [textPart(character), textPart(first.text.slice(character.length)), ...rest]
+  if (typeof first !== 'string') return sequence
+  const [character] = first
+  if (character === undefined) return split(rest)
+  return first === character ? sequence : [character, first.slice(character.length), ...rest]
 }
 
 /** Returns the first part, if all sequences have the same. */
@@ -117,21 +116,19 @@ function commonHead(sequences: readonly Sequence[]): GrammarPart | undefined {
   return first && heads.every(head => head && keyOf(head) === keyOf(first)) ? first : undefined
 }
 
-/** Joins adjacent texts, and removes empty parts and repetitions of exactly one. */
+/** Joins adjacent texts, and removes empty ones. */
 function joined(sequence: Sequence): Sequence {
   const parts: GrammarPart[] = []
-  for (const given of sequence) {
-    const part = given.kind === 'repeat' && given.min === 1 && given.max === 1 ? given.of : given
+  for (const part of sequence) {
     const last = parts.at(-1)
-    if ((part.kind === 'text' && part.text === '') || (part.kind === 'repeat' && part.max === 0)) continue
-    if (part.kind === 'text' && last?.kind === 'text') parts[parts.length - 1] = textPart(last.text + part.text)
-    else parts.push(part)
+    if (typeof part === 'string' && typeof last === 'string') parts[parts.length - 1] = last + part
+    else if (part !== '') parts.push(part)
   }
   return parts
 }
 
 function keyOf(part: GrammarPart): string {
-  if (part.kind === 'text') return `"${part.text}`
+  if (typeof part === 'string') return `"${part}`
   if (part.kind === 'set') return `[${part.set.join(';')}`
   if (part.kind === 'rule') return `=${part.rule}`
   return `*${part.min},${part.max}${keyOf(part.of)}`
@@ -140,7 +137,7 @@ function keyOf(part: GrammarPart): string {
 const sizeOf = (sequence: Sequence): number => sequence.reduce((sum, part) => sum + partSize(part), 0)
 
 function partSize(part: GrammarPart): number {
-  if (part.kind === 'text') return part.text.length
+  if (typeof part === 'string') return part.length
   if (part.kind === 'set') return part.set.length
   if (part.kind === 'rule') return 1
   return partSize(part.of) * (Number.isFinite(part.max) ? part.max : part.min + 1)

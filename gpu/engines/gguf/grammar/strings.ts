@@ -1,18 +1,16 @@
 import type { Automata } from './automata.ts'
 import type { Automaton } from './automaton.ts'
-import { characters, intersection } from './characters.ts'
-import { type Json, plainCharacters } from './json.ts'
-import type { SchemaShape } from './keywords.ts'
+import { intersection, type Ranges } from './characters.ts'
+import { type Json, mustBeEscaped, plainCharacters } from './json.ts'
+import { type SchemaShape, unsupported } from './keywords.ts'
 import {
   type GrammarPart,
   type GrammarRules,
   maxRepetitions,
-  type Ranges,
+  type RulePart,
   repeat,
-  rule,
   type Sequence,
-  set,
-  textPart,
+  setOf,
 } from './rules.ts'
 
 const longest = 1_000_000
@@ -24,47 +22,36 @@ export function stringOf(shape: SchemaShape, rules: GrammarRules, json: Json, au
   const { minLength, maxLength } = shape
   if (minLength > maxLength) return []
   const whole = automata.stringsOf(shape)
-  if (whole) return [[textPart('"'), ...spell(whole, rules, 'text', [textPart('"')])]]
-  if (minLength === 0 && maxLength === Number.POSITIVE_INFINITY) return [[rule(json.string())]]
-  return [[textPart('"'), ...repeated(rule(json.character()), minLength, maxLength, shape, rules), textPart('"')]]
+  if (whole) return [['"', spell(whole, rules, 'text', ['"'])]]
+  if (minLength === 0 && maxLength === Number.POSITIVE_INFINITY) return [[json.string()]]
+  return [['"', ...repeated(json.character(), minLength, maxLength, shape, rules), '"']]
 }
 
 /** Writes `min` to `max` characters; `max` may be Infinity. */
 function repeated(character: GrammarPart, min: number, max: number, shape: SchemaShape, rules: GrammarRules): Sequence {
   const bounded = max < Number.POSITIVE_INFINITY
-  for (const [keyword, length] of [
-    ['minLength', min],
-    ['maxLength', bounded ? max : 0],
-  ] as const)
-    if (length > longest) {
-      const { document, path } = shape.with(keyword)
-      document.unsupported(`${path}.${keyword}`, `it is more than ${longest}`)
-    }
+  for (const keyword of ['minLength', 'maxLength'] as const)
+    if (shape[keyword] > longest && Number.isFinite(shape[keyword]))
+      unsupported(shape.with(keyword), keyword, `it is more than ${longest}`)
   if ((bounded ? max : min) <= maxRepetitions) return [repeat(character, min, max)]
-  const block = rule(rules.once('piece', 'characters', () => [[repeat(character, piece, piece)]]))
-  const exactly = (count: number): Sequence => [
-    ...(count >= piece ? [repeat(block, Math.floor(count / piece), Math.floor(count / piece))] : []),
-    ...(count % piece ? [repeat(character, count % piece, count % piece)] : []),
-  ]
-  if (!bounded) return [...exactly(min), repeat(character, 0, max)]
-  const [blocks, rest] = [Math.floor((max - min) / piece), (max - min) % piece]
+  const block = rules.once('piece', 'characters', () => [[repeat(character, piece, piece)]])
+  const divided = (count: number) => [Math.floor(count / piece), count % piece] as const
+  const [least, more] = divided(min)
+  const exactly = [repeat(block, least, least), repeat(character, more, more)]
+  if (!bounded) return [...exactly, repeat(character)]
+  const [blocks, rest] = divided(max - min)
   const upTo = rules.define('up-to', [
     ...(blocks > 0 ? [[repeat(block, 0, blocks - 1), repeat(character, 0, piece - 1)]] : []),
-    [...(blocks > 0 ? [repeat(block, blocks, blocks)] : []), repeat(character, 0, rest)],
+    [repeat(block, blocks, blocks), repeat(character, 0, rest)],
   ])
-  return [...exactly(min), rule(upTo)]
-}
-
-interface Step {
-  part: GrammarPart
-  to: number
+  return [...exactly, upTo]
 }
 
 /**
  * Writes the texts of an automaton in JSON: each character in one way only, escaped if necessary, and `end` after the
  * last one. Creates a rule for each state, except those that only lead from one state to one other.
  */
-export function spell(automaton: Automaton, rules: GrammarRules, hint: string, end: Sequence): Sequence {
+export function spell(automaton: Automaton, rules: GrammarRules, hint: string, end: Sequence): RulePart {
   const steps = automaton.map(({ moves }) =>
     moves.flatMap(({ over, to }) => spellings(over, rules).map(part => ({ part, to }))),
   )
@@ -72,34 +59,33 @@ export function spell(automaton: Automaton, rules: GrammarRules, hint: string, e
   for (const { to } of steps.flat()) arrivals[to]!++
   arrivals[0]!++
 
-  const names = new Map<number, string>()
-  const pending: number[] = []
-  const nameOf = (state: number): string => {
-    const known = names.get(state)
-    if (known !== undefined) return known
-    const name = rules.reserve(hint)
-    rules.distinct.add(name)
-    names.set(state, name)
-    pending.push(state)
-    return name
+  const known = new Map<number, RulePart>()
+  const ruleOf = (state: number): RulePart => {
+    const found = known.get(state)
+    if (found) return found
+    const rule = rules.reserve(hint)
+    rules.distinct.add(rule)
+    known.set(state, { kind: 'rule', rule })
+    return { kind: 'rule', rule }
   }
   /** Returns the step and those after it, as long as there is only one way to continue. */
-  const along = (first: Step): Sequence => {
+  const along = (first: (typeof steps)[number][number]): Sequence => {
     const parts = [first.part]
     for (let at = first.to; ; ) {
       const [only, ...others] = steps[at]!
       const { ends } = automaton[at]!
-      if (arrivals[at] !== 1 || others.length > 0 || (only && ends)) return [...parts, rule(nameOf(at))]
+      if (arrivals[at] !== 1 || others.length > 0 || (only && ends)) return [...parts, ruleOf(at)]
       if (!only) return [...parts, ...end]
       parts.push(only.part)
       at = only.to
     }
   }
 
-  const start = rule(nameOf(0))
-  for (let at = pending.pop(); at !== undefined; at = pending.pop())
-    rules.fill(nameOf(at), [...steps[at]!.map(along), ...(automaton[at]!.ends ? [end] : [])])
-  return [start]
+  const start = ruleOf(0)
+  // Iteration over a Map includes entries that are added meanwhile.
+  for (const [at, { rule }] of known)
+    rules.fill(rule, [...steps[at]!.map(along), ...(automaton[at]!.ends ? [end] : [])])
+  return start
 }
 
 /** Returns a set of characters as JSON writes them in strings. */
@@ -110,11 +96,9 @@ function spellings(over: Ranges, rules: GrammarRules): GrammarPart[] {
     rules.once(`escaped ${others.join()}`, 'escaped', () =>
       others.flatMap(([low, high]) =>
         Array.from({ length: high - low + 1 }, (_, at) => [
-          textPart(JSON.stringify(String.fromCodePoint(low + at)).slice(1, -1)),
+          JSON.stringify(String.fromCodePoint(low + at)).slice(1, -1),
         ]),
       ),
     )
-  return [...(plain.length ? [set(plain)] : []), ...(others.length ? [rule(escaped())] : [])]
+  return [...(plain.length ? [setOf(plain)] : []), ...(others.length ? [escaped()] : [])]
 }
-
-const mustBeEscaped = characters('\u0000\u001f', '"', '\\')

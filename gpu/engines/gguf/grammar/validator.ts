@@ -1,7 +1,7 @@
 import type { Alternatives } from './alternatives.ts'
 import { type Automata, formats } from './automata.ts'
 import { accepts } from './automaton.ts'
-import { equal, kindsOfFormat, type ValueKind } from './keywords.ts'
+import { equal, kindsOfFormat, unsupported, type ValueKind } from './keywords.ts'
 import type { Budget } from './rules.ts'
 import type { SchemaNode } from './schema.ts'
 
@@ -28,8 +28,9 @@ export function openValidator({ read, of }: Alternatives, automata: Automata, bu
     if (format !== undefined && kindsOfFormat(format).includes(kindOf(value))) {
       // The pattern of a format leaves some values out: a match is certain, a mismatch is not.
       if (typeof value === 'string' && !accepts(automata.format({ name: format, schemaNode }), value))
-        schemaNode.document.unsupported(
-          `${schemaNode.path}.format`,
+        unsupported(
+          schemaNode,
+          'format',
           `it is not decided here whether ${JSON.stringify(value)} has the format '${format}'; leave the one or the other out`,
         )
       if (format === 'int32' && (value as number) !== ((value as number) | 0)) return false

@@ -1,6 +1,6 @@
-import { intersection } from './characters.ts'
+import { intersection, type Ranges } from './characters.ts'
 import { referred } from './productive.ts'
-import type { Budget, Ranges, RuleMap, Sequence } from './rules.ts'
+import type { Budget, RuleMap, Sequence } from './rules.ts'
 
 /** How an alternative may begin, and whether any rule follows. */
 interface Opening {
@@ -63,7 +63,7 @@ export function stepsToCheck(rules: RuleMap): number {
     for (const sequence of rules.get(name)!)
       for (const part of sequence) {
         for (const other of referred([part])) steps += of(other)
-        if (part.kind !== 'repeat' || part.min > 0) break
+        if (typeof part === 'string' || part.kind !== 'repeat' || part.min > 0) break
       }
     known.set(name, steps)
     return steps
@@ -81,12 +81,13 @@ function openOpenings(rules: RuleMap, budget: Budget) {
   }
   const of = (sequence: Sequence): readonly Opening[] => {
     const [part, ...rest] = sequence
-    if (!part) return []
+    if (part === undefined) return []
     const goesOn = referred(rest).length > 0
-    if (part.kind === 'text') return [{ begins: part.text, goesOn }]
+    if (typeof part === 'string') return [{ begins: part, goesOn }]
     if (part.kind === 'set') return [{ begins: part.set, goesOn }]
     if (part.kind === 'rule') return ofRule(part.rule).map(one => ({ ...one, goesOn: one.goesOn || goesOn }))
-    const repeated = of([part.of]).map(one => ({ ...one, goesOn: one.goesOn || goesOn || part.of.kind === 'rule' }))
+    const goesOnAgain = goesOn || referred([part.of]).length > 0
+    const repeated = of([part.of]).map(one => ({ ...one, goesOn: one.goesOn || goesOnAgain }))
     return part.min > 0 ? repeated : [...repeated, ...of(rest)]
   }
   return { of }

@@ -1,9 +1,23 @@
 import type { Llama, LlamaGrammar } from 'node-llama-cpp'
 import { getLlama, LlamaLogLevel } from 'node-llama-cpp'
 import { Failure } from '../../../../../core/failure.ts'
-import { type Origin, schemaGrammar } from '../../../../../gpu/engines/gguf/grammar/grammar.ts'
+import { runSteps } from '../../../../../core/time-slice.ts'
+import { openGrammar } from '../../../../../gpu/engines/gguf/grammar/grammar.ts'
+import type { Origin } from '../../../../../gpu/engines/gguf/grammar/schema.ts'
 
 export const origin: Origin = { param: 'response_format', path: 'schema' }
+
+/** The grammar of one schema, as for `response_format: {type: 'json_schema'}`. */
+export function schemaGrammar(schema: unknown, from: Origin): string {
+  const grammar = openGrammar()
+  return runSteps(grammar.text(runSteps(grammar.rule(schema, from))))
+}
+
+/** The grammar of any JSON object, as for `response_format: {type: 'json_object'}`. */
+export function objectGrammar(): string {
+  const grammar = openGrammar()
+  return runSteps(grammar.text(runSteps(grammar.object())))
+}
 
 /** llama.cpp without a model: sufficient to parse grammars. */
 export const openLlama = (): Promise<Llama> =>

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { runSteps } from '../../../../../core/time-slice.ts'
-import { literal, objectGrammar, openGrammar, schemaGrammar } from '../../../../../gpu/engines/gguf/grammar/grammar.ts'
-import { openLlama, openMatcher, origin } from './_grammar.ts'
+import { literal, openGrammar } from '../../../../../gpu/engines/gguf/grammar/grammar.ts'
+import { objectGrammar, openLlama, openMatcher, origin, schemaGrammar } from './_grammar.ts'
 
 let llama: Awaited<ReturnType<typeof openLlama>>
 beforeAll(async () => {

@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Failure } from '../../../../../core/failure.ts'
-import { schemaGrammar } from '../../../../../gpu/engines/gguf/grammar/grammar.ts'
-import { openLlama, openMatcher, origin } from './_grammar.ts'
+import { openLlama, openMatcher, origin, schemaGrammar } from './_grammar.ts'
 
 let llama: Awaited<ReturnType<typeof openLlama>>
 beforeAll(async () => {

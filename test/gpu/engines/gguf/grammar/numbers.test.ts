@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { schemaGrammar } from '../../../../../gpu/engines/gguf/grammar/grammar.ts'
-import { openLlama, openMatcher, origin } from './_grammar.ts'
+import { openLlama, openMatcher, origin, schemaGrammar } from './_grammar.ts'
 
 let llama: Awaited<ReturnType<typeof openLlama>>
 beforeAll(async () => {

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { schemaGrammar } from '../../../../../gpu/engines/gguf/grammar/grammar.ts'
-import { origin, refusal } from './_grammar.ts'
+import { origin, refusal, schemaGrammar } from './_grammar.ts'
 
 const inside = (schema: unknown) => ({ type: 'object', properties: { a: { type: 'array', items: schema } } })
 
