@@ -6,7 +6,6 @@ import type { Endpoint, Launched, Launcher, LaunchOptions, ProcessExit } from '.
 export type EngineState = 'stopped' | 'starting' | 'ready' | 'stopping'
 
 export interface EngineOptions extends Omit<LaunchOptions, 'launchId'> {
-  engineId: string
   /** Path that answers 2xx once the engine can work; null for an engine that counts as ready at once. */
   healthPath: string | null
   /** Headers of every request to it, names and values alternating. */
@@ -35,7 +34,7 @@ export function openEngine(
   launcher: Launcher,
   onExit: (reason: string, lastError: string) => void,
 ) {
-  const { engineId, channel, healthPath, headers, loadStallMs, graceMs: defaultGraceMs } = options
+  const { engineId, channel, graceMs: defaultGraceMs } = options
   let state: EngineState = 'stopped'
   let launched: Launched | undefined
   let starting: { done: Promise<void>; abort: AbortController } | undefined
@@ -72,7 +71,7 @@ export function openEngine(
     launched = one
     const exited = one.exited.then(exitReason)
     const polling = new AbortController()
-    const reason = await Promise.race([exited, poll(one, AbortSignal.any([abort, polling.signal]))])
+    const reason = await Promise.race([exited, poll(options, one, AbortSignal.any([abort, polling.signal]))])
     polling.abort()
     if (reason !== undefined) {
       // Without grace: a loading engine has no requests to finish, and may not handle signals yet.
@@ -88,30 +87,6 @@ export function openEngine(
       if (unexpected) onExit(exitReason(exit), exit.lastError)
     })
     return undefined
-  }
-
-  async function poll({ endpoint, lastOutputAt }: Launched, signal: AbortSignal): Promise<string | undefined> {
-    if (healthPath === null) return undefined
-    const startedAt = performance.now()
-    let lastBody = ''
-    let lastBodyAt = startedAt
-    let failingSince = Number.POSITIVE_INFINITY
-    const { fetchHealth } = await import('./requests/health.ts')
-    for (let pause = 20; !signal.aborted; pause = Math.min(pause * 1.3, 500)) {
-      const { health, body } = await fetchHealth(endpoint, healthPath, headers, Math.min(2_000, loadStallMs))
-      if (signal.aborted) break
-      if (health === 'ready') return undefined
-      const now = performance.now()
-      failingSince = typeof health === 'object' ? Math.min(failingSince, now) : Number.POSITIVE_INFINITY
-      if (body !== lastBody) [lastBody, lastBodyAt] = [body, now]
-      const stalled = now - Math.max(lastBodyAt, lastOutputAt()) > loadStallMs
-      if (typeof health === 'object' && (stalled || now - failingSince > maxWrongAnswerMs))
-        return `Engine answered ${health.status} at ${healthPath}, where it should say whether it is ready.`
-      if (stalled) return `Engine made no progress in loading for ${seconds(loadStallMs)}.`
-      if (now - startedAt > 10 * loadStallMs) return `Engine was still not ready after ${seconds(10 * loadStallMs)}.`
-      await delay(pause, undefined, { signal }).catch(() => {})
-    }
-    return `Engine was stopped while it was loading${typeof signal.reason === 'string' ? `: ${signal.reason}` : ''}.`
   }
 
   async function end(reason: string, graceMs: number): Promise<void> {
@@ -159,6 +134,35 @@ export function openEngine(
 }
 
 export type Engine = ReturnType<typeof openEngine>
+
+/** Resolves with undefined when the engine is ready, else with the reason why it is not, as a sentence. */
+async function poll(
+  { healthPath, headers, loadStallMs }: EngineOptions,
+  { endpoint, lastOutputAt }: Launched,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  if (healthPath === null) return undefined
+  const startedAt = performance.now()
+  let lastBody = ''
+  let lastBodyAt = startedAt
+  let failingSince = Number.POSITIVE_INFINITY
+  const { fetchHealth } = await import('./requests/health.ts')
+  for (let pause = 20; !signal.aborted; pause = Math.min(pause * 1.3, 500)) {
+    const { health, body } = await fetchHealth(endpoint, healthPath, headers, Math.min(2_000, loadStallMs))
+    if (signal.aborted) break
+    if (health === 'ready') return undefined
+    const now = performance.now()
+    failingSince = typeof health === 'object' ? Math.min(failingSince, now) : Number.POSITIVE_INFINITY
+    if (body !== lastBody) [lastBody, lastBodyAt] = [body, now]
+    const stalled = now - Math.max(lastBodyAt, lastOutputAt()) > loadStallMs
+    if (typeof health === 'object' && (stalled || now - failingSince > maxWrongAnswerMs))
+      return `Engine answered ${health.status} at ${healthPath}, where it should say whether it is ready.`
+    if (stalled) return `Engine made no progress in loading for ${seconds(loadStallMs)}.`
+    if (now - startedAt > 10 * loadStallMs) return `Engine was still not ready after ${seconds(10 * loadStallMs)}.`
+    await delay(pause, undefined, { signal }).catch(() => {})
+  }
+  return `Engine was stopped while it was loading${typeof signal.reason === 'string' ? `: ${signal.reason}` : ''}.`
+}
 
 /**
  * How an engine ended, as a sentence for callers: `Engine exited (3): out of memory`. It quotes no output, which may

@@ -4,22 +4,14 @@ import type { Discovery } from './devices/device.ts'
 import { cardProcesses, discover } from './devices/nvidia-smi.ts'
 import { makeUvmDevice } from './devices/uvm.ts'
 import type { DeviceSource } from './placement/memory.ts'
-import type { SandboxSupport } from './sandbox/level.ts'
 import { probeSandbox } from './sandbox/probe.ts'
 import { probeWrapper } from './sandbox/probe-wrapper.ts'
-import type { Wrapper } from './sandbox/wrapper.ts'
-
-export interface ProbedMachine {
-  wrapper: Wrapper
-  devices: DeviceSource
-  sandbox: SandboxSupport
-}
 
 /**
  * Probes the wrappers, the sandboxes and the cards in parallel. Never throws. This is the slowest part of the server's
  * start and depends on nothing else, so callers start it first.
  */
-export async function probeMachine(environment = hostEnvironment()): Promise<ProbedMachine> {
+export async function probeMachine(environment = hostEnvironment()) {
   const findCards = () => discover({ environment })
   const [{ wrapper }, sandbox, found] = await Promise.all([
     probeWrapper(environment),
@@ -33,5 +25,8 @@ export async function probeMachine(environment = hostEnvironment()): Promise<Pro
     first = undefined
     return known ?? findCards()
   }
-  return { wrapper, sandbox, devices: { cards, processes: () => cardProcesses({ environment }), cpu: cpuDevice() } }
+  const devices: DeviceSource = { cards, processes: () => cardProcesses({ environment }), cpu: cpuDevice() }
+  return { wrapper, sandbox, devices }
 }
+
+export type ProbedMachine = Awaited<ReturnType<typeof probeMachine>>

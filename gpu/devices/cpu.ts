@@ -2,19 +2,11 @@ import { availableParallelism, cpus, totalmem } from 'node:os'
 import { optionalText } from '../../core/optional-file.ts'
 import { type Device, noReadings } from './device.ts'
 
-export interface CpuMachine {
-  /** The text of a file; undefined when it cannot be read. */
-  read(path: string): string | undefined
-  totalBytes: number
-  cores: number
-  model: string
-}
-
 /**
  * The processor as a device. Memory and cores are those that this process may use: in a container the limits of its
  * control groups. A model server with one thread for every core of the host would be very slow there.
  */
-export function cpuDevice(machine: CpuMachine = thisMachine()): Device {
+export function cpuDevice(machine = thisMachine()): Device {
   const groups = controlGroups(machine.read('/proc/self/cgroup') ?? '')
   const lowestLimit = (limit: (read: (name: string) => string | undefined, version: 1 | 2) => number | undefined) =>
     Math.min(
@@ -68,11 +60,10 @@ function controlGroups(listing: string): { path: string; version: 1 | 2 }[] {
   })
 }
 
-function thisMachine(): CpuMachine {
-  return {
-    read: optionalText,
-    totalBytes: totalmem(),
-    cores: availableParallelism(),
-    model: cpus()[0]?.model.trim() || 'CPU',
-  }
-}
+const thisMachine = () => ({
+  /** Returns the text of a file; undefined when it cannot be read. */
+  read: optionalText as (path: string) => string | undefined,
+  totalBytes: totalmem(),
+  cores: availableParallelism(),
+  model: cpus()[0]?.model.trim() || 'CPU',
+})

@@ -1,17 +1,8 @@
-import { execa } from 'execa'
 import type { DeviceProcess } from '../../core/models/fleet.ts'
+import { runProgram } from '../sandbox/program.ts'
 import type { Discovery } from './device.ts'
 import { parseSliceMemory, parseSlices, type Slice } from './mig.ts'
 import { devicesOf, fewFields, fields, parseCards, problemOf, queryArguments, valueOrNull } from './nvidia.ts'
-
-export interface ProgramRun {
-  exitCode: number | undefined
-  /** For example `ENOENT` or `EACCES`, when it did not start. */
-  errorCode?: string
-  timedOut: boolean
-  stdout: string
-  stderr: string
-}
 
 export interface RunOptions {
   /** Only `PATH`, to find nvidia-smi, and `LD_LIBRARY_PATH` of this environment are used. */
@@ -20,32 +11,10 @@ export interface RunOptions {
 }
 
 /** Runs nvidia-smi with these arguments. Never throws. */
-async function nvidiaSmi(
-  args: readonly string[],
-  { environment = {}, timeoutMs = 10_000 }: RunOptions,
-): Promise<ProgramRun> {
+function nvidiaSmi(args: readonly string[], { environment = {}, timeoutMs = 10_000 }: RunOptions) {
   const env: Record<string, string> = { LC_ALL: 'C', PATH: environment.PATH ?? '/usr/local/bin:/usr/bin:/bin' }
   if (environment.LD_LIBRARY_PATH) env.LD_LIBRARY_PATH = environment.LD_LIBRARY_PATH
-  try {
-    const done = await execa('nvidia-smi', args, {
-      env,
-      extendEnv: false,
-      stdin: 'ignore',
-      timeout: timeoutMs,
-      killSignal: 'SIGKILL',
-      maxBuffer: 4 << 20,
-      reject: false,
-    })
-    return {
-      exitCode: done.exitCode,
-      errorCode: done.exitCode === undefined && !done.timedOut ? done.code : undefined,
-      timedOut: done.timedOut,
-      stdout: done.stdout,
-      stderr: done.stderr,
-    }
-  } catch (cause) {
-    return { exitCode: undefined, errorCode: String(cause), timedOut: false, stdout: '', stderr: '' }
-  }
+  return runProgram('nvidia-smi', args, env, timeoutMs)
 }
 
 /** Finds the NVIDIA cards of this machine. Never throws: `reason` says what is wrong. */

@@ -1,7 +1,6 @@
-import type { DeviceReadings } from '../../core/models/fleet.ts'
+import type { ProgramRun } from '../sandbox/program.ts'
 import { type Device, noReadings } from './device.ts'
 import type { Slice } from './mig.ts'
-import type { ProgramRun } from './nvidia-smi.ts'
 
 /**
  * The queried fields, in this order. An old driver that does not know one of them exits with 2; `fewFields` are known
@@ -28,19 +27,6 @@ export const queryArguments = (queried: readonly string[]): string[] => [
   '--format=csv,noheader,nounits',
 ]
 
-export interface Card {
-  index: number
-  uuid: string
-  name: string
-  driver: string | null
-  computeCapability: string | null
-  /** 0 for a card in MIG mode whose total memory cannot be read, as in most containers. */
-  totalBytes: number
-  usedBytes: number | null
-  mig: boolean
-  readings: DeviceReadings
-}
-
 const mebibyte = 2 ** 20
 const unknown = /^(\[.*\]|N\/A|Not Supported|Unknown Error|Insufficient Permissions|GPU is lost)?$/i
 
@@ -51,11 +37,10 @@ export const valueOrNull = (value: string): string | null => (unknown.test(value
  * Parses the cards from the CSV output. A line without index or memory is a card that cannot be used and is left out.
  * A card in MIG mode needs no memory, because only its slices are used.
  */
-export function parseCards(csv: string, queried: readonly string[]): Card[] {
-  const cards: Card[] = []
-  for (const line of csv.split('\n')) {
+export function parseCards(csv: string, queried: readonly string[]) {
+  return csv.split('\n').flatMap(line => {
     const values = line.split(',')
-    if (values.length !== queried.length) continue
+    if (values.length !== queried.length) return []
     const at = (name: string): string | null => valueOrNull(values[queried.indexOf(name)] ?? '')
     const number = (name: string): number | null => {
       const value = Number(at(name) ?? Number.NaN)
@@ -64,15 +49,16 @@ export function parseCards(csv: string, queried: readonly string[]): Card[] {
     const index = number('index')
     const total = number('memory.total') ?? 0
     const mig = at('mig.mode.current') === 'Enabled'
-    if (index === null || (total === 0 && !mig)) continue
+    if (index === null || (total === 0 && !mig)) return []
     const used = number('memory.used')
     const percent = number('utilization.gpu')
-    cards.push({
+    return {
       index,
       uuid: at('uuid') ?? '',
       name: at('name') ?? 'NVIDIA GPU',
       driver: at('driver_version'),
       computeCapability: at('compute_cap'),
+      /** 0 for a card in MIG mode whose total memory cannot be read, as in most containers. */
       totalBytes: total * mebibyte,
       usedBytes: used === null ? null : used * mebibyte,
       mig,
@@ -82,13 +68,12 @@ export function parseCards(csv: string, queried: readonly string[]): Card[] {
         powerWatts: number('power.draw'),
         powerLimitWatts: number('power.limit'),
       },
-    })
-  }
-  return cards
+    }
+  })
 }
 
 /** Cards and slices as devices. A card in MIG mode cannot be used as a whole, only its slices can. */
-export function devicesOf(cards: readonly Card[], slices: readonly Slice[]): Device[] {
+export function devicesOf(cards: ReturnType<typeof parseCards>, slices: readonly Slice[]): Device[] {
   return cards.flatMap((card): Device[] => {
     const { index, name, totalBytes, usedBytes, readings } = card
     const whole = { kind: 'nvidia' as const, name, totalBytes, usedBytes, cores: null }

@@ -4,14 +4,6 @@ import { isMainThread } from 'node:worker_threads'
 import { execa } from 'execa'
 import type { Output } from './outputs.ts'
 
-export interface SpawnedChild {
-  pid: number
-  /** Milliseconds on the monotonic clock: the last line that differed from the line before, or the start. */
-  lastOutputAt: () => number
-  /** Resolves when the process has exited and its output has been read. */
-  ended: Promise<{ code: number | null; signal: string | null }>
-}
-
 /** Limits the wait for remaining output: a surviving grandchild can hold the pipes open for ever. */
 const lastReadMs = 250
 
@@ -25,7 +17,7 @@ export async function spawnChild(options: {
   env: Record<string, string>
   cwd: string
   output: Output
-}): Promise<SpawnedChild | string> {
+}) {
   // PR_SET_PDEATHSIG fires when the spawning thread ends, so the thread must live as long as the server.
   if (!isMainThread) throw new Error('Engines are started from the main thread only.')
   const { file, args, env, cwd, output } = options
@@ -64,7 +56,13 @@ export async function spawnChild(options: {
     output.end()
     return end
   })
-  return { pid, lastOutputAt: () => lastOutputAt, ended }
+  return {
+    pid,
+    /** Milliseconds on the monotonic clock: the last line that differed from the line before, or the start. */
+    lastOutputAt: () => lastOutputAt,
+    /** Resolves when the process has exited and its output has been read. */
+    ended,
+  }
 }
 
 /** Makes the kernel's OOM killer prefer the engine, which can be restarted, over the server. */

@@ -1,5 +1,5 @@
-import { readdirSync } from 'node:fs'
 import { isAbsolute, join } from 'node:path'
+import { optionalNames } from '../../core/optional-file.ts'
 
 export interface EnvironmentOptions {
   /** The server's environment. Only the variables matched by `inherited` are inherited on. */
@@ -54,19 +54,9 @@ export const environmentsFolder = (dataDir: string): string => join(dataDir, 'en
 export function enginePath(dataDir: string, path: string, preferred: readonly string[] = []): string {
   const folder = environmentsFolder(dataDir)
   const first = preferred.map(name => join(isAbsolute(name) ? name : join(folder, name), 'bin'))
-  const others = namesIn(folder)
+  const others = optionalNames(folder)
+    .toSorted()
     .map(name => join(folder, name, 'bin'))
     .filter(one => !first.includes(one))
   return [...first, path, ...others].filter(one => one !== '').join(':')
-}
-
-function namesIn(folder: string): string[] {
-  try {
-    return readdirSync(folder, { withFileTypes: true })
-      .filter(entry => entry.isDirectory())
-      .map(({ name }) => name)
-      .toSorted()
-  } catch {
-    return []
-  }
 }

@@ -12,16 +12,16 @@ import { spawnChild } from './child.ts'
 import { engineEnvironment, enginePath } from './environment.ts'
 import { openLaunchFolders } from './launch-folders.ts'
 import type { Launched, Launcher, LaunchOptions, ProcessExit } from './launcher.ts'
-import { type EngineOutputs, lastError, openOutputs } from './outputs.ts'
+import { lastError, openOutputs } from './outputs.ts'
 import { descendantsOf, identityOf, locateProgram, sendSignal } from './processes.ts'
-import { endAll, openRecord, type Sweep, sweep } from './reap.ts'
+import { endAll, openRecord, sweep } from './reap.ts'
 
 interface Child {
   launchId: string
   modelId: string
   pid: number
-  exited: Promise<ProcessExit> | undefined
-  stopping: Promise<void> | undefined
+  exited: Promise<ProcessExit>
+  stopping?: Promise<void>
   /** Set when the launcher kills it: wrappers report a kill with different exit statuses. */
   killed: boolean
   wrapper: Wrapper
@@ -40,7 +40,7 @@ export async function openLocalLauncher(
     wrapper: Wrapper
     log: Log
   } & Pick<SandboxOptions, 'support' | 'secrets'>,
-): Promise<Launcher & { swept: Sweep; outputs: EngineOutputs; close(): void }> {
+) {
   const { dataDir, bootId, host, wrapper, log, ...sandboxing } = options
   for (const name of ['run', 'home']) mkdirSync(join(dataDir, name), { recursive: true, mode: 0o700 })
   // Engines get paths in it, and a sandbox may not contain the symbolic links on the way.
@@ -99,37 +99,27 @@ export async function openLocalLauncher(
       launchId,
       modelId,
       pid,
-      stopping: undefined,
       killed: false,
       wrapper: used,
-      exited: undefined,
+      exited: spawned.ended.then(async ({ code, signal }): Promise<ProcessExit> => {
+        await endLeftovers(child, log)
+        children.delete(launchId)
+        addresses.release(endpoint, port)
+        forget(launchId)
+        folders.release(options)
+        const status = child.killed ? 'SIGKILL' : exitStatus(used, code, signal, constants.signals)
+        const words = lastError(output.lines())
+        return { status, lastError: words, hint: sandboxHint(confined?.level ?? 'none', status, words) }
+      }),
     }
     children.set(launchId, child)
-    const exited = spawned.ended.then(async ({ code, signal }): Promise<ProcessExit> => {
-      await endLeftovers(child)
-      children.delete(launchId)
-      addresses.release(endpoint, port)
-      forget(launchId)
-      folders.release(options)
-      const status = child.killed ? 'SIGKILL' : exitStatus(used, code, signal, constants.signals)
-      const words = lastError(output.lines())
-      return { status, lastError: words, hint: sandboxHint(confined?.level ?? 'none', status, words) }
-    })
-    child.exited = exited
     let engine = pid
     void locateProgram(pid, used, found => {
       engine = found
     })
     const identity = await identityOf(pid)
     if (identity && children.has(launchId)) record.put({ launchId, bootId, modelId, process: identity })
-    return { launchId, pid: () => engine, endpoint, exited, lastOutputAt }
-  }
-
-  /** Ends processes that the engine started in other sessions; without a PID namespace they survive it. */
-  async function endLeftovers({ launchId, modelId }: Child): Promise<void> {
-    const { left } = await endAll({ INFER_LAUNCH_ID: new Set([launchId]) }, 5_000)
-    const pids = left.map(one => one.pid).join(' ')
-    if (pids) log.error('Cannot end processes started by an engine that has exited', { model: modelId, pids })
+    return { launchId, pid: () => engine, endpoint, exited: child.exited, lastOutputAt }
   }
 
   function forget(launchId: string): void {
@@ -141,40 +131,47 @@ export async function openLocalLauncher(
     const child = children.get(launchId)
     if (!child) return
     if (child.stopping && graceMs === 0) await kill(child)
-    child.stopping ??= end(child, graceMs)
+    child.stopping ??= end(child, graceMs, log)
     await child.stopping
-  }
-
-  async function end(child: Child, graceMs: number): Promise<void> {
-    if (graceMs > 0) {
-      if (child.wrapper.signals === 'group') sendSignal(-child.pid, 'SIGTERM')
-      else for (const pid of await descendantsOf(child.pid)) sendSignal(pid, 'SIGTERM')
-      if (await within(child.exited!, graceMs)) return
-    }
-    await kill(child)
-    if (await within(child.exited!, 10_000)) return
-    log.error('An engine still runs 10 s after SIGKILL', { model: child.modelId, pid: child.pid })
-    await child.exited
-  }
-
-  /** Kills the processes inside first: the wrapper then exits, which proves that its namespace is empty. */
-  async function kill(child: Child): Promise<void> {
-    child.killed = true
-    const inside = child.wrapper.depth > 0 ? await descendantsOf(child.pid) : []
-    for (const pid of inside) sendSignal(pid, 'SIGKILL')
-    if (inside.length > 0 && (await within(child.exited!, 2_000))) return
-    sendSignal(-child.pid, 'SIGKILL')
-    sendSignal(child.pid, 'SIGKILL')
   }
 
   return {
     start,
     stop,
-    logs: launchId => outputs.lines(launchId),
+    logs: outputs.lines,
     outputs,
     swept,
-    close: () => addresses.close(),
+    close: addresses.close,
+  } satisfies Launcher & Record<string, unknown>
+}
+
+/** Ends processes that the engine started in other sessions; without a PID namespace they survive it. */
+async function endLeftovers({ launchId, modelId }: Child, log: Log): Promise<void> {
+  const { left } = await endAll({ INFER_LAUNCH_ID: new Set([launchId]) }, 5_000)
+  const pids = left.map(one => one.pid).join(' ')
+  if (pids) log.error('Cannot end processes started by an engine that has exited', { model: modelId, pids })
+}
+
+async function end(child: Child, graceMs: number, log: Log): Promise<void> {
+  if (graceMs > 0) {
+    if (child.wrapper.signals === 'group') sendSignal(-child.pid, 'SIGTERM')
+    else for (const pid of await descendantsOf(child.pid)) sendSignal(pid, 'SIGTERM')
+    if (await within(child.exited, graceMs)) return
   }
+  await kill(child)
+  if (await within(child.exited, 10_000)) return
+  log.error('An engine still runs 10 s after SIGKILL', { model: child.modelId, pid: child.pid })
+  await child.exited
+}
+
+/** Kills the processes inside first: the wrapper then exits, which proves that its namespace is empty. */
+async function kill(child: Child): Promise<void> {
+  child.killed = true
+  const inside = child.wrapper.depth > 0 ? await descendantsOf(child.pid) : []
+  for (const pid of inside) sendSignal(pid, 'SIGKILL')
+  if (inside.length > 0 && (await within(child.exited, 2_000))) return
+  sendSignal(-child.pid, 'SIGKILL')
+  sendSignal(child.pid, 'SIGKILL')
 }
 
 async function within(done: Promise<unknown>, ms: number): Promise<boolean> {

@@ -1,28 +1,16 @@
 import { redact } from '../../core/log.ts'
 import type { EngineLine, EngineOutput } from '../../core/models/fleet.ts'
 
-export interface EngineOutputs extends EngineOutput {
-  open(launch: { launchId: string; modelId: string; secrets: readonly string[] }): Output
-  /** Marks the launch as ended. Its output is kept until `keptAfterEnd` later launches have ended. */
-  ended(launchId: string): void
-  lines(launchId: string): string[]
-  /**
-   * Calls the listener with what an engine prints, also with each state of a progress bar that overwrites itself, until
-   * the function that it returns is called. The text may contain secrets and is neither stored nor shown.
-   */
-  watch(engineId: string, listener: (text: string) => void): () => void
-}
-
 /** Number of ended launches whose output is kept; at most a megabyte each. */
 const keptAfterEnd = 8
 
-export function openOutputs(): EngineOutputs {
+export function openOutputs() {
   const launches = new Map<string, { modelId: string; engineId: string; output: Output; ended: boolean }>()
   const followers = new Set<(line: EngineLine) => void>()
   const watchers = new Set<{ engineId: string; listener: (text: string) => void }>()
 
   return {
-    open({ launchId, modelId, secrets }) {
+    open({ launchId, modelId, secrets }: { launchId: string; modelId: string; secrets: readonly string[] }): Output {
       // A launch id is the engine id and a launch number.
       const engineId = launchId.replace(/-\d+$/, '')
       const output = openOutput({
@@ -37,14 +25,15 @@ export function openOutputs(): EngineOutputs {
       launches.set(launchId, { modelId, engineId, output, ended: false })
       return output
     },
-    ended(launchId) {
+    /** Marks the launch as ended. Its output is kept until `keptAfterEnd` later launches have ended. */
+    ended(launchId: string): void {
       const launch = launches.get(launchId)
       if (launch) launch.ended = true
       const ended = [...launches].filter(([, one]) => one.ended)
       for (const [id] of ended.slice(0, -keptAfterEnd)) launches.delete(id)
     },
-    lines: launchId => launches.get(launchId)?.output.lines() ?? [],
-    recent(modelId, limit) {
+    lines: (launchId: string): string[] => launches.get(launchId)?.output.lines() ?? [],
+    recent(modelId?: string, limit?: number) {
       const lines = [...launches.values()]
         .filter(launch => modelId === undefined || launch.modelId === modelId)
         .flatMap(launch =>
@@ -53,32 +42,24 @@ export function openOutputs(): EngineOutputs {
         .toSorted((one, other) => one.at - other.at)
       return limit === undefined ? lines : lines.slice(Math.max(0, lines.length - limit))
     },
-    watch(engineId, listener) {
+    /**
+     * Calls the listener with what an engine prints, also with each state of a progress bar that overwrites itself, until
+     * the function that it returns is called. The text may contain secrets and is neither stored nor shown.
+     */
+    watch(engineId: string, listener: (text: string) => void): () => void {
       const watcher = { engineId, listener }
       watchers.add(watcher)
       return () => void watchers.delete(watcher)
     },
-    follow(listener) {
+    follow(listener: (line: EngineLine) => void): () => void {
       followers.add(listener)
       return () => void followers.delete(listener)
     },
-  }
+  } satisfies EngineOutput & Record<string, unknown>
 }
 
-export interface Output {
-  push(chunk: Buffer): void
-  /** Ends the last line that had no newline. */
-  end(): void
-  /** The retained lines, oldest first. */
-  lines(): string[]
-  /** The newest `limit` lines (default: all) with the time each was complete, in epoch milliseconds. */
-  entries(limit?: number): { at: number; text: string }[]
-  /**
-   * Number of lines so far that differ from the line before, and of states of a progress bar that differ from the state
-   * before: what is only repeated is no progress.
-   */
-  readonly changes: number
-}
+export type EngineOutputs = ReturnType<typeof openOutputs>
+export type Output = ReturnType<typeof openOutput>
 
 export interface OutputOptions {
   lineBytes?: number
@@ -109,7 +90,7 @@ export function openOutput({
   secrets = [],
   onLine,
   onUpdate,
-}: OutputOptions = {}): Output {
+}: OutputOptions = {}) {
   const kept: { at: number; text: string }[] = []
   // The oldest of `kept` that counts. To shift each would move thousands of lines: 40 µs for an empty one.
   let first = 0
@@ -121,14 +102,17 @@ export function openOutput({
   let previous: string | undefined
   let previousState: Buffer | undefined
 
+  const clear = () => {
+    part = []
+    partBytes = 0
+    truncated = false
+  }
   const add = () => {
     const bytes = part.length === 1 ? part[0]! : Buffer.concat(part, partBytes)
     let lineText = redact(bytes.toString('utf8').replace(/\r$/, '').replace(/^.*\r/s, ''))
     for (const one of secrets) lineText = lineText.replaceAll(one, '[redacted]')
     const line = lineText + (truncated ? ' … (cut)' : '')
-    part = []
-    partBytes = 0
-    truncated = false
+    clear()
     if (line !== previous) changes++
     previous = line
     const entry = { at: Date.now(), text: line }
@@ -146,11 +130,7 @@ export function openOutput({
     // One at the end may belong to a Windows line end.
     const begin = whole.lastIndexOf(carriageReturn, -2) + 1
     const piece = begin > 0 && begin < whole.length ? whole.subarray(begin) : whole
-    if (piece !== whole) {
-      part = []
-      partBytes = 0
-      truncated = false
-    }
+    if (piece !== whole) clear()
     const remaining = lineBytes - partBytes
     if (piece.length > remaining) truncated = true
     if (remaining <= 0 || piece.length === 0) return
@@ -165,7 +145,7 @@ export function openOutput({
     onUpdate(bytes.subarray(-updateBytes).toString('utf8'))
   }
   return {
-    push(chunk) {
+    push(chunk: Buffer): void {
       let from = 0
       for (let at = chunk.indexOf(newline); at >= 0; at = chunk.indexOf(newline, from)) {
         append(chunk.subarray(from, at))
@@ -182,12 +162,19 @@ export function openOutput({
       if (!previousState || !state.equals(previousState)) changes++
       previousState = state
     },
-    end() {
+    /** Ends the last line that had no newline. */
+    end(): void {
       if (partBytes > 0) add()
     },
-    lines: () => kept.slice(first).map(({ text }) => text),
+    /** The retained lines, oldest first. */
+    lines: (): string[] => kept.slice(first).map(({ text }) => text),
+    /** The newest `limit` lines (default: all) with the time each was complete, in epoch milliseconds. */
     entries: (limit = kept.length) => kept.slice(Math.max(first, kept.length - limit)),
-    get changes() {
+    /**
+     * Number of lines so far that differ from the line before, and of states of a progress bar that differ from the state
+     * before: what is only repeated is no progress.
+     */
+    get changes(): number {
       return changes
     },
   }

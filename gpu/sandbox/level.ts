@@ -37,15 +37,14 @@ export const keptCapabilities = ['dac_override', 'ipc_lock']
 /** The tool, or the reason why there is none, as the end of a sentence. */
 export type SandboxSupport = { tool: SandboxTool } | { tool: null; why: string }
 
-/** The level that an engine runs with, and why it is lower than the requested one. */
-export interface EffectiveLevel {
-  level: SandboxLevel
-  /** A sentence without its subject: "cannot be …". Null if the requested level is enforced. */
-  missing: string | null
-}
-
-/** Returns the level that this machine can enforce. Pure. */
-export function effectiveLevel(requested: SandboxLevel, support: SandboxSupport): EffectiveLevel {
+/**
+ * Returns the level that this machine can enforce, and why it is lower than the requested one, as a sentence without its
+ * subject; null if it is not. Pure.
+ */
+export function effectiveLevel(
+  requested: SandboxLevel,
+  support: SandboxSupport,
+): { level: SandboxLevel; missing: string | null } {
   if (requested === 'none') return { level: 'none', missing: null }
   if (support.tool === null) return { level: 'none', missing: `cannot be enforced on this machine: ${support.why}` }
   if (requested === 'strict' && !support.tool.network)

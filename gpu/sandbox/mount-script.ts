@@ -1,6 +1,6 @@
 import { keptCapabilities, type SandboxTool } from './level.ts'
 import { coverOf, type Mount, type MountEntry, mountAt, mountOptions } from './mount.ts'
-import { first, promiseOf, type Wrapper } from './wrapper.ts'
+import { first, namespaceWrapper, type Wrapper } from './wrapper.ts'
 
 /**
  * Mounts the file system below an empty folder and makes it the root. Arguments: the folder; for each phase the
@@ -53,26 +53,19 @@ export function mountScript(
 ): Wrapper {
   const { setpriv = 'setpriv', unshare = 'unshare' } = programs
   const keep = userNamespace ? '' : keptCapabilities.map(name => `,+${name}`).join('')
-  return {
-    name: 'unshare',
-    programs: mountScriptPrograms,
-    prefix: [
-      [setpriv, '--pdeathsig', 'KILL', '--no-new-privs', '--'],
-      [unshare, '--mount', '--pid', '--ipc', '--uts', ...(network ? [] : ['--net'])],
-      // The tools of util-linux refuse users other than root, regardless of capabilities.
-      userNamespace ? ['--user', '--map-root-user'] : [],
-      ['--fork', '--kill-child=SIGKILL', '--', '/bin/sh', '-c', script, 'infer-sandbox', root],
-      phasesOf(mounts).flatMap((phase, at, all) =>
-        phaseArguments(phase, root, table, at === all.length - 1 ? mounts : undefined),
-      ),
-      // Back to the original user, in another user namespace that owns none of the mounts.
-      ['--', ...(userNamespace ? [unshare, '--user', `--map-user=${uid}`, `--map-group=${gid}`, '--'] : [])],
-      [setpriv, `--bounding-set=-all${keep}`, '--inh-caps=-all', '--ambient-caps=-all', '--', ...first],
-    ].flat(),
-    signals: 'group',
-    depth: 2,
-    promise: promiseOf('PID namespace'),
-  }
+  return namespaceWrapper('unshare', mountScriptPrograms, [
+    [setpriv, '--pdeathsig', 'KILL', '--no-new-privs', '--'],
+    [unshare, '--mount', '--pid', '--ipc', '--uts', ...(network ? [] : ['--net'])],
+    // The tools of util-linux refuse users other than root, regardless of capabilities.
+    userNamespace ? ['--user', '--map-root-user'] : [],
+    ['--fork', '--kill-child=SIGKILL', '--', '/bin/sh', '-c', script, 'infer-sandbox', root],
+    phasesOf(mounts).flatMap((phase, at, all) =>
+      phaseArguments(phase, root, table, at === all.length - 1 ? mounts : undefined),
+    ),
+    // Back to the original user, in another user namespace that owns none of the mounts.
+    ['--', ...(userNamespace ? [unshare, '--user', `--map-user=${uid}`, `--map-group=${gid}`, '--'] : [])],
+    [setpriv, `--bounding-set=-all${keep}`, '--inh-caps=-all', '--ambient-caps=-all', '--', ...first],
+  ])
 }
 
 interface Phase {

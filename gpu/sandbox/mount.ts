@@ -47,10 +47,8 @@ export function mountTable(text: string): MountEntry[] {
 export const mountAt = (path: string, table: readonly MountEntry[]): MountEntry | undefined =>
   table
     .filter(entry => isInFolder(path, entry.path))
-    .reduce<MountEntry | undefined>(
-      (best, entry) => (best && best.path.length > entry.path.length ? best : entry),
-      undefined,
-    )
+    .toSorted((a, b) => a.path.length - b.path.length)
+    .at(-1)
 
 /** The options that a read-only remount must keep: in a user namespace the kernel refuses to remove them. */
 export function mountOptions(entry: MountEntry | undefined): string[] {

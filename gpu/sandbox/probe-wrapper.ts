@@ -1,19 +1,13 @@
-import { execa } from 'execa'
-import { findPrograms } from './program.ts'
+import { findPrograms, runProgram } from './program.ts'
 import { candidates, noWrapper, type Wrapper, wrapCommand } from './wrapper.ts'
-
-export interface Probe {
-  wrapper: Wrapper
-  /** The attempts in order, for `infer doctor`; `why` is null for the wrapper that works. */
-  tried: { command: string; why: string | null }[]
-}
 
 /**
  * Finds the first wrapper that works on this machine by starting a shell through each: the shell must be one of the
  * first processes of its namespace, and its exit status must be passed on. Takes about 20 ms per attempt.
  */
-export async function probeWrapper(environment: { PATH?: string | undefined }): Promise<Probe> {
-  const tried: Probe['tried'] = []
+export async function probeWrapper(environment: { PATH?: string }) {
+  /** The attempts in order, for `infer doctor`; `why` is null for the wrapper that works. */
+  const tried: { command: string; why: string | null }[] = []
   const path = environment.PATH ?? '/usr/local/bin:/usr/bin:/bin'
   for (const candidate of candidates) {
     const wrapper = resolvedWrapper(candidate, path)
@@ -33,21 +27,9 @@ function resolvedWrapper(wrapper: Wrapper, path: string): Wrapper | string {
 /** Runs a shell through the wrapper. Returns null if it exits with 42, else the reason. Waits at most 5 s. */
 export async function tryShell(wrapper: Wrapper, script: string, path: string): Promise<string | null> {
   const { file, args } = wrapCommand(wrapper, ['/bin/sh', '-c', script])
-  try {
-    const done = await execa(file, args, {
-      env: { PATH: path, LC_ALL: 'C' },
-      extendEnv: false,
-      stdin: 'ignore',
-      timeout: 5_000,
-      killSignal: 'SIGKILL',
-      reject: false,
-      maxBuffer: 1 << 16,
-    })
-    if (done.exitCode === 42) return null
-    if (done.timedOut) return 'it did not end within 5 s'
-    if (done.exitCode === undefined) return String(done.code ?? done.signal)
-    return done.stderr.trim().split('\n').at(-1) || `it ended with ${done.exitCode}`
-  } catch (cause) {
-    return String(cause)
-  }
+  const run = await runProgram(file, args, { PATH: path, LC_ALL: 'C' }, 5_000)
+  if (run.exitCode === 42) return null
+  if (run.timedOut) return 'it did not end within 5 s'
+  if (run.exitCode === undefined) return String(run.errorCode ?? run.signal)
+  return run.stderr.trim().split('\n').at(-1) || `it ended with ${run.exitCode}`
 }

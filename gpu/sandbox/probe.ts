@@ -24,7 +24,7 @@ const programsOf = { bubblewrap: ['bwrap'], unshare: mountScriptPrograms }
  * Finds out how sandboxes can be created on this machine: starts a shell in one, which checks that it is enforced.
  * Takes about 20 ms if the first candidate works. Never throws.
  */
-export async function probeSandbox({ PATH }: { PATH?: string | undefined }): Promise<SandboxSupport> {
+export async function probeSandbox({ PATH }: { PATH?: string }): Promise<SandboxSupport> {
   const path = PATH ?? '/usr/local/bin:/usr/bin:/bin'
   const faults = new Set<string>()
   for (const network of [true, false])

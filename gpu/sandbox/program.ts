@@ -1,5 +1,6 @@
 import { accessSync, constants, statSync } from 'node:fs'
 import { isAbsolute, join, resolve } from 'node:path'
+import { execa } from 'execa'
 
 /** Resolves a program name or path to an executable file; undefined if there is none. */
 export function findProgram(name: string, path: string): string | undefined {
@@ -28,5 +29,40 @@ function executableAt(file: string): string | undefined {
     return statSync(file).isFile() ? file : undefined
   } catch {
     return undefined
+  }
+}
+
+export interface ProgramRun {
+  exitCode: number | undefined
+  /** For example `ENOENT` or `EACCES`, when it did not start. */
+  errorCode?: string
+  /** The signal that ended it. */
+  signal?: string
+  timedOut: boolean
+  stdout: string
+  stderr: string
+}
+
+/** Runs a program with nothing but this environment, and kills it after `timeoutMs`. Never throws. */
+export async function runProgram(
+  file: string,
+  args: readonly string[],
+  env: Record<string, string>,
+  timeoutMs: number,
+): Promise<ProgramRun> {
+  try {
+    const { exitCode, code, signal, timedOut, stdout, stderr } = await execa(file, args, {
+      env,
+      extendEnv: false,
+      stdin: 'ignore',
+      timeout: timeoutMs,
+      killSignal: 'SIGKILL',
+      maxBuffer: 4 << 20,
+      reject: false,
+    })
+    const errorCode = exitCode === undefined && !timedOut ? code : undefined
+    return { exitCode, errorCode, signal, timedOut, stdout, stderr }
+  } catch (cause) {
+    return { exitCode: undefined, errorCode: String(cause), timedOut: false, stdout: '', stderr: '' }
   }
 }

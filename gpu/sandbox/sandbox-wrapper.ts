@@ -1,7 +1,7 @@
 import { keptCapabilities, type SandboxTool } from './level.ts'
 import { type Mount, readMountTable } from './mount.ts'
 import { mountScript } from './mount-script.ts'
-import { promiseOf, type Wrapper } from './wrapper.ts'
+import { namespaceWrapper, replaced, type Wrapper } from './wrapper.ts'
 
 /**
  * Returns the command that starts an engine with these mounts, using this machine's sandbox tool. `root` is an empty
@@ -23,10 +23,10 @@ export function bubblewrap(
   mounts: readonly Mount[],
   { network }: { network: boolean },
 ): Wrapper {
-  return {
-    name: 'bubblewrap',
-    programs: ['bwrap'],
-    prefix: [
+  return namespaceWrapper(
+    'bubblewrap',
+    ['bwrap'],
+    [
       [programs.bwrap ?? 'bwrap', '--die-with-parent', '--unshare-pid', '--unshare-ipc', '--unshare-uts'],
       network ? [] : ['--unshare-net'],
       userNamespace ? ['--unshare-user'] : [],
@@ -35,12 +35,9 @@ export function bubblewrap(
       ['--remount-ro', '/', '--cap-drop', 'ALL'],
       // In a user namespace these capabilities would apply to the namespace only.
       userNamespace ? [] : keptCapabilities.flatMap(name => ['--cap-add', `CAP_${name.toUpperCase()}`]),
-      ['--', '/bin/sh', '-c', 'ulimit -c 0; exec "$@"', 'infer-engine'],
-    ].flat(),
-    signals: 'inside',
-    depth: 2,
-    promise: promiseOf('bubblewrap'),
-  }
+      ['--', ...replaced],
+    ],
+  )
 }
 
 const binds = { read: '--ro-bind', write: '--bind', device: '--dev-bind' }

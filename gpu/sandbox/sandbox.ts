@@ -68,7 +68,6 @@ export function openSandbox({ dataDir, support, secrets = [], host }: SandboxOpt
 
   return { support, wrapperFor }
 }
-export type Sandbox = ReturnType<typeof openSandbox>
 
 /** Creates the driver's cache of compiled kernels. Without it engines work too, after a longer start. */
 function createdCache(folder: string | undefined): string[] {

@@ -47,15 +47,6 @@ function located(name: string, folders: Iterable<string>): string | undefined {
   return undefined
 }
 
-export interface ElfLinks {
-  /** Absolute path of the dynamic linker; undefined for libraries. */
-  interpreter: string | undefined
-  /** Required libraries, usually file names without a folder. */
-  needed: string[]
-  /** Folders in RPATH and RUNPATH, with `$ORIGIN` not yet replaced. */
-  searchPaths: string[]
-}
-
 /** Values of the ELF format, as in elf(5). */
 const segment = { load: 1, dynamic: 2, interpreter: 3 }
 const tag = { end: 0, needed: 1, strings: 5, rpath: 15, runpath: 29 }
@@ -66,7 +57,7 @@ const maxDynamicBytes = 64 << 10
 const maxTextBytes = 16 << 10
 
 /** Reads the links of a 64-bit ELF file; undefined for any other file and for an unreadable one. */
-function elfLinks(file: string): ElfLinks | undefined {
+function elfLinks(file: string) {
   let descriptor: number | undefined
   try {
     descriptor = openSync(file, 'r')
@@ -78,14 +69,7 @@ function elfLinks(file: string): ElfLinks | undefined {
   }
 }
 
-interface Segment {
-  type: number
-  offset: number
-  address: number
-  bytes: number
-}
-
-function linksIn(descriptor: number): ElfLinks | undefined {
+function linksIn(descriptor: number) {
   const header = read(descriptor, 0, 64)
   const isElf64 = header.length === 64 && header.toString('latin1', 0, 6) === '\x7fELF\x02\x01'
   if (!isElf64) return undefined
@@ -99,13 +83,16 @@ function linksIn(descriptor: number): ElfLinks | undefined {
       ? []
       : entries.filter(one => tags.includes(one.tag)).map(({ value }) => textAt(descriptor, strings + value))
   return {
+    /** Absolute path of the dynamic linker; undefined for libraries. */
     interpreter: interpreter && textAt(descriptor, interpreter.offset),
+    /** Required libraries, usually file names without a folder. */
     needed: texts(tag.needed),
+    /** Folders in RPATH and RUNPATH, with `$ORIGIN` not yet replaced. */
     searchPaths: texts(tag.rpath, tag.runpath).flatMap(paths => paths.split(':').filter(path => path !== '')),
   }
 }
 
-function segmentsOf(descriptor: number, header: Buffer): Segment[] {
+function segmentsOf(descriptor: number, header: Buffer) {
   const [size, count] = [header.readUInt16LE(54), Math.min(header.readUInt16LE(56), maxSegments)]
   if (size < 56) return []
   const table = read(descriptor, Number(header.readBigUInt64LE(32)), size * count)
@@ -120,7 +107,7 @@ function segmentsOf(descriptor: number, header: Buffer): Segment[] {
   })
 }
 
-function entriesOf(section: Buffer): { tag: number; value: number }[] {
+function entriesOf(section: Buffer) {
   const entries = Array.from({ length: Math.floor(section.length / 16) }, (_, at) => ({
     tag: Number(section.readBigInt64LE(at * 16)),
     value: Number(section.readBigUInt64LE(at * 16 + 8)),
@@ -130,7 +117,7 @@ function entriesOf(section: Buffer): { tag: number; value: number }[] {
 }
 
 /** Converts a virtual address to the offset in the file. */
-function fileOffset(address: number | undefined, segments: readonly Segment[]): number | undefined {
+function fileOffset(address: number | undefined, segments: ReturnType<typeof segmentsOf>): number | undefined {
   if (address === undefined) return undefined
   const container = segments.find(
     one => one.type === segment.load && address >= one.address && address < one.address + one.bytes,

@@ -1,20 +1,6 @@
 import { join } from 'node:path'
 import { optionalNames } from '../../core/optional-file.ts'
-import type { ResolvedPath } from './mount.ts'
 import { resolvedPathAt } from './resolved-paths.ts'
-
-/** Paths of this machine that engines may need, read at each launch. */
-export interface SandboxSystem {
-  /** Folders in `/`. */
-  roots: readonly ResolvedPath[]
-  /** Files of /etc that programs need. */
-  configuration: readonly ResolvedPath[]
-  /** Needed paths in folders that are otherwise hidden. */
-  runtime: readonly ResolvedPath[]
-  devices: readonly ResolvedPath[]
-  /** Parts of /proc that control the machine. */
-  controls: readonly ResolvedPath[]
-}
 
 /** Programs and libraries, and /sys, which describes devices and memory limits. */
 export const inEveryView: ReadonlySet<string> = new Set(
@@ -47,12 +33,18 @@ const runtime = ['/run/current-system', '/run/opengl-driver', '/run/nvidia-persi
 const device = /^(nvidia.*|dri|kfd|dxg|nvhost-.*|nvmap|nvgpu|mali\d*|accel|davinci.*|infiniband)$/
 const controls = ['/proc/sys', '/proc/sysrq-trigger', '/proc/irq', '/proc/bus', '/proc/acpi', '/proc/scsi']
 
-/** Takes less than a millisecond. `dev` is the folder of devices. */
-export function readSystem({ dev = '/dev' }: { dev?: string } = {}): SandboxSystem {
+/**
+ * Finds the paths of this machine that engines may need, at each launch. Takes less than a millisecond. `dev` is the
+ * folder of devices.
+ */
+export function readSystem({ dev = '/dev' } = {}) {
   const present = (paths: string[]) => paths.flatMap(path => resolvedPathAt(path) ?? [])
   return {
+    /** Folders in `/`. */
     roots: present(optionalNames('/').map(name => `/${name}`)).filter(({ file }) => !file),
+    /** Files of /etc that programs need. */
     configuration: present(configuration.map(name => join('/etc', name))),
+    /** Needed paths in folders that are otherwise hidden. */
     runtime: present(runtime),
     devices: optionalNames(dev)
       .filter(name => device.test(name))
@@ -60,6 +52,9 @@ export function readSystem({ dev = '/dev' }: { dev?: string } = {}): SandboxSyst
         const resolved = resolvedPathAt(join(dev, name))
         return resolved ? [{ ...resolved, path: join('/dev', name) }] : []
       }),
+    /** Parts of /proc that control the machine. */
     controls: present(controls),
   }
 }
+
+export type SandboxSystem = ReturnType<typeof readSystem>

@@ -27,33 +27,38 @@ export interface Wrapper {
 export const first = ['/bin/sh', '-c', 'ulimit -c 0; "$@"; exit $?', 'infer-engine']
 
 /** For a wrapper that has its own first process: disables core files (up to 100 GB), then replaces itself. */
-const replaced = ['/bin/sh', '-c', 'ulimit -c 0; exec "$@"', 'infer-engine']
+export const replaced = ['/bin/sh', '-c', 'ulimit -c 0; exec "$@"', 'infer-engine']
 
-/** When engines in a namespace end, as a sentence. */
-export const promiseOf = (how: string): string =>
-  `Engines and their child processes end when this process ends, even if it is killed (${how}).`
-
-const unshare = (...flags: string[]): Wrapper => ({
-  name: 'unshare',
-  programs: ['setpriv', 'unshare'],
-  prefix: [
-    ['setpriv', '--pdeathsig', 'KILL', '--no-new-privs', '--'],
-    ['unshare', ...flags, '--pid', '--fork', '--kill-child=SIGKILL', '--'],
-    first,
-  ].flat(),
-  signals: 'group',
+/** A wrapper with a PID namespace, which one of these tools creates. */
+export const namespaceWrapper = (
+  name: 'unshare' | 'bubblewrap',
+  programs: readonly string[],
+  prefix: readonly (readonly string[])[],
+): Wrapper => ({
+  name,
+  programs,
+  prefix: prefix.flat(),
+  signals: name === 'unshare' ? 'group' : 'inside',
   depth: 2,
-  promise: promiseOf('PID namespace'),
+  promise: `Engines and their child processes end when this process ends, even if it is killed (${name === 'unshare' ? 'PID namespace' : name}).`,
 })
 
-const bubblewrapNamespace: Wrapper = {
-  name: 'bubblewrap',
-  programs: ['bwrap'],
-  prefix: ['bwrap', '--die-with-parent', '--unshare-pid', '--dev-bind', '/', '/', '--proc', '/proc', '--', ...replaced],
-  signals: 'inside',
-  depth: 2,
-  promise: promiseOf('bubblewrap'),
-}
+const unshare = (...flags: string[]): Wrapper =>
+  namespaceWrapper(
+    'unshare',
+    ['setpriv', 'unshare'],
+    [
+      ['setpriv', '--pdeathsig', 'KILL', '--no-new-privs', '--'],
+      ['unshare', ...flags, '--pid', '--fork', '--kill-child=SIGKILL', '--'],
+      first,
+    ],
+  )
+
+const bubblewrapNamespace = namespaceWrapper(
+  'bubblewrap',
+  ['bwrap'],
+  [['bwrap', '--die-with-parent', '--unshare-pid', '--dev-bind', '/', '/', '--proc', '/proc', '--'], replaced],
+)
 
 /** The fallback, which always works. */
 export const noWrapper: Wrapper = {

@@ -3,7 +3,8 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { parseSliceMemory, parseSlices } from '../../../gpu/devices/mig.ts'
 import { fewFields, fields, parseCards, problemOf, queryArguments } from '../../../gpu/devices/nvidia.ts'
-import { type ProgramRun, parseCardProcesses } from '../../../gpu/devices/nvidia-smi.ts'
+import { parseCardProcesses } from '../../../gpu/devices/nvidia-smi.ts'
+import type { ProgramRun } from '../../../gpu/sandbox/program.ts'
 import { cardLine } from '../../fixtures/nvidia-smi.ts'
 
 const MiB = 2 ** 20
