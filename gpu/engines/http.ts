@@ -3,22 +3,13 @@ import { once } from 'node:events'
 import { chmodSync, lstatSync, unlinkSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import type { z } from 'zod'
 import { Failure, invalid } from '../../core/failure.ts'
 import { parseBoundedJson } from '../../core/json.ts'
 import type { Log } from '../../core/log.ts'
 import { type EngineReply, eventStream, openEngineReply, type StreamForm, sendFailure, sendReply } from './reply.ts'
 
-/** A multipart form body, not yet parsed. */
-export class ReceivedForm {
-  readonly bytes: Buffer<ArrayBuffer>
-  readonly contentType: string
-  constructor(bytes: Buffer<ArrayBuffer>, contentType: string) {
-    this.bytes = bytes
-    this.contentType = contentType
-  }
-}
-
-/** `body` is the parsed JSON value or a ReceivedForm. */
+/** `body` is the parsed JSON value, or the FormData of a multipart form. */
 export type Handler = (body: unknown, reply: EngineReply) => void | Promise<void>
 /** By method and path: `POST /v1/embeddings`. */
 export type Handlers = Record<string, Handler>
@@ -32,8 +23,14 @@ export interface ListenAddress {
   port?: number
 }
 
-export interface HttpOptions extends ListenAddress {
+export interface EngineSettings extends ListenAddress {
+  /** The model id that it reports. */
+  id: string
+  /** If set, every request except /health needs it as bearer token. */
   key?: string
+}
+
+export interface HttpOptions extends Omit<EngineSettings, 'id'> {
   /** Maximum bytes of a request body. */
   bodyLimit?: number
   health: () => EngineHealth
@@ -113,7 +110,7 @@ export async function openHttp(options: HttpOptions) {
       }
       const handler = handlerFor(request, response)
       const bytes = await readBody(request, bodyLimit, reply.signal)
-      await handler(request.method === 'GET' ? undefined : bodyOf(request, bytes), reply)
+      await handler(request.method === 'GET' ? undefined : await bodyOf(request, bytes), reply)
     } catch (error) {
       const failure = Failure.from(error)
       if (failure.code === 'internal_error') log.error('A request failed', { path: request.url }, error)
@@ -126,8 +123,8 @@ export async function openHttp(options: HttpOptions) {
   await listen(server, socket, port)
 
   return {
-    /** The actual port, also if port 0 was requested. */
-    port: socket === undefined ? (server.address() as AddressInfo).port : undefined,
+    /** The path of the socket, or the URL with the actual port, also if port 0 was requested. */
+    address: socket ?? `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     /** Aborts running requests with Failure `shutting_down`; resolves when the last response has been sent. */
     async close(): Promise<void> {
       const closed = once(server, 'close')
@@ -143,9 +140,13 @@ export async function openHttp(options: HttpOptions) {
   }
 }
 
-function bodyOf({ headers }: IncomingMessage, bytes: Buffer<ArrayBuffer>): unknown {
+async function bodyOf({ headers }: IncomingMessage, bytes: Buffer<ArrayBuffer>): Promise<unknown> {
   const type = headers['content-type'] ?? ''
-  return /^multipart\/form-data\b/i.test(type) ? new ReceivedForm(bytes, type) : parseBoundedJson(bytes, bounds)
+  if (!/^multipart\/form-data\b/i.test(type)) return parseBoundedJson(bytes, bounds)
+  const form = new Response(bytes, { headers: { 'content-type': type } }).formData()
+  return form.catch((cause: unknown) => {
+    throw new Failure('invalid_value', 'The body is not a valid form.', { cause })
+  })
 }
 
 const digest = (text: string) => createHash('sha256').update(text).digest()
@@ -208,4 +209,13 @@ export function openStopSignal(): Disposable & { signal: AbortSignal; stopped: P
       process.off('SIGINT', onSignal)
     },
   }
+}
+
+/** Parses a request that only infer writes: every wrong field has the code `invalid_value`. Throws Failure. */
+export function parsedCall<T>(schema: z.ZodType<T>, body: unknown): T {
+  const read = schema.safeParse(body)
+  if (read.success) return read.data
+  const [issue] = read.error.issues
+  const param = issue?.path.join('.') || 'body'
+  throw invalid(param, `'${param}' is invalid: ${issue?.message}.`)
 }

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import type { Failure } from '../../core/failure.ts'
 
@@ -13,33 +14,8 @@ export const eventStream: StreamForm = {
 }
 
 /** One response. Call `json` once, or `write` any number of times and then `end`, or `binary`. */
-export interface EngineReply {
-  json(body: unknown): void
-  /** The format of this stream, if it differs from that of the engine's other streams. Set it before `write`. */
-  form: StreamForm
-  /** Sends frames of a stream; resolves when more can be written. The first call sends the headers. */
-  write(frames: string): void | Promise<void>
-  end(frames: string): void
-  /** Starts a binary response of `length` bytes. */
-  binary(contentType: string, length: number): BinaryReply
-  /** Sends buffered frames; needed before the response is ended by other means. */
-  flush(): void
-  /** Aborted with a Failure when the client disconnects or the engine stops. */
-  readonly signal: AbortSignal
-}
-
-export interface BinaryReply {
-  /** Sends bytes; resolves when more can be written. */
-  write(bytes: Uint8Array): void | Promise<void>
-  end(): void
-}
-
-export function openEngineReply(
-  response: ServerResponse,
-  signal: AbortSignal,
-  form: StreamForm = eventStream,
-): EngineReply {
-  const begin = () => {
+export function openEngineReply(response: ServerResponse, signal: AbortSignal, form: StreamForm = eventStream) {
+  const begin = (): void => {
     if (!response.headersSent)
       response.writeHead(200, { 'content-type': reply.form.contentType, 'cache-control': 'no-cache' })
   }
@@ -56,60 +32,60 @@ export function openEngineReply(
     buffered = ''
     if (frames === '' || response.destroyed || response.writableEnded) return
     if (response.write(frames)) return
-    full = drained(response, signal).finally(() => {
-      full = undefined
-    })
+    full = drained(response, signal).finally(() => (full = undefined))
     full.catch(() => {})
   }
 
-  const reply: EngineReply = {
+  const reply = {
+    /** Aborted with a Failure when the client disconnects or the engine stops. */
     signal,
+    /** The format of this stream, if it differs from that of the engine's other streams. Set it before `write`. */
     form,
-    json: body => sendReply(response, 200, body),
-    write(frames) {
+    json: (body: unknown): void => sendReply(response, 200, body),
+    /** Sends frames of a stream; resolves when more can be written. The first call sends the headers. */
+    write(frames: string): void | Promise<void> {
       begin()
       buffered += frames
       if (buffered.length >= maxBuffered || performance.now() - sentAt >= mergeMs) flush()
       else timer ??= setTimeout(flush, mergeMs)
       return full
     },
-    end(frames) {
+    end(frames: string): void {
       begin()
       clearTimeout(timer)
       response.end(buffered + frames)
       buffered = ''
     },
-    binary(type, length) {
+    /** Starts a binary response of `length` bytes. */
+    binary(type: string, length: number) {
       response.setHeader('content-type', type).setHeader('content-length', length).writeHead(200)
       return {
-        write: bytes => (response.write(bytes) ? undefined : drained(response, signal)),
-        end: () => void response.end(),
+        /** Sends bytes; resolves when more can be written. */
+        write: (bytes: Uint8Array) => (response.write(bytes) ? undefined : drained(response, signal)),
+        end: (): void => void response.end(),
       }
     },
+    /** Sends buffered frames; needed before the response is ended by other means. */
     flush,
   }
   return reply
 }
+
+export type EngineReply = ReturnType<typeof openEngineReply>
 
 /** Frames that follow within this time are merged into one write, which costs as much as a token of a small model. */
 const mergeMs = 2
 /** Maximum characters buffered for merging, so that a slow client is noticed. */
 const maxBuffered = 1 << 14
 
-function drained(response: ServerResponse, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const onAbort = () => {
-      response.off('drain', onDrain)
-      reject(signal.reason as Error)
-    }
-    const onDrain = () => {
-      signal.removeEventListener('abort', onAbort)
-      resolve()
-    }
-    if (signal.aborted) return onAbort()
-    response.once('drain', onDrain)
-    signal.addEventListener('abort', onAbort, { once: true })
-  })
+/** Resolves when more can be written. Rejects with the reason of the signal. */
+async function drained(response: ServerResponse, signal: AbortSignal): Promise<void> {
+  try {
+    await once(response, 'drain', { signal })
+  } catch (error) {
+    signal.throwIfAborted()
+    throw error
+  }
 }
 
 export function sendReply(response: ServerResponse, status: number, body: unknown): void {

@@ -9,11 +9,7 @@ const zoom = 1.3
  * Zooms slowly into an image: at time 0 the whole image, at 1 a part chosen by the seed. Colours are interpolated
  * between four pixels, so that slow movements are smooth.
  */
-export async function openCameraMove(
-  path: string,
-  size: ImageSize,
-  seed: number,
-): Promise<(canvas: Canvas, time: number, signal: AbortSignal) => Promise<void>> {
+export async function openCameraMove(path: string, size: ImageSize, seed: number) {
   const { width, height } = size
   const source = await readImage(path, { width: Math.ceil(width * zoom), height: Math.ceil(height * zoom) }, 'cover')
   const next = openSeeded('journey', seed)
@@ -22,7 +18,7 @@ export async function openCameraMove(
   const shares = new Int32Array(width)
   const { data, width: sourceWidth, height: sourceHeight } = source
 
-  return async (canvas, time, signal) => {
+  return async (canvas: Canvas, time: number, signal: AbortSignal): Promise<void> => {
     const eased = time * time * (3 - 2 * time)
     const scale = 1 + (zoom - 1) * eased
     const [viewX, viewY] = [sourceWidth / scale, sourceHeight / scale]

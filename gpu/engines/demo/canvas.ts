@@ -28,27 +28,22 @@ export async function byRows(height: number, signal: AbortSignal, row: (y: numbe
   }
 }
 
-/** Draws an image with an alpha channel of the same size over the canvas, which is opaque then. */
-export async function drawOver(canvas: Canvas, over: Canvas, signal: AbortSignal): Promise<void> {
+/**
+ * Draws an image with an alpha channel of the same size over the canvas, which is opaque then. With an `amount` below 1
+ * the image is more transparent.
+ */
+export async function drawOver(canvas: Canvas, over: Canvas, signal: AbortSignal, amount = 1): Promise<void> {
   const { data, width } = canvas
+  const share = Math.round(amount * 256)
   await byRows(canvas.height, signal, y => {
     for (let at = y * width * 4; at < (y + 1) * width * 4; at += 4) {
       const alpha = over.data[at + 3]! + 1
-      for (let channel = at; channel < at + 3; channel++)
-        data[channel] = data[channel]! + (((over.data[channel]! - data[channel]!) * alpha) >> 8)
+      for (let channel = at; channel < at + 3; channel++) {
+        const whole = ((over.data[channel]! - data[channel]!) * alpha) >> 8
+        data[channel] = data[channel]! + ((whole * share) >> 8)
+      }
       data[at + 3] = 255
     }
-  })
-}
-
-/** Mixes `other` into the canvas: amount 0 changes nothing, 1 replaces the canvas by `other`. */
-export async function blend(canvas: Canvas, other: Canvas, amount: number, signal: AbortSignal): Promise<void> {
-  const share = Math.round(Math.min(1, Math.max(0, amount)) * 256)
-  const rowBytes = canvas.width * 4
-  const { data } = canvas
-  await byRows(canvas.height, signal, y => {
-    for (let at = y * rowBytes; at < (y + 1) * rowBytes; at++)
-      data[at] = data[at]! + (((other.data[at]! - data[at]!) * share) >> 8)
   })
 }
 

@@ -32,7 +32,6 @@ export async function openCaption(
   const small = Math.max(8, Math.round(box.height / 36))
   const print = await render(captionText(text.print, 160), { width: box.width * 0.96, height: small }, warn)
   const stamps: Stamp[] = []
-  const shades: CaptionBox[] = []
   const margin = Math.max(2, Math.round(small / 2))
   const foot = box.top + box.height - margin
   if (print) stamps.push({ ...print, left: box.left + margin, top: foot - print.height })
@@ -42,8 +41,12 @@ export async function openCaption(
       position === 'foot' ? rest - prompt.height - margin : Math.round(box.top + (box.height - prompt.height) / 2)
     stamps.push({ ...prompt, left: Math.round(box.left + (box.width - prompt.width) / 2), top })
   }
-  for (const { left, top, width, height } of stamps)
-    shades.push({ left: left - margin, top: top - margin, width: width + 2 * margin, height: height + 2 * margin })
+  const shades = stamps.map(({ left, top, width, height }) => ({
+    left: left - margin,
+    top: top - margin,
+    width: width + 2 * margin,
+    height: height + 2 * margin,
+  }))
   return canvas => {
     for (const one of shades) darken(canvas, one, 96)
     for (const one of stamps) drawStamp(canvas, one)
@@ -51,11 +54,7 @@ export async function openCaption(
 }
 
 /** Renders white text that fits the size; undefined if it is empty or the size is too small. */
-async function render(
-  words: string,
-  size: ImageSize,
-  warn: (message: string) => Promise<void>,
-): Promise<(Canvas & ImageSize) | undefined> {
+async function render(words: string, size: ImageSize, warn: (message: string) => Promise<void>) {
   const width = Math.floor(size.width)
   const height = Math.floor(size.height)
   if (words === '' || width < 8 || height < 4) return undefined

@@ -1,23 +1,19 @@
 import { invalid } from '../../../core/failure.ts'
 import type { Log } from '../../../core/log.ts'
 import { generatePath } from '../../../core/tasks/protocols/generation-call.ts'
-import { checkListenAddress, type ListenAddress, listModel, openHttp, openStopSignal } from '../http.ts'
+import { checkListenAddress, type EngineSettings, listModel, openHttp, openStopSignal } from '../http.ts'
 import type { StreamForm } from '../reply.ts'
 import { openGenerate } from './generate.ts'
 import { sharp } from './images.ts'
 import { listVoices, synthesizeHandler } from './synthesize.ts'
 import { transcribeHandler } from './transcribe.ts'
 
-export interface DemoEngineSettings extends ListenAddress {
-  /** The model id that it reports. */
-  id: string
+export interface DemoEngineSettings extends EngineSettings {
   /** Minimum duration of each step in milliseconds, so that users can watch progress and queues. */
   stepMs: number
   ffmpeg: string
   /** Serves audio only, without the start time and memory that images need. */
   soundOnly: boolean
-  /** If set, every request except /health needs it as bearer token. */
-  key?: string
 }
 
 /** Maximum step time: with a longer one the engine would seem to hang. */
@@ -60,7 +56,7 @@ export async function runDemoEngine(settings: DemoEngineSettings, { log }: { log
       ...(soundOnly ? {} : { [`POST ${generatePath}`]: generate.handle }),
     }),
   })
-  log.info('The engine is ready', { model: id, address: settings.socket ?? `http://127.0.0.1:${server.port}` })
+  log.info('The engine is ready', { model: id, address: server.address })
   await stop.stopped
   await server.close()
   await generate.idle()

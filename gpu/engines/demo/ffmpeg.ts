@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { Failure } from '../../../core/failure.ts'
 
 /** Maximum characters of ffmpeg's error output in a message. */
@@ -25,14 +25,11 @@ export const asMp4 = (path: string): string[] =>
 
 export const asAac = ['-c:a', 'aac', '-b:a', '128k']
 
-/** A running ffmpeg. `ended` settles when the process has exited; it rejects with Failure or the signal's reason. */
-export interface FfmpegRun {
-  child: ChildProcess
-  ended: Promise<void>
-}
-
-/** Starts ffmpeg; the signal kills it. Its pipes close when it ends. */
-export function startFfmpeg(program: string, args: readonly string[], signal: AbortSignal): FfmpegRun {
+/**
+ * Starts ffmpeg; the signal kills it. `ended` settles when the process has exited and its pipes are closed; it rejects with
+ * Failure or the signal's reason.
+ */
+export function startFfmpeg(program: string, args: readonly string[], signal: AbortSignal) {
   signal.throwIfAborted()
   const child = spawn(program, [...commonArguments, ...args], { stdio: ['pipe', 'pipe', 'pipe'] })
   const kill = () => child.kill('SIGKILL')
@@ -63,6 +60,8 @@ export function startFfmpeg(program: string, args: readonly string[], signal: Ab
   return { child, ended }
 }
 
+export type FfmpegRun = ReturnType<typeof startFfmpeg>
+
 const notStarted = (program: string, cause: unknown): Failure =>
   new Failure(
     'unsupported_task',
@@ -82,8 +81,8 @@ const working = new Set<string>()
 export async function checkFfmpeg(program: string, signal: AbortSignal): Promise<void> {
   if (working.has(program)) return
   const { child, ended } = startFfmpeg(program, ['-version'], signal)
-  child.stdin?.end()
-  child.stdout?.resume()
+  child.stdin.end()
+  child.stdout.resume()
   await ended
   working.add(program)
 }

@@ -3,8 +3,7 @@ import { z } from 'zod'
 import { invalid } from '../../../core/failure.ts'
 import { generationTasks, isVideoTask, mediaFor, type Operation, operationOf } from '../../../core/schemas/task.ts'
 import type { EngineMessage, GenerationCall } from '../../../core/tasks/protocols/generation-call.ts'
-import type { Handler } from '../http.ts'
-import { parsedCall } from '../parsed-call.ts'
+import { type Handler, parsedCall } from '../http.ts'
 import { checkFfmpeg } from './ffmpeg.ts'
 import { imageToImage, inpainting, textToImage } from './image-tasks.ts'
 import { imageToVideo, speechToVideo, textToVideo, videoInterpolation } from './video-tasks.ts'
@@ -47,15 +46,15 @@ export function openGenerate({ stepMs, ffmpeg }: { stepMs: number; ffmpeg: strin
   }
 
   return {
-    handle: ((body, reply) => {
-      const work = Promise.resolve(handle(body, reply))
-      const settled = work.then(
-        () => {},
-        () => {},
-      )
-      calls.add(settled)
-      void settled.then(() => calls.delete(settled))
-      return work
+    handle: (async (body, reply) => {
+      const { promise: ended, resolve } = Promise.withResolvers<void>()
+      calls.add(ended)
+      try {
+        await handle(body, reply)
+      } finally {
+        calls.delete(ended)
+        resolve()
+      }
     }) satisfies Handler,
     /** Number of running calls, including those of disconnected callers. */
     running: () => calls.size,

@@ -1,12 +1,13 @@
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { blend, byRows, type Canvas, drawOver, openCanvas } from './canvas.ts'
+import { byRows, type Canvas, drawOver, openCanvas } from './canvas.ts'
 import { type Caption, type CaptionBox, openCaption } from './caption.ts'
-import { encodeImage, type ImageSize, readImage, readMask, writeImage } from './images.ts'
+import { encodeImage, type ImageSize, readImage, readMask } from './images.ts'
 import { openPattern } from './pattern.ts'
 import type { DemoWork, Draw } from './work.ts'
 
 export const textToImage: Draw = async work => {
-  const caption = await captionOf(work, { left: 0, top: 0, ...sizeOf(work) }, 'middle')
+  const caption = await captionOf(work, sizeOf(work), 'middle')
   return drawSeries(work, caption)
 }
 
@@ -16,8 +17,8 @@ export const textToImage: Draw = async work => {
  */
 export const imageToImage: Draw = async work => {
   const input = await readImages(work.inputs.images ?? [work.inputs.image!], sizeOf(work))
-  const caption = await captionOf(work, { left: 0, top: 0, ...sizeOf(work) }, 'foot')
-  const cover = (canvas: Canvas) => overlay(canvas, input, 1 - maxCovered * work.inputs.strength, work.signal)
+  const caption = await captionOf(work, sizeOf(work), 'foot')
+  const cover = (canvas: Canvas) => drawOver(canvas, input, work.signal, 1 - maxCovered * work.inputs.strength)
   return drawSeries(work, caption, { cover })
 }
 
@@ -76,21 +77,16 @@ export const inpainting: Draw = async work => {
 
 const sizeOf = ({ inputs: { width, height } }: DemoWork) => ({ width, height })
 
-export function captionOf({ inputs, log }: DemoWork, box: CaptionBox, place: 'middle' | 'foot'): Promise<Caption> {
+/** The box is at the upper left corner unless it says otherwise. */
+export function captionOf({ inputs, log }: DemoWork, box: ImageSize & Partial<CaptionBox>, place: 'middle' | 'foot') {
   const { prompt, negative_prompt: without, seed, num_inference_steps: steps, guidance_scale: guidance } = inputs
   const print = `infer demo · seed ${seed} · ${steps} steps · guidance ${guidance}${without ? ` · without: ${without}` : ''}`
-  return openCaption({ prompt, print }, box, place, message => log('WARN', message))
+  return openCaption({ prompt, print }, { left: 0, top: 0, ...box }, place, message => log('WARN', message))
 }
 
 /** With a `stage` below 1 the pattern has the waves of the steps until then. */
 export const patternOf = ({ inputs }: DemoWork, seed: number, { width, height }: ImageSize = inputs, stage = 1) =>
   openPattern({ seed, width, height, steps: inputs.num_inference_steps * stage, guidance: inputs.guidance_scale })
-
-async function overlay(canvas: Canvas, over: Canvas, amount: number, signal: AbortSignal): Promise<void> {
-  const flat = { ...canvas, data: canvas.data.slice() }
-  await drawOver(flat, over, signal)
-  await blend(canvas, flat, amount, signal)
-}
 
 /**
  * Writes `num_images` images, each with the next seed: the pattern, what `cover` draws over it, the caption, and what
@@ -121,7 +117,7 @@ async function drawSeries(
     }
     const canvas = await draw(seed + index, 1)
     const name = `image-${index}.${format === 'jpeg' ? 'jpg' : format}`
-    await writeImage(canvas, join(work.folder, name), format as 'png' | 'jpeg' | 'webp')
+    await writeFile(join(work.folder, name), await encodeImage(canvas, format as 'png' | 'jpeg' | 'webp'))
     files.push({ name, kind: 'image' as const })
     await work.reach((index + 1) / total)
   }

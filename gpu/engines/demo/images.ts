@@ -1,4 +1,3 @@
-import { writeFile } from 'node:fs/promises'
 import { loadSharp } from '../../../core/assets.ts'
 import { Failure } from '../../../core/failure.ts'
 import type { Canvas } from './canvas.ts'
@@ -22,33 +21,25 @@ export interface ImageSize {
   height: number
 }
 
+const upright = (path: string) => sharp()(path, { failOn: 'error' }).autoOrient()
+
 /**
  * Reads an image and resizes it: `cover` crops, `fill` changes the proportions. Keeps transparency; an image that
  * already has the size is unchanged. Throws Failure `invalid_image`.
  */
-export async function readImage(path: string, size: ImageSize, fit: 'cover' | 'fill'): Promise<Canvas> {
-  return decoded(size, async () => {
-    const upright = sharp()(path, { failOn: 'error' }).autoOrient()
-    return upright
-      .resize({ ...size, fit })
-      .toColourspace('srgb')
-      .ensureAlpha()
-      .raw()
-      .toBuffer()
+export const readImage = (path: string, size: ImageSize, fit: 'cover' | 'fill'): Promise<Canvas> =>
+  decoded(size, () => {
+    const resized = upright(path).resize({ ...size, fit })
+    return resized.toColourspace('srgb').ensureAlpha().raw().toBuffer()
   })
-}
 
 /** Reads a mask as one byte per pixel, 0 (black) to 255 (white). Transparent pixels count as black. */
 export async function readMask(path: string, size: ImageSize): Promise<Uint8Array> {
-  const grey = sharp()(path, { failOn: 'error' }).autoOrient().flatten({ background: 'black' })
-  const { data } = await decoded(size, () =>
-    grey
-      .resize({ ...size, fit: 'fill', kernel: 'nearest' })
-      .toColourspace('b-w')
-      .extractChannel(0)
-      .raw()
-      .toBuffer(),
-  )
+  const { data } = await decoded(size, () => {
+    const grey = upright(path).flatten({ background: 'black' })
+    const resized = grey.resize({ ...size, fit: 'fill', kernel: 'nearest' })
+    return resized.toColourspace('b-w').extractChannel(0).raw().toBuffer()
+  })
   return data
 }
 
@@ -59,11 +50,6 @@ async function decoded(size: ImageSize, read: () => Promise<Buffer>): Promise<Ca
   } catch (cause) {
     throw new Failure('invalid_image', `An image cannot be decoded: ${(cause as Error).message}.`, { cause })
   }
-}
-
-/** Writes the canvas to an image file, without alpha channel if every pixel is opaque. */
-export async function writeImage(canvas: Canvas, path: string, format: 'png' | 'jpeg' | 'webp'): Promise<void> {
-  await writeFile(path, await encodeImage(canvas, format))
 }
 
 /** Encodes the canvas, without alpha channel if every pixel is opaque. `quality` is for JPEG and WebP. */

@@ -11,41 +11,30 @@ export interface PatternOptions {
   guidance: number
 }
 
-interface Wave {
-  /** Periods over the longer side (`turns`) and over the whole duration (`speed`). */
-  turns: number
-  speed: number
-  phase: number
-  /** Amplitude in palette indices. */
-  height: number
-}
-
 /**
  * Creates a pattern of waves; waves and colours are derived from the seed. The returned function draws it at a time
  * from 0 to 1, and time 1 equals time 0. A pixel is the sum of four values, along the row, the column and both
  * diagonals, each computed once per frame, so that a pixel costs four additions whatever the number of waves.
  */
-export function openPattern(
-  options: PatternOptions,
-): (canvas: Canvas, time: number, signal: AbortSignal) => Promise<void> {
+export function openPattern(options: PatternOptions) {
   const { width, height } = options
   const next = openSeeded('pattern', options.seed)
   const colours = paletteOf(next, options.guidance)
   const longer = Math.max(width, height)
   const directions = [0, 1, 2, 3].map(() => {
-    const waves: Wave[] = []
-    for (let octave = 0; octave < 1 + Math.min(5, Math.floor(options.steps / 10)); octave++)
-      waves.push({
-        turns: (0.4 + next()) * 1.9 ** octave,
-        speed: Math.round(1 + next()) * (next() < 0.5 ? -1 : 1),
-        phase: next(),
-        height: (50 + 40 * next()) / 1.9 ** octave,
-      })
-    return waves
+    const octaves = 1 + Math.min(5, Math.floor(options.steps / 10))
+    return Array.from({ length: octaves }, (_, octave) => ({
+      /** Periods over the longer side, and over the whole duration. */
+      turns: (0.4 + next()) * 1.9 ** octave,
+      speed: Math.round(1 + next()) * (next() < 0.5 ? -1 : 1),
+      phase: next(),
+      /** Amplitude in palette indices. */
+      height: (50 + 40 * next()) / 1.9 ** octave,
+    }))
   })
   const lines = [width, height, width + height, width + height].map(length => new Int32Array(length))
 
-  return async (canvas, time, signal) => {
+  return async (canvas: Canvas, time: number, signal: AbortSignal): Promise<void> => {
     for (const [at, waves] of directions.entries()) fill(lines[at]!, waves, longer, time)
     const [across, down, falling, rising] = lines as [Int32Array, Int32Array, Int32Array, Int32Array]
     const pixels = new Uint32Array(canvas.data.buffer, canvas.data.byteOffset, width * height)
@@ -56,6 +45,13 @@ export function openPattern(
         pixels[row + x] = colours[(across[x]! + base + falling[x + y]! + rising[x - y + height]!) & 255]!
     })
   }
+}
+
+interface Wave {
+  turns: number
+  speed: number
+  phase: number
+  height: number
 }
 
 function fill(line: Int32Array, waves: readonly Wave[], longer: number, time: number): void {

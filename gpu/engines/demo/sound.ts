@@ -17,7 +17,7 @@ export async function readSound({ inputs, ffmpeg, signal }: DemoWork, path: stri
     signal,
   )
   const chunks: Buffer[] = []
-  child.stdout!.on('data', (chunk: Buffer) => chunks.push(chunk))
+  child.stdout.on('data', (chunk: Buffer) => chunks.push(chunk))
   try {
     await ended
   } catch (thrown) {

@@ -37,7 +37,7 @@ export interface DecodedBytes {
 
 const pieceSamples = 200_000
 
-export function* silenceLevel(samples: SampleList): Generator<void, number> {
+export function* silenceLevel(samples: SampleList): Generator<undefined, number> {
   let peak = 0
   for (let at = 0; at < samples.length; at++) {
     peak = Math.max(peak, Math.abs(samples[at]!))
@@ -70,7 +70,7 @@ const windowMs = 8
 const isMark = 0.6
 
 /** Finds the next start: the first mark, long enough, then the second mark, whose length determines the speed. */
-export function* findStart(sound: Recording, from: number): Generator<void, DetectedStart | undefined> {
+export function* findStart(sound: Recording, from: number): Generator<undefined, DetectedStart | undefined> {
   const hop = (hopMs * sound.rate) / 1000
   const window = (windowMs * sound.rate) / 1000
   const runs = voices.map(() => 0)
@@ -123,13 +123,14 @@ function powerOf(sound: Recording, hz: number, from: number, to: number): number
 }
 
 /**
- * Reads bytes from a start until the end mark, silence, or anything that is not a chord. Yields the bytes so far, to
- * which it appends.
+ * Reads bytes from a start until the end mark, silence, or anything that is not a chord. Yields a function that returns
+ * the text of the bytes so far, by `textOf`.
  */
 export function* readBytes(
   sound: Recording,
   { voice, at, chord }: DetectedStart,
-): Generator<readonly number[], DecodedBytes> {
+  textOf: (bytes: readonly number[]) => string,
+): Generator<() => string, DecodedBytes> {
   const bytes: number[] = []
   let position = at
   const read = (half: 0 | 1): number | undefined => {
@@ -149,7 +150,7 @@ export function* readBytes(
     return lowShare + highShare < 0.4 ? undefined : low * 4 + high
   }
   for (;;) {
-    if (bytes.length % 16 === 0) yield bytes
+    if (bytes.length % 16 === 0) yield () => textOf(bytes)
     const started = position
     const upper = read(0)
     const lower = upper === undefined ? undefined : read(1)

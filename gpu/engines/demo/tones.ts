@@ -42,16 +42,6 @@ export function* encoding(text: string, voice: ChordVoice, speed = 1): Generator
   yield rest
 }
 
-export function encode(text: string, voice: ChordVoice, speed = 1): Int16Array<ArrayBuffer> {
-  const samples = new Int16Array(sampleCount(Buffer.byteLength(text), speed))
-  let at = 0
-  for (const piece of encoding(text, voice, speed)) {
-    samples.set(piece, at)
-    at += piece.length
-  }
-  return samples
-}
-
 /** Mixes tones, faded in and out over two milliseconds to avoid clicks. */
 function sound(voice: ChordVoice, tones: readonly number[], length: number): Int16Array<ArrayBuffer> {
   const samples = new Int16Array(length)
@@ -85,42 +75,22 @@ export interface DecodedText {
   voice?: ChordVoice
 }
 
-/** Decodes the output of `encode`, which may be quieter, resampled, compressed, and have silence around it. */
-export function decode(samples: SampleList, sampleRate: number): DecodedText {
-  const steps = decoding(samples, sampleRate)
-  for (;;) {
-    const { done, value } = steps.next()
-    if (done) return value
-  }
-}
-
-/** Decodes in steps of a few milliseconds, so that the caller can do other work in between. Yields a function that returns the text so far. */
+/**
+ * Decodes the output of `encoding`, which may be quieter, resampled, compressed, and have silence around it. In steps of a
+ * few milliseconds, so that the caller can do other work in between. Yields a function that returns the text so far.
+ */
 export function* decoding(samples: SampleList, sampleRate: number): Generator<(() => string) | undefined, DecodedText> {
   const decoded: DecodedText = { text: '', segments: [], words: [] }
-  const sound = { samples, rate: sampleRate, floor: yield* silently(silenceLevel(samples)) }
+  const sound = { samples, rate: sampleRate, floor: yield* silenceLevel(samples) }
   let from = 0
   for (;;) {
-    const start = yield* silently(findStart(sound, from))
+    const start = yield* findStart(sound, from)
     if (!start) return decoded
     const before = decoded.text ? `${decoded.text}\n` : ''
-    const reading = readBytes(sound, start)
-    let step = reading.next()
-    for (; !step.done; step = reading.next()) {
-      const bytes = step.value
-      yield () => before + wholeWords(bytes)
-    }
-    const decodedBytes = step.value
+    const decodedBytes = yield* readBytes(sound, start, bytes => before + wholeWords(bytes))
     if (decodedBytes.bytes.length > 0) decoded.voice ??= start.voice
     append(decoded, decodedBytes)
     from = decodedBytes.end
-  }
-}
-
-/** Passes on the steps of a search, which has no text. */
-function* silently<Result>(search: Generator<void, Result>): Generator<undefined, Result> {
-  for (let step = search.next(); ; step = search.next()) {
-    if (step.done) return step.value
-    yield undefined
   }
 }
 

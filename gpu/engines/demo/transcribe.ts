@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises'
-import { Failure, invalid } from '../../../core/failure.ts'
-import { type Handler, ReceivedForm } from '../http.ts'
+import { invalid } from '../../../core/failure.ts'
+import type { Handler } from '../http.ts'
 import { type EngineReply, eventStream } from '../reply.ts'
 import { type DecodedText, decoding } from './tones.ts'
 
@@ -16,9 +16,8 @@ const sliceMs = 10
  * Handles POST /v1/audio/transcriptions: transcribes the tones that `synthesize` writes. The text of any other audio is
  * empty.
  */
-export const transcribeHandler: Handler = async (body, reply) => {
-  if (!(body instanceof ReceivedForm)) throw invalid('file', 'Send a multipart form with the audio file.')
-  const form = await formOf(body)
+export const transcribeHandler: Handler = async (form, reply) => {
+  if (!(form instanceof FormData)) throw invalid('file', 'Send a multipart form with the audio file.')
   const file = form.get('file')
   if (!(file instanceof Blob)) throw invalid('file', "The form has no file field 'file'.")
   const sound = samplesOf(Buffer.from(await file.arrayBuffer()), 'file')
@@ -37,14 +36,6 @@ export const transcribeHandler: Handler = async (body, reply) => {
         }
       : { text: decoded.text },
   )
-}
-
-async function formOf({ bytes, contentType }: ReceivedForm): Promise<FormData> {
-  try {
-    return await new Response(bytes, { headers: { 'content-type': contentType } }).formData()
-  } catch (cause) {
-    throw new Failure('invalid_value', 'The body is not a valid form.', { cause })
-  }
 }
 
 async function streamText(sound: Sound, reply: EngineReply): Promise<void> {

@@ -14,12 +14,11 @@ import type { DemoWork, Draw } from './work.ts'
 export const textToVideo: Draw = async work => {
   const { num_frames: total, seed } = work.inputs
   const size = await evenSize(work)
-  const caption = await captionOf(work, { left: 0, top: 0, ...size }, 'middle')
+  const caption = await captionOf(work, size, 'middle')
   const paint = patternOf(work, seed, size)
   return encodeVideo(work, size, async (canvas, index) => {
     await paint(canvas, index / total, work.signal)
     caption(canvas)
-    drawCounter(canvas, index + 1, total)
   })
 }
 
@@ -27,12 +26,11 @@ export const textToVideo: Draw = async work => {
 export const imageToVideo: Draw = async work => {
   const { num_frames: total, image, seed } = work.inputs
   const size = await evenSize(work)
-  const caption = await captionOf(work, { left: 0, top: 0, ...size }, 'foot')
+  const caption = await captionOf(work, size, 'foot')
   const cameraMove = await openCameraMove(image!, size, seed)
   return encodeVideo(work, size, async (canvas, index) => {
     await cameraMove(canvas, total === 1 ? 0 : index / (total - 1), work.signal)
     caption(canvas)
-    drawCounter(canvas, index + 1, total)
   })
 }
 
@@ -41,7 +39,7 @@ export const speechToVideo: Draw = async work => {
   const { num_frames: total, fps, image, audio, seed } = work.inputs
   const size = await evenSize(work)
   const sound = await readSound(work, audio!)
-  const caption = await captionOf(work, { left: 0, top: 0, ...size }, 'middle')
+  const caption = await captionOf(work, size, 'middle')
   const background = openCanvas(size.width, size.height)
   if (image) await drawOver(background, await readImage(image, size, 'cover'), work.signal)
   else await patternOf(work, seed, size)(background, 0, work.signal)
@@ -58,7 +56,6 @@ export const speechToVideo: Draw = async work => {
       canvas.data.set(background.data)
       await turn()
       wave(canvas, (index + 0.5) / fps)
-      drawCounter(canvas, index + 1, total)
     },
     ['-t', seconds, ...fromFile(audio!), '-map', '0:v:0', '-map', '1:a:0', ...asAac],
   )
@@ -87,20 +84,14 @@ export const videoInterpolation: Draw = async work => {
     ].flat(),
     work.signal,
   )
-  const { child, ended } = run
-  child.stdin!.end()
-  try {
-    for await (const line of createInterface({ input: child.stdout! })) {
+  const { stdin, stdout } = run.child
+  stdin.end()
+  return finished(work, run, async () => {
+    for await (const line of createInterface({ input: stdout })) {
       const frame = /^frame=\s*(\d+)/.exec(line)?.[1]
-      if (frame !== undefined) await work.reach(Math.min(0.999, Number(frame) / total))
+      if (frame !== undefined) await work.reach(Math.min(almost, Number(frame) / total))
     }
-    await ended
-  } catch (thrown) {
-    await killed(run)
-    throw thrown
-  }
-  await work.reach(1)
-  return videoFiles
+  })
 }
 
 const videoFileName = 'video.mp4'
@@ -119,7 +110,7 @@ async function evenSize({ inputs, log }: DemoWork): Promise<ImageSize> {
 
 /**
  * Draws `num_frames` frames at `fps` while ffmpeg encodes them. `sound` contains ffmpeg arguments for a second input.
- * The canvas passed to `draw` still contains an earlier frame.
+ * The canvas passed to `draw` still contains an earlier frame; a counter is drawn over it.
  */
 async function encodeVideo(
   work: DemoWork,
@@ -138,36 +129,39 @@ async function encodeVideo(
     work.signal,
   )
   const { child, ended } = run
-  child.stdout!.resume()
+  child.stdout.resume()
   // One canvas is drawn while the other is being written to ffmpeg.
   const canvases = [openCanvas(size.width, size.height), openCanvas(size.width, size.height)] as const
   let sent: Promise<void> = Promise.resolve()
   const program = { ended: false }
   void ended.catch(() => {}).then(() => (program.ended = true))
-  try {
+  return finished(work, run, async () => {
     await work.reach(0)
     for (let index = 0; index < total && !program.ended; index++) {
       const canvas = canvases[index % 2]!
       await draw(canvas, index)
+      drawCounter(canvas, index + 1, total)
       await sent
-      sent = new Promise(resolve => child.stdin!.write(canvas.data, () => resolve()))
+      sent = new Promise(resolve => child.stdin.write(canvas.data, () => resolve()))
       await work.reach(((index + 1) / total) * almost)
     }
     await sent
-    child.stdin!.end()
+    child.stdin.end()
+  })
+}
+
+/** Returns the file once ffmpeg has written it. After an error ffmpeg is killed, and the call runs until it has exited. */
+async function finished(work: DemoWork, { child, ended }: FfmpegRun, feed: () => Promise<void>) {
+  try {
+    await feed()
     await ended
   } catch (thrown) {
-    await killed(run)
+    child.kill('SIGKILL')
+    await ended.catch(() => {})
     throw thrown
   }
   await work.reach(1)
   return videoFiles
-}
-
-/** Ends ffmpeg. The call counts as running until it has exited. */
-async function killed({ child, ended }: FfmpegRun): Promise<void> {
-  child.kill('SIGKILL')
-  await ended.catch(() => {})
 }
 
 /** Progress before the file is complete; the last step ends with the file. */

@@ -1,20 +1,23 @@
-import { spawn } from 'node:child_process'
+import { execa } from 'execa'
 import { z } from 'zod'
 import { hostEnvironment } from '../../../core/config.ts'
 import { Failure, invalid } from '../../../core/failure.ts'
 import type { Log } from '../../../core/log.ts'
 import { longestSpeechInput } from '../../../core/schemas/speech-format.ts'
 import { engineWavSamples, wavHead } from '../../../core/tasks/wav.ts'
-import { checkListenAddress, type Handler, type ListenAddress, listModel, openHttp, openStopSignal } from '../http.ts'
-import { parsedCall } from '../parsed-call.ts'
+import {
+  checkListenAddress,
+  type EngineSettings,
+  type Handler,
+  listModel,
+  openHttp,
+  openStopSignal,
+  parsedCall,
+} from '../http.ts'
 import { chooseVoice, parseEspeakVoices, variantsIn } from './voices.ts'
 
-export interface EspeakEngineSettings extends ListenAddress {
-  /** The model id that it reports. */
-  id: string
+export interface EspeakEngineSettings extends EngineSettings {
   program: string
-  /** If set, every request except /health needs it as bearer token. */
-  key?: string
 }
 
 /** Words per minute at speed 1. */
@@ -72,54 +75,43 @@ export async function runEspeakEngine(settings: EspeakEngineSettings, { log }: {
       'POST /v1/audio/speech': synthesize,
     }),
   })
-  log.info('The engine is ready', { model: id, address: settings.socket ?? `http://127.0.0.1:${server.port}` })
+  log.info('The engine is ready', { model: id, address: server.address })
   await stop.stopped
   await server.close()
 }
 
 /** Maximum bytes of the audio of one request: 25 minutes. The text is limited too, so this is only reached by a fault. */
 const maxAudio = 64 << 20
-/** Maximum bytes of its messages that are kept. */
-const maxMessages = 4096
-
 /**
  * Runs espeak-ng and resolves with what it writes to standard output. The text goes to its standard input and never into
  * its arguments. Rejects with Failure `worker_error` if it fails, and with the reason of the signal after killing it.
  */
-function runEspeak(program: string, args: readonly string[], text: string, signal: AbortSignal): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    signal.throwIfAborted()
+async function runEspeak(program: string, args: readonly string[], text: string, signal: AbortSignal) {
+  signal.throwIfAborted()
+  const {
+    exitCode,
+    signal: ended,
+    stdout,
+    stderr,
+    isMaxBuffer,
+    cause,
+  } = await execa(program, args, {
+    input: text,
+    encoding: 'buffer',
     // Not the other variables of the engine, one of which is its key.
-    const env = { PATH: hostEnvironment().PATH, LANG: 'C.UTF-8' }
-    const child = spawn(program, args, { env, stdio: ['pipe', 'pipe', 'pipe'] })
-    const pieces: Buffer[] = []
-    let bytes = 0
-    let messages = ''
-    const kill = () => child.kill('SIGKILL')
-    signal.addEventListener('abort', kill, { once: true })
-    child.stdout.on('data', (piece: Buffer) => {
-      bytes += piece.length
-      if (bytes <= maxAudio) pieces.push(piece)
-      else kill()
-    })
-    child.stderr.on('data', (piece: Buffer) => {
-      messages = (messages + piece.toString('utf8')).slice(-maxMessages)
-    })
-    // It may end before it has read the whole text; its exit code says why.
-    child.stdin.on('error', () => undefined)
-    child.stdin.end(text)
-    const failed = (why: string, cause?: unknown) =>
-      reject(new Failure('worker_error', `${program} ${why}`, cause === undefined ? {} : { cause }))
-    child.once('error', cause => {
-      signal.removeEventListener('abort', kill)
-      failed(`cannot be started: ${cause.message}. Install it (Debian, Ubuntu: sudo apt install espeak-ng).`, cause)
-    })
-    child.once('close', (code, ended) => {
-      signal.removeEventListener('abort', kill)
-      if (signal.aborted) reject(signal.reason as Error)
-      else if (bytes > maxAudio) failed(`wrote more than ${maxAudio >> 20} MiB of audio for one text.`)
-      else if (code !== 0) failed(`ended with ${code ?? ended}: ${messages.trim().slice(-500)}`)
-      else resolve(Buffer.concat(pieces))
-    })
+    env: { PATH: hostEnvironment().PATH, LANG: 'C.UTF-8' },
+    extendEnv: false,
+    cancelSignal: signal,
+    killSignal: 'SIGKILL',
+    maxBuffer: maxAudio,
+    reject: false,
   })
+  signal.throwIfAborted()
+  const failed = (why: string) => new Failure('worker_error', `${program} ${why}`, { cause })
+  if (isMaxBuffer) throw failed(`wrote more than ${maxAudio >> 20} MiB of audio for one text.`)
+  if (exitCode === 0) return Buffer.from(stdout.buffer, stdout.byteOffset, stdout.byteLength)
+  const how = exitCode ?? ended
+  if (how !== undefined) throw failed(`ended with ${how}: ${Buffer.from(stderr).toString().trim().slice(-500)}`)
+  const why = cause instanceof Error ? cause.message : String(cause)
+  throw failed(`cannot be started: ${why}. Install it (Debian, Ubuntu: sudo apt install espeak-ng).`)
 }

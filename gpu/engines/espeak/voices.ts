@@ -1,15 +1,11 @@
 import { nearest } from '../../../core/nearest.ts'
 
-export interface EspeakVoice {
-  /** The code that `-v` takes, such as `en-us`. */
-  id: string
-  name: string
-  language: string
-}
-
-/** Parses the table that `espeak-ng --voices` prints. The first voice of a language is its best one. Pure. */
-export function parseEspeakVoices(table: string): EspeakVoice[] {
-  const voices = new Map<string, EspeakVoice>()
+/**
+ * Parses the table that `espeak-ng --voices` prints. The first voice of a language is its best one; `id` is the
+ * code that `-v` takes, such as `en-us`. Pure.
+ */
+export function parseEspeakVoices(table: string) {
+  const voices = new Map<string, { id: string; name: string; language: string }>()
   for (const line of table.split('\n').slice(1)) {
     // Priority, language, age and gender, name, file, other languages.
     const [, language, , name] = line.trim().split(/\s+/)
@@ -32,8 +28,8 @@ const openAiNames = new Set('alloy ash ballad cedar coral echo fable marin nova 
  * Returns an error as a sentence for a voice that espeak-ng does not have. Pure.
  */
 export function chooseVoice(
-  { voice, language }: { voice?: string | undefined; language?: string | undefined },
-  known: readonly EspeakVoice[],
+  { voice, language }: { voice?: string; language?: string },
+  known: readonly { id: string }[],
   variants: readonly string[],
 ): { voice: string } | { fault: string } {
   const ids = known.map(({ id }) => id)

@@ -4,8 +4,6 @@ import { openHandlers } from './handlers.ts'
 import { type LoadedModel, loadModel } from './model.ts'
 import { checkOptions, type GgufEngineSettings } from './options.ts'
 
-export type { GgufEngineOptions, GgufEngineSettings } from './options.ts'
-
 /**
  * Runs the built-in engine: serves one GGUF file over an OpenAI-compatible API until SIGTERM or SIGINT. Resolves when
  * everything is closed. Throws Failure if it cannot start: `invalid_value` for the options, `worker_error` for the
@@ -38,7 +36,7 @@ export async function runGgufEngine(options: GgufEngineSettings, { log }: { log:
     idle = opened.idle
     log.info('The engine is ready', {
       model: options.id,
-      address: options.socket ?? `http://127.0.0.1:${server.port}`,
+      address: server.address,
       gpu: String(loaded.llama.gpu),
       ms: Math.round(performance.now() - started),
     })

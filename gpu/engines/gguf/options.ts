@@ -1,42 +1,27 @@
 import { invalid } from '../../../core/failure.ts'
 import type { TextTask } from '../../../core/schemas/task.ts'
-import { checkListenAddress, type ListenAddress } from '../http.ts'
-import type { KvType } from './sizing-need.ts'
+import { checkListenAddress, type EngineSettings } from '../http.ts'
+import type { SizingSettings } from './sizing.ts'
 
 /** A backend by name, `auto` for the best that works here, `off` for the CPU. */
 export const gpuUses = ['auto', 'off', 'cuda', 'vulkan'] as const
 export type GpuUse = (typeof gpuUses)[number]
 
-export const flashUses = ['auto', 'on', 'off'] as const
-
-export interface GgufEngineSettings extends ListenAddress {
+/** Settings of the memory layout are chosen by the available memory if they are omitted. */
+export interface GgufEngineSettings extends EngineSettings, SizingSettings {
   /** Path of the GGUF file, or of the first part of a split model. */
   model: string
-  /** The model id that it reports. */
-  id: string
   tasks: readonly TextTask[]
   threads: number
-  /** Concurrent requests, 1 to 256; default: by the available memory. */
-  parallel?: number
-  /** Maximum tokens of one request, prompt and answer together; at most the trained context length. */
-  context?: number
   gpu: GpuUse
   /** Folder of the GPU builds; the builds inside the program use the CPU. */
   backends?: string
-  /** Layers on the GPU, the output counted as one more; default: as many as fit. */
-  gpuLayers?: number
-  flashAttention?: (typeof flashUses)[number]
-  kvType?: KvType
-  /** Tokens per batch, 32 to 4096. */
-  batch?: number
   /** Bytes that the model may use, on the GPU if there is one; default: the free memory. */
   memory?: number
   /** Whether to map the file into memory instead of reading it; default: map. */
   mmap?: boolean
   /** Locks the model in memory, so that it is not swapped out. */
   mlock?: boolean
-  /** If set, every request except /health needs it as bearer token. */
-  key?: string
 }
 
 /** Settings after defaults were chosen from the model's header and the available memory. */

@@ -47,15 +47,6 @@ export interface MemoryLayout {
   cards: number
 }
 
-/** Bytes on all GPUs together and in main memory, without the process itself. */
-export interface Need {
-  gpu: number
-  cpu: number
-  weights: number
-  cache: number
-  buffers: number
-}
-
 /** llama.cpp and node-llama-cpp allocate cache cells in units of 256 tokens. */
 const padded = (tokens: number): number => Math.ceil(tokens / 256) * 256
 
@@ -64,7 +55,7 @@ const padded = (tokens: number): number => Math.ceil(tokens / 256) * 256
  * (dense, grouped heads, experts, sliding window): the cache is exact, the buffers are exact or up to a fifth too
  * large.
  */
-export function needOf(shape: ModelShape, { gpuLayers, contexts, kvType, flash, cards }: MemoryLayout): Need {
+export function needOf(shape: ModelShape, { gpuLayers, contexts, kvType, flash, cards }: MemoryLayout) {
   const { blockCount, blockBytes, tensorBytes } = shape
   const onGpu = (block: number) => block > blockCount - gpuLayers
   const outputOnGpu = gpuLayers > 0
@@ -92,6 +83,7 @@ export function needOf(shape: ModelShape, { gpuLayers, contexts, kvType, flash, 
   }
   const total = (of: typeof gpu) => Math.ceil(of.weights + of.cache + of.buffers)
   return {
+    /** Bytes on all GPUs together and in main memory, without the process itself. */
     gpu: total(gpu),
     cpu: total(cpu),
     weights: tensorBytes,
@@ -99,6 +91,8 @@ export function needOf(shape: ModelShape, { gpuLayers, contexts, kvType, flash, 
     buffers: gpu.buffers + cpu.buffers,
   }
 }
+
+export type Need = ReturnType<typeof needOf>
 
 /** Bytes of one block's cache for all sequences of a context. Encoders have no cache. */
 function blockCache(shape: ModelShape, block: number, context: ContextShape, kvType: KvType): number {

@@ -13,18 +13,21 @@ export interface AvailableMemory {
   whole?: number
 }
 
+export const flashUses = ['auto', 'on', 'off'] as const
+
 /** Settings by the administrator; omitted ones are chosen automatically. */
 export interface SizingSettings {
   tasks: readonly Task[]
   /** Layers on the GPU, the output counted as one more. */
-  gpuLayers?: number | undefined
-  flashAttention?: 'auto' | 'on' | 'off' | undefined
-  kvType?: KvType | undefined
-  /** Maximum tokens of one request, prompt and answer together. */
-  context?: number | undefined
-  /** Concurrent requests; each has a separate context. */
-  parallel?: number | undefined
-  batch?: number | undefined
+  gpuLayers?: number
+  flashAttention?: (typeof flashUses)[number]
+  kvType?: KvType
+  /** Maximum tokens of one request, prompt and answer together; at most the trained context length. */
+  context?: number
+  /** Concurrent requests, 1 to 256; each has a separate context. */
+  parallel?: number
+  /** Tokens per batch, 32 to 4096. */
+  batch?: number
 }
 
 export interface SizingChoice {
@@ -36,7 +39,7 @@ export interface SizingChoice {
 }
 
 export interface Sizing extends SizingChoice {
-  flashAttention: 'auto' | 'on' | 'off'
+  flashAttention: (typeof flashUses)[number]
   /** Maximum tokens of one text to rank or embed. */
   encoderContext: number
   batch: number
@@ -107,12 +110,7 @@ function cacheFault({ keyLength, valueLength }: ModelShape, { kvType = 'f16', fl
 }
 
 /** Yields the choices in order of preference. */
-function* choices(
-  shape: ModelShape,
-  memory: AvailableMemory,
-  settings: SizingSettings,
-  chats: boolean,
-): Generator<SizingChoice> {
+function* choices(shape: ModelShape, memory: AvailableMemory, settings: SizingSettings, chats: boolean) {
   const { kvType = 'f16' } = settings
   const trained = shape.contextLength ?? Number.POSITIVE_INFINITY
   const most = Math.min(settings.context ?? (chats ? ladder[0]! : defaultEncoderContext), trained)

@@ -1,7 +1,8 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { describe, expect, test } from 'vitest'
 import { demoSampleRate, voices } from '../../../../gpu/engines/demo/chords.ts'
-import { decode, encode, sampleCount } from '../../../../gpu/engines/demo/tones.ts'
+import { sampleCount } from '../../../../gpu/engines/demo/tones.ts'
+import { decode, encode } from './_tones.ts'
 
 const [alto, bass, soprano] = voices
 const text = 'Hello, world! How are you? Grüße, 你好 🙂 – 0000 ffff ~~'

@@ -7,9 +7,9 @@ import { openLog } from '../../../../core/log.ts'
 import { formBody } from '../../../../core/tasks/protocols/form-body.ts'
 import { audioFile } from '../../../../core/tasks/protocols/openai-audio.ts'
 import { voices } from '../../../../gpu/engines/demo/chords.ts'
-import { encode } from '../../../../gpu/engines/demo/tones.ts'
 import { transcribeHandler } from '../../../../gpu/engines/demo/transcribe.ts'
 import { openHttp } from '../../../../gpu/engines/http.ts'
+import { encode } from './_tones.ts'
 
 let server: Awaited<ReturnType<typeof openHttp>>
 beforeAll(async () => {
@@ -32,7 +32,7 @@ async function hear(samples: Buffer, fields: [string, string][] = [['response_fo
   const path = join(await mkdtemp(join(tmpdir(), 'infer-tones-')), 'samples')
   await writeFile(path, samples)
   const { contentType, body } = formBody(fields, [audioFile({ path, bytes: samples.length })])
-  const response = await fetch(`http://127.0.0.1:${server.port}/v1/audio/transcriptions`, {
+  const response = await fetch(`${server.address}/v1/audio/transcriptions`, {
     method: 'POST',
     headers: { 'content-type': contentType },
     body: new Uint8Array(await buffer(body.open())),
@@ -66,7 +66,7 @@ test('other audio is transcribed as nothing', async () => {
 })
 
 test('a body that is no form, or has no audio in it, is refused', async () => {
-  const url = `http://127.0.0.1:${server.port}/v1/audio/transcriptions`
+  const url = `${server.address}/v1/audio/transcriptions`
   const send = (type: string, body: string) =>
     fetch(url, { method: 'POST', headers: { 'content-type': type }, body }).then(({ status }) => status)
   expect(await send('application/json', '{}')).toBe(400)

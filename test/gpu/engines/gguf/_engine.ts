@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { afterAll } from 'vitest'
 import { tinyChatRandom, writeTinyModels } from '../../../../bin/tiny-models.ts'
-import type { GgufEngineOptions } from '../../../../gpu/engines/gguf/engine.ts'
+import type { GgufEngineOptions } from '../../../../gpu/engines/gguf/options.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'infer-gguf-'))
 writeTinyModels(folder)

@@ -30,7 +30,7 @@ async function openDoor(options: { key?: string; bodyLimit?: number; handlers?: 
   })
   closing.push(() => server.close())
   const ask = async (method: string, path: string, body?: string, headers: Record<string, string> = {}) => {
-    const response = await fetch(`http://127.0.0.1:${server.port}${path}`, { method, body, headers })
+    const response = await fetch(`${server.address}${path}`, { method, body, headers })
     const content = await response.text()
     return {
       status: response.status,
@@ -109,7 +109,7 @@ describe('the HTTP server', () => {
       },
     })
     const request = httpRequest({
-      port: server.port,
+      port: Number(new URL(server.address).port),
       host: '127.0.0.1',
       method: 'POST',
       path: '/v1/much',
@@ -135,7 +135,7 @@ describe('the HTTP server', () => {
         },
       },
     })
-    const socket = connect(server.port!, '127.0.0.1')
+    const socket = connect(Number(new URL(server.address).port), '127.0.0.1')
     socket.write('POST /v1/slow HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}')
     await begun.promise
     socket.destroy()
@@ -153,7 +153,7 @@ describe('the HTTP server', () => {
         },
       },
     })
-    const response = await fetch(`http://127.0.0.1:${server.port}/v1/stream`, { method: 'POST', body: '{}' })
+    const response = await fetch(`${server.address}/v1/stream`, { method: 'POST', body: '{}' })
     closing.splice(0)
     const [rest] = await Promise.all([response.text(), server.close()])
     const [first, last] = rest.trim().split('\n\n')

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { decode } from '../../../../gpu/engines/demo/tones.ts'
+import { decode } from '../../../gpu/engines/demo/_tones.ts'
 
 export const hasFfmpeg = spawnSync('ffmpeg', ['-version']).status === 0
 

@@ -7,8 +7,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { wavHead } from '../../../../core/tasks/wav.ts'
 import { voices } from '../../../../gpu/engines/demo/chords.ts'
-import { encode } from '../../../../gpu/engines/demo/tones.ts'
 import { startApp, type TestApp, workspacesIn } from '../../../_app.ts'
+import { encode } from '../../../gpu/engines/demo/_tones.ts'
 import { heardInWav, remoteSpeaker } from './_speech.ts'
 
 const say = (app: TestApp, body: object = {}, signal?: AbortSignal) =>
