@@ -55,9 +55,7 @@ export function openDeviceProcesses(
   return async (): Promise<ReadonlyMap<string, readonly DeviceProcess[]>> => {
     if (devices().every(({ uuid }) => uuid === null)) return new Map()
     if (performance.now() - queriedAt > freshMs || queriedStates !== engineStates()) {
-      querying ??= query().finally(() => {
-        querying = undefined
-      })
+      querying ??= query().finally(() => (querying = undefined))
       await Promise.race([querying, pause(waitMs, undefined, { ref: false })])
     }
     return latest

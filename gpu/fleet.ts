@@ -192,7 +192,8 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
 
   function activity(model: Model): ModelActivity {
     const state = find(model.id)
-    const known = state ? residency.activity({ ...state, model }) : initialActivity(model)
+    const initial: ModelActivity = { ...noActivity, status: model.enabled ? 'cold' : 'disabled' }
+    const known = state ? residency.activity({ ...state, model }) : initial
     const missing = model.enabled ? programs.missingForAll(model) : null
     if (missing !== null) return { ...known, status: 'unavailable', reason: missing }
     // It is loaded as soon as its memory is estimated.
@@ -290,8 +291,3 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
 }
 
 const noActivity: ModelActivity = { status: 'cold', reason: null, etaMs: null, engineStarts: 0, engineFailures: 0 }
-
-const initialActivity = (model: Model): ModelActivity => ({
-  ...noActivity,
-  status: model.enabled ? 'cold' : 'disabled',
-})

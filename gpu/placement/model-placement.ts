@@ -1,5 +1,5 @@
 import type { Model } from '../../core/models/model.ts'
-import { estimate, leastBytes, type PlacementTarget } from '../estimate/estimate.ts'
+import { estimate, leastBytes } from '../estimate/estimate.ts'
 import type { Preset } from '../presets/preset.ts'
 import { presetOf } from '../presets/presets.ts'
 import { wantedLevel } from '../presets/sandbox-requirements.ts'
@@ -58,11 +58,7 @@ const capacitiesOf = (kind: Where['kind'], capacities: readonly DeviceCapacity[]
   capacities.flatMap(device => (device.kind === kind ? [device.capacity] : []))
 
 /** The devices that a model may get, with the capacity of the largest; undefined when infer starts no engine. */
-const placementTargetFor = (
-  { kind, devices }: Where,
-  slots: number,
-  capacities: readonly DeviceCapacity[],
-): PlacementTarget | undefined =>
+const placementTargetFor = ({ kind, devices }: Where, slots: number, capacities: readonly DeviceCapacity[]) =>
   kind === 'none' ? undefined : { kind, devices, capacity: Math.max(0, ...capacitiesOf(kind, capacities)), slots }
 
 /** Bytes to book for a model of unknown size: all of its cards, or a quarter of the processor's memory. */

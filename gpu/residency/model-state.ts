@@ -48,41 +48,26 @@ export const untilFree = (durations: ExpectedDurations, waiting: number, slots: 
   durations.runMs === null || slots <= 0 ? null : (durations.runMs * (waiting + 1)) / slots
 
 /** The residency's state of one model: its engines, the callers that wait for a load, and its failed starts. */
-export interface ModelState {
-  model: Model
-  placement: Omit<PlacementRequest, 'mayEvict'>
-  slots: number
-  residents: Resident[]
-  /** Callers that wait for a load. Requests that wait for a slot are in the queue, which reports their demand. */
-  loadWaiters: LoadWaiter[]
-  failures: StartFailures | null
-  durations: ExpectedDurations
-  /** Why it has no engine although one is needed, as a sentence. */
-  reason: string | null
-  /** It cannot be placed with the current devices and configuration. */
-  isUnplaceable: boolean
-  /** When an engine of it that was ready last ended or was stopped; before any has, minus infinity. */
-  servedUntil: number
-  /** Unloaded by hand: `replicas.min` does not apply until the next request or load. */
-  unloaded: boolean
-  /** Its model was changed or removed: it only holds engines that still have requests. */
-  retired: boolean
-  engineStarts: number
-  engineFailures: number
-}
+export type ModelState = ReturnType<typeof newModelState>
 
-export const newModelState = (model: Model, placement: ModelState['placement'], slots: number): ModelState => ({
+export const newModelState = (model: Model, placement: Omit<PlacementRequest, 'mayEvict'>, slots: number) => ({
   model,
   placement,
   slots,
-  residents: [],
-  loadWaiters: [],
-  failures: null,
-  durations: { loadMs: null, runMs: null },
-  reason: null,
+  residents: [] as Resident[],
+  /** Callers that wait for a load. Requests that wait for a slot are in the queue, which reports their demand. */
+  loadWaiters: [] as LoadWaiter[],
+  failures: null as StartFailures | null,
+  durations: { loadMs: null, runMs: null } as ExpectedDurations,
+  /** Why it has no engine although one is needed, as a sentence. */
+  reason: null as string | null,
+  /** It cannot be placed with the current devices and configuration. */
   isUnplaceable: false,
+  /** When an engine of it that was ready last ended or was stopped; before any has, minus infinity. */
   servedUntil: Number.NEGATIVE_INFINITY,
+  /** Unloaded by hand: `replicas.min` does not apply until the next request or load. */
   unloaded: false,
+  /** Its model was changed or removed: it only holds engines that still have requests. */
   retired: false,
   engineStarts: 0,
   engineFailures: 0,

@@ -34,7 +34,7 @@ export interface PlacementRequest {
   devices: number
   kind: 'nvidia' | 'cpu' | 'none'
   /** Why it cannot run on this machine at all, as a sentence. */
-  impossible?: string | undefined
+  impossible?: string
   /** False for an additional replica: it uses free memory only. */
   mayEvict: boolean
 }
