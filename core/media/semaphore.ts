@@ -42,7 +42,7 @@ export function openSemaphore({ permits, maxWaiting, full }: SemaphoreOptions) {
 }
 
 /** Resolves when the call gets a permit. A call whose signal aborts is removed from the queue. */
-function permit(waiting: (() => void)[], signal: AbortSignal | undefined): Promise<void> {
+export function permit(waiting: (() => void)[], signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve, reject) => {
     const start = () => {
       signal?.removeEventListener('abort', abort)

@@ -1,11 +1,10 @@
 import { randomUUID } from 'node:crypto'
-import { ulid } from '../../core/ids.ts'
 import { jsonOf } from '../../core/json.ts'
 import type { EngineCall, EngineListener } from '../../core/models/fleet.ts'
 import type { ChatRequest } from '../../core/schemas/chat.ts'
-import { messageOf, openToolCallParts } from '../engines/gguf/chat-answer.ts'
+import { messageOf, openToolCallParts, toolCallId } from '../engines/gguf/chat-answer.ts'
 import { openConstraints } from '../engines/gguf/chat-constraint.ts'
-import { hermes } from '../engines/gguf/tools/call-form.ts'
+import { hermes, toolCallingOf } from '../engines/gguf/tools/call-form.ts'
 import { type AnswerEvent, openToolCallParser } from '../engines/gguf/tools/call-parser.ts'
 import {
   inProse,
@@ -14,7 +13,6 @@ import {
   toolIntroduction,
   withoutFunctions,
 } from '../engines/gguf/tools/conversation.ts'
-import { toolCallingOf } from '../engines/gguf/tools/tool-choice.ts'
 import { type Adapter, bodyText } from './adapter.ts'
 
 const path = '/v1/chat/completions'
@@ -42,7 +40,7 @@ export function toolAdapter(props: unknown): Adapter | undefined {
     const body = JSON.parse(text) as Record<string, unknown>
     return adapted(body).then(({ body, names }) => ({
       call: { ...call, body } satisfies EngineCall,
-      listener: names === undefined ? listener : callListener(names, call, listener, () => `call_${ulid()}`),
+      listener: names === undefined ? listener : callListener(names, call, listener),
     }))
   }
 
@@ -57,12 +55,8 @@ export function toolAdapter(props: unknown): Adapter | undefined {
     )
     if (!calling)
       return { body: JSON.stringify({ ...rest, messages: plainMessages.map(media.restored) }), names: undefined }
-    const grammar = await constraintOf({
-      calling,
-      format: request.response_format,
-      marks: undefined,
-      beginning: 'answer',
-    })
+    const format = request.response_format
+    const grammar = await constraintOf({ calling, format, marks: undefined, beginning: 'answer' })
     const tools = calling.tools.map(({ tool }) => tool)
     const text = toolIntroduction(tools, calling.forced, calling.parallel)
     const messages = introduced(plainMessages, text, hasSystem).map(media.restored)
@@ -77,36 +71,33 @@ export function toolAdapter(props: unknown): Adapter | undefined {
 // oxlint-disable-next-line no-explicit-any
 type Json = any
 
+const newCallId = () => toolCallId(hermes.family)
+
 /** Parses tool calls from the text of whole or streamed answers, and passes the answers on in OpenAI's form. */
 function callListener(
   names: readonly string[],
   { stream }: Pick<EngineCall, 'stream'>,
   listener: EngineListener,
-  newCallId: () => string,
 ): EngineListener {
   const pieces: Buffer[] = []
-  const frames = stream ? openFrames(names, newCallId) : undefined
+  const frames = stream ? openFrames(names) : undefined
+  const pass = (text: string) => void (text === '' || listener.chunk(Buffer.from(text)))
   return {
     accepted: type => listener.accepted(type),
     failed: failure => listener.failed(failure),
     chunk(bytes) {
-      if (!frames) return void pieces.push(bytes)
-      const out = frames.push(bytes)
-      if (out !== '') listener.chunk(Buffer.from(out))
+      if (frames) pass(frames.push(bytes))
+      else pieces.push(bytes)
     },
     finished() {
-      if (!frames) listener.chunk(Buffer.from(whole(Buffer.concat(pieces).toString('utf8'), names, newCallId)))
-      else {
-        const out = frames.end()
-        if (out !== '') listener.chunk(Buffer.from(out))
-      }
+      pass(frames ? frames.end() : whole(Buffer.concat(pieces).toString('utf8'), names))
       listener.finished()
     },
   }
 }
 
 /** Converts a whole answer. An answer that is not JSON is passed on unchanged; the reader of the answer reports it. */
-function whole(text: string, names: readonly string[], newCallId: () => string): string {
+function whole(text: string, names: readonly string[]): string {
   const answer = jsonOf(text) as Json
   if (answer === undefined) return text
   for (const choice of Array.isArray(answer?.choices) ? answer.choices : []) {
@@ -121,7 +112,7 @@ function whole(text: string, names: readonly string[], newCallId: () => string):
 }
 
 /** Converts the events of a stream, one per `data:` line. */
-function openFrames(names: readonly string[], newCallId: () => string) {
+function openFrames(names: readonly string[]) {
   const decoder = new TextDecoder()
   const choices = new Map<number, ReturnType<typeof openChoice>>()
   let rest = ''
@@ -133,8 +124,9 @@ function openFrames(names: readonly string[], newCallId: () => string) {
     const { usage, timings, ...head } = event
     const parsedChoices = event.choices.flatMap((choice: Json) => {
       const index = choice?.index ?? 0
-      if (!choices.has(index)) choices.set(index, openChoice(names, newCallId))
-      return choices.get(index)!(choice)
+      const read = choices.get(index) ?? openChoice(names)
+      choices.set(index, read)
+      return read(choice)
     })
     // One event for each part: clients expect each choice only once in an event.
     const events = parsedChoices.slice(0, -1).map((choice: Json) => ({ ...head, choices: [choice] }))
@@ -153,7 +145,7 @@ function openFrames(names: readonly string[], newCallId: () => string) {
 }
 
 /** Converts the deltas of one choice: text becomes text and tool calls; with calls, `finish_reason` is `tool_calls`. */
-function openChoice(names: readonly string[], newCallId: () => string) {
+function openChoice(names: readonly string[]) {
   const parser = openToolCallParser(hermes, names)
   const callPart = openToolCallParts(newCallId)
 

@@ -1,7 +1,7 @@
 import type { ChatRequest } from '../../../core/schemas/chat.ts'
 import { heldBack } from './stop.ts'
+import type { ToolCalling } from './tools/call-form.ts'
 import { type AnswerEvent, append, openToolCallParser } from './tools/call-parser.ts'
-import type { ToolCalling } from './tools/tool-choice.ts'
 
 export interface AnswerOptions {
   marks: ThinkMarks | undefined
@@ -75,26 +75,10 @@ function openReasoning(marks: ThinkMarks, beginning: Beginning) {
   let held = ''
   let begun = false
 
-  function think(more: string, last: boolean): string {
-    let text = held + more
-    if (!begun) text = text.trimStart()
-    if (text !== '') begun = true
-    const at = text.indexOf(marks.close)
-    if (at >= 0) {
-      state = 'thought'
-      held = text.slice(at + marks.close.length)
-      return text.slice(0, at).trimEnd()
-    }
-    const sure = last ? text.trimEnd() : text.slice(0, text.length - heldBack(text, [marks.close])).trimEnd()
-    held = last ? '' : text.slice(sure.length)
-    return sure
-  }
-
   function take(more: string, last: boolean): { reasoning: string; content: string } {
+    held += more
     let reasoning = ''
     if (state === 'open') {
-      held += more
-      more = ''
       const text = held.trimStart()
       if (text.startsWith(marks.open)) {
         state = 'thinking'
@@ -103,16 +87,21 @@ function openReasoning(marks: ThinkMarks, beginning: Beginning) {
       else return { reasoning, content: '' }
     }
     if (state === 'thinking') {
-      reasoning = think(more, last)
-      more = ''
+      if (!begun) held = held.trimStart()
+      if (held !== '') begun = true
+      const close = held.indexOf(marks.close)
+      const sure = close >= 0 ? close : last ? held.length : held.length - heldBack(held, [marks.close])
+      reasoning = held.slice(0, sure).trimEnd()
+      if (close < 0) {
+        held = last ? '' : held.slice(reasoning.length)
+        return { reasoning, content: '' }
+      }
+      state = 'thought'
+      held = held.slice(close + marks.close.length)
     }
-    if (state === 'thinking') return { reasoning, content: '' }
-    let content = held + more
+    const content = state === 'thought' ? held.trimStart() : held
+    if (content !== '') state = 'answer'
     held = ''
-    if (state === 'thought') {
-      content = content.trimStart()
-      if (content !== '') state = 'answer'
-    }
     return { reasoning, content }
   }
 

@@ -73,19 +73,13 @@ export async function* searchBackends(search: BackendSearch): AsyncGenerator<Bac
       argv: search.command?.(name, buildFolder) ?? ownCommand(name, buildFolder),
       env: trialEnvironment(environment, cache),
       deadlineMs: search.deadlineMs?.(name) ?? deadlines[name],
-      ...(search.wrapper && { wrapper: search.wrapper }),
+      wrapper: search.wrapper,
     })
     const report = reportTrial(name, run, buildFolder)
     known[name] = report
     keep(cache, key, known)
     yield report
   }
-}
-
-/** Returns the first backend that works, without trying further ones; undefined if none works. */
-export async function firstBackend(search: BackendSearch): Promise<BackendReport | undefined> {
-  for await (const report of searchBackends(search)) if (report.state === 'works') return report
-  return undefined
 }
 
 function ownCommand(name: BackendName, folder: string | null): string[] {
@@ -235,7 +229,7 @@ export async function chooseBackend(
       log.warn('A backend does not work here', { backend: report.name, reason: report.detail })
   }
   const best = bestOf(reports)
-  if (best) return { gpu: useOf[best.name], ...(best.folder !== null && { backends: best.folder }) }
+  if (best) return { gpu: useOf[best.name], backends: best.folder ?? undefined }
   if (gpu === 'auto') return { gpu: 'off' }
   const why = reports.map(({ name, detail, advice }) => `${name}: ${detail}.${advice ? ` ${advice}` : ''}`).join(' ')
   throw invalid('gpu', `The backend ${gpu} does not work here. ${why}`)

@@ -79,12 +79,7 @@ function errorLine(stderr: string): string {
   const lines = stderr.split('\n').map(text => text.replaceAll(/\p{Cc}/gu, ' ').trim())
   const line =
     lines.findLast(text => /(error|fail\w*|cannot \w+)\b.*: \S|cannot open/i.test(text)) ?? lines.findLast(Boolean)
-  return line
-    ? `: ${line
-        .replace(/^Error: /, '')
-        .replace(/\.$/, '')
-        .slice(0, 300)}`
-    : ''
+  return line ? `: ${line.replaceAll(/^Error: |\.$/g, '').slice(0, 300)}` : ''
 }
 
 /** CUDA's error messages for code compiled for another GPU or driver. */

@@ -22,21 +22,16 @@ export interface GenerationUsage {
   reasoningTokens?: number
 }
 
-export interface AnswerHead {
-  id: string
-  /** Seconds. */
-  created: number
-  model: string
-  system_fingerprint: string
-}
-
 /** The fields that all parts of an answer have. `kind` begins its id, as OpenAI's ids do. */
-export const answerHead = (kind: string, { id, fingerprint }: { id: string; fingerprint: string }): AnswerHead => ({
+export const answerHead = (kind: string, { id, fingerprint }: { id: string; fingerprint: string }) => ({
   id: `${kind}-${ulid()}`,
+  /** Seconds. */
   created: Math.floor(Date.now() / 1000),
   model: id,
   system_fingerprint: fingerprint,
 })
+
+export type AnswerHead = ReturnType<typeof answerHead>
 
 /** The last frames of a stream: the usage, if it was requested, and the end marker. */
 export const lastFrames = (head: string, includeUsage: boolean, counts: GenerationUsage): string =>

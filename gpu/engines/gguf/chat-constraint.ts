@@ -1,16 +1,12 @@
 import type { ChatRequest } from '../../../core/schemas/chat.ts'
 import { inTimeSlices } from '../../../core/time-slice.ts'
-import type { Beginning, ThinkMarks } from './answer-parser.ts'
+import type { AnswerOptions } from './answer-parser.ts'
 import { type Grammar, literal, openGrammar } from './grammar/grammar.ts'
 import { rulesOf, untilMarker } from './tools/automaton.ts'
 import { toolCallRules } from './tools/call-grammar.ts'
-import type { ToolCalling } from './tools/tool-choice.ts'
 
-export interface Constrained {
-  calling: ToolCalling | undefined
+export interface Constrained extends AnswerOptions {
   format: ChatRequest['response_format']
-  marks: ThinkMarks | undefined
-  beginning: Beginning
 }
 
 /**
@@ -44,12 +40,6 @@ export function openConstraints(most = maxKept) {
   const making = new Map<string, Promise<string | undefined>>()
   let kept = 0
 
-  function make(key: string, wanted: Constrained): Promise<string | undefined> {
-    const work = inTimeSlices(constraintOf(wanted)).finally(() => making.delete(key))
-    making.set(key, work)
-    return work
-  }
-
   function keep(key: string, grammar: string): void {
     if (made.delete(key)) kept -= key.length + grammar.length
     if (key.length + grammar.length > most) return
@@ -66,7 +56,10 @@ export function openConstraints(most = maxKept) {
     const { calling, format, marks, beginning } = wanted
     if (!calling && (!format || format.type === 'text')) return undefined
     const key = JSON.stringify([calling, format, marks, beginning])
-    const grammar = await (making.get(key) ?? made.get(key) ?? make(key, wanted))
+    let work = making.get(key) ?? made.get(key)
+    if (work === undefined)
+      making.set(key, (work = inTimeSlices(constraintOf(wanted)).finally(() => making.delete(key))))
+    const grammar = await work
     keep(key, grammar!)
     return grammar
   }

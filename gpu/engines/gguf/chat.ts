@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto'
 import { invalid } from '../../../core/failure.ts'
 import { ChatRequest } from '../../../core/schemas/chat.ts'
 import { parsed } from '../../../core/schemas/issues.ts'
-import type { EngineReply } from '../reply.ts'
+import type { Handler } from '../http.ts'
 import { type AnswerOptions, beginningOf, openAnswerParser, thinkingVariables } from './answer-parser.ts'
 import {
   answerHead,
@@ -15,31 +15,27 @@ import {
 } from './chat-answer.ts'
 import { openConstraints } from './chat-constraint.ts'
 import type { CompletionParts } from './completions.ts'
-import { type GeneratedPiece, type GenerateWork, tokensOf } from './generate.ts'
-import { answerLimit, checkSupported, samplingOf, stopsOf } from './sampling.ts'
+import { maxCharactersPerToken } from './embeddings.ts'
+import { type Generated, type GeneratedPiece, type GenerateWork, tokensOf } from './generate.ts'
+import { answerLimit, checkSupported, samplingOf, stopsOf, tooLong } from './sampling.ts'
 import type { ChatTemplate, PromptPart } from './template.ts'
-import { marksOf } from './tools/call-form.ts'
+import { marksOf, toolCallingOf } from './tools/call-form.ts'
 import type { AnswerEvent } from './tools/call-parser.ts'
-import { toolCallingOf } from './tools/tool-choice.ts'
 
 export interface ChatParts extends Omit<CompletionParts, 'parallel'> {
   template: ChatTemplate
 }
 
-/** Longer prompts than this many characters per token of the context are refused without counting their tokens. */
-const maxCharactersPerToken = 64
-
-export function openChat(parts: ChatParts) {
+export function openChat(parts: ChatParts): Handler {
   const { model, vocabulary, template, generator, context } = parts
   const constraintOf = openConstraints()
 
   function tokensFor(stretches: readonly PromptPart[]) {
     const characters = stretches.reduce((sum, stretch) => sum + stretch.text.length, 0)
     if (characters > context * maxCharactersPerToken)
-      throw invalid(
+      throw tooLong(
         'messages',
         `The messages have ${characters} characters, far more than the context length of this model, ${context} tokens. Shorten them.`,
-        'context_length_exceeded',
       )
     const prompt = tokensOf(model, stretches)
     if (prompt.length === 0)
@@ -47,7 +43,7 @@ export function openChat(parts: ChatParts) {
     return prompt
   }
 
-  return async function chat(body: unknown, reply: EngineReply): Promise<void> {
+  return async (body, reply) => {
     const request = parsed(ChatRequest, body)
     checkSupported(request)
     const stops = stopsOf(request.stop)
@@ -69,15 +65,15 @@ export function openChat(parts: ChatParts) {
       stops: calling?.forced ? [] : stops,
       signal: reply.signal,
       choices: request.n ?? 1,
-      ...(request.logprobs ? { logprobs: request.top_logprobs ?? 0 } : {}),
-      ...(grammar === undefined ? {} : { grammar }),
+      logprobs: request.logprobs ? (request.top_logprobs ?? 0) : undefined,
+      grammar,
       showControls: [answer.marks?.open, answer.marks?.close, ...(calling ? marksOf(calling.form) : [])].filter(
         mark => mark !== undefined,
       ),
     }
     const head = answerHead('chatcmpl', parts)
     const newCallId = () => toolCallId(template.form.family)
-    const usageOf = (counts: { completionTokens: number; cachedTokens: number }, readers: readonly Reader[]) => ({
+    const usageOf = (counts: Generated, readers: readonly Reader[]) => ({
       ...counts,
       promptTokens: prompt.length,
       reasoningTokens: Math.min(

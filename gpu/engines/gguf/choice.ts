@@ -1,6 +1,6 @@
 import type { Token } from 'node-llama-cpp'
 import { Failure } from '../../../core/failure.ts'
-import type { GeneratedPiece, GenerateWork, GenerationEnd, GeneratorParts, PromptToken } from './generate.ts'
+import type { Generated, GeneratedPiece, GenerateWork, GenerationEnd, GeneratorParts, PromptToken } from './generate.ts'
 import type { Guard } from './grammar/guard.ts'
 import { type Logprobs, openLogprobs, type TokenLogprob } from './logprobs.ts'
 import type { SamplerConfig } from './native.ts'
@@ -11,98 +11,103 @@ import { openText } from './stop.ts'
 
 export interface ChoiceWork extends Omit<GenerateWork, 'choices'> {
   /** Tokens that must not be sampled with a grammar, because llama.cpp's grammar misreads them. */
-  guard?: Guard | undefined
+  guard?: Guard
 }
 
-export interface ChoiceEnd {
-  completionTokens: number
-  cachedTokens: number
+interface DeliveryHooks {
+  onPiece: (piece: GeneratedPiece) => void | Promise<void>
+  /** Called when the caller has accepted a piece, or is gone. */
+  wake: () => void
+}
+
+/**
+ * Delivers the text of one answer to its caller; what is added while the caller has not accepted the last piece is joined.
+ * `ended` resolves with `counts` when all of it has been delivered, or rejects.
+ */
+function openDelivery(signal: AbortSignal, { onPiece, wake }: DeliveryHooks, counts: () => Generated) {
+  const ended = Promise.withResolvers<Generated>()
+  const gone = () => fail(signal.reason)
+  /** Generated but not yet delivered. */
+  let piece: GeneratedPiece | undefined
+  let failed = false
+  const delivery = { ended: ended.promise, isBlocked: false, isOver: false, add, tell, fail }
+  signal.addEventListener('abort', gone, { once: true })
+  // Avoid an unhandled rejection while the caller does not await it yet.
+  ended.promise.catch(() => {})
+
+  function add({ text, tokens, reason }: GeneratedPiece): void {
+    piece = piece ? { text: piece.text + text, tokens: [...piece.tokens, ...tokens], reason } : { text, tokens, reason }
+    if (reason !== null) delivery.isOver = true
+  }
+
+  function fail(error: unknown): void {
+    delivery.isOver = true
+    failed = true
+    signal.removeEventListener('abort', gone)
+    ended.reject(error)
+    wake()
+  }
+
+  function tell(): void {
+    if (delivery.isBlocked || failed || piece === undefined) return
+    const now = piece
+    piece = undefined
+    const taken = (): void => {
+      if (now.reason === null) return
+      signal.removeEventListener('abort', gone)
+      ended.resolve(counts())
+    }
+    try {
+      const taking = onPiece(now)
+      if (!taking) return taken()
+      delivery.isBlocked = true
+      taking.then(() => {
+        delivery.isBlocked = false
+        taken()
+        tell()
+        wake()
+      }, fail)
+    } catch (error) {
+      fail(error)
+    }
+  }
+
+  return delivery
 }
 
 /**
  * Generates one answer as a member of the rounds. `prompted` resolves when its prompt is in memory or never will be;
  * `ended` resolves when all text has been delivered, or rejects.
  */
-export function openChoice(
-  parts: GeneratorParts,
-  work: ChoiceWork,
-  hooks: { onPiece: (piece: GeneratedPiece) => void | Promise<void>; wake: () => void },
-) {
+export function openChoice(parts: GeneratorParts, work: ChoiceWork, hooks: DeliveryHooks) {
   const { native, vocabulary, context } = parts
   const { prompt, sampling, limit, signal, showControls, onPrompt } = work
-  const bytesOf = (token: Token) => vocabulary.bytes(token, showControls)
-  const dropFirstSpace = vocabulary.dropFirstSpace && work.keepFirstSpace !== true
-  const text = openText(work.stops, dropFirstSpace)
+  const text = openText(work.stops, vocabulary.dropFirstSpace && work.keepFirstSpace !== true)
   const grammar = work.grammar === undefined ? undefined : native.newGrammarState(work.grammar)
   const logprobs =
     work.logprobs === undefined ? undefined : openLogprobs(native, vocabulary, work.logprobs, showControls)
   const generated: Token[] = []
-  const ended = Promise.withResolvers<ChoiceEnd>()
   const prompted = Promise.withResolvers<void>()
-  const gone = () => fail(signal.reason)
   let cachedTokens = 0
-  let over = false
   /** The token that ends a text is counted, as llama-server, vLLM and OpenAI do. */
   let endDrawn = false
-  let failed = false
-  /** Generated but not yet delivered. */
-  let piece: GeneratedPiece | undefined
-  /** Whether the caller has not accepted the last piece yet. */
-  let blocked = false
   /** Log probabilities of tokens whose text is still held back, with the text length after each. */
   let held: { token: TokenLogprob; end: number }[] = []
   let drawn: TokenLogprob | undefined
   let sure = 0
-
   let guarded: ReadonlySet<Token> = work.guard?.after(undefined) ?? new Set()
   const sampler = native.newSampler(configOf(sampling, context, [], guarded, grammar))
-  signal.addEventListener('abort', gone, { once: true })
-
-  // Avoid an unhandled rejection while the caller still awaits `prompted`.
-  ended.promise.catch(() => {})
-
-  function fail(error: unknown): void {
-    over = true
-    failed = true
-    signal.removeEventListener('abort', gone)
-    ended.reject(error)
-    hooks.wake()
-  }
+  const delivery = openDelivery(signal, hooks, () => ({
+    completionTokens: generated.length + (endDrawn ? 1 : 0),
+    cachedTokens,
+  }))
 
   function push(fresh: string, reason: GenerationEnd | null): void {
     sure += fresh.length
     const isOut = ({ end }: { end: number }) => (reason === null ? end <= sure : end <= sure || !text.stopped)
     const tokens = held.filter(isOut).map(({ token }) => token)
     held = held.filter(entry => !isOut(entry))
-    if (fresh === '' && tokens.length === 0 && reason === null) return
-    piece = piece
-      ? { text: piece.text + fresh, tokens: [...piece.tokens, ...tokens], reason }
-      : { text: fresh, tokens, reason }
-    if (reason !== null) over = true
-  }
-
-  function tell(): void {
-    if (blocked || failed || piece === undefined) return
-    const now = piece
-    piece = undefined
-    const taken = (): void => {
-      if (now.reason === null) return
-      signal.removeEventListener('abort', gone)
-      ended.resolve({ completionTokens: generated.length + (endDrawn ? 1 : 0), cachedTokens })
-    }
-    try {
-      const taking = hooks.onPiece(now)
-      if (!taking) return taken()
-      blocked = true
-      taking.then(() => {
-        blocked = false
-        taken()
-        tell()
-        hooks.wake()
-      }, fail)
-    } catch (error) {
-      fail(error)
-    }
+    if (fresh !== '' || tokens.length > 0 || reason !== null) delivery.add({ text: fresh, tokens, reason })
   }
 
   /** Records the probability of each prompt token, from the logits of the token before. */
@@ -135,10 +140,10 @@ export function openChoice(
     pending: prompt,
     next: 0,
     get blocked() {
-      return blocked
+      return delivery.isBlocked
     },
     get over() {
-      return over
+      return delivery.isOver
     },
     settled(reused) {
       cachedTokens = reused
@@ -163,7 +168,7 @@ export function openChoice(
         return push(text.end(), 'stop')
       }
       generated.push(token)
-      const bytes = bytesOf(token)
+      const bytes = vocabulary.bytes(token, showControls)
       const fresh = text.push(bytes)
       const next = work.guard?.after(bytes.at(-1)) ?? guarded
       if (next !== guarded) {
@@ -172,16 +177,14 @@ export function openChoice(
       }
       if (drawn) held.push({ token: drawn, end: text.length })
       if (text.stopped) return push(fresh, 'stop')
-      if (generated.length >= limit) {
-        const rest = fresh + text.end()
-        return push(rest, text.stopped ? 'stop' : 'length')
-      }
+      // The rest of the text may complete a stop string.
+      if (generated.length >= limit) return push(fresh + text.end(), text.stopped ? 'stop' : 'length')
       push(fresh, null)
       member.pending = [token]
       member.next = 0
     },
-    tell,
-    fail,
+    tell: delivery.tell,
+    fail: delivery.fail,
     release(broken) {
       prompted.resolve()
       sampler.dispose()
@@ -193,7 +196,7 @@ export function openChoice(
       parts.slots.give(slot)
     },
   }
-  return { member, prompted: prompted.promise, ended: ended.promise }
+  return { member, prompted: prompted.promise, ended: delivery.ended }
 }
 
 /** `generated` are the tokens that penalties apply to, `refused` those that must not be sampled now. */

@@ -3,7 +3,7 @@ import type { LlamaModel, Token } from 'node-llama-cpp'
 import { invalid } from '../../../core/failure.ts'
 import { CompletionRequest } from '../../../core/schemas/completion.ts'
 import { parsed } from '../../../core/schemas/issues.ts'
-import type { EngineReply } from '../reply.ts'
+import type { Handler } from '../http.ts'
 import { answerHead, asksProgress } from './chat-answer.ts'
 import {
   type CompletionChoice,
@@ -40,7 +40,7 @@ interface Prompt {
   limit: number
 }
 
-export function openCompletions(parts: CompletionParts) {
+export function openCompletions(parts: CompletionParts): Handler {
   const { model, vocabulary, generator, context } = parts
 
   function promptOf(given: string | number[], param: string, request: CompletionRequest): Prompt {
@@ -62,7 +62,7 @@ export function openCompletions(parts: CompletionParts) {
   const textOf = (tokens: readonly Token[]): string =>
     new TextDecoder('utf-8', { ignoreBOM: true }).decode(Buffer.concat(tokens.map(token => vocabulary.bytes(token))))
 
-  return async function completions(body: unknown, reply: EngineReply): Promise<void> {
+  return async (body, reply) => {
     const request = parsed(CompletionRequest, body)
     checkSupported(request)
     const { prompt, n, logprobs, echo = false, stream_options } = request
@@ -116,8 +116,8 @@ export function openCompletions(parts: CompletionParts) {
         signal,
         choices,
         keepFirstSpace: true,
-        ...(logprobs != null && { logprobs }),
-        ...(logprobs != null && echo === true && { onPrompt: all => (scored = all.slice(added)) }),
+        logprobs: logprobs ?? undefined,
+        onPrompt: logprobs != null && echo ? all => void (scored = all.slice(added)) : undefined,
       }
       if (limit === 0 && !work.onPrompt) {
         for (let choice = 0; choice < choices; choice++) await say({ text: '', tokens: [], reason: 'length' }, choice)

@@ -3,8 +3,9 @@ import { Failure, invalid } from '../../../core/failure.ts'
 import { parsed } from '../../../core/schemas/issues.ts'
 import { tasksBy } from '../../../core/schemas/task.ts'
 import { EmbeddingsRequest } from '../../../core/schemas/vectors.ts'
-import type { EngineReply } from '../reply.ts'
+import type { Handler } from '../http.ts'
 import type { Exclusive } from './mutex.ts'
+import { tooLong } from './sampling.ts'
 
 /** Scales a vector to length 1. A zero vector stays zero because it has no direction. */
 export function normalized(vector: readonly number[]): number[] {
@@ -67,10 +68,9 @@ export function openEmbedder(
     const allowed = limit === null ? context : Math.min(limit, context)
     if (whole <= allowed) return known
     if (limit !== null) return known.slice(0, Math.max(1, allowed - (whole - known.length)))
-    throw invalid(
+    throw tooLong(
       param,
       `'${param}' has ${whole} tokens, but the context length of this model is ${context}. Shorten it or send it in parts.`,
-      'context_length_exceeded',
     )
   }
 
@@ -91,13 +91,15 @@ export function knownTokens(tokens: readonly number[], size: number, param: stri
   throw invalid(param, `'${param}' contains the token ${wrong}; this model has tokens 0 to ${size - 1}.`)
 }
 
-/** Refuses texts far over the limit by their characters, because counting tokens is slow. */
+/** Texts with more characters than this per token of the context are refused, because counting tokens is slow. */
+export const maxCharactersPerToken = 64
+
+/** Refuses texts far over the limit by their characters. */
 export function boundedText(text: string, context: number, param: string): string {
-  if (text.length > context * 64)
-    throw invalid(
+  if (text.length > context * maxCharactersPerToken)
+    throw tooLong(
       param,
       `'${param}' has ${text.length} characters, far more than the context length of this model, ${context} tokens. Send it in parts.`,
-      'context_length_exceeded',
     )
   return text
 }
@@ -106,9 +108,10 @@ export function boundedText(text: string, context: number, param: string): strin
 export const truncation = (requested: number | null | undefined, context: number): number | null =>
   requested == null || requested === 0 ? null : requested < 0 ? context : requested
 
-export function openEmbeddings({ id, context, embedder }: { id: string; context: number; embedder: Embedder }) {
+export function openEmbeddings(options: { id: string; context: number; embedder: Embedder }): Handler {
+  const { id, context, embedder } = options
   const { tokensOf, count, embed } = embedder
-  return async function embeddings(body: unknown, reply: EngineReply): Promise<void> {
+  return async (body, reply) => {
     const { input, dimensions, encoding_format, truncate_prompt_tokens } = parsed(EmbeddingsRequest, body)
     const one = typeof input === 'string' || typeof input[0] === 'number'
     const inputs = (one ? [input] : input) as (string | number[])[]

@@ -86,24 +86,15 @@ export function openGenerator(parts: GeneratorParts) {
     const guard = work.grammar === undefined ? undefined : await guardFor(work.showControls)
     await slots.take(work.signal, index > 0)
     const hooks = { onPiece: (piece: GeneratedPiece) => onPiece(piece, index), wake: rounds.wake }
-    let choice: ReturnType<typeof openChoice>
+    const own = { ...work, sampling: { ...sampling, seed }, onPrompt: index === 0 ? work.onPrompt : undefined, guard }
     try {
-      choice = openChoice(
-        parts,
-        {
-          ...work,
-          sampling: { ...sampling, seed },
-          onPrompt: index === 0 ? work.onPrompt : undefined,
-          guard,
-        },
-        hooks,
-      )
+      const choice = openChoice(parts, own, hooks)
+      rounds.add(choice.member)
+      return choice
     } catch (error) {
       slots.give()
       throw error
     }
-    rounds.add(choice.member)
-    return choice
   }
 
   return {
@@ -120,7 +111,8 @@ export function openGenerator(parts: GeneratorParts) {
       const all = { ...work, signal }
       const first = await begin(all, onPiece, 0)
       await first.prompted
-      const ends = [first.ended, ...Array.from({ length: choices - 1 }, (_, at) => later(all, onPiece, at + 1))]
+      const later = async (index: number) => (await begin(all, onPiece, index)).ended
+      const ends = [first.ended, ...Array.from({ length: choices - 1 }, (_, at) => later(at + 1))]
       for (const end of ends) end.catch((error: unknown) => other.abort(error))
       const settled = await Promise.allSettled(ends)
       let completionTokens = 0
@@ -132,10 +124,6 @@ export function openGenerator(parts: GeneratorParts) {
       }
       return { completionTokens, cachedTokens }
     },
-  }
-
-  async function later(work: GenerateWork, onPiece: OnPiece, index: number) {
-    return (await begin(work, onPiece, index)).ended
   }
 }
 

@@ -1,7 +1,6 @@
-import type { Token } from 'node-llama-cpp'
 import { Failure } from '../../../core/failure.ts'
-import { type Generator, openGenerator } from './generate.ts'
-import { attemptNative, type LoadedModel } from './model.ts'
+import { openGenerator } from './generate.ts'
+import { attemptNative, firstToken, type LoadedModel } from './model.ts'
 import type { Exclusive } from './mutex.ts'
 import { openNative } from './native.ts'
 import type { GgufEngineOptions } from './options.ts'
@@ -13,22 +12,13 @@ import type { Vocabulary } from './vocabulary.ts'
 /** Requests that may wait for a free slot before more are refused. */
 const queue = 1024
 
-export interface Generation {
-  generator: Generator
-  /** Tokens of one request, prompt and answer together. */
-  context: number
-  parallel: number
-  /** Resolves when no computation is running; all requests must have ended before. */
-  idle(): Promise<void>
-}
-
 /** Creates the context for conversations and computes a test token. Throws Failure `worker_error` if that fails. */
 export async function openGeneration(
   { llama, model, sizing }: LoadedModel,
   { threads, gpu }: GgufEngineOptions,
   vocabulary: Vocabulary,
   exclusive: Exclusive,
-): Promise<Generation> {
+) {
   // llama.cpp does not refuse these models: it would sample from uninitialized memory.
   if (model.fileInfo.architectureMetadata.attention?.causal === false || !model.fileInsights.hasDecoder)
     throw new Failure('worker_error', 'The model cannot chat: it is an encoder and does not generate text.')
@@ -43,11 +33,23 @@ export async function openGeneration(
   const rounds = openRounds({ native, batchSize, piece, window: model.fileInsights.swaSize ?? 0, exclusive })
   const slots = openSlots({ count: parallel, queue, worth: minCopyTokens(context) })
   const generator = openGenerator({ native, model, vocabulary, slots, rounds, context })
-  const prompt = [model.tokens.bos ?? model.tokens.eos ?? (0 as Token)]
   const { signal } = new AbortController()
-  const trial = { prompt, sampling: samplingOf({ temperature: 0 }, vocabulary.size, 0), limit: 1, stops: [], signal }
+  const trial = {
+    prompt: [firstToken(model)],
+    sampling: samplingOf({ temperature: 0 }, vocabulary.size, 0),
+    limit: 1,
+    stops: [],
+    signal,
+  }
   await attemptNative('The model cannot chat', () => generator.generate(trial, () => {}))
-  return { generator, context, parallel, idle: rounds.idle }
+  return {
+    generator,
+    /** Tokens of one request, prompt and answer together. */
+    context,
+    parallel,
+    /** Resolves when no computation is running; all requests must have ended before. */
+    idle: rounds.idle,
+  }
 }
 
 /**

@@ -1,12 +1,11 @@
-import type { Token } from 'node-llama-cpp'
 import { Failure } from '../../../core/failure.ts'
 import { isFor, type Operation, operationOf, textTasks } from '../../../core/schemas/task.ts'
-import { type Handler, type Handlers, listModel } from '../http.ts'
+import { type Handler, listModel } from '../http.ts'
 import { openChat } from './chat.ts'
 import { openCompletions } from './completions.ts'
 import { checkPooling, openEmbedder, openEmbeddings } from './embeddings.ts'
 import { openGeneration } from './generation.ts'
-import { attemptNative, type LoadedModel } from './model.ts'
+import { attemptNative, firstToken, type LoadedModel } from './model.ts'
 import { noMutex, openMutex } from './mutex.ts'
 import type { GgufEngineOptions } from './options.ts'
 import { openRanker, openRerank } from './rerank.ts'
@@ -29,10 +28,7 @@ type Served = keyof typeof routes
  * `idle` resolves when no computation for an ended request is running. Throws Failure `worker_error` if the model
  * cannot do one of the tasks.
  */
-export async function openHandlers(
-  loaded: LoadedModel,
-  options: GgufEngineOptions,
-): Promise<{ handlers: Handlers; idle: () => Promise<void> }> {
+export async function openHandlers(loaded: LoadedModel, options: GgufEngineOptions) {
   const { model } = loaded
   const { id, tasks, threads } = options
   const wants = (...operations: Served[]) => isFor(tasks, ...operations)
@@ -48,13 +44,8 @@ export async function openHandlers(
     ? await openGeneration(loaded, options, vocabulary, exclusive)
     : undefined
   if (generation) {
-    const parts = {
-      id,
-      fingerprint: `fp_gguf-${loaded.llama.llamaCppRelease.release}`,
-      model,
-      vocabulary,
-      ...generation,
-    }
+    const fingerprint = `fp_gguf-${loaded.llama.llamaCppRelease.release}`
+    const parts = { id, fingerprint, model, vocabulary, ...generation }
     if (wants('chat')) handlers.chat = openChat({ ...parts, template: templateOf(model, vocabulary) })
     if (wants('complete')) handlers.complete = openCompletions(parts)
   }
@@ -93,5 +84,3 @@ function templateOf(model: LoadedModel['model'], { controls }: Vocabulary) {
   const { bosString: bos, eosString: eos } = model.tokens
   return openTemplate({ source: model.fileInfo.metadata.tokenizer.chat_template, bos, eos, controls })
 }
-
-const firstToken = (model: LoadedModel['model']): Token => model.tokens.bos ?? model.tokens.eos ?? (0 as Token)

@@ -24,12 +24,7 @@ const never = -9999
  * Log probabilities from logits: `pairs` holds token, logit, token, logit…, first the `top` likeliest, best first, and
  * among all of them `token`; `weight` is the sum of e^(logit − largest logit) over the vocabulary.
  */
-function logprobsOf(
-  pairs: readonly number[],
-  weight: number,
-  token: number,
-  top: number,
-): { logprob: number; top: { token: number; logprob: number }[] } {
+function logprobsOf(pairs: readonly number[], weight: number, token: number, top: number) {
   const base = pairs[1]! + Math.log(weight)
   const logprob = (at: number) => Math.max(never, pairs[at + 1]! - base)
   let own = never

@@ -1,5 +1,5 @@
 import { readFileSync, statSync } from 'node:fs'
-import type { Llama, LlamaModel, LlamaModelOptions } from 'node-llama-cpp'
+import type { Llama, LlamaModel, LlamaModelOptions, Token } from 'node-llama-cpp'
 import { importVendored } from '../../../core/assets.ts'
 import { Failure } from '../../../core/failure.ts'
 import type { Log } from '../../../core/log.ts'
@@ -10,13 +10,7 @@ import { type AvailableMemory, type Sizing, sizing } from './sizing.ts'
 
 export type NodeLlamaCpp = typeof import('node-llama-cpp')
 
-export interface LoadedModel {
-  llama: Llama
-  model: LlamaModel
-  library: NodeLlamaCpp
-  sizing: Sizing
-  close(): Promise<void>
-}
+export type LoadedModel = Awaited<ReturnType<typeof loadModel>>
 
 /**
  * Loads llama.cpp and the model file. Never compiles or downloads anything. `onProgress` receives 0 to 1. Throws
@@ -25,7 +19,7 @@ export interface LoadedModel {
 export async function loadModel(
   settings: GgufEngineSettings,
   { log, onProgress, signal }: { log: Log; onProgress: (progress: number) => void; signal: AbortSignal },
-): Promise<LoadedModel> {
+) {
   const path = settings.model
   if (!statSync(path, { throwIfNoEntry: false })?.isFile())
     throw new Failure('worker_error', `There is no model file '${path}'.`)
@@ -60,7 +54,7 @@ export async function loadModel(
       model,
       library,
       sizing: sized,
-      async close() {
+      async close(): Promise<void> {
         await model.dispose()
         await llama.dispose()
       },
@@ -71,12 +65,11 @@ export async function loadModel(
   }
 }
 
+/** A token to test a context with. */
+export const firstToken = ({ tokens }: LlamaModel): Token => tokens.bos ?? tokens.eos ?? (0 as Token)
+
 /** Starts llama.cpp with the given backend; `auto` leaves the choice to node-llama-cpp. */
-function startLlama(
-  library: NodeLlamaCpp,
-  { gpu, threads }: { gpu: GpuUse; threads: number },
-  log: Log,
-): Promise<Llama> {
+function startLlama(library: NodeLlamaCpp, { gpu, threads }: { gpu: GpuUse; threads: number }, log: Log) {
   return attemptNative('llama.cpp cannot be started', () =>
     library.getLlama({
       gpu: gpu === 'off' ? false : gpu,

@@ -20,13 +20,7 @@ export interface PromptWork {
  * Number of a slot's tokens that a prompt may reuse. `common`: leading tokens shared with the prompt; `exact`: leading
  * tokens computed in fixed pieces; `wanted`: tokens of the prompt before its last one.
  */
-export function reusableTokens(
-  common: number,
-  exact: number,
-  wanted: number,
-  piece: number,
-  reproducible: boolean,
-): number {
+export function reusableTokens(common: number, exact: number, wanted: number, piece: number, reproducible: boolean) {
   if (!reproducible) return Math.min(common, wanted)
   if (common >= wanted && exact === wanted) return wanted
   return wholePieces(Math.min(common, exact, wanted), piece)

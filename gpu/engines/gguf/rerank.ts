@@ -3,9 +3,10 @@ import { invalid } from '../../../core/failure.ts'
 import { ulid } from '../../../core/ids.ts'
 import { parsed } from '../../../core/schemas/issues.ts'
 import { RerankRequest, type RerankResponse } from '../../../core/schemas/vectors.ts'
-import type { EngineReply } from '../reply.ts'
+import type { Handler } from '../http.ts'
 import { boundedText, truncation } from './embeddings.ts'
 import type { Exclusive } from './mutex.ts'
+import { tooLong } from './sampling.ts'
 
 /** Ranks indices by score, best first; equal scores keep their order. `top` 0 means all. */
 export const ranked = (scores: readonly number[], top: number): { index: number; relevance_score: number }[] =>
@@ -18,8 +19,9 @@ export const ranked = (scores: readonly number[], top: number): { index: number;
 export const logit = (probability: number): number =>
   Math.log(Math.max(probability, 1e-12) / Math.max(1 - probability, 1e-12))
 
-export function openRerank({ id, context, ranker }: { id: string; context: number; ranker: Ranker }) {
-  return async function rerank(body: unknown, reply: EngineReply): Promise<void> {
+export const openRerank =
+  ({ id, context, ranker }: { id: string; context: number; ranker: Ranker }): Handler =>
+  async (body, reply) => {
     const request = parsed(RerankRequest, body)
     const documents = request.documents.map((document, at) => {
       const text = typeof document === 'string' ? document : document.text
@@ -29,14 +31,11 @@ export function openRerank({ id, context, ranker }: { id: string; context: numbe
     const most = truncation(request.truncate_prompt_tokens, context)
     const query = ranker.tokensOf(request.query, 'query')
     const pairs = documents.map((document, at) => ranker.pair(query, document, `documents[${at}]`, most))
-    const scores: number[] = []
-    for (const pair of pairs) {
-      reply.signal.throwIfAborted()
-      const probability = await ranker.score(pair)
-      scores.push(request.raw_scores ? logit(probability) : probability)
-    }
-    const results = ranked(scores, request.top_n ?? request.top_k ?? request.topN ?? 0)
-    const promptTokens = pairs.reduce((sum, pair) => sum + pair.promptTokens, 0)
+    const { scores, promptTokens } = await ranker.scoreAll(pairs, reply.signal)
+    const results = ranked(
+      request.raw_scores ? scores.map(logit) : scores,
+      request.top_n ?? request.top_k ?? request.topN ?? 0,
+    )
     const given = (index: number) => documents[index]!
     const response: RerankResponse = {
       id: `rerank-${ulid()}`,
@@ -51,29 +50,12 @@ export function openRerank({ id, context, ranker }: { id: string; context: numbe
     }
     reply.json(response)
   }
-}
-
-export interface Pair {
-  query: Token[]
-  document: Token[]
-  promptTokens: number
-}
-
-/** The special tokens around texts, from the model file. */
-export interface PairMarks {
-  bos: Token | null
-  eos: Token | null
-  sep: Token | null
-  addBos: boolean
-  addEos: boolean
-  addSep: boolean
-}
 
 /** Tokenizers that add a separator between two texts by default. Source: llama.cpp v0.5.0. */
 const separating = new Set(['jina-v1-en', 'jina-v2-code', 'roberta-bpe'])
 
 /** Reads the special tokens from a model file; undefined if the file contains a template. */
-function marksOf({ tokens, fileInfo, vocabularyType }: LlamaModel): PairMarks | undefined {
+function marksOf({ tokens, fileInfo, vocabularyType }: LlamaModel) {
   const { tokenizer } = fileInfo.metadata
   if (tokenizer['chat_template.rerank'] !== undefined) return undefined
   const ggml: { pre?: string; add_sep_token?: boolean } = tokenizer.ggml
@@ -87,6 +69,9 @@ function marksOf({ tokens, fileInfo, vocabularyType }: LlamaModel): PairMarks | 
     addSep: ggml.add_sep_token ?? (vocabulary === 'wpm' || separating.has(ggml.pre ?? '')),
   }
 }
+
+/** The special tokens around texts, from the model file. */
+export type PairMarks = NonNullable<ReturnType<typeof marksOf>>
 
 /** Joins query and document with the special tokens of the model file, as llama-server does. */
 export function pairOf(
@@ -120,6 +105,10 @@ export function openRanker(model: LlamaModel, ranking: LlamaRankingContext, cont
     marks ? pairOf(query, document, marks).length : ranking.calculateInputLength(query, document)
   const tokensOf = (text: string, param: string) =>
     model.tokenize(boundedText(text, context, param), false, 'trimLeadingSpace')
+  const score = ({ query, document }: { query: Token[]; document: Token[] }): Promise<number> =>
+    exclusive(() =>
+      marks ? internals._evaluateRankingForInput(pairOf(query, document, marks)) : ranking.rank(query, document),
+    )
 
   return {
     tokensOf,
@@ -127,23 +116,28 @@ export function openRanker(model: LlamaModel, ranking: LlamaRankingContext, cont
      * Tokenizes a pair; truncates the document to `limit` if that is not null. `param` names the document in messages.
      * Throws Failure `context_length_exceeded`.
      */
-    pair(query: Token[], text: string, param: string, limit: number | null): Pair {
+    pair(query: Token[], text: string, param: string, limit: number | null) {
       const document = tokensOf(text, param)
       const promptTokens = lengthOf(query, document)
       const allowed = limit === null ? context : Math.min(limit, context)
       if (promptTokens <= allowed) return { query, document, promptTokens }
       const room = document.length - (promptTokens - allowed)
       if (limit !== null && room > 0) return { query, document: document.slice(0, room), promptTokens: allowed }
-      throw invalid(
+      throw tooLong(
         param,
         `The query and '${param}' together have ${promptTokens} tokens, but the context length of this model is ${context}. Shorten them.`,
-        'context_length_exceeded',
       )
     },
-    score: ({ query, document }: Pair): Promise<number> =>
-      exclusive(() =>
-        marks ? internals._evaluateRankingForInput(pairOf(query, document, marks)) : ranking.rank(query, document),
-      ),
+    score,
+    /** Scores pairs one after the other and counts their tokens. */
+    async scoreAll(pairs: readonly (Parameters<typeof score>[0] & { promptTokens: number })[], signal: AbortSignal) {
+      const scores: number[] = []
+      for (const pair of pairs) {
+        signal.throwIfAborted()
+        scores.push(await score(pair))
+      }
+      return { scores, promptTokens: pairs.reduce((sum, pair) => sum + pair.promptTokens, 0) }
+    },
   }
 }
 

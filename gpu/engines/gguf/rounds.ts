@@ -1,6 +1,5 @@
-import { planBatch } from './batch.ts'
 import type { Exclusive } from './mutex.ts'
-import type { Native } from './native.ts'
+import type { Native, NativeContext } from './native.ts'
 import { pieceFrom, prepareSlot } from './prompt.ts'
 import type { Slot, SlotChoice } from './slots.ts'
 
@@ -50,6 +49,8 @@ export interface RoundOptions {
 /** Tokens whose logits are kept at once when scoring a prompt; each has one number per vocabulary entry. */
 const scoredAtOnce = 32
 const onlyFirst = Uint32Array.of(0)
+/** Holds the token of a decoding answer while it is added to the batch. */
+const one = new Uint32Array(1)
 const none = new Uint32Array()
 
 /**
@@ -59,15 +60,12 @@ const none = new Uint32Array()
 export function openRounds({ native: { context }, batchSize, piece, window, exclusive }: RoundOptions) {
   const members: Member[] = []
   const arrivals: Member[] = []
-  const one = new Uint32Array(1)
-  let pendingReports: Member[] = []
+  const pendingReports: Member[] = []
   let running = false
   let stopped: (() => void) | undefined
 
   function reportAll(): void {
-    const now = pendingReports
-    pendingReports = []
-    for (const member of now) member.tell()
+    for (const member of pendingReports.splice(0)) member.tell()
   }
 
   function dismiss(): void {
@@ -106,22 +104,6 @@ export function openRounds({ native: { context }, batchSize, piece, window, excl
     member.release(true)
   }
 
-  /** Adds tokens to the batch. Returns their logits indices. */
-  function add(member: Member, amount: number): Uint32Array {
-    const { slot, pending, next } = member
-    if (amount === 1) one[0] = pending[next]!
-    const tokens = amount === 1 ? one : Uint32Array.from(pending.slice(next, next + amount))
-    const complete = next + amount === pending.length
-    const logits = member.scoring
-      ? tokens.map((_, at) => at)
-      : complete
-        ? amount === 1
-          ? onlyFirst
-          : Uint32Array.of(amount - 1)
-        : none
-    return context.addToBatch(slot.sequence, slot.tokens.length, tokens, logits)
-  }
-
   async function draw(member: Member, amount: number, at: Uint32Array): Promise<void> {
     const from = member.next
     member.next += amount
@@ -136,7 +118,7 @@ export function openRounds({ native: { context }, batchSize, piece, window, excl
   async function compute(wants: readonly { member: Member; amount: number }[]): Promise<void> {
     try {
       context.initBatch(wants.reduce((sum, { amount }) => sum + amount, 0))
-      const places = wants.map(({ member, amount }) => add(member, amount))
+      const places = wants.map(({ member, amount }) => addTokens(context, member, amount))
       const computed = exclusive(() => context.decodeBatch())
       reportAll()
       await computed
@@ -164,20 +146,7 @@ export function openRounds({ native: { context }, batchSize, piece, window, excl
         if (members.some(member => member.over) || arrivals.length > 0) continue
         break
       }
-      const together = ready.filter(member => !member.alone)
-      const amounts = planBatch(
-        together.map(({ pending, next, scoring }) => ({
-          remaining: pending.length - next,
-          most: scoring ? scoredAtOnce : batchSize,
-        })),
-        batchSize,
-        piece,
-      )
-      const wants = together
-        .map((member, at) => ({ member, amount: amounts[at]! }))
-        .filter(({ amount }) => amount > 0)
-        // llama.cpp computes sequences together only if each one's number follows that of the one before.
-        .toSorted((a, b) => a.member.slot.sequence - b.member.slot.sequence)
+      const wants = sharedBatch(ready, batchSize, piece)
       if (wants.length > 0) await compute(wants)
       let prompts = 0
       for (const member of ready) {
@@ -207,13 +176,72 @@ export function openRounds({ native: { context }, batchSize, piece, window, excl
     /** Called after a change outside of a round: a caller disconnected or accepts text again. */
     wake,
     /** Resolves when no computation is running; all members must have ended. */
-    idle: (): Promise<void> =>
-      running
-        ? new Promise(resolve => {
-            stopped = resolve
-          })
-        : Promise.resolve(),
+    async idle(): Promise<void> {
+      if (running) await new Promise<void>(resolve => (stopped = resolve))
+    },
   }
 }
 
 export type Rounds = ReturnType<typeof openRounds>
+
+/** Returns the answers that share the next batch, with their tokens. */
+function sharedBatch(ready: readonly Member[], batchSize: number, piece: number) {
+  const together = ready.filter(member => !member.alone)
+  const needs = together.map(({ pending, next, scoring }) => ({
+    remaining: pending.length - next,
+    most: scoring ? scoredAtOnce : batchSize,
+  }))
+  const amounts = planBatch(needs, batchSize, piece)
+  return (
+    together
+      .map((member, at) => ({ member, amount: amounts[at]! }))
+      .filter(({ amount }) => amount > 0)
+      // llama.cpp computes sequences together only if each one's number follows that of the one before.
+      .toSorted((a, b) => a.member.slot.sequence - b.member.slot.sequence)
+  )
+}
+
+/** Adds tokens of an answer to the batch. Returns their logits indices. */
+function addTokens(context: NativeContext, member: Member, amount: number): Uint32Array {
+  const { slot, pending, next } = member
+  if (amount === 1) one[0] = pending[next]!
+  const tokens = amount === 1 ? one : Uint32Array.from(pending.slice(next, next + amount))
+  const complete = next + amount === pending.length
+  const logits = member.scoring
+    ? tokens.map((_, at) => at)
+    : complete
+      ? amount === 1
+        ? onlyFirst
+        : Uint32Array.of(amount - 1)
+      : none
+  return context.addToBatch(slot.sequence, slot.tokens.length, tokens, logits)
+}
+
+/**
+ * Returns the number of tokens of each member in the next batch. Members are in order of arrival; each has `remaining`
+ * tokens to compute before the next one can be sampled, 1 while decoding, and takes at most `most` of a batch. A decoding member
+ * always gets its token. Prompts share at most `room` tokens per step: the oldest gets half of it, so that it always
+ * progresses, and the rest goes to the shortest first.
+ */
+export function planBatch(
+  members: readonly { remaining: number; most: number }[],
+  size: number,
+  room: number,
+): number[] {
+  const amounts: number[] = members.map(({ remaining }) => (remaining === 1 ? 1 : 0))
+  const answering = amounts.reduce((sum, amount) => sum + amount, 0)
+  const prompts = members.map((_, at) => at).filter(at => members[at]!.remaining > 1)
+  // Without decoding members there is no reason to keep steps short.
+  let left = Math.min(size - answering, answering > 0 ? room : size)
+  const assign = (at: number, share: number) => {
+    const { remaining, most } = members[at]!
+    const amount = Math.min(Math.min(remaining, most) - amounts[at]!, share)
+    amounts[at]! += amount
+    left -= amount
+  }
+  const [oldest] = prompts
+  if (oldest === undefined || left <= 0) return amounts
+  assign(oldest, Math.ceil(left / 2))
+  for (const at of prompts.toSorted((a, b) => members[a]!.remaining - members[b]!.remaining)) assign(at, left)
+  return amounts
+}

@@ -90,13 +90,15 @@ export function answerLimit(
 ): number {
   const room = context - promptTokens
   if (room < 1)
-    throw invalid(
+    throw tooLong(
       param,
       `'${param}' has ${promptTokens} tokens, but the context length of this model is ${context}, the answer included. Shorten it.`,
-      'context_length_exceeded',
     )
   return Math.min(requested ?? room, room)
 }
+
+/** The Failure of a request that does not fit in the context. */
+export const tooLong = (param: string, message: string) => invalid(param, message, 'context_length_exceeded')
 
 /** Throws Failure `unsupported_parameter` for parameters that the engine does not support, instead of ignoring them. */
 export function checkSupported(request: ChatRequest): void {

@@ -2,7 +2,7 @@ import { invalid } from '../../../core/failure.ts'
 import { ulid } from '../../../core/ids.ts'
 import { parsed } from '../../../core/schemas/issues.ts'
 import { ScoreRequest, type ScoreResponse } from '../../../core/schemas/vectors.ts'
-import type { EngineReply } from '../reply.ts'
+import type { Handler } from '../http.ts'
 import { type Embedder, truncation } from './embeddings.ts'
 import type { Ranker } from './rerank.ts'
 
@@ -52,17 +52,11 @@ export type ScorePairs = (
 /** By a cross-encoder that reads both texts together: probabilities. */
 export const scoreByRanker =
   (ranker: Ranker): ScorePairs =>
-  async (pairs, most, signal) => {
-    const ready = pairs.map(([one, two]) =>
-      ranker.pair(ranker.tokensOf(one.text, one.param), two.text, two.param, most),
+  async (pairs, most, signal) =>
+    ranker.scoreAll(
+      pairs.map(([one, two]) => ranker.pair(ranker.tokensOf(one.text, one.param), two.text, two.param, most)),
+      signal,
     )
-    const scores: number[] = []
-    for (const pair of ready) {
-      signal.throwIfAborted()
-      scores.push(await ranker.score(pair))
-    }
-    return { scores, promptTokens: ready.reduce((sum, pair) => sum + pair.promptTokens, 0) }
-  }
 
 /** By the angle between their vectors: cosines, −1 to 1. A text that stands in many pairs is read once. */
 export const scoreByVectors =
@@ -86,8 +80,9 @@ export const scoreByVectors =
     return { scores: pairs.map(([one, two]) => cosine(one, two)), promptTokens }
   }
 
-export function openScore({ id, context, scorePairs }: { id: string; context: number; scorePairs: ScorePairs }) {
-  return async function score(body: unknown, reply: EngineReply): Promise<void> {
+export const openScore =
+  ({ id, context, scorePairs }: { id: string; context: number; scorePairs: ScorePairs }): Handler =>
+  async (body, reply) => {
     const request = parsed(ScoreRequest, body)
     const pairs = pairsOf(request)
     const most = truncation(request.truncate_prompt_tokens, context)
@@ -107,4 +102,3 @@ export function openScore({ id, context, scorePairs }: { id: string; context: nu
     }
     reply.json(response)
   }
-}

@@ -1,4 +1,5 @@
 import { Failure } from '../../../core/failure.ts'
+import { permit } from '../../../core/media/semaphore.ts'
 
 /** One sequence of the context: the memory of one conversation, held by at most one answer. */
 export interface Slot {
@@ -19,7 +20,7 @@ export interface SlotChoice {
   /** The slot that contains the longest prefix of the prompt: the same one, or another to copy from. */
   source: Slot
   /** Where the conversation in `slot` moves to, if it is worth keeping. */
-  keep?: Slot | undefined
+  keep?: Slot
   /** Whether `source` is no longer needed after the copy. */
   moved?: boolean
 }
@@ -71,16 +72,10 @@ export function commonStart(a: readonly number[], b: readonly number[]): number 
   return at
 }
 
-export interface SlotOptions {
-  count: number
-  /** Maximum number of waiting requests. */
-  queue: number
-  /** Minimum common tokens for a copy. */
-  worth: number
-}
-
-/** The slots of a context with a FIFO queue of waiting requests. */
-export function openSlots({ count, queue, worth }: SlotOptions) {
+/**
+ * The slots of a context with a FIFO queue of at most `queue` waiting requests. `worth`: minimum common tokens for a copy.
+ */
+export function openSlots({ count, queue, worth }: { count: number; queue: number; worth: number }) {
   const slots = Array.from(
     { length: count },
     (_, sequence): Slot => ({ sequence, tokens: [], usedAt: 0, exact: 0, held: false }),
@@ -94,30 +89,14 @@ export function openSlots({ count, queue, worth }: SlotOptions) {
      * Waits until an answer may have a slot; the caller must give it back. With `admitted` (further answers to an
      * accepted prompt) the queue limit does not apply. Throws Failure `queue_full`, or the signal's reason.
      */
-    take(signal: AbortSignal, admitted = false): Promise<void> {
-      if (signal.aborted) return Promise.reject(signal.reason as Error)
-      if (free > 0) {
-        free--
-        return Promise.resolve()
-      }
+    async take(signal: AbortSignal, admitted = false): Promise<void> {
+      signal.throwIfAborted()
+      if (free > 0) return void free--
       if (!admitted && waiting.length >= queue)
-        return Promise.reject(
-          new Failure('queue_full', `${queue} requests already wait for this engine. Try again later.`, {
-            retryAfterMs: 1000,
-          }),
-        )
-      return new Promise((resolve, reject) => {
-        const leave = () => {
-          waiting.splice(waiting.indexOf(accept), 1)
-          reject(signal.reason as Error)
-        }
-        const accept = () => {
-          signal.removeEventListener('abort', leave)
-          resolve()
-        }
-        waiting.push(accept)
-        signal.addEventListener('abort', leave, { once: true })
-      })
+        throw new Failure('queue_full', `${queue} requests already wait for this engine. Try again later.`, {
+          retryAfterMs: 1000,
+        })
+      await permit(waiting, signal)
     },
     /**
      * Chooses the slot of an answer that may have one; `alone`: it is computed in separate batches. Called right before

@@ -2,11 +2,10 @@ import { randomBytes } from 'node:crypto'
 import { Template } from '@huggingface/jinja'
 import { Failure, invalid } from '../../../core/failure.ts'
 import type { ChatRequest } from '../../../core/schemas/chat.ts'
-import { type ThinkMarks, thinkMarksOf } from './answer-parser.ts'
-import { hermes, type ToolCallForm, toolCallFormOf } from './tools/call-form.ts'
+import { thinkMarksOf } from './answer-parser.ts'
+import { hermes, type ToolCallForm, type ToolCalling, toolCallFormOf } from './tools/call-form.ts'
 import { openToolCallParser } from './tools/call-parser.ts'
 import * as conversation from './tools/conversation.ts'
-import type { ToolCalling } from './tools/tool-choice.ts'
 
 type Message = ChatRequest['messages'][number]
 
@@ -25,15 +24,6 @@ export interface TemplateOptions {
   controls: readonly string[]
 }
 
-export interface ChatTemplate {
-  /** The format of tool calls: that of the template, else the default one. */
-  form: ToolCallForm
-  /** The marks around reasoning; undefined for a model without reasoning. */
-  marks: ThinkMarks | undefined
-  /** Throws Failure `invalid_value` with the template's error message if the template refuses the messages. */
-  render: (messages: readonly Message[], variables?: Record<string, unknown>, calling?: ToolCalling) => PromptPart[]
-}
-
 const chatMl =
   "{%- for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + (message['content'] or '') + '<|im_end|>\\n' }}{% endfor -%}" +
   "{%- if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif -%}"
@@ -44,7 +34,7 @@ const chatMl =
  * template runs and restored afterwards, because templates trim, compare and search contents, which must otherwise be
  * unchanged. Throws Failure `worker_error` for a template that cannot be parsed.
  */
-export function openTemplate({ source = chatMl, bos, eos, controls }: TemplateOptions): ChatTemplate {
+export function openTemplate({ source = chatMl, bos, eos, controls }: TemplateOptions) {
   let template: Template
   try {
     template = new Template(source)
@@ -68,8 +58,10 @@ export function openTemplate({ source = chatMl, bos, eos, controls }: TemplateOp
   const ours = { add_generation_prompt: true, bos_token: bos ?? '', eos_token: eos ?? '' }
   const native = toolCallFormOf(source)
   const abilities = abilitiesOf(variables => template.render({ ...variables, ...ours }), native)
+  /** The format of tool calls: that of the template, else the default one. */
   const form = native !== undefined && abilities.tools ? native : hermes
 
+  /** Throws Failure `invalid_value` with the template's error message if the template refuses the messages. */
   function render(messages: readonly Message[], variables: Record<string, unknown> = {}, calling?: ToolCalling) {
     const hidden: string[] = []
     const hide = (text: string) =>
@@ -87,14 +79,8 @@ export function openTemplate({ source = chatMl, bos, eos, controls }: TemplateOp
         ...ours,
       })
     } catch (cause) {
-      throw new Failure(
-        'invalid_value',
-        `The chat template of this model refuses these messages: ${(cause as Error).message}.`,
-        {
-          param: 'messages',
-          cause,
-        },
-      )
+      const why = `The chat template of this model refuses these messages: ${(cause as Error).message}.`
+      throw new Failure('invalid_value', why, { param: 'messages', cause })
     }
     if (hidden.length === 0) return [{ text, plain: false }]
     // Splitting by a pattern with a group returns text, number, text, number, …, text.
@@ -104,14 +90,16 @@ export function openTemplate({ source = chatMl, bos, eos, controls }: TemplateOp
       .filter(stretch => stretch.text !== '')
   }
 
-  return { form, marks: thinkMarksOf(source), render }
+  return { form, /** Undefined for a model without reasoning. */ marks: thinkMarksOf(source), render }
 }
+
+export type ChatTemplate = ReturnType<typeof openTemplate>
 
 /** Converts calls, their results and the tools to what this template supports. */
 function adapted(
   messages: readonly conversation.Message[],
   form: ToolCallForm,
-  abilities: TemplateAbilities,
+  abilities: ReturnType<typeof abilitiesOf>,
   calling: ToolCalling | undefined,
 ): conversation.Message[] {
   const whole = messages.map(({ tool_calls, ...message }) =>
@@ -156,18 +144,6 @@ function eachString(value: unknown, change: (text: string) => string): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, entry]) => [change(key), eachString(entry, change)]))
 }
 
-/** The features of a chat template. Found by rendering probes, because templates do not declare them. */
-export interface TemplateAbilities {
-  /** Tools, tool calls and their results. */
-  tools: boolean
-  manyCalls: boolean
-  /** Whether it expects the arguments of calls as objects, which it serializes, instead of as JSON text. */
-  argumentObjects: boolean
-  /** Messages without content, as for tool calls; some templates fail unless the content is an empty string. */
-  noContent: boolean
-  system: boolean
-}
-
 const user = { role: 'user', content: 'Probe?' }
 const tool = {
   type: 'function',
@@ -194,13 +170,10 @@ const calls = (args: unknown, count: number, content: string | null) => {
 }
 
 /**
- * Probes a template. `render` may throw. `form` is the assumed format of calls. The template supports tools only if it
+ * Finds the features of a template by rendering probes, because templates do not declare them. `render` may throw. `form` is the assumed format of calls. The template supports tools only if it
  * lists them and writes calls exactly in that format, because other formats use the same marks.
  */
-function abilitiesOf(
-  render: (variables: Record<string, unknown>) => string,
-  form: ToolCallForm | undefined,
-): TemplateAbilities {
+function abilitiesOf(render: (variables: Record<string, unknown>) => string, form: ToolCallForm | undefined) {
   const attempt = (variables: Record<string, unknown>) => {
     try {
       return render(variables)
@@ -219,12 +192,15 @@ function abilitiesOf(
   const argumentObjects = times(object, 1, content) > 0 || times(argumentsText, 1, content) === 0
   const args = argumentObjects ? object : argumentsText
   return {
+    /** Tools, tool calls and their results. */
     tools:
       form !== undefined &&
       attempt({ messages: [user], tools: [tool] }).includes('probe_tool') &&
       writes(called(args, 1, content), form),
     manyCalls: times(args, 2, content) >= 2,
+    /** Whether it expects the arguments of calls as objects, which it serializes, instead of as JSON text. */
     argumentObjects,
+    /** Messages without content, as for tool calls; some templates fail unless the content is an empty string. */
     noContent,
     system: attempt({ messages: [{ role: 'system', content: 'System probe.' }, user] }).includes('System probe.'),
   }

@@ -5,18 +5,11 @@ import { Failure } from '../../../core/failure.ts'
 import type { NodeLlamaCpp } from './model.ts'
 import type { GpuUse } from './options.ts'
 
-export interface Trial {
-  /** The release of llama.cpp. */
-  release: string
-  /** The names of its devices; empty for the CPU. */
-  devices: string[]
-}
-
 /**
  * Loads one backend, loads a tiny model onto its devices and computes one token. Run it in a separate process: a
  * backend that is incompatible with the driver crashes the process instead of throwing. Throws Failure `worker_error`.
  */
-export async function tryBackend(gpu: Exclude<GpuUse, 'auto'>, backends: string | undefined): Promise<Trial> {
+export async function tryBackend(gpu: Exclude<GpuUse, 'auto'>, backends: string | undefined) {
   const library = await importVendored<NodeLlamaCpp>('node-llama-cpp', backends)
   const llama = await library
     .getLlama({
@@ -39,7 +32,8 @@ export async function tryBackend(gpu: Exclude<GpuUse, 'auto'>, backends: string 
     })
     const context = await model.createContext({ contextSize: 256, threads: 1, failedCreationRemedy: false })
     for await (const _token of context.getSequence().evaluate([model.tokens.bos!])) break
-    return { release: llama.llamaCppRelease.release, devices: gpu === 'off' ? [] : await llama.getGpuDeviceNames() }
+    const { release } = llama.llamaCppRelease
+    return { release, /** Their names. */ devices: gpu === 'off' ? [] : await llama.getGpuDeviceNames() }
   } finally {
     await llama.dispose()
   }

@@ -1,10 +1,13 @@
+import { written } from '../grammar/grammar.ts'
+import { heldBack } from '../stop.ts'
+
 /** Target of a character: a state, a grammar rule for the text after it, or 'nowhere' if it is not allowed. */
 export type ToolTarget = number | { rule: string } | 'nowhere'
 
 export interface ToolState {
   steps: ReadonlyMap<string, ToolTarget>
-  /** Target of all other characters. */
-  otherwise: ToolTarget
+  /** State after all other characters. */
+  otherwise: number
   mayEnd: boolean
 }
 
@@ -24,24 +27,19 @@ export function untilMarker(marker: string, found: ToolTarget, mayEnd: boolean, 
   return Array.from(marker, (_, seen) => {
     const steps = new Map<string, ToolTarget>()
     for (const character of new Set(marker)) {
-      const reached = overlap(marker.slice(0, seen) + character, marker)
-      if (reached > 0) steps.set(character, reached === marker.length ? found : offset + reached)
+      const text = marker.slice(0, seen) + character
+      const reached = heldBack(text, [marker])
+      if (text === marker) steps.set(character, found)
+      else if (reached > 0) steps.set(character, offset + reached)
     }
     return { steps, otherwise: offset, mayEnd }
   })
 }
 
-/** Returns the length of the longest suffix of the text that is a prefix of the marker. */
-function overlap(text: string, marker: string): number {
-  let length = Math.min(text.length, marker.length)
-  while (!text.endsWith(marker.slice(0, length))) length--
-  return length
-}
-
 interface Node {
   /** Whether white space may be repeated here. */
   loose: boolean
-  children: Map<string, Node | 'nowhere'>
+  children: Map<string, Node>
 }
 
 /**
@@ -49,70 +47,47 @@ interface Node {
  * space before each; no opening is a prefix of another. Other text continues as `rest` defines, whose state
  * numbers must begin after those of this automaton: it gets the first free number.
  */
-export function notBeginningWith(
-  openings: readonly (readonly string[])[],
-  rest: (offset: number) => ToolState[],
-): { automaton: ToolAutomaton; rest: number } {
-  const root: Node = { loose: true, children: new Map() }
+export function notBeginningWith(openings: readonly (readonly string[])[], rest: (offset: number) => ToolState[]) {
+  const newNode = (): Node => ({ loose: false, children: new Map() })
+  const root = newNode()
   for (const words of openings) {
     let node = root
-    words.forEach((word, at) => {
-      for (const [place, character] of Array.from(word).entries()) {
-        if (at === words.length - 1 && place === word.length - 1) node.children.set(character, 'nowhere')
-        else node = child(node, character)
-      }
+    for (const word of words) {
       node.loose = true
-    })
+      for (const character of word) {
+        const next = node.children.get(character) ?? newNode()
+        node.children.set(character, next)
+        node = next
+      }
+    }
   }
-  const nodes: Node[] = [root]
-  for (const node of nodes) for (const next of node.children.values()) if (next !== 'nowhere') nodes.push(next)
+  // A node without children completes an opening. Iteration over an array includes entries that are added meanwhile.
+  const nodes = [root]
+  for (const node of nodes) nodes.push(...[...node.children.values()].filter(({ children }) => children.size > 0))
   const numbers = new Map(nodes.map((node, at) => [node, at]))
   const tail = rest(nodes.length)
   const states = nodes.map((node, at): ToolState => {
     const steps = new Map<string, ToolTarget>(tail[0]!.steps)
     if (node.loose) for (const space of whiteSpace) steps.set(space, at)
-    for (const [character, next] of node.children)
-      steps.set(character, next === 'nowhere' ? 'nowhere' : numbers.get(next)!)
+    for (const [character, next] of node.children) steps.set(character, numbers.get(next) ?? 'nowhere')
     return { steps, otherwise: tail[0]!.otherwise, mayEnd: true }
   })
   return { automaton: [...states, ...tail], rest: nodes.length }
-}
-
-function child(node: Node, character: string): Node {
-  const known = node.children.get(character)
-  if (known !== undefined && known !== 'nowhere') return known
-  const made: Node = { loose: false, children: new Map() }
-  node.children.set(character, made)
-  return made
 }
 
 const whiteSpace = ' \t\r\n'
 
 /** Returns the automaton as rules of a GBNF grammar, `name-0` first. */
 export function rulesOf(automaton: ToolAutomaton, name: string): string[] {
+  const ruleFor = (target: ToolTarget) =>
+    typeof target === 'number' ? `${name}-${target}` : target === 'nowhere' ? '' : target.rule
+  const classOf = (characters: Iterable<string>) => written([...characters].join(''))
   return automaton.map(({ steps, otherwise, mayEnd }, at) => {
-    const ways = new Map<string, { target: ToolTarget; characters: string }>()
-    for (const [character, target] of steps) {
-      const way = ways.get(wordFor(target, name)) ?? { target, characters: '' }
-      ways.set(wordFor(target, name), { target, characters: way.characters + character })
-    }
-    const all = Array.from(steps.keys()).join('')
-    const parts = [...ways.values()]
-      .filter(({ target }) => target !== 'nowhere')
-      .map(({ target, characters }) => `[${classOf(characters)}] ${wordFor(target, name)}`)
-    if (otherwise !== 'nowhere') parts.push(`[^${classOf(all)}] ${wordFor(otherwise, name)}`)
+    const ways = Map.groupBy(steps, ([, target]) => ruleFor(target))
+    ways.delete('')
+    const parts = Array.from(ways, ([rule, entries]) => `[${classOf(entries.map(([character]) => character))}] ${rule}`)
+    parts.push(`[^${classOf(steps.keys())}] ${ruleFor(otherwise)}`)
     if (mayEnd) parts.push('""')
     return `${name}-${at} ::= ${parts.join(' | ')}`
   })
 }
-
-const wordFor = (target: ToolTarget, name: string): string =>
-  typeof target === 'number' ? `${name}-${target}` : target === 'nowhere' ? '' : target.rule
-
-/** Writes characters for a GBNF class, by number where a character may have a special meaning. */
-const classOf = (characters: string): string =>
-  Array.from(characters, character =>
-    /[A-Za-z0-9]/.test(character)
-      ? character
-      : `\\U${character.codePointAt(0)!.toString(16).toUpperCase().padStart(8, '0')}`,
-  ).join('')

@@ -1,8 +1,8 @@
 import { invalid } from '../../../../core/failure.ts'
 import { type Grammar, literal } from '../grammar/grammar.ts'
 import { rulesOf, untilMarker } from './automaton.ts'
+import type { RequestTool, ToolCalling } from './call-form.ts'
 import { openingOf } from './call-parser.ts'
-import type { RequestTool, ToolCalling } from './tool-choice.ts'
 
 /** The API allows no more calls in one answer, and clients fail at more. */
 const maxCalls = 128
@@ -73,11 +73,7 @@ function jsonCall(name: string, key: string, parameters: string): string {
   ].join(' ')
 }
 
-function* argumentsRule(
-  { function: { parameters = noParameters } }: RequestTool,
-  at: number,
-  grammar: Grammar,
-): Generator<void, string> {
+function* argumentsRule({ function: { parameters = noParameters } }: RequestTool, at: number, grammar: Grammar) {
   const path = `tools[${at}].function.parameters`
   const { type } = parameters
   if (type !== undefined && type !== 'object')

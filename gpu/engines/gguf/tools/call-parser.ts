@@ -1,6 +1,6 @@
 import { jsonOf } from '../../../../core/json.ts'
 import { heldBack } from '../stop.ts'
-import { notBeginningWith, step, type ToolAutomaton, untilMarker } from './automaton.ts'
+import { notBeginningWith, step, untilMarker } from './automaton.ts'
 import { openingsOf, type ToolCallForm } from './call-form.ts'
 
 /** A call begins with its name; the following arguments belong to it. */
@@ -187,11 +187,7 @@ export function append(events: AnswerEvent[], event: AnswerEvent): void {
 }
 
 /** Text that may contain a call after its marker, and that must not begin like a call. */
-export function openingOf(
-  form: ToolCallForm,
-  names: readonly string[],
-  found = 'calls',
-): { automaton: ToolAutomaton; rest: number } {
+export function openingOf(form: ToolCallForm, names: readonly string[], found = 'calls') {
   return notBeginningWith(openingsOf(names), offset => untilMarker(form.marker, { rule: found }, true, offset))
 }
 
@@ -227,25 +223,26 @@ function openValue() {
 const isSpace = (character: string): boolean => /\s/.test(character)
 
 /** The result of a character: more is needed, the object is complete, or the text is not a call. */
-export type ToolCallProgress = 'more' | 'complete' | 'broken'
+type ToolCallProgress = 'more' | 'complete' | 'broken'
 
 /**
  * Reads one call as models write it, `{"name": "f", "arguments": {…}}`, character by character. The arguments are
  * passed on unchanged as they arrive, once the name is known. `say` receives the events.
  */
 function openJsonToolCall(say: (event: ToolCallEvent) => void) {
-  let state: 'open' | 'key' | 'key-text' | 'colon' | 'value' | 'next' = 'open'
-  let key = ''
+  let expected: 'object' | 'key' | 'colon' | 'value' | 'next' = 'object'
+  /** Finds the end of the key or value that is being read; `text` is what was read of it. */
+  let value: ReturnType<typeof openValue> | undefined
   let text = ''
-  let value = openValue()
+  let key = ''
   let name: string | undefined
   /** Arguments that were read before the name. */
   let early = ''
   let hadArguments = false
 
-  const isArguments = () => key === 'arguments' || key === 'parameters'
   /** Arguments that are themselves a string of JSON must be complete before they can be read. */
-  const asString = () => text.startsWith('"')
+  const isArguments = (asString: boolean) =>
+    expected === 'value' && (key === 'arguments' || key === 'parameters') && text.startsWith('"') === asString
 
   function pass(piece: string) {
     hadArguments = true
@@ -253,63 +250,48 @@ function openJsonToolCall(say: (event: ToolCallEvent) => void) {
     else say({ kind: 'arguments', text: piece })
   }
 
-  function endValue(): ToolCallProgress {
-    state = 'next'
-    if (isArguments()) {
-      if (!asString()) return 'more'
-      const inner = jsonOf(text)
-      if (typeof inner !== 'string') return 'broken'
-      pass(inner)
-      return 'more'
+  /** Takes the complete key or value. Returns whether it may stand there. */
+  function complete(): boolean {
+    value = undefined
+    const isKey = expected === 'key'
+    const isText = isKey || key === 'name' || isArguments(true)
+    const given = isText ? jsonOf(text) : ''
+    if (typeof given !== 'string') return false
+    if (isArguments(true)) pass(given)
+    expected = isKey ? 'colon' : 'next'
+    if (isKey) key = given
+    else if (key === 'name') {
+      if (name !== undefined) return false
+      name = given
+      say({ kind: 'call', name })
+      if (early !== '') say({ kind: 'arguments', text: early })
     }
-    if (key !== 'name') return 'more'
-    const given = jsonOf(text)
-    if (typeof given !== 'string' || name !== undefined) return 'broken'
-    name = given
-    say({ kind: 'call', name })
-    if (early !== '') say({ kind: 'arguments', text: early })
-    return 'more'
-  }
-
-  function end(): ToolCallProgress {
-    if (name === undefined) return 'broken'
-    if (!hadArguments) say({ kind: 'arguments', text: '{}' })
-    return 'complete'
+    return true
   }
 
   return function take(character: string): ToolCallProgress {
-    if (state === 'value') {
-      if (text === '' && isSpace(character)) return 'more'
+    if (value) {
       const how = value(character)
       if (how !== 'past') {
         text += character
-        if (isArguments() && !asString()) pass(character)
-        return how === 'last' ? endValue() : 'more'
+        if (isArguments(false)) pass(character)
+        return how === 'inside' || complete() ? 'more' : 'broken'
       }
-      if (endValue() === 'broken') return 'broken'
-    }
-    if (state === 'key-text') {
-      text += character
-      if (value(character) !== 'last') return 'more'
-      const given = jsonOf(text)
-      if (typeof given !== 'string') return 'broken'
-      key = given
-      state = 'colon'
-      return 'more'
+      if (!complete()) return 'broken'
     }
     if (isSpace(character)) return 'more'
-    if (state === 'open' && character === '{') state = 'key'
-    else if (state === 'key' && character === '"') {
-      state = 'key-text'
-      text = character
-      value = openValue()
-      value(character)
-    } else if (state === 'colon' && character === ':') {
-      state = 'value'
+    if ((expected === 'key' && character === '"') || expected === 'value') {
       text = ''
       value = openValue()
-    } else if (state === 'next' && character === ',') state = 'key'
-    else if (state === 'next' && character === '}') return end()
+      return take(character)
+    }
+    if (expected === 'next' && character === '}') {
+      if (name === undefined) return 'broken'
+      if (!hadArguments) say({ kind: 'arguments', text: '{}' })
+      return 'complete'
+    }
+    if (expected === 'colon' && character === ':') expected = 'value'
+    else if (expected === 'object' ? character === '{' : expected === 'next' && character === ',') expected = 'key'
     else return 'broken'
     return 'more'
   }

@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto'
 import { jsonOf } from '../../../../core/json.ts'
 import type { ChatRequest } from '../../../../core/schemas/chat.ts'
-import type { RequestTool } from './tool-choice.ts'
+import type { RequestTool } from './call-form.ts'
 
 /** A message as templates expect it: its content is one text, its role one of four. */
 export type Message = Omit<ChatRequest['messages'][number], 'content' | 'role'> & {
   role: string
   content: string | null
-  name?: string | undefined
-  tool_calls?: Call[] | undefined
+  name?: string
+  tool_calls?: Call[]
   tool_call_id?: string
   function_call?: { name: string; arguments: string } | null | undefined
 }

@@ -5,12 +5,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { llamaVersion } from '../../../../core/assets.ts'
 import { type BackendName, reportMissing, reportTrial, type TrialRun } from '../../../../gpu/engines/gguf/backend.ts'
 import { findBuilds, openOlderCuda } from '../../../../gpu/engines/gguf/backend-packages.ts'
-import {
-  type BackendSearch,
-  firstBackend,
-  runTrial,
-  searchBackends,
-} from '../../../../gpu/engines/gguf/backend-search.ts'
+import { type BackendSearch, runTrial, searchBackends } from '../../../../gpu/engines/gguf/backend-search.ts'
 import { probeWrapper } from '../../../../gpu/sandbox/probe-wrapper.ts'
 
 const fake = join(import.meta.dirname, '../../../fixtures/backend.ts')
@@ -172,6 +167,10 @@ describe('the search', () => {
     }
     return { search, tried, folder }
   }
+  const firstThatWorks = async (search: BackendSearch) => {
+    for await (const report of searchBackends(search)) if (report.state === 'works') return report
+    return undefined
+  }
   const all = async (search: BackendSearch) => {
     const reports = []
     for await (const report of searchBackends(search)) reports.push(report)
@@ -180,7 +179,7 @@ describe('the search', () => {
 
   test('a CUDA build that crashes is followed by the older one', async () => {
     const { search, tried, folder } = searching({ cuda: 'crashes', 'cuda-12': 'works', vulkan: 'works' })
-    const found = await firstBackend(search)
+    const found = await firstThatWorks(search)
     expect(found).toMatchObject({ name: 'cuda-12', state: 'works' })
     expect(found!.folder).not.toBe(folder)
     expect(tried()).toEqual(['cuda', 'cuda-12'])

@@ -1,10 +1,9 @@
 import { describe, expect, test, vi } from 'vitest'
 import { Failure } from '../../../../core/failure.ts'
-import { planBatch } from '../../../../gpu/engines/gguf/batch.ts'
 import { noMutex, openMutex } from '../../../../gpu/engines/gguf/mutex.ts'
 import type { Native } from '../../../../gpu/engines/gguf/native.ts'
 import { prepareSlot } from '../../../../gpu/engines/gguf/prompt.ts'
-import { type Member, openRounds } from '../../../../gpu/engines/gguf/rounds.ts'
+import { type Member, openRounds, planBatch } from '../../../../gpu/engines/gguf/rounds.ts'
 import { chooseSlot, commonStart, openSlots, type Slot, type Slots } from '../../../../gpu/engines/gguf/slots.ts'
 
 const stays = new AbortController().signal

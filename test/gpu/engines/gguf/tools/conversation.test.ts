@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { ChatRequest } from '../../../../../core/schemas/chat.ts'
 import { beginningOf, thinkingVariables, thinkMarksOf } from '../../../../../gpu/engines/gguf/answer-parser.ts'
 import { openTemplate } from '../../../../../gpu/engines/gguf/template.ts'
-import { toolCallingOf } from '../../../../../gpu/engines/gguf/tools/tool-choice.ts'
+import { toolCallingOf } from '../../../../../gpu/engines/gguf/tools/call-form.ts'
 import { templates } from './_templates.ts'
 
 type Fields = Partial<ChatRequest>
