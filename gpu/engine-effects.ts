@@ -5,12 +5,11 @@ import { Failure } from '../core/failure.ts'
 import type { Log } from '../core/log.ts'
 import type { Model } from '../core/models/model.ts'
 import { withoutLocations } from '../core/tasks/protocols/engine-text.ts'
-import { type Engine, openEngine } from './engine.ts'
+import { type Engine, type EngineOptions, openEngine } from './engine.ts'
 import { type Launcher, openRemoteLauncher } from './launcher/launcher.ts'
 import { openLoadHistory } from './load-history.ts'
 import type { Memory } from './placement/memory.ts'
-import type { Adapter } from './presets/adapter.ts'
-import type { Backend } from './presets/preset.ts'
+import type { Adapter, Backend } from './presets/preset.ts'
 import { missingRoute, presetOf } from './presets/presets.ts'
 import { missingSandboxPaths, sandboxRequirementsOf } from './presets/sandbox-requirements.ts'
 import type { ConnectionOptions, EngineConnections } from './requests/connections.ts'
@@ -24,8 +23,7 @@ interface Running {
   connections: EngineConnections | undefined
 }
 
-/** Implements the effects of the residency: starts and stops the engines, and keeps the connections to ready ones. */
-export function openEngineEffects(options: {
+export interface EngineEffectOptions {
   launcher: Launcher
   memory: Memory
   environment: Readonly<Record<string, string | undefined>>
@@ -35,8 +33,11 @@ export function openEngineEffects(options: {
   cancelGraceMs: number
   log: Log
   events: () => Pick<Residency, 'ready' | 'startFailed' | 'exited' | 'settled' | 'stuck' | 'unresponsive' | 'measured'>
-}) {
-  const { launcher, memory, environment, backendOf, cancelGraceMs, log, events } = options
+}
+
+/** Implements the effects of the residency: starts and stops the engines, and keeps the connections to ready ones. */
+export function openEngineEffects(options: EngineEffectOptions) {
+  const { launcher, memory, log, events } = options
   const running = new Map<string, Running>()
   const remoteLauncher = openRemoteLauncher()
   const history = openLoadHistory()
@@ -59,85 +60,15 @@ export function openEngineEffects(options: {
     exits.delete(engineId)
   }
 
-  const engineEnded = (resident: Resident, reason: string): Failure =>
-    new Failure('worker_error', `The engine of '${resident.serves.model.id}' has ended. ${reason}`)
-
   function newEngine(resident: Resident): Engine {
-    const { serves, engineId, slots } = resident
-    const { model } = serves
-    const preset = presetOf(model)
-    const launchKey = randomBytes(32).toString('base64url')
-    const address = preset.address(model)
-    const facts = {
-      slots,
-      threads: Math.max(1, memory.cores - 1),
-      gpus: memory.cardsOf(resident).length,
-      memoryShare: memory.shareOfDevice(resident),
-      bytes: resident.bytes,
-      backend: backendOf(model),
-    }
-    const key = preset.key(model, launchKey, environment)
-    return openEngine(
-      {
-        engineId,
-        modelId: model.id,
-        channel: preset.channel(model),
-        address,
-        argv: preset.command(model, facts),
-        environments: preset.environments?.(model),
-        sandbox: sandboxRequirementsOf(model, preset, facts),
-        env: { ...preset.env(model, launchKey), ...model.env },
-        visibleDevices: memory.visibleTo(resident),
-        healthPath: preset.healthPath(model),
-        headers: key === undefined ? [] : ['authorization', `Bearer ${key}`],
-        loadStallMs: preset.loadStallMs(model),
-        graceMs: model.stop_grace,
-      },
-      address === undefined ? launcher : remoteLauncher,
-      (reason, lastError) => {
-        log.warn('An engine has ended unexpectedly', { model: model.id, engine: engineId, reason, output: lastError })
-        handleExit(resident, reason)
-      },
-    )
-  }
-
-  function connectionOptions(resident: Resident, engine: Engine, adapt: Adapter | undefined): ConnectionOptions {
     const { engineId, serves } = resident
-    const { model } = serves
-    const preset = presetOf(model)
-    const fields = { model: model.id, engine: engineId }
-    const graceMs = preset.cancelGraceMs?.(model) ?? cancelGraceMs
-    return {
-      engineId,
-      modelId: model.id,
-      endpoint: engine.endpoint()!,
-      headers: ['content-type', 'application/json', ...engine.options.headers],
-      noProgressMs: model.no_progress,
-      keepAliveMs: preset.keepAliveMs,
-      isOwnProcess: engine.options.address === undefined,
-      failureOf: (status, body, path) => missingRoute(model, path, status, body) ?? preset.failureOf(status, body),
-      adapt,
-      healthPath: preset.runningPath?.(model) ?? (preset.reportsRunning?.(model) ? preset.healthPath(model) : null),
-      cancelGraceMs: graceMs,
-      unresponsive() {
-        log.warn('An engine ignores cancelled requests and is killed', fields)
-        const reason = `Engine was killed because it continued a cancelled request for ${graceMs / 1000} s.`
-        events().unresponsive(engineId, reason)
-      },
-      stuck() {
-        log.warn('An engine makes no progress and is killed', fields)
-        events().stuck(engineId, `Engine made no progress for ${model.no_progress / 1000} s and was stopped.`)
-      },
-      listenerThrew: thrown => log.error('A listener of an answer threw', { model: model.id }, thrown),
-    }
-  }
-
-  async function adapterFor({ serves: { model } }: Resident, engine: Engine): Promise<Adapter | undefined> {
-    const preset = presetOf(model)
-    const path = preset.descriptionPath?.(model) ?? null
-    const endpoint = engine.endpoint()
-    if (path === null || endpoint === undefined) return undefined
-    return preset.adapter?.(await fetchDescription(endpoint, path, engine.options.headers))
+    const engineOptions = engineOptionsOf(resident, options)
+    const starts = engineOptions.address === undefined ? launcher : remoteLauncher
+    return openEngine(engineOptions, starts, (reason, lastError) => {
+      const fields = { model: serves.model.id, engine: engineId, reason, output: lastError }
+      log.warn('An engine has ended unexpectedly', fields)
+      handleExit(resident, reason)
+    })
   }
 
   async function start(resident: Resident): Promise<void> {
@@ -156,7 +87,7 @@ export function openEngineEffects(options: {
       if (running.get(engineId) !== one) return
       const adapt = await adapterFor(resident, engine)
       if (running.get(engineId) !== one) return
-      one.connections = new EngineConnections(connectionOptions(resident, engine, adapt))
+      one.connections = new EngineConnections(connectionOptionsOf(resident, engine, adapt, options))
       const loadMs = Math.round(performance.now() - startedAt)
       log.info('Engine ready', { ...fields, load_ms: loadMs })
       history.ready(engineId, loadMs)
@@ -214,6 +145,85 @@ export function openEngineEffects(options: {
   }
 }
 
+/** How the engine of a resident is started, by its preset, its model and its booking. */
+function engineOptionsOf(resident: Resident, { memory, environment, backendOf }: EngineEffectOptions): EngineOptions {
+  const { serves, engineId, slots, bytes } = resident
+  const { model } = serves
+  const preset = presetOf(model)
+  const launchKey = randomBytes(32).toString('base64url')
+  const facts = {
+    slots,
+    threads: Math.max(1, memory.cores - 1),
+    gpus: memory.cardsOf(resident).length,
+    memoryShare: memory.shareOfDevice(resident),
+    bytes,
+    backend: backendOf(model),
+  }
+  const key = preset.key(model, launchKey, environment)
+  return {
+    engineId,
+    modelId: model.id,
+    channel: preset.channel(model),
+    address: preset.address(model),
+    argv: preset.command(model, facts),
+    environments: preset.environments?.(model),
+    sandbox: sandboxRequirementsOf(model, preset, facts),
+    env: { ...preset.env(model, launchKey), ...model.env },
+    visibleDevices: memory.visibleTo(resident),
+    healthPath: preset.healthPath(model),
+    headers: key === undefined ? [] : ['authorization', `Bearer ${key}`],
+    loadStallMs: preset.loadStallMs(model),
+    graceMs: model.stop_grace,
+  }
+}
+
+function connectionOptionsOf(
+  resident: Resident,
+  engine: Engine,
+  adapt: Adapter | undefined,
+  { cancelGraceMs, log, events }: EngineEffectOptions,
+): ConnectionOptions {
+  const { engineId, serves } = resident
+  const { model } = serves
+  const preset = presetOf(model)
+  const fields = { model: model.id, engine: engineId }
+  const graceMs = preset.cancelGraceMs?.(model) ?? cancelGraceMs
+  return {
+    engineId,
+    modelId: model.id,
+    endpoint: engine.endpoint()!,
+    headers: ['content-type', 'application/json', ...engine.options.headers],
+    noProgressMs: model.no_progress,
+    keepAliveMs: preset.keepAliveMs,
+    isOwnProcess: engine.options.address === undefined,
+    failureOf: (status, body, path) => missingRoute(model, path, status, body) ?? preset.failureOf(status, body),
+    adapt,
+    healthPath: preset.runningPath?.(model) ?? (preset.reportsRunning?.(model) ? preset.healthPath(model) : null),
+    cancelGraceMs: graceMs,
+    unresponsive() {
+      log.warn('An engine ignores cancelled requests and is killed', fields)
+      const reason = `Engine was killed because it continued a cancelled request for ${graceMs / 1000} s.`
+      events().unresponsive(engineId, reason)
+    },
+    stuck() {
+      log.warn('An engine makes no progress and is killed', fields)
+      events().stuck(engineId, `Engine made no progress for ${model.no_progress / 1000} s and was stopped.`)
+    },
+    listenerThrew: thrown => log.error('A listener of an answer threw', { model: model.id }, thrown),
+  }
+}
+
+const engineEnded = (resident: Resident, reason: string): Failure =>
+  new Failure('worker_error', `The engine of '${resident.serves.model.id}' has ended. ${reason}`)
+
+async function adapterFor({ serves: { model } }: Resident, engine: Engine): Promise<Adapter | undefined> {
+  const preset = presetOf(model)
+  const path = preset.descriptionPath?.(model) ?? null
+  const endpoint = engine.endpoint()
+  if (path === null || endpoint === undefined) return undefined
+  return preset.adapter?.(await fetchDescription(endpoint, path, engine.options.headers))
+}
+
 let unpacking: Promise<void> | undefined
 
 /**
@@ -224,10 +234,7 @@ let unpacking: Promise<void> | undefined
  */
 async function unpackEngineFiles({ verify = false } = {}): Promise<void> {
   if (isUnpacked() && !verify) return
-  unpacking ??= unpack().finally(() => {
-    unpacking = undefined
-  })
-  await unpacking
+  await (unpacking ??= unpack().finally(() => (unpacking = undefined)))
 }
 
 async function unpack(): Promise<void> {

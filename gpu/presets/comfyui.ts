@@ -1,7 +1,6 @@
 import { dirname, isAbsolute } from 'node:path'
-import { imageCount } from '../../core/models/comfyui/settings.ts'
-import { definePreset, oneAtATime } from './preset.ts'
-import { comfyuiRoutes } from './routes.ts'
+import { definePreset, noKey, oneAtATime } from './preset.ts'
+import { comfyuiAbilities } from './routes.ts'
 
 /**
  * ComfyUI 0.3.50 or later, installed by the operator. One process runs one graph at a time; infer starts one for each
@@ -11,7 +10,7 @@ import { comfyuiRoutes } from './routes.ts'
  */
 export const comfyui = definePreset({
   name: 'comfyui',
-  installation: () => ({ advice: "Install ComfyUI, and give its start as 'command' in infer.yaml." }),
+  installation: { advice: "Install ComfyUI, and give its start as 'command' in infer.yaml." },
   configurationFault(model) {
     if (!model.comfyui)
       return "it needs 'comfyui', which names the inputs of the graph. Run: infer model add comfyui:<file>"
@@ -25,25 +24,20 @@ export const comfyui = definePreset({
     level: 'files',
     reads: ({ command = [] }) => command.filter(part => isAbsolute(part)).map(part => dirname(part)),
   },
-  command: (model, { gpus }) =>
-    [
-      model.command ?? [],
-      ['--listen', '127.0.0.1', '--port', '{port}'],
-      ['--output-directory', '{outputs}', '--input-directory', '{outputs}'],
-      ['--temp-directory', '{home}', '--user-directory', '{home}', '--database-url', 'sqlite:///:memory:'],
-      ['--preview-method', 'auto', '--max-upload-size', '4096'],
-      ['--disable-metadata', '--disable-api-nodes', '--disable-auto-launch'],
-      gpus > 0 ? [] : ['--cpu'],
-      model.args,
-    ].flat(),
-  // It supports no keys; its port can be reached from this machine only.
-  key: () => undefined,
+  command: (model, { gpus }) => [
+    model.command ?? [],
+    ['--listen', '127.0.0.1', '--port', '{port}'],
+    ['--output-directory', '{outputs}', '--input-directory', '{outputs}'],
+    ['--temp-directory', '{home}', '--user-directory', '{home}', '--database-url', 'sqlite:///:memory:'],
+    ['--preview-method', 'auto', '--max-upload-size', '4096'],
+    ['--disable-metadata', '--disable-api-nodes', '--disable-auto-launch'],
+    gpus > 0 ? [] : '--cpu',
+    model.args,
+  ],
+  key: noKey,
   healthPath: () => '/system_stats',
   runningPath: () => '/prompt',
   // aiohttp closes idle connections after 75 s.
   keepAliveMs: 60_000,
-  abilities: model => ({
-    routes: comfyuiRoutes(model),
-    inputImages: model.comfyui ? imageCount(model.comfyui) : 1,
-  }),
+  abilities: model => comfyuiAbilities(model),
 })

@@ -1,8 +1,7 @@
-import { imageCount } from '../../core/models/comfyui/settings.ts'
 import { operationOf } from '../../core/schemas/task.ts'
 import { inferGeneration } from '../../core/tasks/protocols/infer-generation.ts'
-import { allFeatures, definePreset, upstreamId } from './preset.ts'
-import { comfyuiRoutes, everyRoute } from './routes.ts'
+import { definePreset, upstreamId } from './preset.ts'
+import { assumedAbilities } from './routes.ts'
 
 /**
  * Any command that serves an OpenAI-compatible API, or for images and videos the protocol of
@@ -33,13 +32,5 @@ export const custom = definePreset({
     !model.comfyui &&
     model.protocol !== 'openai' &&
     model.tasks.some(task => operationOf(task) in inferGeneration.paths),
-  abilities: model => ({
-    routes: model.comfyui ? comfyuiRoutes(model) : everyRoute(model),
-    ...(model.comfyui ? { inputImages: imageCount(model.comfyui) } : {}),
-    features: allFeatures,
-    base64: true,
-    streamUsage: 'end',
-    namedTool: true,
-    promptLists: true,
-  }),
+  abilities: model => assumedAbilities(model),
 })

@@ -1,6 +1,5 @@
 import { operationOf } from '../../core/schemas/task.ts'
 import { inferGeneration } from '../../core/tasks/protocols/infer-generation.ts'
-import { openaiAudio } from '../../core/tasks/protocols/openai-audio.ts'
 import { openAiVoices, voices } from '../engines/demo/chords.ts'
 import { definePreset, ffmpegFor, ownCommand, ownEngine, upstreamId } from './preset.ts'
 import { routesOf } from './routes.ts'
@@ -26,7 +25,7 @@ export const demo = definePreset({
     ),
   reportsRunning: () => true,
   abilities: () => ({
-    routes: { ...routesOf([inferGeneration]), ...routesOf([openaiAudio], ['synthesize', 'transcribe']) },
+    routes: routesOf({ inferGeneration: 'all', openaiAudio: ['synthesize', 'transcribe'] }),
     speech: { formats: ['wav', 'pcm'], voices: voices.map(({ id }) => id), aliases: openAiVoices },
     features: ['segments', 'words', 'transcription_stream', 'voice_cloning', 'variations', 'transparent_background'],
     inputImages: 16,

@@ -1,4 +1,3 @@
-import { openaiAudio } from '../../core/tasks/protocols/openai-audio.ts'
 import { definePreset, ownCommand, ownEngine, upstreamId } from './preset.ts'
 import { routesOf } from './routes.ts'
 
@@ -9,7 +8,7 @@ import { routesOf } from './routes.ts'
 export const espeakNg = definePreset({
   name: 'espeak-ng',
   runsOn: 'cpu',
-  installation: () => ({ program: 'espeak-ng', advice: 'Install it (Debian, Ubuntu: sudo apt install espeak-ng).' }),
+  installation: { program: 'espeak-ng', advice: 'Install it (Debian, Ubuntu: sudo apt install espeak-ng).' },
   configurationFault: model => (model.source ? "it has no 'source': its voices are part of the program." : undefined),
   programs: () => [{ name: 'espeak-ng' }],
   memory: 192 * 2 ** 20,
@@ -17,5 +16,5 @@ export const espeakNg = definePreset({
   ...ownEngine,
   sandbox: { level: 'strict', isOwn: true, programs: ['espeak-ng'] },
   command: model => ownCommand(['espeak', '--id', upstreamId(model), '--socket', '{socket}'], model.args),
-  abilities: () => ({ routes: routesOf([openaiAudio], ['synthesize']), speech: { formats: ['wav', 'pcm'] } }),
+  abilities: () => ({ routes: routesOf({ openaiAudio: ['synthesize'] }), speech: { formats: ['wav', 'pcm'] } }),
 })

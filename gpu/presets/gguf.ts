@@ -1,9 +1,9 @@
 import { cacheDirectory } from '../../core/extraction.ts'
-import { openaiText } from '../../core/tasks/protocols/openai-text.ts'
 import { translatedCode } from '../engines/gguf/backend-search.ts'
 import { maxParallel } from '../engines/gguf/options.ts'
 import { overhead } from '../estimate/estimate.ts'
-import { definePreset, ggufSettings, needsSource, ownCommand, ownEngine, upstreamId } from './preset.ts'
+import { llamaFeatures } from './llama-server.ts'
+import { definePreset, ggufSettings, needsSource, option, ownCommand, ownEngine, upstreamId } from './preset.ts'
 import { routesOf } from './routes.ts'
 
 /**
@@ -29,8 +29,6 @@ export const gguf = definePreset({
   },
   command(model, { slots, threads, gpus, backend, bytes }) {
     const own = overhead[gpus > 0 ? 'nvidia' : 'cpu'] * Math.max(1, gpus)
-    const option = (name: string, value: string | number | undefined) =>
-      value === undefined ? [] : [name, String(value)]
     return ownCommand(
       ['gguf', '--model', model.source ?? '', '--id', upstreamId(model)],
       model.tasks.flatMap(task => ['--task', task]),
@@ -55,21 +53,8 @@ export const gguf = definePreset({
     GGML_NO_BACKTRACE: '1',
   }),
   abilities: () => ({
-    routes: routesOf([openaiText]),
-    features: [
-      'tools',
-      'json_object',
-      'json_schema',
-      'logprobs',
-      'n',
-      'logit_bias',
-      'penalties',
-      'top_k',
-      'min_p',
-      'repetition_penalty',
-      'chat_template_kwargs',
-      'echo',
-    ],
+    routes: routesOf({ openaiText: 'all' }),
+    features: [...llamaFeatures, 'n', 'repetition_penalty', 'echo'],
     base64: true,
     streamUsage: 'progress',
     namedTool: true,

@@ -1,5 +1,4 @@
-import { openaiAudio } from '../../core/tasks/protocols/openai-audio.ts'
-import { definePreset } from './preset.ts'
+import { definePreset, noKey, onLoopback } from './preset.ts'
 import { routesOf } from './routes.ts'
 
 /**
@@ -9,14 +8,14 @@ import { routesOf } from './routes.ts'
  */
 export const kokoroFastapi = definePreset({
   name: 'kokoro-fastapi',
-  installation: () => ({ advice: 'Install Kokoro-FastAPI. See: infer help engines' }),
+  installation: { advice: 'Install Kokoro-FastAPI. See: infer help engines' },
   environments: () => ['kokoro-fastapi'],
   configurationFault: ({ source }) =>
     source?.startsWith('/')
       ? undefined
       : "it needs 'source', the absolute path of the folder of Kokoro-FastAPI with its downloaded model.",
   slots: 4,
-  command: ({ args }) => [['uvicorn', 'api.src.main:app', '--host', '127.0.0.1', '--port', '{port}'], args].flat(),
+  command: ({ args }) => ['uvicorn', 'api.src.main:app', onLoopback, args],
   env: ({ source = '' }) => ({
     USE_GPU: 'true',
     PYTHONPATH: `${source}:${source}/api`,
@@ -26,9 +25,8 @@ export const kokoroFastapi = definePreset({
     // Its default, DEBUG, logs the texts of requests.
     API_LOG_LEVEL: 'INFO',
   }),
-  // It supports no keys; its port can be reached from this machine only.
-  key: () => undefined,
-  abilities: () => ({ routes: routesOf([openaiAudio], ['synthesize']) }),
+  key: noKey,
+  abilities: () => ({ routes: routesOf({ openaiAudio: ['synthesize'] }) }),
   // It knows its model by this name only.
   upstreamId: model => model.upstream_id ?? 'kokoro',
 })

@@ -1,9 +1,7 @@
 import type { Feature, Model } from '../../core/models/model.ts'
 import { isFor } from '../../core/schemas/task.ts'
-import { openaiAudio } from '../../core/tasks/protocols/openai-audio.ts'
-import { openaiText } from '../../core/tasks/protocols/openai-text.ts'
 import { toolAdapter } from './llama-tools.ts'
-import { definePreset, generates, needsSource, type Quirk, scoreByRerank, upstreamId } from './preset.ts'
+import { definePreset, generates, needsSource, onLoopback, type Quirk, scoreByRerank, upstreamId } from './preset.ts'
 import { routesOf } from './routes.ts'
 
 /** The server answers these caller mistakes with 500 and 501. Source: tried with the server of llama.cpp v0.5.0. */
@@ -14,8 +12,8 @@ const quirks: Quirk[] = [
   { status: 501, pattern: /not_supported|not support/i, code: 'unsupported_task' },
 ]
 
-/** Without `repetition_penalty`, which it knows by another name. Images and audio need `--mmproj` in `args`. */
-const abilities: Feature[] = [
+/** Those of llama.cpp. The server knows `repetition_penalty` by another name. */
+export const llamaFeatures: readonly Feature[] = [
   'tools',
   'json_object',
   'json_schema',
@@ -37,23 +35,19 @@ function taskOptions(model: Model): string[] {
 /** The server of llama.cpp, installed by the operator: images, tool calls, JSON schema grammars. */
 export const llamaServer = definePreset({
   name: 'llama-server',
-  installation: () => ({
-    program: 'llama-server',
-    advice: "Install llama.cpp, so that 'llama-server' is on the PATH.",
-  }),
+  installation: { program: 'llama-server', advice: "Install llama.cpp, so that 'llama-server' is on the PATH." },
   configurationFault: model => needsSource(model, 'the GGUF file'),
   slots: 4,
-  command: (model, { slots, threads, gpus }) =>
-    [
-      ['llama-server', '-m', model.source ?? '', '--host', '127.0.0.1', '--port', '{port}'],
-      ['--alias', upstreamId(model), '-np', String(slots)],
-      // -c is the context of all slots together.
-      model.context_length ? ['-c', String(model.context_length * slots)] : [],
-      ['-t', String(threads), '-tb', String(threads), '-ngl', gpus > 0 ? '999' : '0'],
-      ['--metrics', '--slots', '--offline', '--no-ui'],
-      taskOptions(model),
-      model.args,
-    ].flat(),
+  command: (model, { slots, threads, gpus }) => [
+    ['llama-server', '-m', model.source ?? '', ...onLoopback],
+    ['--alias', upstreamId(model), '-np', String(slots)],
+    // -c is the context of all slots together.
+    model.context_length ? ['-c', String(model.context_length * slots)] : [],
+    ['-t', String(threads), '-tb', String(threads), '-ngl', gpus > 0 ? '999' : '0'],
+    ['--metrics', '--slots', '--offline', '--no-ui'],
+    taskOptions(model),
+    model.args,
+  ],
   env: (_model, key) => ({ LLAMA_API_KEY: key, GOMP_SPINCOUNT: '0' }),
   runningPath: model => (generates(model) ? '/slots' : null),
   // A cancelled prompt is computed to the end of its batch, 16 s in one case; only then is the slot free.
@@ -61,8 +55,9 @@ export const llamaServer = definePreset({
   descriptionPath: model => (generates(model) ? '/props' : null),
   adapter: toolAdapter,
   abilities: model => ({
-    routes: routesOf([openaiText, openaiAudio], ['chat', 'complete', 'embed', 'rerank', 'transcribe']),
-    features: model.args.includes('--mmproj') ? [...abilities, 'images', 'audio'] : abilities,
+    routes: routesOf({ openaiText: ['chat', 'complete', 'embed', 'rerank'], openaiAudio: ['transcribe'] }),
+    // Images and audio need `--mmproj`.
+    features: model.args.includes('--mmproj') ? [...llamaFeatures, 'images', 'audio'] : llamaFeatures,
     rerankScores: 'logit',
     scoreBy: scoreByRerank(model),
     base64: true,

@@ -13,7 +13,7 @@ import {
   toolIntroduction,
   withoutFunctions,
 } from '../engines/gguf/tools/conversation.ts'
-import { type Adapter, bodyText } from './adapter.ts'
+import { type Adapter, bodyText } from './preset.ts'
 
 const path = '/v1/chat/completions'
 

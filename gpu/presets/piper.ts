@@ -1,6 +1,5 @@
 import { dirname } from 'node:path'
-import { piper as protocol } from '../../core/tasks/protocols/piper.ts'
-import { definePreset } from './preset.ts'
+import { definePreset, noKey, onLoopback } from './preset.ts'
 import { routesOf } from './routes.ts'
 
 /**
@@ -11,11 +10,11 @@ import { routesOf } from './routes.ts'
 export const piper = definePreset({
   name: 'piper',
   runsOn: 'cpu',
-  installation: () => ({
+  installation: {
     program: 'piper',
     environments: ['speech'],
     advice: 'Install it with: infer engine setup speech',
-  }),
+  },
   environments: ({ environment = 'speech' }) => [environment],
   settings: ['environment'],
   configurationFault: ({ source }) =>
@@ -25,16 +24,14 @@ export const piper = definePreset({
   slots: 1,
   // Other voices of the folder are loaded when they are requested.
   sandbox: { level: 'files', reads: ({ source = '/' }) => [dirname(source)] },
-  command: ({ source = '', args }) =>
-    [
-      ['python3', '-m', 'piper.http_server', '-m', source, '--data-dir', dirname(source)],
-      ['--host', '127.0.0.1', '--port', '{port}'],
-      args,
-    ].flat(),
+  command: ({ source = '', args }) => [
+    ['python3', '-m', 'piper.http_server', '-m', source, '--data-dir', dirname(source)],
+    onLoopback,
+    args,
+  ],
   env: () => ({ PYTHONUNBUFFERED: '1', PYTHONDONTWRITEBYTECODE: '1' }),
-  // It supports no keys; its port can be reached from this machine only.
-  key: () => undefined,
+  key: noKey,
   healthPath: () => '/info',
   keepAliveMs: 1_000,
-  abilities: () => ({ routes: routesOf([protocol]), speech: { formats: ['wav'] } }),
+  abilities: () => ({ routes: routesOf({ piper: 'all' }), speech: { formats: ['wav'] } }),
 })

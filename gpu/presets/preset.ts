@@ -2,12 +2,12 @@ import { selfCommand } from '../../core/assets.ts'
 import type { Failure, FailureCode } from '../../core/failure.ts'
 import { ffmpegVersion } from '../../core/media/ffmpeg.ts'
 import type { EngineTraits, SpeechTraits } from '../../core/models/engine-traits.ts'
+import type { EngineCall, EngineListener } from '../../core/models/fleet.ts'
 import { type Feature, features, type Model } from '../../core/models/model.ts'
 import { defaultSpeechInput, speechFormats } from '../../core/schemas/speech-format.ts'
 import { isFor, isVideoTask, type Task } from '../../core/schemas/task.ts'
 import { promptRefusal } from '../../core/tasks/protocols/comfyui/history.ts'
 import { engineErrorIn, failureOfEngine } from '../../core/tasks/protocols/engine-error.ts'
-import type { Adapter } from './adapter.ts'
 
 export interface LaunchFacts {
   slots: number
@@ -187,8 +187,11 @@ const defaultTraits = {
 /** The name by which an engine knows the model, unless its preset says otherwise. */
 export const upstreamId = ({ upstream_id, id }: Model): string => upstream_id ?? id
 
-type PresetOptions = Partial<Omit<Preset, 'traits' | 'failureOf'>> &
-  Pick<Preset, 'name' | 'slots' | 'command'> & {
+type PresetOptions = Partial<Omit<Preset, 'traits' | 'failureOf' | 'command' | 'installation'>> &
+  Pick<Preset, 'name' | 'slots'> & {
+    /** Program and arguments, some of them in groups. */
+    command: (model: Model, facts: LaunchFacts) => readonly (string | readonly string[])[]
+    installation?: EngineInstallation | Preset['installation']
     abilities: (model: Model) => Abilities
     upstreamId?: (model: Model) => string
     /** Error answers that mean something else than their status says. */
@@ -204,6 +207,8 @@ export const definePreset = ({
   abilities,
   upstreamId: nameOf = upstreamId,
   quirks,
+  command,
+  installation,
   ...own
 }: PresetOptions): Preset => ({
   runsOn: 'either',
@@ -217,6 +222,8 @@ export const definePreset = ({
   loadStallMs: model => model.load_timeout,
   keepAliveMs: 4_000,
   ...own,
+  command: (model, facts) => command(model, facts).flat(),
+  ...(installation && { installation: typeof installation === 'function' ? installation : () => installation }),
   failureOf: (status, body) => engineRefusal(status, body, quirks),
   traits(model) {
     const { features = [], speech, ...traits } = { ...defaultTraits, ...abilities(model) }
@@ -239,7 +246,7 @@ const speechTraits = (
   voices: model.voices ?? voices,
   aliases: { ...aliases, ...model.voice_aliases },
   longestInput: model.speech_input ?? defaultSpeechInput,
-  ...(reference ? { reference } : {}),
+  reference,
 })
 
 export interface Quirk {
@@ -259,6 +266,16 @@ function engineRefusal(status: number, body: string, quirks: readonly Quirk[] = 
   const text = `${error.code ?? ''} ${error.type} ${error.message}`
   return failureOfEngine(status, error, quirks.find(one => one.status === status && one.pattern.test(text))?.code)
 }
+
+/** An option with its value; nothing without a value. */
+export const option = (name: string, value: string | number | undefined): string[] =>
+  value === undefined ? [] : [name, String(value)]
+
+/** Arguments of most servers: they listen on this machine only. */
+export const onLoopback = ['--host', '127.0.0.1', '--port', '{port}']
+
+/** The key of an engine that supports none; its port can be reached from this machine only. */
+export const noKey = (): undefined => undefined
 
 /** The fields of an engine that is this executable with other arguments. */
 export const ownEngine = {
@@ -294,3 +311,22 @@ export const scoreByRerank = ({ tasks }: Model): 'rerank' | 'embeddings' =>
   isFor(tasks, 'rerank') ? 'rerank' : 'embeddings'
 
 export const generates = ({ tasks }: Model): boolean => isFor(tasks, 'chat', 'complete')
+
+/** A request in the form that one engine needs, and the listener that converts its answer back to the usual form. */
+export interface AdaptedCall {
+  call: EngineCall
+  listener: EngineListener
+}
+
+/**
+ * Changes requests that this engine cannot process as they are. Returns undefined for all others, after one search in
+ * the body. Rejects with Failure for a request that cannot be converted.
+ */
+export type Adapter = (call: EngineCall, listener: EngineListener) => Promise<AdaptedCall> | undefined
+
+/** Returns the text of a JSON body; undefined for a streamed body. */
+export function bodyText(body: EngineCall['body']): string | undefined {
+  if (typeof body === 'string') return body
+  if (!(body instanceof Uint8Array)) return undefined
+  return Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8')
+}

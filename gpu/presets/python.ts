@@ -1,9 +1,6 @@
 import type { Feature, Model } from '../../core/models/model.ts'
 import { isFor, type Task } from '../../core/schemas/task.ts'
-import { inferGeneration } from '../../core/tasks/protocols/infer-generation.ts'
-import { openaiAudio } from '../../core/tasks/protocols/openai-audio.ts'
-import { openaiText } from '../../core/tasks/protocols/openai-text.ts'
-import { definePreset, ffmpegFor, generates, needsSource, pythonSettings, upstreamId } from './preset.ts'
+import { definePreset, ffmpegFor, generates, needsSource, option, pythonSettings, upstreamId } from './preset.ts'
 import { routesOf } from './routes.ts'
 
 const program = 'infer-worker'
@@ -43,19 +40,18 @@ export const python = definePreset({
       ...loras.map(lora => lora.split('=')[0]!),
     ],
   },
-  command: (model, { threads, gpus, bytes }) =>
-    [
-      [program, '--model', model.source ?? '', '--id', upstreamId(model), '--socket', '{socket}'],
-      model.tasks.flatMap(task => ['--task', task]),
-      ['--threads', String(model.threads ?? threads), '--device', gpus > 0 ? 'cuda' : 'cpu'],
-      gpus > 0 ? ['--memory', String(bytes)] : [],
-      model.dtype ? ['--dtype', model.dtype] : [],
-      model.quantization ? ['--quantization', model.quantization] : [],
-      model.offload ? ['--offload', model.offload] : [],
-      (model.loras ?? []).flatMap(lora => ['--lora', lora.includes('=') ? lora : `${lora}=1`]),
-      model.compile ? ['--compile'] : [],
-      model.args,
-    ].flat(),
+  command: (model, { threads, gpus, bytes }) => [
+    [program, '--model', model.source ?? '', '--id', upstreamId(model), '--socket', '{socket}'],
+    model.tasks.flatMap(task => ['--task', task]),
+    ['--threads', String(model.threads ?? threads), '--device', gpus > 0 ? 'cuda' : 'cpu'],
+    option('--memory', gpus > 0 ? bytes : undefined),
+    option('--dtype', model.dtype),
+    option('--quantization', model.quantization),
+    option('--offload', model.offload),
+    (model.loras ?? []).flatMap(lora => ['--lora', lora.includes('=') ? lora : `${lora}=1`]),
+    model.compile ? '--compile' : [],
+    model.args,
+  ],
   env: (_model, key) => ({
     INFER_ENGINE_KEY: key,
     TRANSFORMERS_OFFLINE: '1',
@@ -67,7 +63,7 @@ export const python = definePreset({
   reportsRunning: () => true,
   keepAliveMs: 110_000,
   abilities: model => ({
-    routes: routesOf([inferGeneration, openaiAudio, openaiText]),
+    routes: routesOf({ inferGeneration: 'all', openaiAudio: 'all', openaiText: 'all' }),
     base64: true,
     streamUsage: 'end',
     promptLists: true,

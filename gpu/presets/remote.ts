@@ -1,6 +1,5 @@
-import { imageCount } from '../../core/models/comfyui/settings.ts'
-import { allFeatures, definePreset } from './preset.ts'
-import { comfyuiRoutes, everyRoute } from './routes.ts'
+import { definePreset } from './preset.ts'
+import { assumedAbilities } from './routes.ts'
 
 /** The path of the URL, which replaces `/v1` of every route; without a path `/v1` stays. */
 const basePath = (url: string | undefined): string => (url ? new URL(url).pathname.replace(/\/+$/, '') : '')
@@ -20,20 +19,5 @@ export const remote = definePreset({
   healthPath: model => model.health_path ?? null,
   // infer does not load it: when it is down, waiting longer does not help.
   loadStallMs: model => Math.min(model.load_timeout, 5_000),
-  abilities(model) {
-    const prefix = basePath(model.url)
-    const routes = model.comfyui ? comfyuiRoutes(model, prefix) : everyRoute(model)
-    if (prefix !== '' && !model.comfyui)
-      for (const route of Object.values(routes)) route.path = prefix + route.path.slice('/v1'.length)
-    return {
-      routes,
-      features: allFeatures,
-      base64: true,
-      streamUsage: 'end',
-      namedTool: true,
-      promptLists: true,
-      isElsewhere: true,
-      ...(model.comfyui ? { inputImages: imageCount(model.comfyui) } : {}),
-    }
-  },
+  abilities: model => ({ ...assumedAbilities(model, basePath(model.url)), isElsewhere: true }),
 })

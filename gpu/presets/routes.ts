@@ -1,4 +1,5 @@
-import type { EngineField, EngineTraits } from '../../core/models/engine-traits.ts'
+import { imageCount } from '../../core/models/comfyui/settings.ts'
+import type { EngineField, EngineRoute, EngineTraits } from '../../core/models/engine-traits.ts'
 import type { Model } from '../../core/models/model.ts'
 import type { Operation } from '../../core/schemas/task.ts'
 import { comfyui } from '../../core/tasks/protocols/comfyui/comfyui.ts'
@@ -7,50 +8,73 @@ import { openaiAudio } from '../../core/tasks/protocols/openai-audio.ts'
 import { openaiImages } from '../../core/tasks/protocols/openai-images.ts'
 import { classification, openaiText } from '../../core/tasks/protocols/openai-text.ts'
 import { openaiVideos } from '../../core/tasks/protocols/openai-videos.ts'
+import { piper } from '../../core/tasks/protocols/piper.ts'
 import type { EngineProtocol } from '../../core/tasks/protocols/protocol.ts'
+import { sdServer } from '../../core/tasks/protocols/sd-server.ts'
+import { type Abilities, allFeatures } from './preset.ts'
 
 /** The path and the protocol by which an engine serves each operation. */
-export type Routes = EngineTraits['routes']
+type Routes = EngineTraits['routes']
 
-/** Returns the routes of these protocols at their usual paths, for some operations or for all. */
-export function routesOf(protocols: readonly EngineProtocol[], operations?: readonly Operation[]): Routes {
-  const routes: Routes = {}
-  for (const { name: protocol, paths } of protocols)
-    for (const [operation, path] of Object.entries(paths) as [Operation, string][])
-      if (operations?.includes(operation) !== false) routes[operation] = { protocol, path }
-  return routes
-}
+/** Fields of diffusion models that engines take for images and videos in addition to those of OpenAI. */
+export const diffusionFields: readonly EngineField[] = [
+  'seed',
+  'negative_prompt',
+  'num_inference_steps',
+  'guidance_scale',
+]
 
-/** The routes of a ComfyUI that runs the graph of this model. `prefix` is the path of its address. */
-export function comfyuiRoutes(
-  { source = '', comfyui: settings }: Pick<Model, 'source' | 'comfyui'>,
-  prefix = '',
+const protocols = {
+  openaiText,
+  classification,
+  openaiAudio,
+  openaiImages,
+  openaiVideos,
+  inferGeneration,
+  piper,
+  sdServer,
+  comfyui,
+} satisfies Record<string, EngineProtocol>
+
+/**
+ * Returns the routes of protocols at their usual paths, for the named operations of each or for all of them. `facts`:
+ * further facts of every route.
+ */
+export function routesOf(
+  served: { [name in keyof typeof protocols]?: 'all' | readonly Operation[] },
+  facts: Partial<EngineRoute> = {},
 ): Routes {
-  const routes = routesOf([comfyui])
-  for (const route of Object.values(routes)) {
-    route.path = prefix + route.path
-    if (settings) route.graph = { file: source, settings }
+  const routes: Routes = {}
+  for (const [key, operations] of Object.entries(served)) {
+    const { name: protocol, paths }: EngineProtocol = protocols[key as keyof typeof protocols]
+    for (const [operation, path] of Object.entries(paths) as [Operation, string][])
+      if (operations === 'all' || operations.includes(operation)) routes[operation] = { protocol, path, ...facts }
   }
   return routes
 }
 
-/** Returns the routes with the fields that the engine takes in addition to those of OpenAI. */
-export function withFields(routes: Routes, fields: readonly EngineField[]): Routes {
-  for (const route of Object.values(routes)) route.fields = fields
-  return routes
+/** What a ComfyUI can do that runs the graph of this model. `prefix` is the path of its address. */
+export function comfyuiAbilities({ source = '', comfyui: settings }: Model, prefix = ''): Abilities {
+  const routes = routesOf({ comfyui: 'all' }, settings && { graph: { file: source, settings } })
+  for (const route of Object.values(routes)) route.path = prefix + route.path
+  return { routes, inputImages: settings && imageCount(settings) }
 }
 
-/** Returns the routes with what deleting an unfinished video does to the work. */
-export function withDeletion(routes: Routes, deletion: 'stops' | 'continues'): Routes {
-  for (const route of Object.values(routes)) route.deletion = deletion
-  return routes
+/**
+ * What is assumed of an engine about which nothing is known but its protocol for images and videos. `prefix` replaces the
+ * `/v1` of every route; without it `/v1` stays.
+ */
+export function assumedAbilities(model: Model, prefix = ''): Abilities {
+  const generation = model.protocol === 'openai' ? ['openaiImages', 'openaiVideos'] : ['inferGeneration']
+  const names = ['openaiText', 'classification', 'openaiAudio', ...generation]
+  const routes = routesOf(Object.fromEntries(names.map(name => [name, 'all' as const])))
+  if (prefix !== '') for (const route of Object.values(routes)) route.path = prefix + route.path.slice('/v1'.length)
+  return {
+    ...(model.comfyui ? comfyuiAbilities(model, prefix) : { routes }),
+    features: allFeatures,
+    base64: true,
+    streamUsage: 'end',
+    namedTool: true,
+    promptLists: true,
+  }
 }
-
-/** Every route of an engine about which nothing is known but its protocol for images and videos. */
-export const everyRoute = ({ protocol }: Pick<Model, 'protocol'>): Routes =>
-  routesOf([
-    openaiText,
-    classification,
-    openaiAudio,
-    ...(protocol === 'openai' ? [openaiImages, openaiVideos] : [inferGeneration]),
-  ])

@@ -1,16 +1,6 @@
 import type { Model } from '../../core/models/model.ts'
-import { sdServer as protocol } from '../../core/tasks/protocols/sd-server.ts'
-import { definePreset, ffmpegFor, needsSource, oneAtATime, type Quirk } from './preset.ts'
+import { definePreset, ffmpegFor, needsSource, noKey, oneAtATime } from './preset.ts'
 import { routesOf } from './routes.ts'
-
-/**
- * A route that a build lacks is answered by 404 without a body; an unknown job by 404 with one. Source: sd-server of
- * stable-diffusion.cpp as of September 2026 (examples/server), tried and read.
- */
-const quirks: Quirk[] = [
-  { status: 404, pattern: /^\s*$/, code: 'unsupported_task' },
-  { status: 400, pattern: /does not support (img_gen|vid_gen|requested mode)/, code: 'unsupported_task' },
-]
 
 /** Options in `args` that name the weights, so that `source` is not passed again. */
 const weightOptions = ['-m', '--model', '--diffusion-model']
@@ -29,24 +19,19 @@ function weightsOf({ args, source = '' }: Pick<Model, 'args' | 'source'>): strin
  */
 export const sdServer = definePreset({
   name: 'sd-server',
-  installation: () => ({
-    program: 'sd-server',
-    advice: "Install stable-diffusion.cpp, so that 'sd-server' is on the PATH.",
-  }),
+  installation: { program: 'sd-server', advice: "Install stable-diffusion.cpp, so that 'sd-server' is on the PATH." },
   configurationFault: model =>
     needsSource(model, 'the file or folder of a model') ?? oneAtATime(model, 'processes one request'),
   // It writes AVI, which infer converts to MP4.
   programs: (_model, task) => ffmpegFor(task),
   slots: 1,
-  command: (model, { threads }) =>
-    [
-      'sd-server',
-      weightsOf(model),
-      ['--listen-ip', '127.0.0.1', '--listen-port', '{port}', '-t', String(threads)],
-      model.args,
-    ].flat(),
-  // It supports no keys; its port can be reached from this machine only.
-  key: () => undefined,
+  command: (model, { threads }) => [
+    'sd-server',
+    weightsOf(model),
+    ['--listen-ip', '127.0.0.1', '--listen-port', '{port}', '-t', String(threads)],
+    model.args,
+  ],
+  key: noKey,
   // Not its capabilities, which builds without jobs lack.
   healthPath: () => '/v1/models',
   progress: {
@@ -55,10 +40,15 @@ export const sdServer = definePreset({
     ends: /sampling completed/,
   },
   abilities(model) {
-    const routes = routesOf([protocol])
+    const routes = routesOf({ sdServer: 'all' })
     // A model that takes several input images edits them; any other model starts from its only input image.
     if ((model.input_images ?? 1) > 1) routes['edit-image'] = { ...routes['edit-image']!, images: 'reference' }
     return { routes }
   },
-  quirks,
+  // A route that a build lacks is answered by 404 without a body; an unknown job by 404 with one. Source: sd-server of
+  // stable-diffusion.cpp as of September 2026 (examples/server), tried and read.
+  quirks: [
+    { status: 404, pattern: /^\s*$/, code: 'unsupported_task' },
+    { status: 400, pattern: /does not support (img_gen|vid_gen|requested mode)/, code: 'unsupported_task' },
+  ],
 })

@@ -1,11 +1,6 @@
-import type { EngineField } from '../../core/models/engine-traits.ts'
-import { openaiImages } from '../../core/tasks/protocols/openai-images.ts'
-import { openaiVideos } from '../../core/tasks/protocols/openai-videos.ts'
-import { definePreset } from './preset.ts'
-import { routesOf, withDeletion, withFields } from './routes.ts'
+import { definePreset, onLoopback } from './preset.ts'
+import { diffusionFields, routesOf } from './routes.ts'
 import { sglang } from './sglang.ts'
-
-const fields: readonly EngineField[] = ['seed', 'negative_prompt', 'num_inference_steps', 'guidance_scale']
 
 /**
  * SGLang for diffusion models, which it recognises by their `model_index.json`. It computes one request at a time and
@@ -16,28 +11,26 @@ const fields: readonly EngineField[] = ['seed', 'negative_prompt', 'num_inferenc
 export const sglangDiffusion = definePreset({
   ...sglang,
   name: 'sglang-diffusion',
-  installation: () => ({ program: 'sglang', advice: "Install it with: pip install 'sglang[diffusion]'" }),
+  installation: { program: 'sglang', advice: "Install it with: pip install 'sglang[diffusion]'" },
   configurationFault: () => undefined,
   slots: 1,
-  command: (model, { gpus }) =>
-    [
-      ['sglang', 'serve', '--model-path', model.source ?? model.id, '--host', '127.0.0.1', '--port', '{port}'],
-      ['--num-gpus', String(Math.max(1, gpus))],
-      // Otherwise it keeps every input and output; the folder of a video is a field of its request.
-      ['--output-path', '', '--input-save-path', ''],
-      model.args,
-    ].flat(),
+  command: (model, { gpus }) => [
+    ['sglang', 'serve', '--model-path', model.source ?? model.id, ...onLoopback],
+    ['--num-gpus', String(Math.max(1, gpus))],
+    // Otherwise it keeps every input and output; the folder of a video is a field of its request.
+    ['--output-path', '', '--input-save-path', ''],
+    model.args,
+  ],
   abilities: () => ({
     routes: {
-      ...withFields(routesOf([openaiImages], ['create-image', 'edit-image']), [
-        ...fields,
-        'response_format',
-        'output_format',
-      ]),
+      ...routesOf(
+        { openaiImages: ['create-image', 'edit-image'] },
+        { fields: [...diffusionFields, 'response_format', 'output_format'] },
+      ),
       // A deletion only removes the entry of the video.
-      ...withDeletion(
-        withFields(routesOf([openaiVideos]), [...fields, 'num_frames', 'fps', 'output_path']),
-        'continues',
+      ...routesOf(
+        { openaiVideos: 'all' },
+        { fields: [...diffusionFields, 'num_frames', 'fps', 'output_path'], deletion: 'continues' },
       ),
     },
   }),

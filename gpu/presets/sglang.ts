@@ -1,13 +1,8 @@
-import type { Feature, Model } from '../../core/models/model.ts'
+import type { Model } from '../../core/models/model.ts'
 import { isFor } from '../../core/schemas/task.ts'
-import { openaiAudio } from '../../core/tasks/protocols/openai-audio.ts'
-import { openaiText } from '../../core/tasks/protocols/openai-text.ts'
-import { allFeatures, definePreset, generates, scoreByRerank, upstreamId } from './preset.ts'
+import { definePreset, generates, noKey, onLoopback, option, scoreByRerank, upstreamId } from './preset.ts'
 import { routesOf } from './routes.ts'
-import { memoryOption } from './vllm.ts'
-
-/** Its `/v1/score` is for probabilities of tokens, so pairs are scored by reranking or by embeddings. */
-const unsupported: ReadonlySet<Feature> = new Set(['files', 'suffix', 'best_of', 'words', 'speakers'])
+import { memoryOption, textFeatures } from './vllm.ts'
 
 const pools = ({ tasks }: Model): boolean => isFor(tasks, 'embed', 'rerank')
 
@@ -19,33 +14,30 @@ const pools = ({ tasks }: Model): boolean => isFor(tasks, 'embed', 'rerank')
 export const sglang = definePreset({
   name: 'sglang',
   runsOn: 'gpu',
-  installation: () => ({ program: 'sglang', advice: "Install it with: pip install 'sglang[all]'" }),
+  installation: { program: 'sglang', advice: "Install it with: pip install 'sglang[all]'" },
   configurationFault: model =>
     generates(model) && pools(model)
       ? 'one process does either chat and completion, or embeddings and reranking. Write two models.'
       : undefined,
   slots: 128,
-  command: (model, { gpus, memoryShare, slots }) =>
-    [
-      ['sglang', 'serve', '--model-path', model.source ?? model.id, '--host', '127.0.0.1', '--port', '{port}'],
-      ['--served-model-name', upstreamId(model), '--tp-size', String(Math.max(1, gpus))],
-      gpus > 0 ? [] : ['--device', 'cpu'],
-      // At most 0.9, because the rest holds activations and CUDA graphs.
-      ['--mem-fraction-static', memoryOption(memoryShare, gpus, 0.9)],
-      ['--max-running-requests', String(slots)],
-      model.context_length ? ['--context-length', String(model.context_length)] : [],
-      pools(model) ? ['--is-embedding'] : [],
-      model.args,
-    ].flat(),
+  command: (model, { gpus, memoryShare, slots }) => [
+    ['sglang', 'serve', '--model-path', model.source ?? model.id, ...onLoopback],
+    ['--served-model-name', upstreamId(model), '--tp-size', String(Math.max(1, gpus))],
+    gpus > 0 ? [] : ['--device', 'cpu'],
+    // At most 0.9, because the rest holds activations and CUDA graphs.
+    ['--mem-fraction-static', memoryOption(memoryShare, gpus, 0.9)],
+    ['--max-running-requests', String(slots)],
+    option('--context-length', model.context_length),
+    pools(model) ? '--is-embedding' : [],
+    model.args,
+  ],
   env: () => ({ DO_NOT_TRACK: '1' }),
-  key: () => undefined,
+  key: noKey,
   abilities: model => ({
-    routes: {
-      ...routesOf([openaiText], ['chat', 'complete', 'embed', 'rerank']),
-      ...routesOf([openaiAudio], ['transcribe']),
-    },
-    features: allFeatures.filter(feature => !unsupported.has(feature)),
+    routes: routesOf({ openaiText: ['chat', 'complete', 'embed', 'rerank'], openaiAudio: ['transcribe'] }),
+    features: textFeatures,
     rerankScores: 'logit',
+    // Its `/v1/score` is for probabilities of tokens, so pairs are scored by reranking or by embeddings.
     scoreBy: scoreByRerank(model),
     streamUsage: 'end',
     namedTool: true,

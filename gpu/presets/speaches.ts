@@ -1,6 +1,5 @@
 import type { Model } from '../../core/models/model.ts'
-import { openaiAudio } from '../../core/tasks/protocols/openai-audio.ts'
-import { definePreset } from './preset.ts'
+import { definePreset, onLoopback } from './preset.ts'
 import { routesOf } from './routes.ts'
 
 /** It knows models by their name on the model hub. */
@@ -21,7 +20,7 @@ const start =
  */
 export const speaches = definePreset({
   name: 'speaches',
-  installation: () => ({ advice: 'Install Speaches. See: infer help engines' }),
+  installation: { advice: 'Install Speaches. See: infer help engines' },
   environments: () => ['speaches'],
   configurationFault: model =>
     upstreamId(model).startsWith('/')
@@ -29,12 +28,11 @@ export const speaches = definePreset({
       : undefined,
   slots: 4,
   sandbox: { level: 'files', programs: ['uvicorn'] },
-  command: ({ args }) =>
-    [
-      ['sh', '-c', start, 'speaches'],
-      ['uvicorn', '--factory', 'speaches.main:create_app', '--host', '127.0.0.1', '--port', '{port}'],
-      args,
-    ].flat(),
+  command: ({ args }) => [
+    ['sh', '-c', start, 'speaches'],
+    ['uvicorn', '--factory', 'speaches.main:create_app', ...onLoopback],
+    args,
+  ],
   env: (_model, key) => ({
     API_KEY: key,
     ENABLE_UI: 'false',
@@ -47,7 +45,7 @@ export const speaches = definePreset({
     DO_NOT_TRACK: '1',
   }),
   abilities: () => ({
-    routes: routesOf([openaiAudio]),
+    routes: routesOf({ openaiAudio: 'all' }),
     features: ['segments', 'words', 'transcription_stream'],
   }),
   upstreamId,

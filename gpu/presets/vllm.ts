@@ -1,8 +1,6 @@
 import type { Feature, Model } from '../../core/models/model.ts'
 import { isFor } from '../../core/schemas/task.ts'
-import { openaiAudio } from '../../core/tasks/protocols/openai-audio.ts'
-import { classification, openaiText } from '../../core/tasks/protocols/openai-text.ts'
-import { allFeatures, definePreset, generates, upstreamId } from './preset.ts'
+import { allFeatures, definePreset, generates, onLoopback, option, upstreamId } from './preset.ts'
 import { routesOf } from './routes.ts'
 
 /**
@@ -13,21 +11,20 @@ import { routesOf } from './routes.ts'
 export const vllm = definePreset({
   name: 'vllm',
   runsOn: 'gpu',
-  installation: () => ({ program: 'vllm', advice: 'Install it with: pip install vllm' }),
+  installation: { program: 'vllm', advice: 'Install it with: pip install vllm' },
   slots: 256,
-  command: (model, { gpus, memoryShare, slots }) =>
-    [
-      ['vllm', 'serve', model.source ?? model.id, '--host', '127.0.0.1', '--port', '{port}'],
-      ['--served-model-name', upstreamId(model), '--tensor-parallel-size', String(Math.max(1, gpus))],
-      ['--gpu-memory-utilization', memoryOption(memoryShare, gpus, 0.95), '--max-num-seqs', String(slots)],
-      model.context_length ? ['--max-model-len', String(model.context_length)] : [],
-      synthesizes(model) ? ['--omni'] : generates(model) || transcribes(model) ? [] : ['--runner', 'pooling'],
-      model.args,
-    ].flat(),
+  command: (model, { gpus, memoryShare, slots }) => [
+    ['vllm', 'serve', model.source ?? model.id, ...onLoopback],
+    ['--served-model-name', upstreamId(model), '--tensor-parallel-size', String(Math.max(1, gpus))],
+    ['--gpu-memory-utilization', memoryOption(memoryShare, gpus, 0.95), '--max-num-seqs', String(slots)],
+    option('--max-model-len', model.context_length),
+    synthesizes(model) ? '--omni' : generates(model) || transcribes(model) ? [] : ['--runner', 'pooling'],
+    model.args,
+  ],
   env: (_model, key) => ({ VLLM_API_KEY: key, VLLM_NO_USAGE_STATS: '1', DO_NOT_TRACK: '1' }),
   abilities: () => ({
-    routes: routesOf([openaiText, classification, openaiAudio]),
-    features: allFeatures.filter(feature => !unsupported.has(feature)),
+    routes: routesOf({ openaiText: 'all', classification: 'all', openaiAudio: 'all' }),
+    features: textFeatures,
     dimensions: true,
     base64: true,
     streamUsage: 'continuous',
@@ -43,8 +40,9 @@ const synthesizes = ({ tasks }: Model): boolean => isFor(tasks, 'synthesize')
 /** Transcription models such as Whisper generate text like chat models, so they need no pooling runner. */
 const transcribes = ({ tasks }: Model): boolean => isFor(tasks, 'transcribe', 'translate')
 
-/** vLLM refuses a suffix, no longer supports `best_of`, and has timestamps for segments only. */
 const unsupported: ReadonlySet<Feature> = new Set(['files', 'suffix', 'best_of', 'words', 'speakers'])
+/** vLLM and SGLang refuse a suffix, do not support `best_of`, and have timestamps for segments only. */
+export const textFeatures = allFeatures.filter(feature => !unsupported.has(feature))
 
 /**
  * The booked share of the memory as an option of vLLM and SGLang, whose names speak of GPUs, also on the processor. Of a

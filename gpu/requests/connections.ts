@@ -3,7 +3,7 @@ import { Client } from 'undici'
 import type { Failure } from '../../core/failure.ts'
 import { SwapSet } from '../../core/swap-set.ts'
 import type { Endpoint } from '../launcher/launcher.ts'
-import type { Adapter } from '../presets/adapter.ts'
+import type { Adapter } from '../presets/preset.ts'
 import type { UndiciExchange } from './exchange.ts'
 import { isWorking, runningRequests } from './health.ts'
 
@@ -20,7 +20,7 @@ export interface ConnectionOptions {
   isOwnProcess: boolean
   failureOf: (status: number, body: string, path: string) => Failure
   /** Changes requests that this engine cannot process as they are. */
-  adapt?: Adapter | undefined
+  adapt?: Adapter
   /** Path that reports how many requests it works on; null for one that is assumed to stop cancelled ones at once. */
   healthPath: string | null
   /** How long it may continue a cancelled request, in milliseconds. */

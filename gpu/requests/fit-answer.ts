@@ -1,7 +1,7 @@
 import type { Failure } from '../../core/failure.ts'
 import { jsonOf } from '../../core/json.ts'
 import type { EngineCall } from '../../core/models/fleet.ts'
-import { bodyText } from '../presets/adapter.ts'
+import { bodyText } from '../presets/preset.ts'
 
 const limitFields = ['max_tokens', 'max_completion_tokens'] as const
 

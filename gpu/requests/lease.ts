@@ -11,21 +11,19 @@ import type {
   SocketListener,
 } from '../../core/models/fleet.ts'
 import type { Energy, EnergyMark } from '../devices/energy.ts'
-import type { AdaptedCall } from '../presets/adapter.ts'
+import type { AdaptedCall } from '../presets/preset.ts'
 import type { Resident } from '../residency/model-state.ts'
 import type { EngineConnections } from './connections.ts'
 import { UndiciExchange } from './exchange.ts'
 import { openEngineSocket } from './socket.ts'
 
-/** Called when a lease is released. `ranMs` is null unless one of its requests succeeded. */
-export type OnReleased = (resident: Resident, ranMs: number | null) => void
-
 export interface LeaseOptions {
-  onReleased: OnReleased
+  /** Called when it is released. `ranMs` is null unless one of its requests succeeded. */
+  onReleased: (resident: Resident, ranMs: number | null) => void
   waitedMs: number
   loadedMs: number
   /** Follows the progress that the engine prints; the function that it returns ends this. */
-  followProgress?: ((listener: (progress: EngineProgress) => void) => () => void) | undefined
+  followProgress?: (listener: (progress: EngineProgress) => void) => () => void
 }
 
 export class EngineLease implements Lease {
@@ -36,7 +34,7 @@ export class EngineLease implements Lease {
   #connections: EngineConnections
   #resident: Resident
   #client: Client
-  #onReleased: OnReleased
+  #options: LeaseOptions
   #energy: Energy
   #mark: EnergyMark
   #used: SlotUse | undefined
@@ -48,32 +46,30 @@ export class EngineLease implements Lease {
   #open: UndiciExchange | undefined
   /** `workPath` of its last request. */
   #workPath: string | undefined
-  #followOutput: LeaseOptions['followProgress']
   #unfollow: (() => void) | undefined
   #sockets = new Set<EngineSocket>()
 
   constructor(resident: Resident, connections: EngineConnections, energy: Energy, options: LeaseOptions) {
-    const { onReleased, waitedMs, loadedMs, followProgress } = options
     this.engineId = resident.engineId
     this.modelId = resident.serves.model.id
-    this.waitedMs = waitedMs
-    this.loadedMs = loadedMs
+    this.waitedMs = options.waitedMs
+    this.loadedMs = options.loadedMs
     this.#resident = resident
     this.#connections = connections
     this.#client = connections.take()
-    this.#onReleased = onReleased
-    this.#followOutput = followProgress
+    this.#options = options
     this.#energy = energy
     this.#mark = energy.take(resident.devices)
   }
 
   open(call: EngineCall, listener: EngineListener): EngineExchange {
     const adapted = this.#connections.options.adapt?.(call, listener)
-    return adapted ? new DeferredExchange(adapted, this, listener) : this.openAsIs(call, listener)
+    if (!adapted) return this.#openAsIs(call, listener)
+    return openDeferred(adapted, ready => this.#openAsIs(ready.call, ready.listener), listener)
   }
 
   /** Opens a request without adapting it. */
-  openAsIs(call: EngineCall, listener: EngineListener): EngineExchange {
+  #openAsIs(call: EngineCall, listener: EngineListener): EngineExchange {
     const exchange = new UndiciExchange(this.#connections, this.#client, call, listener, succeeded => {
       if (succeeded) this.#succeeded = true
       this.#lastSucceeded = succeeded
@@ -88,7 +84,7 @@ export class EngineLease implements Lease {
 
   followProgress(listener: (progress: EngineProgress) => void): void {
     this.#unfollow?.()
-    if (!this.#released) this.#unfollow = this.#followOutput?.(listener)
+    if (!this.#released) this.#unfollow = this.#options.followProgress?.(listener)
   }
 
   connect(path: string, listener: SocketListener): EngineSocket {
@@ -120,7 +116,7 @@ export class EngineLease implements Lease {
     for (const socket of this.#sockets) socket.close()
     this.#connections.release(this.#client)
     const ranMs = this.#succeeded ? performance.now() - this.#since : null
-    const notify = () => this.#onReleased(this.#resident, ranMs)
+    const notify = () => this.#options.onReleased(this.#resident, ranMs)
     if (this.#lastSucceeded) notify()
     else void this.#connections.untilReleased(this.#workPath).then(notify)
   }
@@ -131,36 +127,35 @@ export class EngineLease implements Lease {
 }
 
 /** A request that is adapted before it is sent. A pause or abort before that takes effect when it is sent. */
-class DeferredExchange implements EngineExchange {
-  #exchange: EngineExchange | undefined
-  #paused = false
-  #aborted = false
-
-  constructor(adapted: Promise<AdaptedCall>, lease: Pick<EngineLease, 'openAsIs'>, listener: EngineListener) {
-    adapted.then(
-      ready => {
-        if (this.#aborted) return
-        this.#exchange = lease.openAsIs(ready.call, ready.listener)
-        if (this.#paused) this.#exchange.pause()
-      },
-      (thrown: unknown) => {
-        if (!this.#aborted) listener.failed(Failure.from(thrown))
-      },
-    )
-  }
-
-  pause(): void {
-    this.#paused = true
-    this.#exchange?.pause()
-  }
-
-  resume(): void {
-    this.#paused = false
-    this.#exchange?.resume()
-  }
-
-  abort(): void {
-    this.#aborted = true
-    this.#exchange?.abort()
+function openDeferred(
+  adapted: Promise<AdaptedCall>,
+  open: (ready: AdaptedCall) => EngineExchange,
+  listener: EngineListener,
+): EngineExchange {
+  let exchange: EngineExchange | undefined
+  let [paused, aborted] = [false, false]
+  adapted.then(
+    ready => {
+      if (aborted) return
+      exchange = open(ready)
+      if (paused) exchange.pause()
+    },
+    (thrown: unknown) => {
+      if (!aborted) listener.failed(Failure.from(thrown))
+    },
+  )
+  return {
+    pause() {
+      paused = true
+      exchange?.pause()
+    },
+    resume() {
+      paused = false
+      exchange?.resume()
+    },
+    abort() {
+      aborted = true
+      exchange?.abort()
+    },
   }
 }

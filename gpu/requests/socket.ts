@@ -56,7 +56,9 @@ export function openEngineSocket(connections: EngineConnections, path: string, l
     if (over) return
     const origin = endpoint.origin.replace(/^http/, 'ws')
     socket = new Client(endpoint.socketPath ? `ws+unix://${endpoint.socketPath}:${path}` : `${origin}${path}`, {
-      headers: Object.fromEntries(pairs(headers).filter(([name]) => name !== 'content-type')),
+      headers: Object.fromEntries(
+        headers.flatMap((name, at) => (at % 2 === 0 && name !== 'content-type' ? [[name, headers[at + 1]!]] : [])),
+      ),
       maxPayload: maxMessageBytes,
       perMessageDeflate: false,
       handshakeTimeout: openWithinMs,
@@ -72,10 +74,4 @@ export function openEngineSocket(connections: EngineConnections, path: string, l
 
   void open().catch((cause: unknown) => fail('cannot be reached by WebSocket', cause))
   return { close: () => void end() }
-}
-
-function pairs(headers: readonly string[]): [name: string, value: string][] {
-  const found: [string, string][] = []
-  for (let at = 0; at + 1 < headers.length; at += 2) found.push([headers[at]!, headers[at + 1]!])
-  return found
 }

@@ -1,7 +1,6 @@
 import type { EngineTraits, ModelSet, ModelSetEntry } from '../../../core/models/engine-traits.ts'
 import { features } from '../../../core/models/model.ts'
 import { tasks } from '../../../core/schemas/task.ts'
-import { openaiText } from '../../../core/tasks/protocols/openai-text.ts'
 import { routesOf } from '../../../gpu/presets/routes.ts'
 
 /** A catalog with one model `m` that supports everything, changed where a test says so. */
@@ -12,7 +11,7 @@ export function catalogOf(traits: Partial<EngineTraits> = {}, entry: Partial<Mod
     tasks: [...tasks],
     extraParams: [],
     traits: {
-      routes: routesOf([openaiText]),
+      routes: routesOf({ openaiText: 'all' }),
       features: new Set(features),
       rerankScores: 'probability',
       scoreBy: 'score',

@@ -2,11 +2,10 @@ import { expect, test } from 'vitest'
 import { Failure } from '../../../../core/failure.ts'
 import { ModerationResponse, moderationCategories } from '../../../../core/schemas/moderation.ts'
 import { prepareInputs, shape } from '../../../../core/tasks/preparation.ts'
-import { classification, openaiText } from '../../../../core/tasks/protocols/openai-text.ts'
 import { routesOf } from '../../../../gpu/presets/routes.ts'
 import { catalogOf } from '../_catalog.ts'
 
-const routes = routesOf([openaiText, classification])
+const routes = routesOf({ openaiText: 'all', classification: 'all' })
 const byChat = catalogOf({ routes }, { tasks: ['std/chat-completion', 'std/moderation'] })
 const classifier = catalogOf({ routes }, { tasks: ['std/moderation'] })
 const bytes = (value: unknown) => Buffer.from(JSON.stringify(value))
