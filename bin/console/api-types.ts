@@ -1,24 +1,21 @@
 /** The parts of an OpenAPI description that become types. */
 export interface ApiDescription {
   paths: Record<string, Record<string, Operation>>
-  components: { schemas: Record<string, Schema>; responses: Record<string, Answer> }
+  components: { schemas: Record<string, Schema> }
 }
 
 interface Operation {
   parameters?: (Parameter | { $ref: string })[]
   requestBody?: { content: Content; required?: boolean }
-  responses: Record<string, Answer | { $ref: string }>
+  responses: Record<string, { content?: Content }>
 }
 interface Parameter {
   name: string
-  in: 'query' | 'path' | 'header' | 'cookie'
+  in: (typeof places)[number]
   required?: boolean
   schema: Schema
 }
 type Content = Record<string, { schema?: Schema }>
-interface Answer {
-  content?: Content
-}
 interface Schema {
   $ref?: string
   type?: string | string[]
@@ -31,111 +28,79 @@ interface Schema {
   required?: string[]
   additionalProperties?: boolean | Schema
   items?: Schema
-  description?: string
 }
 
 const places = ['query', 'path', 'header', 'cookie'] as const
 
 /**
- * Returns the TypeScript of an API description, in the form that `openapi-fetch` reads: `paths` and `components`.
- * The console is checked against it, so it cannot use a route or a field that the server does not have.
+ * Returns the TypeScript of an API description, in the form that `openapi-fetch` reads: `paths` and `components`. Failures
+ * are left out, because both clients throw them. The clients are checked against it, so they cannot use a route or a
+ * field that the server does not have.
  */
-export function apiTypes({ paths, components }: ApiDescription): string {
-  const schemas = Object.entries(components.schemas).map(
-    ([name, schema]) => `${comment(schema)}    ${JSON.stringify(name)}: ${typeOf(schema)}`,
-  )
-  return [
-    '// Generated from the API description by: npm run typecheck, npm run build',
-    'export interface paths {',
-    ...Object.entries(paths).map(
-      ([path, operations]) =>
-        `  ${JSON.stringify(path)}: {\n${Object.entries(operations)
-          .map(([method, operation]) => `    ${method}: ${operationType(operation, components.responses)}`)
-          .join('\n')}\n  }`,
-    ),
-    '}',
-    'export interface components {',
-    '  schemas: {',
-    ...schemas,
-    '  }',
-    '}',
-    '',
-  ].join('\n')
+export const apiTypes = ({ paths, components }: ApiDescription): string =>
+  `// Generated from the API description by: npm run typecheck, npm run build
+export interface paths ${members(paths, operations => members(operations, operationType))}
+export interface components { schemas: ${members(components.schemas, typeOf)} }
+`
+
+/** An object type; members that are not `required` may be absent. */
+function members<T>(all: Readonly<Record<string, T>>, typeOf: (one: T) => string, required = Object.keys(all)): string {
+  const typed = Object.entries(all).map(([name, one]) => {
+    // openapi-fetch looks for statuses as numbers.
+    const key = /^\d+$/.test(name) ? name : JSON.stringify(name)
+    return `${key}${required.includes(name) ? '' : '?'}: ${typeOf(one)}`
+  })
+  return `{\n${typed.join('\n')}\n}`
 }
 
-function operationType({ parameters = [], requestBody, responses }: Operation, shared: Record<string, Answer>): string {
-  const own = parameters.filter((parameter): parameter is Parameter => 'name' in parameter)
+function operationType({ parameters = [], requestBody, responses }: Operation): string {
+  const own = parameters.filter(parameter => 'name' in parameter)
   const groups = places.map(place => {
     const here = own.filter(parameter => parameter.in === place)
-    const optional = here.every(({ required }) => !required) ? '?' : ''
-    const fields = here.map(({ name, required, schema }) => `${field(name, required)}: ${typeOf(schema)}`)
-    return `${place}${optional}: ${here.length > 0 ? `{ ${fields.join('; ')} }` : 'never'}`
+    const schemas = Object.fromEntries(here.map(({ name, schema }) => [name, schema]))
+    const required = here.flatMap(({ name, required }) => (required ? name : []))
+    return `${place}${required.length > 0 ? '' : '?'}: ${here.length > 0 ? members(schemas, typeOf, required) : 'never'}`
   })
   const body = requestBody
-    ? `requestBody${requestBody.required ? '' : '?'}: ${contentType(requestBody.content)}`
+    ? `requestBody${requestBody.required ? '' : '?'}: { ${contentType(requestBody.content)} }`
     : 'requestBody?: never'
-  const answers = Object.entries(responses).map(([status, answer]) => {
-    const whole = '$ref' in answer ? shared[nameIn(answer.$ref)]! : answer
-    return `${status}: { headers: Record<string, unknown>; ${contentOf(whole.content)} }`
-  })
-  return `{ parameters: { ${groups.join('; ')} }; ${body}; responses: { ${answers.join('; ')} } }`
+  const successes = Object.fromEntries(Object.entries(responses).filter(([status]) => status < '300'))
+  const answers = members(successes, ({ content }) => `{ headers: Record<string, unknown>; ${contentType(content)} }`)
+  return `{ parameters: { ${groups.join('; ')} }; ${body}; responses: ${answers} }`
 }
 
-const contentOf = (content: Content | undefined): string =>
-  content && Object.keys(content).length > 0 ? `content: ${mediaTypes(content)}` : 'content?: never'
-const contentType = (content: Content): string => `{ content: ${mediaTypes(content)} }`
-const mediaTypes = (content: Content): string =>
-  `{ ${Object.entries(content)
-    .map(([type, { schema }]) => `${JSON.stringify(type)}: ${schema ? typeOf(schema) : 'unknown'}`)
-    .join('; ')} }`
+const contentType = (content: Content = {}): string =>
+  Object.keys(content).length === 0
+    ? 'content?: never'
+    : `content: ${members(content, ({ schema = {} }) => typeOf(schema))}`
 
-const nameIn = (reference: string): string => reference.slice(reference.lastIndexOf('/') + 1)
-const field = (name: string, required: boolean | undefined): string => `${JSON.stringify(name)}${required ? '' : '?'}`
-const comment = ({ description }: Schema): string =>
-  description ? `    /** ${description.replaceAll('*/', '*\\/').replaceAll('\n', ' ')} */\n` : ''
-const union = (types: readonly string[], by: string): string => (types.length === 1 ? types[0]! : `(${types.join(by)})`)
+/** A type of its own where several are joined, so that it can be followed by `[]`. */
+const joined = (types: readonly string[], by: '|' | '&'): string => `(${[...new Set(types)].join(` ${by} `)})`
 
 function typeOf(schema: Schema): string {
-  if (schema.$ref) return `components['schemas'][${JSON.stringify(nameIn(schema.$ref))}]`
-  if (schema.const !== undefined) return JSON.stringify(schema.const)
-  if (schema.enum)
-    return union(
-      schema.enum.map(value => JSON.stringify(value)),
-      ' | ',
-    )
+  const { $ref, const: only, enum: values = only === undefined ? undefined : [only], allOf, type = [] } = schema
   const choices = schema.anyOf ?? schema.oneOf
-  if (choices) return union([...new Set(choices.map(typeOf))], ' | ')
-  if (schema.allOf) return union(schema.allOf.map(typeOf), ' & ')
-  const types = [schema.type ?? []].flat()
+  if ($ref) return `components['schemas'][${JSON.stringify($ref.slice($ref.lastIndexOf('/') + 1))}]`
+  if (values)
+    return joined(
+      values.map(value => JSON.stringify(value)),
+      '|',
+    )
+  if (choices) return joined(choices.map(typeOf), '|')
+  if (allOf) return joined(allOf.map(typeOf), '&')
+  const types = [type].flat()
   return types.length === 0
     ? 'unknown'
-    : union(
-        types.map(type => plainType(type, schema)),
-        ' | ',
+    : joined(
+        types.map(one => plainType(one, schema)),
+        '|',
       )
 }
 
-function plainType(type: string, schema: Schema): string {
-  switch (type) {
-    case 'string':
-    case 'boolean':
-    case 'null':
-      return type
-    case 'integer':
-    case 'number':
-      return 'number'
-    case 'array':
-      return `${schema.items ? union([typeOf(schema.items)], '') : 'unknown'}[]`
-    default:
-      return objectType(schema)
-  }
-}
-
-function objectType({ properties, required = [], additionalProperties }: Schema): string {
+function plainType(type: string, { items, properties = {}, required = [], additionalProperties }: Schema): string {
+  if (type === 'integer') return 'number'
+  if (type === 'array') return `${items ? typeOf(items) : 'unknown'}[]`
+  if (type !== 'object') return type
   const rest = typeof additionalProperties === 'object' ? typeOf(additionalProperties) : 'unknown'
-  if (!properties || Object.keys(properties).length === 0) return `Record<string, ${rest}>`
-  const fields = Object.entries(properties).map(
-    ([name, schema]) => `${field(name, required.includes(name))}: ${typeOf(schema)}`,
-  )
-  return `{ ${fields.join('; ')} }`
+  return Object.keys(properties).length === 0 ? `Record<string, ${rest}>` : members(properties, typeOf, required)
 }
