@@ -13,7 +13,6 @@ export interface Tensor {
   data: Float32Array
 }
 
-const typeNumbers = { u32: 4, i32: 5, f32: 6, bool: 7, string: 8, array: 9 }
 const alignment = 32
 
 /**
@@ -27,30 +26,25 @@ export function writeGguf(metadata: Record<string, WritableGgufValue>, tensors: 
     chunks.push(bytes)
     length += bytes.length
   }
-  const number = (size: number, write: (buffer: Buffer) => void) => {
-    const buffer = Buffer.alloc(size)
-    write(buffer)
-    push(buffer)
-  }
-  const u32 = (value: number) => number(4, buffer => buffer.writeUInt32LE(value))
-  const u64 = (value: number) => number(8, buffer => buffer.writeBigUInt64LE(BigInt(value)))
-  const i32 = (value: number) => number(4, buffer => buffer.writeInt32LE(value))
-  const f32 = (value: number) => number(4, buffer => buffer.writeFloatLE(value))
+  /** In the byte order of the machine: like the format, all that build infer have the lowest byte first. */
+  const numbers = (values: Uint32Array | BigUint64Array | Int32Array | Float32Array) =>
+    push(new Uint8Array(values.buffer))
+  const u32 = (value: number) => numbers(Uint32Array.of(value))
+  const u64 = (value: number) => numbers(BigUint64Array.of(BigInt(value)))
   const string = (value: string) => {
     const bytes = Buffer.from(value)
     u64(bytes.length)
     push(bytes)
   }
-  const list = <T>(type: 'i32' | 'f32' | 'string', values: readonly T[], write: (value: T) => void) => {
-    u32(typeNumbers.array)
-    u32(typeNumbers[type])
-    u64(values.length)
-    for (const value of values) write(value)
-  }
-  const scalar = <T>(type: 'u32' | 'f32' | 'bool' | 'string', value: T, write: (value: T) => void) => {
-    u32(typeNumbers[type])
-    write(value)
-  }
+  /** The number of each type in the format, and how a value of it is written. */
+  const types = {
+    u32: [4, u32],
+    i32: [5, (value: number) => numbers(Int32Array.of(value))],
+    f32: [6, (value: number) => numbers(Float32Array.of(value))],
+    bool: [7, (value: boolean) => push(Uint8Array.of(value ? 1 : 0))],
+    string: [8, string],
+  } as const
+  const arrayType = 9
   const pad = () => push(Buffer.alloc((alignment - (length % alignment)) % alignment))
 
   push(Buffer.from('GGUF'))
@@ -59,13 +53,11 @@ export function writeGguf(metadata: Record<string, WritableGgufValue>, tensors: 
   u64(Object.keys(metadata).length)
   for (const [key, [type, value]] of Object.entries(metadata)) {
     string(key)
-    if (type === 'string[]') list('string', value, string)
-    else if (type === 'i32[]') list('i32', value, i32)
-    else if (type === 'f32[]') list('f32', value, f32)
-    else if (type === 'u32') scalar(type, value, u32)
-    else if (type === 'f32') scalar(type, value, f32)
-    else if (type === 'string') scalar(type, value, string)
-    else scalar(type, value, flag => push(Buffer.from([flag ? 1 : 0])))
+    const [number, write] = types[type.replace('[]', '') as keyof typeof types]
+    if (Array.isArray(value)) u32(arrayType)
+    u32(number)
+    if (Array.isArray(value)) u64(value.length)
+    for (const one of [value].flat()) write(one as never)
   }
 
   let offset = 0
