@@ -11,6 +11,11 @@ export interface GraphLine {
   from: string
   to: string
 }
+/** What is sent to the worker. */
+export interface GraphToPlace {
+  boxes: readonly Box[]
+  lines: readonly GraphLine[]
+}
 /** The upper left corner of each box, by its id. */
 export type Places = ReadonlyMap<string, { x: number; y: number }>
 
