@@ -11,7 +11,11 @@ export interface History {
 const maxSteps = 200
 const groupMs = 1_000
 
-export const openHistory = (present: string): History => ({ past: [], present, future: [], group: undefined, at: 0 })
+export const openHistory = (
+  present: string,
+  past: readonly string[] = [],
+  future: readonly string[] = [],
+): History => ({ past, present, future, group: undefined, at: 0 })
 
 /** Adds a change. `now` in milliseconds. */
 export function changed(history: History, present: string, now: number, group?: string): History {
@@ -24,17 +28,11 @@ export function changed(history: History, present: string, now: number, group?: 
 export function undone(history: History): History {
   const before = history.past.at(-1)
   if (before === undefined) return history
-  return {
-    past: history.past.slice(0, -1),
-    present: before,
-    future: [history.present, ...history.future],
-    group: undefined,
-    at: 0,
-  }
+  return openHistory(before, history.past.slice(0, -1), [history.present, ...history.future])
 }
 
 export function redone(history: History): History {
   const [next, ...future] = history.future
   if (next === undefined) return history
-  return { past: [...history.past, history.present], present: next, future, group: undefined, at: 0 }
+  return openHistory(next, [...history.past, history.present], future)
 }

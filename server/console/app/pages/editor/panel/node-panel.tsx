@@ -3,7 +3,7 @@ import { useState } from 'react'
 import type { JsonSchema } from '../../../api/schema.ts'
 import { Button, IconButton } from '../../../components/button.tsx'
 import { editorText } from '../../../text/editor.ts'
-import { addEdge, duplicateNode, nodePath, removeEdge, removeNodes, renameNode, setValue } from '../document/edits.ts'
+import { addEdge, duplicateNode, nodePath, removeEdge, removeNodes, renameNode } from '../document/edits.ts'
 import { downstreamOf } from '../document/references.ts'
 import { shapeOf } from '../document/schema.ts'
 import { freeId } from '../document/source.ts'
@@ -11,7 +11,7 @@ import type { Path, WorkflowNode } from '../document/workflow-document.ts'
 import { useEditor, useProblems } from '../editor-context.ts'
 import { ResultPreview } from '../run/node-run.tsx'
 import { NodeSettings } from './node-settings.tsx'
-import { ChoiceField, DraftField, NameField, ProblemNotices, PropertiesHeading } from './properties.tsx'
+import { ChoiceField, NameField, ProblemNotices, PropertiesHeading, useMembers } from './properties.tsx'
 import { ReferenceDialog } from './reference-dialog.tsx'
 import { ValueField } from './value-field.tsx'
 
@@ -22,7 +22,7 @@ export function NodePanel({ node }: { node: WorkflowNode }) {
   const [picking, setPicking] = useState<Path>()
   const { id } = node
   const task = tasks.get(node.task)
-  const at = nodePath(id)
+  const { set, text } = useMembers(nodePath(id))
   const run = runs.get(id)
   const general = problems.filter(problem => problem.node === id && !problem.field?.startsWith('inputs'))
   const rename = (next: string) => {
@@ -56,11 +56,7 @@ export function NodePanel({ node }: { node: WorkflowNode }) {
       <ProblemNotices problems={general} />
       {run && <ResultPreview node={run} />}
       <NameField label={editorText.id} hint={editorText.idHint} value={id} commit={rename} />
-      <DraftField
-        label={editorText.displayName}
-        value={node.name ?? ''}
-        commit={name => apply(setValue([...at, 'name'], name || undefined), `${id} name`)}
-      />
+      {text('displayName', 'name', node.name)}
       <ChoiceField
         label={editorText.task}
         hint={task?.description}
@@ -69,13 +65,13 @@ export function NodePanel({ node }: { node: WorkflowNode }) {
           ...(task ? [] : [{ value: node.task, name: node.task || editorText.unknownTask }]),
           ...[...tasks.values()].map(({ id: value, title }) => ({ value, name: title })),
         ]}
-        change={value => apply(setValue([...at, 'task'], value))}
+        change={value => set('task', value)}
       />
       <ChoiceField
         label={editorText.model}
         value={node.model ?? ''}
         options={modelOptions(node.model, task?.models ?? [])}
-        change={value => apply(setValue([...at, 'model_id'], value || undefined))}
+        change={value => set('model_id', value || undefined)}
       />
       {task && <Inputs node={node} schema={task.input_schema} pick={setPicking} />}
       <Order node={node} />

@@ -1,68 +1,35 @@
 import { useState } from 'react'
 import { Button } from '../../../components/button.tsx'
-import { optionsOf } from '../../../components/fields.tsx'
 import { editorText } from '../../../text/editor.ts'
-import { nodePath, setValue } from '../document/edits.ts'
+import { nodePath } from '../document/edits.ts'
 import type { WorkflowNode } from '../document/workflow-document.ts'
-import { useEditor } from '../editor-context.ts'
-import { ChoiceField, DraftArea, DraftField, linesOf, numberIn } from './properties.tsx'
+import { DraftField, numberIn, useMembers } from './properties.tsx'
 
 /** How a node is run: kept outputs, retries, time limit, failure, cache. */
 export function NodeSettings({ node }: { node: WorkflowNode }) {
-  const { apply } = useEditor()
+  const { set, number, lines, choice } = useMembers(nodePath(node.id))
   const [open, setOpen] = useState(false)
-  const { id } = node
-  const set = (field: (string | number)[], value: unknown) =>
-    apply(setValue([...nodePath(id), ...field], value), `${id} ${field.join('.')}`)
-  const number = (
-    name: 'retries' | 'backoff' | 'nodeTimeout',
-    value: number | string | undefined,
-    commit: (text: string) => void,
-    inputMode: 'numeric' | 'decimal' = 'numeric',
-  ) => (
-    <DraftField
-      label={editorText[name]}
-      hint={editorText[`${name}Hint`]}
-      inputMode={inputMode}
-      value={String(value ?? '')}
-      commit={commit}
-    />
-  )
-  const retries = (text: string) => {
-    const max = numberIn(text)
-    set(max === undefined ? ['retries'] : ['retries', 'max'], max)
-  }
+  const { retries } = node
   return (
     <section aria-label={editorText.settings} className="space-y-3">
       <Button small aria-expanded={open} onClick={() => setOpen(!open)} label={editorText.settings} />
       {open && (
         <>
-          <DraftArea
-            label={editorText.outputs}
-            hint={editorText.outputsHint}
-            code
-            value={node.outputs.join('\n')}
+          {lines('outputs', 'outputs', node.outputs, path => path, true)}
+          <DraftField
+            label={editorText.retries}
+            hint={editorText.retriesHint}
+            inputMode="numeric"
+            value={String(retries?.max ?? '')}
             commit={text => {
-              const paths = linesOf(text)
-              set(['outputs'], paths.length === 0 ? undefined : paths)
+              const max = numberIn(text)
+              set(max === undefined ? 'retries' : 'retries.max', max)
             }}
           />
-          {number('retries', node.retries?.max, retries)}
-          {node.retries &&
-            number('backoff', node.retries.backoff_ms, text => set(['retries', 'backoff_ms'], numberIn(text)))}
-          {number('nodeTimeout', node.timeout, text => set(['timeout'], numberIn(text)), 'decimal')}
-          <ChoiceField
-            label={editorText.onError}
-            value={node.on_error}
-            options={optionsOf(editorText.onErrorChoices)}
-            change={value => set(['on_error'], value === 'fail' ? undefined : value)}
-          />
-          <ChoiceField
-            label={editorText.cache}
-            value={node.cache ?? ''}
-            options={optionsOf(editorText.cacheChoices)}
-            change={value => set(['cache'], value || undefined)}
-          />
+          {retries && number('backoff', 'retries.backoff_ms', retries.backoff_ms, 'numeric')}
+          {number('nodeTimeout', 'timeout', node.timeout, 'decimal')}
+          {choice('onError', 'on_error', node.on_error, { fail: undefined })}
+          {choice('cache', 'cache', node.cache ?? '', { '': undefined })}
         </>
       )}
     </section>

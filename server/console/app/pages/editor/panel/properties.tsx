@@ -1,7 +1,10 @@
 import { type ReactNode, useEffect, useRef, useState } from 'react'
-import { SelectField, TextArea, TextField } from '../../../components/fields.tsx'
+import { optionsOf, SelectField, TextArea, TextField } from '../../../components/fields.tsx'
 import { Notice } from '../../../components/page.tsx'
+import { editorText } from '../../../text/editor.ts'
 import { type Problem } from '../document/diagnostics.ts'
+import { setValue } from '../document/edits.ts'
+import type { Path } from '../document/workflow-document.ts'
 import { useEditor } from '../editor-context.ts'
 
 /** The id of the heading, to which the focus moves. There is one at a time. */
@@ -114,12 +117,62 @@ export function NameField({ value, commit, ...rest }: DraftProps) {
   )
 }
 
-/** The lines of a text that have something in them. */
-export const linesOf = (text: string): string[] =>
-  text
-    .split('\n')
-    .map(line => line.trim())
-    .filter(Boolean)
+type Text = typeof editorText
+/** Texts that name a field, of which others have the hint and the choices. */
+type Label = { [K in keyof Text]: Text[K] extends string ? K : never }[keyof Text]
+type Choice = { [K in keyof Text]: K extends `${infer Name extends Label}Choices` ? Name : never }[keyof Text]
+
+/**
+ * Draws fields for members of a part of the document, such as `retries.max` of a node. A member without a value is not
+ * in the document.
+ */
+export function useMembers(part: Path) {
+  const { apply } = useEditor()
+  const set = (member: string, value: unknown) => {
+    const at = [...part, ...member.split('.')]
+    return apply(setValue(at, value), at.join('\n'))
+  }
+  const shared = (name: Label, error?: string) => ({
+    label: editorText[name],
+    hint: (editorText as Partial<Record<string, unknown>>)[`${name}Hint`] as string | undefined,
+    error,
+  })
+  return {
+    set,
+    text: (name: Label, member: string, value: unknown) => (
+      <DraftField {...shared(name)} value={String(value ?? '')} commit={text => set(member, text || undefined)} />
+    ),
+    number: (name: Label, member: string, value: unknown, inputMode: 'numeric' | 'decimal', error?: string) => (
+      <DraftField
+        {...shared(name, error)}
+        inputMode={inputMode}
+        value={String(value ?? '')}
+        commit={text => set(member, numberIn(text))}
+      />
+    ),
+    /** Several values, one on each line. */
+    lines: (name: Label, member: string, values: readonly unknown[], read: (line: string) => unknown, code = false) => (
+      <DraftArea
+        {...shared(name)}
+        code={code}
+        value={values.map(String).join('\n')}
+        commit={text => {
+          const lines = text.split('\n').flatMap(line => line.trim() || [])
+          set(member, lines.length === 0 ? undefined : lines.map(read))
+        }}
+      />
+    ),
+    /** One of the choices that have a name; `others` has the values of those that are not written as they are. */
+    choice: (name: Choice, member: string, value: string, others: Readonly<Record<string, unknown>>) => (
+      <ChoiceField
+        {...shared(name)}
+        value={value}
+        options={optionsOf(editorText[`${name}Choices`])}
+        change={chosen => set(member, chosen in others ? others[chosen] : chosen)}
+      />
+    ),
+  }
+}
 
 /** The problems that are about what is shown. */
 export const ProblemNotices = ({ problems }: { problems: readonly Problem[] }) =>

@@ -1,8 +1,7 @@
 import { Plus, Trash2 } from 'lucide-react'
 import { Button, IconButton } from '../../../components/button.tsx'
-import { optionsOf } from '../../../components/fields.tsx'
 import { editorText } from '../../../text/editor.ts'
-import { type Edit, removeParameter, renameParameter, setParameterType, setValue } from '../document/edits.ts'
+import { removeParameter, renameParameter, setParameterType, setValue } from '../document/edits.ts'
 import { freeId } from '../document/source.ts'
 import type { Parameter } from '../document/workflow-document.ts'
 import { useEditor, useProblems } from '../editor-context.ts'
@@ -10,11 +9,11 @@ import {
   ChoiceField,
   DraftArea,
   DraftField,
-  linesOf,
   NameField,
   numberIn,
   ProblemNotices,
   PropertiesHeading,
+  useMembers,
 } from './properties.tsx'
 import { YamlField } from './value-field.tsx'
 
@@ -23,9 +22,9 @@ const types = ['string', 'number', 'integer', 'boolean', 'object', 'array', 'ima
 
 /** What is said of the workflow as a whole. */
 export function WorkflowPanel() {
-  const { workflow, apply } = useEditor()
+  const { workflow } = useEditor()
   const problems = useProblems()
-  const set = (field: string, value: unknown) => apply(setValue([field], value), field)
+  const { set, number, choice } = useMembers([])
   const errorOf = (field: string) => problems.find(problem => !problem.node && problem.field === field)?.message
   return (
     <div className="space-y-4">
@@ -50,20 +49,8 @@ export function WorkflowPanel() {
         options={[...new Set([...regions, workflow.region])]}
         change={value => set('region', value === 'Global' ? undefined : value)}
       />
-      <DraftField
-        label={editorText.timeout}
-        hint={editorText.timeoutHint}
-        inputMode="numeric"
-        value={String(workflow.timeout ?? '')}
-        error={errorOf('timeout')}
-        commit={text => set('timeout', numberIn(text))}
-      />
-      <ChoiceField
-        label={editorText.onFailure}
-        value={workflow.on_failure}
-        options={optionsOf(editorText.onFailureChoices)}
-        change={value => set('on_failure', value === 'fail_fast' ? undefined : value)}
-      />
+      {number('timeout', 'timeout', workflow.timeout, 'numeric', errorOf('timeout'))}
+      {choice('onFailure', 'on_failure', workflow.on_failure, { fail_fast: undefined })}
     </div>
   )
 }
@@ -90,20 +77,11 @@ function Parameters() {
 function ParameterForm({ name, parameter }: { name: string; parameter: Parameter }) {
   const { apply, readOnly } = useEditor()
   const problems = useProblems()
-  const change = (edit: Edit, field: string) => apply(edit, `${name} ${field}`)
-  const set = (field: string, value: unknown) => change(setValue(['parameters', name, field], value), field)
+  const { set, text, number, lines, choice } = useMembers(['parameters', name])
   const wrong = problems.filter(
     ({ field }) => field === `parameters.${name}` || field?.startsWith(`parameters.${name}.`),
   )
   const numeric = parameter.type === 'number' || parameter.type === 'integer'
-  const bound = (field: 'minimum' | 'maximum') => (
-    <DraftField
-      label={editorText[field]}
-      inputMode="decimal"
-      value={String(parameter[field] ?? '')}
-      commit={text => set(field, numberIn(text))}
-    />
-  )
   return (
     <fieldset className="border-line space-y-3 border-l-2 pl-3">
       <legend className="sr-only">{editorText.parameter(name)}</legend>
@@ -117,7 +95,7 @@ function ParameterForm({ name, parameter }: { name: string; parameter: Parameter
             label={editorText.type}
             value={parameter.type}
             options={[...new Set([...types, parameter.type])]}
-            change={type => change(setParameterType(name, type), 'type')}
+            change={type => apply(setParameterType(name, type), `${name} type`)}
           />
         </div>
         {!readOnly && (
@@ -129,23 +107,14 @@ function ParameterForm({ name, parameter }: { name: string; parameter: Parameter
           />
         )}
       </div>
-      <DraftField
-        label={editorText.description}
-        value={parameter.description ?? ''}
-        commit={text => set('description', text || undefined)}
-      />
-      <ChoiceField
-        label={editorText.required}
-        value={String(parameter.required ?? '')}
-        options={optionsOf(editorText.requiredChoices)}
-        change={value => set('required', { true: true, false: false }[value])}
-      />
+      {text('description', 'description', parameter.description)}
+      {choice('required', 'required', String(parameter.required ?? ''), {
+        '': undefined,
+        true: true,
+        false: false,
+      })}
       {parameter.type === 'string' && typeof (parameter.default ?? '') === 'string' ? (
-        <DraftField
-          label={editorText.default}
-          value={typeof parameter.default === 'string' ? parameter.default : ''}
-          commit={text => set('default', text || undefined)}
-        />
+        text('default', 'default', parameter.default)
       ) : (
         <YamlField
           key={name}
@@ -154,19 +123,11 @@ function ParameterForm({ name, parameter }: { name: string; parameter: Parameter
           set={value => set('default', value)}
         />
       )}
-      <DraftArea
-        label={editorText.allowed}
-        hint={editorText.allowedHint}
-        value={(parameter.enum ?? []).map(String).join('\n')}
-        commit={text => {
-          const values = linesOf(text)
-          set('enum', values.length === 0 ? undefined : values.map(value => (numeric ? numberIn(value) : value)))
-        }}
-      />
+      {lines('allowed', 'enum', parameter.enum ?? [], numeric ? numberIn : value => value)}
       {numeric && (
         <div className="grid grid-cols-2 gap-2">
-          {bound('minimum')}
-          {bound('maximum')}
+          {number('minimum', 'minimum', parameter.minimum, 'decimal')}
+          {number('maximum', 'maximum', parameter.maximum, 'decimal')}
         </div>
       )}
     </fieldset>
