@@ -5,13 +5,13 @@ import {
   api,
   dataOf,
   onSessionEnd,
+  queryClient,
   type Scope,
   type Session,
   SessionContext,
   useSession,
 } from './api/client.ts'
 import { startLive, stopLive } from './api/live.ts'
-import { queryClient } from './api/queries.ts'
 import { Announcements, announce } from './components/announcements.tsx'
 import { Failed, Loading } from './components/page.tsx'
 import { type Page, pages } from './pages.ts'

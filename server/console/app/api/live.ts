@@ -1,6 +1,6 @@
-import { createParser } from 'eventsource-parser'
-import { useEffect, useEffectEvent, useSyncExternalStore } from 'react'
-import { ApiFailure, send, textsOf } from './client.ts'
+import type { QueryKey } from '@tanstack/react-query'
+import { useEffect, useEffectEvent, useRef, useSyncExternalStore } from 'react'
+import { ApiFailure, eventsOf, refresh, send } from './client.ts'
 
 /** An event of the organization: of a job, an execution, a token. */
 export interface LiveEvent {
@@ -73,15 +73,12 @@ function openLive() {
         headers: lastId === undefined ? {} : { 'last-event-id': lastId },
         signal: own.signal,
       })
-      const parser = createParser({
-        onEvent: ({ id, event = 'message', data }) => take({ id, type: event, data: JSON.parse(data) as unknown }),
-      })
       failures = 0
       become('live')
       heard()
-      for await (const text of textsOf(response)) {
+      for await (const { id, event = 'message', data } of eventsOf(response, heard)) {
         heard()
-        parser.feed(text)
+        take({ id, type: event, data: JSON.parse(data) as unknown })
       }
     } catch (thrown) {
       if (own !== controller) return
@@ -169,6 +166,26 @@ export function useLiveEvents(prefixes: readonly string[], take: Listener): void
       }),
     [key],
   )
+}
+
+/**
+ * Reads the queries below this key again after live events with these prefixes, once in `everyMs` at most: a thousand
+ * events cost one request. `concerns` leaves out events of other things.
+ */
+export function useLiveRefresh(
+  prefixes: readonly string[],
+  key: QueryKey,
+  { everyMs = 1_000, concerns = () => true }: { everyMs?: number; concerns?: (event: LiveEvent) => boolean } = {},
+): void {
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined)
+  useEffect(() => () => clearTimeout(timer.current), [])
+  useLiveEvents(prefixes, events => {
+    if (!events.some(concerns)) return
+    timer.current ??= setTimeout(() => {
+      timer.current = undefined
+      void refresh(...key)
+    }, everyMs)
+  })
 }
 
 /** The state of the event stream. */

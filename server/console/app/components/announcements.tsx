@@ -1,6 +1,6 @@
 import { type QueryKey, useMutation } from '@tanstack/react-query'
 import { useSyncExternalStore } from 'react'
-import { refresh } from '../api/queries.ts'
+import { refresh } from '../api/client.ts'
 import { Notice } from './page.tsx'
 
 /** Milliseconds for which an announcement is shown. */

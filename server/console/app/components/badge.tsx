@@ -30,6 +30,9 @@ export const statusKinds: Readonly<Record<string, BadgeKind>> = {
   skipped: 'plain',
 }
 
+/** The colours of a state. */
+export const statusLook = (status: string): string => looks[statusKinds[status] ?? 'plain']
+
 /** The state of a job, an execution or a node; of one that runs also how far it is. `names` has the words. */
 export function JobStatus({
   status,

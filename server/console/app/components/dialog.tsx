@@ -7,7 +7,7 @@ import { Button, IconButton } from './button.tsx'
 import { Failed } from './page.tsx'
 
 /** What a person fills in. */
-const fields = 'input:not([type=checkbox], [type=radio], [hidden]), select, textarea'
+const controls = 'input:not([type=checkbox], [type=radio], [hidden]), select, textarea'
 
 /**
  * A modal dialog. The focus begins in its first field, if it has one; the browser keeps it in the dialog, closes the
@@ -30,7 +30,7 @@ export function Dialog({
   useLayoutEffect(() => {
     const shown = dialog.current!
     shown.showModal()
-    shown.querySelector<HTMLElement>(fields)?.focus()
+    shown.querySelector<HTMLElement>(controls)?.focus()
     return () => shown.close()
   }, [])
   return (
@@ -97,13 +97,12 @@ export const FormButtons = ({ action, busy, close }: { action: string; busy: boo
 
 /**
  * A dialog with a form, which stays open until its owner closes it. What the server refuses is said at the field that it
- * names, if that is one of `names`, else above the fields.
+ * names, if one asks for its fault, else above the fields.
  */
 export function FormDialog({
   title,
   action,
   about,
-  names = [],
   save,
   close,
   children,
@@ -111,13 +110,18 @@ export function FormDialog({
   title: string
   action: string
   about?: ReactNode
-  names?: readonly string[]
   save: (form: FormData) => Promise<unknown>
   close: () => void
   children: (faultOf: (name: string) => string | undefined) => ReactNode
 }) {
   const { mutate, error, isPending } = useMutation({ mutationFn: save })
   const param = paramOf(error)
+  let isAtField = false
+  const fields = children(name => {
+    if (name !== param) return undefined
+    isAtField = true
+    return error!.message
+  })
   const submit = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault()
     mutate(new FormData(event.currentTarget))
@@ -126,8 +130,8 @@ export function FormDialog({
     <Dialog title={title} close={close}>
       <form onSubmit={submit} className="space-y-4">
         {about}
-        {error && !(param && names.includes(param)) && <Failed failure={error} />}
-        {children(name => (param === name ? error?.message : undefined))}
+        {error && !isAtField && <Failed failure={error} />}
+        {fields}
         <FormButtons action={action} busy={isPending} close={close} />
       </form>
     </Dialog>

@@ -95,6 +95,9 @@ function labelled<Props>(draw: (props: Props & { className: string }) => ReactNo
 /** One line of text, a number, a date: `type` says which. */
 export const TextField = labelled<InputHTMLAttributes<HTMLInputElement>>(props => <input {...props} />)
 
+/** The name that people give to an organization or a token: the first field of its form. */
+export const nameField = { name: 'name', required: true, maxLength: 128, autoFocus: true, autoComplete: 'off' } as const
+
 /** Several lines of text. */
 export const TextArea = labelled<TextareaHTMLAttributes<HTMLTextAreaElement>>(props => (
   <textarea rows={4} {...props} className={`${props.className} py-1.5`} />

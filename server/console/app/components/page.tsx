@@ -6,11 +6,19 @@ import { isGone } from '../api/client.ts'
 import { shellText } from '../text/shell.ts'
 import { Button } from './button.tsx'
 
-/** The title of a page, what it is about, and its actions. */
-export const PageHeading = ({ title, about, actions }: Partial<Record<'title' | 'about' | 'actions', ReactNode>>) => (
+/** The title of a page with the state of what it shows, what it is about, and its actions. */
+export const PageHeading = ({
+  title,
+  badge,
+  about,
+  actions,
+}: Partial<Record<'title' | 'badge' | 'about' | 'actions', ReactNode>>) => (
   <div className="mb-4 flex flex-wrap items-start justify-between gap-3">
     <div className="min-w-0">
-      <h1 className="text-xl font-semibold break-words">{title}</h1>
+      <h1 className={`text-xl font-semibold break-words ${badge ? 'flex flex-wrap items-center gap-2' : ''}`}>
+        {title}
+        {badge}
+      </h1>
       {about && <p className="text-muted mt-0.5">{about}</p>}
     </div>
     {actions && <div className="flex flex-wrap gap-2">{actions}</div>}

@@ -123,7 +123,6 @@ export const editorText = {
   byDefault: 'Default',
   yes: 'Yes',
   no: 'No',
-  item: (number: number) => `${number}`,
   addItem: (name: string) => `Add to ${name}`,
   removeItem: (name: string) => `Remove ${name}`,
   structured: 'Written as YAML.',
@@ -163,5 +162,4 @@ export const editorText = {
   resultVideo: (id: string) => `Video of ${id}`,
   resultAudio: (id: string) => `Audio of ${id}`,
   dependsOn: 'Takes values from',
-  position: 'Order',
 } as const

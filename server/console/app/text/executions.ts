@@ -47,7 +47,6 @@ export const executionsText = {
     model: 'Model',
     attempts: 'Attempts',
     duration: 'Duration',
-    job: 'Job',
     openJob: 'Open the job with its log',
     inputs: 'Inputs',
     noInputs: 'The inputs are known once the node has begun.',

@@ -32,6 +32,5 @@ export const libraryText = {
   deleteTitle: 'Delete file',
   deleteSentence: 'The file is deleted for everybody in your organization. The job that made it stays.',
   deleted: 'The file is deleted.',
-  close: 'Back to the library',
   gone: 'This file is not in the library. It may have been deleted, or its time is over.',
 } as const

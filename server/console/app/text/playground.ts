@@ -11,7 +11,6 @@ export const playgroundText = {
   taskAbsent: (task: string) => `No model does ${task} any more. Choose another task.`,
   inputsGone: 'The inputs of this request were not kept. Task and model are set; fill in the rest.',
   noTaskForFile: (kind: string) => `No configured model takes ${kind} as an input.`,
-  category: { text: 'Text', image: 'Images', video: 'Videos', audio: 'Audio' } as Record<string, string>,
 
   request: 'Request',
   more: 'More parameters',

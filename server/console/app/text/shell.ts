@@ -24,7 +24,6 @@ export const shellText = {
   loadFailed: 'This part of the console could not be loaded. The server may have been updated: reload the page.',
   reload: 'Reload page',
   retry: 'Try again',
-  failed: 'That did not work',
   offline:
     'The connection to the server is lost. What you see may be out of date; it is updated when the server answers.',
   reconnect: 'Connect now',

@@ -59,7 +59,6 @@ export const usageText = {
       stored_bytes: 'Stored files',
       uploads_per_day: 'Uploads today',
     },
-    none: 'No limit applies to your requests.',
   },
   own: {
     title: (organization: string) => `Limits of ${organization}`,

@@ -1,6 +1,5 @@
-import { createParser } from 'eventsource-parser'
 import { memo, useEffect, useLayoutEffect, useRef, useState } from 'react'
-import { ApiFailure, type Schema, send, textsOf } from '../../api/client.ts'
+import { ApiFailure, eventsOf, type Schema, send } from '../../api/client.ts'
 import { logText } from '../../text/log.ts'
 import { Button } from '../button.tsx'
 import { SearchField } from '../fields.tsx'
@@ -119,14 +118,11 @@ async function followLog(
     try {
       const response = await send(`/api/system/logs?${search.toString()}`, { signal })
       begin()
-      const parser = createParser({
-        onEvent({ event, data }) {
-          const value = JSON.parse(data) as unknown
-          if (event === undefined || event === 'message') add(entryOf(value as Schema<'LogLine'>))
-          else if (event === 'missed') add(remark(logText.missed((value as { lines: number }).lines)))
-        },
-      })
-      for await (const text of textsOf(response)) parser.feed(text)
+      for await (const { event = 'message', data } of eventsOf(response)) {
+        const value = JSON.parse(data) as unknown
+        if (event === 'message') add(entryOf(value as Schema<'LogLine'>))
+        else if (event === 'missed') add(remark(logText.missed((value as { lines: number }).lines)))
+      }
     } catch (thrown) {
       if (!signal.aborted && thrown instanceof ApiFailure && thrown.status >= 400 && thrown.status < 500) throw thrown
     } finally {

@@ -1,7 +1,6 @@
 import { useMutation } from '@tanstack/react-query'
 import { type DragEvent, useState } from 'react'
-import { api, at, dataOf } from '../../api/client.ts'
-import { useAnswer } from '../../api/queries.ts'
+import { api, at, dataOf, useAnswer } from '../../api/client.ts'
 import { Button } from '../../components/button.tsx'
 import { Dialog } from '../../components/dialog.tsx'
 import { SearchField, SelectField } from '../../components/fields.tsx'

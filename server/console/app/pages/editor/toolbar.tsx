@@ -40,15 +40,13 @@ export function Toolbar({
     <>
       <TextLink href="/workflows" className="text-xs underline" label={editorText.back} />
       <PageHeading
-        title={
-          <span className="inline-flex max-w-full flex-wrap items-center gap-2">
-            <span className="min-w-0 break-words">{workflow.name || editorText.newName}</span>
-            {unsaved || !stored ? (
-              <Badge kind="warning">{editorText.unsaved}</Badge>
-            ) : (
-              <Badge kind="plain">{editorText.version(version)}</Badge>
-            )}
-          </span>
+        title={<span className="min-w-0 break-words">{workflow.name || editorText.newName}</span>}
+        badge={
+          unsaved || !stored ? (
+            <Badge kind="warning">{editorText.unsaved}</Badge>
+          ) : (
+            <Badge kind="plain">{editorText.version(version)}</Badge>
+          )
         }
         actions={
           <>

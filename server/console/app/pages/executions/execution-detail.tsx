@@ -1,8 +1,7 @@
 import { Ban, RotateCcw } from 'lucide-react'
 import { lazy, Suspense, useState } from 'react'
 import { Link } from 'wouter'
-import { api, at, useSession } from '../../api/client.ts'
-import { hasEnded } from '../../api/queries.ts'
+import { api, at, hasEnded, useSession } from '../../api/client.ts'
 import { useAction } from '../../components/announcements.tsx'
 import { JobStatus } from '../../components/badge.tsx'
 import { Button } from '../../components/button.tsx'
@@ -44,12 +43,8 @@ function Shown({ execution }: { execution: Execution }) {
   return (
     <>
       <PageHeading
-        title={
-          <span className="flex flex-wrap items-center gap-2">
-            <span className="font-mono text-base break-all">{execution.id}</span>
-            <JobStatus status={execution.status} />
-          </span>
-        }
+        title={<span className="font-mono text-base break-all">{execution.id}</span>}
+        badge={<JobStatus status={execution.status} />}
         actions={<ExecutionActions execution={execution} />}
         about={
           <>

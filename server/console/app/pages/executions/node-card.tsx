@@ -2,7 +2,7 @@ import { Handle, type Node, type NodeProps, Position, useStore } from '@xyflow/r
 import { AudioLines } from 'lucide-react'
 import { memo } from 'react'
 import { ownUrl } from '../../components/addresses.ts'
-import { JobStatus } from '../../components/badge.tsx'
+import { JobStatus, statusLook } from '../../components/badge.tsx'
 import { mediaIn, resultTextIn } from '../../components/result/result-facts.ts'
 import { executionsText as text } from '../../text/executions.ts'
 import { jobsText } from '../../text/jobs.ts'
@@ -22,13 +22,6 @@ const edges: Readonly<Record<string, string>> = {
   timed_out: 'border-bad',
   running: 'border-accent',
 }
-const far: Readonly<Record<string, string>> = {
-  running: 'bg-accent-soft text-accent',
-  completed: 'bg-good-soft text-good',
-  failed: 'bg-bad-soft text-bad',
-  timed_out: 'bg-bad-soft text-bad',
-  cancelled: 'bg-warning-soft text-warning',
-}
 
 /** A node in the graph of an execution. All cards have one size, so that a result does not move the others. */
 export const ExecutionNodeCard = memo(function ExecutionNodeCard({ id, selected }: NodeProps<Node>) {
@@ -37,9 +30,7 @@ export const ExecutionNodeCard = memo(function ExecutionNodeCard({ id, selected 
   const status = node?.status ?? 'pending'
   const edge = selected ? 'border-accent outline-accent outline-2' : (edges[status] ?? 'border-line')
   return (
-    <div
-      className={`relative h-full rounded-lg border text-xs ${edge} ${isFar ? (far[status] ?? 'bg-raised text-muted') : 'bg-surface'}`}
-    >
+    <div className={`relative h-full rounded-lg border text-xs ${edge} ${isFar ? statusLook(status) : 'bg-surface'}`}>
       <span id={nameId(id)} className="sr-only">
         {text.nodeLabel(id, jobsText.statuses[status] ?? status)}
       </span>

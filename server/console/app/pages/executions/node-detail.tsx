@@ -1,7 +1,6 @@
 import { X } from 'lucide-react'
 import { useLocation } from 'wouter'
-import { api, at, dataOf, useSession } from '../../api/client.ts'
-import { hasEnded, useAnswer } from '../../api/queries.ts'
+import { api, at, dataOf, hasEnded, useAnswer, useSession } from '../../api/client.ts'
 import { useAction } from '../../components/announcements.tsx'
 import { JobStatus } from '../../components/badge.tsx'
 import { Button, IconButton, TextLink } from '../../components/button.tsx'

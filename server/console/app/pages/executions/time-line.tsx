@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'react'
-import { hasEnded } from '../../api/queries.ts'
+import { hasEnded } from '../../api/client.ts'
 import { durationText } from '../../components/format.ts'
 import { executionsText as text } from '../../text/executions.ts'
 import { marksOf, timeLineOf } from './time-line-of.ts'

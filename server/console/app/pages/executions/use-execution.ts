@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
-import { api, at, dataOf, type Schema } from '../../api/client.ts'
-import { hasEnded, queryClient, useLiveRefresh } from '../../api/queries.ts'
+import { api, at, dataOf, hasEnded, queryClient, type Schema } from '../../api/client.ts'
+import { useLiveRefresh } from '../../api/live.ts'
 
 export type Execution = Schema<'Execution'>
 export type ExecutionNode = Schema<'ExecutionNode'>

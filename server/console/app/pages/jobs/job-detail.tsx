@@ -1,8 +1,8 @@
 import { Ban, RotateCcw, SquarePen, Trash2 } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
 import { useLocation } from 'wouter'
-import { api, at, dataOf, type Schema, useSession } from '../../api/client.ts'
-import { hasEnded, refresh, useAnswer, useLiveRefresh, useTokens } from '../../api/queries.ts'
+import { api, at, dataOf, hasEnded, refresh, type Schema, useAnswer, useSession, useTokens } from '../../api/client.ts'
+import { useLiveRefresh } from '../../api/live.ts'
 import { announce, useAction } from '../../components/announcements.tsx'
 import { JobStatus } from '../../components/badge.tsx'
 import { Button, ButtonLink } from '../../components/button.tsx'
@@ -41,12 +41,8 @@ function Shown({ job }: { job: Schema<'Job'> }) {
   return (
     <>
       <PageHeading
-        title={
-          <span className="flex flex-wrap items-center gap-2">
-            {job.model_id}
-            <JobStatus status={job.status} progress={job.progress} />
-          </span>
-        }
+        title={job.model_id}
+        badge={<JobStatus status={job.status} progress={job.progress} />}
         actions={<JobActions job={job} />}
         about={taskName(job.task)}
       />

@@ -1,9 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
-import { createParser } from 'eventsource-parser'
 import { useState } from 'react'
-import { api, at, type Schema, send, textsOf } from '../../api/client.ts'
+import { api, at, eventsOf, hasEnded, type Schema, send, useAnswer } from '../../api/client.ts'
 import { useLiveEvents } from '../../api/live.ts'
-import { hasEnded, useAnswer } from '../../api/queries.ts'
 import { Queried, Section } from '../../components/page.tsx'
 import { Time } from '../../components/time.tsx'
 import { jobsText } from '../../text/jobs.ts'
@@ -17,20 +15,18 @@ async function readHistory(id: string, signal: AbortSignal): Promise<JobMoment[]
   const caughtUp = new AbortController()
   const moments: JobMoment[] = []
   let silence: ReturnType<typeof setTimeout> | undefined
-  const parser = createParser({
-    onEvent({ event = '', data }) {
-      if (event.startsWith('job.') && event !== 'job.progress')
-        moments.push(momentOf(event, JSON.parse(data) as JobEvent))
-    },
-  })
+  const heard = () => {
+    clearTimeout(silence)
+    silence = setTimeout(() => caughtUp.abort(), silenceMs)
+  }
   try {
     const response = await send(`/api/jobs/${encodeURIComponent(id)}/events?after=evt_0`, {
       signal: AbortSignal.any([signal, caughtUp.signal]),
     })
-    for await (const text of textsOf(response)) {
-      parser.feed(text)
-      clearTimeout(silence)
-      silence = setTimeout(() => caughtUp.abort(), silenceMs)
+    for await (const { event = '', data } of eventsOf(response, heard)) {
+      heard()
+      if (event.startsWith('job.') && event !== 'job.progress')
+        moments.push(momentOf(event, JSON.parse(data) as JobEvent))
     }
   } catch (thrown) {
     if (!caughtUp.signal.aborted) throw thrown

@@ -1,6 +1,5 @@
 import { useMemo, useState } from 'react'
-import { api, type Schema, useSession } from '../../api/client.ts'
-import { useAnswer } from '../../api/queries.ts'
+import { api, type Schema, useAnswer, useSession } from '../../api/client.ts'
 import { Badge, type BadgeKind } from '../../components/badge.tsx'
 import { Button } from '../../components/button.tsx'
 import { Checkbox, SearchField } from '../../components/fields.tsx'
@@ -24,26 +23,36 @@ const kinds: Readonly<Record<string, BadgeKind>> = {
 /** Grades of models that infer cannot run on this machine. */
 const unfit = ['no', 'external']
 
-const columns: readonly Column<Entry>[] = columnsOf(names, {
-  model: ({ title, name, summary, parameters }) => (
-    <>
-      <span className="font-medium">{title}</span>
-      <span className="text-muted block text-xs">
-        {name}
-        {parameters === null ? '' : ` · ${modelsText.parameters(shortCountText(parameters))}`}
-      </span>
-      <span className="text-muted block max-w-md text-xs">{summary}</span>
-    </>
-  ),
-  tasks: ({ tasks }) => tasksText(tasks),
-  fit: ({ fit: { grade, text } }) => (
-    <>
-      <Badge kind={kinds[grade] ?? 'plain'}>{modelsText.grades[grade] ?? modelsText.otherGrade}</Badge>
-      <span className="text-muted mt-1 block max-w-xs text-xs">{text}</span>
-    </>
-  ),
-  license: { wideOnly: true, show: ({ license }) => <span className="text-xs">{license}</span> },
-})
+/** The columns of the catalogue; actions only for whoever may add models. */
+const columnsFor = (add: ((model: string) => void) | undefined): readonly Column<Entry>[] =>
+  columnsOf(names, {
+    model: ({ title, name, summary, parameters }) => (
+      <>
+        <span className="font-medium">{title}</span>
+        <span className="text-muted block text-xs">
+          {name}
+          {parameters === null ? '' : ` · ${modelsText.parameters(shortCountText(parameters))}`}
+        </span>
+        <span className="text-muted block max-w-md text-xs">{summary}</span>
+      </>
+    ),
+    tasks: ({ tasks }) => tasksText(tasks),
+    fit: ({ fit: { grade, text } }) => (
+      <>
+        <Badge kind={kinds[grade] ?? 'plain'}>{modelsText.grades[grade] ?? modelsText.otherGrade}</Badge>
+        <span className="text-muted mt-1 block max-w-xs text-xs">{text}</span>
+      </>
+    ),
+    license: { wideOnly: true, show: ({ license }) => <span className="text-xs">{license}</span> },
+    actions:
+      add &&
+      (({ name, configured }) =>
+        configured ? (
+          <Badge kind="good">{modelsText.isConfigured}</Badge>
+        ) : (
+          <Button small aria-label={modelsText.addOf(name)} onClick={() => add(name)} label={modelsText.addShort} />
+        )),
+  })
 
 /** The catalogue, with how each model fits this machine. `add` begins to add one. */
 export function CatalogList({ add }: { add: (model: string) => void }) {
@@ -53,27 +62,7 @@ export function CatalogList({ add }: { add: (model: string) => void }) {
   const [onlyFitting, setOnlyFitting] = useState(true)
   const words = search.trim().toLowerCase()
   const mayAdd = can('admin:write')
-  const shown = useMemo(
-    (): readonly Column<Entry>[] => [
-      ...columns,
-      ...columnsOf<Entry, 'actions'>(names, {
-        actions: mayAdd
-          ? ({ name, configured }) =>
-              configured ? (
-                <Badge kind="good">{modelsText.isConfigured}</Badge>
-              ) : (
-                <Button
-                  small
-                  aria-label={modelsText.addOf(name)}
-                  onClick={() => add(name)}
-                  label={modelsText.addShort}
-                />
-              )
-          : undefined,
-      }),
-    ],
-    [mayAdd, add],
-  )
+  const columns = useMemo(() => columnsFor(mayAdd ? add : undefined), [mayAdd, add])
   return (
     <>
       <p className="text-muted mb-3">{modelsText.catalogAbout}</p>
@@ -91,7 +80,7 @@ export function CatalogList({ add }: { add: (model: string) => void }) {
           return found.length === 0 ? (
             <Empty title={modelsText.noEntry}>{modelsText.noEntryNext}</Empty>
           ) : (
-            <Table label={modelsText.catalog} columns={shown} rows={found} rowKey="name" />
+            <Table label={modelsText.catalog} columns={columns} rows={found} rowKey="name" />
           )
         }}
       </Queried>

@@ -1,6 +1,5 @@
 import { memo, useEffect } from 'react'
-import { api, at, dataOf, type Schema, useSession } from '../../api/client.ts'
-import { refresh, useAnswer } from '../../api/queries.ts'
+import { api, at, dataOf, refresh, type Schema, useAnswer, useSession } from '../../api/client.ts'
 import { modelHref } from '../../components/addresses.ts'
 import { useAction } from '../../components/announcements.tsx'
 import { Badge } from '../../components/badge.tsx'

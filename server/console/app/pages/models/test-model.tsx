@@ -1,7 +1,6 @@
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { useEffect } from 'react'
-import { type Schema, sendJson } from '../../api/client.ts'
-import { tasksQuery } from '../../api/queries.ts'
+import { type Schema, sendJson, tasksQuery } from '../../api/client.ts'
 import { Button } from '../../components/button.tsx'
 import { durationText } from '../../components/format.ts'
 import { Failed, Notice } from '../../components/page.tsx'

@@ -1,13 +1,12 @@
 import { ChartColumn, Plus } from 'lucide-react'
 import { useState } from 'react'
 import { Route, Switch, useLocation } from 'wouter'
-import { api, at, dataOf, type Schema, useSession } from '../../api/client.ts'
-import { refresh, useAnswer, usePages } from '../../api/queries.ts'
+import { api, at, dataOf, refresh, type Schema, useAnswer, usePages, useSession } from '../../api/client.ts'
 import { announce, useAction } from '../../components/announcements.tsx'
 import { Badge } from '../../components/badge.tsx'
 import { Button, ButtonLink, TextLink } from '../../components/button.tsx'
 import { Confirm, FormDialog } from '../../components/dialog.tsx'
-import { TextField } from '../../components/fields.tsx'
+import { nameField, TextField } from '../../components/fields.tsx'
 import { formText } from '../../components/form-text.ts'
 import { MoreButton, Notice, PageHeading, Queried, useBeginning } from '../../components/page.tsx'
 import { type Column, columnsOf, Table } from '../../components/table.tsx'
@@ -68,18 +67,10 @@ function CreateOrganization({ close }: { close: () => void }) {
     go(`/organizations/${organization.id}`)
   }
   return (
-    <FormDialog title={text.create} action={text.create} names={['name', 'plan']} save={save} close={close}>
+    <FormDialog title={text.create} action={text.create} save={save} close={close}>
       {faultOf => (
         <>
-          <TextField
-            label={text.name}
-            name="name"
-            required
-            maxLength={128}
-            autoFocus
-            autoComplete="off"
-            error={faultOf('name')}
-          />
+          <TextField label={text.name} {...nameField} error={faultOf('name')} />
           <TextField label={text.plan} name="plan" hint={text.planHint} autoComplete="off" error={faultOf('plan')} />
         </>
       )}

@@ -1,20 +1,13 @@
-import { useId, useState } from 'react'
+import { type ReactNode, useId, useState } from 'react'
 import { type Scope, useSession } from '../../api/client.ts'
 import { FormDialog } from '../../components/dialog.tsx'
-import { Checkbox, optionsOf, SelectField, TextField } from '../../components/fields.tsx'
+import { Checkbox, nameField, optionsOf, SelectField, TextField } from '../../components/fields.tsx'
 import { dateText } from '../../components/format.ts'
 import { tokensText } from '../../text/organizations.ts'
 import { days, type Hours, isHalf, shownHours, type Token } from './token-body.ts'
 
 const text = tokensText.form
 const scopes = Object.keys(text.scopeHints) as Scope[]
-const limits = [
-  ['api', text.api, (token: Token) => token.rate_limit.api],
-  ['jobs', text.jobs, (token: Token) => token.rate_limit.jobs],
-  ['tokens_per_minute', text.perMinute, (token: Token) => token.tokens_per_minute],
-  ['concurrent_requests', text.concurrent, (token: Token) => token.concurrent_requests],
-] as const
-const fields = ['name', 'scopes', 'models', 'expires_at', 'monthly_spend_limit']
 
 /** The fields of a token, new or existing. A token cannot give scopes that it lacks, so those are not offered. */
 export function TokenForm({
@@ -32,7 +25,6 @@ export function TokenForm({
   close: () => void
 }) {
   const { can } = useSession()
-  const legend = useId()
   const [unscoped, setUnscoped] = useState(false)
   const [half, setHalf] = useState(false)
   const check = async (form: FormData) => {
@@ -43,25 +35,24 @@ export function TokenForm({
   const given = token?.scopes ?? ['user:read', 'user:write']
   const { never, ...later } = text.expiry
   const when = token?.expires_at == null ? never : dateText(token.expires_at)
+  const limits = [
+    ['api', text.api, token?.rate_limit.api],
+    ['jobs', text.jobs, token?.rate_limit.jobs],
+    ['tokens_per_minute', text.perMinute, token?.tokens_per_minute],
+    ['concurrent_requests', text.concurrent, token?.concurrent_requests],
+  ] as const
   return (
-    <FormDialog title={title} action={action} names={fields} save={check} close={close}>
+    <FormDialog title={title} action={action} save={check} close={close}>
       {faultOf => (
         <>
           <TextField
             label={text.name}
             hint={text.nameHint}
-            name="name"
-            required
-            maxLength={128}
-            autoFocus
-            autoComplete="off"
-            defaultValue={token?.name ?? ''}
+            {...nameField}
+            defaultValue={token?.name}
             error={faultOf('name')}
           />
-          <fieldset aria-labelledby={legend} className="space-y-2">
-            <legend id={legend} className="text-sm font-medium">
-              {text.scopes}
-            </legend>
+          <Fieldset legend={text.scopes}>
             {scopes
               .filter(scope => can(scope) || given.includes(scope))
               .map(scope => (
@@ -79,7 +70,7 @@ export function TokenForm({
                 {unscoped ? text.noScope : faultOf('scopes')}
               </p>
             )}
-          </fieldset>
+          </Fieldset>
           <SelectField
             label={text.expires}
             name="expires"
@@ -111,7 +102,7 @@ export function TokenForm({
           <details className="border-line rounded-md border px-3 py-2">
             <summary>{text.limits}</summary>
             <div className="mt-3 space-y-4">
-              {limits.map(([name, label, of]) => (
+              {limits.map(([name, label, limit]) => (
                 <TextField
                   key={name}
                   label={label}
@@ -119,7 +110,7 @@ export function TokenForm({
                   name={name}
                   type="number"
                   min={1}
-                  defaultValue={(token && of(token)) ?? ''}
+                  defaultValue={limit ?? ''}
                 />
               ))}
               <HoursField hours={token?.allowed_hours ?? null} isHalf={half} />
@@ -134,16 +125,25 @@ export function TokenForm({
   )
 }
 
+/** Fields that belong together. */
+function Fieldset({ legend, children }: { legend: string; children: ReactNode }) {
+  const id = useId()
+  return (
+    <fieldset aria-labelledby={id} className="space-y-2">
+      <legend id={id} className="text-sm font-medium">
+        {legend}
+      </legend>
+      {children}
+    </fieldset>
+  )
+}
+
 /** When a token may be used: a time of day on some days. Other hours are left as they are. */
 function HoursField({ hours, isHalf }: { hours: Hours | null; isHalf: boolean }) {
-  const legend = useId()
   const shown = shownHours(hours)
   if (!shown) return <p className="text-muted text-xs">{text.hoursKept}</p>
   return (
-    <fieldset aria-labelledby={legend} className="space-y-2">
-      <legend id={legend} className="text-sm font-medium">
-        {text.hours}
-      </legend>
+    <Fieldset legend={text.hours}>
       <p className="text-muted text-xs">{text.hoursHint}</p>
       <div className="grid grid-cols-2 gap-3">
         <TextField label={text.hoursFrom} name="hours_from" type="time" defaultValue={shown.from} />
@@ -170,6 +170,6 @@ function HoursField({ hours, isHalf }: { hours: Hours | null; isHalf: boolean })
         name="hours_timezone"
         defaultValue={hours?.timezone ?? Intl.DateTimeFormat().resolvedOptions().timeZone}
       />
-    </fieldset>
+    </Fieldset>
   )
 }

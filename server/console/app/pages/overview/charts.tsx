@@ -1,7 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import { lazy, Suspense, useMemo } from 'react'
-import { api, dataOf, type Schema } from '../../api/client.ts'
-import { queryClient } from '../../api/queries.ts'
+import { api, dataOf, queryClient, type Schema } from '../../api/client.ts'
 import { Queried, Section } from '../../components/page.tsx'
 import { overviewText } from '../../text/overview.ts'
 

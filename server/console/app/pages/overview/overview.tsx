@@ -1,5 +1,5 @@
-import { api, type Schema, useSession } from '../../api/client.ts'
-import { useAnswer, useLiveRefresh } from '../../api/queries.ts'
+import { api, type Schema, useAnswer, useSession } from '../../api/client.ts'
+import { useLiveRefresh } from '../../api/live.ts'
 import { TextLink } from '../../components/button.tsx'
 import { durationText, knownDuration } from '../../components/format.ts'
 import { ModelActions, ModelLink, ModelStateView } from '../../components/model.tsx'

@@ -1,6 +1,5 @@
 import { type ReactNode, useState } from 'react'
-import { api, type Schema } from '../../api/client.ts'
-import { useAnswer } from '../../api/queries.ts'
+import { api, type Schema, useAnswer } from '../../api/client.ts'
 import { Badge } from '../../components/badge.tsx'
 import { CodeWords } from '../../components/code.tsx'
 import { Checkbox, SearchField } from '../../components/fields.tsx'

@@ -1,6 +1,5 @@
 import { useLocation, useParams } from 'wouter'
-import { api, type Schema, useSession } from '../../api/client.ts'
-import { useAnswer } from '../../api/queries.ts'
+import { api, type Schema, useAnswer, useSession } from '../../api/client.ts'
 import { Badge } from '../../components/badge.tsx'
 import { Button } from '../../components/button.tsx'
 import { CopyText } from '../../components/code.tsx'

@@ -1,6 +1,5 @@
 import { useState } from 'react'
-import { api, at, type Schema, useSession } from '../../api/client.ts'
-import { refresh, useAnswer } from '../../api/queries.ts'
+import { api, at, refresh, type Schema, useAnswer, useSession } from '../../api/client.ts'
 import { announce } from '../../components/announcements.tsx'
 import { Button } from '../../components/button.tsx'
 import { FormDialog } from '../../components/dialog.tsx'
@@ -8,7 +7,7 @@ import { TextField } from '../../components/fields.tsx'
 import { formNumber } from '../../components/form-text.ts'
 import { costText, countText, sizeText } from '../../components/format.ts'
 import { Meter } from '../../components/meter.tsx'
-import { Queried, Section } from '../../components/page.tsx'
+import { Facts, Queried, Section } from '../../components/page.tsx'
 import { Time } from '../../components/time.tsx'
 import { usageText } from '../../text/usage.ts'
 
@@ -118,14 +117,11 @@ export function OrganizationLimits({ organization, name }: { organization: strin
         {answer => (
           <div className="bg-surface border-line rounded-lg border p-4">
             <p className="text-muted mb-2">{own.plan(answer.plan)}</p>
-            <dl className="grid gap-x-8 gap-y-1 md:grid-cols-2">
-              {names.map(one => (
-                <div key={one} className="flex justify-between gap-3">
-                  <dt className="text-muted">{own.names[one]}</dt>
-                  <dd className="tabular-nums">{shown(one, answer.effective[one])}</dd>
-                </div>
-              ))}
-            </dl>
+            <Facts
+              rows={names.map(one => [own.names[one], shown(one, answer.effective[one])])}
+              className="grid gap-x-8 gap-y-1 tabular-nums md:grid-cols-2"
+              rowClass="flex justify-between gap-3"
+            />
             {changing && (
               <ChangeLimits organization={organization} name={name} answer={answer} close={() => setChanging(false)} />
             )}
@@ -155,7 +151,7 @@ function ChangeLimits({
     close()
   }
   return (
-    <FormDialog title={own.dialog(name)} action={own.save} names={names} save={save} close={close}>
+    <FormDialog title={own.dialog(name)} action={own.save} save={save} close={close}>
       {faultOf =>
         names.map(one => (
           <TextField

@@ -1,7 +1,6 @@
 import { useQueries, useQuery } from '@tanstack/react-query'
 import { memo, type ReactNode, useMemo } from 'react'
-import { type Schema, useSession } from '../../api/client.ts'
-import { useTokens } from '../../api/queries.ts'
+import { type Schema, useSession, useTokens } from '../../api/client.ts'
 import { ButtonLink } from '../../components/button.tsx'
 import { SelectField } from '../../components/fields.tsx'
 import { Empty, Failed, Loading, Notice, Queried, Section } from '../../components/page.tsx'

@@ -1,7 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
-import { api, at, dataOf, type Schema, useSession } from '../../api/client.ts'
-import { usePages } from '../../api/queries.ts'
+import { api, at, dataOf, type Schema, usePages, useSession } from '../../api/client.ts'
 import { useAction } from '../../components/announcements.tsx'
 import { Badge } from '../../components/badge.tsx'
 import { Button, ButtonLink, TextLink } from '../../components/button.tsx'

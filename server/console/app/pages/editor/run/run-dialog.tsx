@@ -1,10 +1,7 @@
-import { useMutation } from '@tanstack/react-query'
-import { useState } from 'react'
 import { parse, stringify } from 'yaml'
-import { api, dataOf, paramOf, type Schema } from '../../../api/client.ts'
-import { Dialog, FormButtons } from '../../../components/dialog.tsx'
+import { api, dataOf, type Schema } from '../../../api/client.ts'
+import { FormDialog } from '../../../components/dialog.tsx'
 import { SelectField, TextArea } from '../../../components/fields.tsx'
-import { Failed } from '../../../components/page.tsx'
 import { editorText } from '../../../text/editor.ts'
 import { valueLinksOf } from '../document/references.ts'
 import type { Parameter } from '../document/workflow-document.ts'
@@ -27,68 +24,50 @@ export function RunDialog({
   const declared = new Map(workflow.parameters.map(({ name, parameter }) => [name, parameter]))
   for (const { from, output } of valueLinksOf(workflow))
     if (from === undefined && !declared.has(output)) declared.set(output, { type: 'string' })
-  const [values, setValues] = useState<Record<string, string>>({})
-  const { mutate, error, isPending } = useMutation({
-    mutationFn: () => start(runnable, valuesOf(values, declared)),
-    onSuccess: id => {
-      started(id)
-      close()
-    },
-  })
-  const param = paramOf(error)
+  const save = async (form: FormData) => {
+    started(await start(runnable, valuesOf(form, declared)))
+    close()
+  }
   return (
-    <Dialog title={editorText.runTitle} close={close}>
-      {'value' in runnable && <p className="text-muted">{editorText.runUnsaved}</p>}
-      <form
-        className="space-y-4"
-        onSubmit={event => {
-          event.preventDefault()
-          mutate()
-        }}
-      >
-        {[...declared].map(([name, parameter]) => (
-          <ParameterField
-            key={name}
-            label={name}
-            parameter={parameter}
-            value={values[name] ?? defaultText(parameter)}
-            error={param === `input_params.${name}` ? error?.message : undefined}
-            change={value => setValues(now => ({ ...now, [name]: value }))}
-          />
-        ))}
-        {error && !param?.startsWith('input_params.') && <Failed failure={error} />}
-        <FormButtons action={editorText.start} busy={isPending} close={close} />
-      </form>
-    </Dialog>
+    <FormDialog
+      title={editorText.runTitle}
+      action={editorText.start}
+      about={'value' in runnable && <p className="text-muted">{editorText.runUnsaved}</p>}
+      save={save}
+      close={close}
+    >
+      {faultOf =>
+        [...declared].map(([name, parameter]) => (
+          <ParameterField key={name} name={name} parameter={parameter} error={faultOf(`input_params.${name}`)} />
+        ))
+      }
+    </FormDialog>
   )
 }
 
-function ParameterField({
-  parameter: { type, description, enum: allowed },
-  ...rest
-}: {
-  label: string
-  parameter: Parameter
-  value: string
-  error: string | undefined
-  change: (value: string) => void
-}) {
-  const hint = description ? `${description} (${type})` : type
+function ParameterField({ parameter, ...rest }: { name: string; parameter: Parameter; error: string | undefined }) {
+  const { type, description, enum: allowed } = parameter
   const choices = type === 'boolean' ? ['true', 'false'] : allowed?.map(String)
-  if (choices)
-    return <SelectField {...rest} hint={hint} options={[{ value: '', name: editorText.byDefault }, ...choices]} />
-  return <TextArea {...rest} hint={hint} rows={2} />
+  const facts = {
+    ...rest,
+    label: rest.name,
+    hint: description ? `${description} (${type})` : type,
+    defaultValue: defaultText(parameter),
+  }
+  if (choices) return <SelectField {...facts} options={[{ value: '', name: editorText.byDefault }, ...choices]} />
+  return <TextArea {...facts} rows={2} />
 }
 
 const defaultText = ({ default: value }: Parameter): string =>
   value === undefined ? '' : typeof value === 'string' ? value : stringify(value).trimEnd()
 
-/** The typed values; an empty field is not sent, so that its default is used or the server asks for it. */
-function valuesOf(texts: Record<string, string>, declared: ReadonlyMap<string, Parameter>): Record<string, unknown> {
+/** What differs from the defaults, as values of their types; an empty field is not sent, so that the server asks for it. */
+function valuesOf(form: FormData, declared: ReadonlyMap<string, Parameter>): Record<string, unknown> {
   return Object.fromEntries(
-    Object.entries(texts).flatMap(([name, text]) => {
-      const type = declared.get(name)?.type
-      if (text === '') return []
+    [...declared].flatMap(([name, parameter]) => {
+      const { type } = parameter
+      const text = String(form.get(name))
+      if (text === '' || text === defaultText(parameter)) return []
       const plain = type === 'string' || type === 'image' || type === 'audio' || type === 'video' || type === 'file'
       return [[name, plain ? text : parsed(text)]]
     }),

@@ -1,7 +1,6 @@
 import { useMutation } from '@tanstack/react-query'
 import { useMemo } from 'react'
-import { api, at } from '../../../api/client.ts'
-import { hasEnded } from '../../../api/queries.ts'
+import { api, at, hasEnded } from '../../../api/client.ts'
 import { Button, TextLink } from '../../../components/button.tsx'
 import { durationText } from '../../../components/format.ts'
 import { Empty, Failed, Notice } from '../../../components/page.tsx'

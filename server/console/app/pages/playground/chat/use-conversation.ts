@@ -1,6 +1,5 @@
-import { createParser } from 'eventsource-parser'
 import { useEffect, useRef, useState } from 'react'
-import { api, at, dataOf, sendJson, textsOf } from '../../../api/client.ts'
+import { api, at, dataOf, eventsOf, sendJson } from '../../../api/client.ts'
 import { apiMessages, emptyAnswer, type Message, withChunk } from './conversation.ts'
 
 export interface ConversationOptions {
@@ -84,14 +83,11 @@ export async function streamAnswer(
     const asked = { ...body, stream: true, stream_options: { include_usage: true } }
     const response = await sendJson(path, asked, signal)
     jobId = response.headers.get('x-job-id')
-    const parser = createParser({
-      onEvent({ data }) {
-        if (data === '[DONE]') return
-        answer = withChunk(answer, JSON.parse(data) as object, performance.now() - began)
-        show()
-      },
-    })
-    for await (const text of textsOf(response)) parser.feed(text)
+    for await (const { data } of eventsOf(response)) {
+      if (data === '[DONE]') continue
+      answer = withChunk(answer, JSON.parse(data) as object, performance.now() - began)
+      show()
+    }
   } catch (thrown) {
     if (!signal.aborted) throw thrown
     answer = { ...answer, stopped: true }

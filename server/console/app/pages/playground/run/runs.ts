@@ -1,6 +1,5 @@
 import { useEffect, useRef, useState } from 'react'
-import { ApiFailure, api, at, dataOf, type Schema, send, sendJson } from '../../../api/client.ts'
-import { hasEnded } from '../../../api/queries.ts'
+import { ApiFailure, api, at, dataOf, hasEnded, type Schema, send, sendJson } from '../../../api/client.ts'
 import type { ModelChoice } from '../choices.ts'
 
 export type Job = Schema<'Job'>
