@@ -19,7 +19,7 @@ interface BundleOutput {
 function outputsOf({ outputFiles, metafile }: BuildResult): BundleOutput[] {
   const about = new Map(Object.entries(metafile?.outputs ?? {}).map(([path, of]) => [join(root, path), of.inputs]))
   return (outputFiles ?? []).map(({ path, text }) => ({
-    path,
+    path: relative('/', path),
     text,
     inputs: Object.entries(about.get(path) ?? {}).flatMap(([input, { bytesInOutput }]) =>
       bytesInOutput > 0 ? [input] : [],
@@ -100,7 +100,7 @@ export async function bundleProgram(version: string, minifyWhitespace = true): P
     // Optional native parts of packages, loaded inside a try.
     external: ['@napi-rs/nice', '@parcel/watcher', 'supports-color'],
   })
-  return outputsOf(result).map(file => ({ ...file, path: relative('/', file.path), text: ascii(file.text) }))
+  return outputsOf(result).map(file => ({ ...file, text: ascii(file.text) }))
 }
 
 /**
@@ -110,7 +110,7 @@ export async function bundleProgram(version: string, minifyWhitespace = true): P
 export async function bundleLlama(): Promise<BundleOutput[]> {
   const folder = join(packages, 'node-llama-cpp/dist')
   const selfTest = 'bindings/utils/testBindingBinary.js'
-  const files = await Promise.all(
+  return Promise.all(
     ['index.js', selfTest].map(async entry => {
       const from = dirname(join(folder, entry))
       const stayInPlace: Plugin = {
@@ -142,7 +142,6 @@ export async function bundleLlama(): Promise<BundleOutput[]> {
       return { ...outputsOf(result)[0]!, path: join('node_modules/node-llama-cpp/dist', entry) }
     }),
   )
-  return files
 }
 
 /**
@@ -186,7 +185,7 @@ export async function bundleAudioDecoders(): Promise<BundleOutput[]> {
     banner: { js: `const __importMetaUrl = 'file:///audio-decoders.cjs';` },
     outExtension: { '.js': '.cjs' },
   })
-  return outputsOf(result).map(file => ({ ...file, path: relative('/', file.path) }))
+  return outputsOf(result)
 }
 
 /** Paths of all files in the folder and below it, relative to it. */

@@ -52,7 +52,7 @@ export function writeDeb({ architecture, version, executable, output, compressio
     const files = filesBelow(folder).sort()
     const bytes = files.reduce((sum, path) => sum + statSync(join(folder, path)).size, 0)
     put('DEBIAN/md5sums', files.map(path => `${hash('md5', readFileSync(join(folder, path)))}  ${path}\n`).join(''))
-    put('DEBIAN/control', control({ architecture, version, kibibytes: Math.ceil(bytes / 1024) }))
+    put('DEBIAN/control', control(version, architecture, Math.ceil(bytes / 1024)))
     for (const script of ['postinst', 'prerm', 'postrm']) {
       put(`DEBIAN/${script}`, readFileSync(join(root, 'bin/debian', script)))
       chmodSync(join(folder, 'DEBIAN', script), 0o755)
@@ -86,15 +86,7 @@ The executable contains works of others. This command prints them with their lic
 `
 
 /** libllama needs libstdc++ of GCC 12, better-sqlite3 needs glibc 2.34. */
-const control = ({
-  architecture,
-  version,
-  kibibytes,
-}: {
-  architecture: Architecture
-  version: string
-  kibibytes: number
-}): string =>
+const control = (version: string, architecture: Architecture, kibibytes: number): string =>
   `Package: infer
 Version: ${debianVersion(version)}
 Architecture: ${debianNames[architecture]}

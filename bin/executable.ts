@@ -41,7 +41,9 @@ export async function packExecutable(target: BuildTarget): Promise<string> {
     ...treeAssets(target, 'vendor-sharp'),
   }
   const temporary = `${target.executable}.${process.pid}`
-  await inject({ target, node, entry: bundledEntry(target), assets, output: temporary })
+  const injection = { target, node, entry: bundledEntry(target), assets, output: temporary }
+  if (target === targets.x64) await injectWithPkg(injection)
+  else injectAcross(injection)
   const injected = readFileSync(temporary)
   writeInPieces(target.executable, Buffer.concat([injected, partsList(partsIn(injected, statSync(node).size, assets))]))
   rmSync(temporary)
@@ -123,7 +125,8 @@ function treeAssets({ dist, work }: BuildTarget, name: string): Record<string, s
       file => file.startsWith(name) && /^-[0-9a-f]{16}\.zst$/.test(file.slice(name.length)),
     )
     for (const file of old) rmSync(join(work, file))
-    writeWhole(packed, compressed(Buffer.concat(contents)))
+    writeFileSync(`${packed}.${process.pid}`, compressed(Buffer.concat(contents)))
+    renameSync(`${packed}.${process.pid}`, packed)
   }
   return { [`${name}.json`]: join(work, `${name}.json`), [`${name}.zst`]: packed }
 }
@@ -149,11 +152,6 @@ function strippedNode({ architecture, work, packageFolder, nodeSha256, strip, st
   return stripped
 }
 
-function writeWhole(path: string, content: Uint8Array): void {
-  writeFileSync(`${path}.${process.pid}`, content)
-  renameSync(`${path}.${process.pid}`, path)
-}
-
 interface Injection {
   target: BuildTarget
   /** Path of the Node that becomes the executable. */
@@ -166,12 +164,6 @@ interface Injection {
   output: string
 }
 
-/** Writes a copy of Node that runs the entry with these assets. */
-async function inject(injection: Injection): Promise<void> {
-  if (injection.target === targets.x64) await injectWithPkg(injection)
-  else injectAcross(injection)
-}
-
 const configurationOf = ({ target, assets }: Injection) => ({
   disableExperimentalSEAWarning: true,
   execArgv: target.nodeFlags,
@@ -180,6 +172,7 @@ const configurationOf = ({ target, assets }: Injection) => ({
   assets,
 })
 
+/** Writes a copy of Node that runs the entry with these assets. */
 async function injectWithPkg(injection: Injection): Promise<void> {
   const { node, entry, output } = injection
   await sea.default(entry, {

@@ -43,9 +43,7 @@ const pieces = (() => {
   const letters = 'abcdefghijklmnopqrstuvwxyz'
   const list = ['[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]'].map(text => ({ text, weight: 0 }))
   list[special.unknown]!.weight = 0.2
-  const add = (text: string, weight: number) => {
-    list.push({ text, weight })
-  }
+  const add = (text: string, weight: number) => void list.push({ text, weight })
   for (const letter of letters) add(`▁${letter}`, 0.2)
   for (const letter of letters) add(letter, 0.1)
   for (const digit of '0123456789') for (const start of ['▁', '']) add(start + digit, 0.4)
@@ -98,20 +96,17 @@ const metadata = (
   'tokenizer.ggml.mask_token_id': ['u32', special.mask],
 })
 
-/** A matrix or a bias written down by its few entries that are not zero: `set(output, input, value)`. */
-interface Attention {
-  query: (set: Entry, bias: Bias) => void
-  key: (set: Entry, bias: Bias) => void
-  value: (set: Entry, bias: Bias) => void
-  output: (set: Entry, bias: Bias) => void
-}
-type Entry = (output: number, input: number, value: number) => void
-type Bias = (output: number, value: number) => void
+/** Writes a matrix and a bias by their few entries that are not zero. */
+type Projection = (
+  set: (output: number, input: number, value: number) => void,
+  bias: (output: number, value: number) => void,
+) => void
+type Attention = Partial<Record<'query' | 'key' | 'value' | 'output', Projection>>
 
 /** One encoder block whose feed-forward part does nothing and whose attention is given by its entries. */
-function block(layer: number, attention: Partial<Attention>): Tensor[] {
+function block(layer: number, attention: Attention): Tensor[] {
   const name = (part: string) => `blk.${layer}.${part}`
-  const projection = (part: string, write: Attention['query'] | undefined) => {
+  const projection = (part: string, write: Projection | undefined) => {
     const weight = tensor(name(`${part}.weight`), [width, width], 0)
     const bias = tensor(name(`${part}.bias`), [width], 0)
     write?.(
@@ -209,7 +204,7 @@ const pair = (vector: number[], at: number, value: number) => {
   vector[at + 1] = -value
 }
 const writePair =
-  (at: number, value: number): Attention['output'] =>
+  (at: number, value: number): Projection =>
   set => {
     set(at, 0, value)
     set(at + 1, 0, -value)
@@ -225,7 +220,7 @@ const second = Math.sqrt(width / (width + 2 * 1.5 ** 2))
 const sided = first * second
 
 /** Each token learns whether it stands before or after a [SEP]: −1.5 or +1.5 in `side`. */
-const findSide: Partial<Attention> = {
+const findSide: Attention = {
   // The score of a [SEP] at m seen from i is steep × (i − m), of [CLS] 0, of everything else far below: a token
   // with a [SEP] before it attends to it (the first one is the furthest and wins), all others attend to [CLS].
   query: (set, bias) => {
@@ -247,7 +242,7 @@ const findSide: Partial<Attention> = {
 }
 
 /** Each token learns whether its like stands on the other side: 1 in `hit`, or else 0. */
-const findTwin: Partial<Attention> = {
+const findTwin: Attention = {
   // Scores: its like on the other side 96, another token there at most about 70, on its own side less, [CLS] 82.
   query: (set, bias) => {
     for (let at = 0; at < codeSize; at++) set(at, at, 1 / sided)
@@ -268,7 +263,7 @@ const findTwin: Partial<Attention> = {
 }
 
 /** [CLS] takes the mean of `hit` over one side, where a telling word counts twelve times as much as an empty one. */
-const cover = (which: -1 | 1, into: number): Partial<Attention> => ({
+const cover = (which: -1 | 1, into: number): Attention => ({
   query: (set, bias) => bias(0, 1),
   key: set => {
     set(0, side, (which * score(30)) / 1.5)

@@ -83,8 +83,17 @@ const node = ({ architecture, packageFolder }: BuildTarget): LicensedWork => ({
   cpe: `cpe:2.3:a:nodejs:node.js:${nodeVersion}:*:*:*:*:*:*:*`,
 })
 
-/** What is part of a package of npm. */
-const inPackage = { purl: null, lockPath: null }
+/** A work that is part of a package, whose version is the only one known. */
+const partOf = (
+  name: string,
+  within: string,
+  license: string,
+  text: string,
+  author = 'its contributors',
+): LicensedWork => ({ name, version: `in ${within}`, license, author, text, purl: null, lockPath: null })
+
+/** The text of a licence beside the code. */
+const licenseText = (path: string): string => readFileSync(join(root, 'bin/licenses', path), 'utf8').trim()
 
 const nameOf = (author: unknown): string | undefined =>
   typeof author === 'string' ? author : (author as { name?: string } | undefined)?.name
@@ -95,46 +104,35 @@ function llama(): LicensedWork[] {
   const version = (JSON.parse(info) as { tag?: string }).tag ?? ''
   const files = readdirSync(join(root, 'bin/licenses')).filter(name => name.endsWith('.txt'))
   return files.map(file => ({
-    name: file.replace('.txt', ''),
-    version: file === 'llama.cpp.txt' ? version : `in llama.cpp ${version}`,
-    license: 'see the text',
-    author: 'its contributors',
-    text: readFileSync(join(root, 'bin/licenses', file), 'utf8').trim(),
-    ...inPackage,
-    ...(file === 'llama.cpp.txt' && { purl: `pkg:github/ggml-org/llama.cpp@${version}` }),
+    ...partOf(file.replace('.txt', ''), `llama.cpp ${version}`, 'see the text', licenseText(file)),
+    ...(file === 'llama.cpp.txt' && { version, purl: `pkg:github/ggml-org/llama.cpp@${version}` }),
   }))
 }
 
 /** The library behind sharp, with all that is linked into it: which works those are stands in its package's README. */
 function libvips({ architecture, packageFolder }: BuildTarget): LicensedWork {
   const folder = packageFolder(`@img/sharp-libvips-linux-${architecture}`)
-  const texts = ['LGPL-3.txt', 'GPL-3.txt'].map(name => join(root, 'bin/licenses/libvips', name))
-  const all = [join(folder, 'README.md'), join(folder, 'versions.json'), ...texts]
-  const parts = JSON.parse(readFileSync(join(folder, 'versions.json'), 'utf8')) as Record<string, string>
-  return { ...workAt(folder), text: all.map(path => readFileSync(path, 'utf8').trim()).join('\n\n'), parts }
+  const [readme, versions] = ['README.md', 'versions.json'].map(name => readFileSync(join(folder, name), 'utf8').trim())
+  const parts = JSON.parse(versions!) as Record<string, string>
+  return { ...workAt(folder), text: [readme, versions, lesserText()].join('\n\n'), parts }
 }
+
+/** The LGPL of version 3 adds to a GPL that is to be passed on with it. */
+const lesserText = () => ['LGPL-3.txt', 'GPL-3.txt'].map(name => licenseText(`libvips/${name}`)).join('\n\n')
 
 /** The MP3 encoder inside wasm-media-encoders, a file of its own beside the program; its source is what that package names. */
 function lame(): LicensedWork {
   const { version } = workAt(join(packages, 'wasm-media-encoders'))
-  return {
-    name: 'LAME',
-    version: `in wasm-media-encoders ${version}`,
-    license: 'LGPL-2.0-or-later',
-    author: 'the LAME project',
-    text: [
-      'LAME, an MP3 encoder, https://lame.sourceforge.io, compiled to WebAssembly as audio/mp3.wasm by',
-      'https://github.com/arseneyr/wasm-media-encoders, whose repository has what it takes to make it anew.',
-      '',
-      readFileSync(join(root, 'bin/licenses/lame/LGPL-2.txt'), 'utf8').trim(),
-    ].join('\n'),
-    ...inPackage,
-  }
+  const text = `LAME, an MP3 encoder, https://lame.sourceforge.io, compiled to WebAssembly as audio/mp3.wasm by
+https://github.com/arseneyr/wasm-media-encoders, whose repository has what it takes to make it anew.
+
+${licenseText('lame/LGPL-2.txt')}`
+  return partOf('LAME', `wasm-media-encoders ${version}`, 'LGPL-2.0-or-later', text, 'the LAME project')
 }
 
 /** What the packages of the decoders of sounds hold in one piece with their own: parsers, and libraries as WebAssembly. */
 function inDecoders(): LicensedWork[] {
-  const folder = (name: string) => join(packages, name)
+  const workOf = (name: string) => workAt(join(packages, name))
   const bundled = [
     'codec-parser',
     'mpg123-decoder',
@@ -143,24 +141,14 @@ function inDecoders(): LicensedWork[] {
     '@wasm-audio-decoders/common',
     '@wasm-audio-decoders/flac',
     '@wasm-audio-decoders/ogg-vorbis',
-  ].map(name => workAt(folder(name)))
-  const library = (name: string, within: string, license: string, file: string): LicensedWork => ({
-    name,
-    version: `in ${within} ${workAt(folder(within)).version}`,
-    license,
-    author: 'its contributors',
-    text: readFileSync(join(root, 'bin/licenses', file), 'utf8').trim(),
-    ...inPackage,
-  })
-  // The LGPL of version 3 adds to a GPL that is to be passed on with it.
-  const lesser = ['LGPL-3.txt', 'GPL-3.txt'].map(name =>
-    readFileSync(join(root, 'bin/licenses/libvips', name), 'utf8').trim(),
-  )
+  ].map(workOf)
+  const library = (name: string, within: string, license: string, file: string) =>
+    partOf(name, `${within} ${workOf(within).version}`, license, licenseText(`decoders/${file}`))
   return [
-    ...bundled.map(work => (work.name === 'codec-parser' ? { ...work, text: lesser.join('\n\n') } : work)),
-    library('mpg123', 'mpg123-decoder', 'LGPL-2.1', 'decoders/LGPL-2.1.txt'),
-    library('libFLAC and libogg', '@wasm-audio-decoders/flac', 'BSD-3-Clause', 'decoders/Xiph.txt'),
-    library('libvorbis and libogg', '@wasm-audio-decoders/ogg-vorbis', 'BSD-3-Clause', 'decoders/Xiph.txt'),
+    ...bundled.map(work => (work.name === 'codec-parser' ? { ...work, text: lesserText() } : work)),
+    library('mpg123', 'mpg123-decoder', 'LGPL-2.1', 'LGPL-2.1.txt'),
+    library('libFLAC and libogg', '@wasm-audio-decoders/flac', 'BSD-3-Clause', 'Xiph.txt'),
+    library('libvorbis and libogg', '@wasm-audio-decoders/ogg-vorbis', 'BSD-3-Clause', 'Xiph.txt'),
   ]
 }
 

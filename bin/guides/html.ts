@@ -73,17 +73,14 @@ export function pageHtml({ path, title, body }: GuidePage, guides: readonly Guid
 
 /** The list of all guides. */
 export function listHtml(guides: readonly Guide[]): string {
-  const groups = [...new Set(guides.map(({ group }) => group))]
   return shell('Guides', 'guides', guides, [
     '<h1>Guides</h1>',
     '<p>Each is one page. In a terminal: <code>infer help &lt;topic&gt;</code></p>',
-    ...groups.map(group => {
-      const rows = guides
-        .filter(guide => guide.group === group)
-        .map(
-          ({ path, title, summary }) =>
-            `<dt><a href="/docs/${path}">${escaped(title)}</a></dt><dd>${escaped(summary)}</dd>`,
-        )
+    ...byGroup(guides).map(([group, own]) => {
+      const rows = own.map(
+        ({ path, title, summary }) =>
+          `<dt><a href="/docs/${path}">${escaped(title)}</a></dt><dd>${escaped(summary)}</dd>`,
+      )
       return `<h2>${escaped(group)}</h2>\n<dl>${rows.join('\n')}</dl>`
     }),
   ])
@@ -105,12 +102,12 @@ const shell = (
 <link rel="stylesheet" href="/docs/style.css">
 </head>
 <body>
-<header><b>infer</b><nav>${[
-  ['/docs', 'API reference'],
-  ['/docs/guides', 'Guides'],
-  ['/docs/configuration', 'Configuration'],
-]
-  .map(([to, text]) => `<a href="${to}"${to === `/docs/${path}` ? ' aria-current="page"' : ''}>${text}</a>`)
+<header><b>infer</b><nav>${Object.entries({
+  '/docs': 'API reference',
+  '/docs/guides': 'Guides',
+  '/docs/configuration': 'Configuration',
+})
+  .map(([to, text]) => linkHtml(to, text, path))
   .join('')}</nav></header>
 <div class="columns">
 <nav class="topics" aria-label="Guides">
@@ -124,17 +121,16 @@ ${main.join('\n')}
 </html>
 `
 
-function topicsHtml(path: string, guides: readonly Guide[]): string {
-  const groups = [...new Set(guides.map(({ group }) => group))]
-  return groups
-    .map(group => {
-      const rows = guides
-        .filter(guide => guide.group === group)
-        .map(
-          guide =>
-            `<li><a href="/docs/${guide.path}"${guide.path === path ? ' aria-current="page"' : ''}>${escaped(guide.title)}</a></li>`,
-        )
+const topicsHtml = (path: string, guides: readonly Guide[]): string =>
+  byGroup(guides)
+    .map(([group, own]) => {
+      const rows = own.map(guide => `<li>${linkHtml(`/docs/${guide.path}`, guide.title, path)}</li>`)
       return `<b>${escaped(group)}</b>\n<ul>${rows.join('')}</ul>`
     })
     .join('\n')
-}
+
+const byGroup = (guides: readonly Guide[]) => [...Map.groupBy(guides, ({ group }) => group)]
+
+/** A link of the page at a path, which says whether it leads to that page. */
+const linkHtml = (to: string, text: string, path: string): string =>
+  `<a href="${to}"${to === `/docs/${path}` ? ' aria-current="page"' : ''}>${escaped(text)}</a>`

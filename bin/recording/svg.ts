@@ -101,30 +101,16 @@ const escaped = (text: string): string => text.replaceAll('&', '&amp;').replaceA
 const round = (number: number): string => String(Math.round(number * 10) / 10)
 const seconds = (ms: number): string => `${Math.max(0.001, Math.round(ms) / 1000)}s`
 
-/** A piece of a row in one look. */
-interface StyledRun {
-  /** The column of its first character, from 0. */
-  column: number
-  text: string
-  bold: boolean
-  faint: boolean
-  /** An ANSI colour, 30 to 37 or 90 to 97; 39 is the usual one. */
-  color: number
-}
-
-interface Cell {
-  sign: string
-  bold: boolean
-  faint: boolean
-  color: number
-}
+/** An ANSI colour is 30 to 37 or 90 to 97; 39 is the usual one. */
+const usual = { bold: false, faint: false, color: 39 }
+type Cell = typeof usual & { sign: string }
+/** A piece of a row in one look, with the column of its first character, from 0. */
+type StyledRun = typeof usual & { column: number; text: string }
 
 /** An escape sequence, one that has only begun, or a character. */
 const sequences =
   // oxlint-disable-next-line no-control-regex -- escape sequences are what is read
   /\u001b\[([?\d;]*)([A-Za-z])|\u001b\][^\u0007]*\u0007|\u001b[()][A-Z0-9]|\u001b\S?[^\u0007]*$|[^]/gu
-
-const usual = { bold: false, faint: false, color: 39 }
 
 /**
  * A terminal as far as infer and bash use one: text, line breaks, colours, moves of the cursor, erasing. It is as high as

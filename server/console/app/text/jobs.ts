@@ -55,6 +55,8 @@ export const jobsText = {
   attempt: (attempt: number, most: number) => `Attempt ${attempt} of ${most}`,
   again: 'It will be tried again.',
   inputs: 'Inputs',
+  noInputs: 'The inputs are not kept for this job.',
+  wholeText: (characters: string) => `Show all ${characters} characters`,
   result: 'Result',
   noResult: 'There is no result yet.',
   unfinished: 'Unfinished image',

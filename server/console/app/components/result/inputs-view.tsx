@@ -1,5 +1,5 @@
 import { useState } from 'react'
-import { resultText } from '../../text/result.ts'
+import { jobsText } from '../../text/jobs.ts'
 import { ownUrl } from '../addresses.ts'
 import { Button } from '../button.tsx'
 import { countText } from '../format.ts'
@@ -11,7 +11,7 @@ const isAddress = (value: string): boolean => /^(https?:\/\/|data:(image|video|a
 
 /** The inputs of a job by name: media as such, long text folded, the rest as it is. */
 export function InputsView({ inputs }: { inputs: unknown }) {
-  if (inputs === null || inputs === undefined) return <p className="text-muted">{resultText.noInputs}</p>
+  if (inputs === null || inputs === undefined) return <p className="text-muted">{jobsText.noInputs}</p>
   const fields = typeof inputs === 'object' ? Object.entries(inputs) : [['', inputs] as const]
   return (
     <Facts
@@ -65,7 +65,7 @@ function PlainText({ text }: { text: string }) {
   return (
     <span className="break-words whitespace-pre-wrap">
       {whole ? text : `${text.slice(0, fewCharacters)}… `}
-      {!whole && <Button small onClick={() => setWhole(true)} label={resultText.wholeText(countText(text.length))} />}
+      {!whole && <Button small onClick={() => setWhole(true)} label={jobsText.wholeText(countText(text.length))} />}
     </span>
   )
 }

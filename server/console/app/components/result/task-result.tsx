@@ -50,6 +50,8 @@ export function TaskResult({ result, inputs }: Shown) {
   )
 }
 
+const scoreColumn = { name: text.score, number: true, show: ({ score }: { score: number }) => score.toFixed(4) }
+
 const views: Readonly<Record<ResultKind, (shown: Pick<Shown, 'result' | 'inputs'>) => React.ReactNode>> = {
   vectors: ({ result }) => <Embeddings vectors={vectorsOf(result)} />,
   ranking: ({ result, inputs }) => (
@@ -57,11 +59,7 @@ const views: Readonly<Record<ResultKind, (shown: Pick<Shown, 'result' | 'inputs'
       label={text.ranking}
       rows={rankingOf(result, inputs).map((one, at) => ({ ...one, rank: at + 1 }))}
       rowKey={({ index }) => String(index)}
-      columns={[
-        { name: text.rank, number: true, show: row => row.rank },
-        { name: text.document, show: row => row.text },
-        { name: text.score, number: true, show: row => row.score.toFixed(4) },
-      ]}
+      columns={[{ name: text.rank, number: true, show: 'rank' }, { name: text.document, show: 'text' }, scoreColumn]}
     />
   ),
   scores: ({ result }) => (
@@ -69,10 +67,7 @@ const views: Readonly<Record<ResultKind, (shown: Pick<Shown, 'result' | 'inputs'
       label={text.score}
       rows={scoresOf(result).map((score, at) => ({ at: at + 1, score }))}
       rowKey={({ at }) => String(at)}
-      columns={[
-        { name: text.pair, number: true, show: row => row.at },
-        { name: text.score, number: true, show: row => row.score.toFixed(4) },
-      ]}
+      columns={[{ name: text.pair, number: true, show: 'at' }, scoreColumn]}
     />
   ),
   judgements: ({ result }) => (
@@ -87,10 +82,7 @@ const views: Readonly<Record<ResultKind, (shown: Pick<Shown, 'result' | 'inputs'
             label={text.categories}
             rows={categories}
             rowKey="name"
-            columns={[
-              { name: text.categories, show: row => row.name },
-              { name: text.score, number: true, show: row => row.score.toFixed(4) },
-            ]}
+            columns={[{ name: text.categories, show: 'name' }, scoreColumn]}
           />
         </div>
       ))}

@@ -15,6 +15,8 @@ export interface EditorFacts {
    */
   apply: (edit: Edit, group?: string) => boolean
   readOnly: boolean
+  /** Opens the choice of a task for a new node. */
+  addNode: () => void
   /** Id of the selected node. */
   selected: string | undefined
   select: (id: string | undefined) => void

@@ -123,8 +123,8 @@ function Workbench({
   const addNode = useCallback(() => setAdding(true), [])
   const node = workflow.nodes.find(one => one.id === selected)
   const facts = useMemo(
-    () => ({ workflow, tasks, apply, readOnly, selected, select, reveal, runs: run.nodes }),
-    [workflow, tasks, apply, readOnly, selected, select, reveal, run.nodes],
+    () => ({ workflow, tasks, apply, readOnly, addNode, selected, select, reveal, runs: run.nodes }),
+    [workflow, tasks, apply, readOnly, addNode, selected, select, reveal, run.nodes],
   )
 
   useEffect(() => {
@@ -165,7 +165,6 @@ function Workbench({
           text={text}
           document={opened}
           storage={storage}
-          addNode={addNode}
           run={startRun}
           canSave={parsed.value !== undefined}
           canRun={errors === 0 && workflow.nodes.length > 0}
@@ -219,7 +218,7 @@ function Workbench({
               current={view}
               choose={setView}
             >
-              {view === 'graph' ? <GraphView addNode={addNode} /> : <ListView addNode={addNode} />}
+              {view === 'graph' ? <GraphView /> : <ListView />}
             </Tabs>
           </div>
           <div className="min-w-0">

@@ -28,9 +28,9 @@ import {
   portSize,
   sizeOf,
 } from './document/graph.ts'
-import { newNode } from './document/new-node.ts'
 import { cardKey, idOfCard, type Ports } from './document/ports.ts'
 import { upstreamOf } from './document/references.ts'
+import { newNode } from './document/source.ts'
 import { useEditor } from './editor-context.ts'
 import { EmptyGraph } from './list-view.tsx'
 import { NodeCard, type NodeCardData } from './node-card.tsx'
@@ -56,7 +56,7 @@ const manyMinZoom = 0.3
  * The workflow as a graph: nodes are moved, connected and removed by mouse and keyboard. Problems change only the cards, so
  * it is not drawn again for them.
  */
-export const GraphView = memo(function GraphView({ addNode }: { addNode: () => void }) {
+export const GraphView = memo(function GraphView() {
   const { workflow, tasks, apply, readOnly, selected, select, runs } = useEditor()
   const [expanded, setExpanded] = useState<ReadonlySet<string>>(new Set())
   const flow = useRef<ReactFlowInstance<FlowNode, FlowEdge>>(undefined)
@@ -194,7 +194,7 @@ export const GraphView = memo(function GraphView({ addNode }: { addNode: () => v
   if (drawn.cards.length === 0)
     return (
       <div className="min-h-[28rem]" {...dropping}>
-        <EmptyGraph addNode={addNode} />
+        <EmptyGraph />
       </div>
     )
   return (

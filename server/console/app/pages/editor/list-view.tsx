@@ -18,7 +18,7 @@ interface Row extends ProblemCounts {
 }
 
 /** The workflow as a list in the order of execution: all that the graph offers, without a pointer or eyesight. */
-export function ListView({ addNode }: { addNode: () => void }) {
+export function ListView() {
   const { workflow, tasks, runs, reveal } = useEditor()
   const problems = useProblems()
   const links = valueLinksOf(workflow)
@@ -39,7 +39,7 @@ export function ListView({ addNode }: { addNode: () => void }) {
         open: () => reveal(node.id),
       }
     })
-  if (rows.length === 0) return <EmptyGraph addNode={addNode} />
+  if (rows.length === 0) return <EmptyGraph />
   return <Table label={editorText.nodes} columns={columns} rows={rows} rowKey={({ node }) => node.id} />
 }
 
@@ -63,8 +63,8 @@ const columns: readonly Column<Row>[] = [
 ]
 
 /** Says that there are no nodes yet. */
-export function EmptyGraph({ addNode }: { addNode: () => void }) {
-  const { readOnly } = useEditor()
+export function EmptyGraph() {
+  const { readOnly, addNode } = useEditor()
   return (
     <Empty title={editorText.emptyGraph}>
       <p>{editorText.emptyGraphNext}</p>

@@ -17,7 +17,6 @@ export function Toolbar({
   text,
   document: { undo, redo, canUndo, canRedo },
   storage: { version, unsaved, save, saving },
-  addNode,
   run,
   canSave,
   canRun,
@@ -26,12 +25,11 @@ export function Toolbar({
   text: string
   document: Pick<ReturnType<typeof useDocument>, 'undo' | 'redo' | 'canUndo' | 'canRedo'>
   storage: ReturnType<typeof useStorage>
-  addNode: () => void
   run: () => void
   canSave: boolean
   canRun: boolean
 }) {
-  const { workflow, readOnly, apply } = useEditor()
+  const { workflow, readOnly, apply, addNode } = useEditor()
   const [, go] = useLocation()
   const arrange = () =>
     apply(together(...workflow.nodes.map(node => setValue([...nodePath(node.id), 'position'], undefined))))
