@@ -33,20 +33,12 @@ export const statusKinds: Readonly<Record<string, BadgeKind>> = {
 /** The colours of a state. */
 export const statusLook = (status: string): string => looks[statusKinds[status] ?? 'plain']
 
-/** The state of a job, an execution or a node; of one that runs also how far it is. `names` has the words. */
-export function JobStatus({
-  status,
-  progress = null,
-  names = jobsText.statuses,
-}: {
-  status: string
-  progress?: number | null
-  names?: Readonly<Record<string, string>>
-}) {
+/** The state of a job, an execution or a node; of one that runs also how far it is. */
+export function JobStatus({ status, progress = null }: { status: string; progress?: number | null }) {
   const kind = statusKinds[status] ?? 'plain'
   return (
     <Badge kind={kind}>
-      {names[status] ?? status}
+      {jobsText.statuses[status] ?? status}
       {kind === 'active' && progress !== null && progress > 0 && ` ${Math.round(progress * 100)} %`}
     </Badge>
   )

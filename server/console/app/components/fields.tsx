@@ -9,7 +9,6 @@ import {
   useId,
   useRef,
 } from 'react'
-import { shellText } from '../text/shell.ts'
 
 export interface FieldFacts {
   label: string
@@ -155,29 +154,19 @@ export function Checkbox({
 }
 
 /** The search of a page; `/` puts the cursor into it. */
-export function SearchField({
-  value,
-  change,
-  label = shellText.search,
-}: {
-  value: string
-  change: (value: string) => void
-  label?: string
-}) {
-  return (
-    <div className="relative min-w-48 flex-1">
-      <Search aria-hidden className="text-muted pointer-events-none absolute top-2.5 left-2.5 size-4" />
-      <input
-        type="search"
-        aria-label={label}
-        placeholder={label}
-        value={value}
-        onChange={event => change(event.target.value)}
-        className={`${controlClass} pl-8`}
-      />
-    </div>
-  )
-}
+export const SearchField = (props: { label: string; value: string; change: (value: string) => void }) => (
+  <div className="relative min-w-48 flex-1">
+    <Search aria-hidden className="text-muted pointer-events-none absolute top-2.5 left-2.5 size-4" />
+    <input
+      type="search"
+      aria-label={props.label}
+      placeholder={props.label}
+      value={props.value}
+      onChange={event => props.change(event.target.value)}
+      className={`${controlClass} pl-8`}
+    />
+  </div>
+)
 
 /** Opens a `<details>` when something in it needs to be seen, such as a fault. Only people close it. */
 export function useOpened(needed: boolean): RefObject<HTMLDetailsElement | null> {

@@ -1,3 +1,6 @@
+import type { Schema } from '../api/schema.ts'
+import { shellText } from '../text/shell.ts'
+
 /** How the console writes numbers, sizes, durations and times: always with their unit. */
 const number = new Intl.NumberFormat('en')
 const short = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 })
@@ -31,6 +34,10 @@ export function durationText(ms: number): string {
   if (hours === 0) return seconds % 60 === 0 ? `${minutes} min` : `${minutes} min ${seconds % 60} s`
   return minutes === 0 ? `${hours} h` : `${hours} h ${minutes} min`
 }
+
+/** `infer 1.2.0, running for 3 min 5 s` */
+export const serverText = ({ version, time, started_at }: Schema<'SystemStatus'>): string =>
+  shellText.running(version, durationText(Math.max(0, time - started_at) * 1_000))
 
 /** A cost in the currency unit of the configured prices: `0.0012`. */
 export const costText = (cost: number, currency = ''): string =>

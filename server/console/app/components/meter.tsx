@@ -1,6 +1,13 @@
 /** The colours of the parts, in their order. */
 export const meterColours = ['bg-accent', 'bg-control', 'bg-warning'] as const
 
+/** How far a node is, at the end of its card; from 0 to 1. */
+export const Progress = ({ value, className = '' }: { value: number; className?: string }) => (
+  <div className={`bg-raised h-1 overflow-hidden rounded-b-lg ${className}`}>
+    <div className="bg-accent h-full" style={{ width: `${Math.round(value * 100)}%` }} />
+  </div>
+)
+
 /** How much of something is taken: a bar of parts, with the same in words. */
 export const Meter = ({
   label,

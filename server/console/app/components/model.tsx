@@ -24,6 +24,13 @@ export const ModelStateView = ({ status, reason }: Pick<Schema<'ModelStatus'>, '
   </>
 )
 
+const engineKinds = { starting: 'active', ready: 'good', stopping: 'plain' } as const
+
+/** Whether an engine takes requests. */
+export const EngineStateView = ({ state }: { state: Schema<'EngineStatus'>['state'] }) => (
+  <Badge kind={engineKinds[state]}>{modelText.engineStates[state]}</Badge>
+)
+
 /** Seconds until the answer says how far it is; the work continues. */
 const waitSeconds = 1
 

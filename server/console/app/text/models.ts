@@ -18,6 +18,7 @@ export const modelText = {
   log: 'Log',
   logOf: (model: string) => `Log of ${model}`,
   noSlots: 'none',
+  engineStates: { starting: 'Starting', ready: 'Ready', stopping: 'Stopping' },
   busy: (busy: number, slots: number) => `${busy} of ${slots} busy`,
   expected: (duration: string) => `Expected in ${duration}.`,
 } as const
@@ -95,7 +96,6 @@ export const modelsText = {
     reason: 'Why it ended',
   },
   loadStates: { loading: 'Loading', ready: 'Runs', failed: 'Failed', ended: 'Ended' },
-  engineStates: { starting: 'Starting', ready: 'Ready', stopping: 'Stopping' },
   remote: 'remote',
   command: 'Command of the engine',
   settingsAbout:

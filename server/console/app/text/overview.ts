@@ -1,5 +1,4 @@
 export const overviewText = {
-  summary: (version: string, since: string) => `infer ${version}, running for ${since}`,
   work: (running: number, waiting: number) =>
     running + waiting === 0 ? 'Nothing runs now' : `${running} running, ${waiting} waiting`,
   devices: 'Devices',
@@ -14,7 +13,6 @@ export const overviewText = {
     limit === null ? `${watts} W` : `${watts} of ${Math.round(limit)} W`,
   engines: (device: string) => `Engines on ${device}`,
   noEngines: 'No engine is loaded here.',
-  engineStates: { starting: 'Starting', ready: 'Ready', stopping: 'Stopping' },
   engineSlots: (busy: number, slots: number) => `${busy} of ${slots} ${slots === 1 ? 'slot' : 'slots'} busy`,
   activity: 'Last 60 minutes',
   requests: 'Requests per second',

@@ -63,13 +63,6 @@ export const playgroundText = {
   inLibrary: 'Files are kept in the library.',
   toLibrary: 'Open library',
   progress: (percent: number) => `${percent} % done`,
-  status: {
-    pending: 'Waiting',
-    processing: 'Running',
-    completed: 'Completed',
-    failed: 'Failed',
-    cancelled: 'Cancelled',
-  },
   inTime: (time: string) => `in ${time}`,
   waited: (time: string) => `waited ${time}`,
   cost: (cost: string) => `cost ${cost}`,

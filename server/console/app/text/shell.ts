@@ -1,6 +1,7 @@
 /** Texts of the frame around the pages, of the sign-in, and of states that every page has. */
 export const shellText = {
   product: 'infer',
+  running: (version: string, since: string) => `infer ${version}, running for ${since}`,
   skip: 'Skip to content',
   navigation: 'Pages',
   menu: 'Menu',
@@ -51,5 +52,4 @@ export const shellText = {
   copied: 'Copied',
   cancel: 'Cancel',
   more: 'Show more',
-  search: 'Search',
 } as const

@@ -1,5 +1,4 @@
 export const systemText = {
-  summary: (version: string, since: string) => `infer ${version}, running for ${since}`,
   tabs: 'Parts of this page',
   checks: 'Checks',
   configuration: 'Configuration',

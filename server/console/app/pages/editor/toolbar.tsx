@@ -2,7 +2,7 @@ import { Download, History, LayoutGrid, Play, Plus, Redo2, Save, Undo2 } from 'l
 import { useLocation } from 'wouter'
 import { Badge } from '../../components/badge.tsx'
 import { Button, IconButton, TextLink } from '../../components/button.tsx'
-import { downloadText, fileName } from '../../components/download.ts'
+import { downloadWorkflow } from '../../components/download.ts'
 import { PageHeading } from '../../components/page.tsx'
 import { editorText } from '../../text/editor.ts'
 import { nodePath, setValue, together } from './document/edits.ts'
@@ -51,7 +51,7 @@ export function Toolbar({
             <IconButton
               icon={Download}
               label={editorText.export}
-              onClick={() => downloadText(fileName(workflow.name, 'yaml'), text, 'application/yaml')}
+              onClick={() => downloadWorkflow(workflow.name, text)}
             />
             {stored && (
               <IconButton icon={History} label={editorText.versions} onClick={() => go(`/workflows/${id}/versions`)} />

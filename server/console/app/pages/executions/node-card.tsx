@@ -3,6 +3,7 @@ import { AudioLines } from 'lucide-react'
 import { memo } from 'react'
 import { ownUrl } from '../../components/addresses.ts'
 import { JobStatus, statusLook } from '../../components/badge.tsx'
+import { Progress } from '../../components/meter.tsx'
 import { mediaIn, resultTextIn } from '../../components/result/result-facts.ts'
 import { executionsText as text } from '../../text/executions.ts'
 import { jobsText } from '../../text/jobs.ts'
@@ -67,9 +68,7 @@ function Near({ node }: { node: ExecutionNode }) {
         {medium && <Thumbnail kind={medium.kind} url={ownUrl(medium.url)} />}
       </div>
       {status === 'running' && typeof progress === 'number' && (
-        <div className="bg-raised absolute inset-x-0 bottom-0 h-1 overflow-hidden rounded-b-lg">
-          <div className="bg-accent h-full" style={{ width: `${Math.round(progress * 100)}%` }} />
-        </div>
+        <Progress value={progress} className="absolute inset-x-0 bottom-0" />
       )}
     </>
   )

@@ -8,7 +8,7 @@ import { Button, TextLink } from '../../components/button.tsx'
 import { CodeBlock } from '../../components/code.tsx'
 import { countText, durationText, knownDuration, sizeText } from '../../components/format.ts'
 import { LogView } from '../../components/log/log-view.tsx'
-import { ModelActions, ModelStateView } from '../../components/model.tsx'
+import { EngineStateView, ModelActions, ModelStateView } from '../../components/model.tsx'
 import { Empty, Facts, Failed, PageHeading, Queried, Section, useBeginning } from '../../components/page.tsx'
 import { type Column, columnsOf, Table } from '../../components/table.tsx'
 import { Tabs } from '../../components/tabs.tsx'
@@ -158,10 +158,9 @@ function Settings({ id }: { id: string }) {
 
 type Engine = Schema<'ModelEngine'>
 const { engineColumns: engineNames } = modelsText
-const engineKinds = { starting: 'active', ready: 'good', stopping: 'plain' } as const
 
 const engineColumns: readonly Column<Engine>[] = columnsOf(engineNames, {
-  state: ({ state }) => <Badge kind={engineKinds[state]}>{modelsText.engineStates[state]}</Badge>,
+  state: EngineStateView,
   process: ({ pid }) => pid ?? modelsText.remote,
   devices: ({ devices }) => devices.join(', ') || '–',
   memory: { number: true, show: ({ memory_bytes: bytes }) => sizeText(bytes) },

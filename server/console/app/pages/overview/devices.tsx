@@ -1,11 +1,10 @@
 import { memo } from 'react'
 import type { Schema } from '../../api/client.ts'
 import { modelHref } from '../../components/addresses.ts'
-import { Badge } from '../../components/badge.tsx'
 import { TextLink } from '../../components/button.tsx'
 import { sizeText } from '../../components/format.ts'
 import { Meter, meterColours } from '../../components/meter.tsx'
-import { ModelActions } from '../../components/model.tsx'
+import { EngineStateView, ModelActions } from '../../components/model.tsx'
 import { modelText } from '../../text/models.ts'
 import { overviewText } from '../../text/overview.ts'
 import { memoryUse } from './memory-use.ts'
@@ -79,9 +78,7 @@ const EngineRow = memo(function EngineRow({ engine }: { engine: Engine }) {
       <span className="text-muted text-xs tabular-nums">
         {overviewText.engineSlots(busy, slots)} · {sizeText(memory)}
       </span>
-      {state !== 'ready' && (
-        <Badge kind={state === 'starting' ? 'active' : 'plain'}>{overviewText.engineStates[state]}</Badge>
-      )}
+      {state !== 'ready' && <EngineStateView state={state} />}
       <span className="flex items-center gap-2">
         <TextLink href={modelHref(model, '?part=log')} aria-label={modelText.logOf(model)} label={modelText.log} />
         {state === 'ready' && <ModelActions id={model} status="warm" />}

@@ -1,7 +1,7 @@
 import { api, type Schema, useAnswer, useSession } from '../../api/client.ts'
 import { useLiveRefresh } from '../../api/live.ts'
 import { TextLink } from '../../components/button.tsx'
-import { durationText, knownDuration } from '../../components/format.ts'
+import { durationText, knownDuration, serverText } from '../../components/format.ts'
 import { ModelActions, ModelLink, ModelStateView } from '../../components/model.tsx'
 import { Empty, Notice, PageHeading, Queried, Section } from '../../components/page.tsx'
 import { type Column, columnsOf, Table } from '../../components/table.tsx'
@@ -63,7 +63,7 @@ function MachineCard() {
         title={shellText.pages.overview}
         about={
           now
-            ? `${overviewText.summary(now.version, durationText(Math.max(0, now.time - now.started_at) * 1_000))}. ${overviewText.work(total(now.models, 'busy'), total(now.models, 'waiting'))}.`
+            ? `${serverText(now)}. ${overviewText.work(total(now.models, 'busy'), total(now.models, 'waiting'))}.`
             : '\u00a0'
         }
       />

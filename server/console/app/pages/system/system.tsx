@@ -3,7 +3,7 @@ import { api, type Schema, useAnswer, useSession } from '../../api/client.ts'
 import { Badge } from '../../components/badge.tsx'
 import { Button } from '../../components/button.tsx'
 import { CopyText } from '../../components/code.tsx'
-import { durationText, sizeText } from '../../components/format.ts'
+import { serverText, sizeText } from '../../components/format.ts'
 import { LogView } from '../../components/log/log-view.tsx'
 import { Empty, Failed, Notice, PageHeading, Queried } from '../../components/page.tsx'
 import { type Column, columnsOf, Table } from '../../components/table.tsx'
@@ -48,16 +48,7 @@ export default function SystemPage() {
 
 function Summary() {
   const { data } = useAnswer(['system', 'status'], () => api.GET('/api/system/status'), { refetchInterval: 60_000 })
-  return (
-    <PageHeading
-      title={shellText.pages.system}
-      about={
-        data
-          ? systemText.summary(data.version, durationText(Math.max(0, data.time - data.started_at) * 1_000))
-          : '\u00a0'
-      }
-    />
-  )
+  return <PageHeading title={shellText.pages.system} about={data ? serverText(data) : '\u00a0'} />
 }
 
 type Finding = Schema<'DoctorReport'>['findings'][number]

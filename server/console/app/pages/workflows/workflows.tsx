@@ -5,7 +5,7 @@ import { api, at, dataOf, refresh, type Schema, usePages, useSession } from '../
 import { announce, useAction } from '../../components/announcements.tsx'
 import { ButtonLink, IconButton, TextLink } from '../../components/button.tsx'
 import { Confirm } from '../../components/dialog.tsx'
-import { downloadText, fileName } from '../../components/download.ts'
+import { downloadWorkflow } from '../../components/download.ts'
 import { SearchField } from '../../components/fields.tsx'
 import { Empty, Loading, MoreButton, PageHeading, Queried } from '../../components/page.tsx'
 import { type Column, columnsOf, Table } from '../../components/table.tsx'
@@ -43,7 +43,7 @@ function WorkflowList() {
           import('../editor/document/source.ts'),
           dataOf(api.GET('/api/workflows/{id}', at({ id }))),
         ])
-        downloadText(fileName(name, 'yaml'), sourceOf(read.workflow), 'application/yaml')
+        downloadWorkflow(name, sourceOf(read.workflow))
       } catch (thrown) {
         announce('bad', (thrown as Error).message)
       }

@@ -1,5 +1,6 @@
 import { ownUrl } from '../../../components/addresses.ts'
 import { Badge, statusKinds } from '../../../components/badge.tsx'
+import { Progress } from '../../../components/meter.tsx'
 import { Media } from '../../../components/result/media.tsx'
 import { mediaIn, resultTextIn } from '../../../components/result/result-facts.ts'
 import { editorText } from '../../../text/editor.ts'
@@ -18,12 +19,7 @@ const labels = { image: editorText.resultImage, video: editorText.resultVideo, a
 export function ResultPreview({ node, small = false }: { node: ExecutionNode; small?: boolean }) {
   const { node_id: id, error, result } = node
   if (error) return <p className="text-bad border-line line-clamp-4 border-t px-3 py-2 text-xs">{error.message}</p>
-  if (node.status === 'running' && typeof node.progress === 'number')
-    return (
-      <div className="bg-raised h-1 overflow-hidden rounded-b-lg">
-        <div className="bg-accent h-full" style={{ width: `${Math.round(node.progress * 100)}%` }} />
-      </div>
-    )
+  if (node.status === 'running' && typeof node.progress === 'number') return <Progress value={node.progress} />
   if (result === null || result === undefined) return null
   const media = ownMedia(result).slice(0, small ? 1 : 8)
   const text = media.length === 0 ? resultTextIn(result) : ''

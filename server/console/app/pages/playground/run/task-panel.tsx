@@ -170,7 +170,7 @@ function RunView({ job, currency }: { job: Job; currency: string }) {
   return (
     <div className="space-y-3">
       <p className="flex flex-wrap items-center gap-2" role="status">
-        <JobStatus status={status} names={text.status} />
+        <JobStatus status={status} />
         {live && progress !== null && progress > 0 && <span>{text.progress(Math.round(progress * 100))}</span>}
         {!live && metrics.run_ms !== null && <span>{text.inTime(durationText(metrics.run_ms))}</span>}
         <Figures job={job} currency={currency} />
