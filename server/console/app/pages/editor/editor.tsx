@@ -1,6 +1,5 @@
 import { useQuery } from '@tanstack/react-query'
-import { lazy, Suspense, useCallback, useEffect, useMemo, useState } from 'react'
-import { useLocation } from 'wouter'
+import { lazy, Suspense, useCallback, useEffect, useEffectEvent, useMemo, useState } from 'react'
 import { api, at, dataOf, type Schema, tasksQuery, useSession } from '../../api/client.ts'
 import { Button } from '../../components/button.tsx'
 import { Failed, Loading, Notice, Queried, useBeginning } from '../../components/page.tsx'
@@ -18,7 +17,7 @@ import { NodePanel } from './panel/node-panel.tsx'
 import { propertiesId } from './panel/properties.tsx'
 import { WorkflowPanel } from './panel/workflow-panel.tsx'
 import { SeverityBadge } from './run/node-run.tsx'
-import { RunDialog, type Runnable } from './run/run-dialog.tsx'
+import { RunDialog } from './run/run-dialog.tsx'
 import { RunPanel, useRun } from './run/run-panel.tsx'
 import { Toolbar } from './toolbar.tsx'
 import { useDocument, useValidation } from './use-document.ts'
@@ -64,8 +63,6 @@ export default function Editor({ id }: { id: string }) {
 /** CodeMirror is loaded when the YAML is opened. */
 const YamlView = lazy(() => import('./yaml-view.tsx'))
 
-type Side = 'properties' | 'yaml' | 'problems' | 'run'
-
 /** One open workflow: the graph or list, and beside it properties, YAML, problems and the run. */
 function Workbench({
   id,
@@ -95,18 +92,7 @@ function Workbench({
   const [side, setSide] = useState<Side>('properties')
   const [selected, setSelected] = useState<string>()
   const [adding, setAdding] = useState(false)
-  // A link with `?run` opens the dialog at once, for what is stored.
-  const [running, setRunning] = useState<Runnable | undefined>(() =>
-    !readOnly && version > 0 && new URLSearchParams(location.search).has('run') ? { id, version } : undefined,
-  )
-  const [, go] = useLocation()
-  // A reload opens the workflow, and not the dialog again.
-  useEffect(() => {
-    if (location.search !== '') go(`/workflows/${id}`, { replace: true })
-  }, [go, id])
-  const [runId, setRunId] = useState<string>()
-  const [line, setLine] = useState<{ number: number }>()
-  const run = useRun(runId)
+  const run = useRun(id, version)
 
   const select = useCallback((node: string | undefined) => {
     setSelected(node)
@@ -121,42 +107,17 @@ function Workbench({
   const change = opened.apply
   const apply = useCallback((edit: Edit, group?: string) => !readOnly && change(edit, group), [change, readOnly])
   const addNode = useCallback(() => setAdding(true), [])
-  const node = workflow.nodes.find(one => one.id === selected)
   const facts = useMemo(
     () => ({ workflow, tasks, apply, readOnly, addNode, selected, select, reveal, runs: run.nodes }),
     [workflow, tasks, apply, readOnly, addNode, selected, select, reveal, run.nodes],
   )
-
-  useEffect(() => {
-    const press = (event: KeyboardEvent) => {
-      if (!(event.ctrlKey || event.metaKey) || event.defaultPrevented) return
-      const key = event.key.toLowerCase()
-      // In a field the browser undoes letters; in the YAML the editor has its own keys.
-      const typing = (event.target as HTMLElement).closest?.('input, textarea, [contenteditable]')
-      if (key === 's') {
-        event.preventDefault()
-        if (!readOnly && storage.unsaved && parsed.value) storage.save()
-      } else if (!typing && (key === 'z' || key === 'y')) {
-        event.preventDefault()
-        if (key === 'y' || event.shiftKey) redo()
-        else undo()
-      }
-    }
-    addEventListener('keydown', press)
-    return () => removeEventListener('keydown', press)
-  })
+  useShortcuts({ save: () => !readOnly && storage.unsaved && parsed.value && storage.save(), undo, redo })
 
   const startRun = () => {
     if (!parsed.value) return setSide('problems')
-    setRunning(storage.unsaved || storage.version === 0 ? { value: parsed.value } : { id, version: storage.version })
+    run.ask(storage.unsaved || storage.version === 0 ? { value: parsed.value } : { id, version: storage.version })
   }
   const errors = problems.filter(({ severity }) => severity === 'error').length
-  const sides: Record<Side, string> = {
-    properties: editorText.properties,
-    yaml: editorText.yaml,
-    problems: editorText.problems(problems.length),
-    run: editorText.runs,
-  }
   return (
     <EditorContext value={facts}>
       <ProblemsContext value={problems}>
@@ -172,42 +133,34 @@ function Workbench({
         <div className="mb-3 space-y-2">
           {readOnly && <Notice kind="info">{editorText.readOnly}</Notice>}
           {stale && (
-            <Notice kind="warning">
-              {editorText.olderDraft(stale.version)}
-              <Button
-                small
-                onClick={() => {
+            <Question
+              about={editorText.olderDraft(stale.version)}
+              answers={{
+                [editorText.useDraft]: () => {
                   setText(stale.text)
                   setDraft(undefined)
-                }}
-                label={editorText.useDraft}
-              />
-              <Button
-                small
-                onClick={() => {
+                },
+                [editorText.dropDraft]: () => {
                   dropDraft(token, id)
                   setDraft(undefined)
-                }}
-                label={editorText.dropDraft}
-              />
-            </Notice>
+                },
+              }}
+            />
           )}
           {storage.failure && <Failed failure={storage.failure} />}
           {storage.conflict && (
-            <Notice kind="warning">
-              {editorText.conflict}
-              <Button
-                small
-                onClick={() => {
+            <Question
+              about={editorText.conflict}
+              answers={{
+                [editorText.loadTheirs]: () => {
                   dropDraft(token, id)
                   reset(source)
                   storage.dismiss()
                   reload()
-                }}
-                label={editorText.loadTheirs}
-              />
-              <Button small onClick={storage.saveAnyway} label={editorText.saveAnyway} />
-            </Notice>
+                },
+                [editorText.saveAnyway]: storage.saveAnyway,
+              }}
+            />
           )}
         </div>
         <div className="grid gap-4 lg:grid-cols-[minmax(0,1fr)_24rem]">
@@ -222,51 +175,107 @@ function Workbench({
             </Tabs>
           </div>
           <div className="min-w-0">
-            <Tabs label={editorText.sides} names={sides} current={side} choose={setSide}>
-              <div className={side === 'yaml' ? '' : 'lg:max-h-[calc(100dvh-13rem)] lg:overflow-y-auto lg:pr-1'}>
-                {side === 'properties' && (node ? <NodePanel key={node.id} node={node} /> : <WorkflowPanel />)}
-                {side === 'problems' && (
-                  <ProblemList
-                    failure={unchecked}
-                    show={number => {
-                      setLine({ number })
-                      setSide('yaml')
-                    }}
-                  />
-                )}
-                {side === 'run' && (
-                  <RunPanel execution={run.execution} failure={run.failure} hide={() => setRunId(undefined)} />
-                )}
-                {side === 'yaml' && (
-                  <Suspense fallback={<Loading lines={12} />}>
-                    <YamlView
-                      text={text}
-                      change={next => setText(next, 'yaml')}
-                      problems={problems}
-                      line={line}
-                      readOnly={readOnly}
-                      undo={undo}
-                      redo={redo}
-                    />
-                  </Suspense>
-                )}
-              </div>
-            </Tabs>
+            <Sides document={opened} unchecked={unchecked} run={run} side={side} choose={setSide} />
           </div>
         </div>
         {adding && <Palette close={() => setAdding(false)} />}
-        {running && (
+        {run.runnable && (
           <RunDialog
-            runnable={running}
-            close={() => setRunning(undefined)}
+            runnable={run.runnable}
+            close={() => run.ask(undefined)}
             started={execution => {
-              setRunId(execution)
+              run.follow(execution)
               setSide('run')
             }}
           />
         )}
       </ProblemsContext>
     </EditorContext>
+  )
+}
+
+/** Asks what to do about something; each answer is a button. */
+const Question = ({ about, answers }: { about: string; answers: Readonly<Record<string, () => void>> }) => (
+  <Notice kind="warning">
+    {about}
+    {Object.entries(answers).map(([label, act]) => (
+      <Button key={label} small onClick={act} label={label} />
+    ))}
+  </Notice>
+)
+
+/** The keys that save, undo and redo. */
+function useShortcuts({ save, undo, redo }: Record<'save' | 'undo' | 'redo', () => unknown>): void {
+  const press = useEffectEvent((event: KeyboardEvent) => {
+    if (!(event.ctrlKey || event.metaKey) || event.defaultPrevented) return
+    const key = event.key.toLowerCase()
+    // In a field the browser undoes letters; in the YAML the editor has its own keys.
+    const typing = (event.target as HTMLElement).closest?.('input, textarea, [contenteditable]')
+    if (key !== 's' && (typing || (key !== 'z' && key !== 'y'))) return
+    event.preventDefault()
+    if (key === 's') save()
+    else if (key === 'y' || event.shiftKey) redo()
+    else undo()
+  })
+  useEffect(() => {
+    const listen = (event: KeyboardEvent) => press(event)
+    addEventListener('keydown', listen)
+    return () => removeEventListener('keydown', listen)
+  }, [])
+}
+
+type Side = 'properties' | 'yaml' | 'problems' | 'run'
+
+/** What stands beside the graph: properties, YAML, problems or the run. */
+function Sides({
+  document: { text, workflow, setText, undo, redo },
+  unchecked,
+  run,
+  side,
+  choose,
+}: {
+  document: ReturnType<typeof useDocument>
+  /** Why the workflow could not be checked. */
+  unchecked: string | undefined
+  run: ReturnType<typeof useRun>
+  side: Side
+  choose: (side: Side) => void
+}) {
+  const { readOnly, selected } = useEditor()
+  const problems = useProblems()
+  const [line, setLine] = useState<{ number: number }>()
+  const node = workflow.nodes.find(one => one.id === selected)
+  const showLine = (number: number) => {
+    setLine({ number })
+    choose('yaml')
+  }
+  const names: Record<Side, string> = {
+    properties: editorText.properties,
+    yaml: editorText.yaml,
+    problems: editorText.problems(problems.length),
+    run: editorText.runs,
+  }
+  return (
+    <Tabs label={editorText.sides} names={names} current={side} choose={choose}>
+      <div className={side === 'yaml' ? '' : 'lg:max-h-[calc(100dvh-13rem)] lg:overflow-y-auto lg:pr-1'}>
+        {side === 'properties' && (node ? <NodePanel key={node.id} node={node} /> : <WorkflowPanel />)}
+        {side === 'problems' && <ProblemList failure={unchecked} show={showLine} />}
+        {side === 'run' && <RunPanel run={run} />}
+        {side === 'yaml' && (
+          <Suspense fallback={<Loading lines={12} />}>
+            <YamlView
+              text={text}
+              change={next => setText(next, 'yaml')}
+              problems={problems}
+              line={line}
+              readOnly={readOnly}
+              undo={undo}
+              redo={redo}
+            />
+          </Suspense>
+        )}
+      </div>
+    </Tabs>
   )
 }
 

@@ -1,24 +1,18 @@
 import { useMutation } from '@tanstack/react-query'
-import { useMemo } from 'react'
-import { api, at, hasEnded } from '../../../api/client.ts'
+import { useEffect, useMemo, useState } from 'react'
+import { useLocation } from 'wouter'
+import { api, at, hasEnded, useSession } from '../../../api/client.ts'
 import { Button, TextLink } from '../../../components/button.tsx'
 import { durationText } from '../../../components/format.ts'
 import { Empty, Failed, Notice } from '../../../components/page.tsx'
 import { editorText } from '../../../text/editor.ts'
-import { type Execution, type ExecutionNode, useExecution } from '../../executions/use-execution.ts'
+import { type ExecutionNode, useExecution } from '../../executions/use-execution.ts'
 import { useEditor } from '../editor-context.ts'
 import { ResultPreview, RunBadge } from './node-run.tsx'
+import type { Runnable } from './run-dialog.tsx'
 
 /** The execution that was started from the editor: its state, and what each node made. */
-export function RunPanel({
-  execution,
-  failure,
-  hide,
-}: {
-  execution: Execution | undefined
-  failure: Error | null
-  hide: () => void
-}) {
+export function RunPanel({ run: { execution, failure, follow } }: { run: ReturnType<typeof useRun> }) {
   const { reveal } = useEditor()
   const cancel = useMutation({
     mutationFn: (id: string) => api.POST('/api/workflow-executions/{id}/cancel', at({ id })),
@@ -34,7 +28,7 @@ export function RunPanel({
         {ms !== null && <span className="text-muted">{durationText(ms)}</span>}
         <span className="flex-1" />
         {hasEnded(execution) ? (
-          <Button small onClick={hide} label={editorText.closeRun} />
+          <Button small onClick={() => follow(undefined)} label={editorText.closeRun} />
         ) : (
           <Button small danger busy={cancel.isPending} onClick={() => cancel.mutate(id)} label={editorText.cancelRun} />
         )}
@@ -66,9 +60,20 @@ export function RunPanel({
 
 const none: ReadonlyMap<string, ExecutionNode> = new Map()
 
-/** Follows the execution that was started from the editor until its end. */
-export function useRun(id: string | undefined) {
-  const { data, error } = useExecution(id, true)
+/** What is run from the editor: that for which the dialog is open, and the execution that is followed until its end. */
+export function useRun(id: string, version: number) {
+  const { can } = useSession()
+  const [, go] = useLocation()
+  // A link with `?run` opens the dialog at once, for what is stored.
+  const [runnable, ask] = useState<Runnable | undefined>(() =>
+    can('user:write') && version > 0 && new URLSearchParams(location.search).has('run') ? { id, version } : undefined,
+  )
+  // A reload opens the workflow, and not the dialog again.
+  useEffect(() => {
+    if (location.search !== '') go(`/workflows/${id}`, { replace: true })
+  }, [go, id])
+  const [executionId, follow] = useState<string>()
+  const { data, error } = useExecution(executionId, true)
   const nodes = useMemo(() => (data?.nodes ? new Map(data.nodes.map(node => [node.node_id, node])) : none), [data])
-  return { execution: data, nodes, failure: error }
+  return { runnable, ask, follow, execution: data, nodes, failure: error }
 }
