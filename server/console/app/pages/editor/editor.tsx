@@ -88,7 +88,6 @@ function Workbench({
   const { text, parsed, workflow, setText, undo, redo, reset } = opened
   const { problems, failure: unchecked } = useValidation(text, parsed, !readOnly)
   const storage = useStorage(id, { version, source, saved: own?.saved ?? source }, text, parsed.value)
-  const [view, setView] = useState<'graph' | 'list'>('graph')
   const [side, setSide] = useState<Side>('properties')
   const [selected, setSelected] = useState<string>()
   const [adding, setAdding] = useState(false)
@@ -165,14 +164,7 @@ function Workbench({
         </div>
         <div className="grid gap-4 lg:grid-cols-[minmax(0,1fr)_24rem]">
           <div className="min-w-0">
-            <Tabs
-              label={editorText.views}
-              names={{ graph: editorText.graph, list: editorText.list }}
-              current={view}
-              choose={setView}
-            >
-              {view === 'graph' ? <GraphView /> : <ListView />}
-            </Tabs>
+            <Views />
           </div>
           <div className="min-w-0">
             <Sides document={opened} unchecked={unchecked} run={run} side={side} choose={setSide} />
@@ -191,6 +183,17 @@ function Workbench({
         )}
       </ProblemsContext>
     </EditorContext>
+  )
+}
+
+/** The workflow as a graph or as a list. */
+function Views() {
+  const [view, setView] = useState<'graph' | 'list'>('graph')
+  const names = { graph: editorText.graph, list: editorText.list }
+  return (
+    <Tabs label={editorText.views} names={names} current={view} choose={setView}>
+      {view === 'graph' ? <GraphView /> : <ListView />}
+    </Tabs>
   )
 }
 

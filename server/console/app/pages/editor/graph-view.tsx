@@ -52,32 +52,40 @@ const manyNodes = 60
 /** The smallest zoom then: the overview beside it shows the whole. */
 const manyMinZoom = 0.3
 
-/**
- * The workflow as a graph: nodes are moved, connected and removed by mouse and keyboard. Problems change only the cards, so
- * it is not drawn again for them.
- */
-export const GraphView = memo(function GraphView() {
-  const { workflow, tasks, apply, readOnly, selected, select, runs } = useEditor()
+/** The cards and edges of the workflow with their places; people unfold the ports of a card. */
+function useGraph() {
+  const { workflow, tasks, runs } = useEditor()
   const [expanded, setExpanded] = useState<ReadonlySet<string>>(new Set())
-  const flow = useRef<ReactFlowInstance<FlowNode, FlowEdge>>(undefined)
   const unfold = useCallback(
     (key: string) => setExpanded(now => new Set(now.has(key) ? [...now].filter(one => one !== key) : [...now, key])),
     [],
   )
   const ran = runs.size > 0
-  const ended = ran && [...runs.values()].every(({ finished_at: at, status }) => at !== null || status === 'skipped')
-  const drawn = useMemo(() => graphOf(workflow, tasks, expanded, ran), [workflow, tasks, expanded, ran])
+  const { cards, edges } = useMemo(() => graphOf(workflow, tasks, expanded, ran), [workflow, tasks, expanded, ran])
   const arranged = workflow.nodes.some(({ position }) => !position)
-  const places = usePlaces(arranged ? drawn.cards : noCards, drawn.edges)
-  const graph = useMemo(() => ({ cards: placedCards(drawn.cards, places), edges: drawn.edges }), [drawn, places])
-  const many = drawn.cards.length > manyNodes
+  const places = usePlaces(arranged ? cards : noCards, edges)
+  const placed = useMemo(() => placedCards(cards, places), [cards, places])
+  return {
+    cards: placed,
+    edges,
+    expanded,
+    unfold,
+    arranged,
+    isEmpty: cards.length === 0,
+    many: cards.length > manyNodes,
+  }
+}
+type Graph = ReturnType<typeof useGraph>
+
+/** The graph as the library takes it. What the library has found out of a node or edge stays when the workflow changes. */
+function useFlow({ cards, edges: drawn, expanded, unfold, many }: Graph) {
+  const { readOnly, selected } = useEditor()
   const [nodes, setNodes] = useState<FlowNode[]>([])
   const [edges, setEdges] = useState<FlowEdge[]>([])
-
   useEffect(() => {
     setNodes(before => {
       const known = new Map(before.map(node => [node.id, node]))
-      return graph.cards.map(({ id, node, ports, at }) => {
+      return cards.map(({ id, node, ports, at }) => {
         const key = cardKey(id)
         const old = known.get(key)
         const data = { node, ports, expanded, unfold }
@@ -97,7 +105,7 @@ export const GraphView = memo(function GraphView() {
     })
     setEdges(before => {
       const chosen = new Set(before.filter(edge => edge.selected).map(({ id }) => id))
-      return graph.edges.map(edge => ({
+      return drawn.map(edge => ({
         id: edge.id,
         source: cardKey(edge.from),
         sourceHandle: edge.fromPort,
@@ -114,16 +122,39 @@ export const GraphView = memo(function GraphView() {
         ),
       }))
     })
-  }, [graph, expanded, unfold, selected, readOnly, many])
+  }, [cards, drawn, expanded, unfold, selected, readOnly, many])
+  const selectEdges = useCallback((changes: EdgeChange<FlowEdge>[]) => {
+    const selections = changes.filter(({ type }) => type === 'select')
+    setEdges(now => applyEdgeChanges(selections, now))
+  }, [])
+  return { nodes, setNodes, edges, selectEdges }
+}
 
-  // The view follows when nodes are added or arranged or show all results, and not when a person moves one.
-  const count = graph.cards.length
-  const left = Math.min(...graph.cards.map(({ at }) => at.x))
-  const showGraph = useEffectEvent(() => flow.current && void showStart(flow.current, left))
+/** The library's view, which follows when nodes are added, arranged or show all results, not when a person moves one. */
+function useView({ cards, arranged }: Graph) {
+  const { runs } = useEditor()
+  const view = useRef<ReactFlowInstance<FlowNode, FlowEdge>>(undefined)
+  const ran = runs.size > 0
+  const ended = ran && [...runs.values()].every(({ finished_at: at, status }) => at !== null || status === 'skipped')
+  const left = Math.min(...cards.map(({ at }) => at.x))
+  const showGraph = useEffectEvent(() => view.current && void showStart(view.current, left))
   useEffect(() => {
     const timer = setTimeout(() => showGraph(), 50)
     return () => clearTimeout(timer)
-  }, [count, arranged, ran, ended])
+  }, [cards.length, arranged, ran, ended])
+  return view
+}
+
+/**
+ * The workflow as a graph: nodes are moved, connected and removed by mouse and keyboard. Problems change only the cards, so
+ * it is not drawn again for them.
+ */
+export const GraphView = memo(function GraphView() {
+  const { workflow, tasks, apply, readOnly, selected, select } = useEditor()
+  const graph = useGraph()
+  const { cards, isEmpty, many } = graph
+  const { nodes, setNodes, edges, selectEdges } = useFlow(graph)
+  const view = useView(graph)
 
   const changeNodes = useCallback(
     (changes: NodeChange<FlowNode>[]) => {
@@ -136,29 +167,17 @@ export const GraphView = memo(function GraphView() {
       const moves = changes.flatMap(change => {
         if (change.type !== 'position' || change.dragging !== false || !change.position) return []
         const id = idOfCard(change.id)
-        const card = graph.cards.find(one => one.id === id)
+        const card = cards.find(one => one.id === id)
         const { x, y } = change.position
         const moved = card?.node && (Math.round(x) !== card.at.x || Math.round(y) !== card.at.y)
         return moved ? [moveNode(id, x, y)] : []
       })
       if (moves.length === 0) return
       // Moving one node keeps the others where they are seen.
-      const others = graph.cards.flatMap(({ node, at }) =>
-        node && !node.position ? [moveNode(node.id, at.x, at.y)] : [],
-      )
+      const others = cards.flatMap(({ node, at }) => (node && !node.position ? [moveNode(node.id, at.x, at.y)] : []))
       apply(together(...others, ...moves), 'move')
     },
-    [graph, apply, select],
-  )
-  const changeEdges = useCallback(
-    (changes: EdgeChange<FlowEdge>[]) =>
-      setEdges(now =>
-        applyEdgeChanges(
-          changes.filter(({ type }) => type === 'select'),
-          now,
-        ),
-      ),
-    [],
+    [cards, setNodes, apply, select],
   )
   const joined = ({ source, sourceHandle, target, targetHandle }: Connection) => {
     const edit = editOfConnection(idOfCard(source), sourceHandle, idOfCard(target), targetHandle)
@@ -183,15 +202,14 @@ export const GraphView = memo(function GraphView() {
     if (!task) return
     event.preventDefault()
     // The first node is alone and has no place yet.
-    const graphShown = drawn.cards.length > 0 ? flow.current : undefined
-    const at = graphShown?.screenToFlowPosition({ x: event.clientX, y: event.clientY })
-    const { id, edit } = newNode(task, workflow.nodes, at && { at, seen: graph.cards })
+    const at = (isEmpty ? undefined : view.current)?.screenToFlowPosition({ x: event.clientX, y: event.clientY })
+    const { id, edit } = newNode(task, workflow.nodes, at && { at, seen: cards })
     apply(edit)
     select(id)
   }
   const dropping = readOnly ? {} : { onDragOver: allowTask, onDrop: dropped }
 
-  if (drawn.cards.length === 0)
+  if (isEmpty)
     return (
       <div className="min-h-[28rem]" {...dropping}>
         <EmptyGraph />
@@ -206,10 +224,10 @@ export const GraphView = memo(function GraphView() {
         edges={edges}
         nodeTypes={nodeTypes}
         onInit={instance => {
-          flow.current = instance
+          view.current = instance
         }}
         onNodesChange={changeNodes}
-        onEdgesChange={changeEdges}
+        onEdgesChange={selectEdges}
         onConnect={joined}
         onDelete={deleted}
         onPaneClick={() => select(undefined)}
