@@ -9,7 +9,7 @@ import { systemDataDir, unitOf } from '../cli/service/unit.ts'
 import { filesBelow, root } from './bundle.ts'
 import type { Architecture } from './target.ts'
 
-export interface DebOptions {
+interface DebOptions {
   architecture: Architecture
   version: string
   executable: string

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import type { LicensedWork } from './works.ts'
 
-export interface SbomOptions {
+interface SbomOptions {
   version: string
   /** Of the executable, hexadecimal. */
   sha256: string

@@ -83,19 +83,19 @@ const metadata = (
   'tokenizer.chat_template': ['string', chatTemplate],
 })
 
-const blocks = (layers: number, weight: (inputs: number, writesBack: boolean) => number | (() => number)): Tensor[] =>
+const blocks = (layers: number, weight: (inputs: number) => number | (() => number)): Tensor[] =>
   Array.from({ length: layers }, (_, layer) => {
     const name = (part: string) => `blk.${layer}.${part}.weight`
     return [
       tensor(name('attn_norm'), [width], 1),
-      tensor(name('attn_q'), [width, width], weight(width, false)),
-      tensor(name('attn_k'), [width, width], weight(width, false)),
-      tensor(name('attn_v'), [width, width], weight(width, false)),
-      tensor(name('attn_output'), [width, width], weight(width, true)),
+      tensor(name('attn_q'), [width, width], weight(width)),
+      tensor(name('attn_k'), [width, width], weight(width)),
+      tensor(name('attn_v'), [width, width], weight(width)),
+      tensor(name('attn_output'), [width, width], weight(width)),
       tensor(name('ffn_norm'), [width], 1),
-      tensor(name('ffn_gate'), [width, feedForward], weight(width, false)),
-      tensor(name('ffn_up'), [width, feedForward], weight(width, false)),
-      tensor(name('ffn_down'), [feedForward, width], weight(feedForward, true)),
+      tensor(name('ffn_gate'), [width, feedForward], weight(width)),
+      tensor(name('ffn_up'), [width, feedForward], weight(width)),
+      tensor(name('ffn_down'), [feedForward, width], weight(feedForward)),
     ]
   }).flat()
 

@@ -1,5 +1,5 @@
 /** The parts of an OpenAPI description that become types. */
-export interface ApiDescription {
+interface ApiDescription {
   paths: Record<string, Record<string, Operation>>
   components: { schemas: Record<string, Schema> }
 }

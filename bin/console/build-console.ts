@@ -8,7 +8,7 @@ import { build as bundle, transform } from 'esbuild'
 import { root } from '../bundle.ts'
 
 /** One file of the web console, as the server sends it. */
-export interface ConsoleFile {
+interface ConsoleFile {
   /** Below `/console/`: `assets/main-<hash>.js`. */
   path: string
   /** Compressed, by the name of the encoding. */

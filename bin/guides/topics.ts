@@ -1,5 +1,5 @@
 /** A guide as the lists show it. Its text is `server/docs/guides/<topic>.md`. */
-export interface Topic {
+interface Topic {
   /** What stands in the URL and behind `infer help`. No command has this name. */
   topic: string
   /** One line of at most 56 characters. */

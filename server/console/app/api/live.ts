@@ -3,14 +3,14 @@ import { useEffect, useEffectEvent, useRef, useSyncExternalStore } from 'react'
 import { ApiFailure, eventsOf, refresh, send } from './client.ts'
 
 /** An event of the organization: of a job, an execution, a token. */
-export interface LiveEvent {
+interface LiveEvent {
   id: string | undefined
   type: string
   // oxlint-disable-next-line no-explicit-any
   data: any
 }
 
-export type LiveState = 'connecting' | 'live' | 'offline'
+type LiveState = 'connecting' | 'live' | 'offline'
 
 type Listener = (events: readonly LiveEvent[]) => void
 

@@ -10,7 +10,7 @@ import {
   useRef,
 } from 'react'
 
-export interface FieldFacts {
+interface FieldFacts {
   label: string
   /** What to write, or what it does. */
   hint?: ReactNode

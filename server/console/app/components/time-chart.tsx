@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from 'react'
 import UPlot from 'uplot'
 
-export interface TimeSeries {
+interface TimeSeries {
   name: string
   values: readonly number[]
   colour: 'accent' | 'warning' | 'bad' | 'muted'

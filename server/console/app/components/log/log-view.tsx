@@ -86,7 +86,7 @@ const Line = memo(function Line({ entry: { time, level, text } }: { entry: LogEn
   )
 })
 
-export interface LogQuery {
+interface LogQuery {
   model?: string
   source?: 'server' | 'engine'
 }

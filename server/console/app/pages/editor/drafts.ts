@@ -5,7 +5,7 @@ export const newWorkflow = 'new'
  * What this browser keeps of a workflow: the server stores no comments, and unsaved changes survive a reload. Signing
  * out removes it (`infer.person.`).
  */
-export interface Draft {
+interface Draft {
   /** The version that the text began with; 0 for a workflow that was never saved. */
   version: number
   saved: string

@@ -6,7 +6,7 @@ import type { TaskFacts } from './document/schema.ts'
 import type { Workflow } from './document/workflow-document.ts'
 
 /** What the parts of the editor share. */
-export interface EditorFacts {
+interface EditorFacts {
   workflow: Workflow
   tasks: ReadonlyMap<string, TaskFacts>
   /**

@@ -19,7 +19,7 @@ export function openNodeStates() {
     },
   }
 }
-export type NodeStates = ReturnType<typeof openNodeStates>
+type NodeStates = ReturnType<typeof openNodeStates>
 
 export const NodeStatesContext = createContext<NodeStates>(openNodeStates())
 

@@ -3,7 +3,7 @@ import type { Schema } from '../../api/schema.ts'
 type ExecutionNode = Schema<'ExecutionNode'>
 
 /** When a node ran, in seconds after the first node began. */
-export interface Bar {
+interface Bar {
   id: string
   status: ExecutionNode['status']
   /** Undefined: it has not begun. */

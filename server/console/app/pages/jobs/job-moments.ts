@@ -25,10 +25,7 @@ export const momentOf = (type: string, { created_at: at, data: { attempt = 0, er
 })
 
 /** What the times of a job say, which is kept longer than its events. */
-export type JobTimes = { status: string } & Pick<
-  Schema<'Job'>,
-  'attempts' | 'created_at' | 'started_at' | 'finished_at'
->
+type JobTimes = { status: string } & Pick<Schema<'Job'>, 'attempts' | 'created_at' | 'started_at' | 'finished_at'>
 
 const ends: readonly string[] = ['completed', 'failed', 'cancelled']
 

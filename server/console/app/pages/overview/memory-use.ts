@@ -1,7 +1,7 @@
 import type { Schema } from '../../api/schema.ts'
 
 /** Who has the memory of a device, in bytes. */
-export interface MemoryUse {
+interface MemoryUse {
   /** What engines of infer use. */
   own: number
   /** Reserved for engines, and not yet in use. */

@@ -92,19 +92,12 @@ function ConfigurationNotice() {
     refetchInterval: configurationEveryMs,
   })
   const data = query.data?.configuration
-  if (data?.fault)
-    return (
-      <Notice kind="bad" className="mb-4">
-        {overviewText.fault(data.fault)}
-      </Notice>
-    )
-  if (data && data.restart_for.length > 0)
-    return (
-      <Notice kind="warning" className="mb-4">
-        {overviewText.restart(data.restart_for.join(', '))}
-      </Notice>
-    )
-  return null
+  if (!data?.fault && !data?.restart_for.length) return null
+  return (
+    <Notice kind={data.fault ? 'bad' : 'warning'} className="mb-4">
+      {data.fault ? overviewText.fault(data.fault) : overviewText.restart(data.restart_for.join(', '))}
+    </Notice>
+  )
 }
 
 type Load = Schema<'ModelLoad'>

@@ -1,4 +1,4 @@
-export interface ComparedLine {
+interface ComparedLine {
   kind: 'same' | 'added' | 'removed'
   text: string
 }

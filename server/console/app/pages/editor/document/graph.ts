@@ -9,12 +9,12 @@ import type { Workflow, WorkflowNode } from './workflow-document.ts'
 export const parametersId = "'parameters"
 
 /** A card that has a size and no place yet. */
-export interface UnplacedCard extends Box {
+interface UnplacedCard extends Box {
   /** Undefined: the card of the parameters. */
   node: WorkflowNode | undefined
   ports: Ports
 }
-export interface GraphCard extends UnplacedCard {
+interface GraphCard extends UnplacedCard {
   at: { x: number; y: number }
 }
 export interface GraphEdge {

@@ -2,7 +2,7 @@ import { outputText, type ValueLink } from './references.ts'
 import { type InputPort, inputPorts, mainOutput, type OutputField, outputFields, type TaskFacts } from './schema.ts'
 import type { Path, WorkflowNode } from './workflow-document.ts'
 
-export interface OutputPort {
+interface OutputPort {
   /** `choices[0].message.content` */
   path: string
   kind: string

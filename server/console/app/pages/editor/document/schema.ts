@@ -12,7 +12,7 @@ export type TaskFacts = Pick<
 export type FieldKind = 'text' | 'number' | 'integer' | 'boolean' | 'choice' | 'object' | 'list' | 'any'
 
 /** A schema without references and alternatives: the first alternative of each kind. */
-export interface InputShape {
+interface InputShape {
   kinds: FieldKind[]
   description: string
   /** Allowed values of a choice. */

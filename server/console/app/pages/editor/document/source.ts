@@ -47,13 +47,13 @@ export function freeId(wish: string, taken: ReadonlySet<string>): string {
 }
 
 /** The id that a node gets: the last word of the name of its task, such as `image` for `Text to image`. */
-export const idForTask = (name: string): string => name.toLowerCase().replace(/^.* /, '')
+const idForTask = (name: string): string => name.toLowerCase().replace(/^.* /, '')
 
 /** Messages with which a new node can be run at once. */
 const firstMessages = [{ role: 'user', content: editorText.firstMessage }]
 
 /** Where a card stands, by the id of its node. */
-export type SeenPlaces = readonly { id: string; at: { x: number; y: number } }[]
+type SeenPlaces = readonly { id: string; at: { x: number; y: number } }[]
 
 /**
  * Adds a node for a task. `drop` says where a person put it: then the others stay where they are `seen`. Without it the

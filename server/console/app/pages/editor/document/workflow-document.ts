@@ -42,7 +42,7 @@ export interface Workflow {
 }
 
 /** A fault of the text: it is not YAML, or not a mapping. */
-export interface TextFault {
+interface TextFault {
   message: string
   /** From 1. */
   line: number

@@ -7,8 +7,6 @@ import { mainOutput, type OutputField } from '../document/schema.ts'
 import type { Path } from '../document/workflow-document.ts'
 import { useEditor } from '../editor-context.ts'
 
-const itemClass = 'hover:bg-raised flex w-full items-baseline gap-2 rounded px-2 py-1 text-left'
-
 /** Chooses where an input takes its value from: the same as dragging an output to it, for the keyboard too. */
 export function ReferenceDialog({ node, path, close }: { node: string; path: Path; close: () => void }) {
   const { workflow, tasks, apply } = useEditor()
@@ -25,10 +23,7 @@ export function ReferenceDialog({ node, path, close }: { node: string; path: Pat
         <section aria-label={editorText.parameters}>
           <h3 className="font-medium">{editorText.parameters}</h3>
           {workflow.parameters.map(({ name, parameter }) => (
-            <button key={name} type="button" className={itemClass} onClick={() => choose(parameterReference(name))}>
-              <span className="font-mono">{name}</span>
-              <span className="text-muted text-xs">{parameter.type}</span>
-            </button>
+            <Source key={name} name={name} kind={parameter.type} choose={() => choose(parameterReference(name))} />
           ))}
         </section>
       )}
@@ -40,12 +35,7 @@ export function ReferenceDialog({ node, path, close }: { node: string; path: Pat
         return (
           <section key={id} aria-label={editorText.resultOf(id)}>
             <h3 className="font-medium">{editorText.resultOf(id)}</h3>
-            {main && (
-              <button type="button" className={itemClass} title={main.description} onClick={() => take(main.path)}>
-                <span className="font-mono">{outputText(main.path)}</span>
-                <span className="text-muted text-xs">{main.kind}</span>
-              </button>
-            )}
+            {main && <Source {...main} name={outputText(main.path)} choose={() => take(main.path)} />}
             <details>
               <summary className="text-muted px-2 py-1">{editorText.allOutputs}</summary>
               <OutputTree outputs={tree} choose={take} />
@@ -57,17 +47,27 @@ export function ReferenceDialog({ node, path, close }: { node: string; path: Pat
   )
 }
 
+/** A value that can be taken. `within` is read aloud before its name. */
+const Source = (props: { name: string; kind: string; description?: string; within?: string; choose: () => void }) => (
+  <button
+    type="button"
+    title={props.description}
+    className="hover:bg-raised flex w-full items-baseline gap-2 rounded px-2 py-1 text-left"
+    onClick={props.choose}
+  >
+    <span className="font-mono">
+      {props.within && <span className="sr-only">{props.within}</span>}
+      {props.name}
+    </span>
+    <span className="text-muted text-xs">{props.kind}</span>
+  </button>
+)
+
 const OutputTree = ({ outputs, choose }: { outputs: readonly OutputField[]; choose: (path: Path) => void }) => (
   <ul className="border-line ml-2 border-l pl-2">
-    {outputs.map(({ path, label, kind, children, description }) => (
+    {outputs.map(({ path, label, children, ...output }) => (
       <li key={label}>
-        <button type="button" title={description} className={itemClass} onClick={() => choose(path)}>
-          <span className="font-mono">
-            <span className="sr-only">{outputText(path.slice(0, -1))} </span>
-            {label}
-          </span>
-          <span className="text-muted text-xs">{kind}</span>
-        </button>
+        <Source {...output} name={label} within={`${outputText(path.slice(0, -1))} `} choose={() => choose(path)} />
         {children.length > 0 && <OutputTree outputs={children} choose={choose} />}
       </li>
     ))}

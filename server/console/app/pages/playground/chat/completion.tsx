@@ -1,9 +1,7 @@
-import { Play } from 'lucide-react'
-import { type FormEvent, useEffect, useRef, useState } from 'react'
-import { Button } from '../../../components/button.tsx'
+import { useEffect, useRef, useState } from 'react'
 import { Empty, Section } from '../../../components/page.tsx'
 import { playgroundText } from '../../../text/playground.ts'
-import { type PanelProps, TaskForm, useForm } from '../form/task-form.tsx'
+import { type PanelProps, RequestForm, RunButton, TaskForm, useForm } from '../form/task-form.tsx'
 import { Samples } from '../samples-view.tsx'
 import { StopButton } from './composer.tsx'
 import { emptyAnswer, type Message } from './conversation.ts'
@@ -19,8 +17,7 @@ export function Completion(props: PanelProps) {
   const stop = useRef<AbortController>(undefined)
   useEffect(() => () => stop.current?.abort(), [])
 
-  async function run(event: FormEvent): Promise<void> {
-    event.preventDefault()
+  async function run(): Promise<void> {
     if (!check()) return
     const { signal } = (stop.current = new AbortController())
     setBusy(true)
@@ -38,25 +35,10 @@ export function Completion(props: PanelProps) {
 
   return (
     <div className="grid gap-6 lg:grid-cols-2">
-      <Section title={playgroundText.request}>
-        <form
-          noValidate
-          onSubmit={event => void run(event)}
-          className="bg-surface border-line space-y-4 rounded-lg border p-4"
-        >
-          <TaskForm {...form} />
-          {busy ? (
-            <StopButton stop={() => stop.current?.abort()} />
-          ) : (
-            <Button
-              primary
-              type="submit"
-              icon={Play}
-              label={models.length > 1 ? playgroundText.runTwo : playgroundText.run}
-            />
-          )}
-        </form>
-      </Section>
+      <RequestForm run={() => void run()}>
+        <TaskForm {...form} />
+        {busy ? <StopButton stop={() => stop.current?.abort()} /> : <RunButton models={models} />}
+      </RequestForm>
       <div className="min-w-0">
         <Section title={playgroundText.result}>
           {answers.length === 0 && <Empty title={playgroundText.none} />}

@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from 'react'
 import { api, at, dataOf, eventsOf, sendJson } from '../../../api/client.ts'
 import { apiMessages, emptyAnswer, type Message, withChunk } from './conversation.ts'
 
-export interface ConversationOptions {
+interface ConversationOptions {
   /** Of the task. */
   path: string
   model: string

@@ -1,5 +1,5 @@
-import { Plus, X } from 'lucide-react'
-import { memo, useCallback, useId, useMemo, useState } from 'react'
+import { Play, Plus, X } from 'lucide-react'
+import { memo, type ReactNode, useCallback, useId, useMemo, useState } from 'react'
 import { Button, IconButton } from '../../../components/button.tsx'
 import {
   controlClass,
@@ -10,6 +10,7 @@ import {
   TextField,
   useOpened,
 } from '../../../components/fields.tsx'
+import { Section } from '../../../components/page.tsx'
 import { playgroundText } from '../../../text/playground.ts'
 import type { ModelChoice, TaskChoice } from '../choices.ts'
 import { type Entered, enteredOf, type FormField, fieldsOf, formRequest, textsOf } from './fields.ts'
@@ -55,6 +56,30 @@ export function useForm({ task, initial = {} }: PanelProps, ...without: readonly
 const gridClass = 'grid items-start gap-4 sm:grid-cols-2'
 /** Two of these stand side by side. */
 const isShort: ReadonlySet<FormField['kind']> = new Set(['line', 'number', 'choice', 'yes-no'])
+
+/** The request of a task, which a person fills in and sends. */
+export const RequestForm = ({ run, children }: { run: () => void; children: ReactNode }) => (
+  <Section title={playgroundText.request}>
+    <form
+      noValidate
+      onSubmit={event => {
+        event.preventDefault()
+        run()
+      }}
+      className="bg-surface border-line space-y-4 rounded-lg border p-4"
+    >
+      {children}
+    </form>
+  </Section>
+)
+
+/** Runs the request with one model or with both. */
+export const RunButton = ({ models, busy = false }: Pick<PanelProps, 'models'> & { busy?: boolean }) => {
+  const { run, runTwo, running } = playgroundText
+  return (
+    <Button primary type="submit" icon={Play} busy={busy} label={busy ? running : models.length > 1 ? runTwo : run} />
+  )
+}
 
 /** The fields of a request: those that people need first, and the others behind one line. */
 export function TaskForm({

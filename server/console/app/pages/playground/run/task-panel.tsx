@@ -1,6 +1,5 @@
 import { useMutation } from '@tanstack/react-query'
-import { Play } from 'lucide-react'
-import { type FormEvent, useMemo, useRef, useState } from 'react'
+import { useMemo, useRef, useState } from 'react'
 import { api, hasEnded, useAnswer } from '../../../api/client.ts'
 import type { JsonSchema } from '../../../api/schema.ts'
 import { JobStatus } from '../../../components/badge.tsx'
@@ -13,7 +12,7 @@ import { TaskResult } from '../../../components/result/task-result.tsx'
 import { UnfinishedImage } from '../../../components/result/unfinished-image.tsx'
 import { playgroundText as text } from '../../../text/playground.ts'
 import type { TaskChoice } from '../choices.ts'
-import { type PanelProps, TaskForm, useForm } from '../form/task-form.tsx'
+import { type PanelProps, RequestForm, RunButton, TaskForm, useForm } from '../form/task-form.tsx'
 import { Samples } from '../samples-view.tsx'
 import { cancelJob, type Job, type Run, useRuns } from './runs.ts'
 
@@ -64,8 +63,7 @@ export function TaskPanel(props: PanelProps) {
   )
   const severalShapes = task.category === 'video' && fields.some(({ name }) => name === 'aspect_ratio')
 
-  async function run(event: FormEvent): Promise<void> {
-    event.preventDefault()
+  async function run(): Promise<void> {
     if (!check()) return
     const failures = await start(task.id, models, withPreviews(task, inputs), formats)
     // The server names the field: it is shown there, and not only above the result.
@@ -84,23 +82,11 @@ export function TaskPanel(props: PanelProps) {
   const samples = <Samples task={task} model={models[0]!.id} inputs={inputs} formats={inOneGo} />
   return (
     <div className="grid content-start gap-6 lg:grid-cols-2">
-      <Section title={text.request}>
-        <form
-          noValidate
-          onSubmit={event => void run(event)}
-          className="bg-surface border-line space-y-4 rounded-lg border p-4"
-        >
-          <TaskForm {...form} suggestions={{ voice: voices }} />
-          {severalShapes && <Formats chosen={formats} choose={setFormats} />}
-          <Button
-            primary
-            type="submit"
-            icon={Play}
-            busy={busy}
-            label={busy ? text.running : models.length > 1 ? text.runTwo : text.run}
-          />
-        </form>
-      </Section>
+      <RequestForm run={() => void run()}>
+        <TaskForm {...form} suggestions={{ voice: voices }} />
+        {severalShapes && <Formats chosen={formats} choose={setFormats} />}
+        <RunButton models={models} busy={busy} />
+      </RequestForm>
       {comparing ? (
         <>
           <div ref={result} className="grid scroll-mt-16 gap-x-6 md:grid-cols-2 lg:order-last lg:col-span-2">
