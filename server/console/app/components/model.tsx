@@ -53,7 +53,7 @@ export function ModelActions({ id, status, small = true }: { id: string; status:
     <Button
       small={small}
       busy={isPending}
-      aria-label={modelText[`${action}Of`](id)}
+      aria-label={`${modelText[action]} ${id}`}
       onClick={() => mutate(action)}
       label={modelText[action]}
     />

@@ -1,24 +1,19 @@
+import { named } from './named.ts'
+
 /** Texts of the page Executions. */
 export const executionsText = {
+  ...named('openWorkflows', 'any', 'allWorkflows'),
   about: 'Runs of workflows: what ran, what it made, and where it failed.',
   none: 'No executions yet',
   noneHelp: 'Run a workflow, or write one.',
-  openWorkflows: 'Open workflows',
   noMatch: 'No execution matches this filter',
   filterStatus: 'State',
   filterWorkflow: 'Of the workflow',
-  any: 'Any',
-  allWorkflows: 'All workflows',
   statuses: ['pending', 'running', 'completed', 'failed', 'cancelled', 'timed_out'],
   columns: {
-    node: 'Node',
-    execution: 'Execution',
+    ...named('node', 'execution'),
     status: 'State',
-    workflow: 'Workflow',
-    nodes: 'Nodes',
-    started: 'Started',
-    duration: 'Duration',
-    cost: 'Cost',
+    ...named('workflow', 'nodes', 'started', 'duration', 'cost'),
   },
   unsaved: 'Not stored',
   nodesOf: (done: number, all: number) => `${done} of ${all}`,
@@ -43,10 +38,7 @@ export const executionsText = {
   cachedShort: 'Reused',
   node: {
     title: (id: string) => `Node ${id}`,
-    task: 'Task',
-    model: 'Model',
-    attempts: 'Attempts',
-    duration: 'Duration',
+    ...named('task', 'model', 'attempts', 'duration'),
     openJob: 'Open the job with its log',
     inputs: 'Inputs',
     noInputs: 'The inputs are known once the node has begun.',

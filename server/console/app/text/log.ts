@@ -1,8 +1,9 @@
+import { named } from './named.ts'
+
 export const logText = {
+  ...named('pause', 'resume'),
   label: (of: string) => `Log of ${of}`,
   empty: 'Nothing has been written yet. New lines appear here at once.',
-  pause: 'Pause',
-  resume: 'Resume',
   paused: (count: number) => `Paused. ${count} ${count === 1 ? 'line has' : 'lines have'} come since.`,
   reconnecting: 'The connection is lost. It is tried again.',
   filter: 'Filter lines',

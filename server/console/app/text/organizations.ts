@@ -1,14 +1,15 @@
+import { named } from './named.ts'
+
 /** Texts of the page Organizations and tokens. */
 export const organizationsText = {
+  ...named('name', 'plan'),
   title: 'Organizations and tokens',
   about: 'Each organization has its own tokens, jobs, files and limits.',
   list: 'Organizations',
-  columns: { name: 'Name', plan: 'Plan', status: 'Status', created: 'Created' },
-  status: { active: 'Active', suspended: 'Suspended', deleted: 'Deleted' },
+  columns: named('name', 'plan', 'status', 'created'),
+  status: named('active', 'suspended', 'deleted'),
   create: 'Create organization',
   created: (name: string) => `The organization ${name} was created. Create a token for it.`,
-  name: 'Name',
-  plan: 'Plan',
   planHint: 'Sets limits and the share of the GPUs. Empty: enterprise.',
   suspend: 'Suspend organization',
   suspendTitle: (name: string) => `Suspend ${name}?`,
@@ -24,22 +25,21 @@ export const organizationsText = {
 
 /** Texts about tokens. */
 export const tokensText = {
+  ...named('never', 'rotate', 'revoke'),
   title: 'Tokens',
   columns: {
     name: 'Token',
-    scopes: 'Scopes',
-    status: 'Status',
+    ...named('scopes', 'status'),
     limits: 'Models and limits',
     spent: 'Spent this month',
     expires: 'Expires',
     used: 'Last used',
     actions: 'Actions',
   },
-  status: { active: 'Active', disabled: 'Disabled', revoked: 'Revoked', expired: 'Expired' },
+  status: named('active', 'disabled', 'revoked', 'expired'),
   statusLabel: 'Status',
   any: 'All',
   own: 'You',
-  never: 'Never',
   unlimited: 'No limits',
   models: (names: string) => `models: ${names}`,
   spend: (amount: string) => `${amount} per month`,
@@ -88,7 +88,7 @@ export const tokensText = {
     hoursTo: 'Until',
     hoursTimezone: 'Time zone',
     hoursKept: 'It has hours that this form cannot show. They stay as they are; the API changes them.',
-    days: { mon: 'Mon', tue: 'Tue', wed: 'Wed', thu: 'Thu', fri: 'Fri', sat: 'Sat', sun: 'Sun' },
+    days: named('mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'),
     enabled: 'Accept this token',
   },
   secretTitle: (name: string) => `Secret of ${name}`,
@@ -96,7 +96,6 @@ export const tokensText = {
   secretLabel: 'Secret',
   copy: 'Copy secret',
   done: 'I have copied it',
-  rotate: 'Rotate',
   rotateTitle: (name: string) => `Rotate ${name}`,
   rotateText: 'The token gets a new secret. What it may do and its budget stay.',
   rotateOwn:
@@ -104,7 +103,6 @@ export const tokensText = {
   overlap: 'The old secret works for',
   overlaps: { 0: 'No longer', 3600: 'One more hour', 86400: 'One more day' },
   rotateAct: 'Create new secret',
-  revoke: 'Revoke',
   revokeTitle: (name: string) => `Revoke ${name}?`,
   revokeText: 'It is refused from now on, for good. Work that it began goes on.',
   revokeOwn: 'This is the token that you are signed in with: you will be signed out.',

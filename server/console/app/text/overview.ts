@@ -1,12 +1,12 @@
+import { named } from './named.ts'
+
 export const overviewText = {
+  ...named('devices', 'memory', 'processor'),
   work: (running: number, waiting: number) =>
     running + waiting === 0 ? 'Nothing runs now' : `${running} running, ${waiting} waiting`,
-  devices: 'Devices',
-  memory: 'Memory',
   memoryParts: { own: 'in use by engines', reserved: 'reserved for engines', foreign: 'in use by other programs' },
   memoryValue: (taken: string, total: string, isMeasured: boolean) =>
     `${taken} of ${total} ${isMeasured ? 'in use or reserved' : 'reserved'}`,
-  processor: 'Processor',
   utilization: (percent: number) => `${percent} % busy`,
   temperature: (celsius: number) => `${celsius} °C`,
   power: (watts: number, limit: number | null) =>
@@ -24,13 +24,9 @@ export const overviewText = {
   chartSummary: (name: string, now: string, most: string) => `${name}: ${now} now, ${most} at most in the last hour`,
   models: 'Models and queues',
   columns: {
-    model: 'Model',
-    state: 'State',
-    slots: 'Slots',
-    queue: 'Queue',
+    ...named('model', 'state', 'slots', 'queue'),
     speed: 'Tokens/s',
-    firstToken: 'First token',
-    actions: 'Actions',
+    ...named('firstToken', 'actions'),
   },
   waiting: (count: number, interactive: number) =>
     `${count} ${count === 1 ? 'waits' : 'wait'}${interactive > 0 && interactive < count ? `, ${interactive} with a caller` : ''}`,
@@ -42,7 +38,7 @@ export const overviewText = {
   noFailures: 'No job or request has failed',
   noFailuresNext: 'Failed work of the last days is listed here with the reason.',
   allFailures: 'Show all',
-  failureColumns: { when: 'When', work: 'Work', model: 'Model', why: 'Why' },
+  failureColumns: named('when', 'work', 'model', 'why'),
   ownOnly:
     'Devices and engines are shown to tokens of the organization that owns the machine, with the scope admin:read.',
   fault: (message: string) => `The configuration file is not in force. ${message}`,

@@ -1,7 +1,9 @@
+import { named } from './named.ts'
+
 /** Texts of the page Usage. */
 export const usageText = {
+  ...named('period', 'by', 'organization', 'total'),
   about: 'What finished work has used and cost, and what is left of the limits.',
-  period: 'Period',
   periods: {
     day: 'Last 24 hours',
     week: 'Last 7 days',
@@ -9,13 +11,10 @@ export const usageText = {
     days: 'Last 30 days',
     year: 'Last 12 months',
   },
-  by: 'By',
-  groups: { model: 'Model', task: 'Task', token: 'Token', day: 'Day', organization: 'Organization' },
+  groups: named('model', 'task', 'token', 'day', 'organization'),
   times: { '1h': 'Hour', '1d': 'Day', month: 'Month' },
-  organization: 'Organization',
   csv: 'Download CSV',
   csvDone: 'The usage was downloaded.',
-  total: 'Total',
   measure: 'Show',
   chart: (measure: string, period: string) => `${measure}: ${period}. The table below has the figures by group.`,
   chartTitle: (measure: string, time: string) => `${measure} by ${time.toLowerCase()}`,
@@ -27,15 +26,10 @@ export const usageText = {
   unfinished: 'There is more than this page reads. Download the CSV for all of it.',
   needsAdmin: 'Usage by model, token and day needs a token with the scope admin:read. Limits and spending are below.',
   columns: {
-    requests: 'Requests',
-    failed: 'Failed',
-    input_tokens: 'Input tokens',
-    output_tokens: 'Output tokens',
-    images: 'Images',
+    ...named('requests', 'failed', 'input_tokens', 'output_tokens', 'images'),
     video_seconds: 'Video',
     audio_seconds: 'Audio',
-    characters: 'Characters',
-    documents: 'Documents',
+    ...named('characters', 'documents'),
     gpu_seconds: 'GPU time',
     energy_wh: 'Energy',
     cost: 'Cost',

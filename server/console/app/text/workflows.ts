@@ -1,17 +1,12 @@
+import { named } from './named.ts'
+
 /** Texts of the list of workflows and of their versions. */
 export const workflowsText = {
+  ...named('name', 'version', 'changed', 'actions', 'run', 'duplicate', 'delete', 'versions', 'restore', 'edit'),
   about: 'Tasks of models that pass their results on. Each change is a version; executions keep theirs.',
   create: 'New workflow',
   search: 'Search workflows',
-  name: 'Name',
-  version: 'Version',
-  changed: 'Changed',
-  actions: 'Actions',
-  run: 'Run',
-  duplicate: 'Duplicate',
   export: 'Export YAML',
-  delete: 'Delete',
-  versions: 'Versions',
   actionOn: (action: string, name: string) => `${action}: ${name}`,
   empty: 'No workflows yet',
   emptyNext: 'A workflow connects tasks: a chat model writes, an image model draws what it wrote.',
@@ -28,7 +23,6 @@ export const workflowsText = {
   newer: 'Newer version',
   versionNumber: (version: number) => `Version ${version}`,
   current: 'current',
-  restore: 'Restore',
   restoreOf: (version: number) => `Restore version ${version}`,
   restored: (from: number, version: number) => `Version ${from} was restored as version ${version}.`,
   compared: (older: number, newer: number) => `Changes from version ${older} to version ${newer}`,
@@ -36,6 +30,5 @@ export const workflowsText = {
   added: 'added',
   removed: 'removed',
   unchanged: (lines: number) => `${lines} unchanged ${lines === 1 ? 'line' : 'lines'}`,
-  edit: 'Edit',
   back: 'All workflows',
 } as const

@@ -50,7 +50,12 @@ const columnsFor = (add: ((model: string) => void) | undefined): readonly Column
         configured ? (
           <Badge kind="good">{modelsText.isConfigured}</Badge>
         ) : (
-          <Button small aria-label={modelsText.addOf(name)} onClick={() => add(name)} label={modelsText.addShort} />
+          <Button
+            small
+            aria-label={`${modelsText.addShort} ${name}`}
+            onClick={() => add(name)}
+            label={modelsText.addShort}
+          />
         )),
   })
 

@@ -132,7 +132,7 @@ export function RemoveModel({ id, close }: { id: string; close: () => void }) {
   }
   return (
     <Confirm
-      title={modelsText.removeOf(id)}
+      title={`${modelsText.remove} ${id}`}
       action={modelsText.confirmRemove}
       act={act}
       close={close}

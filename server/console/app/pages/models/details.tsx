@@ -64,7 +64,7 @@ function Model({ model, isOwner }: { model: Schema<'ModelStatus'>; isOwner: bool
             {isOwner && can('admin:write') && (
               <Button
                 danger
-                aria-label={modelsText.removeOf(id)}
+                aria-label={`${modelsText.remove} ${id}`}
                 onClick={() => setRemoving(true)}
                 label={modelsText.remove}
               />

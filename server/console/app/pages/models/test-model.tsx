@@ -52,7 +52,7 @@ export function useModelTest(model: Schema<'ModelStatus'>) {
     button: (request || tasks.isPending) && (
       <Button
         busy={isPending || tasks.isPending}
-        aria-label={modelsText.testOf(model.model_id)}
+        aria-label={`${modelsText.test} ${model.model_id}`}
         onClick={() => mutate()}
         label={modelsText.test}
       />
