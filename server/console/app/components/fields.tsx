@@ -102,27 +102,30 @@ export const TextArea = labelled<TextareaHTMLAttributes<HTMLTextAreaElement>>(pr
   <textarea rows={4} {...props} className={`${props.className} py-1.5`} />
 ))
 
-/** A value to choose; a text is shown as it is. */
-export type Option = string | { value: string; name: string }
+/** A value to choose: a text, which is shown as it is, or something with an id and a name. */
+export type Option = string | { id: string; name: string }
 
-/** The values that a table names, as options. */
-export const optionsOf = (names: Readonly<Record<string, string>>): Option[] =>
-  Object.entries(names).map(([value, name]) => ({ value, name }))
+/** The values that a table names, or some of them, as options. */
+export const optionsOf = (names: Readonly<Record<string, string>>, ids: readonly string[] = Object.keys(names)) =>
+  ids.map(id => ({ id, name: names[id]! }))
+
+interface SelectProps extends SelectHTMLAttributes<HTMLSelectElement> {
+  options: readonly Option[]
+  /** What choosing no value is called, where that is possible. */
+  none?: string
+}
 
 /** One of several values. */
-export const SelectField = labelled<SelectHTMLAttributes<HTMLSelectElement> & { options: readonly Option[] }>(
-  ({ options, ...props }) => (
-    <select {...props}>
-      {options
-        .map(one => (typeof one === 'string' ? { value: one, name: one } : one))
-        .map(({ value, name }) => (
-          <option key={value} value={value}>
-            {name}
-          </option>
-        ))}
-    </select>
-  ),
-)
+export const SelectField = labelled<SelectProps>(({ options, none, ...props }) => (
+  <select {...props}>
+    {none !== undefined && <option value="">{none}</option>}
+    {options.map(one => (
+      <option key={typeof one === 'string' ? one : one.id} value={typeof one === 'string' ? one : one.id}>
+        {typeof one === 'string' ? one : one.name}
+      </option>
+    ))}
+  </select>
+))
 
 /** Yes or no. */
 export function Checkbox({

@@ -105,10 +105,8 @@ function OtherWorkflow({ close }: { close: () => void }) {
           label={editorText.insertWorkflow}
           hint={editorText.insertWorkflowHint}
           value={id}
-          options={[
-            { value: '', name: editorText.chooseWorkflow },
-            ...data.workflows.map(one => ({ value: one.id, name: one.name })),
-          ]}
+          none={editorText.chooseWorkflow}
+          options={data.workflows}
           change={setId}
         />
       </div>

@@ -4,7 +4,7 @@ import { api, type Schema, useAnswer } from '../../api/client.ts'
 import { useLiveRefresh } from '../../api/live.ts'
 import { JobStatus } from '../../components/badge.tsx'
 import { Button, ButtonLink, TextLink } from '../../components/button.tsx'
-import { SelectField } from '../../components/fields.tsx'
+import { optionsOf, SelectField } from '../../components/fields.tsx'
 import { costText, knownDuration } from '../../components/format.ts'
 import { Empty, PageHeading, Queried } from '../../components/page.tsx'
 import { type Column, columnsOf, Table } from '../../components/table.tsx'
@@ -65,10 +65,8 @@ function ExecutionList() {
           <SelectField
             label={text.filterStatus}
             value={status ?? ''}
-            options={[
-              { value: '', name: text.any },
-              ...text.statuses.map(value => ({ value, name: jobsText.statuses[value]! })),
-            ]}
+            none={text.any}
+            options={optionsOf(jobsText.statuses, text.statuses)}
             change={value => change({ status: value, after: undefined })}
           />
         </div>

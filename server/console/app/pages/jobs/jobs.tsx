@@ -134,10 +134,9 @@ type Filters = Partial<Record<FilterName, string>>
 
 const statuses = ['pending', 'processing', 'completed', 'failed', 'cancelled']
 const { filters: text } = jobsText
-const any = { value: '', name: text.any }
 /** A link may name what is no longer configured. */
 const absent = (chosen: string | undefined, values: readonly Option[]): string[] =>
-  !chosen || values.some(one => (typeof one === 'string' ? one : one.value) === chosen) ? [] : [chosen]
+  !chosen || values.some(one => (typeof one === 'string' ? one : one.id) === chosen) ? [] : [chosen]
 /** The value of `since` for the time between `from` and `until`, which are as people type them: `2026-01-31T09:30`. */
 const between = 'between'
 
@@ -152,7 +151,8 @@ function JobFilters({ filters, change }: { filters: Filters; change: (changes: F
       <SelectField
         label={label}
         value={filters[name] ?? ''}
-        options={[any, ...absent(filters[name], values), ...values]}
+        none={text.any}
+        options={[...absent(filters[name], values), ...values]}
         change={value =>
           change({
             [name]: value,
@@ -165,24 +165,15 @@ function JobFilters({ filters, change }: { filters: Filters; change: (changes: F
   return (
     <fieldset className="mb-4 flex flex-wrap items-end gap-3">
       <legend className="sr-only">{text.label}</legend>
-      {select(
-        'status',
-        text.status,
-        statuses.map(value => ({ value, name: jobsText.statuses[value]! })),
-      )}
+      {select('status', text.status, optionsOf(jobsText.statuses, statuses))}
       {select(
         'task',
         text.task,
-        (tasks?.tasks ?? []).map(({ id, title }) => ({ value: id, name: title })),
+        (tasks?.tasks ?? []).map(({ id, title }) => ({ id, name: title })),
       )}
       {select('model_id', text.model, models)}
-      {can('admin:read') &&
-        select(
-          'token_id',
-          text.token,
-          (tokens ?? []).map(({ id, name }) => ({ value: id, name })),
-        )}
-      {select('since', text.since, [...optionsOf(text.times), { value: between, name: text.between }])}
+      {can('admin:read') && select('token_id', text.token, tokens ?? [])}
+      {select('since', text.since, [...optionsOf(text.times), { id: between, name: text.between }])}
       {filters.since === between &&
         (['from', 'until'] as const).map(name => (
           <div key={name} className="min-w-52 flex-1">

@@ -43,7 +43,8 @@ export default function Library() {
         <SelectField
           label={text.model}
           value={filter.model}
-          options={[{ value: '', name: text.allModels }, ...makers.map(({ id }) => id)]}
+          none={text.allModels}
+          options={makers.map(({ id }) => id)}
           change={model => change({ model })}
         />
       </div>

@@ -33,8 +33,7 @@ export function TokenForm({
     if (form.has('scopes') && !isHalf(form)) await save(form)
   }
   const given = token?.scopes ?? ['user:read', 'user:write']
-  const { never, ...later } = text.expiry
-  const when = token?.expires_at == null ? never : dateText(token.expires_at)
+  const when = token?.expires_at == null ? text.expiry.never : dateText(token.expires_at)
   const limits = [
     ['api', text.api, token?.rate_limit.api],
     ['jobs', text.jobs, token?.rate_limit.jobs],
@@ -75,11 +74,7 @@ export function TokenForm({
             label={text.expires}
             name="expires"
             error={faultOf('expires_at')}
-            options={[
-              ...(token ? [{ value: 'unchanged', name: text.unchanged(when) }] : []),
-              { value: 'never', name: never },
-              ...optionsOf(later),
-            ]}
+            options={[...(token ? [{ id: 'unchanged', name: text.unchanged(when) }] : []), ...optionsOf(text.expiry)]}
           />
           <TextField
             label={text.spend}

@@ -51,7 +51,7 @@ export function Tokens({ organization }: { organization: Schema<'Organization'> 
           label={text.statusLabel}
           value={status ?? 'all'}
           change={one => change({ status: one })}
-          options={[...optionsOf(text.status), { value: 'all', name: text.any }]}
+          options={[...optionsOf(text.status), { id: 'all', name: text.any }]}
         />
       </div>
       <Queried query={query} lines={5}>

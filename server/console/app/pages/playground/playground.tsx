@@ -114,7 +114,7 @@ function Choices({
         <SelectField
           label={text.task}
           value={task.id}
-          options={offered.map(one => ({ value: one.id, name: one.title }))}
+          options={offered.map(({ id, title }) => ({ id, name: title }))}
           change={id => change({ task: id, with: '' })}
         />
         <SelectField
@@ -127,7 +127,8 @@ function Choices({
           <SelectField
             label={text.compare}
             value={other?.id ?? ''}
-            options={[{ value: '', name: text.compareNone }, ...able.map(({ id }) => id).filter(id => id !== model.id)]}
+            none={text.compareNone}
+            options={able.map(({ id }) => id).filter(id => id !== model.id)}
             change={id => change({ with: id })}
           />
         )}

@@ -2,7 +2,7 @@ import { useQueries, useQuery } from '@tanstack/react-query'
 import { memo, type ReactNode, useMemo } from 'react'
 import { type Schema, useSession, useTokens } from '../../api/client.ts'
 import { ButtonLink } from '../../components/button.tsx'
-import { SelectField } from '../../components/fields.tsx'
+import { optionsOf, SelectField } from '../../components/fields.tsx'
 import { Empty, Failed, Loading, Notice, Queried, Section } from '../../components/page.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { useAddress } from '../../components/use-address.ts'
@@ -83,7 +83,7 @@ function Shown({ report, organization, period, by }: { report: Report; organizat
             label={usageText.measure}
             value={measure}
             change={show => change({ show })}
-            options={offered.map(value => ({ value, name: usageText.columns[value] }))}
+            options={optionsOf(usageText.columns, offered)}
           />
         }
       >

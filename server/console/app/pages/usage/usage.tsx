@@ -69,14 +69,14 @@ export default function UsagePage() {
               label={usageText.by}
               value={by}
               change={one => change({ by: one })}
-              options={offered.map(value => ({ value, name: usageText.groups[value] }))}
+              options={optionsOf(usageText.groups, offered)}
             />
             {owner && by !== 'organization' && (organizations.data?.length ?? 0) > 1 && (
               <SelectField
                 label={usageText.organization}
                 value={organization}
                 change={one => change({ organization: one })}
-                options={organizations.data!.map(one => ({ value: one.id, name: one.name }))}
+                options={organizations.data!}
               />
             )}
           </div>

@@ -59,7 +59,7 @@ function Compare({ id, versions }: { id: string; versions: Schema<'WorkflowVersi
     ['workflows'],
   )
   const options = versions.map(({ version }) => ({
-    value: String(version),
+    id: String(version),
     name: workflowsText.versionNumber(version),
   }))
   return (

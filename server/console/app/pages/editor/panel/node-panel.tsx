@@ -62,15 +62,16 @@ export function NodePanel({ node }: { node: WorkflowNode }) {
         hint={task?.description}
         value={node.task}
         options={[
-          ...(task ? [] : [{ value: node.task, name: node.task || editorText.unknownTask }]),
-          ...[...tasks.values()].map(({ id: value, title }) => ({ value, name: title })),
+          ...(task ? [] : [{ id: node.task, name: node.task || editorText.unknownTask }]),
+          ...[...tasks.values()].map(({ id, title }) => ({ id, name: title })),
         ]}
         change={value => set('task', value)}
       />
       <ChoiceField
         label={editorText.model}
         value={node.model ?? ''}
-        options={modelOptions(node.model, task?.models ?? [])}
+        none={editorText.noModel}
+        options={[...new Set([...(task?.models ?? []), ...(node.model === undefined ? [] : [node.model])])]}
         change={value => set('model_id', value || undefined)}
       />
       {task && <Inputs node={node} schema={task.input_schema} pick={setPicking} />}
@@ -80,11 +81,6 @@ export function NodePanel({ node }: { node: WorkflowNode }) {
     </div>
   )
 }
-
-const modelOptions = (current: string | undefined, models: readonly string[]) => [
-  { value: '', name: editorText.noModel },
-  ...new Set([...models, ...(current === undefined ? [] : [current])]),
-]
 
 function Inputs({ node, schema, pick }: { node: WorkflowNode; schema: JsonSchema; pick: (path: Path) => void }) {
   const { properties, required } = shapeOf(schema, schema)
@@ -145,7 +141,8 @@ function Order({ node: { id } }: { node: WorkflowNode }) {
         <ChoiceField
           label={editorText.addAfter}
           value=""
-          options={[{ value: '', name: editorText.chooseNode }, ...offered.map(one => one.id)]}
+          none={editorText.chooseNode}
+          options={offered.map(one => one.id)}
           change={from => from && apply(addEdge(from, id))}
         />
       )}

@@ -52,7 +52,8 @@ export function ValueField(facts: ValueFacts) {
       <ChoiceField
         {...common}
         value={plainText(value)}
-        options={[{ value: '', name: editorText.byDefault }, ...options]}
+        none={editorText.byDefault}
+        options={options}
         change={text => set(chosen(text))}
       />,
     )

@@ -54,7 +54,7 @@ function ParameterField({ parameter, ...rest }: { name: string; parameter: Param
     hint: description ? `${description} (${type})` : type,
     defaultValue: defaultText(parameter),
   }
-  if (choices) return <SelectField {...facts} options={[{ value: '', name: editorText.byDefault }, ...choices]} />
+  if (choices) return <SelectField {...facts} none={editorText.byDefault} options={choices} />
   return <TextArea {...facts} rows={2} />
 }
 

@@ -5,6 +5,7 @@ import {
   controlClass,
   describedBy,
   Hint,
+  optionsOf,
   SelectField,
   TextArea,
   TextField,
@@ -191,15 +192,8 @@ function FieldControl({ field, value, change, error, suggestions, image, drawn }
     case 'yes-no': {
       const { byDefault, yes, no } = playgroundText
       const options =
-        kind === 'yes-no'
-          ? [
-              { value: 'yes', name: yes },
-              { value: 'no', name: no },
-            ]
-          : field.options.map(value => ({ value, name: value.replaceAll('_', ' ') }))
-      return (
-        <SelectField {...facts} options={[{ value: '', name: byDefault }, ...options]} value={text} change={change} />
-      )
+        kind === 'yes-no' ? optionsOf({ yes, no }) : field.options.map(id => ({ id, name: id.replaceAll('_', ' ') }))
+      return <SelectField {...facts} none={byDefault} options={options} value={text} change={change} />
     }
     default:
       return (
