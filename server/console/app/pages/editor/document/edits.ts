@@ -7,6 +7,13 @@ import type { Path } from './workflow-document.ts'
 /** A change of a document. Comments stay, because only the nodes in question are touched. */
 export type Edit = (document: Document) => void
 
+/** Makes a function that returns an edit of one that does it. */
+const edit =
+  <Given extends unknown[]>(act: (document: Document, ...given: Given) => void) =>
+  (...given: Given): Edit =>
+  document =>
+    act(document, ...given)
+
 /** The document does not allow the change; the message says why. */
 export class EditFault extends Error {
   override name = 'EditFault'
@@ -31,92 +38,76 @@ function makeMaps(document: Document, path: Path): void {
 }
 
 /** Sets a value; undefined removes it, and the mapping that it leaves empty below the fields of a node. */
-export const setValue =
-  (path: Path, value: unknown): Edit =>
-  document => {
-    if (value === undefined) return removeValue(path)(document)
-    makeMaps(document, path.slice(0, -1))
-    const before = document.getIn(path, true)
-    if (isScalar(before) && (value === null || typeof value !== 'object')) before.value = value
-    else document.setIn(path, document.createNode(value))
-  }
+export const setValue = edit((document, path: Path, value: unknown) => {
+  if (value === undefined) return removeValue(path)(document)
+  makeMaps(document, path.slice(0, -1))
+  const before = document.getIn(path, true)
+  if (isScalar(before) && (value === null || typeof value !== 'object')) before.value = value
+  else document.setIn(path, document.createNode(value))
+})
 
-const removeValue =
-  (path: Path): Edit =>
-  document => {
-    if (document.hasIn(path)) document.deleteIn(path)
-  }
+const removeValue = edit((document, path: Path) => {
+  if (document.hasIn(path)) document.deleteIn(path)
+})
 
-export const moveNode = (id: string, x: number, y: number): Edit => {
+export const moveNode = edit((document, id: string, x: number, y: number) => {
   const at = [...nodePath(id), 'position']
-  return document => {
-    setValue([...at, 'x'], Math.round(x))(document)
-    setValue([...at, 'y'], Math.round(y))(document)
-    const position = document.getIn(at, true)
-    if (isMap(position)) position.flow = true
-  }
-}
+  setValue([...at, 'x'], Math.round(x))(document)
+  setValue([...at, 'y'], Math.round(y))(document)
+  const position = document.getIn(at, true)
+  if (isMap(position)) position.flow = true
+})
 
 /** Does several edits as one. */
 export const together =
   (...edits: readonly Edit[]): Edit =>
   document => {
-    for (const edit of edits) edit(document)
+    for (const one of edits) one(document)
   }
 
 export const addNode = (id: string, node: Record<string, unknown>): Edit => setValue(nodePath(id), node)
 
 /** Adds a node that says the same as another, at a place of its own. */
-export const duplicateNode =
-  (id: string, copy: string): Edit =>
-  document => {
-    const original = document.getIn(nodePath(id))
-    if (!isMap(original)) return
-    const { position: _, ...node } = original.toJS(document) as Record<string, unknown>
-    addNode(copy, node)(document)
-  }
+export const duplicateNode = edit((document, id: string, copy: string) => {
+  const original = document.getIn(nodePath(id))
+  if (!isMap(original)) return
+  const { position: _, ...node } = original.toJS(document) as Record<string, unknown>
+  addNode(copy, node)(document)
+})
 
 /** Removes nodes with their edges, and the inputs that are nothing but a reference to one of them. */
-export const removeNodes =
-  (ids: readonly string[]): Edit =>
-  document => {
-    for (const id of ids) removeValue(nodePath(id))(document)
-    keepEdges(({ from, to }) => !ids.includes(from) && !ids.includes(to))(document)
-    removeInputs(document, ({ root, path }) => root === 'nodes' && ids.includes(String(path[0])))
-  }
+export const removeNodes = edit((document, ids: readonly string[]) => {
+  for (const id of ids) removeValue(nodePath(id))(document)
+  keepEdges(({ from, to }) => !ids.includes(from) && !ids.includes(to))(document)
+  removeInputs(document, ({ root, path }) => root === 'nodes' && ids.includes(String(path[0])))
+})
 
 /** Gives a node another id, in its edges and in all references too. */
-export const renameNode =
-  (id: string, next: string): Edit =>
-  document => {
-    if (next === id) return
-    if (document.hasIn(nodePath(next))) throw new EditFault(editorText.idTaken(next))
-    renameKey(document, nodesPath, id, next)
-    const edges = document.getIn(edgesPath)
-    if (isSeq(edges))
-      for (const edge of edges.items)
-        if (isMap(edge)) for (const end of ['from', 'to']) if (edge.get(end) === id) edge.set(end, next)
-    renameInReferences(document, 'nodes', id, next)
-  }
+export const renameNode = edit((document, id: string, next: string) => {
+  if (next === id) return
+  if (document.hasIn(nodePath(next))) throw new EditFault(editorText.idTaken(next))
+  renameKey(document, nodesPath, id, next)
+  const edges = document.getIn(edgesPath)
+  if (isSeq(edges))
+    for (const edge of edges.items)
+      if (isMap(edge)) for (const end of ['from', 'to']) if (edge.get(end) === id) edge.set(end, next)
+  renameInReferences(document, 'nodes', id, next)
+})
 
-export const renameParameter =
-  (name: string, next: string): Edit =>
-  document => {
-    if (next === name) return
-    if (document.hasIn(['parameters', next])) throw new EditFault(editorText.parameterTaken(next))
-    renameKey(document, ['parameters'], name, next)
-    renameInReferences(document, 'input', name, next)
-  }
+export const renameParameter = edit((document, name: string, next: string) => {
+  if (next === name) return
+  if (document.hasIn(['parameters', next])) throw new EditFault(editorText.parameterTaken(next))
+  renameKey(document, ['parameters'], name, next)
+  renameInReferences(document, 'input', name, next)
+})
 
 /** Gives a parameter another type, and its default too where it is plain how; else the server says what is wrong. */
-export const setParameterType =
-  (name: string, type: string): Edit =>
-  document => {
-    setValue(['parameters', name, 'type'], type)(document)
-    const at = ['parameters', name, 'default']
-    const before = document.getIn(at)
-    if (before !== undefined && typeof before !== 'object') setValue(at, asType(before, type))(document)
-  }
+export const setParameterType = edit((document, name: string, type: string) => {
+  setValue(['parameters', name, 'type'], type)(document)
+  const at = ['parameters', name, 'default']
+  const before = document.getIn(at)
+  if (before !== undefined && typeof before !== 'object') setValue(at, asType(before, type))(document)
+})
 
 function asType(value: unknown, type: string): unknown {
   const text = String(value)
@@ -128,68 +119,58 @@ function asType(value: unknown, type: string): unknown {
   return type === 'array' || type === 'object' ? value : text
 }
 
-export const removeParameter =
-  (name: string): Edit =>
-  document => {
-    removeValue(['parameters', name])(document)
-    const left = document.get('parameters')
-    // An empty mapping would forbid all parameters that undeclared ones may be.
-    if (isMap(left) && left.items.length === 0) document.delete('parameters')
-    removeInputs(document, ({ root, path }) => root === 'input' && String(path[0]) === name)
-  }
+export const removeParameter = edit((document, name: string) => {
+  removeValue(['parameters', name])(document)
+  const left = document.get('parameters')
+  // An empty mapping would forbid all parameters that undeclared ones may be.
+  if (isMap(left) && left.items.length === 0) document.delete('parameters')
+  removeInputs(document, ({ root, path }) => root === 'input' && String(path[0]) === name)
+})
 
-export const addEdge =
-  (from: string, to: string): Edit =>
-  document => {
-    if (from === to) throw new EditFault(editorText.afterItself)
-    makeMaps(document, ['dag'])
-    const edges = document.getIn(edgesPath)
-    if (!isSeq(edges)) return document.setIn(edgesPath, document.createNode([{ from, to }]))
-    if (edges.items.some(edge => isMap(edge) && edge.get('from') === from && edge.get('to') === to)) return
-    if (edges.items.length === 0) edges.flow = false
-    edges.add(document.createNode({ from, to }))
-  }
+export const addEdge = edit((document, from: string, to: string) => {
+  if (from === to) throw new EditFault(editorText.afterItself)
+  makeMaps(document, ['dag'])
+  const edges = document.getIn(edgesPath)
+  if (!isSeq(edges)) return document.setIn(edgesPath, document.createNode([{ from, to }]))
+  if (edges.items.some(edge => isMap(edge) && edge.get('from') === from && edge.get('to') === to)) return
+  if (edges.items.length === 0) edges.flow = false
+  edges.add(document.createNode({ from, to }))
+})
 
 export const removeEdge = (from: string, to: string): Edit => keepEdges(edge => edge.from !== from || edge.to !== to)
 
-const keepEdges =
-  (keep: (edge: { from: string; to: string }) => boolean): Edit =>
-  document => {
-    const edges = document.getIn(edgesPath)
-    if (!isSeq(edges)) return
-    edges.items = edges.items.filter(
-      edge => !isMap(edge) || keep({ from: String(edge.get('from')), to: String(edge.get('to')) }),
-    )
-    if (edges.items.length === 0) document.deleteIn(edgesPath)
-  }
+const keepEdges = edit((document, keep: (edge: { from: string; to: string }) => boolean) => {
+  const edges = document.getIn(edgesPath)
+  if (!isSeq(edges)) return
+  edges.items = edges.items.filter(
+    edge => !isMap(edge) || keep({ from: String(edge.get('from')), to: String(edge.get('to')) }),
+  )
+  if (edges.items.length === 0) document.deleteIn(edgesPath)
+})
 
 /**
  * Lets an input take a value: it replaces nothing or another reference, and is appended to a text. `path` is the path in
  * the inputs of the node.
  */
-export const connect = (to: string, path: Path, reference: string): Edit => {
+export const connect = edit((document, to: string, path: Path, reference: string) => {
   const at = [...nodePath(to), 'inputs', ...path]
-  return document => {
-    const before = document.getIn(at)
-    const text = typeof before === 'string' ? before : ''
-    if (text.includes(reference)) return
-    const keeps = text.trim() !== '' && !isReference(text)
-    setValue(at, keeps ? `${text.trimEnd()} ${reference}` : reference)(document)
-  }
-}
+  const before = document.getIn(at)
+  const text = typeof before === 'string' ? before : ''
+  if (text.includes(reference)) return
+  const keeps = text.trim() !== '' && !isReference(text)
+  setValue(at, keeps ? `${text.trimEnd()} ${reference}` : reference)(document)
+})
 
 /** Takes a reference out of an input; an input that is nothing else is removed. */
-export const disconnect = (to: string, path: Path, source: string): Edit => {
+export const disconnect = edit((document, to: string, path: Path, source: string) => {
   const at = [...nodePath(to), 'inputs', ...path]
-  return document => {
-    const before = document.getIn(at)
-    if (typeof before !== 'string') return
-    const left = replaceReferences(before, reference => (reference.source === source ? null : undefined)).trim()
-    // In a list the places of the others stay, and a message keeps its content.
-    if (left === '' && path.length === 1) removeValue(at)(document)
-    else setValue(at, left)(document)
-  }
-}
+  const before = document.getIn(at)
+  if (typeof before !== 'string') return
+  const left = replaceReferences(before, reference => (reference.source === source ? null : undefined)).trim()
+  // In a list the places of the others stay, and a message keeps its content.
+  if (left === '' && path.length === 1) removeValue(at)(document)
+  else setValue(at, left)(document)
+})
 
 export const parameterReference = (name: string): string => referenceText('input', [name])
 
