@@ -84,6 +84,7 @@ export function Console() {
 
 function Pages({ session, signedOut }: { session: Session; signedOut: () => void }) {
   const can = (scope: Scope) => session.scopes.includes(scope)
+  const ownerCan = (scope: Scope) => session.owns_machine && can(scope)
   const signOut = async () => {
     try {
       await api.DELETE('/api/session')
@@ -96,7 +97,7 @@ function Pages({ session, signedOut }: { session: Session; signedOut: () => void
     signedOut()
   }
   return (
-    <SessionContext value={{ session, can, signOut }}>
+    <SessionContext value={{ session, can, ownerCan, signOut }}>
       <Shell>
         <Switch>
           {pages.map(page => (

@@ -121,6 +121,8 @@ interface SignedIn {
   session: Session
   /** Whether the session has the scope. What it may not do is not offered. */
   can: (scope: Scope) => boolean
+  /** The same for what only the owner of the machine may do. */
+  ownerCan: (scope: Scope) => boolean
   signOut: () => Promise<void>
 }
 

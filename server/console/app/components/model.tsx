@@ -36,7 +36,7 @@ const waitSeconds = 1
 
 /** Loads or unloads a model; nothing for a session that may not. */
 export function ModelActions({ id, status, small = true }: { id: string; status: ModelState; small?: boolean }) {
-  const { can, session } = useSession()
+  const { ownerCan } = useSession()
   const { mutate, isPending } = useAction(
     (action: 'load' | 'unload') => dataOf(api.POST(`/api/models/{id}/${action}`, at({ id }, { wait: waitSeconds }))),
     (model, action) => {
@@ -47,7 +47,7 @@ export function ModelActions({ id, status, small = true }: { id: string; status:
     ['overview'],
     ['models'],
   )
-  if (!can('admin:write') || !session.owns_machine || status === 'disabled') return null
+  if (!ownerCan('admin:write') || status === 'disabled') return null
   const action = status === 'warm' || status === 'loading' ? 'unload' : 'load'
   return (
     <Button

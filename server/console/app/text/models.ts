@@ -55,11 +55,11 @@ export const modelsText = {
   },
   loadsAbout: 'The newest since the start of the server.',
   loadColumns: {
+    ...named('devices'),
     when: 'Begun',
     state: 'Result',
     took: 'Load time',
     ran: 'Ended',
-    devices: 'Devices',
     reason: 'Why it ended',
   },
   loadStates: { loading: 'Loading', ready: 'Runs', ...named('failed', 'ended') },

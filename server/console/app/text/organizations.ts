@@ -58,9 +58,8 @@ export const tokensText = {
   save: 'Save changes',
   saved: (name: string) => `The token ${name} was changed. It counts from the next request on.`,
   form: {
-    name: 'Name',
+    ...named('name', 'scopes', 'models', 'expires', 'hours'),
     nameHint: 'The person or program that uses it.',
-    scopes: 'Scopes',
     noScope: 'Choose at least one scope.',
     scopeHints: {
       'user:read': 'Read models, jobs, workflows and results.',
@@ -68,9 +67,7 @@ export const tokensText = {
       'admin:read': 'Read tokens and usage of the organization.',
       'admin:write': 'Create and revoke tokens, set limits.',
     },
-    models: 'Models',
     modelsHint: 'Ids or patterns such as qwen*, with commas. Empty: all that your own token may use.',
-    expires: 'Expires',
     expiry: { never: 'Never', month: 'In 30 days', quarter: 'In 90 days', year: 'In a year' },
     unchanged: (when: string) => `Unchanged: ${when}`,
     spend: 'Spending per month',
@@ -81,7 +78,6 @@ export const tokensText = {
     concurrent: 'Requests at the same time',
     limitHint: 'Empty: no limit of its own.',
     limits: 'More limits',
-    hours: 'Hours',
     hoursHint: 'Outside of them the token is refused. Without both times: always.',
     hoursHalf: 'Give both times, or none.',
     hoursFrom: 'From',

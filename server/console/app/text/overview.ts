@@ -24,9 +24,8 @@ export const overviewText = {
   chartSummary: (name: string, now: string, most: string) => `${name}: ${now} now, ${most} at most in the last hour`,
   models: 'Models and queues',
   columns: {
-    ...named('model', 'state', 'slots', 'queue'),
+    ...named('model', 'state', 'slots', 'queue', 'firstToken', 'actions'),
     speed: 'Tokens/s',
-    ...named('firstToken', 'actions'),
   },
   waiting: (count: number, interactive: number) =>
     `${count} ${count === 1 ? 'waits' : 'wait'}${interactive > 0 && interactive < count ? `, ${interactive} with a caller` : ''}`,

@@ -24,8 +24,7 @@ type Part = keyof typeof modelsText.details
 /** One model: what it is and does now, its log, its settings. */
 export function Details({ id }: { id: string }) {
   useBeginning()
-  const { can, session } = useSession()
-  const isOwner = can('admin:read') && session.owns_machine
+  const isOwner = useSession().ownerCan('admin:read')
   const query = useModels()
   return (
     <>

@@ -34,10 +34,10 @@ export default function ModelsPage() {
 
 /** The configured models and, for the owner of the machine, the catalogue and the downloads. */
 function ModelLists() {
-  const { can, session } = useSession()
+  const { can, ownerCan } = useSession()
   const [path, go] = useLocation()
   const [adding, setAdding] = useState<string>()
-  const isOwner = session.owns_machine && can('admin:read')
+  const isOwner = ownerCan('admin:read')
   const current = (isOwner && all.find(part => parts[part] === path)) || 'configured'
   const mayAdd = isOwner && can('admin:write')
   return (

@@ -104,7 +104,7 @@ function OrganizationPage({ id }: { id: string }) {
 
 function Shown({ organization }: { organization: Schema<'Organization'> }) {
   const { id, name, status } = organization
-  const { session, can } = useSession()
+  const { session, ownerCan } = useSession()
   const [suspending, setSuspending] = useState(false)
   const params = { path: { organization: id } }
   const resume = useAction(
@@ -113,7 +113,7 @@ function Shown({ organization }: { organization: Schema<'Organization'> }) {
     ['organizations'],
   )
   // The organization that owns the machine cannot be suspended.
-  const mayEnd = session.owns_machine && can('admin:write') && id !== session.organization.id
+  const mayEnd = ownerCan('admin:write') && id !== session.organization.id
   return (
     <>
       <PageHeading

@@ -14,8 +14,8 @@ import { Charts } from './charts.tsx'
 import { Devices } from './devices.tsx'
 
 export default function Overview() {
-  const { can, session } = useSession()
-  return session.owns_machine && can('admin:read') ? <MachineCard /> : <OwnModels />
+  const { ownerCan } = useSession()
+  return ownerCan('admin:read') ? <MachineCard /> : <OwnModels />
 }
 
 const { columns: names } = overviewText

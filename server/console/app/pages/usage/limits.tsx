@@ -102,16 +102,17 @@ const shown = (name: Name, value: number | null): string =>
 
 /** The limits that apply to an organization. The owner of the machine may change them. */
 export function OrganizationLimits({ organization, name }: { organization: string; name: string }) {
-  const { session, can } = useSession()
+  const { ownerCan } = useSession()
   const [changing, setChanging] = useState(false)
   const query = useAnswer(['usage', 'limits', organization], () =>
     api.GET('/api/organizations/{organization}/limits', at({ organization })),
   )
-  const mayChange = session.owns_machine && can('admin:write')
   return (
     <Section
       title={own.title(name)}
-      actions={mayChange && query.data && <Button small onClick={() => setChanging(true)} label={own.change} />}
+      actions={
+        ownerCan('admin:write') && query.data && <Button small onClick={() => setChanging(true)} label={own.change} />
+      }
     >
       <Queried query={query}>
         {answer => (

@@ -29,10 +29,10 @@ const organizationsQuery = queryOptions({
 
 /** What was used and what it cost, and what is left of the limits. The choice is in the address. */
 export default function UsagePage() {
-  const { session, can } = useSession()
+  const { session, can, ownerCan } = useSession()
   const [params, change] = useAddress()
   const mayRead = can('admin:read')
-  const owner = mayRead && session.owns_machine
+  const owner = ownerCan('admin:read')
   const organizations = useQuery({ ...organizationsQuery, enabled: owner })
 
   const period = periods.find(one => one === params.get('period')) ?? 'month'
