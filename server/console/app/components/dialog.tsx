@@ -9,21 +9,18 @@ import { Failed } from './page.tsx'
 /** What a person fills in. */
 const controls = 'input:not([type=checkbox], [type=radio], [hidden]), select, textarea'
 
-/**
- * A modal dialog. The focus begins in its first field, if it has one; the browser keeps it in the dialog, closes the
- * dialog with Escape, and gives the focus back.
- */
-export function Dialog({
-  title,
-  close,
-  wide = false,
-  children,
-}: {
+interface DialogProps {
   title: string
   close: () => void
   wide?: boolean
   children: ReactNode
-}) {
+}
+
+/**
+ * A modal dialog. The focus begins in its first field, if it has one; the browser keeps it in the dialog, closes the
+ * dialog with Escape, and gives the focus back.
+ */
+export function Dialog({ title, close, wide = false, children }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null)
   const id = useId()
   // A dialog that is no longer in the page gives no focus back, so it is closed before it is removed.
@@ -56,15 +53,7 @@ export function Dialog({
   )
 }
 
-/** Asks before something that cannot be undone, and shows why it failed. `children` says what will happen. */
-export function Confirm({
-  title,
-  action,
-  act,
-  close,
-  isReady = true,
-  children,
-}: {
+interface ConfirmProps {
   title: string
   /** Names the action: `Delete workflow`. */
   action: string
@@ -73,7 +62,10 @@ export function Confirm({
   /** False while the action cannot be done yet, or not at all. */
   isReady?: boolean
   children: ReactNode
-}) {
+}
+
+/** Asks before something that cannot be undone, and shows why it failed. `children` says what will happen. */
+export function Confirm({ title, action, act, close, isReady = true, children }: ConfirmProps) {
   const { mutate, error, isPending } = useMutation({ mutationFn: act, onSuccess: close })
   return (
     <Dialog title={title} close={close}>
@@ -95,25 +87,20 @@ export const FormButtons = ({ action, busy, close }: { action: string; busy: boo
   </div>
 )
 
-/**
- * A dialog with a form, which stays open until its owner closes it. What the server refuses is said at the field that it
- * names, if one asks for its fault, else above the fields.
- */
-export function FormDialog({
-  title,
-  action,
-  about,
-  save,
-  close,
-  children,
-}: {
+interface FormDialogProps {
   title: string
   action: string
   about?: ReactNode
   save: (form: FormData) => Promise<unknown>
   close: () => void
   children: (faultOf: (name: string) => string | undefined) => ReactNode
-}) {
+}
+
+/**
+ * A dialog with a form, which stays open until its owner closes it. What the server refuses is said at the field that it
+ * names, if one asks for its fault, else above the fields.
+ */
+export function FormDialog({ title, action, about, save, close, children }: FormDialogProps) {
   const { mutate, error, isPending } = useMutation({ mutationFn: save })
   const param = paramOf(error)
   let isAtField = false

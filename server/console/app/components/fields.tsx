@@ -18,19 +18,16 @@ interface FieldFacts {
   error?: string | undefined
 }
 
-/** A control with its label, hint and error, which are tied to it for screen readers. */
-export function FormField({
-  label,
-  hint,
-  error,
-  children,
-}: FieldFacts & {
+interface FormFieldProps extends FieldFacts {
   children: (control: {
     id: string
     'aria-describedby': string | undefined
     'aria-invalid': true | undefined
   }) => ReactNode
-}) {
+}
+
+/** A control with its label, hint and error, which are tied to it for screen readers. */
+export function FormField({ label, hint, error, children }: FormFieldProps) {
   const id = useId()
   return (
     <div className="min-w-0 space-y-1">

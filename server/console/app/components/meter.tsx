@@ -8,19 +8,16 @@ export const Progress = ({ value, className = '' }: { value: number; className?:
   </div>
 )
 
-/** How much of something is taken: a bar of parts, with the same in words. */
-export const Meter = ({
-  label,
-  value,
-  parts,
-  whole,
-}: {
+interface MeterProps {
   label: string
   /** The reading in words: `12 of 24 GiB`. */
   value: string
   parts: readonly { name: string; amount: number }[]
   whole: number
-}) => (
+}
+
+/** How much of something is taken: a bar of parts, with the same in words. */
+export const Meter = ({ label, value, parts, whole }: MeterProps) => (
   <div>
     <div className="mb-1 flex justify-between gap-2 text-xs">
       <span>{label}</span>

@@ -51,16 +51,14 @@ const kinds = {
   bad: { icon: CircleAlert, look: 'bg-bad-soft text-bad' },
 }
 
-/** A sentence that a person should see: `bad` and `warning` are read aloud at once. */
-export function Notice({
-  kind,
-  children,
-  className = '',
-}: {
+interface NoticeProps {
   kind: keyof typeof kinds
   children: ReactNode
   className?: string
-}) {
+}
+
+/** A sentence that a person should see: `bad` and `warning` are read aloud at once. */
+export function Notice({ kind, children, className = '' }: NoticeProps) {
   const { icon: Icon, look } = kinds[kind]
   return (
     <div
@@ -73,16 +71,14 @@ export function Notice({
   )
 }
 
-/** What stands in the place of something that could not be read, and how to try again. */
-export function Failed({
-  failure,
-  retry,
-  retryText = shellText.retry,
-}: {
+interface FailedProps {
   failure: Error
   retry?: () => void
   retryText?: string
-}) {
+}
+
+/** What stands in the place of something that could not be read, and how to try again. */
+export function Failed({ failure, retry, retryText = shellText.retry }: FailedProps) {
   return (
     <Notice kind="bad">
       <span className="min-w-0 flex-1">{failure.message}</span>

@@ -10,23 +10,20 @@ interface TimeSeries {
 const height = 140
 const number = new Intl.NumberFormat('en', { maximumFractionDigits: 1 })
 
-/**
- * Lines over time, with the value under the pointer. `summary` says the same in a sentence. Loaded when it is shown, as
- * its library is large.
- */
-export default function TimeChart({
-  summary,
-  times,
-  span,
-  series,
-}: {
+interface TimeChartProps {
   summary: string
   /** Unix seconds. */
   times: readonly number[]
   /** Seconds that the chart shows, up to the last time. */
   span: number
   series: readonly TimeSeries[]
-}) {
+}
+
+/**
+ * Lines over time, with the value under the pointer. `summary` says the same in a sentence. Loaded when it is shown, as
+ * its library is large.
+ */
+export default function TimeChart({ summary, times, span, series }: TimeChartProps) {
   const place = useRef<HTMLDivElement>(null)
   const plot = useRef<UPlot>(undefined)
   const [at, setAt] = useState<number | null>(null)

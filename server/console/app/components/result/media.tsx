@@ -1,21 +1,16 @@
 import type { Medium } from './result-facts.ts'
 
-/** An image, a video or audio. One that is `whole` is loaded at once, and a video is then repeated. */
-export function Media({
-  kind,
-  url,
-  label,
-  className,
-  audioClass = 'w-full',
-  whole = false,
-}: {
+interface MediaProps {
   kind: Medium
   url: string
   label: string
   className: string
   audioClass?: string
   whole?: boolean
-}) {
+}
+
+/** An image, a video or audio. One that is `whole` is loaded at once, and a video is then repeated. */
+export function Media({ kind, url, label, className, audioClass = 'w-full', whole = false }: MediaProps) {
   const [loading, preload] = whole ? [] : (['lazy', 'metadata'] as const)
   if (kind === 'image') return <img src={url} alt={label} loading={loading} className={className} />
   if (kind === 'video')

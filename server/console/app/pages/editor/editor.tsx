@@ -63,21 +63,17 @@ export default function Editor({ id }: { id: string }) {
 /** CodeMirror is loaded when the YAML is opened. */
 const YamlView = lazy(() => import('./yaml-view.tsx'))
 
-/** One open workflow: the graph or list, and beside it properties, YAML, problems and the run. */
-function Workbench({
-  id,
-  version,
-  source,
-  tasks,
-  reload,
-}: {
+interface WorkbenchProps {
   id: string
   version: number
   /** What the server has, as YAML. */
   source: string
   tasks: ReadonlyMap<string, TaskFacts>
   reload: () => void
-}) {
+}
+
+/** One open workflow: the graph or list, and beside it properties, YAML, problems and the run. */
+function Workbench({ id, version, source, tasks, reload }: WorkbenchProps) {
   const { can, session } = useSession()
   const token = session.token.id
   const readOnly = !can('user:write')
@@ -229,21 +225,17 @@ function useShortcuts({ save, undo, redo }: Record<'save' | 'undo' | 'redo', () 
 
 type Side = 'properties' | 'yaml' | 'problems' | 'run'
 
-/** What stands beside the graph: properties, YAML, problems or the run. */
-function Sides({
-  document: { text, workflow, setText, undo, redo },
-  unchecked,
-  run,
-  side,
-  choose,
-}: {
+interface SidesProps {
   document: ReturnType<typeof useDocument>
   /** Why the workflow could not be checked. */
   unchecked: string | undefined
   run: ReturnType<typeof useRun>
   side: Side
   choose: (side: Side) => void
-}) {
+}
+
+/** What stands beside the graph: properties, YAML, problems or the run. */
+function Sides({ document: { text, workflow, setText, undo, redo }, unchecked, run, side, choose }: SidesProps) {
   const { readOnly, selected } = useEditor()
   const problems = useProblems()
   const [line, setLine] = useState<{ number: number }>()

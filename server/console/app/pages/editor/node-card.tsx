@@ -127,17 +127,14 @@ const Port = ({ id, title, isOutput = false }: { id: string; title: string; isOu
   />
 )
 
-function Unfold({
-  open,
-  names: [more, less],
-  press,
-  right = false,
-}: {
+interface UnfoldProps {
   open: boolean
   names: readonly [string, string]
   press: () => void
   right?: boolean
-}) {
+}
+
+function Unfold({ open, names: [more, less], press, right = false }: UnfoldProps) {
   const Icon = open ? ChevronDown : ChevronRight
   return (
     <div className={`flex px-2 pb-1 ${right ? 'justify-end' : ''}`}>

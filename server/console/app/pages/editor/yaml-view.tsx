@@ -34,16 +34,7 @@ const colours = HighlightStyle.define([
   { tag: [tags.number, tags.bool, tags.null], color: 'var(--color-warning)' },
 ])
 
-/** The text of the workflow. It changes with the graph, and the graph with it. */
-export default function YamlView({
-  text,
-  change,
-  problems,
-  line,
-  readOnly,
-  undo,
-  redo,
-}: {
+interface YamlViewProps {
   text: string
   change: (text: string) => void
   problems: readonly Problem[]
@@ -52,7 +43,10 @@ export default function YamlView({
   readOnly: boolean
   undo: () => void
   redo: () => void
-}) {
+}
+
+/** The text of the workflow. It changes with the graph, and the graph with it. */
+export default function YamlView({ text, change, problems, line, readOnly, undo, redo }: YamlViewProps) {
   const place = useRef<HTMLDivElement>(null)
   const view = useRef<EditorView>(undefined)
   const actions = useRef({ change, undo, redo })

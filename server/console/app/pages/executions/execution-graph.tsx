@@ -31,18 +31,15 @@ const handles = [
   { type: 'source' as const, position: Position.Right, x: cardSize.width, y: cardSize.height / 2, width: 0, height: 0 },
 ]
 
-/** The graph with live state, progress and previews. A node is drawn again only if it changed. */
-export default function ExecutionGraph({
-  execution: { dag },
-  nodes,
-  selected,
-  select,
-}: {
+interface ExecutionGraphProps {
   execution: Execution
   nodes: readonly ExecutionNode[]
   selected: string | undefined
   select: Select
-}) {
+}
+
+/** The graph with live state, progress and previews. A node is drawn again only if it changed. */
+export default function ExecutionGraph({ execution: { dag }, nodes, selected, select }: ExecutionGraphProps) {
   const [states] = useState(openNodeStates)
   useLayoutEffect(() => states.set(nodes), [states, nodes])
   return (

@@ -15,16 +15,14 @@ import { shellText } from '../../text/shell.ts'
 import { taskName } from '../../text/tasks.ts'
 import { type Execution, type ExecutionNode } from './use-execution.ts'
 
-/** One node of an execution: its inputs and result, why it waits or failed. */
-export function NodeDetail({
-  execution,
-  node,
-  close,
-}: {
+interface NodeDetailProps {
   execution: Execution
   node: ExecutionNode
   close: () => void
-}) {
+}
+
+/** One node of an execution: its inputs and result, why it waits or failed. */
+export function NodeDetail({ execution, node, close }: NodeDetailProps) {
   const { id } = execution
   const { node_id, status, waiting_for: waiting, error, job_id, duration_ms } = node
   // The list leaves out what is long, so the single node is read again when its state changes.

@@ -13,16 +13,14 @@ const colours: Readonly<Record<string, string>> = {
   cancelled: 'bg-warning',
 }
 
-/** When each node ran, one line for each. */
-export function TimeLine({
-  execution,
-  nodes,
-  show,
-}: {
+interface TimeLineProps {
   execution: Execution
   nodes: readonly ExecutionNode[]
   show: (id: string) => void
-}) {
+}
+
+/** When each node ran, one line for each. */
+export function TimeLine({ execution, nodes, show }: TimeLineProps) {
   const [now, setNow] = useState(() => Date.now() / 1_000)
   const ended = hasEnded(execution)
   useEffect(() => {

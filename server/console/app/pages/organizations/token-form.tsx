@@ -9,21 +9,17 @@ import { days, type Hours, isHalf, shownHours, type Token } from './token-body.t
 const text = tokensText.form
 const scopes = Object.keys(text.scopeHints) as Scope[]
 
-/** The fields of a token, new or existing. A token cannot give scopes that it lacks, so those are not offered. */
-export function TokenForm({
-  title,
-  action,
-  token,
-  save,
-  close,
-}: {
+interface TokenFormProps {
   title: string
   action: string
   /** The token to change; absent for a new one. */
   token?: Token
   save: (form: FormData) => Promise<unknown>
   close: () => void
-}) {
+}
+
+/** The fields of a token, new or existing. A token cannot give scopes that it lacks, so those are not offered. */
+export function TokenForm({ title, action, token, save, close }: TokenFormProps) {
   const { can } = useSession()
   const [unscoped, setUnscoped] = useState(false)
   const [half, setHalf] = useState(false)

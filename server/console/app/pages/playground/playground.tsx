@@ -82,15 +82,13 @@ async function beginningOfFile(id: string, tasks: readonly TaskChoice[]): Promis
   return { task: found.task.id, inputs: { [found.field]: id } }
 }
 
-function Choices({
-  tasks,
-  models,
-  beginning,
-}: {
+interface ChoicesProps {
   tasks: readonly TaskChoice[]
   models: readonly ModelChoice[]
   beginning: Beginning
-}) {
+}
+
+function Choices({ tasks, models, beginning }: ChoicesProps) {
   const [search, change] = useAddress()
   const offered = useMemo(() => tasks.filter(task => task.models.length > 0), [tasks])
   const wanted = search.get('task') ?? beginning.task

@@ -6,18 +6,15 @@ import { playgroundText as text } from '../../text/playground.ts'
 import type { TaskChoice } from './choices.ts'
 import { type Language, languages, type SampleRequest, sampleOf, samplePath } from './samples.ts'
 
-/** The request as code, in the language that was chosen last. */
-export const Samples = memo(function Samples({
-  task,
-  model,
-  inputs,
-  formats,
-}: {
+interface SamplesProps {
   task: TaskChoice
   model: string
   inputs: Record<string, unknown>
   formats?: SampleRequest['formats']
-}) {
+}
+
+/** The request as code, in the language that was chosen last. */
+export const Samples = memo(function Samples({ task, model, inputs, formats }: SamplesProps) {
   const [language, choose] = useState<Language>('curl')
   // Typing into the form must not wait for the code.
   const shown = useDeferredValue(inputs)

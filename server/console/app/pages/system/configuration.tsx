@@ -10,18 +10,15 @@ type Config = Schema<'SystemConfig'>
 type Value = Config['values'][number]
 type Variable = Config['environment'][number]
 
-/** A setting or variable: its name and value, and below what it means. */
-const Row = ({
-  name,
-  value,
-  badge,
-  children,
-}: {
+interface RowProps {
   name: string
   value: ReactNode
   badge?: ReactNode
   children: string
-}) => (
+}
+
+/** A setting or variable: its name and value, and below what it means. */
+const Row = ({ name, value, badge, children }: RowProps) => (
   <li className="px-3 py-2">
     <div className="grid gap-x-4 gap-y-0.5 md:grid-cols-[20rem_1fr_auto]">
       <span className="font-mono break-words">{name}</span>

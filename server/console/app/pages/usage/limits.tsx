@@ -133,17 +133,14 @@ export function OrganizationLimits({ organization, name }: { organization: strin
   )
 }
 
-function ChangeLimits({
-  organization,
-  name,
-  answer,
-  close,
-}: {
+interface ChangeLimitsProps {
   organization: string
   name: string
   answer: Answer
   close: () => void
-}) {
+}
+
+function ChangeLimits({ organization, name, answer, close }: ChangeLimitsProps) {
   const save = async (form: FormData) => {
     const body: Schema<'OrganizationLimitsChange'> = Object.fromEntries(names.map(one => [one, formNumber(form, one)]))
     await api.PATCH('/api/organizations/{organization}/limits', { params: { path: { organization } }, body })

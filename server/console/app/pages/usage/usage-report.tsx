@@ -109,20 +109,16 @@ function Shown({ report, organization, period, by }: { report: Report; organizat
 
 const height = 120
 
-/** Bars of one figure over the buckets of the period. The table has the same in words. */
-const Course = memo(function Course({
-  rows,
-  measure,
-  width,
-  currency,
-  label,
-}: {
+interface CourseProps {
   rows: readonly Row[]
   measure: Measure
   width: '1h' | '1d' | 'month'
   currency: string
   label: string
-}) {
+}
+
+/** Bars of one figure over the buckets of the period. The table has the same in words. */
+const Course = memo(function Course({ rows, measure, width, currency, label }: CourseProps) {
   const amounts = rows.map(({ sums }) => amountOf(sums, measure))
   const most = Math.max(...amounts, 0)
   return (
@@ -155,20 +151,16 @@ const Course = memo(function Course({
 /** The row of a group, or of all together. */
 type TableRow = Row & { total?: boolean }
 
-/** The figures of each group, with their sum in the last row. Columns that are 0 everywhere are left out. */
-function UsageTable({
-  by,
-  rows,
-  totals,
-  currency,
-  name,
-}: {
+interface UsageTableProps {
   by: string
   rows: readonly Row[]
   totals: Sums
   currency: string
   name: (key: string) => ReactNode
-}) {
+}
+
+/** The figures of each group, with their sum in the last row. Columns that are 0 everywhere are left out. */
+function UsageTable({ by, rows, totals, currency, name }: UsageTableProps) {
   const shown = useMemo<TableRow[]>(() => [...rows, { key: '', sums: totals, total: true }], [rows, totals])
   const columns: Column<TableRow>[] = [
     { name: by, show: row => (row.total ? <strong>{usageText.total}</strong> : name(row.key)) },

@@ -10,16 +10,14 @@ import { useEditor } from '../editor-context.ts'
 /** The workflow that is run: a stored version, or the text as it is shown. */
 export type Runnable = { id: string; version: number } | { value: Record<string, unknown> }
 
-/** Asks for the parameters and starts an execution. */
-export function RunDialog({
-  runnable,
-  close,
-  started,
-}: {
+interface RunDialogProps {
   runnable: Runnable
   close: () => void
   started: (id: string) => void
-}) {
+}
+
+/** Asks for the parameters and starts an execution. */
+export function RunDialog({ runnable, close, started }: RunDialogProps) {
   const { workflow } = useEditor()
   const declared = new Map(workflow.parameters.map(({ name, parameter }) => [name, parameter]))
   for (const { from, output } of valueLinksOf(workflow))

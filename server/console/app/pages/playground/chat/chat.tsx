@@ -82,15 +82,13 @@ export function Chat(props: PanelProps) {
   )
 }
 
-function Messages({
-  conversation: { messages, growing, ask, again },
-  model,
-  alone,
-}: {
+interface MessagesProps {
   conversation: Conversation
   model: ModelChoice
   alone: boolean
-}) {
+}
+
+function Messages({ conversation: { messages, growing, ask, again }, model, alone }: MessagesProps) {
   const list = useRef<HTMLDivElement>(null)
   const atEnd = useRef(true)
   // Follows the answer, unless the person has scrolled up to read.

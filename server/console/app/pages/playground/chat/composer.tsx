@@ -14,18 +14,15 @@ export const StopButton = ({ stop }: { stop: () => void }) => (
   <Button icon={Square} onClick={event => event.detail < 2 && stop()} label={text.stop} />
 )
 
-/** Where a message is written, with images for models that see. */
-export function Composer({
-  sees,
-  busy,
-  send,
-  stop,
-}: {
+interface ComposerProps {
   sees: boolean
   busy: boolean
   send: (message: Message) => void
   stop: () => void
-}) {
+}
+
+/** Where a message is written, with images for models that see. */
+export function Composer({ sees, busy, send, stop }: ComposerProps) {
   const [written, write] = useState('')
   const [images, setImages] = useState<readonly string[]>([])
   const input = useRef<HTMLInputElement>(null)

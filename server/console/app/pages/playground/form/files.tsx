@@ -29,18 +29,15 @@ export const useUpload = (take: (id: string) => void) =>
     },
   })
 
-/** A control that nobody sees, which a button clicks to let a person choose a file. */
-export const FileInput = ({
-  ref,
-  kind,
-  label,
-  take,
-}: {
+interface FileInputProps {
   ref: RefObject<HTMLInputElement | null>
   kind: 'image' | 'video' | 'audio'
   label: string
   take: (file: File) => void
-}) => (
+}
+
+/** A control that nobody sees, which a button clicks to let a person choose a file. */
+export const FileInput = ({ ref, kind, label, take }: FileInputProps) => (
   <input
     ref={ref}
     type="file"

@@ -11,17 +11,7 @@ import { MaskEditor } from './mask-editor.tsx'
 const kindOf = (name: string): Medium =>
   name.startsWith('video') ? 'video' : /audio|^url$/.test(name) ? 'audio' : 'image'
 
-/** An image, a video or audio: chosen, recorded or drawn here, or named by its address or id. */
-export function MediaField({
-  name,
-  label,
-  hint,
-  error,
-  value,
-  change,
-  image,
-  drawn,
-}: {
+interface MediaFieldProps {
   name: string
   label: string
   hint: string
@@ -31,7 +21,10 @@ export function MediaField({
   /** For a mask: where its image can be loaded. */
   image: string | undefined
   drawn: () => void
-}) {
+}
+
+/** An image, a video or audio: chosen, recorded or drawn here, or named by its address or id. */
+export function MediaField({ name, label, hint, error, value, change, image, drawn }: MediaFieldProps) {
   const kind = kindOf(name)
   const shown = previewOf(value)
   const input = useRef<HTMLInputElement>(null)

@@ -211,20 +211,16 @@ function FieldControl({ field, value, change, error, suggestions, image, drawn }
   }
 }
 
-/** Several texts, each in a control of its own. */
-function TextList({
-  label,
-  hint,
-  error,
-  value,
-  change,
-}: {
+interface TextListProps {
   label: string
   hint: string
   error: string | undefined
   value: readonly string[]
   change: (value: string[]) => void
-}) {
+}
+
+/** Several texts, each in a control of its own. */
+function TextList({ label, hint, error, value, change }: TextListProps) {
   const id = useId()
   return (
     <fieldset className="space-y-1.5" aria-describedby={describedBy(id, hint, error)}>
