@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { root } from '../bundle.ts'
 import { configurationMarkdown } from './configuration.ts'
 import { listHtml, pageHtml } from './html.ts'
-import { type GuidePage, pageOf, readGuides } from './pages.ts'
+import { pageOf, readGuides } from './pages.ts'
 import { pageText } from './text.ts'
 
 const images = join(root, 'server/docs/images')
@@ -11,9 +11,6 @@ const images = join(root, 'server/docs/images')
 /** The pictures of the guides. */
 export const imageAssets = (): { path: string; bytes: Uint8Array }[] =>
   readdirSync(images).map(name => ({ path: `docs/images/${name}`, bytes: readFileSync(join(images, name)) }))
-
-/** Pages beside the guides, each served at `/docs/<path>`. */
-const pages: readonly (() => GuidePage)[] = [() => pageOf('configuration', configurationMarkdown())]
 
 /**
  * The documentation as assets: each page as HTML, each guide also as text for a terminal, and the list of guides that
@@ -30,6 +27,6 @@ export function documentationAssets(): { path: string; text: string }[] {
       { path: `docs/${guide.path}.html`, text: pageHtml(guide, guides) },
       { path: `docs/${guide.path}.txt`, text: pageText(guide) },
     ]),
-    ...pages.map(page => page()).map(page => ({ path: `docs/${page.path}.html`, text: pageHtml(page, guides) })),
+    { path: 'docs/configuration.html', text: pageHtml(pageOf('configuration', configurationMarkdown()), guides) },
   ]
 }

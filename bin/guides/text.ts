@@ -15,6 +15,9 @@ const strong = sequence(1, 22)
 const faint = sequence(2, 22)
 const name = sequence(36, 39)
 
+/** The columns that a text takes; colours take none. */
+const columnsOf = (text: string): number => lineWidth(stripAnsi(text))
+
 /** Longer code may be broken between its words. */
 const unbrokenCode = 40
 /** Keeps words of one code span on one line; a space again in the end. */
@@ -56,7 +59,7 @@ function blocks(tokens: readonly Token[], width: number): string[] {
 function heading(text: string, depth: number): string {
   const line = text.replaceAll(hardSpace, ' ')
   if (depth > 2) return strong(line)
-  return `${strong(line)}\n${(depth === 1 ? '=' : '-').repeat(lineWidth(stripAnsi(line)))}`
+  return `${strong(line)}\n${(depth === 1 ? '=' : '-').repeat(columnsOf(line))}`
 }
 
 function code({ text, lang = '' }: Tokens.Code): string {
@@ -85,11 +88,11 @@ function list({ ordered, start, items, loose }: Tokens.List, width: number): str
 function table({ header, rows }: Tokens.Table, width: number): string {
   const cells = (row: readonly Tokens.TableCell[]) => row.map(cell => inline(cell.tokens))
   const head = cells(header).map(cell => words(cell, strong))
-  const whole = drawTable(head, rows.map(cells), width, wrap)
-  if (whole.split('\n').every(line => lineWidth(stripAnsi(line)) <= width)) return whole
+  const whole = drawTable(head, rows.map(cells), width)
+  if (whole.split('\n').every(line => columnsOf(line) <= width)) return whole
   // Code in narrow columns is broken between its words after all.
   const breakable = (row: readonly string[]) => row.map(cell => recoloured(cell.replaceAll(hardSpace, ' ')))
-  return drawTable(breakable(head), rows.map(cells).map(breakable), width, wrap)
+  return drawTable(breakable(head), rows.map(cells).map(breakable), width)
 }
 
 /** The same text where each word has the colour of the code that it is in, so that a line can be broken there. */
@@ -144,13 +147,12 @@ const words = (text: string, look: Look): string =>
     .map(word => look(word))
     .join(' ')
 
-/** Lines of at most `width` columns, broken at spaces; colours take no columns. */
+/** Lines of at most `width` columns, broken at spaces. */
 function wrap(text: string, width: number): string[] {
   const lines: string[] = []
   for (const word of text.split(' ')) {
     const last = lines.at(-1)
-    if (last !== undefined && lineWidth(stripAnsi(`${last} ${word}`)) <= width)
-      lines[lines.length - 1] = `${last} ${word}`
+    if (last !== undefined && columnsOf(`${last} ${word}`) <= width) lines[lines.length - 1] = `${last} ${word}`
     else lines.push(word)
   }
   return lines
@@ -163,18 +165,12 @@ const indented = (text: string, first: string, rest: string): string =>
     .join('\n')
 
 const gap = 2
-const columnsOf = (text: string): number => lineWidth(stripAnsi(text))
 
 /**
  * Draws a table of at most `width` columns: a head, a line below it, and cells that go on below themselves where they
  * are too long. Rows are set apart by an empty line where a cell takes more than one line.
  */
-function drawTable(
-  head: readonly string[],
-  rows: readonly (readonly string[])[],
-  width: number,
-  wrap: (text: string, width: number) => string[],
-): string {
+function drawTable(head: readonly string[], rows: readonly (readonly string[])[], width: number): string {
   const natural = head.map((_, column) => Math.max(...[head, ...rows].map(row => columnsOf(row[column] ?? ''))))
   const longestWord = head.map((_, column) =>
     Math.max(...[head, ...rows].flatMap(row => (row[column] ?? '').split(' ').map(columnsOf))),

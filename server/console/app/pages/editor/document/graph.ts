@@ -43,13 +43,6 @@ export function graphOf(
   const declared = new Set(parameters.map(({ name }) => name))
   for (const { from, output } of links) if (from === undefined) declared.add(output)
   const outputs = [...declared].map(path => ({ path, kind: '' }))
-  const boxes = nodes.map(node => ({
-    node,
-    ports: portsOf(node, tasks.get(node.task), links, {
-      inputs: expanded.has(`in ${node.id}`),
-      outputs: expanded.has(`out ${node.id}`),
-    }),
-  }))
   const edges: GraphEdge[] = [
     ...links
       .filter(({ from }) => from === undefined || ids.has(from))
@@ -75,12 +68,12 @@ export function graphOf(
       })),
   ]
   const unique = [...new Map(edges.map(edge => [edge.id, edge])).values()]
-  const cards = boxes.map(({ node, ports }) => ({
-    id: node.id,
-    node,
-    ports,
-    ...sizeOf(ports, previews ? (tasks.get(node.task)?.category ?? 'text') : undefined),
-  }))
+  const cards = nodes.map(node => {
+    const task = tasks.get(node.task)
+    const [all, whole] = [expanded.has(`in ${node.id}`), expanded.has(`out ${node.id}`)]
+    const ports = portsOf(node, task, links, { inputs: all, outputs: whole })
+    return { id: node.id, node, ports, ...sizeOf(ports, previews ? (task?.category ?? 'text') : undefined) }
+  })
   if (outputs.length === 0) return { cards, edges: unique }
   const ports = { inputs: [], outputs }
   return { cards: [{ id: parametersId, node: undefined, ports, ...sizeOf(ports) }, ...cards], edges: unique }

@@ -79,11 +79,7 @@ export function readDocument(document: Document, text: string): Parsed {
 const sentence = (text: string): string => (text.endsWith('.') ? text : `${text}.`)
 
 /** The number of the line with this character, from 1. */
-function lineAt(text: string, offset: number): number {
-  let line = 1
-  for (let at = text.indexOf('\n'); at >= 0 && at < offset; at = text.indexOf('\n', at + 1)) line++
-  return line
-}
+const lineAt = (text: string, offset: number): number => text.slice(0, offset).split('\n').length
 
 /** Returns the text of a document with edits. Comments and blank lines stay where they are; no line is folded. */
 export function documentText(document: Document, before: string): string {
