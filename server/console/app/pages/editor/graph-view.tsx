@@ -22,6 +22,7 @@ import {
   editOfCut,
   type GraphEdge,
   graphOf,
+  newNode,
   parametersId,
   placedCards,
   portPlaces,
@@ -30,7 +31,6 @@ import {
 } from './document/graph.ts'
 import { cardKey, idOfCard, type Ports } from './document/ports.ts'
 import { upstreamOf } from './document/references.ts'
-import { newNode } from './document/source.ts'
 import { useEditor } from './editor-context.ts'
 import { EmptyGraph } from './list-view.tsx'
 import { NodeCard, type NodeCardData } from './node-card.tsx'

@@ -1,8 +1,21 @@
 import type { Box, Places } from '../../../components/graph/layout.ts'
-import { addEdge, connect, disconnect, type Edit, parameterReference, removeEdge, together } from './edits.ts'
+import { editorText } from '../../../text/editor.ts'
+import { taskName } from '../../../text/tasks.ts'
+import {
+  addEdge,
+  addNode,
+  connect,
+  disconnect,
+  type Edit,
+  moveNode,
+  parameterReference,
+  removeEdge,
+  together,
+} from './edits.ts'
 import { inputHandle, inputOfHandle, orderHandles, outputHandle, outputOfHandle, type Ports, portsOf } from './ports.ts'
 import { outputReference, type ValueLink, valueLinksOf } from './references.ts'
-import type { TaskFacts } from './schema.ts'
+import { firstInputs, type TaskFacts } from './schema.ts'
+import { freeId } from './source.ts'
 import type { Workflow, WorkflowNode } from './workflow-document.ts'
 
 /** The card of the parameters; no node can have this id, because ids hold no quotes. */
@@ -99,6 +112,40 @@ export function placeForNode(nodes: readonly WorkflowNode[]): { x: number; y: nu
   const placed = nodes.flatMap(({ position }) => (position ? [position] : []))
   if (placed.length === 0) return undefined
   return { x: Math.max(...placed.map(({ x }) => x)) + cardWidth + 96, y: Math.min(...placed.map(({ y }) => y)) }
+}
+
+/** The id that a node gets: the last word of the name of its task, such as `image` for `Text to image`. */
+const idForTask = (name: string): string => name.toLowerCase().replace(/^.* /, '')
+
+/** Messages with which a new node can be run at once. */
+const firstMessages = [{ role: 'user', content: editorText.firstMessage }]
+
+/** Where a card stands, by the id of its node. */
+type SeenPlaces = readonly { id: string; at: { x: number; y: number } }[]
+
+/**
+ * Adds a node for a task. `drop` says where a person put it: then the others stay where they are `seen`. Without it the
+ * node stands beside those that people have placed, or is arranged with all others.
+ */
+export function newNode(
+  task: TaskFacts,
+  nodes: readonly WorkflowNode[],
+  drop?: { at: { x: number; y: number }; seen: SeenPlaces },
+): { id: string; edit: Edit } {
+  const id = freeId(idForTask(taskName(task.id)), new Set(nodes.map(node => node.id)))
+  const place = drop?.at ?? placeForNode(nodes)
+  const [model] = task.models
+  const node = {
+    ...(model === undefined ? {} : { model_id: model }),
+    task: task.id,
+    inputs: {
+      ...firstInputs(task.input_schema),
+      ...(task.form.panel === 'conversation' ? { messages: firstMessages } : {}),
+    },
+  }
+  const unplaced = new Set(nodes.filter(({ position }) => !position).map(one => one.id))
+  const kept = (drop?.seen ?? []).filter(one => unplaced.has(one.id)).map(({ id, at }) => moveNode(id, at.x, at.y))
+  return { id, edit: together(...kept, addNode(id, node), ...(place ? [moveNode(id, place.x, place.y)] : [])) }
 }
 
 // The sizes of a card in pixels, as `node-card.tsx` draws it.

@@ -1,12 +1,8 @@
 import { stringify } from 'yaml'
 import { type Schema } from '../../../api/schema.ts'
-import { editorText } from '../../../text/editor.ts'
-import { taskName } from '../../../text/tasks.ts'
-import { addEdge, addNode, type Edit, moveNode, setValue, together } from './edits.ts'
-import { placeForNode } from './graph.ts'
+import { addEdge, addNode, type Edit, setValue, together } from './edits.ts'
 import { replaceReferences } from './references.ts'
-import { firstInputs, type TaskFacts } from './schema.ts'
-import type { Workflow, WorkflowNode } from './workflow-document.ts'
+import type { Workflow } from './workflow-document.ts'
 
 /** A workflow as the API returns it. */
 type StoredWorkflow = Record<'name' | 'region' | 'on_failure', string> &
@@ -44,40 +40,6 @@ export function freeId(wish: string, taken: ReadonlySet<string>): string {
   let number = 2
   while (taken.has(`${wish}${number}`)) number++
   return `${wish}${number}`
-}
-
-/** The id that a node gets: the last word of the name of its task, such as `image` for `Text to image`. */
-const idForTask = (name: string): string => name.toLowerCase().replace(/^.* /, '')
-
-/** Messages with which a new node can be run at once. */
-const firstMessages = [{ role: 'user', content: editorText.firstMessage }]
-
-/** Where a card stands, by the id of its node. */
-type SeenPlaces = readonly { id: string; at: { x: number; y: number } }[]
-
-/**
- * Adds a node for a task. `drop` says where a person put it: then the others stay where they are `seen`. Without it the
- * node stands beside those that people have placed, or is arranged with all others.
- */
-export function newNode(
-  task: TaskFacts,
-  nodes: readonly WorkflowNode[],
-  drop?: { at: { x: number; y: number }; seen: SeenPlaces },
-): { id: string; edit: Edit } {
-  const id = freeId(idForTask(taskName(task.id)), new Set(nodes.map(node => node.id)))
-  const place = drop?.at ?? placeForNode(nodes)
-  const [model] = task.models
-  const node = {
-    ...(model === undefined ? {} : { model_id: model }),
-    task: task.id,
-    inputs: {
-      ...firstInputs(task.input_schema),
-      ...(task.form.panel === 'conversation' ? { messages: firstMessages } : {}),
-    },
-  }
-  const unplaced = new Set(nodes.filter(({ position }) => !position).map(one => one.id))
-  const kept = (drop?.seen ?? []).filter(one => unplaced.has(one.id)).map(({ id, at }) => moveNode(id, at.x, at.y))
-  return { id, edit: together(...kept, addNode(id, node), ...(place ? [moveNode(id, place.x, place.y)] : [])) }
 }
 
 /**
