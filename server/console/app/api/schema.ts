@@ -18,7 +18,5 @@ export interface JsonSchema {
   description?: string
   minimum?: number
   maximum?: number
-  maxLength?: number
-  default?: unknown
   $defs?: Record<string, JsonSchema>
 }

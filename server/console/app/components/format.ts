@@ -3,12 +3,16 @@ import { shellText } from '../text/shell.ts'
 
 /** How the console writes numbers, sizes, durations and times: always with their unit. */
 const number = new Intl.NumberFormat('en')
+const decimal = new Intl.NumberFormat('en', { maximumFractionDigits: 1 })
 const short = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 })
 const dateTime = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeStyle: 'medium' })
 const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto', style: 'narrow' })
 
 /** `12,345` */
 export const countText = (count: number): string => number.format(count)
+
+/** `1,234.5` */
+export const decimalText = (amount: number): string => decimal.format(amount)
 
 /** `12.3K` */
 export const shortCountText = (count: number): string => short.format(count)

@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from 'react'
 import UPlot from 'uplot'
+import { decimalText } from './format.ts'
 
 interface TimeSeries {
   name: string
@@ -8,7 +9,6 @@ interface TimeSeries {
 }
 
 const height = 140
-const number = new Intl.NumberFormat('en', { maximumFractionDigits: 1 })
 
 interface TimeChartProps {
   summary: string
@@ -50,7 +50,7 @@ export default function TimeChart({ summary, times, span, series }: TimeChartPro
         },
         axes: [
           { ...axis, space: 60, size: 28, values: (_, splits) => splits.map(clockText) },
-          { ...axis, size: 44, values: (_, splits) => splits.map(split => number.format(split)) },
+          { ...axis, size: 44, values: (_, splits) => splits.map(split => decimalText(split)) },
         ],
         series: [
           {},
@@ -95,7 +95,7 @@ export default function TimeChart({ summary, times, span, series }: TimeChartPro
         {series.map(({ name, values, colour }) => (
           <span key={name} className="inline-flex items-center gap-1.5">
             <span className={`inline-block h-0.5 w-4 ${fills[colour]}`} />
-            {name} <span className="text-muted tabular-nums">{number.format(values[shown] ?? 0)}</span>
+            {name} <span className="text-muted tabular-nums">{decimalText(values[shown] ?? 0)}</span>
           </span>
         ))}
         {at !== null && times[at] !== undefined && (

@@ -18,9 +18,7 @@ export const jobsText = {
     since: 'Created',
     between: 'Between two times',
     clear: 'Clear filters',
-    times: { '3600': 'Last hour', '86400': 'Last 24 hours', '604800': 'Last 7 days' } as Readonly<
-      Record<string, string>
-    >,
+    times: { '3600': 'Last hour', '86400': 'Last 24 hours', '604800': 'Last 7 days' },
   },
   columns: {
     ...named('job', 'task', 'model', 'created', 'cost'),

@@ -5,7 +5,7 @@ export const libraryText = {
   ...named('kind', 'model', 'allModels', 'prompt', 'seed', 'made', 'size', 'length', 'job', 'download', 'delete'),
   about: 'Images, videos and audio that your organization has made.',
   search: 'Search in prompts',
-  kinds: { '': 'All kinds', image: 'Images', video: 'Videos', audio: 'Audio' } as Record<string, string>,
+  kinds: { '': 'All kinds', image: 'Images', video: 'Videos', audio: 'Audio' },
   list: 'Files',
   empty: 'Nothing has been made yet',
   emptyHint: 'Images, videos and audio appear here as soon as a job has made them.',
@@ -14,7 +14,7 @@ export const libraryText = {
   toPlayground: 'Open the playground',
   /** Read aloud before the prompt. */
   open: (kind: string) => `Open ${kind}:`,
-  kindNames: { image: 'image', video: 'video', audio: 'audio' } as Record<string, string>,
+  kindNames: { image: 'image', video: 'video', audio: 'audio' },
   noPrompt: 'without a prompt',
   expires: 'Kept until',
   forever: 'It is deleted by you',

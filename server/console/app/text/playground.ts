@@ -52,7 +52,7 @@ export const playgroundText = {
   numbered: (label: string, at: number) => `${label} ${at}`,
   formats: 'All formats in one go',
   formatsHint: 'Makes a video for each format that you choose, each as a job of its own.',
-  formatNames: { '16:9': '16:9 wide', '9:16': '9:16 tall', '1:1': '1:1 square' } as Record<string, string>,
+  formatNames: { '16:9': '16:9 wide', '9:16': '9:16 tall', '1:1': '1:1 square' },
 
   chooseAnother: 'Choose another file',
   uploading: 'Uploading …',

@@ -134,7 +134,7 @@ const ItemTile = memo(
           </span>
           <span className="block px-2 py-1.5">
             <span className="block truncate">
-              <span className="sr-only">{text.open(text.kindNames[kind]!)} </span>
+              <span className="sr-only">{text.open(text.kindNames[kind])} </span>
               {prompt || text.noPrompt}
             </span>
             <span className="text-muted block truncate text-xs">

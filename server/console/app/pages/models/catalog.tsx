@@ -11,7 +11,6 @@ import { modelsText } from '../../text/models.ts'
 import { tasksText } from '../../text/tasks.ts'
 
 type Entry = Schema<'ModelCatalog'>['models'][number]
-const { catalogColumns: names } = modelsText
 const kinds: Readonly<Record<string, BadgeKind>> = {
   gpu: 'good',
   processor: 'good',
@@ -25,7 +24,7 @@ const unfit = ['no', 'external']
 
 /** The columns of the catalogue; actions only for whoever may add models. */
 const columnsFor = (add: ((model: string) => void) | undefined): readonly Column<Entry>[] =>
-  columnsOf(names, {
+  columnsOf(modelsText.catalogColumns, {
     model: ({ title, name, summary, parameters }) => (
       <>
         <span className="font-medium">{title}</span>

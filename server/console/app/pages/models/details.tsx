@@ -156,9 +156,8 @@ function Settings({ id }: { id: string }) {
 }
 
 type Engine = Schema<'ModelEngine'>
-const { engineColumns: engineNames } = modelsText
 
-const engineColumns: readonly Column<Engine>[] = columnsOf(engineNames, {
+const engineColumns: readonly Column<Engine>[] = columnsOf(modelsText.engineColumns, {
   state: EngineStateView,
   process: ({ pid }) => pid ?? modelsText.remote,
   devices: ({ devices }) => devices.join(', ') || '–',
@@ -203,10 +202,9 @@ function Engines({ id }: { id: string }) {
 }
 
 type EngineLoad = Schema<'EngineLoad'>
-const { loadColumns: loadNames } = modelsText
 const loadKinds = { loading: 'active', ready: 'good', failed: 'bad', ended: 'plain' } as const
 
-const loadColumns: readonly Column<EngineLoad>[] = columnsOf(loadNames, {
+const loadColumns: readonly Column<EngineLoad>[] = columnsOf(modelsText.loadColumns, {
   when: ({ started_at: at }) => <Time at={at} />,
   state: ({ state }) => <Badge kind={loadKinds[state]}>{modelsText.loadStates[state]}</Badge>,
   took: { number: true, show: ({ load_ms: ms }) => knownDuration(ms) },

@@ -62,10 +62,9 @@ function ModelLists() {
 }
 
 type Model = Schema<'ModelStatus'>
-const { columns: names } = modelsText
 const muted = (text: string) => <span className="text-muted">{text}</span>
 
-const columns: readonly Column<Model>[] = columnsOf(names, {
+const columns: readonly Column<Model>[] = columnsOf(modelsText.columns, {
   model: ({ model_id: id, engine }) => (
     <>
       <ModelLink id={id} />

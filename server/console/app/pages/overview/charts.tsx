@@ -1,6 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { lazy, Suspense, useMemo } from 'react'
 import { api, dataOf, queryClient, type Schema } from '../../api/client.ts'
+import { decimalText } from '../../components/format.ts'
 import { Queried, Section } from '../../components/page.tsx'
 import { overviewText } from '../../text/overview.ts'
 
@@ -10,7 +11,6 @@ type Sample = Schema<'SystemHistory'>['samples'][number]
 const key = ['overview', 'history']
 const spanSeconds = 3_600
 const intervalMs = 10_000
-const number = new Intl.NumberFormat('en', { maximumFractionDigits: 1 })
 
 /** Requests and tokens per second of the last hour. After the first answer only new samples are read. */
 export function Charts() {
@@ -89,4 +89,4 @@ function ChartPair({ samples }: { samples: readonly Sample[] }) {
 }
 
 const summaryOf = (name: string, values: readonly number[]): string =>
-  overviewText.chartSummary(name, number.format(values.at(-1) ?? 0), number.format(Math.max(0, ...values)))
+  overviewText.chartSummary(name, decimalText(values.at(-1) ?? 0), decimalText(Math.max(0, ...values)))

@@ -1,7 +1,7 @@
 import { api, type Schema, useAnswer, useSession } from '../../api/client.ts'
 import { useLiveRefresh } from '../../api/live.ts'
 import { TextLink } from '../../components/button.tsx'
-import { durationText, knownDuration, serverText } from '../../components/format.ts'
+import { decimalText, durationText, knownDuration, serverText } from '../../components/format.ts'
 import { ModelActions, ModelLink, ModelStateView } from '../../components/model.tsx'
 import { Empty, Notice, PageHeading, Queried, Section } from '../../components/page.tsx'
 import { type Column, columnsOf, Table } from '../../components/table.tsx'
@@ -18,9 +18,7 @@ export default function Overview() {
   return ownerCan('admin:read') ? <MachineCard /> : <OwnModels />
 }
 
-const { columns: names } = overviewText
-
-const columns: readonly Column<Schema<'ModelStatus'>>[] = columnsOf(names, {
+const columns: readonly Column<Schema<'ModelStatus'>>[] = columnsOf(overviewText.columns, {
   model: ({ model_id: id }) => <ModelLink id={id} />,
   state: ModelStateView,
   queue: ({ queue_depth: waiting }) =>
@@ -119,9 +117,7 @@ function Queue({ waiting, interactive, waiting_for: first }: Load) {
   )
 }
 
-const rate = new Intl.NumberFormat('en', { maximumFractionDigits: 1 })
-
-const loadColumns: readonly Column<Load>[] = columnsOf(names, {
+const loadColumns: readonly Column<Load>[] = columnsOf(overviewText.columns, {
   model: ({ model_id: id }) => <ModelLink id={id} />,
   state: ModelStateView,
   slots: ({ busy, slots }) =>
@@ -134,7 +130,7 @@ const loadColumns: readonly Column<Load>[] = columnsOf(names, {
   speed: {
     number: true,
     wideOnly: true,
-    show: ({ slots, output_tokens_per_second: speed }) => (slots === 0 ? '–' : rate.format(speed)),
+    show: ({ slots, output_tokens_per_second: speed }) => (slots === 0 ? '–' : decimalText(speed)),
   },
   firstToken: {
     number: true,
@@ -158,9 +154,8 @@ function ModelQueues({ models }: { models: readonly Load[] }) {
 
 const shown = 5
 const key = ['overview', 'failures']
-const { failureColumns: failureNames } = overviewText
 
-const failureTable: readonly Column<Schema<'JobSummary'>>[] = columnsOf(failureNames, {
+const failureTable: readonly Column<Schema<'JobSummary'>>[] = columnsOf(overviewText.failureColumns, {
   when: ({ finished_at: at, updated_at: updated }) => <Time at={at ?? updated} />,
   work: ({ id, task }) => <TextLink href={`/jobs/${id}`} label={taskName(task)} />,
   model: ({ model_id: id }) => <ModelLink id={id} />,

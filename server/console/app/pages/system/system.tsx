@@ -112,9 +112,7 @@ const FindingRow = ({ finding: { name, state, detail, advice } }: { finding: Fin
   </li>
 )
 
-const { backupColumns: names } = systemText
-
-const columns: readonly Column<Schema<'BackupList'>['data'][number]>[] = columnsOf(names, {
+const columns: readonly Column<Schema<'BackupList'>['data'][number]>[] = columnsOf(systemText.backupColumns, {
   file: ({ path }) => <span className="break-all">{path.slice(path.lastIndexOf('/') + 1)}</span>,
   size: { number: true, show: ({ bytes }) => sizeText(bytes) },
   when: ({ modified_at: at }) => <Time at={at} />,

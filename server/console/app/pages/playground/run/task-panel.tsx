@@ -112,7 +112,7 @@ const Formats = ({ chosen, choose }: { chosen: readonly string[]; choose: (forma
       {aspectRatios.map(ratio => (
         <Checkbox
           key={ratio}
-          label={text.formatNames[ratio]!}
+          label={text.formatNames[ratio]}
           checked={chosen.includes(ratio)}
           change={checked => choose(aspectRatios.filter(one => (one === ratio ? checked : chosen.includes(one))))}
         />
