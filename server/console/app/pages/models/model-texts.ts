@@ -10,10 +10,7 @@ export const priceTexts = (price: Schema<'ModelPrice'> | null): string[] =>
     ? []
     : kinds.flatMap(([kind, what]) => (price[kind] > 0 ? [`${costText(price[kind], price.currency)} ${what}`] : []))
 
-export interface Setting {
-  key: string
-  value: string
-}
+export type Setting = Record<'key' | 'value', string>
 
 /** Returns the settings that have a value, those of a group by their path: `sampling.temperature`. */
 export const settingsOf = (settings: Readonly<Record<string, unknown>>, before = ''): Setting[] =>

@@ -1,9 +1,7 @@
-import type { components } from '../../api/types.generated.ts'
+import type { Schema } from '../../api/schema.ts'
 import { formNumber, formText, formTexts } from '../../components/form-text.ts'
 
-type Schemas = components['schemas']
-
-export type Token = Schemas['TokenWithSpend']
+export type Token = Schema<'TokenWithSpend'>
 
 const day = 86_400
 const expirySeconds = { month: 30 * day, quarter: 90 * day, year: 365 * day } as const
@@ -34,7 +32,7 @@ function fieldsOf(form: FormData, nowSeconds: number) {
 }
 
 /** The body that creates a token. Limits that are left empty are absent: then those of the own token apply. */
-export function createBody(form: FormData, nowSeconds: number): Schemas['TokenCreate'] {
+export function createBody(form: FormData, nowSeconds: number): Schema<'TokenCreate'> {
   const { name, scopes, expires_at, rate_limit, ...rest } = fieldsOf(form, nowSeconds)
   return {
     name,
@@ -46,7 +44,7 @@ export function createBody(form: FormData, nowSeconds: number): Schemas['TokenCr
 }
 
 /** The body that changes a token: only what the form has changed. */
-export function changeBody(form: FormData, before: Token, nowSeconds: number): Schemas['TokenChange'] {
+export function changeBody(form: FormData, before: Token, nowSeconds: number): Schema<'TokenChange'> {
   const { scopes, ...fields } = fieldsOf(form, nowSeconds)
   const same = (one: unknown, other: unknown) => JSON.stringify(one) === JSON.stringify(other)
   const changed = Object.entries(fields).filter(([name, value]) => !same(value, before[name as keyof Token]))
@@ -58,7 +56,7 @@ export function changeBody(form: FormData, before: Token, nowSeconds: number): S
   }
 }
 
-export type Hours = components['schemas']['AllowedHours']
+export type Hours = Schema<'AllowedHours'>
 export type Day = Hours['ranges'][number]['days'][number]
 
 export const days: readonly Day[] = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun']

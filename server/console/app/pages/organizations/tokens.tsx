@@ -166,10 +166,7 @@ function TokenDialog({ action, token, organization, close, show }: TokenDialogPr
   )
 }
 
-interface Secret {
-  name: string
-  secret: string
-}
+type Secret = Record<'name' | 'secret', string>
 
 /** A secret, which the server does not store. It leaves the page when the dialog is closed. */
 function SecretDialog({ name, secret, close }: Secret & { close: () => void }) {

@@ -60,10 +60,7 @@ function pythonText(value: unknown, by: number): string {
   return JSON.stringify(value)
 }
 
-interface Direct {
-  path: string
-  body: object
-}
+type Direct = { path: string; body: object }
 const directSamples: Record<Exclude<Language, 'workflow'>, (request: SampleRequest, direct: Direct) => string> = {
   curl: ({ origin }, { path, body }) => `curl --silent --show-error --fail-with-body ${origin}${path} \\
   --header "Authorization: Bearer $INFER_TOKEN" \\

@@ -1,10 +1,8 @@
-import type { components } from '../../api/types.generated.ts'
+import type { Schema } from '../../api/schema.ts'
 import { costText, countText, durationText } from '../../components/format.ts'
 import { usageText } from '../../text/usage.ts'
 
-type Schemas = components['schemas']
-
-export type Report = Schemas['UsageReport']
+export type Report = Schema<'UsageReport'>
 export type Sums = Report['totals']
 
 export type Period = keyof typeof usageText.periods

@@ -16,14 +16,7 @@ export interface Problem {
   readonly line: number
 }
 
-interface Finding {
-  severity: 'error' | 'warning'
-  message: string
-  node_id?: string
-  path?: string
-  edge?: { from: string; to: string }
-  nodes?: string[]
-}
+type Finding = Pick<Problem, 'severity' | 'message' | 'edge'> & { node_id?: string; path?: string; nodes?: string[] }
 
 /** Puts the findings of the server where they belong. */
 export function problemsOf(findings: readonly Finding[], text: string): Problem[] {
