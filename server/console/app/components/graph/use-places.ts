@@ -35,10 +35,11 @@ function placeInWorker(graph: GraphToPlace): Promise<Places> {
   const current = (worker ??= new Worker(address, { type: 'module' }))
   const { port1: answer, port2 } = new MessageChannel()
   return new Promise(resolve => {
-    answer.onmessage = ({ data }: MessageEvent<Places>) => {
+    answer.addEventListener('message', ({ data }: MessageEvent<Places>) => {
       current.removeEventListener('error', failed)
       resolve(data)
-    }
+    })
+    answer.start()
     // A worker that cannot be loaded must not leave an empty page.
     const failed = () => {
       worker = undefined

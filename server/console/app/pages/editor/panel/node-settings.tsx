@@ -26,7 +26,7 @@ export function NodeSettings({ node }: { node: WorkflowNode }) {
               set(max === undefined ? 'retries' : 'retries.max', max)
             }}
           />
-          {retries && number('backoff', 'retries.backoff_ms', retries.backoff_ms, 'numeric')}
+          {retries && number('backoff', 'retries.backoff_ms', retries.backoff_ms)}
           {number('nodeTimeout', 'timeout', node.timeout, 'decimal')}
           {choice('onError', 'on_error', node.on_error, { fail: undefined })}
           {choice('cache', 'cache', node.cache ?? '', { '': undefined })}

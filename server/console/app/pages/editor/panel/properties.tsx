@@ -139,10 +139,16 @@ export function useMembers(part: Path) {
   })
   return {
     set,
-    text: (name: Label, member: string, value: unknown) => (
-      <DraftField {...shared(name)} value={String(value ?? '')} commit={text => set(member, text || undefined)} />
+    text: (name: Label, member: string, value = '') => (
+      <DraftField {...shared(name)} value={value} commit={text => set(member, text || undefined)} />
     ),
-    number: (name: Label, member: string, value: unknown, inputMode: 'numeric' | 'decimal', error?: string) => (
+    number: (
+      name: Label,
+      member: string,
+      value: number | string | undefined,
+      inputMode: 'numeric' | 'decimal' = 'numeric',
+      error?: string,
+    ) => (
       <DraftField
         {...shared(name, error)}
         inputMode={inputMode}

@@ -114,7 +114,7 @@ function ParameterForm({ name, parameter }: { name: string; parameter: Parameter
         false: false,
       })}
       {parameter.type === 'string' && typeof (parameter.default ?? '') === 'string' ? (
-        text('default', 'default', parameter.default)
+        text('default', 'default', typeof parameter.default === 'string' ? parameter.default : undefined)
       ) : (
         <YamlField
           key={name}

@@ -64,8 +64,8 @@ function valuesOf(form: FormData, declared: ReadonlyMap<string, Parameter>): Rec
   return Object.fromEntries(
     [...declared].flatMap(([name, parameter]) => {
       const { type } = parameter
-      const text = String(form.get(name))
-      if (text === '' || text === defaultText(parameter)) return []
+      const text = form.get(name)
+      if (typeof text !== 'string' || text === '' || text === defaultText(parameter)) return []
       const plain = type === 'string' || type === 'image' || type === 'audio' || type === 'video' || type === 'file'
       return [[name, plain ? text : parsed(text)]]
     }),
