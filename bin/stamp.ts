@@ -16,6 +16,11 @@ const always = ['package.json', 'node_modules/.package-lock.json']
 const steps = {
   /** dist/, by bin/build.ts. */
   dist: { inputs: [...always, 'bin', 'cli', 'core', 'gpu', 'server'], outputs: ['dist'] },
+  /** Programs of test/fixtures, by test/_build.ts. */
+  fixtures: {
+    inputs: [...always, 'cli', 'core', 'gpu', 'test/_build.ts', 'test/fixtures'],
+    outputs: ['build/fixtures'],
+  },
   /** The types of the API for the console and the command line, by bin/console/write-api-types.ts. */
   'api-types': {
     inputs: [...always, 'bin/console', 'core', 'server'],

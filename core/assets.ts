@@ -16,6 +16,8 @@ import { Failure } from './failure.ts'
 declare const __INFER_VERSION__: string
 declare const __INFER_BUILD__: string
 declare const __INFER_LLAMA__: string
+/** Defined by tests that run from source and start threads and children from bundles, which takes less processor time. */
+declare const __INFER_ENTRIES__: typeof entries
 
 /**
  * The form in which infer runs: from source, built (the bundle in dist/), or packed into one executable. Only this file
@@ -79,7 +81,7 @@ const contentOf = (name: string): FileContent => ({
  */
 export function selfCommand(args: readonly string[]): { file: string; args: string[]; env: Record<string, string> } {
   if (packaged) return { file: process.execPath, args: [...args], env: { INFER_CACHE_DIR: cacheDirectory() } }
-  const entry = form === 'built' ? join(dist, 'main.cjs') : join(root, 'cli', 'main.ts')
+  const entry = form === 'built' ? join(dist, 'main.cjs') : join(root, entries.main)
   return { file: process.execPath, args: [entry, ...args], env: {} }
 }
 
@@ -104,15 +106,18 @@ const trees = ['vendor', 'vendor-sharp'] as const
 /** Font of the text in images of the demo engine. */
 export const font = 'fonts/DejaVuSans.ttf'
 
-const threads = {
-  'store-writer': 'core/store/sqlite/writer.ts',
-  'cpu-worker': 'cli/cpu-worker.ts',
-}
+/** The entries of children and threads when infer runs from source. */
+const entries: Record<'main' | ThreadName, string> =
+  typeof __INFER_ENTRIES__ === 'undefined'
+    ? { main: 'cli/main.ts', 'store-writer': 'core/store/sqlite/writer.ts', 'cpu-worker': 'cli/cpu-worker.ts' }
+    : __INFER_ENTRIES__
+
+type ThreadName = 'store-writer' | 'cpu-worker'
 
 /** Entry of a worker thread: for `new Worker(...)`, or as a string for piscina's `filename`. */
 export function workerPath(name: 'cpu-worker'): string
 export function workerPath(name: 'store-writer'): string | URL
-export function workerPath(name: keyof typeof threads): string | URL {
+export function workerPath(name: ThreadName): string | URL {
   return name === 'cpu-worker' ? String(threadEntry(name)) : threadEntry(name)
 }
 
@@ -120,8 +125,8 @@ export function workerPath(name: keyof typeof threads): string | URL {
  * Returns the argument of `new Worker`. The executable reads the code of a thread from itself, never from disk.
  * @public bin/bundle.ts calls it in the code of piscina.
  */
-export function threadEntry(name: keyof typeof threads): string | URL {
-  if (form === 'source') return join(root, threads[name])
+export function threadEntry(name: ThreadName): string | URL {
+  if (form === 'source') return join(root, entries[name])
   if (form === 'built') return join(dist, `${name}.cjs`)
   return new URL(`data:text/javascript,${encodeURIComponent(threadStart(`${name}.cjs`))}`)
 }

@@ -4,9 +4,10 @@ import { join } from 'node:path'
 import { stringify } from 'yaml'
 import { type App, openApp } from '../cli/server/app.ts'
 import { openLog } from '../core/log.ts'
+import { fixtureProgram } from './_fixtures.ts'
 
 const node = process.execPath
-export const fakeEngine = join(import.meta.dirname, 'fixtures', 'engine.ts')
+export const fakeEngine: string = fixtureProgram('engine')
 
 /** The paths that the fake engine needs to read: it imports from the whole repository. */
 export const fakeNeeds = { sandbox_read: [join(import.meta.dirname, '..')] }

@@ -1,12 +1,12 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { execa } from 'execa'
 import { onTestFinished } from 'vitest'
+import { builtProgram } from '../_fixtures.ts'
 
-/** The built program, which starts in half the time of the source and is what users run. `test/_build.ts` builds it. */
-export const entry = fileURLToPath(new URL('../../dist/main.cjs', import.meta.url))
+/** What users run. */
+export { builtProgram as entry }
 
 export interface Ended {
   exitCode: number
@@ -33,7 +33,7 @@ export async function infer(
   args: readonly string[],
   { env = {}, input = '' }: { env?: Record<string, string>; input?: string | Uint8Array } = {},
 ): Promise<Ended> {
-  const child = execa(process.execPath, [entry, ...args], {
+  const child = execa(process.execPath, [builtProgram, ...args], {
     env: { ...plainEnvironment(), ...env },
     extendEnv: false,
     input,

@@ -9,8 +9,9 @@ import { processesWith } from '../../../gpu/launcher/processes.ts'
 import { type SandboxSupport, unconfined } from '../../../gpu/sandbox/level.ts'
 import { probeWrapper } from '../../../gpu/sandbox/probe-wrapper.ts'
 import { noWrapper, type Wrapper } from '../../../gpu/sandbox/wrapper.ts'
+import { fixtureProgram } from '../../_fixtures.ts'
 
-export const fakeEngine = join(import.meta.dirname, '../../fixtures/engine.ts')
+export const fakeEngine: string = fixtureProgram('engine')
 
 /** The wrappers that can be tested here: the best one of this machine, and plain. */
 export const wrappersHere: Wrapper[] = [

@@ -7,6 +7,7 @@ import { unconfined } from '../../../gpu/sandbox/level.ts'
 import { noWrapper } from '../../../gpu/sandbox/wrapper.ts'
 import { toolsHere } from '../sandbox/_tools.ts'
 import {
+  fakeEngine,
   launcherIn,
   noSandbox,
   launchOptions as orderOf,
@@ -114,7 +115,7 @@ describe.each(ways)('with $name', ({ wrapper, support, sandbox }) => {
 
 test('engines that cannot listen on a socket get a port', async () => {
   const launcher = await launcherIn(temporary(), noWrapper)
-  const argv = [process.execPath, join(import.meta.dirname, '../../fixtures/engine.ts'), '--port', '{port}']
+  const argv = [process.execPath, fakeEngine, '--port', '{port}']
   const { endpoint } = await launcher.start(orderOf('port', [], { argv, channel: 'port' }))
   expect(endpoint.origin).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/)
   await until(async () => (await fetchHealth(endpoint, '/health', [], 5_000)).health === 'ready')

@@ -14,6 +14,7 @@ import {
   type GenerationCall,
   type GenerationInputs,
 } from '../../../../core/tasks/protocols/generation-call.ts'
+import { builtProgram } from '../../../_fixtures.ts'
 
 const run = promisify(execFile)
 const root = mkdtempSync(join(tmpdir(), 'infer-demo-'))
@@ -58,11 +59,10 @@ export function callOf(task: Short, inputs: Partial<GenerationInputs> = {}, fold
   }
 }
 
-/** The engine from source, started as infer starts it: a process that listens on a socket. */
+/** The built engine, started as infer starts it: a process that listens on a socket. */
 export async function startDemo(flags: string[] = ['--step-ms', '0'], env: Record<string, string> = {}) {
   const socket = join(newFolder(), 's')
-  const entry = join(import.meta.dirname, '../../../../cli/main.ts')
-  const child = spawn(process.execPath, [entry, 'engine', 'demo', '--id', 'toy', '--socket', socket, ...flags], {
+  const child = spawn(process.execPath, [builtProgram, 'engine', 'demo', '--id', 'toy', '--socket', socket, ...flags], {
     stdio: ['ignore', 'ignore', 'pipe'],
     env: { PATH: process.env.PATH, ...env },
   })

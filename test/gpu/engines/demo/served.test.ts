@@ -1,15 +1,14 @@
 import { createHash } from 'node:crypto'
-import { join } from 'node:path'
 import sharp from 'sharp'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { generationTasks } from '../../../../core/schemas/task.ts'
 import { fakeNeeds, startApp, type TestApp } from '../../../_app.ts'
 import { hasFfmpeg } from '../../../_ffmpeg.ts'
+import { builtProgram } from '../../../_fixtures.ts'
 
 /** Through the whole server: the preset, the protocol as infer speaks it, and the error that the caller gets. */
 let app: TestApp
 beforeAll(async () => {
-  const entry = join(import.meta.dirname, '../../../../cli/main.ts')
   const tasks = [...generationTasks]
   app = await startApp({
     models: [
@@ -17,7 +16,7 @@ beforeAll(async () => {
       {
         id: 'own',
         engine: 'custom',
-        command: [process.execPath, entry, 'engine', 'demo', '--step-ms', '0', '--port', '{port}'],
+        command: [process.execPath, builtProgram, 'engine', 'demo', '--step-ms', '0', '--port', '{port}'],
         ...fakeNeeds,
         tasks: ['slug/text-to-image'],
         memory: '64MiB',

@@ -8,6 +8,7 @@ import { createInterface } from 'node:readline'
 import { afterAll } from 'vitest'
 import { tinyChatRandom, writeTinyModels } from '../../../../bin/tiny-models.ts'
 import type { GgufEngineOptions } from '../../../../gpu/engines/gguf/options.ts'
+import { fixtureProgram } from '../../../_fixtures.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'infer-gguf-'))
 writeTinyModels(folder)
@@ -22,12 +23,12 @@ export const file = (name: string): string => join(folder, name)
 
 export type Json = { [key: string]: any } // oxlint-disable-line typescript/no-explicit-any -- answers are looked into freely
 
-/** A child process that runs the engine from source. `line` resolves with the first log line that matches. */
+/** A child process that runs the engine. `line` resolves with the first log line that matches. */
 export function spawnEngine(options: Partial<GgufEngineOptions> & { model: string }) {
   const child = spawn(
     process.execPath,
     [
-      join(import.meta.dirname, '../../../fixtures/gguf-engine.ts'),
+      fixtureProgram('gguf-engine'),
       JSON.stringify({
         id: 'toy',
         tasks: ['std/chat-completion'],
