@@ -1,11 +1,11 @@
 import { join } from 'node:path'
 import { defineConfig } from 'vitest/config'
 import { bundledEntries } from './test/_fixtures.ts'
-import { appTests, pureTests } from './test/_pure.ts'
+import { pureTests, sharedTests } from './test/_pure.ts'
 
 const pure = pureTests()
-const app = appTests()
-const globalSetup = 'test/_build.ts'
+const shared = sharedTests()
+const built = { globalSetup: 'test/_build.ts' }
 /** The program under test starts its processes and threads from bundles, in a third of the processor time. */
 const define = { __INFER_ENTRIES__: JSON.stringify(bundledEntries) }
 
@@ -27,10 +27,10 @@ export default defineConfig({
     projects: [
       // Files of the first two share what they have imported: the whole program takes 1.4 seconds of processor time.
       { extends: true, test: { name: 'pure', include: pure, isolate: false } },
-      { extends: true, test: { name: 'app', include: app, isolate: false, globalSetup }, define },
+      { extends: true, test: { name: 'shared', include: shared, isolate: false, ...built }, define },
       {
         extends: true,
-        test: { name: 'whole', include: ['test/**/*.test.ts'], exclude: [...pure, ...app], globalSetup },
+        test: { name: 'whole', include: ['test/**/*.test.ts'], exclude: [...pure, ...shared], ...built },
         define,
       },
     ],

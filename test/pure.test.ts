@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { importsIn } from './_imports.ts'
-import { appTests, pureTests, testFiles } from './_pure.ts'
+import { pureTests, sharedTests, testFiles } from './_pure.ts'
 
 test.each([
   ["import { a } from './a.ts'", ['value ./a.ts']],
@@ -29,7 +29,7 @@ test.each([
 
 test('a test that opens the program, a socket, a database or a process only through its imports is not pure', () => {
   const pure = new Set(pureTests())
-  const effects = ['server/surfaces/native/tokens', 'core/store/sqlite/migrations', 'e2e/exit-codes', 'console/jobs']
+  const effects = ['server/surfaces/native/tokens', 'cli/models/add', 'console/jobs']
   for (const path of effects.map(name => `test/${name}.test.ts`)) {
     expect(testFiles()).toContain(path)
     expect(pure).not.toContain(path)
@@ -37,10 +37,10 @@ test('a test that opens the program, a socket, a database or a process only thro
   expect(pure).toContain('test/core/ids.test.ts')
 })
 
-test('a test of the whole program shares it, unless it changes its process', () => {
-  const app = new Set(appTests())
-  expect(app).toContain('test/server/surfaces/native/tokens.test.ts')
-  // The first sets PATH, the others do not start the program.
-  for (const path of ['server/docs/monitoring', 'core/store/sqlite/migrations', 'core/ids'])
-    expect(app).not.toContain(`test/${path}.test.ts`)
+test('a test that is not pure shares the modules that it imports, unless it changes its process', () => {
+  const shared = new Set(sharedTests())
+  for (const name of ['server/surfaces/native/tokens', 'cli/models/add'])
+    expect(shared).toContain(`test/${name}.test.ts`)
+  // The first sets PATH, the second is pure.
+  for (const name of ['server/docs/monitoring', 'core/ids']) expect(shared).not.toContain(`test/${name}.test.ts`)
 })
