@@ -1,7 +1,7 @@
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
-import type { Command } from 'commander'
+import type { CommandUnknownOpts } from '@commander-js/extra-typings'
 import { dataDirectory, remoteServer } from '../../core/config.ts'
 import type { Failure } from '../../core/failure.ts'
 import { CommandFailure, exitCodes, refused, usageFailure } from '../terminal/exit-codes.ts'
@@ -144,14 +144,14 @@ function isAlive(pid: number): boolean {
  * Returns the data directory for a command that works on local files. Throws usage while INFER_URL is set, unless
  * `--data-dir` is given: the command would otherwise change or copy the wrong installation.
  */
-export function localDirectory(command: Command, dataDir: string | undefined): string {
+export function localDirectory(command: CommandUnknownOpts, dataDir: string | undefined): string {
   if (dataDir === undefined)
     refuseRemote(command, 'works on the data directory of this machine', ', or name the directory with --data-dir')
   return dataDirectory(dataDir)
 }
 
 /** Throws usage while INFER_URL is set. `does` completes the message: what the command does. */
-export function refuseRemote(command: Command, does: string, orElse = ''): void {
+export function refuseRemote(command: CommandUnknownOpts, does: string, orElse = ''): void {
   const server = remoteServer()
   if (server)
     throw usageFailure(

@@ -1,18 +1,10 @@
-import type { Command } from 'commander'
+import type { Command } from '@commander-js/extra-typings'
 import type { AuditEntryView } from '../../core/accounts/audit-view.ts'
 import { organizationFor, withAccountClient } from '../accounts/account-client.ts'
-import { type CommonOptions, readCount, readPast, withCommon, withExamples } from '../terminal/options.ts'
+import { readCount, readPast, withCommon, withExamples } from '../terminal/options.ts'
 import { timeText } from '../terminal/quantities-text.ts'
 import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-
-interface Options extends CommonOptions {
-  org?: string
-  since?: number
-  action?: string
-  target?: string
-  limit: number
-}
 
 /** `infer audit`: lists administrative acts, on this machine or of the server at INFER_URL. */
 export function define(command: Command, terminal: Terminal): void {
@@ -23,7 +15,7 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--action <name>', 'only these, such as token.created')
     .option('--target <id>', 'only acts on the object with this id')
     .option('--limit <count>', 'how many entries', readCount(1, 100_000), 50)
-    .action(async ({ org, since, action, target, limit, json, dataDir }: Options) => {
+    .action(async ({ org, since, action, target, limit, json, dataDir }) => {
       await withAccountClient(dataDir, async client => {
         const { id } = await organizationFor(client, org)
         const entries = await client.audit(id, { limit, since, action, target })

@@ -1,15 +1,11 @@
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import type { Command } from 'commander'
+import type { Command } from '@commander-js/extra-typings'
 import { localDirectory } from '../client/find-server.ts'
 import { CommandFailure, exitCodes, usageFailure } from '../terminal/exit-codes.ts'
-import { type CommonOptions, withCommon, withExamples } from '../terminal/options.ts'
+import { withCommon, withExamples } from '../terminal/options.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-
-interface Options extends CommonOptions {
-  files?: string
-}
 
 /** `infer backup <file>`: writes a complete, verified snapshot of the database while the server runs. */
 export function define(command: Command, terminal: Terminal): void {
@@ -19,7 +15,7 @@ export function define(command: Command, terminal: Terminal): void {
     )
     .argument('<file>', 'a new file')
     .option('--files <folder>', 'also copy the stored files, to this new folder')
-    .action(async (file: string, { files: to, dataDir, json }: Options) => {
+    .action(async (file, { files: to, dataDir, json }) => {
       const folder = localDirectory(command, dataDir)
       if (to !== undefined && existsSync(to))
         throw usageFailure(`The folder ${to} exists already. Choose a new one for the files.`)

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import type { Command } from 'commander'
+import type { Command } from '@commander-js/extra-typings'
 import {
   batchStatusText,
   countsText,
@@ -15,11 +15,11 @@ import {
 import { dataOf, openClient } from '../client/client.ts'
 import { refused, usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
-import { type CommonOptions, readCount, withCommon, withDataDir, withExamples } from '../terminal/options.ts'
+import { readCount, withCommon, withDataDir, withExamples } from '../terminal/options.ts'
 import { timeText } from '../terminal/quantities-text.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
-const withId = (command: Command): Command => withCommon(command).argument('<id>', 'the batch, or the end of its id')
+const withId = (command: Command) => withCommon(command).argument('<id>', 'the batch, or the end of its id')
 
 /** `infer batch …`: files of requests that run in the background. */
 export function define(command: Command, terminal: Terminal): void {
@@ -45,36 +45,31 @@ function defineSubmit(command: Command, terminal: Terminal): void {
     .option('--endpoint <path>', 'endpoint of all lines; default: that of the first line')
     .option('--window <hours>', 'time in which it is to end, 1h to 168h', '24h')
     .option('--wait', 'wait for its end')
-    .action(
-      async (
-        path: string,
-        options: CommonOptions & { endpoint?: string; window: string; wait?: boolean },
-      ): Promise<void> => {
-        const { json = false, dataDir, window, wait } = options
-        const client = openClient(dataDir)
-        await interruptible(terminal, async signal => {
-          const input = await openBatchInput(path, terminal.stdin)
-          const endpoint = options.endpoint ?? input.endpoint
-          if (endpoint === undefined)
-            throw usageFailure(
-              "The first line names no 'url'. Name the endpoint of the lines: --endpoint /v1/chat/completions",
-            )
-          const input_file_id = await uploadInput(client, input, signal)
-          const body = { input_file_id, endpoint, completion_window: window }
-          const created = await dataOf(client.api.POST('/std/v1/batches', { body, signal }))
-          if (!wait) {
-            if (json) return terminal.json(created)
-            terminal.print(created.id)
-            return terminal.remark(`Follow it: infer batch watch ${created.id}`)
-          }
-          if (!json) terminal.remark(`${created.id} was created.`)
-          const ended = await followBatch(client, created.id, { terminal, quiet: json, signal })
-          if (!json) return reportEnd(ended, terminal)
-          terminal.json(ended)
-          setEndCode(ended, terminal)
-        })
-      },
-    )
+    .action(async (path, options) => {
+      const { json = false, dataDir, window, wait } = options
+      const client = openClient(dataDir)
+      await interruptible(terminal, async signal => {
+        const input = await openBatchInput(path, terminal.stdin)
+        const endpoint = options.endpoint ?? input.endpoint
+        if (endpoint === undefined)
+          throw usageFailure(
+            "The first line names no 'url'. Name the endpoint of the lines: --endpoint /v1/chat/completions",
+          )
+        const input_file_id = await uploadInput(client, input, signal)
+        const body = { input_file_id, endpoint, completion_window: window }
+        const created = await dataOf(client.api.POST('/std/v1/batches', { body, signal }))
+        if (!wait) {
+          if (json) return terminal.json(created)
+          terminal.print(created.id)
+          return terminal.remark(`Follow it: infer batch watch ${created.id}`)
+        }
+        if (!json) terminal.remark(`${created.id} was created.`)
+        const ended = await followBatch(client, created.id, { terminal, quiet: json, signal })
+        if (!json) return reportEnd(ended, terminal)
+        terminal.json(ended)
+        setEndCode(ended, terminal)
+      })
+    })
   withExamples(submit, [
     ['infer batch submit questions.jsonl --wait', 'with a progress bar'],
     ['make-requests | infer batch submit - --json', 'from a program, for a program'],
@@ -86,7 +81,7 @@ function defineList(command: Command, terminal: Terminal): void {
     .summary('list batches, newest first')
     .description('Lists the batches of the organization, newest first.')
     .option('--limit <count>', 'maximum number, 1 to 100', readCount(1, 100), 20)
-    .action(async ({ json, dataDir, limit }: CommonOptions & { limit: number }) => {
+    .action(async ({ json, dataDir, limit }) => {
       const client = openClient(dataDir)
       const page = await listBatches(client, limit)
       if (json) return terminal.json({ batches: page.data, has_more: page.has_more })
@@ -109,7 +104,7 @@ function defineShow(command: Command, terminal: Terminal): void {
   const show = withId(command.command('show'))
     .summary('show a batch')
     .description('Shows a batch: its state, the counts of its lines, and what is wrong with its file.')
-    .action(async (text: string, { json, dataDir }: CommonOptions) => {
+    .action(async (text, { json, dataDir }) => {
       const client = openClient(dataDir)
       const batch = await getBatch(client, await findBatchId(client, text))
       if (json) return terminal.json(batch)
@@ -123,7 +118,7 @@ function defineWatch(command: Command, terminal: Terminal): void {
   const watch = withId(command.command('watch'))
     .summary('follow a batch to its end')
     .description('Shows the progress of a batch until it ends. Exits with 1 unless it completes.')
-    .action(async (text: string, { json = false, dataDir }: CommonOptions) => {
+    .action(async (text, { json = false, dataDir }) => {
       const client = openClient(dataDir)
       await interruptible(terminal, async signal => {
         const id = await findBatchId(client, text)
@@ -140,7 +135,7 @@ function defineCancel(command: Command, terminal: Terminal): void {
   const cancel = withId(command.command('cancel'))
     .summary('cancel a batch')
     .description('Cancels the lines of a batch that have not ended. The answers of the others are kept.')
-    .action(async (text: string, { json, dataDir }: CommonOptions) => {
+    .action(async (text, { json, dataDir }) => {
       const client = openClient(dataDir)
       const id = await findBatchId(client, text)
       const batch = await dataOf(client.api.POST('/std/v1/batches/{id}/cancel', { params: { path: { id } } }))
@@ -156,7 +151,7 @@ function defineResults(command: Command, terminal: Terminal): void {
     .summary('print the answers of a batch')
     .description('Prints the output file of a batch: one JSON object for each line that has an answer, in any order.')
     .option('--errors', 'print the errors of the other lines instead')
-    .action(async (text: string, { errors, dataDir }: { errors?: boolean; dataDir?: string }) => {
+    .action(async (text, { errors, dataDir }) => {
       const client = openClient(dataDir)
       await interruptible(terminal, async signal => {
         const batch = await getBatch(client, await findBatchId(client, text), signal)

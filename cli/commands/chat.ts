@@ -1,15 +1,10 @@
-import type { Command } from 'commander'
+import type { Command } from '@commander-js/extra-typings'
 import { chatInPipe, defaultModel } from '../chat/ask.ts'
-import { type ChatSettings, openConversation } from '../chat/conversation.ts'
+import { openConversation } from '../chat/conversation.ts'
 import { chatInTerminal } from '../chat/session.ts'
 import { openClient } from '../client/client.ts'
-import { type CommonOptions, readCount, readNumber, withCommon, withExamples } from '../terminal/options.ts'
+import { readCount, readNumber, withCommon, withExamples } from '../terminal/options.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-
-interface Options extends ChatSettings, CommonOptions {
-  system?: string
-  history: boolean
-}
 
 /** `infer chat [model]`: a chat in the terminal; in a pipe, one prompt and its answer. */
 export function define(command: Command, terminal: Terminal): void {
@@ -20,7 +15,7 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--max-tokens <count>', 'maximum length of the answer in tokens', readCount(1, 10_000_000))
     .option('--seed <number>', 'the same number gives the same answer', readCount(0, Number.MAX_SAFE_INTEGER))
     .option('--no-history', 'do not keep or offer typed lines')
-    .action(async (model: string | undefined, options: Options) => {
+    .action(async (model, options) => {
       const client = openClient(options.dataDir)
       const modelId = model ?? (await defaultModel(client))
       const { system, json, temperature, maxTokens, seed } = options

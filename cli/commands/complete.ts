@@ -1,4 +1,4 @@
-import type { Command } from 'commander'
+import type { Command } from '@commander-js/extra-typings'
 import { candidatesFor } from '../completion/candidates.ts'
 import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
@@ -14,7 +14,7 @@ export function define(command: Command, terminal: Terminal): void {
     .argument('[words...]', 'the command line up to the cursor')
     .helpOption(false)
     .allowUnknownOption()
-    .action(async (words: string[]) => {
+    .action(async words => {
       const { all, paths } = await candidatesFor(words, terminal, openProgram).catch(() => ({ all: [], paths: 'none' }))
       for (const { value, description } of all) terminal.print(`${oneLine(value)}\t${oneLine(description)}`)
       terminal.print(`:${paths}`)

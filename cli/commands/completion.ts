@@ -1,4 +1,4 @@
-import { Argument, type Command } from 'commander'
+import { Argument, type Command } from '@commander-js/extra-typings'
 import { bash, fish, zsh } from '../completion/shells.ts'
 import { withExamples } from '../terminal/options.ts'
 import type { Terminal } from '../terminal/terminal.ts'
@@ -11,7 +11,7 @@ export function define(command: Command, terminal: Terminal): void {
     .description(
       'Prints a script that lets the Tab key complete commands, options and the ids of models. Put it where the shell looks for such scripts, as below, and start a new shell.',
     )
-    .addArgument(new Argument('<shell>', 'the shell').choices(Object.keys(scripts)))
+    .addArgument(new Argument('<shell>', 'the shell').choices(Object.keys(scripts) as (keyof typeof scripts)[]))
     .action((shell: keyof typeof scripts) => void terminal.stdout.write(scripts[shell]))
   withExamples(command, [
     ['source <(infer completion bash)', 'for this session'],

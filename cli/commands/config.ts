@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Command } from 'commander'
+import type { Command } from '@commander-js/extra-typings'
 import { dataDirectory } from '../../core/config.ts'
 import { configSchema, readConfig } from '../../core/models/config.ts'
 import { define as defineExplain } from '../config/explain.ts'
-import { type CommonOptions, withCommon, withExamples } from '../terminal/options.ts'
+import { withCommon, withExamples } from '../terminal/options.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
 /** `infer config …`: which keys infer.yaml can have, what they mean, and whether a file is valid. */
@@ -25,7 +25,7 @@ export function define(command: Command, terminal: Terminal): void {
       'Validates a configuration as the server does. Prints where the first error is and exits with 65 when there is one. Warns about sandbox paths that do not exist.',
     )
     .argument('[path]', 'the file (infer.yaml in the data directory)')
-    .action(async (path: string | undefined, { dataDir, json }: CommonOptions) => {
+    .action(async (path, { dataDir, json }) => {
       const [{ traitsOf }, { missingSandboxPaths }] = await Promise.all([
         import('../../gpu/presets/presets.ts'),
         import('../../gpu/presets/sandbox-requirements.ts'),

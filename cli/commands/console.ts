@@ -1,12 +1,8 @@
-import type { Command } from 'commander'
+import type { Command } from '@commander-js/extra-typings'
 import { dataOf, openClient } from '../client/client.ts'
 import { openBrowser } from '../serve/lan-address.ts'
-import { type CommonOptions, withCommon, withExamples } from '../terminal/options.ts'
+import { withCommon, withExamples } from '../terminal/options.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-
-interface Options extends CommonOptions {
-  open: boolean
-}
 
 /** Without a display, as over SSH, there is nobody in front of a browser, and xdg-open would run one in the terminal. */
 const hasDisplay = ({ environment }: Terminal): boolean =>
@@ -19,7 +15,7 @@ export function define(command: Command, terminal: Terminal): void {
       'Opens the web console in the browser, signed in as the token of this command. The link works once and within two minutes. Without a browser on this machine it is printed.',
     )
     .option('--no-open', 'print the link and open no browser')
-    .action(async ({ open, json, dataDir }: Options) => {
+    .action(async ({ open, json, dataDir }) => {
       const client = openClient(dataDir)
       const { url, expires_at } = await dataOf(client.api.POST('/api/session/codes'))
       if (json) return terminal.json({ url, expires_at })

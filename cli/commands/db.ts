@@ -1,4 +1,4 @@
-import type { Command } from 'commander'
+import type { Command } from '@commander-js/extra-typings'
 import { localDirectory } from '../client/find-server.ts'
 import { exitCodes } from '../terminal/exit-codes.ts'
 import { withCommon, withExamples } from '../terminal/options.ts'
@@ -23,7 +23,7 @@ export function define(command: Command, terminal: Terminal): void {
       'Looks for damage, with or without a running server, and changes nothing. Checks the structure, the hash chain of the ledger and the references between tables.',
     )
     .option('--quick', 'structure and ledger only')
-    .action(async ({ dataDir, json, quick }: { dataDir?: string; json?: boolean; quick?: boolean }) => {
+    .action(async ({ dataDir, json, quick }) => {
       const folder = localDirectory(check, dataDir)
       const { checkDatabase } = await import('../../core/store/sqlite/admin.ts')
       const report = await checkDatabase(folder, {

@@ -1,21 +1,16 @@
-import type { Command } from 'commander'
+import type { Command } from '@commander-js/extra-typings'
 import { dataDirectory } from '../../core/config.ts'
 import { drawFinding, drawVerdict, type Finding } from '../doctor/finding.ts'
 import { exitCodes } from '../terminal/exit-codes.ts'
-import { type CommonOptions, withCommon, withExamples } from '../terminal/options.ts'
+import { withCommon, withExamples } from '../terminal/options.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-
-interface Options extends CommonOptions {
-  config?: string
-  again?: boolean
-}
 
 /** `infer doctor`: checks the installation and the machine. Changes nothing. Exits with 1 when something is broken. */
 export function define(command: Command, terminal: Terminal): void {
   withCommon(command)
     .option('--config <path>', 'the configuration that the server uses')
     .option('--again', 'test the GPU backends again instead of using stored results')
-    .action(async ({ dataDir, config, json, again }: Options) => {
+    .action(async ({ dataDir, config, json, again }) => {
       const { runChecks } = await import('../doctor/checks.ts')
       const findings: Finding[] = []
       const width = terminal.isTerminal ? terminal.stdout.columns || 80 : 0

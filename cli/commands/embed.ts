@@ -1,4 +1,4 @@
-import type { Command } from 'commander'
+import type { Command } from '@commander-js/extra-typings'
 import { type Api, dataOf, openClient } from '../client/client.ts'
 import { untilLoaded } from '../client/refusal.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
@@ -32,47 +32,40 @@ export function define(command: Command, terminal: Terminal): void {
       'length of the vectors, if the model supports shorter ones',
       readCount(1, 1_000_000),
     )
-    .action(
-      async (
-        model: string,
-        given: string[],
-        { dimensions, json, dataDir }: { dimensions?: number; json?: boolean; dataDir?: string },
-      ) => {
-        const texts =
-          given.length > 0 ? given : isPiped() ? await announceWait(terminal, readLines(terminal.stdin)) : []
-        if (texts.length === 0)
-          throw usageFailure('There is no text. Write: infer embed <model> "a text", or pipe in one text per line.')
-        const client = openClient(dataDir)
-        await interruptible(terminal, async signal => {
-          const vectors: Vector[] = []
-          let combined: Answer | undefined
-          for (let at = 0; at < texts.length; at += textsPerRequest) {
-            const input = texts.slice(at, at + textsPerRequest)
-            const body = { model, input, dimensions }
-            const answer = await untilLoaded(
-              () => dataOf(client.api.POST('/std/v1/embeddings', { body, signal })) as Promise<Answer>,
-              {
-                signal,
-                onWait: () => terminal.waiting(`Loading ${model}…`),
-              },
-            )
-            terminal.progress('')
-            const data = answer.data.map(one => ({ ...one, index: at + one.index }))
-            combined = joined(combined, { ...answer, data })
-            const batch = data.map(({ index, embedding }) => ({
-              index,
-              text: texts[index] ?? '',
-              // Base64 only where it is requested.
-              embedding: embedding as number[],
-            }))
-            if (!json && !terminal.isTerminal) for (const vector of batch) terminal.print(JSON.stringify(vector))
-            else vectors.push(...batch)
-          }
-          if (json) terminal.json(combined)
-          else if (terminal.isTerminal) terminal.table(['dimensions', 'vector', 'text'], vectors.map(summaryOf))
-        })
-      },
-    )
+    .action(async (model, given, { dimensions, json, dataDir }) => {
+      const texts = given.length > 0 ? given : isPiped() ? await announceWait(terminal, readLines(terminal.stdin)) : []
+      if (texts.length === 0)
+        throw usageFailure('There is no text. Write: infer embed <model> "a text", or pipe in one text per line.')
+      const client = openClient(dataDir)
+      await interruptible(terminal, async signal => {
+        const vectors: Vector[] = []
+        let combined: Answer | undefined
+        for (let at = 0; at < texts.length; at += textsPerRequest) {
+          const input = texts.slice(at, at + textsPerRequest)
+          const body = { model, input, dimensions }
+          const answer = await untilLoaded(
+            () => dataOf(client.api.POST('/std/v1/embeddings', { body, signal })) as Promise<Answer>,
+            {
+              signal,
+              onWait: () => terminal.waiting(`Loading ${model}…`),
+            },
+          )
+          terminal.progress('')
+          const data = answer.data.map(one => ({ ...one, index: at + one.index }))
+          combined = joined(combined, { ...answer, data })
+          const batch = data.map(({ index, embedding }) => ({
+            index,
+            text: texts[index] ?? '',
+            // Base64 only where it is requested.
+            embedding: embedding as number[],
+          }))
+          if (!json && !terminal.isTerminal) for (const vector of batch) terminal.print(JSON.stringify(vector))
+          else vectors.push(...batch)
+        }
+        if (json) terminal.json(combined)
+        else if (terminal.isTerminal) terminal.table(['dimensions', 'vector', 'text'], vectors.map(summaryOf))
+      })
+    })
   withExamples(command, [
     ['infer embed bge-m3 "A cat sat on the mat."', 'one text'],
     ['infer embed bge-m3 < sentences.txt > vectors.jsonl', 'one text per line, one vector per line'],

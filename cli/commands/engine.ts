@@ -1,11 +1,9 @@
-import { type Command, InvalidArgumentError, Option } from 'commander'
+import { type Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
 import { Failure } from '../../core/failure.ts'
 import { type Log, openLog } from '../../core/log.ts'
 import { Bytes } from '../../core/quantities.ts'
 import { conversationTask, type TextTask, textTasks } from '../../core/schemas/task.ts'
-import type { DemoEngineSettings } from '../../gpu/engines/demo/engine.ts'
-import type { EspeakEngineSettings } from '../../gpu/engines/espeak/engine.ts'
-import { type GgufEngineSettings, gpuUses } from '../../gpu/engines/gguf/options.ts'
+import { gpuUses } from '../../gpu/engines/gguf/options.ts'
 import { flashUses } from '../../gpu/engines/gguf/sizing.ts'
 import { kvTypes } from '../../gpu/engines/gguf/sizing-need.ts'
 import { define as defineList } from '../engines/list.ts'
@@ -14,12 +12,6 @@ import { define as defineSetup } from '../engines/setup.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
 import { readCount, withExamples } from '../terminal/options.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-
-interface Options extends Omit<GgufEngineSettings, 'tasks' | 'threads' | 'key'> {
-  task?: TextTask[]
-  threads?: number
-  backends?: string
-}
 
 /**
  * `infer engine gguf`: serves one GGUF model in its own process. `infer serve` starts the built-in engine with it.
@@ -49,7 +41,7 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--memory <size>', 'memory limit, such as 12GiB; default: the free memory', readBytes)
     .option('--no-mmap', 'read the file instead of mapping it into memory')
     .option('--mlock', 'keep the model from being swapped out')
-    .action(({ task, threads, backends, ...options }: Options) =>
+    .action(({ task, threads, backends, ...options }) =>
       runEngine(terminal, async (key, log) => {
         const { cpuDevice } = await import('../../gpu/devices/cpu.ts')
         const { runGgufEngine } = await import('../../gpu/engines/gguf/engine.ts')
@@ -67,7 +59,7 @@ export function define(command: Command, terminal: Terminal): void {
     )
     .addOption(new Option('--gpu <use>', 'the backend').choices(['off', 'cuda', 'vulkan']).makeOptionMandatory())
     .option('--backends <folder>', 'folder that contains the GPU builds, below node_modules')
-    .action(async ({ gpu, backends }: { gpu: 'off' | 'cuda' | 'vulkan'; backends?: string }) => {
+    .action(async ({ gpu, backends }) => {
       const { tryBackend } = await import('../../gpu/engines/gguf/trial.ts')
       terminal.print(JSON.stringify(await tryBackend(gpu, backends)))
     })
@@ -120,7 +112,7 @@ function defineDemo(command: Command, terminal: Terminal): void {
     .option('--sound-only', 'offer speech only, without images and videos', false)
     .option('--step-ms <count>', 'minimum milliseconds per step', readCount(0, 60_000), 10)
     .option('--ffmpeg <program>', 'the ffmpeg program', 'ffmpeg')
-    .action((options: Omit<DemoEngineSettings, 'key'>) =>
+    .action(options =>
       runEngine(terminal, async (key, log) => {
         const { runDemoEngine } = await import('../../gpu/engines/demo/engine.ts')
         await runDemoEngine({ ...options, key }, { log })
@@ -155,7 +147,7 @@ function defineEspeak(command: Command, terminal: Terminal): void {
     .option('--socket <path>', 'listen on a Unix socket')
     .option('--port <number>', 'listen on this port of 127.0.0.1', readCount(0, 65_535))
     .option('--program <path>', 'the espeak-ng program', 'espeak-ng')
-    .action((options: Omit<EspeakEngineSettings, 'key'>) =>
+    .action(options =>
       runEngine(terminal, async (key, log) => {
         const { runEspeakEngine } = await import('../../gpu/engines/espeak/engine.ts')
         await runEspeakEngine({ ...options, key }, { log })

@@ -1,4 +1,4 @@
-import { type Command, Option } from 'commander'
+import { type Command, Option } from '@commander-js/extra-typings'
 import { executionStatuses } from '../../core/dag/advance.ts'
 import { graphOf } from '../../core/workflows/graph.ts'
 import { dependencies } from '../../core/workflows/plan.ts'
@@ -21,7 +21,7 @@ import { type LogLine, lineText, logsOf } from '../jobs/log-reader.ts'
 import { connectionText } from '../jobs/submit.ts'
 import { refused } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
-import { type CommonOptions, readCount, readSince, withCommon, withDataDir, withExamples } from '../terminal/options.ts'
+import { readCount, readSince, withCommon, withDataDir, withExamples } from '../terminal/options.ts'
 import { lengthText, timeText, tookText } from '../terminal/quantities-text.ts'
 import { confirmDestructive } from '../terminal/standard-input.ts'
 import { type Paint, printable } from '../terminal/styled-line.ts'
@@ -39,13 +39,6 @@ export function define(command: Command, terminal: Terminal): void {
   ])
 }
 
-interface ListOptions extends CommonOptions {
-  workflow?: string
-  status?: Execution['status']
-  since?: number
-  limit: number
-}
-
 /** `infer execution list`: lists executions. */
 function defineList(command: Command, terminal: Terminal): void {
   const list = withCommon(command.command('list'))
@@ -57,7 +50,7 @@ function defineList(command: Command, terminal: Terminal): void {
     .addOption(new Option('--status <status>', 'only executions in this state').choices([...executionStatuses]))
     .option('--since <time>', 'only executions created since: 30m, 2h, 7d or a date', readSince)
     .option('--limit <count>', 'maximum number, 1 to 100', readCount(1, 100), 20)
-    .action(async ({ workflow, status, since, limit, json, dataDir }: ListOptions) => {
+    .action(async ({ workflow, status, since, limit, json, dataDir }) => {
       const client = openClient(dataDir)
       const workflow_id = workflow === undefined ? undefined : (await findWorkflow(client, workflow)).workflow.id
       const query = { workflow_id, status, created_after: since, limit }
@@ -113,7 +106,7 @@ function defineShow(command: Command, terminal: Terminal): void {
     .summary('show one execution with its nodes')
     .description('Shows one execution: its state, its parameters, and the state of each node.')
     .argument('<id>', 'the execution, or the end of its id')
-    .action(async (text: string, { dataDir, json }: CommonOptions) => {
+    .action(async (text, { dataDir, json }) => {
       const client = openClient(dataDir)
       const id = await findExecution(client, text)
       const execution = await executionOf(client, id)
@@ -182,10 +175,6 @@ function factsOf(execution: Execution, workflow: string | undefined, paint: Pain
   return rows.filter((row): row is [string, string] => row[1] !== undefined)
 }
 
-interface WatchOptions extends CommonOptions {
-  out?: string
-}
-
 /** `infer execution watch <id>`: follows an execution to its end and saves its files. */
 function defineWatch(command: Command, terminal: Terminal): void {
   const watch = withCommon(command.command('watch'))
@@ -195,7 +184,7 @@ function defineWatch(command: Command, terminal: Terminal): void {
     )
     .argument('<id>', 'the execution, or the end of its id')
     .option('--out <folder>', 'folder for files; default: the current folder')
-    .action((text: string, { out, json = false, dataDir }: WatchOptions) => {
+    .action((text, { out, json = false, dataDir }) => {
       checkOutputFolder(out)
       return interruptible(terminal, signal =>
         watchExecution(terminal, () => openClient(dataDir), text, { out, json, signal }),
@@ -242,7 +231,7 @@ function defineCancel(command: Command, terminal: Terminal): void {
       'Cancels an execution: pending nodes do not run, running nodes are aborted. Completed nodes keep their results.',
     )
     .argument('<id>', 'the execution, or the end of its id')
-    .action(async (text: string, { dataDir, json }: CommonOptions) => {
+    .action(async (text, { dataDir, json }) => {
       const client = openClient(dataDir)
       const id = await findExecution(client, text)
       const execution = await cancelExecution(client, id)
@@ -261,7 +250,7 @@ function defineRetry(command: Command, terminal: Terminal): void {
     )
     .argument('<id>', 'the execution, or the end of its id')
     .option('--from <node>', 'failed, start, or a node: this node and its successors run again', 'failed')
-    .action(async (text: string, { from, dataDir, json }: { from: string; dataDir?: string; json?: boolean }) => {
+    .action(async (text, { from, dataDir, json }) => {
       const client = openClient(dataDir)
       const params = { path: { id: await findExecution(client, text) } }
       const retried = client.api.POST('/api/workflow-executions/{id}/retry', { params, body: { from } })
@@ -276,10 +265,6 @@ function defineRetry(command: Command, terminal: Terminal): void {
   ])
 }
 
-interface LogsOptions extends CommonOptions {
-  node?: string
-}
-
 /** `infer execution logs <id>`: prints the logs of its nodes. */
 function defineLogs(command: Command, terminal: Terminal): void {
   const logs = withDataDir(command.command('logs'))
@@ -288,7 +273,7 @@ function defineLogs(command: Command, terminal: Terminal): void {
     .argument('<id>', 'the execution, or the end of its id')
     .option('--node <node>', 'only this node')
     .option('--json', 'print one JSON object per line')
-    .action((text: string, { node: only, json, dataDir }: LogsOptions) =>
+    .action((text, { node: only, json, dataDir }) =>
       interruptible(terminal, async signal => {
         const client = openClient(dataDir)
         const execution = await executionOf(client, await findExecution(client, text, signal), signal)
@@ -308,10 +293,6 @@ function defineLogs(command: Command, terminal: Terminal): void {
   withExamples(logs, [['infer execution logs 7QK2M9XD --node paint', 'the log of one node']])
 }
 
-interface RemoveOptions extends CommonOptions {
-  yes?: boolean
-}
-
 /** `infer execution delete <id>`: deletes an execution that has ended, with its jobs and files. */
 function defineRemove(command: Command, terminal: Terminal): void {
   const remove = withCommon(command.command('delete'))
@@ -321,7 +302,7 @@ function defineRemove(command: Command, terminal: Terminal): void {
     )
     .argument('<id>', 'the execution, or the end of its id')
     .option('--yes', 'do not ask')
-    .action((text: string, { yes, json, dataDir }: RemoveOptions) =>
+    .action((text, { yes, json, dataDir }) =>
       interruptible(terminal, async signal => {
         const client = openClient(dataDir)
         const id = await findExecution(client, text, signal)

@@ -1,10 +1,10 @@
-import { type Command, Option } from 'commander'
-import { type ApiPurpose, apiPurposes, uploadPurposes } from '../../core/store/file-records.ts'
+import { type Command, Option } from '@commander-js/extra-typings'
+import { apiPurposes, uploadPurposes } from '../../core/store/file-records.ts'
 import { openClient } from '../client/client.ts'
-import { downloadFile, type NewUpload, openFileClient, type StoredFile, uploadFile } from '../files/file-client.ts'
+import { downloadFile, openFileClient, type StoredFile, uploadFile } from '../files/file-client.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
-import { type CommonOptions, readCount, readDuration, withCommon, withExamples } from '../terminal/options.ts'
+import { readCount, readDuration, withCommon, withExamples } from '../terminal/options.ts'
 import { sizeText, timeText } from '../terminal/quantities-text.ts'
 import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
@@ -30,27 +30,22 @@ export function define(command: Command, terminal: Terminal): void {
     .addOption(new Option('--purpose <purpose>', 'what they are for').choices(uploadPurposes).default('user_data'))
     .option('--name <name>', 'name of the file; default: that of the path')
     .option('--expires <time>', 'delete it after this time, 1h to 30d; default: never, for a batch 30d', readDuration)
-    .action(
-      async (
-        paths: string[],
-        { json, dataDir, ...options }: CommonOptions & Pick<NewUpload, 'purpose'> & { name?: string; expires?: number },
-      ) => {
-        if (paths.length > 1 && options.name !== undefined)
-          throw usageFailure('--name names one file. Upload one at a time.')
-        if (paths.filter(path => path === '-').length > 1) throw usageFailure('Standard input can be uploaded once.')
-        const client = clientOf(dataDir)
-        await interruptible(terminal, async signal => {
-          for (const path of paths) {
-            const file = await uploadFile(client, path, { ...options, terminal, signal })
-            if (json) terminal.json(file)
-            else {
-              terminal.print(file.id)
-              terminal.remark(`Uploaded ${printable(file.filename)}, ${sizeText(file.bytes)}.`)
-            }
+    .action(async (paths, { json, dataDir, ...options }) => {
+      if (paths.length > 1 && options.name !== undefined)
+        throw usageFailure('--name names one file. Upload one at a time.')
+      if (paths.filter(path => path === '-').length > 1) throw usageFailure('Standard input can be uploaded once.')
+      const client = clientOf(dataDir)
+      await interruptible(terminal, async signal => {
+        for (const path of paths) {
+          const file = await uploadFile(client, path, { ...options, terminal, signal })
+          if (json) terminal.json(file)
+          else {
+            terminal.print(file.id)
+            terminal.remark(`Uploaded ${printable(file.filename)}, ${sizeText(file.bytes)}.`)
           }
-        })
-      },
-    )
+        }
+      })
+    })
   withExamples(upload, [
     ['infer file upload requests.jsonl --purpose batch', 'the requests of a batch'],
     ['tar c notes | infer file upload - --name notes.tar', 'from a pipe'],
@@ -61,7 +56,7 @@ export function define(command: Command, terminal: Terminal): void {
     .description('Lists uploaded files and results of batches, newest first.')
     .addOption(new Option('--purpose <purpose>', 'only those for this purpose').choices(apiPurposes))
     .option('--limit <count>', 'at most this many', readCount(1, 10_000), 100)
-    .action(async ({ json, dataDir, purpose, limit }: CommonOptions & { purpose?: ApiPurpose; limit: number }) => {
+    .action(async ({ json, dataDir, purpose, limit }) => {
       const { data, has_more } = await clientOf(dataDir).list({ purpose, limit })
       if (json) return terminal.json({ files: data, has_more })
       terminal.table(columns, data.map(rowOf), { optional: ['expires', 'created', 'purpose'] })
@@ -73,7 +68,7 @@ export function define(command: Command, terminal: Terminal): void {
     .summary('show a file')
     .description('Shows name, size, purpose and expiry of a file.')
     .argument('<id>', 'file-…')
-    .action(async (id: string, { json, dataDir }: CommonOptions) => {
+    .action(async (id, { json, dataDir }) => {
       const file = await clientOf(dataDir).find(id)
       if (json) terminal.json(file)
       else terminal.table(columns, [rowOf(file)], { optional: ['expires', 'created', 'purpose'] })
@@ -86,17 +81,15 @@ export function define(command: Command, terminal: Terminal): void {
     .argument('<id>', 'file-…')
     .argument('[out]', 'a file or folder, or - for standard output; default: its name, in this folder')
     .option('--force', 'replace an existing file')
-    .action(
-      async (id: string, out: string | undefined, { json, dataDir, force }: CommonOptions & { force?: boolean }) => {
-        if (out === '-' && json) throw usageFailure('--json and - both write to standard output. Remove one.')
-        await interruptible(terminal, async signal => {
-          const saved = await downloadFile(clientOf(dataDir), id, { out, force: force === true, terminal, signal })
-          if (saved === undefined) return
-          if (json) terminal.json({ path: saved })
-          else terminal.print(saved)
-        })
-      },
-    )
+    .action(async (id, out, { json, dataDir, force }) => {
+      if (out === '-' && json) throw usageFailure('--json and - both write to standard output. Remove one.')
+      await interruptible(terminal, async signal => {
+        const saved = await downloadFile(clientOf(dataDir), id, { out, force: force === true, terminal, signal })
+        if (saved === undefined) return
+        if (json) terminal.json({ path: saved })
+        else terminal.print(saved)
+      })
+    })
   withExamples(download, [
     ['infer file download file-… results.jsonl', 'to a file'],
     ['infer file download file-… - | jq .custom_id', 'to a pipe'],
@@ -106,7 +99,7 @@ export function define(command: Command, terminal: Terminal): void {
     .summary('delete files')
     .description('Deletes files. A file that an unfinished batch needs is kept, and the command fails.')
     .argument('<ids...>', 'file-…')
-    .action(async (ids: string[], { json, dataDir }: CommonOptions) => {
+    .action(async (ids, { json, dataDir }) => {
       const client = clientOf(dataDir)
       for (const id of ids) {
         const deleted = await client.remove(id)

@@ -1,4 +1,4 @@
-import type { Command } from 'commander'
+import type { Command } from '@commander-js/extra-typings'
 import { stripAnsi } from 'consola/utils'
 import { nearest } from '../../core/nearest.ts'
 import { type Guide, guideText, readGuides } from '../../server/docs/guides.ts'
@@ -12,7 +12,7 @@ export function define(command: Command, terminal: Terminal): void {
   command
     .description('Prints a guide as text of 80 columns, or the help of a command. Without a name lists the guides.')
     .argument('[name...]', 'a guide, such as workflows, or a command, such as model add')
-    .action(([name]: string[]) => {
+    .action(([name]) => {
       const guides = readGuides()
       if (name === undefined) return terminal.print(listOf(guides, terminal))
       if (!guides.some(({ topic }) => topic === name)) throw unknown(name, guides)

@@ -1,36 +1,18 @@
-import { type Command, Option } from 'commander'
-import { maxImages, maxSources, type Quality, qualities } from '../../core/tasks/image/image-request.ts'
+import { type Command, Option } from '@commander-js/extra-typings'
+import { maxImages, maxSources, qualities } from '../../core/tasks/image/image-request.ts'
 import { promptOf } from '../chat/prompt.ts'
 import { type Client, openClient } from '../client/client.ts'
 import { commandTasks } from '../client/command-tasks.ts'
 import { generateAll } from '../generation/generate-all.ts'
-import { type Priority, readPriority, readSize, type SizeFlag } from '../generation/inputs.ts'
+import { readPriority, readSize } from '../generation/inputs.ts'
 import { checkReadable, mediaOf, uploadMedia } from '../generation/media.ts'
 import { formatOf, type OutputTarget, outputTargetOf } from '../generation/output-target.ts'
 import { submitJob } from '../jobs/submit.ts'
 import { chooseModel } from '../models/status.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
-import { type CommonOptions, collect, readCount, readNumber, withCommon, withExamples } from '../terminal/options.ts'
+import { collect, readCount, readNumber, withCommon, withExamples } from '../terminal/options.ts'
 import { announceWait, isPiped, readAll } from '../terminal/standard-input.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-
-interface Options extends CommonOptions {
-  model?: string
-  from?: string[]
-  mask?: string
-  size?: SizeFlag
-  count?: number
-  seed?: number
-  quality?: Quality
-  steps?: number
-  strength?: number
-  negativePrompt?: string
-  transparent?: boolean
-  format?: 'png' | 'jpeg' | 'webp'
-  out?: string
-  priority?: Priority
-  wait: boolean
-}
 
 /** `infer image [prompt…]`: makes images from a text, or edits images. */
 export function define(command: Command, terminal: Terminal): void {
@@ -54,7 +36,7 @@ export function define(command: Command, terminal: Terminal): void {
     .option('-o, --out <file>', 'the file or folder to save it to, or - for standard output')
     .option('--priority <level>', 'order in the queue: low, normal, high or -100 to 100', readPriority)
     .option('--no-wait', 'print the job id and exit; infer job watch follows the job')
-    .action(async (words: string[], options: Options) => {
+    .action(async (words, options) => {
       const { from = [], mask, json = false, wait, count = 1, priority } = options
       for (const image of from) checkReadable('image', image)
       if (mask !== undefined) checkReadable('mask', mask)

@@ -1,4 +1,4 @@
-import { type Command, InvalidArgumentError, Option } from 'commander'
+import { type Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
 import { type Task, tasks } from '../../core/schemas/task.ts'
 import { jobStatuses } from '../../core/store/store.ts'
 import { type Client, dataOf, openClient } from '../client/client.ts'
@@ -8,21 +8,12 @@ import { saveFiles } from '../generation/save-files.ts'
 import { type Display, openDisplay } from '../jobs/display.ts'
 import { factLines, factsOf, jobRows, section, tableHead, valueWidth } from '../jobs/draw.ts'
 import { followJob, jobSnapshot } from '../jobs/follow.ts'
-import {
-  filesOfJob,
-  findIds,
-  findJob,
-  type Job,
-  type JobFilter,
-  type JobSummary,
-  jobOf,
-  jobPages,
-} from '../jobs/job.ts'
+import { filesOfJob, findIds, findJob, type Job, type JobSummary, jobOf, jobPages } from '../jobs/job.ts'
 import { type LogLine, lineText, logsOf, openLogReader } from '../jobs/log-reader.ts'
 import { connectionText } from '../jobs/submit.ts'
 import { exitCodeOf, failureOfThrown, usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
-import { type CommonOptions, readCount, readSince, withCommon, withDataDir, withExamples } from '../terminal/options.ts'
+import { readCount, readSince, withCommon, withDataDir, withExamples } from '../terminal/options.ts'
 import { confirmDestructive } from '../terminal/standard-input.ts'
 import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
@@ -36,10 +27,6 @@ export function define(command: Command, terminal: Terminal): void {
     ['infer job watch', 'all pending and running jobs'],
     ['infer job cancel 7QK2M9XD', 'by the end of its id'],
   ])
-}
-
-interface ListOptions extends CommonOptions, JobFilter {
-  limit: number
 }
 
 /** Reads a task name, with or without its prefix. */
@@ -61,7 +48,7 @@ function defineList(command: Command, terminal: Terminal): void {
     .option('--model <id>', 'only jobs of this model')
     .option('--since <time>', 'only jobs created since: 30m, 2h, 7d or a date', readSince)
     .option('--limit <count>', 'maximum number, 1 to 10000', readCount(1, 10_000), 20)
-    .action(async ({ status, task, model, since, limit, json, dataDir }: ListOptions) => {
+    .action(async ({ status, task, model, since, limit, json, dataDir }) => {
       const jobs: JobSummary[] = []
       let more = false
       const filter = { status, task, model, since }
@@ -92,7 +79,7 @@ function defineShow(command: Command, terminal: Terminal): void {
     .summary('show one job with its inputs and its result')
     .description('Shows one job: its state, its inputs, and its result or error.')
     .argument('<id>', 'the job, or the end of its id')
-    .action(async (text: string, { dataDir, json }: CommonOptions) => {
+    .action(async (text, { dataDir, json }) => {
       const client = openClient(dataDir)
       const id = await findJob(client, text)
       const job = await jobOf(client, id)
@@ -122,11 +109,6 @@ function defineShow(command: Command, terminal: Terminal): void {
   ])
 }
 
-interface WatchOptions extends CommonOptions {
-  logs?: boolean
-  out?: string
-}
-
 /** Maximum number of jobs to follow, because more lines do not fit on a terminal. */
 const maxWatched = 20
 
@@ -140,7 +122,7 @@ function defineWatch(command: Command, terminal: Terminal): void {
     .argument('[ids...]', 'the jobs, or the ends of their ids')
     .option('--logs', 'also print their logs')
     .option('--out <folder>', 'save their files, and print the paths')
-    .action((texts: string[], { dataDir, logs, out, json = false }: WatchOptions) =>
+    .action((texts, { dataDir, logs, out, json = false }) =>
       interruptible(terminal, async signal => {
         const connect = () => openClient(dataDir)
         const target = out === undefined ? undefined : outputTargetOf(out)
@@ -263,7 +245,7 @@ function defineCancel(command: Command, terminal: Terminal): void {
       'Cancels jobs. A pending job leaves the queue; the engine aborts a running job at once. A job that has ended does not change, and is an error here.',
     )
     .argument('<ids...>', 'the jobs, or the ends of their ids')
-    .action(async (texts: string[], { dataDir, json }: CommonOptions) => {
+    .action(async (texts, { dataDir, json }) => {
       const client = openClient(dataDir)
       const jobs: Job[] = []
       await forEachId(await findIds(client, texts), terminal, { json }, async id => {
@@ -284,7 +266,7 @@ function defineRetry(command: Command, terminal: Terminal): void {
     .summary('submit a job that has ended again')
     .description('Submits a job that has ended again, with the same inputs, and prints the id of the new job.')
     .argument('<id>', 'the job, or the end of its id')
-    .action(async (text: string, { dataDir, json }: CommonOptions) => {
+    .action(async (text, { dataDir, json }) => {
       const client = openClient(dataDir)
       const id = await findJob(client, text)
       const created = await dataOf(client.api.POST('/api/jobs/{id}/retry', { params: { path: { id } } }))
@@ -298,10 +280,6 @@ function defineRetry(command: Command, terminal: Terminal): void {
   ])
 }
 
-interface LogsOptions extends CommonOptions {
-  follow?: boolean
-}
-
 /** `infer job logs <id>`: prints the log of a job. */
 function defineLogs(command: Command, terminal: Terminal): void {
   const logs = withDataDir(command.command('logs'))
@@ -312,7 +290,7 @@ function defineLogs(command: Command, terminal: Terminal): void {
     .argument('<id>', 'the job, or the end of its id')
     .option('-f, --follow', 'print new lines until the job has ended')
     .option('--json', 'print one JSON object per line')
-    .action((text: string, { follow, json, dataDir }: LogsOptions) =>
+    .action((text, { follow, json, dataDir }) =>
       interruptible(terminal, async signal => {
         const connect = () => openClient(dataDir)
         const client = connect()
@@ -334,10 +312,6 @@ function defineLogs(command: Command, terminal: Terminal): void {
   ])
 }
 
-interface RemoveOptions extends CommonOptions {
-  yes?: boolean
-}
-
 /** `infer job delete <ids…>`: deletes jobs that have ended, with their files. */
 function defineRemove(command: Command, terminal: Terminal): void {
   const remove = withCommon(command.command('delete'))
@@ -347,7 +321,7 @@ function defineRemove(command: Command, terminal: Terminal): void {
     )
     .argument('<ids...>', 'the jobs, or the ends of their ids')
     .option('--yes', 'do not ask')
-    .action((texts: string[], { dataDir, yes, json }: RemoveOptions) =>
+    .action((texts, { dataDir, yes, json }) =>
       interruptible(terminal, async signal => {
         const client = openClient(dataDir)
         const ids = await findIds(client, texts, signal)

@@ -1,7 +1,7 @@
-import type { Command } from 'commander'
+import type { Command } from '@commander-js/extra-typings'
 import { localDirectory } from '../client/find-server.ts'
 import { exitCodes } from '../terminal/exit-codes.ts'
-import { type CommonOptions, withCommon, withExamples } from '../terminal/options.ts'
+import { withCommon, withExamples } from '../terminal/options.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
 /** How many rows are checked between two updates of the progress. */
@@ -14,7 +14,7 @@ export function define(command: Command, terminal: Terminal): void {
     .description(
       'Checks the hash chain of the ledger, with or without a running server, and changes nothing. Every finished request and job has a row with its usage and its cost, and each row has the hash of the one before: a changed, missing or moved row is found. Shows the sum of each month in UTC.',
     )
-    .action(async ({ dataDir, json }: CommonOptions) => {
+    .action(async ({ dataDir, json }) => {
       const folder = localDirectory(verify, dataDir)
       const { verifyLedger } = await import('../../core/store/sqlite/check.ts')
       const progress = (rows: number) => {

@@ -1,4 +1,4 @@
-import type { Command } from 'commander'
+import type { Command } from '@commander-js/extra-typings'
 import { readAsset } from '../../core/assets.ts'
 import { withExamples } from '../terminal/options.ts'
 import type { Terminal } from '../terminal/terminal.ts'

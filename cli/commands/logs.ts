@@ -1,17 +1,11 @@
-import { type Command, Option } from 'commander'
+import { type Command, Option } from '@commander-js/extra-typings'
 import { type Api, type Client, dataOf, openClient } from '../client/client.ts'
 import { serverRefusal } from '../client/refusal.ts'
 import { entryJson, entryText, type LogEntry } from '../logs/entry.ts'
 import { refused } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
-import { type CommonOptions, readCount, withDataDir, withExamples } from '../terminal/options.ts'
+import { readCount, withDataDir, withExamples } from '../terminal/options.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-
-interface Options extends CommonOptions {
-  follow?: boolean
-  lines: number
-  source?: 'server' | 'engine'
-}
 
 /** `infer logs [model]`: prints the newest lines of the server's log and of the engines' output; -f follows them. */
 export function define(command: Command, terminal: Terminal): void {
@@ -29,7 +23,7 @@ export function define(command: Command, terminal: Terminal): void {
       ]),
     )
     .option('--json', 'print one JSON object per line')
-    .action(async (model: string | undefined, { follow, lines, source, json, dataDir }: Options) => {
+    .action(async (model, { follow, lines, source, json, dataDir }) => {
       const client = openClient(dataDir)
       const query = new URLSearchParams({ lines: String(lines) })
       if (model !== undefined) query.set('model', model)

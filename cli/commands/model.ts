@@ -1,4 +1,4 @@
-import type { Command } from 'commander'
+import type { Command } from '@commander-js/extra-typings'
 import { define as defineAdd } from '../models/add.ts'
 import { define as defineCatalog } from '../models/catalog.ts'
 import { define as defineList } from '../models/list.ts'

@@ -1,4 +1,4 @@
-import { type Command, InvalidArgumentError, Option } from 'commander'
+import { type Command, InvalidArgumentError, Option, type OptionValues } from '@commander-js/extra-typings'
 import type {
   OrganizationLimitsChange,
   OrganizationLimitsView,
@@ -9,9 +9,9 @@ import { organizationFor, withAccountClient } from '../accounts/account-client.t
 import { usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
 import {
-  type CommonOptions,
-  type Given,
+  type NoOptions,
   nothing,
+  type OptionsOf,
   orNull,
   readCount,
   readOrNone,
@@ -53,19 +53,8 @@ function readBytesOrNone(text: string): number | typeof nothing {
 const most = 1_000_000_000
 const readCountOrNone = readOrNone(0, most)
 
-/** Limits on the command line. `none` is null: the figure of the plan. */
-interface LimitOptions {
-  requestsPerMinute?: Given<number>
-  jobsPerMinute?: Given<number>
-  concurrentRequests?: Given<number>
-  pendingJobs?: Given<number>
-  storedBytes?: Given<number>
-  uploadsPerDay?: Given<number>
-  spendLimit?: Given<number>
-}
-
-/** Adds an option for each limit of an organization. */
-const withLimits = (command: Command): Command =>
+/** Adds an option for each limit of an organization. `none` is null: the figure of the plan. */
+const withLimits = <Args extends unknown[], Options extends OptionValues>(command: Command<Args, Options>) =>
   command
     .option('--requests-per-minute <count>', 'API requests per minute; 0 is no limit', readCountOrNone)
     .option('--jobs-per-minute <count>', 'submissions of work per minute; 0 is no limit', readCountOrNone)
@@ -80,7 +69,9 @@ const withLimits = (command: Command): Command =>
     )
 
 /** Converts the options to the limits of the API; undefined if none was given. */
-function organizationLimitsChange(options: LimitOptions): OrganizationLimitsChange | undefined {
+function organizationLimitsChange(
+  options: OptionsOf<typeof withLimits<[], NoOptions>>,
+): OrganizationLimitsChange | undefined {
   const limits = {
     api_requests_per_minute: orNull(options.requestsPerMinute),
     job_submissions_per_minute: orNull(options.jobsPerMinute),
@@ -94,13 +85,6 @@ function organizationLimitsChange(options: LimitOptions): OrganizationLimitsChan
   return given.length === 0 ? undefined : Object.fromEntries(given)
 }
 
-interface CreateOptions extends CommonOptions, LimitOptions {
-  name?: string
-  plan?: string
-  region?: string
-  share?: number
-}
-
 /** `infer org create [name]`: creates an organization. */
 function defineCreate(command: Command, terminal: Terminal): void {
   const create = withLimits(
@@ -112,17 +96,15 @@ function defineCreate(command: Command, terminal: Terminal): void {
       .option('--plan <plan>', 'its default limits: free, pro, enterprise or one of infer.yaml')
       .option('--region <region>', 'the only region whose models it may use, such as EU')
       .option('--share <count>', "its share of GPU time while others wait; default: its plan's", readCount(1, 100)),
-  ).action(
-    async (argument: string | undefined, { name, plan, region, share, json, dataDir, ...limits }: CreateOptions) => {
-      await withAccountClient(dataDir, async client => {
-        const fields = { name: argument ?? name, plan, region, share, limits: organizationLimitsChange(limits) }
-        const organization = await client.create(fields)
-        if (json) return terminal.json({ organization })
-        terminal.print(`Created the organization ${organization.name} (${organization.id}).`)
-        terminal.remark(`Create a token for it: infer token create --org ${organization.id}`)
-      })
-    },
-  )
+  ).action(async (argument, { name, plan, region, share, json, dataDir, ...limits }) => {
+    await withAccountClient(dataDir, async client => {
+      const fields = { name: argument ?? name, plan, region, share, limits: organizationLimitsChange(limits) }
+      const organization = await client.create(fields)
+      if (json) return terminal.json({ organization })
+      terminal.print(`Created the organization ${organization.name} (${organization.id}).`)
+      terminal.remark(`Create a token for it: infer token create --org ${organization.id}`)
+    })
+  })
   withExamples(create, [
     ['infer org create acme', 'with the default plan'],
     ['infer org create acme --plan pro --spend-limit 100 --json', 'for a program'],
@@ -135,7 +117,7 @@ function defineList(command: Command, terminal: Terminal): void {
     .summary('list the organizations')
     .description('Lists the organizations.')
     .option('--all', 'also those that were deleted')
-    .action(async ({ all, json, dataDir }: CommonOptions & { all?: boolean }) => {
+    .action(async ({ all, json, dataDir }) => {
       await withAccountClient(dataDir, async client => {
         const organizations = (await client.organizations()).filter(({ status }) => all || status !== 'deleted')
         if (json) return terminal.json({ organizations })
@@ -163,7 +145,7 @@ function defineShow(command: Command, terminal: Terminal): void {
     .summary('show an organization with its limits')
     .description('Shows an organization with its plan, limits and status.')
     .argument('[organization]', 'id or name; needed when there are several')
-    .action(async (text: string | undefined, { json, dataDir }: CommonOptions) => {
+    .action(async (text, { json, dataDir }) => {
       await withAccountClient(dataDir, async client => {
         const organization = await organizationFor(client, text)
         if (json) terminal.json({ organization })
@@ -200,13 +182,6 @@ function limitRows(limits: OrganizationLimitsView): string[][] {
   ]
 }
 
-interface UpdateOptions extends CommonOptions {
-  name?: string
-  plan?: string
-  region?: string
-  share?: number | 'none'
-}
-
 /** `infer org update <organization>`: changes name, plan, region or share. */
 function defineUpdate(command: Command, terminal: Terminal): void {
   const update = withCommon(command.command('update'))
@@ -217,7 +192,7 @@ function defineUpdate(command: Command, terminal: Terminal): void {
     .option('--plan <plan>', 'its default limits: free, pro, enterprise or one of infer.yaml')
     .option('--region <region>', 'the only region whose models it may use; none for any')
     .option('--share <count>', "its share of GPU time while others wait; none for its plan's", readOrNone(1, 100))
-    .action(async (text: string, { name, plan, region, share, json, dataDir }: UpdateOptions) => {
+    .action(async (text, { name, plan, region, share, json, dataDir }) => {
       if ([name, plan, region, share].every(one => one === undefined))
         throw usageFailure('Nothing to change. Give at least one of --name, --plan, --region and --share.')
       await withAccountClient(dataDir, async client => {
@@ -242,7 +217,7 @@ function defineLimits(command: Command, terminal: Terminal): void {
         'Shows the limits of an organization, or changes those that are given; none returns to the figure of the plan.',
       )
       .argument('<organization>', 'id or name'),
-  ).action(async (text: string, { json, dataDir, ...options }: CommonOptions & LimitOptions) => {
+  ).action(async (text, { json, dataDir, ...options }) => {
     await withAccountClient(dataDir, async client => {
       const found = await organizationFor(client, text)
       const change = organizationLimitsChange(options)
@@ -268,7 +243,7 @@ function defineSuspend(command: Command, terminal: Terminal): void {
     )
     .argument('<organization>', 'id or name')
     .option('--cancel', 'cancel what runs and waits')
-    .action(async (text: string, { cancel = false, json, dataDir }: CommonOptions & { cancel?: boolean }) => {
+    .action(async (text, { cancel = false, json, dataDir }) => {
       await withAccountClient(
         dataDir,
         async client => {
@@ -297,7 +272,7 @@ function defineResume(command: Command, terminal: Terminal): void {
     .summary('accept its tokens again')
     .description('Accepts the tokens of a suspended organization again, and starts its waiting jobs.')
     .argument('<organization>', 'id or name')
-    .action(async (text: string, { json, dataDir }: CommonOptions) => {
+    .action(async (text, { json, dataDir }) => {
       await withAccountClient(dataDir, async client => {
         const { id } = await organizationFor(client, text)
         const organization = await client.resume(id)
@@ -306,11 +281,6 @@ function defineResume(command: Command, terminal: Terminal): void {
       })
     })
   withExamples(resume, [['infer org resume acme', 'after infer org suspend']])
-}
-
-interface DeleteOptions extends CommonOptions {
-  force?: boolean
-  yes?: boolean
 }
 
 /** `infer org delete <organization>`: deletes an organization for good. */
@@ -323,7 +293,7 @@ function defineDelete(command: Command, terminal: Terminal): void {
     .argument('<organization>', 'id or name')
     .option('--force', 'cancel unfinished work')
     .option('--yes', 'do not ask')
-    .action((text: string, { force = false, yes, json, dataDir }: DeleteOptions) =>
+    .action((text, { force = false, yes, json, dataDir }) =>
       interruptible(terminal, signal =>
         withAccountClient(
           dataDir,

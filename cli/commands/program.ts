@@ -1,4 +1,4 @@
-import { Command, CommanderError } from 'commander'
+import { Command, CommanderError, type CommandUnknownOpts } from '@commander-js/extra-typings'
 import { version } from '../../core/assets.ts'
 import type { Failure } from '../../core/failure.ts'
 import { addManual, addOwn } from '../help/manual.ts'
@@ -93,7 +93,7 @@ export const entries: readonly Entry[] = [
  * Builds the command line for these arguments (without the program's name). It never ends the process: on wrong usage
  * `parseAsync` throws a CommanderError, which `failureOfUsage` converts to a message.
  */
-export async function openProgram(args: readonly string[], terminal: Terminal): Promise<Command> {
+export async function openProgram(args: readonly string[], terminal: Terminal): Promise<CommandUnknownOpts> {
   const width = terminal.stdout.columns || 80
   const infer = new Command('infer')
     .description('Turns this machine into an inference platform.')
@@ -130,7 +130,7 @@ export const helpLast = (args: readonly string[]): string[] =>
   args[0] === 'help' && entries.some(({ name }) => name === args[1]) ? [...args.slice(1), '--help'] : [...args]
 
 /** Throws usage for help of an unknown subcommand, for which commander would print the help of its parent. */
-export function checkHelp(program: Command, args: readonly string[]): void {
+export function checkHelp(program: CommandUnknownOpts, args: readonly string[]): void {
   const isHelpCommand = args[0] === 'help'
   if (isHelpCommand && !entries.some(({ name }) => name === args[1])) return
   const words = isHelpCommand ? args.slice(1) : args.includes('--help') || args.includes('-h') ? args : []
@@ -153,9 +153,9 @@ export function checkHelp(program: Command, args: readonly string[]): void {
 export const isHelp = (thrown: unknown): boolean => thrown instanceof CommanderError && thrown.exitCode === 0
 
 /** Returns the command line that prints the help of the command that the arguments name. */
-function helpOf(program: Command, args: readonly string[]): string {
+function helpOf(program: CommandUnknownOpts, args: readonly string[]): string {
   const path = ['infer']
-  let command: Command | undefined = program
+  let command: CommandUnknownOpts | undefined = program
   for (const word of args) {
     command = command.commands.find(one => one.name() === word)
     if (!command) break
@@ -165,7 +165,11 @@ function helpOf(program: Command, args: readonly string[]): string {
 }
 
 /** Converts commander's error about wrong usage to a Failure; undefined for any other error. */
-export function failureOfUsage(thrown: unknown, args: readonly string[], program: Command): Failure | undefined {
+export function failureOfUsage(
+  thrown: unknown,
+  args: readonly string[],
+  program: CommandUnknownOpts,
+): Failure | undefined {
   if (!(thrown instanceof CommanderError)) return undefined
   const help = helpOf(program, args)
   if (thrown.code === 'commander.help') return usageFailure(`The subcommand is missing. See: ${help}`)

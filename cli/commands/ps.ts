@@ -1,7 +1,7 @@
-import type { Command } from 'commander'
+import type { Command } from '@commander-js/extra-typings'
 import { type Api, openClient } from '../client/client.ts'
 import { fetchStatus } from '../status/live.ts'
-import { type CommonOptions, withCommon, withExamples } from '../terminal/options.ts'
+import { withCommon, withExamples } from '../terminal/options.ts'
 import { lengthText, sizeText } from '../terminal/quantities-text.ts'
 import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
@@ -10,7 +10,7 @@ import type { Terminal } from '../terminal/terminal.ts'
 export function define(command: Command, terminal: Terminal): void {
   withCommon(command)
     .description('Lists the loaded models: memory, devices, and slots in use.')
-    .action(async ({ dataDir, json }: CommonOptions) => {
+    .action(async ({ dataDir, json }) => {
       const { engines, time } = await fetchStatus(openClient(dataDir))
       if (json) return terminal.json({ engines })
       if (engines.length === 0) return terminal.remark('No model is loaded. See: infer ls')

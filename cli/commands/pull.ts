@@ -1,4 +1,4 @@
-import type { Command } from 'commander'
+import type { Command } from '@commander-js/extra-typings'
 import { nearestCatalogNames } from '../../core/models/model-catalog/model-catalog.ts'
 import { didYouMean } from '../../core/nearest.ts'
 import { localDirectory } from '../client/find-server.ts'
@@ -6,14 +6,8 @@ import { addByName } from '../models/add.ts'
 import { withTokenFile } from '../models/pull.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
-import { type CommonOptions, withCommon, withExamples } from '../terminal/options.ts'
+import { withCommon, withExamples } from '../terminal/options.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-
-interface Options extends CommonOptions {
-  id?: string
-  yes?: boolean
-  tokenFile?: string
-}
 
 /** `infer pull <reference>`: downloads a model from a hub and offers it. Asks only if the model cannot run here. */
 export function define(command: Command, terminal: Terminal): void {
@@ -27,7 +21,7 @@ export function define(command: Command, terminal: Terminal): void {
     )
     .option('--id <id>', 'the id under which it is offered')
     .option('-y, --yes', 'offer it even if it cannot run here')
-    .action((reference: string, options: Options) => {
+    .action((reference, options) => {
       const dataDir = localDirectory(command, options.dataDir)
       return interruptible(terminal, async signal => {
         const { findCatalogModel } = await import('../../core/models/model-catalog/model-catalog.ts')

@@ -1,4 +1,4 @@
-import type { Command } from 'commander'
+import type { Command } from '@commander-js/extra-typings'
 import { type Api, dataOf, openClient } from '../client/client.ts'
 import { untilLoaded } from '../client/refusal.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
@@ -21,48 +21,39 @@ export function define(command: Command, terminal: Terminal): void {
     .argument('<query>', 'the search query')
     .argument('[documents...]', 'the documents; default: the lines of standard input')
     .option('--top <count>', 'number of best documents to print', readCount(1, maxDocuments))
-    .action(
-      async (
-        model: string,
-        query: string,
-        given: string[],
-        { top, json, dataDir }: { top?: number; json?: boolean; dataDir?: string },
-      ) => {
-        const documents =
-          given.length > 0 ? given : isPiped() ? await announceWait(terminal, readLines(terminal.stdin)) : []
-        if (documents.length === 0)
-          throw usageFailure(
-            'There are no documents. Write: infer rerank <model> "query" "one" "another", or pipe in one per line.',
+    .action(async (model, query, given, { top, json, dataDir }) => {
+      const documents =
+        given.length > 0 ? given : isPiped() ? await announceWait(terminal, readLines(terminal.stdin)) : []
+      if (documents.length === 0)
+        throw usageFailure(
+          'There are no documents. Write: infer rerank <model> "query" "one" "another", or pipe in one per line.',
+        )
+      if (documents.length > maxDocuments)
+        throw usageFailure(`There are ${documents.length} documents; at most ${maxDocuments} can be compared at once.`)
+      const client = openClient(dataDir)
+      await interruptible(terminal, async signal => {
+        const body = { model, query, documents, top_n: top }
+        const answer = await untilLoaded(
+          () => dataOf(client.api.POST('/std/v1/rerank', { body, signal })) as Promise<Api['RerankResponse']>,
+          {
+            signal,
+            onWait: () => terminal.waiting(`Loading ${model}…`),
+          },
+        )
+        terminal.progress('')
+        if (json) terminal.json(answer)
+        else
+          terminal.table(
+            ['rank', 'score', 'line', 'document'],
+            answer.data.map(({ index, relevance_score }, rank) => [
+              String(rank + 1),
+              relevance_score.toFixed(4),
+              String(index + 1),
+              printable(documents[index] ?? '').replaceAll(/\s+/g, ' '),
+            ]),
           )
-        if (documents.length > maxDocuments)
-          throw usageFailure(
-            `There are ${documents.length} documents; at most ${maxDocuments} can be compared at once.`,
-          )
-        const client = openClient(dataDir)
-        await interruptible(terminal, async signal => {
-          const body = { model, query, documents, top_n: top }
-          const answer = await untilLoaded(
-            () => dataOf(client.api.POST('/std/v1/rerank', { body, signal })) as Promise<Api['RerankResponse']>,
-            {
-              signal,
-              onWait: () => terminal.waiting(`Loading ${model}…`),
-            },
-          )
-          terminal.progress('')
-          if (json) terminal.json(answer)
-          else
-            terminal.table(
-              ['rank', 'score', 'line', 'document'],
-              answer.data.map(({ index, relevance_score }, rank) => [
-                String(rank + 1),
-                relevance_score.toFixed(4),
-                String(index + 1),
-                printable(documents[index] ?? '').replaceAll(/\s+/g, ' '),
-              ]),
-            )
-        })
-      },
-    )
+      })
+    })
   withExamples(command, [
     ['infer rerank bge-reranker "a small cat" "a kitten" "a lorry"', 'the best first'],
     ['grep -h TODO *.md | infer rerank bge-reranker "security" --top 5', 'the most relevant lines'],

@@ -1,7 +1,7 @@
-import type { Command } from 'commander'
+import type { Command } from '@commander-js/extra-typings'
 import { tokenObstacle } from '../accounts/installation.ts'
 import { localDirectory } from '../client/find-server.ts'
-import { type CommonOptions, withCommon, withExamples } from '../terminal/options.ts'
+import { withCommon, withExamples } from '../terminal/options.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
@@ -12,7 +12,7 @@ export function define(command: Command, terminal: Terminal): void {
   withCommon(command)
     .description('Replaces the database by a backup. Stop the server first. The old database is kept beside it.')
     .argument('<file>', 'a file that infer backup wrote')
-    .action(async (file: string, { dataDir, json }: CommonOptions) => {
+    .action(async (file, { dataDir, json }) => {
       const folder = localDirectory(command, dataDir)
       const { restoreDatabase } = await import('../../core/store/sqlite/admin.ts')
       const { bytes, previous } = await restoreDatabase(folder, file, step =>

@@ -1,10 +1,10 @@
-import type { Command } from 'commander'
+import type { Command } from '@commander-js/extra-typings'
 import { withExamples, withJson } from '../terminal/options.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
 /** `infer routes`: lists every route with the scope that it requires. */
 export function define(command: Command, terminal: Terminal): void {
-  withJson(command).action(async (options: { json?: boolean }) => {
+  withJson(command).action(async options => {
     const { routeTable } = await import('../../server/routes.ts')
     const shown = routeTable().map(({ method, path, aliases, scope, summary }) => ({
       method,

@@ -1,4 +1,4 @@
-import type { Command } from 'commander'
+import type { Command } from '@commander-js/extra-typings'
 import { askOnce, showAnswer, streamAnswer } from '../chat/ask.ts'
 import { type ChatSettings, chatRequest } from '../chat/conversation.ts'
 import { promptContent, promptOf } from '../chat/prompt.ts'
@@ -30,7 +30,7 @@ interface Options extends ChatOptions, GenerationFlags, CommonOptions {
  * video.
  */
 export function define(command: Command, terminal: Terminal): void {
-  withPrompt(withCommon(command))
+  const described = withPrompt(withCommon(command))
     .description(
       'Sends one prompt to a model. With a chat model: streams the answer to standard output and reasoning to standard error; piped text is added below the prompt. With a model for images or videos, by its id or slug: follows the job, saves the file and prints its path.',
     )
@@ -48,7 +48,7 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--hide-reasoning', "do not show the model's reasoning")
     .option('--figures', 'print time and speed at the end')
     .optionsGroup('Images and videos:')
-  withEverything(command).action(async (model: string, words: string[], options: Options) => {
+  withEverything(described).action(async (model, words, options) => {
     const images = options.image ?? []
     for (const image of images) checkReadable('image', image)
     for (const what of ['mask', 'video', 'audio'] as const)

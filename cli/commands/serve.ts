@@ -1,7 +1,7 @@
 import { writeSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { setFlagsFromString } from 'node:v8'
-import { type Command, Option } from 'commander'
+import { type Command, Option } from '@commander-js/extra-typings'
 import { packaged, version } from '../../core/assets.ts'
 import { collectGarbage } from '../../core/collect-garbage.ts'
 import { dataDirectory } from '../../core/config.ts'
@@ -15,32 +15,13 @@ import { ownCommand } from '../serve/try-next.ts'
 import type { App } from '../server/app.ts'
 import type { AppOptions } from '../server/startup.ts'
 import { exitCodes, usageFailure } from '../terminal/exit-codes.ts'
-import { readDuration, readListen, withDataDir, withExamples } from '../terminal/options.ts'
+import { type OptionsOf, readDuration, readListen, withDataDir, withExamples } from '../terminal/options.ts'
 import { paintFor } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
-interface Options {
-  dataDir?: string
-  config?: string
-  listen?: string
-  drainTimeout?: number
-  logLevel?: LogLevel
-  https?: boolean
-  cert?: string
-  key?: string
-  open?: boolean
-  qr?: boolean
-  starter?: boolean
-}
-
 const signalNumbers = { SIGINT: 2, SIGTERM: 15 } as const
 
-/**
- * `infer serve`: runs until a signal ends it. The first SIGTERM or SIGINT drains, the second ends at once. On SIGHUP a
- * server that was started in a terminal drains, because the terminal was closed; any other server reads infer.yaml
- * again.
- */
-export function define(command: Command, terminal: Terminal): void {
+const withServeOptions = (command: Command) =>
   withDataDir(command)
     .option('--config <path>', 'the configuration; default: infer.yaml in the data directory, if it exists')
     .option('--listen <address>', 'host:port to listen on, such as 0.0.0.0:8787', readListen)
@@ -63,7 +44,16 @@ export function define(command: Command, terminal: Terminal): void {
         'error',
       ]),
     )
-    .action((options: Options) => serve(options, terminal))
+
+type ServeOptions = OptionsOf<typeof withServeOptions>
+
+/**
+ * `infer serve`: runs until a signal ends it. The first SIGTERM or SIGINT drains, the second ends at once. On SIGHUP a
+ * server that was started in a terminal drains, because the terminal was closed; any other server reads infer.yaml
+ * again.
+ */
+export function define(command: Command, terminal: Terminal): void {
+  withServeOptions(command).action(options => serve(options, terminal))
   withExamples(command, [
     ['infer serve', 'on 127.0.0.1:8787, with the models in infer.yaml'],
     ['infer serve --listen 127.0.0.1:9000', 'on another port'],
@@ -73,7 +63,7 @@ export function define(command: Command, terminal: Terminal): void {
   ])
 }
 
-async function serve(options: Options, terminal: Terminal): Promise<void> {
+async function serve(options: ServeOptions, terminal: Terminal): Promise<void> {
   const dataDir = dataDirectory(options.dataDir)
   const https = httpsOf(options)
   const own = ownCommand({
@@ -177,7 +167,7 @@ async function serve(options: Options, terminal: Terminal): Promise<void> {
 }
 
 /** Reads `--https`, `--cert` and `--key`. Throws usage if only one of `--cert` and `--key` is given. */
-function httpsOf({ https, cert, key }: Options): AppOptions['https'] {
+function httpsOf({ https, cert, key }: ServeOptions): AppOptions['https'] {
   if (cert === undefined && key === undefined) return https ? { files: undefined } : undefined
   if (cert === undefined || key === undefined)
     throw usageFailure('--cert and --key belong together. Give both, or only --https for a self-signed certificate.')
@@ -186,7 +176,7 @@ function httpsOf({ https, cert, key }: Options): AppOptions['https'] {
 
 /** Handles `--qr` and `--open`. A failure is only a remark, because the server runs. */
 async function showAddress(
-  options: Options,
+  options: ServeOptions,
   { urls, consoleLink }: Pick<App, 'urls' | 'consoleLink'>,
   terminal: Terminal,
 ): Promise<void> {

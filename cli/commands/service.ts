@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { type Command, Option } from 'commander'
+import { type Command, Option, type OptionValues } from '@commander-js/extra-typings'
 import { dataDirectory } from '../../core/config.ts'
 import { openSystemd, unitPathOf } from '../service/systemd.ts'
 import { serveCommand, systemDataDir, type UnitScope, unitOf } from '../service/unit.ts'
@@ -11,16 +11,7 @@ interface ScopeOptions {
   user?: boolean
   system?: boolean
 }
-interface InstallOptions extends ScopeOptions {
-  dataDir?: string
-  config?: string
-  listen?: string
-  drainTimeout: string
-  runAs?: string
-  print?: boolean
-}
-
-const withScope = (command: Command): Command =>
+const withScope = <Args extends unknown[], Options extends OptionValues>(command: Command<Args, Options>) =>
   command
     .addOption(new Option('--system', 'a system service; the default for root').conflicts('user'))
     .addOption(new Option('--user', 'a user service; the default for other users'))
@@ -41,7 +32,7 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--drain-timeout <time>', 'how long running requests may take to finish', checkedDuration, '60s')
     .option('--run-as <user>', 'an existing user for a system service; default: a dynamic user')
     .option('--print', 'only print the unit')
-    .action((options: InstallOptions) => {
+    .action(options => {
       const scope = scopeOf(options)
       const dataDir = dataDirOf(options.dataDir, scope)
       if (scope === 'user' && options.runAs !== undefined) throw usageFailure('--run-as is only for a system service.')
@@ -73,7 +64,7 @@ export function define(command: Command, terminal: Terminal): void {
   const uninstall = withScope(command.command('uninstall'))
     .summary('stop the service and remove the unit')
     .description('Stops and disables the service and removes its unit. The data stays.')
-    .action((options: ScopeOptions) => {
+    .action(options => {
       const scope = scopeOf(options)
       const path = unitPathOf(scope, terminal.environment)
       const removed = openSystemd({ scope, environment: terminal.environment }).remove()

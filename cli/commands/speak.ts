@@ -1,5 +1,5 @@
 import { extname } from 'node:path'
-import { type Command, Option } from 'commander'
+import { type Command, Option } from '@commander-js/extra-typings'
 import { type SpeechFormat, speechFormats, speechForms } from '../../core/schemas/speech-format.ts'
 import { promptOf } from '../chat/prompt.ts'
 import { openClient } from '../client/client.ts'
@@ -11,21 +11,9 @@ import { saveStream } from '../generation/save-files.ts'
 import { chooseModel } from '../models/status.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
-import { type CommonOptions, readNumber, withCommon, withExamples } from '../terminal/options.ts'
+import { readNumber, withCommon, withExamples } from '../terminal/options.ts'
 import { announceWait, isPiped, readAll } from '../terminal/standard-input.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-
-interface Options extends CommonOptions {
-  model?: string
-  voice?: string
-  out?: string
-  format?: SpeechFormat
-  speed?: number
-  language?: string
-  instructions?: string
-  reference?: string
-  referenceText?: string
-}
 
 /** `infer speak [text…]`: synthesizes speech into a file, or to standard output in a pipe. */
 export function define(command: Command, terminal: Terminal): void {
@@ -45,7 +33,7 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--instructions <text>', 'how it should sound, for models that follow it')
     .option('--reference <file>', 'a recording of the voice, for models that clone voices; a file or a URL')
     .option('--reference-text <text>', 'the words of the recording')
-    .action(async (words: string[], options: Options) => {
+    .action(async (words, options) => {
       const { out, json, reference, referenceText } = options
       if (reference !== undefined) checkReadable('recording', reference)
       else if (referenceText !== undefined) throw usageFailure('--reference-text is for --reference <file>. Add it.')

@@ -1,14 +1,9 @@
-import { type Command, Option } from 'commander'
+import { type Command, Option } from '@commander-js/extra-typings'
 import { openClient } from '../client/client.ts'
 import { drawStatus } from '../status/draw.ts'
 import { fetchStatus, watchStatus } from '../status/live.ts'
-import { type CommonOptions, readDuration, withCommon, withExamples } from '../terminal/options.ts'
+import { readDuration, withCommon, withExamples } from '../terminal/options.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-
-interface Options extends CommonOptions {
-  once?: boolean
-  every: number
-}
 
 /** `infer status`: a live view in a terminal, one JSON object in a pipe. */
 export function define(command: Command, terminal: Terminal): void {
@@ -20,7 +15,7 @@ export function define(command: Command, terminal: Terminal): void {
     .addOption(
       new Option('--every <time>', 'time between updates of the view').argParser(readDuration).default(1_000, '1s'),
     )
-    .action(async ({ once, every, json, dataDir }: Options) => {
+    .action(async ({ once, every, json, dataDir }) => {
       const connect = () => openClient(dataDir)
       if (terminal.isTerminal && !json && !once) return watchStatus(terminal, connect, Math.max(200, every))
       const client = connect()

@@ -1,4 +1,4 @@
-import type { Command } from 'commander'
+import type { Command } from '@commander-js/extra-typings'
 import { dataDirectory } from '../../core/config.ts'
 import { nearest } from '../../core/nearest.ts'
 import { taskRecords } from '../../core/tasks/registry.ts'
@@ -8,7 +8,7 @@ import { drawRows } from '../help/manual.ts'
 import { fetchOfferedModels } from '../models/status.ts'
 import { hasServer } from '../server/with-server.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
-import { type CommonOptions, withCommon, withExamples, withJson } from '../terminal/options.ts'
+import { withCommon, withExamples, withJson } from '../terminal/options.ts'
 import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { fieldsOf, schemaOf, type TaskField } from './task-fields.ts'
@@ -28,7 +28,7 @@ function defineList(list: Command, terminal: Terminal): void {
   withCommon(list)
     .summary('list the tasks and the models that perform them')
     .description('Lists the tasks that models can perform. If a server runs, also lists the models of each task.')
-    .action(async ({ dataDir, json }: CommonOptions) => {
+    .action(async ({ dataDir, json }) => {
       const folder = dataDirectory(dataDir)
       const models = hasServer(folder) ? await fetchOfferedModels(openClient(folder)) : undefined
       const tasks = taskRecords.map(({ id, title, category }) => ({
@@ -58,7 +58,7 @@ function defineShow(show: Command, terminal: Terminal): void {
       'Shows the fields of the requests and results of a task in jobs and workflows. With --json prints both as JSON Schemas. Needs no server.',
     )
     .argument('<task>', 'the task, with or without its prefix')
-    .action((name: string, { json }: { json?: boolean }) => {
+    .action((name, { json }) => {
       const task = taskOf(name)
       const { id, title, category } = task
       const inputs = schemaOf(task.request, 'input')

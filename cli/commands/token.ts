@@ -1,13 +1,11 @@
-import { type Command, Option } from 'commander'
+import { type Command, Option } from '@commander-js/extra-typings'
 import { maxOverlapMs } from '../../core/accounts/accounts.ts'
 import type { TokenView } from '../../core/accounts/token-fields.ts'
 import { dataDirectory } from '../../core/config.ts'
-import type { Scope, TokenStatus } from '../../core/store/store.ts'
+import type { Scope } from '../../core/store/store.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
 import {
-  type CommonOptions,
   nothing,
-  type OrganizationOptions,
   orNull,
   readDuration,
   readExpiry,
@@ -20,16 +18,7 @@ import {
 import { timeText } from '../terminal/quantities-text.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { withTokenClient } from '../tokens/token-client.ts'
-import { type LimitOptions, tokenFields, withLimits } from '../tokens/token-options.ts'
-
-/** Options of `infer token create`. */
-interface CreateOptions extends LimitOptions {
-  name: string
-  scopes: Scope[]
-  expires?: number | 'never'
-  models?: string[]
-  user?: string
-}
+import { tokenFields, withLimits } from '../tokens/token-options.ts'
 
 /** `infer token …`: tokens of the server on this machine, or of the server at INFER_URL. */
 export function define(command: Command, terminal: Terminal): void {
@@ -50,38 +39,26 @@ export function define(command: Command, terminal: Terminal): void {
       .option('--models <list>', 'models that it may use, such as qwen/*; default: all', readList)
       .option('--user <user>', 'who owns it: id or e-mail address of a user of the organization'),
     { removable: false },
-  ).action(
-    async ({
-      org,
-      json,
-      dataDir,
-      name,
-      scopes,
-      expires,
-      models,
-      user,
-      ...limits
-    }: OrganizationOptions & CreateOptions) => {
-      if (name.trim() === '' || name.length > 128) throw usageFailure('The name of a token has 1 to 128 characters.')
-      await withTokenClient(dataDir, async client => {
-        const expiresAt = expires === 'never' ? null : expires
-        const created = await client.create({
-          organization: org,
-          name,
-          scopes,
-          expiresAt,
-          models,
-          user,
-          ...tokenFields(limits),
-        })
-        if (json) terminal.json(created)
-        else {
-          terminal.print(created.secret)
-          terminal.remark(`${describe(created.token)} Keep the secret: it cannot be shown again.`)
-        }
+  ).action(async ({ org, json, dataDir, name, scopes, expires, models, user, ...limits }) => {
+    if (name.trim() === '' || name.length > 128) throw usageFailure('The name of a token has 1 to 128 characters.')
+    await withTokenClient(dataDir, async client => {
+      const expiresAt = expires === 'never' ? null : expires
+      const created = await client.create({
+        organization: org,
+        name,
+        scopes,
+        expiresAt,
+        models,
+        user,
+        ...tokenFields(limits),
       })
-    },
-  )
+      if (json) terminal.json(created)
+      else {
+        terminal.print(created.secret)
+        terminal.remark(`${describe(created.token)} Keep the secret: it cannot be shown again.`)
+      }
+    })
+  })
   withExamples(create, [
     ['infer token create --name app', 'for an application'],
     ['infer token create --name ci --expires 90d --models "qwen/*"', 'short-lived, for some models'],
@@ -95,7 +72,7 @@ export function define(command: Command, terminal: Terminal): void {
     .summary('list tokens, newest first')
     .description('Lists tokens, newest first. The server does not know their secrets.')
     .addOption(new Option('--status <status>', 'only these').choices(['active', 'disabled', 'revoked', 'expired']))
-    .action(async ({ org, json, dataDir, status }: OrganizationOptions & { status?: TokenStatus }) => {
+    .action(async ({ org, json, dataDir, status }) => {
       await withTokenClient(dataDir, async client => {
         const tokens = await client.list({ organization: org, status })
         if (json) terminal.json({ tokens })
@@ -112,7 +89,7 @@ export function define(command: Command, terminal: Terminal): void {
     .description('Revokes a token at once. Its running requests may finish.')
     .argument('<id>', 'tok_…')
     .option('--force', 'also revoke the last token that can manage tokens, or the one in use')
-    .action(async (id: string, { org, json, dataDir, force }: OrganizationOptions & { force?: boolean }) => {
+    .action(async (id, { org, json, dataDir, force }) => {
       await withTokenClient(dataDir, async client => {
         await client.revoke(id, { organization: org, force: force === true })
         if (json) terminal.json({ id, object: 'token', deleted: true })
@@ -130,7 +107,7 @@ export function define(command: Command, terminal: Terminal): void {
         .argParser(readDuration)
         .default(0, '0s'),
     )
-    .action(async (id: string, { org, json, dataDir, overlap }: OrganizationOptions & { overlap: number }) => {
+    .action(async (id, { org, json, dataDir, overlap }) => {
       if (overlap > maxOverlapMs) throw usageFailure('--overlap is at most 24h.')
       await withTokenClient(dataDir, async client => {
         const rotated = await client.rotate(id, { organization: org, overlapMs: overlap })
@@ -156,7 +133,7 @@ export function define(command: Command, terminal: Terminal): void {
       'Finds secrets in files and folders, including .git and binary files, and shows which are valid. Exits with 1 if one is. Does not read inside compressed files.',
     )
     .argument('<paths...>', 'files and folders; - is standard input')
-    .action(async (paths: string[], { json, dataDir }: CommonOptions) => {
+    .action(async (paths, { json, dataDir }) => {
       const { scan: run } = await import('../tokens/scan.ts')
       await run(terminal, paths, { dataDir: dataDirectory(dataDir), json: json === true })
     })
@@ -188,16 +165,6 @@ const rowOf = (token: TokenView): string[] => [
   token.scopes.join(' '),
 ]
 
-interface UpdateOptions extends OrganizationOptions, LimitOptions {
-  name?: string
-  scopes?: Scope[]
-  models?: string[] | typeof nothing
-  user?: string
-  expires?: number | 'never'
-  status?: 'active' | 'disabled'
-  force?: boolean
-}
-
 /** `infer token update <id>`: changes what is given; its secret stays the same. */
 function defineUpdate(command: Command, terminal: Terminal): void {
   const update = withLimits(
@@ -218,7 +185,7 @@ function defineUpdate(command: Command, terminal: Terminal): void {
     { removable: true },
   )
     .option('--force', 'also if it is the last token that can manage tokens')
-    .action(async (id: string, { org, json, dataDir, force, ...options }: UpdateOptions) => {
+    .action(async (id, { org, json, dataDir, force, ...options }) => {
       const { name, scopes, models, user, expires, status, ...limits } = options
       if (Object.keys(options).length === 0)
         throw usageFailure('Nothing to change. Give at least one option, such as --name.')

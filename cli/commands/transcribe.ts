@@ -1,4 +1,4 @@
-import { type Command, Option } from 'commander'
+import { type Command, Option } from '@commander-js/extra-typings'
 import {
   audioFile,
   audioInput,
@@ -16,7 +16,7 @@ import { saveStream } from '../generation/save-files.ts'
 import { chooseModel } from '../models/status.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
-import { type CommonOptions, withCommon, withExamples } from '../terminal/options.ts'
+import { withCommon, withExamples } from '../terminal/options.ts'
 import { announceWait } from '../terminal/standard-input.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
@@ -27,16 +27,6 @@ const apiFormats: Partial<Record<(typeof formats)[number], string>> = {
   speakers: 'diarized_json',
 }
 const jsonFormats: ReadonlySet<string> = new Set(['json', 'verbose', 'speakers'])
-
-interface Options extends CommonOptions {
-  model?: string
-  format?: (typeof formats)[number]
-  language?: string
-  prompt?: string
-  words?: boolean
-  translate?: boolean
-  out?: string
-}
 
 /** `infer transcribe <file>`: turns audio into text, which appears while the engine hears it. */
 export function define(command: Command, terminal: Terminal): void {
@@ -52,7 +42,7 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--words', 'the time of each word; with --format verbose')
     .option('--translate', 'translate to English')
     .option('-o, --out <file>', 'the file to save it to; default: standard output')
-    .action(async (file: string, options: Options) => {
+    .action(async (file, options) => {
       const { language, prompt, words, translate, out, json } = options
       const format = options.format ?? (json ? 'verbose' : 'text')
       if (json && !jsonFormats.has(format)) throw usageFailure(`--json prints JSON. Remove --format ${format}.`)

@@ -1,8 +1,8 @@
-import { type Command, Option } from 'commander'
-import { type BucketWidth, bucketWidths, type UsageGroup } from '../../core/store/store.ts'
+import { type Command, Option } from '@commander-js/extra-typings'
+import { bucketWidths, type UsageGroup } from '../../core/store/store.ts'
 import { withClient } from '../accounts/account-client.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
-import { type CommonOptions, readPast, withCommon, withExamples } from '../terminal/options.ts'
+import { readPast, withCommon, withExamples } from '../terminal/options.ts'
 import { timeText } from '../terminal/quantities-text.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { readUsage } from '../usage/usage-table.ts'
@@ -17,15 +17,6 @@ const groups = {
   day: 'day',
 } as const satisfies Record<string, UsageGroup>
 
-interface Options extends CommonOptions {
-  by: keyof typeof groups
-  since?: number
-  until?: number
-  width?: BucketWidth
-  org?: string
-  csv?: boolean
-}
-
 const day = 86_400_000
 
 /** `infer usage`: what the finished work of an organization has used, as a table, CSV or JSON. */
@@ -34,7 +25,11 @@ export function define(command: Command, terminal: Terminal): void {
     .description(
       'Shows what the finished work of an organization has used: requests, jobs, tokens, GPU time, cost. Reads the data directory of this machine, whether the server runs or not, or the server at INFER_URL. Times are in UTC.',
     )
-    .addOption(new Option('--by <group>', 'one row for each').choices(Object.keys(groups)).default('model'))
+    .addOption(
+      new Option('--by <group>', 'one row for each')
+        .choices(Object.keys(groups) as (keyof typeof groups)[])
+        .default('model'),
+    )
     .option('--since <time>', 'where to begin: a time ago, or a date; default: 30d', (text: string) => readPast(text))
     .option('--until <time>', 'where to end: a time ago, or a date; default: now', (text: string) => readPast(text))
     .addOption(
@@ -44,7 +39,7 @@ export function define(command: Command, terminal: Terminal): void {
     )
     .option('--org <organization>', 'id or name; needed when there are several')
     .option('--csv', 'print a CSV file: a row for each bucket and group')
-    .action(async ({ by, since, until, width, org, csv, json, dataDir }: Options) => {
+    .action(async ({ by, since, until, width, org, csv, json, dataDir }) => {
       if (csv && json) throw usageFailure('Choose --csv or --json.')
       const end = until ?? Date.now()
       const start = since ?? end - 30 * day

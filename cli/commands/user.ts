@@ -1,10 +1,10 @@
-import { type Command, Option } from 'commander'
+import { type Command, Option } from '@commander-js/extra-typings'
 import type { UserView } from '../../core/accounts/user-view.ts'
-import { type Role, roles } from '../../core/store/store.ts'
+import { roles } from '../../core/store/store.ts'
 import { organizationFor, userFor, withAccountClient } from '../accounts/account-client.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
-import { type OrganizationOptions, withExamples, withOrganization } from '../terminal/options.ts'
+import { withExamples, withOrganization } from '../terminal/options.ts'
 import { timeText } from '../terminal/quantities-text.ts'
 import { confirmDestructive } from '../terminal/standard-input.ts'
 import { printable } from '../terminal/styled-line.ts'
@@ -20,20 +20,15 @@ export function define(command: Command, terminal: Terminal): void {
     .argument('<email>', 'e-mail address; unique in the organization')
     .option('--name <name>', 'default: the part of the address before @')
     .addOption(roleOption('bounds the scopes of the tokens').default('member'))
-    .action(
-      async (
-        email: string,
-        { org, name, role, json, dataDir }: OrganizationOptions & { name?: string; role: Role },
-      ) => {
-        await withAccountClient(dataDir, async client => {
-          const { id } = await organizationFor(client, org)
-          const user = await client.addUser(id, { email, name: name ?? email.split('@')[0]!, role })
-          if (json) return terminal.json({ user })
-          terminal.print(`Added ${user.name} (${user.id}) as ${user.role}.`)
-          terminal.remark(`Create a token: infer token create --org ${id} --user ${user.email}`)
-        })
-      },
-    )
+    .action(async (email, { org, name, role, json, dataDir }) => {
+      await withAccountClient(dataDir, async client => {
+        const { id } = await organizationFor(client, org)
+        const user = await client.addUser(id, { email, name: name ?? email.split('@')[0]!, role })
+        if (json) return terminal.json({ user })
+        terminal.print(`Added ${user.name} (${user.id}) as ${user.role}.`)
+        terminal.remark(`Create a token: infer token create --org ${id} --user ${user.email}`)
+      })
+    })
   withExamples(add, [
     ['infer user add ada@example.com --org acme', 'as member'],
     ['infer user add ada@example.com --name "Ada Lovelace" --role owner', 'with a name'],
@@ -42,7 +37,7 @@ export function define(command: Command, terminal: Terminal): void {
   const list = withOrganization(command.command('list'))
     .summary('list users, newest first')
     .description('Lists users with their roles, tokens and last use, newest first.')
-    .action(async ({ org, json, dataDir }: OrganizationOptions) => {
+    .action(async ({ org, json, dataDir }) => {
       await withAccountClient(dataDir, async client => {
         const users = await client.users((await organizationFor(client, org)).id)
         if (json) terminal.json({ users })
@@ -61,32 +56,19 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--email <address>', 'the new e-mail address')
     .addOption(roleOption('the new role'))
     .option('--force', 'also if the last tokens with admin:write are lost')
-    .action(
-      async (
-        text: string,
-        {
-          org,
-          name,
-          email,
-          role,
-          force = false,
-          json,
-          dataDir,
-        }: OrganizationOptions & { name?: string; email?: string; role?: Role; force?: boolean },
-      ) => {
-        if (name === undefined && email === undefined && role === undefined)
-          throw usageFailure('Nothing to change. Give at least one of --name, --email and --role.')
-        await withAccountClient(dataDir, async client => {
-          const { id } = await organizationFor(client, org)
-          const found = await userFor(client, id, text)
-          const done = await client.updateUser(id, found.id, { name, email, role }, { force })
-          if (json) return terminal.json(done)
-          terminal.print(`Updated ${done.user.name} (${done.user.role}).`)
-          if (done.tokens_narrowed + done.tokens_revoked > 0)
-            terminal.remark(`${done.tokens_narrowed} tokens lost scopes, ${done.tokens_revoked} were revoked.`)
-        })
-      },
-    )
+    .action(async (text, { org, name, email, role, force = false, json, dataDir }) => {
+      if (name === undefined && email === undefined && role === undefined)
+        throw usageFailure('Nothing to change. Give at least one of --name, --email and --role.')
+      await withAccountClient(dataDir, async client => {
+        const { id } = await organizationFor(client, org)
+        const found = await userFor(client, id, text)
+        const done = await client.updateUser(id, found.id, { name, email, role }, { force })
+        if (json) return terminal.json(done)
+        terminal.print(`Updated ${done.user.name} (${done.user.role}).`)
+        if (done.tokens_narrowed + done.tokens_revoked > 0)
+          terminal.remark(`${done.tokens_narrowed} tokens lost scopes, ${done.tokens_revoked} were revoked.`)
+      })
+    })
   withExamples(update, [['infer user update ada@example.com --role admin', 'a new role']])
 
   const remove = withOrganization(command.command('remove'))
@@ -95,22 +77,18 @@ export function define(command: Command, terminal: Terminal): void {
     .argument('<user>', 'id or e-mail address')
     .option('--force', 'also if the last tokens with admin:write are lost')
     .option('--yes', 'do not ask')
-    .action(
-      (
-        text: string,
-        { org, force = false, yes, json, dataDir }: OrganizationOptions & { force?: boolean; yes?: boolean },
-      ) =>
-        interruptible(terminal, signal =>
-          withAccountClient(dataDir, async client => {
-            const { id } = await organizationFor(client, org)
-            const user = await userFor(client, id, text)
-            const question = `Remove ${user.name} (${user.email}) and revoke ${user.active_tokens} tokens?`
-            if (!(await confirmDestructive(question, yes, terminal, signal))) return
-            const { tokens_revoked } = await client.removeUser(id, user.id, { force })
-            if (json) terminal.json({ id: user.id, object: 'user', deleted: true, tokens_revoked })
-            else terminal.print(`Removed ${user.name}. ${tokens_revoked} tokens were revoked.`)
-          }),
-        ),
+    .action((text, { org, force = false, yes, json, dataDir }) =>
+      interruptible(terminal, signal =>
+        withAccountClient(dataDir, async client => {
+          const { id } = await organizationFor(client, org)
+          const user = await userFor(client, id, text)
+          const question = `Remove ${user.name} (${user.email}) and revoke ${user.active_tokens} tokens?`
+          if (!(await confirmDestructive(question, yes, terminal, signal))) return
+          const { tokens_revoked } = await client.removeUser(id, user.id, { force })
+          if (json) terminal.json({ id: user.id, object: 'user', deleted: true, tokens_revoked })
+          else terminal.print(`Removed ${user.name}. ${tokens_revoked} tokens were revoked.`)
+        }),
+      ),
     )
   withExamples(remove, [['infer user remove ada@example.com --org acme --yes', 'without confirmation']])
   withExamples(command, [

@@ -1,23 +1,18 @@
-import type { Command } from 'commander'
+import type { Command } from '@commander-js/extra-typings'
 import { operationOf } from '../../core/schemas/task.ts'
 import { generationRequests } from '../../core/tasks/generation/request.ts'
 import { promptOf } from '../chat/prompt.ts'
 import { openClient } from '../client/client.ts'
 import { generate } from '../generation/generate-all.ts'
-import { type GenerationFlags, readTask, withGeneration, withPrompt } from '../generation/inputs.ts'
+import { readTask, withGeneration, withPrompt } from '../generation/inputs.ts'
 import { checkReadable } from '../generation/media.ts'
 import { generationTarget, isVideo, modelNames, nearestTarget, taskName } from '../generation/target.ts'
 import { fetchOfferedModels } from '../models/status.ts'
 import { refused, usageFailure } from '../terminal/exit-codes.ts'
-import { type CommonOptions, withCommon, withExamples } from '../terminal/options.ts'
+import { withCommon, withExamples } from '../terminal/options.ts'
 import { announceWait, isPiped, readAll } from '../terminal/standard-input.ts'
 import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-
-interface Options extends GenerationFlags, CommonOptions {
-  image?: string
-  allFormats?: boolean
-}
 
 /** The aspect ratios that `--all-formats` makes. */
 const formats = ['16:9', '9:16', '1:1'] as const
@@ -36,7 +31,7 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--video <file>', 'the input video, a file or a URL')
     .option('--task <name>', 'the task, for a model with several', readTask)
     .option('--out <folder>', 'the folder or file to save it to, or - for standard output')
-    .action(async (model: string, words: string[], options: Options) => {
+    .action(async (model, words, options) => {
       const { image, video, audio, task, allFormats } = options
       for (const [what, path] of [
         ['image', image],

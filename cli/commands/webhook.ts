@@ -1,19 +1,10 @@
-import { type Command, Option } from 'commander'
-import type { DeliveryStatus } from '../../core/store/store.ts'
+import { type Command, Option } from '@commander-js/extra-typings'
 import { maxSecretOverlapMs } from '../../core/webhooks/endpoints.ts'
 import type { DeliveryView, WebhookView } from '../../core/webhooks/webhook-view.ts'
 import { withClient } from '../accounts/account-client.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
-import {
-  type OrganizationOptions,
-  readCount,
-  readDuration,
-  readList,
-  withDataDir,
-  withExamples,
-  withOrganization,
-} from '../terminal/options.ts'
+import { readCount, readDuration, readList, withDataDir, withExamples, withOrganization } from '../terminal/options.ts'
 import { timeText } from '../terminal/quantities-text.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { openWebhookClient, type WebhookClient } from '../webhooks/webhook-client.ts'
@@ -32,17 +23,15 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--name <name>', 'what it is for', 'webhook')
     .option('--events <list>', 'types of events, such as job.completed or job.*', readList, ['*'])
     .option('--disabled', 'send nothing until it is enabled')
-    .action(
-      async (url: string, options: OrganizationOptions & { name: string; events: string[]; disabled?: boolean }) => {
-        const { org, json, dataDir, name, events, disabled } = options
-        await withWebhooks(dataDir, org, async client => {
-          const created = await client.create({ name, url, event_types: events, enabled: disabled !== true })
-          if (json) return terminal.json(created)
-          terminal.print(created.signing_secret)
-          terminal.remark(`${describe(created.webhook)} Keep the secret: it cannot be shown again.`)
-        })
-      },
-    )
+    .action(async (url, options) => {
+      const { org, json, dataDir, name, events, disabled } = options
+      await withWebhooks(dataDir, org, async client => {
+        const created = await client.create({ name, url, event_types: events, enabled: disabled !== true })
+        if (json) return terminal.json(created)
+        terminal.print(created.signing_secret)
+        terminal.remark(`${describe(created.webhook)} Keep the secret: it cannot be shown again.`)
+      })
+    })
   withExamples(create, [
     ['infer webhook create https://example.com/hooks --events "job.*"', 'events of jobs'],
     ['infer webhook create https://example.com/hooks --json', 'every event; for a program'],
@@ -51,7 +40,7 @@ export function define(command: Command, terminal: Terminal): void {
   const list = withOrganization(command.command('list'))
     .summary('list webhooks, newest first')
     .description('Lists the registered URLs, newest first.')
-    .action(async ({ org, json, dataDir }: OrganizationOptions) => {
+    .action(async ({ org, json, dataDir }) => {
       await withWebhooks(dataDir, org, async client => {
         const webhooks = await client.list()
         if (json) terminal.json({ webhooks })
@@ -69,36 +58,25 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--events <list>', 'types of events, such as job.completed or job.*', readList)
     .option('--enable', 'send events')
     .option('--disable', 'send no events')
-    .action(
-      async (
-        id: string,
-        options: OrganizationOptions & {
-          name?: string
-          url?: string
-          events?: string[]
-          enable?: boolean
-          disable?: boolean
-        },
-      ) => {
-        const { org, json, dataDir, name, url, events: event_types, enable, disable } = options
-        if (enable && disable) throw usageFailure('--enable and --disable exclude each other.')
-        const enabled = enable ? true : disable ? false : undefined
-        if ([name, url, event_types, enabled].every(one => one === undefined))
-          throw usageFailure('Nothing is to be changed. See: infer webhook update --help')
-        await withWebhooks(dataDir, org, async client => {
-          const webhook = await client.update(id, { name, url, event_types, enabled })
-          if (json) terminal.json({ webhook })
-          else terminal.print(describe(webhook))
-        })
-      },
-    )
+    .action(async (id, options) => {
+      const { org, json, dataDir, name, url, events: event_types, enable, disable } = options
+      if (enable && disable) throw usageFailure('--enable and --disable exclude each other.')
+      const enabled = enable ? true : disable ? false : undefined
+      if ([name, url, event_types, enabled].every(one => one === undefined))
+        throw usageFailure('Nothing is to be changed. See: infer webhook update --help')
+      await withWebhooks(dataDir, org, async client => {
+        const webhook = await client.update(id, { name, url, event_types, enabled })
+        if (json) terminal.json({ webhook })
+        else terminal.print(describe(webhook))
+      })
+    })
   withExamples(update, [['infer webhook update whe_… --disable', 'infer webhook list shows the ids']])
 
   const remove = withOrganization(command.command('delete'))
     .summary('delete a webhook')
     .description('Deletes a webhook and its messages, the pending ones included.')
     .argument('<id>', 'whe_…')
-    .action(async (id: string, { org, json, dataDir }: OrganizationOptions) => {
+    .action(async (id, { org, json, dataDir }) => {
       await withWebhooks(dataDir, org, async client => {
         await client.remove(id)
         if (json) terminal.json({ id, object: 'webhook_endpoint.deleted', deleted: true })
@@ -114,22 +92,20 @@ export function define(command: Command, terminal: Terminal): void {
     )
     .argument('[id]', 'whe_…')
     .addOption(overlapOption())
-    .action(
-      async (id: string | undefined, { org, json, dataDir, overlap }: OrganizationOptions & { overlap: number }) => {
-        if (overlap > maxSecretOverlapMs) throw usageFailure('--overlap is at most 7d.')
-        await withWebhooks(dataDir, org, async client => {
-          const rotated = id === undefined ? await client.rotateSecret(overlap) : await client.rotate(id, overlap)
-          if (json) return terminal.json(rotated)
-          terminal.print(rotated.signing_secret)
-          const { previous_secret_until: until } = 'webhook' in rotated ? rotated.webhook : rotated
-          terminal.remark(
-            until === null
-              ? 'The old secret signs no more.'
-              : `The old secret signs too until ${timeText(until * 1000)}.`,
-          )
-        })
-      },
-    )
+    .action(async (id, { org, json, dataDir, overlap }) => {
+      if (overlap > maxSecretOverlapMs) throw usageFailure('--overlap is at most 7d.')
+      await withWebhooks(dataDir, org, async client => {
+        const rotated = id === undefined ? await client.rotateSecret(overlap) : await client.rotate(id, overlap)
+        if (json) return terminal.json(rotated)
+        terminal.print(rotated.signing_secret)
+        const { previous_secret_until: until } = 'webhook' in rotated ? rotated.webhook : rotated
+        terminal.remark(
+          until === null
+            ? 'The old secret signs no more.'
+            : `The old secret signs too until ${timeText(until * 1000)}.`,
+        )
+      })
+    })
   withExamples(rotate, [
     ['infer webhook rotate whe_…', 'messages have both signatures for a day'],
     ['infer webhook rotate --overlap 0s', 'the secret of the organization, at once'],
@@ -138,7 +114,7 @@ export function define(command: Command, terminal: Terminal): void {
   const secret = withOrganization(command.command('secret'))
     .summary('show the secret of webhook_url')
     .description('Shows the secret that signs the webhooks of requests: the field webhook_url of jobs and executions.')
-    .action(async ({ org, json, dataDir }: OrganizationOptions) => {
+    .action(async ({ org, json, dataDir }) => {
       await withWebhooks(dataDir, org, async client => {
         const shown = await client.secret()
         if (json) terminal.json(shown)
@@ -154,7 +130,7 @@ export function define(command: Command, terminal: Terminal): void {
     )
     .argument('<id>', 'whe_…')
     .option('--type <type>', 'type of its event', 'job.completed')
-    .action(async (id: string, { org, json, dataDir, type }: OrganizationOptions & { type: string }) => {
+    .action(async (id, { org, json, dataDir, type }) => {
       await withWebhooks(dataDir, org, async client => {
         const tested = await client.test(id, type)
         if (!tested.success) terminal.setExitCode(1)
@@ -170,16 +146,14 @@ export function define(command: Command, terminal: Terminal): void {
     .argument('[id]', 'whe_…')
     .addOption(new Option('--status <status>', 'only these').choices(['pending', 'delivered', 'dead']))
     .option('--limit <count>', 'maximum number, 1 to 1000', readCount(1, 1_000), 20)
-    .action(
-      async (id: string | undefined, options: OrganizationOptions & { status?: DeliveryStatus; limit: number }) => {
-        const { org, json, dataDir, status, limit } = options
-        await withWebhooks(dataDir, org, async client => {
-          const found = await client.deliveries({ endpointId: id, status, limit })
-          if (json) terminal.json({ deliveries: found })
-          else terminal.table(['id', 'event', 'status', 'attempt', 'answer', 'next', 'url'], found.map(deliveryRow))
-        })
-      },
-    )
+    .action(async (id, options) => {
+      const { org, json, dataDir, status, limit } = options
+      await withWebhooks(dataDir, org, async client => {
+        const found = await client.deliveries({ endpointId: id, status, limit })
+        if (json) terminal.json({ deliveries: found })
+        else terminal.table(['id', 'event', 'status', 'attempt', 'answer', 'next', 'url'], found.map(deliveryRow))
+      })
+    })
   withExamples(deliveries, [
     ['infer webhook deliveries --status dead', 'what was given up'],
     ['infer webhook deliveries whe_… --json', 'with the bodies'],
@@ -189,7 +163,7 @@ export function define(command: Command, terminal: Terminal): void {
     .summary('send a message again')
     .description('Sends a message again, with the same id and body, whether it was delivered or is dead.')
     .argument('<id>', 'msg_…')
-    .action(async (id: string, { org, json, dataDir }: OrganizationOptions) => {
+    .action(async (id, { org, json, dataDir }) => {
       await withWebhooks(dataDir, org, async client => {
         const delivery = await client.redeliver(id)
         if (json) terminal.json({ delivery })
@@ -206,20 +180,15 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--forward-to <url>', 'where to post each message, such as http://127.0.0.1:3000/hooks')
     .option('--events <list>', 'types of events, such as job.completed or job.*; default: all', readList)
     .option('--json', 'print one JSON object per line')
-    .action(
-      async ({ forwardTo, events, json, dataDir }: OrganizationOptions & { forwardTo?: string; events?: string[] }) => {
-        if (forwardTo !== undefined && !/^https?:\/\/\S+$/.test(forwardTo))
-          throw usageFailure('--forward-to is a URL such as http://127.0.0.1:3000/hooks.')
-        const [{ listen }, { openClient }] = [
-          await import('../webhooks/listen.ts'),
-          await import('../client/client.ts'),
-        ]
-        const client = openClient(dataDir)
-        await interruptible(terminal, signal =>
-          listen(client, terminal, { forwardTo, types: events, json: json === true, signal }),
-        )
-      },
-    )
+    .action(async ({ forwardTo, events, json, dataDir }) => {
+      if (forwardTo !== undefined && !/^https?:\/\/\S+$/.test(forwardTo))
+        throw usageFailure('--forward-to is a URL such as http://127.0.0.1:3000/hooks.')
+      const [{ listen }, { openClient }] = [await import('../webhooks/listen.ts'), await import('../client/client.ts')]
+      const client = openClient(dataDir)
+      await interruptible(terminal, signal =>
+        listen(client, terminal, { forwardTo, types: events, json: json === true, signal }),
+      )
+    })
   withExamples(listen, [
     ['infer webhook listen', 'what a webhook would get'],
     ['infer webhook listen --forward-to http://127.0.0.1:3000/hooks', 'to develop a receiver'],

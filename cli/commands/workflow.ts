@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import type { Command } from 'commander'
+import type { Command } from '@commander-js/extra-typings'
 import { stringify } from 'yaml'
 import { dataDirectory } from '../../core/config.ts'
 import type { Dag } from '../../core/dag/definition.ts'
@@ -16,7 +16,7 @@ import { dataOf, openClient } from '../client/client.ts'
 import { hasServer } from '../server/with-server.ts'
 import { exitCodes, usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
-import { type CommonOptions, readCount, withCommon, withDataDir, withExamples } from '../terminal/options.ts'
+import { readCount, withCommon, withDataDir, withExamples } from '../terminal/options.ts'
 import { timeText } from '../terminal/quantities-text.ts'
 import { confirmDestructive } from '../terminal/standard-input.ts'
 import { drawLine, printable } from '../terminal/styled-line.ts'
@@ -53,7 +53,7 @@ function defineCheck(command: Command, terminal: Terminal): void {
       'Validates a workflow file: fields, graph, references, models, voices and sizes that a model does not have, and the types of inputs. Uses the models of the server, or those of infer.yaml if no server runs. Each finding has file, line and column. Exits with 65 when the workflow would fail; warnings go to standard error.',
     )
     .argument('<file>', 'the workflow, JSON or YAML')
-    .action(async (path: string, { dataDir, json }: CommonOptions) => {
+    .action(async (path, { dataDir, json }) => {
       const { document, positionOf } = readWorkflowFile(path)
       const diagnostics = await diagnosed(document, dataDirectory(dataDir))
       if (json) {
@@ -88,13 +88,6 @@ async function diagnosed({ dag, parameters = null, region }: WorkflowDocument, d
   return diagnose(dag, parameters ?? undefined, offer)
 }
 
-interface GraphOptions {
-  svg?: boolean
-  mermaid?: boolean
-  dot?: boolean
-  dataDir?: string
-}
-
 /** Columns in a pipe, which has no width. */
 const pipeWidth = 120
 
@@ -109,7 +102,7 @@ function defineGraph(command: Command, terminal: Terminal): void {
     .option('--svg', 'as an SVG image, for light and dark pages')
     .option('--mermaid', 'as a Mermaid flowchart')
     .option('--dot', 'as Graphviz DOT')
-    .action(async (text: string, { svg, mermaid, dot, dataDir }: GraphOptions) => {
+    .action(async (text, { svg, mermaid, dot, dataDir }) => {
       if ([svg, mermaid, dot].filter(Boolean).length > 1)
         throw usageFailure('Choose one of --svg, --mermaid and --dot.')
       const { name, dag } = isFile(text)
@@ -149,31 +142,26 @@ function defineList(command: Command, terminal: Terminal): void {
     .description('Lists the stored workflows of the organization, last changed first.')
     .argument('[words]', 'text in the name')
     .option('--limit <count>', 'maximum number, 1 to 100', readCount(1, 100), 20)
-    .action(
-      async (
-        words: string | undefined,
-        { limit, dataDir, json }: { limit: number; dataDir?: string; json?: boolean },
-      ) => {
-        const query = { limit, include: 'dag', q: words || undefined } as const
-        const page = await dataOf(openClient(dataDir).api.GET('/api/workflows', { params: { query } }))
-        if (json) return terminal.json(page)
-        if (page.workflows.length === 0)
-          return terminal.remark(
-            words ? 'No workflow matches.' : 'No workflow is stored. Create one: infer workflow create story.yaml',
-          )
-        terminal.table(
-          ['id', 'version', 'nodes', 'changed', 'name'],
-          page.workflows.map(({ id, version, dag, updated_at, name }) => [
-            id,
-            String(version),
-            String(Object.keys(dag?.nodes ?? {}).length),
-            timeText(updated_at * 1000),
-            printable(name),
-          ]),
+    .action(async (words, { limit, dataDir, json }) => {
+      const query = { limit, include: 'dag', q: words || undefined } as const
+      const page = await dataOf(openClient(dataDir).api.GET('/api/workflows', { params: { query } }))
+      if (json) return terminal.json(page)
+      if (page.workflows.length === 0)
+        return terminal.remark(
+          words ? 'No workflow matches.' : 'No workflow is stored. Create one: infer workflow create story.yaml',
         )
-        if (page.has_more) terminal.remark(`There are more. Show them: --limit ${Math.min(100, limit * 5)}`)
-      },
-    )
+      terminal.table(
+        ['id', 'version', 'nodes', 'changed', 'name'],
+        page.workflows.map(({ id, version, dag, updated_at, name }) => [
+          id,
+          String(version),
+          String(Object.keys(dag?.nodes ?? {}).length),
+          timeText(updated_at * 1000),
+          printable(name),
+        ]),
+      )
+      if (page.has_more) terminal.remark(`There are more. Show them: --limit ${Math.min(100, limit * 5)}`)
+    })
   withExamples(list, [
     ['infer workflow list', 'the newest twenty'],
     ['infer workflow list story --json', 'the response of the API'],
@@ -188,7 +176,7 @@ function defineShow(command: Command, terminal: Terminal): void {
       'Prints a workflow as YAML, which can be saved, changed, and run or created again. Prints errors and warnings on standard error.',
     )
     .argument('<workflow>', 'its id or its name')
-    .action(async (text: string, { dataDir, json }: CommonOptions) => {
+    .action(async (text, { dataDir, json }) => {
       const found = await findWorkflow(openClient(dataDir), text)
       if (json) return terminal.json(found)
       const { workflow, diagnostics } = found
@@ -205,11 +193,6 @@ function defineShow(command: Command, terminal: Terminal): void {
   ])
 }
 
-interface CreateOptions extends CommonOptions {
-  name?: string
-  replace?: boolean
-}
-
 /** `infer workflow create <file>`: stores a workflow on the server. */
 function defineCreate(command: Command, terminal: Terminal): void {
   const create = withCommon(command.command('create'))
@@ -220,7 +203,7 @@ function defineCreate(command: Command, terminal: Terminal): void {
     .argument('<file>', 'the workflow, JSON or YAML')
     .option('--name <name>', 'name; default: the name in the file')
     .option('--replace', 'create a new version of the workflow with this name, if it exists')
-    .action(async (path: string, { name, replace, dataDir, json }: CreateOptions) => {
+    .action(async (path, { name, replace, dataDir, json }) => {
       const { document } = readWorkflowFile(path)
       const body = { ...document, name: name ?? document.name }
       const client = openClient(dataDir)
@@ -249,11 +232,6 @@ function defineCreate(command: Command, terminal: Terminal): void {
   ])
 }
 
-interface RemoveOptions extends CommonOptions {
-  yes?: boolean
-  force?: boolean
-}
-
 /** `infer workflow delete <id|name>`: deletes a workflow; its executions stay. */
 function defineRemove(command: Command, terminal: Terminal): void {
   const remove = withCommon(command.command('delete'))
@@ -264,7 +242,7 @@ function defineRemove(command: Command, terminal: Terminal): void {
     .argument('<workflow>', 'its id or its name')
     .option('--yes', 'do not ask')
     .option('--force', 'cancel running executions')
-    .action((text: string, { yes, force, dataDir, json }: RemoveOptions) =>
+    .action((text, { yes, force, dataDir, json }) =>
       interruptible(terminal, async signal => {
         const client = openClient(dataDir)
         const { workflow } = await findWorkflow(client, text, { signal })

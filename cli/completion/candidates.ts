@@ -1,4 +1,4 @@
-import type { Argument, Command, Option } from 'commander'
+import type { Argument, CommandUnknownOpts, Option } from '@commander-js/extra-typings'
 import { generationTasks, tasks } from '../../core/schemas/task.ts'
 import { readGuides } from '../../server/docs/guides.ts'
 import { commandTasks } from '../client/command-tasks.ts'
@@ -32,7 +32,7 @@ const nothing: Candidates = { all: [], paths: 'none' }
 export async function candidatesFor(
   words: readonly string[],
   terminal: Terminal,
-  openProgram: (args: readonly string[], terminal: Terminal) => Promise<Command>,
+  openProgram: (args: readonly string[], terminal: Terminal) => Promise<CommandUnknownOpts>,
 ): Promise<Candidates> {
   const current = words.at(-1) ?? ''
   const helping = words.length > 1 && words[0] === 'help'
@@ -145,7 +145,7 @@ const commandsOf = ({ command }: CursorContext): Candidates => ({
 })
 
 /** Returns options that were not given yet, and those whose description calls them repeatable. */
-function optionsOf(command: Command, given: ReadonlyMap<string, string>): CompletionCandidate[] {
+function optionsOf(command: CommandUnknownOpts, given: ReadonlyMap<string, string>): CompletionCandidate[] {
   return command
     .createHelp()
     .visibleOptions(command)
@@ -162,7 +162,7 @@ function modelsFor(models: readonly KnownModel[], task: string | undefined): Com
 interface CursorContext {
   /** The names of the command and its parents, without the program's name. */
   path: string[]
-  command: Command
+  command: CommandUnknownOpts
   /** The expected word: a value of an option, an argument, a command, an option, or nothing known. */
   expected: { option: Option } | { argument: Argument } | 'command' | 'option' | 'nothing'
   /** Values of the options before the cursor, by long flag. */
@@ -172,7 +172,7 @@ interface CursorContext {
 }
 
 /** Finds the context after these words. `program` must contain the commands that the words name. */
-function cursorContextOf(program: Command, words: readonly string[], current: string): CursorContext {
+function cursorContextOf(program: CommandUnknownOpts, words: readonly string[], current: string): CursorContext {
   let command = program
   const path: string[] = []
   const given = new Map<string, string>()
@@ -217,5 +217,5 @@ function cursorContextOf(program: Command, words: readonly string[], current: st
   return { path, command, expected, given, positionals }
 }
 
-const optionNamed = (command: Command, flag: string): Option | undefined =>
+const optionNamed = (command: CommandUnknownOpts, flag: string): Option | undefined =>
   command.options.find(option => option.long === flag || option.short === flag)

@@ -1,4 +1,4 @@
-import type { Command } from 'commander'
+import type { Command } from '@commander-js/extra-typings'
 import { type EnvironmentVariable, engineVariables, environmentVariables } from '../../core/environment-variables.ts'
 import {
   type ConfigKey,
@@ -25,7 +25,7 @@ export function define(explain: Command, terminal: Terminal): void {
       'Lists all keys of infer.yaml with defaults and meanings, or explains one key: type, default, when a change takes effect, and an example. Also explains environment variables. Needs no server. The same text is at /docs/configuration.',
     )
     .argument('[key]', 'such as limits.upload_size, memory, models, or INFER_DATA_DIR')
-    .action((name: string | undefined, { json }: { json?: boolean }) => {
+    .action((name, { json }) => {
       const keys = configKeys()
       if (name === undefined) return json ? terminal.json(keys) : list(keys, terminal)
       const variable = variables[name.toUpperCase()]

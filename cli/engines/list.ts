@@ -1,10 +1,10 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Command } from 'commander'
+import type { Command } from '@commander-js/extra-typings'
 import { environmentsFolder } from '../../gpu/launcher/environment.ts'
 import { localDirectory } from '../client/find-server.ts'
 import { findEngines } from '../models/engine-programs.ts'
-import { type CommonOptions, withCommon, withExamples } from '../terminal/options.ts'
+import { withCommon, withExamples } from '../terminal/options.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { type EnvironmentKind, environmentKinds } from './environment-kinds.ts'
@@ -16,7 +16,7 @@ export function define(command: Command, terminal: Terminal): void {
     .description(
       'Lists the Python environments below engines of the data directory, with their state and size, and the engines whose programs are in them or on the PATH.',
     )
-    .action(async ({ dataDir, json }: CommonOptions) => {
+    .action(async ({ dataDir, json }) => {
       const folder = environmentsFolder(localDirectory(command, dataDir))
       const { folderBytes } = await import('./install-environment.ts')
       const names = existsSync(folder)

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Command } from 'commander'
+import type { Command } from '@commander-js/extra-typings'
 import { readConfig } from '../../core/models/config.ts'
 import { didYouMean, nearest } from '../../core/nearest.ts'
 import { environmentsFolder } from '../../gpu/launcher/environment.ts'
@@ -9,18 +9,12 @@ import { presetOf } from '../../gpu/presets/presets.ts'
 import { localDirectory } from '../client/find-server.ts'
 import { refused, usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
-import { type CommonOptions, withCommon, withExamples } from '../terminal/options.ts'
+import { type OptionsOf, withCommon, withExamples } from '../terminal/options.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
 import { confirm } from '../terminal/standard-input.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
-interface Options extends CommonOptions {
-  config?: string
-  yes?: boolean
-}
-
-/** `infer engine remove <name>`: deletes an environment that no model uses. */
-export function define(command: Command, terminal: Terminal): void {
+const withRemoval = (command: Command) =>
   withCommon(command)
     .summary('delete an environment of Python libraries')
     .description(
@@ -29,10 +23,14 @@ export function define(command: Command, terminal: Terminal): void {
     .argument('<name>', 'the environment, as in infer engine list')
     .option('--config <path>', 'the file with the models; default: infer.yaml in the data directory')
     .option('-y, --yes', 'do not ask')
-    .action((name: string, options: Options) => {
-      const dataDir = localDirectory(command, options.dataDir)
-      return interruptible(terminal, signal => run(name, { ...options, dataDir }, terminal, signal))
-    })
+type RemovalOptions = OptionsOf<typeof withRemoval>
+
+/** `infer engine remove <name>`: deletes an environment that no model uses. */
+export function define(command: Command, terminal: Terminal): void {
+  withRemoval(command).action((name, options) => {
+    const dataDir = localDirectory(command, options.dataDir)
+    return interruptible(terminal, signal => run(name, { ...options, dataDir }, terminal, signal))
+  })
   withExamples(command, [
     ['infer engine remove python', 'ask, then delete it'],
     ['infer engine remove speech --yes', 'without a question'],
@@ -41,7 +39,7 @@ export function define(command: Command, terminal: Terminal): void {
 
 async function run(
   name: string,
-  { dataDir, config, yes, json }: Options & { dataDir: string },
+  { dataDir, config, yes, json }: RemovalOptions & { dataDir: string },
   terminal: Terminal,
   signal: AbortSignal,
 ): Promise<void> {

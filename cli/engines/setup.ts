@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { type Command, InvalidArgumentError, Option } from 'commander'
+import { type Command, InvalidArgumentError, Option, type OptionValues } from '@commander-js/extra-typings'
 import { hostEnvironment } from '../../core/config.ts'
 import { readConfig } from '../../core/models/config.ts'
 import { editConfigFile } from '../../core/models/config-file.ts'
@@ -47,14 +47,14 @@ export function define(command: Command, terminal: Terminal): void {
       'where --cuda and --cpu find PyTorch; default: download.pytorch.org/whl',
       readUrl,
     )
-    .action((options: Options) => run(environmentKinds.python, options, python, terminal))
+    .action(options => run(environmentKinds.python, options, python, terminal))
   const speech = withIndex(command.command('speech'))
     .summary('speech and transcription, with two small models')
     .description(
       'Installs faster-whisper and Piper (GPL-3.0) with two small models for English, and adds these to infer.yaml: local/piper-joe speaks and local/whisper-tiny.en transcribes. Takes about 1 GB on the disk.',
     )
     .option('--config <path>', 'the file to add the models to; default: infer.yaml in the data directory')
-    .action((options: Options) => run(environmentKinds.speech, options, speech, terminal))
+    .action(options => run(environmentKinds.speech, options, speech, terminal))
   withExamples(python, [
     ['infer engine setup python', 'with a GPU'],
     ['infer engine setup python --cuda 12.8', 'for a driver of CUDA 12.8'],
@@ -70,7 +70,7 @@ export function define(command: Command, terminal: Terminal): void {
   ])
 }
 
-const withIndex = (command: Command): Command =>
+const withIndex = <Args extends unknown[], Options extends OptionValues>(command: Command<Args, Options>) =>
   withCommon(command).option(
     '--index-url <url>',
     'Python package index; default: that of INFER_PYPI_INDEX, uv and pip, else PyPI',

@@ -20,7 +20,7 @@ import { lengthText, sizeText } from '../terminal/quantities-text.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { type GenerationFlags, inputsOf, type Priority } from './inputs.ts'
 import { mediaOf, uploadMedia } from './media.ts'
-import { formatOf, type OutputTarget, outputTargetOf } from './output-target.ts'
+import { type FileFormat, formatOf, type OutputTarget, outputTargetOf } from './output-target.ts'
 import { saveFiles } from './save-files.ts'
 import { type GenerationTarget, isVideo, type Medium } from './target.ts'
 
@@ -277,7 +277,7 @@ const nameOfFile = (path: string): string =>
         .replace(/\.\w+$/, '')
 
 /** Returns the format from the file name or the flag. Throws usage when they differ or do not fit the task. */
-function formatFor(path: string, task: GenerationTask, flag: string | undefined): string | undefined {
+function formatFor(path: string, task: GenerationTask, flag: FileFormat | undefined): FileFormat | undefined {
   const named = formatOf(path)
   if (named === undefined) return flag
   if (flag !== undefined && flag !== named)

@@ -1,10 +1,10 @@
-import { type Command, InvalidArgumentError, Option } from 'commander'
+import { type Command, InvalidArgumentError, Option, type OptionValues } from '@commander-js/extra-typings'
 import { resolutions } from '../../core/schemas/resolution.ts'
 import { type GenerationTask, generationTasks, operationOf } from '../../core/schemas/task.ts'
 import { generationRequests, presetNames } from '../../core/tasks/generation/request.ts'
 import { aspectRatios } from '../../core/tasks/generation/size.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
-import { readCount, readNumber } from '../terminal/options.ts'
+import { type NoOptions, type OptionsOf, readCount, readNumber } from '../terminal/options.ts'
 import { generationTask, taskName } from './target.ts'
 
 /** Media as the server takes them: http(s) URLs, data: URLs or file ids. */
@@ -86,34 +86,7 @@ export function inputsOf(
   return inputs
 }
 
-/** Options for making images and videos, named after the flags. */
-export interface GenerationFlags {
-  prompt?: string
-  negativePrompt?: string
-  expandPrompt?: boolean
-  mask?: string
-  video?: string
-  audio?: string
-  seed?: number
-  frames?: number
-  fps?: number
-  steps?: number
-  guidance?: number
-  strength?: number
-  resolution?: string
-  aspect?: string
-  size?: SizeFlag
-  count?: number
-  preset?: string
-  format?: string
-  task?: GenerationTask
-  set?: GivenSetting[]
-  out?: string
-  priority?: Priority
-  /** `--no-wait` makes it false. */
-  wait: boolean
-}
-export interface SizeFlag {
+interface SizeFlag {
   width: number
   height: number
 }
@@ -161,17 +134,20 @@ export function readTask(text: string): GenerationTask {
   return task
 }
 
-const choice = (flags: string, description: string, choices: readonly string[]): Option =>
-  new Option(flags, description).choices(choices)
+const choice = <Usage extends string, const Choices extends readonly string[]>(
+  usage: Usage,
+  description: string,
+  choices: Choices,
+) => new Option(usage, description).choices(choices)
 
 /** Adds the options of every command that sends a prompt. */
-export const withPrompt = (command: Command): Command =>
+export const withPrompt = <Args extends unknown[], Options extends OptionValues>(command: Command<Args, Options>) =>
   command
     .option('--prompt <text>', 'the prompt, instead of words or standard input')
     .option('--seed <number>', 'the same number gives the same result', readCount(0, Number.MAX_SAFE_INTEGER))
 
 /** Adds the options of every command that makes images or videos. */
-export const withGeneration = (command: Command): Command =>
+export const withGeneration = <Args extends unknown[], Options extends OptionValues>(command: Command<Args, Options>) =>
   command
     .option('--negative-prompt <text>', 'what the result must not show')
     .option('--expand-prompt', 'let a chat model of the server rewrite the prompt first')
@@ -187,7 +163,7 @@ export const withGeneration = (command: Command): Command =>
     .option('--no-wait', 'print the job id and exit; infer job watch follows the job')
 
 /** Adds all options for generation, including those of images and of input files. */
-export const withEverything = (command: Command): Command =>
+export const withEverything = <Args extends unknown[], Options extends OptionValues>(command: Command<Args, Options>) =>
   withGeneration(command)
     .option('--mask <file>', 'image of the area to change: white changes, black stays')
     .option('--video <file>', 'the input video, a file or a URL')
@@ -198,3 +174,6 @@ export const withEverything = (command: Command): Command =>
     .addOption(choice('--format <name>', 'file format', ['png', 'jpeg', 'webp', 'mp4']))
     .option('--task <name>', 'the task, for a model with several', readTask)
     .option('--out <file>', 'the file or folder to save it to, or - for standard output')
+
+/** The values of all these options. */
+export type GenerationFlags = OptionsOf<typeof withEverything<[], OptionsOf<typeof withPrompt<[], NoOptions>>>>

@@ -32,7 +32,9 @@ export function outputTargetOf(out: string | undefined): OutputTarget {
   return { kind: 'file', path: out }
 }
 
-const formats: Record<string, string> = {
+/** Formats of images and videos. */
+export type FileFormat = 'png' | 'jpeg' | 'webp' | 'mp4'
+const formats: Record<string, FileFormat> = {
   '.png': 'png',
   '.jpg': 'jpeg',
   '.jpeg': 'jpeg',
@@ -47,7 +49,7 @@ const extensions: Record<string, string> = {
 }
 
 /** Returns the format that a file name's extension means; undefined for an unknown extension. */
-export const formatOf = (path: string): string | undefined => formats[extname(path).toLowerCase()]
+export const formatOf = (path: string): FileFormat | undefined => formats[extname(path).toLowerCase()]
 
 /** Returns the extension for a content type; for an unknown type that of the server's file name. */
 export const extensionFor = (contentType: string | undefined, serverName: string | undefined): string =>

@@ -1,4 +1,4 @@
-import type { Command } from 'commander'
+import type { CommandUnknownOpts } from '@commander-js/extra-typings'
 import { environmentVariables } from '../../core/environment-variables.ts'
 import { wrapText } from '../terminal/styled-line.ts'
 
@@ -6,13 +6,13 @@ import { wrapText } from '../terminal/styled-line.ts'
  * Adds environment, files and exit codes to the end of the help of a command and its subcommands, after the examples.
  * Call it when the command is complete.
  */
-export function addManual(command: Command, width: number, name = command.name()): void {
+export function addManual(command: CommandUnknownOpts, width: number, name = command.name()): void {
   addOwn(command, width, name)
   for (const subcommand of command.commands) addManual(subcommand, width, name)
 }
 
 /** Adds the same to one command, without its subcommands. */
-export function addOwn(command: Command, width: number, name = command.name()): void {
+export function addOwn(command: CommandUnknownOpts, width: number, name = command.name()): void {
   const facts = commandFacts[name]
   if (!facts) throw new Error(`cli/help/manual.ts has no entry for '${name}'`)
   const guide = guideOf[name] === undefined ? '' : `\n\nGuide: infer help ${guideOf[name]}`

@@ -1,6 +1,6 @@
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Command, Option } from 'commander'
+import { type Command, Option } from '@commander-js/extra-typings'
 import { hostEnvironment } from '../../core/config.ts'
 import { Failure } from '../../core/failure.ts'
 import { readConfig } from '../../core/models/config.ts'
@@ -61,7 +61,7 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--dry-run', 'print the lines that would be added to the file, and change nothing')
     .option('-y, --yes', 'do not ask')
     .addOption(new Option('--events', 'print the progress as JSON, one object per line').hideHelp())
-    .action((what: string, options: AddOptions) => {
+    .action((what, options) => {
       const dataDir = localDirectory(command, options.dataDir)
       return interruptible(terminal, signal =>
         addByName(what, { ...options, dataDir, withoutQuestion: options.events === true }, terminal, signal),

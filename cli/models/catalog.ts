@@ -1,5 +1,4 @@
-import type { Command } from 'commander'
-import { Option } from 'commander'
+import { type Command, Option } from '@commander-js/extra-typings'
 import { dataDirectory, hostEnvironment } from '../../core/config.ts'
 import { engineFacts } from '../../core/models/engine-facts.ts'
 import { behindProxy } from '../../core/models/hub/proxy.ts'
@@ -43,7 +42,7 @@ export function define(command: Command, terminal: Terminal): void {
     .argument('[names...]', 'only these models, in detail')
     .addOption(new Option('--kind <kind>', 'only models of one kind').choices([...catalogKinds]))
     .option('--verify', 'check repositories, files, sizes and licences against the hub')
-    .action((names: string[], options: Options) =>
+    .action((names, options) =>
       interruptible(terminal, async signal => {
         const models = chosenModels(names, options.kind)
         if (options.verify) return verify(models, options, terminal, signal)

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import type { Command } from 'commander'
+import type { Command } from '@commander-js/extra-typings'
 import { dataDirectory, remoteServer } from '../../core/config.ts'
 import { readConfig } from '../../core/models/config.ts'
 import { defaultModels } from '../../core/models/defaults.ts'
@@ -8,7 +8,7 @@ import { openRegistry } from '../../core/models/registry.ts'
 import { type Api, openClient } from '../client/client.ts'
 import { runningServer } from '../client/find-server.ts'
 import { storedSentence } from '../client/refusal.ts'
-import { type CommonOptions, commandName, withCommon, withExamples } from '../terminal/options.ts'
+import { commandName, withCommon, withExamples } from '../terminal/options.ts'
 import { type Paint, printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { type ModelStatus, type ModelStatusList, modelStatusOf } from './status.ts'
@@ -20,7 +20,7 @@ export function define(command: Command, terminal: Terminal): void {
     .description('Lists the models and their status. When no server runs, lists the configured models.')
     .option('--prices', 'show what the use of each model costs')
     .option('--config <path>', 'the configuration to read when no server runs')
-    .action(async ({ dataDir, config, json, prices }: ListOptions) => {
+    .action(async ({ dataDir, config, json, prices }) => {
       const folder = dataDirectory(dataDir)
       const live = remoteServer() !== undefined || runningServer(folder) !== undefined
       const answer: ModelStatusList = live
@@ -53,11 +53,6 @@ export function define(command: Command, terminal: Terminal): void {
     [`${commandName(command)} --prices`, 'what the use of each model costs'],
     [`${commandName(command)} --json`, 'the response of the API'],
   ])
-}
-
-interface ListOptions extends CommonOptions {
-  config?: string
-  prices?: boolean
 }
 
 async function configured(path: string | undefined, dataDir: string): Promise<ModelStatus[]> {

@@ -1,4 +1,4 @@
-import type { Command } from 'commander'
+import type { Command } from '@commander-js/extra-typings'
 import { type Client, dataOf, openClient } from '../client/client.ts'
 import { storedSentence } from '../client/refusal.ts'
 import { interruptible } from '../terminal/interruption.ts'
@@ -16,7 +16,7 @@ export function defineLoad(command: Command, terminal: Terminal): void {
       'Makes the server load a model and waits until it is warm. The model stays loaded for its idle_ttl, or until another model needs the memory. Ctrl-C stops waiting, not the load.',
     )
     .argument('<id>', 'the model')
-    .action((id: string, { dataDir, json }: CommonOptions) =>
+    .action((id, { dataDir, json }) =>
       interruptible(terminal, async signal => {
         const loaded = await loadModel(openClient(dataDir), id, terminal, signal)
         if (json) terminal.json({ ...loaded.status, load_seconds: loaded.seconds })
@@ -70,7 +70,7 @@ export function defineUnload(command: Command, terminal: Terminal): void {
       'Makes the server unload a model and waits until its memory is free. Running requests finish first; the next request loads it again. Ctrl-C stops waiting, not the unloading.',
     )
     .argument('<id>', 'the model')
-    .action((id: string, options: CommonOptions) => unloadModel(id, options, terminal))
+    .action((id, options) => unloadModel(id, options, terminal))
   withExamples(unload, [['infer model unload qwen3-8b', 'and wait until its memory is free']])
 }
 

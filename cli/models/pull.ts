@@ -1,4 +1,4 @@
-import type { Command } from 'commander'
+import type { Command, OptionValues } from '@commander-js/extra-typings'
 import { hostEnvironment } from '../../core/config.ts'
 import { behindProxy } from '../../core/models/hub/proxy.ts'
 import type { PullEvent, Pulled } from '../../core/models/hub/pull.ts'
@@ -12,7 +12,7 @@ import { lengthText, sizeText } from '../terminal/quantities-text.ts'
 import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
-export const withTokenFile = (command: Command): Command =>
+export const withTokenFile = <Args extends unknown[], Options extends OptionValues>(command: Command<Args, Options>) =>
   command.option(
     '--token-file <path>',
     'a file with your hub token; default: HF_TOKEN, else the token that the hub login saved',
@@ -27,7 +27,7 @@ export function define(command: Command, terminal: Terminal): void {
     )
     .argument('<reference>', 'hf:owner/name, hf:owner/name:file.gguf, hf:owner/name:Q8_0, or the URL of its page')
     .option('--json', 'print events, one JSON object per line')
-    .action(async (text: string, { tokenFile, json = false }: { tokenFile?: string; json?: boolean }) => {
+    .action(async (text, { tokenFile, json = false }) => {
       refuseRemote(command, 'downloads to this machine')
       const hub = hubSettings(hostEnvironment(), { tokenFile })
       const reference = parseHubReference(text, hub.endpoint)

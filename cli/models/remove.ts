@@ -1,6 +1,6 @@
 import { readdirSync, realpathSync, rmSync, statSync } from 'node:fs'
 import { basename, dirname, join, resolve, sep } from 'node:path'
-import type { Command } from 'commander'
+import type { Command } from '@commander-js/extra-typings'
 import { readConfig } from '../../core/models/config.ts'
 import { editConfigFile, previewConfigEdit } from '../../core/models/config-file.ts'
 import { defaultModels } from '../../core/models/defaults.ts'
@@ -9,21 +9,13 @@ import type { Model } from '../../core/models/model.ts'
 import { localDirectory } from '../client/find-server.ts'
 import { refused, usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
-import { type CommonOptions, commandName, withCommon, withExamples } from '../terminal/options.ts'
+import { commandName, type OptionsOf, withCommon, withExamples } from '../terminal/options.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
 import { confirm } from '../terminal/standard-input.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
-interface Options extends CommonOptions {
-  config?: string
-  yes?: boolean
-  deleteFiles?: boolean
-  dryRun?: boolean
-}
-
-/** `infer model remove <id>`: removes a model from infer.yaml, and on request the files that infer downloaded. */
-export function define(command: Command, terminal: Terminal): void {
-  const remove = withCommon(command)
+const withRemoval = (command: Command) =>
+  withCommon(command)
     .summary('stop offering a model')
     .description(
       'Removes a model from infer.yaml, whose comments stay. A running server finishes its requests and unloads it. Deletes only files that infer downloaded (models in the data directory), and only on request.',
@@ -33,10 +25,14 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--config <path>', 'the file to remove it from; default: infer.yaml in the data directory')
     .option('--dry-run', 'print the lines that would be removed, and change nothing')
     .option('-y, --yes', 'do not ask; files stay unless --delete-files is given')
-    .action((id: string, options: Options) => {
-      const dataDir = localDirectory(command, options.dataDir)
-      return interruptible(terminal, signal => run(id, { ...options, dataDir }, terminal, signal))
-    })
+type RemovalOptions = OptionsOf<typeof withRemoval>
+
+/** `infer model remove <id>`: removes a model from infer.yaml, and on request the files that infer downloaded. */
+export function define(command: Command, terminal: Terminal): void {
+  const remove = withRemoval(command).action((id, options) => {
+    const dataDir = localDirectory(command, options.dataDir)
+    return interruptible(terminal, signal => run(id, { ...options, dataDir }, terminal, signal))
+  })
   withExamples(remove, [
     [`${commandName(command)} qwen3-8b`, 'ask before changing anything'],
     [`${commandName(command)} qwen3-8b --yes --delete-files`, 'without a question, with its files'],
@@ -45,7 +41,7 @@ export function define(command: Command, terminal: Terminal): void {
 
 async function run(
   id: string,
-  options: Options & { dataDir: string },
+  options: RemovalOptions & { dataDir: string },
   terminal: Terminal,
   signal: AbortSignal,
 ): Promise<void> {

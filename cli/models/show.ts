@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import type { Command } from 'commander'
+import type { Command } from '@commander-js/extra-typings'
 import { dataDirectory, remoteServer } from '../../core/config.ts'
 import { Failure } from '../../core/failure.ts'
 import { readConfig } from '../../core/models/config.ts'
@@ -22,7 +22,7 @@ export function define(command: Command, terminal: Terminal): void {
     .description('Shows a model: its status, its engines, and every setting with its value.')
     .argument('<id>', 'the model')
     .option('--config <path>', 'the configuration to read when no server runs')
-    .action(async (id: string, { dataDir, config, json }: { dataDir?: string; config?: string; json?: boolean }) => {
+    .action(async (id, { dataDir, config, json }) => {
       const folder = dataDirectory(dataDir)
       const live = remoteServer() !== undefined || runningServer(folder) !== undefined
       const detail = live ? await detailOf(openClient(folder), id) : configured(id, config, folder)

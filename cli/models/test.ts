@@ -1,10 +1,10 @@
-import type { Command } from 'commander'
+import type { Command } from '@commander-js/extra-typings'
 import type { Streamed, TaskTest } from '../../core/tasks/task-test.ts'
 import { type Client, openClient } from '../client/client.ts'
 import { loadDeadline, storedSentence, waitOrThrow, withCommands } from '../client/refusal.ts'
 import { exitCodes, failureOfThrown, refused } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
-import { type CommonOptions, withCommon, withExamples } from '../terminal/options.ts'
+import { withCommon, withExamples } from '../terminal/options.ts'
 import { rateText, sizeText } from '../terminal/quantities-text.ts'
 import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
@@ -36,7 +36,7 @@ export function define(command: Command, terminal: Terminal): void {
       'Loads each model and sends it one small request for each of its tasks with text; other tasks stay untested. Shows whether the answer is correct, the latency, the token rate and the memory of the model. Exits with 1 when a test failed.',
     )
     .argument('[id]', 'the model; default: all enabled models')
-    .action((id: string | undefined, { dataDir, json }: CommonOptions) =>
+    .action((id, { dataDir, json }) =>
       interruptible(terminal, async signal => {
         const client = openClient(dataDir)
         const models = await modelsOf(client, id, signal)

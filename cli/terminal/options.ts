@@ -1,40 +1,53 @@
-import { type Command, InvalidArgumentError } from 'commander'
+import {
+  type Command,
+  type CommandUnknownOpts,
+  InvalidArgumentError,
+  type OptionValues,
+} from '@commander-js/extra-typings'
 import { Duration } from '../../core/quantities.ts'
 import { type Scope, scopes } from '../../core/store/store.ts'
 
+/** The options of a new command. */
+export type NoOptions = Record<never, never>
+/** The values of the options of the command that a function returns, such as `withCommon`. */
+export type OptionsOf<With extends (...given: never[]) => CommandUnknownOpts> = ReturnType<ReturnType<With>['opts']>
+
 /** Options that several commands share, and their parsers. Parsers throw what commander reports as wrong usage. */
-export const withDataDir = (command: Command): Command =>
+export const withDataDir = <Args extends unknown[], Options extends OptionValues>(command: Command<Args, Options>) =>
   command.option('--data-dir <path>', 'data directory; default: INFER_DATA_DIR, else ~/.local/share/infer')
 
-export const withJson = (command: Command): Command => command.option('--json', 'print one JSON document')
+export const withJson = <Args extends unknown[], Options extends OptionValues>(command: Command<Args, Options>) =>
+  command.option('--json', 'print one JSON document')
 
 /** The options of most commands. */
 export interface CommonOptions {
   json?: boolean
   dataDir?: string
 }
-export const withCommon = (command: Command): Command => withDataDir(withJson(command))
+export const withCommon = <Args extends unknown[], Options extends OptionValues>(command: Command<Args, Options>) =>
+  withDataDir(withJson(command))
 
 /** The options of most commands about something that belongs to an organization. */
-export interface OrganizationOptions extends CommonOptions {
-  org?: string
-}
-export const withOrganization = (command: Command): Command =>
-  withCommon(command).option('--org <organization>', 'id or name; needed when there are several')
+export const withOrganization = <Args extends unknown[], Options extends OptionValues>(
+  command: Command<Args, Options>,
+) => withCommon(command).option('--org <organization>', 'id or name; needed when there are several')
 
 /** Returns a command as the user types it, such as `infer model list`. */
-export const commandName = (command: Command): string =>
+export const commandName = (command: CommandUnknownOpts): string =>
   command.parent ? `${commandName(command.parent)} ${command.name()}` : command.name()
 
 /**
  * Adds examples to the end of a command's help. The meaning stands beside the example, or below it on a narrow
  * terminal.
  */
-export function withExamples(command: Command, examples: readonly (readonly [line: string, does: string])[]): Command {
+export function withExamples(
+  command: CommandUnknownOpts,
+  examples: readonly (readonly [line: string, does: string])[],
+): void {
   const longest = Math.max(...examples.map(([line]) => line.length))
   const beside = examples.map(([line, does]) => `  ${line.padEnd(longest)}  ${does}`)
   const below = examples.map(([line, does]) => `  ${line}\n      ${does}`)
-  return command.addHelpText('after', () => {
+  command.addHelpText('after', () => {
     const width = command.configureOutput().getOutHelpWidth?.() ?? 80
     return `\nExamples:\n${(beside.every(line => line.length <= width) ? beside : below).join('\n')}`
   })

@@ -1,20 +1,18 @@
-import { type Command, InvalidArgumentError } from 'commander'
+import { type Command, InvalidArgumentError, type OptionValues } from '@commander-js/extra-typings'
 import { AllowedHours, Metadata } from '../../core/accounts/token-fields.ts'
 import type { AllowedHours as Hours } from '../../core/store/store.ts'
 import { weekdays } from '../../core/store/store.ts'
-import { type Given, nothing, orNull, readCount, readNumber, readOrNone } from '../terminal/options.ts'
+import {
+  type Given,
+  type NoOptions,
+  nothing,
+  type OptionsOf,
+  orNull,
+  readCount,
+  readNumber,
+  readOrNone,
+} from '../terminal/options.ts'
 import type { TokenFieldsOption } from './token-client.ts'
-
-/** Limits of a token on the command line. `none` is null: no limit. */
-export interface LimitOptions {
-  spendLimit?: Given<number>
-  requestsPerMinute?: Given<number>
-  jobsPerMinute?: Given<number>
-  tokensPerMinute?: Given<number>
-  concurrentRequests?: Given<number>
-  allowedHours?: Given<Hours>
-  metadata?: Given<Record<string, string>>
-}
 
 const most = 1_000_000_000
 const wayOfHours = 'Write it as "Mon-Fri 08:00-18:00 Europe/Berlin".'
@@ -70,8 +68,11 @@ const orNone =
   (text: string, before?: Given<T>): Given<T> =>
     text === nothing ? nothing : read(text, before)
 
-/** Adds an option for each limit of a token. `none` is possible where a limit can be removed. */
-export function withLimits(command: Command, { removable }: { removable: boolean }): Command {
+/** Adds an option for each limit of a token. `none`, which is null, is possible where a limit can be removed. */
+export function withLimits<Args extends unknown[], Options extends OptionValues>(
+  command: Command<Args, Options>,
+  { removable }: { removable: boolean },
+) {
   const none = removable ? '; none for no limit' : ''
   const count = removable ? readOrNone(1, most) : readCount(1, most)
   return command
@@ -97,7 +98,7 @@ export function withLimits(command: Command, { removable }: { removable: boolean
 }
 
 /** Converts the limits that were given to fields of the API; `rates` has those of requests and of jobs. */
-export function tokenFields(options: LimitOptions): {
+export function tokenFields(options: OptionsOf<typeof withLimits<[], NoOptions>>): {
   rates: { api?: number | null; jobs?: number | null }
   fields: TokenFieldsOption
 } {

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { InvalidArgumentError } from 'commander'
+import { InvalidArgumentError } from '@commander-js/extra-typings'
 import type { Dag, Parameter, Parameters, ParameterType } from '../../core/dag/definition.ts'
 import { Failure } from '../../core/failure.ts'
 import { jsonOf } from '../../core/json.ts'

@@ -1,4 +1,4 @@
-import { type Command, InvalidArgumentError } from 'commander'
+import { type Command, InvalidArgumentError } from '@commander-js/extra-typings'
 import { dataDirectory } from '../../../core/config.ts'
 import type { Dag, Parameters } from '../../../core/dag/definition.ts'
 import { dependencies } from '../../../core/workflows/plan.ts'
@@ -70,7 +70,7 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--timeout <time>', "maximum duration, 1s to 24h; default: the workflow's timeout", readTimeout)
     .option('--out <folder>', 'folder for files; default: the current folder')
     .option('--no-wait', 'print the execution id and exit; infer execution watch follows the execution')
-    .action((workflow: string, options: Options) => runWorkflow(terminal, workflow, options))
+    .action((workflow, options) => runWorkflow(terminal, workflow, options))
   withExamples(run, [
     ['infer workflow run story.yaml --param topic="a cat"', 'run a file without storing it'],
     ['infer workflow run Story --param photo=@cat.png --out made/', 'by its name, with an image'],

@@ -1,4 +1,4 @@
-import type { Command } from 'commander'
+import type { CommandUnknownOpts } from '@commander-js/extra-typings'
 import { helpLast, openProgram } from '../../../cli/commands/program.ts'
 import { openTerminal } from '../../../cli/terminal/terminal.ts'
 
@@ -9,7 +9,7 @@ export async function faultOf(args: readonly string[], topics: readonly string[]
   const words = helpLast(args)
   if (words[0] === 'help')
     return words[1] === undefined || topics.includes(words[1]) ? undefined : `there is no guide ${words[1]}`
-  let command: Command = await openProgram(words, terminal)
+  let command: CommandUnknownOpts = await openProgram(words, terminal)
   let positionals = 0
   for (let at = 0; at < words.length; at++) {
     const word = words[at]!

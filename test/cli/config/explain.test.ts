@@ -1,4 +1,4 @@
-import { Command } from 'commander'
+import { Command } from '@commander-js/extra-typings'
 import { stripAnsi } from 'consola/utils'
 import { expect, test } from 'vitest'
 import { define } from '../../../cli/config/explain.ts'

@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { Command } from 'commander'
+import type { CommandUnknownOpts } from '@commander-js/extra-typings'
 import { expect, test } from 'vitest'
 import { entries, helpLast, openProgram } from '../../../cli/commands/program.ts'
 import { drawRows } from '../../../cli/help/manual.ts'
@@ -11,17 +11,17 @@ const terminal = openTerminal({ stdin: process.stdin, stdout: process.stdout, st
 const shown = entries.filter(({ group }) => group !== 'hidden')
 
 /** The help of a command as printed, including the text that is added after commander's own. */
-function helpOf(command: Command): string {
+function helpOf(command: CommandUnknownOpts): string {
   let text = ''
   command.configureOutput({ writeOut: piece => void (text += piece), getOutHelpWidth: () => 80 })
   command.outputHelp()
   return text
 }
 
-const all: { name: string; command: Command }[] = []
+const all: { name: string; command: CommandUnknownOpts }[] = []
 for (const { name } of shown) {
   const program = await openProgram([name], terminal)
-  const walk = (command: Command, path: string) => {
+  const walk = (command: CommandUnknownOpts, path: string) => {
     all.push({ name: path, command })
     for (const below of command.createHelp().visibleCommands(command))
       if (below.name() !== 'help') walk(below, `${path} ${below.name()}`)
