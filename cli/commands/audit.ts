@@ -1,7 +1,8 @@
 import type { Command } from '@commander-js/extra-typings'
 import type { AuditEntryView } from '../../core/accounts/audit-view.ts'
-import { organizationFor, withAccountClient } from '../accounts/account-client.ts'
-import { readCount, readPast, withCommon, withExamples } from '../terminal/options.ts'
+import { organizationFor, withClient } from '../accounts/account-client.ts'
+import { allPages, dataOf } from '../client/client.ts'
+import { readCount, readSince, withCommon, withExamples } from '../terminal/options.ts'
 import { timeText } from '../terminal/quantities-text.ts'
 import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
@@ -11,14 +12,18 @@ export function define(command: Command, terminal: Terminal): void {
   withCommon(command)
     .description('Lists who changed an organization, its limits, users and tokens, and from where, newest first.')
     .option('--org <organization>', 'id or name; needed when there are several')
-    .option('--since <time>', 'only acts since: 30m, 2h, 7d or a date', (text: string) => readPast(text))
+    .option('--since <time>', 'only acts since: 30m, 2h, 7d or a date', readSince)
     .option('--action <name>', 'only these, such as token.created')
     .option('--target <id>', 'only acts on the object with this id')
     .option('--limit <count>', 'how many entries', readCount(1, 100_000), 50)
     .action(async ({ org, since, action, target, limit, json, dataDir }) => {
-      await withAccountClient(dataDir, async client => {
+      await withClient(dataDir, async client => {
         const { id } = await organizationFor(client, org)
-        const entries = await client.audit(id, { limit, since, action, target })
+        const entries = await allPages((after, size) => {
+          const query = { since, action, target, limit: size, after }
+          const params = { path: { organization: id }, query }
+          return dataOf(client.api.GET('/api/organizations/{organization}/audit', { params }))
+        }, limit)
         if (json) terminal.json({ entries })
         else if (entries.length === 0) terminal.remark('There is no such act.')
         else terminal.table(['time', 'who', 'from', 'action', 'target', 'change'], entries.map(rowOf))

@@ -4,8 +4,10 @@ import type {
   OrganizationLimitsView,
   OrganizationView,
 } from '../../core/accounts/organization-view.ts'
+import { newId } from '../../core/ids.ts'
 import { Bytes } from '../../core/quantities.ts'
-import { organizationFor, withAccountClient } from '../accounts/account-client.ts'
+import { forced, organizationFor, organizationsOf, withClient } from '../accounts/account-client.ts'
+import { dataOf, memberOf } from '../client/client.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
 import {
@@ -41,6 +43,15 @@ export function define(command: Command, terminal: Terminal): void {
     ['infer org limits acme --spend-limit 100', 'bound what it spends'],
     ['infer org suspend acme', 'refuse its tokens for a while'],
   ])
+}
+
+const one = '/api/organizations/{organization}'
+const at = (organization: string) => ({ params: { path: { organization } } })
+
+function requireName(name: string): string {
+  const trimmed = name.trim()
+  if (trimmed === '' || trimmed.length > 128) throw usageFailure('The name of an organization has 1 to 128 characters.')
+  return trimmed
 }
 
 function readBytesOrNone(text: string): number | typeof nothing {
@@ -97,9 +108,11 @@ function defineCreate(command: Command, terminal: Terminal): void {
       .option('--region <region>', 'the only region whose models it may use, such as EU')
       .option('--share <count>', "its share of GPU time while others wait; default: its plan's", readCount(1, 100)),
   ).action(async (argument, { name, plan, region, share, json, dataDir, ...limits }) => {
-    await withAccountClient(dataDir, async client => {
-      const fields = { name: argument ?? name, plan, region, share, limits: organizationLimitsChange(limits) }
-      const organization = await client.create(fields)
+    await withClient(dataDir, async client => {
+      // Without a name, an id is the name.
+      const given = requireName(argument ?? name ?? newId('org'))
+      const body = { name: given, plan, region, share, limits: organizationLimitsChange(limits) }
+      const organization = await memberOf(client.api.POST('/api/organizations', { body }), 'organization')
       if (json) return terminal.json({ organization })
       terminal.print(`Created the organization ${organization.name} (${organization.id}).`)
       terminal.remark(`Create a token for it: infer token create --org ${organization.id}`)
@@ -118,8 +131,8 @@ function defineList(command: Command, terminal: Terminal): void {
     .description('Lists the organizations.')
     .option('--all', 'also those that were deleted')
     .action(async ({ all, json, dataDir }) => {
-      await withAccountClient(dataDir, async client => {
-        const organizations = (await client.organizations()).filter(({ status }) => all || status !== 'deleted')
+      await withClient(dataDir, async client => {
+        const organizations = (await organizationsOf(client)).filter(({ status }) => all || status !== 'deleted')
         if (json) return terminal.json({ organizations })
         terminal.table(
           ['id', 'name', 'plan', 'status', 'created'],
@@ -146,7 +159,7 @@ function defineShow(command: Command, terminal: Terminal): void {
     .description('Shows an organization with its plan, limits and status.')
     .argument('[organization]', 'id or name; needed when there are several')
     .action(async (text, { json, dataDir }) => {
-      await withAccountClient(dataDir, async client => {
+      await withClient(dataDir, async client => {
         const organization = await organizationFor(client, text)
         if (json) terminal.json({ organization })
         else terminal.table(['organization', printable(organization.name)], rowsOf(organization))
@@ -195,9 +208,11 @@ function defineUpdate(command: Command, terminal: Terminal): void {
     .action(async (text, { name, plan, region, share, json, dataDir }) => {
       if ([name, plan, region, share].every(one => one === undefined))
         throw usageFailure('Nothing to change. Give at least one of --name, --plan, --region and --share.')
-      await withAccountClient(dataDir, async client => {
+      await withClient(dataDir, async client => {
         const { id } = await organizationFor(client, text)
-        const organization = await client.update(id, { name, plan, region: orNull(region), share: orNull(share) })
+        const given = name === undefined ? undefined : requireName(name)
+        const body = { name: given, plan, region: orNull(region), share: orNull(share) }
+        const organization = await memberOf(client.api.PATCH(one, { ...at(id), body }), 'organization')
         if (json) terminal.json({ organization })
         else terminal.print(`Updated the organization ${organization.name}.`)
       })
@@ -218,10 +233,12 @@ function defineLimits(command: Command, terminal: Terminal): void {
       )
       .argument('<organization>', 'id or name'),
   ).action(async (text, { json, dataDir, ...options }) => {
-    await withAccountClient(dataDir, async client => {
+    await withClient(dataDir, async client => {
       const found = await organizationFor(client, text)
-      const change = organizationLimitsChange(options)
-      const organization = change ? await client.update(found.id, { limits: change }) : found
+      const limits = organizationLimitsChange(options)
+      const organization = limits
+        ? await memberOf(client.api.PATCH(one, { ...at(found.id), body: { limits } }), 'organization')
+        : found
       const { plan, limits: now } = organization
       if (json) terminal.json({ plan, limits: now })
       else terminal.table([`limits (plan ${plan})`, printable(organization.name)], limitRows(now))
@@ -244,11 +261,13 @@ function defineSuspend(command: Command, terminal: Terminal): void {
     .argument('<organization>', 'id or name')
     .option('--cancel', 'cancel what runs and waits')
     .action(async (text, { cancel = false, json, dataDir }) => {
-      await withAccountClient(
+      await withClient(
         dataDir,
         async client => {
           const { id } = await organizationFor(client, text)
-          const { organization, ...ended } = await client.suspend(id, { cancel })
+          const query = cancel ? ({ cancel: 'true' } as const) : {}
+          const suspended = client.api.POST(`${one}/suspend`, { params: { ...at(id).params, query } })
+          const { organization, ...ended } = await dataOf(suspended)
           if (json) return terminal.json({ organization, ...ended })
           terminal.print(`Suspended the organization ${organization.name}.`)
           if (cancel)
@@ -273,9 +292,9 @@ function defineResume(command: Command, terminal: Terminal): void {
     .description('Accepts the tokens of a suspended organization again, and starts its waiting jobs.')
     .argument('<organization>', 'id or name')
     .action(async (text, { json, dataDir }) => {
-      await withAccountClient(dataDir, async client => {
+      await withClient(dataDir, async client => {
         const { id } = await organizationFor(client, text)
-        const organization = await client.resume(id)
+        const organization = await memberOf(client.api.POST(`${one}/resume`, at(id)), 'organization')
         if (json) terminal.json({ organization })
         else terminal.print(`Resumed the organization ${organization.name}.`)
       })
@@ -295,13 +314,14 @@ function defineDelete(command: Command, terminal: Terminal): void {
     .option('--yes', 'do not ask')
     .action((text, { force = false, yes, json, dataDir }) =>
       interruptible(terminal, signal =>
-        withAccountClient(
+        withClient(
           dataDir,
           async client => {
             const { id, name } = await organizationFor(client, text)
             const question = `Delete the organization ${name} with its tokens, users, files and jobs?`
             if (!(await confirmDestructive(question, yes, terminal, signal))) return
-            const ended = await client.remove(id, { force })
+            const params = { ...at(id).params, ...forced(force) }
+            const ended = await dataOf(client.api.DELETE(one, { params }))
             if (json) return terminal.json(ended)
             terminal.print(`Deleted the organization ${name} (${id}).`)
             terminal.remark(

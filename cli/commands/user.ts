@@ -1,7 +1,8 @@
 import { type Command, Option } from '@commander-js/extra-typings'
-import type { UserView } from '../../core/accounts/user-view.ts'
+import { UserChange, UserCreate, type UserView } from '../../core/accounts/user-view.ts'
 import { roles } from '../../core/store/store.ts'
-import { organizationFor, userFor, withAccountClient } from '../accounts/account-client.ts'
+import { forced, organizationFor, userFor, usersOf, withClient } from '../accounts/account-client.ts'
+import { dataOf, memberOf } from '../client/client.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
 import { withExamples, withOrganization } from '../terminal/options.ts'
@@ -9,6 +10,16 @@ import { timeText } from '../terminal/quantities-text.ts'
 import { confirmDestructive } from '../terminal/standard-input.ts'
 import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
+
+const members = '/api/organizations/{organization}/members'
+
+/** Returns what was read of the fields. Throws usage with the first mistake. */
+function checked<T>(
+  read: { success: true; data: T } | { success: false; error: { issues: { message: string }[] } },
+): T {
+  if (read.success) return read.data
+  throw usageFailure(read.error.issues[0]!.message)
+}
 
 const roleOption = (description: string): Option => new Option('--role <role>', description).choices(roles)
 
@@ -21,9 +32,11 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--name <name>', 'default: the part of the address before @')
     .addOption(roleOption('bounds the scopes of the tokens').default('member'))
     .action(async (email, { org, name, role, json, dataDir }) => {
-      await withAccountClient(dataDir, async client => {
+      await withClient(dataDir, async client => {
         const { id } = await organizationFor(client, org)
-        const user = await client.addUser(id, { email, name: name ?? email.split('@')[0]!, role })
+        const body = checked(UserCreate.safeParse({ email, name: name ?? email.split('@')[0]!, role }))
+        const params = { path: { organization: id } }
+        const user = await memberOf(client.api.POST(members, { params, body }), 'user')
         if (json) return terminal.json({ user })
         terminal.print(`Added ${user.name} (${user.id}) as ${user.role}.`)
         terminal.remark(`Create a token: infer token create --org ${id} --user ${user.email}`)
@@ -38,8 +51,8 @@ export function define(command: Command, terminal: Terminal): void {
     .summary('list users, newest first')
     .description('Lists users with their roles, tokens and last use, newest first.')
     .action(async ({ org, json, dataDir }) => {
-      await withAccountClient(dataDir, async client => {
-        const users = await client.users((await organizationFor(client, org)).id)
+      await withClient(dataDir, async client => {
+        const users = await usersOf(client, (await organizationFor(client, org)).id)
         if (json) terminal.json({ users })
         else terminal.table(['id', 'e-mail', 'name', 'role', 'tokens', 'last used'], users.map(rowOf))
       })
@@ -59,10 +72,12 @@ export function define(command: Command, terminal: Terminal): void {
     .action(async (text, { org, name, email, role, force = false, json, dataDir }) => {
       if (name === undefined && email === undefined && role === undefined)
         throw usageFailure('Nothing to change. Give at least one of --name, --email and --role.')
-      await withAccountClient(dataDir, async client => {
+      await withClient(dataDir, async client => {
         const { id } = await organizationFor(client, org)
         const found = await userFor(client, id, text)
-        const done = await client.updateUser(id, found.id, { name, email, role }, { force })
+        const body = checked(UserChange.safeParse({ name, email, role }))
+        const params = { path: { organization: id, user: found.id }, ...forced(force) }
+        const done = await dataOf(client.api.PATCH(`${members}/{user}`, { params, body }))
         if (json) return terminal.json(done)
         terminal.print(`Updated ${done.user.name} (${done.user.role}).`)
         if (done.tokens_narrowed + done.tokens_revoked > 0)
@@ -79,12 +94,13 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--yes', 'do not ask')
     .action((text, { org, force = false, yes, json, dataDir }) =>
       interruptible(terminal, signal =>
-        withAccountClient(dataDir, async client => {
+        withClient(dataDir, async client => {
           const { id } = await organizationFor(client, org)
           const user = await userFor(client, id, text)
           const question = `Remove ${user.name} (${user.email}) and revoke ${user.active_tokens} tokens?`
           if (!(await confirmDestructive(question, yes, terminal, signal))) return
-          const { tokens_revoked } = await client.removeUser(id, user.id, { force })
+          const params = { path: { organization: id, user: user.id }, ...forced(force) }
+          const { tokens_revoked } = await dataOf(client.api.DELETE(`${members}/{user}`, { params }))
           if (json) terminal.json({ id: user.id, object: 'user', deleted: true, tokens_revoked })
           else terminal.print(`Removed ${user.name}. ${tokens_revoked} tokens were revoked.`)
         }),

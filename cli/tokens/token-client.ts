@@ -1,6 +1,6 @@
 import type { TokenView } from '../../core/accounts/token-fields.ts'
 import type { AllowedHours, Scope, TokenStatus } from '../../core/store/store.ts'
-import { openAccountClient, organizationIdFor, userFor, withClient } from '../accounts/account-client.ts'
+import { forced, organizationIdFor, organizationsOf, userFor, withClient } from '../accounts/account-client.ts'
 import { allPages, type Client, dataOf, memberOf } from '../client/client.ts'
 import { ifFound, orAbsent } from '../client/refusal.ts'
 import { refused } from '../terminal/exit-codes.ts'
@@ -62,7 +62,6 @@ const one = '/api/organizations/{organization}/tokens/{id}'
 /** Manages tokens. The token of the client needs the scopes admin:read and admin:write. */
 export function openTokenClient(client: Client) {
   const { api } = client
-  const accounts = openAccountClient(client)
 
   const organizationOf = (organization: string | undefined) =>
     organizationIdFor(client, organization, { mayBeDeleted: false })
@@ -74,16 +73,14 @@ export function openTokenClient(client: Client) {
   async function pathOf(id: string, organization: string | undefined) {
     if (organization !== undefined || !client.isInProcess)
       return { path: { organization: await organizationOf(organization), id } }
-    for (const { id: candidate } of await accounts.organizations())
+    for (const { id: candidate } of await organizationsOf(client))
       if (await ifFound(find(candidate, id))) return { path: { organization: candidate, id } }
     throw refused('not_found', noToken(id))
   }
 
   /** Finds the user with this id or e-mail address; null and absent stay so. A server is not asked about an id. */
   const userIdOf = async (organization: string, user: string | null | undefined) =>
-    user == null || (!client.isInProcess && !user.includes('@'))
-      ? user
-      : (await userFor(accounts, organization, user)).id
+    user == null || (!client.isInProcess && !user.includes('@')) ? user : (await userFor(client, organization, user)).id
 
   return {
     async create(options: NewTokenOptions): Promise<{ token: TokenView; secret: string }> {
@@ -143,8 +140,6 @@ export type TokenClient = ReturnType<typeof openTokenClient>
 function withoutSpend({ spend: _spend, ...token }: TokenView & { spend?: unknown }): TokenView {
   return token
 }
-
-const forced = (force: boolean) => (force ? { query: { force: 'true' } } : {})
 
 /** Runs work with the tokens of a server, or of the data directory. */
 export const withTokenClient = (

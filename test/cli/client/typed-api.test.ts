@@ -1,8 +1,8 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
-import { openAccountClient, ownOrganization } from '../../../cli/accounts/account-client.ts'
-import { clientOf } from '../../../cli/client/client.ts'
+import { organizationsOf, ownOrganization, usersOf } from '../../../cli/accounts/account-client.ts'
+import { clientOf, memberOf } from '../../../cli/client/client.ts'
 import { openTokenClient } from '../../../cli/tokens/token-client.ts'
 
 /** Starts a server that answers every request with this body. */
@@ -35,13 +35,12 @@ test.each([
 ])('an answer of another form is reported as that of another version: %s', async body => {
   const url = await serverAnswering(body, { 'x-request-id': 'req_1' })
   const client = clientOf({ url, token: 'none', isRemote: true }, '')
-  const accounts = openAccountClient(client)
   const tokens = openTokenClient(client)
   for (const call of [
     () => ownOrganization(client),
-    () => accounts.organizations(),
-    () => accounts.users('org_1'),
-    () => accounts.create({ name: 'acme' }),
+    () => organizationsOf(client),
+    () => usersOf(client, 'org_1'),
+    () => memberOf(client.api.POST('/api/organizations', { body: { name: 'acme' } }), 'organization'),
     () => tokens.list({ organization: 'org_1', status: undefined }),
   ])
     await expect(call()).rejects.toThrow('Is it an infer server of another version?')
