@@ -36,7 +36,8 @@ const rooms: Record<string, { own: RegExp; packages: RegExp }> = {
   },
   cli: {
     own: /^(cli|server|core|gpu)\//,
-    packages: /^(node:|zod$|@commander-js\/extra-typings$|consola(\/|$)|eventsource-parser$|openapi-fetch$|undici$|uqr$|yaml$)/,
+    packages:
+      /^(node:|zod$|@commander-js\/extra-typings$|consola(\/|$)|eventsource-parser$|openapi-fetch$|undici$|uqr$|yaml$)/,
   },
 }
 

@@ -6,6 +6,7 @@ import type { SseEvent } from '../client/http.ts'
 import { type LoadWaitOptions, loadDeadline, serverRefusal, untilLoaded, waitOrThrow } from '../client/refusal.ts'
 import { unreadable, usageFailure } from '../terminal/exit-codes.ts'
 import { lengthText, sizeText } from '../terminal/quantities-text.ts'
+import { readBytes } from '../terminal/standard-input.ts'
 import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
@@ -59,13 +60,6 @@ async function* deltasOf(
   yield Buffer.from('\n')
 }
 
-/** Reads all pieces as text. */
-export async function transcriptText(pieces: AsyncIterable<Buffer>): Promise<string> {
-  const all: Buffer[] = []
-  for await (const piece of pieces) all.push(piece)
-  return Buffer.concat(all).toString('utf8')
-}
-
 /** Removes control characters, which a terminal would execute. A piece may end within a character. */
 export async function* printablePieces(pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   const decoder = new TextDecoder()
@@ -115,17 +109,11 @@ export function audioFile(path: string): Audio {
 
 /** Reads audio from standard input. Throws usage when it is empty or too long. */
 export async function audioInput(stream: NodeJS.ReadStream): Promise<Audio> {
-  const pieces: Buffer[] = []
-  let size = 0
-  for await (const piece of stream) {
-    const bytes = Buffer.from(piece as Buffer)
-    size += bytes.length
-    if (size > maxInputBytes)
-      throw usageFailure(`Standard input is longer than ${sizeText(maxInputBytes)}. Give a file instead.`)
-    pieces.push(bytes)
-  }
-  if (size === 0) throw usageFailure('There is no audio in standard input.')
-  return { content: Buffer.concat(pieces) }
+  const content = await readBytes(stream, maxInputBytes, () =>
+    usageFailure(`Standard input is longer than ${sizeText(maxInputBytes)}. Give a file instead.`),
+  )
+  if (content.length === 0) throw usageFailure('There is no audio in standard input.')
+  return { content }
 }
 
 /** Makes a form of the fields and the audio. Its body can be opened again, to repeat the request. */

@@ -58,11 +58,26 @@ function batchLine(batch: Batch): string {
   return `${batchStatusText(batch)} ${bar}  ${countsText(batch)}`
 }
 
-/** Follows a batch to its end: a bar on a terminal, a line for each change in a pipe. */
-export async function followBatch(
+interface FollowBatchOptions {
+  terminal: Terminal
+  json: boolean
+  signal: AbortSignal
+}
+
+/** Follows a batch to its end, prints how it has ended, and sets the exit code. */
+export async function followBatch(client: Client, id: string, options: FollowBatchOptions): Promise<void> {
+  const { terminal, json } = options
+  const batch = await batchAtEnd(client, id, options)
+  if (!json) return reportEnd(batch, terminal)
+  terminal.json(batch)
+  setEndCode(batch, terminal)
+}
+
+/** Shows the progress of a batch: a bar on a terminal, a line for each change in a pipe. */
+async function batchAtEnd(
   client: Client,
   id: string,
-  { terminal, quiet, signal }: { terminal: Terminal; quiet: boolean; signal: AbortSignal },
+  { terminal, json: quiet, signal }: FollowBatchOptions,
 ): Promise<Batch> {
   let batch = await getBatch(client, id, signal)
   const live =
@@ -94,7 +109,7 @@ export function reportEnd(batch: Batch, terminal: Terminal): void {
 }
 
 /** A batch that did not complete, or in which no line did, is a failure. */
-export function setEndCode({ status, request_counts: counts }: Batch, terminal: Terminal): void {
+function setEndCode({ status, request_counts: counts }: Batch, terminal: Terminal): void {
   if (status !== 'completed' || (counts.total > 0 && counts.completed === 0)) terminal.setExitCode(exitCodes.failed)
 }
 

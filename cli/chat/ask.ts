@@ -15,7 +15,7 @@ import { tookText } from '../terminal/quantities-text.ts'
 import { announceWait, readAll } from '../terminal/standard-input.ts'
 import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { type ChatSettings, chatRequest } from './conversation.ts'
+import { type ConversationOptions, chatRequest } from './conversation.ts'
 
 const path = '/std/v1/chat/completions'
 
@@ -163,12 +163,7 @@ export async function showAnswer(
 export async function chatInPipe(
   terminal: Terminal,
   options: AskOptions,
-  {
-    model,
-    system,
-    settings,
-    json,
-  }: { model: string; system: string | undefined; settings: ChatSettings; json: boolean },
+  { model, system, settings, json }: ConversationOptions & { json: boolean },
 ): Promise<void> {
   const prompt = await announceWait(terminal, readAll(terminal.stdin))
   if (prompt.trim() === '')

@@ -14,16 +14,14 @@ export interface ChatSettings {
   seed?: number
 }
 
-/** Holds the messages so far, the model and the system prompt. */
-export function openConversation({
-  model,
-  system,
-  settings,
-}: {
+export interface ConversationOptions {
   model: string
   system: string | undefined
   settings: ChatSettings
-}) {
+}
+
+/** Holds the messages so far, the model and the system prompt. */
+export function openConversation({ model, system, settings }: ConversationOptions) {
   let history: ChatMessage[] = []
   const state = { model, system }
 

@@ -1,7 +1,10 @@
 import { readFileSync, statSync } from 'node:fs'
 import { basename } from 'node:path'
+import { mediaType } from '../generation/media.ts'
 import { unreadable, usageFailure } from '../terminal/exit-codes.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
+import { announceWait, isPiped, readAll } from '../terminal/standard-input.ts'
+import type { Terminal } from '../terminal/terminal.ts'
 
 /** A content part of a message in the chat API. */
 export type PromptPart = { type: 'text'; text: string } | { type: 'image_url'; image_url: { url: string } }
@@ -12,6 +15,12 @@ const maxImageBytes = 20 << 20
 /** Joins the words of the command line and, below them, the piped text. Empty when there is neither. */
 export const promptOf = (words: readonly string[], piped: string): string =>
   [words.join(' '), piped].filter(text => text.trim() !== '').join('\n\n')
+
+/** Returns the words, or without any the text that is piped in; empty when there is neither. */
+export async function promptOrPiped(words: readonly string[], terminal: Terminal): Promise<string> {
+  const isMissing = words.join(' ').trim() === '' && isPiped()
+  return promptOf(words, isMissing ? await announceWait(terminal, readAll(terminal.stdin)) : '')
+}
 
 /** Returns the content of a message: plain text, or text and images. */
 export function promptContent(prompt: string, images: readonly string[]): string | PromptPart[] {
@@ -33,19 +42,10 @@ export function imageUrl(image: string): string {
   }
   if (bytes.length > maxImageBytes)
     throw usageFailure(`The image ${basename(image)} is larger than ${maxImageBytes >> 20} MiB. Make it smaller.`)
-  const type = mediaType(bytes)
-  if (!type) throw usageFailure(`${image} is not an image in a supported format. Give a PNG, JPEG, GIF or WebP file.`)
+  const type = mediaType(bytes, image)
+  if (!type?.startsWith('image/'))
+    throw usageFailure(`${image} is not an image in a supported format. Give a PNG, JPEG, GIF or WebP file.`)
   return `data:${type};base64,${bytes.toString('base64')}`
-}
-
-/** Detects the type by the first bytes, because names can be wrong. */
-function mediaType(bytes: Buffer): string | undefined {
-  const head = bytes.subarray(0, 12).toString('latin1')
-  if (head.startsWith('\u0089PNG\r\n\u001a\n')) return 'image/png'
-  if (head.startsWith('\u00ff\u00d8\u00ff')) return 'image/jpeg'
-  if (/^GIF8[79]a/.test(head)) return 'image/gif'
-  if (head.startsWith('RIFF') && head.endsWith('WEBP')) return 'image/webp'
-  return undefined
 }
 
 /** Maximum size of an attached text file in bytes: larger files exceed the context of models. */

@@ -40,45 +40,38 @@ export async function chatInTerminal(
   terminal.print(paint.faint(`Chat with ${conversation.model()} at ${client.url}. /help lists the commands.`))
   for (;;) {
     const text = await input.next()
-    if (text === undefined || (await handle(text)) === 'exit') break
+    const parsed = text === undefined ? undefined : parseChatInput(text)
+    if (parsed === undefined || parsed.kind === 'exit') break
+    await handle(parsed)
   }
   // Ctrl-D leaves the cursor behind the prompt.
   if (input.isClosed()) terminal.print('')
   input.close()
 
-  async function handle(text: string): Promise<'exit' | undefined> {
-    const parsed = parseChatInput(text)
+  async function handle(parsed: ChatInput): Promise<void> {
     switch (parsed.kind) {
       case 'empty':
-        return undefined
       case 'exit':
-        return 'exit'
+        return
       case 'help':
-        terminal.print(helpText)
-        return undefined
+        return terminal.print(helpText)
       case 'clear':
         conversation.clear()
         attachments.clear()
-        terminal.print(paint.faint('Started a new conversation.'))
-        return undefined
+        return terminal.print(paint.faint('Started a new conversation.'))
       case 'system':
-        if (parsed.text === undefined) terminal.print(conversation.system() ?? paint.faint('No system prompt is set.'))
-        else conversation.setSystem(parsed.text === '-' ? undefined : parsed.text)
-        return undefined
+        if (parsed.text !== undefined) return conversation.setSystem(parsed.text === '-' ? undefined : parsed.text)
+        return terminal.print(conversation.system() ?? paint.faint('No system prompt is set.'))
       case 'model':
-        await chooseModel(parsed.id)
-        return undefined
+        return chooseModel(parsed.id)
       case 'image':
       case 'file':
       case 'save':
-        handleFile(parsed)
-        return undefined
+        return handleFile(parsed)
       case 'unknown':
-        terminal.print(`There is no command ${parsed.word}. /help lists the commands.`)
-        return undefined
+        return terminal.print(`There is no command ${parsed.word}. /help lists the commands.`)
       case 'message':
-        await answer(parsed.text)
-        return undefined
+        return answer(parsed.text)
     }
   }
 

@@ -86,8 +86,7 @@ export function clientOf(server: FoundServer, dataDir: string) {
       const headers = Object.fromEntries(request.headers)
       const body = request.body === null ? undefined : await request.text()
       const path = request.url.slice(typedBase.length)
-      const silence = silenceMs === undefined ? {} : { silenceMs }
-      const message = await open({ method: method as RawRequest['method'], path, headers, body, signal, ...silence })
+      const message = await open({ method: method as RawRequest['method'], path, headers, body, signal, silenceMs })
       // The types hold for infer only, and every answer of infer has the id of its request.
       if (message.headers['x-request-id'] === undefined) {
         message.destroy()
@@ -153,15 +152,8 @@ export function clientOf(server: FoundServer, dataDir: string) {
     /**
      * Streams server-sent events, with POST when there is a body. Leaving the loop ends the request.
      */
-    async *stream(
-      path: string,
-      body: unknown,
-      signal?: AbortSignal,
-      silenceMs?: number,
-    ): AsyncGenerator<SseEvent, void, void> {
-      const method = body === undefined ? 'GET' : 'POST'
-      const more = { signal, ...(silenceMs ? { silenceMs } : {}) }
-      yield* this.events({ method, path, body, ...more })
+    stream(path: string, body: unknown, signal?: AbortSignal, silenceMs?: number) {
+      return this.events({ method: body === undefined ? 'GET' : 'POST', path, body, signal, silenceMs })
     },
 
     /** Streams the server-sent events that answer any request. Leaving the loop ends the request. */

@@ -9,7 +9,6 @@ import {
   listBatches,
   openBatchInput,
   reportEnd,
-  setEndCode,
   uploadInput,
 } from '../batches/batch.ts'
 import { dataOf, openClient } from '../client/client.ts'
@@ -64,10 +63,7 @@ function defineSubmit(command: Command, terminal: Terminal): void {
           return terminal.remark(`Follow it: infer batch watch ${created.id}`)
         }
         if (!json) terminal.remark(`${created.id} was created.`)
-        const ended = await followBatch(client, created.id, { terminal, quiet: json, signal })
-        if (!json) return reportEnd(ended, terminal)
-        terminal.json(ended)
-        setEndCode(ended, terminal)
+        await followBatch(client, created.id, { terminal, json, signal })
       })
     })
   withExamples(submit, [
@@ -122,10 +118,7 @@ function defineWatch(command: Command, terminal: Terminal): void {
       const client = openClient(dataDir)
       await interruptible(terminal, async signal => {
         const id = await findBatchId(client, text)
-        const ended = await followBatch(client, id, { terminal, quiet: json, signal })
-        if (!json) return reportEnd(ended, terminal)
-        terminal.json(ended)
-        setEndCode(ended, terminal)
+        await followBatch(client, id, { terminal, json, signal })
       })
     })
   withExamples(watch, [['infer batch watch 7QK2M9XD', 'Ctrl-C leaves it running']])
@@ -139,8 +132,7 @@ function defineCancel(command: Command, terminal: Terminal): void {
       const client = openClient(dataDir)
       const id = await findBatchId(client, text)
       const batch = await dataOf(client.api.POST('/std/v1/batches/{id}/cancel', { params: { path: { id } } }))
-      if (json) terminal.json(batch)
-      else terminal.print(`${id} is ${batchStatusText(batch)}: ${countsText(batch)}.`)
+      terminal.result(json, batch, `${id} is ${batchStatusText(batch)}: ${countsText(batch)}.`)
     })
   withExamples(cancel, [['infer batch cancel 7QK2M9XD', 'by the end of its id']])
 }

@@ -45,10 +45,7 @@ export function define(command: Command, terminal: Terminal): void {
           const body = { model, input, dimensions }
           const answer = await untilLoaded(
             () => dataOf(client.api.POST('/std/v1/embeddings', { body, signal })) as Promise<Answer>,
-            {
-              signal,
-              onWait: () => terminal.waiting(`Loading ${model}…`),
-            },
+            { signal, onWait: () => terminal.waiting(`Loading ${model}…`) },
           )
           terminal.progress('')
           const data = answer.data.map(one => ({ ...one, index: at + one.index }))

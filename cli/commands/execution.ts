@@ -16,7 +16,7 @@ import {
 import { executionSnapshot, followExecution, unknownExecution } from '../executions/follow.ts'
 import { checkOutputFolder, reportOutcome } from '../executions/report-outcome.ts'
 import { joinFacts, reasonText } from '../jobs/display.ts'
-import { factLines, idText, jobStatusText, section, valueWidth } from '../jobs/draw.ts'
+import { type Fact, factLines, idText, jobStatusText, section, valueWidth } from '../jobs/draw.ts'
 import { type LogLine, lineText, logsOf } from '../jobs/log-reader.ts'
 import { connectionText } from '../jobs/submit.ts'
 import { refused } from '../terminal/exit-codes.ts'
@@ -156,9 +156,9 @@ async function nameOfWorkflow(client: Client, { workflow_id: id }: Execution): P
   return workflow?.name
 }
 
-function factsOf(execution: Execution, workflow: string | undefined, paint: Paint): [name: string, value: string][] {
+function factsOf(execution: Execution, workflow: string | undefined, paint: Paint): Fact[] {
   const { id, status, error, workflow_id, workflow_version, created_at, duration_ms, parent_execution_id } = execution
-  const rows: [string, string | undefined][] = [
+  return [
     ['id', id],
     ['status', jobStatusText(status, paint)],
     ['error', error ? storedSentence(error.message) : undefined],
@@ -172,7 +172,6 @@ function factsOf(execution: Execution, workflow: string | undefined, paint: Pain
     ['took', duration_ms == null ? undefined : tookText(duration_ms)],
     ['retry of', parent_execution_id ?? undefined],
   ]
-  return rows.filter((row): row is [string, string] => row[1] !== undefined)
 }
 
 /** `infer execution watch <id>`: follows an execution to its end and saves its files. */
@@ -235,8 +234,7 @@ function defineCancel(command: Command, terminal: Terminal): void {
       const client = openClient(dataDir)
       const id = await findExecution(client, text)
       const execution = await cancelExecution(client, id)
-      if (json) terminal.json(execution)
-      else terminal.print(`${id} is cancelled.`)
+      terminal.result(json, execution, `${id} is cancelled.`)
     })
   withExamples(cancel, [['infer execution cancel 7QK2M9XD', 'by the end of its id']])
 }
@@ -311,8 +309,7 @@ function defineRemove(command: Command, terminal: Terminal): void {
           params: { path: { id } },
           signal,
         })
-        if (json) terminal.json(deleted)
-        else terminal.print(`${id} is deleted.`)
+        terminal.result(json, deleted, `${id} is deleted.`)
       }),
     )
   withExamples(remove, [['infer execution delete 7QK2M9XD --yes', 'without confirmation']])

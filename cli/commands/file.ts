@@ -1,7 +1,7 @@
 import { type Command, Option } from '@commander-js/extra-typings'
 import { apiPurposes, uploadPurposes } from '../../core/store/file-records.ts'
-import { openClient } from '../client/client.ts'
-import { downloadFile, openFileClient, type StoredFile, uploadFile } from '../files/file-client.ts'
+import { dataOf, openClient } from '../client/client.ts'
+import { downloadFile, fileOf, type StoredFile, uploadFile } from '../files/file-client.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
 import { readCount, readDuration, withCommon, withExamples } from '../terminal/options.ts'
@@ -9,7 +9,6 @@ import { sizeText, timeText } from '../terminal/quantities-text.ts'
 import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
-const clientOf = (dataDir: string | undefined) => openFileClient(openClient(dataDir))
 const at = (seconds: number | undefined): string => (seconds === undefined ? '-' : timeText(seconds * 1000))
 const rowOf = (file: StoredFile): string[] => [
   file.id,
@@ -34,7 +33,7 @@ export function define(command: Command, terminal: Terminal): void {
       if (paths.length > 1 && options.name !== undefined)
         throw usageFailure('--name names one file. Upload one at a time.')
       if (paths.filter(path => path === '-').length > 1) throw usageFailure('Standard input can be uploaded once.')
-      const client = clientOf(dataDir)
+      const client = openClient(dataDir)
       await interruptible(terminal, async signal => {
         for (const path of paths) {
           const file = await uploadFile(client, path, { ...options, terminal, signal })
@@ -57,7 +56,9 @@ export function define(command: Command, terminal: Terminal): void {
     .addOption(new Option('--purpose <purpose>', 'only those for this purpose').choices(apiPurposes))
     .option('--limit <count>', 'at most this many', readCount(1, 10_000), 100)
     .action(async ({ json, dataDir, purpose, limit }) => {
-      const { data, has_more } = await clientOf(dataDir).list({ purpose, limit })
+      const { data, has_more } = await dataOf(
+        openClient(dataDir).api.GET('/std/v1/files', { params: { query: { purpose, limit } } }),
+      )
       if (json) return terminal.json({ files: data, has_more })
       terminal.table(columns, data.map(rowOf), { optional: ['expires', 'created', 'purpose'] })
       if (has_more) terminal.remark(`There are more. See: infer file list --limit ${Math.min(10_000, limit * 10)}`)
@@ -69,7 +70,7 @@ export function define(command: Command, terminal: Terminal): void {
     .description('Shows name, size, purpose and expiry of a file.')
     .argument('<id>', 'file-…')
     .action(async (id, { json, dataDir }) => {
-      const file = await clientOf(dataDir).find(id)
+      const file = await fileOf(openClient(dataDir), id)
       if (json) terminal.json(file)
       else terminal.table(columns, [rowOf(file)], { optional: ['expires', 'created', 'purpose'] })
     })
@@ -84,10 +85,9 @@ export function define(command: Command, terminal: Terminal): void {
     .action(async (id, out, { json, dataDir, force }) => {
       if (out === '-' && json) throw usageFailure('--json and - both write to standard output. Remove one.')
       await interruptible(terminal, async signal => {
-        const saved = await downloadFile(clientOf(dataDir), id, { out, force: force === true, terminal, signal })
+        const saved = await downloadFile(openClient(dataDir), id, { out, force: force === true, terminal, signal })
         if (saved === undefined) return
-        if (json) terminal.json({ path: saved })
-        else terminal.print(saved)
+        terminal.result(json, { path: saved }, saved)
       })
     })
   withExamples(download, [
@@ -100,11 +100,10 @@ export function define(command: Command, terminal: Terminal): void {
     .description('Deletes files. A file that an unfinished batch needs is kept, and the command fails.')
     .argument('<ids...>', 'file-…')
     .action(async (ids, { json, dataDir }) => {
-      const client = clientOf(dataDir)
+      const client = openClient(dataDir)
       for (const id of ids) {
-        const deleted = await client.remove(id)
-        if (json) terminal.json(deleted)
-        else terminal.print(`Deleted ${deleted.id}.`)
+        const deleted = await dataOf(client.api.DELETE('/std/v1/files/{id}', { params: { path: { id } } }))
+        terminal.result(json, deleted, `Deleted ${deleted.id}.`)
       }
     })
   withExamples(remove, [['infer file delete file-…', 'infer file list shows the ids']])

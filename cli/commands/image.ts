@@ -1,6 +1,6 @@
 import { type Command, Option } from '@commander-js/extra-typings'
 import { maxImages, maxSources, qualities } from '../../core/tasks/image/image-request.ts'
-import { promptOf } from '../chat/prompt.ts'
+import { promptOrPiped } from '../chat/prompt.ts'
 import { type Client, openClient } from '../client/client.ts'
 import { commandTasks } from '../client/command-tasks.ts'
 import { generateAll } from '../generation/generate-all.ts'
@@ -11,7 +11,6 @@ import { submitJob } from '../jobs/submit.ts'
 import { chooseModel } from '../models/status.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
 import { collect, readCount, readNumber, withCommon, withExamples } from '../terminal/options.ts'
-import { announceWait, isPiped, readAll } from '../terminal/standard-input.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
 /** `infer image [prompt…]`: makes images from a text, or edits images. */
@@ -44,9 +43,7 @@ export function define(command: Command, terminal: Terminal): void {
         throw usageFailure(
           `${mask === undefined ? '--strength' : '--mask'} is for an image to edit. Name it with --from.`,
         )
-      const typed = words.join(' ')
-      const isMissing = typed.trim() === '' && isPiped()
-      const prompt = promptOf([typed], isMissing ? await announceWait(terminal, readAll(terminal.stdin)) : '')
+      const prompt = await promptOrPiped(words, terminal)
       if (prompt === '' && from.length === 0)
         throw usageFailure('There is no prompt. Write: infer image "a cat on a mat", or pipe it in.')
       const target = outputTargetOf(options.out)

@@ -73,6 +73,9 @@ function defineList(command: Command, terminal: Terminal): void {
   ])
 }
 
+/** The members of a result that are or describe files. */
+const fileMembers: ReadonlySet<string> = new Set(['images', 'video', 'thumbnail_url', 'audio_url', 'data'])
+
 /** `infer job show <id>`: shows one job. */
 function defineShow(command: Command, terminal: Terminal): void {
   const show = withCommon(command.command('show'))
@@ -88,19 +91,12 @@ function defineShow(command: Command, terminal: Terminal): void {
       const { paint } = terminal
       // URLs are never cut, so that they can be copied.
       const { files } = filesOfJob(job)
-      const {
-        images: _,
-        video: __,
-        thumbnail_url: ___,
-        audio_url: ____,
-        data: _____,
-        ...result
-      } = (job.result ?? {}) as Record<string, unknown>
+      const others = Object.entries(job.result ?? {}).filter(([name]) => !fileMembers.has(name))
       const made =
         files.length === 0 ? [] : ['', paint.strong('files'), ...files.map(({ url }) => `  ${printable(url)}`)]
       const facts = factLines(factsOf(job, paint), paint)
       const inputs = section('inputs', job.inputs, width, paint)
-      const values = section('result', files.length === 0 ? job.result : result, width, paint)
+      const values = section('result', files.length === 0 ? job.result : Object.fromEntries(others), width, paint)
       terminal.print([...facts, ...inputs, ...values, ...made].join('\n'))
     })
   withExamples(show, [

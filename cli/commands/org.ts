@@ -210,11 +210,14 @@ function defineUpdate(command: Command, terminal: Terminal): void {
         throw usageFailure('Nothing to change. Give at least one of --name, --plan, --region and --share.')
       await withClient(dataDir, async client => {
         const { id } = await organizationFor(client, text)
-        const given = name === undefined ? undefined : requireName(name)
-        const body = { name: given, plan, region: orNull(region), share: orNull(share) }
+        const body = {
+          name: name === undefined ? name : requireName(name),
+          plan,
+          region: orNull(region),
+          share: orNull(share),
+        }
         const organization = await memberOf(client.api.PATCH(one, { ...at(id), body }), 'organization')
-        if (json) terminal.json({ organization })
-        else terminal.print(`Updated the organization ${organization.name}.`)
+        terminal.result(json, { organization }, `Updated the organization ${organization.name}.`)
       })
     })
   withExamples(update, [
@@ -295,8 +298,7 @@ function defineResume(command: Command, terminal: Terminal): void {
       await withClient(dataDir, async client => {
         const { id } = await organizationFor(client, text)
         const organization = await memberOf(client.api.POST(`${one}/resume`, at(id)), 'organization')
-        if (json) terminal.json({ organization })
-        else terminal.print(`Resumed the organization ${organization.name}.`)
+        terminal.result(json, { organization }, `Resumed the organization ${organization.name}.`)
       })
     })
   withExamples(resume, [['infer org resume acme', 'after infer org suspend']])

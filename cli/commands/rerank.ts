@@ -35,10 +35,7 @@ export function define(command: Command, terminal: Terminal): void {
         const body = { model, query, documents, top_n: top }
         const answer = await untilLoaded(
           () => dataOf(client.api.POST('/std/v1/rerank', { body, signal })) as Promise<Api['RerankResponse']>,
-          {
-            signal,
-            onWait: () => terminal.waiting(`Loading ${model}…`),
-          },
+          { signal, onWait: () => terminal.waiting(`Loading ${model}…`) },
         )
         terminal.progress('')
         if (json) terminal.json(answer)

@@ -25,6 +25,10 @@ interface Options extends ChatOptions, GenerationFlags, CommonOptions {
   image?: string[]
 }
 
+/** The groups of options that only chat models, and only models for images and videos have. */
+const chatGroup = 'Chat:'
+const generationGroup = 'Images and videos:'
+
 /**
  * `infer run <model> [prompt…]`: sends one prompt. The model's task decides whether the result is text, an image or a
  * video.
@@ -41,13 +45,18 @@ export function define(command: Command, terminal: Terminal): void {
       'an image file or URL; repeatable for chat; for generation one PNG or JPEG up to 10 MiB',
       collect,
     )
-    .optionsGroup('Chat:')
+    .optionsGroup(chatGroup)
     .option('--system <text>', 'system prompt')
     .option('--temperature <number>', 'sampling temperature, 0 to 2', readNumber(0, 2))
     .option('--max-tokens <count>', 'maximum length of the answer in tokens', readCount(1, 10_000_000))
     .option('--hide-reasoning', "do not show the model's reasoning")
     .option('--figures', 'print time and speed at the end')
-    .optionsGroup('Images and videos:')
+    .optionsGroup(generationGroup)
+  /** The flag of the first option of a group that was given. */
+  const givenOf = (group: string) =>
+    command.options.find(
+      one => one.helpGroupHeading === group && command.getOptionValueSource(one.attributeName() as never) === 'cli',
+    )?.long
   withEverything(described).action(async (model, words, options) => {
     const images = options.image ?? []
     for (const image of images) checkReadable('image', image)
@@ -58,7 +67,7 @@ export function define(command: Command, terminal: Terminal): void {
     const promptText = options.prompt ?? words.join(' ')
     const piped = () => (isPiped() ? announceWait(terminal, readAll(terminal.stdin)) : '')
     const pipedPrompt = promptText.trim() === '' ? await piped() : undefined
-    const generating = Object.keys(generationFlags).find(name => isGiven(options, name))
+    const generating = givenOf(generationGroup)
     if (promptOf([promptText], pipedPrompt ?? '') === '' && images.length === 0 && generating === undefined)
       throw usageFailure('There is no prompt. Write: infer run <model> "your question", or pipe it in.')
 
@@ -75,7 +84,7 @@ export function define(command: Command, terminal: Terminal): void {
     const target =
       isChatModel && generating === undefined ? undefined : generationTarget(models, model, given, { requested: task })
     if (!target) {
-      if (generating !== undefined) throw notForGeneration(model, generationFlags[generating]!, models)
+      if (generating !== undefined) throw notForGeneration(model, generating, models)
       const closest = models.some(one => one.model_id === model) ? undefined : nearestTarget(model, models)
       if (closest !== undefined)
         throw refused(
@@ -85,9 +94,9 @@ export function define(command: Command, terminal: Terminal): void {
       const prompt = promptOf([promptText], pipedPrompt ?? (await piped()))
       return await chat(terminal, model, prompt, options)
     }
-    const chatting = Object.keys(chatFlags).find(name => isGiven(options, name))
+    const chatting = givenOf(chatGroup)
     if (chatting !== undefined)
-      throw usageFailure(`'${printable(model)}' makes images or videos; ${chatFlags[chatting]!} is for chat models.`)
+      throw usageFailure(`'${printable(model)}' makes images or videos; ${chatting} is for chat models.`)
     if (images.length > 1) throw usageFailure('This model takes one --image. Remove the others.')
     await generate(terminal, {
       target,
@@ -122,42 +131,6 @@ async function chat(terminal: Terminal, model: string, prompt: string, options: 
         figures: figures === true,
       })
   })
-}
-
-/** Flags for chat models only, by the name of the option; below, those for generation only. */
-const chatFlags: Record<string, string> = {
-  system: '--system',
-  temperature: '--temperature',
-  maxTokens: '--max-tokens',
-  hideReasoning: '--hide-reasoning',
-  figures: '--figures',
-}
-const generationFlags: Record<string, string> = {
-  negativePrompt: '--negative-prompt',
-  expandPrompt: '--expand-prompt',
-  mask: '--mask',
-  video: '--video',
-  audio: '--audio',
-  frames: '--frames',
-  fps: '--fps',
-  steps: '--steps',
-  guidance: '--guidance',
-  strength: '--strength',
-  resolution: '--resolution',
-  aspect: '--aspect',
-  size: '--size',
-  count: '--count',
-  preset: '--preset',
-  format: '--format',
-  task: '--task',
-  set: '--set',
-  out: '--out',
-  priority: '--priority',
-  wait: '--no-wait',
-}
-const isGiven = (options: Options, name: string): boolean => {
-  const value = (options as unknown as Record<string, unknown>)[name]
-  return name === 'wait' ? value === false : value !== undefined
 }
 
 /** The error for a generation flag with a model that generates nothing. */

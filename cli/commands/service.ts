@@ -4,19 +4,15 @@ import { dataDirectory } from '../../core/config.ts'
 import { openSystemd, unitPathOf } from '../service/systemd.ts'
 import { serveCommand, systemDataDir, type UnitScope, unitOf } from '../service/unit.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
-import { readDuration, readListen, withExamples } from '../terminal/options.ts'
+import { type NoOptions, type OptionsOf, readDuration, readListen, withExamples } from '../terminal/options.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
-interface ScopeOptions {
-  user?: boolean
-  system?: boolean
-}
 const withScope = <Args extends unknown[], Options extends OptionValues>(command: Command<Args, Options>) =>
   command
     .addOption(new Option('--system', 'a system service; the default for root').conflicts('user'))
     .addOption(new Option('--user', 'a user service; the default for other users'))
 
-const scopeOf = ({ user, system }: ScopeOptions): UnitScope =>
+const scopeOf = ({ user, system }: OptionsOf<typeof withScope<[], NoOptions>>): UnitScope =>
   system || (!user && process.getuid?.() === 0) ? 'system' : 'user'
 
 /** `infer service install|uninstall`: the server as a systemd system service or user service. */

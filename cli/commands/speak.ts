@@ -1,7 +1,7 @@
 import { extname } from 'node:path'
 import { type Command, Option } from '@commander-js/extra-typings'
 import { type SpeechFormat, speechFormats, speechForms } from '../../core/schemas/speech-format.ts'
-import { promptOf } from '../chat/prompt.ts'
+import { promptOrPiped } from '../chat/prompt.ts'
 import { openClient } from '../client/client.ts'
 import { commandTasks } from '../client/command-tasks.ts'
 import { untilLoaded } from '../client/refusal.ts'
@@ -12,7 +12,6 @@ import { chooseModel } from '../models/status.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
 import { readNumber, withCommon, withExamples } from '../terminal/options.ts'
-import { announceWait, isPiped, readAll } from '../terminal/standard-input.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
 /** `infer speak [text…]`: synthesizes speech into a file, or to standard output in a pipe. */
@@ -37,10 +36,7 @@ export function define(command: Command, terminal: Terminal): void {
       const { out, json, reference, referenceText } = options
       if (reference !== undefined) checkReadable('recording', reference)
       else if (referenceText !== undefined) throw usageFailure('--reference-text is for --reference <file>. Add it.')
-      const input = promptOf(
-        words,
-        words.join(' ').trim() === '' && isPiped() ? await announceWait(terminal, readAll(terminal.stdin)) : '',
-      )
+      const input = await promptOrPiped(words, terminal)
       if (input === '') throw usageFailure('There is no text. Write: infer speak "Hello!", or pipe it in.')
       const target: OutputTarget =
         out === undefined && !terminal.isTerminal && !json ? { kind: 'stdout' } : outputTargetOf(out)

@@ -22,6 +22,20 @@ import { tokenFields, withLimits } from '../tokens/token-options.ts'
 
 /** `infer token …`: tokens of the server on this machine, or of the server at INFER_URL. */
 export function define(command: Command, terminal: Terminal): void {
+  defineCreate(command, terminal)
+  defineUpdate(command, terminal)
+  defineOthers(command, terminal)
+  withExamples(command, [
+    ['infer token create --name app', 'create a token'],
+    ['infer token list', 'list tokens'],
+    ['infer token update tok_… --spend-limit 50', 'change a limit'],
+    ['infer token revoke tok_…', 'revoke a token'],
+    ['infer token scan .', 'look for leaked secrets'],
+  ])
+}
+
+/** `infer token create`: creates a token. */
+function defineCreate(command: Command, terminal: Terminal): void {
   const create = withLimits(
     withOrganization(command.command('create'))
       .summary('create a token and show its secret once')
@@ -42,16 +56,8 @@ export function define(command: Command, terminal: Terminal): void {
   ).action(async ({ org, json, dataDir, name, scopes, expires, models, user, ...limits }) => {
     if (name.trim() === '' || name.length > 128) throw usageFailure('The name of a token has 1 to 128 characters.')
     await withTokenClient(dataDir, async client => {
-      const expiresAt = expires === 'never' ? null : expires
-      const created = await client.create({
-        organization: org,
-        name,
-        scopes,
-        expiresAt,
-        models,
-        user,
-        ...tokenFields(limits),
-      })
+      const settings = { organization: org, name, scopes, expires, models, user, ...tokenFields(limits) }
+      const created = await client.create(settings)
       if (json) terminal.json(created)
       else {
         terminal.print(created.secret)
@@ -65,9 +71,10 @@ export function define(command: Command, terminal: Terminal): void {
     ['infer token create --user ada@example.com --spend-limit 25', 'for a user, with a budget'],
     ['infer token create --org acme --scopes admin:read,admin:write --json', 'to manage tokens'],
   ])
+}
 
-  defineUpdate(command, terminal)
-
+/** `infer token list|revoke|rotate|scan`. */
+function defineOthers(command: Command, terminal: Terminal): void {
   const list = withOrganization(command.command('list'))
     .summary('list tokens, newest first')
     .description('Lists tokens, newest first. The server does not know their secrets.')
@@ -92,8 +99,7 @@ export function define(command: Command, terminal: Terminal): void {
     .action(async (id, { org, json, dataDir, force }) => {
       await withTokenClient(dataDir, async client => {
         await client.revoke(id, { organization: org, force: force === true })
-        if (json) terminal.json({ id, object: 'token', deleted: true })
-        else terminal.print(`Revoked ${id}.`)
+        terminal.result(json, { id, object: 'token', deleted: true }, `Revoked ${id}.`)
       })
     })
   withExamples(revoke, [['infer token revoke tok_…', 'infer token list shows the ids']])
@@ -140,13 +146,6 @@ export function define(command: Command, terminal: Terminal): void {
   withExamples(scan, [
     ['infer token scan .', 'everything below this folder'],
     ['git log -p | infer token scan -', 'the history of a repository'],
-  ])
-  withExamples(command, [
-    ['infer token create --name app', 'create a token'],
-    ['infer token list', 'list tokens'],
-    ['infer token update tok_… --spend-limit 50', 'change a limit'],
-    ['infer token revoke tok_…', 'revoke a token'],
-    ['infer token scan .', 'look for leaked secrets'],
   ])
 }
 
@@ -199,12 +198,11 @@ function defineUpdate(command: Command, terminal: Terminal): void {
           scopes,
           models: orNull(models),
           user: orNull(user),
-          expiresAt: expires === 'never' ? null : expires,
+          expires,
           status,
           ...tokenFields(limits),
         })
-        if (json) terminal.json({ token })
-        else terminal.print(`Updated the token ${token.name} (${token.id}).`)
+        terminal.result(json, { token }, `Updated the token ${token.name} (${token.id}).`)
       })
     })
   withExamples(update, [

@@ -1,3 +1,4 @@
+import { json as jsonOf } from 'node:stream/consumers'
 import { type Command, Option } from '@commander-js/extra-typings'
 import {
   audioFile,
@@ -6,7 +7,6 @@ import {
   openElapsed,
   printablePieces,
   streamedTranscription,
-  transcriptText,
   wholeTranscription,
 } from '../audio/transcription.ts'
 import { openClient } from '../client/client.ts'
@@ -92,7 +92,7 @@ export function define(command: Command, terminal: Terminal): void {
         const waitOptions = { signal, onWait: () => terminal.waiting(`Loading ${model}…`) }
         const ask = streams ? streamedTranscription : wholeTranscription
         const pieces = elapsed.until(await ask(client, request, waitOptions))
-        if (json && target.kind === 'stdout') return terminal.json(JSON.parse(await transcriptText(pieces)))
+        if (json && target.kind === 'stdout') return terminal.json(await jsonOf(pieces))
         const shown = target.kind === 'stdout' && terminal.isTerminal ? printablePieces(pieces) : pieces
         const path = await saveStream(terminal, shown, target, { topic: '', extension: '', signal })
         if (path !== undefined) terminal.print(path)

@@ -101,8 +101,11 @@ export function define(command: Command, terminal: Terminal): void {
           if (!(await confirmDestructive(question, yes, terminal, signal))) return
           const params = { path: { organization: id, user: user.id }, ...forced(force) }
           const { tokens_revoked } = await dataOf(client.api.DELETE(`${members}/{user}`, { params }))
-          if (json) terminal.json({ id: user.id, object: 'user', deleted: true, tokens_revoked })
-          else terminal.print(`Removed ${user.name}. ${tokens_revoked} tokens were revoked.`)
+          terminal.result(
+            json,
+            { id: user.id, object: 'user', deleted: true, tokens_revoked },
+            `Removed ${user.name}. ${tokens_revoked} tokens were revoked.`,
+          )
         }),
       ),
     )

@@ -250,8 +250,7 @@ function defineRemove(command: Command, terminal: Terminal): void {
         if (!(await confirmDestructive(question, yes, terminal, signal))) return
         const params = { path: { id: workflow.id }, query: { force: force ? ('true' as const) : undefined } }
         const { data: deleted } = await client.api.DELETE('/api/workflows/{id}', { params, signal })
-        if (json) terminal.json(deleted)
-        else terminal.print(`${workflow.id} is deleted.`)
+        terminal.result(json, deleted, `${workflow.id} is deleted.`)
       }),
     )
   withExamples(remove, [['infer workflow delete Story --yes', 'without confirmation']])

@@ -23,8 +23,6 @@ interface Candidates {
   paths: 'none' | 'files' | 'directories'
 }
 
-const nothing: Candidates = { all: [], paths: 'none' }
-
 /**
  * Returns candidates for the last of these words, which may be empty. The words do not include the program's name.
  * `openProgram` loads the command that the words begin with.
@@ -51,51 +49,45 @@ export async function candidatesFor(
 
 /** Returns candidates for `infer help`: commands, and guides for the first word. */
 function helpOf(context: CursorContext, isFirst: boolean): Candidates {
-  if (context.expected !== 'command') return nothing
+  if (context.expected !== 'command') return only([])
   const guides = isFirst ? readGuides().map(({ topic, summary }) => ({ value: topic, description: summary })) : []
-  return { all: [...commandsOf(context).all, ...guides], paths: 'none' }
+  return only([...commandsOf(context).all, ...guides])
 }
 
 async function valuesAt(context: CursorContext): Promise<Candidates> {
   const { expected, command, given, path } = context
+  const dataDir = given.get('--data-dir')
   if (expected === 'command') return commandsOf(context)
-  if (expected === 'option') return { all: optionsOf(command, given), paths: 'none' }
-  if (expected === 'nothing') return nothing
+  if (expected === 'option') return only(optionsOf(command, given))
+  if (expected === 'nothing') return only([])
   const what = 'option' in expected ? expected.option : expected.argument
   const name = nameOf(what)
-  if (what.argChoices) return { all: what.argChoices.map(value => ({ value, description: '' })), paths: 'none' }
+  if (what.argChoices) return named(what.argChoices)
   if (name === 'data-dir' || name === 'directory' || name === 'folder') return { all: [], paths: 'directories' }
   if (/^(file|path|source|config|image|mask|video|audio|out|params)s?$/.test(name)) return { all: [], paths: 'files' }
   if (path[0] === 'serve' && /^(cert|key)$/.test(name)) return { all: [], paths: 'files' }
   if ((path[0] === 'model' && /^(add|catalog)$/.test(path[1] ?? '')) || (path[0] === 'pull' && name === 'reference'))
     return { all: await catalogNames(), paths: path[1] === 'add' ? 'files' : 'none' }
-  if (path[0] === 'job' && /^ids?$/.test(name))
-    return { all: await recentJobs(given.get('--data-dir'), path[1]), paths: 'none' }
-  if (path[0] === 'execution' && name === 'id')
-    return { all: await recentExecutions(given.get('--data-dir'), path[1]), paths: 'none' }
-  if (name === 'from' && path[0] === 'execution') return { all: await nodesOf(context), paths: 'none' }
+  if (path[0] === 'job' && /^ids?$/.test(name)) return only(await recentJobs(dataDir, path[1]))
+  if (path[0] === 'execution' && name === 'id') return only(await recentExecutions(dataDir, path[1]))
+  if (name === 'from' && path[0] === 'execution') return only(await nodesOf(context))
   if (name === 'workflow') {
     const takesFile = path[1] === 'run' || path[1] === 'graph'
-    return { all: await knownWorkflows(given.get('--data-dir')), paths: takesFile ? 'files' : 'none' }
+    return { all: await knownWorkflows(dataDir), paths: takesFile ? 'files' : 'none' }
   }
   if ((path[0] === 'job' || path[0] === 'task') && name === 'task') return named(tasks)
   if (name === 'task') return named(generationTasks.map(task => task.slice('slug/'.length)))
   if (name === 'key' && path[0] === 'config') {
     const { configKeys } = await import('../../core/models/config-keys.ts')
-    return { all: configKeys().map(({ key, meaning }) => ({ value: key, description: meaning })), paths: 'none' }
+    return only(configKeys().map(({ key, meaning }) => ({ value: key, description: meaning })))
   }
   if (name === 'priority') return named(['low', 'normal', 'high'])
-  if (name === 'model' && (path[0] === 'run' || path[0] === 'video'))
-    return { all: await generationModels(context), paths: 'none' }
+  if (name === 'model' && (path[0] === 'run' || path[0] === 'video')) return only(await generationModels(context))
   if (/^models?$/.test(name) || (name === 'id' && /^(model|rm|stop)$/.test(path[0] ?? '')))
-    return {
-      all: modelsFor(
-        await knownModels(given.get('--data-dir')),
-        (commandTasks as Readonly<Record<string, string>>)[path[0] ?? ''],
-      ),
-      paths: 'none',
-    }
-  return nothing
+    return only(
+      modelsFor(await knownModels(dataDir), (commandTasks as Readonly<Record<string, string>>)[path[0] ?? '']),
+    )
+  return only([])
 }
 
 async function catalogNames(): Promise<CompletionCandidate[]> {
@@ -123,10 +115,8 @@ function nameOf(what: Option | Argument): string {
   return /^(path|file)$/.test(placeholder) && what.long !== '--data-dir' ? placeholder : (what.long ?? '').slice(2)
 }
 
-const named = (values: readonly string[]): Candidates => ({
-  all: values.map(value => ({ value, description: '' })),
-  paths: 'none',
-})
+const only = (all: CompletionCandidate[]): Candidates => ({ all, paths: 'none' })
+const named = (values: readonly string[]): Candidates => only(values.map(value => ({ value, description: '' })))
 
 /** Returns slugs of models for images or videos; for `run`, chat models come first. */
 async function generationModels({ path, given }: CursorContext): Promise<CompletionCandidate[]> {
@@ -136,13 +126,13 @@ async function generationModels({ path, given }: CursorContext): Promise<Complet
   return [...modelsFor(models, commandTasks.run), ...modelsFor(fitting, undefined)]
 }
 
-const commandsOf = ({ command }: CursorContext): Candidates => ({
-  all: command
-    .createHelp()
-    .visibleCommands(command)
-    .map(one => ({ value: one.name(), description: one.summary() || one.description() })),
-  paths: 'none',
-})
+const commandsOf = ({ command }: CursorContext): Candidates =>
+  only(
+    command
+      .createHelp()
+      .visibleCommands(command)
+      .map(one => ({ value: one.name(), description: one.summary() || one.description() })),
+  )
 
 /** Returns options that were not given yet, and those whose description calls them repeatable. */
 function optionsOf(command: CommandUnknownOpts, given: ReadonlyMap<string, string>): CompletionCandidate[] {

@@ -5,18 +5,11 @@ export type { InspectionFinding as Finding }
 export type State = FindingState
 
 export const fine = (name: string, detail: string): InspectionFinding => ({ name, state: 'fine', detail, advice: null })
-export const warning = (name: string, detail: string, advice: string): InspectionFinding => ({
-  name,
-  state: 'warning',
-  detail,
-  advice,
-})
-export const broken = (name: string, detail: string, advice: string): InspectionFinding => ({
-  name,
-  state: 'broken',
-  detail,
-  advice,
-})
+const advised =
+  (state: State) =>
+  (name: string, detail: string, advice: string): InspectionFinding => ({ name, state, detail, advice })
+export const warning = advised('warning')
+export const broken = advised('broken')
 
 /** Column of the detail, after the state and the name. */
 const detailAt = 27

@@ -72,6 +72,5 @@ async function run(
   const removed = join(dataDir, `.removed-environment-${process.pid}`)
   await rename(path, removed)
   await rm(removed, { recursive: true, force: true })
-  if (json) terminal.json({ name, path, bytes })
-  else terminal.print(`Deleted the environment '${name}': ${sizeText(bytes)} are free.`)
+  terminal.result(json, { name, path, bytes }, `Deleted the environment '${name}': ${sizeText(bytes)} are free.`)
 }

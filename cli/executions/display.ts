@@ -64,10 +64,7 @@ export function openRunDisplay(
   }
 
   /** One line per waiting or running node. The graph shows the state of the others. */
-  function detailLines(
-    live: [string, ExecutionSnapshot['nodes'] extends ReadonlyMap<string, infer One> ? One : never][],
-    width: number,
-  ) {
+  function detailLines(live: [node: string, NodeSnapshot][], width: number): string[] {
     const shown = live.slice(0, live.length > maxLines ? maxLines - 1 : maxLines)
     const widest = Math.max(0, ...shown.map(([node]) => printable(node).length))
     const lines = shown.map(([node, snapshot]) =>

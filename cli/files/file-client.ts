@@ -3,7 +3,6 @@ import { open, rename, rm } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import type { ApiPurpose } from '../../core/store/file-records.ts'
 import { type Api, type Client, dataOf } from '../client/client.ts'
 import { type Form, formOf } from '../client/form.ts'
 import { CommandFailure, exitCodes, unreadable, usageFailure } from '../terminal/exit-codes.ts'
@@ -21,33 +20,8 @@ export interface NewUpload {
 
 const of = (id: string) => ({ params: { path: { id } } })
 
-/** The files API of a server. */
-export const openFileClient = (client: Client) => {
-  const { api } = client
-  return {
-    list: (query: { purpose?: ApiPurpose; limit: number }) => dataOf(api.GET('/std/v1/files', { params: { query } })),
-    find: (id: string) => dataOf(api.GET('/std/v1/files/{id}', of(id))),
-    remove: (id: string) => dataOf(api.DELETE('/std/v1/files/{id}', of(id))),
-    content: (id: string, signal: AbortSignal) =>
-      client.content(`/std/v1/files/${encodeURIComponent(id)}/content`, signal),
-
-    /** Uploads a file in one request. */
-    upload: (form: Form, signal: AbortSignal) => client.postForm('/std/v1/files', form, signal) as Promise<StoredFile>,
-    create: ({ name, purpose, expiresMs }: NewUpload, bytes: number) => {
-      const expires_after = { anchor: 'created_at', seconds: Math.round((expiresMs ?? 0) / 1000) } as const
-      const body = { bytes, filename: name, mime_type: 'application/octet-stream', purpose }
-      return dataOf(api.POST('/std/v1/uploads', { body: expiresMs === undefined ? body : { ...body, expires_after } }))
-    },
-    part: (id: string, form: Form, signal: AbortSignal) =>
-      client.postForm(`/std/v1/uploads/${id}/parts`, form, signal) as Promise<Api['UploadPart']>,
-    async complete(id: string, part_ids: string[]): Promise<StoredFile> {
-      const { file } = await dataOf(api.POST('/std/v1/uploads/{id}/complete', { ...of(id), body: { part_ids } }))
-      return file!
-    },
-    cancel: (id: string) => dataOf(api.POST('/std/v1/uploads/{id}/cancel', of(id))),
-  }
-}
-type FileClient = ReturnType<typeof openFileClient>
+export const fileOf = ({ api }: Client, id: string): Promise<StoredFile> =>
+  dataOf(api.GET('/std/v1/files/{id}', of(id)))
 
 /** Bytes. Larger files are sent in parts of this size. */
 const partBytes = 64 << 20
@@ -61,24 +35,27 @@ interface UploadOptions {
 }
 
 /** Uploads a file, or standard input for `-`; shows its progress in a terminal. */
-export async function uploadFile(client: FileClient, path: string, options: UploadOptions): Promise<StoredFile> {
+export async function uploadFile(client: Client, path: string, options: UploadOptions): Promise<StoredFile> {
   const { terminal, signal } = options
   const name = options.name ?? (path === '-' ? 'stdin' : basename(path))
   const facts: NewUpload = { name, purpose: options.purpose, expiresMs: options.expires }
   if (path === '-') {
     if (terminal.stdin.isTTY) throw usageFailure('Standard input is a terminal. Pipe the file in, or name its path.')
-    return await client.upload(formOfFile(facts, terminal.stdin as AsyncIterable<Buffer>), signal)
+    return await uploadWhole(client, formOfFile(facts, terminal.stdin as AsyncIterable<Buffer>), signal)
   }
   const size = sizeOf(path)
   const progress = (sent: number) =>
     terminal.progress(`Uploading ${name}: ${sizeText(sent)} of ${sizeText(size)} (${percent(sent, size)} %)`)
   try {
     if (size > partBytes) return await uploadParts(client, path, { size, facts, progress, signal })
-    return await client.upload(formOfFile(facts, counted(createReadStream(path), 0, progress), size), signal)
+    return await uploadWhole(client, formOfFile(facts, counted(createReadStream(path), 0, progress), size), signal)
   } finally {
     terminal.progress('')
   }
 }
+
+const uploadWhole = (client: Client, form: Form, signal: AbortSignal) =>
+  client.postForm('/std/v1/files', form, signal) as Promise<StoredFile>
 
 const percent = (sent: number, size: number): number => Math.floor((100 * sent) / Math.max(1, size))
 
@@ -100,20 +77,27 @@ interface PartsOptions {
   signal: AbortSignal
 }
 
-async function uploadParts(client: FileClient, path: string, { size, facts, progress, signal }: PartsOptions) {
-  const { id } = await client.create(facts, size)
+async function uploadParts(client: Client, path: string, { size, facts, progress, signal }: PartsOptions) {
+  const { api } = client
+  const { name: filename, purpose, expiresMs } = facts
+  const seconds = Math.round((expiresMs ?? 0) / 1000)
+  const expires_after = expiresMs === undefined ? undefined : ({ anchor: 'created_at', seconds } as const)
+  const body = { bytes: size, filename, mime_type: 'application/octet-stream', purpose, expires_after }
+  const { id } = await dataOf(api.POST('/std/v1/uploads', { body }))
   try {
     const ids: string[] = []
     for (let start = 0; start < size; start += partBytes) {
       const end = Math.min(size, start + partBytes)
       const source = counted(createReadStream(path, { start, end: end - 1 }), start, progress)
       const form = formOf({}, { field: 'data', name: 'part', size: end - start, content: () => source })
-      ids.push((await client.part(id, form, signal)).id)
+      const part = (await client.postForm(`/std/v1/uploads/${id}/parts`, form, signal)) as Api['UploadPart']
+      ids.push(part.id)
     }
-    return await client.complete(id, ids)
+    const { file } = await dataOf(api.POST('/std/v1/uploads/{id}/complete', { ...of(id), body: { part_ids: ids } }))
+    return file!
   } catch (thrown) {
     // It expires in any case.
-    await client.cancel(id).catch(() => {})
+    await api.POST('/std/v1/uploads/{id}/cancel', of(id)).catch(() => {})
     throw thrown
   }
 }
@@ -149,16 +133,16 @@ const isFolder = (path: string): boolean => existsSync(path) && statSync(path).i
 
 /** Downloads a file. Resolves with its path; undefined if it was written to standard output. */
 export async function downloadFile(
-  client: FileClient,
+  client: Client,
   id: string,
   { out, force, terminal, signal }: DownloadOptions,
 ): Promise<string | undefined> {
-  const content = client.content(id, signal)
+  const content = client.content(`/std/v1/files/${encodeURIComponent(id)}/content`, signal)
   if (out === '-') {
     await pipeline(content, terminal.stdout, { end: false })
     return undefined
   }
-  const file = await client.find(id)
+  const file = await fileOf(client, id)
   // The server replaces what a path must not have; another server may not.
   const name = basename(file.filename) || id
   const path = out === undefined ? name : isFolder(out) ? join(out, name) : out

@@ -117,10 +117,11 @@ const fits = (what: Medium, type: string): boolean =>
       : type.startsWith('video/')
 
 /** Detects the type by the first bytes, because names can be wrong. The name only separates M4A audio from MP4 video. */
-function mediaType(bytes: Buffer, path: string): string | undefined {
+export function mediaType(bytes: Buffer, path: string): string | undefined {
   const head = bytes.subarray(0, 16).toString('latin1')
   if (head.startsWith('\u0089PNG\r\n\u001a\n')) return 'image/png'
   if (head.startsWith('\u00ff\u00d8\u00ff')) return 'image/jpeg'
+  if (/^GIF8[79]a/.test(head)) return 'image/gif'
   if (head.startsWith('RIFF') && head.slice(8, 12) === 'WAVE') return 'audio/wav'
   if (head.startsWith('RIFF') && head.slice(8, 12) === 'WEBP') return 'image/webp'
   if (head.startsWith('fLaC')) return 'audio/flac'

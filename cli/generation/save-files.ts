@@ -45,34 +45,39 @@ export async function saveFiles(
   const folder = target.kind === 'file' ? dirname(target.path) : target.path
   try {
     mkdirSync(folder, { recursive: true })
-    return await saveIn(folder, files, seed, names, connect, saving)
+    const saved: string[] = []
+    for (const [at, file] of files.entries()) {
+      const extension = extensionFor(file.content_type, file.file_name)
+      const path = await saveWhole(
+        folder,
+        temporary => withRetries(saving, () => download(connect(), file, temporary, saving.signal)),
+        () => names?.[at] ?? reserve(folder, nameFor(saving.topic, seed, saving.suffix), extension),
+      )
+      saved.push(path)
+    }
+    return saved
   } catch (thrown) {
-    throw diskFailure(thrown, folder, id)
+    // The files stay on the server.
+    const again = `infer ${id.startsWith('exec_') ? 'execution' : 'job'} watch ${id} --out folder/`
+    throw diskFailure(thrown, `Files cannot be saved in ${resolve(folder)}`, `Save them elsewhere: ${again}`)
   }
 }
 
-async function saveIn(
+/** Writes a file and gives it its name at the end. Resolves with the absolute path. */
+async function saveWhole(
   folder: string,
-  files: readonly JobFile[],
-  seed: number | undefined,
-  names: readonly string[] | undefined,
-  connect: () => Client,
-  saving: SaveOptions,
-): Promise<string[]> {
-  const saved: string[] = []
-  for (const [at, file] of files.entries()) {
-    const temporary = join(folder, `.infer-${randomBytes(6).toString('hex')}.part`)
-    try {
-      await withRetries(saving, () => download(connect(), file, temporary, saving.signal))
-      const extension = extensionFor(file.content_type, file.file_name)
-      const path = names ? names[at]! : reserve(folder, nameFor(saving.topic, seed, saving.suffix), extension)
-      renameSync(temporary, path)
-      saved.push(resolve(path))
-    } finally {
-      rmSync(temporary, { force: true })
-    }
+  write: (temporary: string) => Promise<void>,
+  place: () => string,
+): Promise<string> {
+  const temporary = join(folder, `.infer-${randomBytes(6).toString('hex')}.part`)
+  try {
+    await write(temporary)
+    const path = place()
+    renameSync(temporary, path)
+    return resolve(path)
+  } finally {
+    rmSync(temporary, { force: true })
   }
-  return saved
 }
 
 /** Reserves the first unused name by creating an empty file, so that a concurrent process takes the next one. */
@@ -152,20 +157,12 @@ const writeReasons: Record<string, string> = {
   EEXIST: 'it is not a folder',
 }
 
-/**
- * Converts a disk error to a Failure. The files stay on the server, so the message names the command that saves them.
- */
-function diskFailure(thrown: unknown, folder: string, id: string): unknown {
-  const { code, syscall } = thrown as NodeJS.ErrnoException
+/** Converts a disk error to a Failure; returns any other as it is. */
+function diskFailure(thrown: unknown, what: string, instead: string): unknown {
+  const { code, syscall, message } = thrown as NodeJS.ErrnoException
   if (typeof code !== 'string' || syscall === undefined || thrown instanceof Failure) return thrown
-  const why = writeReasons[code] ?? (thrown as Error).message
-  const what = id.startsWith('exec_') ? 'execution' : 'job'
-  return new CommandFailure(
-    exitCodes.io,
-    'internal_error',
-    `Files cannot be saved in ${resolve(folder)}: ${why}. Save them elsewhere: infer ${what} watch ${id} --out folder/`,
-    { cause: thrown },
-  )
+  const why = writeReasons[code] ?? message
+  return new CommandFailure(exitCodes.io, 'internal_error', `${what}: ${why}. ${instead}`, { cause: thrown })
 }
 
 interface SaveStreamOptions {
@@ -192,24 +189,15 @@ export async function saveStream(
     return undefined
   }
   const folder = target.kind === 'file' ? dirname(target.path) : target.path
-  const temporary = join(folder, `.infer-${randomBytes(6).toString('hex')}.part`)
   try {
     mkdirSync(folder, { recursive: true })
-    await pipeline(bytes, createWriteStream(temporary, { flush: true }), { signal })
-    const path = target.kind === 'file' ? target.path : reserve(folder, nameFor(topic, undefined), extension)
-    renameSync(temporary, path)
-    return resolve(path)
-  } catch (thrown) {
-    const { code, syscall } = thrown as NodeJS.ErrnoException
-    if (typeof code !== 'string' || syscall === undefined || thrown instanceof Failure) throw thrown
-    const why = writeReasons[code] ?? (thrown as Error).message
-    throw new CommandFailure(
-      exitCodes.io,
-      'internal_error',
-      `The file cannot be saved in ${resolve(folder)}: ${why}. Choose another place with --out.`,
-      { cause: thrown },
+    return await saveWhole(
+      folder,
+      temporary => pipeline(bytes, createWriteStream(temporary, { flush: true }), { signal }),
+      () => (target.kind === 'file' ? target.path : reserve(folder, nameFor(topic, undefined), extension)),
     )
-  } finally {
-    rmSync(temporary, { force: true })
+  } catch (thrown) {
+    const what = `The file cannot be saved in ${resolve(folder)}`
+    throw diskFailure(thrown, what, 'Choose another place with --out.')
   }
 }

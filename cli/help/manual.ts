@@ -85,6 +85,8 @@ interface CommandFacts {
 }
 
 const remote = ['INFER_URL', 'INFER_TOKEN', 'INFER_DATA_DIR'] as const
+const keys = ['INFER_MASTER_KEY', 'INFER_MASTER_KEY_FILE'] as const
+const downloads = ['HF_HUB_OFFLINE', 'INFER_PYPI_INDEX', 'PIP_INDEX_URL', 'HTTPS_PROXY', 'NO_COLOR'] as const
 const client: CommandFacts = {
   environment: [...remote, 'NO_COLOR'],
   files: ['server.json', 'root-token'],
@@ -95,29 +97,18 @@ const generation: CommandFacts = {
   exits: { ...client.exits, 1: `${exits[1]}; a job failed or was cancelled`, 74: exits[74], 75: exits[75] },
 }
 const local: CommandFacts = {
-  environment: ['INFER_URL', 'INFER_DATA_DIR', 'INFER_MASTER_KEY', 'INFER_MASTER_KEY_FILE', 'NO_COLOR'],
+  environment: ['INFER_URL', 'INFER_DATA_DIR', ...keys, 'NO_COLOR'],
   files: ['infer.db', 'master-key', 'root-token'],
   exits: { 0: exits[0], 1: 'the command was refused', 64: exits[64], 65: exits[65], 70: exits[70], 74: exits[74] },
 }
 /** Commands that work on the data directory, or on the server at INFER_URL. */
 const administration: CommandFacts = {
   ...local,
-  environment: [...remote, 'INFER_MASTER_KEY', 'INFER_MASTER_KEY_FILE', 'NO_COLOR'],
+  environment: [...remote, ...keys, 'NO_COLOR'],
   files: [...local.files, 'server.json'],
 }
 const model: CommandFacts = {
-  environment: [
-    ...remote,
-    'HF_TOKEN',
-    'HF_ENDPOINT',
-    'HF_HOME',
-    'HF_HUB_CACHE',
-    'HF_HUB_OFFLINE',
-    'INFER_PYPI_INDEX',
-    'PIP_INDEX_URL',
-    'HTTPS_PROXY',
-    'NO_COLOR',
-  ],
+  environment: [...remote, 'HF_TOKEN', 'HF_ENDPOINT', 'HF_HOME', 'HF_HUB_CACHE', ...downloads],
   files: ['infer.yaml', 'server.json', 'root-token'],
   exits: { ...client.exits, 1: `${exits[1]}; for test: a model failed`, 65: exits[65], 74: exits[74] },
 }
@@ -127,27 +118,30 @@ const nothing: CommandFacts = {
   exits: { 0: exits[0], 64: exits[64], 70: exits[70] },
 }
 
+const sharedBy = (facts: CommandFacts, ...names: string[]) => Object.fromEntries(names.map(name => [name, facts]))
+
 /** By the name of the command; subcommands have the facts of their command. */
 const commandFacts: Record<string, CommandFacts> = {
+  ...sharedBy(client, 'task', 'embed', 'rerank', 'console', 'status', 'logs', 'ps', 'stop'),
+  ...sharedBy({ ...client, exits: { ...client.exits, 74: exits[74] } }, 'speak', 'transcribe'),
+  ...sharedBy(generation, 'run', 'image', 'video', 'job', 'file'),
+  ...sharedBy(administration, 'org', 'user', 'audit'),
+  ...sharedBy(local, 'backup', 'restore'),
+  ...sharedBy(nothing, 'completion', 'help', 'routes', 'licenses'),
   infer: {
-    environment: [...remote, 'INFER_MASTER_KEY', 'INFER_MASTER_KEY_FILE', 'INFER_CACHE_DIR', 'NO_COLOR'],
+    environment: [...remote, ...keys, 'INFER_CACHE_DIR', 'NO_COLOR'],
     files: ['infer.yaml', 'server.json', 'root-token', 'master-key', 'infer.db'],
     exits,
   },
   serve: {
     environment: [
       'INFER_DATA_DIR',
-      'INFER_MASTER_KEY',
-      'INFER_MASTER_KEY_FILE',
+      ...keys,
       'INFER_BACKENDS_DIR',
       'INFER_CACHE_DIR',
       'HF_HOME',
       'HF_ENDPOINT',
-      'HF_HUB_OFFLINE',
-      'INFER_PYPI_INDEX',
-      'PIP_INDEX_URL',
-      'HTTPS_PROXY',
-      'NO_COLOR',
+      ...downloads,
     ],
     files: [
       'infer.yaml',
@@ -164,18 +158,10 @@ const commandFacts: Record<string, CommandFacts> = {
       130: 'stopped by a second Ctrl-C',
     },
   },
-  run: generation,
-  image: generation,
-  video: generation,
-  speak: { ...client, exits: { ...client.exits, 74: exits[74] } },
-  transcribe: { ...client, exits: { ...client.exits, 74: exits[74] } },
-  job: generation,
   batch: {
     ...client,
     exits: { ...client.exits, 1: `${exits[1]}; a batch did not complete`, 74: exits[74] },
   },
-  file: generation,
-  task: client,
   workflow: {
     ...generation,
     files: ['infer.yaml', ...generation.files],
@@ -199,36 +185,26 @@ const commandFacts: Record<string, CommandFacts> = {
     environment: [...remote, 'XDG_STATE_HOME', 'NO_COLOR'],
     files: [...client.files, '~/.local/state/infer/chat-history'],
   },
-  embed: client,
-  rerank: client,
-  console: client,
-  status: client,
-  logs: client,
   model,
   pull: { ...model, exits: { ...model.exits, 1: 'the command was refused, or the download failed' } },
   ls: { ...client, files: ['infer.yaml', ...client.files], exits: { ...client.exits, 65: exits[65], 74: exits[74] } },
-  ps: client,
   rm: {
     environment: ['INFER_URL', 'INFER_DATA_DIR', 'NO_COLOR'],
     files: ['infer.yaml'],
     exits: { ...client.exits, 1: 'the command was refused', 65: exits[65], 74: exits[74] },
   },
-  stop: client,
   config: {
     environment: ['INFER_DATA_DIR', 'NO_COLOR'],
     files: ['infer.yaml'],
     exits: { ...nothing.exits, 65: 'the file is invalid', 74: 'the file cannot be read' },
   },
-  org: administration,
-  user: administration,
-  audit: administration,
   token: {
-    environment: [...remote, 'INFER_MASTER_KEY', 'INFER_MASTER_KEY_FILE', 'NO_COLOR'],
+    environment: [...remote, ...keys, 'NO_COLOR'],
     files: local.files,
     exits: { ...local.exits, 1: 'the command was refused; for scan: a valid secret was found' },
   },
   webhook: {
-    environment: [...remote, 'INFER_MASTER_KEY', 'INFER_MASTER_KEY_FILE', 'NO_COLOR'],
+    environment: [...remote, ...keys, 'NO_COLOR'],
     files: ['infer.yaml', 'server.json', ...local.files],
     exits: {
       ...local.exits,
@@ -247,64 +223,44 @@ const commandFacts: Record<string, CommandFacts> = {
     files: ['infer.yaml', ...local.files],
     exits: { ...local.exits, 1: 'something is broken' },
   },
-  backup: local,
-  restore: local,
   db: { ...local, exits: { ...local.exits, 65: 'the database is damaged' } },
   ledger: { ...local, exits: { ...local.exits, 65: 'a row of the ledger was changed, or the database is damaged' } },
   service: {
     environment: ['INFER_DATA_DIR', 'XDG_CONFIG_HOME'],
     files: ['/etc/systemd/system/infer.service', '~/.config/systemd/user/infer.service'],
-    exits: {
-      0: exits[0],
-      1: 'this machine has no systemd, or systemd refused',
-      64: exits[64],
-      70: exits[70],
-      74: exits[74],
-    },
+    exits: { ...nothing.exits, 1: 'this machine has no systemd, or systemd refused', 74: exits[74] },
   },
-  completion: nothing,
-  help: nothing,
-  routes: nothing,
-  licenses: nothing,
   engine: {
     environment: ['INFER_ENGINE_KEY', 'INFER_BACKENDS_DIR', 'INFER_CACHE_DIR', 'INFER_PYPI_INDEX'],
     files: [],
-    exits: { 0: exits[0], 64: exits[64], 65: exits[65], 70: exits[70], 74: exits[74] },
+    exits: { ...nothing.exits, 65: exits[65], 74: exits[74] },
   },
 }
 
-/** The guide for a command and its subcommands. */
-export const guideOf: Readonly<Record<string, string>> = {
-  run: 'getting-started',
-  chat: 'chat-and-tools',
-  embed: 'embeddings',
-  rerank: 'embeddings',
-  image: 'images-and-video',
-  video: 'images-and-video',
-  speak: 'speech',
-  transcribe: 'speech',
-  job: 'jobs',
-  batch: 'batches',
-  file: 'files-and-batches',
-  task: 'jobs',
-  workflow: 'workflows',
-  execution: 'workflows',
-  serve: 'operating',
-  console: 'web-console',
-  status: 'monitoring',
-  logs: 'troubleshooting',
-  model: 'models',
-  engine: 'engines',
-  service: 'operating',
-  org: 'organizations',
-  user: 'organizations',
-  audit: 'organizations',
-  token: 'organizations',
-  webhook: 'webhooks',
-  usage: 'usage-and-spend',
-  backup: 'operating',
-  restore: 'operating',
-  db: 'operating',
-  ledger: 'prices',
-  doctor: 'troubleshooting',
+/** The commands whose help names a guide. */
+const commandsOfGuides = {
+  'getting-started': ['run'],
+  'chat-and-tools': ['chat'],
+  embeddings: ['embed', 'rerank'],
+  'images-and-video': ['image', 'video'],
+  speech: ['speak', 'transcribe'],
+  jobs: ['job', 'task'],
+  batches: ['batch'],
+  'files-and-batches': ['file'],
+  workflows: ['workflow', 'execution'],
+  operating: ['serve', 'service', 'backup', 'restore', 'db'],
+  'web-console': ['console'],
+  monitoring: ['status'],
+  troubleshooting: ['logs', 'doctor'],
+  models: ['model'],
+  engines: ['engine'],
+  organizations: ['org', 'user', 'audit', 'token'],
+  webhooks: ['webhook'],
+  'usage-and-spend': ['usage'],
+  prices: ['ledger'],
 }
+
+/** The guide for a command and its subcommands. */
+export const guideOf: Readonly<Record<string, string>> = Object.fromEntries(
+  Object.entries(commandsOfGuides).flatMap(([guide, names]) => names.map(name => [name, guide])),
+)

@@ -68,6 +68,7 @@ export function openDisplay(
 export type Display = ReturnType<typeof openDisplay>
 
 const barWidth = 24
+const stateWords: Record<string, string> = { processing: 'working', pending: 'waiting' }
 
 /** Why a job waits, for users who do not know the API. The server's own message takes precedence. */
 const reasons: Record<string, string> = {
@@ -121,7 +122,7 @@ export function progressLine(
   const state =
     status === 'completed' || (status === 'processing' && progress !== null)
       ? `${'━'.repeat(status === 'completed' ? barWidth : filled)}${'─'.repeat(status === 'completed' ? 0 : barWidth - filled)} ${String(status === 'completed' ? 100 : percentOf(progress ?? 0)).padStart(3)} %`
-      : `${'─'.repeat(barWidth)} ${status === 'processing' ? 'working' : status === 'pending' ? 'waiting' : status}`
+      : `${'─'.repeat(barWidth)} ${stateWords[status] ?? status}`
   const over = status !== 'pending' && status !== 'processing'
   const facts = [state, ...(over ? [] : [...factsOf(snapshot, eta), lengthText(sinceMs / 1000)])].join('  ')
   // The label is cut first, because the facts after it matter more.
@@ -163,11 +164,7 @@ export function pipeLine(
   const what =
     status === 'processing' && progress !== null && tenth > 0
       ? `${percentOf(progress)} %`
-      : status === 'processing'
-        ? 'working'
-        : status === 'pending'
-          ? 'waiting'
-          : status
+      : (stateWords[status] ?? status)
   const over = status !== 'pending' && status !== 'processing'
   return { text: joinFacts([what, ...(over ? [] : factsOf(snapshot, etaSeconds))]), reported }
 }

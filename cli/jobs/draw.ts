@@ -65,10 +65,10 @@ export const jobRows = (jobs: readonly JobSummary[], now: number, width: number,
   ])
 
 /** Returns the facts about a job as rows of name and value. */
-export function factsOf(job: Job, paint: Paint): [name: string, value: string][] {
+export function factsOf(job: Job, paint: Paint): Fact[] {
   const at = (seconds: number | null | undefined) => timeText(seconds == null ? null : seconds * 1000)
   const text = (value: unknown) => (typeof value === 'string' ? printable(value) : JSON.stringify(value))
-  const rows: [string, string | undefined][] = [
+  return [
     ['id', job.id],
     ['request', job.queue_id ?? undefined],
     ['status', `${jobStatusText(job.status, paint)}${job.error ? '' : noteOf(job) && `  ${noteOf(job)}`}`],
@@ -83,12 +83,14 @@ export function factsOf(job: Job, paint: Paint): [name: string, value: string][]
     ['took', tookOf(job) === undefined ? undefined : jobDurationText(job)],
     ['metadata', job.metadata == null ? undefined : text(job.metadata)],
   ]
-  return rows.filter((row): row is [string, string] => row[1] !== undefined)
 }
 
-/** Draws facts: a line each, the names in one column. */
-export const factLines = (facts: readonly (readonly [name: string, value: string])[], paint: Paint): string[] =>
-  facts.map(([name, value]) => `${paint.faint(name.padEnd(11))}${value}`)
+/** A name and a value; undefined if there is none. */
+export type Fact = readonly [name: string, value: string | undefined]
+
+/** Draws the facts that have a value: a line each, the names in one column. */
+export const factLines = (facts: readonly Fact[], paint: Paint): string[] =>
+  facts.flatMap(([name, value]) => (value === undefined ? [] : [`${paint.faint(name.padEnd(11))}${value}`]))
 
 /** Returns the columns for a value beside its name; 0 is a pipe, which gets whole values. */
 export const valueWidth = ({ isTerminal, stdout }: Pick<Terminal, 'isTerminal' | 'stdout'>): number =>

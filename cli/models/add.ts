@@ -6,8 +6,7 @@ import { Failure } from '../../core/failure.ts'
 import { readConfig } from '../../core/models/config.ts'
 import { editConfigFile, previewConfigEdit } from '../../core/models/config-file.ts'
 import { addModel, type ModelEntry, offerToys } from '../../core/models/edit.ts'
-import type { PullEvent } from '../../core/models/hub/pull.ts'
-import { type HubSettings, hubSettings } from '../../core/models/hub/settings.ts'
+import { hubSettings } from '../../core/models/hub/settings.ts'
 import { Bytes } from '../../core/quantities.ts'
 import { type Task, tasks } from '../../core/schemas/task.ts'
 import { traitsOf } from '../../gpu/presets/presets.ts'
@@ -20,7 +19,7 @@ import { sizeText } from '../terminal/quantities-text.ts'
 import { confirm } from '../terminal/standard-input.ts'
 import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import type { Located } from './locate.ts'
+import type { Located, LocateTools } from './locate.ts'
 import type { GivenSettings, Proposal } from './proposal.ts'
 import { openPullDisplay, withDownload, withTokenFile } from './pull.ts'
 import { isOffered } from './status.ts'
@@ -81,13 +80,7 @@ export function define(command: Command, terminal: Terminal): void {
 
 /** A model of the catalog with chosen engine and quantization. */
 interface ChosenModel {
-  locate: (tools: {
-    dataDir: string
-    hub: HubSettings
-    signal: AbortSignal
-    onEvent: (event: PullEvent) => void
-    preview: (located: Located, bytes: number) => Promise<void>
-  }) => Promise<Located>
+  locate: (tools: LocateTools) => Promise<Located>
   /** Whether the user chose the id. Otherwise it is the short name. */
   hasOwnId: boolean
   /** The choice and its reason, for `--json`. */
@@ -125,28 +118,16 @@ export function requireInteractive(
     throw usageFailure('This command asks for confirmation, which needs a terminal. Add --yes to accept the proposal.')
 }
 
-/** Thrown to end a pull of a model that infer.yaml already lists. */
-class AlreadyOffered extends Error {
-  readonly id: string
+/** Thrown to end the work before anything is downloaded or written. */
+class Ended extends Error {
+  /** Prints why. */
+  readonly report: () => void
 
-  constructor(id: string) {
-    super(`'${id}' is offered already`)
-    this.id = id
+  constructor(report: () => void) {
+    super('ended')
+    this.report = report
   }
 }
-
-/** Thrown to end a dry run before anything is downloaded or written. */
-class OnlyProposed extends Error {
-  readonly proposal: Proposal
-
-  constructor(proposal: Proposal) {
-    super('dry run')
-    this.proposal = proposal
-  }
-}
-
-/** Thrown when the user declines. */
-const declined = new Error('declined')
 
 /**
  * Adds a model to infer.yaml, and downloads it first if necessary. `withoutQuestion` accepts the proposal without a
@@ -185,14 +166,19 @@ export async function addOne(
     // Only an id that the user chose offers the same files twice.
     const hasOwnId = chosen?.hasOwnId ?? options.id !== undefined
     const same = hasOwnId ? undefined : models.find(({ source }) => source === located.path)
-    if (same && withoutQuestion) throw new AlreadyOffered(same.id)
+    if (same && withoutQuestion)
+      throw new Ended(() =>
+        json
+          ? terminal.json({ model: { id: same.id }, config: path, offered: true })
+          : terminal.print(`The files are here, and '${same.id}' is offered already.`),
+      )
     if (same)
       throw refused(
         'conflict',
         `${path} offers this model already, as '${same.id}'. Give another --id to offer it twice.`,
       )
     const proposal = await propose(located, options, { taken, dataDir })
-    if (options.dryRun) throw new OnlyProposed(proposal)
+    if (options.dryRun) throw new Ended(() => showDryRun(proposal, path, editOf(proposal.entry), options, terminal))
     if (!shown && !json) showProposal(proposal, terminal)
     if (!shown && proposal.obstacle !== null) terminal.warn(proposal.obstacle)
     if (!shown && !json) for (const sentence of proposal.advice) terminal.warn(sentence)
@@ -201,7 +187,7 @@ export async function addOne(
     if (!agreed && (json || !terminal.interactive))
       throw refused('conflict', `${proposal.obstacle} Add --yes to add the model anyway.`)
     agreed ||= await confirm(question, proposal.obstacle === null, terminal, signal)
-    if (!agreed) throw declined
+    if (!agreed) throw new Ended(() => terminal.remark('Nothing was changed.'))
     return proposal
   }
   const onEvent = openPullDisplay(terminal, options.events === true)
@@ -220,13 +206,7 @@ export async function addOne(
     // Checked again on the downloaded file, because the preview read only its header over the network.
     proposal = await consider(located, `Add it to ${path}?`)
   } catch (thrown) {
-    if (thrown instanceof OnlyProposed)
-      return showDryRun(thrown.proposal, path, editOf(thrown.proposal.entry), options, terminal)
-    if (thrown === declined) return terminal.remark('Nothing was changed.')
-    if (thrown instanceof AlreadyOffered)
-      return json
-        ? terminal.json({ model: { id: thrown.id }, config: path, offered: true })
-        : terminal.print(`The files are here, and '${thrown.id}' is offered already.`)
+    if (thrown instanceof Ended) return thrown.report()
     throw thrown
   }
   const { entry, obstacle } = proposal

@@ -113,20 +113,11 @@ function fitOfShape(
   const memory = best.bytes + beside
   const size = `${sizeText(memory)}, ${concurrency} × ${context} tokens`
   const common = { memory, context, concurrency, layers: { gpu: sizing.gpuLayers, total } }
+  const { devices } = best
   if (sizing.gpuLayers === total)
-    return {
-      ...common,
-      grade: 'gpu',
-      devices: best.devices,
-      text: `${gpuText(best.devices)}, all ${total} layers, ${size}`,
-    }
-  if (sizing.gpuLayers > 0)
-    return {
-      ...common,
-      grade: 'split',
-      devices: best.devices,
-      text: `${gpuText(best.devices)} and processor, ${sizing.gpuLayers} of ${total} layers on the GPU, ${size}`,
-    }
+    return { ...common, devices, grade: 'gpu', text: `${gpuText(devices)}, all ${total} layers, ${size}` }
+  const split = `${gpuText(devices)} and processor, ${sizing.gpuLayers} of ${total} layers on the GPU, ${size}`
+  if (sizing.gpuLayers > 0) return { ...common, devices, grade: 'split', text: split }
   return onProcessor(model, shape.tensorBytes, { ...common, devices: 0 }, size)
 }
 
@@ -167,15 +158,8 @@ function inParts(
   const alone = weightBytes(model, own)!
   const memory = filesNeed(Math.max(alone, weights - alone), target.kind)
   if (memory > target.capacity || weights > mainMemory) return undefined
-  return {
-    grade: 'split',
-    devices: 1,
-    memory,
-    layers: null,
-    context: null,
-    concurrency: target.slots,
-    text: `GPU, ${sizeText(memory)}, with its parts in turn; ${sizeText(weights)} of main memory`,
-  }
+  const text = `GPU, ${sizeText(memory)}, with its parts in turn; ${sizeText(weights)} of main memory`
+  return { ...unfit('split', memory, text), devices: 1, concurrency: target.slots }
 }
 
 function onProcessor(
@@ -203,6 +187,7 @@ const gpuText = (devices: number): string => (devices === 1 ? 'GPU' : `${devices
 const noMemory = (bytes: number, { kind, capacity }: PlacementTarget, devices: number): string =>
   `no: needs ${sizeText(bytes)}, and ${sizeText(capacity * devices)} of ${kind === 'cpu' ? 'main memory' : 'GPU memory'} are available`
 
+/** A fit of which no more is known. */
 const unfit = (grade: Grade, memory: number | null, text: string): Fit => ({
   grade,
   devices: 0,

@@ -85,8 +85,7 @@ export const unloadModel = (id: string, { dataDir, json }: CommonOptions, termin
       const status = await dataOf(client.api.POST('/api/models/{id}/unload', { params, signal }))
       const left = (await detailOf(client, id, signal)).engines.filter(engine => leaving.has(engine.id))
       if (left.length === 0) {
-        if (json) terminal.json(status)
-        else terminal.print(leaving.size === 0 ? `'${id}' was not loaded.` : `'${id}' is unloaded.`)
+        terminal.result(json, status, leaving.size === 0 ? `'${id}' was not loaded.` : `'${id}' is unloaded.`)
         return
       }
       const busy = left.reduce((sum, engine) => sum + engine.busy, 0)

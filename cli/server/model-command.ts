@@ -17,6 +17,23 @@ export interface CommandEvent {
 /** Bytes of its output that are kept: the catalogue has 200 kB. */
 const maxKept = 4 << 20
 
+/**
+ * Starts a command of this program on the data directory as a process of its own, which prints JSON. A configuration that
+ * does not exist is left out.
+ */
+export function spawnSelf(
+  words: readonly string[],
+  dataDir: string,
+  configPath: string | undefined,
+  ending: { signal?: AbortSignal; killSignal?: 'SIGKILL' } = {},
+) {
+  const config = configPath !== undefined && existsSync(configPath) ? ['--config', resolve(configPath)] : []
+  const self = selfCommand([...words, '--json', '--data-dir', resolve(dataDir), ...config])
+  const { INFER_URL: _url, INFER_TOKEN: _token, ...environment } = hostEnvironment()
+  const env = { ...environment, ...self.env }
+  return spawn(self.file, self.args, { cwd: dataDir, env, stdio: ['ignore', 'pipe', 'pipe'], ...ending })
+}
+
 /** Returns the failure that the command has printed. */
 function failureIn(text: string): Failure {
   const line = text.trimEnd().split('\n').at(-1) ?? ''
@@ -44,14 +61,7 @@ export const openModelCommand =
     { signal, onEvent = () => {} }: { signal?: AbortSignal; onEvent?: (event: CommandEvent) => void } = {},
   ): Promise<T> => {
     signal?.throwIfAborted()
-    const config = words[0] !== 'catalog' && existsSync(configPath) ? ['--config', resolve(configPath)] : []
-    const self = selfCommand(['model', ...words, '--json', '--data-dir', resolve(dataDir), ...config])
-    const { INFER_URL: _url, INFER_TOKEN: _token, ...environment } = hostEnvironment()
-    const child = spawn(self.file, self.args, {
-      cwd: dataDir,
-      env: { ...environment, ...self.env },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    })
+    const child = spawnSelf(['model', ...words], dataDir, words[0] === 'catalog' ? undefined : configPath)
     const stop = () => void child.kill('SIGINT')
     signal?.addEventListener('abort', stop)
     let errors = ''

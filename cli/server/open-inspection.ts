@@ -1,8 +1,6 @@
-import { spawn } from 'node:child_process'
-import { existsSync, readFileSync, statSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { parseDocument } from 'yaml'
-import { selfCommand } from '../../core/assets.ts'
 import { hostEnvironment } from '../../core/config.ts'
 import { Failure } from '../../core/failure.ts'
 import type { DoctorReport, Inspection, InspectionFinding } from '../../core/inspection.ts'
@@ -10,6 +8,7 @@ import type { Config } from '../../core/models/config.ts'
 import { type ConfigKey, configKeys, configValues, variableValues } from '../../core/models/config-keys.ts'
 import type { Reload } from '../../core/models/reload.ts'
 import { backupFiles } from '../../core/store/sqlite/backup-files.ts'
+import { spawnSelf } from './model-command.ts'
 
 interface InspectionOptions {
   dataDir: string
@@ -84,16 +83,7 @@ async function runDoctor(
   { dataDir, configPath }: { dataDir: string; configPath: string },
   signal: AbortSignal,
 ): Promise<DoctorReport> {
-  const config = existsSync(configPath) ? ['--config', resolve(configPath)] : []
-  const self = selfCommand(['doctor', '--json', '--data-dir', resolve(dataDir), ...config])
-  const { INFER_URL: _url, INFER_TOKEN: _token, ...environment } = hostEnvironment()
-  const child = spawn(self.file, self.args, {
-    cwd: dataDir,
-    env: { ...environment, ...self.env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-    signal,
-    killSignal: 'SIGKILL',
-  })
+  const child = spawnSelf(['doctor'], dataDir, configPath, { signal, killSignal: 'SIGKILL' })
   let [output, errors] = ['', '']
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     if (output.length < maxOutput) output += text

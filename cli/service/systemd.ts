@@ -5,16 +5,6 @@ import { dirname, join } from 'node:path'
 import { refused } from '../terminal/exit-codes.ts'
 import type { UnitScope } from './unit.ts'
 
-/** The system's or the user's systemd. */
-export interface Systemd {
-  scope: UnitScope
-  unitPath: string
-  /** Writes the unit and makes systemd read it. Returns whether the unit existed and differed. */
-  put(unit: string): 'new' | 'changed' | 'same'
-  /** Stops and disables the service and removes its unit. False when there was none. */
-  remove(): boolean
-}
-
 /** Returns the path of the unit. */
 export const unitPathOf = (scope: UnitScope, environment: Record<string, string | undefined>): string =>
   scope === 'system'
@@ -35,7 +25,7 @@ export function openSystemd({
   environment: Record<string, string | undefined>
   booted?: string
   unitPath?: string
-}): Systemd {
+}) {
   if (!existsSync(booted))
     throw refused(
       'conflict',
@@ -67,9 +57,9 @@ export function openSystemd({
   }
 
   return {
-    scope,
     unitPath,
-    put(unit) {
+    /** Writes the unit and makes systemd read it. Returns whether the unit existed and differed. */
+    put(unit: string): 'new' | 'changed' | 'same' {
       const before = existsSync(unitPath) ? readFileSync(unitPath, 'utf8') : undefined
       if (before === unit) return 'same'
       mayWrite(() => {
@@ -82,7 +72,8 @@ export function openSystemd({
       systemctl('daemon-reload')
       return before === undefined ? 'new' : 'changed'
     },
-    remove() {
+    /** Stops and disables the service and removes its unit. False when there was none. */
+    remove(): boolean {
       if (!existsSync(unitPath)) return false
       systemctl('disable', '--now', 'infer.service')
       mayWrite(() => rmSync(unitPath))

@@ -12,6 +12,7 @@ interface Column {
 const looks: Record<string, keyof Paint> = { warm: 'good', loading: 'warning', unavailable: 'bad' }
 const none = '-'
 
+/** In the order in which they get space. */
 const columns = {
   model: { head: 'model', side: 'left', of: model => model.model_id },
   status: { head: 'status', side: 'left', of: model => model.status, look: model => looks[model.status] ?? 'faint' },
@@ -44,21 +45,6 @@ const columns = {
   note: { head: 'note', side: 'left', of: noteOf, look: ({ status }) => (status === 'unavailable' ? 'bad' : 'faint') },
 } satisfies Record<string, Column>
 
-/** Columns in the order in which they get space. */
-const importance: (keyof typeof columns)[] = [
-  'model',
-  'status',
-  'slots',
-  'waiting',
-  'output',
-  'input',
-  'first',
-  'gap',
-  'queue',
-  'load',
-  'region',
-  'note',
-]
 const rank: Record<string, number> = { warm: 0, loading: 0, unavailable: 1, cold: 2, disabled: 3 }
 
 /** Draws the models as a table: active models first, with as many columns as fit. */
@@ -66,8 +52,7 @@ export function modelLines(models: readonly Api['ModelLoad'][], width: number): 
   const sorted = models.toSorted((one, other) => (rank[one.status] ?? 2) - (rank[other.status] ?? 2))
   const chosen: { column: Column; width: number }[] = []
   let room = width
-  for (const name of importance) {
-    const column: Column = columns[name]
+  for (const [name, column] of Object.entries<Column>(columns)) {
     if ((column.side === 'right' || name === 'region') && sorted.every(model => column.of(model) === none)) continue
     const longest = Math.max(lineWidth(column.head), ...sorted.map(model => lineWidth(column.of(model))))
     const desired = name === 'model' ? Math.min(longest, Math.max(12, Math.floor(width / 2))) : longest

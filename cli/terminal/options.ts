@@ -8,6 +8,7 @@ import { Duration } from '../../core/quantities.ts'
 import { type Scope, scopes } from '../../core/store/store.ts'
 
 /** The options of a new command. */
+// oxlint-disable-next-line no-generated-empty-object-type -- the type that commander gives such a command
 export type NoOptions = Record<never, never>
 /** The values of the options of the command that a function returns, such as `withCommon`. */
 export type OptionsOf<With extends (...given: never[]) => CommandUnknownOpts> = ReturnType<ReturnType<With>['opts']>

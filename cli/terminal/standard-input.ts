@@ -20,19 +20,24 @@ export function isPiped(): boolean {
 
 /** Reads standard input as text, without the last newline. Throws usage when it is longer than a prompt may be. */
 export async function readAll(stream: NodeJS.ReadStream): Promise<string> {
+  const bytes = await readBytes(stream, maxTextBytes, () =>
+    usageFailure(`Standard input is longer than ${maxTextBytes >> 20} MiB. Send less, or in parts.`),
+  )
+  // The last newline comes from echo, not from the user.
+  return bytes.toString('utf8').replace(/\r?\n$/, '')
+}
+
+/** Reads all bytes. Throws `tooLong` when there are more than `maxBytes`. */
+export async function readBytes(stream: NodeJS.ReadStream, maxBytes: number, tooLong: () => Error): Promise<Buffer> {
   const pieces: Buffer[] = []
   let size = 0
   for await (const piece of stream) {
     const bytes = Buffer.from(piece as Buffer | string)
     size += bytes.length
-    if (size > maxTextBytes)
-      throw usageFailure(`Standard input is longer than ${maxTextBytes >> 20} MiB. Send less, or in parts.`)
+    if (size > maxBytes) throw tooLong()
     pieces.push(bytes)
   }
-  // The last newline comes from echo, not from the user.
   return Buffer.concat(pieces)
-    .toString('utf8')
-    .replace(/\r?\n$/, '')
 }
 
 /** Delay before the message that the command waits for standard input. Milliseconds. */

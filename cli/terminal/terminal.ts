@@ -43,6 +43,11 @@ export function openTerminal({ stdin, stdout, stderr, env }: ProcessStreams) {
     json(value: unknown): void {
       stdout.write(`${JSON.stringify(value, null, isTerminal ? 2 : 0)}\n`)
     },
+    /** Prints the result: the document with `--json`, else the text. */
+    result(asJson: boolean | undefined, document: unknown, text: string): void {
+      if (asJson) this.json(document)
+      else this.print(text)
+    },
     /**
      * Prints a table. In a narrow terminal, columns that are `optional` are left out, the most useful ones (the first)
      * last, and the last column wraps instead of being cut.

@@ -1,60 +1,28 @@
 import type { TokenView } from '../../core/accounts/token-fields.ts'
-import type { AllowedHours, Scope, TokenStatus } from '../../core/store/store.ts'
+import type { Scope, TokenStatus } from '../../core/store/store.ts'
 import { forced, organizationIdFor, organizationsOf, userFor, withClient } from '../accounts/account-client.ts'
 import { allPages, type Client, dataOf, memberOf } from '../client/client.ts'
 import { ifFound, orAbsent } from '../client/refusal.ts'
 import { refused } from '../terminal/exit-codes.ts'
+import type { TokenFields } from './token-options.ts'
 
-export interface NewTokenOptions {
+/** Settings of a token. What is undefined stays; of a new token it is the server's default. */
+interface TokenOptions extends TokenFields {
   /** Id or name of the organization; undefined for the only one or the default. */
   organization: string | undefined
-  name: string
-  scopes: Scope[]
-  /** Epoch milliseconds; null for never; undefined for the server's default. */
-  expiresAt: number | null | undefined
-  models: string[] | undefined
-  /** Id or e-mail address of the user who owns it; undefined for the default. */
-  user: string | undefined
-  rates: RatesOption
-  /** Limits and metadata under their names in the API. */
-  fields: TokenFieldsOption
-}
-
-/** What to change of a token; undefined stays. */
-export interface TokenUpdateOptions {
-  organization: string | undefined
-  /** Also the last token that can manage tokens. */
-  force: boolean
   name: string | undefined
   scopes: Scope[] | undefined
+  /** Epoch milliseconds. */
+  expires: number | 'never' | undefined
   /** Null for all. */
   models: string[] | null | undefined
-  /** Id or e-mail address; null for nobody. */
+  /** Id or e-mail address of the user who owns it; null for nobody. */
   user: string | null | undefined
-  /** Epoch milliseconds; null for never. */
-  expiresAt: number | null | undefined
-  status: 'active' | 'disabled' | undefined
-  rates: RatesOption
-  fields: TokenFieldsOption
 }
 
-/** Requests and submissions of work per minute. */
-export interface RatesOption {
-  api?: number | null
-  jobs?: number | null
-}
-
-/** Limits and metadata of a token. An absent one stays, null is none; of a new token it is none, or that of the token in use. */
-export interface TokenFieldsOption {
-  tokens_per_minute?: number | null
-  concurrent_requests?: number | null
-  monthly_spend_limit?: number | null
-  allowed_hours?: AllowedHours | null
-  metadata?: Record<string, string> | null
-}
-
-/** Unix seconds, rounded up so that no token ends early; absent and null stay so. */
-const seconds = (ms: number | null | undefined) => ms && Math.ceil(ms / 1000)
+/** Unix seconds, rounded up so that no token ends early; null for never. */
+const expiry = (expires: TokenOptions['expires']) =>
+  expires === 'never' ? null : expires === undefined ? undefined : Math.ceil(expires / 1000)
 
 const tokens = '/api/organizations/{organization}/tokens'
 const one = '/api/organizations/{organization}/tokens/{id}'
@@ -83,12 +51,14 @@ export function openTokenClient(client: Client) {
     user == null || (!client.isInProcess && !user.includes('@')) ? user : (await userFor(client, organization, user)).id
 
   return {
-    async create(options: NewTokenOptions): Promise<{ token: TokenView; secret: string }> {
-      const { organization: idOrName, expiresAt, user, rates, fields, ...more } = options
+    async create(
+      options: TokenOptions & { name: string; scopes: Scope[] },
+    ): Promise<{ token: TokenView; secret: string }> {
+      const { organization: idOrName, expires, user, rates, fields, ...more } = options
       const organization = await organizationOf(idOrName)
       const body = {
         ...more,
-        expires_at: seconds(expiresAt),
+        expires_at: expiry(expires),
         rate_limit: newRates(rates),
         user_id: await userIdOf(organization, user),
         ...fields,
@@ -108,12 +78,15 @@ export function openTokenClient(client: Client) {
     },
 
     /** Throws Failure `not_found`, or `conflict` when `force` is necessary. */
-    async update(id: string, options: TokenUpdateOptions): Promise<TokenView> {
-      const { organization, force, user, expiresAt, rates, fields, ...more } = options
+    async update(
+      id: string,
+      options: TokenOptions & { force: boolean; status: 'active' | 'disabled' | undefined },
+    ): Promise<TokenView> {
+      const { organization, force, user, expires, rates, fields, ...more } = options
       const { path } = await pathOf(id, organization)
       const body = {
         ...more,
-        expires_at: seconds(expiresAt),
+        expires_at: expiry(expires),
         rate_limit: await changedRates(rates, () => existing(id, find(path.organization, id))),
         user_id: await userIdOf(path.organization, user),
         ...fields,
@@ -155,7 +128,7 @@ const existing = <T>(id: string, call: Promise<T>): Promise<T> => orAbsent(call,
  * only where one of them stays.
  */
 async function changedRates(
-  { api, jobs }: RatesOption,
+  { api, jobs }: TokenFields['rates'],
   current: () => Promise<Pick<TokenView, 'rate_limit'>>,
 ): Promise<{ api: number | null; jobs: number | null } | undefined> {
   if (api === undefined && jobs === undefined) return undefined
@@ -165,5 +138,5 @@ async function changedRates(
 }
 
 /** The rate limits of a new token; undefined if none is given. */
-const newRates = ({ api, jobs }: RatesOption): { api: number | null; jobs: number | null } | undefined =>
+const newRates = ({ api, jobs }: TokenFields['rates']): { api: number | null; jobs: number | null } | undefined =>
   api === undefined && jobs === undefined ? undefined : { api: api ?? null, jobs: jobs ?? null }

@@ -12,7 +12,6 @@ import {
   readNumber,
   readOrNone,
 } from '../terminal/options.ts'
-import type { TokenFieldsOption } from './token-client.ts'
 
 const most = 1_000_000_000
 const wayOfHours = 'Write it as "Mon-Fri 08:00-18:00 Europe/Berlin".'
@@ -98,22 +97,15 @@ export function withLimits<Args extends unknown[], Options extends OptionValues>
 }
 
 /** Converts the limits that were given to fields of the API; `rates` has those of requests and of jobs. */
-export function tokenFields(options: OptionsOf<typeof withLimits<[], NoOptions>>): {
-  rates: { api?: number | null; jobs?: number | null }
-  fields: TokenFieldsOption
-} {
-  const present = <T extends object>(fields: T) =>
-    Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<{
-      [Name in keyof T]: Exclude<T[Name], undefined>
-    }>
-  return {
-    rates: present({ api: orNull(options.requestsPerMinute), jobs: orNull(options.jobsPerMinute) }),
-    fields: present({
-      tokens_per_minute: orNull(options.tokensPerMinute),
-      concurrent_requests: orNull(options.concurrentRequests),
-      monthly_spend_limit: orNull(options.spendLimit),
-      allowed_hours: orNull(options.allowedHours),
-      metadata: orNull(options.metadata),
-    }),
-  }
-}
+export const tokenFields = (options: OptionsOf<typeof withLimits<[], NoOptions>>) => ({
+  rates: { api: orNull(options.requestsPerMinute), jobs: orNull(options.jobsPerMinute) },
+  fields: {
+    tokens_per_minute: orNull(options.tokensPerMinute),
+    concurrent_requests: orNull(options.concurrentRequests),
+    monthly_spend_limit: orNull(options.spendLimit),
+    allowed_hours: orNull(options.allowedHours),
+    metadata: orNull(options.metadata),
+  },
+})
+/** Undefined stays; of a new token it is no limit, or that of the token in use. Null is no limit. */
+export type TokenFields = ReturnType<typeof tokenFields>

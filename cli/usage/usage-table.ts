@@ -63,30 +63,29 @@ const count = (value: number): string => value.toLocaleString('en-US', { maximum
 
 interface Column {
   head: string
-  text: (sums: UsageSums) => string
-  /** Shown only if a row has it. */
-  value: (sums: UsageSums) => number
-  always?: boolean
+  sum: keyof UsageSums
+  text: (value: number) => string
 }
 
 /** Formats an amount of money: cents, or as many decimals as a small amount needs. */
 export const moneyText = (amount: number): string =>
   amount === 0 || amount >= 1 ? amount.toFixed(2) : amount >= 0.01 ? amount.toFixed(4) : amount.toFixed(6)
 
+/** A column is shown only if a row has a value for it; the first one always. */
 const columnsOf = (currency: string): Column[] => [
-  { head: 'requests', value: sums => sums.requests, text: sums => count(sums.requests), always: true },
-  { head: 'jobs', value: sums => sums.jobs, text: sums => count(sums.jobs) },
-  { head: 'failed', value: sums => sums.failed, text: sums => count(sums.failed) },
-  { head: 'input tokens', value: sums => sums.input_tokens, text: sums => count(sums.input_tokens) },
-  { head: 'output tokens', value: sums => sums.output_tokens, text: sums => count(sums.output_tokens) },
-  { head: 'images', value: sums => sums.images, text: sums => count(sums.images) },
-  { head: 'video', value: sums => sums.video_seconds, text: sums => lengthText(sums.video_seconds) },
-  { head: 'audio', value: sums => sums.audio_seconds, text: sums => lengthText(sums.audio_seconds) },
-  { head: 'characters', value: sums => sums.characters, text: sums => count(sums.characters) },
-  { head: 'documents', value: sums => sums.documents, text: sums => count(sums.documents) },
-  { head: 'GPU time', value: sums => sums.gpu_seconds, text: sums => lengthText(sums.gpu_seconds) },
-  { head: 'energy', value: sums => sums.energy_wh, text: sums => `${sums.energy_wh.toFixed(1)} Wh` },
-  { head: `cost ${currency}`, value: sums => sums.cost, text: sums => moneyText(sums.cost) },
+  { head: 'requests', sum: 'requests', text: count },
+  { head: 'jobs', sum: 'jobs', text: count },
+  { head: 'failed', sum: 'failed', text: count },
+  { head: 'input tokens', sum: 'input_tokens', text: count },
+  { head: 'output tokens', sum: 'output_tokens', text: count },
+  { head: 'images', sum: 'images', text: count },
+  { head: 'video', sum: 'video_seconds', text: lengthText },
+  { head: 'audio', sum: 'audio_seconds', text: lengthText },
+  { head: 'characters', sum: 'characters', text: count },
+  { head: 'documents', sum: 'documents', text: count },
+  { head: 'GPU time', sum: 'gpu_seconds', text: lengthText },
+  { head: 'energy', sum: 'energy_wh', text: value => `${value.toFixed(1)} Wh` },
+  { head: `cost ${currency}`, sum: 'cost', text: moneyText },
 ]
 
 const unnamed: Partial<Record<UsageGroup, string>> = { user_id: '(nobody)', workflow_id: '(no workflow)' }
@@ -101,12 +100,12 @@ export function usageTable(
   { width, paint }: { width: number; paint: Paint },
 ): { head: string[]; rows: string[][] } {
   const rows = usageRows(usage, by)
-  const columns = columnsOf(usage.currency).filter(({ value, always }) => always || value(usage.totals) > 0)
+  const columns = columnsOf(usage.currency).filter(({ sum }, at) => at === 0 || usage.totals[sum] > 0)
   const nameHead = by.replace(/_id$/, '')
   const head = [nameHead, ...columns.map(column => column.head)]
   const lines = [...rows, { name: 'total', sums: usage.totals }].map(({ name, sums }, at) => [
     at === rows.length ? 'total' : printable(name) || unnamed[by] || '(none)',
-    ...columns.map(({ text }) => text(sums)),
+    ...columns.map(({ sum, text }) => text(sums[sum])),
   ])
   const widths = head.map((title, at) => Math.max(lineWidth(title), ...lines.map(line => lineWidth(line[at]!))))
   // Numbers are read from their right end.

@@ -21,17 +21,14 @@ const maxAnswerBytes = 1 << 16
 /** Milliseconds until a local program must answer. */
 const answerMs = 15_000
 
-/** One message that was received. */
-interface Line {
-  id: string
-  event_id: string | null
+/** What a line shows of a message that was received. */
+interface Received {
+  timestamp: string
   type: string
   object_id: string
-  timestamp: string
   /** Status of the program that it was forwarded to; null if it was not, or did not answer. */
   status_code: number | null
   error: string | null
-  body: unknown
 }
 
 /**
@@ -71,7 +68,7 @@ export async function listen(
     return JSON.stringify(execution ? { id: execution, ...data } : data)
   }
 
-  async function forward(id: string, body: string): Promise<{ status_code: number | null; error: string | null }> {
+  async function forward(id: string, body: string): Promise<Pick<Received, 'status_code' | 'error'>> {
     if (forwardTo === undefined) return { status_code: null, error: null }
     try {
       const headers = { ...standardHeaders(secrets, { id, at: Date.now(), body }), 'user-agent': 'infer' }
@@ -87,26 +84,17 @@ export async function listen(
   }
 
   async function take(event: Event): Promise<void> {
-    const at = Date.parse(event.timestamp)
-    const { type } = event
+    const { type, timestamp } = event
     const data = await textOf(event)
-    const body = messageText({ id: event.id ?? newId('evt'), type, at, data })
+    const body = messageText({ id: event.id ?? newId('evt'), type, at: Date.parse(timestamp), data })
     const id = newId('msg')
-    const { status_code, error } = await forward(id, body)
+    const forwarded = await forward(id, body)
     const { node_id, execution_id, job_id } = event.data
     const object_id = (type.startsWith('job.') ? job_id : [execution_id, node_id].filter(Boolean).join(' ')) ?? ''
-    const { timestamp } = event
-    const line: Line = {
-      id,
-      event_id: event.id ?? null,
-      type,
-      object_id,
-      timestamp,
-      status_code,
-      error,
-      body: JSON.parse(body),
-    }
-    terminal.print(json ? JSON.stringify(line) : lineText(line, forwardTo !== undefined))
+    const line = { id, event_id: event.id ?? null, type, object_id, timestamp, ...forwarded }
+    terminal.print(
+      json ? JSON.stringify({ ...line, body: JSON.parse(body) as unknown }) : lineText(line, forwardTo !== undefined),
+    )
   }
 
   const query = types === undefined ? '' : `?types=${encodeURIComponent(types.join(','))}`
@@ -120,7 +108,7 @@ export async function listen(
   throw refused('worker_error', `The connection to ${client.url} was lost. Run the command again.`)
 }
 
-const lineText = ({ timestamp, type, object_id, status_code, error }: Line, forwarded: boolean): string =>
+const lineText = ({ timestamp, type, object_id, status_code, error }: Received, forwarded: boolean): string =>
   [
     timestamp.slice(11, 19),
     type.padEnd(30),

@@ -15,7 +15,8 @@ export const optionalInteger = (description: string) => optional(z.int(), descri
 export const optionalNumber = (description: string) => optional(z.number(), description)
 export const optionalBoolean = (description: string) => optional(z.boolean(), description)
 /** A text of at most this many characters. */
-export const optionalText = (maxLength: number, description: string) => optional(z.string().max(maxLength), description)
+export const optionalStringUpTo = (maxLength: number, description: string) =>
+  optional(z.string().max(maxLength), description)
 export const nullable = <Schema extends z.ZodType>(schema: Schema, description: string) =>
   schema.nullable().describe(description)
 export const nullableString = (description: string) => nullable(z.string(), description)

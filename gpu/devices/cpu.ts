@@ -62,7 +62,7 @@ function controlGroups(listing: string): { path: string; version: 1 | 2 }[] {
 
 const thisMachine = () => ({
   /** Returns the text of a file; undefined when it cannot be read. */
-  read: optionalText as (path: string) => string | undefined,
+  read: optionalText,
   totalBytes: totalmem(),
   cores: availableParallelism(),
   model: cpus()[0]?.model.trim() || 'CPU',

@@ -141,7 +141,7 @@ export async function openLocalLauncher(
     logs: outputs.lines,
     outputs,
     swept,
-    close: addresses.close,
+    close: () => addresses.close(),
   } satisfies Launcher & Record<string, unknown>
 }
 

@@ -124,8 +124,7 @@ async function runWorkflow(terminal: Terminal, workflow: string, options: Option
           onTrouble: text => display.say(text),
         })
         if (!wait) {
-          if (json) terminal.json(execution)
-          else terminal.print(execution.id)
+          terminal.result(json, execution, execution.id)
           return
         }
         if (!json) display.say(`${name}: ${execution.id}`)

@@ -48,7 +48,7 @@ export async function openGeneration(
     context,
     parallel,
     /** Resolves when no computation is running; all requests must have ended before. */
-    idle: rounds.idle,
+    idle: () => rounds.idle(),
   }
 }
 

@@ -6,7 +6,7 @@ import {
   looseObject,
   namedObject,
   optional,
-  optionalText,
+  optionalStringUpTo,
   string,
 } from '../../../core/schemas/fields.ts'
 import { type EventStream, openEventStream } from '../../http/answer/sse.ts'
@@ -78,7 +78,7 @@ export const McpMessage = looseObject(
       z.union([z.string().max(256), z.number()]),
       'Id of the request, by which its answer is recognized. A notification has none.',
     ),
-    method: optionalText(128, 'Method, such as `tools/call`. An answer to a request of the server has none.'),
+    method: optionalStringUpTo(128, 'Method, such as `tools/call`. An answer to a request of the server has none.'),
     params: optional(z.record(z.string(), z.unknown()), 'Parameters of the method.'),
   },
 )

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { AuditEntryView, auditEntryView, auditNumber } from '../../../core/accounts/audit-view.ts'
 import { definedMembers } from '../../../core/members.ts'
-import { array, namedObject, optionalText } from '../../../core/schemas/fields.ts'
+import { array, namedObject, optionalStringUpTo } from '../../../core/schemas/fields.ts'
 import { OrganizationPath, reachOrganization } from '../../http/access/reach.ts'
 import { pageEnd, pageFields, pageQuery } from '../../http/answer/page.ts'
 import type { Owners } from '../../http/request/owners.ts'
@@ -24,8 +24,8 @@ export const auditRoutes = (owners: Owners<'organizations'>) => [
     errorCodes: ['organization_mismatch', 'not_found'],
     params: OrganizationPath,
     query: z.strictObject({
-      action: optionalText(64, 'Only entries with this action, such as `token.created`.'),
-      target: optionalText(64, 'Only entries about the object with this id.'),
+      action: optionalStringUpTo(64, 'Only entries with this action, such as `token.created`.'),
+      target: optionalStringUpTo(64, 'Only entries about the object with this id.'),
       since: when.describe('Only entries of this second and later, in Unix seconds.'),
       until: when.describe('Only entries before this second, in Unix seconds.'),
       ...pageQuery(cursor => auditNumber(cursor) !== undefined),

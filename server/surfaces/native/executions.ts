@@ -3,7 +3,14 @@ import { executionStatuses } from '../../../core/dag/advance.ts'
 import { maxMembers } from '../../../core/dag/definition.ts'
 import { Failure, invalid } from '../../../core/failure.ts'
 import { isId } from '../../../core/ids.ts'
-import { array, namedObject, optional, optionalOneOf, optionalText, string } from '../../../core/schemas/fields.ts'
+import {
+  array,
+  namedObject,
+  optional,
+  optionalOneOf,
+  optionalStringUpTo,
+  string,
+} from '../../../core/schemas/fields.ts'
 import { conversationTask } from '../../../core/schemas/task.ts'
 import type { ExecutionRecord } from '../../../core/store/workflows.ts'
 import {
@@ -53,7 +60,7 @@ const Filter = z.strictObject({
     '`?metadata[ref]=42`: only executions with exactly this value under this name.',
   ),
   limit: pageLimit,
-  after: optionalText(64, cursorDescription),
+  after: optionalStringUpTo(64, cursorDescription),
 })
 const Page = namedObject('ExecutionPage', 'A page of executions.', {
   executions: array('The executions, newest first.', ExecutionSummary),
@@ -274,7 +281,7 @@ const listRoutes = (owners: ExecutionOwners) => [
   route('GET /api/workflow-executions', 'user:read', {
     summary: 'List executions',
     description: 'Returns executions of the organization, newest first, without nodes and results.',
-    query: Filter.extend({ workflow_id: optionalText(64, 'Only executions of this workflow.') }),
+    query: Filter.extend({ workflow_id: optionalStringUpTo(64, 'Only executions of this workflow.') }),
     response: Page,
     handle: ({ query }, exchange) => list(exchange, query, owners),
   }),

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { Failure, invalid } from '../../../core/failure.ts'
-import { optional, optionalOneOf, optionalText } from '../../../core/schemas/fields.ts'
+import { optional, optionalOneOf, optionalStringUpTo } from '../../../core/schemas/fields.ts'
 import { regions } from '../../../core/schemas/region.ts'
 import { Task } from '../../../core/schemas/task.ts'
 import { taskRecord } from '../../../core/tasks/registry.ts'
@@ -32,9 +32,9 @@ const Inputs = z.record(z.string(), z.unknown())
 const Create = z
   .strictObject({
     task: TaskName.describe('Task type. Send `task` and `model_id`, or `slug` alone.'),
-    model_id: optionalText(128, 'Id of the model, as in `GET /std/v1/models`.'),
-    model: optionalText(128, 'The same as `model_id`.'),
-    slug: optionalText(512, 'Name of a model and one of its tasks, as in `GET /api/model-status`.'),
+    model_id: optionalStringUpTo(128, 'Id of the model, as in `GET /std/v1/models`.'),
+    model: optionalStringUpTo(128, 'The same as `model_id`.'),
+    slug: optionalStringUpTo(512, 'Name of a model and one of its tasks, as in `GET /api/model-status`.'),
     inputs: optional(Inputs, 'Request of the task without `model`: the same fields as at its own endpoint. Required.'),
     input: optional(Inputs, 'The same as `inputs`.'),
     payload: optional(Inputs, 'The same as `inputs`.'),

@@ -7,7 +7,7 @@ import {
   oneOf,
   optional,
   optionalOneOf,
-  optionalText,
+  optionalStringUpTo,
   string,
 } from '../../../core/schemas/fields.ts'
 import { parsed } from '../../../core/schemas/issues.ts'
@@ -80,9 +80,9 @@ const when = z.coerce.number().int().min(0).optional()
 const ListQuery = z.strictObject({
   status: optionalOneOf('Only jobs with this status.', jobStatuses),
   task: optional(Task, 'Only jobs of this task.'),
-  model_id: optionalText(128, 'Only jobs of this model.'),
-  user_id: optionalText(64, 'Only jobs of the tokens of this user.'),
-  token_id: optionalText(64, 'Only jobs that this token created.'),
+  model_id: optionalStringUpTo(128, 'Only jobs of this model.'),
+  user_id: optionalStringUpTo(64, 'Only jobs of the tokens of this user.'),
+  token_id: optionalStringUpTo(64, 'Only jobs that this token created.'),
   kind: optionalOneOf('`async`: background jobs. `sync`: synchronous requests. Default: both.', ['async', 'sync']),
   created_after: when.describe('Only jobs created after this second, in Unix seconds.'),
   created_before: when.describe('Only jobs created before this second, in Unix seconds.'),

@@ -10,7 +10,7 @@ import {
   nullableNumber,
   nullableString,
   optional,
-  optionalText,
+  optionalStringUpTo,
   string,
 } from '../../../core/schemas/fields.ts'
 import { Task } from '../../../core/schemas/task.ts'
@@ -103,10 +103,10 @@ export const libraryRoutes = ({ files }: Owners<'files'>) => [
     description:
       'Returns images, videos and audio that jobs of the organization created, newest first. Filter them by words of the prompt, kind, model and time.',
     query: z.strictObject({
-      q: optionalText(500, 'Words that the prompt must contain.'),
+      q: optionalStringUpTo(500, 'Words that the prompt must contain.'),
       kind: optional(Kind, 'Only images, videos or audio.'),
-      model_id: optionalText(128, 'Only files of this model.'),
-      user_id: optionalText(64, 'Only files of the tokens of this user.'),
+      model_id: optionalStringUpTo(128, 'Only files of this model.'),
+      user_id: optionalStringUpTo(64, 'Only files of the tokens of this user.'),
       created_after: Time.describe('Only files created after this time, in Unix seconds.'),
       created_before: Time.describe('Only files created before this time, in Unix seconds.'),
       limit: pageLimit,

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { z } from 'zod'
 import { type Failure, invalid } from '../../../core/failure.ts'
-import { array, namedObject, optionalOneOf, optionalText } from '../../../core/schemas/fields.ts'
+import { array, namedObject, optionalOneOf, optionalStringUpTo } from '../../../core/schemas/fields.ts'
 import { parsed } from '../../../core/schemas/issues.ts'
 import { requireMachineOwner } from '../../http/access/reach.ts'
 import { eventsHead, pingComment } from '../../http/answer/sse.ts'
@@ -107,7 +107,7 @@ const route = routeOf({ tag: 'System' })
 const maxLines = 10_000
 
 const Query = z.strictObject({
-  model: optionalText(256, 'Only lines that concern this model.'),
+  model: optionalStringUpTo(256, 'Only lines that concern this model.'),
   source: optionalOneOf('Only lines of the server, or only lines of engines. Default: both.', ['server', 'engine']),
   lines: z.coerce.number().int().min(0).max(maxLines).default(200).describe('How many of the newest lines to return.'),
   follow: z

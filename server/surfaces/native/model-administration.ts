@@ -17,7 +17,7 @@ import {
   oneOf,
   optional,
   optionalBoolean,
-  optionalText,
+  optionalStringUpTo,
   strictObject,
   string,
 } from '../../../core/schemas/fields.ts'
@@ -73,7 +73,7 @@ const Add = strictObject('ModelAdd', 'A model to download and to offer.', {
   tasks: optional(z.array(Task).max(16), 'Its tasks. Default: recognised by its files.'),
   context: optional(z.int().min(16), 'Most tokens of prompt and answer together.'),
   concurrency: optional(z.int().min(1).max(4096), 'Most requests at the same time.'),
-  engine: optionalText(64, 'Engine that runs it. Default: one that is installed.'),
+  engine: optionalStringUpTo(64, 'Engine that runs it. Default: one that is installed.'),
   memory: optional(
     z.string().regex(/^\d+(\.\d+)? ?([KMGT]i?)?B$/, 'Write a size as 512MiB or 24GB.'),
     'Device memory to book instead of the estimate: `24GB`.',

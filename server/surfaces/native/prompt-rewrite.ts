@@ -7,7 +7,7 @@ import {
   namedObject,
   object,
   optional,
-  optionalText,
+  optionalStringUpTo,
   strictObject,
   string,
 } from '../../../core/schemas/fields.ts'
@@ -41,7 +41,7 @@ const RewrittenTask = TaskName.refine(
 const text = z.string().trim().min(1)
 const RewriteRequest = strictObject('PromptRewriteRequest', 'A prompt to rewrite.', {
   prompt: text.max(10_000).describe('The prompt to rewrite.'),
-  model_id: optionalText(
+  model_id: optionalStringUpTo(
     128,
     'Id of the model for which the prompt is. Its first image or video task is the task, unless one is sent.',
   ),
@@ -59,7 +59,7 @@ const RewriteRequest = strictObject('PromptRewriteRequest', 'A prompt to rewrite
     .max(10_000)
     .default(defaultRewriteLength)
     .describe('Most characters of each prompt. A longer one is cut after a sentence or a word.'),
-  rewriter_model: optionalText(
+  rewriter_model: optionalStringUpTo(
     128,
     'Id of the chat model that rewrites. Default: `prompt_rewriting.model` in `infer.yaml`.',
   ),

@@ -2,7 +2,15 @@ import { z } from 'zod'
 import type { Caller } from '../../../core/accounts/accounts.ts'
 import { sessionCredential, sessionEnded } from '../../../core/accounts/sessions.ts'
 import { Failure } from '../../../core/failure.ts'
-import { array, boolean, integer, namedObject, object, optionalText, string } from '../../../core/schemas/fields.ts'
+import {
+  array,
+  boolean,
+  integer,
+  namedObject,
+  object,
+  optionalStringUpTo,
+  string,
+} from '../../../core/schemas/fields.ts'
 import { scopes } from '../../../core/store/store.ts'
 import { limitingGuesses } from '../../http/access/auth.ts'
 import { ownsMachine } from '../../http/access/reach.ts'
@@ -17,8 +25,8 @@ const route = routeOf({ tag: 'Console' })
 
 const SignIn = z
   .strictObject({
-    token: optionalText(256, 'Secret of a token: `sk-infer-…`.'),
-    code: optionalText(256, 'One-time code of `POST /api/session/codes`.'),
+    token: optionalStringUpTo(256, 'Secret of a token: `sk-infer-…`.'),
+    code: optionalStringUpTo(256, 'One-time code of `POST /api/session/codes`.'),
   })
   .refine(({ token, code }) => (token === undefined) !== (code === undefined), {
     message: "Send either 'token' or 'code'.",

@@ -15,7 +15,7 @@ import {
   optional,
   optionalOneOf,
   optionalString,
-  optionalText,
+  optionalStringUpTo,
   strictObject,
   string,
 } from '../../../core/schemas/fields.ts'
@@ -279,7 +279,7 @@ export const tokenRoutes = (owners: TokenOwners & Owners<'idempotency' | 'spend'
     query: z.strictObject({
       ...pageQuery(id => isId(id, 'tok_')),
       status: optionalOneOf('Only tokens with this status.', ['active', 'disabled', 'revoked', 'expired']),
-      user_id: optionalText(64, 'Only tokens of this user.'),
+      user_id: optionalStringUpTo(64, 'Only tokens of this user.'),
     }),
     response: Page,
     handle: async ({ params, query }, exchange) => {

@@ -15,7 +15,7 @@ import {
   object,
   oneOf,
   optional,
-  optionalText,
+  optionalStringUpTo,
   string,
 } from '../../../core/schemas/fields.ts'
 import { parsed } from '../../../core/schemas/issues.ts'
@@ -50,7 +50,7 @@ const Query = z.strictObject({
   token_ids: values.describe('Only these tokens; at most 100.'),
   user_ids: values.describe('Only work of tokens that belonged to these users; at most 100.'),
   limit: optional(z.coerce.number().int().min(1).max(1440), `Most buckets of the page. At most ${limits}.`),
-  page: optionalText(32, '`next_page` of the page before. Default: the first page.'),
+  page: optionalStringUpTo(32, '`next_page` of the page before. Default: the first page.'),
   format: z
     .enum(['json', 'csv'])
     .default('json')

@@ -11,7 +11,7 @@ import {
   nullish,
   optional,
   optionalOneOf,
-  optionalText,
+  optionalStringUpTo,
   strictObject,
   string,
 } from '../../../core/schemas/fields.ts'
@@ -156,10 +156,10 @@ const collectionRoutes = (owners: WorkflowOwners) => [
     summary: 'List workflows',
     description: 'Returns the workflows of the organization, last changed first.',
     query: z.strictObject({
-      q: optionalText(256, 'Words that the name must contain.'),
+      q: optionalStringUpTo(256, 'Words that the name must contain.'),
       include: optionalOneOf('`dag`: return the nodes and edges too.', ['dag']),
       limit: pageLimit,
-      after: optionalText(128, cursorDescription),
+      after: optionalStringUpTo(128, cursorDescription),
     }),
     response: Page,
     handle: async ({ query }, exchange) => {
@@ -280,7 +280,7 @@ const itemRoutes = (owners: WorkflowOwners) => [
     ...ofWorkflow,
     query: z.strictObject({
       limit: pageLimit,
-      after: optionalText(128, cursorDescription),
+      after: optionalStringUpTo(128, cursorDescription),
     }),
     response: VersionPage,
     handle: async ({ params, query: { limit, after } }, exchange) => {

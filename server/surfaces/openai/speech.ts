@@ -3,7 +3,7 @@ import { Failure } from '../../../core/failure.ts'
 import type { CallEnd } from '../../../core/jobs/call.ts'
 import type { Lease } from '../../../core/models/fleet.ts'
 import type { Model } from '../../../core/models/model.ts'
-import { array, namedObject, optionalText, string } from '../../../core/schemas/fields.ts'
+import { array, namedObject, optionalStringUpTo, string } from '../../../core/schemas/fields.ts'
 import { contentTypeOf, speechForms } from '../../../core/schemas/speech-format.ts'
 import type { Usage } from '../../../core/store/store.ts'
 import { modelFor } from '../../../core/tasks/catalog.ts'
@@ -72,7 +72,7 @@ export const speechRoutes = (owners: SpeechOwners) => [
     description:
       'Returns the voices of the models that speak. For a running engine the list includes the voices that the engine reports.',
     errorCodes: ['invalid_value', 'model_not_found', 'unsupported_task'],
-    query: z.object({ model: optionalText(256, 'Only voices of this model.') }),
+    query: z.object({ model: optionalStringUpTo(256, 'Only voices of this model.') }),
     response: Voices,
     handle: async ({ query }, exchange) => {
       if (query.model !== undefined) modelFor(speechName, query.model, owners.registry.catalog())

@@ -16,7 +16,7 @@ import {
   oneOf,
   optional,
   optionalString,
-  optionalText,
+  optionalStringUpTo,
   string,
 } from '../../../core/schemas/fields.ts'
 import { parsed } from '../../../core/schemas/issues.ts'
@@ -212,7 +212,7 @@ export const videoRoutes = (owners: VideoOwners) => [
     description: 'Returns the videos of the organization that were created from texts or images, newest first.',
     query: z.object({
       limit: pageLimit,
-      after: optionalText(64, 'Id of the last video of the page before.'),
+      after: optionalStringUpTo(64, 'Id of the last video of the page before.'),
     }),
     response: VideoPage,
     handle: async ({ query }, exchange) => {

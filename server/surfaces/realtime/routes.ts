@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
-import { optionalText } from '../../../core/schemas/fields.ts'
+import { optionalStringUpTo } from '../../../core/schemas/fields.ts'
 import { errorGroups } from '../../http/request/errors.ts'
 import { routeOf } from '../../http/request/route.ts'
 import type { RealtimeOwners } from './transcribe-samples.ts'
@@ -28,8 +28,8 @@ export const realtimeRoutes = (owners: RealtimeOwners) => [
       "Opens a WebSocket for a transcription session of OpenAI's Realtime API: audio is sent as `input_audio_buffer.append` (16 or 24 kHz PCM), text arrives while somebody speaks. Each utterance is a call of the model and counts as a submission. Browsers send the token as the subprotocol `openai-insecure-api-key.<token>`, from an origin in `cors.origins`. Sessions with other intents are refused.",
     errorCodes: [...errorGroups.wait, ...errorGroups.model, 'missing_required_parameter', 'origin_not_allowed'],
     query: z.object({
-      intent: optionalText(64, 'Always `transcription`.'),
-      model: optionalText(256, 'Id of the model. Default: the only one; else `session.update` names it.'),
+      intent: optionalStringUpTo(64, 'Always `transcription`.'),
+      model: optionalStringUpTo(256, 'Id of the model. Default: the only one; else `session.update` names it.'),
     }),
     status: 101,
     // The package `ws` is loaded with the first connection.

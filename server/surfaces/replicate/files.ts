@@ -9,7 +9,7 @@ import {
   namedObject,
   nullableString,
   object,
-  optionalText,
+  optionalStringUpTo,
   string,
 } from '../../../core/schemas/fields.ts'
 import type { FileRecord } from '../../../core/store/store.ts'
@@ -98,7 +98,7 @@ export const replicateFileRoutes = (owners: FileOwners) => [
   replicateRoute('GET /replicate/v1/files', 'user:read', {
     summary: 'List files',
     description: 'Returns the files that were uploaded, newest first.',
-    query: z.object({ cursor: optionalText(64, 'From `next`. Default: the first page.') }),
+    query: z.object({ cursor: optionalStringUpTo(64, 'From `next`. Default: the first page.') }),
     response: FilePage,
     handle: async ({ query }, exchange) => {
       const after = query.cursor === undefined ? {} : { after: query.cursor }

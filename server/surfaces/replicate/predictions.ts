@@ -14,7 +14,7 @@ import {
   oneOf,
   optional,
   optionalString,
-  optionalText,
+  optionalStringUpTo,
   string,
 } from '../../../core/schemas/fields.ts'
 import { isSlugTask } from '../../../core/schemas/task.ts'
@@ -250,7 +250,7 @@ export const predictionRoutes = (owners: SubmitterOwners) => [
   replicateRoute('GET /replicate/v1/predictions', 'user:read', {
     summary: 'List predictions',
     description: 'Returns background jobs of the organization as predictions, newest first.',
-    query: z.object({ cursor: optionalText(64, 'From `next`. Default: the first page.') }),
+    query: z.object({ cursor: optionalStringUpTo(64, 'From `next`. Default: the first page.') }),
     response: Page,
     handle: async ({ query }, exchange) => {
       const after = query.cursor === undefined ? {} : { after: query.cursor }

@@ -26,7 +26,7 @@ export const closing = (bracket: '}' | ']'): Sequence => [gap, bracket]
  * The rules for any JSON, created on first use. Strings may use every escape except single surrogates. Numbers
  * have at most 16 digits before and after the point and two in the exponent: with more they could be read as infinite.
  */
-export function openJson({ once, define }: GrammarRules) {
+export function openJson({ once, define }: Pick<GrammarRules, 'once' | 'define'>) {
   const character = () => once('json character', 'character', () => [[setOf(plainCharacters)], ['\\', escape()]])
 
   const escape = () =>

@@ -77,7 +77,7 @@ export function openRules(budget: Pick<Budget, 'parts'>) {
     fill,
     define,
     /** Returns the rule for this key. It is built later, once, so that rules can refer to each other and themselves. */
-    once(key: string, hint: string, make: () => readonly Sequence[]): RulePart {
+    once: (key: string, hint: string, make: () => readonly Sequence[]): RulePart => {
       const found = known.get(key)
       if (found) return found
       const name = reserve(hint)
