@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from 'node:fs'
 import { basename } from 'node:path'
-import { mediaType } from '../generation/media.ts'
+import { mediaType } from '../files/media-type.ts'
 import { unreadable, usageFailure } from '../terminal/exit-codes.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
 import { announceWait, isPiped, readAll } from '../terminal/standard-input.ts'

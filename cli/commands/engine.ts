@@ -60,7 +60,7 @@ export function define(command: Command, terminal: Terminal): void {
     .addOption(new Option('--gpu <use>', 'the backend').choices(['off', 'cuda', 'vulkan']).makeOptionMandatory())
     .option('--backends <folder>', 'folder that contains the GPU builds, below node_modules')
     .action(async ({ gpu, backends }) => {
-      const { tryBackend } = await import('../../gpu/engines/gguf/trial.ts')
+      const { tryBackend } = await import('../../gpu/engines/gguf/try-backend.ts')
       terminal.print(JSON.stringify(await tryBackend(gpu, backends)))
     })
   command
