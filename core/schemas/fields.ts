@@ -37,7 +37,9 @@ export const flag = (description: string) => optionalOneOf(description, ['true',
 export const anything = (description: string) => z.unknown().describe(description)
 export const anyObject = (description: string) => z.record(z.string(), z.unknown()).describe(description)
 
+/** Without a description, for lists and unions; a description would be that of every use. */
 export const nonEmptyText = z.string().min(1)
+export const nonEmptyString = (description: string) => z.string().min(1).describe(description)
 export const tokenIds = z.array(z.int().min(0)).min(1)
 export const modelId = nonEmptyText.max(256).describe('Id of the model, as in `GET /std/v1/models`.')
 

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import {
   boolean,
   namedObject,
+  nonEmptyString,
   nonEmptyText,
   nullish,
   number,
@@ -30,11 +31,11 @@ export const moderationCategories = [
 export type ModerationCategory = (typeof moderationCategories)[number]
 
 const Part = z.discriminatedUnion('type', [
-  z.object({ type: z.literal('text'), text: nonEmptyText.describe('The text.') }),
+  z.object({ type: z.literal('text'), text: nonEmptyString('The text.') }),
   z.object({
     type: z.literal('image_url'),
     image_url: object('The image.', {
-      url: nonEmptyText.describe('An http(s) URL, a `data:` URL, or the id of a file (`file-…`).'),
+      url: nonEmptyString('An http(s) URL, a `data:` URL, or the id of a file (`file-…`).'),
     }),
   }),
 ])

@@ -4,6 +4,7 @@ import {
   integer,
   modelId,
   namedObject,
+  nonEmptyString,
   nonEmptyText,
   notImplemented,
   nullish,
@@ -43,7 +44,7 @@ export const inputType = nullish(
 )
 const truncation = nullishBoolean('`true` is the same as `truncate_prompt_tokens: -1`; `false` has no effect.')
 
-const InputObject = z.looseObject({ text: nonEmptyText.describe('The text.') })
+const InputObject = z.looseObject({ text: nonEmptyString('The text.') })
 
 export const EmbeddingsRequest = namedObject('EmbeddingsRequest', 'Texts to turn into vectors.', {
   model: modelId,
@@ -110,7 +111,7 @@ const maxResults = z.int().min(0).nullish()
 
 export const RerankRequest = namedObject('RerankRequest', 'Documents to order by relevance to a query.', {
   model: modelId,
-  query: nonEmptyText.describe('What the documents are compared with.'),
+  query: nonEmptyString('What the documents are compared with.'),
   documents: z
     .array(Document)
     .min(1)

@@ -42,7 +42,7 @@ export interface ConsolePage extends AsyncDisposable {
 }
 
 /** The rules of axe that depend on the theme; the others would find the same in both. */
-const rulesOfColor = ['color-contrast', 'color-contrast-enhanced', 'link-in-text-block']
+const rulesOfColor = ['color-contrast', 'link-in-text-block']
 
 /** Starts a server and a browser; one for each test file. */
 export async function openConsole(

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import {
   namedObject,
+  nonEmptyString,
   nonEmptyText,
   nullish,
   nullishBoolean,
@@ -121,7 +122,7 @@ export const OllamaEmbeddingsRequest = namedObject(
   "A text to turn into a vector, in Ollama's older form.",
   {
     model: Model,
-    prompt: nonEmptyText.describe('The text.'),
+    prompt: nonEmptyString('The text.'),
     keep_alive: KeepAlive,
   },
 )

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import {
   modelId,
   namedObject,
+  nonEmptyString,
   nonEmptyText,
   nullableNumber,
   nullish,
@@ -18,7 +19,7 @@ export const longestReference = 30
 /** A text-to-speech request. Source: OpenAI's CreateSpeechRequest, with the extensions that other servers share. */
 export const SpeechRequest = namedObject('SpeechRequest', 'A text to speak.', {
   model: modelId,
-  input: nonEmptyText.describe(
+  input: nonEmptyString(
     `The text to speak. At most ${defaultSpeechInput} characters, unless the configuration of the model sets another limit.`,
   ),
   voice: nullish(
