@@ -145,7 +145,8 @@ export interface StreamedBody {
  * after which nothing follows. A chunk belongs to the listener, which may keep it without copying.
  */
 export interface EngineListener {
-  accepted(contentType: string): void
+  /** `ignored`: what the engine left out of the request, as in `ignored.ts`; absent if nothing. */
+  accepted(contentType: string, ignored?: string): void
   chunk(bytes: Buffer): void
   finished(): void
   /** `worker_error` if the engine failed, `timeout` if it hangs (both retryable), else the normalised refusal of the engine. */

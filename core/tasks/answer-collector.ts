@@ -3,9 +3,8 @@ import { Failure } from '../failure.ts'
 import type { Lease } from '../models/fleet.ts'
 import type { Usage } from '../store/store.ts'
 import { chatCompletion } from './chat/chat-completion.ts'
-import type { Droppable } from './chat/truncation.ts'
 import { engineFault } from './protocols/answer.ts'
-import { openShortened, readAnswer } from './protocols/ask.ts'
+import { type AskOptions, openShortened, readAnswer } from './protocols/ask.ts'
 import { type StreamAnswerFormat, StreamShape } from './stream-shape.ts'
 import { dataOf } from './stream-text.ts'
 
@@ -69,14 +68,17 @@ export class AnswerCollector {
     path: string,
     body: string | Uint8Array,
     signal: CallerSignal,
-    droppable?: Droppable,
+    { droppable, ignored }: Pick<AskOptions, 'droppable' | 'ignored'> = {},
   ): Promise<Buffer> {
     /** The answer if the engine does not stream. */
     let whole: Buffer[] | undefined
     let bytesOfWhole = 0
     const call = { path, body, stream: true, maxBytes: Number.POSITIVE_INFINITY }
     return readAnswer(listener => openShortened(lease, call, listener, droppable), signal, {
-      accepted: type => void (whole = type.startsWith('text/event-stream') ? undefined : []),
+      accepted(type, paths) {
+        whole = type.startsWith('text/event-stream') ? undefined : []
+        if (paths !== undefined) ignored?.(paths)
+      },
       chunk: bytes =>
         this.#guarded(() => {
           if (!whole) return this.#feed(bytes)

@@ -37,6 +37,8 @@ export interface PreparedRequest {
   droppable?: Droppable
   /** Images that must still be put into the bodies; absent without any. */
   images?: ImageReference[]
+  /** Paths of what was left out of the request, because it does not exist here and is not needed; absent without any. */
+  ignored?: string[]
   /** The most that the request can use; absent if it was prepared to be run at once. */
   estimate?: Estimate
   /** Hash of the original body, if requested. */

@@ -19,13 +19,15 @@ export function openTextRunner({
   media: Pick<Media, 'imageDataUrl' | 'fileText'>
   limits: Limits
 }): RunTask {
-  return async (...[job, lease, signal]) => {
+  return async (...[job, lease, signal, report]) => {
     const { record, model, sender } = workOfJob('text', job, registry, signal)
     const checked = await cpu.prepare(record.id, Buffer.from(job.inputs), registry.catalog(), limits)
     const { path, bodies, droppable, answerFormat } = await withImages(checked, fetchFrom(media, sender))
     const answers: Buffer[] = []
+    const ignored = (paths: string) =>
+      report.log('WARN', `Left out, because the engine of '${model.id}' cannot keep to it: ${paths}`)
     for (const body of bodies)
-      answers.push(await ask(lease, path, body, answerBound(answerFormat, limits), signal, { droppable }))
+      answers.push(await ask(lease, path, body, answerBound(answerFormat, limits), signal, { droppable, ignored }))
     return answeredResult(await cpu.shape(answers, answerFormat), model)
   }
 }

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import type { Failure } from '../../core/failure.ts'
+import { ignoredHeader, ignoredText } from '../../core/ignored.ts'
 
 /** The format of an engine's streams: the content type, and the frame that reports a failure. */
 export interface StreamForm {
@@ -15,9 +16,14 @@ export const eventStream: StreamForm = {
 
 /** One response. Call `json` once, or `write` any number of times and then `end`, or `binary`. */
 export function openEngineReply(response: ServerResponse, signal: AbortSignal, form: StreamForm = eventStream) {
+  const nameIgnored = (): void => {
+    const ignored = ignoredText(reply.ignored)
+    if (ignored !== '') response.setHeader(ignoredHeader, ignored)
+  }
   const begin = (): void => {
-    if (!response.headersSent)
-      response.writeHead(200, { 'content-type': reply.form.contentType, 'cache-control': 'no-cache' })
+    if (response.headersSent) return
+    nameIgnored()
+    response.writeHead(200, { 'content-type': reply.form.contentType, 'cache-control': 'no-cache' })
   }
   let buffered = ''
   let sentAt = Number.NEGATIVE_INFINITY
@@ -41,7 +47,12 @@ export function openEngineReply(response: ServerResponse, signal: AbortSignal, f
     signal,
     /** The format of this stream, if it differs from that of the engine's other streams. Set it before `write`. */
     form,
-    json: (body: unknown): void => sendReply(response, 200, body),
+    /** Paths of what was left out of the request, for the header of the answer. Set it before `write` or `json`. */
+    ignored: [] as readonly string[],
+    json(body: unknown): void {
+      nameIgnored()
+      sendReply(response, 200, body)
+    },
     /** Sends frames of a stream; resolves when more can be written. The first call sends the headers. */
     write(frames: string): void | Promise<void> {
       begin()

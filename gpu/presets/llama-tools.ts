@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { ignoredText } from '../../core/ignored.ts'
 import { jsonOf } from '../../core/json.ts'
 import type { EngineCall, EngineListener } from '../../core/models/fleet.ts'
 import type { ChatRequest } from '../../core/schemas/chat.ts'
@@ -38,13 +39,21 @@ export function toolAdapter(props: unknown): Adapter | undefined {
     const text = call.path === path ? bodyText(call.body) : undefined
     if (text === undefined || !/"(tools|tool_calls|tool_call_id)"/.test(text)) return undefined
     const body = JSON.parse(text) as Record<string, unknown>
-    return adapted(body).then(({ body, names }) => ({
+    return adapted(body).then(({ body, names, leftOut }) => ({
       call: { ...call, body } satisfies EngineCall,
-      listener: names === undefined ? listener : callListener(names, call, listener),
+      listener: names === undefined ? listener : callListener(names, call, listener, leftOut),
     }))
   }
 
-  async function adapted(sent: Record<string, unknown>): Promise<{ body: string; names: string[] | undefined }> {
+  interface Adapted {
+    body: string
+    /** The functions that the answer may call; undefined without any. */
+    names?: string[]
+    /** What the grammar leaves out of the schemas of the tools. */
+    leftOut: readonly string[]
+  }
+
+  async function adapted(sent: Record<string, unknown>): Promise<Adapted> {
     const { tools: _tools, tool_choice: _choice, parallel_tool_calls: _parallel, ...rest } = sent
     // The request was validated before; its model name is the upstream name.
     const request = sent as unknown as ChatRequest
@@ -53,18 +62,18 @@ export function toolAdapter(props: unknown): Adapter | undefined {
     const plainMessages = inProse(
       request.messages.map(message => withoutFunctions({ ...message, content: media.taken(message.content) })),
     )
-    if (!calling)
-      return { body: JSON.stringify({ ...rest, messages: plainMessages.map(media.restored) }), names: undefined }
+    if (!calling) return { body: JSON.stringify({ ...rest, messages: plainMessages.map(media.restored) }), leftOut: [] }
     const format = request.response_format
-    const grammar = await constraintOf({ calling, format, marks: undefined, beginning: 'answer' })
+    const constraint = await constraintOf({ calling, format, marks: undefined, beginning: 'answer' })
     const tools = calling.tools.map(({ tool }) => tool)
     const text = toolIntroduction(tools, calling.forced, calling.parallel)
     const messages = introduced(plainMessages, text, hasSystem).map(media.restored)
-    const body: Record<string, unknown> = { ...rest, messages, grammar }
+    const body: Record<string, unknown> = { ...rest, messages, grammar: constraint?.grammar }
     delete body.response_format
     // An answer that must be a call contains no text for a stop string.
     if (calling.forced) delete body.stop
-    return { body: JSON.stringify(body), names: tools.map(tool => tool.function.name) }
+    const names = tools.map(tool => tool.function.name)
+    return { body: JSON.stringify(body), names, leftOut: constraint?.leftOut ?? [] }
   }
 }
 
@@ -78,12 +87,13 @@ function callListener(
   names: readonly string[],
   { stream }: Pick<EngineCall, 'stream'>,
   listener: EngineListener,
+  leftOut: readonly string[],
 ): EngineListener {
   const pieces: Buffer[] = []
   const frames = stream ? openFrames(names) : undefined
   const pass = (text: string) => void (text === '' || listener.chunk(Buffer.from(text)))
   return {
-    accepted: type => listener.accepted(type),
+    accepted: type => listener.accepted(type, ignoredText(leftOut) || undefined),
     failed: failure => listener.failed(failure),
     chunk(bytes) {
       if (frames) pass(frames.push(bytes))

@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream'
 import type { Client, Dispatcher } from 'undici'
 import { Failure } from '../../core/failure.ts'
+import { ignoredHeader } from '../../core/ignored.ts'
 import type { EngineCall, EngineExchange, EngineListener, StreamedBody } from '../../core/models/fleet.ts'
 import type { SwapSetMember } from '../../core/swap-set.ts'
 import type { EngineConnections } from './connections.ts'
@@ -165,7 +166,10 @@ export class UndiciExchange implements EngineExchange, SwapSetMember, Dispatcher
     // Free the body: it is not sent again, and a stream may take minutes.
     if (this.#call.stream) this.#call = { ...this.#call, body: '' }
     const type = headers['content-type']
-    this.#notify(() => this.#listener.accepted(typeof type === 'string' ? type : ''))
+    const ignored = headers[ignoredHeader]
+    this.#notify(() =>
+      this.#listener.accepted(typeof type === 'string' ? type : '', typeof ignored === 'string' ? ignored : undefined),
+    )
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {

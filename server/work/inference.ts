@@ -2,6 +2,7 @@ import type { z } from 'zod'
 import type { Admitted } from '../../core/admission/admission.ts'
 import { type ChatFormName, formedStream } from '../../core/dialects/chat-forms.ts'
 import { Failure } from '../../core/failure.ts'
+import { ignoredHeader, ignoredText } from '../../core/ignored.ts'
 import type { CallEnd, RunningCall } from '../../core/jobs/call.ts'
 import type { Lease } from '../../core/models/fleet.ts'
 import { conversationTask, type TextTask } from '../../core/schemas/task.ts'
@@ -177,7 +178,8 @@ function relay(
       meter: throughput.meter(answerFormat.modelId),
       timings,
       // A stream that has begun is not retried, so the request body is no longer needed.
-      begun() {
+      begun(ignored) {
+        nameIgnored(exchange, prepared, ignored)
         prepared.bodies = []
         exchange.releaseBody()
       },
@@ -187,6 +189,12 @@ function relay(
     const sent = { path: prepared.path, body: body!, stream: true, maxBytes: Number.POSITIVE_INFINITY }
     stream.attach(openShortened(lease, sent, stream, prepared.droppable))
   })
+}
+
+/** Adds the header that names what was left out of the request, before the engine and by it. */
+function nameIgnored(exchange: ClientExchange, { ignored = [] }: PreparedRequest, byEngine = ''): void {
+  const paths = ignoredText([...ignored, ...byEngine.split(/, */).filter(Boolean)])
+  if (paths !== '') exchange.header(ignoredHeader, paths)
 }
 
 async function collect(
@@ -204,15 +212,22 @@ async function collect(
     asStream !== undefined && isStreamable(answerFormat)
       ? new AnswerCollector(answerFormat, maxBytes, throughput.meter(lease.modelId))
       : undefined
+  let ignored: string | undefined
+  const options = {
+    droppable,
+    ignored(paths: string) {
+      ignored = paths
+    },
+  }
   const used = (usage: Usage) => throughput.used(lease.modelId, collected?.uncounted(usage) ?? usage)
   try {
     if (collected)
       answers.push(
-        await collected.ask(lease, path, withMembers(prepared.bodies[0]!, asStream!), exchange.abortSource, droppable),
+        await collected.ask(lease, path, withMembers(prepared.bodies[0]!, asStream!), exchange.abortSource, options),
       )
     else
       for (const body of prepared.bodies)
-        answers.push(await ask(lease, path, body, maxBytes, exchange.abortSource, { droppable }))
+        answers.push(await ask(lease, path, body, maxBytes, exchange.abortSource, options))
   } catch (thrown) {
     const failure = Failure.from(thrown)
     if (failure.code === 'cancelled') {
@@ -232,6 +247,7 @@ async function collect(
   exchange.abortSource.throwIfAborted()
   if (keep && form) await keep(form.request, String(shaped.body))
   if (exchange.keyLock) await keepAnswer(exchange, shaped.body, id)
+  nameIgnored(exchange, prepared, ignored)
   exchange.send(200, shaped.body)
   return { how: 'completed', usage: shaped.usage }
 }

@@ -24,8 +24,8 @@ interface RelayOptions {
   streams: Streams
   meter: ThroughputMeter
   timings: Pick<Timings, 'record'>
-  /** Called when the engine has accepted the request and begins to answer. */
-  begun(): void
+  /** Called when the engine has accepted the request and begins to answer, before the headers are sent. */
+  begun(ignored: string | undefined): void
   ended(end: CallEnd): void
 }
 
@@ -81,14 +81,14 @@ export class StreamRelay implements EngineListener, WatchedStream {
     if (this.#client.abortSource.aborted) this.#onAbort()
   }
 
-  accepted(contentType: string): void {
+  accepted(contentType: string, ignored?: string): void {
     if (this.#hasEnded) return
     if (!contentType.startsWith('text/event-stream')) {
       this.#failWith(`'${contentType.slice(0, 60)}' instead of a stream`)
       return
     }
     this.#begun = true
-    this.#options.begun()
+    this.#options.begun(ignored)
     const [type, headers] = eventsHead
     this.#client.head(200, this.#options.translation?.contentType ?? type, headers)
     this.#options.streams.add(this)

@@ -3,14 +3,17 @@ import type { Failure } from '../../failure.ts'
 import type { EngineCall, EngineExchange, EngineListener, Lease } from '../../models/fleet.ts'
 import { type Droppable, shortener } from '../chat/truncation.ts'
 
-interface AskOptions extends Pick<EngineCall, 'method' | 'contentType' | 'patienceMs' | 'workPath' | 'isAnswer'> {
+export interface AskOptions
+  extends Pick<EngineCall, 'method' | 'contentType' | 'patienceMs' | 'workPath' | 'isAnswer'> {
   /** What is left out of a body whose prompt is too long. */
   droppable?: Droppable | undefined
+  /** Called before the answer with what the engine left out of the request, if it left anything out. */
+  ignored?: ((paths: string) => void) | undefined
 }
 
 /** Makes a result of the answer of an engine. What its functions throw ends the request. */
 interface AnswerReader<Result> {
-  accepted?(contentType: string): void
+  accepted?(contentType: string, ignored: string | undefined): void
   chunk(bytes: Buffer, exchange: EngineExchange): void
   /** Called after the last chunk. */
   finished(): Result | Promise<Result>
@@ -33,7 +36,7 @@ export function readAnswer<Result>(
     }
     const onAbort = () => stop(signal.reason)
     const exchange = open({
-      accepted: type => reader.accepted?.(type),
+      accepted: (type, ignored) => reader.accepted?.(type, ignored),
       chunk(bytes) {
         try {
           reader.chunk(bytes, exchange)
@@ -63,11 +66,12 @@ export function ask(
   body: EngineCall['body'],
   maxBytes: number,
   signal: CallerSignal,
-  { droppable, ...more }: AskOptions = {},
+  { droppable, ignored, ...more }: AskOptions = {},
 ): Promise<Buffer> {
   const chunks: Buffer[] = []
   const call = { ...more, path, body, stream: false, maxBytes }
   return readAnswer(listener => openShortened(lease, call, listener, droppable), signal, {
+    accepted: (_type, paths) => paths !== undefined && ignored?.(paths),
     chunk: bytes => void chunks.push(bytes),
     finished: () => (chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)),
   })
@@ -94,9 +98,9 @@ export function openShortened(
     lease.open(
       { ...facts, body: sent },
       {
-        accepted(type) {
+        accepted(...answer) {
           shorter = undefined
-          listener.accepted(type)
+          listener.accepted(...answer)
         },
         chunk: bytes => listener.chunk(bytes),
         finished: () => listener.finished(),

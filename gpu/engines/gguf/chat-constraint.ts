@@ -9,15 +9,31 @@ export interface Constrained extends AnswerOptions {
   format: ChatRequest['response_format']
 }
 
+export interface Constraint {
+  /** The GBNF grammar of the whole answer, from its first token on. */
+  grammar: string
+  /** What it leaves out of the schemas of tools, as paths in the request. */
+  leftOut: readonly string[]
+}
+
 /**
- * Builds the GBNF grammar of the whole answer, from its first token on; undefined if the answer is unconstrained. Where
- * tool calls may follow free text, the grammar covers the free text too. Runs in small steps, because many tools
- * take long. Throws Failure for schemas that cannot be converted to a grammar.
+ * Builds the constraint of an answer; undefined if it has none. Where tool calls may follow free text, the grammar covers
+ * the free text too. Runs in small steps, because many tools take long. Throws Failure for the schema of an answer or of
+ * a tool with `strict` that cannot be converted to a grammar.
  */
-export function* constraintOf({ calling, format, marks, beginning }: Constrained): Generator<void, string | undefined> {
+export function* constraintOf(wanted: Constrained): Generator<void, Constraint | undefined> {
+  const leftOut: string[] = []
+  const grammar = yield* grammarOf(wanted, leftOut)
+  return grammar === undefined ? undefined : { grammar, leftOut }
+}
+
+function* grammarOf(
+  { calling, format, marks, beginning }: Constrained,
+  leftOut: string[],
+): Generator<void, string | undefined> {
   const grammar = openGrammar()
   const json = calling?.forced ? undefined : yield* jsonRule(format, grammar)
-  const rules = calling ? yield* toolCallRules(calling, grammar) : []
+  const rules = calling ? yield* toolCallRules(calling, grammar, leftOut) : []
   if (calling) rules.push(`answer ::= ${calling.forced ? 'calls' : json === undefined ? 'said' : `calls | ${json}`}`)
   else if (json !== undefined) rules.push(`answer ::= ${json}`)
   else return undefined
@@ -36,32 +52,36 @@ const maxKept = 8 << 20
  * millisecond per tool. Other streams continue meanwhile, and concurrent requests for the same grammar share the work.
  */
 export function openConstraints(most = maxKept) {
-  const made = new Map<string, string>()
-  const making = new Map<string, Promise<string | undefined>>()
+  const made = new Map<string, Constraint>()
+  const making = new Map<string, Promise<Constraint | undefined>>()
   let kept = 0
 
-  function keep(key: string, grammar: string): void {
-    if (made.delete(key)) kept -= key.length + grammar.length
-    if (key.length + grammar.length > most) return
-    made.set(key, grammar)
-    kept += key.length + grammar.length
-    for (const [oldest, text] of made) {
+  const sizeOf = (key: string, { grammar, leftOut }: Constraint): number =>
+    leftOut.reduce((sum, path) => sum + path.length, key.length + grammar.length)
+
+  function keep(key: string, constraint: Constraint): void {
+    const size = sizeOf(key, constraint)
+    if (made.delete(key)) kept -= size
+    if (size > most) return
+    made.set(key, constraint)
+    kept += size
+    for (const [oldest, other] of made) {
       if (kept <= most) break
       made.delete(oldest)
-      kept -= oldest.length + text.length
+      kept -= sizeOf(oldest, other)
     }
   }
 
-  return async (wanted: Constrained): Promise<string | undefined> => {
+  return async (wanted: Constrained): Promise<Constraint | undefined> => {
     const { calling, format, marks, beginning } = wanted
     if (!calling && (!format || format.type === 'text')) return undefined
     const key = JSON.stringify([calling, format, marks, beginning])
     let work = making.get(key) ?? made.get(key)
     if (work === undefined)
       making.set(key, (work = inTimeSlices(constraintOf(wanted)).finally(() => making.delete(key))))
-    const grammar = await work
-    keep(key, grammar!)
-    return grammar
+    const constraint = await work
+    keep(key, constraint!)
+    return constraint
   }
 }
 

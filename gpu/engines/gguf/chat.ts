@@ -55,7 +55,8 @@ export function openChat(parts: ChatParts): Handler {
       marks: template.marks,
       beginning: beginningOf(stretches.at(-1)?.text ?? '', template.marks),
     }
-    const grammar = await constraintOf({ ...answer, format: request.response_format })
+    const constraint = await constraintOf({ ...answer, format: request.response_format })
+    reply.ignored = constraint?.leftOut ?? []
     const prompt = tokensFor(stretches)
     const work: GenerateWork = {
       prompt,
@@ -66,7 +67,7 @@ export function openChat(parts: ChatParts): Handler {
       signal: reply.signal,
       choices: request.n ?? 1,
       logprobs: request.logprobs ? (request.top_logprobs ?? 0) : undefined,
-      grammar,
+      grammar: constraint?.grammar,
       showControls: [answer.marks?.open, answer.marks?.close, ...(calling ? marksOf(calling.form) : [])].filter(
         mark => mark !== undefined,
       ),

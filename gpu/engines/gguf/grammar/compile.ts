@@ -58,12 +58,17 @@ export function openCompiler(rules: GrammarRules, json: Json, budget: Budget): R
     const meant = meantKinds(shape)
     const wanted = [...meant].filter(kind => shape.kinds.has(kind) && !(kind === 'integer' && meant.has('fraction')))
     for (const other of excluded)
-      if (!apart(schemaNodes, shape, meant, other))
-        other.document.unsupported(
-          other.path,
-          'it is not certain that what satisfies another branch of the oneOf does not satisfy this one; ' +
-            'tell them apart by a required property with a const, or use anyOf',
-        )
+      if (!apart(schemaNodes, shape, meant, other)) {
+        const { leftOut } = other.document
+        // Of a schema that only describes, the branches are read as those of anyOf.
+        if (leftOut) leftOut.add(other.path.replace(/\[\d+\]$/, ''))
+        else
+          other.document.unsupported(
+            other.path,
+            'it is not certain that what satisfies another branch of the oneOf does not satisfy this one; ' +
+              'tell them apart by a required property with a const, or use anyOf',
+          )
+      }
     return wanted.map(kind => ({ kind, key: `${kind} ${key}`, make: () => kindOf(kind, shape, `${kind} ${key}`) }))
   }
 

@@ -1,14 +1,17 @@
-import { invalid } from '../../../../core/failure.ts'
+import { Failure, invalid } from '../../../../core/failure.ts'
 import type { Ranges } from './characters.ts'
 import { openCompiler } from './compile.ts'
 import { openJson } from './json.ts'
 import { productiveRules } from './productive.ts'
 import { type GrammarPart, openBudget, openRules, type RuleMap } from './rules.ts'
-import { type Origin, SchemaDocument, sizeWithin } from './schema.ts'
+import { type Origin, SchemaDocument, SchemaFailure, sizeWithin } from './schema.ts'
 import { ruleWidth, stepsToCheck } from './width.ts'
 
 /** Maximum parallel readings of a text, and maximum steps of llama.cpp's own check of a grammar. */
 const most = { width: 200, checkSteps: 5_000_000 }
+
+/** Maximum conversions of a schema that only describes; each without one more keyword. */
+const maxAttempts = 40
 
 /**
  * A grammar for llama.cpp that is built from JSON Schemas and the text around them. All text that it matches satisfies
@@ -31,7 +34,7 @@ export function openGrammar() {
   const budget = openBudget(tooLarge)
   const rules = openRules(budget)
   const json = openJson(rules)
-  const compile = openCompiler(rules, json, budget)
+  let compile = openCompiler(rules, json, budget)
   const given = new Set<string>()
   let nextId = 0
 
@@ -49,6 +52,29 @@ export function openGrammar() {
     if (stepsToCheck(productive) > most.checkSteps) tooLarge('its rules lead to each other in too many ways')
   }
 
+  function* converted(schema: unknown, origin: Origin, leftOut?: Set<string>): Generator<void, string> {
+    from = origin
+    if (!sizeWithin(schema)) tooLarge('it has more than 5000 parts, 200000 characters or 100 levels')
+    const { root } = new SchemaDocument(schema, origin, () => nextId++, leftOut)
+    try {
+      const { rule: name } = compile([root])
+      yield* rules.settle()
+      yield* check(name)
+      given.add(name)
+      return name
+    } catch (error) {
+      if (error instanceof RangeError) tooLarge('its parts refer to each other too deeply')
+      throw error
+    }
+  }
+
+  function* object(): Generator<void, string> {
+    const { rule: name } = json.object()
+    yield* rules.settle()
+    given.add(name)
+    return name
+  }
+
   return {
     /**
      * Adds a rule for the values that a schema allows and returns its name, for use in `text`. The rule may be used any
@@ -57,28 +83,30 @@ export function openGrammar() {
      * converted, and `invalid_value` for schemas that are invalid, unsatisfiable or too large, all with `origin.param`.
      * The grammar cannot be used after that.
      */
-    *rule(schema: unknown, origin: Origin): Generator<void, string> {
-      from = origin
-      if (!sizeWithin(schema)) tooLarge('it has more than 5000 parts, 200000 characters or 100 levels')
-      const { root } = new SchemaDocument(schema, origin, () => nextId++)
-      try {
-        const { rule: name } = compile([root])
-        yield* rules.settle()
-        yield* check(name)
-        given.add(name)
-        return name
-      } catch (error) {
-        if (error instanceof RangeError) tooLarge('its parts refer to each other too deeply')
-        throw error
+    rule: (schema: unknown, origin: Origin): Generator<void, string> => converted(schema, origin),
+    /**
+     * Adds a rule for the objects that a schema describes, and returns its name with the paths of what it leaves out:
+     * what the grammar cannot keep, or what is wrong in the schema. At worst that is the whole schema, and the rule
+     * matches any JSON object. Never throws a Failure.
+     */
+    *looseRule(schema: unknown, origin: Origin): Generator<void, { rule: string; leftOut: string[] }> {
+      const leftOut = new Set<string>()
+      for (let attempt = 0; attempt < maxAttempts; attempt++) {
+        const restore = rules.checkpoint()
+        try {
+          return { rule: yield* converted(schema, origin, leftOut), leftOut: [...leftOut] }
+        } catch (error) {
+          restore()
+          compile = openCompiler(rules, json, budget)
+          if (!(error instanceof Failure)) throw error
+          if (!(error instanceof SchemaFailure) || error.path === origin.path || leftOut.has(error.path)) break
+          leftOut.add(error.path)
+        }
       }
+      return { rule: yield* object(), leftOut: [origin.path] }
     },
     /** Returns the name of the rule that matches any JSON object. */
-    *object(): Generator<void, string> {
-      const { rule: name } = json.object()
-      yield* rules.settle()
-      given.add(name)
-      return name
-    },
+    object,
     /**
      * Returns the whole grammar in GBNF, for `createGrammar({ grammar })`. `root` is the right side of the rule `root`,
      * in GBNF: names that `rule` returned, and quoted texts, which `literal` writes:

@@ -11,13 +11,16 @@ export interface Bound {
 }
 
 const words = (text: string): ReadonlySet<string> => new Set(text.split(' '))
+/** Keywords that demand nothing of a value, those of OpenAPI and of editors included; `x-…` are others. */
 const annotations = words(
-  'title description default examples $schema $comment deprecated readOnly writeOnly $defs definitions',
+  'title description default examples $schema $comment deprecated readOnly writeOnly $defs definitions $anchor ' +
+    '$vocabulary contentEncoding contentMediaType contentSchema discriminator example externalDocs xml ' +
+    'markdownDescription enumDescriptions deprecationMessage',
 )
 const inPlace = words('$ref allOf anyOf oneOf')
 const assertions = words(
-  'type enum const properties required additionalProperties items prefixItems minItems maxItems ' +
-    'minLength maxLength pattern format minimum maximum exclusiveMinimum exclusiveMaximum',
+  'type nullable enum const properties required additionalProperties items prefixItems additionalItems minItems ' +
+    'maxItems minLength maxLength pattern format minimum maximum exclusiveMinimum exclusiveMaximum',
 )
 const kindsOf: Record<string, readonly ValueKind[]> = {
   null: ['null'],
@@ -43,16 +46,20 @@ export const unsupported = ({ document, path }: SchemaNode, keyword: string, wha
 export function readKeywords(schemaNode: SchemaNode) {
   const { schema, path, document } = schemaNode
   const given = typeof schema === 'boolean' ? {} : schema
+  const { leftOut } = document
   const where = (keyword: string) => `${path}.${keyword}`
+  const has = (keyword: string) => Object.hasOwn(given, keyword) && !leftOut?.has(where(keyword))
   const wrong = (keyword: string, what: string): never => document.invalid(where(keyword), what)
   for (const keyword of Object.keys(given)) {
     if (annotations.has(keyword) || inPlace.has(keyword) || assertions.has(keyword)) continue
+    if (keyword.startsWith('x-')) continue
     if (keyword === '$id' && document.root.schema === schema) continue
-    unsupported(schemaNode, keyword, `no grammar is made of the keyword '${keyword}'`)
+    if (leftOut) leftOut.add(where(keyword))
+    else unsupported(schemaNode, keyword, `no grammar is made of the keyword '${keyword}'`)
   }
   /** Reads the value of a keyword; undefined if the schema does not have it. */
   const read = <T>(keyword: string, isValid: (value: unknown) => value is T, fault: string): T | undefined => {
-    if (!Object.hasOwn(given, keyword)) return undefined
+    if (!has(keyword)) return undefined
     const value = given[keyword]
     return isValid(value) ? value : wrong(keyword, fault)
   }
@@ -61,8 +68,7 @@ export function readKeywords(schemaNode: SchemaNode) {
     const found = list(keyword)?.map((entry, at) => document.schemaNode(entry, `${where(keyword)}[${at}]`))
     return found?.length === 0 ? wrong(keyword, 'is empty; it needs at least one schema') : found
   }
-  const schemaAt = (keyword: string) =>
-    Object.hasOwn(given, keyword) ? document.schemaNode(given[keyword], where(keyword)) : undefined
+  const schemaAt = (keyword: string) => (has(keyword) ? document.schemaNode(given[keyword], where(keyword)) : undefined)
   const count = (keyword: string) => read(keyword, isCount, 'is no whole number from 0')
   const bound = (keyword: string, open: boolean): Bound | undefined => {
     const value = read(keyword, isNumber, 'is no number')
@@ -70,14 +76,16 @@ export function readKeywords(schemaNode: SchemaNode) {
   }
   const string = (keyword: string) => read(keyword, isString, 'is no string')
   const types = (): ReadonlySet<ValueKind> | undefined => {
-    if (!Object.hasOwn(given, 'type')) return undefined
+    if (!has('type')) return undefined
     const names = [given.type].flat()
     if (names.length === 0) wrong('type', 'is empty')
     const kindsNamed = (name: unknown) =>
       typeof name === 'string' && Object.hasOwn(kindsOf, name)
         ? kindsOf[name]!
         : wrong('type', `holds ${JSON.stringify(name)}; types are ${Object.keys(kindsOf).join(', ')}`)
-    return new Set(names.flatMap(kindsNamed))
+    const found = names.flatMap(kindsNamed)
+    // OpenAPI 3.0 writes a type with null so.
+    return new Set(given.nullable === true ? [...found, 'null'] : found)
   }
   const properties = (): ReadonlyMap<string, SchemaNode> | undefined => {
     const value = read('properties', isObject, 'is no object')
@@ -88,12 +96,14 @@ export function readKeywords(schemaNode: SchemaNode) {
   const required = (list('required') ?? []).map(name =>
     isString(name) ? name : wrong('required', 'holds something that is no string'),
   )
-  if (Array.isArray(given.items))
-    unsupported(schemaNode, 'items', "a list of schemas is written as 'prefixItems' since 2020-12")
+  // Before 2020-12, `items` was also the list that is `prefixItems` now, and `additionalItems` what is `items` now.
+  const tuple = has('items') && Array.isArray(given.items)
+  // Names that only a dropped keyword allows must not be refused.
+  const further = leftOut?.has(where('patternProperties')) ? document.schemaNode(true, path) : undefined
   const reference = string('$ref')
   return {
     kinds: types(),
-    values: Object.hasOwn(given, 'const')
+    values: has('const')
       ? [given.const].filter(value => list('enum')?.some(one => equal(one, value)) ?? true)
       : list('enum'),
     low: higher(bound('minimum', false), bound('exclusiveMinimum', true)),
@@ -102,13 +112,13 @@ export function readKeywords(schemaNode: SchemaNode) {
     maxLength: count('maxLength'),
     pattern: string('pattern'),
     format: string('format'),
-    prefix: schemas('prefixItems') ?? [],
-    items: schemaAt('items'),
+    prefix: schemas(tuple ? 'items' : 'prefixItems') ?? [],
+    items: schemaAt(tuple ? 'additionalItems' : 'items'),
     minItems: count('minItems'),
     maxItems: count('maxItems'),
     properties: properties(),
     required,
-    additional: schemaAt('additionalProperties'),
+    additional: further ?? schemaAt('additionalProperties'),
     reference: reference === undefined ? undefined : document.target(reference, where('$ref')),
     allOf: schemas('allOf') ?? [],
     anyOf: schemas('anyOf'),

@@ -28,11 +28,12 @@ export const optional = (of: GrammarPart): GrammarPart => repeat(of, 0, 1)
 /** llama.cpp refuses more repetitions, and silently ignores a larger maximum. */
 export const maxRepetitions = 2000
 
-export function openRules(budget: Pick<Budget, 'parts'>) {
+export function openRules(budget: Pick<Budget, 'parts' | 'checkpoint'>) {
   const rules = new Map<string, readonly Sequence[]>()
   const known = new Map<string, RulePart>()
   const counts = new Map<string, number>()
   const pending: { name: string; make: () => readonly Sequence[] }[] = []
+  const distinct = new Set<string>()
 
   /** Names a rule after the hint, with a number if that name is taken. */
   const reserve = (hint: string): string => {
@@ -94,7 +95,18 @@ export function openRules(budget: Pick<Budget, 'parts'>) {
       }
     },
     /** Rules whose alternatives begin differently by construction. */
-    distinct: new Set<string>(),
+    distinct,
+    /** Returns a function that forgets the rules made from now on. Called while no rule is pending. */
+    checkpoint: (): (() => void) => {
+      const sizes = [rules, known, distinct].map(({ size }) => size)
+      const restoreBudget = budget.checkpoint()
+      return () => {
+        pending.length = 0
+        for (const [at, made] of [rules, known, distinct].entries())
+          for (const key of [...made.keys()].slice(sizes[at])) made.delete(key)
+        restoreBudget()
+      }
+    },
   }
 }
 
@@ -163,6 +175,13 @@ export function openBudget(refuse: (reason: string) => never) {
     steps(amount: number): void {
       steps += amount
       if (steps > most.steps) refuse('its alternatives multiply')
+    },
+    /** Returns a function that gives back the parts counted from now on. Steps are spent. */
+    checkpoint(): () => void {
+      const before = parts
+      return () => {
+        parts = before
+      }
     },
   }
 }

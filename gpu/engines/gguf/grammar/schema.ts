@@ -8,6 +8,16 @@ export interface Origin {
   path: string
 }
 
+/** A Failure of one keyword or schema, which a schema that only describes can do without. */
+export class SchemaFailure extends Failure {
+  /** JSON path of the keyword or the schema. */
+  readonly path: string
+  constructor(code: 'invalid_value' | 'unsupported_parameter', path: string, message: string, param: string) {
+    super(code, message, { param })
+    this.path = path
+  }
+}
+
 export interface SchemaNode {
   id: number
   schema: Record<string, unknown> | boolean
@@ -21,29 +31,36 @@ export type RuleOf = (schemaNodes: readonly SchemaNode[]) => RulePart
 /** One schema of the request and the schemas that it refers to. */
 export class SchemaDocument {
   readonly root: SchemaNode
+  /**
+   * The paths of the keywords and schemas that are treated as absent, for a schema that only describes. Undefined:
+   * whatever cannot be kept is refused.
+   */
+  readonly leftOut: Set<string> | undefined
   #origin: Origin
   #nextId: () => number
   #known = new Map<object, SchemaNode>()
   #byText = new Map<string, SchemaNode>()
 
   /** `nextId` numbers the nodes of all schemas of a grammar. */
-  constructor(root: unknown, origin: Origin, nextId: () => number) {
+  constructor(root: unknown, origin: Origin, nextId: () => number, leftOut?: Set<string>) {
     this.#origin = origin
     this.#nextId = nextId
+    this.leftOut = leftOut
     this.root = this.schemaNode(root, origin.path)
   }
 
   invalid(path: string, what: string): never {
-    throw new Failure('invalid_value', `'${path}' ${what}.`, { param: this.#origin.param })
+    throw new SchemaFailure('invalid_value', path, `'${path}' ${what}.`, this.#origin.param)
   }
 
   unsupported(path: string, what: string): never {
-    const { param } = this.#origin
-    throw new Failure('unsupported_parameter', `The built-in engine cannot keep to '${path}': ${what}.`, { param })
+    const message = `The built-in engine cannot keep to '${path}': ${what}.`
+    throw new SchemaFailure('unsupported_parameter', path, message, this.#origin.param)
   }
 
   /** Returns the schema under a keyword of another. Throws Failure `invalid_value` if it is no schema. */
   schemaNode(schema: unknown, path: string): SchemaNode {
+    if (this.leftOut?.has(path)) return { id: this.#nextId(), schema: true, path, document: this }
     if (typeof schema === 'boolean') return { id: this.#nextId(), schema, path, document: this }
     if (typeof schema !== 'object' || schema === null || Array.isArray(schema))
       return this.invalid(path, 'is no JSON Schema, which is an object or a boolean')

@@ -17,14 +17,15 @@ const noParameters = { type: 'object', properties: {}, additionalProperties: fal
  * Returns rules for calls with valid arguments, to be appended to the grammar, which has the rules of their schemas.
  * The rule `calls` is one call, or several if allowed, after the marker if the family has one. Unless the answer must
  * be a call, the rule `said` is free text that may contain such calls. Runs in steps, several for each tool.
- * Throws Failure as `Grammar.rule` does, with the tool's `parameters` as its param.
+ * Throws Failure as `Grammar.rule` does for a tool with `strict`, with the tool's `parameters` as its param. Of other
+ * tools what the grammar cannot keep is added to `leftOut`, as paths.
  */
-export function* toolCallRules(calling: ToolCalling, grammar: Grammar): Generator<void, string[]> {
+export function* toolCallRules(calling: ToolCalling, grammar: Grammar, leftOut: string[]): Generator<void, string[]> {
   const { form, tools, parallel } = calling
   const { marker, close, separator } = form
   const rules: string[] = []
   for (const { tool, at } of tools) {
-    const parameters = yield* argumentsRule(tool, at, grammar)
+    const parameters = yield* argumentsRule(tool, at, grammar, leftOut)
     rules.push(
       form.family === 'mistral-named'
         ? `${literal(tool.function.name)} ("[CALL_ID]" [a-zA-Z0-9]{9})? "[ARGS]" ${parameters}`
@@ -73,14 +74,25 @@ function jsonCall(name: string, key: string, parameters: string): string {
   ].join(' ')
 }
 
-function* argumentsRule({ function: { parameters = noParameters } }: RequestTool, at: number, grammar: Grammar) {
+function* argumentsRule(
+  { function: { parameters, strict } }: RequestTool,
+  at: number,
+  grammar: Grammar,
+  leftOut: string[],
+): Generator<void, string> {
   const path = `tools[${at}].function.parameters`
-  const { type } = parameters
-  if (type !== undefined && type !== 'object')
-    throw invalid(`${path}.type`, `'${path}.type' must be "object": the arguments of a function have names.`)
-  const names = Object.keys(parameters).some(key => ['$ref', 'anyOf', 'oneOf', 'allOf', 'const', 'enum'].includes(key))
-  return yield* grammar.rule(type === undefined && !names ? { ...parameters, type: 'object' } : parameters, {
-    param: path,
-    path,
-  })
+  const given = parameters ?? noParameters
+  const { type } = given
+  if (type != null && type !== 'object') {
+    if (strict)
+      throw invalid(`${path}.type`, `'${path}.type' must be "object": the arguments of a function have names.`)
+    leftOut.push(path)
+    return yield* grammar.object()
+  }
+  const names = Object.keys(given).some(key => ['$ref', 'anyOf', 'oneOf', 'allOf', 'const', 'enum'].includes(key))
+  const schema = type == null && !names ? { ...given, type: 'object' } : given
+  if (strict) return yield* grammar.rule(schema, { param: path, path })
+  const loose = yield* grammar.looseRule(schema, { param: path, path })
+  leftOut.push(...loose.leftOut)
+  return loose.rule
 }

@@ -36,7 +36,7 @@ async function allowed(form: keyof typeof forms, fields: Fields, thinking: Parti
     beginning: 'answer',
     ...thinking,
   })
-  return reader(grammar!)
+  return reader(grammar!.grammar)
 }
 
 const forced = { tool_choice: 'required' } as const
@@ -168,7 +168,7 @@ describe('compiled grammars are cached', () => {
     })
     const grammar = await openConstraints()({ calling, format: undefined, marks: undefined, beginning: 'answer' })
     clearImmediate(next)
-    expect(grammar).toContain('tool_99')
+    expect(grammar!.grammar).toContain('tool_99')
     // It takes dozens of milliseconds. Without time slices nothing would have been served.
     expect(served).toBeGreaterThan(3)
   })
