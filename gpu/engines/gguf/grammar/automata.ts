@@ -1,7 +1,8 @@
 import { type Automaton, automatonOf, bothOf, withLength } from './automaton.ts'
 import { type SchemaShape, unsupported } from './keywords.ts'
+import { multiplesAmong } from './multiples.ts'
 import { NotSimple, parsePattern } from './pattern.ts'
-import type { Budget } from './rules.ts'
+import type { Budget, Sequence } from './rules.ts'
 import type { SchemaNode } from './schema.ts'
 
 /** Months 01 to 12 with the days that they have in every year, so without the 29th of February. */
@@ -13,6 +14,12 @@ const time = '(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\\.[0-9]{1,9})?(?:Z|[
 const byte = '(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])'
 const label = '[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?'
 const word = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]{1,32}"
+const hex = '[0-9a-fA-F]{1,4}'
+/** The groups of an address of which two colons leave some out. */
+const compressed = Array.from({ length: 6 }, (_, at) => `(?:${hex}:){1,${6 - at}}(?::${hex}){1,${at + 1}}`)
+const count = '[0-9]{1,9}'
+const span = `(?:${count}Y(?:${count}M(?:${count}D)?)?|${count}M(?:${count}D)?|${count}D)`
+const timeSpan = `T(?:${count}H(?:${count}M(?:${count}S)?)?|${count}M(?:${count}S)?|${count}S)`
 
 /**
  * Formats of strings as patterns. Each matches only values of the format, but not all of them: values that a pattern
@@ -24,6 +31,9 @@ export const formats: Readonly<Record<string, string>> = {
   'date-time': `^${date}T${time}$`,
   uuid: '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$',
   ipv4: `^${byte}(?:\\.${byte}){3}$`,
+  ipv6: `^(?:(?:${hex}:){7}${hex}|(?:${hex}:){1,7}:|${compressed.join('|')}|:(?::${hex}){1,7}|::)$`,
+  hostname: `^${label}(?:\\.${label}){0,3}$`,
+  duration: `^P(?:${span}(?:${timeSpan})?|${timeSpan}|${count}W)$`,
   email: `^${word}(?:\\.${word})?@${label}(?:\\.${label}){1,3}$`,
 }
 
@@ -56,6 +66,9 @@ export function openAutomata(budget: Budget) {
   return {
     pattern,
     format,
+    /** Returns those of the decimal forms of numbers that are multiples as the shape demands; it demands some. */
+    multiplesOf: (shape: SchemaShape, forms: readonly Sequence[]): Automaton =>
+      charged(simple(shape.with('multipleOf'), 'multipleOf', () => multiplesAmong(forms, shape.steps))),
     /** Returns the strings that all patterns of a shape accept; undefined if it has none. */
     patternsOf: (shape: SchemaShape): Automaton | undefined =>
       together(shape.patterns.map(pattern), shape.with('pattern'), 'pattern'),
@@ -88,7 +101,11 @@ function simple<T>(schemaNode: SchemaNode, keyword: string, make: () => T): T {
     return make()
   } catch (error) {
     if (error instanceof NotSimple)
-      unsupported(schemaNode, keyword, `the pattern is not simple enough, ${error.message}`)
+      unsupported(
+        schemaNode,
+        keyword,
+        `${keyword === 'multipleOf' ? 'it' : 'the pattern'} is not simple enough, ${error.message}`,
+      )
     const { document, path } = schemaNode
     if (error instanceof SyntaxError)
       document.invalid(`${path}.${keyword}`, `is no regular expression: ${error.message}`)

@@ -154,7 +154,7 @@ interface Way<S> {
 }
 
 /** Returns the states that are reachable from the first and from which an end is reachable. */
-function explore<S>(first: S, { keyOf, ends, movesOf }: Way<S>): Automaton {
+export function explore<S>(first: S, { keyOf, ends, movesOf }: Way<S>): Automaton {
   const numbers = new Map([[keyOf(first), 0]])
   const states = [first]
   const made: { moves: Move[]; ends: boolean }[] = []
@@ -172,6 +172,28 @@ function explore<S>(first: S, { keyOf, ends, movesOf }: Way<S>): Automaton {
     made.push({ moves, ends: ends(states[at]!) })
   }
   return withoutDeadEnds(made)
+}
+
+/**
+ * Returns the smallest automaton of the same texts, for one whose moves are over the same sets of characters in each
+ * state: states are told apart by how they end, then by where they lead, until nothing changes.
+ */
+export function smallest(automaton: Automaton): Automaton {
+  let group = automaton.map(({ ends }) => Number(ends))
+  for (let count = 0; ; ) {
+    const kinds = new Map<string, number>()
+    group = automaton.map(({ moves, ends }) => {
+      const kind = `${ends} ${moves.map(({ over, to }) => `${over.join()}:${group[to]}`).join(' ')}`
+      return kinds.get(kind) ?? (kinds.set(kind, kinds.size), kinds.size - 1)
+    })
+    if (kinds.size === count) break
+    count = kinds.size
+  }
+  // The first state is the first of its group, which is therefore group 0.
+  return [...new Set(group)].map(one => {
+    const { moves, ends } = automaton[group.indexOf(one)]!
+    return { moves: moves.map(({ over, to }) => ({ over, to: group[to]! })), ends }
+  })
 }
 
 function withoutDeadEnds(automaton: Automaton): Automaton {

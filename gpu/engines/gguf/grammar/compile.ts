@@ -7,7 +7,7 @@ import { decimals, integerRange, integers } from './numbers.ts'
 import { objectOf } from './objects.ts'
 import { type Budget, type GrammarRules, maxRepetitions, repeat, type Sequence } from './rules.ts'
 import type { RuleOf } from './schema.ts'
-import { stringOf } from './strings.ts'
+import { spell, stringOf } from './strings.ts'
 import { isKnownFormat, openValidator } from './validator.ts'
 
 /** A way to write values: those of one kind, or the listed ones. */
@@ -81,9 +81,14 @@ export function openCompiler(rules: GrammarRules, json: Json, budget: Budget): R
     const narrow = shape.formats.some(({ name }) => name === 'int32')
     const low = narrow ? higher(shape.low, { value: -int32.value, open: false }) : shape.low
     const high = narrow ? lower(shape.high, int32) : shape.high
-    if (kind === 'fraction') return low || high ? (decimals(low, high) ?? tooFar(shape)) : [[json.number()]]
-    const range = integerRange(low, high) ?? tooFar(shape)
-    return integers(range.from, range.to)
+    if (shape.steps.length === 0 && kind === 'fraction' && !low && !high) return [[json.number()]]
+    const forms = (kind === 'integer' ? integersOf(low, high) : decimals(low, high)) ?? tooFar(shape)
+    return shape.steps.length > 0 ? [[spell(automata.multiplesOf(shape, forms), rules, 'number', [])]] : forms
+  }
+
+  const integersOf = (low: SchemaShape['low'], high: SchemaShape['high']): Sequence[] | undefined => {
+    const range = integerRange(low, high)
+    return range && integers(range.from, range.to)
   }
 
   const tooFar = (shape: SchemaShape): never => {

@@ -20,7 +20,7 @@ const annotations = words(
 const inPlace = words('$ref allOf anyOf oneOf')
 const assertions = words(
   'type nullable enum const properties required additionalProperties items prefixItems additionalItems minItems ' +
-    'maxItems minLength maxLength pattern format minimum maximum exclusiveMinimum exclusiveMaximum',
+    'maxItems minLength maxLength pattern format minimum maximum exclusiveMinimum exclusiveMaximum multipleOf',
 )
 const kindsOf: Record<string, readonly ValueKind[]> = {
   null: ['null'],
@@ -74,6 +74,10 @@ export function readKeywords(schemaNode: SchemaNode) {
     const value = read(keyword, isNumber, 'is no number')
     return value === undefined ? undefined : { value, open }
   }
+  const step = (): number | undefined => {
+    const given = bound('multipleOf', false)
+    return given && (given.value > 0 ? given.value : wrong('multipleOf', 'is not above 0'))
+  }
   const string = (keyword: string) => read(keyword, isString, 'is no string')
   const types = (): ReadonlySet<ValueKind> | undefined => {
     if (!has('type')) return undefined
@@ -108,6 +112,7 @@ export function readKeywords(schemaNode: SchemaNode) {
       : list('enum'),
     low: higher(bound('minimum', false), bound('exclusiveMinimum', true)),
     high: lower(bound('maximum', false), bound('exclusiveMaximum', true)),
+    step: step(),
     minLength: count('minLength'),
     maxLength: count('maxLength'),
     pattern: string('pattern'),
@@ -179,6 +184,8 @@ export function shapeOf(schemaNodes: readonly SchemaNode[], read: (schemaNode: S
       : undefined,
     low: all.map(({ low }) => low).reduce(higher, undefined),
     high: all.map(({ high }) => high).reduce(lower, undefined),
+    /** What numbers must be multiples of. */
+    steps: [...new Set(all.flatMap(({ step }) => step ?? []))],
     minLength: Math.max(0, ...all.map(({ minLength }) => minLength ?? 0)),
     maxLength: Math.min(...all.map(({ maxLength }) => maxLength ?? Number.POSITIVE_INFINITY)),
     patterns: all.flatMap(({ pattern: source, schemaNode }) => (source === undefined ? [] : { source, schemaNode })),
@@ -213,7 +220,7 @@ export function meantKinds(shape: SchemaShape): ReadonlySet<ValueKind> {
   if (shape.prefixLength > 0 || shape.itemsGiven || shape.minItems !== undefined || Number.isFinite(shape.maxItems))
     meant.push('array')
   if (shape.minLength > 0 || Number.isFinite(shape.maxLength) || shape.patterns.length) meant.push('string')
-  if (shape.low || shape.high) meant.push('integer', 'fraction')
+  if (shape.low || shape.high || shape.steps.length) meant.push('integer', 'fraction')
   if (shape.formats.length) meant.push(...shape.formats.flatMap(({ name }) => kindsOfFormat(name)))
   return meant.length ? new Set(meant) : shape.kinds
 }

@@ -113,7 +113,7 @@ function magnitude({ value, open }: Bound): Decimal | undefined {
 }
 
 /** Returns the shortest decimal form of this number, without an exponent. */
-function plain(value: number): string {
+export function plain(value: number): string {
   const [digits = '', exponent] = String(value).split('e')
   if (exponent === undefined) return digits
   const [whole = '', fraction = ''] = digits.split('.')

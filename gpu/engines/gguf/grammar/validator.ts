@@ -2,6 +2,7 @@ import type { Alternatives } from './alternatives.ts'
 import { type Automata, formats } from './automata.ts'
 import { accepts } from './automaton.ts'
 import { equal, kindsOfFormat, unsupported, type ValueKind } from './keywords.ts'
+import { isMultiple } from './multiples.ts'
 import type { Budget } from './rules.ts'
 import type { SchemaNode } from './schema.ts'
 
@@ -38,7 +39,8 @@ export function openValidator({ read, of }: Alternatives, automata: Automata, bu
     if (typeof value === 'number')
       return (
         (!low || value > low.value || (value === low.value && !low.open)) &&
-        (!high || value < high.value || (value === high.value && !high.open))
+        (!high || value < high.value || (value === high.value && !high.open)) &&
+        (own.step === undefined || isMultiple(value, own.step))
       )
     if (typeof value === 'string') {
       const length = Array.from(value).length

@@ -33,7 +33,7 @@ const patterns = fc.constantFrom(
   '^[A-F0-9]{4}-\\w+$',
   '^\\S\\s\\S$',
 )
-const formats = fc.constantFrom('date', 'time', 'date-time', 'uuid', 'ipv4', 'email')
+const formats = fc.constantFrom('date', 'time', 'date-time', 'uuid', 'ipv4', 'email', 'ipv6', 'hostname', 'duration')
 const bounds = fc.oneof(between(-3, 3), between(-1500, 1500), fc.constantFrom(0.5, -2.25, 0.001, 99.995, 1e9, -1e14))
 
 /** An object whose keys are all optional. */

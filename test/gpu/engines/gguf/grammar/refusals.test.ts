@@ -9,7 +9,6 @@ const unknown: [keyword: string, value: unknown][] = [
   ['if', {}],
   ['then', {}],
   ['else', {}],
-  ['multipleOf', 2],
   ['uniqueItems', true],
   ['contains', {}],
   ['minContains', 1],
