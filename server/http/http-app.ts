@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { H3, type H3Event } from 'h3'
 import { Failure } from '../../core/failure.ts'
+import { openBaseAddresses } from './base-address.ts'
 import { decoded, requestPath } from './path.ts'
 import type { Route } from './request/route.ts'
 
@@ -35,6 +36,7 @@ const notFound = Symbol.for('h3.notFound')
  */
 export function openHttpApp<E extends RequestEvent>(options: HttpAppOptions<E>) {
   const { routes, begin, handle, explain, onError, end } = options
+  const baseAddress = openBaseAddresses(routes.flatMap(({ path, aliases = [] }) => [path, ...aliases]))
   const app = new H3({ silent: true, onError: (error, event) => onError(error, own<E>(event)) })
   const methods = new Map<string, Set<string>>()
   for (const route of routes)
@@ -59,7 +61,7 @@ export function openHttpApp<E extends RequestEvent>(options: HttpAppOptions<E>) 
 
   async function answer(event: H3Event) {
     try {
-      if ((await app.handler(event)) === notFound) throw unknownUrl(own<E>(event), explain)
+      if ((await app.handler(event)) === notFound) throw unknownUrl(own<E>(event), explain, baseAddress)
     } catch (thrown) {
       void fail(thrown, event)
     } finally {
@@ -108,7 +110,10 @@ function methodNotAllowed({ req, res }: RequestEvent, allowed: ReadonlySet<strin
 function unknownUrl(
   { req: { method = 'GET', url = '/' } }: RequestEvent,
   explain: HttpAppOptions<RequestEvent>['explain'],
+  baseAddress: (path: string) => string | undefined,
 ): Failure {
-  const request = `${method} ${url.split('?')[0]!.slice(0, 200)}`
-  return explain(url, request) ?? new Failure('unknown_url', `Invalid URL (${request}). The reference is at /docs.`)
+  const path = url.split('?')[0]!
+  const request = `${method} ${path.slice(0, 200)}`
+  const hint = baseAddress(path) ?? 'The reference is at /docs.'
+  return explain(url, request) ?? new Failure('unknown_url', `Invalid URL (${request}). ${hint}`)
 }

@@ -30,8 +30,15 @@ export function anthropicError(failure: Failure, requestId: string): object {
     code === 'quota_exceeded'
       ? 'billing_error'
       : (errorTypes[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error'))
-  return { type: 'error', error: { type, message, code, param, ...facts }, request_id: requestId }
+  const said = code === 'context_length_exceeded' ? `${tooLong(failure)} ${message}` : message
+  return { type: 'error', error: { type, message: said, code, param, ...facts }, request_id: requestId }
 }
+
+/** The words of Anthropic, by which programs recognize that a conversation must be shortened. */
+const tooLong = ({ facts }: Failure): string =>
+  facts?.prompt_tokens === undefined
+    ? 'prompt is too long.'
+    : `prompt is too long: ${facts.prompt_tokens} tokens > ${facts.context_length} maximum.`
 
 const stopReasons: Record<string, string> = {
   length: 'max_tokens',

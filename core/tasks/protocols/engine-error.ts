@@ -134,22 +134,34 @@ export function failureOfEngine(status: number, words: EngineError, code = codeO
     return new Failure(code, `The engine ${what}. Try again later.`, { engineText })
   }
   const param = words.param ?? undefined
-  if (code === 'context_length_exceeded' && words.tokens !== null && words.context !== null) {
-    const { tokens, context } = words
-    const limit = `the context length of this model is ${context}`
-    // vLLM stops counting at the first token too many.
-    const least = callerText.includes(`at least ${tokens} `) ? 'at least ' : ''
-    const ours = `The request has ${least}${tokens} tokens, but ${limit}. Shorten it. The engine says: ${callerText}`
-    // The message of the built-in engine has these numbers already, and names the part that is too long.
-    return new Failure(code, callerText.includes(limit) ? callerText : ours, {
-      param,
-      facts: { prompt_tokens: tokens, context_length: context },
-    })
-  }
+  if (code === 'context_length_exceeded') return tooLongPrompt(words, callerText)
   return new Failure(
     code,
     callerText ? `The engine refused the request: ${callerText}` : `The engine refused the request (${status}).`,
     { param },
+  )
+}
+
+/**
+ * The failure of a prompt that is too long. It begins with the words of OpenAI, by which programs recognize it and shorten
+ * the conversation. The built-in engine names the part that is too long, with both numbers.
+ */
+function tooLongPrompt({ tokens, context, param }: EngineError, text: string): Failure {
+  const limit =
+    context === null
+      ? "The prompt exceeds this model's maximum context length."
+      : `This model's maximum context length is ${context} tokens.`
+  // vLLM stops counting at the first token too many.
+  const least = text.includes(`at least ${tokens} `) ? 'at least ' : ''
+  const count = tokens === null ? '' : ` The request has ${least}${tokens} tokens.`
+  const own = text.includes('the context length of this model')
+  return new Failure(
+    'context_length_exceeded',
+    own ? `${limit} ${text}` : `${limit}${count} Shorten it. The engine says: ${text}`,
+    {
+      ...(param === null ? {} : { param }),
+      ...(tokens === null || context === null ? {} : { facts: { prompt_tokens: tokens, context_length: context } }),
+    },
   )
 }
 

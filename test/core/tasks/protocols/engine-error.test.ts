@@ -7,23 +7,32 @@ test.each([
   [
     'in the words of the engine where it speaks as we do',
     "'messages' has 400 tokens, but the context length of this model is 256, the answer included. Shorten it.",
-    "'messages' has 400 tokens, but the context length of this model is 256, the answer included. Shorten it.",
+    "This model's maximum context length is 256 tokens. 'messages' has 400 tokens, but the context length of this model is 256, the answer included. Shorten it.",
   ],
   [
     'in ours where the engine is short of words',
     'prompt too long',
-    'The request has 400 tokens, but the context length of this model is 256. Shorten it. The engine says: prompt too long',
+    "This model's maximum context length is 256 tokens. The request has 400 tokens. Shorten it. The engine says: prompt too long",
   ],
   [
     'as at least as many tokens where the engine stopped counting',
     'your prompt contains at least 400 input tokens',
-    'The request has at least 400 tokens, but the context length of this model is 256. Shorten it. The engine says: your prompt contains at least 400 input tokens',
+    "This model's maximum context length is 256 tokens. The request has at least 400 tokens. Shorten it. The engine says: your prompt contains at least 400 input tokens",
   ],
 ])('a prompt that is too long is reported once: %s', (_rule, message, said) => {
   expect(failureOfEngine(400, words(message), 'context_length_exceeded')).toMatchObject({
     message: said,
     facts: { prompt_tokens: 400, context_length: 256 },
   })
+})
+
+test.each([
+  ["'messages' has 9000 characters, far more than the context length of this model, 64 tokens. Shorten them.", ''],
+  ['too large to process. increase the physical batch size', 'Shorten it. The engine says: '],
+])('a prompt that is too long without both numbers has the words that programs look for: %s', (message, between) => {
+  const failure = failureOfEngine(400, { ...words(message), tokens: null, context: null }, 'context_length_exceeded')
+  expect(failure.message).toBe(`The prompt exceeds this model's maximum context length. ${between}${message}`)
+  expect(failure.facts).toBeUndefined()
 })
 
 test.each([
