@@ -26,12 +26,52 @@ export function failureOfIssues(error: { issues: Issue[] }, input: unknown, sche
   })
 }
 
-/** Returns the value as the schema reads it. Throws the Failure of its issues. */
+/** Rounds in which members that are null are left out: those inside of unions may be found only one after another. */
+const nullRounds = 4
+
+/**
+ * Returns the value as the schema reads it. A member that is null where the schema has no null is absent: many clients
+ * send null for what they leave out. Throws the Failure of its issues.
+ */
 export function parsed<Schema extends z.ZodType>(schema: Schema, value: unknown): z.output<Schema> {
-  const { data, error } = schema.safeParse(value)
-  if (error) throw failureOfIssues(error, value, schema)
-  return data!
+  let read = value
+  for (let round = 1; ; round++) {
+    const { data, error } = schema.safeParse(read)
+    if (!error) return data!
+    const present = round <= nullRounds ? withoutNulls(read, error.issues) : read
+    if (present === read) throw failureOfIssues(error, read, schema)
+    read = present
+  }
 }
+
+/** Returns a copy without the members that are null at the places of issues; the value itself if there are none. */
+function withoutNulls(value: unknown, issues: readonly Issue[]): unknown {
+  const paths = issues.flatMap(issue => nullPaths(value, issue, []))
+  return paths.reduce(without, value)
+}
+
+function nullPaths(value: unknown, issue: Issue, base: readonly PropertyKey[]): (readonly PropertyKey[])[] {
+  const path = [...base, ...issue.path]
+  if (path.length > 0 && valueAt(value, path) === null) return [path]
+  if (issue.code !== 'invalid_union') return []
+  return issue.errors.flat().flatMap(inner => nullPaths(value, inner, path))
+}
+
+/** Returns a copy without one member, which shares all else. Entries of lists stay. */
+function without(value: unknown, [key, ...rest]: readonly PropertyKey[]): unknown {
+  if (!isContainer(value) || !Object.hasOwn(value, key!)) return value
+  if (rest.length === 0) {
+    if (Array.isArray(value)) return value
+    const { [key!]: _, ...others } = value
+    return others
+  }
+  const inner = without(value[key!], rest)
+  if (inner === value[key!]) return value
+  return Array.isArray(value) ? value.with(Number(key), inner) : { ...value, [key!]: inner }
+}
+
+const isContainer = (value: unknown): value is Record<PropertyKey, unknown> =>
+  typeof value === 'object' && value !== null
 
 /** Formats a path as `messages[0].content`, like the official clients. */
 export const placeOf = (path: readonly PropertyKey[]): string =>
@@ -73,8 +113,8 @@ const nameOf = (value: unknown): string =>
 function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {
   let value = input
   for (const part of path) {
-    if (value === null || typeof value !== 'object' || !Object.hasOwn(value, part)) return undefined
-    value = (value as Record<PropertyKey, unknown>)[part]
+    if (!isContainer(value) || !Object.hasOwn(value, part)) return undefined
+    value = value[part]
   }
   return value
 }
