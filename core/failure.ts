@@ -29,6 +29,7 @@ export const failures = {
   invalid_audio: badRequest,
   url_fetch_failed: badRequest,
   context_length_exceeded: badRequest,
+  previous_response_not_found: badRequest,
   invalid_scope: badRequest,
   invalid_host: permanent(421, 'invalid_request_error'),
   missing_api_key: unauthenticated,

@@ -31,6 +31,14 @@ export interface ChatAnswerFacts {
   queuedMs: number
 }
 
+/** What the translation of a request says besides its body. */
+export interface FormNotes {
+  /** Paths of what is left out of the request: what does not exist here, and the client does not need to go on. */
+  ignored: string[]
+  /** The path in the request of the schema of each tool of the body. */
+  schemas: string[]
+}
+
 /**
  * The form that another API gives a conversation, such as OpenAI's responses or Anthropic's messages. Every such request
  * becomes the body of a chat completion, and every answer is made of one: nothing else here knows the task. Pure.
@@ -41,7 +49,7 @@ export interface ChatForm<Request, Context = void, Remembered = Request> {
   /** Whether the request asks for a stream. */
   isStream(request: Request): boolean
   /** Returns the body of the chat completion, without `stream` and `stream_options`. Throws Failure whose `param` names a field of `request`. */
-  chatBody(request: Request, context: Context): Record<string, unknown>
+  chatBody(request: Request, context: Context, notes: FormNotes): Record<string, unknown>
   /**
    * Returns what `answer` and `stream` need of a request, without large members, because it may change threads. Absent if
    * they need all of it.

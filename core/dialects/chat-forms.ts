@@ -1,6 +1,6 @@
 import { parsed } from '../schemas/issues.ts'
 import { anthropicForm } from './anthropic/anthropic-form.ts'
-import type { ChatAnswerFacts, ChatForm, ChatStreamForm } from './chat-form.ts'
+import type { ChatAnswerFacts, ChatForm, ChatStreamForm, FormNotes } from './chat-form.ts'
 import { cohereEmbedForm } from './cohere/cohere-embed.ts'
 import { cohereForm } from './cohere/cohere-form.ts'
 import { ollamaChatForm, ollamaGenerateForm } from './ollama/ollama-chat-form.ts'
@@ -32,21 +32,23 @@ const forms: Record<ChatFormName, ChatForm<any, any, any>> = {
 }
 
 /**
- * Turns a request in another form into the body of a chat completion. `context` is what the form needs besides. Throws
+ * Turns a request in another form into the body of a chat completion, with what is left out of it. `context` is what the form needs besides. Throws
  * Failure for an invalid request.
  */
 export function chatBodyOf(
   name: ChatFormName,
   raw: unknown,
   context?: unknown,
-): { body: Record<string, unknown>; request: unknown } {
+): { body: Record<string, unknown>; request: unknown; notes: FormNotes } {
   const form = forms[name]
   const request = parsed(form.schema, raw)
   const stream = form.isStream(request)
+  const notes: FormNotes = { ignored: [], schemas: [] }
   const streamed = stream ? { stream, stream_options: { include_usage: true } } : {}
   return {
-    body: { ...form.chatBody(request, context), ...streamed },
+    body: { ...form.chatBody(request, context, notes), ...streamed },
     request: form.remembered?.(request, context) ?? request,
+    notes,
   }
 }
 

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import {
+  array,
   integer,
   modelId,
   namedObject,
@@ -100,12 +101,15 @@ const Message = z
   ])
   .meta({ id: 'ChatMessage', description: 'One message of a conversation. Its fields depend on `role`.' })
 
+/** Programs name tools with slashes, colons and spaces too. */
+export const toolName = /^\P{Cc}{1,128}$/u
+
 const JsonObject = z.record(z.string(), z.unknown())
 const FunctionDefinition = namedObject('FunctionDefinition', 'A function that the model may call.', {
   name: z
     .string()
-    .regex(/^[A-Za-z0-9_.-]{1,64}$/, 'Up to 64 letters, digits, "_", "." and "-".')
-    .describe('Name of the function: 1 to 64 letters, digits, `_`, `.` and `-`.'),
+    .regex(toolName, 'It must have 1 to 128 characters without control characters.')
+    .describe('Name of the function, of 1 to 128 characters.'),
   description: optionalString('What the function does. The model decides by it when to call the function.'),
   parameters: optional(JsonObject, 'JSON Schema of the arguments. Default: no arguments.'),
   strict: nullishBoolean(
@@ -160,8 +164,18 @@ export const ChatRequest = namedObject('ChatCompletionRequest', 'A conversation 
     z.union([
       z.enum(['none', 'auto', 'required']),
       z.object({ type: z.literal('function'), function: object('The function to call.', functionName) }),
+      z.object({
+        type: z.literal('allowed_tools'),
+        allowed_tools: object('The functions that may be called.', {
+          mode: oneOf('Whether one of them must be called.', ['auto', 'required']),
+          tools: array(
+            'The functions.',
+            z.object({ type: string('`function`.'), function: optionalObject('The function.', functionName) }),
+          ),
+        }),
+      }),
     ]),
-    'Whether the model calls tools: `none`, `auto`, `required` (at least one call), or the function to call. Default: `auto` if `tools` has entries.',
+    'Whether the model calls tools: `none`, `auto`, `required` (at least one call), the function to call, or those that may be called (`allowed_tools`). Default: `auto` if `tools` has entries.',
   ),
   parallel_tool_calls: nullishBoolean(
     'Whether the model may call several tools in one answer. When absent, the engine decides.',
@@ -189,6 +203,20 @@ export const ChatRequest = namedObject('ChatCompletionRequest', 'A conversation 
   ),
 })
 export type ChatRequest = z.output<typeof ChatRequest>
+
+/** The tools of a request that the model may call, and whether it must. */
+export interface ToolSelection {
+  tools: ChatRequest['tools']
+  tool_choice: Exclude<ChatRequest['tool_choice'], { type: 'allowed_tools' }>
+}
+
+/** Returns the tools that a request allows: engines know no `allowed_tools`. */
+export function toolSelection({ tools, tool_choice }: Pick<ChatRequest, 'tools' | 'tool_choice'>): ToolSelection {
+  if (typeof tool_choice !== 'object' || tool_choice?.type !== 'allowed_tools') return { tools, tool_choice }
+  const { mode, tools: allowed } = tool_choice.allowed_tools
+  const names = new Set(allowed.map(one => one.function?.name))
+  return { tools: tools?.filter(tool => names.has(tool.function.name)), tool_choice: mode }
+}
 
 const tokens = z.int().min(0)
 export const ChatUsage = namedObject('CompletionUsage', 'Token counts of a request.', {

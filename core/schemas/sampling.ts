@@ -1,6 +1,10 @@
 import { z } from 'zod'
 import { nullish, nullishBoolean, nullishInteger, nullishObject, nullishString, optionalBoolean } from './fields.ts'
 
+/** Maximum stop texts. Vendors allow four to any number; programs that fill in code send eight. */
+export const maxStops = 1_000
+export const stopTexts = 'Up to 1000 texts at which generation stops.'
+
 /** How tokens are chosen: the request fields that chat completions and completions share. */
 export const sampling = {
   temperature: nullish(
@@ -23,8 +27,8 @@ export const sampling = {
     'Seed of the random choice. The same seed and request give the same tokens where the engine is deterministic. Default: random.',
   ),
   stop: nullish(
-    z.union([z.string(), z.array(z.string()).max(4)]),
-    'Text at which generation stops, or up to 4 of them. The stop text is not part of the answer.',
+    z.union([z.string(), z.array(z.string()).max(maxStops)]),
+    'Text at which generation stops, or up to 1000 of them. The stop text is not part of the answer.',
   ),
   presence_penalty: nullish(
     z.number().min(-2).max(2),

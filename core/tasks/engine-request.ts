@@ -53,6 +53,8 @@ export interface PreparedRequest {
 export interface FormedRequest {
   name: ChatFormName
   request: unknown
+  /** The path in the request of the schema of each tool that the engine gets; absent or empty if it is the same. */
+  schemas?: readonly string[]
 }
 
 export type AnswerFormat =

@@ -56,7 +56,8 @@ export const prepare = (
   return {
     ...prepared,
     estimate,
-    form: formed && { name: form, request: formed.request },
+    form: formed && { name: form, request: formed.request, schemas: formed.notes.schemas },
+    ignored: formed?.notes.ignored,
     bodyHash,
   }
 }

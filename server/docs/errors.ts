@@ -39,6 +39,7 @@ export const errorCodes: Readonly<Record<FailureCode, string>> = {
   organization_disabled: 'The organization of the token is suspended.',
   origin_not_allowed: 'Web pages of this origin may not use the API. Add it to `cors.origins` in `infer.yaml`.',
   invalid_signature: 'The signed address was changed or has expired. Get a new one.',
+  previous_response_not_found: 'The response that this one continues is not kept. Send the whole conversation.',
   not_found: 'The object does not exist, or belongs to another organization.',
   model_not_found: 'The model does not exist. The message names similar ones.',
   unknown_url: 'The path does not exist.',

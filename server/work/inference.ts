@@ -192,8 +192,11 @@ function relay(
 }
 
 /** Adds the header that names what was left out of the request, before the engine and by it. */
-function nameIgnored(exchange: ClientExchange, { ignored = [] }: PreparedRequest, byEngine = ''): void {
-  const paths = ignoredText([...ignored, ...byEngine.split(/, */).filter(Boolean)])
+function nameIgnored(exchange: ClientExchange, { ignored = [], form }: PreparedRequest, byEngine = ''): void {
+  const schemas = form?.schemas ?? []
+  const own = (path: string) =>
+    path.replace(/^tools\[(\d+)\]\.function\.parameters/, (same, at) => schemas[Number(at)] ?? same)
+  const paths = ignoredText([...ignored, ...byEngine.split(/, */).filter(Boolean).map(own)])
   if (paths !== '') exchange.header(ignoredHeader, paths)
 }
 

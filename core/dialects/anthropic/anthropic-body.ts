@@ -1,5 +1,7 @@
 import { Failure, invalid } from '../../failure.ts'
 import { presentMembers } from '../../members.ts'
+import { toolName } from '../../schemas/chat.ts'
+import type { FormNotes } from '../chat-form.ts'
 import { effortOfBudget, needed } from '../chat-terms.ts'
 import type { AnthropicBlock, AnthropicRequest } from './anthropic-schemas.ts'
 
@@ -12,19 +14,26 @@ type AnthropicConversation = Pick<
   Partial<AnthropicRequest>
 
 /** Returns the body of a chat completion. Throws Failure whose `param` names a field of the request. */
-export function anthropicBody(request: AnthropicConversation): Record<string, unknown> {
-  const { tools, tool_choice: choice, output_config, stop_sequences } = request
+export function anthropicBody(
+  request: AnthropicConversation,
+  _context: unknown,
+  notes: FormNotes,
+): Record<string, unknown> {
+  const { tool_choice: choice, output_config, stop_sequences } = request
   const format = output_config?.format
-  const calling = tools?.length
-    ? {
-        tools: tools.map(toolOf),
-        tool_choice: choice && choiceOf(choice, tools),
-        parallel_tool_calls: choice?.disable_parallel_tool_use ? false : undefined,
-      }
-    : {}
+  for (const member of ['mcp_servers', 'container'] as const) if (request[member]) notes.ignored.push(member)
+  const tools = ownTools(request, notes)
+  const calling =
+    tools.length > 0
+      ? {
+          tools: tools.map(toolOf),
+          tool_choice: choice && choiceOf(choice, request.tools ?? [], tools, notes),
+          parallel_tool_calls: choice?.disable_parallel_tool_use ? false : undefined,
+        }
+      : {}
   return presentMembers({
     model: request.model,
-    messages: messagesOf(request),
+    messages: messagesOf(request, notes),
     max_completion_tokens: request.max_tokens,
     stop: stop_sequences?.length ? stop_sequences : undefined,
     temperature: request.temperature,
@@ -40,32 +49,32 @@ export function anthropicBody(request: AnthropicConversation): Record<string, un
   })
 }
 
-function messagesOf({ system, messages }: AnthropicConversation): Message[] {
-  const first = system?.length ? [{ role: 'system', content: joinParts(partsOf(system, 'system')) }] : []
+function messagesOf({ system, messages }: AnthropicConversation, notes: FormNotes): Message[] {
+  const first = system?.length ? [{ role: 'system', content: joinParts(partsOf(system, 'system', notes)) }] : []
   return [
     ...first,
     ...messages.flatMap(({ role, content }, at) => {
       const param = `messages[${at}].content`
-      if (role === 'assistant') return [answered(content, param)]
-      if (role === 'system') return [{ role, content: joinParts(partsOf(content, param)) }]
-      return requested(content, param)
+      if (role === 'assistant') return [answered(content, param, notes)]
+      if (role === 'system') return [{ role, content: joinParts(partsOf(content, param, notes)) }]
+      return requested(content, param, notes)
     }),
   ]
 }
 
 /** Translates a message of the user: first the results of tools, one message for each, then the rest. */
-function requested(content: string | AnthropicBlock[], param: string): Message[] {
+function requested(content: string | AnthropicBlock[], param: string, notes: FormNotes): Message[] {
   if (typeof content === 'string') return [{ role: 'user', content }]
   const results: Message[] = []
   const rest: ChatPart[] = []
   content.forEach((block, at) => {
     const place = `${param}[${at}]`
     if (block.type !== 'tool_result') {
-      rest.push(...partsOfBlock(block, place))
+      rest.push(...partsOfBlock(block, place, notes))
       return
     }
     const id = needed(block.tool_use_id, `${place}.tool_use_id`)
-    const parts = partsOf(block.content ?? '', `${place}.content`)
+    const parts = partsOf(block.content ?? '', `${place}.content`, notes)
     const texts = parts.filter(({ type }) => type === 'text').map(({ text }) => text)
     const others = parts.filter(({ type }) => type !== 'text')
     // Chat templates read only text as the result of a tool, so its images follow in a message of the user.
@@ -76,14 +85,14 @@ function requested(content: string | AnthropicBlock[], param: string): Message[]
   return rest.length > 0 ? [...results, { role: 'user', content: joinParts(rest) }] : results
 }
 
-function answered(content: string | AnthropicBlock[], param: string): Message {
+function answered(content: string | AnthropicBlock[], param: string, notes: FormNotes): Message {
   if (typeof content === 'string') return { role: 'assistant', content }
   const parts: ChatPart[] = []
   const thoughts: string[] = []
   const calls: object[] = []
   content.forEach((block, at) => {
     const place = `${param}[${at}]`
-    if (block.type === 'thinking') thoughts.push(needed(block.thinking, `${place}.thinking`))
+    if (block.type === 'thinking') thoughts.push(block.thinking ?? '')
     else if (block.type === 'tool_use')
       calls.push({
         id: needed(block.id, `${place}.id`),
@@ -91,7 +100,7 @@ function answered(content: string | AnthropicBlock[], param: string): Message {
         function: { name: needed(block.name, `${place}.name`), arguments: JSON.stringify(block.input ?? {}) },
       })
     // Redacted reasoning is encrypted by the server that wrote it: nobody else can read it.
-    else if (block.type !== 'redacted_thinking') parts.push(...partsOfBlock(block, place))
+    else if (block.type !== 'redacted_thinking') parts.push(...partsOfBlock(block, place, notes))
   })
   const text = joinParts(parts, '')
   return {
@@ -102,33 +111,51 @@ function answered(content: string | AnthropicBlock[], param: string): Message {
   }
 }
 
-function toolOf(tool: NonNullable<AnthropicRequest['tools']>[number], at: number) {
-  if (tool.type && tool.type !== 'custom')
-    throw invalid(
-      `tools[${at}].type`,
-      `'tools[${at}]' is the tool '${tool.type}' of Anthropic, which is not available here. Define a tool with 'name' and 'input_schema' and run it yourself.`,
-      'unsupported_parameter',
-    )
-  if (!/^[A-Za-z0-9_.-]{1,64}$/.test(tool.name))
-    throw invalid(`tools[${at}].name`, `'tools[${at}].name' must be 1 to 64 letters, digits, "_", "." and "-".`)
-  const parameters = needed(tool.input_schema, `tools[${at}].input_schema`)
+type Tool = NonNullable<AnthropicRequest['tools']>[number]
+interface PlacedTool {
+  tool: Tool
+  at: number
+}
+
+/** Returns the tools that the caller runs. Those that Anthropic runs or defines are left out. */
+function ownTools({ tools }: AnthropicConversation, notes: FormNotes): PlacedTool[] {
+  const own: PlacedTool[] = []
+  for (const [at, tool] of (tools ?? []).entries())
+    if (tool.type && tool.type !== 'custom') notes.ignored.push(`tools[${at}]`)
+    else {
+      own.push({ tool, at })
+      notes.schemas.push(`tools[${at}].input_schema`)
+    }
+  return own
+}
+
+function toolOf({ tool, at }: PlacedTool) {
+  if (!toolName.test(tool.name))
+    throw invalid(`tools[${at}].name`, `'tools[${at}].name' must have 1 to 128 characters without control characters.`)
   return {
     type: 'function',
     function: {
       name: tool.name,
       ...(tool.description ? { description: tool.description } : {}),
-      parameters,
+      parameters: needed(tool.input_schema, `tools[${at}].input_schema`),
       ...(tool.strict ? { strict: true } : {}),
     },
   }
 }
 
-function choiceOf({ type, name }: NonNullable<AnthropicRequest['tool_choice']>, tools: { name: string }[]): unknown {
+function choiceOf(
+  { type, name }: NonNullable<AnthropicRequest['tool_choice']>,
+  all: readonly Tool[],
+  own: readonly PlacedTool[],
+  notes: FormNotes,
+): unknown {
   if (type !== 'tool') return type === 'any' ? 'required' : type
   const wanted = needed(name, 'tool_choice.name')
-  if (!tools.some(tool => tool.name === wanted))
+  if (own.some(({ tool }) => tool.name === wanted)) return { type: 'function', function: { name: wanted } }
+  if (!all.some(tool => tool.name === wanted))
     throw invalid('tool_choice.name', `'tool_choice' names '${wanted}', which is not among 'tools'.`)
-  return { type: 'function', function: { name: wanted } }
+  notes.ignored.push('tool_choice')
+  return 'auto'
 }
 
 /** Returns how much to reason; undefined leaves it to the model. */
@@ -149,39 +176,35 @@ const textPart = (text: string): ChatPart => ({ type: 'text', text })
 const refused = (param: string, what: string): Failure =>
   invalid(param, `'${param}' is ${what}.`, 'unsupported_parameter')
 
-/** Returns the failure for a type of block that has no place there. */
-const unknownBlock = (type: string, param: string): Failure =>
-  refused(
-    param,
-    `a block of the type '${type}', which is not supported here. Server tools are not run: define tools of your own`,
-  )
-
 /** Returns parts of one text if no part is something else: some chat templates only read texts. */
 const joinParts = (parts: ChatPart[], separator = '\n\n'): string | ChatPart[] =>
   parts.every(part => part.type === 'text') ? parts.map(part => part.text).join(separator) : parts
 
-/** Translates the blocks of texts, images and documents. Throws Failure for other blocks. */
-function partsOf(content: Content, param: string): ChatPart[] {
+/** Translates the blocks of texts, images and documents. */
+function partsOf(content: Content, param: string, notes: FormNotes): ChatPart[] {
   if (typeof content === 'string') return [textPart(content)]
-  return content.flatMap((block, at) => partsOfBlock(block, `${param}[${at}]`))
+  return content.flatMap((block, at) => partsOfBlock(block, `${param}[${at}]`, notes))
 }
 
-/** Translates one block of text, image or document. */
-function partsOfBlock(block: AnthropicBlock, param: string): ChatPart[] {
+/** Translates one block of text, image or document. Blocks of tools that Anthropic runs are left out. */
+function partsOfBlock(block: AnthropicBlock, param: string, notes: FormNotes): ChatPart[] {
   switch (block.type) {
     case 'text':
       return [textPart(needed(block.text, `${param}.text`))]
     case 'image':
       return [{ type: 'image_url', image_url: { url: imageUrl(sourceOf(block, param), `${param}.source`) } }]
     case 'document':
-      return documentParts(block, param)
+      return documentParts(block, param, notes)
     case 'search_result':
       return [
         textPart(headed([block.title, typeof block.source === 'string' ? block.source : undefined], '')),
-        ...partsOf(needed(block.content, `${param}.content`), `${param}.content`),
+        ...partsOf(needed(block.content, `${param}.content`), `${param}.content`, notes),
       ]
+    case 'tool_reference':
+      return [textPart(`The tool ${block.tool_name ?? ''} can be used.`)]
     default:
-      throw unknownBlock(block.type, param)
+      notes.ignored.push(param)
+      return []
   }
 }
 
@@ -205,7 +228,7 @@ function imageUrl(source: Source, param: string): string {
   }
 }
 
-function documentParts(block: AnthropicBlock, param: string): ChatPart[] {
+function documentParts(block: AnthropicBlock, param: string, notes: FormNotes): ChatPart[] {
   const source = sourceOf(block, param)
   const at = `${param}.source`
   const head = headed([block.title, block.context], 'Document')
@@ -213,7 +236,7 @@ function documentParts(block: AnthropicBlock, param: string): ChatPart[] {
     case 'text':
       return [textPart(`${head}\n${needed(source.data, `${at}.data`)}`)]
     case 'content':
-      return [textPart(head), ...partsOf(needed(source.content, `${at}.content`), `${at}.content`)]
+      return [textPart(head), ...partsOf(needed(source.content, `${at}.content`), `${at}.content`, notes)]
     case 'base64': {
       const data = `data:${source.media_type ?? 'application/pdf'};base64,${needed(source.data, `${at}.data`)}`
       return [{ type: 'file', file: { file_data: data, ...(block.title ? { filename: block.title } : {}) } }]

@@ -3,6 +3,7 @@ import { ulid } from '../../ids.ts'
 import type { ChatResponse } from '../../schemas/chat.ts'
 import type { ChatChunk, ChatForm, ChatStreamForm } from '../chat-form.ts'
 import { argumentsOf, typedEvent } from '../chat-terms.ts'
+import { promptTokens } from '../prompt-tokens.ts'
 import { anthropicBody } from './anthropic-body.ts'
 import { AnthropicRequest } from './anthropic-schemas.ts'
 
@@ -72,7 +73,7 @@ function anthropicUsage(usage: Usage): Record<string, unknown> {
 type Open = 'thinking' | 'text' | number
 
 /** Begins the translation of a stream into typed events. */
-function anthropicStream(): ChatStreamForm {
+function anthropicStream({ inputTokens }: RememberedMessage): ChatStreamForm {
   let begun = false
   let index = -1
   let open: Open | undefined
@@ -108,8 +109,8 @@ function anthropicStream(): ChatStreamForm {
       content: [],
       stop_reason: null,
       stop_sequence: null,
-      // The engine counts at the end: `message_delta` has the counts.
-      usage: anthropicUsage(undefined),
+      // An estimate, because the engine counts at the end: `message_delta` has the counts.
+      usage: { ...anthropicUsage(undefined), input_tokens: inputTokens },
     }
     return typedEvent('message_start', { message }) + typedEvent('ping', {})
   }
@@ -137,8 +138,7 @@ function anthropicStream(): ChatStreamForm {
           start('thinking', { type: 'thinking', thinking: '', signature: '' }) +
           delta({ type: 'thinking_delta', thinking: reasoning_content })
       for (const said of [content, refusal])
-        if (said)
-          text += start('text', { type: 'text', text: '', citations: null }) + delta({ type: 'text_delta', text: said })
+        if (said) text += start('text', { type: 'text', text: '' }) + delta({ type: 'text_delta', text: said })
       if (refusal) refused = true
       if (tool_calls) text += toolCalls(tool_calls)
       finish = choice.finish_reason ?? finish
@@ -155,12 +155,18 @@ function anthropicStream(): ChatStreamForm {
   }
 }
 
-function answer(_: AnthropicRequest, completion: ChatResponse): object {
+/** What a stream says of its request. */
+interface RememberedMessage {
+  /** Estimated tokens of the prompt. */
+  inputTokens: number
+}
+
+function answer(_: RememberedMessage, completion: ChatResponse): object {
   const { message, finish_reason } = completion.choices[0]!
   const content: object[] = []
   if (message.reasoning_content) content.push({ type: 'thinking', thinking: message.reasoning_content, signature })
   const text = message.content || message.refusal
-  if (text) content.push({ type: 'text', text, citations: null })
+  if (text) content.push({ type: 'text', text })
   for (const call of message.tool_calls ?? [])
     content.push({
       type: 'tool_use',
@@ -181,12 +187,11 @@ function answer(_: AnthropicRequest, completion: ChatResponse): object {
 }
 
 /** Anthropic's form of a conversation. */
-export const anthropicForm: ChatForm<AnthropicRequest> = {
+export const anthropicForm: ChatForm<AnthropicRequest, unknown, RememberedMessage> = {
   schema: AnthropicRequest,
   isStream: ({ stream }) => stream === true,
   chatBody: anthropicBody,
-  // The answer depends on the completion only.
-  remembered: ({ model, max_tokens }) => ({ model, max_tokens, messages: [] }),
+  remembered: request => ({ inputTokens: request.stream === true ? promptTokens(request) : 0 }),
   answer,
-  stream: () => anthropicStream(),
+  stream: anthropicStream,
 }

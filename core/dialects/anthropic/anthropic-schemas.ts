@@ -14,6 +14,7 @@ import {
   optionalString,
   string,
 } from '../../schemas/fields.ts'
+import { maxStops, stopTexts } from '../../schemas/sampling.ts'
 
 /**
  * The wire shapes of Anthropic's messages. Source: the types of its official client. Content blocks are one schema with
@@ -38,7 +39,7 @@ const Source = z
 const Block = z
   .object({
     type: string(
-      '`text`, `image`, `document`, `search_result`, `thinking`, `redacted_thinking`, `tool_use` or `tool_result`.',
+      '`text`, `image`, `document`, `search_result`, `thinking`, `redacted_thinking`, `tool_use`, `tool_result` or `tool_reference`. Others, of tools that Anthropic runs, are left out of the prompt.',
     ),
     text: optionalString('The text of a `text` block.'),
     thinking: optionalString('The reasoning of a `thinking` block.'),
@@ -51,6 +52,7 @@ const Block = z
     id: optional(z.string().max(256), 'Id of a `tool_use`.'),
     name: optional(z.string().max(256), 'Name of the tool of a `tool_use`.'),
     input: optional(z.record(z.string(), z.unknown()), 'Arguments of a `tool_use`.'),
+    tool_name: optional(z.string().max(256), 'Name of the tool of a `tool_reference`.'),
     tool_use_id: optional(z.string().max(256), 'Id of the `tool_use` that a `tool_result` answers.'),
     is_error: nullishBoolean('Whether the tool of a `tool_result` failed. Default: false.'),
     get content() {
@@ -65,7 +67,9 @@ const Content: z.ZodUnion<readonly [z.ZodString, z.ZodArray<typeof Block>]> = z
   .meta({ id: 'AnthropicContent', description: 'A text or a list of blocks.' })
 
 const Tool = namedObject('AnthropicTool', 'A tool that the model may use and the caller runs.', {
-  type: nullishString('`custom`, the default. Tools that Anthropic runs or defines are refused.'),
+  type: nullishString(
+    '`custom`, the default. Tools that Anthropic runs or defines are left out, and named in `x-infer-ignored`.',
+  ),
   name: z.string().max(256).describe('Name of the tool.'),
   description: nullishString('What the tool does. The model decides by it when to use the tool.'),
   input_schema: optional(z.record(z.string(), z.unknown()), 'JSON Schema of the arguments.'),
@@ -122,7 +126,7 @@ export const AnthropicRequest = namedObject(
     ...conversation,
     max_tokens: z.int().min(1).describe('Most tokens to generate, reasoning included.'),
     stream: nullishBoolean('Whether to send the answer as server-sent events. Default: false.'),
-    stop_sequences: nullish(z.array(z.string()).max(4), 'Up to 4 texts at which generation stops.'),
+    stop_sequences: nullish(z.array(z.string()).max(maxStops), stopTexts),
     temperature: nullish(z.number().min(0).max(2), 'Randomness. When absent, the engine decides.'),
     top_p: nullish(z.number().min(0).max(1), 'Nucleus of likely tokens. When absent, the engine decides.'),
     top_k: nullish(z.int().min(0), 'Number of likely tokens. When absent, the engine decides.'),
@@ -130,8 +134,8 @@ export const AnthropicRequest = namedObject(
       user_id: nullishString('Your own id of the end user; not sent to the engine.'),
     }),
     service_tier: nullishString('Accepted for compatibility; has no effect.'),
-    mcp_servers: nullish(z.array(z.unknown()).max(0), 'Not supported: this server calls no MCP servers here.'),
-    container: optional(z.null(), 'Not supported: there are no containers.'),
+    mcp_servers: nullish(z.array(z.unknown()), 'Left out: this server calls no MCP servers here.'),
+    container: nullish(z.unknown(), 'Left out: there are no containers.'),
   },
 )
 export type AnthropicRequest = z.output<typeof AnthropicRequest>

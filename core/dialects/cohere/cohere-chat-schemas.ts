@@ -16,6 +16,7 @@ import {
   optionalString,
   string,
 } from '../../schemas/fields.ts'
+import { maxStops, stopTexts } from '../../schemas/sampling.ts'
 
 /** The wire shapes of Cohere's chat (v2). Source: the types of its official client. */
 const JsonObject = z.record(z.string(), z.unknown())
@@ -104,7 +105,7 @@ export const CohereChatRequest = namedObject(
     }),
     stream: nullishBoolean('Whether to send the answer as server-sent events. Default: false.'),
     max_tokens: nullish(z.int().min(1), 'Most tokens to generate.'),
-    stop_sequences: nullish(z.array(z.string()).max(4), 'Up to 4 texts at which generation stops.'),
+    stop_sequences: nullish(z.array(z.string()).max(maxStops), stopTexts),
     temperature: nullish(z.number().min(0).max(2), `Randomness. ${sampled}`),
     seed: nullishInteger('Seed of the random choice. Default: random.'),
     frequency_penalty: nullish(z.number().min(0).max(2), 'Above 0: tokens that occurred are less likely.'),

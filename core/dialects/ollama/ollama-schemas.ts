@@ -13,6 +13,7 @@ import {
   optionalString,
   string,
 } from '../../schemas/fields.ts'
+import { maxStops, stopTexts } from '../../schemas/sampling.ts'
 
 /**
  * The wire shapes of requests in Ollama's form. Source: the documentation and the official client of Ollama. Fields that
@@ -34,7 +35,7 @@ const Options = nullishObject(
     min_p: numberBetween(0, 1, 'Leave out tokens less likely than this fraction of the most likely one.'),
     seed: nullishInteger('Seed of the random choice.'),
     num_predict: nullishInteger('Most tokens to generate. Zero and less: no limit.'),
-    stop: nullish(z.union([z.string(), z.array(z.string()).max(4)]), 'Up to 4 texts at which generation stops.'),
+    stop: nullish(z.union([z.string(), z.array(z.string()).max(maxStops)]), stopTexts),
     repeat_penalty: numberBetween(0, 100, 'Divides the scores of tokens that have occurred.'),
     presence_penalty: numberBetween(-2, 2, 'Makes tokens that have occurred less likely.'),
     frequency_penalty: numberBetween(-2, 2, 'Makes tokens less likely each time they occur.'),

@@ -1,32 +1,41 @@
 import { invalid } from '../../failure.ts'
 import { presentMembers } from '../../members.ts'
-import type { ChatForm } from '../chat-form.ts'
+import type { ChatForm, FormNotes } from '../chat-form.ts'
 import { type Continued, keptItems, referencedItems } from './continuation.ts'
 import { messagesOf } from './response-messages.ts'
 import type { RememberedResponse } from './response-object.ts'
 import { itemId } from './response-output.ts'
 import { type ResponseItem, ResponseRequest, type ResponseTool } from './response-schemas.ts'
 import { chunkOf, responseStream } from './response-stream.ts'
+import { additionalTools, toolFunctions, toolMembers } from './response-tools.ts'
 
 /** Returns the items of a request's input. */
 const inputItems = ({ input }: Pick<ResponseRequest, 'input'>): ResponseItem[] =>
   typeof input === 'string' ? [{ type: 'message', role: 'user', content: input }] : input
 
+/** Returns the tools of a request, with those that its items add. */
+const allTools = (request: ResponseRequest): ResponseTool[] => [
+  ...(request.tools ?? []),
+  ...additionalTools(inputItems(request)),
+]
+
 /** Turns the request of a response into the body of a chat completion. Throws Failure for what does not exist here. */
-function responseBody(request: ResponseRequest, continued: Continued): Record<string, unknown> {
+function responseBody(request: ResponseRequest, continued: Continued, notes: FormNotes): Record<string, unknown> {
   refuse(request)
   const referenced = referencedItems(continued)
   const { model, instructions, max_output_tokens, temperature, top_p, top_logprobs, parallel_tool_calls } = request
   const items = inputItems(request)
   if (items.length === 0) throw invalid('input', "'input' is empty. Send a text or at least one item.")
+  const earlier = earlierOf(request, continued)
+  const functions = toolFunctions(allTools(request), notes)
   const { user, include, reasoning } = request
   const logprobs = Boolean(top_logprobs) || include?.includes('message.output_text.logprobs')
   return presentMembers({
     model,
     messages: [
       ...(instructions ? [{ role: 'system', content: instructions }] : []),
-      ...messagesOf(earlierOf(request, continued), 'previous_response_id', referenced),
-      ...messagesOf(items, 'input', referenced),
+      ...messagesOf(earlier, 'previous_response_id', { referenced, functions, notes }),
+      ...messagesOf(items, 'input', { referenced, functions, notes }),
     ],
     max_completion_tokens: max_output_tokens,
     temperature,
@@ -38,7 +47,7 @@ function responseBody(request: ResponseRequest, continued: Continued): Record<st
     response_format: formatOf(request),
     truncation: request.truncation === 'auto' ? 'auto' : undefined,
     user,
-    ...toolsOf(request),
+    ...toolMembers(functions, request.tool_choice, notes),
   })
 }
 
@@ -48,8 +57,8 @@ function earlierOf({ previous_response_id: id }: ResponseRequest, { earlier }: C
   if (kept) return kept.flatMap(keptItems)
   throw invalid(
     'previous_response_id',
-    `There is no response '${id.slice(0, 64)}' to continue. It was created with "store": false, deleted, or has expired: send the whole conversation as 'input'.`,
-    'not_found',
+    `Previous response with id '${id.slice(0, 64)}' not found. It was created with "store": false, deleted, or has expired: send the whole conversation as 'input'.`,
+    'previous_response_not_found',
   )
 }
 
@@ -69,42 +78,6 @@ function formatOf({ text }: ResponseRequest): object | undefined {
   const { name, description, schema, strict } = format
   return { type: 'json_schema', json_schema: presentMembers({ name: name ?? 'answer', description, schema, strict }) }
 }
-
-function toolsOf({ tools, tool_choice }: ResponseRequest): { tools?: object[]; tool_choice?: unknown } {
-  if (!tools?.length) return {}
-  tools.forEach(refuseTool)
-  if (typeof tool_choice === 'string' || !tool_choice) return { tools: tools.map(asChatTool), tool_choice }
-  if (tool_choice.type === 'function')
-    return {
-      tools: tools.map(asChatTool),
-      tool_choice: { type: 'function', function: { name: tool_choice.name ?? '' } },
-    }
-  if (tool_choice.type !== 'allowed_tools')
-    throw invalid(
-      'tool_choice.type',
-      `'tool_choice.type' is '${tool_choice.type}', which does not exist here. Use 'function' or 'allowed_tools'.`,
-      'unsupported_parameter',
-    )
-  const allowed = new Set(tool_choice.tools?.map(({ name }) => name))
-  return {
-    tools: tools.filter(({ name }) => allowed.has(name)).map(asChatTool),
-    tool_choice: tool_choice.mode === 'required' ? 'required' : 'auto',
-  }
-}
-
-function refuseTool({ type }: ResponseTool, at: number): void {
-  if (type === 'function') return
-  throw invalid(
-    `tools[${at}].type`,
-    `'tools[${at}]' is the tool '${type}', which runs at OpenAI only. Here models call functions of your program: send tools of the type 'function'.`,
-    'unsupported_parameter',
-  )
-}
-
-const asChatTool = ({ name, description, parameters, strict }: ResponseTool): object => ({
-  type: 'function',
-  function: presentMembers({ name, description, parameters, strict }),
-})
 
 /** What the server knows of a new response besides its request. */
 export interface ResponseContext extends Continued {
@@ -138,5 +111,6 @@ function remembered(request: ResponseRequest, { id }: ResponseContext): Remember
   }))
   const input = request.store === false ? undefined : JSON.stringify(items)
   const isStored = input !== undefined && input.length <= maxKeptInput
-  return { id, isStored, input: isStored ? input : null, request: rest }
+  const tools = allTools(request)
+  return { id, isStored, input: isStored ? input : null, request: { ...rest, ...(tools.length > 0 ? { tools } : {}) } }
 }

@@ -1,5 +1,8 @@
+import { z } from 'zod'
 import { invalid } from '../../failure.ts'
-import type { ResponseItem, ResponsePart } from './response-schemas.ts'
+import type { FormNotes } from '../chat-form.ts'
+import { type ResponseItem, ResponsePart } from './response-schemas.ts'
+import type { ToolFunction } from './response-tools.ts'
 
 type Part = Record<string, unknown>
 interface Message {
@@ -13,9 +16,25 @@ interface Message {
 /** Items of earlier responses, by their id. */
 export type ReferencedItems = Readonly<Record<string, ResponseItem>>
 
-/** Turns the items of a conversation into messages of a chat. Throws Failure that names the item in `field`. */
-export function messagesOf(items: readonly ResponseItem[], field: string, referenced: ReferencedItems): Message[] {
+/** What the items of a conversation may refer to, and where it is noted which are left out. */
+interface Surroundings {
+  referenced: ReferencedItems
+  functions: readonly ToolFunction[]
+  notes: FormNotes
+}
+
+/**
+ * Turns the items of a conversation into messages of a chat. Calls that the client ran are calls of functions; what only
+ * OpenAI runs or reads is left out. Throws Failure that names the item in `field`.
+ */
+export function messagesOf(
+  items: readonly ResponseItem[],
+  field: string,
+  { referenced, functions, notes }: Surroundings,
+): Message[] {
   const messages: Message[] = []
+  /** The ids of calls by the ids of their items, for outputs that name the item. */
+  const callIds = new Map<string, string>()
   let reasoning: string | undefined
   /** The message of the assistant that the next item continues. */
   let open: Message | undefined
@@ -30,8 +49,34 @@ export function messagesOf(items: readonly ResponseItem[], field: string, refere
     return open
   }
 
+  const call = (item: ResponseItem, at: string, name: string, text: string): void => {
+    const called = answer()
+    called.tool_calls ??= []
+    const id = needed(item.call_id ?? item.id, `${at}.call_id`)
+    if (item.id) callIds.set(item.id, id)
+    called.tool_calls.push({ id, type: 'function', function: { name, arguments: text } })
+  }
+
+  const output = (item: ResponseItem, at: string): void => {
+    open = undefined
+    const id = item.call_id ?? (item.id && (callIds.get(item.id) ?? item.id))
+    messages.push({
+      role: 'tool',
+      tool_call_id: needed(id, `${at}.call_id`),
+      content: outputOf(item.output, `${at}.output`),
+    })
+  }
+
+  /** Name of a function in the chat completion. */
+  const nameOf = (item: ResponseItem, at: string): string => {
+    const name = needed(item.name, `${at}.name`)
+    const namespace = item.namespace ?? undefined
+    return functions.find(one => one.ownName === name && one.namespace === namespace)?.name ?? name
+  }
+
   const add = (item: ResponseItem, at: string): void => {
-    switch (item.type ?? 'message') {
+    const type = item.type ?? 'message'
+    switch (type) {
       case 'message': {
         const role = roleOf(item, at)
         const content = contentOf(item.content, `${at}.content`)
@@ -45,23 +90,21 @@ export function messagesOf(items: readonly ResponseItem[], field: string, refere
         }
         return
       }
-      case 'function_call': {
-        const called = answer()
-        called.tool_calls ??= []
-        called.tool_calls.push({
-          id: needed(item.call_id, `${at}.call_id`),
-          type: 'function',
-          function: { name: needed(item.name, `${at}.name`), arguments: item.arguments ?? '{}' },
-        })
-        return
-      }
+      case 'function_call':
+        return call(item, at, nameOf(item, at), item.arguments ?? '{}')
+      case 'custom_tool_call':
+        return call(item, at, nameOf(item, at), JSON.stringify({ input: item.input ?? '' }))
+      case 'local_shell_call':
+      case 'shell_call':
+      case 'apply_patch_call':
+        return call(item, at, type.slice(0, -'_call'.length), JSON.stringify(item.action ?? item.operation ?? {}))
       case 'function_call_output':
-        open = undefined
-        messages.push({
-          role: 'tool',
-          tool_call_id: needed(item.call_id, `${at}.call_id`),
-          content: contentOf(item.output, `${at}.output`),
-        })
+      case 'custom_tool_call_output':
+      case 'local_shell_call_output':
+      case 'shell_call_output':
+      case 'apply_patch_call_output':
+        return output(item, at)
+      case 'additional_tools':
         return
       case 'reasoning':
         open = undefined
@@ -78,11 +121,7 @@ export function messagesOf(items: readonly ResponseItem[], field: string, refere
         )
       }
       default:
-        throw invalid(
-          `${at}.type`,
-          `'${at}' has the type '${item.type}', which does not exist here. Send messages, function calls and their outputs, and reasoning.`,
-          'unsupported_parameter',
-        )
+        notes.ignored.push(at)
     }
   }
   items.forEach((item, at) => add(item, `${field}[${at}]`))
@@ -96,8 +135,8 @@ function roleOf({ role }: ResponseItem, at: string): string {
   throw invalid(`${at}.role`, `'${at}.role' must be one of ${roles.join(', ')}.`)
 }
 
-function needed(value: string | null | undefined, param: string): string {
-  if (value) return value
+function needed<Value>(value: Value | null | undefined, param: string): Value {
+  if (value !== undefined && value !== null && value !== '') return value
   throw invalid(param, `'${param}' is missing.`, 'missing_required_parameter')
 }
 
@@ -113,6 +152,14 @@ function contentOf(content: ResponseItem['content'], field: string): string | Pa
   if (content.every(({ type }) => type.endsWith('text'))) return content.map(({ text }) => text ?? '').join('\n')
   return content.map((part, at) => partOf(part, `${field}[${at}]`))
 }
+
+/** What a tool returned: a text, parts, or what else the client has, as JSON text. */
+function outputOf(output: unknown, field: string): string | Part[] {
+  if (typeof output === 'string') return output
+  const { data } = outputParts.safeParse(output)
+  return data ? contentOf(data, field) : JSON.stringify(needed(output, field))
+}
+const outputParts = z.array(ResponsePart).min(1)
 
 function partOf(part: ResponsePart, at: string): Part {
   switch (part.type) {

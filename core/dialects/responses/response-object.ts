@@ -1,5 +1,5 @@
 import type { ChatResponse } from '../../schemas/chat.ts'
-import type { ResponseRequest } from './response-schemas.ts'
+import type { ResponseRequest, ResponseTool } from './response-schemas.ts'
 
 /** What the answer to a request repeats of it, and what was decided about it. */
 export interface RememberedResponse {
@@ -49,13 +49,7 @@ export function responseObject({ id, isStored, request }: RememberedResponse, st
     temperature: request.temperature ?? null,
     text: { format: text?.format ?? { type: 'text' }, verbosity: text?.verbosity || undefined },
     tool_choice: request.tool_choice ?? 'auto',
-    tools: (tools ?? []).map(({ type, name, description, parameters, strict }) => ({
-      type,
-      name,
-      description: description ?? null,
-      parameters: parameters ?? null,
-      strict: strict ?? false,
-    })),
+    tools: (tools ?? []).map(tool => (tool.type === 'function' ? shownFunction(tool) : tool)),
     top_logprobs: request.top_logprobs ?? 0,
     top_p: request.top_p ?? null,
     truncation: request.truncation ?? 'disabled',
@@ -64,6 +58,14 @@ export function responseObject({ id, isStored, request }: RememberedResponse, st
     user: request.user || undefined,
   }
 }
+
+const shownFunction = ({ type, name, description, parameters, strict }: ResponseTool) => ({
+  type,
+  name,
+  description: description ?? null,
+  parameters: parameters ?? null,
+  strict: strict ?? false,
+})
 
 const usageOf = ({
   prompt_tokens,

@@ -1,6 +1,15 @@
 import { isId } from '../../ids.ts'
+import { argumentsOf } from '../chat-terms.ts'
+import type { ToolFunction } from './response-tools.ts'
 
-const itemPrefixes = { message: 'msg', function_call: 'fc', function_call_output: 'fco', reasoning: 'rs' } as const
+const itemPrefixes = {
+  message: 'msg',
+  function_call: 'fc',
+  function_call_output: 'fco',
+  custom_tool_call: 'ctc',
+  custom_tool_call_output: 'ctco',
+  reasoning: 'rs',
+} as const
 
 /** Returns the id of an item of a response's output, or of its input. It contains the id of the response. */
 export const itemId = (type: string, responseId: string, index: number, from: 'input' | 'output' = 'output'): string =>
@@ -17,15 +26,15 @@ export function responseOfItem(id: string): string | undefined {
 type Emit = (type: string, members: object) => void
 
 interface OpenItem {
-  kind: 'reasoning' | 'message' | 'function_call'
+  kind: 'reasoning' | 'message' | 'function_call' | 'custom_tool_call'
   index: number
   id: string
   text: string
   logprobs: unknown[]
   /** Of a message: whether its text is a refusal. */
   refusal: boolean
-  /** Of a function call. */
-  call?: { index: number; call_id: string; name: string }
+  /** Of a call. */
+  call?: { index: number; call_id: string; name: string; namespace?: string }
 }
 
 /**
@@ -37,13 +46,15 @@ export class ResponseOutput {
   readonly items: object[] = []
   readonly #responseId: string
   readonly #summarizes: boolean
+  readonly #functions: readonly ToolFunction[]
   readonly #emit: Emit
   #open: OpenItem | undefined
 
-  /** `summarizes`: whether the reasoning is sent as a summary. */
-  constructor(responseId: string, summarizes: boolean, emit: Emit) {
+  /** `summarizes`: whether the reasoning is sent as a summary. `functions`: those that stand for tools of the request. */
+  constructor(responseId: string, summarizes: boolean, functions: readonly ToolFunction[], emit: Emit) {
     this.#responseId = responseId
     this.#summarizes = summarizes
+    this.#functions = functions
     this.#emit = emit
   }
 
@@ -71,13 +82,17 @@ export class ResponseOutput {
   ): void {
     if (this.#open?.call?.index !== index) {
       this.close()
-      const open = this.#item('function_call', false)
-      open.call = { index, call_id: piece.id ?? open.id, name: piece.name ?? '' }
+      const tool = this.#functions.find(({ name }) => name === piece.name)
+      const open = this.#item(tool?.type === 'custom' ? 'custom_tool_call' : 'function_call', false)
+      open.call = { index, call_id: piece.id ?? open.id, name: tool?.ownName ?? piece.name ?? '' }
+      if (tool?.namespace !== undefined) open.call.namespace = tool.namespace
       this.#added(open)
     }
     const open = this.#open!
     if (!piece.arguments) return
     open.text += piece.arguments
+    // The text of a custom tool is known when its JSON is whole.
+    if (open.kind === 'custom_tool_call') return
     this.#emit('response.function_call_arguments.delta', {
       item_id: open.id,
       output_index: open.index,
@@ -92,7 +107,11 @@ export class ResponseOutput {
     this.#open = undefined
     const { id: item_id, index: output_index, text, call } = open
     const at = { item_id, output_index }
-    if (open.kind === 'function_call')
+    if (open.kind === 'custom_tool_call') {
+      const input = inputOf(text)
+      this.#emit('response.custom_tool_call_input.delta', { ...at, delta: input })
+      this.#emit('response.custom_tool_call_input.done', { ...at, input })
+    } else if (open.kind === 'function_call')
       this.#emit('response.function_call_arguments.done', { ...at, name: call!.name, arguments: text })
     else if (open.kind === 'message') {
       const content = { ...at, content_index: 0 }
@@ -149,12 +168,21 @@ export class ResponseOutput {
     const begun = status !== 'in_progress'
     if (open.kind === 'message')
       return { id, type: 'message', status, role: 'assistant', content: begun ? [partOf(open, true)] : [] }
-    if (open.kind === 'function_call')
-      return { id, type: 'function_call', status, call_id: call!.call_id, name: call!.name, arguments: text }
+    if (open.kind === 'function_call' || open.kind === 'custom_tool_call') {
+      const { call_id, name, namespace } = call!
+      const said = open.kind === 'function_call' ? { arguments: text } : { input: begun ? inputOf(text) : '' }
+      return { id, type: open.kind, status, call_id, name, ...(namespace === undefined ? {} : { namespace }), ...said }
+    }
     const summary = this.#summarizes && begun ? [{ type: 'summary_text', text }] : []
     const content = !this.#summarizes && begun ? [{ type: 'reasoning_text', text }] : []
     return { id, type: 'reasoning', status, summary, content }
   }
+}
+
+/** Returns the text of a custom tool from its arguments; arguments that were cut off as they are. */
+function inputOf(text: string): string {
+  const { input } = argumentsOf(text)
+  return typeof input === 'string' ? input : text
 }
 
 const partOf = ({ text, refusal, logprobs }: OpenItem, begun: boolean): object =>

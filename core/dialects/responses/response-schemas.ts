@@ -3,6 +3,7 @@ import {
   array,
   boolean,
   integer,
+  looseObject,
   modelId,
   namedObject,
   nullish,
@@ -21,7 +22,7 @@ import { sampling } from '../../schemas/sampling.ts'
  * The wire shapes of responses. Source: OpenAI's published API description (CreateResponse, Response). Clients send null
  * for what they leave out.
  */
-const ResponsePart = namedObject('ResponseContentPart', 'A part of a message. Its fields depend on `type`.', {
+export const ResponsePart = namedObject('ResponseContentPart', 'A part of a message. Its fields depend on `type`.', {
   type: string('`input_text`, `input_image`, `input_file`, `input_audio`; in answers `output_text`, `refusal`.'),
   text: nullishString('The text.'),
   refusal: nullishString('The refusal.'),
@@ -37,38 +38,53 @@ export type ResponsePart = z.output<typeof ResponsePart>
 
 const parts = z.union([z.string(), z.array(ResponsePart)])
 
-export const ResponseItem = namedObject('ResponseItem', 'An item of a conversation. Its fields depend on `type`.', {
-  type: nullishString('`message` (default), `function_call`, `function_call_output`, `reasoning` or `item_reference`.'),
+export const ResponseItem = looseObject('ResponseItem', 'An item of a conversation. Its fields depend on `type`.', {
+  type: nullishString(
+    '`message` (default), `function_call`, `custom_tool_call`, `local_shell_call`, `shell_call`, `apply_patch_call`, each of these with `_output`, `reasoning`, `item_reference` or `additional_tools`. Others are left out of the prompt.',
+  ),
   id: nullishString('Id of the item. An `item_reference` names an item of a stored response by it.'),
   status: nullishString('`in_progress`, `completed` or `incomplete`.'),
   role: nullishString('Of a message: `user`, `assistant`, `system` or `developer`.'),
   content: nullish(parts, 'Content of a message, or the text of a reasoning item.'),
   call_id: nullishString('Id of a function call; its output names the same id.'),
   name: nullishString('Name of the function.'),
+  namespace: nullishString('Namespace of the function.'),
   arguments: nullishString('Arguments of the function call, as JSON text.'),
-  output: nullish(parts, 'What the function returned.'),
+  input: nullish(z.unknown(), 'Text of a `custom_tool_call`.'),
+  action: nullish(z.unknown(), 'What a shell call runs.'),
+  operation: nullish(z.unknown(), 'What an `apply_patch_call` changes.'),
+  tools: nullish(z.array(z.unknown()), 'The tools that `additional_tools` adds.'),
+  output: nullish(z.unknown(), 'What the function returned: a text or a list of parts.'),
   summary: nullish(z.array(ResponsePart), 'Summary of a reasoning item.'),
   encrypted_content: nullishString('Accepted for compatibility; has no effect.'),
 })
 export type ResponseItem = z.output<typeof ResponseItem>
 
-const ResponseTool = namedObject('ResponseTool', 'A function that the model may call.', {
-  type: string('`function`: the tools of OpenAI do not exist here.'),
-  name: nullishString('Name of the function: 1 to 64 letters, digits, `_`, `.` and `-`.'),
+export const ResponseTool = looseObject('ResponseTool', 'A tool that the model may call.', {
+  type: string(
+    '`function`, `custom` (a function of one text) or `namespace`. Tools that run at OpenAI are left out, and named in `x-infer-ignored`.',
+  ),
+  name: nullishString('Name of the function, of 1 to 128 characters.'),
   description: nullishString('What the function does. The model decides by it when to call the function.'),
   parameters: nullish(z.record(z.string(), z.unknown()), 'JSON Schema of the arguments.'),
   strict: nullishBoolean('Whether arguments must match the schema exactly, where the engine can.'),
+  format: nullishObject('Form of the text of a `custom` tool. A grammar is described to the model, and not enforced.', {
+    type: nullishString('`text` or `grammar`.'),
+    syntax: nullishString('Of the grammar: `lark` or `regex`.'),
+    definition: nullishString('The grammar.'),
+  }),
+  tools: nullish(z.array(z.unknown()), 'The tools of a `namespace`.'),
 })
 export type ResponseTool = z.output<typeof ResponseTool>
 
 const ToolChoice = z.union([
   z.string(),
   z.object({
-    type: string('`function` or `allowed_tools`.'),
+    type: string('`function`, `custom` or `allowed_tools`; a tool that runs at OpenAI is left out.'),
     name: nullishString('Name of the function to call.'),
     mode: nullishString('Of `allowed_tools`: `auto` or `required`.'),
     tools: nullish(
-      z.array(z.object({ type: string('`function`.'), name: nullishString('Name of the function.') })),
+      z.array(z.object({ type: string('`function` or `custom`.'), name: nullishString('Name of the function.') })),
       'The tools that may be called.',
     ),
   }),

@@ -3,7 +3,7 @@ import { ulid } from '../../ids.ts'
 import { listOf } from '../../json.ts'
 import { presentMembers } from '../../members.ts'
 import type { EngineTraits, ModelSet } from '../../models/engine-traits.ts'
-import { ChatRequest, ChatResponse } from '../../schemas/chat.ts'
+import { ChatRequest, ChatResponse, type ToolSelection, toolSelection } from '../../schemas/chat.ts'
 import { parsed } from '../../schemas/issues.ts'
 import { checkFeatures, extraFields, type FeatureUse, modelFor } from '../catalog.ts'
 import type { CallerAnswer, PreparedRequest } from '../engine-request.ts'
@@ -56,11 +56,17 @@ const kept = new Set([
   'truncation',
 ])
 
+type PlainRequest = ChatRequest & ToolSelection
+
 /** Checks a chat body and translates it for the engine. Throws Failure for an invalid body. */
 export function prepareChat(raw: unknown, catalog: ModelSet): PreparedRequest {
   const sent = parsed(ChatRequest, raw)
   const entry = modelFor(chatCompletion, sent.model, catalog)
-  const request = { ...sent, messages: inlineTextFiles(sent.messages, entry.traits.features.has('files')) }
+  const request: PlainRequest = {
+    ...sent,
+    ...toolSelection(sent),
+    messages: inlineTextFiles(sent.messages, entry.traits.features.has('files')),
+  }
   checkTogether(request)
   checkFeatures(featureUses(request), entry)
   const stream = request.stream === true
@@ -134,7 +140,7 @@ const templateVariables = (given: object): object =>
 const isPlain = (request: ChatRequest): boolean =>
   !request.tools?.length && !request.functions?.length && !request.logprobs && (request.n ?? 1) === 1
 
-function checkTogether(request: ChatRequest): void {
+function checkTogether(request: PlainRequest): void {
   checkStreamOptions(request)
   if (request.top_logprobs != null && request.logprobs !== true)
     throw invalid('top_logprobs', "'top_logprobs' needs logprobs: true.")

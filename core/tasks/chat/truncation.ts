@@ -1,5 +1,5 @@
+import { promptTokens } from '../../dialects/prompt-tokens.ts'
 import type { Failure } from '../../failure.ts'
-import { promptTokens } from './prompt-tokens.ts'
 
 /** A part of a request's body that can be left out. */
 interface Unit {

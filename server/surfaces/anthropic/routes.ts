@@ -6,11 +6,11 @@ import {
   AnthropicMessage,
   AnthropicRequest,
 } from '../../../core/dialects/anthropic/anthropic-schemas.ts'
+import { promptTokens } from '../../../core/dialects/prompt-tokens.ts'
 import { Failure } from '../../../core/failure.ts'
 import type { Model } from '../../../core/models/model.ts'
 import { array, boolean, namedObject, nullableString, string } from '../../../core/schemas/fields.ts'
 import { isFor } from '../../../core/schemas/task.ts'
-import { promptTokens } from '../../../core/tasks/chat/prompt-tokens.ts'
 import { errorGroups } from '../../http/request/errors.ts'
 import type { ClientExchange } from '../../http/request/exchange.ts'
 import type { Owners } from '../../http/request/owners.ts'

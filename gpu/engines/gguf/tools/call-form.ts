@@ -1,5 +1,5 @@
 import { invalid } from '../../../../core/failure.ts'
-import type { ChatRequest } from '../../../../core/schemas/chat.ts'
+import { type ChatRequest, toolSelection } from '../../../../core/schemas/chat.ts'
 
 /**
  * How a family of models writes function calls. A `native` form is explained to the model by its own chat template. For
@@ -90,8 +90,9 @@ export interface ToolCalling {
  * `tool_choice` requires a tool that the request does not have.
  */
 export function toolCallingOf(request: ChatRequest, form: ToolCallForm): ToolCalling | undefined {
-  const choice = request.tool_choice ?? 'auto'
-  const all = (request.tools ?? []).map((tool, at) => ({ tool, at }))
+  const selection = toolSelection(request)
+  const choice = selection.tool_choice ?? 'auto'
+  const all = (selection.tools ?? []).map((tool, at) => ({ tool, at }))
   if (choice === 'none' || (choice === 'auto' && all.length === 0)) return undefined
   if (all.length === 0) throw invalid('tool_choice', "'tool_choice' needs 'tools' to choose from.")
   const parallel = request.parallel_tool_calls ?? true

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { chatBodyOf } from '../../../../core/dialects/chat-forms.ts'
+import { promptTokens } from '../../../../core/dialects/prompt-tokens.ts'
 import { continuedLength, nothingContinued } from '../../../../core/dialects/responses/continuation.ts'
 import type { RememberedResponse } from '../../../../core/dialects/responses/response-object.ts'
 import { ResponseItem, ResponseObject, ResponseRequest } from '../../../../core/dialects/responses/response-schemas.ts'
@@ -16,7 +17,6 @@ import {
   optionalString,
   string,
 } from '../../../../core/schemas/fields.ts'
-import { promptTokens } from '../../../../core/tasks/chat/prompt-tokens.ts'
 import { deletedAnswer, deletedObject } from '../../../http/answer/page.ts'
 import { errorGroups } from '../../../http/request/errors.ts'
 import type { ClientExchange } from '../../../http/request/exchange.ts'
@@ -142,7 +142,7 @@ export const responseRoutes = (owners: ResponseOwners) => [
     summary: 'Get token count of response',
     description:
       'Estimates how many tokens the input of a response has, without running it: one for each three bytes of text, tools and the conversation that it continues included, and 1000 for each image or file. Most tokenizers need fewer. `usage` of an answer has the exact count.',
-    errorCodes: [...errorGroups.model, 'not_found', 'unsupported_parameter'],
+    errorCodes: [...errorGroups.model, 'not_found', 'previous_response_not_found', 'unsupported_parameter'],
     body: ResponseRequest,
     largeBody: true,
     example: { model: 'infer/tiny-chat', input: 'Hello!' },

@@ -6,7 +6,8 @@ import { ChatRequest } from '../../../../core/schemas/chat.ts'
 
 const base = { model: 'm', max_tokens: 9, messages: [{ role: 'user', content: 'hi' }] }
 const chat = { model: 'm', max_completion_tokens: 9, messages: [{ role: 'user', content: 'hi' }] }
-const bodyOf = (more: object) => anthropicForm.chatBody(AnthropicRequest.parse({ ...base, ...more }))
+const bodyOf = (more: object) =>
+  anthropicForm.chatBody(AnthropicRequest.parse({ ...base, ...more }), undefined, { ignored: [], schemas: [] })
 const user = (...content: object[]) => ({ messages: [{ role: 'user', content }] })
 const assistant = (...content: object[]) => ({ messages: [{ role: 'assistant', content }] })
 const tool = { name: 'weather', input_schema: { type: 'object' } }
@@ -176,20 +177,13 @@ test.each<[string, object, object]>([
 })
 
 test.each<[string, object, string, string]>([
-  ['a server tool', { tools: [{ type: 'web_search_20250305', name: 'web_search' }] }, 'tools[0].type', 'web_search_2'],
   ['a tool without a schema', { tools: [{ name: 'a' }] }, 'tools[0].input_schema', 'Missing'],
-  ['an impossible name', { tools: [{ ...tool, name: 'a b' }] }, 'tools[0].name', '64 letters'],
+  ['an impossible name', { tools: [{ ...tool, name: 'a\nb' }] }, 'tools[0].name', '1 to 128 characters'],
   [
     'an unknown tool',
     { tools: [tool], tool_choice: { type: 'tool', name: 'other' } },
     'tool_choice.name',
     "'other', which is not",
-  ],
-  [
-    'the use of a server tool',
-    assistant({ type: 'server_tool_use', id: 'a' }),
-    'messages[0].content[0]',
-    'server_tool_use',
   ],
   ['a text without text', user({ type: 'text' }), 'messages[0].content[0].text', 'Missing'],
   ['an image without source', user({ type: 'image' }), 'messages[0].content[0].source', 'must be an object'],
@@ -209,4 +203,68 @@ test.each<[string, object, string, string]>([
     return
   }
   throw new Error('was accepted')
+})
+
+const webSearch = { type: 'web_search_20250305', name: 'web_search' }
+const calls = { tools: [{ type: 'function', function: { name: 'weather', parameters: { type: 'object' } } }] }
+const said = (content: string) => ({ messages: [{ role: 'assistant', content }] })
+
+/** What an agent sends that Anthropic runs or reads: left out, and named. */
+test.each<[what: string, request: object, expected: object, ignored: string[]]>([
+  ['a server tool', { tools: [webSearch] }, {}, ['tools[0]']],
+  [
+    'a tool of Anthropic beside an own one',
+    { tools: [{ type: 'bash_20250124', name: 'bash' }, tool] },
+    calls,
+    ['tools[0]'],
+  ],
+  [
+    'the choice of a server tool',
+    { tools: [tool, webSearch], tool_choice: { type: 'tool', name: 'web_search' } },
+    { ...calls, tool_choice: 'auto' },
+    ['tools[1]', 'tool_choice'],
+  ],
+  [
+    'the use and the result of a server tool',
+    assistant(
+      { type: 'server_tool_use', id: 'a', name: 'web_search', input: {} },
+      {
+        type: 'web_search_tool_result',
+        tool_use_id: 'a',
+        content: [{ type: 'web_search_result', url: 'https://x.test' }],
+      },
+      { type: 'text', text: 'So.' },
+    ),
+    said('So.'),
+    ['messages[0].content[0]', 'messages[0].content[1]'],
+  ],
+  [
+    'reasoning of another maker',
+    assistant({ type: 'thinking', signature: 'x' }, { type: 'text', text: 'So.' }),
+    { messages: [{ role: 'assistant', content: 'So.', reasoning_content: '' }] },
+    [],
+  ],
+  [
+    'a reference to a tool',
+    user({ type: 'tool_result', tool_use_id: 'a', content: [{ type: 'tool_reference', tool_name: 'weather' }] }),
+    { messages: [{ role: 'tool', tool_call_id: 'a', content: 'The tool weather can be used.' }] },
+    [],
+  ],
+  [
+    'MCP servers and a container',
+    { mcp_servers: [{ type: 'url', url: 'https://x.test' }], container: 'c' },
+    {},
+    ['mcp_servers', 'container'],
+  ],
+])('leaves out %s', (_what, request, expected, ignored) => {
+  const notes = { ignored: [], schemas: [] }
+  const body = anthropicForm.chatBody(AnthropicRequest.parse({ ...base, ...request }), undefined, notes)
+  expect(body).toEqual({ ...chat, ...expected })
+  expect(notes.ignored).toEqual(ignored)
+})
+
+test('the schemas of tools have the paths of the request', () => {
+  const notes = { ignored: [], schemas: [] }
+  anthropicForm.chatBody(AnthropicRequest.parse({ ...base, tools: [webSearch, tool] }), undefined, notes)
+  expect(notes.schemas).toEqual(['tools[1].input_schema'])
 })

@@ -38,11 +38,11 @@ function answerOf(message: object, finish: ChatResponse['choices'][number]['fini
     ],
     usage,
   }
-  return AnthropicMessage.parse(anthropicForm.answer(request, completion, facts))
+  return AnthropicMessage.parse(anthropicForm.answer({ inputTokens: 9 }, completion, facts))
 }
 
 test.each<[string, object, Parameters<typeof answerOf>[1], string, object[]]>([
-  ['text', { content: 'Hello' }, 'stop', 'end_turn', [{ type: 'text', text: 'Hello', citations: null }]],
+  ['text', { content: 'Hello' }, 'stop', 'end_turn', [{ type: 'text', text: 'Hello' }]],
   ['nothing', { content: '' }, 'length', 'max_tokens', []],
   [
     'reasoning before text',
@@ -51,7 +51,7 @@ test.each<[string, object, Parameters<typeof answerOf>[1], string, object[]]>([
     'end_turn',
     [
       { type: 'thinking', thinking: 'hm', signature: 'unsigned' },
-      { type: 'text', text: 'Hello', citations: null },
+      { type: 'text', text: 'Hello' },
     ],
   ],
   [
@@ -68,7 +68,7 @@ test.each<[string, object, Parameters<typeof answerOf>[1], string, object[]]>([
     'max_tokens',
     [{ type: 'tool_use', id: 't1', name: 'f', input: { arguments: '{"a' } }],
   ],
-  ['a refusal', { refusal: 'No.' }, 'stop', 'refusal', [{ type: 'text', text: 'No.', citations: null }]],
+  ['a refusal', { refusal: 'No.' }, 'stop', 'refusal', [{ type: 'text', text: 'No.' }]],
 ])('answers with %s', (_, message, finish, stop, content) =>
   expect(answerOf(message, finish)).toEqual({
     id: 'msg_7',
@@ -83,7 +83,7 @@ test.each<[string, object, Parameters<typeof answerOf>[1], string, object[]]>([
 )
 
 test('streams reasoning, text and tools as blocks of their own', () => {
-  const stream = anthropicForm.stream(request, facts)
+  const stream = anthropicForm.stream({ inputTokens: 9 }, facts)
   const begun = (index: number, id: string) => ({ index, id, type: 'function' as const, function: { name: 'f' } })
   const chunks = chunksOf(
     [
@@ -111,7 +111,7 @@ test('streams reasoning, text and tools as blocks of their own', () => {
     ['content_block_delta', 0, { type: 'thinking_delta', thinking: 'm' }],
     ['content_block_delta', 0, { type: 'signature_delta', signature: 'unsigned' }],
     ['content_block_stop', 0, undefined],
-    ['content_block_start', 1, { type: 'text', text: '', citations: null }],
+    ['content_block_start', 1, { type: 'text', text: '' }],
     ['content_block_delta', 1, { type: 'text_delta', text: 'Let me' }],
     ['content_block_delta', 1, { type: 'text_delta', text: ' look.' }],
     ['content_block_stop', 1, undefined],
@@ -129,7 +129,7 @@ test('streams reasoning, text and tools as blocks of their own', () => {
 
 test('a failure in a stream is an error event', () => {
   const failed = new Failure('worker_error', 'The engine broke.')
-  expect(eventsOf(anthropicForm.stream(request, facts).failure(failed, 'req_1'))).toEqual([
+  expect(eventsOf(anthropicForm.stream({ inputTokens: 9 }, facts).failure(failed, 'req_1'))).toEqual([
     [
       'error',
       {

@@ -6,7 +6,8 @@ import { ChatRequest, type ChatResponse } from '../../../../core/schemas/chat.ts
 import { chunksOf, eventsOf } from '../_chunks.ts'
 
 const base = { model: 'm', messages: [{ role: 'user', content: 'hi' }] }
-const bodyOf = (more: object) => cohereForm.chatBody(CohereChatRequest.parse({ ...base, ...more }))
+const bodyOf = (more: object) =>
+  cohereForm.chatBody(CohereChatRequest.parse({ ...base, ...more }), undefined, { ignored: [], schemas: [] })
 const facts = { createdAt: 0, queuedMs: 0 }
 const request = CohereChatRequest.parse(base)
 const call = { id: 't1', type: 'function' as const, function: { name: 'f', arguments: '{"a":1}' } }

@@ -16,6 +16,9 @@ const user = (content: string) => [{ role: 'user', content }]
 const png = 'iVBORw0KGgo='
 
 const chat = (more: object) => OllamaChatRequest.parse({ model: 'm', messages: user('Hi'), ...more })
+const notes = () => ({ ignored: [], schemas: [] })
+const chatBody = (request: OllamaChatRequest) => ollamaChatForm().chatBody(request, undefined, notes())
+const generateBody = (request: OllamaGenerateRequest) => ollamaGenerateForm().chatBody(request, undefined, notes())
 const generate = (more: object) => OllamaGenerateRequest.parse({ model: 'm', prompt: 'Hi', ...more })
 
 test.each<[string, object, object]>([
@@ -56,7 +59,7 @@ test.each<[string, object, object]>([
     { tools: [{ type: 'function', function: { name: 'f', description: 'd', parameters: { type: 'object' } } }] },
   ],
 ])('a chat with %s', (_, sent, expected) => {
-  const body = ollamaChatForm().chatBody(chat(sent))
+  const body = chatBody(chat(sent))
   expect(body).toMatchObject(expected)
   expect(ChatRequest.safeParse(body).error).toBeUndefined()
 })
@@ -81,8 +84,8 @@ test.each([
   ['0m', true],
 ])('without content and with keep_alive %j it unloads: %s', (keep_alive, unload) => {
   for (const run of [
-    () => ollamaChatForm().chatBody(chat({ messages: [], keep_alive })),
-    () => ollamaGenerateForm().chatBody(generate({ prompt: '', keep_alive })),
+    () => chatBody(chat({ messages: [], keep_alive })),
+    () => generateBody(generate({ prompt: '', keep_alive })),
   ]) {
     let failure: Failure | undefined
     try {
@@ -95,13 +98,13 @@ test.each([
 })
 
 test('num_predict below one is no limit, and unset options are not sent', () => {
-  const body = ollamaChatForm().chatBody(chat({ options: { num_predict: -1, temperature: null } }))
+  const body = chatBody(chat({ options: { num_predict: -1, temperature: null } }))
   expect(Object.keys(body).toSorted()).toEqual(['messages', 'model'])
 })
 
 test('results of tools name their calls, by name where calls have no id', () => {
   const call = (name: string) => ({ function: { name, arguments: { a: 1 } } })
-  const body = ollamaChatForm().chatBody(
+  const body = chatBody(
     chat({
       messages: [
         ...user('Go'),
@@ -129,25 +132,20 @@ test('results of tools name their calls, by name where calls have no id', () => 
 test.each<[string, () => unknown, string, string]>([
   [
     'a result without a call',
-    () => ollamaChatForm().chatBody(chat({ messages: [{ role: 'tool', content: 'x' }] })),
+    () => chatBody(chat({ messages: [{ role: 'tool', content: 'x' }] })),
     'invalid_value',
     'messages[0]',
   ],
   [
     'an image that is none',
-    () => ollamaChatForm().chatBody(chat({ messages: [{ role: 'user', images: ['AAAA'] }] })),
+    () => chatBody(chat({ messages: [{ role: 'user', images: ['AAAA'] }] })),
     'invalid_image',
     'messages[0].images[0]',
   ],
-  ['a suffix', () => ollamaGenerateForm().chatBody(generate({ suffix: 'end' })), 'unsupported_parameter', 'suffix'],
-  [
-    'a template',
-    () => ollamaGenerateForm().chatBody(generate({ template: '{{' })),
-    'unsupported_parameter',
-    'template',
-  ],
-  ['raw text', () => ollamaGenerateForm().chatBody(generate({ raw: true })), 'unsupported_parameter', 'raw'],
-  ['a context', () => ollamaGenerateForm().chatBody(generate({ context: [1] })), 'unsupported_parameter', 'context'],
+  ['a suffix', () => generateBody(generate({ suffix: 'end' })), 'unsupported_parameter', 'suffix'],
+  ['a template', () => generateBody(generate({ template: '{{' })), 'unsupported_parameter', 'template'],
+  ['raw text', () => generateBody(generate({ raw: true })), 'unsupported_parameter', 'raw'],
+  ['a context', () => generateBody(generate({ context: [1] })), 'unsupported_parameter', 'context'],
 ])('%s is refused by name', (_, run, code, param) => {
   let thrown: unknown
   try {
@@ -159,9 +157,7 @@ test.each<[string, () => unknown, string, string]>([
 })
 
 test('a generation is a chat of a system message and a prompt', () => {
-  const body = ollamaGenerateForm().chatBody(
-    generate({ system: 'Be brief.', images: [png], suffix: '', raw: false, context: [] }),
-  )
+  const body = generateBody(generate({ system: 'Be brief.', images: [png], suffix: '', raw: false, context: [] }))
   expect(body.messages).toEqual([
     { role: 'system', content: 'Be brief.' },
     {

@@ -154,22 +154,167 @@ test.each<[request: object, body: object]>([
 
 test.each<[request: object, code: string, param: string]>([
   [{ input: [] }, 'invalid_value', 'input'],
-  [{ input: [{ type: 'computer_call' }] }, 'unsupported_parameter', 'input[0].type'],
   [{ input: [{ role: 'robot', content: 'a' }] }, 'invalid_value', 'input[0].role'],
   [{ input: [{ role: 'user' }] }, 'missing_required_parameter', 'input[0].content'],
   [{ input: [{ type: 'function_call', name: 'f' }] }, 'missing_required_parameter', 'input[0].call_id'],
   [{ input: [{ type: 'item_reference', id: 'x' }] }, 'not_found', 'input[0].id'],
   [{ input: [{ type: 'item_reference', id: 'constructor' }] }, 'not_found', 'input[0].id'],
   [{ input: [{ role: 'user', content: [{ type: 'video' }] }] }, 'unsupported_parameter', 'input[0].content[0].type'],
-  [{ previous_response_id: 'toString' }, 'not_found', 'previous_response_id'],
+  [{ previous_response_id: 'toString' }, 'previous_response_not_found', 'previous_response_id'],
   [{ background: true, store: false }, 'invalid_value', 'store'],
   [{ conversation: 'a' }, 'unsupported_parameter', 'conversation'],
   [{ prompt: { id: 'a' } }, 'unsupported_parameter', 'prompt'],
-  [{ tools: [f, { type: 'file_search' }] }, 'unsupported_parameter', 'tools[1].type'],
-  [{ tools: [f], tool_choice: { type: 'mcp' } }, 'unsupported_parameter', 'tool_choice.type'],
   [{ max_output_tokens: 0 }, 'invalid_value', 'max_output_tokens'],
 ])('%j is refused with %s at %s', (request, code, param) => {
   expect(() => bodyOf({ input: 'a', ...request })).toThrow(expect.objectContaining({ code, param }))
+})
+
+const patch = {
+  type: 'custom',
+  name: 'patch',
+  description: 'Edits.',
+  format: { type: 'grammar', syntax: 'lark', definition: 'start: "x"' },
+}
+const spaces = [
+  {
+    type: 'namespace',
+    name: 'left',
+    tools: [
+      { ...f, name: 'go' },
+      { ...f, name: 'stop' },
+    ],
+  },
+  { type: 'namespace', name: 'right', tools: [{ ...f, name: 'go' }] },
+]
+const namesOf = (body: Record<string, unknown>) =>
+  (body.tools as { function: { name: string } }[] | undefined)?.map(tool => tool.function.name)
+
+test.each<[what: string, request: object, names: string[] | undefined, choice: unknown, ignored: string[]]>([
+  ['a custom tool is a function of one text', { tools: [patch] }, ['patch'], undefined, ['tools[0].format']],
+  ['a namespace is flattened', { tools: [spaces[0]] }, ['go', 'stop'], undefined, []],
+  ['the same name in two namespaces', { tools: spaces }, ['left__go', 'stop', 'right__go'], undefined, []],
+  [
+    'tools that OpenAI runs',
+    { tools: [f, { type: 'web_search', external_web_access: false }, { type: 'local_shell' }] },
+    ['f'],
+    undefined,
+    ['tools[1]', 'tools[2]'],
+  ],
+  [
+    'nothing but such tools',
+    { tools: [{ type: 'tool_search', execution: 'client' }], tool_choice: 'required' },
+    undefined,
+    undefined,
+    ['tools[0]', 'tool_choice'],
+  ],
+  ['the choice of such a tool', { tools: [f], tool_choice: { type: 'mcp' } }, ['f'], undefined, ['tool_choice']],
+  [
+    'the choice of a custom tool',
+    { tools: [f, { type: 'custom', name: 'note' }], tool_choice: { type: 'custom', name: 'note' } },
+    ['f', 'note'],
+    { type: 'function', function: { name: 'note' } },
+    [],
+  ],
+  [
+    'allowed tools',
+    {
+      tools: [f, { type: 'custom', name: 'note' }],
+      tool_choice: { type: 'allowed_tools', mode: 'required', tools: [{ type: 'custom', name: 'note' }] },
+    },
+    ['note'],
+    'required',
+    [],
+  ],
+  [
+    'a tool that an item adds',
+    {
+      tools: [f],
+      input: [
+        { type: 'additional_tools', role: 'developer', tools: [{ ...f, name: 'g' }] },
+        { role: 'user', content: 'a' },
+      ],
+    },
+    ['f', 'g'],
+    undefined,
+    [],
+  ],
+])('tools: %s', (_what, request, names, choice, ignored) => {
+  const { body, notes } = chatBodyOf('responses', { model: 'm', input: 'a', ...request }, nothing)
+  expect([namesOf(body), body.tool_choice, notes.ignored]).toEqual([names, choice, ignored])
+  expect(notes.schemas).toHaveLength(names?.length ?? 0)
+})
+
+test('a custom tool is described with its grammar', () => {
+  const [tool] = bodyOf({ input: 'a', tools: [patch] }).tools as { function: Record<string, unknown> }[]
+  expect(tool!.function).toMatchObject({
+    name: 'patch',
+    description: 'Edits.\n\nThe text follows this lark grammar:\nstart: "x"',
+    parameters: { required: ['input'] },
+  })
+})
+
+const toolCall = (name: string, text: string, id = 'c') => ({
+  role: 'assistant',
+  content: null,
+  tool_calls: [{ id, type: 'function', function: { name, arguments: text } }],
+})
+const toolAnswer = (content: string, id = 'c') => ({ role: 'tool', tool_call_id: id, content })
+
+test.each<[what: string, items: object[], messages: object[], ignored: string[]]>([
+  [
+    'a custom call',
+    [
+      { type: 'custom_tool_call', call_id: 'c', name: 'patch', input: 'x' },
+      { type: 'custom_tool_call_output', call_id: 'c', output: 'done' },
+    ],
+    [toolCall('patch', '{"input":"x"}'), toolAnswer('done')],
+    [],
+  ],
+  [
+    'a call of a shell, whose output names the item',
+    [
+      { type: 'local_shell_call', id: 'l', call_id: 'c', action: { command: ['ls'] } },
+      { type: 'local_shell_call_output', id: 'l', output: 'a.txt' },
+    ],
+    [toolCall('local_shell', '{"command":["ls"]}'), toolAnswer('a.txt')],
+    [],
+  ],
+  [
+    'an output of another form',
+    [
+      { type: 'shell_call', call_id: 'c', action: {} },
+      { type: 'shell_call_output', call_id: 'c', output: [{ stdout: 'a', outcome: { type: 'exit' } }] },
+    ],
+    [toolCall('shell', '{}'), toolAnswer('[{"stdout":"a","outcome":{"type":"exit"}}]')],
+    [],
+  ],
+  [
+    'a call in a namespace',
+    [{ type: 'function_call', call_id: 'c', namespace: 'right', name: 'go', arguments: '{}' }],
+    [toolCall('right__go', '{}')],
+    [],
+  ],
+  [
+    'what OpenAI ran',
+    [
+      { type: 'web_search_call', id: 'w', status: 'completed', action: { query: 'x' } },
+      { type: 'compaction', encrypted_content: 'x' },
+      { type: 'mcp_list_tools', tools: [{ name: 'x' }] },
+    ],
+    [],
+    ['input[0]', 'input[1]', 'input[2]'],
+  ],
+])('items: %s', (_what, items, messages, ignored) => {
+  const request = { model: 'm', input: [...items, { role: 'user', content: 'a' }], tools: spaces }
+  const { body, notes } = chatBodyOf('responses', request, nothing)
+  expect(body.messages).toEqual([...messages, { role: 'user', content: 'a' }])
+  expect(notes.ignored).toEqual(ignored)
+})
+
+test('items that are left out of the prompt are kept whole in the input', () => {
+  const item = { type: 'web_search_call', id: 'w', status: 'completed', action: { type: 'search', query: 'x' } }
+  const { request } = chatBodyOf('responses', { model: 'm', input: [item] }, nothing)
+  expect(JSON.parse((request as { input: string }).input)).toEqual([item])
 })
 
 test('the id of an item names its response, and no other text does', () => {

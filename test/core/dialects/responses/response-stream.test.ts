@@ -163,3 +163,43 @@ test('without any piece there are the first events only', () => {
   expect(kinds(eventsIn(stream.begin()))).toEqual(['created', 'in_progress'])
   expect(stream.ended).toBeUndefined()
 })
+
+test('calls of custom tools and of namespaces have the form in which the client declared them', () => {
+  const tools = [
+    { type: 'custom', name: 'patch' },
+    { type: 'namespace', name: 'left', tools: [{ type: 'function', name: 'go' }] },
+    { type: 'namespace', name: 'right', tools: [{ type: 'function', name: 'go' }] },
+  ]
+  const begin = (index: number, name: string) =>
+    piece({ tool_calls: [{ index, id: `c${index}`, type: 'function', function: { name, arguments: '' } }] })
+  const more = (index: number, text: string) => piece({ tool_calls: [{ index, function: { arguments: text } }] })
+  const events = answered(
+    [
+      begin(0, 'patch'),
+      more(0, '{"input": "a\\n'),
+      more(0, 'b"}'),
+      begin(1, 'right__go'),
+      more(1, '{}'),
+      piece({}, 'tool_calls'),
+    ],
+    { tools },
+  )
+  expect(kinds(events).filter(kind => /call/.test(kind))).toEqual([
+    'custom_tool_call_input.delta',
+    'custom_tool_call_input.done',
+    'function_call_arguments.delta',
+    'function_call_arguments.done',
+  ])
+  expect(events.at(-1)!.response!.output).toMatchObject([
+    { type: 'custom_tool_call', call_id: 'c0', name: 'patch', input: 'a\nb', status: 'completed' },
+    { type: 'function_call', call_id: 'c1', name: 'go', namespace: 'right', arguments: '{}' },
+  ])
+})
+
+test('the text of a custom tool that the token limit cut off is what there is of it', () => {
+  const begun = { index: 0, id: 'c', type: 'function' as const, function: { name: 'patch', arguments: '{"input": "a' } }
+  const events = answered([piece({ tool_calls: [begun] }), piece({}, 'length')], {
+    tools: [{ type: 'custom', name: 'patch' }],
+  })
+  expect(events.at(-1)!.response!.output).toMatchObject([{ type: 'custom_tool_call', input: '{"input": "a' }])
+})

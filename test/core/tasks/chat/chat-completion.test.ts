@@ -86,7 +86,7 @@ test.each<[string, object, string, string | undefined]>([
   ['temperature too high', { temperature: 2.1 }, 'invalid_value', 'temperature'],
   ['temperature as text', { temperature: 'hot' }, 'invalid_type', 'temperature'],
   ['n too high', { n: 129 }, 'invalid_value', 'n'],
-  ['five stops', { stop: ['a', 'b', 'c', 'd', 'e'] }, 'array_above_max_length', 'stop'],
+  ['very many stops', { stop: Array.from({ length: 1001 }, String) }, 'array_above_max_length', 'stop'],
   ['stream_options without stream', { stream_options: { include_usage: true } }, 'invalid_value', 'stream_options'],
   ['top_logprobs without logprobs', { top_logprobs: 2 }, 'invalid_value', 'top_logprobs'],
   ['tool_choice without tools', { tool_choice: 'required' }, 'invalid_value', 'tool_choice'],

@@ -3,6 +3,9 @@ const fileTokens = 1_000
 /** Bytes of text that are counted as a token. Most tokenizers make longer ones of English and of code. */
 const bytesPerToken = 3
 
+/** Tokens of the text that tells a model how to call tools: 120 in the template of Qwen, which is a long one. */
+const introductionTokens = 120
+
 /** The types of parts that are images, audio or files, in the forms of Anthropic and of chat completions. */
 const fileTypes = new Set<unknown>(['base64', 'url', 'file', 'image_url', 'input_audio'])
 
@@ -33,5 +36,6 @@ export function promptTokens({
     }
   }
   for (const part of [system, messages, tools]) add(part)
-  return Math.max(1, Math.ceil(bytes / bytesPerToken)) + files * fileTokens
+  const introduction = Array.isArray(tools) && tools.length > 0 ? introductionTokens : 0
+  return Math.max(1, Math.ceil(bytes / bytesPerToken)) + files * fileTokens + introduction
 }
