@@ -6,6 +6,7 @@ import { generateObject, generateText, jsonSchema, tool } from 'ai'
 import { Ollama } from 'ollama'
 import OpenAI from 'openai'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { z } from 'zod'
 import { tinyChatRandom, tinyChatSentence, writeTinyModels } from '../../bin/tiny-models.ts'
 import { startApp, type TestApp } from '../_app.ts'
 import { templates } from '../gpu/engines/gguf/tools/_templates.ts'
@@ -166,11 +167,16 @@ test('reasoning, whole and streamed, counted in the usage', async () => {
   expect(counted).toBe(usage!.completion_tokens_details!.reasoning_tokens)
 })
 
-test('a schema that no grammar supports is refused by name', async () => {
+test('a strict schema that no grammar supports is refused by name', async () => {
   const request = client.chat.completions.create({
     model: 'toy',
     messages,
-    tools: [{ type: 'function', function: { name: 'f', parameters: { type: 'object', not: { required: ['a'] } } } }],
+    tools: [
+      {
+        type: 'function',
+        function: { name: 'f', strict: true, parameters: { type: 'object', not: { required: ['a'] } } },
+      },
+    ],
   })
   await expect(request).rejects.toSatisfy(
     error =>
@@ -251,4 +257,99 @@ test('show of Ollama has what the file of a model says', async () => {
     'llama.block_count': expect.any(Number) as unknown,
   })
   expect(capabilities).toContain('completion')
+})
+
+/** The schemas of tools that zod writes: formats, patterns with lookaheads, unions, records, tuples. */
+const zodTools: [what: string, schema: z.ZodType][] = [
+  ['email', z.email()],
+  ['url', z.url()],
+  ['uuid', z.uuid()],
+  ['ipv6', z.ipv6()],
+  ['base64', z.base64()],
+  ['emoji', z.emoji()],
+  ['datetime', z.iso.datetime()],
+  ['duration', z.iso.duration()],
+  ['a pattern with a lookahead', z.string().regex(/^(?!a)\w+$/)],
+  ['a class of Unicode', z.string().regex(/^\p{L}+$/u)],
+  ['a step', z.number().multipleOf(0.01)],
+  ['a set of one type or another', z.union([z.string(), z.number(), z.null()])],
+  [
+    'a discriminated union',
+    z.discriminatedUnion('kind', [z.object({ kind: z.literal('a') }), z.object({ kind: z.literal('b'), n: z.int() })]),
+  ],
+  ['a record', z.record(z.string().regex(/^[a-z]+$/), z.number())],
+  ['a tuple', z.tuple([z.string(), z.number()], z.boolean())],
+  ['an intersection', z.intersection(z.object({ a: z.string() }), z.object({ b: z.string().optional() }))],
+  ['nested defaults', z.object({ list: z.array(z.string()).min(1).max(3).default(['x']), any: z.unknown() }).loose()],
+]
+test.each(zodTools)('a tool of the AI SDK with %s', async (_what, schema) => {
+  const weather = tool({ description: 'x', inputSchema: z.object({ value: schema }) })
+  const { finishReason } = await generateText({
+    model: provider('toy'),
+    prompt: 'Hello',
+    tools: { weather },
+    maxOutputTokens: 16,
+    maxRetries: 0,
+  })
+  expect(['stop', 'length', 'tool-calls']).toContain(finishReason)
+})
+
+describe('what is left out of a request is named in x-infer-ignored', () => {
+  const described = { type: 'object', properties: { url: { type: 'string', format: 'uri' }, any: { not: {} } } }
+  const ask = (path: string, body: object) =>
+    app.fetch(path, { body: { model: 'toy', max_tokens: 4, messages, ...body } })
+  const called = { tools: [{ type: 'function', function: { name: 'f', parameters: described } }] }
+  const inChat = ['any.not', 'url.format'].map(end => `tools[0].function.parameters.properties.${end}`).join(', ')
+
+  test.each([
+    ['a whole answer', '/v1/chat/completions', called, inChat],
+    ['a stream', '/v1/chat/completions', { ...called, stream: true }, inChat],
+    ['nothing', '/v1/chat/completions', { tools }, null],
+    [
+      'a response',
+      '/v1/responses',
+      {
+        input: 'Hi',
+        messages: undefined,
+        max_output_tokens: 16,
+        tools: [{ type: 'web_search' }, { type: 'function', name: 'f', strict: false, parameters: described }],
+      },
+      `tools[0], ${inChat.replaceAll('tools[0].function.parameters', 'tools[1].parameters')}`,
+    ],
+    [
+      'a message',
+      '/anthropic/v1/messages',
+      {
+        tools: [
+          { type: 'bash_20250124', name: 'bash' },
+          { name: 'f', input_schema: described },
+        ],
+        stream: true,
+      },
+      `tools[0], ${inChat.replaceAll('tools[0].function.parameters', 'tools[1].input_schema')}`,
+    ],
+  ])('%s', async (_what, path, body, ignored) => {
+    const answer = await ask(path, body)
+    expect([answer.status, answer.headers.get('x-infer-ignored')]).toEqual([200, ignored])
+    await answer.text()
+  })
+
+  test('and in the log of a job', async () => {
+    const inputs = { messages, max_tokens: 4, ...called }
+    const submitted = await app.fetch('/api/jobs', { body: { task: 'std/chat-completion', model_id: 'toy', inputs } })
+    const { id } = (await submitted.json()) as { id: string }
+    await app.fetch(`/api/jobs/${id}?wait=30`)
+    const log = await (await app.fetch(`/api/jobs/${id}/logs`)).text()
+    expect(log).toContain(`Left out, because the engine of 'toy' cannot keep to it: ${inChat}`)
+  })
+
+  test('but what promises is refused by name', async () => {
+    const strict = { tools: [{ type: 'function', function: { ...called.tools[0]!.function, strict: true } }] }
+    const promised = { response_format: { type: 'json_schema', json_schema: { name: 'x', schema: described } } }
+    for (const body of [strict, promised]) {
+      const answer = await ask('/v1/chat/completions', body)
+      expect(answer.status).toBe(400)
+      expect(await answer.text()).toMatch(/cannot keep to '[\w.[\]]+properties\.any\.not'/)
+    }
+  })
 })

@@ -76,7 +76,7 @@ test('a kept response is read, listed by its input, continued and deleted', asyn
   await expect(client.responses.retrieve(first.id)).rejects.toMatchObject({ status: 404 })
   await expect(
     client.responses.create({ model: 'm', input: 'third', previous_response_id: first.id }),
-  ).rejects.toMatchObject({ status: 404, param: 'previous_response_id' })
+  ).rejects.toMatchObject({ code: 'previous_response_not_found', param: 'previous_response_id' })
 })
 
 test('a response without store is not kept', async () => {

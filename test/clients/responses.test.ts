@@ -97,23 +97,21 @@ test('structured output', async () => {
 
 test('what is not available is refused by name', async () => {
   for (const [request, param] of [
-    [{ tools: [{ type: 'web_search' }] }, 'tools[0].type'],
     [{ conversation: 'conv_1' }, 'conversation'],
-    [{ tool_choice: { type: 'web_search' }, tools: [weather] }, 'tool_choice.type'],
     [{ input: [{ role: 'user', content: [{ type: 'input_file', file_url: 'a' }] }] }, 'input[0].content[0].file_id'],
   ] as const) {
     const refused = client.responses.create({ ...base, ...(request as object) })
     await expect(refused).rejects.toBeInstanceOf(BadRequestError)
     await expect(refused).rejects.toMatchObject({ code: 'unsupported_parameter', param })
   }
-  for (const [request, param] of [
-    [{ previous_response_id: 'resp_1' }, 'previous_response_id'],
-    [{ input: [{ type: 'item_reference', id: 'msg_1' }] }, 'input[0].id'],
-  ] as const)
-    await expect(client.responses.create({ ...base, ...(request as object) })).rejects.toMatchObject({
-      status: 404,
-      param,
-    })
+  await expect(client.responses.create({ ...base, previous_response_id: 'resp_1' })).rejects.toMatchObject({
+    status: 400,
+    code: 'previous_response_not_found',
+    param: 'previous_response_id',
+  })
+  await expect(
+    client.responses.create({ ...base, input: [{ type: 'item_reference', id: 'msg_1' }] }),
+  ).rejects.toMatchObject({ status: 404, param: 'input[0].id' })
   await expect(client.responses.create({ ...base, model: 'none' })).rejects.toMatchObject({ code: 'model_not_found' })
 })
 

@@ -190,8 +190,8 @@ describe('a chat template without tool support', () => {
     expect(await sent('plain', {})).toMatchObject({ messages: [{ role: 'user', content: 'Is it warm in Oslo?' }] })
   })
 
-  test('a schema that grammars do not support is refused, and the slot is free afterwards', async () => {
-    const bad = { type: 'function', function: { name: 'f', parameters: { type: 'string' } } }
+  test('a strict schema that grammars do not support is refused, and the slot is free afterwards', async () => {
+    const bad = { type: 'function', function: { name: 'f', strict: true, parameters: { type: 'string' } } }
     const refused = await ask('narrow', { tools: [bad], tool_choice: 'required' })
     expect([refused.status, (await refused.json()) as Json]).toMatchObject([400, { error: { code: 'invalid_value' } }])
     expect((await ask('narrow', {})).status).toBe(200)

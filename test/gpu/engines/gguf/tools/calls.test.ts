@@ -213,14 +213,17 @@ describe('unsupported requests', () => {
       {
         tools: [
           tools[0],
-          { type: 'function', function: { name: 'f', parameters: { type: 'object', patternProperties: { a: {} } } } },
+          {
+            type: 'function',
+            function: { name: 'f', strict: true, parameters: { type: 'object', patternProperties: { a: {} } } },
+          },
         ],
       },
       'patternProperties',
     ],
     [
       'tools[0].function.parameters.type',
-      { tools: [{ type: 'function', function: { name: 'f', parameters: { type: 'string' } } }] },
+      { tools: [{ type: 'function', function: { name: 'f', strict: true, parameters: { type: 'string' } } }] },
       'object',
     ],
     [
