@@ -65,11 +65,17 @@ const cursor = z.string().max(256).optional()
 
 /** The routes of Anthropic's clients, whose base URL is `/anthropic` of this server. */
 export const anthropicRoutes = (owners: InferenceOwners & Owners<'registry'>) => [
+  anthropicRoute('GET /anthropic', 'public', {
+    summary: 'Check liveness (Anthropic)',
+    description: "Answers `ok`. Anthropic's clients ask their base URL whether there is a server.",
+    media: ['text/plain'],
+    answer: exchange => exchange.send(200, 'ok\n', 'text/plain; charset=utf-8', ['cache-control', 'no-store']),
+  }),
   inferenceRouteOf(anthropicRoute, owners)('POST /anthropic/v1/messages', {
     dialect: 'anthropic',
     summary: 'Create message',
     description:
-      'Answers a conversation, in the form of Anthropic. With `stream: true` the answer is a stream of typed events. `cache_control` has no effect, because engines cache by themselves. Tools that Anthropic runs are refused by name.',
+      'Answers a conversation, in the form of Anthropic. With `stream: true` the answer is a stream of typed events. `cache_control` has no effect, because engines cache by themselves. Tools that Anthropic runs are left out, and named in `x-infer-ignored`.',
     events: 'AnthropicEvent',
     errorCodes: errorGroups.media,
     body: AnthropicRequest,
