@@ -229,7 +229,7 @@ const introduction = [
   'Inference on your own machine. `/std/v1` is an OpenAI-compatible API, `/anthropic` an Anthropic-compatible one, `/slug` and `/fal` serve images and videos, and `/api` has jobs, workflows, tokens and the state of the machine.',
   'Every request but those marked as public needs a token: `Authorization: Bearer sk-infer-…`. `x-scope` names the scope that the token needs.',
   'Errors have one form on all paths but those under `/anthropic`. Each error answer below lists its codes, and the field `error.code` lists all codes there are. Times are Unix seconds, sizes are bytes, costs are in the currency unit of the configured prices.',
-  'Unknown fields and query parameters under `/api` and `/slug` are refused with 400 `unknown_parameter`, also in the inputs of jobs. The message names the nearest known field. Unknown fields under `/std/v1`, `/anthropic` and `/fal` are ignored, as official clients expect.',
+  'Unknown fields and query parameters under `/api` and `/slug` are refused with 400 `unknown_parameter`, also in the inputs of jobs. The message names the nearest known field. Unknown fields under `/std/v1`, `/anthropic` and `/fal` are ignored, as official clients expect. What only describes, such as a keyword in the schema of a tool, and tools that only the vendor runs are left out: the header `x-infer-ignored` names them.',
   'Web pages of other origins may use the API if `cors.origins` in `infer.yaml` lists them: preflights need no token, and all response headers can be read. Signed addresses of files are open to every page.',
 ].join('\n\n')
 
