@@ -74,7 +74,7 @@ function patternOf(forms: readonly Sequence[]): Pattern {
 
 function partOf(part: GrammarPart): Pattern {
   if (typeof part === 'string')
-    return { kind: 'all', parts: [...part].map(one => ({ kind: 'one', of: characters(one) })) }
+    return { kind: 'all', parts: Array.from(part, one => ({ kind: 'one', of: characters(one) })) }
   if (part.kind === 'set') return { kind: 'one', of: part.set }
   if (part.kind === 'repeat') return { ...part, of: partOf(part.of) }
   throw new Error('The decimal forms of numbers have no rules.')

@@ -1,11 +1,10 @@
 import { expect, test } from 'vitest'
 import { anthropicError, anthropicForm, anthropicStatus } from '../../../../core/dialects/anthropic/anthropic-form.ts'
-import { AnthropicMessage, AnthropicRequest } from '../../../../core/dialects/anthropic/anthropic-schemas.ts'
+import { AnthropicMessage } from '../../../../core/dialects/anthropic/anthropic-schemas.ts'
 import { Failure } from '../../../../core/failure.ts'
 import type { ChatResponse } from '../../../../core/schemas/chat.ts'
 import { chunksOf, eventsOf } from '../_chunks.ts'
 
-const request = AnthropicRequest.parse({ model: 'm', max_tokens: 9, messages: [{ role: 'user', content: 'hi' }] })
 const facts = { createdAt: 0, queuedMs: 0 }
 const usage = {
   prompt_tokens: 10,
