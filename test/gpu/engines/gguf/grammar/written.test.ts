@@ -35,6 +35,16 @@ function grammarOf(schema: unknown): string | undefined {
   }
 }
 
+/** ajv follows a reference that leads to itself for ever, also where no value can be. */
+function validatorOf(schema: object): ReturnType<typeof ajv.compile> | undefined {
+  try {
+    return ajv.compile(schema)
+  } catch (error) {
+    if (error instanceof RangeError) return undefined
+    throw error
+  }
+}
+
 test(`${cases} schemas: every finished answer of a model with random weights is JSON and validates`, async () => {
   let finished = 0
   let refused = 0
@@ -47,7 +57,8 @@ test(`${cases} schemas: every finished answer of a model with random weights is 
       if (said === undefined) return
       finished++
       const value: unknown = read(said)
-      const validate = ajv.compile(schema)
+      const validate = validatorOf(schema)
+      fc.pre(validate !== undefined)
       expect(validate(value), `${JSON.stringify(value)}: ${JSON.stringify(validate.errors)}`).toBe(true)
     }),
     // Half a minute on an idle machine. The search for a smaller counterexample ends with the time for the test.
