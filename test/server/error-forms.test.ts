@@ -62,7 +62,7 @@ describe('an error before any route is in the form of the API', () => {
   const authorization = () => ({ authorization: `Bearer ${app.secret}` })
   test.each([
     ['anthropic', '/anthropic/v1/messages/batches'],
-    ['anthropic', '/anthropic'],
+    ['anthropic', '/anthropic/v2'],
     ['cohere', '/v2/classify'],
     ['cohere', '/std/v2/classify?x=1'],
     ['fal', '/fal/queues/x'],

@@ -60,6 +60,7 @@ describe('every example of the reference is answered as documented', soon, () =>
     await run.send('POST /std/v1/embed')
     await run.send('POST /std/v2/embed')
     await run.send('POST /anthropic/v1/messages/count_tokens')
+    await run.send('GET /anthropic')
     for (const name of ['POST /std/v2/chat', 'POST /anthropic/v1/messages']) {
       await run.send(name)
       const { example } = api.paths[name.slice('POST '.length)]!.post!.requestBody!.content['application/json']!

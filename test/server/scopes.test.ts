@@ -27,6 +27,7 @@ const written: Record<string, string> = {
   'POST /std/v2/chat': 'user:write',
   'POST /std/v1/embed': 'user:write',
   'POST /std/v2/embed': 'user:write',
+  'GET /anthropic': 'public',
   'POST /anthropic/v1/messages': 'user:write',
   'POST /anthropic/v1/messages/count_tokens': 'user:write',
   'GET /anthropic/v1/models': 'user:read',

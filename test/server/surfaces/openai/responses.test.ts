@@ -46,7 +46,7 @@ test('a response of another organization is answered byte for byte like an absen
       }),
     )
   const nothing = await shape(absent)
-  expect(nothing.map(([status]) => status)).toEqual(Array(7).fill(404))
+  expect(nothing.map(([status]) => status)).toEqual([404, 404, 404, 404, 404, 400, 404])
   for (const id of foreign) expect(await shape(id)).toEqual(nothing)
   expect((await app.fetch(`/std/v1/responses/${foreign[0]}`, { token: secret })).status).toBe(200)
 })
