@@ -391,7 +391,7 @@ const rows: Row[] = [
     quirk: `a prompt too long, reported by ${as}`,
     mode: `too-long,as=${as}`,
     of,
-    seen: refused(400, 'context_length_exceeded', /3000.*2048/, { prompt_tokens: 3000, context_length: 2048 }),
+    seen: refused(400, 'context_length_exceeded', /2048.*3000/, { prompt_tokens: 3000, context_length: 2048 }),
   })),
   {
     quirk: 'half a surrogate pair: 500, because it is not JSON for the engine',
