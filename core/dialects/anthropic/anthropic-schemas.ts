@@ -135,7 +135,7 @@ export const AnthropicRequest = namedObject(
     }),
     service_tier: nullishString('Accepted for compatibility; has no effect.'),
     mcp_servers: nullish(z.array(z.unknown()), 'Left out: this server calls no MCP servers here.'),
-    container: nullish(z.unknown(), 'Left out: there are no containers.'),
+    container: optional(z.unknown(), 'Left out: there are no containers.'),
   },
 )
 export type AnthropicRequest = z.output<typeof AnthropicRequest>
