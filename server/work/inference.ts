@@ -193,6 +193,7 @@ function relay(
 
 /** Adds the header that names what was left out of the request, before the engine and by it. */
 function nameIgnored(exchange: ClientExchange, { ignored = [], form }: PreparedRequest, byEngine = ''): void {
+  if (ignored.length === 0 && byEngine === '') return
   const schemas = form?.schemas ?? []
   const own = (path: string) =>
     path.replace(/^tools\[(\d+)\]\.function\.parameters/, (same, at) => schemas[Number(at)] ?? same)

@@ -5,19 +5,13 @@ import { type Continued, keptItems, referencedItems } from './continuation.ts'
 import { messagesOf } from './response-messages.ts'
 import type { RememberedResponse } from './response-object.ts'
 import { itemId } from './response-output.ts'
-import { type ResponseItem, ResponseRequest, type ResponseTool } from './response-schemas.ts'
+import { type ResponseItem, ResponseRequest } from './response-schemas.ts'
 import { chunkOf, responseStream } from './response-stream.ts'
-import { additionalTools, toolFunctions, toolMembers } from './response-tools.ts'
+import { toolFunctions, toolLists, toolMembers } from './response-tools.ts'
 
 /** Returns the items of a request's input. */
 const inputItems = ({ input }: Pick<ResponseRequest, 'input'>): ResponseItem[] =>
   typeof input === 'string' ? [{ type: 'message', role: 'user', content: input }] : input
-
-/** Returns the tools of a request, with those that its items add. */
-const allTools = (request: ResponseRequest): ResponseTool[] => [
-  ...(request.tools ?? []),
-  ...additionalTools(inputItems(request)),
-]
 
 /** Turns the request of a response into the body of a chat completion. Throws Failure for what does not exist here. */
 function responseBody(request: ResponseRequest, continued: Continued, notes: FormNotes): Record<string, unknown> {
@@ -27,7 +21,7 @@ function responseBody(request: ResponseRequest, continued: Continued, notes: For
   const items = inputItems(request)
   if (items.length === 0) throw invalid('input', "'input' is empty. Send a text or at least one item.")
   const earlier = earlierOf(request, continued)
-  const functions = toolFunctions(allTools(request), notes)
+  const functions = toolFunctions(toolLists(request.tools ?? [], items), notes)
   const { user, include, reasoning } = request
   const logprobs = Boolean(top_logprobs) || include?.includes('message.output_text.logprobs')
   return presentMembers({
@@ -111,6 +105,6 @@ function remembered(request: ResponseRequest, { id }: ResponseContext): Remember
   }))
   const input = request.store === false ? undefined : JSON.stringify(items)
   const isStored = input !== undefined && input.length <= maxKeptInput
-  const tools = allTools(request)
+  const tools = toolLists(request.tools ?? [], inputItems(request)).flatMap(list => list.tools)
   return { id, isStored, input: isStored ? input : null, request: { ...rest, ...(tools.length > 0 ? { tools } : {}) } }
 }

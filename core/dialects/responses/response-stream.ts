@@ -3,7 +3,7 @@ import type { ChatResponse } from '../../schemas/chat.ts'
 import type { ChatAnswerFacts, ChatChunk, ChatStreamForm } from '../chat-form.ts'
 import { type RememberedResponse, type ResponseState, responseObject } from './response-object.ts'
 import { ResponseOutput } from './response-output.ts'
-import { toolFunctions } from './response-tools.ts'
+import { toolFunctions, toolLists } from './response-tools.ts'
 
 /** The translation of a streamed answer, which also knows the response as it is at last. */
 export interface ResponseStream extends ChatStreamForm {
@@ -31,7 +31,12 @@ export function responseStream(
   const created = Math.floor(createdAt / 1000)
   const { reasoning } = remembered.request
   const summarizes = (reasoning?.summary ?? reasoning?.generate_summary ?? null) !== null
-  const output = new ResponseOutput(remembered.id, summarizes, toolFunctions(remembered.request.tools), emit)
+  const output = new ResponseOutput(
+    remembered.id,
+    summarizes,
+    toolFunctions(toolLists(remembered.request.tools ?? [], [])),
+    emit,
+  )
 
   function emit(type: string, members: object): void {
     text += `event: ${type}\ndata: ${JSON.stringify({ type, sequence_number: sequence++, ...members })}\n\n`

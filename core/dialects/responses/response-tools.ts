@@ -23,7 +23,13 @@ interface PlacedTool {
   namespace?: string
 }
 
-/** Names of functions are at most this long. */
+/** Tools of one list of the request, and its JSON path. */
+interface ToolList {
+  tools: readonly ResponseTool[]
+  at: string
+}
+
+/** Names made of a namespace and a name are cut to what OpenAI allows, because other engines may have its limit. */
 const longestName = 64
 
 /** The arguments of a custom tool: its only argument is a text. */
@@ -35,11 +41,11 @@ const textArgument = {
 }
 
 /**
- * Returns the functions that stand for the tools of a request. Tools that run at OpenAI, or of which a chat completion
+ * Returns the functions that stand for the tools of these lists. Tools that run at OpenAI, or of which a chat completion
  * knows nothing, are left out. Two tools of the same name in different namespaces are told apart by their namespace.
  */
-export function toolFunctions(tools: readonly ResponseTool[] | null | undefined, notes?: FormNotes): ToolFunction[] {
-  const placed = placedTools(tools ?? [], 'tools')
+export function toolFunctions(lists: readonly ToolList[], notes?: FormNotes): ToolFunction[] {
+  const placed = lists.flatMap(list => placedTools(list))
   const functions: ToolFunction[] = []
   const times = Map.groupBy(placed, ({ tool }) => tool.name)
   const taken = new Set<string>()
@@ -67,15 +73,11 @@ export function toolFunctions(tools: readonly ResponseTool[] | null | undefined,
   return functions
 }
 
-const placedTools = (tools: readonly ResponseTool[], at: string, namespace?: string): PlacedTool[] =>
+const placedTools = ({ tools, at }: ToolList, namespace?: string): PlacedTool[] =>
   tools.flatMap((tool, index) => {
     const path = `${at}[${index}]`
     if (tool.type === 'namespace')
-      return placedTools(
-        (tool.tools ?? []).map(inner => parsed(ResponseTool, inner)),
-        `${path}.tools`,
-        tool.name ?? undefined,
-      )
+      return placedTools({ tools: toolsIn(tool), at: `${path}.tools` }, tool.name ?? undefined)
     return [{ tool, path, ...(namespace === undefined ? {} : { namespace }) }]
   })
 
@@ -86,11 +88,16 @@ function definitionOf({ type, description, parameters, strict, format }: Respons
   return { name, description: [description, grammar].filter(Boolean).join('\n\n'), parameters: textArgument }
 }
 
-/** Returns the tools that items of the conversation add, as clients send them that load tools on demand. */
-export const additionalTools = (items: readonly ResponseItem[]): ResponseTool[] =>
-  items.flatMap(({ type, tools }) =>
-    type === 'additional_tools' ? (tools ?? []).map(tool => parsed(ResponseTool, tool)) : [],
-  )
+/** Returns the tools of a request, and those that its items add, as clients send them that load tools on demand. */
+export const toolLists = (own: readonly ResponseTool[], items: readonly ResponseItem[]): ToolList[] => [
+  { tools: own, at: 'tools' },
+  ...items.flatMap((item, index) =>
+    item.type === 'additional_tools' ? [{ tools: toolsIn(item), at: `input[${index}].tools` }] : [],
+  ),
+]
+
+const toolsIn = ({ tools }: Pick<ResponseTool, 'tools'>): ResponseTool[] =>
+  (tools ?? []).map(tool => parsed(ResponseTool, tool))
 
 /** Returns the members of a chat completion that say which functions may be called. */
 export function toolMembers(

@@ -244,6 +244,19 @@ test.each<[what: string, request: object, names: string[] | undefined, choice: u
   expect(notes.schemas).toHaveLength(names?.length ?? 0)
 })
 
+test('tools that an item adds have its path', () => {
+  const item = { type: 'additional_tools', tools: [{ type: 'web_search' }, { ...f, name: 'g' }] }
+  const { notes } = chatBodyOf(
+    'responses',
+    { model: 'm', input: [{ role: 'user', content: 'a' }, item], tools: [f] },
+    nothing,
+  )
+  expect(notes).toEqual({
+    ignored: ['input[1].tools[0]'],
+    schemas: ['tools[0].parameters', 'input[1].tools[1].parameters'],
+  })
+})
+
 test('a custom tool is described with its grammar', () => {
   const [tool] = bodyOf({ input: 'a', tools: [patch] }).tools as { function: Record<string, unknown> }[]
   expect(tool!.function).toMatchObject({
