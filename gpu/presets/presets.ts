@@ -49,11 +49,16 @@ export const presets: ReadonlyMap<string, Preset> = new Map(
   ].map(preset => [preset.name, preset]),
 )
 
+/** The presets of the models that fit theirs: a request asks twice, and a model does not change. */
+const fitting = new WeakMap<Model, Preset>()
+
 /**
  * Returns the preset of a model. Throws Failure `invalid_value` that names the model when there is no such preset, the
  * configuration does not fit the preset, or the engine has no route for one of the model's tasks.
  */
 export function presetOf(model: Model): Preset {
+  const known = fitting.get(model)
+  if (known) return known
   const preset = presets.get(model.engine)
   const wrong = (message: string) => new Failure('invalid_value', `Model '${model.id}': ${message}`)
   if (!preset) throw wrong(`there is no engine '${model.engine}'. Known: ${[...presets.keys()].join(', ')}.`)
@@ -79,6 +84,7 @@ export function presetOf(model: Model): Preset {
       `the engine '${preset.name}' does not support the task '${unsupportedTask}'. It supports: ${supported}.`,
     )
   }
+  fitting.set(model, preset)
   return preset
 }
 
