@@ -34,7 +34,9 @@ const node = (before?: string) =>
   WorkflowNode.parse({
     model_id: 'none',
     task: 'std/chat-completion',
-    inputs: { messages: [{ role: 'user', content: before ? `\${nodes.${before}.result.text}` : 'x' }] },
+    inputs: {
+      messages: [{ role: 'user', content: before ? `\${nodes.${before}.result.choices[0].message.content}` : 'x' }],
+    },
   })
 const names = (count: number) => Array.from({ length: count }, (_, at) => `n${at}`)
 const middleOf = (fan: readonly string[]) => fan.slice(1, -1)
@@ -97,7 +99,7 @@ const run = openNodeRunner({
   flight,
   snapshots,
   media: { take: () => Promise.reject(new Error('There are no media here')) },
-  run: runner(async () => ({ ...done, result: '{"text":"done"}' })),
+  run: runner(async () => ({ ...done, result: '{"choices":[{"message":{"content":"done"}}]}' })),
 })
 const jobs = openJobs({ store, fleet, models, weightOf: () => 1, log, slots, slotsPerModel: slots, run })
 const executions = openExecutions({ store, jobs, admission, snapshots, works, flight, log })
