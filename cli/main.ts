@@ -4,6 +4,9 @@ import { checkHelp, failureOfUsage, helpLast, isHelp, openProgram } from './comm
 import { exitCodeOf, exitCodes, failureOfThrown } from './terminal/exit-codes.ts'
 import { openTerminal } from './terminal/terminal.ts'
 
+// Node would open its inspector, through which every program of this machine could run code with the keys of the server.
+process.on('SIGUSR1', () => {})
+
 // No top-level await: the bundle is CommonJS.
 const forked = forkedScript()
 void (forked === undefined ? run(process.argv.slice(2)) : runForked(forked))

@@ -7,6 +7,7 @@ import { newId } from '../core/ids.ts'
 import type { Store } from '../core/store/store.ts'
 import { SwapSet } from '../core/swap-set.ts'
 import { openAccessWatch } from './http/access/access-watch.ts'
+import { deferContinue } from './http/body/unread-body.ts'
 import { type KeyPairFiles, openCertificate } from './http/connection/certificate.ts'
 import { answerClientError } from './http/connection/client-error.ts'
 import { openCors } from './http/connection/cors.ts'
@@ -149,6 +150,10 @@ export async function openServer(options: Owners<'config' | 'log'> & { https?: H
         shouldUpgradeCallback: asksForWebSocket,
       })
       opened.on('upgrade', (req, socket, head) => handler(req, responseOf(req, socket, head)))
+      opened.on('checkContinue', (req, res) => {
+        deferContinue(req, res)
+        handler(req, res)
+      })
       opened.on('clientError', answerClientError)
       if ('setSecureContext' in opened) handshakes = openHandshakes(opened, limits.headers_timeout)
     },

@@ -9,7 +9,8 @@ import { authenticate, credentialOf, scopeRefusal } from './access/auth.ts'
 import { rateHeaders } from './access/rate-headers.ts'
 import { sessionCredentialOf } from './access/session-cookie.ts'
 import { sendEmbedded } from './answer/send-embedded.ts'
-import { discardRest, nameAsJson, readJson } from './body/body.ts'
+import { nameAsJson, readJson } from './body/body.ts'
+import { discardRest } from './body/unread-body.ts'
 import { clientAddress } from './connection/forwarded.ts'
 import type { RequestEvent } from './http-app.ts'
 import { type RouteErrors, refusesUnknown } from './request/endpoint.ts'
@@ -60,12 +61,7 @@ export async function runRoute(route: Route, event: HttpEvent, { owners, exchang
   }
   const exchange = (event.exchange = new ClientExchange(req, res, route, params, credential, owners))
   exchanges.add(exchange)
-  try {
-    await handle(exchange, route, owners)
-  } catch (thrown) {
-    await discardRest(req)
-    throw thrown
-  }
+  await handle(exchange, route, owners)
 }
 
 async function handle(exchange: ClientExchange, route: Route, owners: RouteRunOptions['owners']) {
@@ -119,6 +115,7 @@ export function answerFailure(
   { log, errorsBelow }: { log: Log; errorsBelow: (url: string | undefined) => RouteErrors | undefined },
 ): void {
   const failure = Failure.from(thrown)
+  discardRest(req)
   if (exchange) fail(exchange, failure, log)
   else refuse(res, failure, newId('req'), errorsBelow(req.url))
 }

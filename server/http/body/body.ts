@@ -3,6 +3,7 @@ import type { BodySize } from '../../../core/admission/body-memory.ts'
 import { Failure } from '../../../core/failure.ts'
 import type { ClientExchange } from '../request/exchange.ts'
 import type { Owners } from '../request/owners.ts'
+import { askForBody } from './unread-body.ts'
 
 /**
  * Reads the JSON body of a request within the limits of its route. A thread parses a large body and takes the files out
@@ -63,6 +64,7 @@ export function readBody(req: IncomingMessage, maxBytes: number): Promise<Buffer
   if (encoding !== undefined && encoding !== 'identity')
     return refused(`A body with Content-Encoding '${encoding.slice(0, 40)}' is not supported; send it uncompressed.`)
   if (declared !== undefined && Number(declared) > maxBytes) return Promise.reject(tooLarge('The body is', maxBytes))
+  askForBody(req)
   // A large body is copied chunk by chunk: copying megabytes at the end would block the event loop.
   let whole = Number(declared) > preallocateAbove ? Buffer.allocUnsafeSlow(Number(declared)) : undefined
   return new Promise((resolve, reject) => {
@@ -96,9 +98,6 @@ export function readBody(req: IncomingMessage, maxBytes: number): Promise<Buffer
   })
 }
 
-/** Bytes that are read of a refused body. */
-const maxDiscarded = 64 << 20
-
 /** Bytes that a body without a Content-Length is counted as. */
 const unknownLength = 1 << 20
 
@@ -118,33 +117,3 @@ export function heldBytes(req: IncomingMessage): BodySize {
 
 /** Returns the bytes that a body takes once it has been parsed. */
 export const heldAfterReading = (bytes: number): number => copies * bytes
-
-const hasBody = ({ headers }: IncomingMessage) =>
-  headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
-
-/** Milliseconds for which a refused body is read. */
-const discardMs = 15_000
-
-/**
- * Resolves when the client has sent the rest of its body, or enough of it. Await it before you refuse a request: the
- * connection may be closed after the answer, and most clients that are still sending then see EPIPE, not the answer.
- */
-export function discardRest(req: IncomingMessage): Promise<void> {
-  return new Promise(resolve => {
-    if (!hasBody(req) || req.complete || req.destroyed) return resolve()
-    let remaining = maxDiscarded
-    const timer = setTimeout(resolve, discardMs)
-    const done = () => {
-      clearTimeout(timer)
-      resolve()
-    }
-    req.once('end', done).once('close', done).once('error', done)
-    req.on('data', (chunk: Buffer) => {
-      remaining -= chunk.length
-      if (remaining >= 0) return
-      // The client may send as much again while it reads the answer.
-      if (remaining < -maxDiscarded) req.destroy()
-      else done()
-    })
-  })
-}

@@ -9,6 +9,7 @@ import type { ClientExchange } from '../request/exchange.ts'
 import { idempotencyKeyOf } from '../request/idempotency.ts'
 import type { Owners } from '../request/owners.ts'
 import { tooLarge } from './body.ts'
+import { askForBody } from './unread-body.ts'
 
 type Schemas = Readonly<Record<string, z.ZodType>>
 
@@ -215,6 +216,7 @@ async function receive(
     })
     parser.on('error', cause => stop(malformed(cause)))
     parser.on('finish', () => resolve())
+    askForBody(req)
     req.pipe(parser)
   })
   try {

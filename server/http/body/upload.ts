@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http'
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import type { Upload } from '../../../core/files/address.ts'
@@ -9,6 +10,7 @@ import type { ClientExchange } from '../request/exchange.ts'
 import type { Owners } from '../request/owners.ts'
 import { refuseRepeated } from '../request/query.ts'
 import { readBody, tooLarge } from './body.ts'
+import { askForBody } from './unread-body.ts'
 
 export const UploadedFile = namedObject('UploadedFile', 'A file that was uploaded.', {
   id: string('Id of the file: `file-…`. It can be an input of any request.'),
@@ -57,7 +59,13 @@ const factsOf = (upload: Upload, maxBytes: number) => ({
   maxBytes,
 })
 
-/** Passes the raw body of the request to `receive`. The connection stays open, so that clients can read a refusal. */
+/** Yields the chunks of the raw body. The request stays open, so that clients can read a refusal. */
+async function* chunksOf(req: IncomingMessage): AsyncIterable<Uint8Array> {
+  askForBody(req)
+  yield* req.iterator({ destroyOnReturn: false }) as AsyncIterable<Uint8Array>
+}
+
+/** Passes the raw body of the request to `receive`. */
 async function receiveBody<T>(
   exchange: ClientExchange,
   maxBytes: number,
@@ -66,7 +74,7 @@ async function receiveBody<T>(
   const { req } = exchange
   try {
     if (Number(req.headers['content-length'] ?? 0) > maxBytes) throw tooLarge('The file is', maxBytes)
-    return await receive(req.iterator({ destroyOnReturn: false }))
+    return await receive(chunksOf(req))
   } catch (thrown) {
     if (exchange.disconnected) throw new Failure('cancelled', 'The client disconnected before the file was complete.')
     throw thrown

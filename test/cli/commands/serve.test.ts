@@ -22,11 +22,14 @@ test('a first start prints the address, keeps the secret out of a pipe, and exit
   expect(first.stdout()).not.toContain(secret)
   expect(statSync(join(dataDir, 'root-token')).mode & 0o777).toBe(0o600)
   expect(statSync(join(dataDir, 'server.json')).mode & 0o777).toBe(0o600)
+  first.child.kill('SIGUSR1')
   expect((await fetch(`${first.url}/readyz`)).status).toBe(200)
   first.child.kill('SIGHUP')
   first.child.kill('SIGTERM')
   expect(await first.ends()).toBe(0)
   expect(first.stderr()).not.toContain(secret)
+  // SIGUSR1 opens no inspector.
+  expect(first.stderr()).not.toContain('Debugger')
   expect(existsSync(join(dataDir, 'server.json'))).toBe(false)
 
   const second = await serve(dataDir)
