@@ -32,15 +32,10 @@ const changes =
 /** Hooks that a helper registers when it is loaded: in a shared process only for the first file that imports it. */
 const hooks = /^(before|after)(All|Each)\(/m
 
-/** Folders whose files have been seen to pass in one process; so do those that start the whole program in theirs. */
-const sharedFolders =
-  /^test\/(cli\/(chat|client|completion|config|doctor|engines|models|serve|service|tokens|usage|workflows)|gpu\/(devices|engines|launcher|presets|requests))\//
-
 /** Test files that are not pure and leave their process as it was. */
 export function sharedTests(): string[] {
   const pure = new Set(pureTests())
   const isShared = (path: string) =>
-    (sharedFolders.test(path) || reached(path).includes('cli/server/app.ts')) &&
     !changes.test(readFileSync(join(root, path), 'utf8')) &&
     !reached(path).some(file => /^test\/.*\/_/.test(file) && hooks.test(readFileSync(join(root, file), 'utf8')))
   return testFiles().filter(path => !pure.has(path) && isShared(path))

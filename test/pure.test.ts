@@ -39,7 +39,7 @@ test('a test that opens the program, a socket, a database or a process only thro
 
 test('a test that is not pure shares the modules that it imports, unless it changes its process', () => {
   const shared = new Set(sharedTests())
-  for (const name of ['server/surfaces/native/tokens', 'cli/models/add'])
+  for (const name of ['server/surfaces/native/tokens', 'core/store/sqlite/migrations', 'e2e/exit-codes'])
     expect(shared).toContain(`test/${name}.test.ts`)
   // The first sets PATH, the second is pure.
   for (const name of ['server/docs/monitoring', 'core/ids']) expect(shared).not.toContain(`test/${name}.test.ts`)
