@@ -76,6 +76,7 @@ test.each([
     expect(await firstStatus(socket)).toBe(413)
     socket.destroy()
   },
+  5_000,
 )
 
 test('100 Continue is sent for a body that is read, and the connection is kept', async () => {
