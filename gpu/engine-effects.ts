@@ -51,7 +51,7 @@ export function openEngineEffects(options: EngineEffectOptions) {
     history.ended(engineId, reason)
     // Before the requests fail, so that the slots they release are given to no other request.
     events().exited(engineId, reason)
-    connections?.fail(() => engineEnded(resident, reason))
+    connections?.fail(() => engineEnded(resident, reason), resident.leases)
     announceExit(engineId)
   }
 
@@ -112,7 +112,7 @@ export function openEngineEffects(options: EngineEffectOptions) {
     const { engineId, serves } = resident
     const one = running.get(engineId)
     log.info('Stopping an engine', { model: serves.model.id, engine: engineId, reason })
-    if (kill) one?.connections?.fail(() => engineEnded(resident, reason))
+    if (kill) one?.connections?.fail(() => engineEnded(resident, reason), resident.leases)
     await one?.engine.stop(reason, kill ? 0 : undefined)
     handleExit(resident, reason)
   }

@@ -155,8 +155,8 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   }
   const busy = () => residents().some(resident => resident.leases > 0)
 
-  function take(modelId: string, waitedMs = 0): Lease | undefined {
-    const resident = closing ? undefined : residency.take(modelId)
+  function take(modelId: string, waitedMs = 0, alone = false): Lease | undefined {
+    const resident = closing ? undefined : residency.take(modelId, alone)
     if (!resident) return undefined
     const loadedMs = waitedMs > 0 ? residency.loadedMs(resident, waitedMs) : 0
     const followProgress = progressFollower(launcher.outputs, resident)

@@ -12,13 +12,15 @@ import type { Dispatch } from './dispatch.ts'
 import type { JobDurations } from './job-durations.ts'
 import type { Queue, RunningEntry } from './queue.ts'
 import type { Recorder } from './recorder.ts'
+import type { Suspects } from './suspects.ts'
 import { type CallSlot, queueFull, type WaitingCall, type WaitingCalls, waitedTooLong } from './waiting-calls.ts'
 
 const maxAttempts = 3
 
 /**
  * Jobs with a synchronous caller: each waits in the queue like any job, runs on its slot, and leaves one finished
- * record. If an engine fails before the caller has received a byte, the call is tried again.
+ * record. If an engine fails before the caller has received a byte, the call is tried again, at most three times; an
+ * engine that another request may have ended does not count.
  */
 export function openCalls(dependencies: {
   fleet: Pick<Fleet, 'activity' | 'slots'>
@@ -27,12 +29,14 @@ export function openCalls(dependencies: {
   waiting: WaitingCalls
   recorder: Recorder
   durations: JobDurations
+  suspects: Suspects
   used: (tokenId: string, usage: Usage) => void
   rankOf: (priority: number) => number
   spend?: JobSpend
   log: Log
 }) {
-  const { fleet, dispatch, queue, waiting, recorder, durations, used, rankOf, spend = noSpend, log } = dependencies
+  const { fleet, dispatch, queue, waiting, recorder, durations, suspects } = dependencies
+  const { used, rankOf, spend = noSpend, log } = dependencies
   const running = new Map<string, RunningCall>()
 
   /** The maximum number of calls that may wait for the model: `max_queue`, plus the planned slots while it is not loaded. */
@@ -166,9 +170,9 @@ export function openCalls(dependencies: {
       let attempts = 1
       // One function without helpers around the attempt: every request passes here, and each helper costs a promise.
       try {
-        for (; ; attempts++) {
+        for (;;) {
           caller.throwIfAborted()
-          let lease = dispatch.takeFree(model.id)
+          let lease = suspects.runsAlone(id) ? undefined : dispatch.takeFree(model.id)
           let entry: RunningEntry | undefined
           if (!lease) {
             // The wait before an attempt that failed counts.
@@ -195,11 +199,12 @@ export function openCalls(dependencies: {
             call.energyMj = call.energyMj === null || energyMj === null ? null : call.energyMj + energyMj
             lease.release()
           }
+          const crash = 'failure' in outcome ? suspects.failed(id, outcome.failure, lease) : 'none'
           if (outcome.how !== 'retry') {
             end = outcome
             break
           }
-          if (attempts >= maxAttempts || caller.aborted) {
+          if ((crash !== 'beside' && attempts >= maxAttempts) || caller.aborted) {
             end = { how: 'failed', failure: outcome.failure, usage: noUsage }
             break
           }
@@ -210,6 +215,9 @@ export function openCalls(dependencies: {
             attempt: attempts,
             reason: outcome.failure.message,
           })
+          if (crash !== 'beside') attempts++
+          // Behind those that wait: they are answered before another engine may end.
+          if (crash === 'alone') call.entry = undefined
         }
         if (end.how === 'failed') throw end.failure
         return { call, end }
@@ -225,6 +233,7 @@ export function openCalls(dependencies: {
         if (call.startedAt !== null || end!.how === 'cancelled') record(call, model, end!, attempts)
         else spend.release(id)
         running.delete(id)
+        suspects.ended(id)
         call.ended?.resolve()
       }
     },

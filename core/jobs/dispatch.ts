@@ -5,6 +5,7 @@ import type { Model } from '../models/model.ts'
 import type { Queue, RunningEntry } from './queue.ts'
 import type { Refill } from './refill.ts'
 import { pauseMs } from './retry.ts'
+import type { Suspects } from './suspects.ts'
 import type { WaitingCalls } from './waiting-calls.ts'
 
 /** Why the jobs of a model are not dispatched, and for how much longer, milliseconds. */
@@ -29,6 +30,7 @@ export interface DispatchOptions {
   queue: Queue
   calls: WaitingCalls
   refill: Refill
+  suspects: Suspects
   log: Log
   /** Runs the job of the entry, and calls `freed` once. Without a lease: its model was removed, and the job fails. */
   begin: (entry: RunningEntry, lease: Lease | undefined) => void
@@ -45,7 +47,7 @@ export interface DispatchOptions {
  * called at any time.
  */
 export function openDispatch(options: DispatchOptions) {
-  const { fleet, find, queue, calls, refill, log, begin, unwritten, slots, slotsPerModel } = options
+  const { fleet, find, queue, calls, refill, suspects, log, begin, unwritten, slots, slotsPerModel } = options
   const models = new Map<string, ModelDispatch>()
   /** Models whose demand was reported to the fleet. */
   const demanded = new Set<string>()
@@ -95,7 +97,9 @@ export function openDispatch(options: DispatchOptions) {
         continue
       }
       const call = calls.find(next.job.id)
-      const lease = fleet.take(modelId, call ? calls.waitedMs(call) : undefined)
+      const waitedMs = call ? calls.waitedMs(call) : undefined
+      // While a suspect waits for an idle engine, nothing overtakes it: otherwise it might wait for ever.
+      const lease = fleet.take(modelId, waitedMs, suspects.runsAlone(next.job.id))
       if (!lease) return
       const entry = queue.take(next)
       if (call) calls.grant(call, { lease, entry })

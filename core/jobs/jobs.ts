@@ -30,6 +30,7 @@ import { openRecorder } from './recorder.ts'
 import { openRefill } from './refill.ts'
 import { openRuns } from './runs.ts'
 import { openSubmissions, submissionsClosed } from './submissions.ts'
+import { openSuspects } from './suspects.ts'
 import { openWaiters } from './waiters.ts'
 import { openWaitingCalls } from './waiting-calls.ts'
 
@@ -90,6 +91,7 @@ export function openJobs(options: JobsOptions) {
   const rankOf = openArrivals(clock)
   const recorder = openRecorder({ store, log })
   const durations = openJobDurations()
+  const suspects = openSuspects()
   const waiters = openWaiters({ store: store.jobs, log })
   const failed = (thrown: unknown) => log.error('A follower of jobs failed', {}, thrown)
   const live = openLiveRuns({ now: () => clock.now(), failed })
@@ -112,6 +114,7 @@ export function openJobs(options: JobsOptions) {
     queue,
     live,
     durations,
+    suspects,
     used,
     log,
     clock,
@@ -127,6 +130,7 @@ export function openJobs(options: JobsOptions) {
     queue,
     calls: waiting,
     refill,
+    suspects,
     log,
     begin: (turn, lease) => runs.begin(turn, lease),
     unwritten: () => runs.size - dispatch.held(),
@@ -140,7 +144,7 @@ export function openJobs(options: JobsOptions) {
     log,
     failed: 'Expired jobs could not be removed',
   })
-  const calls = openCalls({ fleet, dispatch, queue, waiting, recorder, durations, used, rankOf, spend, log })
+  const calls = openCalls({ fleet, dispatch, queue, waiting, recorder, durations, suspects, used, rankOf, spend, log })
   const facts = openJobFacts({ fleet, models, queue, live, durations, dispatch, clock })
   const tick = setInterval(() => {
     due.tick()
@@ -156,6 +160,7 @@ export function openJobs(options: JobsOptions) {
 
   function ended(job: RowKey): void {
     spend.release(job.id)
+    suspects.ended(job.id)
     waiters.announce(job)
     live.moved(job)
   }

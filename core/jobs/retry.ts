@@ -1,9 +1,12 @@
 import type { Failure, FailureCode } from '../failure.ts'
+import type { CrashPart } from './suspects.ts'
 
 /** What happens to a job whose attempt failed. */
 export type RetryDecision =
   /** Back to its rank in the queue, uncharged; its model is paused. */
   | { do: 'release' }
+  /** Back to its rank in the queue, uncharged: the request that ended the engine may be another one. */
+  | { do: 'repeat' }
   /** Another attempt, not before this time (epoch milliseconds). */
   | { do: 'retry'; at: number }
   | { do: 'fail' }
@@ -32,18 +35,20 @@ export const pauseMs = ({ retryAfterMs }: Pick<Failure, 'retryAfterMs'>): number
 /**
  * Decides from the failure alone. The back-off doubles from one second to half a minute, and `random` (0 to 1) changes
  * it by up to a quarter either way, so that jobs that failed together do not retry together. `overrun`: the job was
- * stopped at its own time limit, which would happen again.
+ * stopped at its own time limit, which would happen again. `crash`: its part in the end of its engine.
  */
 export function decideRetry(facts: {
   failure: Pick<Failure, 'code' | 'retryable' | 'retryAfterMs'>
   overrun?: boolean
+  crash?: CrashPart
   attempt: number
   maxAttempts: number
   now: number
   random: number
 }): RetryDecision {
-  const { failure, overrun = false, attempt, maxAttempts, now, random } = facts
+  const { failure, overrun = false, crash = 'none', attempt, maxAttempts, now, random } = facts
   if (neverBegan(failure.code)) return { do: 'release' }
+  if (crash === 'beside' && !overrun) return { do: 'repeat' }
   if (overrun || !failure.retryable || attempt >= maxAttempts) return { do: 'fail' }
   const backOff = Math.min(firstBackOffMs * 2 ** (attempt - 1) * (0.75 + random / 2), maxBackOffMs)
   return { do: 'retry', at: now + Math.max(failure.retryAfterMs ?? 0, Math.round(backOff)) }

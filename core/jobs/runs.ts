@@ -11,6 +11,7 @@ import type { JobDurations } from './job-durations.ts'
 import type { LiveRuns } from './live-runs.ts'
 import type { Queue, RunningEntry } from './queue.ts'
 import { decideRetry } from './retry.ts'
+import type { CrashPart, Suspects } from './suspects.ts'
 
 export interface RunsOptions {
   store: Store['jobs']
@@ -18,6 +19,7 @@ export interface RunsOptions {
   queue: Queue
   live: LiveRuns
   durations: JobDurations
+  suspects: Suspects
   /** Called with what work of a token has used. */
   used: (tokenId: string, usage: Usage) => void
   log: Log
@@ -41,12 +43,19 @@ interface Run {
   done: Promise<void>
 }
 
+interface Outcome {
+  end: RunResult | Failure
+  /** Its part in the end of its engine. */
+  crash: CrashPart
+}
+
 /** How long a stopped run may take to end before its job's end no longer waits for it, milliseconds. */
 const graceMs = 10_000
 
 /** Runs the jobs that were given a slot: claims each, runs it, and writes its end. */
 export function openRuns(options: RunsOptions) {
-  const { store, run, queue, live, durations, used, log, clock, dispatch, suspended, settled, ended, delayed } = options
+  const { store, run, queue, live, durations, suspects, used, log, clock, dispatch } = options
+  const { suspended, settled, ended, delayed } = options
   const running = new Map<string, Run>()
   const ends = openAttemptEnds({ store, run, log, settled, ended })
   /**
@@ -90,11 +99,12 @@ export function openRuns(options: RunsOptions) {
     }
     live.moved(job)
     const liveRun = live.begin(job)
+    if (suspects.has(id)) liveRun.report.log('WARN', suspects.runsAlone(id) ? runsAlone : runsAgain)
     try {
-      const { end, engineId, used } = await runOn(one, job, lease, liveRun.report)
+      const { end, crash, engineId, used } = await runOn(one, job, lease, liveRun.report)
       const lines = liveRun.lines()
       const logs = lines.length > 0 ? JSON.stringify(lines) : null
-      await write(one, job, end, { engineId, used, at: clock.now(), logs })
+      await write(one, job, { end, crash }, { engineId, used, at: clock.now(), logs })
     } finally {
       live.end(id, liveRun)
       live.moved(job)
@@ -111,6 +121,7 @@ export function openRuns(options: RunsOptions) {
     const ranMs = performance.now() - since
     const slotUse = lease?.used()
     if (lease && unresponsive) void settleLate(job, lease, unresponsive)
+    const crash = end instanceof Failure && lease ? suspects.failed(job.id, end, lease) : 'none'
     // First, so that the choice of the next entry considers what this one has used.
     queue.ran(entry, ranMs, lease !== undefined && !abort.signal.aborted)
     free(job.modelId, unresponsive ? undefined : lease)
@@ -121,7 +132,7 @@ export function openRuns(options: RunsOptions) {
     } else if (end.engineText)
       log.warn('An engine failed a request', { job: job.id, model: job.modelId, engine_error: end.engineText })
     else if (end.code === 'internal_error') log.error('A job failed inside infer', { job: job.id }, end.cause)
-    return { end, engineId: lease?.engineId ?? null, used: slotUse }
+    return { end, crash, engineId: lease?.engineId ?? null, used: slotUse }
   }
 
   /** A stopped run that does not end occupies its slot until it does. */
@@ -169,15 +180,24 @@ export function openRuns(options: RunsOptions) {
     dispatch().freed(modelId)
   }
 
-  async function write({ abort }: Run, job: JobRecord, end: RunResult | Failure, facts: EndFacts): Promise<void> {
+  async function write({ abort }: Run, job: JobRecord, { end, crash }: Outcome, facts: EndFacts): Promise<void> {
     if (!(end instanceof Failure)) return ends.completed(job, end, facts, job.parent ? keepSlot(job) : undefined)
     // The cancellation is already committed: this attempt has nothing to write.
     if (abort.signal.aborted && end.code === 'cancelled') return
     const { attempt, maxAttempts } = job
     const overrun = end instanceof AttemptTimeout
-    const decision = decideRetry({ failure: end, overrun, attempt, maxAttempts, now: facts.at, random: Math.random() })
-    if (decision.do === 'release') {
-      if (!draining) dispatch().refused(job.modelId, end)
+    const decision = decideRetry({
+      failure: end,
+      overrun,
+      crash,
+      attempt,
+      maxAttempts,
+      now: facts.at,
+      random: Math.random(),
+    })
+    if (decision.do === 'release' || decision.do === 'repeat') {
+      if (decision.do === 'repeat') log.warn('A job runs again, alone, because its engine ended', { job: job.id })
+      else if (!draining) dispatch().refused(job.modelId, end)
       if (!(await ends.release(job)) || draining) return
       queue.offer(waitingOf(job))
       // Its start deadline was not watched while it ran, and applies again.
@@ -220,6 +240,10 @@ export function openRuns(options: RunsOptions) {
       void (await Promise.allSettled([...running.values()].flatMap(({ job }) => (job ? [store.release(job, 0)] : [])))),
   }
 }
+
+/** Lines in the log of a job that was in flight when an engine ended. */
+const runsAlone = 'An engine ended while this job ran. It now runs alone, so that the request at fault becomes known.'
+const runsAgain = 'An engine ended while this job and others ran. The job runs again; that attempt was not counted.'
 
 const modelRemoved = (modelId: string): Failure =>
   new Failure('model_not_found', `The model '${modelId}' is no longer offered here. Submit the job for another model.`)

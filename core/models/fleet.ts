@@ -13,9 +13,10 @@ export interface Fleet {
   traits(model: Model): EngineTraits
   /**
    * Takes a free slot of a ready engine for a request that has waited `waitedMs`, or returns undefined. Loads nothing.
-   * Only the queue calls this, because any other caller would overtake the waiting requests.
+   * Only the queue calls this, because any other caller would overtake the waiting requests. `alone`: only a slot of an
+   * idle engine, which then gives no other slot until this one is released.
    */
-  take(modelId: string, waitedMs?: number): Lease | undefined
+  take(modelId: string, waitedMs?: number, alone?: boolean): Lease | undefined
   /**
    * Tells the fleet that the number of waiting requests of a model has changed. The fleet loads the model, frees memory
    * for it or starts a further engine, depending on the demand of the queue. It offers slots through `SlotQueue.serve`,
@@ -93,6 +94,11 @@ export interface Lease extends Disposable {
   /** Milliseconds that the request waited for the slot, and how many of them the model was loading. */
   readonly waitedMs: number
   readonly loadedMs: number
+  /**
+   * How many other requests had a slot of the engine when it ended during the lease, by itself or because it made no
+   * progress; undefined if it did not. If there were none, this request has ended it.
+   */
+  readonly othersAtEnd: number | undefined
   /** Sends one request. Never throws: errors are reported to `listener.failed`. */
   open(call: EngineCall, listener: EngineListener): EngineExchange
   /** Calls the listener with the progress that the engine prints, if its preset can read it, until the release. */

@@ -47,6 +47,8 @@ const exitWaitMs = 750
 export class EngineConnections {
   readonly options: ConnectionOptions
   readonly open = new SwapSet<UndiciExchange>()
+  /** How many slots were in use when the engine ended; undefined while it runs, and if infer is closing. */
+  slotsAtEnd: number | undefined
   /** When the engine last sent anything, on the monotonic clock. */
   lastProgressAt = performance.now()
   #free: Client[] = []
@@ -72,9 +74,10 @@ export class EngineConnections {
     return this.#engineFailure
   }
 
-  /** Fails every request at once, and every later one. */
-  fail(engineFailure: () => Failure): void {
+  /** Fails every request at once, and every later one. `slotsInUse`: those of the engine, which has ended. */
+  fail(engineFailure: () => Failure, slotsInUse?: number): void {
     this.#engineFailure ??= engineFailure
+    this.slotsAtEnd ??= slotsInUse
     for (const waiter of this.#waiters) waiter(engineFailure)
     this.#waiters.clear()
     for (const exchange of this.open) exchange.terminate(engineFailure())

@@ -62,6 +62,11 @@ export class EngineLease implements Lease {
     this.#mark = energy.take(resident.devices)
   }
 
+  get othersAtEnd(): number | undefined {
+    const inUse = this.#connections.slotsAtEnd
+    return inUse === undefined ? undefined : Math.max(0, inUse - 1)
+  }
+
   open(call: EngineCall, listener: EngineListener): EngineExchange {
     const adapted = this.#connections.options.adapt?.(call, listener)
     if (!adapted) return this.#openAsIs(call, listener)

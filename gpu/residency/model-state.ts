@@ -18,6 +18,8 @@ export interface Resident {
   /** While starting, it waits for evicted engines to end, the card to show free memory, or its own process. */
   phase: 'clearing' | 'settling' | 'launching'
   leases: number
+  /** Its only lease must be alone: it gives no further slot. */
+  alone: boolean
   /** Why it accepts no new requests: another model is loaded first, or it will be unloaded after its requests. */
   draining: 'turn' | 'unload' | null
   readyAt: number | null
@@ -103,6 +105,7 @@ export const newResident = (
   state: 'starting',
   phase: 'launching',
   leases: 0,
+  alone: false,
   draining: null,
   readyAt: null,
   lastUsedAt: now,
@@ -112,12 +115,16 @@ export const newResident = (
 export const liveResidents = (state: ModelState): Resident[] =>
   state.residents.filter(resident => resident.state !== 'stopping')
 
-/** The least busy resident that is ready, not draining and has a free slot: it gets the next request. */
-export function freeResident(state: ModelState): Resident | undefined {
+/**
+ * The least busy resident that is ready, not draining and has a free slot: it gets the next request. `alone`: only an
+ * idle one.
+ */
+export function freeResident(state: ModelState, alone = false): Resident | undefined {
   let best: Resident | undefined
   for (const resident of state.residents)
-    if (resident.state === 'ready' && resident.draining === null && resident.leases < resident.slots)
-      if (best === undefined || resident.leases < best.leases) best = resident
+    if (resident.state === 'ready' && resident.draining === null && !resident.alone)
+      if (resident.leases < (alone ? 1 : resident.slots))
+        if (best === undefined || resident.leases < best.leases) best = resident
   return best
 }
 

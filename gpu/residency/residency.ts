@@ -40,10 +40,12 @@ export function openResidency(
   }
 
   /** Takes a free slot, or returns undefined. On the hot path: it only counts. */
-  function take(modelId: string): Resident | undefined {
+  function take(modelId: string, alone?: boolean): Resident | undefined {
     const state = all.get(modelId)
-    const resident = state && states.freeResident(state)
-    if (resident) resident.leases++
+    const resident = state && states.freeResident(state, alone)
+    if (!resident) return undefined
+    resident.leases++
+    if (alone) resident.alone = true
     return resident
   }
 
@@ -82,6 +84,7 @@ export function openResidency(
   function release(resident: Resident, ranMs: number | null): void {
     const state = resident.serves
     resident.leases--
+    resident.alone = false
     resident.lastUsedAt = effects.now()
     if (ranMs !== null) {
       state.durations.runMs = movingAverage(state.durations.runMs, ranMs)

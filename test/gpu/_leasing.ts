@@ -4,6 +4,7 @@ import { openCalls } from '../../core/jobs/calls.ts'
 import { openDispatch } from '../../core/jobs/dispatch.ts'
 import { openJobDurations } from '../../core/jobs/job-durations.ts'
 import { openQueue } from '../../core/jobs/queue.ts'
+import { openSuspects } from '../../core/jobs/suspects.ts'
 import { openWaitingCalls } from '../../core/jobs/waiting-calls.ts'
 import { openLog } from '../../core/log.ts'
 import type { Fleet, Lease } from '../../core/models/fleet.ts'
@@ -26,7 +27,9 @@ export function leasing(fleet: Fleet, models: readonly Model[]): LeasingFleet {
   const none = () => {
     throw new Error('There are no jobs here')
   }
+  const suspects = openSuspects()
   const dispatch = openDispatch({
+    suspects,
     fleet,
     find: id => models.find(model => model.id === id),
     queue,
@@ -41,6 +44,7 @@ export function leasing(fleet: Fleet, models: readonly Model[]): LeasingFleet {
   let came = 0
   const recorder = { record() {}, find: () => undefined, requireRoom() {}, waiting: 0, close: none }
   const calls = openCalls({
+    suspects,
     fleet,
     dispatch,
     queue,
@@ -70,6 +74,9 @@ export function leasing(fleet: Fleet, models: readonly Model[]): LeasingFleet {
             modelId: lease.modelId,
             waitedMs: lease.waitedMs,
             loadedMs: lease.loadedMs,
+            get othersAtEnd() {
+              return lease.othersAtEnd
+            },
             open: (...call) => lease.open(...call),
             followProgress: listener => lease.followProgress(listener),
             connect: (...socket) => lease.connect(...socket),

@@ -21,6 +21,7 @@ beforeAll(async () => {
       fakeModel('dead-impatient', ['--exit', '3'], { dispatch_wait_ms: '150ms' }),
       fakeModel('killed', ['--id', 'killed']),
       fakeModel('poisoned', ['--id', 'poisoned']),
+      fakeModel('shared', [], { concurrency: 16 }),
       fakeModel('frozen', ['--id', 'frozen'], { no_progress: '2s' }),
       fakeModel('hung', ['--hang'], { load_timeout: '400ms' }),
       fakeModel('unresponsive', ['--unresponsive'], { no_progress: '300ms' }),
@@ -42,6 +43,13 @@ afterAll(async () => {
   expect([...statuses]).toEqual([200])
   expect(count).toBeGreaterThan(50)
 })
+
+interface Work {
+  id: string
+  status: string
+  error?: { message: string }
+  request_counts?: object
+}
 
 const seen = new Map<number, number>()
 async function ask(model: string, said = 'Hello', more: object = {}) {
@@ -187,6 +195,57 @@ describe('an engine that crashes', () => {
     expect(failed.message).toContain('SIGSEGV')
     expect(await starts('poisoned')).toBe(3)
     expect((await ask('poisoned')).status).toBe(200)
+  })
+
+  test('for two of ten requests in flight: those two fail with the reason, the other eight are answered', async () => {
+    const chat = (said: string) => ({ model: 'shared', messages: [{ role: 'user', content: said }] })
+    const [calm, crasher] = ['mode:slow,ms=400', 'mode:segfault,ms=200']
+    // Ready before, so that all of them are in flight at once.
+    expect((await ask('shared')).status).toBe(200)
+    const run = async (path: string, body: object): Promise<Work> => {
+      const made = await app.fetch(path, { body })
+      const workOf = async (response: Response) => {
+        const answer = (await response.json()) as Work & { execution?: Work }
+        expect(response.ok, JSON.stringify(answer)).toBe(true)
+        return answer.execution ?? answer
+      }
+      const { id } = await workOf(made)
+      const of = `${path.replace('/workflows/run', '/workflow-executions')}/${id}`
+      let work: Work
+      const ended = async () => (work = await workOf(await app.fetch(of))).status
+      await expect.poll(ended, { timeout: 60_000 }).toMatch(/^(completed|failed|cancelled)$/)
+      return work!
+    }
+    const job = (said: string) => ({ task: 'std/chat-completion', model_id: 'shared', inputs: chat(said) })
+    const dag = { nodes: { one: job(calm) } }
+    const lines = ['a', 'b'].map(custom_id =>
+      JSON.stringify({ custom_id, method: 'POST', url: '/v1/chat/completions', body: chat(calm) }),
+    )
+    const form = new FormData()
+    form.set('purpose', 'batch')
+    form.set('file', new Blob([lines.join('\n')]), 'in.jsonl')
+    const uploaded = await fetch(`${app.url}/std/v1/files`, {
+      method: 'POST',
+      body: form,
+      headers: { authorization: `Bearer ${app.secret}` },
+    })
+    const file = (await uploaded.json()) as { id: string }
+    const batch = { input_file_id: file.id, endpoint: '/v1/chat/completions', completion_window: '24h' }
+    const [chats, works, lot, crashing, crashed] = await Promise.all([
+      Promise.all([ask('shared', calm), ask('shared', calm)]),
+      Promise.all([
+        ...[1, 2].map(() => run('/api/jobs', job(calm))),
+        ...[1, 2].map(() => run('/api/workflows/run', { dag })),
+      ]),
+      run('/std/v1/batches', batch),
+      ask('shared', crasher),
+      run('/api/jobs', job(crasher)),
+    ])
+    expect(chats.map(({ status }) => status)).toEqual([200, 200])
+    expect(works.map(({ status }) => status)).toEqual(Array.from({ length: 4 }, () => 'completed'))
+    expect(lot.request_counts).toEqual({ total: 2, completed: 2, failed: 0 })
+    expect([crashing.status, crashing.message]).toEqual([502, expect.stringContaining('SIGSEGV')])
+    expect([crashed.status, crashed.error?.message]).toEqual(['failed', expect.stringContaining('SIGSEGV')])
   })
 
   test('during a stream: the output so far is delivered, an error frame ends it, and the next request works', async () => {

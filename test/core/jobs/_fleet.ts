@@ -37,6 +37,7 @@ export function slotsOnly({ slots = 32 } = {}) {
       modelId,
       waitedMs,
       loadedMs: 0,
+      othersAtEnd: undefined,
       open() {
         throw new Error('There is no engine here')
       },

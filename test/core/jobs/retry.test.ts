@@ -1,13 +1,14 @@
 import { describe, expect, test } from 'vitest'
 import { Failure, type FailureCode } from '../../../core/failure.ts'
 import { decideRetry, pauseMs, type RetryDecision } from '../../../core/jobs/retry.ts'
+import type { CrashPart } from '../../../core/jobs/suspects.ts'
 import { metered } from '../../../core/usage.ts'
 
 const now = 1_000_000
 const cases: [
   rule: string,
   failure: [FailureCode, retryAfterMs?: number],
-  facts: { attempt?: number; maxAttempts?: number; random?: number; overrun?: boolean },
+  facts: { crash?: CrashPart; attempt?: number; maxAttempts?: number; random?: number; overrun?: boolean },
   RetryDecision,
 ][] = [
   ['no capacity is no attempt, even the last one', ['no_capacity'], { attempt: 3 }, { do: 'release' }],
@@ -24,6 +25,14 @@ const cases: [
   ['what ran out of its own time would again', ['timeout'], { overrun: true }, { do: 'fail' }],
   ['the last attempt was the last', ['worker_error'], { attempt: 3 }, { do: 'fail' }],
   ['one attempt means one', ['timeout'], { maxAttempts: 1 }, { do: 'fail' }],
+  [
+    'who ran beside others in a crash is not charged',
+    ['worker_error'],
+    { attempt: 3, crash: 'beside' },
+    { do: 'repeat' },
+  ],
+  ['who ran alone in a crash is', ['worker_error'], { attempt: 3, crash: 'alone' }, { do: 'fail' }],
+  ['whoever it was, its own time is over', ['timeout'], { overrun: true, crash: 'beside' }, { do: 'fail' }],
   ['a wrong request stays wrong', ['invalid_value'], {}, { do: 'fail' }],
   ['too long stays too long', ['context_length_exceeded'], {}, { do: 'fail' }],
   ['a bug of ours is not repeated', ['internal_error'], {}, { do: 'fail' }],

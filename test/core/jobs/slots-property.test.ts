@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { Failure } from '../../../core/failure.ts'
 import { openDispatch } from '../../../core/jobs/dispatch.ts'
 import { openQueue, type RunningEntry } from '../../../core/jobs/queue.ts'
+import { openSuspects } from '../../../core/jobs/suspects.ts'
 import { openWaitingCalls, type WaitingCall } from '../../../core/jobs/waiting-calls.ts'
 import { openLog } from '../../../core/log.ts'
 import type { Lease } from '../../../core/models/fleet.ts'
@@ -51,6 +52,7 @@ test('no slot is lost or given twice, and each entry ends once, whatever arrives
         find: id => slots.models.find(id),
         queue,
         calls,
+        suspects: openSuspects(),
         refill: {
           begin: async () => {},
           wake() {},
