@@ -121,7 +121,7 @@ export const Limits = section(
     }),
     cancel_grace: Duration.default(5_000).meta({
       description:
-        'Time that an engine may go on with a cancelled request before it is killed and loaded again. llama-server has until `no_progress` of its model.',
+        'Time that an engine may go on with a cancelled request before it is killed and loaded again. An engine that serves other requests and has a free slot is not killed; the slot of the cancelled request stays occupied until it has ended.',
       example: '15s',
     }),
     sync_wait: Duration.default(120_000).meta({

@@ -187,7 +187,6 @@ function connectionOptionsOf(
   const { model } = serves
   const preset = presetOf(model)
   const fields = { model: model.id, engine: engineId }
-  const graceMs = preset.cancelGraceMs?.(model) ?? cancelGraceMs
   return {
     engineId,
     modelId: model.id,
@@ -199,10 +198,12 @@ function connectionOptionsOf(
     failureOf: (status, body, path) => missingRoute(model, path, status, body) ?? preset.failureOf(status, body),
     adapt,
     healthPath: preset.runningPath?.(model) ?? (preset.reportsRunning?.(model) ? preset.healthPath(model) : null),
-    cancelGraceMs: graceMs,
+    pollMs: preset.runningPollMs ?? 20,
+    cancelGraceMs,
+    hasFreeSlot: () => resident.leases < resident.slots,
     unresponsive() {
       log.warn('An engine ignores cancelled requests and is killed', fields)
-      const reason = `Engine was killed because it continued a cancelled request for ${graceMs / 1000} s.`
+      const reason = `Engine was killed because it continued a cancelled request for ${cancelGraceMs / 1000} s.`
       events().unresponsive(engineId, reason)
     },
     stuck() {

@@ -25,9 +25,22 @@ export const llamaFeatures: readonly Feature[] = [
   'chat_template_kwargs',
 ]
 
+const sizesBatches = /^(-b|-ub|--batch-size|--ubatch-size)(=|$)/
+
+/**
+ * A cancelled prompt is computed to the end of its batch, and all slots wait for it: the server's own 2,048 tokens
+ * take 14 s at 146 tokens a second, on one core with a model of 135 million parameters. A card computes physical
+ * batches of 512 tokens, several at a time if there are several cards. Images need 512.
+ */
+function batchOptions(model: Model, gpus: number): string[] {
+  if (model.args.some(arg => sizesBatches.test(arg))) return []
+  const tokens = gpus > 0 ? Math.min(512 * gpus, 2048) : model.args.includes('--mmproj') ? 512 : 64
+  return ['-b', String(tokens)]
+}
+
 /** Options for the task family; a llama-server process serves only one. */
-function taskOptions(model: Model): string[] {
-  if (generates(model)) return ['--jinja']
+function taskOptions(model: Model, gpus: number): string[] {
+  if (generates(model)) return ['--jinja', ...batchOptions(model, gpus)]
   const batch = model.context_length ? ['-ub', String(model.context_length), '-b', String(model.context_length)] : []
   return [isFor(model.tasks, 'rerank') ? '--reranking' : '--embeddings', ...batch]
 }
@@ -45,13 +58,13 @@ export const llamaServer = definePreset({
     model.context_length ? ['-c', String(model.context_length * slots)] : [],
     ['-t', String(threads), '-tb', String(threads), '-ngl', gpus > 0 ? '999' : '0'],
     ['--metrics', '--slots', '--offline', '--no-ui'],
-    taskOptions(model),
+    taskOptions(model, gpus),
     model.args,
   ],
   env: (_model, key) => ({ LLAMA_API_KEY: key, GOMP_SPINCOUNT: '0' }),
   runningPath: model => (generates(model) ? '/slots' : null),
-  // A cancelled prompt is computed to the end of its batch, 16 s in one case; only then is the slot free.
-  cancelGraceMs: model => model.no_progress,
+  // It looks for clients that have left only after a second without a result of any request, of /slots too.
+  runningPollMs: 1_250,
   descriptionPath: model => (generates(model) ? '/props' : null),
   adapter: toolAdapter,
   abilities: model => ({

@@ -126,8 +126,8 @@ export interface Preset {
   reportsRunning?(model: Model): boolean
   /** Path of a list of slots with `is_processing`, for an engine that reports running requests there. */
   runningPath?(model: Model): string | null
-  /** Milliseconds that it may continue a cancelled request before it is killed; by default the configured time. */
-  cancelGraceMs?(model: Model): number
+  /** Least milliseconds between two questions for the running requests. */
+  runningPollMs?: number
   /** Path at which it describes itself once it is ready; null when there is none. `adapter` gets the description. */
   descriptionPath?(model: Model): string | null
   adapter?(description: unknown): Adapter | undefined

@@ -23,9 +23,13 @@ export interface ConnectionOptions {
   adapt?: Adapter
   /** Path that reports how many requests it works on; null for one that is assumed to stop cancelled ones at once. */
   healthPath: string | null
+  /** Least milliseconds between two questions for its running requests. */
+  pollMs: number
   /** How long it may continue a cancelled request, in milliseconds. */
   cancelGraceMs: number
-  /** Called when it continued a cancelled request for longer than `cancelGraceMs`. */
+  /** Whether it can accept another request now. */
+  hasFreeSlot(): boolean
+  /** Called when it continued a cancelled request for longer than `cancelGraceMs` and must be killed. */
   unresponsive(): void
   /** Called when the engine has sent nothing on any request for `noProgressMs`. */
   stuck(): void
@@ -53,6 +57,8 @@ export class EngineConnections {
   lastProgressAt = performance.now()
   #free: Client[] = []
   #all = new Set<Client>()
+  /** Cancelled requests that the engine may still work on. */
+  #cancelled = 0
   #engineFailure: (() => Failure) | undefined
   #waiters = new Set<(engineFailure: (() => Failure) | undefined) => void>()
 
@@ -103,22 +109,32 @@ export class EngineConnections {
   }
 
   /**
-   * Resolves when the engine has stopped the cancelled requests, that is, when it works on no more requests than are
-   * open, or has ended the work at `workPath`. An engine that continues after `cancelGraceMs` is reported as unresponsive.
+   * Resolves when the engine has stopped a cancelled request, that is, when it works on fewer requests than are open or
+   * cancelled, or has ended the work at `workPath`. An engine that continues after `cancelGraceMs` is reported as
+   * unresponsive; while it serves other requests and has a free slot, it only keeps the slot.
    */
   async untilReleased(workPath?: string): Promise<void> {
-    const { healthPath, cancelGraceMs, endpoint, headers } = this.options
+    const { healthPath, pollMs, cancelGraceMs, hasFreeSlot } = this.options
     if (healthPath === null && workPath === undefined) return
     const until = performance.now() + cancelGraceMs
-    for (let pauseMs = 20; !this.#engineFailure; pauseMs = Math.min(2 * pauseMs, 250)) {
-      const released =
-        workPath === undefined
-          ? (await runningRequests(endpoint, healthPath!, headers)) <= this.open.size
-          : !(await isWorking(endpoint, workPath, headers))
-      if (released || this.#engineFailure) return
-      if (performance.now() >= until) return this.options.unresponsive()
-      await delay(pauseMs)
+    this.#cancelled++
+    try {
+      for (let pauseMs = pollMs; !this.#engineFailure; pauseMs = Math.max(pollMs, Math.min(2 * pauseMs, 250))) {
+        if ((await this.#hasStopped(workPath)) || this.#engineFailure) return
+        const mayKill = this.open.size === 0 || !hasFreeSlot()
+        if (performance.now() >= until && mayKill) return this.options.unresponsive()
+        await delay(pauseMs)
+      }
+    } finally {
+      this.#cancelled--
     }
+  }
+
+  async #hasStopped(workPath: string | undefined): Promise<boolean> {
+    const { healthPath, endpoint, headers } = this.options
+    if (workPath !== undefined) return !(await isWorking(endpoint, workPath, headers))
+    const running = await runningRequests(endpoint, healthPath!, headers)
+    return running < this.open.size + this.#cancelled
   }
 
   close(): void {
