@@ -28,7 +28,7 @@ export interface ConnectionOptions {
   /** How long it may continue a cancelled request, in milliseconds. */
   cancelGraceMs: number
   /** Whether it can accept another request now. */
-  hasFreeSlot(): boolean
+  hasFreeSlot: () => boolean
   /** Called when it continued a cancelled request for longer than `cancelGraceMs` and must be killed. */
   unresponsive(): void
   /** Called when the engine has sent nothing on any request for `noProgressMs`. */
