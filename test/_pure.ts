@@ -32,16 +32,13 @@ const changes =
 /** Hooks that a helper registers when it is loaded: in a shared process only for the first file that imports it. */
 const hooks = /^(before|after)(All|Each)\(/m
 
-/** Its limit of 0.6 s is too short for a process in which another file has just been at work. */
-const alone = new Set(['test/gpu/requests/exchange.test.ts'])
-
 /** Test files that are not pure and leave their process as it was. */
 export function sharedTests(): string[] {
-  const apart = new Set([...pureTests(), ...alone])
+  const pure = new Set(pureTests())
   const isShared = (path: string) =>
     !changes.test(readFileSync(join(root, path), 'utf8')) &&
     !reached(path).some(file => /^test\/.*\/_/.test(file) && hooks.test(readFileSync(join(root, file), 'utf8')))
-  return testFiles().filter(path => !apart.has(path) && isShared(path))
+  return testFiles().filter(path => !pure.has(path) && isShared(path))
 }
 
 export const testFiles = (): string[] =>

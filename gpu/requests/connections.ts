@@ -32,7 +32,7 @@ export interface ConnectionOptions {
   /** Called when it continued a cancelled request for longer than `cancelGraceMs` and must be killed. */
   unresponsive(): void
   /** Called when the engine has sent nothing on any request for `noProgressMs`. */
-  stuck(): void
+  stuck: () => void
   /** Called when a listener threw, which is a bug in infer and must be logged. */
   listenerThrew(thrown: unknown): void
 }
@@ -104,8 +104,10 @@ export class EngineConnections {
 
   /** A request received nothing in time. The engine counts as stuck only if no other request received anything. */
   stalled(): void {
-    // 10 % tolerance: a timer that fires slightly early must not keep a frozen engine running.
-    if (performance.now() - this.lastProgressAt >= this.options.noProgressMs * 0.9) this.options.stuck()
+    const { noProgressMs, stuck } = this.options
+    // A timer that fires early must not keep a frozen engine running, and undici's fire up to half a second early.
+    const toleranceMs = Math.min(Math.max(noProgressMs / 10, 500), noProgressMs / 2)
+    if (performance.now() - this.lastProgressAt >= noProgressMs - toleranceMs) stuck()
   }
 
   /**

@@ -1,6 +1,7 @@
 import { createServer } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { Model } from '../../../core/models/model.ts'
+import { type ConnectionOptions, EngineConnections } from '../../../gpu/requests/connections.ts'
 import { chat, fake, fleetOf, send, statsOf } from '../_fleet.ts'
 import { until } from '../launcher/_launch.ts'
 
@@ -157,6 +158,23 @@ test('a paused reader gets nothing, and the rest after it resumes', async () => 
   exchange.resume()
   await ended.promise
   expect(bytes).toBeGreaterThan(30 << 20)
+})
+
+// Timers of undici may end half a second too early.
+test.each([
+  [600, 505, true],
+  [2_000, 1_505, true],
+  [300_000, 299_505, true],
+  [600, 250, false],
+  [2_000, 1_000, false],
+  [300_000, 250_000, false],
+])('of %s ms without progress, %s ms count as stuck: %s', (noProgressMs, silentMs, isStuck) => {
+  let stuck = false
+  const options = { noProgressMs, stuck: () => void (stuck = true) } as ConnectionOptions
+  const connections = new EngineConnections(options)
+  connections.lastProgressAt = performance.now() - silentMs
+  connections.stalled()
+  expect(stuck).toBe(isStuck)
 })
 
 test('an engine that answers no request is stopped, and the next request gets a new one', async () => {
