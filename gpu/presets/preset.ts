@@ -126,7 +126,7 @@ export interface Preset {
   reportsRunning?(model: Model): boolean
   /** Path of a list of slots with `is_processing`, for an engine that reports running requests there. */
   runningPath?(model: Model): string | null
-  /** Least milliseconds between two questions for the running requests. */
+  /** Least milliseconds between two questions for the running requests; by default 20. */
   runningPollMs?: number
   /** Path at which it describes itself once it is ready; null when there is none. `adapter` gets the description. */
   descriptionPath?(model: Model): string | null
