@@ -145,7 +145,8 @@ export function batchCommands(connection: Connection, context: WriteContext) {
       return null
     },
 
-    cancelBatch(organizationId: string, id: string, at: number): void {
+    /** False: there is no such batch yet. */
+    cancelBatch(organizationId: string, id: string, at: number): boolean {
       const row = one.get(organizationId, id)
       if (row?.status === 'validating' || row?.status === 'in_progress') {
         change(row, number => cancel.run(at, number))
@@ -153,6 +154,7 @@ export function batchCommands(connection: Connection, context: WriteContext) {
         const state = endings.has(row.status) ? `has already ended: it is ${row.status}` : 'is finalizing'
         throw new Failure('batch_not_cancellable', `The batch ${row.id} ${state}.`)
       }
+      return row !== undefined
     },
 
     ...({

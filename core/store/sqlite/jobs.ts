@@ -106,12 +106,14 @@ export function jobCommands(connection: Connection, context: WriteContext) {
       ledger.appendCalls(JSON.parse(records) as FinishedJob[])
     },
 
-    cancelJob(organizationId: string, id: string, at: number): void {
+    /** False: there is no such job yet, although there may be one when this is reported. */
+    cancelJob(organizationId: string, id: string, at: number): boolean {
       const row = current.get(organizationId, id)
       const status = row?.status ?? findCall(organizationId, id)?.status
       if (status === 'completed' || status === 'failed')
         throw new Failure('job_already_finished', `The job ${id} has already ended: it is ${status}.`)
       if (row && status !== 'cancelled') end(row, { status: 'cancelled', at })
+      return status !== undefined
     },
   }
 }

@@ -143,6 +143,13 @@ export function jobRules({ store }: Subject): void {
     expect(await store.jobs.settle(again[0]!, completed())).toBe(true)
   })
 
+  test('a job that is submitted after its cancellation, in the same commit, is not reported as cancelled', async () => {
+    const job = newJob({ modelId: newId('evt') })
+    const [cancelled] = await Promise.all([store.jobs.cancel(organizationId, job.id, 1), store.jobs.submit(job)])
+    expect(cancelled).toBeUndefined()
+    expect(await store.jobs.cancel(organizationId, job.id, 1)).toMatchObject({ status: 'cancelled' })
+  })
+
   test('cancel ends a pending and a processing job, is idempotent, and comes too late for an ended one', async () => {
     const { submit, claim } = alone()
     const waiting = await submit()
