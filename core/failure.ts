@@ -96,6 +96,8 @@ export interface FailureMore {
   param?: string
   /** Milliseconds until a retry makes sense. */
   retryAfterMs?: number
+  /** The engine itself named `retryAfterMs`: it is called no earlier, and callers get it as it is. */
+  askedByEngine?: boolean
   /** A retry cannot succeed until somebody changes this server, although the code is retryable in general. */
   final?: boolean
   /** Further members of the error body, for codes that carry facts: `required_scope`, `eta_seconds`, `reset_at`. */
@@ -116,6 +118,7 @@ export class Failure extends Error {
   readonly code: FailureCode
   readonly param: string | undefined
   readonly retryAfterMs: number | undefined
+  readonly askedByEngine: boolean
   readonly final: boolean
   readonly facts: Record<string, string | number | boolean | null> | undefined
   readonly details: FailureDetail[] | undefined
@@ -127,6 +130,7 @@ export class Failure extends Error {
     this.code = code
     this.param = more.param
     this.retryAfterMs = more.retryAfterMs
+    this.askedByEngine = more.askedByEngine ?? false
     this.final = more.final ?? false
     this.facts = more.facts
     this.details = more.details

@@ -32,7 +32,10 @@ export interface EngineEffectOptions {
   /** How long an engine may continue a cancelled request, in milliseconds. */
   cancelGraceMs: number
   log: Log
-  events: () => Pick<Residency, 'ready' | 'startFailed' | 'exited' | 'settled' | 'stuck' | 'unresponsive' | 'measured'>
+  events: () => Pick<
+    Residency,
+    'ready' | 'startFailed' | 'exited' | 'settled' | 'stuck' | 'unresponsive' | 'measured' | 'paused' | 'accepted'
+  >
 }
 
 /** Implements the effects of the residency: starts and stops the engines, and keeps the connections to ready ones. */
@@ -205,6 +208,14 @@ function connectionOptionsOf(
       log.warn('An engine ignores cancelled requests and is killed', fields)
       const reason = `Engine was killed because it continued a cancelled request for ${cancelGraceMs / 1000} s.`
       events().unresponsive(engineId, reason)
+    },
+    pauseRequested(ms) {
+      log.warn('An engine asked for a pause', { ...fields, for_ms: ms })
+      events().paused(engineId, ms)
+    },
+    accepted() {
+      // Not within undici's parser, because requests that waited are sent.
+      if (resident.pause?.probing) queueMicrotask(() => events().accepted(engineId))
     },
     stuck() {
       log.warn('An engine makes no progress and is killed', fields)

@@ -149,8 +149,8 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     for (const model of offered.values()) if (!find(model.id) && (await placements.isUnfit(model))) await update(model)
   }
 
-  const onReleased = (resident: Resident, ranMs: number | null): void => {
-    release(resident, ranMs)
+  const onReleased = (...released: Parameters<Residency['release']>): void => {
+    release(...released)
     if (notifyIdle && !busy()) notifyIdle()
   }
   const busy = () => residents().some(resident => resident.leases > 0)
@@ -160,7 +160,8 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     if (!resident) return undefined
     const loadedMs = waitedMs > 0 ? residency.loadedMs(resident, waitedMs) : 0
     const followProgress = progressFollower(launcher.outputs, resident)
-    const options = { onReleased, waitedMs, loadedMs, followProgress }
+    const probe = resident.pause !== null
+    const options = { onReleased, probe, waitedMs, loadedMs, followProgress }
     return new EngineLease(resident, engines.connections(resident.engineId), memory.energy, options)
   }
 

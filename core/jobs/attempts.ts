@@ -155,8 +155,8 @@ export function openAttemptEnds(options: {
       settle(job, ran, success(ran, facts), slot),
     failed: (job: JobRecord, failure: Failure, retryAt: number | null, facts: EndFacts): Promise<void> =>
       settle(job, undefined, { ...failed(job, failure), ...attemptOf(facts), retryAt }),
-    /** Releases the claim; the attempt is not charged. False: the claim no longer holds. */
-    release: (job: JobRecord): Promise<boolean> => persistently(() => store.release(job, 0)),
+    /** Releases the claim until this time; the attempt is not charged. False: the claim no longer holds. */
+    release: (job: JobRecord, at: number): Promise<boolean> => persistently(() => store.release(job, at)),
     late,
   }
 }

@@ -99,6 +99,8 @@ function waiting(
   if (pause) return { ...waitingForFailure(pause.failure), etaMs: plus(pause.forMs, queueMs) }
   switch (activity?.status) {
     case 'warm': {
+      // Its engines take no requests for a while.
+      if (activity.reason) return waits('no_capacity', activity.reason, plus(activity.etaMs, queueMs))
       if (ahead > 0) return waits('queue', `${ahead} ${ahead === 1 ? 'job goes' : 'jobs go'} before it.`, queueMs)
       if (freeSlots > 0) return waits('queue', 'It begins at any moment.', queueMs)
       const busy = slots === 1 ? `the slot of ${name} is busy.` : `all ${slots} slots of ${name} are busy.`

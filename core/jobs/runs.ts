@@ -190,6 +190,7 @@ export function openRuns(options: RunsOptions) {
       failure: end,
       overrun,
       crash,
+      releases: Math.max(0, job.claims - attempt),
       attempt,
       maxAttempts,
       now: facts.at,
@@ -198,8 +199,10 @@ export function openRuns(options: RunsOptions) {
     if (decision.do === 'release' || decision.do === 'repeat') {
       if (decision.do === 'repeat') log.warn('A job runs again, alone, because its engine ended', { job: job.id })
       else if (!draining) dispatch().refused(job.modelId, end)
-      if (!(await ends.release(job)) || draining) return
-      queue.offer(waitingOf(job))
+      const at = decision.do === 'release' ? decision.at : 0
+      if (!(await ends.release(job, at)) || draining) return
+      if (at > 0) delayed(at)
+      else queue.offer(waitingOf(job))
       // Its start deadline was not watched while it ran, and applies again.
       if (job.startBy !== null) delayed(job.startBy)
       return

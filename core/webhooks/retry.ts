@@ -1,3 +1,5 @@
+import { parseRetryAfter } from '../retry-after.ts'
+
 /** What came back from one attempt. */
 export type AttemptReply =
   | { statusCode: number; retryAfter: string | undefined; body: string; durationMs: number }
@@ -11,7 +13,6 @@ export type RetryDecision =
 
 /** Delays are drawn within this fraction of their length, so that many messages are not repeated at one time. */
 const jitter = 0.2
-const maxRetryAfterMs = 86_400_000
 
 /**
  * Decides what follows from an attempt; `attempts` counts it, `delays` are milliseconds, `random` is 0 to 1. Only 2xx
@@ -30,16 +31,9 @@ export function decide(
   const delay = delays[attempts - 1]
   if (delay === undefined) return { outcome: 'dead', error, gone: false }
   const drawn = delay * (1 + jitter * (2 * random - 1))
-  const requested = statusCode === null ? 0 : parseRetryAfter(reply.retryAfter, now)
+  const requested = statusCode === null ? 0 : (parseRetryAfter(reply.retryAfter, now) ?? 0)
   return { outcome: 'retry', nextAt: now + Math.round(Math.max(drawn, requested)), error }
 }
 
 const redirectNote = (status: number): string =>
   status >= 300 && status < 400 ? ', and redirects are not followed: register the URL to which it leads' : ''
-
-/** Reads `Retry-After`: seconds, or a date. 0 if it is absent or not understood; a day at most. */
-export function parseRetryAfter(header: string | undefined, now: number): number {
-  if (header === undefined) return 0
-  const ms = /^\s*\d{1,9}\s*$/.test(header) ? Number(header) * 1000 : Date.parse(header) - now
-  return Number.isFinite(ms) ? Math.min(Math.max(0, ms), maxRetryAfterMs) : 0
-}

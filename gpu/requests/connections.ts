@@ -31,6 +31,10 @@ export interface ConnectionOptions {
   hasFreeSlot: () => boolean
   /** Called when it continued a cancelled request for longer than `cancelGraceMs` and must be killed. */
   unresponsive(): void
+  /** Called when the engine has refused a request and wants none for this many milliseconds. */
+  pauseRequested(ms: number): void
+  /** Called when the engine has accepted a request. On the hot path. */
+  accepted(): void
   /** Called when the engine has sent nothing on any request for `noProgressMs`. */
   stuck: () => void
   /** Called when a listener threw, which is a bug in infer and must be logged. */

@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import { Readable } from 'node:stream'
 import type { Client, Dispatcher } from 'undici'
 import { Failure } from '../../core/failure.ts'
@@ -6,6 +7,7 @@ import type { EngineCall, EngineExchange, EngineListener, StreamedBody } from '.
 import type { SwapSetMember } from '../../core/swap-set.ts'
 import type { EngineConnections } from './connections.ts'
 import { fitAnswer } from './fit-answer.ts'
+import { pauseRequested, requestedPauseMs } from './pause.ts'
 
 /** Bytes of an engine's error answer that are read; the rest is dropped. */
 const maxRefusalBytes = 64 << 10
@@ -54,6 +56,7 @@ export class UndiciExchange implements EngineExchange, SwapSetMember, Dispatcher
   #controller: Dispatcher.DispatchController | undefined
   #phase: 'requesting' | 'relaying' | 'refused' | 'ended' = 'requesting'
   #status = 0
+  #refusalHeaders: IncomingHttpHeaders = {}
   #received = 0
   #refusal: Buffer[] = []
   #paused = false
@@ -158,11 +161,13 @@ export class UndiciExchange implements EngineExchange, SwapSetMember, Dispatcher
     if (status >= 300) {
       this.#phase = 'refused'
       this.#status = status
+      this.#refusalHeaders = headers
       // The error answer is read here, so a paused client must not delay it.
       controller.resume()
       return
     }
     this.#phase = 'relaying'
+    this.#connections.options.accepted()
     // Free the body: it is not sent again, and a stream may take minutes.
     if (this.#call.stream) this.#call = { ...this.#call, body: '' }
     const type = headers['content-type']
@@ -196,7 +201,7 @@ export class UndiciExchange implements EngineExchange, SwapSetMember, Dispatcher
       const body = Buffer.concat(this.#refusal)
       const text = body.toString('utf8')
       if (this.#call.isAnswer?.(text)) return this.#passOn(body)
-      const failure = this.#connections.options.failureOf(this.#status, text, this.#call.path)
+      const failure = this.#refusalOf(text)
       const fittedBody = this.#fitted ? undefined : fitAnswer(this.#call.body, failure)
       if (fittedBody === undefined) return this.#fail(failure)
       this.#fitted = true
@@ -206,6 +211,17 @@ export class UndiciExchange implements EngineExchange, SwapSetMember, Dispatcher
       this.#refusal = []
       this.#send()
     }
+  }
+
+  /** Returns the failure of a refused request, and reports how long the engine wants no other. */
+  #refusalOf(text: string): Failure {
+    const { options } = this.#connections
+    const failure = options.failureOf(this.#status, text, this.#call.path)
+    const pauseMs = requestedPauseMs(this.#status, this.#refusalHeaders, text, Date.now())
+    if (pauseMs === 0) return failure
+    // Before the request fails, so that its slot is given to no other request.
+    options.pauseRequested(pauseMs)
+    return pauseRequested(failure, options.modelId, pauseMs)
   }
 
   onResponseError(controller: Dispatcher.DispatchController | null, error: Error & { code?: string }): void {

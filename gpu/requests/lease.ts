@@ -19,7 +19,9 @@ import { openEngineSocket } from './socket.ts'
 
 export interface LeaseOptions {
   /** Called when it is released. `ranMs` is null unless one of its requests succeeded. */
-  onReleased: (resident: Resident, ranMs: number | null) => void
+  onReleased: (resident: Resident, ranMs: number | null, probe: boolean) => void
+  /** Whether it is the first lease after a pause of the engine. */
+  probe: boolean
   waitedMs: number
   loadedMs: number
   /** Follows the progress that the engine prints; the function that it returns ends this. */
@@ -121,7 +123,7 @@ export class EngineLease implements Lease {
     for (const socket of this.#sockets) socket.close()
     this.#connections.release(this.#client)
     const ranMs = this.#succeeded ? performance.now() - this.#since : null
-    const notify = () => this.#options.onReleased(this.#resident, ranMs)
+    const notify = () => this.#options.onReleased(this.#resident, ranMs, this.#options.probe)
     if (this.#lastSucceeded) notify()
     else void this.#connections.untilReleased(this.#workPath).then(notify)
   }

@@ -65,6 +65,23 @@ export function engineEvents(
       remove(resident)
       reconciler.run()
     },
+    /** An engine wants no requests for this long. */
+    paused(engineId: string, ms: number): void {
+      const resident = residents.get(engineId)
+      if (!resident) return
+      const until = Math.max(effects.now() + ms, resident.pause?.until ?? 0)
+      resident.pause = { until, probing: false }
+      reconciler.wakeBy(until)
+      reconciler.add(resident.serves)
+      reconciler.run()
+    },
+    /** An engine has accepted the first request after its pause. */
+    accepted(engineId: string): void {
+      const resident = residents.get(engineId)
+      if (!resident?.pause?.probing) return
+      resident.pause = null
+      reconciler.serve(resident.serves)
+    },
     /** An engine makes no progress: it is killed and counts as failed. */
     stuck(engineId: string, reason: string): void {
       const resident = residents.get(engineId)

@@ -5,6 +5,13 @@ import type { Model } from '../../core/models/model.ts'
 import { type BackoffRules, circuitState, type StartFailures } from './backoff.ts'
 import type { PlacementRequest } from './place.ts'
 
+/** A pause that the engine asked for. Then one request is sent at first, and the others once the engine accepts it. */
+export interface EnginePause {
+  readonly until: number
+  /** Whether the first request after the pause has been sent and is not refused yet. */
+  probing: boolean
+}
+
 /** One engine, from the decision to start it until its process has ended. Times: the residency's monotonic clock. */
 export interface Resident {
   readonly engineId: string
@@ -20,6 +27,7 @@ export interface Resident {
   leases: number
   /** Its only lease must be alone: it gives no further slot. */
   alone: boolean
+  pause: EnginePause | null
   /** Why it accepts no new requests: another model is loaded first, or it will be unloaded after its requests. */
   draining: 'turn' | 'unload' | null
   readyAt: number | null
@@ -106,6 +114,7 @@ export const newResident = (
   phase: 'launching',
   leases: 0,
   alone: false,
+  pause: null,
   draining: null,
   readyAt: null,
   lastUsedAt: now,
@@ -115,14 +124,30 @@ export const newResident = (
 export const liveResidents = (state: ModelState): Resident[] =>
   state.residents.filter(resident => resident.state !== 'stopping')
 
+const isPaused = ({ pause }: Resident, now: number): boolean => pause !== null && (pause.probing || now < pause.until)
+
 /**
- * The least busy resident that is ready, not draining and has a free slot: it gets the next request. `alone`: only an
- * idle one.
+ * When the first of the ready engines may get a request again; null if one may now, or may as soon as it accepts the
+ * request that was sent after its pause.
  */
-export function freeResident(state: ModelState, alone = false): Resident | undefined {
+export function pausedUntil({ residents }: ModelState, now: number): number | null {
+  let first = Number.POSITIVE_INFINITY
+  for (const { state, pause } of residents)
+    if (state === 'ready') {
+      if (pause === null || pause.until <= now) return null
+      first = Math.min(first, pause.until)
+    }
+  return Number.isFinite(first) ? first : null
+}
+
+/**
+ * The least busy resident that is ready, not draining, not paused and has a free slot: it gets the next request.
+ * `alone`: only an idle one.
+ */
+export function freeResident(state: ModelState, now: number, alone = false): Resident | undefined {
   let best: Resident | undefined
   for (const resident of state.residents)
-    if (resident.state === 'ready' && resident.draining === null && !resident.alone)
+    if (resident.state === 'ready' && resident.draining === null && !resident.alone && !isPaused(resident, now))
       if (resident.leases < (alone ? 1 : resident.slots))
         if (best === undefined || resident.leases < best.leases) best = resident
   return best
@@ -142,6 +167,8 @@ const loading = (state: ModelState): Resident | undefined =>
 
 /** Expected milliseconds until the last waiting request gets a slot; null before the first load or request. */
 function etaOf(state: ModelState, demand: Demand | undefined, now: number): number | null {
+  const pauseEnd = pausedUntil(state, now)
+  if (pauseEnd !== null) return pauseEnd - now
   const starting = loading(state)
   if (starting) return untilReady(state.durations, now - starting.startedAt)
   const slots = liveResidents(state).reduce((sum, resident) => sum + resident.slots, 0)
@@ -195,6 +222,13 @@ export const notStarted = (state: ModelState, failures: StartFailures, now: numb
 export const unplaceable = (reason: string): Failure =>
   new Failure('no_capacity', reason, { retryAfterMs: 60_000, final: true })
 
+/** The failure of a request to a model whose engines all asked for a pause, which lasts this much longer. */
+export const enginePaused = (modelId: string, retryAfterMs: number, engineText?: string): Failure =>
+  new Failure('no_capacity', pauseText(modelId, retryAfterMs), { retryAfterMs, askedByEngine: true, engineText })
+
+const pauseText = (modelId: string, ms: number): string =>
+  `The engine of '${modelId}' takes no requests for another ${Math.ceil(ms / 1000)} s, as it has asked (Retry-After).`
+
 export const modelsClosed = (): Failure =>
   new Failure('shutting_down', 'The server is shutting down.', { retryAfterMs: 5_000 })
 
@@ -211,6 +245,7 @@ export function activityOf(
   unfit: string | null,
 ): ModelActivity {
   const open = circuitState(state.failures, now, rules) === 'open'
+  const pauseEnd = pausedUntil(state, now)
   const ready = state.residents.some(resident => resident.state === 'ready')
   const status = !state.model.enabled
     ? 'disabled'
@@ -223,7 +258,12 @@ export function activityOf(
           : 'cold'
   return {
     status,
-    reason: ready ? null : (state.failures?.reason ?? state.reason ?? unfit),
+    reason:
+      pauseEnd !== null
+        ? pauseText(state.model.id, pauseEnd - now)
+        : ready
+          ? null
+          : (state.failures?.reason ?? state.reason ?? unfit),
     etaMs: demand || state.loadWaiters.length > 0 || loading(state) ? etaOf(state, demand, now) : null,
     engineStarts: state.engineStarts,
     engineFailures: state.engineFailures,

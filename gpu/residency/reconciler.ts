@@ -39,12 +39,15 @@ export function openReconciler(
   function serve(state: ModelState): void {
     if (closed) return
     states.resolveLoads(state)
-    if (states.freeResident(state) && !state.retired) queue.serve(state.model.id)
+    if (states.freeResident(state, effects.now()) && !state.retired) queue.serve(state.model.id)
   }
 
   /** Adds the memory that the model waits for to `reserved`. */
   function advance(state: ModelState, now: number, reserved: Reservation[]): void {
     serve(state)
+    const pauseEnd = states.pausedUntil(state, now)
+    // Whoever would wait in vain is told at once.
+    if (pauseEnd !== null) refuse(state, () => states.enginePaused(state.model.id, pauseEnd - now), pauseEnd - now)
     const occupants = occupantsOf(residents.values(), reserved)
     const step = nextStep(state, demandOf(state), now, occupants, capacities(), rules)
     state.isUnplaceable = step.do === 'refuse'
@@ -83,6 +86,12 @@ export function openReconciler(
     refuse,
     serve,
     wakeBy,
+    /** Offers the slots of the resident once its pause has ended. */
+    serveAfterPause({ serves, pause }: Resident, now: number): void {
+      if (pause === null) return
+      if (now < pause.until) wakeBy(pause.until)
+      else serve(serves)
+    },
     wakeWhenIdle: (resident: Resident): void => wakeBy(states.idleUntil(resident) ?? Number.POSITIVE_INFINITY),
     /** The requested time has come; further ones are requested anew. */
     woken: (): void => void (wakeAt = Number.POSITIVE_INFINITY),

@@ -42,9 +42,10 @@ export function openResidency(
   /** Takes a free slot, or returns undefined. On the hot path: it only counts. */
   function take(modelId: string, alone?: boolean): Resident | undefined {
     const state = all.get(modelId)
-    const resident = state && states.freeResident(state, alone)
+    const resident = state && states.freeResident(state, effects.now(), alone)
     if (!resident) return undefined
     resident.leases++
+    if (resident.pause) resident.pause.probing = true
     if (alone) resident.alone = true
     return resident
   }
@@ -80,8 +81,12 @@ export function openResidency(
     }
   }
 
-  /** Releases a slot. `ranMs` is null for a request that failed; it does not count for the average. */
-  function release(resident: Resident, ranMs: number | null): void {
+  /**
+   * Releases a slot. `ranMs` is null for a request that failed; it does not count for the average. `probe`: it was the
+   * first request after a pause.
+   */
+  function release(resident: Resident, ranMs: number | null, probe = false): void {
+    if (probe && resident.pause) resident.pause.probing = false
     const state = resident.serves
     resident.leases--
     resident.alone = false
@@ -132,6 +137,7 @@ export function openResidency(
       reconciler.woken()
       for (const state of all.values())
         for (const resident of states.liveResidents(state)) {
+          reconciler.serveAfterPause(resident, now)
           if (now >= (states.idleUntil(resident) ?? Number.POSITIVE_INFINITY)) residents.stop(resident, 'idle')
           else reconciler.wakeWhenIdle(resident)
         }

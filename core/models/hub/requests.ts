@@ -2,6 +2,7 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { setTimeout as pause } from 'node:timers/promises'
 import { version } from '../../assets.ts'
 import { Failure, invalidValue } from '../../failure.ts'
+import { parseRetryAfter } from '../../retry-after.ts'
 import type { HubSettings } from './settings.ts'
 
 /** How a download handles a bad connection. Times in milliseconds. */
@@ -77,7 +78,7 @@ function openRequests(options: {
     const errorText = await errorTextOf(response)
     throw refusalOf(response.status, {
       reason: response.headers.get('x-error-code'),
-      retryAfter: Number(response.headers.get('retry-after') ?? Number.NaN),
+      retryAfterMs: parseRetryAfter(response.headers.get('retry-after') ?? undefined, Date.now()),
       errorText,
       host: target.host,
       atHub: target.origin === origin,
@@ -94,8 +95,8 @@ function refusalOf(
   about: {
     /** The error code of the hub, from X-Error-Code. */
     reason: string | null
-    /** Seconds; NaN if the answer has no Retry-After. */
-    retryAfter: number
+    /** Undefined if the answer has no Retry-After. */
+    retryAfterMs: number | undefined
     errorText: string
     host: string
     atHub: boolean
@@ -130,7 +131,7 @@ function refusalOf(
   if (status === 404 || status === 410) return new Failure('model_not_found', `There is no ${repository} on ${host}.`)
   if (status === 429)
     return new Failure('rate_limit', `${host} has received too many requests from this machine.`, {
-      retryAfterMs: Number.isFinite(about.retryAfter) ? about.retryAfter * 1000 : 10_000,
+      retryAfterMs: about.retryAfterMs ?? 10_000,
     })
   if (status >= 500 || status === 408)
     return new Failure(

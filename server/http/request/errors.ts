@@ -91,7 +91,7 @@ const defaultRetryMs: Partial<Record<Failure['code'], number>> = {
 function retryAfterMs(failure: Failure) {
   if (failure.final) return undefined
   const ms = failure.retryAfterMs ?? defaultRetryMs[failure.code]
-  if (failure.code !== 'no_capacity' || ms === undefined) return ms
+  if (failure.code !== 'no_capacity' || failure.askedByEngine || ms === undefined) return ms
   return Math.min(maxCapacityMs, Math.max(minCapacityMs, ms))
 }
 

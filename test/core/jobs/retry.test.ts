@@ -8,13 +8,30 @@ const now = 1_000_000
 const cases: [
   rule: string,
   failure: [FailureCode, retryAfterMs?: number],
-  facts: { crash?: CrashPart; attempt?: number; maxAttempts?: number; random?: number; overrun?: boolean },
+  facts: {
+    crash?: CrashPart
+    releases?: number
+    attempt?: number
+    maxAttempts?: number
+    random?: number
+    overrun?: boolean
+  },
   RetryDecision,
 ][] = [
-  ['no capacity is no attempt, even the last one', ['no_capacity'], { attempt: 3 }, { do: 'release' }],
-  ['nor is a warm-up', ['model_warming_up', 7000], {}, { do: 'release' }],
-  ['a full queue is no attempt', ['queue_full'], {}, { do: 'release' }],
-  ['a server that drains gives back', ['shutting_down'], { attempt: 9 }, { do: 'release' }],
+  ['no capacity is no attempt, even the last one', ['no_capacity'], { attempt: 3 }, { do: 'release', at: 0 }],
+  ['nor is a warm-up', ['model_warming_up', 7000], {}, { do: 'release', at: 0 }],
+  ['a full queue is no attempt', ['queue_full'], {}, { do: 'release', at: 0 }],
+  ['a server that drains gives back', ['shutting_down'], { attempt: 9 }, { do: 'release', at: 0 }],
+  [
+    'refused again and again, it lets others go first',
+    ['no_capacity'],
+    { releases: 3 },
+    { do: 'release', at: now + 1000 },
+  ],
+  ['for longer each time', ['no_capacity'], { releases: 6 }, { do: 'release', at: now + 8000 }],
+  ['but for five minutes at most', ['no_capacity'], { releases: 99 }, { do: 'release', at: now + 300_000 }],
+  ['and not for ever', ['no_capacity'], { releases: 100 }, { do: 'fail' }],
+  ['the drains of a server do not count', ['shutting_down'], { releases: 100 }, { do: 'release', at: 0 }],
   ['a broken engine is tried again after a second', ['worker_error'], {}, { do: 'retry', at: now + 1000 }],
   ['then after two', ['worker_error'], { attempt: 2 }, { do: 'retry', at: now + 2000 }],
   ['and at most after half a minute', ['timeout'], { attempt: 20, maxAttempts: 30 }, { do: 'retry', at: now + 30_000 }],
@@ -57,11 +74,13 @@ test.each([
   expect(metered(given)).toBe(billed)
 })
 
-test.each<[rule: string, retryAfterMs: number | undefined, ms: number]>([
+test.each<[rule: string, retryAfterMs: number | undefined, ms: number, askedByEngine?: boolean]>([
   ['a second where nothing is said', undefined, 1_000],
   ['as long as the failure says', 7_000, 7_000],
   ['a minute at most', 9_999_999, 60_000],
   ['never for nothing', 1, 100],
-])('the jobs of a model pause %s', (_, retryAfterMs, ms) => {
-  expect(pauseMs(new Failure('no_capacity', 'No.', retryAfterMs === undefined ? {} : { retryAfterMs }))).toBe(ms)
+  ['as long as the engine itself says', 300_000, 300_000, true],
+])('the jobs of a model pause %s', (_, retryAfterMs, ms, askedByEngine = false) => {
+  const more = retryAfterMs === undefined ? {} : { retryAfterMs, askedByEngine }
+  expect(pauseMs(new Failure('no_capacity', 'No.', more))).toBe(ms)
 })

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { type AttemptReply, decide, parseRetryAfter } from '../../../core/webhooks/retry.ts'
+import { parseRetryAfter } from '../../../core/retry-after.ts'
+import { type AttemptReply, decide } from '../../../core/webhooks/retry.ts'
 
 const now = Date.parse('2026-11-01T00:00:00Z')
 const delays = [5_000, 300_000]
@@ -32,13 +33,14 @@ test.each<[string, AttemptReply, number, number, object]>([
 )
 
 test.each([
-  [undefined, 0],
-  ['', 0],
-  ['soon', 0],
-  ['-5', 0],
+  [undefined, undefined],
+  ['', undefined],
+  ['soon', undefined],
+  ['0', 0],
   [' 7 ', 7_000],
+  ['0.5', 500],
   ['999999999', 86_400_000],
   ['Sun, 01 Nov 2026 00:02:00 GMT', 120_000],
   ['Sat, 31 Oct 2026 00:00:00 GMT', 0],
   ['Sun, 01 Nov 2099 00:00:00 GMT', 86_400_000],
-])('Retry-After %j is %i ms', (header, ms) => expect(parseRetryAfter(header, now)).toBe(ms))
+])('Retry-After %j is %s ms', (header, ms) => expect(parseRetryAfter(header, now)).toBe(ms))

@@ -764,3 +764,66 @@ describe('background work', () => {
     expect(since()).toEqual(["stop e1: to make room for 'b'"])
   })
 })
+
+describe('an engine that asked for a pause', () => {
+  test('gets no request before it ends, then one, and the others once it accepts that', () => {
+    const state = warm('a', 20, {}, 4)
+    const refused = ask(state)
+    residency.paused('e1', 20_000)
+    residency.release(refused.resident!, null)
+    const waiting = [ask(state, 60_000), ask(state, 60_000), ask(state, 60_000)]
+    expect(residency.activity(state)).toMatchObject({
+      status: 'warm',
+      reason: "The engine of 'a' takes no requests for another 20 s, as it has asked (Retry-After).",
+      etaMs: 20_000,
+    })
+    pass(19_999)
+    expect(waiting.map(one => one.resident?.engineId)).toEqual([undefined, undefined, undefined])
+    pass(1)
+    expect(waiting.map(one => one.resident?.engineId)).toEqual(['e1', undefined, undefined])
+    residency.accepted('e1')
+    expect(waiting.map(one => one.resident?.engineId)).toEqual(['e1', 'e1', 'e1'])
+    expect(residency.activity(state).reason).toBeNull()
+  })
+
+  test('that refuses the first request again is left alone for as long as it then asks', () => {
+    const state = warm('a', 20, {}, 4)
+    residency.paused('e1', 1_000)
+    const [first, second] = [ask(state, 60_000), ask(state, 60_000)]
+    pass(1_000)
+    residency.paused('e1', 7_000)
+    residency.release(first.resident!, null, true)
+    pass(6_999)
+    expect(second.resident).toBeUndefined()
+    pass(1)
+    expect(second.resident?.engineId).toBe('e1')
+  })
+
+  test('whose first request fails otherwise gets another one', () => {
+    const state = warm('a', 20, {}, 4)
+    residency.paused('e1', 1_000)
+    const [first, second, third] = [ask(state, 60_000), ask(state, 60_000), ask(state, 60_000)]
+    pass(1_000)
+    residency.release(first.resident!, null, true)
+    expect([second.resident?.engineId, third.resident]).toEqual(['e1', undefined])
+  })
+
+  test('refuses at once those whose wait ends before it, with the time that is left', () => {
+    const state = warm('a', 20, {}, 4)
+    residency.paused('e1', 20_000)
+    const patient = ask(state, 21_000)
+    pass(5_000)
+    const late = ask(state, 10_000)
+    expect(late.failure).toMatchObject({ code: 'no_capacity', retryAfterMs: 15_000, askedByEngine: true })
+    pass(15_000)
+    expect(patient.resident?.engineId).toBe('e1')
+  })
+
+  test('is no obstacle where another engine of the model is ready', () => {
+    const state = warm('a', 10, { replicas: { min: 2, max: 2 } })
+    residency.refresh()
+    residency.ready('e2')
+    residency.paused('e1', 20_000)
+    expect([ask(state).resident?.engineId, ask(state).resident?.engineId]).toEqual(['e2', 'e2'])
+  })
+})
