@@ -3,9 +3,13 @@ import { presentMembers } from '../../members.ts'
 import { toolName } from '../../schemas/chat.ts'
 import type { FormNotes } from '../chat-form.ts'
 import { effortOfBudget, needed } from '../chat-terms.ts'
+import { inTurns } from '../turns.ts'
 import type { AnthropicBlock, AnthropicRequest } from './anthropic-schemas.ts'
 
-type Message = Record<string, unknown>
+interface Message {
+  role: string
+  [member: string]: unknown
+}
 /** What a conversation is made of, whether it is answered or its tokens are counted. */
 type AnthropicConversation = Pick<
   AnthropicRequest,
@@ -51,15 +55,15 @@ export function anthropicBody(
 
 function messagesOf({ system, messages }: AnthropicConversation, notes: FormNotes): Message[] {
   const first = system?.length ? [{ role: 'system', content: joinParts(partsOf(system, 'system', notes)) }] : []
-  return [
+  return inTurns([
     ...first,
-    ...messages.flatMap(({ role, content }, at) => {
+    ...messages.flatMap(({ role, content }, at): Message[] => {
       const param = `messages[${at}].content`
       if (role === 'assistant') return [answered(content, param, notes)]
       if (role === 'system') return [{ role, content: joinParts(partsOf(content, param, notes)) }]
       return requested(content, param, notes)
     }),
-  ]
+  ])
 }
 
 /** Translates a message of the user: first the results of tools, one message for each, then the rest. */

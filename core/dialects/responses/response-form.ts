@@ -1,6 +1,7 @@
 import { invalid } from '../../failure.ts'
 import { presentMembers } from '../../members.ts'
 import type { ChatForm, FormNotes } from '../chat-form.ts'
+import { inTurns } from '../turns.ts'
 import { type Continued, keptItems, referencedItems } from './continuation.ts'
 import { messagesOf } from './response-messages.ts'
 import type { RememberedResponse } from './response-object.ts'
@@ -26,11 +27,11 @@ function responseBody(request: ResponseRequest, continued: Continued, notes: For
   const logprobs = Boolean(top_logprobs) || include?.includes('message.output_text.logprobs')
   return presentMembers({
     model,
-    messages: [
+    messages: inTurns([
       ...(instructions ? [{ role: 'system', content: instructions }] : []),
       ...messagesOf(earlier, 'previous_response_id', { referenced, functions, notes }),
       ...messagesOf(items, 'input', { referenced, functions, notes }),
-    ],
+    ]),
     max_completion_tokens: max_output_tokens,
     temperature,
     top_p,

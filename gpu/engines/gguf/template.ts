@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { Template } from '@huggingface/jinja'
+import { inTurns } from '../../../core/dialects/turns.ts'
 import { Failure, invalid } from '../../../core/failure.ts'
 import type { ChatRequest } from '../../../core/schemas/chat.ts'
 import { thinkMarksOf } from './answer-parser.ts'
@@ -102,7 +103,7 @@ function adapted(
   abilities: ReturnType<typeof abilitiesOf>,
   calling: ToolCalling | undefined,
 ): conversation.Message[] {
-  const whole = messages.map(({ tool_calls, ...message }) =>
+  const whole = ordered(messages, abilities).map(({ tool_calls, ...message }) =>
     tool_calls?.length ? { ...message, tool_calls } : message,
   )
   if (!abilities.tools) {
@@ -116,6 +117,16 @@ function adapted(
   const filled = abilities.noContent ? single : single.map(message => ({ ...message, content: message.content ?? '' }))
   const short = form.family.startsWith('mistral') ? conversation.withShortIds(filled) : filled
   return abilities.argumentObjects ? conversation.withObjects(short) : short
+}
+
+/** Converts instructions to what this template supports: anywhere, at the start, or in a message of the user. */
+function ordered(
+  messages: readonly conversation.Message[],
+  { system, systemAnywhere }: ReturnType<typeof abilitiesOf>,
+): readonly conversation.Message[] {
+  if (systemAnywhere) return messages
+  const turns = inTurns(messages)
+  return system || turns[0]?.role !== 'system' ? turns : inTurns([{ ...turns[0], role: 'user' }, ...turns.slice(1)])
 }
 
 /** A message's text: parts are joined by line breaks. Throws Failure `unsupported_parameter` for other parts. */
@@ -185,6 +196,8 @@ function abilitiesOf(render: (variables: Record<string, unknown>) => string, for
     attempt({ messages: calls(args, count, content), tools: [tool] })
   const times = (args: unknown, count: number, content: string | null) =>
     called(args, count, content).match(shown)?.length ?? 0
+  const system = { role: 'system', content: 'System probe.' }
+  const systems = attempt({ messages: [system, system, user, system] }).match(/System probe\./g)?.length
   const object: unknown = JSON.parse(argumentsText)
   const best = (content: string | null) => Math.max(times(argumentsText, 1, content), times(object, 1, content))
   const noContent = best(null) > 0 || best('') === 0
@@ -202,7 +215,9 @@ function abilitiesOf(render: (variables: Record<string, unknown>) => string, for
     argumentObjects,
     /** Messages without content, as for tool calls; some templates fail unless the content is an empty string. */
     noContent,
-    system: attempt({ messages: [{ role: 'system', content: 'System probe.' }, user] }).includes('System probe.'),
+    system: attempt({ messages: [system, user] }).includes('System probe.'),
+    /** Several system messages, also after one of the user. */
+    systemAnywhere: systems === 3,
   }
 }
 

@@ -27,6 +27,11 @@ test.each<[string, object, object]>([
     { messages: [{ role: 'system', content: 'a\n\nb' }, ...chat.messages] },
   ],
   [
+    'an instruction after the message of the user',
+    { messages: [...base.messages, { role: 'system', content: [{ type: 'text', text: 'Be kind.' }] }] },
+    { messages: [{ role: 'user', content: 'hi\n\n<system>\nBe kind.\n</system>' }] },
+  ],
+  [
     'sampling',
     { temperature: 0.5, top_p: 0.9, top_k: 4, stop_sequences: ['x'], stream: true, metadata: { user_id: 'u' } },
     { temperature: 0.5, top_p: 0.9, top_k: 4, stop: ['x'], user: 'u' },

@@ -20,6 +20,22 @@ test.each<[name: string, request: object, messages: object[]]>([
     ],
   ],
   [
+    'instructions of an agent, and its context beside the message of the user',
+    {
+      instructions: 'Be short.',
+      input: [
+        { role: 'developer', content: 'Ask first.' },
+        { role: 'user', content: 'The folder is /work.' },
+        { role: 'user', content: 'Hi' },
+        { role: 'developer', content: 'The mode has changed.' },
+      ],
+    },
+    [
+      { role: 'system', content: 'Be short.\n\nAsk first.' },
+      { role: 'user', content: 'The folder is /work.\n\nHi\n\n<system>\nThe mode has changed.\n</system>' },
+    ],
+  ],
+  [
     'several texts of a message are one text',
     {
       input: [

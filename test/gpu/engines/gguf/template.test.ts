@@ -13,6 +13,7 @@ const text = (source: string | undefined, messages: Messages, variables?: Record
     .map(stretch => stretch.text)
     .join('')
 const user = (content: string): Messages[number] => ({ role: 'user', content })
+const system = (content: string): Messages[number] => ({ role: 'system', content })
 const each = '{% for m in messages %}{{ m.role }}={{ m.content }};{% endfor %}'
 
 describe('the variables of a template', () => {
@@ -52,6 +53,19 @@ describe('the variables of a template', () => {
       [{ role: 'function', name: 'f', content: 'a' }],
       'user=<tool_response>\na\n</tool_response>;',
     ],
+    [
+      'instructions after the start, where the template takes them nowhere else',
+      `{% for m in messages %}{% if m.role == 'system' and not loop.first %}{{ raise_exception('Too late.') }}{% endif %}{% endfor %}${each}`,
+      [system('a'), system('b'), user('c'), system('d')],
+      'system=a\n\nb;user=c\n\n<system>\nd\n</system>;',
+    ],
+    [
+      'instructions to a template without a system role',
+      `{% if messages[0].role == 'system' %}{{ raise_exception('No system.') }}{% endif %}${each}`,
+      [system('a'), user('b')],
+      'user=a\n\nb;',
+    ],
+    ['instructions anywhere, where the template allows it', each, [user('a'), system('b')], 'user=a;system=b;'],
     ['missing content as empty', '{{ messages[0].content is none }}', [{ role: 'assistant', content: null }], 'true'],
   ])('%s', (_rule, source, messages, expected) => expect(text(source, messages)).toBe(expected))
 
