@@ -114,7 +114,7 @@ function whole(text: string, names: readonly string[]): string {
     const content = choice?.message?.content
     if (typeof content !== 'string') continue
     const parser = openToolCallParser(hermes, names)
-    const events: AnswerEvent[] = [...parser.push(content), ...parser.end()]
+    const events: AnswerEvent[] = [...parser.push(content), ...parser.end(choice.finish_reason === 'length')]
     choice.message = { ...choice.message, ...messageOf(events, newCallId) }
     if (choice.finish_reason === 'stop' && parser.calls > 0) choice.finish_reason = 'tool_calls'
   }
@@ -168,7 +168,7 @@ function openChoice(names: readonly string[]) {
   return (choice: Json): Json[] => {
     const { content, ...others } = choice.delta ?? {}
     const ended = choice.finish_reason != null
-    const events = [...(typeof content === 'string' ? parser.push(content) : []), ...(ended ? parser.end() : [])]
+    const events = [...(typeof content === 'string' ? parser.push(content) : []), ...(ended ? parser.end(choice.finish_reason === 'length') : [])]
     const parsedChoices = events.map(event => ({
       index: choice.index ?? 0,
       delta: deltaOf(event),

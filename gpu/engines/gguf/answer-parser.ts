@@ -22,18 +22,18 @@ export function openAnswerParser({ marks, beginning, calling }: AnswerOptions) {
       calling.tools.map(({ tool }) => tool.function.name),
     )
 
-  function parse({ reasoning: thoughts, content }: { reasoning: string; content: string }, last: boolean) {
+  function parse({ reasoning: thoughts, content }: { reasoning: string; content: string }, last: boolean, cut = false) {
     const events: AnswerEvent[] = []
     append(events, { kind: 'reasoning', text: thoughts })
-    if (calls) for (const event of [...calls.push(content), ...(last ? calls.end() : [])]) append(events, event)
+    if (calls) for (const event of [...calls.push(content), ...(last ? calls.end(cut) : [])]) append(events, event)
     else append(events, { kind: 'content', text: content })
     return events
   }
 
   return {
     push: (text: string): AnswerEvent[] => parse(reasoning?.push(text) ?? { reasoning: '', content: text }, false),
-    /** Returns the remaining events after the last text. */
-    end: (): AnswerEvent[] => parse(reasoning?.end() ?? { reasoning: '', content: '' }, true),
+    /** Returns the remaining events after the last text. `cut`: the token limit ended the answer. */
+    end: (cut: boolean): AnswerEvent[] => parse(reasoning?.end() ?? { reasoning: '', content: '' }, true, cut),
     /** Whether there was a tool call and the last one is complete. */
     get called(): boolean {
       return calls !== undefined && calls.calls > 0 && !calls.calling

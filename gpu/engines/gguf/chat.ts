@@ -119,7 +119,7 @@ function openReader(answer: AnswerOptions) {
   return {
     read({ text, reason }: GeneratedPiece): { events: AnswerEvent[]; reason: FinishReason | null } {
       const events = parser.push(text)
-      if (reason !== null) events.push(...parser.end())
+      if (reason !== null) events.push(...parser.end(reason === 'length'))
       for (const event of events) if (event.kind === 'reasoning') thoughts += event.text
       return { events, reason: reason === 'stop' && parser.called ? 'tool_calls' : reason }
     },

@@ -160,8 +160,12 @@ export function openToolCallParser(form: ToolCallForm, names: readonly string[])
       for (const character of text) while (!stages[stage](character));
       return taken()
     },
-    /** Ends the answer and returns the remaining events. Of an incomplete call the unparsed rest is dropped. */
-    end(): AnswerEvent[] {
+    /**
+     * Ends the answer and returns the remaining events. Of an incomplete call the unparsed rest is dropped; `cut`: the
+     * token limit ended the answer, so that what begins like a call is one.
+     */
+    end(cut = false): AnswerEvent[] {
+      if (cut) held = stage === 'text' ? held.slice(0, held.length - heldBack(held, [form.marker])).trimEnd() : ''
       if (stage === 'opening' || (stage === 'text' && (calls === 0 || held.trim() !== '')))
         say({ kind: 'content', text: held })
       held = ''

@@ -18,9 +18,11 @@ const think: ThinkMarks = { open: '<think>', close: '</think>' }
 interface Setting {
   form?: ToolCallForm
   beginning?: Beginning
+  /** Whether the token limit ended the answer. */
+  cut?: boolean
 }
 
-function parse({ form, beginning }: Setting, pieces: readonly string[]): AnswerEvent[] {
+function parse({ form, beginning, cut = false }: Setting, pieces: readonly string[]): AnswerEvent[] {
   const parser = openAnswerParser({
     calling: form && calling(form),
     marks: beginning && think,
@@ -28,7 +30,7 @@ function parse({ form, beginning }: Setting, pieces: readonly string[]): AnswerE
   })
   const events: AnswerEvent[] = []
   for (const piece of pieces) for (const event of parser.push(piece)) append(events, event)
-  for (const event of parser.end()) append(events, event)
+  for (const event of parser.end(cut)) append(events, event)
   return events
 }
 
@@ -50,6 +52,10 @@ const cases: [string, Setting, string, string][] = [
   ['text only', { form: hermes }, 'It is <b>warm</b> today.\n', '"It is <b>warm</b> today.\n"'],
   ['nothing', { form: hermes }, '', ''],
   ['white space only', { form: hermes }, ' \n', '" \n"'],
+  ['the beginning of a marker, which is text', { form: hermes }, 'a < b <tool_', '"a < b <tool_"'],
+  ['a marker cut by the token limit', { form: hermes, cut: true }, 'Let me see.\n<tool_', '"Let me see."'],
+  ['text cut by the token limit', { form: hermes, cut: true }, 'It is war', '"It is war"'],
+  ['a call without a marker, cut by the token limit', { form: form('llama'), cut: true }, '{"name": "get_we', ''],
   [
     'Qwen 2.5',
     { form: hermes },
