@@ -42,7 +42,14 @@ export const inputType = nullish(
   z.string().max(64),
   'What the texts are: `query` or `document`, also as Cohere and Jina name them (`search_query`, `retrieval.passage`). A model with `embedding_prefixes` in `infer.yaml` gets the prefix for it; others get the texts as they are sent.',
 )
-const truncation = nullishBoolean('`true` is the same as `truncate_prompt_tokens: -1`; `false` has no effect.')
+const truncation = nullish(
+  z.union([z.boolean(), z.enum(['END', 'NONE'])]),
+  '`true` and `END` are the same as `truncate_prompt_tokens: -1`; `false` and `NONE` have no effect. Engines cut texts at their end.',
+)
+
+/** Whether a request wants texts cut that are too long, in the words of Voyage, Jina, Together or NVIDIA. */
+export const wantsCut = (request: Partial<Record<'truncation' | 'truncate', z.output<typeof truncation>>>): boolean =>
+  [request.truncation, request.truncate].some(value => value === true || value === 'END')
 
 const InputObject = z.looseObject({ text: nonEmptyString('The text.') })
 

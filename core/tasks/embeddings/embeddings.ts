@@ -5,7 +5,7 @@ import { presentMembers } from '../../members.ts'
 import type { ModelSet, ModelSetEntry } from '../../models/engine-traits.ts'
 import { failureOfIssues } from '../../schemas/issues.ts'
 import { base64Of, normalize, typedVector } from '../../schemas/typed-vector.ts'
-import { EmbeddingsRequest, EmbeddingsResponse, type VectorType } from '../../schemas/vectors.ts'
+import { EmbeddingsRequest, EmbeddingsResponse, type VectorType, wantsCut } from '../../schemas/vectors.ts'
 import { extraFields, modelFor } from '../catalog.ts'
 import type { CallerAnswer, PreparedRequest } from '../engine-request.ts'
 import { vectorMetering } from '../metering.ts'
@@ -95,7 +95,7 @@ function wantedOf(raw: unknown): WantedVectors {
     type: output_dtype ?? (embedding_type === 'base64' ? undefined : embedding_type) ?? 'float',
     normalized: normalized === true,
     dimensions: more.dimensions ?? more.output_dimension,
-    cutTokens: more.truncate_prompt_tokens ?? (more.truncation || more.truncate ? -1 : undefined),
+    cutTokens: more.truncate_prompt_tokens ?? (wantsCut(more) ? -1 : undefined),
     priority: more.priority,
     kind: more.input_type ?? more.task,
   }

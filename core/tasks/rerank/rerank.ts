@@ -2,7 +2,7 @@ import { Failure, invalid } from '../../failure.ts'
 import { ulid } from '../../ids.ts'
 import type { EngineTraits, ModelSet } from '../../models/engine-traits.ts'
 import { parsed } from '../../schemas/issues.ts'
-import { RerankRequest, RerankResponse } from '../../schemas/vectors.ts'
+import { RerankRequest, RerankResponse, wantsCut } from '../../schemas/vectors.ts'
 import { extraFields, modelFor } from '../catalog.ts'
 import type { CallerAnswer, PreparedRequest } from '../engine-request.ts'
 import { rerankMetering } from '../metering.ts'
@@ -39,8 +39,8 @@ function prepareRerank(raw: unknown, catalog: ModelSet): PreparedRequest {
     query: request.query,
     ...documentFields(documents, entry.traits),
     top_n: documents.length,
-    truncate_prompt_tokens: request.truncate_prompt_tokens ?? (request.truncation || request.truncate ? -1 : undefined),
-    truncate: entry.traits.rerankField && (request.truncation || request.truncate) ? true : undefined,
+    truncate_prompt_tokens: request.truncate_prompt_tokens ?? (wantsCut(request) ? -1 : undefined),
+    truncate: entry.traits.rerankField && wantsCut(request) ? true : undefined,
     priority: request.priority ?? undefined,
     ...extraFields(raw, entry),
   }

@@ -258,6 +258,23 @@ test('the fields of Voyage and Jina reach the engine', () => {
   expect(JSON.parse(sent.bodies[0] as string)).toMatchObject({ dimensions: 1, truncate_prompt_tokens: -1 })
 })
 
+test.each([
+  [{ truncate: 'END' }, -1],
+  [{ truncation: 'END' }, -1],
+  [{ truncate: 'NONE' }, undefined],
+  [{ truncate: false }, undefined],
+  [{ truncate: null }, undefined],
+  [{ truncate: 'END', truncate_prompt_tokens: 8 }, 8],
+])('texts that are too long, with %j', (more, cut) => {
+  for (const [task, input] of [
+    ['std/embeddings', { input: 'a' }],
+    ['std/rerank', { query: 'q', documents: ['a'] }],
+  ] as const) {
+    const { bodies } = prepareInputs(task, { model: 'm', ...input, ...more }, catalogOf({}))
+    expect((JSON.parse(bodies[0] as string) as { truncate_prompt_tokens?: number }).truncate_prompt_tokens).toBe(cut)
+  }
+})
+
 test.each<[string, object, unknown]>([
   ['Cohere: a query', { texts: ['a', 'b'], input_type: 'search_query' }, ['query: a', 'query: b']],
   ['Cohere: a document', { texts: ['a'], input_type: 'search_document' }, ['passage: a']],
@@ -281,6 +298,7 @@ test.each<[string, object, string]>([
   ['an image of Cohere', { inputs: [{ content: [{ type: 'image_url', image_url: {} }] }] }, 'inputs[0].content[0]'],
   ['images of Cohere', { images: ['data:'] }, 'images'],
   ['no texts', { texts: [] }, 'texts'],
+  ['texts cut at the start, in the form of NVIDIA', { input: 'a', truncate: 'START' }, 'truncate'],
   ['texts cut at the start', { texts: ['a'], truncate: 'START' }, 'truncate'],
   ['an unknown type', { texts: ['a'], embedding_types: ['int4'] }, 'embedding_types[0]'],
 ])('embeddings refuse %s by name', (_, more, param) =>
