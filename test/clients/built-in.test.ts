@@ -242,7 +242,7 @@ test('a response that is too long loses its oldest items with truncation: auto, 
   expect(input_tokens).toBeGreaterThan(2 * alone.usage!.input_tokens)
 })
 
-test('show of Ollama has what the file of a model says', async () => {
+test('show and the lists of Ollama have what the file of a model says', async () => {
   const ollama = new Ollama({ host: `${app.url}/ollama`, headers: { authorization: `Bearer ${app.secret}` } })
   const { details, template, model_info, capabilities } = await ollama.show({ model: 'toy' })
   expect(details).toMatchObject({
@@ -257,6 +257,10 @@ test('show of Ollama has what the file of a model says', async () => {
     'llama.block_count': expect.any(Number) as unknown,
   })
   expect(capabilities).toContain('completion')
+  const named = await app.fetch('/ollama/api/show', { body: { name: 'toy' } })
+  expect(await named.json()).toMatchObject({ details })
+  const listed = [await ollama.list(), await ollama.ps()].map(({ models }) => models.find(({ name }) => name === 'toy'))
+  expect(listed).toMatchObject([{ details }, { details }])
 })
 
 /** The schemas of tools that zod writes: formats, patterns with lookaheads, unions, records, tuples. */

@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
+import { needed } from '../../../core/dialects/chat-terms.ts'
 import { modelOf } from '../../../core/dialects/ollama/ollama-body.ts'
 import { Failure } from '../../../core/failure.ts'
 import { engineFacts } from '../../../core/models/engine-facts.ts'
 import type { ResidentSnapshot } from '../../../core/models/fleet.ts'
 import type { GgufHeader } from '../../../core/models/gguf-header.ts'
 import type { Model } from '../../../core/models/model.ts'
-import { anyObject, array, integer, namedObject, object, string } from '../../../core/schemas/fields.ts'
+import { anyObject, array, integer, namedObject, nullish, object, string } from '../../../core/schemas/fields.ts'
 import { isFor } from '../../../core/schemas/task.ts'
 import type { ClientExchange } from '../../http/request/exchange.ts'
 import type { Owners } from '../../http/request/owners.ts'
@@ -62,10 +63,10 @@ function headerInfo(header: GgufHeader): Record<string, string | number> {
 const Details = object('What is known of its file.', {
   parent_model: string('Always empty.'),
   format: string('`gguf`, or the name of the engine.'),
-  family: string('Architecture, in `show`; empty in lists.'),
+  family: string('Architecture; empty without a GGUF file.'),
   families: array('The same as a list.', z.string()),
-  parameter_size: string('Number of parameters such as `8.2B`, in `show`; empty in lists.'),
-  quantization_level: string('Quantization such as `Q4_K_M`, in `show`; empty in lists.'),
+  parameter_size: string('Number of parameters such as `8.2B`; empty without a GGUF file.'),
+  quantization_level: string('Quantization such as `Q4_K_M`; empty without a GGUF file.'),
 })
 
 const listed = {
@@ -94,7 +95,8 @@ const Running = namedObject('OllamaRunningModels', 'Models that are loaded.', {
 })
 
 const Show = namedObject('OllamaShowRequest', 'The model to describe.', {
-  model: z.string().min(1).max(256).describe('Id of the model.'),
+  model: nullish(z.string().min(1).max(256), 'Id of the model.'),
+  name: nullish(z.string().min(1).max(256), 'The same as `model`, as older clients send it.'),
 })
 const Shown = namedObject('OllamaModel', 'A model.', {
   license: string('Licence, as the file of the model names it.'),
@@ -114,31 +116,40 @@ type ModelOwners = Owners<'cpu' | 'fleet' | 'registry'>
 /** Whether Ollama's clients can use a model. */
 const isUsable = ({ tasks }: Pick<Model, 'tasks'>) => isFor(tasks, 'chat', 'embed')
 
-const detailsOf = ({ engine }: Model): z.input<typeof Details> => ({
+const detailsOf = ({ engine }: Model, header: GgufHeader | undefined): z.input<typeof Details> => ({
   parent_model: '',
   format: engineFacts(engine).reads === 'gguf' ? 'gguf' : engine,
   family: '',
   families: [],
   parameter_size: '',
   quantization_level: '',
+  ...(header ? headerDetails(header) : {}),
 })
 
+/** The headers that were read, until the configuration is read again. */
+const headers = new WeakMap<Model, Promise<GgufHeader | undefined>>()
+
 /** Returns the header of the model's file; undefined if it has none that can be read here. */
-async function headerOf({ engine, source }: Model, { cpu }: Owners<'cpu'>) {
+async function headerOf(model: Model, { cpu }: Owners<'cpu'>): Promise<GgufHeader | undefined> {
+  const { engine, source } = model
   if (engineFacts(engine).reads !== 'gguf' || !source?.endsWith('.gguf')) return undefined
-  return cpu.ggufHeader(source).catch((thrown: unknown) => {
+  const known = headers.get(model)
+  if (known) return known
+  const read = cpu.ggufHeader(source).catch((thrown: unknown) => {
     // The file may have been removed or damaged since; loading the model says so.
-    if (Failure.from(thrown).code === 'no_capacity') throw thrown
+    if (Failure.from(thrown).code === 'no_capacity') headers.delete(model)
     return undefined
   })
+  headers.set(model, read)
+  return read
 }
 
-const listedOf = (model: Model, bytes: number) => ({
+const listedOf = async (model: Model, bytes: number, owners: Owners<'cpu'>) => ({
   name: model.id,
   model: model.id,
   size: Math.round(bytes),
   digest: createHash('sha256').update(`${model.id}\n${model.engine}`).digest('hex'),
-  details: detailsOf(model),
+  details: detailsOf(model, await headerOf(model, owners)),
 })
 
 /** Models that the token may use and that Ollama's clients can use. */
@@ -164,36 +175,34 @@ export const ollamaModelRoutes = (owners: ModelOwners) => [
     summary: 'List models',
     description: 'Returns the chat and embedding models that the token may use.',
     response: Tags,
-    handle: (_, exchange) => {
+    handle: async (_, exchange) => {
       const { residents } = owners.fleet.snapshot()
       const modified_at = new Date(owners.registry.readAt).toISOString()
-      const models = visible(exchange, owners).map(model => {
+      const models = visible(exchange, owners).map(async model => {
         const bytes = residents.find(({ modelId }) => modelId === model.id)?.bytes ?? model.memory ?? 0
-        return { ...listedOf(model, bytes), modified_at }
+        return { ...(await listedOf(model, bytes, owners)), modified_at }
       })
-      return { models }
+      return { models: await Promise.all(models) }
     },
   }),
   ollamaRoute('GET /ollama/api/ps', 'user:read', {
     summary: 'List loaded models',
     description: 'Returns the models that are loaded, among those that the token may use.',
     response: Running,
-    handle: (_, exchange) => {
+    handle: async (_, exchange) => {
       const allowed = new Map(visible(exchange, owners).map(model => [model.id, model]))
-      const models = owners.fleet.snapshot().residents.flatMap(resident => {
-        const model = allowed.get(resident.modelId)
-        if (!model || resident.state !== 'ready') return []
+      const ready = owners.fleet.snapshot().residents.filter(one => one.state === 'ready' && allowed.has(one.modelId))
+      const models = ready.map(async resident => {
+        const model = allowed.get(resident.modelId)!
         const onGpu = resident.devices.some(device => device !== 'cpu')
-        return [
-          {
-            ...listedOf(model, resident.bytes),
-            size_vram: onGpu ? Math.round(resident.bytes) : 0,
-            expires_at: expiryOf(model, resident),
-            context_length: model.context_length ?? 0,
-          },
-        ]
+        return {
+          ...(await listedOf(model, resident.bytes, owners)),
+          size_vram: onGpu ? Math.round(resident.bytes) : 0,
+          expires_at: expiryOf(model, resident),
+          context_length: model.context_length ?? 0,
+        }
       })
-      return { models }
+      return { models: await Promise.all(models) }
     },
   }),
   ollamaRoute('POST /ollama/api/show', 'user:read', {
@@ -206,7 +215,7 @@ export const ollamaModelRoutes = (owners: ModelOwners) => [
     example: { model: 'infer/tiny-chat' },
     response: Shown,
     handle: async ({ body }, exchange) => {
-      const model = findOllamaModel(body.model, exchange, owners)
+      const model = findOllamaModel(needed(body.model ?? body.name, 'model'), exchange, owners)
       const header = await headerOf(model, owners)
       const features = owners.registry.catalog().get(model.id)?.traits.features ?? new Set<string>()
       const chats = isFor(model.tasks, 'chat')
@@ -221,7 +230,7 @@ export const ollamaModelRoutes = (owners: ModelOwners) => [
         modelfile: '',
         parameters: model.context_length == null ? '' : `num_ctx ${model.context_length}`,
         template: header?.chatTemplate ?? '',
-        details: { ...detailsOf(model), ...(header ? headerDetails(header) : {}) },
+        details: detailsOf(model, header),
         model_info: {
           ...(header ? headerInfo(header) : { 'general.architecture': 'infer' }),
           ...(model.context_length == null ? {} : { 'infer.context_length': model.context_length }),
