@@ -1,10 +1,12 @@
 import type { OrganizationView } from '../../core/accounts/organization-view.ts'
 import type { UserView } from '../../core/accounts/user-view.ts'
 import { dataDirectory, remoteServer } from '../../core/config.ts'
+import { Failure } from '../../core/failure.ts'
 import type { Organization } from '../../core/store/store.ts'
 import { allPages, type Client, dataOf, memberOf, openClient } from '../client/client.ts'
 import { runningServer } from '../client/find-server.ts'
 import { refused, usageFailure } from '../terminal/exit-codes.ts'
+import { printable } from '../terminal/styled-line.ts'
 
 /** All organizations, newest first. The token needs the scope admin:read. */
 export const organizationsOf = ({ api }: Client): Promise<OrganizationView[]> =>
@@ -24,32 +26,52 @@ export const usersOf = ({ api }: Client, organization: string): Promise<UserView
 /** The query of a request that is forced, as a part of its parameters. */
 export const forced = (force: boolean | undefined) => (force ? { query: { force: 'true' } as const } : {})
 
-/**
- * Finds the organization with this id or name; without one, the only organization or the one named `default`. A deleted
- * one is found by its id if it may be deleted: its usage and its audit log are kept.
- */
+interface ChoiceOptions {
+  /** Whether a deleted one is found by its id: its usage and its audit log are kept. */
+  mayBeDeleted?: boolean
+  /** How the command names an organization, for the message. */
+  option?: string
+}
+
+/** Finds the organization with this id or name; without one, the only organization. */
 export async function organizationFor(
   client: Client,
   idOrName: string | undefined,
-  { mayBeDeleted = true } = {},
+  { mayBeDeleted = true, option }: ChoiceOptions = {},
 ): Promise<OrganizationView> {
   const all = (await organizationsOf(client)).toReversed()
   const present = all.filter(({ status }) => status !== 'deleted')
-  return (mayBeDeleted ? all : present).find(({ id }) => id === idOrName) ?? chooseOrganization(present, idOrName)
+  return (
+    (mayBeDeleted ? all : present).find(({ id }) => id === idOrName) ?? chooseOrganization(present, idOrName, option)
+  )
 }
 
 /**
- * Returns the id of the organization with this id or name. Without one: at a server that of the client's token, on this
- * machine as `organizationFor`. A server is not asked about an id.
+ * Returns the id of the organization with this id or name; without one, that of the only organization that the client
+ * reaches. A server is not asked about an id.
  */
 export async function organizationIdFor(
   client: Client,
   idOrName: string | undefined,
-  options?: { mayBeDeleted: boolean },
+  options?: ChoiceOptions,
 ): Promise<string> {
-  if (!client.isInProcess && idOrName === undefined) return (await ownOrganization(client)).id
-  if (!client.isInProcess && idOrName?.startsWith('org_')) return idOrName
+  if (idOrName === undefined) return chooseOrganization(await reachedOrganizations(client), idOrName).id
+  if (!client.isInProcess && idOrName.startsWith('org_')) return idOrName
   return (await organizationFor(client, idOrName, options)).id
+}
+
+/**
+ * The organizations that the client may act for, oldest first: on this machine all, at a server that of its token. A
+ * token of the organization that owns the machine reaches all, if it may list them.
+ */
+export async function reachedOrganizations(client: Client): Promise<Pick<OrganizationView, 'id' | 'name'>[]> {
+  const own = client.isInProcess ? undefined : await ownOrganization(client)
+  if (own !== undefined && own.name !== machineOwner) return [own]
+  const all = await organizationsOf(client).catch((thrown: unknown) => {
+    if (own !== undefined && thrown instanceof Failure && thrown.code === 'insufficient_scope') return undefined
+    throw thrown
+  })
+  return all?.filter(({ status }) => status !== 'deleted').toReversed() ?? [own!]
 }
 
 /** The organization of the client's token. */
@@ -63,10 +85,14 @@ export async function userFor(client: Client, organization: string, idOrEmail: s
   return found
 }
 
-/** Chooses the organization. An id takes precedence over a name. */
+/** The organization that the first start creates; its tokens reach every organization. */
+const machineOwner = 'default'
+
+/** Chooses the organization. An id takes precedence over a name. Throws usage if there are several and none is named. */
 export function chooseOrganization<T extends Pick<Organization, 'id' | 'name'>>(
   all: readonly T[],
   idOrName: string | undefined,
+  option = '--org',
 ): T {
   if (all.length === 0)
     throw refused(
@@ -74,9 +100,8 @@ export function chooseOrganization<T extends Pick<Organization, 'id' | 'name'>>(
       'There is no organization yet. Start the server once with "infer serve", or create one with "infer org create <name>".',
     )
   if (idOrName === undefined) {
-    const only = all.length === 1 ? all[0] : all.find(({ name }) => name === 'default')
-    if (only) return only
-    throw usageFailure(`There are ${all.length} organizations. Choose one with --org: ${names(all)}.`)
+    if (all.length === 1) return all[0]!
+    throw usageFailure(`There are ${all.length} organizations. Choose one with ${option}: ${names(all)}.`)
   }
   const found = all.find(({ id }) => id === idOrName) ?? all.find(({ name }) => name === idOrName)
   if (found) return found
@@ -86,7 +111,7 @@ export function chooseOrganization<T extends Pick<Organization, 'id' | 'name'>>(
 const names = (all: readonly Pick<Organization, 'name'>[]): string =>
   `${all
     .slice(0, 10)
-    .map(({ name }) => name)
+    .map(({ name }) => printable(name))
     .join(', ')}${all.length > 10 ? ` and ${all.length - 10} more` : ''}`
 
 /**

@@ -160,7 +160,7 @@ function defineShow(command: Command, terminal: Terminal): void {
     .argument('[organization]', 'id or name; needed when there are several')
     .action(async (text, { json, dataDir }) => {
       await withClient(dataDir, async client => {
-        const organization = await organizationFor(client, text)
+        const organization = await organizationFor(client, text, { option: 'infer org show <organization>' })
         if (json) terminal.json({ organization })
         else terminal.table(['organization', printable(organization.name)], rowsOf(organization))
       })

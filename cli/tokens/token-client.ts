@@ -1,6 +1,6 @@
 import type { TokenView } from '../../core/accounts/token-fields.ts'
 import type { Scope, TokenStatus } from '../../core/store/store.ts'
-import { forced, organizationIdFor, organizationsOf, userFor, withClient } from '../accounts/account-client.ts'
+import { forced, organizationIdFor, reachedOrganizations, userFor, withClient } from '../accounts/account-client.ts'
 import { allPages, type Client, dataOf, memberOf } from '../client/client.ts'
 import { ifFound, orAbsent } from '../client/refusal.ts'
 import { refused } from '../terminal/exit-codes.ts'
@@ -8,7 +8,7 @@ import type { TokenFields } from './token-options.ts'
 
 /** Settings of a token. What is undefined stays; of a new token it is the server's default. */
 interface TokenOptions extends TokenFields {
-  /** Id or name of the organization; undefined for the only one or the default. */
+  /** Id or name of the organization; undefined for the only one. */
   organization: string | undefined
   name: string | undefined
   scopes: Scope[] | undefined
@@ -37,12 +37,13 @@ export function openTokenClient(client: Client) {
   const find = (organization: string, id: string): Promise<TokenView> =>
     memberOf(api.GET(one, { params: { path: { organization, id } } }), 'token')
 
-  /** The path of a token. On this machine it is searched in all organizations if none is given. */
+  /** The path of a token. Without an organization it is searched in all that the client reaches. */
   async function pathOf(id: string, organization: string | undefined) {
-    if (organization !== undefined || !client.isInProcess)
-      return { path: { organization: await organizationOf(organization), id } }
-    for (const { id: candidate } of await organizationsOf(client))
-      if (await ifFound(find(candidate, id))) return { path: { organization: candidate, id } }
+    if (organization !== undefined) return { path: { organization: await organizationOf(organization), id } }
+    const [first, ...others] = await reachedOrganizations(client)
+    if (first && others.length === 0) return { path: { organization: first.id, id } }
+    for (const candidate of first ? [first, ...others] : [])
+      if (await ifFound(find(candidate.id, id))) return { path: { organization: candidate.id, id } }
     throw refused('not_found', noToken(id))
   }
 

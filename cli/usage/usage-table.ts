@@ -126,7 +126,7 @@ export function usageTable(
 
 /** The usage to read; times are Unix seconds. */
 interface UsageOptions {
-  /** Id or name; undefined for the only one or the default. */
+  /** Id or name; undefined for the only one. */
   organization: string | undefined
   start: number
   end: number

@@ -21,6 +21,8 @@ describe.each(places)('%s', (where, place) => {
       return ended
     }
     await run('org', 'create', 'acme', '--plan', 'pro')
+    if (where !== 'locally')
+      expect((await infer(['token', 'list'], { env })).stderr).toContain('Choose one with --org: default, acme.')
     const org = ['--org', 'acme']
     const added = await run('user', 'add', 'Ada@Example.com', ...org, '--role', 'admin', '--json')
     expect(json(added)).toMatchObject({ user: { name: 'Ada', email: 'ada@example.com', role: 'admin' } })
