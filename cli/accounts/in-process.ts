@@ -20,7 +20,7 @@ import type { Route } from '../../server/http/request/route.ts'
 import { answerFailure, endExchange, type HttpEvent, runRoute } from '../../server/http/run-route.ts'
 import { auditRoutes } from '../../server/surfaces/native/audit.ts'
 import { memberRoutes } from '../../server/surfaces/native/members.ts'
-import { organizationRoutes } from '../../server/surfaces/native/organizations.ts'
+import { organizationLimitRoutes, organizationRoutes } from '../../server/surfaces/native/organizations.ts'
 import { tokenRoutes } from '../../server/surfaces/native/tokens.ts'
 import { usageRoutes } from '../../server/surfaces/native/usage.ts'
 import { webhookRoutes } from '../../server/surfaces/native/webhooks.ts'
@@ -41,6 +41,7 @@ export async function openInProcess(dataDir: string): Promise<InProcess> {
   const { owners, close } = accountOwners(installation)
   const routes = [
     ...organizationRoutes(owners),
+    ...organizationLimitRoutes(owners),
     ...memberRoutes(owners),
     ...tokenRoutes(owners),
     ...webhookRoutes(owners),
@@ -175,19 +176,23 @@ const organizationOwners = ({ organizations }: Directory): OrganizationOwners =>
   files: { sweep: () => Promise.resolve() } as unknown as OrganizationOwners['files'],
 })
 
+type LimitOwners = Parameters<typeof organizationLimitRoutes>[0]
 type TokenOwners = Parameters<typeof tokenRoutes>[0]
 type WebhookOwners = Parameters<typeof webhookRoutes>[0]
 
 function accountOwners(installation: Installation) {
   const { accounts, close } = installation
   let webhooks: ReturnType<typeof openWebhooks> | undefined
-  const owners: OrganizationOwners & TokenOwners & WebhookOwners = {
+  const owners: OrganizationOwners & LimitOwners & TokenOwners & WebhookOwners = {
     ...organizationOwners(installation),
     accounts,
     // The client leaves out what tokens have spent: all spending of the server would be read for it.
     spend: {
       ofToken: (_, limit) => spendReading({ spent: 0, held: 0, limit, period: monthOf(Date.now()) }),
     } as TokenOwners['spend'],
+    get plans() {
+      return installation.settings().plans
+    },
     // Opened when it is needed, because it reads infer.yaml.
     get webhooks() {
       return (webhooks ??= openWebhooks(installation)) as unknown as WebhookOwners['webhooks']

@@ -1,13 +1,9 @@
 import { type Command, InvalidArgumentError, Option, type OptionValues } from '@commander-js/extra-typings'
-import type {
-  OrganizationLimitsChange,
-  OrganizationLimitsView,
-  OrganizationView,
-} from '../../core/accounts/organization-view.ts'
+import type { OrganizationLimitsChange, OrganizationView } from '../../core/accounts/organization-view.ts'
 import { newId } from '../../core/ids.ts'
 import { Bytes } from '../../core/quantities.ts'
 import { forced, organizationFor, organizationsOf, withClient } from '../accounts/account-client.ts'
-import { dataOf, memberOf } from '../client/client.ts'
+import { type Api, type Client, dataOf, memberOf } from '../client/client.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
 import {
@@ -161,37 +157,46 @@ function defineShow(command: Command, terminal: Terminal): void {
     .action(async (text, { json, dataDir }) => {
       await withClient(dataDir, async client => {
         const organization = await organizationFor(client, text, { option: 'infer org show <organization>' })
-        if (json) terminal.json({ organization })
-        else terminal.table(['organization', printable(organization.name)], rowsOf(organization))
+        if (json) return terminal.json({ organization })
+        const rows = rowsOf(organization, await limitsOf(client, organization.id))
+        terminal.table(['organization', printable(organization.name)], rows)
       })
     })
   withExamples(show, [['infer org show acme', 'plan, status and limits']])
 }
 
-const rowsOf = (it: OrganizationView): string[][] => [
+/** The limits of an organization of its own, and those that apply. */
+const limitsOf = (client: Client, id: string) => dataOf(client.api.GET(`${one}/limits`, at(id)))
+
+const rowsOf = (it: OrganizationView, applied: Api['OrganizationLimitsAnswer']): string[][] => [
   ['id', it.id],
   ['plan', it.plan],
   ['status', it.status],
   ['region', it.region ?? 'any'],
-  ['share', it.share === null ? 'of the plan' : String(it.share)],
-  ...limitRows(it.limits),
+  ['share', `${applied.share}${it.share === null ? ofPlan : ''}`],
+  ...limitRows(applied),
   ['created', timeText(it.created_at * 1000)],
   ['updated', timeText(it.updated_at * 1000)],
 ]
 
-/** Returns one row for each limit. */
-function limitRows(limits: OrganizationLimitsView): string[][] {
-  const shown = (limit: number | null, text: (limit: number) => string = String): string =>
-    limit === null ? 'of the plan' : limit === 0 ? 'no limit' : text(limit)
-  const spend = limits.monthly_spend_limit
+const ofPlan = '  (of the plan)'
+
+/** Returns one row for each limit: the figure that applies, and whether it is that of the plan. */
+function limitRows({ limits, effective }: Api['OrganizationLimitsAnswer']): string[][] {
+  const row = (title: string, name: keyof typeof effective, text: (limit: number) => string = String): string[] => {
+    const limit = effective[name]
+    const isOwn = name !== 'tokens_per_minute' && limits[name] !== null
+    return [title, `${limit === null ? 'no limit' : text(limit)}${isOwn ? '' : ofPlan}`]
+  }
   return [
-    ['requests per minute', shown(limits.api_requests_per_minute)],
-    ['jobs per minute', shown(limits.job_submissions_per_minute)],
-    ['concurrent requests', shown(limits.concurrent_requests)],
-    ['pending jobs', shown(limits.pending_jobs)],
-    ['stored bytes', shown(limits.stored_bytes, sizeText)],
-    ['uploads per day', shown(limits.uploads_per_day)],
-    ['spend limit per month', spend === null ? 'of the plan' : String(spend)],
+    row('requests per minute', 'api_requests_per_minute'),
+    row('jobs per minute', 'job_submissions_per_minute'),
+    row('tokens per minute', 'tokens_per_minute'),
+    row('concurrent requests', 'concurrent_requests'),
+    row('pending jobs', 'pending_jobs'),
+    row('stored bytes', 'stored_bytes', sizeText),
+    row('uploads per day', 'uploads_per_day'),
+    row('spend limit per month', 'monthly_spend_limit'),
   ]
 }
 
@@ -237,14 +242,13 @@ function defineLimits(command: Command, terminal: Terminal): void {
       .argument('<organization>', 'id or name'),
   ).action(async (text, { json, dataDir, ...options }) => {
     await withClient(dataDir, async client => {
-      const found = await organizationFor(client, text)
-      const limits = organizationLimitsChange(options)
-      const organization = limits
-        ? await memberOf(client.api.PATCH(one, { ...at(found.id), body: { limits } }), 'organization')
-        : found
-      const { plan, limits: now } = organization
-      if (json) terminal.json({ plan, limits: now })
-      else terminal.table([`limits (plan ${plan})`, printable(organization.name)], limitRows(now))
+      const { id, name } = await organizationFor(client, text)
+      const change = organizationLimitsChange(options)
+      const applied = change
+        ? await dataOf(client.api.PATCH(`${one}/limits`, { ...at(id), body: change }))
+        : await limitsOf(client, id)
+      if (json) terminal.json(applied)
+      else terminal.table([`limits (plan ${applied.plan})`, printable(name)], limitRows(applied))
     })
   })
   withExamples(limits, [

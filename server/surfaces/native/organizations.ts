@@ -87,6 +87,7 @@ const ownerOnly = 'Only for the owner of the machine: a token of the organizatio
 
 const Limits = namedObject('OrganizationLimitsAnswer', 'The plan and the limits of an organization.', {
   plan: string('The plan that limits without a number are taken from.'),
+  share: integer('The share of GPU time that applies: its own, else that of the plan.'),
   limits: OrganizationLimitsView,
   effective: EffectiveLimitsView.describe('The limits that apply: those of its own, else those of the plan.'),
 })
@@ -95,6 +96,7 @@ type LimitOwners = Owners<'organizations' | 'plans'>
 
 const answer = (organization: Organization, { plans }: Owners<'plans'>) => ({
   plan: organization.plan,
+  share: organization.share ?? plans.of(organization.plan).share,
   limits: namedLimits(organization),
   effective: callerLimitsView({ limits: plans.limitsOf(organization) }),
 })

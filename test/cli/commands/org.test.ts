@@ -67,6 +67,13 @@ test('without a server an organization is changed, limited, suspended, resumed a
     plan: 'pro',
     limits: { pending_jobs: 5, stored_bytes: 2 * 2 ** 30, monthly_spend_limit: 12.5, uploads_per_day: null },
   })
+  const table = (await run('limits', 'acme')).stdout
+  expect(table).toMatch(/^requests per minute +600 +\(of the plan\)$/m)
+  expect(table).toMatch(/^pending jobs +5$/m)
+  expect(table).toMatch(/^stored bytes +2.0 GiB$/m)
+  expect(table).toMatch(/^uploads per day +no limit +\(of the plan\)$/m)
+  expect(table).toMatch(/^spend limit per month +12.5$/m)
+  expect((await run('show', 'acme')).stdout).toMatch(/^share +2 +\(of the plan\)$/m)
   const updated = await run('update', 'acme', '--name', 'Acme Ltd', '--share', '7', '--region', 'EU', '--json')
   expect(json(updated)).toMatchObject({ organization: { name: 'Acme Ltd', share: 7, region: 'EU' } })
   const cleared = await run('update', 'Acme Ltd', '--share', 'none', '--region', 'none', '--json')

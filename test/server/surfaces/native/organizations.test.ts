@@ -92,7 +92,7 @@ describe('the owner of the machine', () => {
       uploads_per_day: 5,
       monthly_spend_limit: 0,
     }
-    expect(await ok('GET', `${path}/limits`)).toEqual({ plan: 'free', limits, effective })
+    expect(await ok('GET', `${path}/limits`)).toEqual({ plan: 'free', share: 1, limits, effective })
   })
 
   test('lists all organizations in pages, newest first', async () => {
