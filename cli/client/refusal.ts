@@ -43,6 +43,15 @@ export async function orAbsent<T>(call: Promise<T>, sentence: string): Promise<T
   return found
 }
 
+/** Rejects a token that lacks a scope with the command that shows what every token may see. */
+export const orOwnLimits = <T>(call: Promise<T>): Promise<T> =>
+  call.catch((thrown: unknown) => {
+    if (!(thrown instanceof Failure) || thrown.code !== 'insufficient_scope') throw thrown
+    throw refused(thrown.code, `${thrown.message} What is left of your own limits: infer token show`, {
+      facts: thrown.facts,
+    })
+  })
+
 interface ErrorBody {
   message: string
   code?: unknown

@@ -28,6 +28,7 @@ export function define(command: Command, terminal: Terminal): void {
   withExamples(command, [
     ['infer token create --name app', 'create a token'],
     ['infer token list', 'list tokens'],
+    ['infer token show', 'what is left of your limits'],
     ['infer token update tok_… --spend-limit 50', 'change a limit'],
     ['infer token revoke tok_…', 'revoke a token'],
     ['infer token scan .', 'look for leaked secrets'],
@@ -73,7 +74,7 @@ function defineCreate(command: Command, terminal: Terminal): void {
   ])
 }
 
-/** `infer token list|revoke|rotate|scan`. */
+/** `infer token list|show|revoke|rotate|scan`. */
 function defineOthers(command: Command, terminal: Terminal): void {
   const list = withOrganization(command.command('list'))
     .summary('list tokens, newest first')
@@ -89,6 +90,29 @@ function defineOthers(command: Command, terminal: Terminal): void {
   withExamples(list, [
     ['infer token list', 'as a table'],
     ['infer token list --org acme --status active --json', 'for a program'],
+  ])
+
+  const show = withOrganization(command.command('show'))
+    .summary('show a token, and what is left of its limits')
+    .description(
+      'Shows a token. Without an id it is the one in use, with what is left of its limits and of those of its organization; every token may ask for this.',
+    )
+    .argument('[id]', 'tok_…; default: the token in use')
+    .action(async (id, { org, json, dataDir }) => {
+      const { showOwnToken, showToken } = await import('../tokens/show.ts')
+      if (id === undefined) {
+        const { openClient } = await import('../client/client.ts')
+        return showOwnToken(openClient(dataDir), terminal, json === true)
+      }
+      await withTokenClient(dataDir, async client => {
+        const token = await client.get(id, org)
+        if (json) terminal.json({ token })
+        else showToken(token, terminal)
+      })
+    })
+  withExamples(show, [
+    ['infer token show', 'the one in use, and what is left of its budget'],
+    ['infer token show tok_…', 'infer token list shows the ids'],
   ])
 
   const revoke = withOrganization(command.command('revoke'))

@@ -1,6 +1,7 @@
 import { type Command, Option } from '@commander-js/extra-typings'
 import { bucketWidths, type UsageGroup } from '../../core/store/store.ts'
 import { withClient } from '../accounts/account-client.ts'
+import { orOwnLimits } from '../client/refusal.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
 import { readPast, withCommon, withExamples } from '../terminal/options.ts'
 import { timeText } from '../terminal/quantities-text.ts'
@@ -52,7 +53,7 @@ export function define(command: Command, terminal: Terminal): void {
         width: width ?? (end - start <= 2 * day ? '1h' : '1d'),
         groupBy,
       } as const
-      const used = await withClient(dataDir, client => readUsage(client, options), { readsUsage: true })
+      const used = await orOwnLimits(withClient(dataDir, client => readUsage(client, options), { readsUsage: true }))
       if (json) return terminal.json(used)
       if (csv) {
         const { csvHeader, csvLine, sumsOf } = await import('../../core/store/usage-text.ts')

@@ -1,12 +1,13 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { type Api, type Client, dataOf } from '../client/client.ts'
+import { orOwnLimits } from '../client/refusal.ts'
 import { failureOfThrown } from '../terminal/exit-codes.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { drawStatus } from './draw.ts'
 
 /** Reads the status. Older servers send neither the waiting requests nor the limits. */
 export async function fetchStatus(client: Client, signal?: AbortSignal): Promise<Api['SystemStatus']> {
-  const status = await dataOf(client.api.GET('/api/system/status', { signal }))
+  const status = await orOwnLimits(dataOf(client.api.GET('/api/system/status', { signal })))
   return { ...status, waiting: status.waiting ?? [], limits: status.limits ?? [] }
 }
 

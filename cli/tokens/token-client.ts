@@ -67,6 +67,12 @@ export function openTokenClient(client: Client) {
       return dataOf(api.POST(tokens, { params: { path: { organization } }, body }))
     },
 
+    /** Throws Failure `not_found`. */
+    async get(id: string, organization: string | undefined): Promise<TokenView> {
+      const { path } = await pathOf(id, organization)
+      return withoutSpend(await existing(id, find(path.organization, id)))
+    },
+
     /** Returns all tokens, newest first. */
     async list(options: { organization: string | undefined; status: TokenStatus | undefined }): Promise<TokenView[]> {
       const path = { organization: await organizationOf(options.organization) }

@@ -28,7 +28,13 @@ describe.each(places)('%s', (where, place) => {
     expect(json(added)).toMatchObject({ user: { name: 'Ada', email: 'ada@example.com', role: 'admin' } })
     const limits = ['--spend-limit', '2.5', '--tokens-per-minute', '1000', '--requests-per-minute', '60']
     const created = await run('token', 'create', ...org, '--user', 'ada@example.com', ...limits, '--json')
-    const { token } = json(created) as { token: { id: string; user_id: string } }
+    const { token, secret } = json(created) as { token: { id: string; user_id: string }; secret: string }
+    expect((await run('token', 'show', token.id, ...org)).stdout).toMatch(/^tokens per minute +1000$/m)
+    if (where !== 'locally') {
+      const member = { env: { ...env, INFER_TOKEN: secret } }
+      expect((await infer(['token', 'show'], member)).stdout).toMatch(/^ {2}spending a month +token +2.50 of 2.50 USD/m)
+      expect((await infer(['usage'], member)).stderr).toContain('What is left of your own limits: infer token show')
+    }
     expect(token).toMatchObject({
       user_id: expect.stringMatching(/^user_/) as string,
       rate_limit: { api: 60, jobs: null },
