@@ -64,15 +64,24 @@ export async function organizationIdFor(
  * The organizations that the client may act for, oldest first: on this machine all, at a server that of its token. A
  * token of the organization that owns the machine reaches all, if it may list them.
  */
-export async function reachedOrganizations(client: Client): Promise<Pick<OrganizationView, 'id' | 'name'>[]> {
+export async function reachedOrganizations(
+  client: Client,
+  { mayBeDeleted = false } = {},
+): Promise<Pick<OrganizationView, 'id' | 'name'>[]> {
   const own = client.isInProcess ? undefined : await ownOrganization(client)
   if (own !== undefined && own.name !== machineOwner) return [own]
   const all = await organizationsOf(client).catch((thrown: unknown) => {
     if (own !== undefined && thrown instanceof Failure && thrown.code === 'insufficient_scope') return undefined
     throw thrown
   })
-  return all?.filter(({ status }) => status !== 'deleted').toReversed() ?? [own!]
+  return all?.filter(({ status }) => mayBeDeleted || status !== 'deleted').toReversed() ?? [own!]
 }
+
+/** The names of all organizations that the client reaches, by id. */
+export const organizationNames = async (client: Client): Promise<Map<string, string>> =>
+  new Map(
+    (await reachedOrganizations(client, { mayBeDeleted: true })).map(({ id, name }) => [id, printable(name)] as const),
+  )
 
 /** The organization of the client's token. */
 export const ownOrganization = ({ api }: Client) => memberOf(api.GET('/api/me'), 'organization')

@@ -56,8 +56,21 @@ export async function openUsageInProcess(dataDir: string): Promise<InProcess> {
   try {
     const { config, plans } = directory.settings()
     const usage = openUsageReports({ store: directory.store, currency: config.currency })
-    const owners = { ...organizationOwners(directory), plans, usage }
-    const routes = [...organizationRoutes(owners), ...usageRoutes(owners)]
+    const owners = {
+      ...organizationOwners(directory),
+      plans,
+      usage,
+      spend: noSpend,
+      idempotency: unused,
+      // Only the list is used, for names.
+      accounts: directory.store.tokens as unknown as TokenOwners['accounts'],
+    }
+    const routes = [
+      ...organizationRoutes(owners),
+      ...memberRoutes(owners),
+      ...tokenRoutes(owners),
+      ...usageRoutes(owners),
+    ]
     return { client: clientOfRoutes(routes, directory.actor, dataDir), close: directory.close }
   } catch (thrown) {
     await directory.close()
@@ -180,16 +193,18 @@ type LimitOwners = Parameters<typeof organizationLimitRoutes>[0]
 type TokenOwners = Parameters<typeof tokenRoutes>[0]
 type WebhookOwners = Parameters<typeof webhookRoutes>[0]
 
+/** The client leaves out what tokens have spent: all spending of the server would be read for it. */
+const noSpend = {
+  ofToken: (_: string, limit: number | null) => spendReading({ spent: 0, held: 0, limit, period: monthOf(Date.now()) }),
+} as TokenOwners['spend']
+
 function accountOwners(installation: Installation) {
   const { accounts, close } = installation
   let webhooks: ReturnType<typeof openWebhooks> | undefined
   const owners: OrganizationOwners & LimitOwners & TokenOwners & WebhookOwners = {
     ...organizationOwners(installation),
     accounts,
-    // The client leaves out what tokens have spent: all spending of the server would be read for it.
-    spend: {
-      ofToken: (_, limit) => spendReading({ spent: 0, held: 0, limit, period: monthOf(Date.now()) }),
-    } as TokenOwners['spend'],
+    spend: noSpend,
     get plans() {
       return installation.settings().plans
     },

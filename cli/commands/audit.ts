@@ -1,6 +1,7 @@
 import type { Command } from '@commander-js/extra-typings'
 import type { AuditEntryView } from '../../core/accounts/audit-view.ts'
 import { organizationFor, withClient } from '../accounts/account-client.ts'
+import { namesOf } from '../accounts/names.ts'
 import { allPages, dataOf } from '../client/client.ts'
 import { readCount, readSince, withCommon, withExamples } from '../terminal/options.ts'
 import { timeText } from '../terminal/quantities-text.ts'
@@ -26,7 +27,18 @@ export function define(command: Command, terminal: Terminal): void {
         }, limit)
         if (json) terminal.json({ entries })
         else if (entries.length === 0) terminal.remark('There is no such act.')
-        else terminal.table(['time', 'who', 'from', 'action', 'target', 'change'], entries.map(rowOf))
+        else {
+          const names = await namesOf(
+            client,
+            id,
+            entries.flatMap(({ actor, target }) => [actorOf(actor), target.id]),
+          )
+          const head = ['time', 'who', 'from', 'action', 'target', 'name', 'change']
+          terminal.table(
+            head,
+            entries.map(entry => rowOf(entry, names)),
+          )
+        }
       })
     })
   withExamples(command, [
@@ -35,9 +47,14 @@ export function define(command: Command, terminal: Terminal): void {
   ])
 }
 
-function rowOf({ at, actor, action, target, before, after }: AuditEntryView): string[] {
-  const who = actor.user_id ?? actor.token_id ?? actor.os_user ?? actor.type.replace('_', ' ')
+const actorOf = ({ user_id, token_id, os_user, type }: AuditEntryView['actor']): string =>
+  user_id ?? token_id ?? os_user ?? type.replace('_', ' ')
+
+function rowOf({ at, actor, action, target, before, after }: AuditEntryView, names: ReadonlyMap<string, string>) {
+  const who = actorOf(actor)
   const values = (fields: Record<string, unknown> | null) => (fields === null ? '-' : JSON.stringify(fields))
   const change = printable(`${values(before)} → ${values(after)}`)
-  return [timeText(at * 1000), printable(who), printable(actor.address ?? '-'), action, target.id, change]
+  const shown = names.get(who) ?? printable(who)
+  const from = printable(actor.address ?? '-')
+  return [timeText(at * 1000), shown, from, action, target.id, names.get(target.id) ?? '', change]
 }

@@ -16,6 +16,7 @@ import {
   withOrganization,
 } from '../terminal/options.ts'
 import { timeText } from '../terminal/quantities-text.ts'
+import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { withTokenClient } from '../tokens/token-client.ts'
 import { tokenFields, withLimits } from '../tokens/token-options.ts'
@@ -82,9 +83,13 @@ function defineOthers(command: Command, terminal: Terminal): void {
     .addOption(new Option('--status <status>', 'only these').choices(['active', 'disabled', 'revoked', 'expired']))
     .action(async ({ org, json, dataDir, status }) => {
       await withTokenClient(dataDir, async client => {
-        const tokens = await client.list({ organization: org, status })
-        if (json) terminal.json({ tokens })
-        else terminal.table(['id', 'name', 'status', 'secret', 'expires', 'last used', 'scopes'], tokens.map(rowOf))
+        const { tokens, owners } = await client.list({ organization: org, status })
+        if (json) return terminal.json({ tokens })
+        const head = ['id', 'name', 'owner', 'status', 'secret', 'expires', 'last used', 'scopes']
+        terminal.table(
+          head,
+          tokens.map(token => rowOf(token, owners)),
+        )
       })
     })
   withExamples(list, [
@@ -178,9 +183,10 @@ const time = (seconds: number | null): string => timeText(seconds === null ? nul
 const describe = (token: TokenView): string =>
   `Token ${token.name} (${token.id}), ${token.scopes.join(' ')}, ${token.expires_at === null ? 'does not expire' : `until ${time(token.expires_at)}`}.`
 
-const rowOf = (token: TokenView): string[] => [
+const rowOf = (token: TokenView, owners: ReadonlyMap<string, string>): string[] => [
   token.id,
-  token.name,
+  printable(token.name),
+  token.user_id === null ? '-' : (owners.get(token.user_id) ?? token.user_id),
   token.status,
   token.hint,
   time(token.expires_at),

@@ -1,7 +1,8 @@
 import type { TokenView } from '../../core/accounts/token-fields.ts'
 import type { Scope, TokenStatus } from '../../core/store/store.ts'
 import { forced, organizationIdFor, reachedOrganizations, userFor, withClient } from '../accounts/account-client.ts'
-import { allPages, type Client, dataOf, memberOf } from '../client/client.ts'
+import { namesOf, tokensOf } from '../accounts/names.ts'
+import { type Client, dataOf, memberOf } from '../client/client.ts'
 import { ifFound, orAbsent } from '../client/refusal.ts'
 import { refused } from '../terminal/exit-codes.ts'
 import type { TokenFields } from './token-options.ts'
@@ -73,15 +74,12 @@ export function openTokenClient(client: Client) {
       return withoutSpend(await existing(id, find(path.organization, id)))
     },
 
-    /** Returns all tokens, newest first. */
-    async list(options: { organization: string | undefined; status: TokenStatus | undefined }): Promise<TokenView[]> {
-      const path = { organization: await organizationOf(options.organization) }
-      const found = await allPages(async (after, limit) => {
-        const query = { limit, status: options.status, after }
-        const page = await dataOf(api.GET(tokens, { params: { path, query } }))
-        return { ...page, entries: page.tokens }
-      })
-      return found.map(withoutSpend)
+    /** Returns all tokens, newest first, and the e-mail addresses of their owners by id. */
+    async list(options: { organization: string | undefined; status: TokenStatus | undefined }) {
+      const organization = await organizationOf(options.organization)
+      const tokens = await tokensOf(client, organization, options.status)
+      const owners = tokens.map(({ user_id }) => user_id)
+      return { tokens: tokens.map(withoutSpend), owners: await namesOf(client, organization, owners) }
     },
 
     /** Throws Failure `not_found`, or `conflict` when `force` is necessary. */

@@ -1,9 +1,8 @@
-import type { BucketWidth, UsageGroup, UsageSums } from '../../core/store/store.ts'
+import type { UsageSums } from '../../core/store/store.ts'
 import { sumsOf } from '../../core/store/usage-text.ts'
-import { organizationIdFor } from '../accounts/account-client.ts'
-import { type Client, dataOf } from '../client/client.ts'
 import { lengthText } from '../terminal/quantities-text.ts'
 import { lineWidth, type Paint, printable } from '../terminal/styled-line.ts'
+import { type Grouping, plus, type Usage } from './read-usage.ts'
 
 /** A group of the table and its sums over the whole time. */
 interface Row {
@@ -14,13 +13,8 @@ interface Row {
 /** The largest bar, and the smallest for which there is a column. */
 const bars = { most: 40, least: 8 }
 
-const plus = (one: UsageSums, other: UsageSums): UsageSums =>
-  Object.fromEntries(
-    Object.entries(one).map(([name, value]) => [name, value + other[name as keyof UsageSums]]),
-  ) as never
-
 /** Adds up the results of each group. The largest come first, days in their order. */
-function usageRows({ buckets }: Pick<Usage, 'buckets'>, by: UsageGroup): Row[] {
+function usageRows({ buckets }: Pick<Usage, 'buckets'>, by: Grouping): Row[] {
   const rows = new Map<string, UsageSums>()
   for (const { results } of buckets)
     for (const result of results) {
@@ -88,29 +82,35 @@ const columnsOf = (currency: string): Column[] => [
   { head: `cost ${currency}`, sum: 'cost', text: moneyText },
 ]
 
-const unnamed: Partial<Record<UsageGroup, string>> = { user_id: '(nobody)', workflow_id: '(no workflow)' }
+const unnamed: Partial<Record<Grouping, string>> = { user_id: '(nobody)', workflow_id: '(no workflow)' }
 
 /**
  * The table of usage: a row for each group, a total, and a bar where the terminal has room for one. Measures that nobody
- * used have no column. `width` is that of the terminal; 0 is a pipe, which gets no bars.
+ * used have no column. With `names` each row has its id beside its name. `width` is that of the terminal; 0 is a pipe, which
+ * gets no bars.
  */
 export function usageTable(
   usage: Usage,
-  by: UsageGroup,
-  { width, paint }: { width: number; paint: Paint },
+  by: Grouping,
+  { width, paint, names }: { width: number; paint: Paint; names?: ReadonlyMap<string, string> | undefined },
 ): { head: string[]; rows: string[][] } {
   const rows = usageRows(usage, by)
   const columns = columnsOf(usage.currency).filter(({ sum }, at) => at === 0 || usage.totals[sum] > 0)
   const nameHead = by.replace(/_id$/, '')
-  const head = [nameHead, ...columns.map(column => column.head)]
-  const lines = [...rows, { name: 'total', sums: usage.totals }].map(({ name, sums }, at) => [
-    at === rows.length ? 'total' : printable(name) || unnamed[by] || '(none)',
-    ...columns.map(({ sum, text }) => text(sums[sum])),
-  ])
+  const labels = names ? [nameHead, 'id'] : [nameHead]
+  const head = [...labels, ...columns.map(column => column.head)]
+  const labelsOf = (id: string): string[] => {
+    if (id === '') return [unnamed[by] ?? '(none)', '']
+    return names ? [names.get(id) ?? '(deleted)', id] : [printable(id)]
+  }
+  const lines = [
+    ...rows.map(({ name, sums }) => ({ labels: labelsOf(name), sums })),
+    { labels: ['total', ''], sums: usage.totals },
+  ].map(line => [...line.labels.slice(0, labels.length), ...columns.map(({ sum, text }) => text(line.sums[sum]))])
   const widths = head.map((title, at) => Math.max(lineWidth(title), ...lines.map(line => lineWidth(line[at]!))))
   // Numbers are read from their right end.
   const aligned = (line: readonly string[]) =>
-    line.map((cell, at) => (at === 0 ? cell : ' '.repeat(widths[at]! - lineWidth(cell)) + cell))
+    line.map((cell, at) => (at < labels.length ? cell : ' '.repeat(widths[at]! - lineWidth(cell)) + cell))
   const measure = measureOf(rows)
   const room = Math.min(bars.most, width - widths.reduce((sum, one) => sum + one + 2, 0))
   if (room < bars.least) return { head: aligned(head), rows: lines.map(aligned) }
@@ -122,60 +122,4 @@ export function usageTable(
       at < rows.length ? paint.good(bar(measure.value(rows[at]!.sums), most, room)) : '',
     ]),
   }
-}
-
-/** The usage to read; times are Unix seconds. */
-interface UsageOptions {
-  /** Id or name; undefined for the only one. */
-  organization: string | undefined
-  start: number
-  end: number
-  width: BucketWidth
-  groupBy: UsageGroup
-}
-
-export type UsageResult = Record<UsageGroup, string | null> & UsageSums
-export interface UsageBucket {
-  start_time: number
-  end_time: number
-  results: UsageResult[]
-}
-/** Usage as the API answers it, with the buckets of all pages. */
-export interface Usage {
-  organization_id: string
-  start_time: number
-  end_time: number
-  bucket_width: BucketWidth
-  currency: string
-  totals: UsageSums
-  spend_limit: { monthly_limit: number | null; spent: number }
-  buckets: UsageBucket[]
-}
-type Page = Usage & { next_page: string | null }
-
-/** Maximum number of pages, in case a server always reports more. */
-const maxPages = 10_000
-
-/** Reads all pages of usage. */
-export async function readUsage(client: Client, options: UsageOptions): Promise<Usage> {
-  const { start, end, width, groupBy } = options
-  const organization = await organizationIdFor(client, options.organization)
-  const pageAt = async (page: string | undefined): Promise<Page> => {
-    const query = { start_time: start, end_time: end, bucket_width: width, group_by: [groupBy], page }
-    const params = { path: { organization }, query }
-    return (await dataOf(client.api.GET('/api/organizations/{organization}/usage', { params }))) as Page
-  }
-  const first = await pageAt(undefined)
-  const { next_page, ...usage } = first
-  for (let next = next_page, pages = 1; next !== null && pages < maxPages; pages++) {
-    const page = await pageAt(next)
-    for (const bucket of page.buckets) {
-      const last = usage.buckets.at(-1)
-      // A bucket with many results continues on the next page.
-      if (last?.start_time === bucket.start_time) last.results.push(...bucket.results)
-      else usage.buckets.push(bucket)
-    }
-    next = page.next_page
-  }
-  return usage
 }

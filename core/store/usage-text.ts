@@ -43,7 +43,7 @@ function csvCell(value: string | number): string {
 const time = (seconds: number): string => new Date(seconds * 1000).toISOString().replace('.000Z', 'Z')
 
 /** The names of the columns of a CSV file. */
-export const csvHeader = (groupBy: readonly UsageGroup[]): string =>
+export const csvHeader = (groupBy: readonly string[]): string =>
   `${['start_time', 'end_time', ...groupBy, ...sumNames].join(',')}\r\n`
 
 /** A row of a CSV file: the times of the bucket, the values of its groups and the sums. */

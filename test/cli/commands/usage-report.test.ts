@@ -1,9 +1,11 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import type { Usage } from '../../../cli/usage/read-usage.ts'
 import { openAdminStore } from '../../../core/store/sqlite/admin.ts'
 import { startApp } from '../../_app.ts'
 import { finishedCall } from '../../core/store/_store.ts'
+import { runInProcess } from '../_in-process.ts'
 import { infer, json, temporaryFolder } from '../_infer.ts'
 
 const day = 86_400_000
@@ -49,10 +51,10 @@ qwen          3            30             15    0.7500
 total         9            90             45      2.25
 `,
   ])
-  expect(stderr).toMatch(/^20\d\d-\d\d-\d\d 00:00Z to .*, org_\w+\.\n$/)
+  expect(stderr).toMatch(/^20\d\d-\d\d-\d\d 00:00Z to .*, acme\.\n$/)
   const idle = await run('usage', '--org', 'idle', '--by', 'day')
   expect([idle.exitCode, idle.stdout]).toEqual([0, ''])
-  expect(idle.stderr).toMatch(/^No work of org_\w+ has ended from .* to .*\.\n$/)
+  expect(idle.stderr).toMatch(/^No work of idle has ended from .* to .*\.\n$/)
   expect((await run('usage')).stderr).toContain('Choose one with --org: acme, idle.')
 })
 
@@ -61,7 +63,7 @@ test('usage needs no master key: neither that of the server nor a new one', asyn
   const key = Buffer.alloc(32, 1).toString('base64')
   await infer(['org', 'create', 'acme', '--data-dir', dataDir], { env: { INFER_MASTER_KEY: key } })
   const { exitCode, stderr } = await infer(['usage', '--data-dir', dataDir])
-  expect([exitCode, stderr]).toEqual([0, expect.stringMatching(/^No work of org_/)])
+  expect([exitCode, stderr]).toEqual([0, expect.stringMatching(/^No work of acme /)])
   const empty = temporaryFolder()
   expect((await infer(['usage', '--data-dir', empty])).exitCode).toBe(1)
   for (const directory of [dataDir, empty]) expect(existsSync(join(directory, 'master-key'))).toBe(false)
@@ -97,6 +99,31 @@ test.each([
   const { exitCode, stderr } = await infer(['usage', ...args, '--data-dir', temporaryFolder()])
   expect(exitCode).toBe(64)
   expect(stderr).toMatch(text)
+})
+
+test('by org there is a row for each organization that has used something, and the sum of all', async () => {
+  const { run, dataDir } = await installation()
+  const { organization } = json(await run('org', 'create', 'beta', '--json')) as { organization: { id: string } }
+  await record(dataDir, organization.id, 3)
+  const { stdout } = await runInProcess(['usage', '--by', 'org'], { INFER_DATA_DIR: dataDir })
+  const lines = stdout
+    .toString()
+    .replaceAll(/org_\w{26}/g, 'org_…')
+    .trimEnd()
+    .split('\n')
+  expect(lines.map(line => line.split(/ {2,}/))).toEqual([
+    ['organization', 'id', 'requests', 'input tokens', 'output tokens', 'cost USD'],
+    ['acme', 'org_…', '9', '90', '45', '2.25'],
+    ['beta', 'org_…', '3', '30', '15', '0.7500'],
+    ['total', '12', '120', '60', '3.00'],
+  ])
+  const used = await runInProcess(['usage', '--by', 'org', '--json'], { INFER_DATA_DIR: dataDir })
+  const { buckets, totals } = JSON.parse(used.stdout.toString()) as Usage
+  expect(totals.requests).toBe(12)
+  expect(buckets.flatMap(({ results }) => results.map(one => [one.organization_id, one.requests]))).toEqual([
+    [expect.stringMatching(/^org_/), 9],
+    [organization.id, 3],
+  ])
 })
 
 test('the usage of a remote server is the same, over its API, however many pages it has', async () => {

@@ -1,16 +1,12 @@
 import { expect, test } from 'vitest'
 import { plainPaint } from '../../../cli/terminal/styled-line.ts'
 import { drawTable } from '../../../cli/terminal/table.ts'
-import {
-  bar,
-  moneyText,
-  type Usage,
-  type UsageBucket,
-  type UsageResult,
-  usageTable,
-} from '../../../cli/usage/usage-table.ts'
+import type { Usage, UsageBucket } from '../../../cli/usage/read-usage.ts'
+import { bar, moneyText, usageTable } from '../../../cli/usage/usage-table.ts'
 import type { UsageGroup, UsageSums } from '../../../core/store/store.ts'
 import { usageSums } from '../../../core/store/usage-text.ts'
+
+type UsageResult = UsageBucket['results'][number]
 
 const sums = (change: Partial<UsageSums> = {}): UsageSums => ({
   ...usageSums(Array.from({ length: 17 }, () => 0)),
@@ -110,4 +106,21 @@ test('days keep their order, and what has no name is said', () => {
 test('a name cannot control the terminal', () => {
   const evil = usage([[result({ model_id: 'a\u001b[2J' }, { requests: 1 })]], { requests: 1 })
   expect(draw(evil, 'model_id', 80).join('')).not.toContain('\u001b')
+})
+
+test('with names each row has its id beside its name; what was deleted has none', () => {
+  const tokens = usage(
+    [[result({ token_id: 'tok_1' }, { requests: 3 }), result({ token_id: 'tok_2' }, { requests: 2 })]],
+    { requests: 5 },
+  )
+  const names = new Map([['tok_1', 'ci']])
+  const { head, rows } = usageTable(tokens, 'token_id', { width: 0, paint: plainPaint, names })
+  expect(drawTable(head, rows, plainPaint)).toBe(
+    [
+      'token      id     requests',
+      'ci         tok_1         3',
+      '(deleted)  tok_2         2',
+      'total                    5',
+    ].join('\n'),
+  )
 })
