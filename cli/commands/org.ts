@@ -1,6 +1,7 @@
 import { type Command, InvalidArgumentError, Option, type OptionValues } from '@commander-js/extra-typings'
 import type { OrganizationLimitsChange, OrganizationView } from '../../core/accounts/organization-view.ts'
 import { newId } from '../../core/ids.ts'
+import { moneyText } from '../../core/money-text.ts'
 import { Bytes } from '../../core/quantities.ts'
 import { forced, organizationFor, organizationsOf, withClient } from '../accounts/account-client.ts'
 import { type Api, type Client, dataOf, memberOf } from '../client/client.ts'
@@ -196,7 +197,7 @@ function limitRows({ limits, effective }: Api['OrganizationLimitsAnswer']): stri
     row('pending jobs', 'pending_jobs'),
     row('stored bytes', 'stored_bytes', sizeText),
     row('uploads per day', 'uploads_per_day'),
-    row('spend limit per month', 'monthly_spend_limit'),
+    row('spend limit per month', 'monthly_spend_limit', moneyText),
   ]
 }
 

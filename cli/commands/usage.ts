@@ -1,4 +1,5 @@
 import { type Command, Option } from '@commander-js/extra-typings'
+import { moneyText } from '../../core/money-text.ts'
 import { bucketWidths } from '../../core/store/store.ts'
 import { organizationNames, withClient } from '../accounts/account-client.ts'
 import { namesOf } from '../accounts/names.ts'
@@ -80,7 +81,7 @@ async function printCsv({ buckets }: Usage, groupBy: Grouping, { stdout }: Termi
 }
 
 async function printTable(used: Usage, groupBy: Grouping, client: Client, terminal: Terminal): Promise<void> {
-  const { usageTable, moneyText } = await import('../usage/usage-table.ts')
+  const { usageTable } = await import('../usage/usage-table.ts')
   const organizations = await organizationNames(client)
   const { organization_id: id } = used
   const whose = id === null ? 'any organization' : (organizations.get(id) ?? id)

@@ -5,6 +5,7 @@ import { readConfig } from '../../core/models/config.ts'
 import { defaultModels } from '../../core/models/defaults.ts'
 import { hasPrice } from '../../core/models/price.ts'
 import { openRegistry } from '../../core/models/registry.ts'
+import { moneyText } from '../../core/money-text.ts'
 import { type Api, openClient } from '../client/client.ts'
 import { runningServer } from '../client/find-server.ts'
 import { storedSentence } from '../client/refusal.ts'
@@ -123,7 +124,7 @@ const units: readonly (readonly [key: keyof Api['ModelPrice'], unit: string])[] 
 /** Returns the lines of one model: the model, an amount, and what it is for. */
 function priceRows({ model_id, price }: Pick<ModelStatus, 'model_id' | 'price'>): string[][] {
   if (!price) return [[printable(model_id), '0', 'everything']]
-  const amount = (value: number) => `${value} ${price.currency}`
+  const amount = (value: number) => `${moneyText(value)} ${price.currency}`
   const single = units.flatMap(([key, unit]) => {
     const value = price[key]
     return typeof value === 'number' && value > 0 ? [[amount(value), unit]] : []

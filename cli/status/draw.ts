@@ -1,7 +1,7 @@
+import { moneyText } from '../../core/money-text.ts'
 import type { Api } from '../client/client.ts'
 import { lengthText, rateText, readingsText, sizeText } from '../terminal/quantities-text.ts'
 import { drawLine, lineWidth, type Paint, padded, type StyledLine } from '../terminal/styled-line.ts'
-import { moneyText } from '../usage/usage-table.ts'
 import { modelLines } from './models.ts'
 
 /** Available columns and lines. A height of 0 means no limit. */

@@ -1,10 +1,10 @@
 import type { TokenView } from '../../core/accounts/token-fields.ts'
+import { moneyText } from '../../core/money-text.ts'
 import { type Client, dataOf } from '../client/client.ts'
 import { limitLines } from '../status/draw.ts'
 import { timeText } from '../terminal/quantities-text.ts'
 import { drawLine, printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { moneyText } from '../usage/usage-table.ts'
 
 /** Prints the token of the client, and what is left of its limits and of those of its organization. */
 export async function showOwnToken({ api }: Client, terminal: Terminal, asJson: boolean): Promise<void> {
@@ -39,12 +39,15 @@ const rowsOf = (token: TokenView): string[][] => [
 ]
 
 const ownLimits = (token: TokenView): string[][] => {
-  const row = (title: string, limit: number | null) => [title, limit === null ? 'no limit of its own' : String(limit)]
+  const row = (title: string, limit: number | null, text: (limit: number) => string = String) => [
+    title,
+    limit === null ? 'no limit of its own' : text(limit),
+  ]
   return [
     row('requests per minute', token.rate_limit.api),
     row('jobs per minute', token.rate_limit.jobs),
     row('tokens per minute', token.tokens_per_minute),
     row('concurrent requests', token.concurrent_requests),
-    row('spend limit per month', token.monthly_spend_limit),
+    row('spend limit per month', token.monthly_spend_limit, moneyText),
   ]
 }

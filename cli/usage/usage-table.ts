@@ -1,3 +1,4 @@
+import { moneyText } from '../../core/money-text.ts'
 import type { UsageSums } from '../../core/store/store.ts'
 import { sumsOf } from '../../core/store/usage-text.ts'
 import { lengthText } from '../terminal/quantities-text.ts'
@@ -60,10 +61,6 @@ interface Column {
   sum: keyof UsageSums
   text: (value: number) => string
 }
-
-/** Formats an amount of money: cents, or as many decimals as a small amount needs. */
-export const moneyText = (amount: number): string =>
-  amount === 0 || amount >= 1 ? amount.toFixed(2) : amount >= 0.01 ? amount.toFixed(4) : amount.toFixed(6)
 
 /** A column is shown only if a row has a value for it; the first one always. */
 const columnsOf = (currency: string): Column[] => [

@@ -2,6 +2,7 @@ import type { Plans } from '../accounts/plans.ts'
 import { type SpendReading, spendReading } from '../accounts/spend-view.ts'
 import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
+import { moneyText } from '../money-text.ts'
 import { type Month, monthOf } from '../month.ts'
 import type { Store, VerifiableToken } from '../store/store.ts'
 
@@ -116,7 +117,7 @@ export async function openSpend(options: {
     const { end } = currentMonth()
     const held = heldBy(id)
     const whose = of === 'token' ? `the token '${tokenName}'` : 'this organization'
-    const amount = (millionths: number) => `${(millionths / 1e6).toFixed(2)} ${currency}`
+    const amount = (millionths: number) => `${moneyText(millionths / 1e6)} ${currency}`
     const still = held > 0 ? ` Running work holds ${amount(held)} of it until it ends.` : ''
     return new Failure(
       'quota_exceeded',

@@ -55,7 +55,7 @@ test('--prices prints what the use of each model costs', async () => {
   const lines = ended.stdout.trimEnd().split('\n')
   expect(lines.map(line => line.replaceAll(/ {2,}/g, ' | '))).toEqual([
     'model | price | for',
-    'qwen3 | 0.5 EUR | a million input tokens',
+    'qwen3 | 0.50 EUR | a million input tokens',
     'qwen3 | 0.04 EUR | an image',
     'qwen3 | 0.08 EUR | an image 1024x1024 of high quality',
     'llama | 0 | everything',

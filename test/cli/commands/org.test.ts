@@ -72,7 +72,7 @@ test('without a server an organization is changed, limited, suspended, resumed a
   expect(table).toMatch(/^pending jobs +5$/m)
   expect(table).toMatch(/^stored bytes +2.0 GiB$/m)
   expect(table).toMatch(/^uploads per day +no limit +\(of the plan\)$/m)
-  expect(table).toMatch(/^spend limit per month +12.5$/m)
+  expect(table).toMatch(/^spend limit per month +12\.50$/m)
   expect((await run('show', 'acme')).stdout).toMatch(/^share +2 +\(of the plan\)$/m)
   const updated = await run('update', 'acme', '--name', 'Acme Ltd', '--share', '7', '--region', 'EU', '--json')
   expect(json(updated)).toMatchObject({ organization: { name: 'Acme Ltd', share: 7, region: 'EU' } })

@@ -47,7 +47,7 @@ test('usage is a table by model without a server, of the organization that is na
     0,
     `model  requests  input tokens  output tokens  cost USD
 flux          6            60             30      1.50
-qwen          3            30             15    0.7500
+qwen          3            30             15      0.75
 total         9            90             45      2.25
 `,
   ])
@@ -114,7 +114,7 @@ test('by org there is a row for each organization that has used something, and t
   expect(lines.map(line => line.split(/ {2,}/))).toEqual([
     ['organization', 'id', 'requests', 'input tokens', 'output tokens', 'cost USD'],
     ['acme', 'org_…', '9', '90', '45', '2.25'],
-    ['beta', 'org_…', '3', '30', '15', '0.7500'],
+    ['beta', 'org_…', '3', '30', '15', '0.75'],
     ['total', '12', '120', '60', '3.00'],
   ])
   const used = await runInProcess(['usage', '--by', 'org', '--json'], { INFER_DATA_DIR: dataDir })

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { plainPaint } from '../../../cli/terminal/styled-line.ts'
 import { drawTable } from '../../../cli/terminal/table.ts'
 import type { Usage, UsageBucket } from '../../../cli/usage/read-usage.ts'
-import { bar, moneyText, usageTable } from '../../../cli/usage/usage-table.ts'
+import { bar, usageTable } from '../../../cli/usage/usage-table.ts'
 import type { UsageGroup, UsageSums } from '../../../core/store/store.ts'
 import { usageSums } from '../../../core/store/usage-text.ts'
 
@@ -50,15 +50,6 @@ test.each([
   [15, 16, '███▊'],
 ])('a bar of %d of %d is %s', (part, whole, drawn) => {
   expect(bar(part, whole, 4)).toBe(drawn)
-})
-
-test.each([
-  [0, '0.00'],
-  [12.345, '12.35'],
-  [0.25, '0.2500'],
-  [0.000003, '0.000003'],
-])('the amount %d is written as %s', (amount, text) => {
-  expect(moneyText(amount)).toBe(text)
 })
 
 const two = usage(

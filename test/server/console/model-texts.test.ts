@@ -25,7 +25,7 @@ test('prices are named with their unit, and only those that are not 0', () => {
   expect(priceTexts(null)).toEqual([])
   expect(priceTexts({ ...nothing, input_per_million_tokens: 0.5, per_image: 0.002 })).toEqual([
     '0.50 EUR for a million input tokens',
-    '0.0020 EUR for an image',
+    '0.002 EUR for an image',
   ])
 })
 

@@ -81,7 +81,7 @@ test('columns that are 0 everywhere are left out, but for requests and cost', ()
 
 test.each([
   [1_234, 'requests', '1,234'],
-  [0.004, 'cost', '0.0040 USD'],
+  [0.004, 'cost', '0.004 USD'],
   [12, 'cost', '12.00 USD'],
   [0, 'gpu_seconds', '0 s'],
   [75, 'gpu_seconds', '1 min 15 s'],

@@ -1,3 +1,4 @@
+import { moneyText } from '../../../../core/money-text.ts'
 import type { Schema } from '../api/schema.ts'
 import { shellText } from '../text/shell.ts'
 
@@ -45,7 +46,7 @@ export const serverText = ({ version, time, started_at }: Schema<'SystemStatus'>
 
 /** A cost in the currency unit of the configured prices: `0.0012`. */
 export const costText = (cost: number, currency = ''): string =>
-  `${cost === 0 ? '0' : cost < 0.01 ? cost.toPrecision(2) : cost.toFixed(2)}${currency && ` ${currency}`}`
+  `${cost === 0 ? '0' : moneyText(cost)}${currency && ` ${currency}`}`
 
 /** `Nov 24, 2026, 10:15:00 AM` */
 export const dateText = (unixSeconds: number): string => dateTime.format(unixSeconds * 1_000)
