@@ -28,9 +28,10 @@ const rooms: Record<string, { own: RegExp; packages: RegExp }> = {
     packages: /^(node:|zod$|h3$|listhen$|prom-client$|undici$|ws$|@fastify\/busboy$)/,
   },
   gpu: { own: /^(gpu|core)\//, packages: /^(node:|zod$|execa$|undici$|ws$|node-llama-cpp$|@huggingface\/jinja$)/ },
-  // What runs in the browser knows the rest only by the API, by the grammar of references, and by plain data of tasks.
+  // What runs in the browser knows the rest only by the API, by the grammar of references, by plain data of tasks, and by
+  // how amounts of money are written.
   [consoleFolder.slice(0, -1)]: {
-    own: /^(server\/console\/app\/|core\/(workflows\/references|schemas\/task-table)\.ts$)/,
+    own: /^(server\/console\/app\/|core\/(money-text|workflows\/references|schemas\/task-table)\.ts$)/,
     packages:
       /^(react(-dom\/client)?$|wouter$|lucide-react$|@tanstack\/react-query$|openapi-fetch$|eventsource-parser\/stream$|@xyflow\/react$|@dagrejs\/dagre$|uplot$|@codemirror\/[\w-]+$|@lezer\/highlight$|yaml$)/,
   },
@@ -53,7 +54,7 @@ test.each(Object.keys(rooms))('%s imports only what it may know', room => {
   expect(wrong).toEqual([])
 })
 
-test.each(['core/workflows/references.ts', 'core/schemas/task-table.ts'])(
+test.each(['core/money-text.ts', 'core/workflows/references.ts', 'core/schemas/task-table.ts'])(
   '%s, which the console bundles, imports nothing',
   path => expect(importsOf(path)).toEqual([]),
 )
