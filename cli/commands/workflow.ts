@@ -14,7 +14,7 @@ import { offerOf } from '../../core/workflows/offer.ts'
 import { dependencies } from '../../core/workflows/plan.ts'
 import { dataOf, openClient } from '../client/client.ts'
 import { hasServer } from '../server/with-server.ts'
-import { exitCodes, usageFailure } from '../terminal/exit-codes.ts'
+import { exitCodes, refused, usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
 import { readCount, withCommon, withDataDir, withExamples } from '../terminal/options.ts'
 import { timeText } from '../terminal/quantities-text.ts'
@@ -198,7 +198,7 @@ function defineCreate(command: Command, terminal: Terminal): void {
   const create = withCommon(command.command('create'))
     .summary('store a workflow on the server')
     .description(
-      'Stores a workflow from a file on the server and prints its id. Also stores a workflow that cannot run yet, and prints its errors on standard error. With --replace creates a new version of the workflow with this name.',
+      'Stores a workflow from a file on the server and prints its id. Also stores a workflow that cannot run yet, and prints its errors on standard error. Refuses a name that another workflow has, unless --replace creates a new version of that one.',
     )
     .argument('<file>', 'the workflow, JSON or YAML')
     .option('--name <name>', 'name; default: the name in the file')
@@ -208,23 +208,24 @@ function defineCreate(command: Command, terminal: Terminal): void {
       const body = { ...document, name: name ?? document.name }
       const client = openClient(dataDir)
       const [same, ...others] = await workflowsNamed(client, body.name)
-      if (replace && others.length > 0)
-        throw usageFailure(
-          `${others.length + 1} workflows have the name '${printable(body.name)}'. Delete all but one: infer workflow delete ${others[0]!.id}`,
+      const called = `'${printable(body.name)}'`
+      if (same && !replace)
+        throw refused(
+          'conflict',
+          `There is a workflow ${called} already: ${same.id}, version ${same.version}. Create a new version of it with --replace, or another workflow with --name.`,
         )
-      const stored =
-        replace && same
-          ? await dataOf(client.api.PUT('/api/workflows/{id}', { params: { path: { id: same.id } }, body }))
-          : await dataOf(client.api.POST('/api/workflows', { body }))
+      if (others.length > 0)
+        throw usageFailure(
+          `${others.length + 1} workflows have the name ${called}. Delete all but one: infer workflow delete ${others[0]!.id}`,
+        )
+      const stored = same
+        ? await dataOf(client.api.PUT('/api/workflows/{id}', { params: { path: { id: same.id } }, body }))
+        : await dataOf(client.api.POST('/api/workflows', { body }))
       if (json) return terminal.json(stored)
       const { warnings, type_issues: issues } = stored.diagnostics
       for (const { message } of [...warnings, ...issues]) terminal.warn(printable(message))
       terminal.print(stored.workflow.id)
-      if (same && replace) terminal.remark(`Version ${stored.workflow.version} of '${printable(body.name)}'.`)
-      else if (same)
-        terminal.warn(
-          `${same.id} has the name '${printable(body.name)}' too, so run each by its id. --replace creates a new version instead.`,
-        )
+      if (same) terminal.remark(`Version ${stored.workflow.version} of ${called}.`)
     })
   withExamples(create, [
     ['infer workflow create story.yaml', 'then run it: infer workflow run Story'],

@@ -43,10 +43,13 @@ interface ReportOptions {
   graph: Graph
   out: string | undefined
   json: boolean
+  /** The only node whose outputs are printed and saved; undefined for all. */
+  only?: string | undefined
 }
 
 /**
- * Prints the result of an execution on standard output: texts and the paths of saved files, or the record as JSON.
+ * Prints the result of an execution on standard output: texts and the paths of saved files, or the record as JSON. The
+ * outputs of several nodes are below their names.
  * Throws the failure of an execution that did not complete.
  */
 export async function reportOutcome(
@@ -55,7 +58,7 @@ export async function reportOutcome(
   execution: Execution,
   display: RunDisplay,
   interrupts: Interrupts,
-  { graph, out, json }: ReportOptions,
+  { graph, out, json, only }: ReportOptions,
 ): Promise<void> {
   const { id, status } = execution
   display.close()
@@ -68,9 +71,10 @@ export async function reportOutcome(
   // With --json files are saved only if --out names a folder: the record contains their URLs.
   if (json && out === undefined) return
   const withSuccessor = new Set(graphEdges(graph).map(({ from }) => from))
-  const outputs = outputsOf(execution, graph.nodes, new Set(graph.nodes.filter(node => !withSuccessor.has(node))))
+  const last = new Set(graph.nodes.filter(node => !withSuccessor.has(node)))
+  const outputs = outputsOf(execution, graph.nodes, last).filter(({ node }) => only === undefined || node === only)
   for (const { node, texts, files, seed } of outputs) {
-    if (terminal.isTerminal && !json && outputs.length > 1) terminal.print(terminal.paint.strong(printable(node)))
+    if (!json && outputs.length > 1) terminal.print(terminal.paint.strong(`${printable(node)}:`))
     if (!json) for (const text of texts) terminal.print(terminal.isTerminal ? printable(text) : text)
     if (files.length === 0) continue
     const paths = await saveFiles({ id, files, seed }, { kind: 'folder', path: out ?? '.' }, connect, terminal, {

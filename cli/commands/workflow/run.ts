@@ -17,6 +17,7 @@ import { hasServer, withServer } from '../../server/with-server.ts'
 import { usageFailure } from '../../terminal/exit-codes.ts'
 import { withInterrupts } from '../../terminal/interruption.ts'
 import { type CommonOptions, readDuration, withCommon, withExamples } from '../../terminal/options.ts'
+import { printable } from '../../terminal/styled-line.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 import { isFile, positionsIn, readParameters, readWorkflowFile } from '../../workflows/document.ts'
 import {
@@ -35,6 +36,7 @@ interface Options extends CommonOptions {
   priority?: Priority
   timeout?: number
   out?: string
+  node?: string
   wait: boolean
 }
 
@@ -61,7 +63,7 @@ export function define(command: Command, terminal: Terminal): void {
   const run = withCommon(command.command('run'))
     .summary('run a workflow, from a file or from the server')
     .description(
-      'Runs a workflow: a JSON or YAML file, or a stored workflow by its id or name. On a terminal draws the graph with the state of each node; in a pipe prints one line per change, on standard error. At the end prints texts, saves files and prints their paths. Ctrl-C cancels the execution; a second Ctrl-C leaves it running. If no server runs, starts one until the execution has ended.',
+      'Runs a workflow: a JSON or YAML file, or a stored workflow by its id or name. On a terminal draws the graph with the state of each node; in a pipe prints one line per change, on standard error. At the end prints texts, saves files and prints their paths, below the names of the nodes if several have outputs. Ctrl-C cancels the execution; a second Ctrl-C leaves it running. If no server runs, starts one until the execution has ended.',
     )
     .argument('<workflow>', 'a file, or the id or the name of a workflow')
     .option('--param <name=value>', 'a parameter, repeatable; name=@path reads a file', readParameter)
@@ -69,17 +71,19 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--priority <level>', 'order in the queue: low, normal, high or -100 to 100', readPriority)
     .option('--timeout <time>', "maximum duration, 1s to 24h; default: the workflow's timeout", readTimeout)
     .option('--out <folder>', 'folder for files; default: the current folder')
+    .option('--node <node>', 'print and save the outputs of this node only')
     .option('--no-wait', 'print the execution id and exit; infer execution watch follows the execution')
     .action((workflow, options) => runWorkflow(terminal, workflow, options))
   withExamples(run, [
     ['infer workflow run story.yaml --param topic="a cat"', 'run a file without storing it'],
     ['infer workflow run Story --param photo=@cat.png --out made/', 'by its name, with an image'],
+    ['infer workflow run story.yaml --node write', 'only the text of this node'],
     ['infer workflow run wf_… --params values.json --json', 'the record of the API'],
   ])
 }
 
 async function runWorkflow(terminal: Terminal, workflow: string, options: Options): Promise<void> {
-  const { param = [], params, out, wait, json = false } = options
+  const { param = [], params, out, node, wait, json = false } = options
   const dataDir = dataDirectory(options.dataDir)
   checkOutputFolder(out)
   const fromFile = params === undefined ? {} : readParameters(params)
@@ -111,8 +115,12 @@ async function runWorkflow(terminal: Terminal, workflow: string, options: Option
         : await checkedWorkflow(terminal, connect(), workflow, json, cancel)
       const { name, dag, parameters, start } = workflowRun
       if (!document) checkNamesOf(dag, parameters)
-      const values = await uploadFiles(valuesFor(dag, parameters), connect(), terminal)
       const graph = dependencies(dag)
+      if (node !== undefined && !graph.nodes.includes(node))
+        throw usageFailure(
+          `The workflow has no node '${printable(node)}'. It has: ${graph.nodes.map(printable).join(', ')}.`,
+        )
+      const values = await uploadFiles(valuesFor(dag, parameters), connect(), terminal)
       const display = openRunDisplay(terminal, { title: name, graph, quiet: json || !wait })
       let execution: Execution | undefined
       try {
@@ -129,7 +137,7 @@ async function runWorkflow(terminal: Terminal, workflow: string, options: Option
         }
         if (!json) display.say(`${name}: ${execution.id}`)
         execution = await followOrCancelExecution(connect, execution.id, display, interrupts)
-        await reportOutcome(terminal, connect, execution, display, interrupts, { graph, out, json })
+        await reportOutcome(terminal, connect, execution, display, interrupts, { graph, out, json, only: node })
       } finally {
         display.close()
         if (leave.aborted && execution && isUnfinished(execution))

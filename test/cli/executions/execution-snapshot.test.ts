@@ -1,8 +1,11 @@
+import { PassThrough } from 'node:stream'
 import { expect, test } from 'vitest'
-import { labelOf } from '../../../cli/executions/display.ts'
+import { labelOf, type RunDisplay } from '../../../cli/executions/display.ts'
 import type { Execution } from '../../../cli/executions/execution.ts'
 import { afterEvent, type ExecutionSnapshot, unknownExecution } from '../../../cli/executions/follow.ts'
-import { outputsOf } from '../../../cli/executions/report-outcome.ts'
+import { outputsOf, reportOutcome } from '../../../cli/executions/report-outcome.ts'
+import { openTerminal } from '../../../cli/terminal/terminal.ts'
+import { graphOf } from '../../../core/workflows/graph.ts'
 
 const node = (id: string, status: string, more: object = {}) => ({
   node_id: id,
@@ -112,4 +115,20 @@ test.each<[name: string, output: { result: unknown; values: Record<string, unkno
   const execution = { outputs: { a: output, before: { result: answer, values: {} } } } as unknown as Execution
   const [one, ...others] = outputsOf(execution, ['before', 'a'], new Set(['a']))
   expect([one, others]).toMatchObject([made, []])
+})
+
+test.each([
+  [undefined, 'a:\none\nb:\nx\ny\n'],
+  ['b', 'x\ny\n'],
+])('of several nodes with outputs each is named; of the node %s', async (only, printed) => {
+  const outputs = { a: { result: { text: 'one' }, values: {} }, b: { result: { text: 'x\ny' }, values: {} } }
+  const execution = { id: 'exec_1', status: 'completed', outputs } as unknown as Execution
+  const stdout = new PassThrough()
+  const terminal = openTerminal({ ...process, stdout: stdout as unknown as NodeJS.WriteStream, env: {} })
+  const signal = AbortSignal.any([])
+  const graph = graphOf(['a', 'b'], [])
+  const options = { graph, out: undefined, json: false, only }
+  const display = { close: () => {} } as unknown as RunDisplay
+  await reportOutcome(terminal, () => expect.fail(), execution, display, { cancel: signal, leave: signal }, options)
+  expect(String(stdout.read())).toBe(printed)
 })
