@@ -69,7 +69,7 @@ export function openEngine(
     launches++
     const one = await launcher.start({ ...options, launchId: launchId() })
     launched = one
-    const exited = one.exited.then(exitReason)
+    const exited = one.exited.then(exit => exitReason({ ...exit, hint: exit.loadingHint }))
     const polling = new AbortController()
     const reason = await Promise.race([exited, poll(options, one, AbortSignal.any([abort, polling.signal]))])
     polling.abort()

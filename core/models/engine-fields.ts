@@ -309,7 +309,7 @@ export const launchFields = {
     }),
   sandbox: z.enum(sandboxLevels).optional().meta({
     description:
-      'What the engine can reach on this machine. `strict`: its model and its own folders, no network; for engines on a Unix socket. `files`: also the network, but no files of the server or of users. `none`: everything that the user of infer can reach. With a level that this machine cannot enforce the model is unavailable.',
+      'What the engine can reach on this machine. `strict`: its model and its own folders, no network; for engines on a Unix socket. `files`: also the network and the cache of the model hub. `none`: everything that the user of infer can reach. With a level that this machine cannot enforce the model is unavailable.',
     example: 'strict',
     absent:
       'strict for gguf, python, espeak-ng and demo, files for others; less, with a warning, where it cannot be enforced',

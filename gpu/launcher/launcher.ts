@@ -62,6 +62,8 @@ export interface ProcessExit {
   lastError: string
   /** If the sandbox may be the cause: what to do, as a sentence. Otherwise an empty string. */
   hint?: string
+  /** The same for an engine that was not ready yet: names a path. Later output may quote a request. */
+  loadingHint?: string
 }
 
 /** Launcher for engines that run elsewhere: it uses their address, stops no process and has no logs. */

@@ -5,7 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { Failure } from '../../core/failure.ts'
 import type { Log } from '../../core/log.ts'
 import { findProgram } from '../sandbox/program.ts'
-import { openSandbox, type SandboxOptions, sandboxHint } from '../sandbox/sandbox.ts'
+import { absentPath, openSandbox, type SandboxOptions, sandboxHint } from '../sandbox/sandbox.ts'
 import { exitStatus, type Wrapper, wrapCommand } from '../sandbox/wrapper.ts'
 import { openEngineAddresses } from './address.ts'
 import { spawnChild } from './child.ts'
@@ -109,7 +109,10 @@ export async function openLocalLauncher(
         folders.release(options)
         const status = child.killed ? 'SIGKILL' : exitStatus(used, code, signal, constants.signals)
         const words = lastError(output.lines())
-        return { status, lastError: words, hint: sandboxHint(confined?.level ?? 'none', status, words) }
+        if (!confined) return { status, lastError: words }
+        const hint = sandboxHint(confined.level, status, words)
+        const loadingHint = sandboxHint(confined.level, status, words, absentPath(words, confined))
+        return { status, lastError: words, hint, loadingHint }
       }),
     }
     children.set(launchId, child)

@@ -1,4 +1,4 @@
-import { dirname, isAbsolute } from 'node:path'
+import { dirname, isAbsolute, join } from 'node:path'
 import { definePreset, noKey, oneAtATime } from './preset.ts'
 import { comfyuiAbilities } from './routes.ts'
 
@@ -22,7 +22,11 @@ export const comfyui = definePreset({
   slots: 1,
   sandbox: {
     level: 'files',
-    reads: ({ command = [] }) => command.filter(part => isAbsolute(part)).map(part => dirname(part)),
+    reads: ({ command = [] }) =>
+      command
+        .filter(part => isAbsolute(part))
+        .map(part => dirname(part))
+        .flatMap(folder => [folder, join(folder, 'models'), join(folder, 'custom_nodes')]),
   },
   command: (model, { gpus }) => [
     model.command ?? [],

@@ -81,6 +81,6 @@ export const sandboxLimits: Record<SandboxLevel, string> = {
   strict:
     'it does not limit the use of CPU, memory, disk and GPU, or protect against bugs in the kernel and the GPU driver',
   files:
-    'it does not block the network, including this server and other local services, hide programs and data outside of /etc, /home, /root, /run, /var and the data directory, limit the use of CPU, memory, disk and GPU, or protect against bugs in the kernel and the GPU driver',
+    'it does not block the network, including this server and other local services, limit the use of CPU, memory, disk and GPU, or protect against bugs in the kernel and the GPU driver',
   none: 'engines can do what the user who runs infer can do, including reading the database and the keys',
 }

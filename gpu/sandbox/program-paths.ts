@@ -1,6 +1,6 @@
-import { accessSync, closeSync, constants, existsSync, openSync, readSync } from 'node:fs'
+import { accessSync, closeSync, constants, existsSync, lstatSync, openSync, readSync } from 'node:fs'
 import { basename, dirname, isAbsolute, join } from 'node:path'
-import { optionalText } from '../../core/optional-file.ts'
+import { optionalNames, optionalText } from '../../core/optional-file.ts'
 import { isInFolder, type ResolvedPath } from './mount.ts'
 import { findProgram } from './program.ts'
 import { resolvedPathsOf } from './resolved-paths.ts'
@@ -38,9 +38,9 @@ function environmentOf(program: string, guarded: Guarded): string[] {
   const tree = isSafeFolder(above, guarded) ? [above] : [...beside(folder), join(above, 'pyvenv.cfg')]
   // Shims of pyenv, asdf and mise find the real program in the tree above.
   if (basename(folder) === 'shims') return tree
-  if (existsSync(join(above, 'conda-meta'))) return tree
+  if (existsSync(join(above, 'conda-meta'))) return [...tree, ...sourceFolders(above, guarded)]
   const pythonFolders = virtualEnvironment(join(above, 'pyvenv.cfg'))
-  if (pythonFolders) return [...tree, ...pythonFolders.flatMap(home => beside(home))]
+  if (pythonFolders) return [...tree, ...pythonFolders.flatMap(home => beside(home)), ...sourceFolders(above, guarded)]
   // Release archives and build folders contain the libraries beside the program; llama.cpp loads its backends there.
   return isFolderOfPrograms(folder) ? beside(folder) : [folder].filter(one => isSafeFolder(one, guarded))
 }
@@ -63,6 +63,21 @@ const foldersOf = (library: string, guarded: Guarded): string[] =>
 function virtualEnvironment(file: string): string[] | undefined {
   const text = optionalText(file)
   return text === undefined ? undefined : [/^home\s*=\s*(\/.+?)\s*$/m.exec(text)?.[1] ?? []].flat()
+}
+
+/** The folders of sources that an environment imports packages from: what `pip install --editable` writes down. */
+function sourceFolders(environment: string, guarded: Guarded): string[] {
+  const packages = optionalNames(join(environment, 'lib'))
+    .filter(name => name.startsWith('python'))
+    .map(name => join(environment, 'lib', name, 'site-packages'))
+  return packages
+    .flatMap(folder => optionalNames(folder).map(name => join(folder, name)))
+    .flatMap(file => {
+      if (file.endsWith('.pth')) return optionalText(file)?.match(/^\/.*\S/gm) ?? []
+      if (!/__editable__.*_finder\.py$/.test(file)) return []
+      return Array.from(optionalText(file)?.matchAll(/'(\/[^'\n]+)'/g) ?? [], ([, path]) => path!)
+    })
+    .filter(path => isSafeFolder(path, guarded))
 }
 
 /** The interpreter on the `#!` line of a script. */
@@ -137,6 +152,16 @@ export interface Guarded {
 
 /** Folders with files of many programs or users. */
 const sharedFolders = ['/', '/tmp', '/var', '/var/tmp', '/var/lib', '/etc', '/home', '/run']
+
+/**
+ * Where links in these folders lead, as far as engines may see it: models are often kept on another disk, such as
+ * `ComfyUI/models/checkpoints -> /data/checkpoints`. Links in folders below them are not followed.
+ */
+export const linkedPaths = (folders: readonly string[], guarded: Guarded): string[] =>
+  folders
+    .flatMap(folder => optionalNames(folder).map(name => join(folder, name)))
+    .filter(path => lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink())
+    .filter(path => resolvedPathsOf(path).every(({ real }) => isSafeFolder(real, guarded)))
 
 /**
  * Whether an engine may see a path because its command refers to it. False for paths in the data directory, and for

@@ -1,9 +1,9 @@
-import { mkdirSync, realpathSync } from 'node:fs'
+import { existsSync, mkdirSync, realpathSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { effectiveLevel, type SandboxRequirements, type SandboxSupport } from './level.ts'
-import type { ResolvedPath } from './mount.ts'
-import { commandPaths, programPaths } from './program-paths.ts'
+import { coverOf, type ResolvedPath } from './mount.ts'
+import { commandPaths, linkedPaths, programPaths } from './program-paths.ts'
 import { resolvedPathAt, resolvedPathsOf } from './resolved-paths.ts'
 import { sandboxWrapper } from './sandbox-wrapper.ts'
 import { readSystem } from './system.ts'
@@ -32,6 +32,13 @@ export interface SandboxedLaunch {
   read: readonly string[]
 }
 
+interface Sandboxed {
+  wrapper: Wrapper
+  level: 'strict' | 'files'
+  /** Whether the engine sees this absolute path of the machine. */
+  isVisible: (path: string) => boolean
+}
+
 export function openSandbox({ dataDir, support, secrets = [], host }: SandboxOptions) {
   const root = join(dataDir, 'run', 'root')
   mkdirSync(root, { recursive: true, mode: 0o700 })
@@ -41,7 +48,7 @@ export function openSandbox({ dataDir, support, secrets = [], host }: SandboxOpt
   })
 
   /** Returns the command that starts the engine in its sandbox; undefined if it runs without one. */
-  function wrapperFor(launch: SandboxedLaunch): { wrapper: Wrapper; level: 'strict' | 'files' } | undefined {
+  function wrapperFor(launch: SandboxedLaunch): Sandboxed | undefined {
     const { requirements, argv, env, configuredVariables, write, read } = launch
     const { level } = effectiveLevel(requirements.level, support)
     if (level === 'none' || support.tool === null) return undefined
@@ -51,10 +58,14 @@ export function openSandbox({ dataDir, support, secrets = [], host }: SandboxOpt
         programPaths(program, env.PATH ?? '', { dataDir, homes }),
       ),
       ...commandPaths(argv, env, { configuredVariables, dataDir, homes }),
-      ...[...read, ...requirements.read, ...(level === 'files' ? [hubCache(env)] : [])].flatMap(resolvedPathsOf),
+      ...[
+        ...read,
+        ...requirements.read,
+        ...linkedPaths(requirements.read, { dataDir, homes }),
+        ...(level === 'files' ? [hubCache(env)] : []),
+      ].flatMap(resolvedPathsOf),
     ]
     const mounts = viewOf({
-      level,
       ownProc: support.tool.ownProc,
       system: readSystem(),
       secret: [dataDir, ...secrets].flatMap(path => resolvedPathAt(path) ?? []),
@@ -63,7 +74,7 @@ export function openSandbox({ dataDir, support, secrets = [], host }: SandboxOpt
       write: [...writable, ...requirements.write].flatMap(resolvedPathsOf),
     })
     const wrapper = sandboxWrapper(support.tool, mounts, { network: level !== 'strict', root: realpathSync(root) })
-    return { wrapper, level }
+    return { wrapper, level, isVisible: path => coverOf(path, mounts)?.kind === 'bind' }
   }
 
   return { support, wrapperFor }
@@ -94,9 +105,26 @@ const inaccessible = new RegExp(
   'i',
 )
 
-/** If an engine may have failed because of its sandbox: what to do, as a sentence. Otherwise empty. Pure. */
-export function sandboxHint(level: 'strict' | 'files' | 'none', status: string, lastError: string): string {
+/**
+ * If an engine may have failed because of its sandbox: what to do, as a sentence. Otherwise empty. `absent` is a path that
+ * the engine looked for and that its sandbox lacks. Pure.
+ */
+export function sandboxHint(
+  level: 'strict' | 'files' | 'none',
+  status: string,
+  lastError: string,
+  absent?: string,
+): string {
   if (level === 'none' || status === '0' || !(inaccessible.test(lastError) || status === '126' || status === '127'))
     return ''
-  return `It ran in the sandbox '${level}': add the paths that it needs to 'sandbox_read' or 'sandbox_write', or choose another 'sandbox'.`
+  return absent === undefined
+    ? `It ran in the sandbox '${level}': add the paths that it needs to 'sandbox_read' or 'sandbox_write', or choose another 'sandbox'.`
+    : `It ran in the sandbox '${level}', in which ${absent} is absent: add it to 'sandbox_read' or 'sandbox_write', or choose another 'sandbox'.`
 }
+
+/** The first path in an engine's error that exists on this machine, but not in the engine's sandbox. */
+export const absentPath = (lastError: string, { isVisible }: Pick<Sandboxed, 'isVisible'>): string | undefined =>
+  lastError
+    .match(/\/[^\s'"`:;,()[\]{}<>]+/g)
+    ?.map(path => path.replace(/[.?!]+$/, ''))
+    .find(path => existsSync(path) && !isVisible(path))

@@ -1,19 +1,14 @@
 import { join } from 'node:path'
-import { optionalNames } from '../../core/optional-file.ts'
+import { optionalNames, optionalText } from '../../core/optional-file.ts'
 import { resolvedPathAt } from './resolved-paths.ts'
 
-/** Programs and libraries, and /sys, which describes devices and memory limits. */
-export const inEveryView: ReadonlySet<string> = new Set(
-  ['usr', 'bin', 'sbin', 'lib', 'lib32', 'lib64', 'libx32', 'opt', 'nix', 'gnu', 'sys'].map(name => `/${name}`),
+/**
+ * The folders in `/` that engines see: programs and libraries, and /sys, which describes devices and memory limits. What
+ * another folder is for, such as /backup or /srv, only the operator knows, who names it.
+ */
+const roots = ['usr', 'bin', 'sbin', 'lib', 'lib32', 'lib64', 'libx32', 'opt', 'nix', 'gnu', 'sys'].map(
+  name => `/${name}`,
 )
-
-/** Folders with secrets, users' files or sockets of other services: only selected paths in them are shown. */
-const reserved = new Set(
-  ['boot', 'dev', 'etc', 'home', 'lost+found', 'proc', 'root', 'run', 'sys', 'tmp', 'var'].map(name => `/${name}`),
-)
-
-/** Whether a folder in `/` is shown at the level `files`: all but the reserved ones, such as /models, /srv and /mnt. */
-export const onlyInFiles = (path: string): boolean => !reserved.has(path)
 
 const configuration = [
   'alternatives ca-certificates crypto-policies fonts ld.so.cache ld.so.conf ld.so.conf.d locale.alias locale.conf',
@@ -24,6 +19,15 @@ const configuration = [
   // GPU drivers.
   'OpenCL egl glvnd nvidia nvidia-container-runtime vulkan',
 ].flatMap(names => names.split(' '))
+
+/** CUDA, and the folders in which the dynamic linker searches for libraries: some machines keep them on another disk. */
+const libraryFolders = (): string[] => [
+  '/usr/local/cuda',
+  ...['/etc/ld.so.conf', ...optionalNames('/etc/ld.so.conf.d').map(name => join('/etc/ld.so.conf.d', name))].flatMap(
+    file => (file.endsWith('.conf') && optionalText(file)?.match(/^\/.*\S/gm)) || [],
+  ),
+]
+
 const runtime = ['/run/current-system', '/run/opengl-driver', '/run/nvidia-persistenced', '/var/cache/fontconfig']
 
 /**
@@ -40,12 +44,14 @@ const controls = ['/proc/sys', '/proc/sysrq-trigger', '/proc/irq', '/proc/bus', 
 export function readSystem({ dev = '/dev' } = {}) {
   const present = (paths: string[]) => paths.flatMap(path => resolvedPathAt(path) ?? [])
   return {
-    /** Folders in `/`. */
-    roots: present(optionalNames('/').map(name => `/${name}`)).filter(({ file }) => !file),
+    roots: present(roots).filter(({ file }) => !file),
     /** Files of /etc that programs need. */
     configuration: present(configuration.map(name => join('/etc', name))),
     /** Needed paths in folders that are otherwise hidden. */
-    runtime: present(runtime),
+    runtime: [
+      ...present(runtime),
+      ...present(libraryFolders()).flatMap(resolved => [resolved, { ...resolved, path: resolved.real }]),
+    ],
     devices: optionalNames(dev)
       .filter(name => device.test(name))
       .flatMap(name => {

@@ -1,11 +1,10 @@
 import { coverOf, isInFolder, type Mount, type ResolvedPath } from './mount.ts'
-import { inEveryView, onlyInFiles, type SandboxSystem } from './system.ts'
+import type { SandboxSystem } from './system.ts'
 
 type Mode = 'read' | 'write' | 'device'
 type Hidden = Pick<ResolvedPath, 'real' | 'file'>
 
 export interface ViewFacts {
-  level: 'strict' | 'files'
   /** Whether the engine gets a separate /proc. */
   ownProc: boolean
   system: SandboxSystem
@@ -26,10 +25,11 @@ type Step = { rank: 0 | 1 | 2 | 3 | 4 } & ({ mount: Mount } | { hide: string; fi
  * same path, showing a path overrides hiding a home, and hiding a secret overrides both.
  */
 export function viewOf(facts: ViewFacts): Mount[] {
-  const { system, level } = facts
-  const roots = system.roots.filter(({ path }) => inEveryView.has(path) || (level === 'files' && onlyInFiles(path)))
+  const { system } = facts
   const mounts: Step[] = [
-    ...[...roots, ...system.configuration, ...system.runtime].map(resolved => bind(0, 'read', resolved, resolved.path)),
+    ...[...system.roots, ...system.configuration, ...system.runtime].map(resolved =>
+      bind(0, 'read', resolved, resolved.path),
+    ),
     { rank: 0, mount: { kind: 'proc', own: facts.ownProc, to: '/proc' } },
     { rank: 0, mount: { kind: 'dev', to: '/dev' } },
     { rank: 0, mount: { kind: 'empty', to: '/tmp', sealed: false } },

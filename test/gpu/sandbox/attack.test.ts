@@ -78,8 +78,9 @@ const onFiles = (folder: string, dataDir: string): Record<string, [string, strin
   'passwords of the system': ['read', '/etc/shadow'],
   // The cache of the model hub, which engines read, may be in it.
   'the home of the operator': ['run', `ls -A '${homedir()}' | grep -vxF .cache`],
+  'folders that only the operator knows': ['run', 'ls -Ad /srv /mnt /media /backup /secrets /data 2>/dev/null; true'],
   'services of the system': ['list', '/run/systemd'],
-  'the disk itself': ['run', 'ls /dev/vd* /dev/sd* /dev/nvme* /dev/mem /dev/loop* 2>/dev/null'],
+  'the disk itself': ['run', 'ls /dev/vd* /dev/sd* /dev/nvme* /dev/mem /dev/loop* 2>/dev/null; true'],
   "the server's files by way of its process": ['list', `/proc/${process.pid}/root/`],
   "the server's environment": ['read', `/proc/${process.pid}/environ`],
   'the server, to kill it': ['kill', String(process.pid)],

@@ -60,17 +60,20 @@ describe.each(toolsHere)('with $name', tool => {
     expect(readdirSync(join(dataDir, 'work'))).toEqual([])
   })
 
-  test('an engine that does not find its files reports that it runs in a sandbox', async () => {
+  test('an engine that does not find its files reports which path its sandbox lacks', async () => {
     const folder = join(temporary(), 'engine')
     mkdirSync(folder)
-    writeFileSync(join(folder, 'serve'), `#!/bin/sh\nexec ${folder}/../hidden/program\n`, {
-      mode: 0o755,
-    })
+    const hidden = join(temporary(), 'program')
+    for (const [path, text] of [
+      [join(folder, 'serve'), `exec ${hidden}`],
+      [hidden, 'exit 0'],
+    ] as const)
+      writeFileSync(path, `#!/bin/sh\n${text}\n`, { mode: 0o755 })
     const model = fake('lost', [], { command: ['/bin/sh', join(folder, 'serve'), '{socket}'] })
     const { fleet } = await fleetOf([model], { sandbox: { tool } })
     await expect(fleet.load(model)).rejects.toMatchObject({
-      message: expect.stringMatching(
-        /It ran in the sandbox 'files': add the paths that it needs to 'sandbox_read'/,
+      message: expect.stringContaining(
+        `It ran in the sandbox 'files', in which ${hidden} is absent: add it to 'sandbox_read'`,
       ) as string,
     })
   })

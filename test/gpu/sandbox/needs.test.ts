@@ -132,6 +132,36 @@ describe.each(toolsHere)('with $name', tool => {
     },
   )
 
+  test('sources that an environment imports packages from are visible', () => {
+    const facts = operator()
+    const [named, mapped, other] = ['named', 'mapped', 'other'].map(name =>
+      put(join(facts.folder, 'source', name, 'x.py'), `${name} `),
+    ) as [string, string, string]
+    const packages = join(facts.home, 'venv', 'lib', 'python3.12', 'site-packages')
+    put(join(facts.home, 'venv', 'pyvenv.cfg'), 'home = /usr/bin\n')
+    put(join(packages, 'one.pth'), `import site\n${dirname(named)}\n${facts.home}\n${dirname(facts.home)}\n`)
+    put(join(packages, '__editable___two_1_0_finder.py'), `MAPPING = {'two': '${dirname(mapped)}'}\n`)
+    put(join(packages, 'three.py'), `'${dirname(other)}'`)
+    const text = `#!/bin/sh\ncat ${named} ${mapped} ${other} ${facts.home}/.ssh/id_ed25519\n`
+    const seen = printed(facts, [put(join(facts.home, 'venv', 'bin', 'engine'), text, 0o755)])
+    expect(seen).toContain('named mapped')
+    expect(seen).not.toMatch(/other |private/)
+  })
+
+  test('links of a model folder lead to other disks, and not into homes', () => {
+    const facts = operator()
+    const models = join(facts.folder, 'models')
+    const weights = put(join(facts.folder, 'disk', 'x.safetensors'), 'weights')
+    mkdirSync(models)
+    symlinkSync(weights, join(models, 'x.safetensors'))
+    symlinkSync(facts.home, join(models, 'home'))
+    const seen = printed(facts, show(join(models, 'x.safetensors'), join(models, 'home/.ssh/id_ed25519')), {
+      read: [models],
+    })
+    expect(seen).toMatch(/^weights/)
+    expect(seen).not.toContain('private')
+  })
+
   test('a script that the command names is visible, with the files beside it', () => {
     const facts = operator()
     const script = put(join(facts.home, 'engine', 'serve.sh'), '. "$(dirname "$0")/beside.sh"\n')
@@ -211,7 +241,6 @@ describe.each(toolsHere)('with $name', tool => {
       symlinkSync(name === 'sda' ? '/dev/null' : '/dev/zero', join(dev, name))
     const system = readSystem({ dev })
     const mounts = viewOf({
-      level: 'strict',
       ownProc: tool.ownProc,
       system,
       secret: [],

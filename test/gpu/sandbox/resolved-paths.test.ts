@@ -6,7 +6,7 @@ import { effectiveLevel, type SandboxSupport, sandboxRefusal, sandboxWarning } f
 import { mountAt, mountOptions, mountTable } from '../../../gpu/sandbox/mount.ts'
 import { commandPaths, programPaths } from '../../../gpu/sandbox/program-paths.ts'
 import { resolvedPathsOf } from '../../../gpu/sandbox/resolved-paths.ts'
-import { sandboxHint } from '../../../gpu/sandbox/sandbox.ts'
+import { absentPath, sandboxHint } from '../../../gpu/sandbox/sandbox.ts'
 import { sharedLibraries } from '../../../gpu/sandbox/shared-libraries.ts'
 import { readSystem } from '../../../gpu/sandbox/system.ts'
 import { temporary } from '../launcher/_launch.ts'
@@ -210,6 +210,18 @@ test.each([
   ['none', '127', 'not found', false],
 ] as const)('a hint at %s, status %s, %s: %s', (level, status, words, expected) => {
   expect(sandboxHint(level, status, words) !== '').toBe(expected)
+})
+
+test('the hint for an engine that was loading names the path of the machine that its sandbox lacks', () => {
+  const here = import.meta.filename
+  const words = `FileNotFoundError: [Errno 2] No such file or directory: '${here}'.`
+  const isVisible = (path: string): boolean => path === '/usr'
+  expect(absentPath(words, { isVisible })).toBe(here)
+  expect(absentPath(words, { isVisible: () => true })).toBeUndefined()
+  expect(absentPath("cannot open '/no/such/file' or /usr", { isVisible })).toBeUndefined()
+  expect(sandboxHint('files', '1', words, here)).toBe(
+    `It ran in the sandbox 'files', in which ${here} is absent: add it to 'sandbox_read' or 'sandbox_write', or choose another 'sandbox'.`,
+  )
 })
 
 test('the probe names what is missing where nothing works', async () => {

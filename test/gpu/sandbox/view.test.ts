@@ -8,12 +8,9 @@ const folder = (path: string, real = path): ResolvedPath => ({ path, real, file:
 const file = (path: string, real = path): ResolvedPath => ({ path, real, file: true })
 
 const machine: ViewFacts = {
-  level: 'files',
   ownProc: true,
   system: {
-    roots: ['/usr', '/etc', '/home', '/root', '/srv', '/proc', '/dev', '/tmp', '/var', '/run'].map(path =>
-      folder(path),
-    ),
+    roots: [folder('/usr'), folder('/opt')],
     configuration: [file('/etc/passwd')],
     runtime: [],
     devices: [file('/dev/nvidia0')],
@@ -31,25 +28,25 @@ const steps = (facts: Partial<ViewFacts>): string[] =>
     if (mount.kind !== 'bind') return `${mount.kind === 'empty' && mount.sealed ? 'hide' : mount.kind} ${mount.to}`
     return `${mount.mode} ${mount.to}${mount.from === mount.to ? '' : ` from ${mount.from}`}`
   })
-const base = ['read /usr', 'read /srv', 'proc /proc', 'dev /dev', 'empty /tmp']
+const base = ['read /usr', 'read /opt', 'proc /proc', 'dev /dev', 'empty /tmp']
 const below = ['empty /var/tmp', 'read /etc/passwd', 'device /dev/nvidia0', 'read /proc/sys']
 
 const cases: [what: string, facts: Partial<ViewFacts>, expected: string[]][] = [
-  ['files: the machine except reserved paths', {}, [...base, ...below]],
+  ['the system without anything named', {}, [...base, ...below]],
   [
-    'strict: programs and libraries only',
-    { level: 'strict' },
-    [...base.filter(step => step !== 'read /srv'), ...below],
+    'a named path is visible, and nothing beside it',
+    { read: [folder('/srv/model'), folder('/backup')] },
+    [...base, 'read /backup', ...below.slice(0, 3), 'read /srv/model', ...below.slice(3)],
   ],
   [
     'a path that is already visible is not bound again; a hidden one is',
-    { read: [folder('/srv/model'), folder('/home/u/model'), file('/usr/bin/x')] },
+    { read: [folder('/opt/model'), folder('/home/u/model'), file('/usr/bin/x')] },
     [...base, ...below, 'read /home/u/model'],
   ],
   [
     'the data directory is hidden where it would be visible, and the engine’s folders in it are visible',
-    { secret: [folder('/srv/infer')], write: [folder('/srv/infer/home/m')], read: [folder('/srv/infer/in')] },
-    [...base, ...below, 'hide /srv/infer', 'read /srv/infer/in', 'write /srv/infer/home/m'],
+    { secret: [folder('/opt/infer')], write: [folder('/opt/infer/home/m')], read: [folder('/opt/infer/in')] },
+    [...base, ...below, 'hide /opt/infer', 'read /opt/infer/in', 'write /opt/infer/home/m'],
   ],
   ['it is not hidden where nothing is visible', { secret: [folder('/home/u/data')] }, [...base, ...below]],
   [
@@ -60,14 +57,14 @@ const cases: [what: string, facts: Partial<ViewFacts>, expected: string[]][] = [
   [
     'also under every name of a folder above it',
     {
-      system: { ...machine.system, roots: [...machine.system.roots, folder('/data', '/srv')] },
-      secret: [folder('/srv/infer')],
-      read: [folder('/home/u/link', '/srv')],
+      system: { ...machine.system, roots: [...machine.system.roots, folder('/data', '/opt')] },
+      secret: [folder('/opt/infer')],
+      read: [folder('/home/u/link', '/opt')],
     },
     [
       'read /usr',
-      'read /srv',
-      'read /data from /srv',
+      'read /opt',
+      'read /data from /opt',
       'proc /proc',
       'dev /dev',
       'empty /tmp',
@@ -75,26 +72,26 @@ const cases: [what: string, facts: Partial<ViewFacts>, expected: string[]][] = [
       'read /etc/passwd',
       'device /dev/nvidia0',
       'read /proc/sys',
-      'hide /srv/infer',
+      'hide /opt/infer',
       'hide /data/infer',
-      'read /home/u/link from /srv',
+      'read /home/u/link from /opt',
       'hide /home/u/link/infer',
     ],
   ],
   [
     'a home is hidden, except the visible paths in it',
-    { homes: ['/srv/u'], read: [folder('/srv/u/venv')] },
-    [...base, ...below, 'hide /srv/u', 'read /srv/u/venv'],
+    { homes: ['/opt/u'], read: [folder('/opt/u/venv')] },
+    [...base, ...below, 'hide /opt/u', 'read /opt/u/venv'],
   ],
   [
     'a home that is named is visible',
-    { homes: ['/srv/u'], read: [folder('/srv/u')] },
-    [...base, ...below, 'hide /srv/u', 'read /srv/u'],
+    { homes: ['/opt/u'], read: [folder('/opt/u')] },
+    [...base, ...below, 'hide /opt/u', 'read /opt/u'],
   ],
   [
     'a secret file is empty',
-    { secret: [file('/srv/infer.yaml')] },
-    [...base, ...below, 'read /srv/infer.yaml from /dev/null'],
+    { secret: [file('/opt/infer.yaml')] },
+    [...base, ...below, 'read /opt/infer.yaml from /dev/null'],
   ],
   [
     'a path behind a link is visible under both names',
@@ -103,7 +100,7 @@ const cases: [what: string, facts: Partial<ViewFacts>, expected: string[]][] = [
   ],
   [
     'a link in a visible folder leads to the visible target',
-    { read: [file('/srv/server', '/home/u/server')], write: [folder('/srv/cache', '/home/u/cache')] },
+    { read: [file('/opt/server', '/home/u/server')], write: [folder('/opt/cache', '/home/u/cache')] },
     [...base, ...below, 'read /home/u/server', 'write /home/u/cache'],
   ],
   [
@@ -116,8 +113,8 @@ const cases: [what: string, facts: Partial<ViewFacts>, expected: string[]][] = [
   ],
   [
     'a writable path is bound even where it is readable',
-    { write: [folder('/srv/cache')], read: [folder('/srv/cache')] },
-    [...base, ...below, 'write /srv/cache'],
+    { write: [folder('/opt/cache')], read: [folder('/opt/cache')] },
+    [...base, ...below, 'write /opt/cache'],
   ],
   ['a writable device is bound as a device', { write: [file('/dev/x')] }, [...base, ...below, 'device /dev/x']],
 ]
@@ -130,7 +127,6 @@ test.each(cases)('%s', (_what, facts, expected) => {
 
 const mounts: Mount[] = viewOf({
   ...machine,
-  level: 'strict',
   secret: [folder('/usr/data')],
   read: [file('/tmp/a b/model.gguf')],
   write: [folder('/usr/data/home')],
@@ -143,7 +139,7 @@ describe('bubblewrap', () => {
   const text = prefix.join(' ')
 
   test('every step is an option, in their order, and after them nothing can be changed', () => {
-    expect(text).toContain('--ro-bind /usr /usr --proc /proc --dev /dev --perms 1777 --tmpfs /tmp')
+    expect(text).toContain('--ro-bind /usr /usr --ro-bind /opt /opt --proc /proc --dev /dev --perms 1777 --tmpfs /tmp')
     expect(text).toContain('--dev-bind /dev/nvidia0 /dev/nvidia0 --ro-bind /proc/sys /proc/sys')
     expect(text).toContain('--tmpfs /usr/data --ro-bind /tmp/a b/model.gguf /tmp/a b/model.gguf --bind /usr/data/home')
     expect(text).toContain('--remount-ro /usr/data --remount-ro / --cap-drop ALL --cap-add CAP_DAC_OVERRIDE')
@@ -194,7 +190,7 @@ describe('the tools of util-linux', () => {
   })
 
   test('a target inside a mount is created after that mount', () => {
-    expect(phases[0]!.split('\n').toSorted()).toEqual(['.old', 'dev', 'etc', 'proc', 'tmp', 'usr', 'var/tmp'])
+    expect(phases[0]!.split('\n').toSorted()).toEqual(['.old', 'dev', 'etc', 'opt', 'proc', 'tmp', 'usr', 'var/tmp'])
     expect(phases[1]).toBe('etc/passwd')
     expect(phases).toHaveLength(9)
     expect(phases[3]!.split('\n').toSorted()).toEqual(['dev', 'tmp/a b'])
