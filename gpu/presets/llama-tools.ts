@@ -168,7 +168,10 @@ function openChoice(names: readonly string[]) {
   return (choice: Json): Json[] => {
     const { content, ...others } = choice.delta ?? {}
     const ended = choice.finish_reason != null
-    const events = [...(typeof content === 'string' ? parser.push(content) : []), ...(ended ? parser.end(choice.finish_reason === 'length') : [])]
+    const events = [
+      ...(typeof content === 'string' ? parser.push(content) : []),
+      ...(ended ? parser.end(choice.finish_reason === 'length') : []),
+    ]
     const parsedChoices = events.map(event => ({
       index: choice.index ?? 0,
       delta: deltaOf(event),

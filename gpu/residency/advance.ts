@@ -1,7 +1,14 @@
 import type { Demand } from '../../core/models/fleet.ts'
 import { type BackoffRules, circuitState } from './backoff.ts'
 import { liveResidents, type ModelState, type Resident, shortage } from './model-state.ts'
-import { type DeviceCapacity, type Occupant, place, type Reservation } from './place.ts'
+import {
+  type DeviceCapacity,
+  type Occupant,
+  type PlacementDecision,
+  type PlacementRequest,
+  place,
+  type Reservation,
+} from './place.ts'
 
 export interface ResidencyRules {
   backoff: BackoffRules
@@ -68,7 +75,8 @@ export function nextStep(
       refuse: served ? 'none' : startCircuit === 'open' ? 'all' : 'late',
     }
 
-  const decision = place({ ...state.placement, mayEvict: !served || missing > 0 }, occupants, capacities)
+  const request = { ...state.placement, mayEvict: !served || missing > 0 }
+  const decision = placeAsClaimed(request, state.claimed, occupants, capacities)
   if (decision.do === 'load') return decision
   const { reason } = decision
   if (decision.do === 'refuse') return { do: 'refuse', reason, refuse: served ? 'none' : 'all' }
@@ -80,6 +88,23 @@ export function nextStep(
   const until = Math.max(since, ...turns.map(Number)) + rules.turnMs
   if (now < until) return { do: 'wait', reason, until, reserve }
   return { do: 'drain', reason, drain: drained(decision.reserve, occupants, rules), reserve: decision.reserve }
+}
+
+/**
+ * Decides where the model is loaded. While the engines that were drained for it are there, it waits for those: the choice
+ * of the moment would alternate with every request that ends, and none of the engines would ever be idle.
+ */
+function placeAsClaimed(
+  request: PlacementRequest,
+  claimed: readonly string[],
+  occupants: readonly Occupant[],
+  capacities: readonly DeviceCapacity[],
+): PlacementDecision {
+  const decision = place(request, occupants, capacities)
+  if (decision.do !== 'wait' || claimed.length === 0) return decision
+  const others = occupants.map(other => (claimed.includes(other.engineId) ? other : { ...other, pinned: true }))
+  const kept = place(request, others, capacities)
+  return kept.do === 'refuse' ? decision : kept
 }
 
 /**

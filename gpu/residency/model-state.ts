@@ -71,6 +71,8 @@ export const newModelState = (model: Model, placement: Omit<PlacementRequest, 'm
   durations: { loadMs: null, runMs: null } as ExpectedDurations,
   /** Why it has no engine although one is needed, as a sentence. */
   reason: null as string | null,
+  /** The engines that were drained for it: it waits for these, although others may be idle for a moment. */
+  claimed: [] as readonly string[],
   /** It cannot be placed with the current devices and configuration. */
   isUnplaceable: false,
   /** When an engine of it that was ready last ended or was stopped; before any has, minus infinity. */

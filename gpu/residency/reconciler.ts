@@ -51,6 +51,7 @@ export function openReconciler(
     const occupants = occupantsOf(residents.values(), reserved)
     const step = nextStep(state, demandOf(state), now, occupants, capacities(), rules)
     state.isUnplaceable = step.do === 'refuse'
+    if (step.do !== 'wait') state.claimed = step.do === 'drain' ? step.reserve.engines : []
     if (step.do !== 'continue') state.reason = 'reason' in step ? step.reason : null
     switch (step.do) {
       case 'nothing':
