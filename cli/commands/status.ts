@@ -5,11 +5,14 @@ import { fetchStatus, watchStatus } from '../status/live.ts'
 import { readDuration, withCommon, withExamples } from '../terminal/options.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
-/** `infer status`: a live view in a terminal, one JSON object in a pipe. */
+/** Columns in a pipe: all columns of the models, and reasons are not cut. */
+const pipeWidth = 400
+
+/** `infer status`: a live view in a terminal, one view in a pipe. */
 export function define(command: Command, terminal: Terminal): void {
   withCommon(command)
     .description(
-      'Shows the state of the server: devices with their memory, utilization, temperature and power, the engines on them, slots, queues, tokens per second, and what is left of the limits of the token. In a terminal the view is live until q or Ctrl-C; in a pipe it is one JSON object.',
+      'Shows the state of the server: devices with their memory, utilization, temperature and power, the engines on them, slots, queues, tokens per second, and what is left of the limits of the token. In a terminal the view is live until q or Ctrl-C; in a pipe, or with --once, it is printed once.',
     )
     .option('--once', 'print it once, also in a terminal')
     .addOption(
@@ -20,11 +23,10 @@ export function define(command: Command, terminal: Terminal): void {
       if (terminal.isTerminal && !json && !once) return watchStatus(terminal, connect, Math.max(200, every))
       const client = connect()
       const snapshot = await fetchStatus(client)
-      if (json || !terminal.isTerminal) terminal.json(snapshot)
-      else {
-        const size = { width: Math.max(20, terminal.stdout.columns || 80), height: 0 }
-        terminal.print(drawStatus(snapshot, client.url, size, terminal.paint).join('\n'))
-      }
+      if (json) return terminal.json(snapshot)
+      const width = terminal.isTerminal ? Math.max(20, terminal.stdout.columns || 80) : pipeWidth
+      const lines = drawStatus(snapshot, client.url, { width, height: 0 }, terminal.paint)
+      terminal.print(lines.map(line => line.trimEnd()).join('\n'))
     })
   withExamples(command, [
     ['infer status', 'the live view'],

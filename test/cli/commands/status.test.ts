@@ -1,12 +1,17 @@
 import { expect, test } from 'vitest'
 import { fakeModel, startApp } from '../../_app.ts'
+import { runInProcess } from '../_in-process.ts'
 import { infer, json } from '../_infer.ts'
 import { answer, fakeServer } from '../_server.ts'
 import { hasTerminal, inTerminal } from '../_terminal.ts'
 
-test('a pipe gets one JSON object, as the API returns it', async () => {
+test('a pipe gets plain lines, and with --json one JSON object, as the API returns it', async () => {
   await using app = await startApp({ models: [fakeModel('fake')] })
-  const ended = await infer(['status'], { env: { INFER_DATA_DIR: app.dataDir } })
+  const env = { INFER_DATA_DIR: app.dataDir }
+  const plain = (await runInProcess(['status'], env)).stdout.toString()
+  expect(plain).toMatch(/^Models\nmodel +status.*\nfake +cold/m)
+  expect(plain).not.toContain('{')
+  const ended = await infer(['status', '--json'], { env })
   expect([ended.exitCode, ended.stderr]).toEqual([0, ''])
   expect(json(ended)).toMatchObject({ object: 'system.status', models: [{ model_id: 'fake', status: 'cold' }] })
 })
