@@ -77,6 +77,8 @@ export const entries: readonly Entry[] = [
   ...under(
     'As in Ollama:',
     ['ls', 'list the models (model list)', () => import('../models/list.ts')],
+    ['list', 'list the models (model list)', () => import('../models/list.ts')],
+    ['show', 'show the settings and engines of a model (model show)', () => import('../models/show.ts')],
     ['ps', 'list the loaded models', () => import('./ps.ts')],
     ['pull', 'download a model and offer it (model add)', () => import('./pull.ts')],
     ['rm', 'stop offering a model (model remove)', () => import('../models/remove.ts')],

@@ -83,7 +83,7 @@ async function valuesAt(context: CursorContext): Promise<Candidates> {
   }
   if (name === 'priority') return named(['low', 'normal', 'high'])
   if (name === 'model' && (path[0] === 'run' || path[0] === 'video')) return only(await generationModels(context))
-  if (/^models?$/.test(name) || (name === 'id' && /^(model|rm|stop)$/.test(path[0] ?? '')))
+  if (/^models?$/.test(name) || (name === 'id' && /^(model|rm|show|stop)$/.test(path[0] ?? '')))
     return only(
       modelsFor(await knownModels(dataDir), (commandTasks as Readonly<Record<string, string>>)[path[0] ?? '']),
     )

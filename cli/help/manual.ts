@@ -126,6 +126,12 @@ const commandFacts: Record<string, CommandFacts> = {
   ...sharedBy({ ...client, exits: { ...client.exits, 74: exits[74] } }, 'speak', 'transcribe'),
   ...sharedBy(generation, 'run', 'image', 'video', 'job', 'file'),
   ...sharedBy(administration, 'org', 'user', 'audit'),
+  ...sharedBy(
+    { ...client, files: ['infer.yaml', ...client.files], exits: { ...client.exits, 65: exits[65], 74: exits[74] } },
+    'ls',
+    'list',
+    'show',
+  ),
   ...sharedBy(local, 'backup', 'restore'),
   ...sharedBy(nothing, 'completion', 'help', 'routes', 'licenses'),
   infer: {
@@ -187,7 +193,6 @@ const commandFacts: Record<string, CommandFacts> = {
   },
   model,
   pull: { ...model, exits: { ...model.exits, 1: 'the command was refused, or the download failed' } },
-  ls: { ...client, files: ['infer.yaml', ...client.files], exits: { ...client.exits, 65: exits[65], 74: exits[74] } },
   rm: {
     environment: ['INFER_URL', 'INFER_DATA_DIR', 'NO_COLOR'],
     files: ['infer.yaml'],

@@ -8,7 +8,7 @@ import { openClient } from '../client/client.ts'
 import { runningServer } from '../client/find-server.ts'
 import { storedSentence } from '../client/refusal.ts'
 import { shellWord } from '../serve/try-next.ts'
-import { withCommon, withExamples } from '../terminal/options.ts'
+import { commandName, withCommon, withExamples } from '../terminal/options.ts'
 import { lengthText, sizeText } from '../terminal/quantities-text.ts'
 import { type Paint, printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
@@ -31,8 +31,8 @@ export function define(command: Command, terminal: Terminal): void {
       if (!live) terminal.remark('No server is running; this is the configuration. Start it with: infer serve')
     })
   withExamples(show, [
-    ['infer model show qwen3-8b', 'as text'],
-    ['infer model show qwen3-8b --json', 'the response of the API'],
+    [`${commandName(command)} qwen3-8b`, 'as text'],
+    [`${commandName(command)} qwen3-8b --json`, 'the response of the API'],
   ])
 }
 

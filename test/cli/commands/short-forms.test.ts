@@ -4,12 +4,16 @@ import { expect, onTestFinished, test } from 'vitest'
 import { tinyChat } from '../../../bin/tiny-chat.ts'
 import { fakeModel, startApp } from '../../_app.ts'
 import { openHub } from '../../fixtures/hub.ts'
+import { runInProcess } from '../_in-process.ts'
 import { infer, json, temporaryFolder } from '../_infer.ts'
 
-test('ls lists models, ps lists the loaded ones, stop unloads one', async () => {
+test('ls and list list models, show shows one, ps lists the loaded ones, stop unloads one', async () => {
   await using app = await startApp({ models: [fakeModel('sound'), fakeModel('other')] })
   const run = (...args: string[]) => infer(args, { env: { INFER_URL: app.url, INFER_TOKEN: app.secret } })
   expect((await run('ls')).stdout).toMatch(/^model .*\nsound +cold .*\nother +cold /)
+  const env = { INFER_URL: app.url, INFER_TOKEN: app.secret }
+  expect((await runInProcess(['list'], env)).stdout.toString()).toMatch(/^model .*\nsound +cold .*\nother +cold /)
+  expect((await runInProcess(['show', 'sound'], env)).stdout.toString()).toMatch(/^sound +cold\n[^]*\nengine +/)
   expect(await run('ps')).toMatchObject({ exitCode: 0, stdout: '', stderr: 'No model is loaded. See: infer ls\n' })
   expect((await run('model', 'load', 'sound')).exitCode).toBe(0)
   expect((await run('ps')).stdout).toMatch(
