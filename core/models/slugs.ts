@@ -13,6 +13,10 @@ export function slugsOf(model: Pick<Model, 'id' | 'slug' | 'tasks'>): Map<Genera
   return new Map(own.map(task => [task, model.slug && own.length === 1 ? base : `${base}/${slugTaskName(task)}`]))
 }
 
+/** Returns the slug of the first task that has one; null if none has. */
+export const firstSlugOf = (model: Pick<Model, 'id' | 'slug' | 'tasks'>): string | null =>
+  slugsOf(model).values().next().value ?? null
+
 /** Returns every slug of a model: also its id with the name of the task, even if `slug` is set. */
 export function everySlugOf(model: Pick<Model, 'id' | 'slug' | 'tasks'>): Map<string, GenerationTask> {
   const all = new Map<string, GenerationTask>()

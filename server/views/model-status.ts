@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { FleetSnapshot } from '../../core/models/fleet.ts'
 import type { Model } from '../../core/models/model.ts'
 import { hasPrice, imageQualities } from '../../core/models/price.ts'
-import { slugsOf } from '../../core/models/slugs.ts'
+import { firstSlugOf, slugsOf } from '../../core/models/slugs.ts'
 import {
   array,
   boolean,
@@ -132,7 +132,7 @@ export function modelStatusView(
     spec_id: `${model.id}@1`,
     enabled: model.enabled,
     tasks: model.tasks,
-    slug: Object.values(slugs)[0] ?? null,
+    slug: firstSlugOf(model),
     slugs,
     status: model.enabled ? (activity?.status ?? 'cold') : 'disabled',
     reason: activity?.reason ?? null,

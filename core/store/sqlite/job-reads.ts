@@ -167,7 +167,7 @@ export function jobListReads(connection: Connection, scan = listScan) {
 
   const ofExecution = connection.query<JobRow>`SELECT ${jobColumns} FROM jobs WHERE node IS NOT NULL AND execution =
     (SELECT number FROM executions WHERE organization_id = :organizationId AND id = :executionId) AND id < :before
-    AND ${matches} ORDER BY id DESC LIMIT :limit`
+    AND ${matches} ORDER BY id DESC`
 
   function jobPage(query: object, metadata: [string, string][], limit: number): JobRecord[] {
     if (metadata.length === 0) return jobs.all({ ...query, limit }).map(recordOf)
@@ -189,18 +189,26 @@ export function jobListReads(connection: Connection, scan = listScan) {
       const before = after < maxId ? after : maxId
       const minId = filter.createdAfter === undefined ? '' : idAt(createdAfter - driftMs)
 
+      const wanted = { createdAfter, createdBefore, status, task, modelId, userId, tokenId }
+      if (filter.executionId !== undefined) {
+        const { executionId } = filter
+        const found: JobRow[] = []
+        // At most as many as an execution has nodes, so none is left out as too far back.
+        if (withJobs)
+          for (const row of ofExecution.iterate({ organizationId, before, ...wanted, executionId })) {
+            if (hasMetadata(row.metadata, metadata)) found.push(row)
+            if (found.length > limit) break
+          }
+        const { page, next } = pageOf(found, limit)
+        return { jobs: page.map(recordOf), next: next?.id ?? null }
+      }
+
       const skip = (metadata.length > 0 ? scan.withMetadata : scan.rows) - 1
       const span = { organizationId, before, to: minId, skip }
       const floors = [withJobs && jobFloor.get(span), withCalls && callFloor.get(span)]
       const to = floors.reduce<string>((highest, floor) => (floor && floor > highest ? floor : highest), minId)
 
-      const wanted = { createdAfter, createdBefore, status, task, modelId, userId, tokenId }
       const query = { organizationId, before, to, ...wanted }
-      if (filter.executionId !== undefined) {
-        const { executionId } = filter
-        const { page, next } = pageOf(ofExecution.all({ ...query, executionId, limit: limit + 1 }), limit)
-        return { jobs: page.map(recordOf), next: next?.id ?? null }
-      }
       // One more than the limit shows whether there is a next page.
       const own = withJobs ? jobPage(query, metadata, limit + 1) : []
       // If the page of jobs is full, older calls do not matter.

@@ -26,14 +26,15 @@ export interface ChunkPiece {
 interface Delta {
   role?: 'assistant'
   content?: string | null
-  refusal?: string
+  refusal?: string | null
   reasoning_content?: string
   tool_calls?: object[]
 }
 
 /**
- * Shapes a piece of a chat choice, without its index and finish reason: only the first delta has the role, reasoning has
- * one name, tool calls have an index, and at their beginning an id, a type and a name. Throws Failure `worker_error`.
+ * Shapes a piece of a chat choice, without its index and finish reason: only the first delta has the role and
+ * `refusal: null`, reasoning has one name, tool calls have an index, and at their beginning an id, a type and a name.
+ * Throws Failure `worker_error`.
  */
 export function shapeDelta(choice: Record<string, unknown>, state: ChoiceState): ChunkPiece {
   const sentMessage = (choice.delta ?? choice.message ?? {}) as Record<string, unknown>
@@ -43,6 +44,7 @@ export function shapeDelta(choice: Record<string, unknown>, state: ChoiceState):
   if (content) delta.content = content
   else if (!state.begun) delta.content = Array.isArray(sentMessage.tool_calls) ? null : ''
   if (typeof sentMessage.refusal === 'string' && sentMessage.refusal) delta.refusal = sentMessage.refusal
+  else if (!state.begun) delta.refusal = null
   const reasoning = answerText(sentMessage.reasoning_content) ?? answerText(sentMessage.reasoning)
   if (reasoning) delta.reasoning_content = reasoning
   if (Array.isArray(sentMessage.tool_calls) && sentMessage.tool_calls.length > 0)

@@ -30,6 +30,7 @@ export function mcpRoutes(owners: McpOwners) {
       },
       response: McpAnswer,
       media: ['text/event-stream'],
+      otherAnswers: { 202: { description: 'The message needs no answer: a notification. There is no body.' } },
       // Loaded with the first message: few servers have such clients.
       answer: async exchange => (await import('./answer.ts')).answerMcp(exchange, running, owners),
     }),

@@ -83,6 +83,7 @@ const ListQuery = z.strictObject({
   model_id: optionalStringUpTo(128, 'Only jobs of this model.'),
   user_id: optionalStringUpTo(64, 'Only jobs of the tokens of this user.'),
   token_id: optionalStringUpTo(64, 'Only jobs that this token created.'),
+  workflow_execution_id: optionalStringUpTo(64, 'Only jobs of the nodes of this execution.'),
   kind: optionalOneOf('`async`: background jobs. `sync`: synchronous requests. Default: both.', ['async', 'sync']),
   created_after: when.describe('Only jobs created after this second, in Unix seconds.'),
   created_before: when.describe('Only jobs created before this second, in Unix seconds.'),
@@ -109,9 +110,9 @@ const listRoute = (owners: Owners<'jobs'>) =>
       'Returns jobs of the organization, newest first, without inputs and results. A synchronous request is listed once it has ended. A page may have fewer than `limit` entries although `has_more` is true: continue with `next_cursor`.',
     query: ListQuery,
     response: Page,
-    handle: async ({ query: { created_after, created_before, ...query } }, exchange) => {
+    handle: async ({ query: { created_after, created_before, workflow_execution_id, ...query } }, exchange) => {
       const { jobs, next } = await owners.jobs.list(exchange.caller.organizationId, {
-        ...filterOf(query),
+        ...filterOf({ ...query, execution_id: workflow_execution_id }),
         // Excludes the whole second.
         ...(created_after === undefined ? {} : { createdAfter: created_after * 1000 + 999 }),
         ...(created_before === undefined ? {} : { createdBefore: created_before * 1000 }),

@@ -295,7 +295,7 @@ export function stdFileRoutes(owners: Owners<'admission' | 'config' | 'cpu' | 'f
         'Returns the bytes of a file. One `Range` is answered with 206, or with 416 if it begins after the end; `If-None-Match` with 304. Types that a browser would run are sent as `application/octet-stream`.',
       params,
       media: ['*/*'],
-      otherAnswers: { 206: fileAnswers[206], 304: fileAnswers[304] },
+      otherAnswers: fileAnswers,
       errorCodes: ['not_found'],
       async answer(exchange) {
         await sendFile(exchange, await required(exchange), { kind: 'attachment', maxAge: 0 }, owners)

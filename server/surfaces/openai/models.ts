@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { engineFacts } from '../../../core/models/engine-facts.ts'
 import type { FleetSnapshot } from '../../../core/models/fleet.ts'
 import type { Model } from '../../../core/models/model.ts'
+import { firstSlugOf } from '../../../core/models/slugs.ts'
 import {
   array,
   integer,
@@ -31,7 +32,7 @@ const ModelObject = namedObject('ModelObject', 'A model.', {
   tasks: array('Tasks that the model does.', Task),
   status: modelState,
   context_length: nullableInteger('Most tokens of a request and its answer together; null if unknown.'),
-  slug: nullableString('Path under `/slug`; null without one.'),
+  slug: nullableString('Path under `/slug` of its first task that has one; null if none has.'),
   region: modelRegion,
   price: nullable(ModelPrice, 'Prices of the model; null if its use costs nothing.'),
 })
@@ -54,7 +55,7 @@ const describe = (
   tasks: model.tasks,
   status: now.models[model.id]?.status ?? 'cold',
   context_length: model.context_length ?? null,
-  slug: model.slug ?? null,
+  slug: firstSlugOf(model),
   region: registry.catalog().get(model.id)?.region ?? null,
   price: priceObject(model, config.currency),
 })

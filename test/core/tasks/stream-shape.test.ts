@@ -91,7 +91,7 @@ test.each(Object.entries(formats))('%s: every text is unchanged, in the one form
               {
                 index: 0,
                 delta: {
-                  ...(at === 0 ? { role: 'assistant' } : {}),
+                  ...(at === 0 ? { role: 'assistant', refusal: null } : {}),
                   ...(at < said.length ? { content: said[at] } : {}),
                 },
                 logprobs: null,
