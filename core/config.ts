@@ -32,7 +32,7 @@ export const Limits = section(
         'Memory for the bodies of all running requests together, with their copies. Further requests get 503 `no_capacity`.',
       example: '1GiB',
     }),
-    depth: z.int().default(64).meta({
+    depth: z.int().min(8).max(500).default(64).meta({
       description: 'Maximum nesting of objects and arrays in a JSON body.',
       unit: 'levels',
       example: 32,

@@ -23,7 +23,7 @@ export interface JsonBounds {
  */
 export function parseBoundedJson(bytes: Buffer, bounds: JsonBounds): unknown {
   if (bytes.length === 0) return {}
-  checkBounds(bytes, bounds)
+  checkBounds(bytes, bounds, 'The body')
   try {
     return JSON.parse(bytes.toString('utf8'))
   } catch (cause) {
@@ -31,7 +31,8 @@ export function parseBoundedJson(bytes: Buffer, bounds: JsonBounds): unknown {
   }
 }
 
-function checkBounds(bytes: Buffer, bounds: JsonBounds): void {
+/** Throws Failure `invalid_json` if a JSON text exceeds the bounds. `name` begins its message, such as `The line`. */
+export function checkBounds(bytes: Buffer, bounds: JsonBounds, name: string): void {
   let depth = 0
   let keys = 0
   for (let at = 0; at < bytes.length; at++) {
@@ -40,11 +41,11 @@ function checkBounds(bytes: Buffer, bounds: JsonBounds): void {
       at = endOfString(bytes, at)
     } else if (byte === openBrace || byte === openBracket) {
       if (++depth > bounds.depth)
-        throw new Failure('invalid_json', `The body nests deeper than ${bounds.depth} levels. Flatten it.`)
+        throw new Failure('invalid_json', `${name} nests deeper than ${bounds.depth} levels. Flatten it.`)
     } else if (byte === closeBrace || byte === closeBracket) {
       depth--
     } else if (byte === colon && ++keys > bounds.keys) {
-      throw new Failure('invalid_json', `The body has more than ${bounds.keys} members. Send less at once.`)
+      throw new Failure('invalid_json', `${name} has more than ${bounds.keys} members. Send less at once.`)
     }
   }
 }

@@ -46,7 +46,7 @@ export function openBatchSteps(
   }
 
   /** Turns the next lines into jobs, if enough of the earlier ones have ended. */
-  async function feed(batch: BatchRecord): Promise<number> {
+  async function feed(batch: BatchRecord, patient: boolean): Promise<number> {
     const open = batch.fed - batch.completed - batch.failed
     if (batch.fed === batch.total || batch.restError) return Infinity
     const admits = await requester(batch)
@@ -65,7 +65,7 @@ export function openBatchSteps(
     const { nextOffset: offset, nextLine: line } = batch
     const lines = window - open
     const page = await input.page({ path: path!, target: targetOf(batch), offset, line, lines, maxBytes })
-    return keep(batch, await admitLines(batch, endpoint, page, admits!))
+    return keep(batch, await admitLines(batch, endpoint, page, admits!, patient))
   }
 
   /** Stores lines as jobs. */
@@ -123,8 +123,11 @@ export function openBatchSteps(
   }
 
   return {
-    /** Does the next step. Resolves with the milliseconds until the batch must be looked at again; 0: at once. */
-    async next(batch: BatchRecord): Promise<number> {
+    /**
+     * Does the next step. Resolves with the milliseconds until the batch must be looked at again; 0: at once. Unless
+     * `patient`, a line whose admission fails for an unknown reason fails alone, and the step goes on.
+     */
+    async next(batch: BatchRecord, patient: boolean): Promise<number> {
       const { status, expiresAt } = batch
       const isOpen = status === 'validating' || status === 'in_progress'
       const leftMs = expiresAt - Date.now()
@@ -133,8 +136,24 @@ export function openBatchSteps(
         return 0
       }
       if (status === 'validating') return check(batch)
-      if (status === 'in_progress') return Math.min(leftMs, await feed(batch))
+      if (status === 'in_progress') return Math.min(leftMs, await feed(batch, patient))
       return batch.fed > batch.completed + batch.failed ? withdraw(batch) : finish(batch)
+    },
+
+    /**
+     * Ends what can be ended of a batch whose next step fails each time: lines that are not jobs yet fail with the
+     * failure; in any other state the whole batch does.
+     */
+    async giveUp(batch: BatchRecord, failure: Failure): Promise<void> {
+      const { code } = failure
+      const message =
+        code === 'internal_error'
+          ? `This could not be processed, although it was tried again for minutes. The log of infer has the cause under the batch ${batch.id}.`
+          : failure.message
+      const at = Date.now()
+      if (batch.status === 'in_progress' && batch.restError === null)
+        await store.batches.refuseRest(batch, { ...lineError(failure), message }, at)
+      else await store.batches.fail(batch, [{ code, message, param: null, line: null }], at)
     },
   }
 }
@@ -179,7 +198,8 @@ function openValidation(options: Pick<BatchesOptions, 'admission' | 'files' | 'c
     if (!endpoint) return ofFile('model_not_found', `There is no model for ${batch.endpoint}.`, 'endpoint')
     const target = { endpoint: endpoint.path, namesModel: endpoint.modelId === undefined }
     const maxBytes = config.limits.json_body
-    const checked = await input.check({ path: files.pathOf(file), ...target, maxBytes }, signal)
+    const rules = { ...target, bounds: config.limits, maxBytes }
+    const checked = await input.check({ path: files.pathOf(file), ...rules }, signal)
     const { total, models } = checked
     const named = endpoint.modelId === undefined ? models : [{ id: endpoint.modelId, lines: [1] }]
     const refused = named.flatMap(({ id, lines }) => {

@@ -3,6 +3,8 @@ import { open } from 'node:fs/promises'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Cpu } from '../cpu/cpu.ts'
 import type { Done, ThreadWork } from '../cpu/thread-work.ts'
+import { Failure } from '../failure.ts'
+import { checkBounds, type JsonBounds } from '../json.ts'
 import type { BatchFault } from '../store/store.ts'
 import { type BatchTarget, maxFaults, maxLines, readLine } from './batch-line.ts'
 
@@ -84,7 +86,13 @@ export interface CheckedFile {
   models: { id: string; lines: number[] }[]
 }
 
-export interface InputCheckOptions extends BatchTarget {
+/** What the check of a file requires of its lines. */
+export interface LineRules extends BatchTarget {
+  /** Bounds of the JSON of a line, as for the body of a request. */
+  bounds: JsonBounds
+}
+
+export interface InputCheckOptions extends LineRules {
   path: string
   /** The longest line, bytes. */
   maxBytes: number
@@ -97,7 +105,13 @@ const maxModels = 1_000
 export type LineSummary = { customId: string; model: string | null } | { fault: Omit<BatchFault, 'line'> }
 
 /** Parses a line. Pure. */
-export function lineSummary(text: string, target: BatchTarget): LineSummary {
+export function lineSummary(text: string, { bounds, ...target }: LineRules): LineSummary {
+  try {
+    // The line itself is one level and four members.
+    checkBounds(Buffer.from(text), { depth: bounds.depth + 1, keys: bounds.keys + 4 }, 'The line')
+  } catch (thrown) {
+    return { fault: { code: 'invalid_json_line', param: null, message: Failure.from(thrown).message } }
+  }
   const read = readLine(text, target)
   if ('fault' in read) return read
   const { model } = read.body
@@ -109,12 +123,12 @@ interface CheckTurns {
   /** Lets other work run when it is time. */
   pause: () => Promise<void> | undefined
   /** `lineSummary`, in a thread for a long line. */
-  summary: (text: string, target: BatchTarget) => LineSummary | Promise<LineSummary>
+  summary: (text: string, rules: LineRules) => LineSummary | Promise<LineSummary>
 }
 
 /** Checks the lines of an input file. Its memory does not depend on the size of the file, only on the number of lines. */
 export async function checkFile(
-  { path, maxBytes, ...target }: InputCheckOptions,
+  { path, maxBytes, ...rules }: InputCheckOptions,
   { pause, summary }: CheckTurns,
 ): Promise<CheckedFile> {
   const faults: BatchFault[] = []
@@ -134,7 +148,7 @@ export async function checkFile(
       faults.push({ code: 'invalid_json_line', param: null, line, message })
       continue
     }
-    const read = await summary(text, target)
+    const read = await summary(text, rules)
     if ('fault' in read) {
       faults.push({ ...read.fault, line })
       continue
@@ -146,7 +160,7 @@ export async function checkFile(
     }
     ids.add(digest)
     const { model } = read
-    if (!target.namesModel || model === null) continue
+    if (!rules.namesModel || model === null) continue
     const lines = models.get(model)
     if (lines) {
       if (lines.length < maxFaults) lines.push(line)
@@ -209,8 +223,8 @@ export async function readPage(
 
 /** Thread work on the input files of batches. */
 export const batchWork = {
-  checkBatchLine: ({ text, target }: { text: string; target: BatchTarget }): Done<LineSummary> => ({
-    value: lineSummary(text, target),
+  checkBatchLine: ({ text, rules }: { text: string; rules: LineRules }): Done<LineSummary> => ({
+    value: lineSummary(text, rules),
   }),
   readBatch: async (options: PageOptions): Promise<Done<InputLine[]>> => ({ value: (await readPage(options)) ?? [] }),
 } satisfies ThreadWork
@@ -232,10 +246,10 @@ export function openInputFiles({ calling }: Pick<Cpu, 'calling'>) {
       }
       return checkFile(options, {
         pause: () => (performance.now() - began > 1 ? turn() : undefined),
-        summary: (text, target) =>
+        summary: (text, rules) =>
           text.length > largestInline
-            ? call('batches', 'checkBatchLine', { text, target }, { signal })
-            : lineSummary(text, target),
+            ? call('batches', 'checkBatchLine', { text, rules }, { signal })
+            : lineSummary(text, rules),
       })
     },
     /** Reads the next lines, at most about 64 KiB of them or one larger line. Empty at the end of the file. */

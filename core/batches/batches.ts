@@ -60,8 +60,10 @@ export interface BatchesOptions {
 
 /** The longest time until a batch is looked at again without a change, milliseconds. */
 const tickMs = 30_000
-/** Milliseconds until a failed step is repeated. */
+/** Milliseconds until a step that failed once is repeated; doubled for each further failure. */
 const afterErrorMs = 5_000
+/** How often the same step may fail before its batch is given up: after two and a half minutes. */
+const maxStepFailures = 6
 
 /**
  * Batches: files of requests that run in the background, each as a job of class `batch`. Every batch does its next step
@@ -87,20 +89,33 @@ export function openBatches(options: BatchesOptions) {
   function begin({ organizationId, id }: RowKey): void {
     if (unfinished.has(id) || closed.signal.aborted) return
     const work = openDueWork({ work: step })
+    /** How often the next step has failed. */
+    let failures = 0
     unfinished.set(id, { organizationId, work })
     void work.check()
 
     async function step(): Promise<void> {
+      let batch: BatchRecord | undefined
       try {
-        const batch = await store.batches.find(organizationId, id)
+        batch = await store.batches.find(organizationId, id)
         if (!batch || batch.finishedAt !== null) return end(id)
-        const waitMs = await steps.next(batch)
+        const waitMs = await steps.next(batch, failures < maxStepFailures / 2)
+        failures = 0
         if (waitMs > 0) work.at(Date.now() + Math.min(waitMs, tickMs))
         else void work.check()
       } catch (thrown) {
         if (closed.signal.aborted) return
-        log.error('A batch could not continue; this is retried', { batch: id }, thrown)
-        work.at(Date.now() + afterErrorMs)
+        const failure = Failure.from(thrown)
+        // What may pass, such as a full disk, is waited for.
+        if (!failure.retryable) failures++
+        const isLast = failures >= maxStepFailures
+        const outcome = isLast ? 'is given up' : 'could not continue; this is retried'
+        log.error(`A batch ${outcome}`, { batch: id, failures }, thrown)
+        const waitMs = Math.min(afterErrorMs * 2 ** Math.max(0, failures - 1), tickMs * 10)
+        if (!isLast || !batch) return work.at(Date.now() + waitMs)
+        failures = 0
+        await steps.giveUp(batch, failure).catch(() => work.at(Date.now() + waitMs))
+        void work.check()
       }
     }
   }

@@ -74,12 +74,16 @@ export function openLineAdmission(
     return [admit(() => prepared.estimate!), inputs]
   }
 
-  /** Admits lines in their order, until one must wait. */
+  /**
+   * Admits lines in their order, until one must wait. Rejects if the admission of a line fails for an unknown reason;
+   * unless `patient`, that is the error of the line.
+   */
   return async (
     batch: BatchRecord,
     endpoint: BatchEndpoint,
     page: readonly InputLine[],
     requester: Requester,
+    patient: boolean,
   ): Promise<PageJobs> => {
     const fed: PageJobs = { jobs: [], refused: [], lines: [], stopped: undefined }
     const now = Date.now()
@@ -116,7 +120,7 @@ export function openLineAdmission(
           fed.stopped = { by: failure, forAll: false }
           break
         }
-        if (failure.code === 'internal_error') throw thrown
+        if (failure.code === 'internal_error' && patient) throw thrown
         fed.refused.push({ line: line.line, error: lineError(failure) })
       }
       fed.lines.push(line)

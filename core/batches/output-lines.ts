@@ -81,12 +81,18 @@ export function openOutputLines({ batch, endpoints, path, maxBytes, store, jobs,
       for await (const { input, line } of all()) {
         if (line?.status !== 'completed') continue
         const job = await jobs.find(batch.organizationId, line.jobId!)
+        let begun = false
         try {
           if (!job) throw new Failure('output_expired', 'The result of this request is no longer kept.')
-          yield* success(job, input, idOf(line))
+          for await (const piece of success(job, input, idOf(line))) {
+            begun = true
+            yield piece
+          }
         } catch (thrown) {
-          if (!(thrown instanceof Failure) || thrown.code !== 'output_expired') throw thrown
-          yield answered(idOf(line), input.customId, thrown)
+          const failure = Failure.from(thrown)
+          // A result that cannot be shown is the error of its line, and keeps no other line from the file.
+          if (begun || failure.retryable) throw thrown
+          yield answered(idOf(line), input.customId, failure)
         }
       }
     },

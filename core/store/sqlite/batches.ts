@@ -37,8 +37,9 @@ export function openBatchFlow(connection: Connection, { events, effects }: { eve
   const finalize = connection.statement`UPDATE batches
     SET status = 'finalizing', ending = 'completed', finalizing_at = ? WHERE number = ?`
   const ended = connection.query<{ organization_id: string } & Record<string, string | number | null>>`SELECT
-    organization_id, id, status, endpoint, input_file_id, iif(completed > 0, output_file_id, NULL) AS output_file_id,
-    iif(failed > 0, error_file_id, NULL) AS error_file_id, total, completed, failed FROM batches WHERE number = ?`
+    organization_id, id, status, endpoint, input_file_id,
+    iif(completed > 0 AND status <> 'failed', output_file_id, NULL) AS output_file_id,
+    iif(failed > 0 AND status <> 'failed', error_file_id, NULL) AS error_file_id, total, completed, failed FROM batches WHERE number = ?`
 
   function settle(row: BatchStateRow, at: number): void {
     const done = row.completed + row.failed
@@ -162,7 +163,7 @@ export function batchCommands(connection: Connection, context: WriteContext) {
         change(inState(key, 'validating'), number => begin.run(total, modelId, at, number)),
 
       'batches.fail'(key, faults, at) {
-        const row = inState(key, 'validating')
+        const row = inState(key, 'validating', 'in_progress', 'finalizing', 'cancelling')
         if (!row) return false
         fail.run(JSON.stringify(faults), at, row.number)
         batches.announce(row.number, at)

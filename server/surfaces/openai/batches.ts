@@ -58,7 +58,7 @@ const BatchObject = namedObject('Batch', 'A file of requests that run in the bac
   expires_at: integer('Unix seconds after which lines that have not ended are given up.'),
   finalizing_at: at('began to write its output files'),
   completed_at: at('completed'),
-  failed_at: at('failed, because its input file is invalid'),
+  failed_at: at('failed: its input file is invalid, or it could not go on'),
   expired_at: at('expired'),
   cancelling_at: at('began to cancel'),
   cancelled_at: at('was cancelled'),

@@ -10,16 +10,20 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
+const bounds = { depth: 64, keys: 1_000 }
 const target = { endpoint: '/v1/embeddings', namesModel: true }
 const line = (id: string, model = 'm', more = '') =>
   JSON.stringify({ custom_id: id, method: 'POST', url: '/v1/embeddings', body: { model, input: `ü${more}` } })
+/** A line whose body has this many levels. */
+const nested = (levels: number) =>
+  line(`${levels}`).replace('"input"', `"user":${'['.repeat(levels - 1)}${']'.repeat(levels - 1)},"input"`)
 function file(...lines: string[]): string {
   const path = join(folder, 'in.jsonl')
   writeFileSync(path, lines.join('\n'))
   return path
 }
 const check = (path: string, maxBytes = 1 << 20) =>
-  checkFile({ path, maxBytes, ...target }, { pause: () => undefined, summary: lineSummary })
+  checkFile({ path, maxBytes, bounds, ...target }, { pause: () => undefined, summary: lineSummary })
 
 test('a valid file has its lines and models; empty lines and line breaks of Windows do not count', async () => {
   const checked = await check(file(line('a'), '', `${line('b', 'n')}\r`, '  ', line('c'), ''))
@@ -38,7 +42,10 @@ test.each<[rule: string, lines: string[], faults: [code: string, line: number | 
   ['a file of empty lines', ['', ' '], [['empty_file', null]]],
   ['a wrong line, with its number', [line('a'), '', 'x'], [['invalid_json_line', 3]]],
   ['a second line with the same id', [line('a'), line('b'), line('a')], [['duplicate_custom_id', 3]]],
-  ['a line that is too long', [line('a'), line('b', 'm', 'x'.repeat(2_000))], [['invalid_json_line', 2]]],
+  ['a line that is too long', [line('a'), line('b', 'm', 'x'.repeat(30_000))], [['invalid_json_line', 2]]],
+  ['a line of 5,000 levels', [line('a'), nested(5_000)], [['invalid_json_line', 2]]],
+  ['a body of 65 levels', [nested(64), nested(65)], [['invalid_json_line', 2]]],
+  ['a line of 1,500 members', [line('a', 'm').replace('{', `{${'"x":1,'.repeat(1_500)}`)], [['invalid_json_line', 1]]],
   [
     'every wrong line',
     ['x', line('a'), 'y'],
@@ -49,7 +56,15 @@ test.each<[rule: string, lines: string[], faults: [code: string, line: number | 
   ],
   ['50,001 lines', Array.from({ length: 50_001 }, (_, at) => line(`${at}`)), [['too_many_lines', 50_001]]],
 ])('%s is a fault', async (_, lines, faults) => {
-  expect((await check(file(...lines), 1_000)).faults.map(({ code, line: at }) => [code, at])).toEqual(faults)
+  expect((await check(file(...lines), 20_000)).faults.map(({ code, line: at }) => [code, at])).toEqual(faults)
+})
+
+test('a body has as many members as that of a request, and lists of any length', async () => {
+  const members = Array.from({ length: 998 }, (_, at) => `"m${at}":1,`).join('')
+  const full = line('full').replace('"body":{', `"body":{${members}`)
+  const tokens = line('tokens').replace('"ü"', JSON.stringify(Array.from({ length: 20_000 }, (_, at) => at)))
+  expect((await check(file(full, tokens))).faults).toEqual([])
+  expect((await check(file(full.replace('"m0"', '"more":1,"m0"')))).faults).toHaveLength(1)
 })
 
 test('at most 100 faults are collected', async () => {

@@ -25,7 +25,7 @@ const line = (id: string, input: string) =>
 function options(lines: string[]) {
   const path = join(folder, 'in.jsonl')
   writeFileSync(path, lines.join('\n'))
-  return { path, endpoint: '/v1/embeddings', namesModel: true, maxBytes: 1 << 20 }
+  return { path, endpoint: '/v1/embeddings', namesModel: true, maxBytes: 1 << 20, bounds: { depth: 64, keys: 1_000 } }
 }
 
 test.each([

@@ -104,6 +104,19 @@ export function batchRules({ store, fresh }: Subject): void {
     expect(await now(batch)).toMatchObject({ status: 'failed', faults, finishedAt: 9 })
   })
 
+  test('a batch that cannot go on fails from any state, once, and announces no files', async () => {
+    const faults = [{ code: 'internal_error', message: 'It is broken.', param: null, line: null }]
+    const batch = await begun(await organization('org_batch_given_up'), 2)
+    await store.batches.feed(feedOf(batch, [1], [2]))
+    await store.batches.cancel(batch.organizationId, batch.id, 5)
+    expect(await store.batches.fail(batch, faults, 9)).toBe(true)
+    expect(await store.batches.fail(batch, faults, 10)).toBe(false)
+    expect(await now(batch)).toMatchObject({ status: 'failed', faults, finishedAt: 9 })
+    const events = await store.events.ofOrganization(batch.organizationId, { sequence: 0, limit: 100 })
+    const [failed] = events.filter(({ type }) => type === 'batch.failed')
+    expect(JSON.parse(failed!.data!)).toMatchObject({ status: 'failed', output_file_id: null, error_file_id: null })
+  })
+
   test('lines become jobs once, and the end of each is counted in its transaction until the batch is finalizing', async () => {
     const batch = await begun(await organization('org_batch_feeds'), 4)
     const feed = feedOf(batch, [1, 2, 4], [3])

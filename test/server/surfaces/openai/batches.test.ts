@@ -50,6 +50,7 @@ function batchesOf(apiKey: string) {
   const create = (url: string, input_file_id: string) =>
     client.batches.create({ input_file_id, endpoint: url as Endpoint, completion_window: '24h' })
   return {
+    client,
     start: async (url: string, bodies: Record<string, object>): Promise<OpenAI.Batch> => {
       const lines = Object.entries(bodies).map(([custom_id, body]) =>
         JSON.stringify({ custom_id, method: 'POST', url, body }),
@@ -157,6 +158,16 @@ test.each<[url: string, body: object, wrong: object, answer: object]>([
     status_code: 400,
     body: { error: { code: expect.any(String) as unknown } },
   })
+})
+
+test('a line that is nested too deep fails its batch when the file is checked', async () => {
+  const { client, create, until } = batchesOf(app.secret)
+  const user = `${'['.repeat(5_000)}${']'.repeat(5_000)}`
+  const line = `{"custom_id":"deep","method":"POST","url":"/v1/embeddings","body":{"model":"far","input":"x","user":${user}}}`
+  const file = await client.files.create({ file: await toFile(Buffer.from(line), 'in.jsonl'), purpose: 'batch' })
+  const batch = await until((await create('/v1/embeddings', file.id)).id, hasEnded)
+  expect(batch).toMatchObject({ status: 'failed', errors: { data: [{ code: 'invalid_json_line', line: 1 }] } })
+  expect(batch.errors?.data?.[0]?.message).toBe('The line nests deeper than 65 levels. Flatten it.')
 })
 
 test('an input file of more than 200 MiB fails the batch before a line is read', async () => {
