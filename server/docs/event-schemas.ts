@@ -58,7 +58,7 @@ function registerCompletions(): void {
         delta: object('What is new since the last chunk.', {
           role: z.literal('assistant').optional(),
           content: nullishString('The next piece of the answer.'),
-          refusal: optionalString('The next piece of a refusal.'),
+          refusal: nullishString('The next piece of a refusal; null in the first chunk of a choice.'),
           reasoning_content: optionalString('The next piece of the reasoning.'),
           tool_calls: optional(
             z.array(
