@@ -108,6 +108,16 @@ export const environmentVariables = {
     default: '~/.config',
     example: '/home/me/.config',
   },
+  INFER_PAGER: {
+    meaning: 'the program that shows long help in a terminal; empty for none',
+    default: 'PAGER, else less',
+    example: 'less -R',
+  },
+  PAGER: {
+    meaning: 'the same for all programs, where INFER_PAGER is not set',
+    default: 'less',
+    example: 'less -R',
+  },
   NO_COLOR: { meaning: 'when set, output has no colours', default: 'colours on a terminal', example: '1' },
 } as const satisfies Record<string, EnvironmentVariable>
 

@@ -4,25 +4,30 @@ import { nearest } from '../../core/nearest.ts'
 import { type Guide, guideText, readGuides } from '../../server/docs/guides.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
 import { withExamples } from '../terminal/options.ts'
+import { printPaged } from '../terminal/pager.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { entries } from './program.ts'
 
 /** `infer help …`: prints guides. `helpLast` in `cli/commands/program.ts` handles the help of commands. */
 export function define(command: Command, terminal: Terminal): void {
   command
-    .description('Prints a guide as text of 80 columns, or the help of a command. Without a name lists the guides.')
+    .description(
+      'Prints a guide as text of 80 columns, or the help of a command. Without a name lists the guides. In a terminal, what is longer than the screen is shown by INFER_PAGER, PAGER or less.',
+    )
     .argument('[name...]', 'a guide, such as workflows, or a command, such as model add')
-    .action(([name]) => {
+    .option('--no-pager', 'print it at once, also if it is longer than the screen')
+    .action(([name], { pager }) => {
+      const print = (text: string) => (pager ? printPaged(text, terminal) : terminal.print(text))
       const guides = readGuides()
-      if (name === undefined) return terminal.print(listOf(guides, terminal))
+      if (name === undefined) return print(listOf(guides, terminal))
       if (!guides.some(({ topic }) => topic === name)) throw unknown(name, guides)
       const text = guideText(name).trimEnd()
-      terminal.print(terminal.hasColors ? text : stripAnsi(text))
+      print(terminal.hasColors ? text : stripAnsi(text))
     })
   withExamples(command, [
     ['infer help', 'list the guides'],
     ['infer help workflows', 'read one'],
-    ['infer help jobs | less', 'read it page by page'],
+    ['infer help jobs --no-pager', 'print it at once'],
     ['infer help model add', 'the same as infer model add --help'],
   ])
 }

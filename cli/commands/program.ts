@@ -3,6 +3,7 @@ import { version } from '../../core/assets.ts'
 import type { Failure } from '../../core/failure.ts'
 import { addManual, addOwn } from '../help/manual.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
+import { printPaged } from '../terminal/pager.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
 interface CommandFile {
@@ -97,14 +98,18 @@ export const entries: readonly Entry[] = [
  */
 export async function openProgram(args: readonly string[], terminal: Terminal): Promise<CommandUnknownOpts> {
   const width = terminal.stdout.columns || 80
+  const isPaged = args[0] === 'help' && !args.includes(noPager)
+  const help: string[] = []
   const infer = new Command('infer')
     .description('Turns this machine into an inference platform.')
     .version(version, '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print this help')
     .helpCommand(false)
+    // The last event of a help, which commander writes in parts.
+    .on('afterAllHelp', () => isPaged && printPaged(help.join('').trimEnd(), terminal))
     .exitOverride()
     .configureOutput({
-      writeOut: text => terminal.stdout.write(text),
+      writeOut: text => (isPaged ? void help.push(text) : void terminal.stdout.write(text)),
       writeErr: () => undefined,
       getOutHelpWidth: () => width,
     })
@@ -127,14 +132,19 @@ export async function openProgram(args: readonly string[], terminal: Terminal): 
   return infer
 }
 
+const noPager = '--no-pager'
+
 /** Converts `help model list` to `model list --help`. A name that is not a command stays, because it may be a guide. */
-export const helpLast = (args: readonly string[]): string[] =>
-  args[0] === 'help' && entries.some(({ name }) => name === args[1]) ? [...args.slice(1), '--help'] : [...args]
+export function helpLast(args: readonly string[]): string[] {
+  const words = args.filter(word => word !== noPager)
+  const isOfCommand = words[0] === 'help' && entries.some(({ name }) => name === words[1])
+  return isOfCommand ? [...words.slice(1), '--help'] : [...args]
+}
 
 /** Throws usage for help of an unknown subcommand, for which commander would print the help of its parent. */
 export function checkHelp(program: CommandUnknownOpts, args: readonly string[]): void {
   const isHelpCommand = args[0] === 'help'
-  if (isHelpCommand && !entries.some(({ name }) => name === args[1])) return
+  if (isHelpCommand && helpLast(args)[0] === 'help') return
   const words = isHelpCommand ? args.slice(1) : args.includes('--help') || args.includes('-h') ? args : []
   let command = program
   const path: string[] = []

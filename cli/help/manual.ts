@@ -133,7 +133,8 @@ const commandFacts: Record<string, CommandFacts> = {
     'show',
   ),
   ...sharedBy(local, 'backup', 'restore'),
-  ...sharedBy(nothing, 'completion', 'help', 'routes', 'licenses'),
+  ...sharedBy(nothing, 'completion', 'routes', 'licenses'),
+  help: { ...nothing, environment: ['INFER_PAGER', 'PAGER', 'NO_COLOR'] },
   infer: {
     environment: [...remote, ...keys, 'INFER_CACHE_DIR', 'NO_COLOR'],
     files: ['infer.yaml', 'server.json', 'root-token', 'master-key', 'infer.db'],

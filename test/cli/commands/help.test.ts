@@ -24,12 +24,30 @@ describe.skipIf(!built)('infer help', () => {
   })
 
   test.skipIf(!hasTerminal)('prints a guide with colours on a terminal, unless NO_COLOR is set', async () => {
-    const coloured = inTerminal(['help', 'jobs'])
+    const coloured = inTerminal(['help', 'jobs', '--no-pager'])
     expect(await coloured.ends()).toBe(0)
     expect(coloured.everything()).toContain('\u001b[1mJobs\u001b[22m')
-    const plain = inTerminal(['help', 'jobs'], { NO_COLOR: '1' })
+    const plain = inTerminal(['help', 'jobs', '--no-pager'], { NO_COLOR: '1' })
     expect(await plain.ends()).toBe(0)
     expect(plain.everything()).not.toContain('\u001b[1m')
+  })
+
+  test.skipIf(!hasTerminal)('is shown by a pager on a terminal, where it is longer than the screen', async () => {
+    const paged = async (pager: Record<string, string>, ...args: string[]) => {
+      const terminal = inTerminal(['help', ...args], pager)
+      expect(await terminal.ends()).toBe(0)
+      return terminal.everything().replaceAll('\r', '')
+    }
+    const [guide, command, off, none, missing] = await Promise.all([
+      paged({ INFER_PAGER: 'head -2', PAGER: 'false' }, 'jobs'),
+      paged({ PAGER: 'head -2' }, 'model', 'add'),
+      paged({ PAGER: 'head -2' }, 'model', 'add', '--no-pager'),
+      paged({ PAGER: 'head -2', INFER_PAGER: '' }, 'jobs'),
+      paged({ PAGER: 'no-such-pager' }, 'jobs'),
+    ])
+    expect(guide.split('\n')).toHaveLength(3)
+    expect(command).toMatch(/^Usage: infer model add .*\n\n$/)
+    for (const whole of [off, none, missing]) expect(whole.split('\n').length).toBeGreaterThan(40)
   })
 
   test('explains commands as --help does', async () => {
