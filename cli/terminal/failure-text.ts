@@ -1,6 +1,6 @@
 import type { Failure } from '../../core/failure.ts'
 import { CommandFailure, isUnexpectedValue, UnreadableAnswer } from './exit-codes.ts'
-import type { Paint } from './styled-line.ts'
+import { type Paint, printableJson, printableStyled } from './styled-line.ts'
 
 /** Formats a Failure for a terminal: the message, the invalid fields, when to retry. */
 export function failureText(failure: Failure, paint: Paint): string {
@@ -16,7 +16,7 @@ export function failureText(failure: Failure, paint: Paint): string {
   // An unexpected error is shown with its stack, because the user at the terminal can report it.
   const unexpected = unexpectedError(failure)
   if (unexpected) lines.push(paint.faint(unexpected.stack ?? unexpected.message))
-  return `${lines.join('\n')}\n`
+  return printableStyled(`${lines.join('\n')}\n`, paint)
 }
 
 function unexpectedError(failure: Failure): Error | undefined {
@@ -28,7 +28,7 @@ function unexpectedError(failure: Failure): Error | undefined {
 
 /** Formats a Failure for a program: the error body of the HTTP API, on one line. */
 export function failureJson(failure: Failure): string {
-  return `${JSON.stringify({
+  return `${printableJson({
     error: {
       code: failure.code,
       message: failure.message,

@@ -4,6 +4,7 @@ import {
   InvalidArgumentError,
   type OptionValues,
 } from '@commander-js/extra-typings'
+import { listenAddress } from '../../core/listen-address.ts'
 import { Duration } from '../../core/quantities.ts'
 import { type Scope, scopes } from '../../core/store/store.ts'
 
@@ -57,7 +58,8 @@ export function withExamples(
 /** Reads `250ms`, `30s`, `5m`, `2h` or `90d` as milliseconds. */
 export function readDuration(text: string): number {
   const read = Duration.safeParse(text)
-  if (!read.success) throw new InvalidArgumentError('Write a duration as 250ms, 30s, 5m, 2h or 90d.')
+  if (!read.success)
+    throw new InvalidArgumentError('Write a duration as 250ms, 30s, 5m, 2h or 90d, and of at most 36500d.')
   return read.data
 }
 
@@ -99,9 +101,7 @@ export function readScopes(text: string): Scope[] {
 
 /** Checks `host:port`, with brackets around an IPv6 host; the host is optional. */
 export function readListen(text: string): string {
-  const match = /^(?:\[[^\]]+\]|[^:]*):(\d{1,5})$/.exec(text)
-  if (!match || Number(match[1]) > 65_535)
-    throw new InvalidArgumentError('Write it as host:port, for example 127.0.0.1:8787.')
+  if (!listenAddress(text)) throw new InvalidArgumentError('Write it as host:port, for example 127.0.0.1:8787.')
   return text
 }
 

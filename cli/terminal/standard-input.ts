@@ -1,6 +1,7 @@
 import { fstatSync } from 'node:fs'
 import { createInterface } from 'node:readline/promises'
 import { usageFailure } from './exit-codes.ts'
+import { printable } from './styled-line.ts'
 import type { Terminal } from './terminal.ts'
 
 /** Maximum bytes: the server's limit for a chat body. */
@@ -72,7 +73,9 @@ export async function confirm(
   // In raw mode the terminal does not turn Ctrl-C into a signal.
   lines.on('SIGINT', () => process.kill(process.pid, 'SIGINT'))
   try {
-    const answer = (await lines.question(`${question} ${defaultAnswer ? '[Y/n]' : '[y/N]'} `, { signal })).trim()
+    const answer = (
+      await lines.question(`${printable(question)} ${defaultAnswer ? '[Y/n]' : '[y/N]'} `, { signal })
+    ).trim()
     return answer === '' ? defaultAnswer : /^y(es)?$/i.test(answer)
   } finally {
     lines.close()

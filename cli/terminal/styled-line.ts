@@ -102,8 +102,22 @@ const coloured: Paint = {
  */
 export const paintFor = (isTerminal: boolean): Paint => (isTerminal ? coloured : plainPaint)
 
-// oxlint-disable-next-line no-control-regex -- matches control characters
-const controls = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g
+/** Control characters, and marks that reverse the reading direction of what follows. */
+const controls = String.raw`[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]`
+const control = new RegExp(controls, 'g')
+/** The same, and before them the escape sequences of `coloured`. */
+const controlOrStyle = new RegExp(String.raw`\u001b\[(?:1|2|22|31|32|33|36|39)m|${controls}`, 'g')
 
 /** Removes control characters, with which external text such as a model's answer could control the terminal. */
-export const printable = (text: string): string => text.replace(controls, '')
+export const printable = (text: string): string => text.replace(control, '')
+
+/** The same for text with styles of `paint`, which stay. */
+export const printableStyled = (text: string, paint: Paint): string =>
+  paint === plainPaint ? printable(text) : text.replace(controlOrStyle, found => (found.length > 1 ? found : ''))
+
+/** The JSON of a value, with control characters that JSON allows in strings as `\\u009b`. */
+export const printableJson = (value: unknown, indent = 0): string =>
+  JSON.stringify(value, null, indent).replaceAll(
+    /[\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g,
+    sign => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )

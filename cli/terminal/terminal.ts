@@ -1,7 +1,7 @@
 import type { ReadStream, WriteStream } from 'node:tty'
 import type { Failure } from '../../core/failure.ts'
 import { failureJson, failureText } from './failure-text.ts'
-import { type Paint, paintFor } from './styled-line.ts'
+import { type Paint, paintFor, printableJson, printableStyled } from './styled-line.ts'
 import { drawTable, fittingColumns } from './table.ts'
 
 /** Streams and environment of the process. */
@@ -22,6 +22,10 @@ export function openTerminal({ stdin, stdout, stderr, env }: ProcessStreams) {
   const paint: Paint = paintFor(isTerminal)
   const remarks: Paint = paintFor(Boolean((stderr as Partial<WriteStream>).isTTY))
   let lastWaiting = ''
+  /** Everything that is printed passes here: names, messages and answers come from others. */
+  const onStdout = (text: string) => void stdout.write(`${printableStyled(text, paint)}\n`)
+  const overwrite = (text: string) => void stderr.write(`\r\u001b[K${printableStyled(text, remarks)}`)
+  const onStderr = (text: string) => void stderr.write(`${printableStyled(text, remarks)}\n`)
 
   return {
     stdin,
@@ -37,11 +41,9 @@ export function openTerminal({ stdin, stdout, stderr, env }: ProcessStreams) {
     isTerminal,
     /** Whether input and output are both terminals, so that the command can ask questions. */
     interactive: isTerminal && Boolean((stdin as Partial<ReadStream>).isTTY),
-    print(text: string): void {
-      stdout.write(`${text}\n`)
-    },
+    print: onStdout,
     json(value: unknown): void {
-      stdout.write(`${JSON.stringify(value, null, isTerminal ? 2 : 0)}\n`)
+      stdout.write(`${isTerminal ? printableJson(value, 2) : JSON.stringify(value)}\n`)
     },
     /** Prints the result: the document with `--json`, else the text. */
     result(asJson: boolean | undefined, document: unknown, text: string): void {
@@ -58,32 +60,28 @@ export function openTerminal({ stdin, stdout, stderr, env }: ProcessStreams) {
       { optional }: { optional?: readonly string[] } = {},
     ): void {
       const width = isTerminal ? stdout.columns : 0
-      if (!optional || width === 0) return void stdout.write(`${drawTable(head, rows, paint, width)}\n`)
-      const kept = fittingColumns(head, rows, width, optional)
+      const cells = rows.map(row => row.map(cell => printableStyled(cell, paint).replaceAll(/[\t\n]+/g, ' ')))
+      if (!optional || width === 0) return onStdout(drawTable(head, cells, paint, width))
+      const kept = fittingColumns(head, cells, width, optional)
       const pick = (row: readonly string[]) => kept.map(column => row[column] ?? '')
-      stdout.write(`${drawTable(pick(head), rows.map(pick), paint, width, true)}\n`)
+      onStdout(drawTable(pick(head), cells.map(pick), paint, width, true))
       const omitted = head.filter((_, column) => !kept.includes(column))
-      if (omitted.length > 0)
-        stderr.write(`${remarks.faint(`A wider terminal, or --json, also shows: ${omitted.join(', ')}`)}\n`)
+      if (omitted.length > 0) onStderr(remarks.faint(`A wider terminal, or --json, also shows: ${omitted.join(', ')}`))
     },
     /** Prints information that is not the result. */
-    remark(text: string): void {
-      stderr.write(`${remarks.faint(text)}\n`)
-    },
-    warn(text: string): void {
-      stderr.write(`${remarks.warning('Warning:')} ${text}\n`)
-    },
+    remark: (text: string): void => onStderr(remarks.faint(text)),
+    warn: (text: string): void => onStderr(`${remarks.warning('Warning:')} ${text}`),
     failed(failure: Failure, asJson: boolean): void {
       stderr.write(asJson ? failureJson(failure) : failureText(failure, remarks))
     },
     /** Overwrites one line of progress; prints nothing in a pipe. Call it with an empty text at the end. */
     progress(text: string): void {
-      if ((stderr as Partial<WriteStream>).isTTY) stderr.write(`\r\u001b[K${text}`)
+      if ((stderr as Partial<WriteStream>).isTTY) overwrite(text)
     },
     /** Shows the reason for waiting: overwrites one line; in a pipe prints each reason once. */
     waiting(text: string): void {
-      if ((stderr as Partial<WriteStream>).isTTY) stderr.write(`\r\u001b[K${remarks.faint(text)}`)
-      else if (text !== lastWaiting) stderr.write(`${text}\n`)
+      if ((stderr as Partial<WriteStream>).isTTY) overwrite(remarks.faint(text))
+      else if (text !== lastWaiting) onStderr(text)
       lastWaiting = text
     },
     /** Sets the exit code of the program; the highest one counts. */

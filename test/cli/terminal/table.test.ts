@@ -2,6 +2,8 @@ import { expect, test } from 'vitest'
 import { sizeText, timeText, tookText } from '../../../cli/terminal/quantities-text.ts'
 import { paintFor, plainPaint, printable } from '../../../cli/terminal/styled-line.ts'
 import { drawTable, fittingColumns } from '../../../cli/terminal/table.ts'
+import { openTerminal, type ProcessStreams } from '../../../cli/terminal/terminal.ts'
+import { Failure } from '../../../core/failure.ts'
 
 test('columns are as wide as their longest cell, and no line ends in spaces', () => {
   expect(
@@ -88,6 +90,7 @@ test('a pipe gets no colours, whatever the environment', () => {
 })
 
 test.each([
+  ['a mark that reverses what follows', 'a\u202eb', 'ab'],
   ['an escape sequence', 'a\u001b[2Jb', 'a[2Jb'],
   ['a carriage return that would overwrite', 'safe\rbad', 'safebad'],
   ['a C1 control', 'a\u009bb', 'ab'],
@@ -123,4 +126,28 @@ test.each([
 test('a time is UTC to the minute, and a missing one is a dash', () => {
   expect(timeText(Date.UTC(2027, 0, 31, 9, 5, 59))).toBe('2027-01-31 09:05Z')
   expect(timeText(null)).toBe('-')
+})
+
+test('nothing that a terminal prints has control characters of others, in a pipe or on a screen', () => {
+  const evil = 'a\u001b]0;owned\u0007\u001b[2J\u001b[8m\u202eb\nfake  row'
+  for (const isTTY of [true, false]) {
+    let written = ''
+    const stream = { isTTY, columns: 80, write: (text: string) => void (written += text) }
+    const terminal = openTerminal({ stdin: {}, stdout: stream, stderr: stream, env: {} } as unknown as ProcessStreams)
+    const { paint } = terminal
+    terminal.table(['id', 'name', 'state'], [['tok_1', evil, paint.bad(evil)]])
+    expect(written.split('\n')).toHaveLength(3)
+    terminal.table(['id', 'name'], [['tok_1', evil]], { optional: ['id'] })
+    terminal.print(`Revoked ${paint.name(evil)}.`)
+    terminal.json({ name: `${evil}\u009b` })
+    terminal.remark(evil)
+    terminal.warn(evil)
+    terminal.waiting(evil)
+    terminal.progress(evil)
+    for (const asJson of [true, false]) terminal.failed(new Failure('not_found', evil), asJson)
+    const own = /\u001b\[(?:1|2|22|31|32|33|36|39)m|\r\u001b\[K/g
+    const rest = isTTY ? written.replaceAll(own, '') : written.replaceAll(/^\{"name".*$/gm, '')
+    // oxlint-disable-next-line no-control-regex -- matches control characters
+    expect(rest).not.toMatch(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202e]/)
+  }
 })
