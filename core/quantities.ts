@@ -13,13 +13,17 @@ const byteUnits = {
   TiB: 2 ** 40,
 } as const
 
+/** A hundred years: now and a duration together stay far below the last date that a program can write. */
+const maxDurationMs = 36_500 * durationUnits.d
+
 /** A duration in the configuration: `250ms`, `30s`, `5m`, `2h`, or a number of milliseconds. Parsed to milliseconds. */
 export const Duration = z
   .union([z.int().min(0), z.string().regex(/^\d+(\.\d+)?(ms|s|m|h|d)$/, 'Write a duration as 250ms, 30s, 5m or 2h.')])
-  .transform(value => {
-    if (typeof value === 'number') return value
-    const [, amount, unit] = /^([\d.]+)(ms|s|m|h|d)$/.exec(value)!
-    return Math.round(Number(amount) * durationUnits[unit as keyof typeof durationUnits])
+  .transform((value, context) => {
+    const [, amount = value, unit = 'ms'] = /^([\d.]+)(ms|s|m|h|d)$/.exec(String(value)) ?? []
+    const ms = Math.round(Number(amount) * durationUnits[unit as keyof typeof durationUnits])
+    if (ms > maxDurationMs) context.addIssue('A duration is at most 36500d.')
+    return ms
   })
   .meta({ unit: 'milliseconds' })
 

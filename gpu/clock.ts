@@ -4,7 +4,7 @@ export interface Clock {
   now: () => number
   /** Epoch milliseconds, for display only. */
   epoch: () => number
-  /** Calls `run` once after `ms`. Returns a function that cancels the call. */
+  /** Calls `run` once after `ms`, or after 24 days if that is sooner. Returns a function that cancels the call. */
   after(ms: number, run: () => void): () => void
 }
 
@@ -13,7 +13,8 @@ export const systemClock: Clock = {
   now: () => performance.now(),
   epoch: () => Date.now(),
   after(ms, run) {
-    const timer = setTimeout(run, ms)
+    // A longer timer of node would end at once.
+    const timer = setTimeout(run, Math.min(ms, 2 ** 31 - 1))
     timer.unref()
     return () => clearTimeout(timer)
   },

@@ -3,6 +3,7 @@ import { version } from '../../core/assets.ts'
 import type { Failure } from '../../core/failure.ts'
 import { addManual, addOwn } from '../help/manual.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
+import { commandName } from '../terminal/options.ts'
 import { printPaged } from '../terminal/pager.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
@@ -129,6 +130,15 @@ export async function openProgram(args: readonly string[], terminal: Terminal): 
     if (group !== hidden) addManual(command, width)
   }
   addOwn(infer, width)
+  // An empty id, of a variable that is not set, would name the list of all.
+  infer.hook('preAction', (_program, command) => {
+    const empty = command.registeredArguments.findIndex(
+      ({ required, variadic }, at) => required && !variadic && command.args[at] === '',
+    )
+    const name = command.registeredArguments[empty]?.name()
+    if (name !== undefined && !/text|prompt|message/.test(name))
+      throw usageFailure(`The argument <${name}> is empty. See: ${commandName(command)} --help`)
+  })
   return infer
 }
 
@@ -187,6 +197,9 @@ export function failureOfUsage(
   if (thrown.code === 'commander.help') return usageFailure(`The subcommand is missing. See: ${help}`)
   const messageText = thrown.message
     .replace(/^error: /, '')
+    .replace(/^unknown option '--(?:port|host|bind|address)'.*/s, all =>
+      args[0] === 'serve' ? `${/^[^(]*/.exec(all)![0].trimEnd()}. Write --listen host:port` : all,
+    )
     .replace(/^option '[^']*?(--[\w-]+)[^']*' argument '(.*?)' is invalid\. /s, "'$2' is not a valid value of $1. ")
     .replace(/^option '[^']*?(--[\w-]+)[^']*' argument missing$/, '$1 needs a value')
     .replace(/^command-argument value '(.*?)' is invalid for argument '([^']*)'\. /s, "'$1' is not a valid <$2>. ")

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, statfsSync, statSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { dirname, join } from 'node:path'
+import { listenAddress } from '../../core/listen-address.ts'
 import { findPortHolder } from '../../core/port-holder.ts'
 import { runningServer } from '../client/find-server.ts'
 import { send } from '../client/http.ts'
@@ -45,14 +46,12 @@ export async function addressFacts(listen: string, dataDir: string): Promise<Add
 }
 
 function tryToListen(listen: string): Promise<string | undefined> {
-  const match = /^(?:\[([^\]]+)\]|([^:]*)):(\d{1,5})$/.exec(listen)
-  if (!match) return Promise.resolve('it is not host:port')
+  const address = listenAddress(listen)
+  if (!address) return Promise.resolve('it is not host:port')
   return new Promise(resolve => {
     const server = createServer()
     server.once('error', (cause: NodeJS.ErrnoException) => resolve(cause.code ?? cause.message))
-    server.listen({ host: match[1] ?? (match[2] || '127.0.0.1'), port: Number(match[3]) }, () =>
-      server.close(() => resolve(undefined)),
-    )
+    server.listen(address, () => server.close(() => resolve(undefined)))
   })
 }
 

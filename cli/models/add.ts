@@ -2,11 +2,12 @@ import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Command, Option } from '@commander-js/extra-typings'
 import { hostEnvironment } from '../../core/config.ts'
-import { Failure } from '../../core/failure.ts'
+import { Failure, invalidValue } from '../../core/failure.ts'
 import { readConfig } from '../../core/models/config.ts'
 import { editConfigFile, previewConfigEdit } from '../../core/models/config-file.ts'
 import { addModel, type ModelEntry, offerToys } from '../../core/models/edit.ts'
 import { hubSettings } from '../../core/models/hub/settings.ts'
+import { modelIdPattern } from '../../core/models/model.ts'
 import { Bytes } from '../../core/quantities.ts'
 import { type Task, tasks } from '../../core/schemas/task.ts'
 import { traitsOf } from '../../gpu/presets/presets.ts'
@@ -96,6 +97,11 @@ export async function addByName(
   terminal: Terminal,
   signal: AbortSignal,
 ): Promise<void> {
+  const { id } = options
+  if (id !== undefined && !(modelIdPattern.test(id) && id.length <= 128))
+    throw invalidValue(
+      `'${id}' is not a valid value of --id. Write letters, digits and . _ : - (at most 128), with / between parts.`,
+    )
   if (what.startsWith('comfyui:')) {
     const { locateGraph } = await import('./graph-proposal.ts')
     const located = locateGraph(what)

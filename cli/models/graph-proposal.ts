@@ -8,6 +8,7 @@ import { modelFilesIn, proposeMapping } from '../../core/models/comfyui/propose-
 import type { ModelEntry } from '../../core/models/edit.ts'
 import { Model } from '../../core/models/model.ts'
 import { idFrom } from '../../core/models/propose.ts'
+import { parsed } from '../../core/schemas/issues.ts'
 import { filesNeed } from '../../gpu/estimate/estimate.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
 import type { Located } from './locate.ts'
@@ -47,7 +48,7 @@ export function proposeGraph(
     ...(memory === undefined || server.folder === undefined ? {} : { memory }),
     comfyui: { inputs, ...(outputs.length > 0 ? { outputs } : {}) },
   }
-  const model = Model.parse(entry)
+  const model = parsed(Model, entry)
   const fault = mappingFault(graph, model)
   const obstacle =
     outputs.length === 0

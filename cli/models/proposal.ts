@@ -8,6 +8,7 @@ import { readGgufHeader } from '../../core/models/gguf-header.ts'
 import { Model } from '../../core/models/model.ts'
 import { idFrom, purposeOf, slugOf } from '../../core/models/propose.ts'
 import { recogniseGguf } from '../../core/models/recognition/recognise-file.ts'
+import { parsed } from '../../core/schemas/issues.ts'
 import type { Task } from '../../core/schemas/task.ts'
 import { estimate, ggufNeed } from '../../gpu/estimate/estimate.ts'
 import { generates } from '../../gpu/presets/preset.ts'
@@ -88,7 +89,7 @@ async function proposeGguf(located: Located, given: GivenSettings, around: Propo
     ...proposalLimits(given),
     ...(args === undefined ? {} : { args: [...args] }),
   }
-  const model = Model.parse(entry)
+  const model = parsed(Model, entry)
   const room = await openPlacementTargets(dataDir).targetFor(model)
   const { bytes, sizing } = ggufNeed(header, model, room)
   const memory = model.memory ?? bytes
@@ -143,7 +144,7 @@ async function proposeUnknown(
     tasks: task,
     ...proposalLimits(given),
   }
-  const model = Model.parse(entry)
+  const model = parsed(Model, entry)
   const memory = await estimate(model, await openPlacementTargets(dataDir).targetFor(model))
   return {
     entry,

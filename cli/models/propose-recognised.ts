@@ -10,6 +10,7 @@ import { idFrom } from '../../core/models/propose.ts'
 import { distilledDefaults, type FamilyDefaults } from '../../core/models/recognition/diffusion-families.ts'
 import { findCompanions } from '../../core/models/recognition/recognise-file.ts'
 import { chooseEngine, type Recognition, suggestedEngines } from '../../core/models/recognition/recognition.ts'
+import { parsed } from '../../core/schemas/issues.ts'
 import type { Task } from '../../core/schemas/task.ts'
 import { estimate, filesNeed } from '../../gpu/estimate/estimate.ts'
 import { presetOf, presets } from '../../gpu/presets/presets.ts'
@@ -45,7 +46,7 @@ export async function proposeRecognised(
     ...(recognition.inputImages === undefined ? {} : { input_images: recognition.inputImages }),
     ...(further.args.length > 0 ? { args: further.args } : {}),
   }
-  const model = Model.parse(entry)
+  const model = parsed(Model, entry)
   const room = await targets.targetFor(model)
   const memory =
     located.bytes !== undefined && model.memory === undefined

@@ -1,12 +1,12 @@
-import { readFileSync, statSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { parseDocument } from 'yaml'
 import { hostEnvironment } from '../../core/config.ts'
 import { Failure } from '../../core/failure.ts'
 import type { DoctorReport, Inspection, InspectionFinding } from '../../core/inspection.ts'
-import type { Config } from '../../core/models/config.ts'
+import { type Config, configText } from '../../core/models/config.ts'
 import { type ConfigKey, configKeys, configValues, variableValues } from '../../core/models/config-keys.ts'
 import type { Reload } from '../../core/models/reload.ts'
+import { readYaml } from '../../core/read-yaml.ts'
 import { backupFiles } from '../../core/store/sqlite/backup-files.ts'
 import { spawnSelf } from './model-command.ts'
 
@@ -67,11 +67,18 @@ function openFileKeys(path: string) {
     const stat = statSync(path, { throwIfNoEntry: false })
     if (!stat) return { exists: false, isInFile: () => false }
     const version = `${stat.mtimeMs} ${stat.size} ${stat.ino}`
-    if (last?.version !== version) {
-      const document = parseDocument(readFileSync(path, 'utf8'))
-      last = { version, isInFile: keys => document.hasIn(keys) }
-    }
+    if (last?.version !== version) last = { version, isInFile: keysIn(path) }
     return { exists: true, isInFile: last.isInFile }
+  }
+}
+
+/** Which keys a file sets; none if it has become unreadable since the server started. */
+function keysIn(path: string): (keys: readonly string[]) => boolean {
+  try {
+    const { document } = readYaml(configText(path), path)
+    return keys => document.hasIn(keys)
+  } catch {
+    return () => false
   }
 }
 

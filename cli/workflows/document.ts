@@ -1,10 +1,12 @@
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { basename, extname } from 'node:path'
-import { parse, parseDocument } from 'yaml'
+import { parseDocument } from 'yaml'
 import type { z } from 'zod'
+import { Failure } from '../../core/failure.ts'
 import { isObject } from '../../core/json.ts'
 import { positionIn } from '../../core/models/config-fault.ts'
 import { nearest } from '../../core/nearest.ts'
+import { readYaml } from '../../core/read-yaml.ts'
 import { failureOfIssues } from '../../core/schemas/issues.ts'
 import type { Diagnostic } from '../../core/workflows/diagnostics.ts'
 import { WorkflowFields } from '../../core/workflows/workflow-fields.ts'
@@ -92,12 +94,11 @@ function readText(path: string): string {
 }
 
 function parsed(path: string, text: string): unknown {
-  const isJson = extname(path).toLowerCase() === '.json'
   try {
-    return isJson ? JSON.parse(text) : (parse(text, { logLevel: 'error' }) as unknown)
+    return extname(path).toLowerCase() === '.json' ? JSON.parse(text) : readYaml(text, path).value
   } catch (cause) {
-    const [why = ''] = (cause as Error).message.split('\n')
-    throw damaged(`${path} is not ${isJson ? 'JSON' : 'YAML'}: ${why.replace(/[.:]$/, '')}.`, { cause })
+    const { message } = cause as Error
+    throw damaged(cause instanceof Failure ? message : `${path} is not JSON: ${message.replace(/\.$/, '')}.`, { cause })
   }
 }
 

@@ -1,4 +1,4 @@
-import { type Document, isMap, isPair, isScalar, isSeq, type YAMLParseError } from 'yaml'
+import { type Document, isMap, isPair, isScalar, isSeq } from 'yaml'
 import { z } from 'zod'
 import { Failure, type FailureDetail, invalidValue } from '../failure.ts'
 import { nearest } from '../nearest.ts'
@@ -13,13 +13,6 @@ interface Read {
   path: string
   /** The JSON Schema of the file, for the names of known settings. */
   schema: object
-}
-
-/** Returns the message for a file that is not YAML. */
-export function syntaxFault({ message, linePos }: YAMLParseError, path: string): string {
-  const [what] = message.split('\n')
-  const at = linePos ? `:${linePos[0].line}:${linePos[0].col}` : ''
-  return `${path}${at}: ${what!.replace(/ at line \d+, column \d+:?$/, '')}. This is not valid YAML.`
 }
 
 /** Returns the failure of a file with wrong settings. The message is about the first; `details` lists all if several. */

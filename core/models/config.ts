@@ -1,19 +1,20 @@
-import { readFileSync } from 'node:fs'
-import { parseDocument } from 'yaml'
+import { readFileSync, statSync } from 'node:fs'
 import { z } from 'zod'
 import { PlanSettings } from '../accounts/plans.ts'
 import { Limits, section } from '../config.ts'
 import { Failure, invalidValue } from '../failure.ts'
+import { listenPattern } from '../listen-address.ts'
 import { coversLoopback, isNetwork, networkOf } from '../network-address.ts'
 import { Duration } from '../quantities.ts'
+import { readYaml } from '../read-yaml.ts'
 import { regionLabels } from '../schemas/region.ts'
 import { conversationTask } from '../schemas/task.ts'
 import { graphFault } from './comfyui/graph-fault.ts'
-import { faultOf, placeIn, syntaxFault } from './config-fault.ts'
+import { faultOf, placeIn } from './config-fault.ts'
 import { offeredModels } from './defaults.ts'
 import { type DescribedSchema, standardSchema } from './described-schema.ts'
 import { Model } from './model.ts'
-import { slugFault } from './slugs.ts'
+import { addSlugs, type SlugTable, slugFault } from './slugs.ts'
 
 /**
  * Returns why `ollama.loopback_token` cannot be used with these proxies: what a proxy on this machine forwards looks like a
@@ -124,11 +125,15 @@ const rewriting = {
  */
 export const Config = z
   .strictObject({
-    listen: z.string().default('127.0.0.1:8787').meta({
-      description:
-        'Address to listen on, as host:port; 0.0.0.0 and [::] are every address of the machine. `infer serve --listen` overrides it.',
-      example: '0.0.0.0:8787',
-    }),
+    listen: z
+      .string()
+      .regex(listenPattern, 'must be host:port, such as 127.0.0.1:8787, with a port up to 65535')
+      .default('127.0.0.1:8787')
+      .meta({
+        description:
+          'Address to listen on, as host:port; 0.0.0.0 and [::] are every address of the machine. `infer serve --listen` overrides it.',
+        example: '0.0.0.0:8787',
+      }),
     public_url: z.url().optional().meta({
       description:
         'Address by which clients reach the server, where a proxy or tunnel is in front of it. All addresses in answers begin with it, those of files too, and its host name is allowed.',
@@ -279,6 +284,17 @@ export const Config = z
   .meta({ id: 'Config', title: 'infer.yaml' })
 export type Config = z.output<typeof Config>
 
+/** Thousands of models fit. A larger file is another one, by mistake. */
+const maxConfigBytes = 2_000_000
+
+/** Reads the text of infer.yaml. Throws if it cannot be read or is too large. */
+export function configText(path: string): string {
+  const { size } = statSync(path)
+  if (size > maxConfigBytes)
+    throw new Error(`it has ${Math.ceil(size / 1e6)} MB, and at most ${maxConfigBytes / 1e6} MB are read`)
+  return readFileSync(path, 'utf8')
+}
+
 /**
  * Reads infer.yaml. A missing file means the defaults if `required` is false.
  * Throws Failure `invalid_value` whose message names the file, the line and the error.
@@ -286,12 +302,11 @@ export type Config = z.output<typeof Config>
 export function readConfig(path: string, required: boolean, check?: (model: Model) => unknown): Config {
   let text: string
   try {
-    text = readFileSync(path, 'utf8')
+    text = configText(path)
   } catch (cause) {
     if (!required && (cause as NodeJS.ErrnoException).code === 'ENOENT') return Config.parse({})
-    throw invalidValue(`The configuration ${path} cannot be read: ${(cause as Error).message}.`, {
-      cause,
-    })
+    const why = (cause as Error).message.replace(/^E[A-Z]+: ([^,]*),.*$/s, '$1')
+    throw invalidValue(`The configuration ${path} cannot be read: ${why}.`, { cause })
   }
   return parseConfig(text, path, check)
 }
@@ -301,20 +316,21 @@ export function readConfig(path: string, required: boolean, check?: (model: Mode
  * Failure for an enabled model that is invalid for reasons that the schema cannot express.
  */
 export function parseConfig(text: string, path: string, check?: (model: Model) => unknown): Config {
-  const document = parseDocument(text)
-  const [syntax] = document.errors
-  if (syntax) throw invalidValue(syntaxFault(syntax, path))
-  const value: unknown = document.toJS() ?? {}
+  const { document, value: written } = readYaml(text, path)
+  const value = written ?? {}
   const parsed = Config.safeParse(value)
   if (!parsed.success) throw faultOf(parsed.error, { value, document, text, path, schema: configSchema() })
   const { models } = parsed.data
   const invalid = (at: number, field: string, message: string) =>
     invalidValue(`${placeIn(document, text, path, ['models', at, field])}: ${message}`)
+  const ids = new Set<string>()
+  const slugs: SlugTable<Model> = new Map()
   for (const [at, model] of models.entries()) {
-    if (models.findIndex(other => other.id === model.id) !== at)
-      throw invalid(at, 'id', `the model id '${model.id}' is used twice; ids must differ.`)
-    const slug = slugFault(model, models.slice(0, at))
+    if (ids.has(model.id)) throw invalid(at, 'id', `the model id '${model.id}' is used twice; ids must differ.`)
+    ids.add(model.id)
+    const slug = slugFault(model, slugs)
     if (slug) throw invalid(at, 'slug', slug)
+    addSlugs(slugs, model)
     if (!model.enabled) continue
     const graph = graphFault(model)
     if (graph) throw invalid(at, 'comfyui', `Model '${model.id}': ${graph}`)

@@ -27,19 +27,24 @@ export function everySlugOf(model: Pick<Model, 'id' | 'slug' | 'tasks'>): Map<st
   return all
 }
 
+export type SlugTable<M extends Slugged> = Map<string, { model: M; task: GenerationTask }>
+
 /** Returns every slug of all enabled models. */
-export function slugTable<M extends Slugged>(models: readonly M[]): Map<string, { model: M; task: GenerationTask }> {
-  const table = new Map<string, { model: M; task: GenerationTask }>()
-  for (const model of models)
-    if (model.enabled)
-      for (const [slug, task] of everySlugOf(model)) if (!table.has(slug)) table.set(slug, { model, task })
+export function slugTable<M extends Slugged>(models: readonly M[]): SlugTable<M> {
+  const table: SlugTable<M> = new Map()
+  for (const model of models) addSlugs(table, model)
   return table
 }
 
+/** Adds the slugs of a model, if it is enabled and no model before it has them. */
+export function addSlugs<M extends Slugged>(table: SlugTable<M>, model: M): void {
+  if (!model.enabled) return
+  for (const [slug, task] of everySlugOf(model)) if (!table.has(slug)) table.set(slug, { model, task })
+}
+
 /** Returns why the slugs of a model conflict with those of earlier models, as a sentence; undefined without a conflict. */
-export function slugFault(model: Slugged, before: readonly Slugged[]): string | undefined {
+export function slugFault<M extends Slugged>(model: M, taken: SlugTable<M>): string | undefined {
   if (!model.enabled) return undefined
-  const taken = slugTable(before)
   for (const slug of everySlugOf(model).keys()) {
     if (reserved.includes(slug.split('/')[0]!))
       return `the slug '${slug}' of the model '${model.id}' begins with '${slug.split('/')[0]}', which is reserved; choose another with 'slug'.`

@@ -53,6 +53,9 @@ const longestSocketPath = 107
 export function checkListenAddress({ socket, port }: ListenAddress): void {
   if ((socket === undefined) === (port === undefined))
     throw invalid('socket', 'Give either --socket <path> or --port <number>.')
+  // Node reads a number as a port, and without a slash it is a file of wherever the program was started.
+  if (socket !== undefined && !socket.includes('/'))
+    throw invalid('socket', `The socket '${socket}' must be a path with a slash, such as /run/engine.sock.`)
   if (socket !== undefined && Buffer.byteLength(socket) > longestSocketPath)
     throw invalid('socket', `The socket path '${socket}' is too long: use at most ${longestSocketPath} bytes.`)
   if (port !== undefined && !(Number.isInteger(port) && port >= 0 && port <= 65_535))

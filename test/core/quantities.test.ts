@@ -25,3 +25,7 @@ test.each([
   expect(bytesText(bytes)).toBe(text)
   expect(Bytes.parse(text)).toBe(bytes)
 })
+
+test.each(['36501d', '99999999999999999999h', 4e12])('%s is longer than any duration', text => {
+  expect(Duration.safeParse(text).error?.issues[0]?.message).toBe('A duration is at most 36500d.')
+})

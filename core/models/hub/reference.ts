@@ -23,7 +23,8 @@ export function parseHubReference(text: string, endpoint: string): HubReference 
     const [, repository, revision, file] = /^hf:([^:@]*)(?:@([^:]*))?(?::(.*))?$/s.exec(text)!
     return checked({ repository: repository!, revision: revision ?? 'main', file: file ?? null }, text)
   }
-  if (!/^https?:\/\//i.test(text) || !URL.canParse(text)) return undefined
+  if (!/^https?:\/\//i.test(text)) return undefined
+  if (!URL.canParse(text)) throw wrong(text, 'is not a valid address')
   const { host, pathname } = new URL(text)
   const base = new URL(endpoint)
   if (host !== base.host && !hubHosts.includes(host)) return undefined

@@ -6,6 +6,7 @@ import { createServer, Server } from 'node:net'
 import { promisify } from 'node:util'
 import { type HTTPSOptions, type Listener, listen } from 'listhen'
 import { Failure } from '../../../core/failure.ts'
+import { listenAddress } from '../../../core/listen-address.ts'
 import { findPortHolder, type PortHolder } from '../../../core/port-holder.ts'
 import type { KeyPair, NewKeyPair } from './certificate.ts'
 
@@ -78,10 +79,10 @@ export async function openListener({ handler, at, https, configure }: ListenOpti
 }
 
 function readAddress(at: string) {
-  const match = /^(?:\[([^\]]+)\]|([^:]*)):(\d{1,5})$/.exec(at)
-  if (!match)
+  const address = listenAddress(at)
+  if (!address)
     throw new Failure('invalid_value', `The listen address '${at}' is not host:port, for example 127.0.0.1:8787.`)
-  return { host: match[1] ?? (match[2] || '127.0.0.1'), port: Number(match[3]) }
+  return address
 }
 
 function listhenOptions(hostname: string, port: number, https: ListenOptions['https']): Parameters<typeof listen>[1] {
@@ -130,7 +131,13 @@ function cannotListen(at: string, thrown: unknown) {
   const { code, message, name } = thrown as NodeJS.ErrnoException
   // listhen opens or tries port 3000 in place of a port that it calls unsafe.
   if (code === undefined && name === 'GetPortError') return unsafePort(at)
-  const why = code === 'EADDRINUSE' ? describeHolder(findPortHolder(readAddress(at).port)) : message
+  const { host, port } = readAddress(at)
+  const whys: Record<string, string> = {
+    EACCES: `this user may not listen on port ${port}. Choose a port above 1023 with --listen`,
+    EADDRNOTAVAIL: `${host} is no address of this machine. Name one of its own with --listen`,
+    ENOTFOUND: `no host '${host}' is known here. Name an address of this machine with --listen`,
+  }
+  const why = code === 'EADDRINUSE' ? describeHolder(findPortHolder(port)) : (whys[code ?? ''] ?? message)
   return new Failure('conflict', `Cannot listen on ${at}: ${why}.`, { cause: thrown })
 }
 

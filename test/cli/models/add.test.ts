@@ -107,6 +107,15 @@ test.runIf(process.getuid?.() === 0)(
   },
 )
 
+test.each(['bad id !', ''])('the id %j is refused in a sentence', async id => {
+  const { file, add } = setUp()
+  const { exitCode, stderr } = await add(file('m.gguf', tinyChat()), ['--yes', '--id', id])
+  expect(stderr).toBe(
+    `Error: '${id}' is not a valid value of --id. Write letters, digits and . _ : - (at most 128), with / between parts.\n`,
+  )
+  expect(exitCode).toBe(65)
+})
+
 test('a missing file is reported before any question', async () => {
   const ended = await setUp().add('/nowhere/model.gguf', [])
   expect([ended.exitCode, ended.stderr]).toEqual([

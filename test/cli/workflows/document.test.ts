@@ -27,7 +27,7 @@ test('a whole workflow is read, and a graph alone is named after its file', () =
 
 test.each<[name: string, text: string, message: RegExp, exitCode: number]>([
   ['a.json', '{', /a\.json is not JSON: /, 65],
-  ['a.yaml', 'a: [', /a\.yaml is not YAML: /, 65],
+  ['a.yaml', 'a: [', /a\.yaml:1:5: .*not valid YAML/, 65],
   ['a.yaml', 'hello', /a\.yaml is not a workflow\. Write an object with the graph as 'dag'/, 65],
   ['a.yaml', '', /a\.yaml is not a workflow\. Write an object/, 65],
   ['a.json', '{"name": "x"}', /a\.json is not a workflow\. Write an object/, 65],

@@ -1,11 +1,11 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import formats from 'ajv-formats'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { Failure } from '../../../core/failure.ts'
-import { configSchema, parseConfig } from '../../../core/models/config.ts'
+import { configSchema, parseConfig, readConfig } from '../../../core/models/config.ts'
 import { addModel, schemaHint } from '../../../core/models/edit.ts'
 import { traitsOf } from '../../../gpu/presets/presets.ts'
 import { infer, json, temporaryFolder } from '../../cli/_infer.ts'
@@ -39,6 +39,8 @@ describe('the schema and the program agree', () => {
     ['1:1', 'colour: blue\n', 'infer config explain'],
     ['1:1', 'listen: [1]\n', "'listen' must be a string"],
     ['1:1', '- id: a\n', "such as 'models:'"],
+    ['1:1', 'listen: 127.0.0.1:99999\n', "'listen': must be host:port"],
+    ['1:1', 'listen: http://127.0.0.1:80\n', "'listen': must be host:port"],
     ['1:1', 'models: 3\n', "'models'"],
     ['1:1', 'public_url: example\n', "'public_url'"],
     ['1:10', 'limits: {jsn_body: 1}\n', "Did you mean 'json_body'?"],
@@ -74,14 +76,48 @@ function faultOf(text: string): Failure {
   throw new Error('It was accepted.')
 }
 
+const bomb = Array.from(
+  'abcdefghi',
+  (name, at) => `${name}: &${name} [${Array(10).fill(at === 0 ? 'x' : `*${'abcdefghi'[at - 1]}`)}]\n`,
+).join('')
+
 test.each<[rule: string, text: string, says: RegExp]>([
   ['no YAML', 'models: [\n  - a\n', /^\/etc\/infer\.yaml:\d+:\d+: .*valid YAML/],
+  ['two documents', 'listen: :1\n---\nlisten: :2\n', /^\/etc\/infer\.yaml:2:1: A second document begins here/],
+  ['nesting without end', `models: ${'['.repeat(50_000)}`, /^\/etc\/infer\.yaml.*nested too deeply/],
+  ['an alias that expands without bound', bomb, /^\/etc\/infer\.yaml: Aliases .* stand for too many values\./],
+  ['an alias of nothing', 'models: *nope\n', /^\/etc\/infer\.yaml: The alias '\*nope' has no anchor/],
+  ['an alias in its own list', 'models: &a [*a]\n', /^\/etc\/infer\.yaml: Aliases .* contain themselves\./],
+  [
+    'an alias in its own value',
+    'models: [{id: a, env: &e {A: *e}}]\n',
+    /^\/etc\/infer\.yaml: Aliases .* contain themselves/,
+  ],
   ['a key twice', 'listen: :1\nlisten: :2\n', /^\/etc\/infer\.yaml:2:1: .*unique/],
   ['an id twice', 'models:\n  - {id: a, source: /a}\n  - {id: a, source: /b}\n', /yaml:3:6: .*'a' is used twice/],
   ['an engine that is not there', 'models:\n  - id: a\n    engine: vlm\n', /yaml:3:5: .*no engine 'vlm'.*vllm/],
   ['an engine that lacks something', 'models:\n  - id: a\n', /yaml:2:5: .*'source'/],
 ])('refused beyond the schema: %s', (_, text, says) => {
   expect(faultOf(text).message).toMatch(says)
+})
+
+test('aliases are read', () => {
+  const { models } = parseConfig('models: [{id: a, source: /a, env: &e {A: b}}, {id: b, source: /b, env: *e}]', 'x')
+  expect(models.map(({ env }) => env)).toEqual([{ A: 'b' }, { A: 'b' }])
+})
+
+test('a file that is not there is named', () => {
+  expect(() => readConfig('/no/such.yaml', true)).toThrow(
+    'The configuration /no/such.yaml cannot be read: no such file or directory.',
+  )
+})
+
+test('a file of many megabytes is another one, by mistake, and is not parsed', async () => {
+  const path = join(temporaryFolder(), 'large.yaml')
+  writeFileSync(path, '')
+  truncateSync(path, 20_000_000)
+  expect(() => readConfig(path, true)).toThrow(`The configuration ${path} cannot be read: it has 20 MB`)
+  expect(await infer(['config', 'check', path])).toMatchObject({ exitCode: 65 })
 })
 
 test('a disabled model may be incomplete', () => {

@@ -46,6 +46,7 @@ test.each([
   'hf:a/b@../../x:c',
   'hf:a b/c',
   'hf:-a/b',
+  'http://[',
   'https://huggingface.co/datasets/a/b',
   'https://huggingface.co/a',
   'https://huggingface.co/a/b/discussions/1',

@@ -72,7 +72,8 @@ test('a port that speaks another protocol is refused, and no other port is opene
 test.each([
   ['nowhere', 'invalid_value', 'is not host:port'],
   ['127.0.0.1', 'invalid_value', 'is not host:port'],
-  ['198.51.100.7:0', 'conflict', 'EADDRNOTAVAIL'],
+  ['127.0.0.1:99999', 'invalid_value', 'is not host:port'],
+  ['198.51.100.7:0', 'conflict', '198.51.100.7 is no address of this machine. Name one of its own with --listen.'],
   ['no-such-host.invalid:0', 'conflict', 'no-such-host.invalid'],
 ])('%s is refused: %s', async (at, code, message) => {
   await expect(listen(at)).rejects.toMatchObject({ code, message: expect.stringContaining(message) })
