@@ -44,6 +44,9 @@ export interface ConnectionOptions {
 /** Bytes that a connection buffers for a client that does not read. undici's types lack this option of net.connect. */
 const readAhead: object = { highWaterMark: 16 << 10 }
 
+/** An engine that writes an answer sees at its next token that the client has left: it is asked early once. */
+const soonMs = 100
+
 /** How long a broken connection waits for its engine's exit status, which explains more than 'connection reset'. */
 const exitWaitMs = 750
 
@@ -125,7 +128,11 @@ export class EngineConnections {
     const until = performance.now() + cancelGraceMs
     this.#cancelled++
     try {
-      for (let pauseMs = pollMs; !this.#engineFailure; pauseMs = Math.max(pollMs, Math.min(2 * pauseMs, 250))) {
+      for (
+        let pauseMs = Math.min(pollMs, soonMs);
+        !this.#engineFailure;
+        pauseMs = Math.max(pollMs, Math.min(2 * pauseMs, 250))
+      ) {
         if ((await this.#hasStopped(workPath)) || this.#engineFailure) return
         const mayKill = this.open.size === 0 || !hasFreeSlot()
         if (performance.now() >= until && mayKill) return this.options.unresponsive()

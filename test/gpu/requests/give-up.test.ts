@@ -94,10 +94,14 @@ test('an engine that serves others is not killed while a slot is free', { timeou
   await expect.poll(killed, { timeout: 20_000 }).toBe(true)
 })
 
-/** A llama-server, which sees that a client has left only when it was asked for nothing for a second. */
+/**
+ * A llama-server, which sees that a client has left at the next token, or in a prompt only when it was asked for nothing
+ * for a second.
+ */
 const llamaServer = `
 const { createServer } = require('node:http')
 const port = process.argv[process.argv.indexOf('--port') + 1]
+const reads = process.argv.includes('--reads')
 let [running, askedAt] = [0, 0]
 createServer((req, res) => {
   const json = value => res.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(value))
@@ -109,6 +113,7 @@ createServer((req, res) => {
   running++
   res.writeHead(200, { 'content-type': 'text/event-stream' }).write(': reads the prompt\\n\\n')
   const look = () => {
+    if (!reads) return setTimeout(() => running--, 50)
     const left = askedAt + 1000 - Date.now()
     if (left > 0) setTimeout(look, left)
     else running--
@@ -120,7 +125,10 @@ createServer((req, res) => {
 }).listen(Number(port), '127.0.0.1')
 `
 
-test('llama-server is left in peace to notice a cancellation', { timeout: 60_000 }, async () => {
+test.each([
+  ['in its prompt, where it is left in peace to notice it', ['--reads'], 1_000, 5_000],
+  ['in its answer, where it is asked soon', [], 0, 1_000],
+])('llama-server notices a cancellation %s', { timeout: 60_000 }, async (_, args, least, most) => {
   const bin = temporary()
   writeFileSync(join(bin, 'server.cjs'), llamaServer)
   const run = `#!/bin/sh\nexec '${process.execPath}' '${join(bin, 'server.cjs')}' "$@"\n`
@@ -131,11 +139,14 @@ test('llama-server is left in peace to notice a cancellation', { timeout: 60_000
     source: '/models/m.gguf',
     memory: '16MiB',
     concurrency: 1,
+    args,
   })
-  const { same, log } = await giveUp(model, {
+  const { same, ms, log } = await giveUp(model, {
     limits: { engine_backoff: 100, engine_turn: 500, cancel_grace: 4_000 },
     environment: { ...process.env, PATH: `${bin}:${process.env.PATH}` },
   })
   expect(same).toBe(true)
+  expect(ms).toBeGreaterThan(least)
+  expect(ms).toBeLessThan(most)
   expect(log.lines.some(line => line.includes('is killed'))).toBe(false)
 })
