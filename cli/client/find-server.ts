@@ -4,6 +4,7 @@ import type { Duplex } from 'node:stream'
 import type { CommandUnknownOpts } from '@commander-js/extra-typings'
 import { dataDirectory, remoteServer } from '../../core/config.ts'
 import type { Failure } from '../../core/failure.ts'
+import { untrustedCertificate } from '../../core/untrusted-certificate.ts'
 import { CommandFailure, exitCodes, refused, usageFailure } from '../terminal/exit-codes.ts'
 import { commandName } from '../terminal/options.ts'
 
@@ -75,6 +76,13 @@ const notRunning = (dataDir: string): Failure =>
 export function serverUnreachable({ url, isRemote }: FoundServer, dataDir: string, thrown: unknown): Failure {
   const { code, message } = thrown as NodeJS.ErrnoException
   if (!isRemote && code === 'ECONNREFUSED') return notRunning(dataDir)
+  const untrusted = isRemote ? untrustedCertificate(new URL(url).host, thrown) : undefined
+  if (untrusted)
+    return refused(
+      'invalid_value',
+      `${untrusted} That of 'infer serve --https' is https/certificate.pem in the data directory of the server.`,
+      { cause: thrown },
+    )
   return refused(
     'no_capacity',
     `The server ${url} cannot be reached (${code ?? message}). ${isRemote ? 'Check INFER_URL and whether the server runs.' : 'Read its log.'}`,

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { mkdir, stat } from 'node:fs/promises'
+import { mkdir, open, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Failure, invalidValue } from '../../failure.ts'
 import { insidePath } from './layout.ts'
@@ -43,18 +43,21 @@ export async function pullAddress(
     const key = createHash('sha256').update(`${part}\n${about.version}`).digest('hex').slice(0, 16)
     const path = join(folder, nameOf(part))
     const size = (await stat(path).catch(() => null))?.size
-    if (size !== undefined && size !== about.size)
+    // What is no model is left from a download that went wrong, such as the page of a login.
+    const isModel = size !== undefined && (await isGguf(path))
+    if (size !== undefined && size !== about.size && isModel)
       throw new Failure(
         'conflict',
         `The file '${path}' exists with another size. Move it away, or add it: infer model add ${path}`,
       )
+    if (!isModel) await rm(path, { force: true })
     found.push({
       ...about,
       url: part,
       path,
       file: nameOf(part),
       incomplete: `${path}.${key}.incomplete`,
-      present: size !== undefined,
+      present: isModel,
     })
   }
   const missing = found.filter(({ present }) => !present)
@@ -81,6 +84,10 @@ export async function pullAddress(
   await requireSpace(folder, missing)
   for (const { path, file, size, present, ...part } of found) {
     await download({ ...part, path, size, name: file, lock: `${path}.lock`, hash: null }, tools)
+    if (!(await isGguf(path))) {
+      await rm(path, { force: true })
+      throw invalidValue(`What ${target.host} sent as ${file} is no GGUF file; it was deleted. Check the address.`)
+    }
     onEvent({ event: 'file', file, path, bytes: size, present })
   }
   return {
@@ -90,6 +97,17 @@ export async function pullAddress(
     others: [],
     commit: null,
     repository: null,
+  }
+}
+
+/** Whether the file begins like a GGUF file. */
+async function isGguf(path: string): Promise<boolean> {
+  const file = await open(path)
+  try {
+    const { bytesRead, buffer } = await file.read(Buffer.alloc(4), 0, 4, 0)
+    return bytesRead === 4 && buffer.toString('latin1') === 'GGUF'
+  } finally {
+    await file.close()
   }
 }
 

@@ -3,6 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { version } from '../../assets.ts'
 import { Failure, invalidValue } from '../../failure.ts'
 import { parseRetryAfter } from '../../retry-after.ts'
+import { untrustedCertificate } from '../../untrusted-certificate.ts'
 import type { HubSettings } from './settings.ts'
 
 /** How a download handles a bad connection. Times in milliseconds. */
@@ -121,6 +122,12 @@ function refusalOf(
     )
   if (reason === 'RevisionNotFound')
     return new Failure('model_not_found', `The repository ${repository} has no such revision: ${errorText || status}.`)
+  if (status === 407) return loginOfProxy()
+  if (status === 401 && !hasToken)
+    return new Failure(
+      'invalid_api_key',
+      `${host} wants a login (401), and infer sends none there. Download the file with another program, then add it: infer model add <file>`,
+    )
   if (status === 401)
     return new Failure(
       'invalid_api_key',
@@ -184,12 +191,21 @@ export class ConnectionFailure extends Failure {
   }
 }
 
-/** Turns an error below HTTP into a Failure. */
+const loginOfProxy = (): Failure =>
+  invalidValue(
+    'The proxy wants another login (407). Write it into HTTPS_PROXY and HTTP_PROXY, as http://NAME:PASSWORD@proxy:3128, with %40 for @ and %3A for : in it.',
+  )
+
+/** Turns an error below HTTP into a Failure, which is retryable unless somebody has to change something. */
 export function hubUnreachable(target: URL, thrown: unknown): Failure {
   let cause = thrown
   while (cause instanceof Error && cause.cause instanceof Error) cause = cause.cause
   const errorText = cause instanceof Error ? cause.message : String(cause)
-  return new ConnectionFailure(target, errorText, thrown)
+  if (/\b407\b/.test(errorText)) return loginOfProxy()
+  if (errorText === 'redirect count exceeded')
+    return invalidValue(`${target.host} redirects in a circle. Check the address ${target.origin}${target.pathname}.`)
+  const untrusted = untrustedCertificate(target.host, cause)
+  return untrusted ? invalidValue(untrusted, { cause: thrown }) : new ConnectionFailure(target, errorText, thrown)
 }
 
 /** Returns the beginning of an error answer on one line; empty for an HTML page. */

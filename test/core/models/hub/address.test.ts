@@ -7,14 +7,17 @@ import { pullAddress } from '../../../../core/models/hub/address.ts'
 import type { PullEvent } from '../../../../core/models/hub/pull.ts'
 import { openHub } from '../../../fixtures/hub.ts'
 
-const big = randomBytes(300_000)
-const other = randomBytes(200_000)
+const ggufOf = (bytes: number): Buffer => Buffer.concat([Buffer.from('GGUF'), randomBytes(bytes - 4)])
+const [big, other] = [ggufOf(300_000), ggufOf(200_000)]
+const page = Buffer.from('<html>Sign in first</html>'.repeat(10))
 
 async function setUp() {
   const folder = mkdtempSync(join(tmpdir(), 'infer-address-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   const web = await openHub({
-    'o/m': { files: { 'big.gguf': big, 'p-00001-of-00002.gguf': big, 'p-00002-of-00002.gguf': other } },
+    'o/m': {
+      files: { 'page.gguf': page, 'big.gguf': big, 'p-00001-of-00002.gguf': big, 'p-00002-of-00002.gguf': other },
+    },
   })
   onTestFinished(() => web.close())
   const events: PullEvent[] = []
@@ -90,11 +93,19 @@ test('all parts of a model are downloaded', async () => {
   expect(files.map(one => readFileSync(one.path).length)).toEqual([300_000, 200_000])
 })
 
+test('what is no model is deleted and named, and does not stand in the way of the next download', async () => {
+  const { folder, pull } = await setUp()
+  await expect(pull('page.gguf')).rejects.toThrow(/What 127\.0\.0\.1:\d+ sent as page\.gguf is no GGUF file/)
+  expect(readdirSync(folder)).toEqual(['page.gguf.lock'])
+  writeFileSync(join(folder, 'big.gguf'), page)
+  expect(readFileSync((await pull('big.gguf')).path)).toEqual(big)
+})
+
 test('another file of the same name is not changed', async () => {
   const { folder, pull } = await setUp()
-  writeFileSync(join(folder, 'big.gguf'), 'mine')
+  writeFileSync(join(folder, 'big.gguf'), 'GGUF of mine')
   await expect(pull('big.gguf')).rejects.toThrow(/The file '.*big\.gguf' exists with another size/)
-  expect(readFileSync(join(folder, 'big.gguf'), 'utf8')).toBe('mine')
+  expect(readFileSync(join(folder, 'big.gguf'), 'utf8')).toBe('GGUF of mine')
 })
 
 test('addresses without a GGUF file are refused', async () => {

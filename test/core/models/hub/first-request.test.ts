@@ -1,7 +1,9 @@
 import { once } from 'node:events'
+import { createServer as createHttpServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createServer, type Server } from 'node:net'
-import { expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { pullAddress } from '../../../../core/models/hub/address.ts'
 import { behindProxy } from '../../../../core/models/hub/proxy.ts'
 import { type PullEvent, pullModel } from '../../../../core/models/hub/pull.ts'
 import { hubSettings } from '../../../../core/models/hub/settings.ts'
@@ -77,4 +79,38 @@ test('a hub that answers slowly after the connection is waited for', async () =>
   for (const end of open) end()
   const { message } = await pulling
   expect(message).toContain('The connection to 127.0.0.1')
+})
+
+describe('what somebody has to change ends the download at once', () => {
+  let asked = 0
+  async function answering(status: number, headers: Record<string, string> = {}): Promise<string> {
+    asked = 0
+    const server = createHttpServer((_, response) => {
+      asked++
+      response.writeHead(status, headers).end()
+    })
+    return `http://127.0.0.1:${await listen(server)}`
+  }
+
+  test('a proxy that wants a login', async () => {
+    const http_proxy = await answering(407)
+    const { message } = await pull({ HF_ENDPOINT: 'http://hub.test', HF_HOME: '/nonexistent', http_proxy })
+    expect(message).toMatch(/^The proxy wants another login \(407\)\. Write it into HTTPS_PROXY/)
+    expect(asked).toBe(1)
+  })
+
+  test('a redirect to itself', async () => {
+    const endpoint = await answering(302, { location: '/' })
+    const { message } = await pull({ HF_ENDPOINT: endpoint, HF_HOME: '/nonexistent' })
+    expect(message).toMatch(/^127\.0\.0\.1:\d+ redirects in a circle\. Check the address/)
+    expect(asked).toBeLessThan(30)
+  })
+
+  test('a login that infer does not send', async () => {
+    const url = `${await answering(401)}/m.gguf`
+    const hub = { ...hubSettings({ HF_HOME: '/nonexistent' }), token: 'hf_secret' }
+    const options = { hub, signal: new AbortController().signal, onEvent: () => {} }
+    await expect(pullAddress(url, '/tmp', options)).rejects.toThrow(/wants a login \(401\), and infer sends none there/)
+    expect(asked).toBe(1)
+  })
 })

@@ -5,8 +5,10 @@ import { hostname, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type FoundServer, serverUnreachable } from '../../../../cli/client/find-server.ts'
 import { openLog } from '../../../../core/log.ts'
 import { Config } from '../../../../core/models/config.ts'
+import { hubUnreachable } from '../../../../core/models/hub/requests.ts'
 import { type KeyPairFiles, selfSignedFiles } from '../../../../server/http/connection/certificate.ts'
 import { openListener } from '../../../../server/http/connection/listen.ts'
 import { openServer } from '../../../../server/server.ts'
@@ -200,4 +202,20 @@ test.skipIf(process.getuid?.() === 0)('an unreadable key file is refused', async
   const key = file('secret', '')
   chmodSync(key, 0)
   await expect(open(join(folder, 'refused'), { ...own, key })).rejects.toThrow('EACCES')
+})
+
+test('clients that do not know the authority say how to make it known', async () => {
+  const dataDir = mkdtempSync(join(folder, 'unknown-'))
+  const server = await open(dataDir)
+  const url = `${server.url}/m.gguf`
+  const thrown = await fetch(url).catch((cause: unknown) => cause)
+  const download = hubUnreachable(new URL(url), thrown)
+  expect(download).toMatchObject({ code: 'invalid_value', retryable: false })
+  expect(download.message).toMatch(
+    /^The certificate of 127\.0\.0\.1:\d+ is signed by .* NODE_USE_SYSTEM_CA=1, .* NODE_EXTRA_CA_CERTS/,
+  )
+  const remote = { url: server.url, token: 'x', isRemote: true } as FoundServer
+  const { cause } = thrown as Error
+  expect(serverUnreachable(remote, dataDir, cause).message).toMatch(/NODE_USE_SYSTEM_CA=1.*https\/certificate\.pem/)
+  await server.drain(0)
 })
