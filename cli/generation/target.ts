@@ -114,6 +114,34 @@ export function generationTarget(
   return { modelId: model.model_id, task, slug: model.slugs?.[task] }
 }
 
+/**
+ * Returns what the first models could do with the given media, one target for each model, in the order of the models.
+ * With `requested` only those that do this task.
+ */
+export function possibleTargets(
+  models: readonly GenerationModel[],
+  given: GivenMedia,
+  { requested, only }: { requested?: GenerationTask | undefined; only: (task: GenerationTask) => boolean },
+): GenerationTarget[] {
+  return models.flatMap(model => {
+    if (model.enabled === false) return []
+    const task = generationTasksOf(model).find(
+      one => only(one) && (requested ?? one) === one && mismatches(one, given).length === 0,
+    )
+    return task ? [{ modelId: model.model_id, task, slug: model.slugs?.[task] }] : []
+  })
+}
+
+/**
+ * Whether the first word of a command names a model, or was meant to: a path, or close to a name. Otherwise it begins
+ * the prompt.
+ */
+export function namesModel(word: string, models: readonly GenerationModel[]): boolean {
+  if (/\s/.test(word)) return false
+  const isKnown = models.some(model => model.model_id === word || slugsOf(model).has(word))
+  return isKnown || word.includes('/') || nearestTarget(word, models) !== undefined
+}
+
 /** Returns the only task that takes exactly the given media, if there is one. */
 function taskFor(possible: readonly GenerationTask[], given: GivenMedia): GenerationTask | undefined {
   const fitting = possible.filter(task => mismatches(task, given).length === 0)

@@ -2,6 +2,7 @@ import { readdirSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { runInProcess } from '../_in-process.ts'
 import { infer, json, temporaryFolder } from '../_infer.ts'
 import { type Answerer, event, failed, jobServer, png, record, refuses, says, snapshot, streams } from '../_jobs.ts'
 import { hasTerminal, inTerminal } from '../_terminal.ts'
@@ -89,6 +90,16 @@ test('one video prints its path, its size and length', async () => {
     model_id: 'demo/clip',
     inputs: { prompt: 'A cat', preset: 'balanced' },
   })
+})
+
+test('without a model the first one that makes such a video is taken, and a word that is none begins the prompt', async () => {
+  const { env, folder, seen } = await setUp([clip])
+  const { exitCode, stdout } = await runInProcess(['video', 'A', 'cat', '--out', folder], env)
+  expect([exitCode, stdout.toString()]).toEqual([0, `${folder}/a-cat-9.mp4\n`])
+  const body = { task: 'slug/text-to-video', model_id: 'demo/clip', inputs: { prompt: 'A cat' } }
+  expect(seen.find(({ method }) => method === 'POST')!.body).toEqual(body)
+  const none = await runInProcess(['video', 'it moves', '--image', 'https://example.com/cat.png'], env)
+  expect(none.failure?.message).toMatch(/offers no model that makes videos from --image\. See: infer model list$/)
 })
 
 test('--all-formats: three jobs by one request; a failed one makes the exit code 1, the others are kept', async () => {

@@ -1,5 +1,13 @@
 import { expect, test } from 'vitest'
-import { type GenerationModel, type GivenMedia, generationTarget, modelNames } from '../../../cli/generation/target.ts'
+import {
+  type GenerationModel,
+  type GivenMedia,
+  generationTarget,
+  isVideo,
+  modelNames,
+  namesModel,
+  possibleTargets,
+} from '../../../cli/generation/target.ts'
 import { type GenerationTask, generationTasks } from '../../../core/schemas/task.ts'
 
 const short = (task: string) => task.slice('slug/'.length)
@@ -20,7 +28,6 @@ const models = [chat, demo, wan, both]
 const nothing: GivenMedia = { image: false, mask: false, video: false, audio: false }
 const target = (name: string, given: Partial<GivenMedia> = {}, more: Parameters<typeof generationTarget>[3] = {}) =>
   generationTarget(models, name, { ...nothing, ...given }, more)
-const isVideo = (task: GenerationTask) => task.includes('video')
 
 test.each<[name: string, given: Partial<GivenMedia>, modelId: string, task: GenerationTask]>([
   ['demo/text-to-image', {}, 'infer/demo', 'slug/text-to-image'],
@@ -79,4 +86,32 @@ test('a chat model has no names to offer', () => {
     'wan/v2.2/fast',
     'both',
   ])
+})
+
+test.each([
+  ['wan', true],
+  ['wan/v2.2/fast', true],
+  ['wann', true],
+  ['nobody/nothing', true],
+  ['A', false],
+  ['A cat by the wan river', false],
+])("the first word '%s' names a model: %s", (word, isName) => {
+  expect(namesModel(word, models)).toBe(isName)
+})
+
+test('without a name the first model that makes a video of the given media is taken', () => {
+  const many: GenerationModel[] = [
+    { model_id: 'off', tasks: ['slug/text-to-video'], enabled: false },
+    { model_id: 'chat', tasks: ['std/chat-completion'] },
+    { model_id: 'both', tasks: ['slug/image-to-video', 'slug/text-to-video'] },
+    { model_id: 'late', tasks: ['slug/image-to-video'] },
+  ]
+  const found = (given: Partial<GivenMedia>) =>
+    possibleTargets(many, { ...nothing, ...given }, { only: isVideo }).map(({ modelId, task }) => [modelId, task])
+  expect(found({})).toEqual([['both', 'slug/text-to-video']])
+  expect(found({ image: true })).toEqual([
+    ['both', 'slug/image-to-video'],
+    ['late', 'slug/image-to-video'],
+  ])
+  expect(found({ video: true, audio: true })).toEqual([])
 })
