@@ -9,18 +9,19 @@ import { interruptible } from '../terminal/interruption.ts'
 import { withCommon, withExamples } from '../terminal/options.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
-/** `infer pull <reference>`: downloads a model from a hub and offers it. Asks only if the model cannot run here. */
+/** `infer pull <reference>`: downloads a model from a hub and offers it. Asks only if its engine is not installed. */
 export function define(command: Command, terminal: Terminal): void {
   withTokenFile(withCommon(command))
     .description(
-      'Downloads a model from Hugging Face and adds it to infer.yaml, so that it can be used at once. Asks only if the model cannot run on this machine. infer model pull only downloads; infer model add has every setting.',
+      'Downloads a model from Hugging Face and adds it to infer.yaml, so that it can be used at once. Refuses a model that does not fit this machine, unless --force is given. infer model pull only downloads; infer model add has every setting.',
     )
     .argument(
       '<reference>',
       'a short name of the catalog, owner/name or owner/name:Q8_0, also with hf: before it, or the URL of its page',
     )
     .option('--id <id>', 'the id under which it is offered')
-    .option('-y, --yes', 'offer it even if it cannot run here')
+    .option('-y, --yes', 'do not ask, also if its engine is not installed yet')
+    .option('--force', 'offer it although it does not fit this machine')
     .action((reference, options) => {
       const dataDir = localDirectory(command, options.dataDir)
       return interruptible(terminal, async signal => {

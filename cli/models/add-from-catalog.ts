@@ -11,7 +11,7 @@ import { sizeText } from '../terminal/quantities-text.ts'
 import { confirm } from '../terminal/standard-input.ts'
 import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { type AddOptions, addOne, requireInteractive } from './add.ts'
+import { type AddOptions, addOne, requireForce, requireInteractive } from './add.ts'
 import { type BuildChoice, chooseBuild, isSizeEstimated, machineFacts, projectorBytes } from './catalog-fit.ts'
 import { installAdvice } from './engine-programs.ts'
 import { locateBuild } from './locate.ts'
@@ -51,12 +51,15 @@ export async function addFromCatalog(
     )
   const obstacle = obstacleOf(model, choice)
   if (!json) show(model, choice, terminal)
+  const doesNotFit = fit.grade === 'no'
+  if (doesNotFit && !options.dryRun) requireForce(obstacle!, options)
   if (obstacle !== null && !json) terminal.warn(obstacle)
-  if (!yes && !options.dryRun && (!withoutQuestion || obstacle !== null)) {
+  if (!yes && !options.dryRun && (!withoutQuestion || (obstacle !== null && !doesNotFit))) {
     if (json || !terminal.interactive)
       throw refused('conflict', `${obstacle ?? ''} Add --yes to add the model anyway.`.trim())
     const question = `Download ${downloadText(choice, model)} and add it to ${path}?`
-    if (!(await confirm(question, obstacle === null, terminal, signal))) return terminal.remark('Nothing was changed.')
+    if (!(await confirm(question, obstacle === null || doesNotFit, terminal, signal)))
+      return terminal.remark('Nothing was changed.')
   }
   const engine = options.engine ?? (engineFacts(build.engine).isBuiltIn ? undefined : (build.engine ?? undefined))
   await addOne(
@@ -67,7 +70,7 @@ export async function addFromCatalog(
       engine,
       task: options.task ?? model.tasks,
       withoutQuestion: true,
-      // The files can need more memory than the catalog predicts: then `addOne` asks before the download.
+      // The files can need more memory than the catalog predicts: then `addOne` refuses before the download.
       yes: yes === true || obstacle !== null,
       // The server's estimate does not include the image encoder, and assumes that a pipeline is loaded as a whole.
       memory: options.memory ?? (needsMemory(choice) ? `${Math.ceil(fit.memory! / 2 ** 20)}MiB` : undefined),

@@ -27,6 +27,8 @@ import { isOffered } from './status.ts'
 
 export interface AddOptions extends GivenSettings, CommonOptions {
   yes?: boolean
+  /** Add it although it does not fit this machine. */
+  force?: boolean
   config?: string
   tokenFile?: string
   /** Print what would be written, and write nothing. */
@@ -60,6 +62,7 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--config <path>', 'the file to add it to; default: infer.yaml in the data directory')
     .option('--dry-run', 'print the lines that would be added to the file, and change nothing')
     .option('-y, --yes', 'do not ask')
+    .option('--force', 'add it although it does not fit this machine')
     .addOption(new Option('--events', 'print the progress as JSON, one object per line').hideHelp())
     .action((what, options) => {
       const dataDir = localDirectory(command, options.dataDir)
@@ -124,6 +127,12 @@ export function requireInteractive(
     throw usageFailure('This command asks for confirmation, which needs a terminal. Add --yes to accept the proposal.')
 }
 
+/** Throws Failure `conflict` for a model that does not fit, unless it is added nevertheless. */
+export function requireForce(obstacle: string, { force, events }: AddOptions): void {
+  if (!force)
+    throw refused('conflict', `${obstacle} ${events ? "Add it anyway with 'force'." : 'Add it anyway with --force.'}`)
+}
+
 /** Thrown to end the work before anything is downloaded or written. */
 class Ended extends Error {
   /** Prints why. */
@@ -186,13 +195,15 @@ export async function addOne(
     const proposal = await propose(located, options, { taken, dataDir })
     if (options.dryRun) throw new Ended(() => showDryRun(proposal, path, editOf(proposal.entry), options, terminal))
     if (!shown && !json) showProposal(proposal, terminal)
-    if (!shown && proposal.obstacle !== null) terminal.warn(proposal.obstacle)
+    if (!shown && proposal.obstacle !== null && (options.force || !proposal.doesNotFit))
+      terminal.warn(proposal.obstacle)
     if (!shown && !json) for (const sentence of proposal.advice) terminal.warn(sentence)
     shown = true
-    if (withoutQuestion && proposal.obstacle === null) agreed = true
+    if (proposal.doesNotFit) requireForce(proposal.obstacle!, options)
+    if (withoutQuestion && (proposal.obstacle === null || proposal.doesNotFit)) agreed = true
     if (!agreed && (json || !terminal.interactive))
       throw refused('conflict', `${proposal.obstacle} Add --yes to add the model anyway.`)
-    agreed ||= await confirm(question, proposal.obstacle === null, terminal, signal)
+    agreed ||= await confirm(question, proposal.obstacle === null || proposal.doesNotFit === true, terminal, signal)
     if (!agreed) throw new Ended(() => terminal.remark('Nothing was changed.'))
     return proposal
   }

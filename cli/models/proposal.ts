@@ -44,6 +44,8 @@ export interface Proposal {
   memory: number | null
   /** Why it cannot run here, as a sentence; null when it can. */
   obstacle: string | null
+  /** Whether the obstacle is that this machine lacks the memory or the GPU for it. */
+  doesNotFit?: boolean
   /** What else to install or to configure before it runs, as sentences. */
   advice: string[]
 }
@@ -103,6 +105,7 @@ async function proposeGguf(located: Located, given: GivenSettings, around: Propo
     obstacle: sizing
       ? null
       : `It does not fit: it needs at least ${sizeText(bytes)}, and ${sizeText(room.capacity * room.devices)} are available here. A smaller --context or --concurrency may help.`,
+    doesNotFit: sizing === null,
     advice,
     facts: [
       ['source', path],

@@ -57,6 +57,7 @@ export async function proposeRecognised(
     entry,
     memory,
     obstacle: needsGpu ? `The engine '${model.engine}' needs a GPU, and none was found here.` : null,
+    doesNotFit: needsGpu,
     advice: [...advice, ...further.missing],
     facts: [
       ['source', path],

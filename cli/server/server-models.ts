@@ -25,7 +25,7 @@ interface Running {
   controller: AbortController
 }
 
-function argumentsOf({ id, tasks, context, concurrency, engine, memory }: NewModelSettings): string[] {
+function argumentsOf({ id, tasks, context, concurrency, engine, memory, force }: NewModelSettings): string[] {
   const given: [name: string, value: string | number | undefined][] = [
     ['--id', id],
     ['--task', tasks?.join(',')],
@@ -34,7 +34,10 @@ function argumentsOf({ id, tasks, context, concurrency, engine, memory }: NewMod
     ['--engine', engine],
     ['--memory', memory],
   ]
-  return given.flatMap(([name, value]) => (value === undefined ? [] : [`${name}=${value}`]))
+  return [
+    ...given.flatMap(([name, value]) => (value === undefined ? [] : [`${name}=${value}`])),
+    ...(force ? ['--force', '--yes'] : []),
+  ]
 }
 
 /** Opens the administration of models: each reading and change is a command in a process of its own. */

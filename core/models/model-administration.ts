@@ -29,6 +29,8 @@ export interface NewModelSettings {
   engine?: string | undefined
   /** Such as `24GB`. */
   memory?: string | undefined
+  /** Whether to add it although it cannot run here. */
+  force?: boolean | undefined
 }
 
 /** Lines of infer.yaml that a change adds and removes. */

@@ -78,6 +78,7 @@ const Add = strictObject('ModelAdd', 'A model to download and to offer.', {
     z.string().regex(/^\d+(\.\d+)? ?([KMGT]i?)?B$/, 'Write a size as 512MiB or 24GB.'),
     'Device memory to book instead of the estimate: `24GB`.',
   ),
+  force: optionalBoolean('`true`: add it although it cannot run on this machine.'),
   dry_run: optionalBoolean('`true`: only answer what would be written.'),
 })
 

@@ -184,8 +184,8 @@ test('a Whisper model of a hub is added too', async () => {
   })
 })
 
-test('a model that does not fit causes a warning, and --yes adds it', async () => {
-  const { file, add, written } = setUp()
+test('a model that does not fit is refused with what it needs and what there is, unless --force is given', async () => {
+  const { dataDir, file, add, written } = setUp()
   const huge = writeGguf(
     {
       'general.architecture': ['string', 'llama'],
@@ -197,7 +197,16 @@ test('a model that does not fit causes a warning, and --yes adds it', async () =
     },
     [tensor('a', [4], 0)],
   )
-  const { exitCode, stderr } = await add(file('huge-one.gguf', huge), ['--yes', '--context', String(2 ** 24)])
+  const path = file('huge-one.gguf', huge)
+  const given = ['--yes', '--context', String(2 ** 24)]
+  expect(await add(path, given)).toMatchObject({
+    exitCode: 1,
+    stderr: expect.stringMatching(
+      /^Error: It does not fit: it needs at least .* TiB, and .* are available here\..* Add it anyway with --force\.$/m,
+    ) as string,
+  })
+  expect(existsSync(join(dataDir, 'infer.yaml'))).toBe(false)
+  const { exitCode, stderr } = await add(path, [...given, '--force'])
   expect([exitCode, stderr]).toEqual([
     0,
     expect.stringMatching(/Warning: It does not fit: it needs at least .* TiB, and .* are available here/),
@@ -227,7 +236,7 @@ test('a safetensors folder is added with vLLM where that is installed', async ()
   writeFileSync(join(dataDir, 'Some-Model/config.json'), '{"architectures":["Qwen3ForCausalLM"]}')
   writeFileSync(join(dataDir, 'Some-Model/model.safetensors'), Buffer.alloc(1000))
   const env = { PATH: `${dataDir}:${process.env.PATH}` }
-  expect(json(await add(join(dataDir, 'Some-Model'), ['--yes', '--json'], env))).toMatchObject({
+  expect(json(await add(join(dataDir, 'Some-Model'), ['--yes', '--force', '--json'], env))).toMatchObject({
     advice: [],
     model: {
       id: 'some-model',

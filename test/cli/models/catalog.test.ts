@@ -96,30 +96,31 @@ test('a model that is offered already is offered a second time under another --i
   expect((await run('add', 'qwen3-0.6b', '--yes')).stdout).toContain("'second' is offered already")
 })
 
-test.skipIf(!hasTerminal)('a model whose files do not fit, unlike the prediction, is asked about again', async () => {
-  const huge = writeGguf(
-    {
-      'general.architecture': ['string', 'llama'],
-      'llama.block_count': ['u32', 80],
-      'llama.context_length': ['u32', 2 ** 24],
-      'llama.embedding_length': ['u32', 8192],
-      'llama.attention.head_count': ['u32', 64],
-      'tokenizer.chat_template': ['string', '{{ messages }}'],
-    },
-    [tensor('a', [4], 0)],
-  )
-  const { dataDir, env } = await setUp({ 'Qwen/Qwen3-0.6B-GGUF': { files: { 'Qwen3-0.6B-Q8_0.gguf': huge } } })
-  const wanted = ['qwen3-0.6b', '--context', String(2 ** 24)]
-  const terminal = inTerminal(['model', 'add', ...wanted, '--data-dir', dataDir], env)
-  await terminal.sees('[Y/n]')
-  terminal.types('y\r')
-  await terminal.sees('It does not fit')
-  await terminal.sees('[y/N]')
-  terminal.types('\r')
-  await terminal.sees('Nothing was changed.')
-  expect(await terminal.ends()).toBe(0)
-  expect(existsSync(join(dataDir, 'infer.yaml'))).toBe(false)
-})
+test.skipIf(!hasTerminal)(
+  'a model whose files do not fit, unlike the prediction, is refused before the download',
+  async () => {
+    const huge = writeGguf(
+      {
+        'general.architecture': ['string', 'llama'],
+        'llama.block_count': ['u32', 80],
+        'llama.context_length': ['u32', 2 ** 24],
+        'llama.embedding_length': ['u32', 8192],
+        'llama.attention.head_count': ['u32', 64],
+        'tokenizer.chat_template': ['string', '{{ messages }}'],
+      },
+      [tensor('a', [4], 0)],
+    )
+    const { dataDir, env } = await setUp({ 'Qwen/Qwen3-0.6B-GGUF': { files: { 'Qwen3-0.6B-Q8_0.gguf': huge } } })
+    const wanted = ['qwen3-0.6b', '--context', String(2 ** 24)]
+    const terminal = inTerminal(['model', 'add', ...wanted, '--data-dir', dataDir], env)
+    await terminal.sees('[Y/n]')
+    terminal.types('y\r')
+    await terminal.sees('It does not fit')
+    await terminal.sees('Add it anyway with --force.')
+    expect(await terminal.ends()).toBe(1)
+    expect(existsSync(join(dataDir, 'infer.yaml'))).toBe(false)
+  },
+)
 
 test('with --json the choice and its reason are one document', async () => {
   const { run } = await setUp(qwen)

@@ -304,7 +304,7 @@ test.runIf(hasTerminal)(
       'model.safetensors': weights(20_000),
       'pytorch_model.bin': weights(20_001),
     })
-    const terminal = inTerminal(['model', 'add', 'hf:o/some-model', '--data-dir', dataDir], {
+    const terminal = inTerminal(['model', 'add', 'hf:o/some-model', '--force', '--data-dir', dataDir], {
       ...env,
       HF_HOME: join(dataDir, 'hf'),
       PATH: `${join(dataDir, 'bin')}:${process.env.PATH}`,

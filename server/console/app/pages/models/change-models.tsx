@@ -54,7 +54,9 @@ export function AddModel({ model, close }: { model: string; close: () => void })
     },
   })
   const add = useMutation({
-    mutationFn: (given: Fields) => dataOf(api.POST('/api/models', { body: bodyOf(given) })),
+    // Whoever saw why it cannot run here, and adds it nevertheless, means it.
+    mutationFn: (given: Fields) =>
+      dataOf(api.POST('/api/models', { body: { ...bodyOf(given), force: propose.data?.obstacle != null } })),
     onSuccess: (_, given) => {
       announce('good', modelsText.adding(given.model))
       void refresh('models')
