@@ -3,6 +3,7 @@ import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { z } from 'zod'
 import { invalidValue } from './failure.ts'
+import { maxJsonDepth } from './json.ts'
 import { Bytes, Duration } from './quantities.ts'
 
 /** A section of infer.yaml, whose keys all have defaults or may be absent. */
@@ -32,7 +33,7 @@ export const Limits = section(
         'Memory for the bodies of all running requests together, with their copies. Further requests get 503 `no_capacity`.',
       example: '1GiB',
     }),
-    depth: z.int().min(8).max(500).default(64).meta({
+    depth: z.int().min(8).max(maxJsonDepth).default(64).meta({
       description: 'Maximum nesting of objects and arrays in a JSON body.',
       unit: 'levels',
       example: 32,

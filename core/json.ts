@@ -8,6 +8,9 @@ const openBracket = 0x5b
 const closeBracket = 0x5d
 const colon = 0x3a
 
+/** The deepest nesting that code which walks a value can bear. */
+export const maxJsonDepth = 500
+
 export interface JsonBounds {
   /** Nested objects and arrays. */
   depth: number
@@ -80,6 +83,18 @@ export const objectOf = (value: unknown): Record<string, unknown> => (isObject(v
 
 /** Returns the value if it is a list, else an empty list. */
 export const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])
+
+/**
+ * Returns the value of a JSON text inside a request or an answer; undefined if the text is not JSON, or nests so deep that
+ * code which walks the value would overflow the stack.
+ */
+export function boundedJsonOf(text: string): unknown {
+  try {
+    return parseBoundedJson(Buffer.from(text), { depth: maxJsonDepth, keys: Number.POSITIVE_INFINITY })
+  } catch {
+    return undefined
+  }
+}
 
 /** Returns the value of a JSON text; undefined if the text is not JSON. */
 export function jsonOf(text: string): unknown {

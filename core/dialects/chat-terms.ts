@@ -1,5 +1,5 @@
 import { invalid } from '../failure.ts'
-import { isObject, jsonOf } from '../json.ts'
+import { boundedJsonOf, isObject } from '../json.ts'
 import type { ChatStreamForm } from './chat-form.ts'
 
 /** Returns the reasoning effort for a number of tokens that the model may reason; undefined without a number. */
@@ -20,11 +20,11 @@ export const typedEvent = (type: string, members: object): string =>
   `event: ${type}\ndata: ${JSON.stringify({ type, ...members })}\n\n`
 
 /**
- * Parses the arguments of a tool call. Arguments that are not a JSON object, or were cut off by the token limit, become
- * the member `arguments`: the caller's tool refuses them, and the model can correct itself.
+ * Parses the arguments of a tool call. Arguments that are not a JSON object, nest too deep, or were cut off by the token limit,
+ * become the member `arguments`: the caller's tool refuses them, and the model can correct itself.
  */
 export function argumentsOf(text: string): Record<string, unknown> {
-  const value = jsonOf(text || '{}')
+  const value = boundedJsonOf(text)
   return isObject(value) ? value : { arguments: text }
 }
 

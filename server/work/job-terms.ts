@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { invalid } from '../../core/failure.ts'
+import { boundedJsonOf, objectOf } from '../../core/json.ts'
 import { nullish } from '../../core/schemas/fields.ts'
 import { publicEventTypes } from '../../core/store/event-types.ts'
 import type { RequestWebhook } from '../../core/store/store.ts'
@@ -100,13 +101,10 @@ function secondsIn(header: string, text: unknown, maxSeconds: number) {
 
 /** Returns the number of seconds in a header of fal that sets how long something is kept; undefined if it sets none. */
 export function lifetimeIn(header: string, given: string): unknown {
-  let preference: { expiration_duration_seconds?: unknown } | null
-  try {
-    preference = JSON.parse(given) as typeof preference
-  } catch {
+  const preference = boundedJsonOf(given)
+  if (preference === undefined)
     throw invalidHeader(header, 'must be JSON such as {"expiration_duration_seconds":3600}.')
-  }
-  return preference?.expiration_duration_seconds ?? undefined
+  return objectOf(preference).expiration_duration_seconds ?? undefined
 }
 
 function lifetimeOf(given: string) {

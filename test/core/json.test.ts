@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { argumentsOf } from '../../core/dialects/chat-terms.ts'
 import { Failure } from '../../core/failure.ts'
-import { parseBoundedJson } from '../../core/json.ts'
+import { boundedJsonOf, parseBoundedJson } from '../../core/json.ts'
 
 const bounds = { depth: 8, keys: 20 }
 const parse = (text: string | Buffer) => parseBoundedJson(Buffer.from(text), bounds)
@@ -47,4 +48,12 @@ test('own __proto__ members stay data', () => {
   const value = parse('{"__proto__":{"polluted":true}}') as Record<string, unknown>
   expect(({} as Record<string, unknown>).polluted).toBeUndefined()
   expect(Object.hasOwn(value, '__proto__')).toBe(true)
+})
+
+test('a text inside a request that nests too deep has no value; arguments of a tool call become one text', () => {
+  const nested = (levels: number) => `{"a":${'['.repeat(levels - 1)}${']'.repeat(levels - 1)}}`
+  expect(boundedJsonOf(nested(500))).toEqual(JSON.parse(nested(500)))
+  expect(boundedJsonOf(nested(501))).toBeUndefined()
+  expect(argumentsOf('')).toEqual({})
+  expect(argumentsOf(nested(100_000))).toEqual({ arguments: nested(100_000) })
 })

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { setImmediate as turn } from 'node:timers/promises'
 import { Failure, invalid } from '../../../core/failure.ts'
+import { boundedJsonOf, isObject, maxJsonDepth } from '../../../core/json.ts'
 import { sampleRate } from '../../../core/media/audio-decoder.ts'
 import type { ClientExchange } from '../../http/request/exchange.ts'
 import { openAudioBuffer } from './audio-buffer.ts'
@@ -213,12 +214,12 @@ export function openRealtimeSession(
 export type RealtimeSession = ReturnType<typeof openRealtimeSession>
 
 function eventIn(text: string): ClientEvent {
-  let event: unknown
-  try {
-    event = JSON.parse(text)
-  } catch {
-    throw new Failure('invalid_json', 'The message is not JSON. Send one event in each message.')
-  }
-  if (event !== null && typeof event === 'object' && !Array.isArray(event)) return event
+  const event = text === '' ? undefined : boundedJsonOf(text)
+  if (event === undefined)
+    throw new Failure(
+      'invalid_json',
+      `The message is not JSON of at most ${maxJsonDepth} levels. Send one event in each message.`,
+    )
+  if (isObject(event)) return event
   throw new Failure('invalid_type', 'The message is not an object. Send one event in each message.')
 }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { jsonOf } from '../../../../core/json.ts'
+import { boundedJsonOf } from '../../../../core/json.ts'
 import type { ChatRequest } from '../../../../core/schemas/chat.ts'
 import type { RequestTool } from './call-form.ts'
 
@@ -25,7 +25,7 @@ export function withoutFunctions({ function_call, ...message }: Message): Messag
 export const withObjects = (messages: readonly Message[]): Message[] =>
   withCalls(messages, call => {
     const text = call.function.arguments as string
-    const value = jsonOf(text)
+    const value = boundedJsonOf(text)
     return { ...call, function: { ...call.function, arguments: value === undefined ? text : value } }
   })
 
