@@ -27,34 +27,45 @@ export function openJanitor({ folder, store, log, isRecent }: JanitorOptions) {
   const sweeps = openDueWork({ work: run })
   const closed = new AbortController()
   let orphansAt = -Infinity
+  /** Files whose bytes could not be deleted: passed over for an hour, so that they hold up no others. */
+  const undeletable = new Set<string>()
 
-  /** Deletes the bytes of files whose rows are marked as removed. The next sweep retries those that cannot be deleted. */
-  async function erase(files: readonly FileRecord[]): Promise<number> {
+  /** Deletes the bytes of files whose rows are marked as removed. Those that cannot be deleted are tried again later. */
+  async function erase(files: readonly FileRecord[]): Promise<void> {
     const erased: string[] = []
     for (const file of files)
       try {
         await rm(filePathOf(folder, file), { force: true })
         erased.push(file.id)
       } catch (cause) {
+        undeletable.add(file.id)
         log.error('A file that was removed could not be deleted', { file: file.id }, cause)
       }
     if (erased.length > 0) await store.files.erased(erased)
-    return erased.length
   }
 
   async function expire(): Promise<void> {
     while (!closed.signal.aborted) {
-      const expired = await store.files.expire(Date.now(), batchSize)
-      if (expired.length === 0 || (await erase(expired)) === 0 || expired.length < batchSize) return
+      const limit = batchSize + undeletable.size
+      const expired = await store.files.expire(Date.now(), limit)
+      await erase(expired.filter(({ id }) => !undeletable.has(id)))
+      if (expired.length < limit) return
     }
   }
+
+  /** Returns the names in a folder; none of one that cannot be read, so that it holds up no others. */
+  const namesIn = (path: string): Promise<string[]> =>
+    readdir(path).catch((cause: unknown) => {
+      log.warn('A folder of files could not be read', { folder: path }, cause)
+      return []
+    })
 
   /** Deletes bytes without a row, and erased bytes that reappeared after a power loss. */
   async function removeOrphans(): Promise<void> {
     let removed = 0
     for (const organization of await readdir(folder, { withFileTypes: true })) {
       if (!organization.isDirectory() || !organization.name.startsWith('org_')) continue
-      for (const name of await readdir(join(folder, organization.name))) {
+      for (const name of await namesIn(join(folder, organization.name))) {
         const id = idOfName(name)
         if (closed.signal.aborted) return
         if (!id.startsWith('file-') || isRecent(id)) continue
@@ -66,8 +77,12 @@ export function openJanitor({ folder, store, log, isRecent }: JanitorOptions) {
         if (changed > Date.now() - orphanAgeMs) continue
         const row = await store.files.find(id)
         if (row && row.removedAt === null) continue
-        await rm(path, { force: true })
-        removed++
+        try {
+          await rm(path, { force: true })
+          removed++
+        } catch (cause) {
+          log.warn('A file without a row in the database could not be deleted', { file: id }, cause)
+        }
       }
     }
     if (removed > 0) log.info('Files without a row in the database were deleted', { files: removed })
@@ -75,8 +90,10 @@ export function openJanitor({ folder, store, log, isRecent }: JanitorOptions) {
 
   async function run(): Promise<void> {
     try {
+      const isHourly = performance.now() - orphansAt >= orphanIntervalMs
+      if (isHourly) undeletable.clear()
       await expire()
-      if (performance.now() - orphansAt < orphanIntervalMs) return
+      if (!isHourly) return
       orphansAt = performance.now()
       await removeOrphans()
     } catch (cause) {

@@ -58,6 +58,8 @@ export function openDeliveries(options: DeliveriesOptions) {
   const stopped = new AbortController()
   let closed = false
   const passes = openDueWork({ work: pass, clock })
+  /** Numbers of deliveries whose body the store refuses: passed over until the next start, so that they hold up no others. */
+  const unkeepable = new Set<number>()
   /** The target after which the next pass begins, so that many targets take turns. */
   let lastTarget = ''
 
@@ -89,18 +91,42 @@ export function openDeliveries(options: DeliveriesOptions) {
 
   async function makeBodies(): Promise<void> {
     for (;;) {
-      const found = await webhooks.withoutBody(renderedAtOnce)
+      const limit = renderedAtOnce + unkeepable.size
+      const read = await webhooks.withoutBody(limit)
+      const found = read.filter(({ number }) => !unkeepable.has(number))
       if (found.length === 0 || closed) return
-      const bodies: { number: number; body: string }[] = []
+      const bodies: string[] = []
       for (const delivery of found) {
-        const body = await render(delivery).catch(thrown => shortBody(delivery, thrown))
-        bodies.push({ number: delivery.number, body })
+        bodies.push(await render(delivery).catch(thrown => shortBody(delivery, thrown)))
         // Other work of the event loop goes on between two bodies.
         await new Promise(resolve => setImmediate(resolve))
       }
-      await webhooks.keepBodies(bodies)
-      if (found.length < renderedAtOnce) return
+      await keepBodies(found, bodies)
+      if (read.length < limit) return
       await sendDue()
+    }
+  }
+
+  /** Stores bodies; after a refusal each alone, and the short one in place of a body that is refused alone. */
+  async function keepBodies(found: readonly NewDelivery[], bodies: readonly string[]): Promise<void> {
+    try {
+      await webhooks.keepBodies(found.map(({ number }, at) => ({ number, body: bodies[at]! })))
+    } catch (thrown) {
+      // What may pass, such as a full disk, is waited for.
+      if (Failure.from(thrown).retryable) throw thrown
+      const [delivery] = found
+      if (found.length > 1) for (const [at, one] of found.entries()) await keepBodies([one], [bodies[at]!])
+      else if (delivery) await keepShortBody(delivery, thrown)
+    }
+  }
+
+  async function keepShortBody(delivery: NewDelivery, refusal: unknown): Promise<void> {
+    try {
+      await webhooks.keepBodies([{ number: delivery.number, body: shortBody(delivery, refusal) }])
+    } catch (thrown) {
+      if (Failure.from(thrown).retryable) throw thrown
+      unkeepable.add(delivery.number)
+      log.error('A webhook cannot be sent, because the store refuses its body', { delivery: delivery.id }, thrown)
     }
   }
 

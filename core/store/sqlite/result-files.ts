@@ -34,19 +34,27 @@ export async function openResultSweep({ dataDir, reader, writer, log }: ResultSw
   let startupFiles = (await readdir(folder, { recursive: true })).filter(isResultName)
   const closed = new AbortController()
   const runs = openDueWork({ work: run })
+  /** Files that could not be erased: passed over until the next start, so that they hold up no others. */
+  const unerasable = new Set<string>()
 
   /** False: a copy is being made. The next attempt is in a minute. */
   async function erase(files: readonly string[]): Promise<boolean> {
     return whileUnlocked(dataDir, async () => {
-      for (const file of files) await rm(resultPath(folder, file), { force: true })
+      for (const file of files)
+        try {
+          await rm(resultPath(folder, file), { force: true })
+        } catch (cause) {
+          unerasable.add(file)
+          log.warn('An unused result could not be removed', { file }, cause)
+        }
     })
   }
 
   async function eraseResultsOfRemovedJobs(): Promise<void> {
     while (!closed.signal.aborted) {
-      const files = reader.results.erasable(batch)
+      const files = reader.results.erasable(batch + unerasable.size).filter(file => !unerasable.has(file))
       if (files.length === 0 || !(await erase(files))) return
-      await writer.send('eraseResults', [files])
+      await writer.send('eraseResults', [files.filter(file => !unerasable.has(file))])
     }
   }
 

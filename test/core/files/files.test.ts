@@ -20,7 +20,7 @@ import { type Files, openFiles } from '../../../core/files/files.ts'
 import { newId } from '../../../core/ids.ts'
 import { openLog } from '../../../core/log.ts'
 import { openSqliteStore } from '../../../core/store/sqlite/store.ts'
-import type { Store } from '../../../core/store/store.ts'
+import type { FileRecord, Store } from '../../../core/store/store.ts'
 
 let dataDir: string
 let store: Store
@@ -247,6 +247,29 @@ test('a sweep interrupted between its steps is completed later', async () => {
   await files.sweep()
   expect(existsSync(files.pathOf(over))).toBe(false)
   expect(await store.files.expire(Date.now(), 10)).toEqual([])
+})
+
+test('files that cannot be deleted hold up no others, and are not tried again at once', async () => {
+  await files.close()
+  const rows = Array.from(
+    { length: 201 },
+    () => ({ ...facts, id: newId('file'), organizationId: organization }) as unknown as FileRecord,
+  )
+  // A folder in place of a file cannot be deleted as one.
+  for (const row of rows.slice(0, 200)) mkdirSync(join(files.pathOf(row), 'x'), { recursive: true })
+  writeFileSync(files.pathOf(rows[200]!), 'x')
+  const erased: string[] = []
+  const stuck = {
+    ...store.files,
+    find: async () => rows[0],
+    expire: async (_now: number, limit: number) => rows.filter(({ id }) => !erased.includes(id)).slice(0, limit),
+    erased: async (ids: readonly string[]) => void erased.push(...ids),
+  }
+  files = await open({ files: stuck })
+  await files.sweep()
+  await files.sweep()
+  expect(erased).toEqual([rows[200]!.id])
+  expect(lines.filter(line => line.includes('could not be deleted'))).toHaveLength(200)
 })
 
 test('a failing store loses no file', async () => {

@@ -116,6 +116,43 @@ test('an attempt that ends during the stop is recorded', async () => {
   await idle(store)
 })
 
+test('a body that the store refuses holds up no other: it is replaced by the ids, or passed over', async () => {
+  await using opened = await openTestStore()
+  const { store } = opened
+  await register(store)
+  const [long, never, usual] = (await submit(store, 3)).map(({ job }) => job.id)
+  const idOf = ({ subject }: { subject: { jobId: string } }) => subject.jobId
+  const numbers = new Map<number, string>()
+  const { deliveries, running, sent, lines } = byHand(
+    {
+      ...store,
+      webhooks: {
+        ...store.webhooks,
+        async withoutBody(limit) {
+          const found = await store.webhooks.withoutBody(limit)
+          for (const one of found) numbers.set(one.number, idOf(one as never))
+          return found
+        },
+        keepBodies: bodies =>
+          bodies.some(({ number, body }) => numbers.get(number) === never || body === `"${long}"`)
+            ? Promise.reject(new Error('refused'))
+            : store.webhooks.keepBodies(bodies),
+      },
+    },
+    { render: async delivery => `"${idOf(delivery as never)}"` },
+  )
+  await sent(2)
+  expect(running.map(({ delivery }) => delivery.body).toSorted()).toEqual([
+    `"${usual}"`,
+    expect.stringContaining(`"id":"${long}"`),
+  ])
+  deliveries.wake()
+  for (const one of [...running]) one.answer()
+  await expect.poll(async () => (await store.webhooks.counts(99)).pending).toBe(1)
+  expect(lines.filter(line => line.includes('the store refuses its body'))).toHaveLength(1)
+  await deliveries.close()
+})
+
 test('a body that cannot be made is replaced by the ids, and an error is logged unless the object is gone', async () => {
   await using opened = await openTestStore()
   const { store } = opened

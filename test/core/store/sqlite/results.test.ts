@@ -121,6 +121,18 @@ describe('the file of a result', () => {
     expect(await textOf(await store.jobs.find(organizationId, stays.id))).toBe(large('b'))
   })
 
+  test('that cannot be removed holds up no others', async () => {
+    await using opened = await openTestStore()
+    const { store, dataDir } = opened
+    const [stuck, gone] = [await ended(store, large('a')), await ended(store, large('b'))]
+    const path = await pathOf(stuck)
+    rmSync(path)
+    mkdirSync(path)
+    for (const { id } of [stuck, gone]) await store.jobs.remove(organizationId, id, Date.now())
+    await expect.poll(() => filesIn(dataDir)).toHaveLength(1)
+    await expect.poll(() => namesIn(dataDir).erasable).toHaveLength(1)
+  })
+
   test('is removed when its time is over, and at the next start after a command has removed the job', async () => {
     using directory = temporaryDirectory()
     const { path: dataDir } = directory
