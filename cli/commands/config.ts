@@ -22,13 +22,13 @@ export function define(command: Command, terminal: Terminal): void {
   const check = withCommon(command.command('check'))
     .summary('validate infer.yaml before the server reads it')
     .description(
-      'Validates a configuration as the server does. Prints where the first error is and exits with 65 when there is one. Warns about sandbox paths that do not exist.',
+      'Validates a configuration as the server does, and that the engines can load the files of the models. Prints where the errors are and exits with 65 when there is one. Warns about sandbox paths that do not exist, and of what an engine may refuse.',
     )
     .argument('[path]', 'the file (infer.yaml in the data directory)')
     .action(async (path, { dataDir, json }) => {
-      const [{ traitsOf }, { missingSandboxPaths }] = await Promise.all([
+      const [{ traitsOf }, { checkModels }] = await Promise.all([
         import('../../gpu/presets/presets.ts'),
-        import('../../gpu/presets/sandbox-requirements.ts'),
+        import('../config/check-models.ts'),
       ])
       const file = path ?? join(dataDirectory(dataDir), 'infer.yaml')
       if (path === undefined && !existsSync(file)) {
@@ -39,7 +39,7 @@ export function define(command: Command, terminal: Terminal): void {
       }
       const { models } = readConfig(file, true, traitsOf)
       const count = models.length === 0 ? 'no model' : models.length === 1 ? 'one model' : `${models.length} models`
-      const warnings = models.flatMap(model => (model.enabled ? missingSandboxPaths(model) : []))
+      const warnings = await checkModels(models, file)
       if (json) return terminal.json({ path: file, models: models.map(({ id }) => id), warnings })
       for (const warning of warnings) terminal.warn(warning)
       terminal.print(`${file} is valid: ${count}.`)

@@ -11,6 +11,7 @@ import { recogniseGguf } from '../../core/models/recognition/recognise-file.ts'
 import { parsed } from '../../core/schemas/issues.ts'
 import type { Task } from '../../core/schemas/task.ts'
 import { estimate, ggufNeed } from '../../gpu/estimate/estimate.ts'
+import { checkHeader } from '../../gpu/estimate/source-check.ts'
 import { generates } from '../../gpu/presets/preset.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
 import { installAdvice, isInstalled, openPlacementTargets } from './engine-programs.ts'
@@ -92,6 +93,9 @@ async function proposeGguf(located: Located, given: GivenSettings, around: Propo
     ...(args === undefined ? {} : { args: [...args] }),
   }
   const model = parsed(Model, entry)
+  const { fault, mistakes, warnings } = await checkHeader(header, model)
+  const wrong = fault?.text ?? mistakes[0]
+  if (wrong !== undefined) throw new Failure('invalid_value', `'${path}' cannot be added: ${wrong}`)
   const room = await openPlacementTargets(dataDir).targetFor(model)
   const { bytes, sizing } = ggufNeed(header, model, room)
   const memory = model.memory ?? bytes
@@ -106,7 +110,7 @@ async function proposeGguf(located: Located, given: GivenSettings, around: Propo
       ? null
       : `It does not fit: it needs at least ${sizeText(bytes)}, and ${sizeText(room.capacity * room.devices)} are available here. A smaller --context or --concurrency may help.`,
     doesNotFit: sizing === null,
-    advice,
+    advice: [...advice, ...warnings],
     facts: [
       ['source', path],
       [

@@ -1,7 +1,9 @@
+import { readFileSync } from 'node:fs'
 import { type Document, isMap, isPair, isScalar, isSeq } from 'yaml'
 import { z } from 'zod'
 import { Failure, type FailureDetail, invalidValue } from '../failure.ts'
 import { nearest } from '../nearest.ts'
+import { readYaml } from '../read-yaml.ts'
 import { failureOfIssues, placeOf } from '../schemas/issues.ts'
 
 /** Messages about errors in infer.yaml begin with the position: `infer.yaml:12:5: 'models[2].memory': …`. */
@@ -51,6 +53,13 @@ function findings(
 export function placeIn(document: Document, text: string, path: string, at: readonly PropertyKey[]): string {
   const position = positionIn(document, text, at)
   return position ? `${path}:${position.line}:${position.column}` : path
+}
+
+/** Returns the same for values of a file that was read and found valid. */
+export function placesIn(path: string): (at: readonly PropertyKey[]) => string {
+  const text = readFileSync(path, 'utf8')
+  const { document } = readYaml(text, path)
+  return at => placeIn(document, text, path, at)
 }
 
 /** Returns line and column, from 1, of a value, or of the node that should contain it if it is missing. */

@@ -12,6 +12,8 @@ export interface EngineFacts {
   takesCompanions?: true
   /** It is a server that infer does not start. */
   isElsewhere?: true
+  /** It may be any program, which may read its source in any way. */
+  isAny?: true
 }
 
 const facts: Readonly<Record<string, EngineFacts>> = {
@@ -20,6 +22,7 @@ const facts: Readonly<Record<string, EngineFacts>> = {
   vllm: { reads: 'repository', spansCards: true },
   'sd-server': { takesCompanions: true },
   remote: { isElsewhere: true },
+  custom: { isAny: true },
 }
 /** The engines with such facts. A test checks that each is a preset, and which run elsewhere. */
 export const enginesWithFacts = Object.keys(facts)

@@ -2,6 +2,7 @@ import { type FileHandle, open } from 'node:fs/promises'
 import { invalidValue } from '../failure.ts'
 import { type GgufContents, type GgufValue, parseGguf, quantizations, type ReadRequest } from './gguf-format.ts'
 import { type DiffusionFile, diffusionGgufOf } from './recognition/diffusion-tensors.ts'
+import { missingParts, partsFault } from './source-files.ts'
 
 const poolingTypes = ['none', 'mean', 'cls', 'last', 'rank'] as const
 export type PoolingType = (typeof poolingTypes)[number]
@@ -86,6 +87,8 @@ export async function readGgufHeader(path: string): Promise<GgufHeader> {
     throw wrong(path, `is one of ${splitCount} parts, but its name does not end in '-00001-of-0000N.gguf'.`)
   if ((number(first, 'split.no') ?? 0) !== 0 || firstName !== path)
     throw wrong(path, `is not the first part of its model. Name the first: '${firstName}'.`)
+  const missing = missingParts(path)
+  if (missing.length > 0) throw invalidValue(partsFault(path, missing))
   const all = [first]
   for (let part = 2; part <= splitCount; part++)
     all.push(await readContents(path.replace(partName, `-${String(part).padStart(5, '0')}-of-${count}.gguf`)))

@@ -3,6 +3,7 @@ import { basename, dirname, join } from 'node:path'
 import { invalidValue } from '../../failure.ts'
 import { type Task, tasksBy } from '../../schemas/task.ts'
 import { readHeader } from '../gguf-header.ts'
+import { missingFiles } from '../source-files.ts'
 import { recogniseSafetensors } from './recognise-file.ts'
 import { decidingFiles, recogniseFolder, recogniseVoiceFile } from './recognise-folder.ts'
 import type { Recognition } from './recognition.ts'
@@ -22,6 +23,8 @@ const headBytes = 16
  */
 export async function readLocal(path: string): Promise<Recognition | 'gguf' | null> {
   if ((await stat(path)).isDirectory()) return readFolder(path)
+  const missing = await missingFiles(path)
+  if (missing !== undefined) throw invalidValue(missing)
   const whisper = await whisperTasks(path)
   if (whisper)
     return {
@@ -54,7 +57,11 @@ async function readFolder(path: string): Promise<Recognition> {
     const text = await readSmall(join(path, name))
     if (text !== null) json.set(name, parseJsonFile(join(path, name), text))
   }
-  return recogniseFolder({ name: path, files: await listFiles(path, '', { left: maxEntries }), json })
+  const found = recogniseFolder({ name: path, files: await listFiles(path, '', { left: maxEntries }), json })
+  // After the folder is recognized: what it is says more than what it lacks.
+  const missing = await missingFiles(path)
+  if (missing !== undefined) throw invalidValue(missing)
+  return found
 }
 
 /** Paths of files below a folder, with links followed, because hub caches consist of them. */

@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { tinyChat } from '../../../bin/tiny-chat.ts'
 import { infer, json, temporaryFolder } from '../_infer.ts'
 
 test('without infer.yaml the check says which models are offered instead, and what to do', async () => {
@@ -43,4 +44,27 @@ test('sandbox paths that do not exist are warnings, and the file is valid', asyn
     models: ['a', 'b'],
     warnings: [expect.stringContaining('/no/such/folder'), expect.stringContaining('/dev/no-such-device')],
   })
+})
+
+test('models whose files cannot be loaded as configured are errors with their places', async () => {
+  const folder = temporaryFolder()
+  const file = join(folder, 'infer.yaml')
+  const source = join(folder, 'chat.gguf')
+  writeFileSync(source, tinyChat())
+  const models = [
+    `{id: gone, source: ${folder}/none.gguf}`,
+    `{id: off, source: ${folder}/none.gguf, enabled: false}`,
+    `{id: long, source: ${source}, context_length: 5000}`,
+    `{id: server, engine: llama-server, source: ${source}, context_length: 5000}`,
+  ]
+  writeFileSync(file, `models:\n${models.map(one => `  - ${one}\n`).join('')}`)
+  const said = await infer(['config', 'check', file])
+  expect([said.exitCode, said.stdout]).toEqual([65, ''])
+  expect(said.stderr).toContain(`${file}:2:16: Model 'gone': '${folder}/none.gguf' does not exist.`)
+  expect(said.stderr).toMatch(/4:\d+: Model 'long': A context of 5000 tokens is above the 4096/)
+  expect(said.stderr).not.toMatch(/Model '(off|server)'/)
+  writeFileSync(file, `models:\n  - ${models.at(-1)}\n`)
+  const warned = await infer(['config', 'check', file])
+  expect([warned.exitCode, warned.stdout]).toEqual([0, `${file} is valid: one model.\n`])
+  expect(warned.stderr).toContain("Model 'server': A context of 5000 tokens")
 })

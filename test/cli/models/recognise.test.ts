@@ -285,6 +285,7 @@ test('a file of a folder that is not JSON is named', async () => {
 test('a model for which infer has no engine is refused with the engines that would run it', async () => {
   const { dataDir, file, add } = setUp()
   file('tts/config.json', '{"model_type": "parler_tts"}')
+  file('tts/model.safetensors', weights(8))
   const own = presets.get('python')!
   ;(presets as Map<string, typeof own>).set('python', { ...whisperServer, name: 'python' })
   onTestFinished(() => void (presets as Map<string, typeof own>).set('python', own))

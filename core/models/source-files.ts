@@ -1,0 +1,116 @@
+import { existsSync } from 'node:fs'
+import { open, readdir, readFile, stat } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import { objectOf } from '../json.ts'
+
+/** The first bytes of the file that Git LFS leaves in place of a large one. Source: the specification of Git LFS. */
+const pointerStart = 'version https://git-lfs.github.com/spec/'
+/** The specification limits pointers to less than this, in bytes. */
+const maxPointer = 1024
+const pointerCure = "fetch the file itself with 'git lfs install' and 'git lfs pull' in the folder of the repository."
+
+const whole = 'download the whole model.'
+
+const weights = /\.(safetensors|sft|gguf|bin|pt|pth|ckpt|onnx|npz|nemo|msgpack|h5)$/i
+/** The list of the files over which the weights of a model are divided. */
+const weightsIndex = /\.(safetensors|bin)\.index\.json$/i
+const maxIndex = 64 << 20
+
+const partName = /-(\d{5})-of-(\d{5})\.gguf$/
+
+/** Returns the names of the parts that a model in several GGUF files lacks, by the name of its first. */
+export function missingParts(path: string): string[] {
+  const [suffix = '', , count = '0'] = partName.exec(path) ?? []
+  const whole = path.slice(0, path.length - suffix.length)
+  return Array.from(
+    { length: suffix === '' ? 0 : Number(count) },
+    (_, at) => `${whole}-${String(at + 1).padStart(5, '0')}-of-${count}.gguf`,
+  ).filter(part => !existsSync(part))
+}
+
+/**
+ * Returns why the files of a model are not all there, as a sentence that begins with the path: it does not exist, is a
+ * pointer of Git LFS, or lacks some of its weights. Undefined if nothing is missing. Reads names and first bytes only.
+ */
+export async function missingFiles(path: string): Promise<string | undefined> {
+  const found = await stat(path).catch(() => null)
+  if (!found) return `'${path}' does not exist.`
+  if (found.isDirectory()) return folderFault(path)
+  if (await isPointer(path)) return `'${path}' is a pointer of Git LFS, not the model: ${pointerCure}`
+  const missing = missingParts(path)
+  return missing.length === 0 ? undefined : partsFault(path, missing)
+}
+
+/** The sentence about the parts that a model lacks. */
+export const partsFault = (path: string, missing: readonly string[]): string =>
+  `'${path}' lacks ${nameList(missing.map(part => basename(part)))}: put all parts of the model into one folder.`
+
+const maxNames = 3
+
+const nameList = (names: readonly string[]): string =>
+  names.length <= maxNames
+    ? names.map(name => `'${name}'`).join(', ')
+    : `'${names[0]}' and ${names.length - 1} more files`
+
+async function isPointer(path: string): Promise<boolean> {
+  const file = await open(path).catch(() => null)
+  if (!file) return false
+  try {
+    const { size } = await file.stat()
+    if (size >= maxPointer) return false
+    const head = Buffer.alloc(pointerStart.length)
+    await file.read(head, 0, head.length, 0)
+    return head.toString('latin1') === pointerStart
+  } finally {
+    await file.close()
+  }
+}
+
+/** The same for a folder, with the folders in it: those of the parts of a pipeline. */
+async function folderFault(root: string): Promise<string | undefined> {
+  const isPipeline = existsSync(join(root, 'model_index.json'))
+  let hasAny = false
+  for (const name of ['', ...(await foldersIn(root))]) {
+    const folder = join(root, name)
+    const names = await readdir(folder).catch((): string[] => [])
+    const found = names.filter(one => weights.test(one))
+    for (const one of found)
+      if (await isPointer(join(folder, one)))
+        return `'${join(folder, one)}' is a pointer of Git LFS, not the weights: ${pointerCure}`
+    for (const index of names.filter(one => weightsIndex.test(one))) {
+      const missing = (await filesOf(join(folder, index))).filter(one => !existsSync(join(folder, one)))
+      if (missing.length > 0) return `'${folder}' lacks ${nameList(missing)}, which ${index} lists: ${whole}`
+    }
+    // Of the parts of a pipeline, those with weights have a configuration of this name.
+    if (isPipeline && name !== '' && found.length === 0 && names.includes('config.json'))
+      return `'${folder}' has no weights: ${whole}`
+    hasAny ||= found.length > 0
+  }
+  return hasAny ? undefined : `'${root}' has no weights, such as .safetensors files: ${whole}`
+}
+
+/** Deeper folders are not looked at: those of a hub's cache have the files of a model in the second. */
+const maxDepth = 3
+
+/** Paths of the folders below a folder. */
+async function foldersIn(root: string, below = '', depth = 1): Promise<string[]> {
+  const names = await readdir(join(root, below)).catch((): string[] => [])
+  const paths = names.map(name => join(below, name))
+  const found = await Promise.all(paths.map(path => stat(join(root, path)).catch(() => null)))
+  const folders = paths.filter((_, at) => found[at]?.isDirectory() === true)
+  if (depth === maxDepth) return folders
+  return [...folders, ...(await Promise.all(folders.map(path => foldersIn(root, path, depth + 1)))).flat()]
+}
+
+/** The files that an index names; none if it cannot be read, which the engine reports. */
+async function filesOf(index: string): Promise<string[]> {
+  try {
+    if ((await stat(index)).size > maxIndex) return []
+    const { weight_map: map } = objectOf(JSON.parse(await readFile(index, 'utf8')))
+    return [...new Set(Object.values(objectOf(map)).filter(name => typeof name === 'string'))].filter(
+      name => dirname(name) === '.',
+    )
+  } catch {
+    return []
+  }
+}
