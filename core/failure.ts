@@ -66,6 +66,7 @@ export const failures = {
   cancelled: permanent(499, 'invalid_request_error'),
   internal_error: permanent(500, 'server_error'),
   worker_error: retryable(502, 'server_error'),
+  model_load_failed: permanent(502, 'server_error'),
   model_warming_up: unavailable,
   no_capacity: unavailable,
   disk_full: unavailable,

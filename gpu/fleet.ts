@@ -127,7 +127,11 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       const booked = known && known.residents.length > 0 && sameEngine(known.model, model)
       const placement = await placements.placementOf(model, slots, booked ? known.placement.bytes : undefined)
       // The configuration may have changed while the files were read.
-      if (configured() === model) return residency.upsert(model, placement, slots)
+      if (configured() !== model) continue
+      const { loadFault } = placement
+      if (loadFault && known?.placement.loadFault?.text !== loadFault.text)
+        log.warn('A model cannot be loaded', { model: modelId, source: model.source, reason: loadFault.text })
+      return residency.upsert(model, placement, slots)
     }
   }
 

@@ -4,7 +4,7 @@ import type { Demand, Fleet, Lease } from '../models/fleet.ts'
 import type { Model } from '../models/model.ts'
 import type { Queue, RunningEntry } from './queue.ts'
 import type { Refill } from './refill.ts'
-import { pauseMs } from './retry.ts'
+import { failsJobs, pauseMs } from './retry.ts'
 import type { Suspects } from './suspects.ts'
 import type { WaitingCalls } from './waiting-calls.ts'
 
@@ -32,8 +32,8 @@ export interface DispatchOptions {
   refill: Refill
   suspects: Suspects
   log: Log
-  /** Runs the job of the entry, and calls `freed` once. Without a lease: its model was removed, and the job fails. */
-  begin: (entry: RunningEntry, lease: Lease | undefined) => void
+  /** Runs the job of the entry, or fails it with the reason why it gets no slot. Calls `freed` once. */
+  begin: (entry: RunningEntry, slot: Lease | Failure) => void
   /** How many jobs have run whose end is not written yet. */
   unwritten: () => number
   /** How many slots jobs may occupy at once, in total and of one model. Calls are not limited by these. */
@@ -129,7 +129,7 @@ export function openDispatch(options: DispatchOptions) {
   /** Call it when the model may be able to serve more, or when its demand may have decreased. */
   function check(modelId: string): void {
     const { background } = queue.waiting(modelId)
-    if (background > 0 && !draining && !find(modelId)) failRemoved(modelId)
+    if (background > 0 && !draining && !find(modelId)) failJobs(modelId, modelRemoved(modelId))
     else if (queue.waits(modelId)) serve(modelId)
     reportDemand(modelId)
     const state = models.get(modelId)
@@ -168,8 +168,8 @@ export function openDispatch(options: DispatchOptions) {
     reportDemand(modelId)
   }
 
-  /** Fails the jobs of a model that was removed from the configuration, because it may never return. */
-  function failRemoved(modelId: string): void {
+  /** Fails the jobs of a model that may never run: it was removed from the configuration, or can never be loaded. */
+  function failJobs(modelId: string, failure: Failure): void {
     while (room(modelId) > 0) {
       const next = queue.next(modelId)
       if (!next) return
@@ -177,7 +177,7 @@ export function openDispatch(options: DispatchOptions) {
       if (calls.find(next.job.id)) return
       const entry = queue.take(next)
       hold(modelId)
-      begin(entry, undefined)
+      begin(entry, failure)
     }
   }
 
@@ -199,9 +199,11 @@ export function openDispatch(options: DispatchOptions) {
     refuse(modelId, failure, withinMs) {
       calls.refuse(modelId, failure, withinMs)
       if (withinMs < Number.POSITIVE_INFINITY || draining || queue.waiting(modelId).background === 0) return
-      if (find(modelId)) pauseJobs(modelId, failure(), true)
+      const reason = failure()
       // Not from here: the fleet is in the middle of its own decision.
-      else setImmediate(check, modelId)
+      if (!find(modelId)) setImmediate(check, modelId)
+      else if (failsJobs(reason)) setImmediate(failJobs, modelId, reason)
+      else pauseJobs(modelId, reason, true)
     },
   })
 
@@ -239,3 +241,6 @@ export function openDispatch(options: DispatchOptions) {
   }
 }
 export type Dispatch = ReturnType<typeof openDispatch>
+
+const modelRemoved = (modelId: string): Failure =>
+  new Failure('model_not_found', `The model '${modelId}' is no longer offered here. Submit the job for another model.`)

@@ -133,7 +133,7 @@ function waitingForFailure({ code, message, facts, final }: Failure): Omit<Waiti
   if (code === 'model_warming_up') return { reason: 'model_loading', detail: message }
   if (code === 'queue_full') return { reason: 'queue', detail: message }
   // Callers see an engine that cannot start as missing capacity: they should retry later.
-  const failing = facts?.failed_starts !== undefined || code === 'worker_error'
+  const failing = facts?.failed_starts !== undefined || code === 'worker_error' || code === 'model_load_failed'
   return { reason: failing ? 'engine_failing' : 'no_capacity', detail: message, ...(final ? { final } : {}) }
 }
 

@@ -132,7 +132,7 @@ export function openJobs(options: JobsOptions) {
     refill,
     suspects,
     log,
-    begin: (turn, lease) => runs.begin(turn, lease),
+    begin: (turn, slot) => runs.begin(turn, slot),
     unwritten: () => runs.size - dispatch.held(),
     slots,
     slotsPerModel,

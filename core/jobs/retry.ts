@@ -67,3 +67,7 @@ export function decideRetry(facts: {
   const backOff = Math.min(firstBackOffMs * 2 ** (attempt - 1) * (0.75 + random / 2), maxBackOffMs)
   return { do: 'retry', at: now + Math.max(failure.retryAfterMs ?? 0, Math.round(backOff)) }
 }
+
+/** Whether the refusal of a slot fails the jobs of the model: it can never be loaded, and nobody can mend its files. */
+export const failsJobs = ({ code, retryAfterMs }: Pick<Failure, 'code' | 'retryAfterMs'>): boolean =>
+  code === 'model_load_failed' && retryAfterMs === undefined

@@ -65,7 +65,7 @@ export function openRuns(options: RunsOptions) {
   const kept = new Map<string, { lease: Lease; reported: Promise<void> }>()
   let draining = false
 
-  async function execute(one: Run, lease: Lease | undefined): Promise<void> {
+  async function execute(one: Run, slot: Lease | Failure): Promise<void> {
     const { entry } = one
     const { modelId, organizationId, id } = entry.job
     let job: JobRecord | undefined
@@ -76,24 +76,24 @@ export function openRuns(options: RunsOptions) {
       queue.putBack(entry)
       // Pause first, or the slot would go to the same job again.
       if (!draining) dispatch().refused(modelId, Failure.from(thrown))
-      return free(modelId, lease)
+      return free(modelId, slot)
     }
     if (!job) {
       // The job no longer waits: the slot goes to another one.
       queue.skip(entry)
       running.delete(id)
-      return free(modelId, lease)
+      return free(modelId, slot)
     }
-    await carryOut(one, job, lease)
+    await carryOut(one, job, slot)
   }
 
-  /** Runs a claimed job on its slot. */
-  async function carryOut(one: Run, job: JobRecord, lease: Lease | undefined): Promise<void> {
+  /** Runs a claimed job on its slot, or fails it with the reason why it has none. */
+  async function carryOut(one: Run, job: JobRecord, slot: Lease | Failure): Promise<void> {
     const { entry } = one
     const { modelId, id } = job
     one.job = job
     if (draining) {
-      free(modelId, lease)
+      free(modelId, slot)
       queue.skip(entry)
       return void (await store.release(job, 0))
     }
@@ -101,7 +101,7 @@ export function openRuns(options: RunsOptions) {
     const liveRun = live.begin(job)
     if (suspects.has(id)) liveRun.report.log('WARN', suspects.runsAlone(id) ? runsAlone : runsAgain)
     try {
-      const { end, crash, engineId, used } = await runOn(one, job, lease, liveRun.report)
+      const { end, crash, engineId, used } = await runOn(one, job, slot, liveRun.report)
       const lines = liveRun.lines()
       const logs = lines.length > 0 ? JSON.stringify(lines) : null
       await write(one, job, { end, crash }, { engineId, used, at: clock.now(), logs })
@@ -112,11 +112,13 @@ export function openRuns(options: RunsOptions) {
   }
 
   /** Runs the attempt. The slot is free as soon as it ends: no engine waits for a commit. */
-  async function runOn({ entry, abort }: Run, job: JobRecord, lease: Lease | undefined, report: RunReport) {
+  async function runOn({ entry, abort }: Run, job: JobRecord, slot: Lease | Failure, report: RunReport) {
     const since = performance.now()
-    const outcome = lease
-      ? await attemptJob(job, lease, { run, abort, report, graceMs })
-      : { end: modelRemoved(job.modelId), unresponsive: undefined }
+    const lease = slot instanceof Failure ? undefined : slot
+    const outcome =
+      slot instanceof Failure
+        ? { end: slot, unresponsive: undefined }
+        : await attemptJob(job, slot, { run, abort, report, graceMs })
     const { end, unresponsive } = outcome
     const ranMs = performance.now() - since
     const slotUse = lease?.used()
@@ -175,8 +177,8 @@ export function openRuns(options: RunsOptions) {
       })
   }
 
-  function free(modelId: string, lease: Lease | undefined): void {
-    lease?.release()
+  function free(modelId: string, slot: Lease | Failure | undefined): void {
+    if (slot && !(slot instanceof Failure)) slot.release()
     dispatch().freed(modelId)
   }
 
@@ -213,7 +215,7 @@ export function openRuns(options: RunsOptions) {
   }
 
   return {
-    begin: (entry: RunningEntry, lease: Lease | undefined): void => start(entry, one => execute(one, lease)),
+    begin: (entry: RunningEntry, slot: Lease | Failure): void => start(entry, one => execute(one, slot)),
     /**
      * Runs a job that was claimed in the commit of its predecessor's end, on the kept slot. Call it before that end is
      * announced.
@@ -247,6 +249,3 @@ export function openRuns(options: RunsOptions) {
 /** Lines in the log of a job that was in flight when an engine ended. */
 const runsAlone = 'An engine ended while this job ran. It now runs alone, so that the request at fault becomes known.'
 const runsAgain = 'An engine ended while this job and others ran. The job runs again; that attempt was not counted.'
-
-const modelRemoved = (modelId: string): Failure =>
-  new Failure('model_not_found', `The model '${modelId}' is no longer offered here. Submit the job for another model.`)

@@ -1,5 +1,8 @@
 import type { Model } from '../../core/models/model.ts'
+import { missingFiles } from '../../core/models/source-files.ts'
+import { withoutLocations } from '../../core/tasks/protocols/engine-text.ts'
 import { estimate, leastBytes } from '../estimate/estimate.ts'
+import { checkSource, type SourceFault } from '../estimate/source-check.ts'
 import type { Preset } from '../presets/preset.ts'
 import { presetOf } from '../presets/presets.ts'
 import { wantedLevel } from '../presets/sandbox-requirements.ts'
@@ -29,14 +32,18 @@ export function openModelPlacement(
       const preset = presetOf(model)
       const placement = unsized(model, preset.needsBackend && !(await backends.find(model)) ? 'cpu' : preset.runsOn)
       if (bookedBytes !== undefined) return { ...placement, bytes: bookedBytes }
+      const fault = preset.sandbox?.isOwn ? (await checkSource(model)).fault : undefined
+      if (fault) return { ...placement, loadFault: withoutPaths(model, fault) }
       const target = placementTargetFor(placement, slots, memory.capacities())
       const sized = { ...model, memory: model.memory ?? preset.memory }
       const bytes = target ? await estimate(sized, target) : 0
       return { ...placement, bytes: bytes ?? bytesOfUnknown(placement, memory.capacities()) }
     },
-    /** Whether a model surely cannot run here. Reads no file and tries no backend, because that may take minutes. */
+    /** Whether a model surely cannot run here. Reads no headers and tries no backend, because that may take minutes. */
     async isUnfit(model: Model): Promise<boolean> {
       const preset = presetOf(model)
+      if (preset.sandbox?.isOwn && model.source !== undefined && (await missingFiles(model.source)) !== undefined)
+        return true
       if (preset.needsBackend && memory.devices().some(({ kind }) => kind === 'nvidia')) return false
       const placement = unsized(model, preset.needsBackend ? 'cpu' : preset.runsOn)
       const bytes = await leastBytes({ ...model, memory: model.memory ?? preset.memory })
@@ -67,3 +74,9 @@ function bytesOfUnknown({ kind, devices }: Where, capacities: readonly DeviceCap
   if (bytes.length === 0) return 0
   return kind === 'cpu' ? bytes[0]! / 4 : Math.min(...bytes) * devices
 }
+
+/** The fault as callers see it: without the paths of files. */
+const withoutPaths = ({ id, source }: Model, { text, lies }: SourceFault): SourceFault => ({
+  lies,
+  text: `The model '${id}' cannot be loaded. ${withoutLocations(text.replaceAll(`'${source}'`, 'Its file'))}`,
+})

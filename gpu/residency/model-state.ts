@@ -220,9 +220,17 @@ export const notStarted = (state: ModelState, failures: StartFailures, now: numb
     facts: { failed_starts: failures.count },
   })
 
-/** Failure for a model that cannot be placed with the current devices. Stored jobs are retried after a minute. */
-export const unplaceable = (reason: string): Failure =>
-  new Failure('no_capacity', reason, { retryAfterMs: 60_000, final: true })
+/**
+ * Failure for a model that cannot be placed with the current devices, or whose files its engine can never load. Stored
+ * jobs are tried again after a minute; without that time they fail, because only another model would help them.
+ */
+export const unplaceable = (reason: string, { impossible, loadFault }: ModelState['placement']): Failure =>
+  loadFault && impossible === undefined
+    ? new Failure('model_load_failed', reason, {
+        final: true,
+        ...(loadFault.lies === 'files' ? { retryAfterMs: 60_000 } : {}),
+      })
+    : new Failure('no_capacity', reason, { retryAfterMs: 60_000, final: true })
 
 /** The failure of a request to a model whose engines all asked for a pause, which lasts this much longer. */
 export const enginePaused = (modelId: string, retryAfterMs: number, engineText?: string): Failure =>

@@ -1,4 +1,5 @@
 import { formatBytes } from '../engines/gguf/sizing.ts'
+import type { SourceFault } from '../estimate/source-check.ts'
 import { cheapest, evictionCost, evictionFor, minimalChoice } from './evict.ts'
 
 export interface DeviceCapacity {
@@ -35,6 +36,8 @@ export interface PlacementRequest {
   kind: 'nvidia' | 'cpu' | 'none'
   /** Why it cannot run on this machine at all, as a sentence. */
   impossible?: string
+  /** Why its engine can never load its files, for callers. */
+  loadFault?: SourceFault
   /** False for an additional replica: it uses free memory only. */
   mayEvict: boolean
 }
@@ -69,7 +72,8 @@ export function place(
   occupants: readonly Occupant[],
   capacities: readonly DeviceCapacity[],
 ): PlacementDecision {
-  if (request.impossible !== undefined) return { do: 'refuse', reason: request.impossible }
+  const impossible = request.impossible ?? request.loadFault?.text
+  if (impossible !== undefined) return { do: 'refuse', reason: impossible }
   if (request.kind === 'none') return { do: 'load', devices: [], evict: [] }
   const candidates = capacities.filter(device => device.kind === request.kind)
   const name = `'${request.modelId}'`

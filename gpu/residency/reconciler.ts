@@ -66,7 +66,7 @@ export function openReconciler(
         return refuse(state, () => states.notStarted(state, state.failures!, now), withinMs)
       }
       case 'refuse':
-        if (step.refuse === 'all') refuse(state, () => states.unplaceable(step.reason))
+        if (step.refuse === 'all') refuse(state, () => states.unplaceable(step.reason, state.placement))
         return
       case 'wait':
         if (step.until !== null) wakeBy(step.until)

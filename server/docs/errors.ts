@@ -64,6 +64,8 @@ export const errorCodes: Readonly<Record<FailureCode, string>> = {
   cancelled: 'The job was cancelled, or the client disconnected.',
   internal_error: 'An error inside infer. The log has the cause under `request_id`.',
   worker_error: 'The engine failed to answer. The same request may succeed later.',
+  model_load_failed:
+    'The engine can never load the files of the model, as the message says. Do not send the request again before they or the settings of the model were changed.',
   model_warming_up: 'The model, or the server, is still starting. Wait for `Retry-After` seconds.',
   no_capacity: 'There is no free memory or slot now. Wait for `Retry-After` seconds.',
   disk_full: 'The disk of the server is full.',

@@ -1,6 +1,7 @@
 import { existsSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { tinyChat } from '../../bin/tiny-chat.ts'
 import { Failure } from '../../core/failure.ts'
 import { Model } from '../../core/models/model.ts'
 import { cardProcesses, discover } from '../../gpu/devices/nvidia-smi.ts'
@@ -251,6 +252,31 @@ describe('memory for one model', () => {
       retryable: false,
     })
   })
+})
+
+test('a model that can never be loaded is refused with the reason for good, without a process', async () => {
+  const folder = temporary()
+  const source = join(folder, 'chat.gguf')
+  writeFileSync(source, Buffer.from(tinyChat()).toString('latin1').replace('{% endfor -%}', '{% endfro -%}'), 'latin1')
+  const chats = Model.parse({ id: 'chats', source })
+  const gone = Model.parse({ id: 'gone', source: join(folder, 'none.gguf') })
+  const { fleet } = await fleetOf([chats, gone])
+  // That a file is missing is known before the first request.
+  await until(() => fleet.activity('gone').status === 'unavailable')
+  const refused = { code: 'model_load_failed', retryable: false }
+  const reason = "The model 'chats' cannot be loaded. The chat template of the model is not valid: Unknown statement"
+  await expect(fleet.lease(chats, { waitMs: 30_000 })).rejects.toMatchObject({
+    ...refused,
+    message: expect.stringContaining(reason),
+    retryAfterMs: undefined,
+  })
+  await expect(fleet.load(gone)).rejects.toMatchObject({
+    ...refused,
+    message: "The model 'gone' cannot be loaded. Its file does not exist.",
+    retryAfterMs: 60_000,
+  })
+  expect(fleet.activity('chats')).toMatchObject({ status: 'unavailable', engineStarts: 0 })
+  expect(fleet.activity('chats').reason).toContain(reason)
 })
 
 describe('load, unload, close', () => {

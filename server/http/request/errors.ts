@@ -27,6 +27,7 @@ export const errorGroups = {
     'cancelled',
     'worker_error',
     'worker_crashed',
+    'model_load_failed',
     'model_warming_up',
     'no_capacity',
     'timeout',
@@ -68,7 +69,8 @@ const shouldRetry = (failure: Failure): 'true' | 'false' | undefined => {
     failure.status === 409 ||
     failure.code === 'quota_exceeded' ||
     failure.code === 'timeout' ||
-    failure.code === 'worker_crashed'
+    failure.code === 'worker_crashed' ||
+    failure.code === 'model_load_failed'
   )
     return 'false'
   return undefined

@@ -104,6 +104,20 @@ test('a model that cannot be started costs no attempt; the reason is shown until
   await jobs.drain(0)
 })
 
+test('a model that can never be loaded fails its jobs with the reason; missing files are waited for', async () => {
+  const jobs = open(byHand().run)
+  const reason = "The model 'tiny-chat' cannot be loaded. Its chat template is not valid."
+  slots.refuse('tiny-chat', new Failure('model_load_failed', reason, { final: true }))
+  const ids = await Promise.all(Array.from({ length: 3 }, async () => (await jobs.submit(newJob())).job.id))
+  const error = { code: 'model_load_failed', message: reason }
+  for (const id of ids) await expect.poll(() => find(id)).toMatchObject({ status: 'failed', attempt: 1, error })
+  slots.refuse('tiny-chat', new Failure('model_load_failed', 'It lacks a part.', { final: true, retryAfterMs: 60_000 }))
+  const { job } = await jobs.submit(newJob())
+  await waitsFor(jobs, job.id, 'engine_failing')
+  expect(jobs.progressOf(await find(job.id)).waitingFor).toMatchObject({ detail: 'It lacks a part.', final: true })
+  await jobs.drain(0)
+})
+
 test('jobs of a disabled model wait, and run when it is enabled', async () => {
   slots.enable('tiny-chat', false)
   const hand = byHand()

@@ -60,7 +60,7 @@ test('no slot is lost or given twice, and each entry ends once, whatever arrives
           close: async () => {},
         },
         log: openLog('error'),
-        begin: (turn, lease) => hold(turn.job.id, lease!, turn, () => dispatch.freed('m')),
+        begin: (turn, slot) => hold(turn.job.id, slot as Lease, turn, () => dispatch.freed('m')),
         unwritten: () => 0,
         slots: jobSlots,
         slotsPerModel: jobSlots,
