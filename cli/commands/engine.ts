@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
 import { Failure } from '../../core/failure.ts'
 import { type Log, openLog } from '../../core/log.ts'
-import { Bytes } from '../../core/quantities.ts'
+import { Bytes, sizeAdvice } from '../../core/quantities.ts'
 import { conversationTask, type TextTask, textTasks } from '../../core/schemas/task.ts'
 import { gpuUses } from '../../gpu/engines/gguf/options.ts'
 import { flashUses } from '../../gpu/engines/gguf/sizing.ts'
@@ -132,7 +132,7 @@ function collectTasks(text: string, before: TextTask[] | undefined): TextTask[] 
 
 function readBytes(text: string): number {
   const size = Bytes.safeParse(/^\d+$/.test(text) ? Number(text) : text)
-  if (!size.success) throw new InvalidArgumentError('Write a size as 512MiB or 24GB.')
+  if (!size.success) throw new InvalidArgumentError(sizeAdvice(text))
   return size.data
 }
 

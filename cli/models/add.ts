@@ -8,7 +8,7 @@ import { editConfigFile, previewConfigEdit } from '../../core/models/config-file
 import { addModel, type ModelEntry, offerToys } from '../../core/models/edit.ts'
 import { hubSettings } from '../../core/models/hub/settings.ts'
 import { modelIdPattern } from '../../core/models/model.ts'
-import { Bytes } from '../../core/quantities.ts'
+import { Bytes, sizeAdvice } from '../../core/quantities.ts'
 import { type Task, tasks } from '../../core/schemas/task.ts'
 import { traitsOf } from '../../gpu/presets/presets.ts'
 import { localDirectory } from '../client/find-server.ts'
@@ -274,7 +274,7 @@ function readTasks(text: string): Task[] {
 }
 
 function readSize(text: string): string {
-  if (!Bytes.safeParse(text).success) throw usageFailure('Write a size as 512MiB or 24GB.')
+  if (!Bytes.safeParse(text).success) throw usageFailure(sizeAdvice(text))
   return text
 }
 

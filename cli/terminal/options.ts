@@ -5,7 +5,7 @@ import {
   type OptionValues,
 } from '@commander-js/extra-typings'
 import { listenAddress } from '../../core/listen-address.ts'
-import { Duration } from '../../core/quantities.ts'
+import { Duration, durationAdvice } from '../../core/quantities.ts'
 import { type Scope, scopes } from '../../core/store/store.ts'
 
 /** The options of a new command. */
@@ -58,8 +58,7 @@ export function withExamples(
 /** Reads `250ms`, `30s`, `5m`, `2h` or `90d` as milliseconds. */
 export function readDuration(text: string): number {
   const read = Duration.safeParse(text)
-  if (!read.success)
-    throw new InvalidArgumentError('Write a duration as 250ms, 30s, 5m, 2h or 90d, and of at most 36500d.')
+  if (!read.success) throw new InvalidArgumentError(`${durationAdvice(text)} The longest is 36500d.`)
   return read.data
 }
 

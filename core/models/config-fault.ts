@@ -85,6 +85,24 @@ export function positionIn(
   return { line: before.length, column: before.at(-1)!.length + 1 }
 }
 
+/** Names that other programs use, by the setting that is meant. */
+const otherNames: Readonly<Record<string, readonly string[]>> = {
+  id: ['name', 'model_name', 'model_id'],
+  source: ['model', 'model_path', 'path', 'file', 'gguf', 'repo'],
+  url: ['base_url', 'api_base', 'endpoint', 'address', 'host'],
+  api_key_env: ['api_key', 'apikey', 'key', 'token'],
+  context_length: ['context', 'context_size', 'context_window', 'ctx', 'ctx_size', 'n_ctx', 'num_ctx', 'max_model_len'],
+  concurrency: ['parallel', 'num_parallel', 'slots', 'max_num_seqs', 'max_concurrency'],
+  gpu_layers: ['n_gpu_layers', 'num_gpu', 'ngl'],
+  kv_type: ['cache_type', 'cache_type_k', 'kv_cache_type'],
+  memory: ['vram', 'gpu_memory', 'memory_limit'],
+  idle_ttl: ['ttl', 'keep_alive', 'idle_timeout'],
+  args: ['arguments', 'extra_args', 'options', 'flags'],
+  command: ['cmd', 'exec', 'entrypoint'],
+  env: ['environment'],
+  voice_aliases: ['voice_map'],
+}
+
 const startOf = (node: unknown): number | undefined => (node as { range?: [number] } | null | undefined)?.range?.[0]
 
 interface Shape {
@@ -109,8 +127,6 @@ function near(name: string, path: readonly PropertyKey[], schema: Shape): string
       const other = typeof additionalProperties === 'object' ? additionalProperties : undefined
       return resolve(typeof part === 'number' ? items : (properties?.[String(part)] ?? other))
     })
-  return nearest(
-    name,
-    shapes.flatMap(shape => Object.keys(shape.properties ?? {})),
-  )
+  const known = shapes.flatMap(shape => Object.keys(shape.properties ?? {}))
+  return known.find(one => otherNames[one]?.includes(name.toLowerCase())) ?? nearest(name, known)
 }

@@ -13,6 +13,7 @@ import { graphFault } from './comfyui/graph-fault.ts'
 import { faultOf, placeIn } from './config-fault.ts'
 import { offeredModels } from './defaults.ts'
 import { type DescribedSchema, standardSchema } from './described-schema.ts'
+import { HttpUrl } from './http-url.ts'
 import { Model } from './model.ts'
 import { addSlugs, type SlugTable, slugFault } from './slugs.ts'
 
@@ -134,7 +135,7 @@ export const Config = z
           'Address to listen on, as host:port; 0.0.0.0 and [::] are every address of the machine. `infer serve --listen` overrides it.',
         example: '0.0.0.0:8787',
       }),
-    public_url: z.url().optional().meta({
+    public_url: HttpUrl.optional().meta({
       description:
         'Address by which clients reach the server, where a proxy or tunnel is in front of it. All addresses in answers begin with it, those of files too, and its host name is allowed.',
       example: 'https://ai.example.com',
@@ -380,6 +381,6 @@ export const describedSchema = (): DescribedSchema =>
       if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum
       if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum
       // Formats that only zod knows are also expressed by the pattern.
-      if (jsonSchema.pattern !== undefined) delete jsonSchema.format
+      if (jsonSchema.pattern !== undefined && jsonSchema.format !== 'uri') delete jsonSchema.format
     },
   }) as DescribedSchema

@@ -4,6 +4,7 @@ import { regionLabels } from '../schemas/region.ts'
 import { sandboxLevels } from '../schemas/sandbox-level.ts'
 import { longestSpeechInput, speechFormats } from '../schemas/speech-format.ts'
 import { tasksBy } from '../schemas/task.ts'
+import { HttpUrl } from './http-url.ts'
 
 /** Keys of a model about its devices, its memory, its number of concurrent requests and its timeouts. */
 export const residencyFields = {
@@ -338,7 +339,7 @@ export const launchFields = {
     with: custom,
     absent: '/health for custom; remote is taken to be ready',
   }),
-  url: z.url().optional().meta({
+  url: HttpUrl.optional().meta({
     description: '`remote` only: base address of the server, with /v1 where it has that.',
     example: 'https://api.example.com/v1',
     with: remote,

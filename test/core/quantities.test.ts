@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { Bytes, bytesText, Duration, durationText } from '../../core/quantities.ts'
+import { Bytes, bytesText, Duration, durationAdvice, durationText, sizeAdvice } from '../../core/quantities.ts'
 
 test.each([
   [0, '0ms'],
@@ -28,4 +28,22 @@ test.each([
 
 test.each(['36501d', '99999999999999999999h', 4e12])('%s is longer than any duration', text => {
   expect(Duration.safeParse(text).error?.issues[0]?.message).toBe('A duration is at most 36500d.')
+})
+
+test.each([
+  [sizeAdvice, '150G', '150GB'],
+  [sizeAdvice, '8 gib', '8GiB'],
+  [sizeAdvice, '512Mi', '512MiB'],
+  [sizeAdvice, 'much', undefined],
+  [sizeAdvice, '12 apples', undefined],
+  [durationAdvice, '30 sec', '30s'],
+  [durationAdvice, '5min', '5m'],
+  [durationAdvice, '1.5 hours', '1.5h'],
+  [durationAdvice, '20 milliseconds', '20ms'],
+  [durationAdvice, '2 months', undefined],
+  [durationAdvice, 'never', undefined],
+])('%o suggests for %s', (advice, text, meant) => {
+  const said = advice(text)
+  expect(said).toMatch(/^Write a (size|duration) as /)
+  expect(/Did you mean '(.*)'\?$/.exec(said)?.[1]).toBe(meant)
 })

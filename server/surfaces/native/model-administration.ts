@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import type { ModelDownload, ModelProposal } from '../../../core/models/model-administration.ts'
+import { sizeAdvice } from '../../../core/quantities.ts'
 import {
   anyObject,
   array,
@@ -75,7 +76,7 @@ const Add = strictObject('ModelAdd', 'A model to download and to offer.', {
   concurrency: optional(z.int().min(1).max(4096), 'Most requests at the same time.'),
   engine: optionalStringUpTo(64, 'Engine that runs it. Default: one that is installed.'),
   memory: optional(
-    z.string().regex(/^\d+(\.\d+)? ?([KMGT]i?)?B$/, 'Write a size as 512MiB or 24GB.'),
+    z.string().regex(/^\d+(\.\d+)? ?([KMGT]i?)?B$/, { error: ({ input }) => sizeAdvice(input) }),
     'Device memory to book instead of the estimate: `24GB`.',
   ),
   force: optionalBoolean('`true`: add it although it cannot run on this machine.'),

@@ -55,7 +55,7 @@ const wrong: [args: string[], said: string][] = [
   [['serve', '--lisen', ':1'], "Unknown option '--lisen'. Did you mean '--listen'? See: infer serve --help"],
   [['serve', '--listen', 'nowhere'], 'Write it as host:port'],
   [['serve', '--port', '1'], "Unknown option '--port'. Write --listen host:port. See: infer serve --help"],
-  [['serve', '--drain-timeout', 'soon'], 'Write a duration as 250ms, 30s, 5m, 2h or 90d, and'],
+  [['serve', '--drain-timeout', 'soon'], 'Write a duration as 250ms, 30s, 5m, 2h or 90d.'],
   [['serve', '--log-level', 'loud'], 'debug, info, warn, error'],
   [['serve', 'now'], 'Too many arguments'],
   [['token', 'creat'], "Unknown command 'creat'. Did you mean 'create'? See: infer token --help"],
