@@ -1,4 +1,5 @@
 import type { Command } from '@commander-js/extra-typings'
+import type { TaskRecord } from '../../core/tasks/task.ts'
 import type { Streamed, TaskTest } from '../../core/tasks/task-test.ts'
 import { type Client, openClient } from '../client/client.ts'
 import { loadDeadline, storedSentence, waitOrThrow, withCommands } from '../client/refusal.ts'
@@ -28,12 +29,12 @@ interface Tested {
   tests: Outcome[]
 }
 
-/** `infer model test [id]`: sends one test request per text task to the running server and checks the answers. */
+/** `infer model test [id]`: sends one test request per task to the running server and checks the answers. */
 export function define(command: Command, terminal: Terminal): void {
   const test = withCommon(command)
     .summary('send test requests to every model and check the answers')
     .description(
-      'Loads each model and sends it one small request for each of its tasks with text; other tasks stay untested. Shows whether the answer is correct, the latency, the token rate and the memory of the model. Exits with 1 when a test failed.',
+      'Loads each model and sends it one small request for each of its tasks, with a test image, tone or video where it needs one. Shows whether the answer is correct, the latency, the token rate and the memory of the model. Images, video and speech are made as jobs, which are deleted afterwards; a video may take minutes. Exits with 1 when a test failed.',
     )
     .argument('[id]', 'the model; default: all enabled models')
     .action((id, { dataDir, json }) =>
@@ -88,7 +89,7 @@ async function testModel(model: Model, client: Client, terminal: Terminal, signa
 const unmeasured = (task: string): Outcome => ({
   task,
   result: 'untested',
-  reason: 'There is no test request for this task.',
+  reason: 'This version of infer does not know the task.',
   latency_ms: null,
   first_token_ms: null,
   tokens_per_second: null,
@@ -101,8 +102,10 @@ interface SentTest extends TaskTest {
 async function testTask(task: string, model: string, client: Client, signal: AbortSignal): Promise<Outcome> {
   // Loaded only to test, because it loads the records of all tasks.
   const { taskNamed } = await import('../../core/tasks/registry.ts')
-  const { test, path } = taskNamed(task) ?? {}
-  if (!test || path === undefined) return unmeasured(task)
+  const record = taskNamed(task)
+  if (!record) return unmeasured(task)
+  const { test, path } = record
+  if (!test || path === undefined) return testJob(record, model, client, signal)
   const request: SentTest = { ...test, path }
   const giveUpAt = loadDeadline()
   for (;;) {
@@ -131,6 +134,18 @@ async function testTask(task: string, model: string, client: Client, signal: Abo
       }
     }
   }
+}
+
+/** Tests a task whose results are files or a transcript, which take longer than a request. */
+async function testJob(record: TaskRecord, model: string, client: Client, signal: AbortSignal): Promise<Outcome> {
+  const { testByJob } = await import('./test-job.ts')
+  const since = performance.now()
+  const reason = await testByJob(record, model, client, signal).catch((thrown: unknown) => {
+    signal.throwIfAborted()
+    return failureOfThrown(thrown).message
+  })
+  const latency_ms = Math.round((performance.now() - since) * 10) / 10
+  return { ...unmeasured(record.id), result: reason === null ? 'passed' : 'failed', reason, latency_ms }
 }
 
 function faultOf(request: TaskTest, answer: unknown): string | null {

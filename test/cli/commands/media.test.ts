@@ -27,6 +27,22 @@ afterAll(() => app[Symbol.asyncDispose]())
 const run = (args: string[], options?: Parameters<typeof runInProcess>[2]) => runInProcess(args, env, options)
 const small = ['--size', '128x64', '--steps', '1']
 
+test('model test judges images, speech and transcripts by small jobs, of which nothing is left', async () => {
+  const jobs = async () => (await run(['job', 'list', '--json'])).stdout.toString()
+  const before = await jobs()
+  const drawn = await run(['model', 'test', 'drawn', '--json'])
+  const { models } = JSON.parse(drawn.stdout.toString()) as { models: { tests: object[] }[] }
+  expect(models[0]!.tests).toEqual(
+    ['slug/text-to-image', 'slug/image-to-image', 'slug/inpainting', 'std/image-generation', 'std/image-edit'].map(
+      task =>
+        expect.objectContaining({ task, result: 'passed', reason: null, latency_ms: expect.any(Number) as number }),
+    ),
+  )
+  const tones = await run(['model', 'test', 'tones', '--json'])
+  expect(JSON.parse(tones.stdout.toString())).toMatchObject({ passed: true })
+  expect(await jobs()).toBe(before)
+}, 60_000)
+
 describe('image', () => {
   test('a prompt makes an image, --from edits it, --from alone makes variations', { timeout: 60_000 }, async () => {
     const folder = temporaryFolder()

@@ -152,7 +152,7 @@ describe('the check of an answer', () => {
     ],
     ['a stream of another format', 'std/chat-completion', events('hello'), 'failed', 'does not have the form'],
     ['an answer of another format', 'std/embeddings', { hello: 1 }, 'failed', 'does not have the form'],
-    ['an unknown task', 'std/later', {}, 'untested', 'no test request'],
+    ['an unknown task', 'std/later', {}, 'untested', 'does not know the task'],
   ])('%s', async (_, task, value, result, reason) => {
     const status = { model_id: 'm', status: 'warm', tasks: [task] }
     const { url } = await fakeServer(({ path }, response) => {
