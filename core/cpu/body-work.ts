@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { canonicalHash } from '../canonical.ts'
+import { bytesOfBase64, contentStart, isDataUrl } from '../data-url.ts'
 import { invalid } from '../failure.ts'
 import { isObject, type JsonBounds, objectOf, parseBoundedJson } from '../json.ts'
 
@@ -62,7 +63,7 @@ function textsIn(value: unknown, { members, without }: BodyTextOptions): Map<str
 
 function withoutFiles(value: unknown, path: string, inline: ReadBody['inline']): unknown {
   if (typeof value === 'string')
-    return value.length >= minLength && value.startsWith('data:') ? extracted(value, path, inline) : value
+    return value.length >= minLength && isDataUrl(value) ? extracted(value, path, inline) : value
   if (value === null || typeof value !== 'object') return value
   for (const [name, part] of Object.entries(value)) {
     const short = withoutFiles(part, path === '' ? name : `${path}.${name}`, inline)
@@ -73,14 +74,13 @@ function withoutFiles(value: unknown, path: string, inline: ReadBody['inline']):
 
 /** Replaces `data:image/png;base64,…` by `data:image/png;inline=<random>`, a name that no client can have sent. */
 function extracted(url: string, path: string, inline: ReadBody['inline']): string {
-  const comma = url.indexOf(',', 5)
-  const head = url.slice(5, comma < 0 ? 0 : Math.min(comma, 200))
-  if (!/;base64$/i.test(head))
-    throw invalid(path, `'${path}' holds a file that is not base64: \`data:image/png;base64,…\`.`)
-  const type = head.slice(0, -';base64'.length).replace(/[^\w/+.;=-]/g, '')
+  const start = contentStart(url)
+  // A text may begin like a URL; a field for media refuses it.
+  if (start === undefined) return url
+  const bytes = bytesOfBase64(url.slice(start))
+  if (!bytes) throw invalid(path, `'${path}' holds a file that is not base64: \`data:image/png;base64,…\`.`)
+  const type = /^\s*data:([\w/+.-]*)/i.exec(url)?.[1] ?? ''
   const name = `data:${type};inline=${randomUUID()}`
-  const decoded = Buffer.from(url.slice(comma + 1), 'base64')
-  // A copy in its own memory, so that it can be transferred to another thread.
-  inline.set(name, new Uint8Array(decoded))
+  inline.set(name, bytes)
   return name
 }

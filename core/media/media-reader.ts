@@ -78,7 +78,9 @@ export function openMediaReader({ config, store, files, log, resolve }: MediaRea
       await onPiece(source.content)
     } else if (source.from === 'data') {
       checkSize(sent, source.bytes)
-      await onPiece(bytesOfDataUrl(source.text, field))
+      const bytes = bytesOfDataUrl(source.text, field)
+      checkSize(sent, bytes.byteLength)
+      await onPiece(bytes)
     } else if (source.from === 'http')
       try {
         const { organizationId, signal } = sender

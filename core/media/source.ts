@@ -1,3 +1,4 @@
+import { bytesOfBase64, contentStart, isDataUrl } from '../data-url.ts'
 import { invalidValue } from '../failure.ts'
 import { isId } from '../ids.ts'
 
@@ -14,23 +15,18 @@ export type Source =
   /** A signed URL of this server. Its signature is not checked yet. */
   | { from: 'link'; id: string; exp: string; sig: string }
 
-const dataUrl = /^data:([\w.+-]+\/[\w.+-]+)?((?:;[\w.+-]+=[\w.+-]+)*);base64,/i
-
 /**
  * Parses a value; `origins` are those of this server. Pure. Throws Failure `invalid_value` for a value that is neither a
  * URL nor the id of a file.
  */
 export function readSource(value: string, field: string, origins: readonly string[]): Source {
   if (value.startsWith('file-') && isId(value)) return { from: 'file', id: value }
-  if (/^data:/i.test(value)) {
-    const head = dataUrl.exec(value.slice(0, 512))?.[0]
-    if (head === undefined)
+  if (isDataUrl(value)) {
+    const start = contentStart(value)
+    if (start === undefined)
       throw invalidValue(`'${field}' must be a data: URL of the form data:<type>;base64,<content>.`)
-    return {
-      from: 'data',
-      text: value.slice(head.length),
-      bytes: Math.floor(((value.length - head.length) * 3) / 4) - 2,
-    }
+    const text = value.slice(start)
+    return { from: 'data', text, bytes: leastBytes(text) }
   }
   if (!/^https?:/i.test(value) || value.length > 2048 || !URL.canParse(value))
     throw invalidValue(
@@ -60,13 +56,14 @@ export function ownOrigins(
   return own
 }
 
+/** The fewest bytes that this base64 can have: in lines of 64 characters, with two at the end of each. */
+const leastBytes = (text: string): number => Math.floor(((text.length / 66) * 64 * 3) / 4) - 2
+
 /** Decodes the content of a data: URL. Throws Failure `invalid_value` if it is not base64. */
-export function bytesOfDataUrl(text: string, field: string): Buffer {
-  const bytes = Buffer.from(text, 'base64')
-  const digits = text.replace(/=+$/, '').length
-  if (bytes.length === 0 || bytes.length !== Math.floor((digits * 3) / 4))
-    throw invalidValue(`'${field}' is a data: URL whose content is not base64.`)
-  return bytes
+export function bytesOfDataUrl(text: string, field: string): Uint8Array<ArrayBuffer> {
+  const bytes = bytesOfBase64(text)
+  if (bytes) return bytes
+  throw invalidValue(`'${field}' is a data: URL whose content is not base64.`)
 }
 
 export const megabytes = (bytes: number): string => `${Math.floor(bytes / 1_048_576)} MB`

@@ -1,17 +1,14 @@
+import { bytesOfBase64, contentStart } from '../../data-url.ts'
 import { invalid } from '../../failure.ts'
 import { fileAsText, textContent } from '../../media/text-content.ts'
 import type { ChatRequest } from '../../schemas/chat.ts'
 
 type Messages = ChatRequest['messages']
 
-const dataUrl = /^data:[^,]{0,256};base64,/i
-const base64 = /^[A-Za-z0-9+/=\s]*$/
-
 /** Returns the bytes of `file_data`: base64, alone or in a `data:` URL. */
-function bytesOf(data: string, param: string): Buffer {
-  const content = data.slice(dataUrl.exec(data.slice(0, 300))?.[0].length ?? 0)
-  const bytes = base64.test(content) ? Buffer.from(content, 'base64') : undefined
-  if (bytes?.length) return bytes
+function bytesOf(data: string, param: string): Uint8Array {
+  const bytes = bytesOfBase64(data.slice(contentStart(data) ?? 0))
+  if (bytes) return bytes
   throw invalid(`${param}.file_data`, `'${param}.file_data' must be base64 or a data: URL with base64.`)
 }
 
