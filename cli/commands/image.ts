@@ -56,7 +56,7 @@ export function define(command: Command, terminal: Terminal): void {
       const does = from.length > 0 ? 'edits images' : 'makes images'
       const model = await chooseModel(terminal, connect(), { task, requested: options.model, does })
       const address = async (what: 'image' | 'mask', value: string) => {
-        const media = mediaOf(what, value, { flag: what === 'image' ? '--from' : '--mask', webp: true })
+        const media = mediaOf(what, value, { flag: what === 'image' ? '--from' : '--mask' })
         return typeof media === 'string' ? media : uploadMedia(connect(), media, terminal)
       }
       const images: string[] = []

@@ -11,6 +11,7 @@ export function mediaType(bytes: Buffer, path: string): string | undefined {
   if (head.startsWith('fLaC')) return 'audio/flac'
   if (head.startsWith('OggS')) return 'audio/ogg'
   if (head.startsWith('ID3') || /^\u00ff[\u00e2-\u00ff]/.test(head)) return 'audio/mpeg'
+  if (/^ftypavi[fs]/.test(head.slice(4))) return 'image/avif'
   if (head.slice(4, 8) === 'ftyp')
     return head.slice(8, 11) === 'M4A' || extname(path).toLowerCase() === '.m4a'
       ? 'audio/mp4'

@@ -21,8 +21,8 @@ const maxBytes: Record<Medium, number> = {
 const maxInlineBytes = 4 << 20
 
 const kinds: Record<Medium, string> = {
-  image: 'a PNG or JPEG image',
-  mask: 'a PNG or JPEG image',
+  image: 'a JPEG, PNG, WebP, GIF or AVIF image',
+  mask: 'a JPEG, PNG, WebP, GIF or AVIF image',
   audio: 'audio in a supported format (WAV, MP3, M4A, FLAC, Ogg)',
   video: 'a video in a supported format (MP4, WebM, MOV)',
 }
@@ -54,7 +54,7 @@ export interface PendingUpload {
 export function mediaOf(
   what: Medium,
   value: string,
-  { flag = `--${what}`, webp = false }: { flag?: string; webp?: boolean } = {},
+  { flag = `--${what}` }: { flag?: string } = {},
 ): string | PendingUpload {
   if (isAddress(value)) return value
   try {
@@ -64,9 +64,7 @@ export function mediaOf(
         `${basename(value)} has ${sizeText(size)}; ${flag} takes at most ${sizeText(maxBytes[what])}. Make it smaller.`,
       )
     const type = mediaType(headOf(value), value)
-    const isFitting = type && (fits(what, type) || (webp && type === 'image/webp'))
-    if (!isFitting)
-      throw usageFailure(`${value} is not ${webp ? 'a PNG, JPEG or WebP image' : kinds[what]}, which ${flag} needs.`)
+    if (!type || !fits(what, type)) throw usageFailure(`${value} is not ${kinds[what]}, which ${flag} needs.`)
     if (size > maxInlineBytes) return { path: value, type, size }
     return `data:${type};base64,${readFileSync(value, 'base64')}`
   } catch (cause) {
@@ -112,7 +110,7 @@ export async function uploadMedia(
 
 const fits = (what: Medium, type: string): boolean =>
   what === 'image' || what === 'mask'
-    ? type === 'image/png' || type === 'image/jpeg'
+    ? type.startsWith('image/')
     : what === 'audio'
       ? type.startsWith('audio/') || type === 'video/mp4' || type === 'video/webm'
       : type.startsWith('video/')

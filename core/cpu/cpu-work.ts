@@ -2,7 +2,7 @@ import type { JsonBounds } from '../json.ts'
 import { readGgufHeader } from '../models/gguf-header.ts'
 import { decodeAudio } from './audio-work.ts'
 import { type BodyOptions, type ReadBody, readBodyValue } from './body-work.ts'
-import { alphaMaskOf, checkImage, encodeImage, reencodeImage, thumbnailOf } from './image-work.ts'
+import { alphaMaskOf, checkImage, encodeImage, imageDataUrl, reencodeImage, thumbnailOf } from './image-work.ts'
 import { encodeMp3 } from './mp3-work.ts'
 import { bufferOf, type Done, type ThreadWork } from './thread-work.ts'
 
@@ -25,6 +25,7 @@ export const cpuWork = {
   },
   checkImage: work(checkImage),
   reencodeImage: work(reencodeImage, ({ bytes }) => [bytes]),
+  imageDataUrl: work(imageDataUrl, bytes => [bytes]),
   alphaMask: work(alphaMaskOf, bytes => [bytes]),
   encodeImage: work(encodeImage, bytes => [bytes]),
   thumbnail: work(thumbnailOf, bytes => [bytes]),

@@ -1,8 +1,8 @@
 /** Image formats that can be decoded. */
-const imageFormats = ['jpeg', 'png', 'webp'] as const
+export const imageFormats = ['jpeg', 'png', 'webp', 'gif', 'avif'] as const
 export type ImageFormat = (typeof imageFormats)[number]
 
-/** The format of a file by its first bytes; its name does not matter. */
+/** The format of a file by its first bytes; its name does not matter. Frames of a GIF are counted by its decoder. */
 export type ImageKind = { format: ImageFormat; animated: boolean } | { other: string }
 
 /**
@@ -16,15 +16,14 @@ export function imageKindOf(bytes: Buffer): ImageKind {
   if (at(0, '\x89PNG\r\n\x1a\n')) return { format: 'png', animated: isAnimatedPng(bytes) }
   if (at(0, 'RIFF') && at(8, 'WEBP'))
     return { format: 'webp', animated: at(12, 'VP8X') && ((bytes[20] ?? 0) & 2) !== 0 }
-  const brand = at(4, 'ftyp') ? bytes.toString('latin1', 8, 12) : undefined
-  if (brand !== undefined) return { other: brandName(brand) }
+  if (at(0, 'GIF8')) return { format: 'gif', animated: false }
+  if (at(4, 'ftyp')) return ofBrands(bytes)
   const found = others.find(([offset, magic]) => at(offset, magic))
   if (found) return { other: found[2] }
   return { other: isMarkup(bytes) ? 'an SVG or another text in XML' : 'of an unknown format' }
 }
 
 const others: readonly [offset: number, magic: string, name: string][] = [
-  [0, 'GIF8', 'a GIF'],
   [0, 'BM', 'a BMP'],
   [0, 'II*\0', 'a TIFF'],
   [0, 'MM\0*', 'a TIFF'],
@@ -39,11 +38,19 @@ const others: readonly [offset: number, magic: string, name: string][] = [
   [0, '\x1aE\xdf\xa3', 'a video (Matroska or WebM)'],
 ]
 
-/** Names the format of an ISO media file by the brand in its first box. */
-function brandName(brand: string): string {
-  if (/^(avif|avis)$/.test(brand)) return 'an AVIF'
-  return /^(hei[cfmsx]|hev[cmsx]|mif1|msf1)$/.test(brand) ? 'a HEIF or HEIC' : 'a video (MP4 or QuickTime)'
+/** Detects the format of an ISO media file by the brands in its first box: its own, and those that it is compatible with. */
+function ofBrands(bytes: Buffer): ImageKind {
+  const end = Math.min(bytes.length, bytes.length < 4 ? 0 : bytes.readUInt32BE(0), 256)
+  const brands = [8, ...range(16, end - 3)].map(at => bytes.toString('latin1', at, at + 4))
+  const [brand = ''] = brands
+  if (/^avi[fs]$/.test(brand) || (/^m[is]f1$/.test(brand) && brands.includes('avif')))
+    return { format: 'avif', animated: brand === 'avis' }
+  return { other: /^(hei[cfmsx]|hev[cmsx]|m[is]f1)$/.test(brand) ? 'a HEIF or HEIC' : 'a video (MP4 or QuickTime)' }
 }
+
+/** Every fourth position from `start` on, below `end`. */
+const range = (start: number, end: number): number[] =>
+  Array.from({ length: Math.max(0, Math.ceil((end - start) / 4)) }, (_, at) => start + 4 * at)
 
 const isMarkup = (bytes: Buffer): boolean =>
   /^\ufeff?\s*<(\?xml|!--|!doctype|svg|html)/i.test(bytes.toString('utf8', 0, 256))

@@ -1,4 +1,4 @@
-import type { ImageRules } from '../cpu/image-work.ts'
+import { imageFormats } from '../cpu/image-kind.ts'
 import { Failure, type FailureCode } from '../failure.ts'
 import { diskFailure } from '../files/write.ts'
 import { megabytes } from './source.ts'
@@ -12,8 +12,6 @@ export type MediaInput = string | Uint8Array | { path: string; bytes: number }
 export interface TakeOptions {
   /** The transparent pixels of a mask are selected: they become white. */
   alpha?: boolean | undefined
-  /** Whether the image may be WebP. */
-  webp?: boolean | undefined
 }
 
 /** The sender of media and the job for which it is sent. */
@@ -59,11 +57,8 @@ export const missingContent = (field: string) =>
 
 /** Limits of images in requests. Engines never get the original file. */
 export const imageRules = {
-  formats: ['jpeg', 'png'],
+  formats: imageFormats,
   maxBytes: 10 << 20,
   maxPixels: 40_000_000,
   maxSide: 8192,
 } as const
-
-/** The same, with WebP: the OpenAI-compatible image routes take it, the routes under /slug do not. */
-export const webpRules: ImageRules = { ...imageRules, formats: [...imageRules.formats, 'webp'] }

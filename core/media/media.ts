@@ -18,7 +18,6 @@ import {
   type MediaKind,
   type MediaSender,
   type TakeOptions,
-  webpRules,
 } from './media-input.ts'
 import { type MediaReaderOptions, openMediaReader, type SentMedia } from './media-reader.ts'
 import { checkProbe } from './probe.ts'
@@ -28,7 +27,7 @@ import { storedText } from './text-content.ts'
 interface MediaOptions extends MediaReaderOptions {
   store: MediaReaderOptions['store'] & { stats: () => Pick<ReturnType<Store['stats']>, 'writable'> }
   files: Files
-  cpu: Pick<Cpu, 'reencode' | 'decodeAudio'>
+  cpu: Pick<Cpu, 'reencode' | 'imageDataUrl' | 'decodeAudio'>
   ffmpeg: Pick<Ffmpeg, 'found' | 'probe' | 'required' | 'decodeAudio'>
 }
 
@@ -55,12 +54,12 @@ export function openMedia({ cpu, ffmpeg, ...owners }: MediaOptions) {
     expiresAt: Date.now() + unclaimedMs,
   })
 
-  async function takeImage(sent: SentMedia, { alpha, webp }: TakeOptions) {
+  async function takeImage(sent: SentMedia, { alpha }: TakeOptions) {
     const { sender } = sent
     const kind = sent.kind === 'mask' ? 'mask' : 'image'
     const as = kind === 'mask' && alpha ? 'alpha mask' : kind
     const image = await reader.bytesOf(sent)
-    const { bytes, format, width, height } = await cpu.reencode(image, webp ? webpRules : imageRules, as, {
+    const { bytes, format, width, height } = await cpu.reencode(image, imageRules, as, {
       give: true,
     })
     sender.signal?.throwIfAborted()

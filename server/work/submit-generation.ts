@@ -175,8 +175,8 @@ export async function storeMedia(
 ): Promise<FileRecord[]> {
   const sender = { ...exchange.sender, jobId }
   const settled = await Promise.allSettled(
-    wanted.map(({ field, value, kind, alpha, webp }) =>
-      owners.media.take(sender, field, exchange.inline.get(value) ?? value, kind, { alpha, webp }),
+    wanted.map(({ field, value, kind, alpha }) =>
+      owners.media.take(sender, field, exchange.inline.get(value) ?? value, kind, { alpha }),
     ),
   )
   const kept = settled.flatMap(one => (one.status === 'fulfilled' ? [one.value] : []))

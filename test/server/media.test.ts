@@ -175,7 +175,7 @@ describe('decompression bombs', () => {
       ['half a JPEG', jpeg.subarray(0, jpeg.length / 2)],
       ['100 MB of nothing, compressed', brotliCompressSync(Buffer.alloc(100 << 20), { params: {} })],
       ['an archive', Buffer.concat([Buffer.from('PK\x03\x04'), big])],
-      ['a GIF', await noise(640, 480).gif().toBuffer()],
+      ['half a GIF', (await noise(640, 480).gif().toBuffer()).subarray(0, 50_000)],
       [
         'an SVG that reads files',
         Buffer.from('<svg xmlns:xlink="http://www.w3.org/1999/xlink"><image xlink:href="file:///etc/passwd"/></svg>'),

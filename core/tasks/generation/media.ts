@@ -95,8 +95,7 @@ export async function fillInputs(
   const { expansionField: param } = prepared
   if (param !== undefined) throw invalid(param, nodeExpansion(param), 'unsupported_parameter')
   const taken: FileRecord[] = []
-  for (const { kind, field, value, alpha, webp } of prepared.media)
-    taken.push(await take(field, value, kind, { alpha, webp }))
+  for (const { kind, field, value, alpha } of prepared.media) taken.push(await take(field, value, kind, { alpha }))
   return fillMedia(prepared, byKind(prepared.media, taken))
 }
 

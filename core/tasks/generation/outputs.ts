@@ -2,7 +2,7 @@ import { open, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Cpu } from '../../cpu/cpu.ts'
 import { type ImageFormat, imageKindOf } from '../../cpu/image-kind.ts'
-import type { ImageRules } from '../../cpu/image-work.ts'
+import type { ImageRules, WrittenFormat } from '../../cpu/image-work.ts'
 import { Failure } from '../../failure.ts'
 import type { Files } from '../../files/files.ts'
 import { ulid } from '../../ids.ts'
@@ -91,7 +91,7 @@ export async function takeOutputs(run: Run, completed: Completed, owners: Output
   }
 
   /** Writes the engine's image in another format into our own folder and returns its path. */
-  async function converted(name: string, from: ImageFormat, format: ImageFormat, quality: number): Promise<string> {
+  async function converted(name: string, from: ImageFormat, format: WrittenFormat, quality: number): Promise<string> {
     const original = await adopt(join(run.folder, name), `image/${from}`, 'output', name)
     const written = await owners.cpu
       .encode(owners.files.pathOf(original), { ...imageRules, formats: [from] }, { format, quality })
@@ -109,7 +109,7 @@ export async function takeOutputs(run: Run, completed: Completed, owners: Output
   }
 
   async function image(name: string, at: number): Promise<ResultFile> {
-    const format = inputs.output_format as ImageFormat
+    const format = inputs.output_format as WrittenFormat
     const ending = format === 'jpeg' ? 'jpg' : format
     const quality = inputs.output_compression
     const written = quality === undefined ? format : 'png'

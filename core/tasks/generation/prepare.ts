@@ -23,8 +23,6 @@ export interface MediaReference {
   value: string
   /** For a mask: the transparent area is edited, not the white one. */
   alpha?: boolean
-  /** Whether it may be WebP. */
-  webp?: boolean
 }
 
 /** A validated request. Values that depend on its media are still missing. */

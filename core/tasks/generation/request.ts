@@ -99,7 +99,7 @@ const videoFields = {
 }
 const media = (what: string) =>
   nonEmptyText.meta({ description: `${what} An http(s) URL, a \`data:\` URL, or the id of a file (\`file-…\`).` })
-const imageUrl = media('Input image: JPEG or PNG, 10 MB at most.')
+const imageUrl = media('Input image: JPEG, PNG, WebP, GIF or AVIF, 10 MB at most.')
 const strength = nullish(
   z.number().min(0).max(1),
   'How far the output may differ from the input image; 0 keeps it. Default: 0.8, with a mask 1.',

@@ -196,7 +196,7 @@ export const ImageEditRequest = z
     ...editFields,
     image: nullish(
       z.union([ImageInput, z.array(ImageInput).min(1)]),
-      `The image to edit: JPEG, PNG or WebP, 10 MB at most. Some engines take several, ${maxSources} at most.`,
+      `The image to edit: JPEG, PNG, WebP, GIF or AVIF, 10 MB at most. Some engines take several, ${maxSources} at most.`,
     ),
     images: nullish(z.array(ImageInput).min(1).max(maxSources), 'The same as `image`.'),
     mask: nullish(ImageInput, 'Mask: a PNG of the size of the image. Default: the whole image is edited.'),
@@ -212,7 +212,7 @@ export const ImageEditRequest = z
   })
   .meta({ id: 'ImageEditRequest', description: 'An image to edit.' })
 
-const File = z.file().meta({ description: 'JPEG, PNG or WebP, 10 MB at most.' })
+const File = z.file().meta({ description: 'JPEG, PNG, WebP, GIF or AVIF, 10 MB at most.' })
 /** The same request as a form. Images that are not sent as files are named as in JSON. */
 export const ImageEditForm = namedObject('ImageEditForm', 'An image to edit, as a form.', {
   ...editFields,

@@ -141,7 +141,7 @@ function mediaOf({ image, images, mask, mask_mode }: ImageRequest): MediaReferen
 }
 
 function mediaReferenceOf(kind: 'image' | 'mask', field: string, image: ImageInput): MediaReference {
-  if (typeof image === 'string') return { kind, field, value: image, webp: true }
+  if (typeof image === 'string') return { kind, field, value: image }
   const name = (['image_url', 'file_id', 'url'] as const).find(one => image[one] !== undefined)!
-  return { kind, field: `${field}.${name}`, value: image[name]!, webp: true }
+  return { kind, field: `${field}.${name}`, value: image[name]! }
 }

@@ -70,7 +70,7 @@ describe('image', () => {
     [['x', '--out', '-', '-n', '2'], '--out - takes one image'],
     [['x', '--out', 'a.mp4'], 'is the name of a video'],
     [['x', '--out', 'a.png', '--format', 'webp'], 'means png, but --format is webp'],
-    [['x', '--from', 'package.json'], 'is not a PNG, JPEG or WebP image'],
+    [['x', '--from', 'package.json'], 'is not a JPEG, PNG, WebP, GIF or AVIF image'],
     [['x', '--from', 'nothing.png'], 'there is no such file'],
     [['x', '--model', 'tones'], "'tones' is not a model that makes images. Available: drawn."],
   ])('%j is refused: %s', async (args, message) => {

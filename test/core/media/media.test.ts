@@ -82,6 +82,21 @@ describe('an image is accepted', () => {
     expect(file).toMatchObject({ contentType: 'image/png', width: 64, height: 48 })
   })
 
+  test.each(['webp', 'gif', 'avif'] as const)('as %s, from any source', async format => {
+    const bytes = await noise(64, 48).toFormat(format).toBuffer()
+    content = bytes
+    const uploadedFile = await uploaded(here.organizations[0], bytes)
+    for (const value of [`${address}/cat`, dataUrl(bytes), uploadedFile.id])
+      for (const kind of ['image', 'mask'] as const)
+        expect(await here.take(mine(), field, value, kind)).toMatchObject({ width: 64, height: 48 })
+  })
+
+  test('in lines, which are not counted as bytes', async () => {
+    const large = Buffer.concat([png, Buffer.alloc((10 << 20) - png.length)])
+    const url = dataUrl(large).replace(/.{76}/g, '$&\r\n')
+    expect(await here.take(mine(), field, url, 'image')).toMatchObject({ width: 64, height: 48 })
+  })
+
   test('from a file of the organization, as a separate file', async () => {
     const first = await uploaded(here.organizations[0], png)
     const file = await here.take(mine(), field, first.id, 'image')
@@ -216,7 +231,11 @@ describe('an image is refused with its field', () => {
 
   test.each<[string, Buffer, RegExp]>([
     ['a page', Buffer.from('<!doctype html><p>sign in'), /^The image in 'image_url' is an SVG or another text/],
-    ['a GIF', Buffer.from('GIF89a'), /^The image in 'image_url' is a GIF; it must be a JPEG or a PNG\.$/],
+    [
+      'a BMP',
+      Buffer.from('BM......'),
+      /^The image in 'image_url' is a BMP; it must be a JPEG, a PNG, a WebP, a GIF, or /,
+    ],
     ['half a picture', jpeg.subarray(0, jpeg.length / 2), /^The image in 'image_url' cannot be decoded/],
     ['too much', Buffer.concat([png, Buffer.alloc(10 << 20)]), /^'image_url' is larger than 10 MB\.$/],
   ])('with %s, from any source', async (_, bytes, message) => {

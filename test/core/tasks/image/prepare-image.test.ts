@@ -108,27 +108,27 @@ test.each<[body: object, expected: object]>([
 ])('%o is requested as %o', (body, expected) => expect(inputsOf(body)).toMatchObject(expected))
 
 test.each<[body: object, task: string, media: object[]]>([
-  [{ image: 'file-1' }, 'slug/image-to-image', [{ kind: 'image', field: 'image', value: 'file-1', webp: true }]],
-  [{ image: ['file-1'] }, 'slug/image-to-image', [{ kind: 'image', field: 'image[0]', value: 'file-1', webp: true }]],
+  [{ image: 'file-1' }, 'slug/image-to-image', [{ kind: 'image', field: 'image', value: 'file-1' }]],
+  [{ image: ['file-1'] }, 'slug/image-to-image', [{ kind: 'image', field: 'image[0]', value: 'file-1' }]],
   [
     { images: [{ file_id: 'file-1' }] },
     'slug/image-to-image',
-    [{ kind: 'image', field: 'images[0].file_id', value: 'file-1', webp: true }],
+    [{ kind: 'image', field: 'images[0].file_id', value: 'file-1' }],
   ],
   [
     { image: { image_url: 'http://a' }, mask: { url: 'http://b' } },
     'slug/inpainting',
     [
-      { kind: 'image', field: 'image.image_url', value: 'http://a', webp: true },
-      { kind: 'mask', field: 'mask.url', value: 'http://b', webp: true, alpha: true },
+      { kind: 'image', field: 'image.image_url', value: 'http://a' },
+      { kind: 'mask', field: 'mask.url', value: 'http://b', alpha: true },
     ],
   ],
   [
     { image: 'file-1', mask: 'file-2', mask_mode: 'luma' },
     'slug/inpainting',
     [
-      { kind: 'image', field: 'image', value: 'file-1', webp: true },
-      { kind: 'mask', field: 'mask', value: 'file-2', webp: true, alpha: false },
+      { kind: 'image', field: 'image', value: 'file-1' },
+      { kind: 'mask', field: 'mask', value: 'file-2', alpha: false },
     ],
   ],
 ])('an edit of %o is %s', (body, task, media) => {
