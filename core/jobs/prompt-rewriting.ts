@@ -35,7 +35,7 @@ const nothing: Usage = { inputTokens: 0, outputTokens: 0 }
  * waits in the queue of the model and leaves a record.
  */
 export function openPromptRewriting(dependencies: {
-  cpu: Pick<Preparation, 'prepare' | 'shape'>
+  cpu: Pick<Preparation, 'prepare' | 'shape' | 'fill'>
   media: Pick<Media, 'imageDataUrl'>
   registry: Pick<Registry, 'catalog'>
   limits: Limits
@@ -63,7 +63,7 @@ export function openPromptRewriting(dependencies: {
       const request = entry ? rewriteRequest({ ...options, instructions }, entry) : { model: modelId }
       const body = Buffer.from(JSON.stringify(request))
       const checked = await cpu.prepare(conversationTask, body, catalog, limits)
-      const prepared = await withImages(checked, ({ value }) => media.imageDataUrl(sender, 'image_url', value))
+      const prepared = await withImages(checked, ({ value }) => media.imageDataUrl(sender, 'image_url', value), cpu)
       const { path, answerFormat } = prepared
       const { count, maxLength } = options
 

@@ -2,7 +2,6 @@ import { createReadStream } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Cpu } from '../cpu/cpu.ts'
-import { bufferOf } from '../cpu/thread-work.ts'
 import { Failure, invalidValue } from '../failure.ts'
 import type { FileFacts } from '../files/file-path.ts'
 import type { Files } from '../files/files.ts'
@@ -128,14 +127,11 @@ export function openMedia({ cpu, ffmpeg, ...owners }: MediaOptions) {
 
   return {
     /**
-     * Resolves with an image as a data: URL, for an engine that gets it inside its request. Nothing is stored. `value` and
-     * errors are as in `take`.
+     * Resolves with an image as a data: URL in ASCII, for an engine that gets it inside its request. Nothing is stored.
+     * `value` and errors are as in `take`.
      */
-    imageDataUrl: (sender: MediaSender, field: string, value: string): Promise<string> =>
-      withPermit(sender, field, value, 'image', async sent => {
-        const { bytes, format } = await cpu.reencode(await reader.bytesOf(sent), imageRules, 'image', { give: true })
-        return `data:image/${format};base64,${bufferOf(bytes).toString('base64')}`
-      }),
+    imageDataUrl: (sender: MediaSender, field: string, value: string | Uint8Array): Promise<Uint8Array> =>
+      withPermit(sender, field, value, 'image', async sent => cpu.imageDataUrl(await reader.bytesOf(sent), imageRules)),
 
     /** Resolves with the text of a stored file, with its name. Errors are as in `take`. */
     fileText: (sender: MediaSender, field: string, id: string): Promise<string> =>

@@ -10,14 +10,15 @@ import type { RerankAnswerFormat } from './rerank/rerank.ts'
 import type { ScoreAnswerFormat } from './score/score.ts'
 import type { TranscriptionAnswerFormat } from './transcription/transcription.ts'
 
-/** An image that a request names by URL, or a file that it names by its id. */
+/** An image of a request, or a stored file that it names by its id. */
 export interface ImageReference {
   /** `text`: a stored file, whose text replaces the mark. Default: an image. */
   kind?: 'text'
   /** Placeholder in the body. */
   mark: string
   param: string
-  value: string
+  /** An http(s) URL, the id of a file, or the content of a data: URL. */
+  value: string | Uint8Array<ArrayBuffer>
 }
 
 /** A request that was checked and translated for the engine. */

@@ -15,14 +15,14 @@ export function openTextRunner({
   limits,
 }: {
   registry: Pick<Registry, 'find' | 'catalog'>
-  cpu: Pick<Preparation, 'prepare' | 'shape'>
+  cpu: Pick<Preparation, 'prepare' | 'shape' | 'fill'>
   media: Pick<Media, 'imageDataUrl' | 'fileText'>
   limits: Limits
 }): RunTask {
   return async (...[job, lease, signal, report]) => {
     const { record, model, sender } = workOfJob('text', job, registry, signal)
     const checked = await cpu.prepare(record.id, Buffer.from(job.inputs), registry.catalog(), limits)
-    const { path, bodies, droppable, answerFormat } = await withImages(checked, fetchFrom(media, sender))
+    const { path, bodies, droppable, answerFormat } = await withImages(checked, fetchFrom(media, sender), cpu)
     const answers: Buffer[] = []
     const ignored = (paths: string) =>
       report.log('WARN', `Left out, because the engine of '${model.id}' cannot keep to it: ${paths}`)

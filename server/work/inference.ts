@@ -127,7 +127,10 @@ interface AdmittedCall extends Omit<CallWork, 'stream'> {
 /** Runs the admitted request. From here on its outcome is recorded. */
 async function answer(exchange: ClientExchange, checked: PreparedRequest, call: AdmittedCall, owners: InferenceOwners) {
   if (checked.images) owners.admission.requireQueueRoom(call.admitted)
-  const prepared = checked.images ? await withImagesOf(exchange, checked, owners) : checked
+  // Before the call takes a slot that others could use.
+  const prepared = checked.images
+    ? await withImages(checked, fetchFrom(owners.media, exchange.sender), owners.cpu)
+    : checked
   const { stream } = prepared
   await runCall(
     exchange,
@@ -150,11 +153,6 @@ async function respondLater(
   const { stream: _, ...request } = JSON.parse(body) as Record<string, unknown>
   const { job } = await submitJob(exchange, request, { admitted, inputs: request }, owners)
   answerLater(exchange, job)
-}
-
-/** Fetches images that the request names by URL, before it takes a slot that others could use. */
-function withImagesOf(exchange: ClientExchange, checked: PreparedRequest, { media }: Owners<'media'>) {
-  return withImages(checked, fetchFrom(media, exchange.sender))
 }
 
 function relay(

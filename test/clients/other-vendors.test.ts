@@ -170,7 +170,8 @@ test('OpenAI: moderations by a chat model', async () => {
   const named = await openai.moderations.create({ model: 'omni-moderation-latest', input: documents })
   expect([named.model, named.results.length]).toEqual(['judge', 2])
   expect(named.results[0]).toMatchObject({ flagged: false, categories: { hate: false, 'violence/graphic': false } })
-  const image_url = { url: 'data:image/png;base64,iVBORw0KGgo=' }
+  const pixel = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVQImWNgaGgAAAGEAQEDkg2VAAAAAElFTkSuQmCC'
+  const image_url = { url: `data:image/png;base64,${pixel}` }
   const parts = await openai.moderations.create({
     input: [
       { type: 'text', text: 'Look!' },

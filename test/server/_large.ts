@@ -20,7 +20,7 @@ export interface Seen {
 const digest = (text: string): string => `${text.length} ${createHash('sha256').update(text).digest('hex')}`
 const print = (seen: Seen): void => void process.stdout.write(JSON.stringify(seen))
 
-/** Answers a chat with the length and the hash of its image, embeddings with vectors that contain their index. */
+/** Answers a chat with the length and the hash of its long text, embeddings with vectors that contain their index. */
 async function engine(): Promise<void> {
   const json = (response: ServerResponse, value: object) =>
     response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(value))
@@ -29,7 +29,7 @@ async function engine(): Promise<void> {
     request.on('data', (part: Buffer) => parts.push(part))
     request.once('end', () => {
       const body = JSON.parse(Buffer.concat(parts).toString('utf8')) as {
-        messages?: { content: { image_url?: { url: string } }[] }[]
+        messages?: { content: { text: string }[] }[]
         model: string
         input?: string[]
         encoding_format?: string
@@ -47,7 +47,7 @@ async function engine(): Promise<void> {
         })
         return json(response, { data: data.toReversed(), usage: { prompt_tokens: data.length } })
       }
-      const content = digest(body.messages![0]!.content[1]!.image_url!.url)
+      const content = digest(body.messages![0]!.content[1]!.text)
       return json(response, { choices: [{ index: 0, message: { role: 'assistant', content }, finish_reason: 'stop' }] })
     })
   })
@@ -65,9 +65,9 @@ async function send(url: string, token: string, body: string): Promise<{ status:
   return { status: response.status, text: await response.text(), ms: performance.now() - from }
 }
 
-/** A chat whose body has exactly this many bytes, nearly all of them one inline image. */
+/** A chat whose body has exactly this many bytes, nearly all of them one text. */
 async function chat(url: string, token: string, bytes: number): Promise<void> {
-  const bodyOf = (image: string) =>
+  const bodyOf = (long: string) =>
     JSON.stringify({
       model: 'large',
       messages: [
@@ -75,22 +75,19 @@ async function chat(url: string, token: string, bytes: number): Promise<void> {
           role: 'user',
           content: [
             { type: 'text', text: 'What is this?' },
-            { type: 'image_url', image_url: { url: image } },
+            { type: 'text', text: long },
           ],
         },
       ],
     })
-  const prefix = 'data:image/png;base64,'
-  const room = bytes - bodyOf(prefix).length
-  const image =
-    prefix +
-    randomBytes(Math.ceil((room * 3) / 4) + 3)
-      .toString('base64')
-      .slice(0, room)
-  const { status, text, ms } = await send(`${url}/std/v1/chat/completions`, token, bodyOf(image))
+  const room = bytes - bodyOf('').length
+  const long = randomBytes(Math.ceil((room * 3) / 4) + 3)
+    .toString('base64')
+    .slice(0, room)
+  const { status, text, ms } = await send(`${url}/std/v1/chat/completions`, token, bodyOf(long))
   const answer =
     status === 200 ? (JSON.parse(text) as { choices: [{ message: { content: string } }] }).choices[0] : text
-  print({ status, answer: typeof answer === 'string' ? answer : answer.message.content, sent: digest(image), ms })
+  print({ status, answer: typeof answer === 'string' ? answer : answer.message.content, sent: digest(long), ms })
 }
 
 /** Requests the maximum number of embeddings; answers with the indexes that are wrong. */

@@ -2,7 +2,9 @@ import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import { type AddressInfo, createServer as createSocketServer, type Server as SocketServer } from 'node:net'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { text } from 'node:stream/consumers'
 import { brotliCompressSync, deflateSync } from 'node:zlib'
+import sharp from 'sharp'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { fetchRefusal } from '../../core/media/fetch.ts'
 import { fakeModel, startApp, type TestApp } from '../_app.ts'
@@ -16,6 +18,12 @@ let connections = 0
 let site: Server
 let port: number
 let content: Buffer = Buffer.alloc(0)
+/** What the model `hosted` was sent last: the site plays its server. */
+let engineBody = ''
+const chatAnswer = JSON.stringify({
+  choices: [{ index: 0, message: { role: 'assistant', content: 'a cat' }, finish_reason: 'stop' }],
+  usage: { prompt_tokens: 1, completion_tokens: 2 },
+})
 const picture = await noise(64, 48).png().toBuffer()
 
 beforeAll(async () => {
@@ -25,7 +33,12 @@ beforeAll(async () => {
   }).listen(0, '127.0.0.1')
   await once(canary, 'listening')
   port = (canary.address() as AddressInfo).port
-  site = createServer((request, response) => {
+  site = createServer(async (request, response) => {
+    if (request.method === 'POST') {
+      engineBody = await text(request)
+      response.writeHead(200, { 'content-type': 'application/json' }).end(chatAnswer)
+      return
+    }
     const to = new URL(request.url!, 'http://site').searchParams.get('to')
     if (to) response.writeHead(302, { location: to }).end()
     else response.end(content)
@@ -43,6 +56,15 @@ beforeAll(async () => {
         ],
       }),
       fakeModel('sees'),
+      {
+        id: 'hosted',
+        engine: 'remote',
+        url: `http://127.0.0.2:${port}/v1`,
+        protocol: 'openai',
+        upstream_id: 'hosted',
+        tasks: ['std/chat-completion'],
+        features: ['images'],
+      },
       fakeModel('hears', [], { tasks: ['std/audio-transcription'] }),
     ],
     media: { allowed_addresses: ['127.0.0.2'] },
@@ -155,6 +177,93 @@ test('no refused request became a job, and an allowed address is fetched', async
   const body = { prompt: 'a cat', image_url: `http://127.0.0.2:${port}/cat` }
   expect((await ask('/slug/painter/image-to-image', body)).status).toBe(202)
   expect(await jobs()).toHaveLength(1)
+})
+
+describe('an image inside a request', () => {
+  const dataUrl = (bytes: Buffer) => `data:image/png;base64,${bytes.toString('base64')}`
+  const chat = (url: string) => ({
+    model: 'hosted',
+    messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url } }] }],
+  })
+  const surfaces: [name: string, (bytes: Buffer) => [path: string, body: object]][] = [
+    ['chat', bytes => ['/std/v1/chat/completions', chat(dataUrl(bytes))]],
+    [
+      'responses',
+      bytes => [
+        '/std/v1/responses',
+        { model: 'hosted', input: [{ role: 'user', content: [{ type: 'input_image', image_url: dataUrl(bytes) }] }] },
+      ],
+    ],
+    [
+      'Anthropic',
+      bytes => [
+        '/anthropic/v1/messages',
+        {
+          model: 'hosted',
+          max_tokens: 9,
+          messages: [
+            {
+              role: 'user',
+              content: [
+                {
+                  type: 'image',
+                  source: { type: 'base64', media_type: 'image/png', data: bytes.toString('base64') },
+                },
+              ],
+            },
+          ],
+        },
+      ],
+    ],
+    [
+      'Ollama',
+      bytes => [
+        '/ollama/api/chat',
+        {
+          model: 'hosted',
+          stream: false,
+          messages: [{ role: 'user', content: 'What?', images: [bytes.toString('base64')] }],
+        },
+      ],
+    ],
+    ['jobs', bytes => ['/api/jobs', { task: 'std/chat-completion', model_id: 'hosted', inputs: chat(dataUrl(bytes)) }]],
+  ]
+  async function answerOf([path, body]: [path: string, body: object]): Promise<Answer> {
+    const answer = await ask(path, body)
+    const { id } = JSON.parse(answer.text) as { id?: string }
+    return path === '/api/jobs'
+      ? { ...answer, text: await (await app.fetch(`/api/jobs/${id}?wait=10`)).text() }
+      : answer
+  }
+  const camera = noise()
+    .withMetadata({ orientation: 6 })
+    .withExif({ IFD0: { Copyright: 'taken at home' }, IFD3: { GPSLatitudeRef: 'N' } })
+    .jpeg()
+    .toBuffer()
+
+  test.each(surfaces)('reaches an engine upright and without its metadata, of %s', async (_, request) => {
+    engineBody = ''
+    expect((await answerOf(request(await camera))).text).toContain('a cat')
+    const [, sent = ''] = /data:image\/jpeg;base64,([^"]*)/.exec(engineBody) ?? []
+    const image = Buffer.from(sent, 'base64')
+    expect(image.includes('taken at home')).toBe(false)
+    const { width, height, exif, orientation } = await sharp(image).metadata()
+    expect({ width, height, exif, orientation }).toEqual({ width: 200, height: 320 })
+  })
+
+  const refused: [bytes: Buffer, message: RegExp][] = [
+    [Buffer.from('<!doctype html><p>sign in'), /is an SVG or another text in XML|is no image/],
+    [Buffer.from('BM-garbage'), /is a BMP; it must be/],
+    [blackPng(20_000, 20_000), /is 20000 × 20000 pixels/],
+    [picture.subarray(0, 1_000), /is damaged or cut short/],
+  ]
+  test.each(surfaces)('is refused by name if it is none, of %s', async (surface, request) => {
+    for (const [bytes, message] of refused) {
+      engineBody = ''
+      const { status, text } = await answerOf(request(bytes))
+      expect([status, text, engineBody]).toEqual([surface === 'jobs' ? 202 : 400, expect.stringMatching(message), ''])
+    }
+  })
 })
 
 describe('decompression bombs', () => {

@@ -1,3 +1,4 @@
+import { isDataUrl } from '../../data-url.ts'
 import { Failure, invalid } from '../../failure.ts'
 import type { OllamaChatRequest, OllamaGenerateRequest } from './ollama-schemas.ts'
 
@@ -5,20 +6,13 @@ type Request = OllamaChatRequest | OllamaGenerateRequest
 type Options = NonNullable<Request['options']>
 
 /** First characters of the formats in base64. */
-const formats = [
-  ['iVBOR', 'png'],
-  ['/9j/', 'jpeg'],
-  ['R0lG', 'gif'],
-  ['UklG', 'webp'],
-  ['Qk', 'bmp'],
-] as const
+const start = /^\s*(iVBOR|\/9j\/|R0lG|UklG|AAAA..Z0|Qk)/
 
 /** Returns an image in base64 as a part of a message. Throws Failure `invalid_image`. */
 function imagePart(image: string, param: string): object {
-  const format = formats.find(([start]) => image.startsWith(start))?.[1]
-  if (image.startsWith('data:image/')) return { type: 'image_url', image_url: { url: image } }
-  if (format) return { type: 'image_url', image_url: { url: `data:image/${format};base64,${image}` } }
-  throw invalid(param, `'${param}' is no image. Send a PNG, JPEG, GIF, WebP or BMP file in base64.`, 'invalid_image')
+  const url = isDataUrl(image) ? image : start.test(image.slice(0, 64)) ? `data:;base64,${image}` : undefined
+  if (url) return { type: 'image_url', image_url: { url } }
+  throw invalid(param, `'${param}' is no image. Send a PNG, JPEG, WebP, GIF or AVIF file in base64.`, 'invalid_image')
 }
 
 /** Returns the content of a message: text, with its images if it has any. `path` names them in failures. */

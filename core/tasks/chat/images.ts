@@ -1,27 +1,35 @@
 import { randomBytes } from 'node:crypto'
-import { invalid } from '../../failure.ts'
+import { bufferOf } from '../../cpu/thread-work.ts'
+import { bytesOfBase64, contentStart, isDataUrl } from '../../data-url.ts'
+import { Failure, invalid } from '../../failure.ts'
 import type { Media, MediaSender } from '../../media/media.ts'
 import type { ChatRequest } from '../../schemas/chat.ts'
 import type { ImageReference, PreparedRequest } from '../engine-request.ts'
 import { afterReplacement } from './truncation.ts'
 
-/** Maximum images of one request that are fetched; more can be sent as data: URLs. */
+/** Maximum images and files of one request that are sent as URLs or ids; more can be sent as data: URLs. */
 const maxFetched = 16
+/** How many images of one request are processed at once. */
+const concurrency = 4
+/** Maximum bytes of all images of one request as engines get them. A body within its limit rarely comes near it. */
+const maxFilledBytes = 128 << 20
 
 /**
- * Replaces every image URL and every id of a stored file in the messages by a mark. Engines never get a URL, so images and
- * files are fetched after the request was checked and replace the marks. Throws Failure `invalid_value` for too many.
+ * Replaces every image and every id of a stored file in the messages by a mark. Engines get no URL and no image as it was
+ * sent, so images and files replace the marks after they were fetched, checked and re-encoded. Throws Failure
+ * `invalid_value` for too many, and for a data: URL without base64.
  */
 export function markImages(messages: ChatRequest['messages']): {
   messages: ChatRequest['messages']
   images: ImageReference[]
 } {
   const images: ImageReference[] = []
-  function mark(param: string, value: string, kind?: 'text'): string {
+  let fetched = 0
+  function mark(param: string, value: ImageReference['value'], kind?: 'text'): string {
     // Random, so that no text of the caller can contain it.
     const placeholder = `image:${randomBytes(16).toString('hex')}`
     images.push({ mark: placeholder, param, value, kind })
-    if (images.length > maxFetched)
+    if (typeof value === 'string' && ++fetched > maxFetched)
       throw invalid(
         param,
         `More than ${maxFetched} images and files are sent as http(s) URLs or ids. Send the others as data: URLs.`,
@@ -35,41 +43,97 @@ export function markImages(messages: ChatRequest['messages']): {
         const param = `messages[${at}].content[${place}].file.file_id`
         return { type: 'text' as const, text: mark(param, part.file.file_id, 'text') }
       }
-      if (part.type !== 'image_url' || part.image_url.url.startsWith('data:')) return part
+      if (part.type !== 'image_url') return part
       const param = `messages[${at}].content[${place}].image_url.url`
-      const url = mark(param, part.image_url.url)
-      return { ...part, image_url: { ...part.image_url, url } }
+      const { url } = part.image_url
+      const placeholder = mark(param, isDataUrl(url) ? contentOf(url, param) : url)
+      return { ...part, image_url: { ...part.image_url, url: placeholder } }
     })
     return { ...message, content } as typeof message
   })
   return { messages: images.length === 0 ? messages : marked, images }
 }
 
+function contentOf(url: string, param: string): Uint8Array<ArrayBuffer> {
+  const start = contentStart(url)
+  const bytes = start === undefined ? undefined : bytesOfBase64(url.slice(start))
+  if (bytes) return bytes
+  throw invalid(param, `'${param}' must be a data: URL of the form data:<type>;base64,<content>.`)
+}
+
+/** What replaces a mark: characters that need no escaping in a JSON text; bytes are ASCII. */
+export type Replacement = string | Uint8Array
+
 /** Returns a `fetch` for `withImages`: images as data: URLs, and stored files as the content of a JSON string. */
 export const fetchFrom =
   (media: Pick<Media, 'imageDataUrl' | 'fileText'>, sender: MediaSender) =>
-  async ({ kind, param, value }: ImageReference): Promise<string> =>
-    kind === 'text'
+  async ({ kind, param, value }: ImageReference): Promise<Replacement> =>
+    kind === 'text' && typeof value === 'string'
       ? JSON.stringify(await media.fileText(sender, param, value)).slice(1, -1)
       : media.imageDataUrl(sender, param, value)
 
-/** Replaces the marks in a request by what `fetch` resolves with, which must need no escaping in a JSON text. */
+/** The bodies of a request with their marks, and what replaces them. */
+export interface Filling extends Pick<PreparedRequest, 'bodies' | 'droppable'> {
+  replacements: readonly [mark: string, replacement: Replacement][]
+}
+
+/** Replaces the marks in the bodies. Pure; runs in the event loop or in a thread. */
+export function filled({ bodies, droppable, replacements }: Filling): Pick<PreparedRequest, 'bodies' | 'droppable'> {
+  let cut = droppable
+  const whole = bodies.map(body => {
+    const bytes = typeof body === 'string' ? Buffer.from(body) : bufferOf(body)
+    const places = replacements
+      .map(([mark, replacement]) => ({ at: bytes.indexOf(mark, 0, 'latin1'), mark, replacement }))
+      .filter(({ at }) => at >= 0)
+      .sort((one, other) => one.at - other.at)
+    const pieces: Uint8Array[] = []
+    let from = 0
+    let added = 0
+    for (const { at, mark, replacement } of places) {
+      pieces.push(bytes.subarray(from, at), typeof replacement === 'string' ? Buffer.from(replacement) : replacement)
+      from = at + mark.length
+      if (!cut) continue
+      // Positions are those of characters, and the text before the mark may have longer ones.
+      cut = afterReplacement(cut, bytes.toString('utf8', 0, at).length + added, replacement.length - mark.length)
+      added += replacement.length - mark.length
+    }
+    return Buffer.concat([...pieces, bytes.subarray(from)])
+  })
+  return { bodies: whole, droppable: cut }
+}
+
+/**
+ * Replaces the marks in a request by what `fetch` resolves with. Rejects with its Failure, or with Failure
+ * `payload_too_large` for images that together are too large.
+ */
 export async function withImages(
   prepared: PreparedRequest,
-  fetch: (image: ImageReference) => Promise<string>,
+  fetch: (image: ImageReference) => Promise<Replacement>,
+  cpu: { fill: (filling: Filling) => ReturnType<typeof filled> | Promise<ReturnType<typeof filled>> },
 ): Promise<PreparedRequest> {
-  const { images, bodies } = prepared
+  const { images, bodies, droppable } = prepared
   if (!images) return prepared
-  const fetched = await Promise.all(images.map(async image => [image.mark, await fetch(image)] as const))
-  let { droppable } = prepared
-  const filled = bodies.map(body => {
-    let text = typeof body === 'string' ? body : Buffer.from(body).toString('utf8')
-    for (const [mark, url] of fetched) {
-      const at = text.indexOf(mark)
-      droppable = droppable && afterReplacement(droppable, at, url.length - mark.length)
-      text = text.replace(mark, () => url)
+  const replacements: [string, Replacement][] = []
+  const waiting = [...images]
+  let total = 0
+  async function fetchNext(): Promise<void> {
+    for (let image = waiting.shift(); image; image = waiting.shift()) {
+      const replacement = await fetch(image)
+      total += replacement.length
+      if (total > maxFilledBytes)
+        throw new Failure(
+          'payload_too_large',
+          `The images of the request have more than ${maxFilledBytes >> 20} MiB together. Send fewer or smaller ones.`,
+        )
+      replacements.push([image.mark, replacement])
     }
-    return text
-  })
-  return { ...prepared, bodies: filled, droppable }
+  }
+  try {
+    await Promise.all(Array.from({ length: concurrency }, fetchNext))
+  } catch (thrown) {
+    // After the first failure no other image is begun.
+    waiting.length = 0
+    throw thrown
+  }
+  return { ...prepared, images: undefined, ...(await cpu.fill({ bodies, droppable, replacements })) }
 }

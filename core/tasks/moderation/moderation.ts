@@ -75,9 +75,7 @@ function askChat(inputs: ModerationPart[][], entry: ModelSetEntry): Asked {
   checkFeatures([[image >= 0, 'images', `input[${image}]`]], entry)
   const own: ModelSet = new Map([[entry.id, entry]])
   const asked = inputs.map(parts => prepareChat(judgementRequest(parts, entry), own))
-  const places = first!.flatMap((part, at) =>
-    part.type === 'image_url' && !part.image_url.url.startsWith('data:') ? [`input[${at}].image_url.url`] : [],
-  )
+  const places = first!.flatMap((part, at) => (part.type === 'image_url' ? [`input[${at}].image_url.url`] : []))
   const images = asked.flatMap(({ images: named = [] }) => named).map((one, at) => ({ ...one, param: places[at]! }))
   return {
     modelId: entry.id,

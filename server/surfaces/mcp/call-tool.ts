@@ -3,7 +3,7 @@ import type { CallEnd } from '../../../core/jobs/call.ts'
 import type { Lease } from '../../../core/models/fleet.ts'
 import type { Task, TextTask } from '../../../core/schemas/task.ts'
 import { answerBound } from '../../../core/tasks/answer-bound.ts'
-import { withImages } from '../../../core/tasks/chat/images.ts'
+import { fetchFrom, withImages } from '../../../core/tasks/chat/images.ts'
 import { ask } from '../../../core/tasks/protocols/ask.ts'
 import { taskRecord } from '../../../core/tasks/registry.ts'
 import { scopeRefusal } from '../../http/access/auth.ts'
@@ -39,7 +39,7 @@ async function runTextCall(
   const admitted = admission.admit(exchange.caller, { kind: 'call', task, modelId, estimate: () => checked.estimate! })
   if (checked.images) admission.requireQueueRoom(admitted)
   // Fetched before the call takes a slot that others could use.
-  const prepared = await withImages(checked, ({ param, value }) => media.imageDataUrl(exchange.sender, param, value))
+  const prepared = await withImages(checked, fetchFrom(media, exchange.sender), cpu)
   exchange.releaseBody()
   let answer: string | Uint8Array = ''
 

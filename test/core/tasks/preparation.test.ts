@@ -26,6 +26,12 @@ const chat = (model = 'm') =>
     }),
   )
 const text = (body: string | Uint8Array) => (typeof body === 'string' ? body : Buffer.from(body).toString('utf8'))
+/** The same with one name for the marks of images, which are random. */
+const unmarked = ({ bodies, images, ...rest }: PreparedRequest) => ({
+  ...rest,
+  bodies: bodies.map(body => text(body).replace(/image:[0-9a-f]{32}/g, 'image')),
+  images: images?.map(image => ({ ...image, mark: 'image' })),
+})
 
 test('small bodies are prepared at once, large ones in a thread, with the same result', async () => {
   const small = cpu.prepare(
@@ -39,7 +45,25 @@ test('small bodies are prepared at once, large ones in a thread, with the same r
   expect(pending).toBeInstanceOf(Promise)
   const inThread: PreparedRequest = await pending
   const here = prepare('std/chat-completion', chat(), catalog, bounds)
-  expect({ ...inThread, bodies: inThread.bodies.map(text) }).toEqual({ ...here, bodies: here.bodies.map(text) })
+  expect(unmarked(inThread)).toEqual(unmarked(here))
+  expect(inThread.images?.map(({ value }) => value.length)).toEqual([150_000])
+})
+
+test('images replace their marks at once if they are small, else in a thread, with the same result', async () => {
+  const filling = (bytes: number) => ({
+    bodies: ['{"ü":"mark"}'],
+    droppable: undefined,
+    replacements: [['mark', Buffer.alloc(bytes, 'A')] as [string, Buffer]],
+  })
+  const small = cpu.fill(filling(1_000))
+  expect(small).not.toBeInstanceOf(Promise)
+  const large = cpu.fill(filling(300_000))
+  expect(large).toBeInstanceOf(Promise)
+  for (const [{ bodies }, bytes] of [
+    [await small, 1_000],
+    [await large, 300_000],
+  ] as const)
+    expect(bodies.map(text)).toEqual([`{"ü":"${'A'.repeat(bytes)}"}`])
 })
 
 test('a failure in the thread is the same failure here', async () => {

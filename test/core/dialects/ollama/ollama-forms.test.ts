@@ -47,7 +47,7 @@ test.each<[string, object, object]>([
           role: 'user',
           content: [
             { type: 'text', text: 'What?' },
-            { type: 'image_url', image_url: { url: `data:image/png;base64,${png}` } },
+            { type: 'image_url', image_url: { url: `data:;base64,${png}` } },
           ],
         },
       ],
@@ -164,7 +164,7 @@ test('a generation is a chat of a system message and a prompt', () => {
       role: 'user',
       content: [
         { type: 'text', text: 'Hi' },
-        { type: 'image_url', image_url: { url: `data:image/png;base64,${png}` } },
+        { type: 'image_url', image_url: { url: `data:;base64,${png}` } },
       ],
     },
   ])
