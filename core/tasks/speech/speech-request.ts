@@ -41,8 +41,8 @@ export const SpeechRequest = namedObject('SpeechRequest', 'A text to speak.', {
     '`audio`: the bytes of the audio. `sse`: server-sent events with audio in base64. Has no effect for a job. Default: `audio`.',
   ),
   language: nullish(
-    nonEmptyText.max(64),
-    'Language of the text, for engines that support it. Default: the engine decides.',
+    z.string().max(64),
+    'Language of the text, for engines that support it. Empty or absent: the engine decides.',
   ),
   seed: nullish(z.int().min(0), 'Seed of the random choices, for engines that support it. Default: random.'),
   reference_audio: nullish(

@@ -70,7 +70,7 @@ export function prepareSpeech(raw: unknown, catalog: ModelSet): PreparedSpeech {
     response_format: engineFormat(entry, known, format),
     speed: speed ?? undefined,
     instructions: instructions ?? undefined,
-    language: language ?? undefined,
+    language: language || undefined,
     seed: seed ?? undefined,
     [text]: reference_text ?? undefined,
     ...extraFields(raw, entry),

@@ -29,6 +29,13 @@ export function languageCode(text: string): string | undefined {
   return Object.keys(named).find(one => named[one] === plain)
 }
 
+/**
+ * Returns the code of the language that a request names: null if the engine shall detect it, which clients ask for by no
+ * value, an empty one or `auto`; undefined for an unknown language.
+ */
+export const requestedLanguage = (text: string | null | undefined): string | null | undefined =>
+  ['', 'auto'].includes(text?.trim().toLowerCase() ?? '') ? null : languageCode(text!)
+
 /** Returns the English name in lower case, as in `verbose_json`; undefined for an unknown language. */
 export const languageName = (text: string): string | undefined => {
   const code = languageCode(text)

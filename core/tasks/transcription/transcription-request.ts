@@ -16,7 +16,7 @@ import {
   string,
 } from '../../schemas/fields.ts'
 import type { TranscriptionTask } from '../../schemas/task.ts'
-import { languageCode } from './languages.ts'
+import { requestedLanguage } from './languages.ts'
 
 /** Response formats of a transcription. */
 export const transcriptionFormats = ['json', 'text', 'srt', 'verbose_json', 'vtt', 'diarized_json'] as const
@@ -62,8 +62,11 @@ const onlyTranscription = {
     z
       .string()
       .max(32)
-      .refine(text => languageCode(text) !== undefined, 'is not a known language; send a code such as en.'),
-    'Language of the audio: a code of ISO 639-1, such as `en`. Default: the engine detects it.',
+      .refine(
+        text => requestedLanguage(text) !== undefined,
+        'is not a known language; send a code such as en, or auto.',
+      ),
+    'Language of the audio: a code of ISO 639-1, such as `en`. `auto`, empty or absent: the engine detects it.',
   ),
   timestamp_granularities: nullish(
     z.array(z.enum(['word', 'segment'])).max(2),

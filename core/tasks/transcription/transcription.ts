@@ -6,7 +6,7 @@ import { operationOf, type TranscriptionTask } from '../../schemas/task.ts'
 import { checkFeatures, extraFields, type FeatureUse, modelFor } from '../catalog.ts'
 import type { TranscriptionTaskRecord } from '../task.ts'
 import { shortAudioUrl } from '../wav.ts'
-import { languageCode } from './languages.ts'
+import { requestedLanguage } from './languages.ts'
 import {
   audioFields,
   longestSpeaker,
@@ -121,7 +121,7 @@ export function prepareTranscription(task: TranscriptionTask, raw: unknown, cata
     [logprobs, 'logprobs', 'include'],
   ]
   checkFeatures(uses, entry)
-  const language = request.language == null ? null : languageCode(request.language)!
+  const language = requestedLanguage(request.language) ?? null
   const stream = request.stream === true && streamedFormats.has(format)
   const engineStreams = stream && entry.traits.features.has('transcription_stream')
   const engineFormat =

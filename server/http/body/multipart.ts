@@ -57,7 +57,9 @@ function fitting(schema: z.ZodType | undefined, possible: readonly unknown[]) {
   const accepts = (value: unknown) => schema.safeParse(value).success
   // `null` in an optional field means null and not the text.
   if (literal === null && accepts(null)) return null
-  return possible.find(accepts) ?? literal
+  const accepted = possible.find(accepts)
+  // Browsers send a field that was not filled in as an empty text.
+  return accepted === undefined && text === '' && accepts(null) ? null : (accepted ?? literal)
 }
 
 /** A file of a form. Its bytes stay on disk until the form is disposed of. */

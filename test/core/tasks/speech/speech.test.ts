@@ -42,6 +42,10 @@ describe('the request to the engine', () => {
     ])
   })
 
+  test('an empty language is left to the engine', () => {
+    expect(JSON.parse(prepared({ language: '' }).body)).not.toHaveProperty('language')
+  })
+
   test('an engine without WAV cannot be used', () => {
     expect(() => prepared({ response_format: 'wav' }, { speech_formats: ['mp3', 'opus'] })).toThrow(
       expect.objectContaining({

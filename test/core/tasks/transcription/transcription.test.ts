@@ -65,6 +65,8 @@ test.each<[string, object, Feature[], [string, string][]]>([
     [],
     [['response_format', 'json']],
   ],
+  ['a language to detect', { language: ' Auto' }, all, [['response_format', 'json']]],
+  ['an empty language', { language: '' }, all, [['response_format', 'json']]],
   [
     'a cold one in German',
     { language: 'de-AT', temperature: 0 },

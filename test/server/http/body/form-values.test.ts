@@ -25,6 +25,8 @@ test.each<[name: string, texts: string[], expected: unknown]>([
   ['label', ['null'], null],
   ['n', ['2'], 2],
   ['n', ['null'], null],
+  ['n', [''], null],
+  ['user', [''], ''],
   ['n', ['99'], 99],
   ['n', ['two'], 'two'],
   ['temperature', ['0'], 0],
