@@ -5,7 +5,7 @@ import { diskFailure } from '../files/write.ts'
 import type * as AudioDecoders from './audio-decoders.ts'
 import { type AudioKind, audioKindOf } from './audio-kind.ts'
 import { openResampler } from './resample.ts'
-import { readWavHead, wavSamples } from './wav.ts'
+import { isPadded, paddingFactor, readWavHead, wavSamples } from './wav.ts'
 
 /** Limits of decoded audio. */
 export interface AudioLimits {
@@ -131,11 +131,14 @@ function readWav(source: number, head: Buffer, writer: Writer): void {
   const frame = facts.width * facts.channels
   const piece = Buffer.alloc(Math.floor(headBytes / frame) * frame)
   const end = facts.start + facts.length
+  let factor = isPadded(facts) ? undefined : 1
   for (let at = facts.start; at < end; ) {
     const read = readSync(source, piece, 0, Math.min(piece.length, end - at), at)
     const whole = read - (read % frame)
     if (whole === 0) break
-    writer.take({ channelData: wavSamples(piece.subarray(0, whole), facts), sampleRate: facts.rate })
+    const samples = piece.subarray(0, whole)
+    factor ??= paddingFactor(samples, facts)
+    writer.take({ channelData: wavSamples(samples, facts, factor), sampleRate: facts.rate })
     at += whole
   }
 }

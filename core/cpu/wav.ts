@@ -4,6 +4,8 @@ export interface WavFacts {
   channels: number
   /** Bytes of one sample of one channel. */
   width: number
+  /** Bits of a sample that count; fewer than its bytes have in files of 24 bits in 32. */
+  bits: number
   float: boolean
   start: number
   /** Bytes, at most up to the end of the file: the header of files that were written to a pipe has a wrong length. */
@@ -41,17 +43,46 @@ function formatOf(chunk: Buffer): Omit<WavFacts, 'start' | 'length'> | string {
   const extensible = tag === 0xfffe && chunk.length >= 40
   const kind = extensible ? chunk.readUInt16LE(24) : tag
   const [channels, rate] = [chunk.readUInt16LE(2), chunk.readUInt32LE(4)]
-  const [block, bits] = [chunk.readUInt16LE(12), chunk.readUInt16LE(14)]
+  const [block, stated] = [chunk.readUInt16LE(12), chunk.readUInt16LE(14)]
+  const bits = (extensible && chunk.readUInt16LE(18)) || stated
   const float = kind === 3
   if (kind !== 1 && !float) return 'has a WAV encoding that only ffmpeg decodes'
-  if (!(float ? [32, 64] : [8, 16, 24, 32]).includes(bits)) return `has samples of ${bits} bits`
+  if (!(float ? [32, 64].includes(bits) : bits >= 8 && bits <= 32)) return `has samples of ${bits} bits`
   if (channels < 1 || channels > 8) return `has ${channels} channels`
-  if (block !== channels * (bits / 8)) return 'has a contradictory header'
-  return { rate, channels, width: bits / 8, float }
+  const width = block / channels
+  const fits = float ? width === bits / 8 : Number.isInteger(width) && width <= 4 && bits <= 8 * width
+  return fits ? { rate, channels, width, bits, float } : 'has a contradictory header'
 }
 
-/** Returns the samples of each channel, from -1 to 1. `bytes` must be a whole number of frames. */
-export function wavSamples(bytes: Buffer, { channels, width, float }: WavFacts): Float32Array[] {
+/**
+ * Whether samples have whole bytes that do not count, such as 24 bits in 32. ffmpeg decodes such files to silence or
+ * noise. Pure.
+ */
+export const isPadded = ({ width, bits, float }: Pick<WavFacts, 'width' | 'bits' | 'float'>): boolean =>
+  !float && Math.ceil(bits / 8) < width
+
+/**
+ * Returns by how much padded samples are multiplied to fill their bytes: the format has the bits that count at the top,
+ * but some programs write them at the bottom. Undefined if these samples are all zero. Pure.
+ */
+export function paddingFactor(bytes: Buffer, { width, bits }: WavFacts): number | undefined {
+  const factor = 2 ** (8 * width - bits)
+  let [zero, small, coarse] = [true, true, true]
+  for (let at = 0; at < bytes.length; at += width) {
+    const sample = bytes.readIntLE(at, width)
+    zero &&= sample === 0
+    small &&= Math.abs(sample) <= 2 ** (bits - 1)
+    coarse &&= sample % factor === 0
+  }
+  if (zero) return undefined
+  return small && !coarse ? factor : 1
+}
+
+/**
+ * Returns the samples of each channel, from -1 to 1. `bytes` must be a whole number of frames; integers are multiplied by
+ * `factor`.
+ */
+export function wavSamples(bytes: Buffer, { channels, width, float }: WavFacts, factor = 1): Float32Array[] {
   const frames = bytes.length / (width * channels)
   const samples = Array.from({ length: channels }, () => new Float32Array(frames))
   for (let at = 0, frame = 0; frame < frames; frame++)
@@ -62,6 +93,6 @@ export function wavSamples(bytes: Buffer, { channels, width, float }: WavFacts):
           : bytes.readDoubleLE(at)
         : width === 1
           ? (bytes[at]! - 128) / 128
-          : bytes.readIntLE(at, width) / 2 ** (8 * width - 1)
+          : (factor * bytes.readIntLE(at, width)) / 2 ** (8 * width - 1)
   return samples
 }

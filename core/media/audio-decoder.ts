@@ -2,6 +2,7 @@ import { open, stat } from 'node:fs/promises'
 import type { Limits } from '../config.ts'
 import { audioKindOf } from '../cpu/audio-kind.ts'
 import type { Cpu } from '../cpu/cpu.ts'
+import { isPadded, readWavHead } from '../cpu/wav.ts'
 import { Failure } from '../failure.ts'
 import type { Ffmpeg } from './ffmpeg.ts'
 import { checkProbe } from './probe.ts'
@@ -51,15 +52,24 @@ export function openAudioDecoder({
   /** Bytes of all decoded audio on the disk. */
   let kept = 0
 
+  /** Whether an audio file is decoded in a thread: ffmpeg is missing, or decodes a file of this kind to noise. */
+  async function decodedHere(path: string): Promise<boolean> {
+    if ('missing' in (await ffmpeg.found())) return true
+    const head = await headOf(path)
+    const kind = audioKindOf(head)
+    const wav = 'kind' in kind && kind.kind === 'wav' ? readWavHead(head, head.length) : ''
+    return typeof wav !== 'string' && isPadded(wav)
+  }
+
   /** Decodes an audio file and writes its samples to a new file. Rejects with Failure `invalid_audio`, `disk_full`. */
   async function decode(
     from: string,
     into: string,
     signal?: AbortSignal,
   ): Promise<Omit<DecodedAudio, keyof AsyncDisposable>> {
-    const program = await ffmpeg.found()
+    const own = await decodedHere(from)
     signal?.throwIfAborted()
-    if ('missing' in program) await cpu.decodeAudio(from, into, { ...bounds, ms: decodeMs }, signal)
+    if (own) await cpu.decodeAudio(from, into, { ...bounds, ms: decodeMs }, signal)
     else await ffmpeg.decodeAudio(from, into, bounds, signal)
     const { size } = await stat(into)
     if (size < 2) throw refused('has no samples')
@@ -92,11 +102,11 @@ export function openAudioDecoder({
       }
     },
     /**
-     * Resolves with the content type, extension and duration of an audio file. Without ffmpeg the file is decoded into
-     * the file `scratch` for this. Rejects with Failure `invalid_audio`.
+     * Resolves with the content type, extension and duration of an audio file. A file that ffmpeg does not decode is
+     * decoded into the file `scratch` for this. Rejects with Failure `invalid_audio`.
      */
     async examine(path: string, scratch: string, signal?: AbortSignal) {
-      if (!('missing' in (await ffmpeg.found()))) {
+      if (!(await decodedHere(path))) {
         const probe = await ffmpeg.probe(path, signal)
         return { ...checkProbe(probe, 'audio', limits.audio_length), durationMs: probe.durationMs }
       }
@@ -108,8 +118,11 @@ export function openAudioDecoder({
 }
 export type AudioDecoder = ReturnType<typeof openAudioDecoder>
 
+/** Enough for what writers of WAV put before the samples. */
+const headBytes = 4 << 10
+
 async function headOf(path: string): Promise<Buffer> {
   await using file = await open(path)
-  const { buffer, bytesRead } = await file.read(Buffer.alloc(512), 0, 512, 0)
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(headBytes), 0, headBytes, 0)
   return buffer.subarray(0, bytesRead)
 }

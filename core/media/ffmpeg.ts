@@ -113,7 +113,10 @@ export function openFfmpeg({ environment, ...options }: FfmpegOptions) {
       const out = ['-ac', '1', '-ar', String(rate), '-f', 's16le', '-n', `file:${into}`]
       // A header with an absurd sample rate would make ffmpeg allocate all memory of the machine.
       const processLimits = ['-timelimit', '60', '-threads', '1', '-max_alloc', String(128 << 20)]
-      await run({ file: ffmpeg, args: ['-v', 'error', '-nostdin', ...processLimits, ...from, ...out], signal })
+      const args = ['-v', 'error', '-nostdin', ...processLimits, ...from, ...out]
+      await run({ file: ffmpeg, args, signal }).catch((thrown: unknown) => {
+        throw isWithoutAudio(thrown) ? new Failure('invalid_audio', 'The file has no audio track.') : thrown
+      })
     },
     /**
      * Converts a video of an engine to the new file `into`: MP4 (H.264), with the same frames. Rejects with Failure
@@ -149,6 +152,10 @@ export function openFfmpeg({ environment, ...options }: FfmpegOptions) {
   }
 }
 export type Ffmpeg = ReturnType<typeof openFfmpeg>
+
+/** Whether ffmpeg failed because the audio track that it shall decode does not exist. The cause is its error output. */
+const isWithoutAudio = (thrown: unknown): boolean =>
+  thrown instanceof Failure && /matches no streams/.test(String(thrown.cause))
 
 /** Returns the absolute path of an executable, from its path or its name on the PATH; undefined without one. */
 function locate(name: string, path = ''): string | undefined {

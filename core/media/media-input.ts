@@ -40,6 +40,10 @@ const codes: Record<FetchedKind, FailureCode> = {
 export const tooLargeFailure = (field: string, kind: FetchedKind, maxBytes: number): Failure =>
   new Failure(codes[kind], `'${field}' is larger than ${megabytes(maxBytes)}.`)
 
+/** Returns the failure for media without a single byte. */
+export const emptyFailure = (field: string, kind: FetchedKind): Failure =>
+  new Failure(codes[kind], `'${field}' is empty: the file has no bytes. Send it again.`)
+
 /** Adds the field to a failure of a decoder, which knows neither the field nor the expected kind of media. */
 export function failureOfField({ code, message, cause }: Failure, field: string, kind: FetchedKind): Failure {
   const ofContent = ['invalid_image', 'invalid_video', 'invalid_audio'].includes(code)

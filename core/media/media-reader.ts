@@ -9,6 +9,7 @@ import type { FileRecord, Store } from '../store/store.ts'
 import type { Resolve } from './checked-url.ts'
 import { fetchRefusal, MediaTooLarge, openFetcher } from './fetch.ts'
 import {
+  emptyFailure,
   type FetchedKind,
   imageRules,
   type MediaInput,
@@ -50,6 +51,7 @@ export function openMediaReader({ config, store, files, log, resolve }: MediaRea
   const tooLarge = ({ field, kind }: SentMedia) => tooLargeFailure(field, kind, maxBytes[kind])
   function checkSize(sent: SentMedia, bytes: number): void {
     if (bytes > maxBytes[sent.kind]) throw tooLarge(sent)
+    if (bytes === 0 && sent.kind !== 'file') throw emptyFailure(sent.field, sent.kind)
   }
 
   /**

@@ -66,6 +66,24 @@ test.each([
 })
 
 test.each([
+  ['24 bits at the top of 32', 24, 32, 8],
+  ['24 bits at the bottom of 32', 24, 32, 0],
+  ['20 bits at the top of 32', 20, 32, 12],
+  ['16 bits at the top of 24', 16, 24, 8],
+])('a tone of %s is as loud as it was, also after silence', async (_name, bits, container, shift) => {
+  const whole = wav({ bits: container, seconds: 2 })
+  whole.writeUInt16LE(bits, 34)
+  for (let at = 44; at < whole.length; at += container / 8) {
+    const value = whole.readIntLE(at, container / 8) / 2 ** (container - bits)
+    whole.writeIntLE(at < 70_000 ? 0 : Math.trunc(value) * 2 ** shift, at, container / 8)
+  }
+  const samples = await decoded(whole)
+  expect(samples.length).toBe(32_000)
+  expect(Math.max(...samples)).toBeGreaterThan(16_000)
+  expect(Math.max(...samples)).toBeLessThan(16_600)
+})
+
+test.each([
   ['more than it may', wav({ seconds: 11 }), /lasts longer than 10 s/],
   ['a forged rate of 1', wav({ rate: 1, seconds: 100_000 }), /has 1 samples a second/],
   ['a forged rate of 4 thousand million', Buffer.from(wav()).fill(0xff, 24, 28), /has 4294967295 samples a second/],

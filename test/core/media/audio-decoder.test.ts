@@ -85,6 +85,32 @@ describe.each([
     expect(left()).toEqual([])
   })
 
+  test.runIf(able)('an empty file is refused as one', async () => {
+    const path = join(here.dataDir, 'empty')
+    writeFileSync(path, '')
+    const refusal = {
+      code: 'invalid_audio',
+      param: 'file',
+      message: expect.stringMatching(/^'file' is empty/) as string,
+    }
+    for (const value of [{ path, bytes: 0 }, new Uint8Array(0)]) {
+      await expect(here.decodeAudio(sender(), 'file', value)).rejects.toMatchObject(refusal)
+      await expect(here.take(sender(), 'file', value, 'audio')).rejects.toMatchObject(refusal)
+    }
+  })
+
+  test.runIf(able)('24 bits in 32 are decoded, and measured for a job', async () => {
+    const [second, samples] = [tone(1), Buffer.alloc(8 * rate)]
+    for (let at = 0; at < 2 * rate; at++) samples.writeInt32LE(second.readInt16LE(2 * (at % rate)) * 65_536, 4 * at)
+    const head = wavHead(rate, samples.length)
+    head.writeUInt16LE(4, 32)
+    head.writeUInt16LE(24, 34)
+    const bytes = Buffer.concat([head, samples])
+    await using sound = await here.decodeAudio(sender(), 'file', dataUrl(bytes))
+    expect(readFileSync(sound.path).equals(Buffer.concat([second, second]))).toBe(true)
+    expect(await here.take(sender(), 'file', dataUrl(bytes), 'audio')).toMatchObject({ durationMs: 2_000 })
+  })
+
   test.runIf(able)('truncated audio is as long as its samples', async () => {
     await using sound = await here.decodeAudio(sender(), 'file', dataUrl(wav(4).subarray(0, 44 + 2 * rate)))
     expect(sound.seconds).toBe(1)

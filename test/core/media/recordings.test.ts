@@ -120,6 +120,14 @@ describe.skipIf('missing' in found)('with ffmpeg', () => {
     expect(readdirSync(join(here.dataDir, 'work'))).toEqual([])
   })
 
+  test('a video without sound is refused as one where its audio is decoded', async () => {
+    const video = made('still.mp4', 'testsrc=size=64x48:rate=4:duration=1')
+    await expect(here.decodeAudio(sender(), 'file', dataUrl(video))).rejects.toMatchObject({
+      code: 'invalid_audio',
+      message: "The audio in 'file' has no audio track.",
+    })
+  })
+
   test.each<[string, 'video' | 'audio', () => Buffer, string, RegExp]>([
     [
       'a sound',
