@@ -1,8 +1,7 @@
 import type { Command } from '@commander-js/extra-typings'
 import { nearestCatalogNames } from '../../core/models/model-catalog/model-catalog.ts'
 import { didYouMean } from '../../core/nearest.ts'
-import { localDirectory } from '../client/find-server.ts'
-import { addByName } from '../models/add.ts'
+import { addAnywhere } from '../models/add.ts'
 import { withTokenFile } from '../models/pull.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
@@ -13,7 +12,7 @@ import type { Terminal } from '../terminal/terminal.ts'
 export function define(command: Command, terminal: Terminal): void {
   withTokenFile(withCommon(command))
     .description(
-      'Downloads a model from Hugging Face and adds it to infer.yaml, so that it can be used at once. Refuses a model that does not fit this machine, unless --force is given. infer model pull only downloads; infer model add has every setting.',
+      'Downloads a model from Hugging Face and adds it to infer.yaml, so that it can be used at once. Refuses a model that does not fit this machine, unless --force is given. With INFER_URL that server downloads it. infer model pull only downloads; infer model add has every setting.',
     )
     .argument(
       '<reference>',
@@ -23,11 +22,10 @@ export function define(command: Command, terminal: Terminal): void {
     .option('-y, --yes', 'do not ask, also if its engine is not installed yet')
     .option('--force', 'offer it although it does not fit this machine')
     .action((reference, options) => {
-      const dataDir = localDirectory(command, options.dataDir)
       return interruptible(terminal, async signal => {
         const { findCatalogModel } = await import('../../core/models/model-catalog/model-catalog.ts')
         const what = findCatalogModel(reference) ? reference : hubReference(reference)
-        await addByName(what, { ...options, dataDir, withoutQuestion: true }, terminal, signal)
+        await addAnywhere(what, { ...options, withoutQuestion: true }, terminal, signal)
       })
     })
   withExamples(command, [

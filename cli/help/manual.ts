@@ -195,7 +195,7 @@ const commandFacts: Record<string, CommandFacts> = {
   model,
   pull: { ...model, exits: { ...model.exits, 1: 'the command was refused, or the download failed' } },
   rm: {
-    environment: ['INFER_URL', 'INFER_DATA_DIR', 'NO_COLOR'],
+    environment: [...remote, 'NO_COLOR'],
     files: ['infer.yaml'],
     exits: { ...client.exits, 1: 'the command was refused', 65: exits[65], 74: exits[74] },
   },

@@ -1,7 +1,7 @@
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Command, Option } from '@commander-js/extra-typings'
-import { hostEnvironment } from '../../core/config.ts'
+import { dataDirectory, hostEnvironment, remoteServer } from '../../core/config.ts'
 import { Failure, invalidValue } from '../../core/failure.ts'
 import { readConfig } from '../../core/models/config.ts'
 import { editConfigFile, previewConfigEdit } from '../../core/models/config-file.ts'
@@ -11,7 +11,6 @@ import { modelIdPattern } from '../../core/models/model.ts'
 import { Bytes, sizeAdvice } from '../../core/quantities.ts'
 import { type Task, tasks } from '../../core/schemas/task.ts'
 import { traitsOf } from '../../gpu/presets/presets.ts'
-import { localDirectory } from '../client/find-server.ts'
 import { shellWord } from '../serve/try-next.ts'
 import { failureOfThrown, refused, usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
@@ -46,7 +45,7 @@ export function define(command: Command, terminal: Terminal): void {
   const add = withTokenFile(withCommon(command))
     .summary('offer a model of your own')
     .description(
-      'Reads the files of a model, proposes settings, and adds the model to infer.yaml, whose comments stay. Recognises text, image, video, speech and transcription models by their files, and chooses an engine that can run the model, an installed one if there is one. Downloads files that are not on this machine. For a short name of the catalog (infer model catalog) engine and quantization are chosen by what fits this machine. A running server takes the model up by itself.',
+      'Reads the files of a model, proposes settings, and adds the model to infer.yaml, whose comments stay. Recognises text, image, video, speech and transcription models by their files, and chooses an engine that can run the model, an installed one if there is one. Downloads files that are not on this machine. For a short name of the catalog (infer model catalog) engine and quantization are chosen by what fits this machine. A running server takes the model up by itself. With INFER_URL that server downloads the model and adds it: one of the catalog or of a hub.',
     )
     .argument(
       '<model>',
@@ -65,10 +64,8 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--force', 'add it although it does not fit this machine')
     .addOption(new Option('--events', 'print the progress as JSON, one object per line').hideHelp())
     .action((what, options) => {
-      const dataDir = localDirectory(command, options.dataDir)
-      return interruptible(terminal, signal =>
-        addByName(what, { ...options, dataDir, withoutQuestion: options.events === true }, terminal, signal),
-      )
+      const given = { ...options, withoutQuestion: options.events === true }
+      return interruptible(terminal, signal => addAnywhere(what, given, terminal, signal))
     })
   withExamples(add, [
     ['infer model add qwen3-8b', 'from the catalog, in the quantization that fits'],
@@ -80,6 +77,20 @@ export function define(command: Command, terminal: Terminal): void {
     ['infer model add ~/models/flux1-dev-Q8_0.gguf', 'an image model, for sd-server'],
     ['infer model add hf:owner/name:Q8_0 --id mine --context 16384 --yes', 'with your settings, without a question'],
   ])
+}
+
+/** Adds a model to the server at INFER_URL, or to the data directory of this machine. */
+export async function addAnywhere(
+  what: string,
+  options: AddOptions & { withoutQuestion?: boolean },
+  terminal: Terminal,
+  signal: AbortSignal,
+): Promise<void> {
+  if (options.dataDir === undefined && remoteServer()) {
+    const { addElsewhere } = await import('./elsewhere.ts')
+    return addElsewhere(what, options, terminal, signal)
+  }
+  return addByName(what, { ...options, dataDir: dataDirectory(options.dataDir) }, terminal, signal)
 }
 
 /** A model of the catalog with chosen engine and quantization. */

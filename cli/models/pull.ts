@@ -28,7 +28,11 @@ export function define(command: Command, terminal: Terminal): void {
     .argument('<reference>', 'hf:owner/name, hf:owner/name:file.gguf, hf:owner/name:Q8_0, or the URL of its page')
     .option('--json', 'print events, one JSON object per line')
     .action(async (text, { tokenFile, json = false }) => {
-      refuseRemote(command, 'downloads to this machine')
+      refuseRemote(
+        command,
+        'downloads to this machine',
+        `. To let that server download and offer it: infer model add ${text}`,
+      )
       const hub = hubSettings(hostEnvironment(), { tokenFile })
       const reference = parseHubReference(text, hub.endpoint)
       if (!reference)

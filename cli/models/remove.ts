@@ -1,12 +1,12 @@
 import { readdirSync, realpathSync, rmSync, statSync } from 'node:fs'
 import { basename, dirname, join, resolve, sep } from 'node:path'
 import type { Command } from '@commander-js/extra-typings'
+import { dataDirectory, remoteServer } from '../../core/config.ts'
 import { readConfig } from '../../core/models/config.ts'
 import { editConfigFile, previewConfigEdit } from '../../core/models/config-file.ts'
 import { defaultModels } from '../../core/models/defaults.ts'
 import { removeModel } from '../../core/models/edit.ts'
 import type { Model } from '../../core/models/model.ts'
-import { localDirectory } from '../client/find-server.ts'
 import { refused, usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
 import { commandName, type OptionsOf, withCommon, withExamples } from '../terminal/options.ts'
@@ -18,7 +18,7 @@ const withRemoval = (command: Command) =>
   withCommon(command)
     .summary('stop offering a model')
     .description(
-      'Removes a model from infer.yaml, whose comments stay. A running server finishes its requests and unloads it. Deletes only files that infer downloaded (models in the data directory), and only on request.',
+      'Removes a model from infer.yaml, whose comments stay. A running server finishes its requests and unloads it. Deletes only files that infer downloaded (models in the data directory), and only on request. With INFER_URL, that server does it.',
     )
     .argument('<id>', 'the model')
     .option('--delete-files', "also delete its files, if they are in infer's models folder")
@@ -30,8 +30,12 @@ type RemovalOptions = OptionsOf<typeof withRemoval>
 /** `infer model remove <id>`: removes a model from infer.yaml, and on request the files that infer downloaded. */
 export function define(command: Command, terminal: Terminal): void {
   const remove = withRemoval(command).action((id, options) => {
-    const dataDir = localDirectory(command, options.dataDir)
-    return interruptible(terminal, signal => run(id, { ...options, dataDir }, terminal, signal))
+    return interruptible(terminal, async signal => {
+      if (options.dataDir !== undefined || !remoteServer())
+        return run(id, { ...options, dataDir: dataDirectory(options.dataDir) }, terminal, signal)
+      const { removeElsewhere } = await import('./elsewhere.ts')
+      await removeElsewhere(id, options, terminal, signal)
+    })
   })
   withExamples(remove, [
     [`${commandName(command)} qwen3-8b`, 'ask before changing anything'],

@@ -70,10 +70,6 @@ test.each([
   [['backup', 'copy.db'], 'infer backup'],
   [['restore', 'copy.db'], 'infer restore'],
   [['db', 'check'], 'infer db check'],
-  [['model', 'add', '/m.gguf', '--yes'], 'infer model add'],
-  [['model', 'remove', 'm', '--yes'], 'infer model remove'],
-  [['pull', 'hf:o/m'], 'infer pull'],
-  [['rm', 'm', '--yes'], 'infer rm'],
 ])('%j is refused while INFER_URL names another server', async (args, name) => {
   const dataDir = temporaryFolder()
   writeFileSync(join(dataDir, 'infer.yaml'), 'models: [{id: m, source: /m.gguf}]\n')
@@ -83,6 +79,17 @@ test.each([
   expect(stderr).toContain(
     `'${name}' works on the data directory of this machine, but INFER_URL is set to https://gpu.example. Run it on that machine, or unset INFER_URL, or name the directory with --data-dir.`,
   )
+})
+
+test.each([
+  [['add', '/m.gguf', '--yes'], "'/m.gguf' is no name of the catalog or of a hub. A server elsewhere adds only those"],
+  [['add', 'comfyui:g.json', '--yes'], "'comfyui:g.json' is no name of the catalog or of a hub."],
+  [['add', 'starter', '--config', 'x.yaml', '--yes'], '--config is for the machine of the server'],
+  [['remove', 'm', '--config', 'x.yaml', '--yes'], '--config is for the machine of the server'],
+  [['add', 'starter'], 'Add --yes'],
+])('of a server elsewhere, model %j is refused', async (args, text) => {
+  const ended = await runInProcess(['model', ...args], { INFER_URL: 'https://gpu.example', INFER_TOKEN: 'x' })
+  expect([ended.exitCode, ended.failure?.message]).toEqual([64, expect.stringContaining(text)])
 })
 
 test('model pull is refused too', async () => {

@@ -1,8 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { tensor, writeGguf } from '../../../../bin/gguf-writer.ts'
 import { tinyChat } from '../../../../bin/tiny-chat.ts'
 import { fakeModel, startApp, type TestApp } from '../../../_app.ts'
+import { runInProcess } from '../../../cli/_in-process.ts'
 import { openHub } from '../../../fixtures/hub.ts'
 
 let app: TestApp
@@ -10,7 +12,10 @@ let hub: Awaited<ReturnType<typeof openHub>>
 const kept = { endpoint: process.env.HF_ENDPOINT, home: process.env.HF_HOME }
 beforeAll(async () => {
   app = await startApp({ models: [fakeModel('fake')] })
-  hub = await openHub({ 'Owner/Tiny-GGUF': { files: { 'tiny-Q4_K_M.gguf': tinyChat() } } })
+  hub = await openHub({
+    'Owner/Tiny-GGUF': { files: { 'tiny-Q4_K_M.gguf': tinyChat() } },
+    'Owner/Huge-GGUF': { files: { 'huge-Q4_K_M.gguf': huge } },
+  })
   process.env.HF_ENDPOINT = hub.endpoint
   process.env.HF_HOME = join(app.dataDir, 'hub')
 })
@@ -23,6 +28,18 @@ afterAll(async () => {
   await hub.close()
 })
 
+/** The header of a model whose cache for the longest context takes terabytes. */
+const huge = writeGguf(
+  {
+    'general.architecture': ['string', 'llama'],
+    'llama.block_count': ['u32', 100],
+    'llama.context_length': ['u32', 2 ** 24],
+    'llama.embedding_length': ['u32', 8192],
+    'llama.attention.head_count': ['u32', 64],
+    'tokenizer.chat_template': ['string', '{{ messages }}'],
+  },
+  [tensor('a', [4], 0)],
+)
 const model = 'hf:Owner/Tiny-GGUF:Q4_K_M'
 
 async function ask(path: string, options: Parameters<TestApp['fetch']>[1] = {}) {
@@ -109,4 +126,32 @@ test('only the owner of the machine may', async () => {
     const answer = await ask(path, { ...options, token: created.body.secret })
     expect([path, answer.status, answer.body.error.code]).toEqual([path, 403, 'organization_mismatch'])
   }
+})
+
+test('the command line adds and removes models of a server elsewhere', async () => {
+  const run = async (...args: string[]) => {
+    const ended = await runInProcess(args, { INFER_URL: app.url, INFER_TOKEN: app.secret })
+    return { ...ended, stdout: ended.stdout.toString() }
+  }
+  const before = config()
+  const dry = await run('model', 'add', model, '--id', 'far', '--dry-run')
+  expect([dry.exitCode, dry.stdout]).toEqual([0, expect.stringMatching(/This is added to infer.yaml of .*id: far/s)])
+  expect(config()).toBe(before)
+  const added = await run('pull', model, '--id', 'far')
+  expect([added.exitCode, added.stdout]).toEqual([0, expect.stringContaining(`${app.url} offers 'far'.`)])
+  expect(config()).toContain('id: far')
+  const again = await run('model', 'add', model, '--id', 'far', '--yes')
+  expect([again.exitCode, again.failure?.message]).toEqual([1, expect.stringContaining("has a model 'far' already")])
+  const large = ['model', 'add', 'hf:Owner/Huge-GGUF', '--id', 'huge', '--context', '16777216', '--yes']
+  const refused = await run(...large)
+  expect([refused.exitCode, refused.failure?.message]).toEqual([
+    1,
+    expect.stringMatching(/does not fit: it needs at least .* TiB, .* Add it anyway with --force\.$/),
+  ])
+  expect((await run(...large, '--force')).exitCode).toBe(0)
+  for (const id of ['far', 'huge']) {
+    const removed = await run('rm', id, '--yes')
+    expect([removed.exitCode, removed.stdout]).toEqual([0, `Removed '${id}' from ${app.url}.\n`])
+  }
+  expect(config()).not.toMatch(/id: (far|huge)/)
 })
