@@ -195,7 +195,8 @@ type WebhookOwners = Parameters<typeof webhookRoutes>[0]
 
 /** The client leaves out what tokens have spent: all spending of the server would be read for it. */
 const noSpend = {
-  ofToken: (_: string, limit: number | null) => spendReading({ spent: 0, held: 0, limit, period: monthOf(Date.now()) }),
+  ofToken: ({ limits }) =>
+    spendReading({ spent: 0, held: 0, limit: limits.monthlySpendLimit, period: monthOf(Date.now()) }),
 } as TokenOwners['spend']
 
 function accountOwners(installation: Installation) {

@@ -8,7 +8,7 @@ export interface SpendReading {
   /** The most that unfinished work can still cost. */
   held: number
   limit: number | null
-  /** The limit less both, at least 0; null without a limit. */
+  /** The limit less both, at least 0, or what a token that created it has left, if that is less; null without a limit. */
   remaining: number | null
   /** The month, epoch milliseconds. */
   period: Month
@@ -26,7 +26,12 @@ export const SpendView = z
     monthly_limit: z.number().nullable().describe('Currency units per calendar month in UTC; null without a limit.'),
     spent: z.number().describe('Cost of the work that has ended this month.'),
     held: z.number().describe('The most that unfinished work can still cost.'),
-    remaining: z.number().nullable().describe('The limit less both, from 0; null without a limit.'),
+    remaining: z
+      .number()
+      .nullable()
+      .describe(
+        'The limit less both, from 0, or what is left of the token that created it, if that is less; null without a limit.',
+      ),
     period_start: z.int().describe('Start of the month, Unix seconds.'),
     period_end: z.int().describe('End of the month, Unix seconds, excluded.'),
   })

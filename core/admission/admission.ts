@@ -14,7 +14,7 @@ import type { Estimate } from '../tasks/metering.ts'
 import { taskRecord } from '../tasks/registry.ts'
 import type { TaskRecord } from '../tasks/task.ts'
 import type { BodyMemory, BodySize } from './body-memory.ts'
-import { type Spend, type Spender, spenderOf } from './spend.ts'
+import { type Spend, type Spender, spenderOf, withoutLimits } from './spend.ts'
 
 /** The caller who requests work. */
 export interface Requester extends Pick<Caller, 'organizationId' | 'tokenId' | 'limits' | 'region'> {
@@ -22,7 +22,7 @@ export interface Requester extends Pick<Caller, 'organizationId' | 'tokenId' | '
 }
 type RequestingToken = Pick<
   VerifiableToken,
-  'organizationId' | 'organizationName' | 'originId' | 'name' | 'models' | 'region' | 'limits'
+  'organizationId' | 'organizationName' | 'originId' | 'name' | 'models' | 'region' | 'limits' | 'parentBudgets'
 >
 
 /** The requested work. */
@@ -227,7 +227,7 @@ export function openAdmission(options: {
       const model = readmit({ task, modelId, region })
       const limited = await spend.spenderOf(organizationId, tokenId)
       if (!limited) throw new Failure('token_revoked', 'The token that submitted this job no longer exists.')
-      const spender = spend.holdsFor(id) ? { ...limited, organizationLimit: null, tokenLimit: null } : limited
+      const spender = spend.holdsFor(id) ? withoutLimits(limited) : limited
       room.machine(model, task)
       room.records()
       return { organizationId, tokenId, task, model, region, spender, hold: holdOf(model, estimate) } as Admitted

@@ -4,7 +4,7 @@ import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
 import { moneyText } from '../money-text.ts'
 import { type Month, monthOf } from '../month.ts'
-import type { Store, VerifiableToken } from '../store/store.ts'
+import type { ParentBudget, Store, TokenRecord, VerifiableToken } from '../store/store.ts'
 
 /** Who spends, and the limits for a month in millionths of the currency unit; null without a limit. */
 export interface Spender {
@@ -14,6 +14,8 @@ export interface Spender {
   tokenName: string
   organizationLimit: number | null
   tokenLimit: number | null
+  /** The budgets of the tokens that created it, which bound it too. */
+  parents: readonly ParentBudget[]
 }
 
 /** The sums of an organization or of a token. */
@@ -25,7 +27,8 @@ interface Account {
 
 interface Hold {
   organization: Account
-  token: Account
+  /** Of the token and of those whose budgets it shares. */
+  tokens: readonly Account[]
   amount: number
 }
 
@@ -41,7 +44,7 @@ export interface Settlement {
 
 /** The spender of a caller; `organizationLimit` is the effective limit of its organization. */
 export const spenderOf = (
-  token: Pick<VerifiableToken, 'organizationId' | 'originId' | 'name' | 'limits'>,
+  token: Pick<VerifiableToken, 'organizationId' | 'originId' | 'name' | 'limits' | 'parentBudgets'>,
   organizationLimit: number | null,
 ): Spender => ({
   organizationId: token.organizationId,
@@ -49,6 +52,15 @@ export const spenderOf = (
   tokenName: token.name,
   organizationLimit,
   tokenLimit: token.limits.monthlySpendLimit,
+  parents: token.parentBudgets,
+})
+
+/** The spender of work that holds already: what runs is not refused. */
+export const withoutLimits = (spender: Spender): Spender => ({
+  ...spender,
+  organizationLimit: null,
+  tokenLimit: null,
+  parents: spender.parents.map(parent => ({ ...parent, limit: null })),
 })
 
 /**
@@ -85,10 +97,11 @@ export async function openSpend(options: {
     return month
   }
 
-  function keep(id: string, organizationId: string, originId: string, amount: number): void {
-    const hold: Hold = { organization: accountOf(organizationId), token: accountOf(originId), amount }
+  /** `tokenIds`: the first tokens of the rotations of a token and of those whose budgets it shares. */
+  function keep(id: string, organizationId: string, tokenIds: readonly string[], amount: number): void {
+    const hold: Hold = { organization: accountOf(organizationId), tokens: tokenIds.map(accountOf), amount }
     hold.organization.held += amount
-    hold.token.held += amount
+    for (const token of hold.tokens) token.held += amount
     holds.set(id, hold)
   }
 
@@ -97,7 +110,7 @@ export async function openSpend(options: {
     if (!hold) return undefined
     holds.delete(id)
     hold.organization.held -= hold.amount
-    hold.token.held -= hold.amount
+    for (const token of hold.tokens) token.held -= hold.amount
     return hold
   }
 
@@ -111,25 +124,22 @@ export async function openSpend(options: {
   const reached = (id: string, limit: number | null): boolean => limit !== null && spentBy(id) >= limit
   const usedUp = (id: string, limit: number | null): boolean => limit !== null && spentBy(id) + heldBy(id) >= limit
 
-  function refused({ tokenName, ...spender }: Spender, of: 'organization' | 'token'): Failure {
-    const [id, limit] =
-      of === 'token' ? [spender.originId, spender.tokenLimit!] : [spender.organizationId, spender.organizationLimit!]
+  function refused({ id, limit, tokenName }: Bound): Failure {
     const { end } = currentMonth()
     const held = heldBy(id)
-    const whose = of === 'token' ? `the token '${tokenName}'` : 'this organization'
+    const whose = tokenName === undefined ? 'this organization' : `the token '${tokenName}'`
     const amount = (millionths: number) => `${moneyText(millionths / 1e6)} ${currency}`
     const still = held > 0 ? ` Running work holds ${amount(held)} of it until it ends.` : ''
     return new Failure(
       'quota_exceeded',
-      `You exceeded the current monthly quota of ${whose} (spend limit ${amount(limit)}); it will reset at ${timeText(end)}.${still}`,
-      { facts: { reset_at: end / 1000, quota: of } },
+      `You exceeded the current monthly quota of ${whose} (spend limit ${amount(limit ?? 0)}); it will reset at ${timeText(end)}.${still}`,
+      { facts: { reset_at: end / 1000, quota: tokenName === undefined ? 'organization' : 'token' } },
     )
   }
 
   /** Throws Failure `quota_exceeded` if nothing is left of a limit. */
   function requireAnythingLeft(spender: Spender): void {
-    if (usedUp(spender.organizationId, spender.organizationLimit)) throw refused(spender, 'organization')
-    if (usedUp(spender.originId, spender.tokenLimit)) throw refused(spender, 'token')
+    for (const bound of boundsOf(spender)) if (usedUp(bound.id, bound.limit)) throw refused(bound)
   }
 
   const read = (id: string, limit: number | null): SpendReading =>
@@ -140,8 +150,8 @@ export async function openSpend(options: {
     monthOf(month.start - 1).start,
   ))
     accountOf(originId ?? organizationId).spent.set(start, spent)
-  for (const { id, organizationId, originId, held } of await store.spend.held())
-    keep(id, organizationId, originId, held)
+  for (const { id, organizationId, originId, parentIds, held } of await store.spend.held())
+    keep(id, organizationId, [originId, ...parentIds], held)
 
   return {
     currency,
@@ -154,13 +164,13 @@ export async function openSpend(options: {
     hold(id: string, spender: Spender, amount: number): void {
       if (amount <= 0 || holds.has(id)) return
       requireAnythingLeft(spender)
-      keep(id, spender.organizationId, spender.originId, amount)
+      keep(id, spender.organizationId, tokenIdsOf(spender.originId, spender.parents), amount)
     },
 
     /** The failure of a spender who has spent a whole limit, whatever running work holds; undefined otherwise. */
     spentOut(spender: Spender): Failure | undefined {
-      if (reached(spender.organizationId, spender.organizationLimit)) return refused(spender, 'organization')
-      return reached(spender.originId, spender.tokenLimit) ? refused(spender, 'token') : undefined
+      const bound = boundsOf(spender).find(({ id, limit }) => reached(id, limit))
+      return bound && refused(bound)
     },
 
     /** Whether a job that has not ended holds anything. */
@@ -174,10 +184,13 @@ export async function openSpend(options: {
       const hold = release(id)
       if (cost <= 0) return
       add(hold?.organization ?? accountOf(organizationId), cost, finishedAt)
-      if (hold) return add(hold.token, cost, finishedAt)
+      if (hold) return hold.tokens.forEach(token => add(token, cost, finishedAt))
       // It was accepted while its model cost nothing.
       store.tokens.find(organizationId, tokenId).then(
-        token => add(accountOf(token?.originId ?? tokenId), cost, finishedAt),
+        token => {
+          for (const id of tokenIdsOf(token?.originId ?? tokenId, token?.parentBudgets ?? []))
+            add(accountOf(id), cost, finishedAt)
+        },
         (thrown: unknown) => log.warn('The spending of a token is not known until the next start', { job: id }, thrown),
       )
     },
@@ -193,11 +206,48 @@ export async function openSpend(options: {
 
     /** The spending of an organization in the current month, against this limit (see `EffectiveLimits`). Cheap. */
     ofOrganization: (organizationId: string, limit: number | null): SpendReading => read(organizationId, limit),
-    /** The same of a token, with all tokens from which it was rotated; `originId` is the first of them. */
-    ofToken: (originId: string, limit: number | null): SpendReading => read(originId, limit),
+    /** The same of a token, with those that share its budget; `originId` is the first token of its rotations. */
+    ofToken({
+      originId,
+      limits,
+      parentBudgets,
+    }: Pick<TokenRecord, 'originId' | 'limits' | 'parentBudgets'>): SpendReading {
+      const own = read(originId, limits.monthlySpendLimit)
+      const left = [own, ...parentBudgets.map(parent => read(parent.originId, parent.limit))]
+        .map(({ remaining }) => remaining)
+        .filter(remaining => remaining !== null)
+      return { ...own, remaining: left.length === 0 ? null : Math.min(...left) }
+    },
   }
 }
 export type Spend = Awaited<ReturnType<typeof openSpend>>
+
+/** A limit that bounds a spender: of a token if it has a name. */
+interface Bound {
+  /** Of the account. */
+  id: string
+  limit: number | null
+  tokenName?: string
+}
+
+/** All limits that bound a spender. */
+const boundsOf = ({
+  organizationId,
+  organizationLimit,
+  originId,
+  tokenLimit,
+  tokenName,
+  parents,
+}: Spender): Bound[] => [
+  { id: organizationId, limit: organizationLimit },
+  { id: originId, limit: tokenLimit, tokenName },
+  ...parents.map(parent => ({ id: parent.originId, limit: parent.limit, tokenName: parent.tokenName })),
+]
+
+const tokenIdsOf = (originId: string, parents: readonly ParentBudget[]): string[] => [
+  originId,
+  ...parents.map(parent => parent.originId),
+]
 
 /** `2026-12-01T00:00:00Z` */
 const timeText = (at: number): string => `${new Date(at).toISOString().slice(0, 19)}Z`

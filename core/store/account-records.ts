@@ -150,8 +150,21 @@ export interface NewToken {
   createdBy: string | null
 }
 
+/** The budget of a token that created another one. */
+export interface ParentBudget {
+  /** The first token of its rotations. */
+  originId: string
+  /** Of the newest token of its rotations. */
+  tokenId: string
+  tokenName: string
+  /** Millionths of the currency unit; null if it has no limit any more. */
+  limit: number | null
+}
+
 export interface TokenRecord extends Required<Omit<NewToken, 'digest' | 'publicId' | 'limits'>> {
   limits: TokenLimits
+  /** What the token spends counts against these too, nearest creator first. */
+  parentBudgets: readonly ParentBudget[]
   status: TokenStatus
   lastUsedAt: number | null
 }

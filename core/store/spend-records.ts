@@ -5,6 +5,7 @@ export interface SpendRecord {
   originId: string | null
   /** First millisecond of the month. */
   month: number
+  /** Of a token with what the tokens that share its budget have spent. */
   spent: number
 }
 
@@ -14,6 +15,8 @@ export interface HeldJob {
   organizationId: string
   /** The first token of the rotations of its token. */
   originId: string
+  /** The same of the tokens whose budgets it shares. */
+  parentIds: string[]
   /** Millionths of the currency unit. */
   held: number
 }

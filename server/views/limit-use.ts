@@ -58,7 +58,7 @@ export const spendUse = (
 ): z.input<typeof SpendUse> => ({
   currency: spend.currency,
   organization: spendView(spend.ofOrganization(organizationId, limits.monthlySpendLimit)),
-  token: spendView(spend.ofToken(token.originId, token.limits.monthlySpendLimit)),
+  token: spendView(spend.ofToken(token)),
 })
 
 /** The effective limits of the organization of a caller, as readers get them. */

@@ -186,6 +186,29 @@ test('a node whose limit is reached meanwhile fails without another attempt, and
   expect((await post(`/api/workflows/${workflow.id}/execute`, {}, secret)).status).toBe(429)
 })
 
+test('tokens that a token created share its budget, so that they cannot multiply it', async () => {
+  const limits = { monthlySpendLimit: 500_000 }
+  const { secret, organizationId } = await makeOrganization(app, { limits })
+  const child = async (parent: string) => {
+    const body = { name: 'child', scopes: ['user:read', 'user:write', 'admin:write'] }
+    const made = await post(`/api/organizations/${organizationId}/tokens`, body, parent)
+    return ((await made.json()) as { secret: string }).secret
+  }
+  const [first, second] = [await child(secret), await child(secret)]
+  const grandchild = await child(first)
+  for (const token of [first, grandchild]) {
+    const { id } = (await (await paint(token)).json()) as { id: string }
+    expect((await recordOf(id, token)).cost).toBe(0.25)
+  }
+  for (const token of [secret, first, second, grandchild]) {
+    const refused = await paint(token)
+    expect(refused.status).toBe(429)
+    expect(await refused.text()).toContain('quota_exceeded')
+    const { spend } = (await (await app.fetch('/api/me', { token })).json()) as { spend: { token: object } }
+    expect(spend.token).toMatchObject({ monthly_limit: 0.5, remaining: 0 })
+  }
+})
+
 test('what is spent and held is shown to the caller, with the usage, and in the status', async () => {
   const limits = { monthlySpendLimit: 500_000 }
   const { secret, organizationId } = await makeOrganization(app, { monthlySpendLimit: 1_000_000, limits })

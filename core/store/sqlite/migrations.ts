@@ -13,6 +13,7 @@ import { filePurposesMigration } from './migrations/010-file-purposes.ts'
 import { batches } from './migrations/011-batches.ts'
 import { responses } from './migrations/012-responses.ts'
 import { sessions } from './migrations/013-sessions.ts'
+import { parentBudgets } from './migrations/014-parent-budgets.ts'
 
 export interface Migration {
   version: number
@@ -34,6 +35,7 @@ export const migrations: readonly Migration[] = [
   batches,
   responses,
   sessions,
+  parentBudgets,
 ].map((sql, at) => ({ version: at + 1, sql }))
 
 /** The schema version that this program reads and writes. */

@@ -446,6 +446,7 @@ CREATE TABLE spend (
   spent INTEGER NOT NULL CHECK (spent >= 0),
   warned_at INTEGER,
   exceeded_at INTEGER,
+  spent_below INTEGER NOT NULL DEFAULT 0 CHECK (spent_below >= 0),
   PRIMARY KEY (organization_id, origin_id, month)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX spend_month ON spend (month);
@@ -479,9 +480,11 @@ CREATE TABLE tokens (
   monthly_spend_limit INTEGER CHECK (monthly_spend_limit >= 0),
   allowed_hours TEXT CHECK (json_type(allowed_hours) = 'object'),
   metadata TEXT CHECK (json_type(metadata) = 'object'),
+  budget_parent TEXT,
   PRIMARY KEY (organization_id, id),
   CHECK ((status = 'revoked') = (revoked_at IS NOT NULL))
 ) STRICT;
+CREATE INDEX tokens_origin ON tokens (origin_id, id) WHERE origin_id IS NOT NULL;
 CREATE INDEX tokens_user ON tokens (user_id) WHERE user_id IS NOT NULL;
 
 CREATE TABLE usage_days (

@@ -4,6 +4,7 @@ import type { HeldJob, SpendRecord } from '../spend-records.ts'
 import type { FinishedJob } from '../store.ts'
 import type { Connection } from './database.ts'
 import type { Events } from './events.ts'
+import { openParentBudgets } from './tokens.ts'
 
 type Spent = Pick<FinishedJob, 'organizationId' | 'tokenId' | 'cost' | 'finishedAt'>
 
@@ -30,21 +31,27 @@ const warnAt = 0.8
  * of limits that are reached in the same transaction. The sums of a transaction are written once before its commit.
  */
 export function openSpendRows(connection: Connection, events: Events) {
-  const add = connection.query<SpendRow>`INSERT INTO spend (organization_id, origin_id, month, spent)
-    VALUES (?, ?, ?, ?) ON CONFLICT (organization_id, origin_id, month) DO UPDATE
-    SET spent = min(spent + excluded.spent, 9007199254740991) RETURNING spent, warned_at, exceeded_at`
+  const add = connection.query<SpendRow>`INSERT INTO spend (organization_id, origin_id, month, spent, spent_below)
+    VALUES (?, ?, ?, ?, ?) ON CONFLICT (organization_id, origin_id, month) DO UPDATE
+    SET spent = min(spent + excluded.spent, 9007199254740991),
+      spent_below = min(spent_below + excluded.spent_below, 9007199254740991)
+    RETURNING spent + spent_below AS spent, warned_at, exceeded_at`
   const announced = connection.statement`UPDATE spend
     SET warned_at = ?, exceeded_at = ? WHERE organization_id = ? AND origin_id = ? AND month = ?`
   const organizationOf = connection.query<{ plan: string; limit: number | null }>`SELECT plan,
     monthly_spend_limit AS "limit" FROM organizations WHERE id = ?`
-  const tokenOf = connection.query<{ origin: string; name: string; limit: number | null }>`
-    SELECT coalesce(origin_id, id) AS origin, name, monthly_spend_limit AS "limit" FROM tokens WHERE id = ?`
+  const tokenOf = connection.query<{ origin: string; name: string; limit: number | null; parent: string | null }>`
+    SELECT coalesce(origin_id, id) AS origin, name, monthly_spend_limit AS "limit", budget_parent AS parent
+    FROM tokens WHERE id = ?`
+  const parentBudgets = openParentBudgets(connection)
   let added: Spent[] = []
   let planLimits: Readonly<Record<string, number>> = {}
 
-  function spend({ organizationId, originId, limit, subject }: Spender, cost: number, at: number): void {
+  /** `below`: a token that this one created has spent it. */
+  function spend({ organizationId, originId, limit, subject }: Spender, cost: number, at: number, below = false): void {
     const { start, end } = monthOf(at)
-    const { spent, warned_at, exceeded_at } = add.get(organizationId, originId, start, cost)!
+    const costs = below ? [0, cost] : [cost, 0]
+    const { spent, warned_at, exceeded_at } = add.get(organizationId, originId, start, ...costs)!
     if (limit === null) return
     const warns = warned_at === null && spent >= limit * warnAt
     const exceeds = exceeded_at === null && spent >= limit
@@ -92,6 +99,10 @@ export function openSpendRows(connection: Connection, events: Events) {
         const subject = { of: 'token', token_id: tokenId, token_name: token?.name ?? null }
         const originId = token?.origin ?? tokenId
         spend({ organizationId, originId, limit: token?.limit ?? null, subject }, cost, finishedAt)
+        for (const { originId, tokenId, tokenName, limit } of parentBudgets(token?.parent ?? null)) {
+          const subject = { of: 'token', token_id: tokenId, token_name: tokenName }
+          spend({ organizationId, originId, limit, subject }, cost, finishedAt, true)
+        }
       }
     },
     forget(): void {
@@ -108,13 +119,21 @@ export const spendCommands = ({ spend }: { spend: Pick<SpendRows, 'limitPlans'> 
 /** Reads of what is spent and held. Both read all rows of their index: call them only at the start. */
 export function spendReads(connection: Connection) {
   const spent = connection.query<SpendRecord>`SELECT organization_id AS organizationId,
-    nullif(origin_id, '') AS originId, month, spent FROM spend WHERE month >= ?`
-  const held = connection.query<HeldJob>`SELECT jobs.id, jobs.organization_id AS organizationId,
-    coalesce(tokens.origin_id, token_id) AS originId, held FROM jobs LEFT JOIN tokens ON tokens.id = token_id
-    WHERE held > 0`
+    nullif(origin_id, '') AS originId, month, spent + spent_below AS spent FROM spend WHERE month >= ?`
+  const held = connection.query<Omit<HeldJob, 'parentIds'> & { parent: string | null }>`SELECT jobs.id,
+    jobs.organization_id AS organizationId, coalesce(tokens.origin_id, token_id) AS originId, held,
+    budget_parent AS parent FROM jobs LEFT JOIN tokens ON tokens.id = token_id WHERE held > 0`
+  const parentBudgets = openParentBudgets(connection)
   return {
     'spend.read': fromMonth => spent.all(fromMonth),
-    'spend.held': () => held.all(),
+    'spend.held'() {
+      const known = new Map<string | null, string[]>()
+      return held.all().map(({ parent, ...job }) => {
+        const parentIds = known.get(parent) ?? parentBudgets(parent).map(({ originId }) => originId)
+        known.set(parent, parentIds)
+        return { ...job, parentIds }
+      })
+    },
   } satisfies Statements
 }
 

@@ -5,6 +5,7 @@ import {
   type NewToken,
   type OrganizationLimits,
   type OrganizationStatus,
+  type ParentBudget,
   type Scope,
   scopesOfRole,
   type TokenLimits,
@@ -21,20 +22,36 @@ import type { WriteContext } from './write-context.ts'
 const limitFields =
   'requestsPerMinute, jobsPerMinute, tokensPerMinute, concurrentRequests, monthlySpendLimit, allowedHours'
 const changingFields = `name, scopes, models, status, expiresAt, userId, metadata, ${limitFields}`
-const fields = `organizationId, id, hint, createdAt, createdBy, originId, ${changingFields}`
+const fields = `organizationId, id, hint, createdAt, createdBy, originId, budgetParent, ${changingFields}`
 const select = `SELECT ${selected(`${fields}, lastUsedAt`)} FROM tokens`
 
 /** A token as its row has it: JSON as text. */
 interface TokenRow
   extends RowOf<
-    Omit<TokenRecord, 'limits' | 'originId' | 'status'> & TokenLimits,
+    Omit<TokenRecord, 'limits' | 'originId' | 'parentBudgets' | 'status'> & TokenLimits,
     'scopes' | 'models' | 'allowedHours'
   > {
   status: VerifiableToken['status']
   originId: string | null
+  budgetParent: string | null
 }
 
-function tokenOf(row: TokenRow, now: number): TokenRecord {
+/** Generations of tokens with a spend limit: each counts what all below it spend. */
+const maxParentBudgets = 16
+
+/** Finds the budgets of the creators of a token, from the first of them. */
+export function openParentBudgets(connection: Connection) {
+  const above = connection.query<ParentBudget>`WITH RECURSIVE above (origin, parent) AS (
+      SELECT id, budget_parent FROM tokens WHERE id = ?
+      UNION ALL SELECT tokens.id, budget_parent FROM above JOIN tokens ON tokens.id = parent)
+    SELECT origin AS originId, newest.id AS tokenId, name AS tokenName, monthly_spend_limit AS "limit"
+    FROM above JOIN tokens AS newest ON newest.id = coalesce(
+      (SELECT max(id) FROM tokens WHERE origin_id = origin AND origin_id IS NOT NULL), origin)`
+  return (budgetParent: string | null): ParentBudget[] => (budgetParent === null ? [] : above.all(budgetParent))
+}
+type ParentBudgets = ReturnType<typeof openParentBudgets>
+
+function tokenOf(row: TokenRow, now: number, parentBudgets: ParentBudgets): TokenRecord {
   const { organizationId, id, name, hint, createdAt, createdBy, expiresAt, userId, metadata, lastUsedAt } = row
   const token = { organizationId, id, name, hint, createdAt, createdBy, expiresAt, userId, metadata, lastUsedAt }
   return {
@@ -44,6 +61,7 @@ function tokenOf(row: TokenRow, now: number): TokenRecord {
     status: row.status === 'active' && expiresAt !== null && expiresAt <= now ? 'expired' : row.status,
     originId: row.originId ?? id,
     limits: limitsOf(row),
+    parentBudgets: parentBudgets(row.budgetParent),
   }
 }
 
@@ -70,6 +88,22 @@ export function tokenCommands(connection: Connection, { audit, events }: WriteCo
     AND coalesce(last_used_at <= ? - 60000, TRUE)`
 
   const findUser = openUserRows(connection)
+  const parentBudgets = openParentBudgets(connection)
+  const recordOf = (row: TokenRow, at: number) => tokenOf(row, at, parentBudgets)
+
+  /** Returns the nearest creator whose budget the token shares. Throws `conflict` after too many generations. */
+  function budgetParentOf({ organizationId, originId, createdBy }: NewToken): string | null {
+    const creator = createdBy === null ? undefined : one.get(organizationId, createdBy)
+    if (!creator) return null
+    const ofCreator = creator.originId ?? creator.id
+    // A new secret of the same token.
+    if (originId === ofCreator || creator.monthlySpendLimit === null) return creator.budgetParent
+    if (parentBudgets(ofCreator).length > maxParentBudgets)
+      throw conflict(
+        `The token '${creator.name}' shares the spend limits of ${maxParentBudgets} tokens above it, and can create no more. Create the token with one of those, or rotate '${creator.name}'.`,
+      )
+    return ofCreator
+  }
 
   /** Throws Failure `invalid_value` for an unknown user, and `insufficient_scope` for scopes beyond his role. */
   function requireUser(organizationId: string, userId: string, scopes: readonly Scope[]): void {
@@ -93,7 +127,7 @@ export function tokenCommands(connection: Connection, { audit, events }: WriteCo
     if ((organization.get(it.organizationId) ?? 'deleted') === 'deleted')
       throw new Failure('not_found', `No organization '${it.organizationId}'. Create it with "infer org create".`)
     if (it.userId) requireUser(it.organizationId, it.userId, it.scopes)
-    insert({ ...it, ...it.limits, status: 'active' })
+    insert({ ...it, ...it.limits, budgetParent: budgetParentOf(it), status: 'active' })
     const row = one.get(it.organizationId, it.id)!
     announce('token.created', row, it.createdAt)
     return row
@@ -101,7 +135,7 @@ export function tokenCommands(connection: Connection, { audit, events }: WriteCo
 
   return {
     'tokens.create'(token, by = theServer) {
-      const created = tokenOf(create(token), token.createdAt)
+      const created = recordOf(create(token), token.createdAt)
       const { organizationId, id, createdAt: at } = token
       audit({ organizationId, id, at, by, action: 'token.created', after: auditedToken(created) })
       return created
@@ -119,8 +153,8 @@ export function tokenCommands(connection: Connection, { audit, events }: WriteCo
       if (owner !== null && (userId !== undefined || scopes))
         requireUser(organizationId, owner, scopes ?? fromJson(row.scopes))
       change({ ...withChanges(row, { scopes, userId, ...others }), ...limits })
-      const after = tokenOf(one.get(organizationId, id)!, at)
-      const changed = changedFields(auditedToken(tokenOf(row, at)), auditedToken(after))
+      const after = recordOf(one.get(organizationId, id)!, at)
+      const changed = changedFields(auditedToken(recordOf(row, at)), auditedToken(after))
       if (changed) audit({ organizationId, id, at, by, action: 'token.updated', ...changed })
       return after
     },
@@ -128,25 +162,25 @@ export function tokenCommands(connection: Connection, { audit, events }: WriteCo
     'tokens.revoke'(organizationId, id, at, by = theServer) {
       const { changes } = revoke.run(at, organizationId, id)
       const row = one.get(organizationId, id)
-      if (!row || changes === 0) return row && tokenOf(row, at)
+      if (!row || changes === 0) return row && recordOf(row, at)
       announce('token.revoked', row, at)
       const [before, after] = [{ name: row.name }, { status: 'revoked' }]
       audit({ organizationId, id, at, by, action: 'token.revoked', before, after })
-      return tokenOf(row, at)
+      return recordOf(row, at)
     },
 
     'tokens.rotate'(organizationId, id, next, previousValidUntil, by = theServer) {
       const row = one.get(organizationId, id)
       if (!row) return undefined
       const { createdAt: at } = next
-      if (tokenOf(row, at).status !== 'active')
+      if (recordOf(row, at).status !== 'active')
         throw conflict(`The token '${row.name}' is not active; only an active one can be rotated.`)
       const created = create(next)
       expire.run(previousValidUntil, organizationId, id, previousValidUntil)
       const before = { name: row.name }
       const after = { next_token_id: next.id, previous_valid_until: Math.floor(previousValidUntil / 1000) }
       audit({ organizationId, id, at, by, action: 'token.rotated', before, after })
-      return tokenOf(created, at)
+      return recordOf(created, at)
     },
 
     'tokens.touch'(uses) {
@@ -175,6 +209,8 @@ export function tokenReads(connection: Connection, now: () => number = Date.now)
     AND (@userId IS NULL OR user_id = @userId)
     ORDER BY id DESC LIMIT @limit`
   const active = openActiveTokens(connection)
+  const parentBudgets = openParentBudgets(connection)
+  const recordOf = (row: TokenRow) => tokenOf(row, now(), parentBudgets)
 
   function verifiable(row: (TokenRow & { digest: Buffer }) | undefined): VerifiableToken | undefined {
     const organization = row && owner.get(row.organizationId)
@@ -196,6 +232,7 @@ export function tokenReads(connection: Connection, now: () => number = Date.now)
       limits: limitsOf(row),
       userId: row.userId,
       originId: row.originId ?? row.id,
+      parentBudgets: parentBudgets(row.budgetParent),
       status: row.status,
       createdAt: row.createdAt,
       expiresAt: row.expiresAt,
@@ -206,10 +243,10 @@ export function tokenReads(connection: Connection, now: () => number = Date.now)
   return {
     'tokens.verify': publicId => verifiable(verify.get(publicId)),
     'tokens.verifyId': id => verifiable(verifyId.get(id)),
-    'tokens.find': (organizationId, id) => recordIf(one.get(organizationId, id), row => tokenOf(row, now())),
+    'tokens.find': (organizationId, id) => recordIf(one.get(organizationId, id), recordOf),
     'tokens.list'(organizationId, options) {
       const { limit, after = null, status = null, userId = null } = options
-      return page.all({ organizationId, limit, after, status, userId, now: now() }).map(row => tokenOf(row, now()))
+      return page.all({ organizationId, limit, after, status, userId, now: now() }).map(recordOf)
     },
     'tokens.countActive': (organizationId, scope, at) => active.get(organizationId, at, scope)!,
   } satisfies Statements

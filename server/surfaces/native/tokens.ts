@@ -203,7 +203,9 @@ const route = routeOf({ tag: 'Organizations and tokens' })
 const secret = string('The secret, `sk-infer-…`. It is shown only this once.')
 const Created = namedObject('TokenCreated', 'A new token.', { token: TokenView, secret })
 const TokenWithSpend = TokenView.extend({
-  spend: SpendView.describe('What it has spent this month with the secrets that it had before, and its limit.'),
+  spend: SpendView.describe(
+    'What it has spent this month, with the secrets that it had before and with the tokens that it created, and its limit.',
+  ),
 }).meta({ id: 'TokenWithSpend', description: 'An API token without its secret, and what it has spent.' })
 const One = namedObject('TokenAnswer', 'One token.', { token: TokenWithSpend })
 const Page = namedObject('TokenPage', 'A page of tokens.', {
@@ -247,7 +249,7 @@ const revokeFacts = {
 
 const withSpend = (token: TokenRecord, { spend }: Owners<'spend'>) => ({
   ...tokenView(token),
-  spend: spendView(spend.ofToken(token.originId, token.limits.monthlySpendLimit)),
+  spend: spendView(spend.ofToken(token)),
 })
 
 export const tokenRoutes = (owners: TokenOwners & Owners<'idempotency' | 'spend'>) => [

@@ -20,6 +20,7 @@ function setUp(region?: RegionLabel) {
     tokenName: 't',
     organizationLimit: 100,
     tokenLimit: 10,
+    parents: [],
   }
   const spend = {
     requireAnythingLeft() {},

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { openPlans } from '../../../core/accounts/plans.ts'
 import { openSpend, type Spender } from '../../../core/admission/spend.ts'
 import { Failure } from '../../../core/failure.ts'
+import type { TokenLimits } from '../../../core/store/store.ts'
 import {
   claimWaiting,
   completed,
@@ -33,7 +34,13 @@ const who = (more: Partial<Spender> = {}): Spender => ({
   tokenName: 'laptop',
   organizationLimit: null,
   tokenLimit: null,
+  parents: [],
   ...more,
+})
+const token = (originId: string, monthlySpendLimit: number | null) => ({
+  originId,
+  limits: { monthlySpendLimit } as TokenLimits,
+  parentBudgets: [],
 })
 const limited = who({ organizationLimit: 100 })
 const bill = (cost: number, finishedAt = start) => ({ organizationId, tokenId: 'tok_test', cost, finishedAt })
@@ -57,7 +64,7 @@ test('work begins while anything is left, and not once what is spent and held re
   spend.settle('job_1', bill(20))
   spend.release('job_2')
   expect(spend.ofOrganization(organizationId, 100)).toMatchObject({ spent: 20, held: 0, remaining: 80 })
-  expect(spend.ofToken('tok_test', null)).toMatchObject({ spent: 20, limit: null, remaining: null })
+  expect(spend.ofToken(token('tok_test', null))).toMatchObject({ spent: 20, limit: null, remaining: null })
   spend.hold('job_3', limited, 1)
 })
 
@@ -135,18 +142,18 @@ test('after a restart the spending of the month and the holds of unfinished jobs
   await store.jobs.record([finishedCall({ tokenId: 'tok_a', cost: 7, finishedAt: start - 62 * day })])
   const again = await one.open()
   expect(again.ofOrganization(organizationId, null)).toMatchObject({ spent: 12, held: 30 })
-  expect(again.ofToken('tok_first', 50)).toMatchObject({ spent: 12, held: 30, remaining: 8 })
+  expect(again.ofToken(token('tok_first', 50))).toMatchObject({ spent: 12, held: 30, remaining: 8 })
   const [claimed] = await claimWaiting(store, { limit: 1 })
   await store.jobs.settle(claimed!, { ...completed(start), cost: 3 })
   const third = await one.open()
-  expect(third.ofToken('tok_first', null)).toMatchObject({ spent: 15, held: 0 })
+  expect(third.ofToken(token('tok_first', null))).toMatchObject({ spent: 15, held: 0 })
 })
 
 test('work that was accepted while its model cost nothing is counted for its token too', async () => {
   await using one = await opened()
   await one.store.tokens.create(newToken({ id: 'tok_b', originId: 'tok_origin' }))
   one.spend.settle('job_1', { ...bill(4), tokenId: 'tok_b' })
-  await expect.poll(() => one.spend.ofToken('tok_origin', null).spent).toBe(4)
+  await expect.poll(() => one.spend.ofToken(token('tok_origin', null)).spent).toBe(4)
   expect(one.spend.ofOrganization(organizationId, null).spent).toBe(4)
 })
 

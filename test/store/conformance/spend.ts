@@ -36,12 +36,82 @@ export function spendRules({ fresh }: Subject): void {
     expect(await store.spend.read(december)).toHaveLength(2)
   })
 
+  test('what a token spends counts for those that created it, through rotations and revocations', async () => {
+    await using one = await fresh()
+    const { store } = one
+    let made = 0
+    const create = (id: string, createdBy: string | null, limit: number | null, originId?: string) =>
+      store.tokens.create(
+        newToken({
+          id,
+          name: id,
+          publicId: `of_budgets_${made++}`,
+          createdBy,
+          limits: { monthlySpendLimit: limit },
+          ...(originId === undefined ? {} : { originId }),
+        }),
+      )
+    await create('tok_1', null, null)
+    await create('tok_2', 'tok_1', 100)
+    await create('tok_3', 'tok_2', 80)
+    await create('tok_4', 'tok_3', 80)
+    await create('tok_5', 'tok_4', 80, 'tok_4')
+    await create('tok_6', 'tok_5', null)
+    // A new secret with another limit, which counts from then on.
+    await create('tok_7', 'tok_2', 60, 'tok_2')
+    await store.tokens.revoke(organizationId, 'tok_2', 5)
+    const token = await store.tokens.find(organizationId, 'tok_6')
+    const parents = [
+      { originId: 'tok_4', tokenId: 'tok_5', tokenName: 'tok_5', limit: 80 },
+      { originId: 'tok_3', tokenId: 'tok_3', tokenName: 'tok_3', limit: 80 },
+      { originId: 'tok_2', tokenId: 'tok_7', tokenName: 'tok_7', limit: 60 },
+    ]
+    expect(token!.parentBudgets).toEqual(parents)
+    expect(store.tokens.verifyId('tok_6')!.parentBudgets).toEqual(parents)
+    expect((await store.tokens.find(organizationId, 'tok_2'))!.parentBudgets).toEqual([])
+    await store.jobs.submit(newJob({ id: 'job_held', tokenId: 'tok_6', held: 10 }))
+    expect(await store.spend.held()).toContainEqual(
+      expect.objectContaining({ id: 'job_held', originId: 'tok_6', parentIds: ['tok_4', 'tok_3', 'tok_2'] }),
+    )
+    const call = (tokenId: string, cost: number) => finishedCall({ tokenId, cost, finishedAt: november })
+    await store.jobs.record([call('tok_6', 40), call('tok_5', 5), call('tok_7', 20)])
+    const spent = (await store.spend.read(november)).map(sum => [sum.originId ?? '', sum.spent] as const)
+    expect(Object.fromEntries(spent)).toEqual({ '': 65, tok_2: 65, tok_3: 45, tok_4: 45, tok_6: 40 })
+    const events = await store.events.ofOrganization(organizationId, { sequence: 0, limit: 100 })
+    const reached = events
+      .filter(({ type }) => type === 'quota.exceeded')
+      .map(({ data }) => JSON.parse(data!) as object)
+    expect(reached).toEqual([expect.objectContaining({ of: 'token', token_id: 'tok_7', spent: 0.000065 })])
+  })
+
+  test('so many generations share their budgets', async () => {
+    await using one = await fresh()
+    const { store } = one
+    const create = (at: number) =>
+      store.tokens.create(
+        newToken({
+          id: `tok_${at}`,
+          publicId: `generation_${at}`,
+          createdBy: at === 0 ? null : `tok_${at - 1}`,
+          limits: { monthlySpendLimit: 1 },
+        }),
+      )
+    for (let at = 0; at <= 16; at++) await create(at)
+    await expect(create(17)).rejects.toMatchObject({ code: 'conflict' })
+  })
+
   test('a job holds until it ends, however it ends, and a failed attempt that is tried again holds on', async () => {
     await using one = await fresh()
     const { store } = one
     const held = async () => (await store.spend.held()).reduce((sum, job) => sum + job.held, 0)
     for (const id of ['job_a', 'job_b', 'job_c', 'job_d']) await store.jobs.submit(newJob({ id, held: 10 }))
-    expect(await store.spend.held()).toContainEqual({ id: 'job_a', organizationId, originId: 'tok_test', held: 10 })
+    expect(await store.spend.held()).toContainEqual({
+      id: 'job_a',
+      organizationId,
+      originId: 'tok_test',
+      parentIds: [],
+      held: 10,
+    })
     const [first, second, third] = await claimWaiting(store, { limit: 3 })
     await store.jobs.settle(first!, { ...completed(), cost: 4 })
     await store.jobs.settle(second!, failed())

@@ -93,6 +93,38 @@ test('jobs stored before there were classes get one: workflow for those of nodes
   connection.close()
 })
 
+test('tokens stored before budgets were shared share those of their creators, as do their rotations', () => {
+  using directory = temporaryDirectory()
+  const connection = open(directory.path)
+  migrate(connection, { backup() {}, steps: migrations.slice(0, 13) })
+  connection.exec(
+    `INSERT INTO organizations (id, name, plan, status, created_at) VALUES ('org', 'org', 'pro', 'active', 1)`,
+  )
+  const insert = connection.prepare(
+    `INSERT INTO tokens (organization_id, id, public_id, name, scopes, digest, hint, status, created_at, created_by,
+       origin_id, monthly_spend_limit) VALUES ('org', @id, @id, 'n', '[]', zeroblob(32), '', 'active', 1, @by, @origin, @limit)`,
+  )
+  const stored: [id: string, by: string | null, origin: string | null, limit: number | null][] = [
+    ['tok_1', null, null, 5],
+    ['tok_2', 'tok_1', 'tok_1', 5],
+    ['tok_3', 'tok_2', null, 4],
+    ['tok_4', 'tok_3', 'tok_3', 4],
+    ['tok_5', null, null, null],
+    ['tok_6', 'tok_5', null, 1],
+  ]
+  for (const [id, by, origin, limit] of stored) insert.run({ id, by, origin, limit })
+  migrate(connection, { backup() {} })
+  expect(connection.prepare('SELECT id, budget_parent FROM tokens ORDER BY id').raw().all()).toEqual([
+    ['tok_1', null],
+    ['tok_2', null],
+    ['tok_3', 'tok_1'],
+    ['tok_4', 'tok_1'],
+    ['tok_5', null],
+    ['tok_6', null],
+  ])
+  connection.close()
+})
+
 test('an upgrade to accounts and usage keeps organizations, events and a ledger that still matches its hashes', () => {
   using directory = temporaryDirectory()
   const connection = open(directory.path)

@@ -1,0 +1,17 @@
+/**
+ * A token that was created by one with a spend limit also spends the budget of that token. `budget_parent` is the first
+ * token of the rotations of the nearest such creator, `spent_below` what the tokens below a token have spent, which is
+ * counted from this migration on.
+ */
+export const parentBudgets = `
+ALTER TABLE tokens ADD COLUMN budget_parent TEXT;
+ALTER TABLE spend ADD COLUMN spent_below INTEGER NOT NULL DEFAULT 0 CHECK (spent_below >= 0);
+CREATE INDEX tokens_origin ON tokens (origin_id, id) WHERE origin_id IS NOT NULL;
+
+UPDATE tokens SET budget_parent = (
+  SELECT coalesce(creator.origin_id, creator.id) FROM tokens AS creator WHERE creator.id = tokens.created_by
+    AND creator.organization_id = tokens.organization_id AND creator.monthly_spend_limit IS NOT NULL
+) WHERE origin_id IS NULL;
+UPDATE tokens SET budget_parent = (SELECT first.budget_parent FROM tokens AS first WHERE first.id = tokens.origin_id)
+  WHERE origin_id IS NOT NULL;
+`
