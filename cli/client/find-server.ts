@@ -97,6 +97,8 @@ interface ServerFile {
   pid: number
   /** The address of its socket, such as `0.0.0.0:8787`. */
   listen?: string | undefined
+  /** All its base URLs, `url` first; undefined for an older server. */
+  urls?: readonly string[] | undefined
   /** PEM: the only certificate that commands accept from it. Undefined for HTTP. */
   certificate?: string | undefined
 }
@@ -104,9 +106,9 @@ interface ServerFile {
 const filePath = (dataDir: string): string => join(dataDir, 'server.json')
 
 /** Writes the file for this process's server. Renames it into place, so that a command never reads half of it. */
-export function writeServerFile(dataDir: string, { url, listen, certificate }: Omit<ServerFile, 'pid'>): void {
+export function writeServerFile(dataDir: string, { url, listen, urls, certificate }: Omit<ServerFile, 'pid'>): void {
   const path = filePath(dataDir)
-  writeFileSync(`${path}.new`, JSON.stringify({ url, pid: process.pid, listen, certificate }), { mode: 0o600 })
+  writeFileSync(`${path}.new`, JSON.stringify({ url, pid: process.pid, listen, urls, certificate }), { mode: 0o600 })
   renameSync(`${path}.new`, path)
 }
 
@@ -118,12 +120,15 @@ export function removeServerFile(dataDir: string): void {
 /** Reads the file, even if its process has ended; undefined when there is no readable file. */
 function readServerFile(dataDir: string): ServerFile | undefined {
   try {
-    const { url, pid, listen, certificate } = JSON.parse(readFileSync(filePath(dataDir), 'utf8')) as Partial<ServerFile>
+    const { url, pid, listen, urls, certificate } = JSON.parse(
+      readFileSync(filePath(dataDir), 'utf8'),
+    ) as Partial<ServerFile>
     return typeof url === 'string' && URL.canParse(url) && Number.isInteger(pid)
       ? {
           url,
           pid: pid!,
           ...(typeof listen === 'string' ? { listen } : {}),
+          ...(Array.isArray(urls) ? { urls } : {}),
           ...(typeof certificate === 'string' ? { certificate } : {}),
         }
       : undefined

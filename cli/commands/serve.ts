@@ -10,6 +10,7 @@ import { startThread } from '../../core/store/sqlite/thread.ts'
 import { selfSignedFiles } from '../../server/http/connection/certificate.ts'
 import { greeting, plainGreeting } from '../serve/greeting.ts'
 import { startedInTerminal } from '../serve/hangup.ts'
+import { lanAddress, openBrowser } from '../serve/lan-address.ts'
 import { logLine } from '../serve/log-line.ts'
 import { ownCommand } from '../serve/try-next.ts'
 import type { App } from '../server/app.ts'
@@ -147,7 +148,7 @@ async function serve(options: ServeOptions, terminal: Terminal): Promise<void> {
       urls: app.urls,
       trust: https && !https.files ? selfSignedFiles(dataDir).cert : undefined,
       // A link with a code must not end in the log of a service.
-      consoleLink: terminal.isTerminal ? app.consoleLink() : undefined,
+      consoleLink: terminal.isTerminal ? app.consoleLink(app.publicUrl ?? lanAddress(app.urls)) : undefined,
       tokenPath: join(dataDir, 'root-token'),
       firstStart: app.firstStart,
       models: app.models,
@@ -184,7 +185,6 @@ async function showAddress(
     else terminal.print(code)
   }
   if (options.open) {
-    const { openBrowser } = await import('../serve/lan-address.ts')
     const reason = await openBrowser(consoleLink() ?? `${urls[0]}/docs`)
     if (reason !== undefined) terminal.remark(`No browser was opened, because ${reason}. Open ${urls[0]} yourself.`)
   }

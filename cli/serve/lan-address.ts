@@ -5,6 +5,13 @@ const loopback = /^https?:\/\/(127\.|localhost[:/]|\[::1\])/
 /** Returns the first of these base URLs that other machines can reach; undefined when there is none. */
 export const lanAddress = (urls: readonly string[]): string | undefined => urls.find(url => !loopback.test(`${url}/`))
 
+/** Returns the same link at the address that other machines reach, if it is at another of these base URLs. */
+export function reachableLink(link: string, urls: readonly string[]): string {
+  const { origin, href } = new URL(link)
+  const reached = lanAddress(urls)
+  return reached !== undefined && loopback.test(`${origin}/`) ? reached + href.slice(origin.length) : link
+}
+
 /**
  * Opens the URL in the user's browser with xdg-open from the PATH. Resolves with the reason when none was opened.
  * listhen has the same function, but it runs `/tmp/xdg-open`, which any user of the machine can create.

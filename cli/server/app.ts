@@ -310,8 +310,10 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     urls: server.urls,
     /** Set when this start created the data directory's first organization. */
     firstStart,
+    /** The address that the operator has set for clients. */
+    publicUrl: config.public_url,
     /** Address that opens the console signed in as the root token, once; undefined without a console or that token. */
-    consoleLink: (): string | undefined => consoleLink(dataDir, server.url, { accounts, config, sessions }),
+    consoleLink: (base = server.url): string | undefined => consoleLink(dataDir, base, { accounts, config, sessions }),
     models: registry.all().map(({ id, tasks, description }) => ({ id, tasks, description })),
     /** Settles when the server has stopped: after `close`, or after an error that it could not survive. */
     stopped: ended.promise,

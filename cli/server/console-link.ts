@@ -16,7 +16,7 @@ export function consoleLink(
   if (!config.console) return undefined
   try {
     const { tokenId } = accounts.authenticate(readFileSync(join(dataDir, 'root-token'), 'utf8').trim())
-    return `${url}/console/sign-in#code=${sessions.createCode(tokenId).code}`
+    return `${url.replace(/\/+$/, '')}/console/sign-in#code=${sessions.createCode(tokenId).code}`
   } catch {
     return undefined
   }

@@ -1,6 +1,7 @@
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { writeServerFile } from '../../../cli/client/find-server.ts'
 import { startApp, type TestApp } from '../../_app.ts'
 import { runInProcess } from '../_in-process.ts'
 import { temporaryFolder } from '../_infer.ts'
@@ -28,6 +29,23 @@ test('a link that signs in is printed where no browser can be opened', async () 
     const { exitCode, stdout } = await runInProcess(args, environment(), streams)
     expect([exitCode, await signsIn(stdout.toString().trim())]).toEqual([0, 201])
   }
+})
+
+test('on the machine of the server, the printed link has the address that other machines reach', async () => {
+  const listening = (urls: string[]) => writeServerFile(app.dataDir, { url: app.url, urls })
+  const run = () => runInProcess(['console'], { INFER_DATA_DIR: app.dataDir })
+  listening([app.url, 'http://192.0.2.2:18'])
+  const reached = await run()
+  expect([reached.stdout.toString(), reached.stderr]).toEqual([
+    expect.stringMatching(/^http:\/\/192\.0\.2\.2:18\/console\/sign-in#code=[\w-]{43}\n$/),
+    '',
+  ])
+  listening([app.url])
+  const local = await run()
+  expect([await signsIn(local.stdout.toString().trim()), local.stderr]).toEqual([
+    201,
+    expect.stringContaining('Only this machine reaches this address. From another one: ssh -L'),
+  ])
 })
 
 test('--json is the link and when it expires', async () => {
