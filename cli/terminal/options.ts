@@ -6,6 +6,7 @@ import {
 } from '@commander-js/extra-typings'
 import { listenAddress } from '../../core/listen-address.ts'
 import { Duration, durationAdvice } from '../../core/quantities.ts'
+import { latestTime } from '../../core/schemas/fields.ts'
 import { type Scope, scopes } from '../../core/store/store.ts'
 
 /** The options of a new command. */
@@ -76,6 +77,7 @@ export function readExpiry(text: string, now = Date.now()): number | 'never' {
   if (text === 'never') return text
   const at = timeOf(text, now, 1, '90d, 12h, 2027-01-31 or never')
   if (at <= now) throw new InvalidArgumentError('That time is in the past. Give a later one.')
+  if (at > latestTime * 1000) throw new InvalidArgumentError('That time is after the year 2286. Write never instead.')
   return at
 }
 

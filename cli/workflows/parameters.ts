@@ -43,6 +43,18 @@ export function checkNames(
   return printable(`The workflow does not use ${unused.join(', ')} of the parameter file. ${has}`)
 }
 
+/** Returns the values of a parameter file that the workflow has a parameter for. */
+export function usedOf(
+  values: Readonly<Record<string, unknown>>,
+  dag: Dag,
+  declared: Parameters | null,
+): Record<string, unknown> {
+  const used = referredTo(dag)
+  return Object.fromEntries(
+    Object.entries(values).filter(([name]) => used.has(name) || Object.hasOwn(declared ?? {}, name)),
+  )
+}
+
 /** Throws usage when the workflow does not accept the values. The message names the command line's options. */
 export function checkValues(values: Readonly<Record<string, unknown>>, dag: Dag, declared: Parameters | null): void {
   // A pending upload becomes a URL later, so its path stands in for it here.

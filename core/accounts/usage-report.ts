@@ -133,8 +133,6 @@ export function openUsageReports({
 }
 export type UsageReports = ReturnType<typeof openUsageReports>
 
-/** The latest time of a request, Unix seconds: the end of the year 9999. */
-export const latestTime = 253_402_300_799
 /** The longest time that minutes are read for, seconds. */
 const minutesSpan = 86_400
 

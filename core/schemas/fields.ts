@@ -43,6 +43,21 @@ export const nonEmptyString = (description: string) => z.string().min(1).describ
 export const tokenIds = z.array(z.int().min(0)).min(1)
 export const modelId = nonEmptyText.max(256).describe('Id of the model, as in `GET /std/v1/models`.')
 
+/** The latest time of a request, Unix seconds: in the year 2286. The milliseconds of any later day than 26 April 1970 are more. */
+export const latestTime = 9_999_999_999
+const isTime = (seconds: number) => seconds <= latestTime
+const notLater = { params: { unixSeconds: true } }
+/** A time in Unix seconds. Without a description, as `queryTime`: several fields share them. */
+export const unixTime = z.int().min(0).refine(isTime, notLater).meta({ maximum: latestTime })
+/** An optional time of a query. */
+export const queryTime = z.coerce
+  .number()
+  .int()
+  .min(0)
+  .refine(isTime, notLater)
+  .meta({ maximum: latestTime })
+  .optional()
+
 /** A whole number from 0. */
 export const count = (description: string) => z.int().min(0).describe(description)
 export const array = <Item extends z.ZodType>(description: string, item: Item) => z.array(item).describe(description)

@@ -163,6 +163,11 @@ function finding(issue: Issue, input: unknown, schema: z.core.$ZodType | undefin
     case 'custom':
       if (issue.params?.notImplemented)
         return say('unsupported_parameter', `${name} is not supported yet. Leave it out.`)
+      if (issue.params?.unixSeconds)
+        return say(
+          'invalid_value',
+          `${name} is in Unix seconds; ${String(value)} looks like milliseconds. Divide it by 1000.`,
+        )
       return say('invalid_value', `${name}: ${issue.message}`)
     default:
       return say('invalid_value', `${name}: ${issue.message}`)

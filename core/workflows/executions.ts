@@ -93,7 +93,12 @@ export function openExecutions(dependencies: {
 
   async function create(
     options: ExecutionOptions,
-    more: { parentExecutionId: string | null; reuse?: ReadonlyMap<string, string> },
+    more: {
+      parentExecutionId: string | null
+      reuse?: ReadonlyMap<string, string>
+      /** Parameters of the execution that is repeated. */
+      kept?: Readonly<Record<string, unknown>>
+    },
   ) {
     const { definition: given, requester, offer, workflow, timeout, inputParams, ...execution } = options
     requireRunnable(blockingOf(await diagnoseInTimeSlices(given.dag, given.parameters ?? undefined, offer)))
@@ -114,7 +119,7 @@ export function openExecutions(dependencies: {
     const definition = region === given.region ? given : { ...given, region }
     const { organizationId, tokenId } = requester
     const { origin } = execution
-    const filled = fillParameters(inputParams, definition.parameters, usedParameters(references))
+    const filled = fillParameters(inputParams, definition.parameters, usedParameters(references), more.kept)
     const snapshot = {
       id: newId('exec'),
       organizationId,
@@ -163,7 +168,8 @@ export function openExecutions(dependencies: {
       const completed = new Map(
         nodes.flatMap(({ nodeId, status, jobId }) => (status === 'completed' && jobId ? [[nodeId, jobId]] : [])),
       )
-      return create(options, { parentExecutionId: id, reuse: reusable(definition.dag, completed, from) })
+      const reuse = reusable(definition.dag, completed, from)
+      return create(options, { parentExecutionId: id, reuse, kept: before.inputParams })
     },
 
     /** The bound inputs of a node, also while it runs or after a failure; null if they cannot be determined. */

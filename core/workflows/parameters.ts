@@ -1,5 +1,6 @@
 import type { Parameter, Parameters, ParameterType } from '../dag/definition.ts'
 import { Failure, type FailureCode, type FailureDetail } from '../failure.ts'
+import { unknownField } from '../schemas/issues.ts'
 import { jsonType, type Kinds, mayFit } from '../schemas/schema-walk.ts'
 import type { DiagnosticFinding, TypeIssue } from './diagnostics.ts'
 
@@ -17,13 +18,15 @@ export function misfit(value: unknown, type: ParameterType): string | undefined 
 
 /**
  * Returns the parameters of an execution, with defaults for missing ones. `used`: the parameters that references name;
- * an undeclared one must be given. Throws Failure `missing_required_parameter`, `invalid_type` or `invalid_value`,
- * whose `param` is `input_params.<name>`.
+ * an undeclared one must be given. `kept`: names that pass although the workflow has no such parameter. Throws Failure
+ * `missing_required_parameter`, `unknown_parameter`, `invalid_type` or `invalid_value`, whose `param` is
+ * `input_params.<name>`.
  */
 export function fillParameters(
   given: Readonly<Record<string, unknown>>,
   declared: Parameters | null,
   used: ReadonlySet<string>,
+  kept: Readonly<Record<string, unknown>> = {},
 ): Record<string, unknown> {
   const filled: Record<string, unknown> = { ...given }
   const wrong: FailureDetail<FailureCode>[] = []
@@ -39,6 +42,9 @@ export function fillParameters(
     else if (parameter.required !== false) missing(name)
   }
   for (const name of used) if (!Object.hasOwn(filled, name) && !Object.hasOwn(declared ?? {}, name)) missing(name)
+  const known = new Set([...Object.keys(declared ?? {}), ...used])
+  for (const name of Object.keys(given))
+    if (!known.has(name) && !Object.hasOwn(kept, name)) wrong.push(unknownField('input_params', name, known))
   const [first] = wrong
   if (!first) return filled
   throw new Failure(first.code, first.message, { param: first.path, details: wrong.length > 1 ? wrong : undefined })

@@ -27,6 +27,7 @@ import {
   parameterValues,
   readParameter,
   uploadFiles,
+  usedOf,
 } from '../../workflows/parameters.ts'
 import { diagnosticsOf, findWorkflow, refuseErrors } from '../../workflows/workflow.ts'
 
@@ -90,7 +91,7 @@ async function runWorkflow(terminal: Terminal, workflow: string, options: Option
   const file = isFile(workflow) ? { path: workflow, ...readWorkflowFile(workflow) } : undefined
   const document = file?.document
   const valuesFor = (dag: Dag, declared: Parameters | null) => {
-    const values = parameterValues(fromFile, param, declared)
+    const values = parameterValues(usedOf(fromFile, dag, declared), param, declared)
     checkValues(values, dag, declared)
     return values
   }

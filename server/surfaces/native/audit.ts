@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { AuditEntryView, auditEntryView, auditNumber } from '../../../core/accounts/audit-view.ts'
 import { definedMembers } from '../../../core/members.ts'
-import { array, namedObject, optionalStringUpTo } from '../../../core/schemas/fields.ts'
+import { array, namedObject, optionalStringUpTo, queryTime } from '../../../core/schemas/fields.ts'
 import { OrganizationPath, reachOrganization } from '../../http/access/reach.ts'
 import { pageEnd, pageFields, pageQuery } from '../../http/answer/page.ts'
 import type { Owners } from '../../http/request/owners.ts'
@@ -14,8 +14,6 @@ const Page = namedObject('AuditPage', 'A page of the audit log.', {
   ...pageFields,
 })
 
-const when = z.coerce.number().int().min(0).max(1e11).optional()
-
 export const auditRoutes = (owners: Owners<'organizations'>) => [
   route('GET /api/organizations/:organization/audit', 'admin:read', {
     summary: 'List audit entries',
@@ -26,8 +24,8 @@ export const auditRoutes = (owners: Owners<'organizations'>) => [
     query: z.strictObject({
       action: optionalStringUpTo(64, 'Only entries with this action, such as `token.created`.'),
       target: optionalStringUpTo(64, 'Only entries about the object with this id.'),
-      since: when.describe('Only entries of this second and later, in Unix seconds.'),
-      until: when.describe('Only entries before this second, in Unix seconds.'),
+      since: queryTime.describe('Only entries of this second and later, in Unix seconds.'),
+      until: queryTime.describe('Only entries before this second, in Unix seconds.'),
       ...pageQuery(cursor => auditNumber(cursor) !== undefined),
     }),
     response: Page,

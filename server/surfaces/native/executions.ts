@@ -9,6 +9,7 @@ import {
   optional,
   optionalOneOf,
   optionalStringUpTo,
+  queryTime,
   string,
 } from '../../../core/schemas/fields.ts'
 import { conversationTask } from '../../../core/schemas/task.ts'
@@ -54,7 +55,7 @@ import { isRunning, waitForExecution } from '../../work/wait.ts'
 const route = routeOf({ tag: 'Workflow executions' })
 const Filter = z.strictObject({
   status: optionalOneOf('Only executions with this status.', executionStatuses),
-  created_after: optional(z.coerce.number().int().min(0), 'Only executions created after this time, in Unix seconds.'),
+  created_after: queryTime.describe('Only executions created after this time, in Unix seconds.'),
   metadata: optional(
     z.record(z.string(), z.string()),
     '`?metadata[ref]=42`: only executions with exactly this value under this name.',

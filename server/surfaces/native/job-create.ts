@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { Failure, invalid } from '../../../core/failure.ts'
-import { optional, optionalOneOf, optionalStringUpTo } from '../../../core/schemas/fields.ts'
+import { optional, optionalOneOf, optionalStringUpTo, unixTime } from '../../../core/schemas/fields.ts'
 import { regions } from '../../../core/schemas/region.ts'
 import { Task } from '../../../core/schemas/task.ts'
 import { taskRecord } from '../../../core/tasks/registry.ts'
@@ -42,7 +42,7 @@ const Create = z
       'Higher runs earlier; `low` is -10, `normal` 0, `high` 10. A job that has waited long enough is not overtaken any more.',
     ),
     max_attempts: z.int().min(1).max(10).default(3).describe('Most attempts, the first included.'),
-    not_before: optional(z.int().min(0), 'Earliest start in Unix seconds. Default: now.'),
+    not_before: optional(unixTime, 'Earliest start in Unix seconds. Default: now.'),
     start_timeout_seconds: optional(
       z.number().min(0.1).max(aWeek),
       'Seconds within which the job must begin, counted from its earliest start; else it fails. Default: no limit.',

@@ -8,6 +8,7 @@ import {
   optional,
   optionalOneOf,
   optionalStringUpTo,
+  queryTime,
   string,
 } from '../../../core/schemas/fields.ts'
 import { parsed } from '../../../core/schemas/issues.ts'
@@ -75,8 +76,6 @@ const route = routeOf({ tag: 'Jobs' })
 const One = z.object({ id: string('Id of the job: `job_…`.') })
 const ofJob = { params: One, errorCodes: ['not_found', 'output_expired'] } as const
 
-const when = z.coerce.number().int().min(0).optional()
-
 const ListQuery = z.strictObject({
   status: optionalOneOf('Only jobs with this status.', jobStatuses),
   task: optional(Task, 'Only jobs of this task.'),
@@ -85,8 +84,8 @@ const ListQuery = z.strictObject({
   token_id: optionalStringUpTo(64, 'Only jobs that this token created.'),
   workflow_execution_id: optionalStringUpTo(64, 'Only jobs of the nodes of this execution.'),
   kind: optionalOneOf('`async`: background jobs. `sync`: synchronous requests. Default: both.', ['async', 'sync']),
-  created_after: when.describe('Only jobs created after this second, in Unix seconds.'),
-  created_before: when.describe('Only jobs created before this second, in Unix seconds.'),
+  created_after: queryTime.describe('Only jobs created after this second, in Unix seconds.'),
+  created_before: queryTime.describe('Only jobs created before this second, in Unix seconds.'),
   metadata: optional(
     z.record(z.string(), z.string()),
     '`?metadata[ref]=42`: only jobs with exactly this value under this name.',

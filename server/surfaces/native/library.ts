@@ -11,6 +11,7 @@ import {
   nullableString,
   optional,
   optionalStringUpTo,
+  queryTime,
   string,
 } from '../../../core/schemas/fields.ts'
 import { Task } from '../../../core/schemas/task.ts'
@@ -94,7 +95,6 @@ function shown(item: LibraryItem, { origin }: ClientExchange, files: Owners['fil
 
 const One = z.object({ id: string('Id of the item.') })
 const missing = (id: string) => new Failure('not_found', `There is no file ${id.slice(0, 64)} in the library.`)
-const Time = z.coerce.number().int().min(0).max(1e11).optional()
 
 /** The routes of the library: images, videos and audio of the organization's jobs, until the job's retention ends or they are deleted. */
 export const libraryRoutes = ({ files }: Owners<'files'>) => [
@@ -107,8 +107,8 @@ export const libraryRoutes = ({ files }: Owners<'files'>) => [
       kind: optional(Kind, 'Only images, videos or audio.'),
       model_id: optionalStringUpTo(128, 'Only files of this model.'),
       user_id: optionalStringUpTo(64, 'Only files of the tokens of this user.'),
-      created_after: Time.describe('Only files created after this time, in Unix seconds.'),
-      created_before: Time.describe('Only files created before this time, in Unix seconds.'),
+      created_after: queryTime.describe('Only files created after this time, in Unix seconds.'),
+      created_before: queryTime.describe('Only files created before this time, in Unix seconds.'),
       limit: pageLimit,
       after: optional(z.string().max(128).refine(isId, 'This is no cursor of the list.'), cursorDescription),
     }),

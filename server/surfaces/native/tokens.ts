@@ -11,13 +11,13 @@ import {
   integer,
   namedObject,
   nullish,
-  nullishInteger,
   optional,
   optionalOneOf,
   optionalString,
   optionalStringUpTo,
   strictObject,
   string,
+  unixTime,
 } from '../../../core/schemas/fields.ts'
 import type { TokenRecord } from '../../../core/store/store.ts'
 import {
@@ -47,8 +47,11 @@ const modelsText =
 const TokenCreate = strictObject('TokenCreate', 'A token to create.', {
   name,
   scopes: Scopes.default(['user:read', 'user:write']).describe(scopesText),
-  expires_at: nullishInteger('When the token expires, in Unix seconds. Default: never.'),
-  expires_in: optional(z.int().min(1), 'Seconds after which the token expires. Wins over `expires_at`.'),
+  expires_at: nullish(unixTime, 'When the token expires, in Unix seconds. Default: never.'),
+  expires_in: optional(
+    z.int().min(1).max(315_360_000),
+    'Seconds after which the token expires. Wins over `expires_at`.',
+  ),
   models: nullish(patterns, `${modelsText} Default: the same as your own token.`),
   ...tokenFields,
   user_id: tokenFields.user_id.describe(
@@ -60,7 +63,7 @@ const TokenChange = strictObject('TokenChange', 'Fields of a token to change. Ab
   name: name.optional(),
   scopes: optional(Scopes, scopesText),
   status: optionalOneOf('A disabled token is refused until it is active again.', ['active', 'disabled']),
-  expires_at: nullishInteger('When the token expires, in Unix seconds; null for never.'),
+  expires_at: nullish(unixTime, 'When the token expires, in Unix seconds; null for never.'),
   models: nullish(patterns, modelsText),
   ...tokenFields,
 })

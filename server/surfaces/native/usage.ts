@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { EffectiveLimits } from '../../../core/accounts/plans.ts'
 import { SpendView } from '../../../core/accounts/spend-view.ts'
-import { latestTime, pageBuckets, type UsageRequest } from '../../../core/accounts/usage-report.ts'
+import { pageBuckets, type UsageRequest } from '../../../core/accounts/usage-report.ts'
 import { invalid } from '../../../core/failure.ts'
 import { definedMembers } from '../../../core/members.ts'
 import {
@@ -16,6 +16,7 @@ import {
   oneOf,
   optional,
   optionalStringUpTo,
+  queryTime,
   string,
 } from '../../../core/schemas/fields.ts'
 import { parsed } from '../../../core/schemas/issues.ts'
@@ -29,14 +30,15 @@ import { routeOf } from '../../http/request/route.ts'
 
 const route = routeOf({ tag: 'Organizations and tokens' })
 
-const time = z.coerce.number().int().min(0).max(latestTime).optional()
 const maxValues = 100
 const values = z.array(z.string().min(1).max(256)).max(maxValues).optional()
 const limits = bucketWidths.map(width => `${pageBuckets[width].most} for \`${width}\``).join(', ')
 
 const Query = z.strictObject({
-  start_time: time.describe('Unix seconds. Default: the start of this month in UTC; for `1m` an hour before the end.'),
-  end_time: time.describe('Unix seconds, excluded. Default: now.'),
+  start_time: queryTime.describe(
+    'Unix seconds. Default: the start of this month in UTC; for `1m` an hour before the end.',
+  ),
+  end_time: queryTime.describe('Unix seconds, excluded. Default: now.'),
   bucket_width: z
     .enum(bucketWidths)
     .default('1d')

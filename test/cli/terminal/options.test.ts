@@ -28,6 +28,8 @@ test.each([
   ['2027-13-45', '90d, 12h, 2027-01-31 or never'],
   ['2025-12-31', 'is in the past'],
   ['0d', 'is in the past'],
+  ['9999-12-31', 'is after the year 2286'],
+  ['999999d', 'is after the year 2286'],
 ])('a token cannot expire at "%s"', (text, why) => {
   expect(() => readExpiry(text, now)).toThrow(why)
 })

@@ -20,14 +20,25 @@ test.for<[title: string, given: Record<string, unknown>, filled: Record<string, 
     { topic: '', n: 1, style: 'dry', weight: 2 },
     { topic: '', n: 1, style: 'dry', weight: 2 },
   ],
-  ['what nobody declared passes', { topic: 'x', more: [1] }, { topic: 'x', more: [1], n: 3 }],
+  ['what a reference names without a declaration passes', { topic: 'x', more: [1] }, { topic: 'x', more: [1], n: 3 }],
 ])('%s', ([, given, filled]) => {
-  expect(fillParameters(given, declared, new Set())).toEqual(filled)
+  expect(fillParameters(given, declared, new Set('more' in given ? ['more'] : []))).toEqual(filled)
+})
+
+test('an execution is repeated with the names that it had', () => {
+  const before = { topic: 'x', old: 1 }
+  expect(fillParameters(before, declared, new Set(), before)).toEqual({ ...before, n: 3 })
 })
 
 test.for<[title: string, given: Record<string, unknown>, code: string, message: string]>([
   ['a required one', {}, 'missing_required_parameter', "Missing required parameter: 'input_params.topic'."],
   ['another type', { topic: 3 }, 'invalid_type', "'input_params.topic' is of type integer; expected string."],
+  [
+    'a misspelt one',
+    { topic: 'x', stlye: 'dry' },
+    'unknown_parameter',
+    "Unknown parameter: 'input_params.stlye'. Did you mean 'style'?",
+  ],
   ['a fraction', { topic: 'x', n: 2.5 }, 'invalid_type', "'input_params.n' is of type number; expected integer."],
   ['too little', { topic: 'x', n: 0 }, 'invalid_value', "'input_params.n' must be 1 or more."],
   ['too much', { topic: 'x', n: 6 }, 'invalid_value', "'input_params.n' must be 5 or less."],

@@ -134,6 +134,22 @@ test('are of the own organization only', async () => {
   expect((await list(`after=${all[0]}`, other.secret)).jobs).toEqual([])
 })
 
+test('a time in milliseconds is refused by name', async () => {
+  const refusal = async (path: string, body: object) => {
+    const answer = await app.fetch(path, { body })
+    return [answer.status, ((await answer.json()) as { error: { message: string } }).error.message]
+  }
+  const job = { task: 'std/embeddings', model_id: 'far', inputs: { input: 'x' } }
+  const says = (name: string) => [
+    400,
+    `'${name}' is in Unix seconds; 1790000000000 looks like milliseconds. Divide it by 1000.`,
+  ]
+  expect(await refusal('/api/jobs', { ...job, not_before: 1_790_000_000_000 })).toEqual(says('not_before'))
+  const me = (await (await app.fetch('/api/me')).json()) as { organization: { id: string } }
+  const token = { name: 'late', expires_at: 1_790_000_000_000 }
+  expect(await refusal(`/api/organizations/${me.organization.id}/tokens`, token)).toEqual(says('expires_at'))
+})
+
 describe('invalid queries', () => {
   test.each([
     ['limit=0', 'limit'],
@@ -147,6 +163,7 @@ describe('invalid queries', () => {
     ['kind=both', 'kind'],
     ['created_after=yesterday', 'created_after'],
     ['created_before=-1', 'created_before'],
+    ['created_before=1790000000000', 'created_before'],
     ['metadata=42', 'metadata'],
     ['metadata[__proto__]=1', 'metadata'],
   ])('%s', async (query, param) => {
