@@ -39,6 +39,7 @@ import { seconds } from '../../views/view-of.ts'
 
 const name = z.string().min(1).max(128).describe('Name of the token.')
 const Scopes = z.array(z.string()).min(1).max(4)
+const hundredYears = 36_500 * 86_400
 const patterns = z.array(z.string().min(1).max(128)).min(1).max(100)
 const scopesText = 'What the token allows: `user:read`, `user:write`, `admin:read`, `admin:write`.'
 const modelsText =
@@ -49,7 +50,7 @@ const TokenCreate = strictObject('TokenCreate', 'A token to create.', {
   scopes: Scopes.default(['user:read', 'user:write']).describe(scopesText),
   expires_at: nullish(unixTime, 'When the token expires, in Unix seconds. Default: never.'),
   expires_in: optional(
-    z.int().min(1).max(315_360_000),
+    z.int().min(1).max(hundredYears),
     'Seconds after which the token expires. Wins over `expires_at`.',
   ),
   models: nullish(patterns, `${modelsText} Default: the same as your own token.`),

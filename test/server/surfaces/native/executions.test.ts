@@ -300,7 +300,7 @@ test('an idempotency key makes one execution', async () => {
     post('/api/workflows/run', { dag }, key),
   ])
   expect([one.status, two.status, two.body.execution.id]).toEqual([202, 202, one.body.execution.id])
-  expect((await post('/api/workflows/run', { dag, input_params: { n: 1 } }, key)).status).toBe(422)
+  expect((await post('/api/workflows/run', { dag, name: 'another' }, key)).status).toBe(422)
 })
 
 test('it can be followed: a snapshot first, every change once, the end last', async () => {
