@@ -1,4 +1,5 @@
 import { Failure } from './failure.ts'
+import { decodedText } from './system-memory.ts'
 
 const quote = 0x22
 const backslash = 0x5c
@@ -28,7 +29,7 @@ export function parseBoundedJson(bytes: Buffer, bounds: JsonBounds): unknown {
   if (bytes.length === 0) return {}
   checkBounds(bytes, bounds, 'The body')
   try {
-    return JSON.parse(bytes.toString('utf8'))
+    return JSON.parse(decodedText(bytes))
   } catch (cause) {
     throw new Failure('invalid_json', `The body is not valid JSON: ${(cause as Error).message}.`, { cause })
   }

@@ -8,6 +8,7 @@ import { type InputPageQuery, inputPage } from '../dialects/responses/continuati
 import { type JsonBounds, parseBoundedJson } from '../json.ts'
 import type { ModelSet } from '../models/engine-traits.ts'
 import type { TextTask } from '../schemas/task.ts'
+import { encodedText } from '../system-memory.ts'
 import { type Filling, filled } from './chat/images.ts'
 import type { AnswerFormat, CallerAnswer, FormedRequest, PreparedRequest } from './engine-request.ts'
 import { taskRecord } from './registry.ts'
@@ -78,8 +79,7 @@ export function shape(answers: Uint8Array[], answerFormat: AnswerFormat, form?: 
   return { ...shaped, body: formedAnswer(form, text, form.facts) }
 }
 
-const encoded = (text: string | Uint8Array): Uint8Array =>
-  typeof text === 'string' ? new TextEncoder().encode(text) : text
+const encoded = (text: string | Uint8Array): Uint8Array => (typeof text === 'string' ? encodedText(text) : text)
 
 /** Thread work on the requests and answers of text tasks. */
 export const taskWork = {

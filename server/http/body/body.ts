@@ -1,6 +1,8 @@
 import type { IncomingMessage } from 'node:http'
 import type { BodySize } from '../../../core/admission/body-memory.ts'
+import { countChunk } from '../../../core/collect-garbage.ts'
 import { Failure } from '../../../core/failure.ts'
+import { systemBuffer } from '../../../core/system-memory.ts'
 import type { ClientExchange } from '../request/exchange.ts'
 import type { Owners } from '../request/owners.ts'
 import { askForBody } from './unread-body.ts'
@@ -66,7 +68,7 @@ export function readBody(req: IncomingMessage, maxBytes: number): Promise<Buffer
   if (declared !== undefined && Number(declared) > maxBytes) return Promise.reject(tooLarge('The body is', maxBytes))
   askForBody(req)
   // A large body is copied chunk by chunk: copying megabytes at the end would block the event loop.
-  let whole = Number(declared) > preallocateAbove ? Buffer.allocUnsafeSlow(Number(declared)) : undefined
+  let whole = Number(declared) > preallocateAbove ? systemBuffer(Number(declared)) : undefined
   return new Promise((resolve, reject) => {
     let chunks: Buffer[] = []
     let size = 0
@@ -78,8 +80,10 @@ export function readBody(req: IncomingMessage, maxBytes: number): Promise<Buffer
       if (size > maxBytes) {
         settled = true
         reject(tooLarge('The body is', maxBytes))
-      } else if (whole) chunk.copy(whole, size - chunk.length)
-      else chunks.push(chunk)
+      } else if (whole) {
+        chunk.copy(whole, size - chunk.length)
+        countChunk(chunk.length)
+      } else chunks.push(chunk)
     }
     const end = () => {
       if (settled) return

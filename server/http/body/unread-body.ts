@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { countChunk } from '../../../core/collect-garbage.ts'
 
 /** Bytes of a refused body that are read; a client that sends more is disconnected. */
 const maxDiscarded = 128 << 20
@@ -43,6 +44,7 @@ export function discardRest(req: IncomingMessage): void {
   let remaining = maxDiscarded
   req.on('data', (chunk: Buffer) => {
     remaining -= chunk.length
+    countChunk(chunk.length)
     if (remaining < 0) socket.destroy()
   })
   const closed = Promise.withResolvers<void>()
