@@ -63,7 +63,8 @@ function refuseLocalOptions({ config, tokenFile, comfyui }: AddOptions, url: str
 
 /** Throws usage for a model that only the machine of the server has. */
 function refuseFile(what: string, url: string): void {
-  if (/^hf:/.test(what) || !(existsSync(what) || /^(comfyui:|\/|\.|~|https?:)|\.(gguf|safetensors)$/.test(what))) return
+  if (what.startsWith('hf:') || !(existsSync(what) || /^(comfyui:|\/|\.|~|https?:)|\.(gguf|safetensors)$/.test(what)))
+    return
   throw usageFailure(
     `'${printable(what)}' is no name of the catalog or of a hub. A server elsewhere adds only those, and INFER_URL is set to ${url}. Name hf:owner/name, or run the command on that machine.`,
   )

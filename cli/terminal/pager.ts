@@ -18,7 +18,7 @@ export function printPaged(text: string, terminal: Terminal): void {
 }
 
 /** Returns the shell command of the pager; empty for none. */
-export const pagerOf = ({ INFER_PAGER, PAGER }: Terminal['environment']): string => {
+const pagerOf = ({ INFER_PAGER, PAGER }: Terminal['environment']): string => {
   const command = (INFER_PAGER ?? PAGER ?? usualPager).trim()
   return command === 'cat' ? '' : command
 }
