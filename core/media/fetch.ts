@@ -23,6 +23,9 @@ interface FetcherOptions {
   totalMs?: number
 }
 
+/** The server of an allowed URL answered without the file. Its message is for the caller; it tells nothing about a network. */
+class NoFile extends Error {}
+
 /** The body is larger than `maxBytes`. A separate error, because the caller can send a smaller file. */
 export class MediaTooLarge extends Error {}
 
@@ -32,7 +35,8 @@ const redirects = 3
  * Fetches URLs of callers; nothing else does. These rules apply to the URL and to every redirect: http or https, no
  * redirect from https to http, no user name, ports 80 and 443, only public addresses. A name is resolved once, all its
  * addresses must be allowed, and the connection goes to one of them, so that a second DNS answer cannot change the target.
- * The request has no cookies, no credentials and nothing about the caller. All errors have the same message.
+ * The request has no cookies, no credentials and nothing about the caller. All errors have the same message, except what a
+ * server that may be connected to did instead of sending the file.
  */
 export function openFetcher({
   media,
@@ -60,10 +64,13 @@ export function openFetcher({
   async function request(
     url: URL,
     options: FetchOptions,
-    signal: AbortSignal,
+    deadline: AbortSignal,
     onPiece: (piece: Uint8Array) => unknown,
   ) {
     const agent = await agentFor(url)
+    const signal = options.signal ? AbortSignal.any([deadline, options.signal]) : deadline
+    let connected = false
+    agent.on('connect', () => (connected = true))
     try {
       const { statusCode, headers, body } = await agent.request({
         origin: url.origin,
@@ -76,10 +83,21 @@ export function openFetcher({
       body.on('error', () => {})
       const location = headers.location
       if ([301, 302, 303, 307, 308].includes(statusCode) && typeof location === 'string') return location
-      if (statusCode !== 200) throw new UrlRefused(`status ${statusCode}`)
-      if ((headers['content-encoding'] ?? 'identity') !== 'identity') throw new UrlRefused('content encoding')
+      if (statusCode !== 200) throw new NoFile(answeredWith(statusCode))
+      const encoding = headers['content-encoding'] ?? 'identity'
+      if (encoding !== 'identity')
+        throw new NoFile(
+          'The server of the URL compresses the file although it was asked not to. Send the file itself.',
+        )
       await read(body, Number(headers['content-length'] ?? 0), options.maxBytes, onPiece)
       return undefined
+    } catch (cause) {
+      if (connected && deadline.aborted)
+        throw new NoFile(
+          `The server of the URL did not send the whole file within ${totalMs / 1000} seconds. Send the file itself, or a URL of a faster server.`,
+          { cause },
+        )
+      throw cause
     } finally {
       // Not awaited: closing the connection may take long, and nothing depends on it.
       void agent.destroy().catch(() => {})
@@ -88,12 +106,12 @@ export function openFetcher({
 
   async function follow(
     options: FetchOptions,
-    signal: AbortSignal,
+    deadline: AbortSignal,
     onPiece: (piece: Uint8Array) => unknown,
   ): Promise<void> {
     let url = checkUrl(options.url)
     for (let followed = 0; ; followed++) {
-      const next = await request(url, options, signal, onPiece)
+      const next = await request(url, options, deadline, onPiece)
       if (next === undefined) return
       if (followed === redirects) throw new UrlRefused('redirects')
       url = checkUrl(next, url)
@@ -106,10 +124,8 @@ export function openFetcher({
      * Failure `url_fetch_failed`, with MediaTooLarge, or with the reason of the signal in `options`.
      */
     async fetch(options: FetchOptions, onPiece: (piece: Uint8Array) => unknown): Promise<void> {
-      const deadline = AbortSignal.timeout(totalMs)
-      const signal = options.signal ? AbortSignal.any([deadline, options.signal]) : deadline
       try {
-        await follow(options, signal, onPiece)
+        await follow(options, AbortSignal.timeout(totalMs), onPiece)
       } catch (cause) {
         options.signal?.throwIfAborted()
         if (cause instanceof MediaTooLarge || cause instanceof Failure) throw cause
@@ -118,7 +134,7 @@ export function openFetcher({
           host: hostOf(options.url),
           why: causeOf(cause),
         })
-        throw new Failure('url_fetch_failed', fetchRefusal, { cause })
+        throw new Failure('url_fetch_failed', cause instanceof NoFile ? cause.message : fetchRefusal, { cause })
       }
     },
   }
@@ -126,6 +142,16 @@ export function openFetcher({
 
 export const fetchRefusal =
   'The URL could not be fetched. It must be a public http or https URL that answers with the file itself within 10 seconds.'
+
+/** What a server answered instead of the file, and what to do. */
+function answeredWith(status: number): string {
+  const answered = `The server of the URL answered with status ${status}`
+  if (status === 401 || status === 403)
+    return `${answered}: it refuses the file. Send a URL that needs no login and has not expired, or the file itself.`
+  if (status === 404 || status === 410) return `${answered}: there is no such file. Correct the URL.`
+  if (status === 429) return `${answered}: it got too many requests. Try again later, or send the file itself.`
+  return `${answered} instead of the file. Try again later, or send the file itself.`
+}
 
 async function read(
   body: Dispatcher.ResponseData['body'],

@@ -248,20 +248,13 @@ describe('answers', () => {
   })
 
   test.each<[string, RequestListener]>([
-    ['an error', (_, response) => response.writeHead(404).end('not here')],
-    ['a part', (_, response) => response.writeHead(206).end('part')],
     ['nothing', (_, response) => response.end()],
-    [
-      'something compressed',
-      (_, response) => response.writeHead(200, { 'content-encoding': 'br' }).end(brotliCompressSync(Buffer.alloc(1e6))),
-    ],
     [
       'an end that comes too soon',
       (_, response) => response.writeHead(200, { 'content-length': '10' }).write('12345', () => response.destroy()),
     ],
     ['a hang-up', request => request.socket.destroy()],
     ['no HTTP', request => request.socket.end('hello\r\n')],
-    ['a redirect to nowhere', (_, response) => response.writeHead(302).end()],
     [
       'headers without end',
       request => {
@@ -273,17 +266,48 @@ describe('answers', () => {
         more()
       },
     ],
-    ['silence', () => {}],
+  ])('%s has the same refusal', async (_, listener) => {
+    answer = listener
+    await expect(body(open({ totalMs: 700 }), url())).rejects.toMatchObject(refusal)
+  })
+
+  test.each<[what: string, message: RegExp, listener: RequestListener]>([
+    ...(
+      [
+        [401, /status 401: it refuses the file/],
+        [403, /status 403: it refuses the file\. Send a URL that needs no login and has not expired/],
+        [404, /status 404: there is no such file/],
+        [410, /status 410: there is no such file/],
+        [429, /status 429: it got too many requests\. Try again later/],
+        [206, /status 206 instead of the file/],
+        [302, /status 302 instead of the file/],
+        [500, /status 500 instead of the file/],
+      ] as const
+    ).map(([status, message]): [string, RegExp, RequestListener] => [
+      `status ${status}`,
+      message,
+      (_, response) => response.writeHead(status).end('not here'),
+    ]),
+    [
+      'something compressed',
+      /compresses the file/,
+      (_, response) => response.writeHead(200, { 'content-encoding': 'br' }).end(brotliCompressSync(Buffer.alloc(1e6))),
+    ],
+    ['silence', /did not send the whole file within 0\.3 seconds/, () => {}],
     [
       'a trickle',
+      /did not send the whole file within 0\.3 seconds/,
       (_, response) => {
         const drop = setInterval(() => response.write('x'), 50)
         response.on('close', () => clearInterval(drop))
       },
     ],
-  ])('%s has the same refusal', async (_, listener) => {
+  ])('%s is named', async (_, message, listener) => {
     answer = listener
-    await expect(body(open({ totalMs: 700 }), url())).rejects.toMatchObject(refusal)
+    await expect(body(open({ totalMs: 300 }), url())).rejects.toMatchObject({
+      code: 'url_fetch_failed',
+      message: expect.stringMatching(message) as string,
+    })
   })
 
   test.each<[string, RequestListener]>([
