@@ -47,6 +47,7 @@ const extensions: Readonly<Record<string, string>> = {
   'audio/flac': 'flac',
   'audio/ogg': 'ogg',
   'audio/mp4': 'm4a',
+  'audio/webm': 'webm',
   'text/plain': 'txt',
   'text/csv': 'csv',
   'text/markdown': 'md',

@@ -1,7 +1,7 @@
 import { accessSync, constants } from 'node:fs'
 import { delimiter, isAbsolute, join } from 'node:path'
 import { Failure } from '../failure.ts'
-import { type MediaProbe, readProbe } from './probe.ts'
+import { type MediaProbe, measuredMs, readProbe } from './probe.ts'
 import { type Program, runProgram } from './program.ts'
 import { openSemaphore } from './semaphore.ts'
 
@@ -81,20 +81,45 @@ export function openFfmpeg({ environment, ...options }: FfmpegOptions) {
     return answer
   }
 
+  /**
+   * Measures the duration of a file whose header has none, as recorders of browsers and programs that write to a pipe
+   * leave it: by the times of its packets, without decoding them.
+   */
+  async function withDuration(probe: MediaProbe, path: string, signal?: AbortSignal): Promise<MediaProbe> {
+    if (probe.durationMs > 0) return probe
+    const { ffmpeg } = await required()
+    const processLimits = ['-timelimit', '60', '-threads', '1', '-max_alloc', String(128 << 20)]
+    const from = [...guarded, '-i', `file:${path}`, '-map', '0:V:0?', '-map', '0:a?', '-c', 'copy']
+    const args = [
+      '-v',
+      'error',
+      '-nostdin',
+      ...processLimits,
+      ...from,
+      '-f',
+      'null',
+      '-progress',
+      'pipe:1',
+      '/dev/null',
+    ]
+    const progress = await run({ file: ffmpeg, args, signal })
+    return { ...probe, durationMs: measuredMs(progress.toString('utf8'), probe) }
+  }
+
   return {
     /** Resolves with paths and features, or with a sentence on what is missing and how to install it. Never rejects. */
     found,
     required,
-    /** Examines the content of a video or audio file. Rejects with Failure `invalid_video` when it is neither. */
+    /** Examines the content of a video or audio file, also one whose header has no duration. Rejects with Failure `invalid_video` when it is neither. */
     async probe(path: string, signal?: AbortSignal): Promise<MediaProbe> {
       const { ffprobe } = await required()
       const about = ['-v', 'error', ...guarded, '-print_format', 'json', '-show_format', '-show_streams']
       const probeWith = (...more: string[]) => run({ file: ffprobe, args: [...about, ...more, `file:${path}`], signal })
       const probe = readProbe(await probeWith())
-      if (probe.kind === 'audio' || probe.frames !== null) return probe
+      if (probe.kind === 'audio' || probe.frames !== null) return withDuration(probe, path, signal)
       // Few containers store the number of frames. For others ffprobe counts packets, without decoding them.
       const counted = readProbe(await probeWith('-select_streams', 'v:0', '-count_packets'))
-      return { ...probe, frames: counted.frames }
+      return withDuration({ ...probe, frames: counted.frames }, path, signal)
     },
     /**
      * Decodes the audio of a file to the new file `into`: 16-bit samples in one channel, `rate` a second. It writes up to a

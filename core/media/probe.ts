@@ -64,6 +64,18 @@ export function readProbe(text: Buffer): MediaProbe {
   return { kind: 'video', width, height, durationMs, fps, frames, ...common }
 }
 
+/**
+ * Returns the duration in milliseconds from the progress report of ffmpeg, 0 without one. The report has the time at which
+ * the last packet is decoded: of a video, frames that are shown later may come before it. Pure.
+ */
+export function measuredMs(progress: string, { fps, frames }: Pick<MediaProbe, 'fps' | 'frames'>): number {
+  // Both members are in microseconds, whatever their names say.
+  const last = [...progress.matchAll(/^out_time_[um]s=(\d+)$/gm)].at(-1)
+  if (last === undefined) return 0
+  const frameMs = fps ? 1000 / fps : 0
+  return Math.round(Math.max(Number(last[1]) / 1000 + frameMs, (frames ?? 0) * frameMs))
+}
+
 /** Returns the value of a fraction such as `30000/1001`, to three decimal places. */
 function rate(text = ''): number | null {
   const [above = 0, below = 0] = text.split('/').map(Number)
@@ -104,7 +116,7 @@ export function checkProbe(
 /** Part of ffprobe's name of a container, and the content type of such a file with and without video. */
 const containers: readonly [name: string, video: string | null, audio: string | null][] = [
   ['mp4', 'video/mp4', 'audio/mp4'],
-  ['webm', 'video/webm', null],
+  ['webm', 'video/webm', 'audio/webm'],
   ['mp3', null, 'audio/mpeg'],
   ['wav', null, 'audio/wav'],
   ['flac', null, 'audio/flac'],
@@ -114,6 +126,7 @@ const endings: Record<string, string> = {
   'video/mp4': 'mp4',
   'audio/mp4': 'm4a',
   'video/webm': 'webm',
+  'audio/webm': 'webm',
   'audio/mpeg': 'mp3',
   'audio/wav': 'wav',
   'audio/flac': 'flac',

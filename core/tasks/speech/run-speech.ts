@@ -128,7 +128,7 @@ async function lengthOf(
   const { durationMs } = await ffmpeg.probe(path, signal).catch((cause: unknown) => {
     throw audioFailure(cause, signal)
   })
-  // Files that were written as a stream may have no duration in their header.
+  // Nothing could be measured.
   return durationMs ? durationMs / 1000 : undefined
 }
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openFfmpeg } from '../../../core/media/ffmpeg.ts'
-import { checkProbe, type MediaProbe } from '../../../core/media/probe.ts'
+import { checkProbe, type MediaProbe, measuredMs } from '../../../core/media/probe.ts'
 import { mediaHere, origin } from './_media.ts'
 
 const film: MediaProbe = {
@@ -35,6 +35,7 @@ test.each<[MediaProbe, 'video' | 'audio', string]>([
   [{ ...film, width: 8192, durationMs: 600_000 }, 'video', 'video/mp4'],
   [sound, 'audio', 'audio/mpeg'],
   [{ ...sound, durationMs: 3_600_000 }, 'audio', 'audio/mpeg'],
+  [{ ...sound, container: 'matroska,webm' }, 'audio', 'audio/webm'],
   [{ ...sound, container: 'caf' }, 'audio', 'application/octet-stream'],
 ])('%j is accepted as %s: %s', (probe, wanted, contentType) => {
   expect(checkProbe(probe, wanted).contentType).toBe(contentType)
@@ -56,6 +57,18 @@ test.each<[Partial<MediaProbe>, 'video' | 'audio', RegExp]>([
       message: expect.stringMatching(message) as string,
     }),
   )
+})
+
+test.each<[string, Pick<MediaProbe, 'fps' | 'frames'>, number]>([
+  ['', { fps: null, frames: null }, 0],
+  ['out_time_ms=N/A\nprogress=end\n', { fps: 25, frames: 25 }, 0],
+  ['out_time_us=500\nout_time_us=621000\nout_time_ms=621000\n', { fps: null, frames: null }, 621],
+  ['out_time_ms=961000\n', { fps: 25, frames: 25 }, 1001],
+  ['out_time_ms=626000\n', { fps: 8, frames: 8 }, 1000],
+  // Recorders of browsers write a rate that says nothing.
+  ['out_time_ms=961000\n', { fps: 1000, frames: 30 }, 962],
+])('the progress %j of %j is %d ms', (progress, probe, expected) => {
+  expect(measuredMs(progress, probe)).toBe(expected)
 })
 
 test('without ffmpeg a video is refused with what to install, before anything is fetched', async () => {
@@ -118,6 +131,21 @@ describe.skipIf('missing' in found)('with ffmpeg', () => {
       durationMs: 1000,
     })
     expect(readdirSync(join(here.dataDir, 'work'))).toEqual([])
+  })
+
+  test('the duration of a file whose header has none is measured', async () => {
+    const piped = (container: string, ...args: string[]) =>
+      execFileSync('ffmpeg', ['-v', 'error', '-nostdin', '-f', 'lavfi', '-i', ...args, '-f', container, 'pipe:1'])
+    for (const [kind, bytes, contentType] of [
+      ['audio', piped('webm', 'sine=duration=1', '-c:a', 'libopus'), 'audio/webm'],
+      ['audio', piped('flac', 'sine=duration=1'), 'audio/flac'],
+      ['video', piped('matroska', 'testsrc=size=64x48:rate=8:duration=1'), 'video/webm'],
+    ] as const) {
+      const { durationMs, ...file } = await here.take(sender(), 'it', dataUrl(bytes), kind)
+      expect(file).toMatchObject({ contentType })
+      // The last block of FLAC has no length.
+      expect(Math.abs(durationMs! - 1000)).toBeLessThan(110)
+    }
   })
 
   test('a video without sound is refused as one where its audio is decoded', async () => {
