@@ -1,6 +1,12 @@
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { readGuides } from '../../../bin/guides/pages.ts'
+import { sharedBody } from '../../../core/dialects/ollama/ollama-body.ts'
+import { configKeys } from '../../../core/models/config-keys.ts'
+import { Model } from '../../../core/models/model.ts'
+import { backendNames } from '../../../gpu/engines/gguf/backend.ts'
+import { presets } from '../../../gpu/presets/presets.ts'
 import { startApp, type TestApp } from '../../_app.ts'
 
 const built = existsSync(join(import.meta.dirname, '../../../dist/assets/docs/guides.json'))
@@ -59,4 +65,142 @@ describe.skipIf(!built)('the guides', () => {
     expect((await ask('/docs/guides/jobs', foreign)).text).toBe('')
     expect((await ask('/docs/guides/jobs', { ...foreign, 'sec-fetch-dest': 'document' })).text).toContain('<h1>')
   })
+})
+
+/** What the guides say is not offered: the first cell of a row, or the parts of a sentence. */
+const denials = readGuides().flatMap(({ topic, body }) => {
+  const text = body.replaceAll(/\s*\n(?!\n|\|)/g, ' ')
+  const rows = [...text.matchAll(/^\| ([^|]+) \|(?:[^\n]*\|)? not offered \|/gm)].map(([, what]) => what!)
+  const sentences = [...text.matchAll(/\bNot offered: ([^.]+)\./g)].flatMap(([, all]) => all!.split(/; /))
+  const others =
+    (text.match(/not offered/gi)?.length ?? 0) - (text.match(/\| not offered \||\bNot offered: /g)?.length ?? 0)
+  return [...rows, ...sentences, ...Array.from({ length: others }, () => 'written in another form')].map(
+    what => `${topic}: ${what}`,
+  )
+})
+
+describe('what the guides say is not offered', () => {
+  let app: TestApp
+  beforeAll(async () => void (app = await startApp()))
+  afterAll(() => app[Symbol.asyncDispose]())
+
+  const refuses = (status: number, path: string, body?: object) => async () =>
+    expect([path, (await app.fetch(path, { ...(body ? { body } : {}) })).status]).toEqual([path, status])
+  const lacksSetting = (name: RegExp) => () => {
+    const keys = configKeys().map(({ key }) => key)
+    expect(keys.filter(key => name.test(key))).toEqual([])
+  }
+  const lacksMethod = (method: string) => async () => {
+    const body = { jsonrpc: '2.0', id: 1, method, params: {} }
+    const headers = { accept: 'application/json, text/event-stream' }
+    const answer = (await (await app.fetch('/mcp', { body, headers })).json()) as object
+    expect(answer).toMatchObject({ error: { code: -32_601 } })
+  }
+  const isNoModel = (entry: object) => () => expect(Model.safeParse({ id: 'a', ...entry }).success).toBe(false)
+  const all =
+    (...checks: (() => unknown)[]) =>
+    async () => {
+      for (const check of checks) await check()
+    }
+
+  /** Why each is not offered, and a request or setting that shows it. */
+  const reasons: Record<string, [because: string, holds: () => unknown]> = {
+    'coming-from-fal: realtime, streaming of models': [
+      'models that make images and videos are jobs; the stream is that of their status',
+      all(
+        refuses(404, '/fal/run/demo/text-to-image/realtime', {}),
+        refuses(404, '/fal/run/demo/text-to-image/stream', {}),
+      ),
+    ],
+    'coming-from-litellm: providers with APIs of their own (Anthropic, Bedrock, Vertex)': [
+      'a model elsewhere is one with an OpenAI-compatible API',
+      () => expect(['anthropic', 'bedrock', 'vertex'].filter(name => presets.has(name))).toEqual([]),
+    ],
+    'coming-from-litellm: fallbacks to another model': ['the caller chooses the model', lacksSetting(/fallback/)],
+    'coming-from-litellm: load balancing between servers': [
+      'infer schedules the GPUs of its own machine',
+      isNoModel({ engine: 'remote', url: ['http://a.example/v1', 'http://b.example/v1'] }),
+    ],
+    'coming-from-litellm: caching of the answers of chats': [
+      'a caller of a chat expects a new answer; nodes of workflows say what they reuse',
+      lacksSetting(/(answer|response|prompt)s?_?cache|^cache/),
+    ],
+    'coming-from-litellm: guardrails': [
+      'a workflow can moderate; nothing stands between caller and model',
+      lacksSetting(/guard|moderat/),
+    ],
+    'coming-from-litellm: callbacks to logging services': [
+      'webhooks and metrics are for every service',
+      lacksSetting(/callback|langfuse|sentry|otel/),
+    ],
+    'coming-from-ollama: `ollama push`': [
+      'infer is no registry',
+      refuses(400, '/ollama/api/push', { model: 'infer/tiny-chat' }),
+    ],
+    "coming-from-ollama: GPUs other than NVIDIA's": [
+      'no other driver was tried',
+      () => expect(backendNames.filter(name => /hip|rocm|metal|sycl/.test(name))).toEqual([]),
+    ],
+    'coming-from-ollama: Windows and macOS': [
+      'engines are confined by namespaces of Linux',
+      () =>
+        expect(readFileSync(join(import.meta.dirname, '../../../bin/target.ts'), 'utf8')).not.toMatch(/darwin|win32/),
+    ],
+    'coming-from-ollama: a registry to push to': [
+      'models come from hubs',
+      refuses(404, '/v2/library/model/manifests/latest'),
+    ],
+    'coming-from-openai: assistants, threads, vector stores, fine-tuning': [
+      'responses and workflows took their place; infer trains nothing',
+      all(
+        ...['assistants', 'threads', 'vector_stores', 'fine_tuning/jobs'].map(name =>
+          refuses(404, `/std/v1/${name}`, {}),
+        ),
+      ),
+    ],
+    'gpus-and-memory: GPUs of other makers': [
+      'memory and processes are read from the driver of NVIDIA',
+      () => expect(backendNames.filter(name => /hip|rocm|metal|sycl/.test(name))).toEqual([]),
+    ],
+    'gpus-and-memory: binding a model to a certain GPU': [
+      'infer places models where they fit',
+      all(
+        isNoModel({ devices: [0] }),
+        isNoModel({ devices: 'cuda:0' }),
+        lacksSetting(/gpu_(id|index)|visible_devices/),
+      ),
+    ],
+    'mcp: sampling, prompts, OAuth': [
+      'infer is the model; programs with a token need no login',
+      all(lacksMethod('prompts/list'), lacksMethod('sampling/createMessage'), () =>
+        refuses(404, '/.well-known/oauth-protected-resource')(),
+      ),
+    ],
+  }
+
+  test('each has a reason here, and each reason its guide', () => {
+    expect(denials.toSorted()).toEqual(Object.keys(reasons).toSorted())
+  })
+
+  test.each(Object.keys(reasons))('%s', async what => {
+    const [because, holds] = reasons[what]!
+    expect(because).not.toBe('')
+    await holds()
+  })
+
+  test('what is offered passes none of these checks', async () => {
+    await expect(refuses(404, '/std/v1/batches')()).rejects.toThrow()
+    expect(lacksSetting(/replicas/)).toThrow()
+    await expect(lacksMethod('tools/list')()).rejects.toThrow()
+    expect(isNoModel({ engine: 'remote', url: 'http://a.example/v1' })).toThrow()
+  })
+})
+
+test('the options of Ollama that count are those that its guide lists', () => {
+  const { body } = readGuides().find(({ topic }) => topic === 'coming-from-ollama')!
+  const [, list] = /Of `options`,([^]*?) count\./.exec(body) ?? []
+  const read = new Set<string>()
+  const options = new Proxy({}, { get: (_, name) => void read.add(String(name)) })
+  sharedBody({ model: 'm', messages: [], options })
+  expect([...list!.matchAll(/`(\w+)`/g)].map(([, name]) => name!).toSorted()).toEqual([...read].toSorted())
 })
