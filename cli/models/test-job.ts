@@ -54,7 +54,7 @@ async function bytesOf(client: Client, url: string, signal: AbortSignal): Promis
 /** The first bytes of files that models make, by their kind. */
 const heads = {
   image: /^(\x89PNG|\xff\xd8\xff|RIFF....WEBP)/s,
-  video: /^(....ftyp|\x1aE\xdf\xa3)/s,
+  video: /^(....ftyp|.E\xdf\xa3)/s,
   audio: /^(RIFF....WAVE|ID3|fLaC|OggS|\xff[\xe0-\xff])/s,
 }
 

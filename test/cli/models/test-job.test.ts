@@ -16,7 +16,7 @@ describe('the check of the result of a test job', () => {
   const png = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1')
   const wav = (sample: number) => Buffer.concat([Buffer.from('RIFF....WAVE'), Buffer.alloc(32), Buffer.of(sample, 0)])
   const images = { images: [{ url: 'a' }] }
-  test.each<[string, string, object | null, Buffer, string | null]>([
+  test.each<[string, string, Record<string, unknown> | null, Buffer, string | null]>([
     ['an image', 'slug/text-to-image', images, png, null],
     ['no file', 'slug/text-to-image', { images: [] }, png, 'no file'],
     ['no result', 'std/image-edit', null, png, 'no file'],
@@ -30,7 +30,7 @@ describe('the check of the result of a test job', () => {
     ['an empty transcript', 'std/audio-transcription', { text: '' }, png, null],
     ['no transcript', 'std/audio-translation', { segments: [] }, png, 'no text'],
   ])('%s', async (_, task, result, bytes, says) => {
-    const fault = await faultOfResult(taskNamed(task)!, { result } as never, () => Promise.resolve(bytes))
+    const fault = await faultOfResult(taskNamed(task)!, { result }, () => Promise.resolve(bytes))
     if (says === null) expect(fault).toBeNull()
     else expect(fault).toContain(says)
   })
