@@ -11,7 +11,7 @@ const hasDisplay = ({ environment }: Terminal): boolean =>
   Boolean(environment['DISPLAY'] || environment['WAYLAND_DISPLAY'])
 
 const onlyHere = (port: string): string =>
-  `Only this machine reaches this address. From another one: ssh -L ${port}:127.0.0.1:${port} to this machine, or start the server with --listen 0.0.0.0:${port} --https.`
+  `Only this machine reaches this address. From another one, forward the port (ssh -L ${port}:127.0.0.1:${port} HOST), or start the server with --listen 0.0.0.0:${port} --https.`
 
 /** `infer console`: opens the web console signed in, with a one-time link. */
 export function define(command: Command, terminal: Terminal): void {

@@ -44,7 +44,7 @@ test('on the machine of the server, the printed link has the address that other 
   const local = await run()
   expect([await signsIn(local.stdout.toString().trim()), local.stderr]).toEqual([
     201,
-    expect.stringContaining('Only this machine reaches this address. From another one: ssh -L'),
+    expect.stringContaining('Only this machine reaches this address. From another one, forward the port'),
   ])
 })
 
