@@ -96,9 +96,11 @@ export interface FailureMore {
   /** The input with the error, as a JSON path: `messages[0].content`. */
   param?: string
   /** Milliseconds until a retry makes sense. */
-  retryAfterMs?: number
+  retryAfterMs?: number | undefined
   /** The engine itself named `retryAfterMs`: it is called no earlier, and callers get it as it is. */
   askedByEngine?: boolean
+  /** Milliseconds until another attempt that the caller has chosen, in place of the usual back-off. */
+  backOffMs?: number
   /** A retry cannot succeed until somebody changes this server, although the code is retryable in general. */
   final?: boolean
   /** Further members of the error body, for codes that carry facts: `required_scope`, `eta_seconds`, `reset_at`. */
@@ -120,6 +122,7 @@ export class Failure extends Error {
   readonly param: string | undefined
   readonly retryAfterMs: number | undefined
   readonly askedByEngine: boolean
+  readonly backOffMs: number | undefined
   readonly final: boolean
   readonly facts: Record<string, string | number | boolean | null> | undefined
   readonly details: FailureDetail[] | undefined
@@ -132,6 +135,7 @@ export class Failure extends Error {
     this.param = more.param
     this.retryAfterMs = more.retryAfterMs
     this.askedByEngine = more.askedByEngine ?? false
+    this.backOffMs = more.backOffMs
     this.final = more.final ?? false
     this.facts = more.facts
     this.details = more.details

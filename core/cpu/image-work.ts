@@ -81,7 +81,7 @@ export async function checkImage(source: ImageSource, rules: ImageRules): Promis
  * whatever their colour.
  */
 export async function reencodeImage(source: ImageSource, rules: ImageRules, as: ReencodeAs): Promise<ReencodedImage> {
-  const { bytes, facts, hasAlpha, lossy, chroma } = await head(source, rules)
+  const { bytes, hasAlpha, lossy, chroma } = await head(source, rules)
   if (as === 'alpha mask' && !hasAlpha)
     throw refused(
       "has no transparent pixels, which mark the area to change; if white marks it, send 'mask_mode': 'luma'",

@@ -33,7 +33,12 @@ const withoutReserved = <Schema extends z.ZodType>(record: Schema) =>
 
 const Retries = z.strictObject({
   max: z.int().min(0).max(10).describe('Maximum number of retries, 0 to 10.'),
-  backoff_ms: z.int().min(0).max(3_600_000).optional().describe('Minimum time between two attempts in milliseconds.'),
+  backoff_ms: z
+    .int()
+    .min(0)
+    .max(3_600_000)
+    .optional()
+    .describe('Time between two attempts in milliseconds. Default: 1000, doubled for each further one.'),
 })
 
 /** One task of a workflow. Unknown fields are kept with a warning, so that editors may store their own. */

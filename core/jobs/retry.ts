@@ -41,12 +41,13 @@ export const pauseMs = ({ retryAfterMs, askedByEngine }: Pick<Failure, 'retryAft
 
 /**
  * Decides from the failure alone. The back-off doubles from one second to half a minute, and `random` (0 to 1) changes
- * it by up to a quarter either way, so that jobs that failed together do not retry together. `overrun`: the job was
- * stopped at its own time limit, which would happen again. `crash`: its part in the end of its engine. `releases`: how
- * often it was claimed without being charged.
+ * it by up to a quarter either way, so that jobs that failed together do not retry together; a back-off of the failure
+ * itself is taken as it is. An engine is never asked before the time that it named. `overrun`: the job was stopped at its
+ * own time limit, which would happen again. `crash`: its part in the end of its engine. `releases`: how often it was
+ * claimed without being charged.
  */
 export function decideRetry(facts: {
-  failure: Pick<Failure, 'code' | 'retryable' | 'retryAfterMs'>
+  failure: Pick<Failure, 'code' | 'retryable' | 'retryAfterMs' | 'backOffMs'>
   overrun?: boolean
   crash?: CrashPart
   releases?: number
@@ -65,7 +66,7 @@ export function decideRetry(facts: {
   if (crash === 'beside' && !overrun) return { do: 'repeat' }
   if (overrun || !failure.retryable || attempt >= maxAttempts) return { do: 'fail' }
   const backOff = Math.min(firstBackOffMs * 2 ** (attempt - 1) * (0.75 + random / 2), maxBackOffMs)
-  return { do: 'retry', at: now + Math.max(failure.retryAfterMs ?? 0, Math.round(backOff)) }
+  return { do: 'retry', at: now + Math.max(failure.retryAfterMs ?? 0, failure.backOffMs ?? Math.round(backOff)) }
 }
 
 /** Whether the refusal of a slot fails the jobs of the model: it can never be loaded, and nobody can mend its files. */

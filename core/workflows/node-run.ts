@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import type { Admission } from '../admission/admission.ts'
 import { Failure } from '../failure.ts'
 import { jobSeed } from '../ids.ts'
+import { AttemptTimeout } from '../jobs/attempts.ts'
 import { neverBegan } from '../jobs/retry.ts'
 import type { Media } from '../media/media.ts'
 import type { Model } from '../models/model.ts'
@@ -174,9 +175,13 @@ export function openNodeRunner(dependencies: {
   })
 }
 
-/** The failure of an attempt, with the node's minimum time until the next attempt. */
-function backingOff(thrown: unknown, backOffMs = 0): unknown {
-  if (!(thrown instanceof Failure) || neverBegan(thrown.code) || backOffMs <= (thrown.retryAfterMs ?? 0)) return thrown
-  const { code, message, param, facts, details, validation } = thrown
-  return new Failure(code, message, { param, facts, details, validation, cause: thrown, retryAfterMs: backOffMs })
+/** The failure of an attempt, with the node's time until the next one. */
+function backingOff(thrown: unknown, backOffMs: number | undefined): unknown {
+  if (backOffMs === undefined || !(thrown instanceof Failure) || !thrown.retryable || neverBegan(thrown.code))
+    return thrown
+  // It is not tried again, and known by its class.
+  if (thrown instanceof AttemptTimeout) return thrown
+  const { code, message, param, facts, details, validation, engineText, retryAfterMs } = thrown
+  const more = { param, facts, details, validation, engineText, retryAfterMs, backOffMs }
+  return new Failure(code, message, { ...more, cause: thrown })
 }

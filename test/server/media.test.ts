@@ -33,10 +33,12 @@ beforeAll(async () => {
   }).listen(0, '127.0.0.1')
   await once(canary, 'listening')
   port = (canary.address() as AddressInfo).port
-  site = createServer(async (request, response) => {
+  site = createServer((request, response) => {
     if (request.method === 'POST') {
-      engineBody = await text(request)
-      response.writeHead(200, { 'content-type': 'application/json' }).end(chatAnswer)
+      void text(request).then(body => {
+        engineBody = body
+        response.writeHead(200, { 'content-type': 'application/json' }).end(chatAnswer)
+      })
       return
     }
     const to = new URL(request.url!, 'http://site').searchParams.get('to')

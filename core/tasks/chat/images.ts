@@ -135,5 +135,6 @@ export async function withImages(
     waiting.length = 0
     throw thrown
   }
-  return { ...prepared, images: undefined, ...(await cpu.fill({ bodies, droppable, replacements })) }
+  const filledIn = await cpu.fill({ bodies, droppable, replacements })
+  return { ...prepared, images: undefined, ...filledIn }
 }

@@ -145,6 +145,7 @@ test('nothing that a terminal prints has control characters of others, in a pipe
     terminal.waiting(evil)
     terminal.progress(evil)
     for (const asJson of [true, false]) terminal.failed(new Failure('not_found', evil), asJson)
+    // oxlint-disable-next-line no-control-regex -- matches control characters
     const own = /\u001b\[(?:1|2|22|31|32|33|36|39)m|\r\u001b\[K/g
     const rest = isTTY ? written.replaceAll(own, '') : written.replaceAll(/^\{"name".*$/gm, '')
     // oxlint-disable-next-line no-control-regex -- matches control characters

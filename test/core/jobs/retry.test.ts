@@ -56,6 +56,17 @@ const cases: [
   ['a crash that took the server is not repeated', ['worker_crashed'], {}, { do: 'fail' }],
 ]
 
+test.each([
+  [0, undefined, 0],
+  [10, undefined, 10],
+  [45_000, undefined, 45_000],
+  [10, 5_000, 5_000],
+])('a back-off of %s ms is taken as it is, but never before the %s ms of the engine', (backOffMs, retryAfterMs, ms) => {
+  const failure = new Failure('worker_error', 'No.', { backOffMs, retryAfterMs })
+  const decision = decideRetry({ failure, attempt: 4, maxAttempts: 9, random: 1, now })
+  expect(decision).toEqual({ do: 'retry', at: now + ms })
+})
+
 describe('decideRetry', () => {
   test.each(cases)('%s', (_, [code, retryAfterMs], facts, decision) => {
     const failure = new Failure(code, 'It went wrong.', { retryAfterMs })

@@ -85,7 +85,7 @@ function faultOf(text: string): Failure {
 
 const bomb = Array.from(
   'abcdefghi',
-  (name, at) => `${name}: &${name} [${Array(10).fill(at === 0 ? 'x' : `*${'abcdefghi'[at - 1]}`)}]\n`,
+  (name, at) => `${name}: &${name} [${`${at === 0 ? 'x' : `*${'abcdefghi'[at - 1]}`}, `.repeat(10)}]\n`,
 ).join('')
 
 test.each<[rule: string, text: string, says: RegExp]>([

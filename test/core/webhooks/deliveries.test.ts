@@ -147,7 +147,7 @@ test('a body that the store refuses holds up no other: it is replaced by the ids
     expect.stringContaining(`"id":"${long}"`),
   ])
   deliveries.wake()
-  for (const one of [...running]) one.answer()
+  for (const one of running.slice()) one.answer()
   await expect.poll(async () => (await store.webhooks.counts(99)).pending).toBe(1)
   expect(lines.filter(line => line.includes('the store refuses its body'))).toHaveLength(1)
   await deliveries.close()

@@ -53,11 +53,22 @@ test.for([
   expect([done.status, done.nodes[0]!.attempts]).toEqual(['failed', attempts])
 })
 
-test('a further attempt waits as long as the node configures', async () => {
-  const node = chat('mode:status,code=500,text=no', { retries: { max: 1, backoff_ms: 3_000 } })
-  const before = performance.now()
-  await read(`${await begin({ a: node })}?wait=60`)
-  expect(performance.now() - before).toBeGreaterThan(2_900)
+test('a further attempt waits as long as the node configures, neither longer nor shorter', async () => {
+  const tookMs = async (max: number, backoff_ms: number) => {
+    const node = chat('mode:status,code=500,text=no', { retries: { max, backoff_ms } })
+    const before = performance.now()
+    await read(`${await begin({ a: node })}?wait=60`)
+    return performance.now() - before
+  }
+  expect(await tookMs(1, 1_500)).toBeGreaterThan(1_450)
+  // Three times the usual back-off would be at least 5 s.
+  expect(await tookMs(3, 10)).toBeLessThan(4_000)
+})
+
+test('an attempt that ran out of its own time is not tried again, whatever the back-off', async () => {
+  const node = chat('mode:slow,ms=60000', { timeout: 0.3, retries: { max: 3, backoff_ms: 10 } })
+  const done = await read(`${await begin({ a: node })}?wait=60`)
+  expect([done.status, done.nodes[0]!.attempts]).toEqual(['failed', 1])
 })
 
 test('cancelling the job of a node fails the node, and the partial result stays readable', async () => {
