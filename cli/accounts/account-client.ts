@@ -68,13 +68,13 @@ export async function reachedOrganizations(
   client: Client,
   { mayBeDeleted = false } = {},
 ): Promise<Pick<OrganizationView, 'id' | 'name'>[]> {
-  const own = client.isInProcess ? undefined : await ownOrganization(client)
-  if (own !== undefined && own.name !== machineOwner) return [own]
-  const all = await organizationsOf(client).catch((thrown: unknown) => {
-    if (own !== undefined && thrown instanceof Failure && thrown.code === 'insufficient_scope') return undefined
-    throw thrown
-  })
-  return all?.filter(({ status }) => mayBeDeleted || status !== 'deleted').toReversed() ?? [own!]
+  try {
+    const all = (await organizationsOf(client)).toReversed()
+    return all.filter(({ status }) => mayBeDeleted || status !== 'deleted')
+  } catch (thrown) {
+    if (client.isInProcess || !(thrown instanceof Failure) || thrown.code !== 'insufficient_scope') throw thrown
+    return [await ownOrganization(client)]
+  }
 }
 
 /** The names of all organizations that the client reaches, by id. */
@@ -93,9 +93,6 @@ export async function userFor(client: Client, organization: string, idOrEmail: s
   if (!found) throw refused('not_found', `There is no user '${idOrEmail}' here. See: infer user list`)
   return found
 }
-
-/** The organization that the first start creates; its tokens reach every organization. */
-const machineOwner = 'default'
 
 /** Chooses the organization. An id takes precedence over a name. Throws usage if there are several and none is named. */
 export function chooseOrganization<T extends Pick<Organization, 'id' | 'name'>>(

@@ -34,6 +34,7 @@ const commands: readonly string[][] = [
   ['token', 'list'],
   ['token', 'revoke', 'tok_1'],
   ['token', 'rotate', 'tok_1'],
+  ['token', 'show', 'tok_1'],
   ['token', 'update', 'tok_1', '--name', 'x'],
   ['usage'],
   ['user', 'add', 'ada@example.com'],

@@ -4,7 +4,7 @@ import { answer, fakeServer } from '../_server.ts'
 
 /** Answers of a server of another version: what this version reads in them is missing. */
 const answers: Record<string, object> = {
-  '/api/me': { organization: { id: 'org_1' } },
+  '/api/organizations': { organizations: [{ id: 'org_1' }], has_more: false, next_cursor: null },
   '/api/jobs': { jobs: [{ id: 'job_1' }], has_more: false, next_cursor: null },
   '/api/workflow-executions': { executions: [{}], has_more: false, next_cursor: null },
   '/api/workflows': { workflows: [{}], has_more: false, next_cursor: null },

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { runInProcess } from '../_in-process.ts'
 import { infer, json } from '../_infer.ts'
 import { answer, fakeServer } from '../_server.ts'
 
@@ -21,13 +22,13 @@ const token = (id: string) => ({
   allowed_hours: null,
   metadata: null,
 })
-const me = { organization: { id: 'org_1', name: 'acme' } }
+const own = { organizations: [{ id: 'org_1', name: 'acme', status: 'active' }], has_more: false, next_cursor: null }
 const env = (url: string) => ({ env: { INFER_URL: url, INFER_TOKEN: 'sk-admin' } })
 
 test('a token is created in the organization of the token that is used', async () => {
   const { url, seen } = await fakeServer(({ path }, response) =>
-    path === '/api/me'
-      ? answer(response, 200, me)
+    path.startsWith('/api/organizations?')
+      ? answer(response, 200, own)
       : answer(response, 201, { token: token('tok_1'), secret: 'sk-infer-x' }),
   )
   const ended = await infer(
@@ -54,6 +55,17 @@ test('a token is created in the organization of the token that is used', async (
     authorization: 'Bearer sk-admin',
     body: { name: 'ci', scopes: ['user:read'], expires_at: null, models: ['qwen/*', 'llama'] },
   })
+})
+
+test('a token that may not list the organizations acts for its own', async () => {
+  const { url, seen } = await fakeServer(({ method, path }, response) => {
+    if (method === 'POST') return answer(response, 201, { token: token('tok_1'), secret: 'sk-infer-x' })
+    if (path === '/api/me') return answer(response, 200, { organization: { id: 'org_2', name: 'default' } })
+    answer(response, 403, { error: { code: 'insufficient_scope', message: 'This token lacks the scope admin:read.' } })
+  })
+  const { INFER_URL, INFER_TOKEN } = env(url).env
+  expect((await runInProcess(['token', 'create'], { INFER_URL, INFER_TOKEN })).exitCode).toBe(0)
+  expect(seen.at(-1)!.path).toBe('/api/organizations/org_2/tokens')
 })
 
 test('a pipe gets only the secret', async () => {
