@@ -135,6 +135,6 @@ export async function withImages(
     waiting.length = 0
     throw thrown
   }
-  const filledIn = await cpu.fill({ bodies, droppable, replacements })
-  return { ...prepared, images: undefined, ...filledIn }
+  const parts = { bodies, droppable, replacements }
+  return { ...prepared, images: undefined, ...(await cpu.fill(parts)) }
 }
