@@ -122,16 +122,24 @@ function defineOthers(command: Command, terminal: Terminal): void {
 
   const revoke = withOrganization(command.command('revoke'))
     .summary('revoke a token at once')
-    .description('Revokes a token at once. Its running requests may finish.')
+    .description(
+      'Revokes a token at once. Its requests, jobs, executions and batches go on, unless they are cancelled.',
+    )
     .argument('<id>', 'tok_…')
     .option('--force', 'also revoke the last token that can manage tokens, or the one in use')
-    .action(async (id, { org, json, dataDir, force }) => {
+    .option('--cancel-work', 'also cancel the jobs, executions and batches that it began')
+    .action(async (id, { org, json, dataDir, force = false, cancelWork = false }) => {
       await withTokenClient(dataDir, async client => {
-        await client.revoke(id, { organization: org, force: force === true })
-        terminal.result(json, { id, object: 'token', deleted: true }, `Revoked ${id}.`)
+        const ended = await client.revoke(id, { organization: org, force, cancelWork })
+        const { jobs_cancelled: jobs, executions_cancelled: executions, batches_cancelled: batches } = ended
+        const cancelled = ` Cancelled: ${jobs} jobs, ${executions} executions, ${batches} batches.`
+        terminal.result(json, ended, `Revoked ${id}.${cancelWork ? cancelled : ''}`)
       })
     })
-  withExamples(revoke, [['infer token revoke tok_…', 'infer token list shows the ids']])
+  withExamples(revoke, [
+    ['infer token revoke tok_…', 'infer token list shows the ids'],
+    ['infer token revoke tok_… --cancel-work', 'end its work too'],
+  ])
 
   const rotate = withOrganization(command.command('rotate'))
     .summary('give a token a new secret')

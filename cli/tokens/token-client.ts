@@ -100,10 +100,14 @@ export function openTokenClient(client: Client) {
       return withoutSpend(await existing(id, changed))
     },
 
-    /** Throws Failure `not_found`, or `conflict` when `force` is necessary. */
-    async revoke(id: string, { organization, force }: { organization: string | undefined; force: boolean }) {
-      const params = { ...(await pathOf(id, organization)), ...forced(force) }
-      await existing(id, api.DELETE(one, { params }))
+    /**
+     * Returns how much `cancelWork` has cancelled. Throws Failure `not_found`, or `conflict` when `force` is necessary.
+     */
+    async revoke(id: string, options: { organization: string | undefined; force: boolean; cancelWork: boolean }) {
+      const { organization, force, cancelWork } = options
+      const query = { ...forced(force).query, ...(cancelWork ? { cancel_work: 'true' as const } : {}) }
+      const params = { ...(await pathOf(id, organization)), query }
+      return existing(id, dataOf(api.DELETE(one, { params })))
     },
 
     async rotate(id: string, { organization, overlapMs }: { organization: string | undefined; overlapMs: number }) {

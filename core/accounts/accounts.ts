@@ -14,6 +14,7 @@ import {
   type TokenPage,
   type TokenRecord,
   type TokenStatus,
+  type TokenWork,
   theServer,
   type VerifiableToken,
 } from '../store/store.ts'
@@ -58,6 +59,8 @@ const day = 86_400_000
  */
 const cacheMs = 50
 const maxCached = 4_096
+/** Batches, executions and jobs that are cancelled in one transaction. */
+const cancelledAtOnce = 200
 /** The maximum time that a rotated secret still works beside its successor, milliseconds. */
 export const maxOverlapMs = day
 
@@ -244,6 +247,19 @@ export function openAccounts({
         if (token && ends && !force) await requireOtherAdmin(token)
         return store.tokens.update(organizationId, id, change, by)
       }),
+
+    /** Cancels the batches, executions and jobs that a token began. Revoke it first, or it begins more. */
+    async cancelWork(organizationId: string, id: string): Promise<TokenWork> {
+      cached.clear()
+      const cancelled: TokenWork = { batches: 0, executions: 0, jobs: 0 }
+      for (;;) {
+        const { batches, executions, jobs } = await store.tokens.cancelWork(organizationId, id, now(), cancelledAtOnce)
+        if (batches + executions + jobs === 0) return cancelled
+        cancelled.batches += batches
+        cancelled.executions += executions
+        cancelled.jobs += jobs
+      }
+    },
 
     /** Undefined: no such token. `conflict` for the last one that can manage tokens unless forced. */
     revoke: (organizationId: string, id: string, force = false, by: Actor = theServer) =>

@@ -44,6 +44,11 @@ export interface ActiveWork {
   executions: number
 }
 
+/** Unfinished work that a token began. Lines of batches are not counted as jobs. */
+export interface TokenWork extends ActiveWork {
+  batches: number
+}
+
 /** The name of the organization that owns the machine. It cannot be renamed, suspended or deleted. */
 export const machineOwnerName = 'default'
 
@@ -289,6 +294,11 @@ export interface TokenStore {
   update(organizationId: string, id: string, change: TokenChange, by?: Actor): Promise<TokenRecord | undefined>
   /** Idempotent. Returns undefined when the organization has no such token. */
   revoke(organizationId: string, id: string, at: number, by?: Actor): Promise<TokenRecord | undefined>
+  /**
+   * Cancels batches, executions and jobs that the token began, at most `limit` of each. Returns how many; nothing is left
+   * after none.
+   */
+  cancelWork(organizationId: string, id: string, at: number, limit: number): Promise<TokenWork>
   /** Creates `next` and keeps the old token valid until `previousValidUntil`, in one transaction. */
   rotate(
     organizationId: string,

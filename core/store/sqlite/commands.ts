@@ -14,6 +14,7 @@ import { responseCommands } from './responses.ts'
 import { resultCommands } from './results.ts'
 import { sessionCommands } from './sessions.ts'
 import { spendCommands } from './spend.ts'
+import { tokenWorkCommands } from './token-work.ts'
 import { tokenCommands } from './tokens.ts'
 import { userCommands } from './users.ts'
 import { webhookDeliveryCommands } from './webhook-deliveries.ts'
@@ -35,6 +36,7 @@ export const openCommands = (connection: Connection, context: WriteContext) =>
     ...organizationEndCommands(connection, context),
     ...userCommands(connection, context),
     ...tokenCommands(connection, context),
+    ...tokenWorkCommands(connection, context),
     ...jobCommands(connection, context),
     ...queueCommands(connection, context),
     ...forgetCommands(connection, context),

@@ -9,20 +9,26 @@ import { openWorkflowRemoval } from './workflows.ts'
 import type { WriteContext } from './write-context.ts'
 
 /**
+ * A query of the unfinished jobs of an organization (`:id`) that are not of an execution. Three partial indexes instead
+ * of one of its own, which every job would have to write. Each has unfinished jobs only.
+ */
+export const unfinishedJobs = (columns: string, and = ''): string =>
+  [
+    "jobs INDEXED BY jobs_due WHERE status = 'pending' AND not_before = 0",
+    "jobs INDEXED BY jobs_delayed WHERE status = 'pending' AND not_before > 0",
+    "jobs INDEXED BY jobs_processing WHERE status = 'processing'",
+  ]
+    .map(from => `SELECT ${columns} FROM ${from} AND organization_id = :id AND execution IS NULL ${and}`)
+    .join(' UNION ALL ')
+
+/**
  * The writer's commands that end an organization or its work. Deleting marks it and ends its tokens in one transaction;
  * its work is cancelled and its objects are erased in batches, so that other commands never wait long.
  */
 export function organizationEndCommands(connection: Connection, context: WriteContext) {
   const { effects, flow, outbox, audit, endJob, forgetJob } = context
   const one = openOrganizationRows(connection)
-  // Three partial indexes instead of one of its own, which every job would have to write. Each has unfinished jobs only.
-  const columns = `${endingColumns}, class, rank`
-  const active = `SELECT ${columns} FROM jobs INDEXED BY jobs_due
-      WHERE status = 'pending' AND not_before = 0 AND organization_id = :id AND execution IS NULL
-    UNION ALL SELECT ${columns} FROM jobs INDEXED BY jobs_delayed
-      WHERE status = 'pending' AND not_before > 0 AND organization_id = :id AND execution IS NULL
-    UNION ALL SELECT ${columns} FROM jobs INDEXED BY jobs_processing
-      WHERE status = 'processing' AND organization_id = :id AND execution IS NULL`
+  const active = unfinishedJobs(`${endingColumns}, class, rank`)
   const activeJobs = connection.query<EndingRow & Pick<WaitingJob, 'class' | 'rank'>>`${active} LIMIT :limit`
   const countJobs = connection.scalar<number>`SELECT count(*) FROM (${active})`
   const activeExecutions = connection.scalar<number>`SELECT number FROM executions WHERE organization_id = ?

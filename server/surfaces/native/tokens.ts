@@ -8,10 +8,12 @@ import { isId } from '../../../core/ids.ts'
 import { definedMembers } from '../../../core/members.ts'
 import {
   array,
+  flag,
   integer,
   namedObject,
   nullish,
   optional,
+  optionalInteger,
   optionalOneOf,
   optionalString,
   optionalStringUpTo,
@@ -118,7 +120,11 @@ async function revokeToken(organization: string, id: string, exchange: ClientExc
   const old = ofToken(await owners.accounts.token(organizationId, id), id)
   await grantUser(organizationId, old.userId, await grantingOf(exchange, organizationId, owners), owners)
   const revoked = ofToken(await owners.accounts.revoke(organization, id, force, actorOf(exchange)), id)
-  return deletedAnswer('token', revoked.id)
+  const cancels = exchange.query.get('cancel_work') === 'true'
+  const answer = deletedAnswer('token', revoked.id)
+  if (!cancels) return answer
+  const { jobs, executions, batches } = await owners.accounts.cancelWork(organizationId, revoked.id)
+  return { ...answer, jobs_cancelled: jobs, executions_cancelled: executions, batches_cancelled: batches }
 }
 
 /** Creates a token with no more rights than the caller has, and returns its secret. */
@@ -221,10 +227,18 @@ const Rotated = namedObject('TokenRotated', 'A token with its new secret.', {
   secret,
   previous_valid_until: integer('Unix seconds until which the old secret is valid.'),
 })
-const Deleted = deletedObject('TokenDeleted', 'Confirms that a token was revoked.', ['token', 'token'], alwaysTrue)
+const Deleted = deletedObject('TokenDeleted', 'Confirms that a token was revoked.', ['token', 'token'], {
+  ...alwaysTrue,
+  jobs_cancelled: optionalInteger('With `cancel_work`: cancelled jobs, without those of executions and batches.'),
+  executions_cancelled: optionalInteger('With `cancel_work`: cancelled executions of workflows.'),
+  batches_cancelled: optionalInteger('With `cancel_work`: cancelled batches.'),
+})
 
 const Force = z.strictObject({
   force: optionalString('`true`: also if it locks out the caller or the last administrator.'),
+})
+const Revocation = Force.extend({
+  cancel_work: flag('`true`: also cancel the batches, executions and jobs that the token began. Default: they go on.'),
 })
 const Organization = OrganizationPath
 const OneToken = Organization.extend({ id: string('Id of the token: `tok_…`.') })
@@ -237,17 +251,17 @@ const shownOnce = ({ token }: { token: { id: string } }): Unrepeatable => ({
 
 const base = '/api/organizations/:organization/tokens'
 const whenEffective =
-  'It takes effect with the next request. Jobs and executions that were accepted before still run: cancel them if they must not.'
+  'It takes effect with the next request. Jobs, executions and batches that were accepted before go on.'
 
 /** For requests that give rights to a token. */
 const grantCodes = ['organization_mismatch', 'not_found', 'model_not_allowed', 'role_not_allowed'] as const
 
 const revokeFacts = {
   summary: 'Revoke token',
-  description: `Revokes a token for good. ${whenEffective}`,
+  description: `Revokes a token for good. ${whenEffective} With \`?cancel_work=true\` they are cancelled.`,
   errorCodes: ['organization_mismatch', 'not_found', 'conflict', 'role_not_allowed'],
   params: OneToken,
-  query: Force,
+  query: Revocation,
   response: Deleted,
 } as const
 

@@ -74,7 +74,8 @@ const allowed: [RegExp, reason: string][] = [
   [/^SELECT file FROM erasable_results LIMIT \?$/, 'any that may be erased, so many at a time'],
   [/^SELECT EXISTS \(SELECT 1 FROM jobs WHERE webhook IS NOT NULL\)/, 'the first row of a partial index'],
   [/^SELECT count\(\*\) FROM \(SELECT 1 FROM webhook_deliveries .* LIMIT \?\)$/, 'so many rows at most'],
-  [/INDEXED BY jobs_due/, 'the unfinished jobs of an organization that is suspended or deleted'],
+  [/INDEXED BY jobs_due/, 'the unfinished jobs of an organization or token that is suspended, deleted or revoked'],
+  [/INDEXED BY batches_unfinished/, 'the unfinished batches, when a token is revoked'],
   [/^SELECT sequence, hash FROM ledger ORDER BY sequence DESC LIMIT 1$/, 'the end of the chain is one row'],
 ]
 

@@ -160,6 +160,51 @@ test.each<[url: string, body: object, wrong: object, answer: object]>([
   })
 })
 
+/** A second token of the organization, with a batch of which one line has ended and others wait in the engine. */
+async function tokenWithBatch() {
+  held.clear()
+  const me = (await (await app.fetch('/api/me')).json()) as { organization: { id: string } }
+  const path = `/api/organizations/${me.organization.id}/tokens`
+  const made = await app.fetch(path, { body: { name: 'leaked' } })
+  const { token, secret } = (await made.json()) as { token: { id: string }; secret: string }
+  const bodies = Object.fromEntries(['one', 'hold 1', 'hold 2'].map(input => [input, { model: 'far', input }]))
+  const { id } = await batchesOf(secret).start('/v1/embeddings', bodies)
+  await engine.until(() => held.size === 2)
+  await batchesOf(app.secret).until(id, ({ request_counts }) => request_counts!.completed === 1)
+  const revoke = async (query: string) =>
+    (await (await app.fetch(`${path}/${token.id}${query}`, { method: 'DELETE' })).json()) as object
+  return { id, secret, revoke }
+}
+
+test('a batch goes on after its token was revoked', async () => {
+  const { id, revoke } = await tokenWithBatch()
+  expect(await revoke('')).toEqual({ id: expect.any(String), object: 'token', deleted: true })
+  for (const answer of held.values()) answer()
+  const batch = await batchesOf(app.secret).until(id, hasEnded)
+  expect(batch).toMatchObject({ status: 'completed', request_counts: { total: 3, completed: 3, failed: 0 } })
+})
+
+test('a token that is revoked with its work leaves no job, execution or batch, and those of others alone', async () => {
+  const { id, secret, revoke } = await tokenWithBatch()
+  const job = { task: 'std/embeddings', model_id: 'far', inputs: { input: 'x' }, not_before: 4_000_000_000 }
+  const begin = async (path: string, body: object, token: string) =>
+    (await (await app.fetch(path, { body, token })).json()) as { id: string; execution: { id: string } }
+  const [own, other] = [await begin('/api/jobs', job, secret), await begin('/api/jobs', job, app.secret)]
+  const dag = { nodes: { a: { model_id: 'far', task: 'std/embeddings', inputs: { input: 'hold 3' } } }, edges: [] }
+  const { execution } = await begin('/api/workflows/run', { dag }, secret)
+  const counts = { jobs_cancelled: 1, executions_cancelled: 1, batches_cancelled: 1 }
+  expect(await revoke('?cancel_work=true')).toMatchObject({ deleted: true, ...counts })
+  const read = async (path: string) => (await (await app.fetch(path)).json()) as { status: string; execution: object }
+  expect((await read(`/api/workflow-executions/${execution.id}`)).execution).toMatchObject({ status: 'cancelled' })
+  expect((await read(`/api/jobs/${own.id}`)).status).toBe('cancelled')
+  expect((await read(`/api/jobs/${other.id}`)).status).toBe('pending')
+  const batch = await batchesOf(app.secret).until(id, hasEnded)
+  expect(batch).toMatchObject({ status: 'cancelled', request_counts: { total: 3, completed: 1, failed: 2 } })
+  // Nothing is left, and asking again is harmless.
+  expect(await revoke('?cancel_work=true')).toMatchObject({ jobs_cancelled: 0, executions_cancelled: 0 })
+  await app.fetch(`/api/jobs/${other.id}/cancel`, { body: {} })
+})
+
 test('a line that is nested too deep fails its batch when the file is checked', async () => {
   const { client, create, until } = batchesOf(app.secret)
   const user = `${'['.repeat(5_000)}${']'.repeat(5_000)}`
