@@ -6,6 +6,7 @@ import { isPadded, readWavHead } from '../cpu/wav.ts'
 import { Failure } from '../failure.ts'
 import type { Ffmpeg } from './ffmpeg.ts'
 import { checkProbe } from './probe.ts'
+import { isSilent } from './silence.ts'
 
 /** Samples a second of the audio that engines get; 16 bits, one channel. */
 export const sampleRate = 16_000
@@ -16,6 +17,8 @@ export interface DecodedAudio extends AsyncDisposable {
   path: string
   bytes: number
   seconds: number
+  /** Whether nothing in it is loud enough for a voice. */
+  silent: boolean
 }
 
 /** All decoded audio that waits for an engine has at most this many times `limits.audio_decoded`. */
@@ -75,7 +78,8 @@ export function openAudioDecoder({
     if (size < 2) throw refused('has no samples')
     if (size > limits.audio_decoded) throw refused('decodes to more data than is allowed')
     if (size / 2 > seconds * sampleRate) throw refused(`lasts longer than ${seconds} s, the maximum`)
-    return { path: into, bytes: size - (size % 2), seconds: Math.floor(size / 2) / sampleRate }
+    const silent = await isSilent(into)
+    return { path: into, bytes: size - (size % 2), seconds: Math.floor(size / 2) / sampleRate, silent }
   }
 
   return {

@@ -110,7 +110,7 @@ test('a generation is a durable job: it reports progress, and its image is conte
 }, 30_000)
 
 test('audio is transcribed from a data URL', async () => {
-  const samples = Buffer.alloc(16_000)
+  const samples = Buffer.alloc(16_000, 'tone')
   const url = `data:audio/wav;base64,${Buffer.concat([wavHead(16_000, samples.length), samples]).toString('base64')}`
   const heard: Json = await client.callTool({ name: 'audio_transcription', arguments: { url } })
   expect(heard.isError).toBeUndefined()

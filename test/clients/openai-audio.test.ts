@@ -20,7 +20,7 @@ beforeAll(async () => {
 })
 afterAll(() => app[Symbol.asyncDispose]())
 
-const wav = Buffer.concat([wavHead(16_000, 64_000), Buffer.alloc(64_000, 1)])
+const wav = Buffer.concat([wavHead(16_000, 64_000), Buffer.alloc(64_000, 'tone')])
 const file = () => toFile(wav, 'speech.wav')
 const url = `data:audio/wav;base64,${wav.toString('base64')}`
 const heard = 'The cat sat on the mat. The dog barked.'

@@ -19,7 +19,7 @@ let files = 0
 function soundOf(samples: Buffer) {
   const path = join(folder, String(++files))
   writeFileSync(path, samples)
-  return { path, bytes: samples.length, seconds: samples.length / 32_000 }
+  return { path, bytes: samples.length, seconds: samples.length / 32_000, silent: false }
 }
 
 async function elsewhere(answer: (req: IncomingMessage, res: ServerResponse) => void) {

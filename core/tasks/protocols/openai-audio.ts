@@ -74,11 +74,14 @@ export interface TranscriptionCall {
   path: string
   fields: [name: string, value: string][]
 }
-type Sound = Pick<DecodedAudio, 'path' | 'bytes' | 'seconds'>
+type Sound = Pick<DecodedAudio, 'path' | 'bytes' | 'seconds' | 'silent'>
+
+/** The answer to silence. No engine is asked, because Whisper hears words in it. */
+const nothingHeard = Buffer.from('{"text":"","segments":[]}')
 
 /**
  * Sends audio to an engine and resolves with its whole answer. The audio is read from the disk while it is sent: an hour
- * is 115 MB, and engines have many slots. Rejects with the Failure of the engine or the reason of the signal.
+ * is 115 MB, and engines have many slots. The answer to silence has no text. Rejects with the Failure of the engine or the reason of the signal.
  */
 export function transcribe(
   lease: Lease,
@@ -87,6 +90,7 @@ export function transcribe(
   maxBytes: number,
   signal: CallerSignal,
 ): Promise<Buffer> {
+  if (sound.silent) return Promise.resolve(nothingHeard)
   const { path, body, ...more } = engineCall(request, sound)
   return ask(lease, path, body, maxBytes, signal, more)
 }

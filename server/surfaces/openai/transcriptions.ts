@@ -230,7 +230,7 @@ async function attempt(
   const request = { path: prepared.route.path, fields: prepared.fields }
   const sending = [lease, request, sound, config.limits.engine_answer, exchange.abortSource] as const
   try {
-    if (prepared.engineStreams) {
+    if (prepared.engineStreams && !sound.silent) {
       const stream = await protocol.transcribeStream(...sending)
       if (isEventStream(stream)) {
         const end = await relayTranscription(exchange, stream, sound.seconds)

@@ -5,6 +5,7 @@ import { Failure, invalid } from '../../../core/failure.ts'
 import { newId } from '../../../core/ids.ts'
 import type { CallEnd } from '../../../core/jobs/call.ts'
 import { sampleRate } from '../../../core/media/audio-decoder.ts'
+import { isSilent } from '../../../core/media/silence.ts'
 import type { Lease } from '../../../core/models/fleet.ts'
 import { expectedGpuMs } from '../../../core/tasks/metering.ts'
 import { audioProtocol } from '../../../core/tasks/protocols/protocols.ts'
@@ -71,7 +72,7 @@ export async function transcribeSamples(
     await using workspace = await files.workspace(newId('job'))
     const path = join(workspace.folder, 'samples')
     await writeFile(path, new Uint8Array(samples.buffer, samples.byteOffset, samples.byteLength))
-    const sound = { path, bytes: samples.byteLength, seconds }
+    const sound = { path, bytes: samples.byteLength, seconds, silent: await isSilent(path) }
     let text = ''
 
     async function attempt(lease: Lease): Promise<CallEnd> {

@@ -14,7 +14,7 @@ def sound() -> io.BytesIO:
         wav.setnchannels(1)
         wav.setsampwidth(2)
         wav.setframerate(16_000)
-        wav.writeframes(b"\1" * 64_000)
+        wav.writeframes(b"tone" * 16_000)
     file.seek(0)
     file.name = "speech.wav"
     return file

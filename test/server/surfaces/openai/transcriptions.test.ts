@@ -52,6 +52,7 @@ afterAll(async () => {
 const samples = Buffer.alloc(64_000)
 for (let at = 0; at < 32_000; at++) samples.writeInt16LE(Math.round(8_000 * Math.sin(at / 6)), 2 * at)
 const wav = Buffer.concat([wavHead(16_000, samples.length), samples])
+const silence = Buffer.concat([wavHead(16_000, samples.length), Buffer.alloc(samples.length)])
 const url = `data:audio/wav;base64,${wav.toString('base64')}`
 
 interface Sending {
@@ -90,6 +91,21 @@ test.each(['far', 'plain', 'whisper'])('%s: a form is answered with the text by 
     x_groq: { id: response.headers.get('x-request-id') },
   })
   expect(response.headers.get('x-job-id')).toMatch(/^job_/)
+})
+
+test.each([
+  ['far', {}, { text: '' }],
+  ['far', { response_format: 'verbose_json' }, { text: '', segments: [], duration: 2 }],
+  ['far', { response_format: 'diarized_json' }, { text: '', segments: [] }],
+  ['whisper', { response_format: 'verbose_json' }, { text: '', segments: [], duration: 2 }],
+])('%s hears no words in silence: %j', async (model, fields, expected) => {
+  expect(await verbose(await form({ model, ...fields }, { file: silence }))).toMatchObject(expected)
+})
+
+test('silence is streamed as no text', async () => {
+  const response = await form({ model: 'far', stream: 'true' }, { file: silence })
+  const usage = { type: 'duration', seconds: 2 }
+  expect(await response.text()).toBe(`data: ${JSON.stringify({ type: 'transcript.text.done', text: '', usage })}\n\n`)
 })
 
 test('whisper-server: verbose_json is OpenAI’s, words joined from their pieces', async () => {
