@@ -123,6 +123,7 @@ function refusalOf(
   if (reason === 'RevisionNotFound')
     return new Failure('model_not_found', `The repository ${repository} has no such revision: ${errorText || status}.`)
   if (status === 407) return loginOfProxy()
+  if (status === 416) return new RangeFailure(host)
   if (status === 401 && !hasToken)
     return new Failure(
       'invalid_api_key',
@@ -179,6 +180,13 @@ export async function waitBeforeRetry(
 
 export const retryDelayMs = (failure: Failure, attempt: number, { backoffMs }: RetryRules): number =>
   Math.min(failure.retryAfterMs ?? backoffMs * 2 ** (attempt - 1), maxDelayMs)
+
+/** The server does not have the rest of a file any more that has arrived in part: it has changed. */
+export class RangeFailure extends Failure {
+  constructor(host: string) {
+    super('worker_error', `The file has changed on ${host}, so it is downloaded from its beginning.`)
+  }
+}
 
 /** A connection was refused, broke, or could not be established. */
 export class ConnectionFailure extends Failure {

@@ -8,6 +8,7 @@ import {
   type HubFetch,
   hubUnreachable,
   isTransient,
+  RangeFailure,
   type RetryRules,
   retryDelayMs,
   waitBeforeRetry,
@@ -114,6 +115,7 @@ export async function transfer(
         signal.throwIfAborted()
         const failure = thrown instanceof Failure ? thrown : hubUnreachable(new URL(url), thrown)
         failedAttempts = have > before ? 1 : failedAttempts + 1
+        if (failure instanceof RangeFailure) await restart()
         if (!isTransient(failure) || failedAttempts >= retryRules.attempts) throw failure
         const waitMs = retryDelayMs(failure, failedAttempts, retryRules)
         onEvent({ event: 'retry', file: name, reason: failure.message, waitMs })
@@ -140,8 +142,7 @@ export async function transfer(
 function startOf(response: Response, { name, size, have }: { name: string; size: number; have: number }): number {
   if (response.status !== 206) return 0
   const [, from, total] = /^bytes (\d+)-\d+\/(\d+)$/.exec(response.headers.get('content-range') ?? '') ?? []
-  if (Number(from) !== have || Number(total) !== size)
-    throw invalidValue(`${name} has changed on ${new URL(response.url).host}. Run the same command again.`)
+  if (Number(from) !== have || Number(total) !== size) throw new RangeFailure(new URL(response.url).host)
   return have
 }
 

@@ -135,6 +135,6 @@ export async function withImages(
     waiting.length = 0
     throw thrown
   }
-  const parts = { bodies, droppable, replacements }
-  return { ...prepared, images: undefined, ...(await cpu.fill(parts)) }
+  // oxlint-disable-next-line no-array-fill-with-reference-type -- fills marks of bodies, not an array
+  return { ...prepared, images: undefined, ...(await cpu.fill({ bodies, droppable, replacements })) }
 }
