@@ -86,6 +86,8 @@ export interface EngineTraits {
   promptLists: boolean
   /** Whether a translation is a transcription with the field `translate`; other engines have a route for it. */
   translateField?: boolean
+  /** Whether the engine takes `vad_filter`, which leaves out parts of audio without speech. */
+  vadFilter?: boolean
   /** Whether the engine is a server elsewhere, so that the region of this machine is not its region. */
   isElsewhere?: true
   /** How many input images one edit may have. Default: 1. */

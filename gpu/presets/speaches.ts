@@ -47,6 +47,7 @@ export const speaches = definePreset({
   abilities: () => ({
     routes: routesOf({ openaiAudio: 'all' }),
     features: ['segments', 'words', 'transcription_stream'],
+    vadFilter: true,
   }),
   upstreamId,
 })

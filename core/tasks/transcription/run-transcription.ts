@@ -19,12 +19,17 @@ export function openTranscriptionRunner({
   media: Pick<Media, 'decodeAudio' | 'samples'>
   limits: Pick<Limits, 'engine_answer'>
 }): RunTask {
-  return async (...[job, lease, signal]) => {
+  return async (...[job, lease, signal, report]) => {
     const { record, model, sender } = workOfJob('transcription', job, registry, signal)
     const request = jobRequest(JSON.parse(job.inputs) as TranscriptionRequest)
     const prepared = record.prepare(request, registry.catalog())
     await using sound = await media.decodeAudio(sender, prepared.sound.field, prepared.sound.value)
     const { seconds } = sound
+    if (prepared.ignored.length > 0 && !sound.silent)
+      report.log(
+        'WARN',
+        `Left out, because the engine of '${model.id}' cannot keep to it: ${prepared.ignored.join(', ')}`,
+      )
     const answer = await audioProtocol(prepared.route).transcribe(
       lease,
       { path: prepared.route.path, fields: await transcriptionFields(prepared, media, sender) },

@@ -56,6 +56,9 @@ const fields = {
     z.union([z.literal('auto'), z.looseObject({ type: string('Name of the strategy, such as `server_vad`.') })]),
     'How to split long audio. Passed to the engine. Default: the engine decides.',
   ),
+  vad_filter: nullishBoolean(
+    'Whether the engine leaves out parts without speech. Where it cannot, `x-infer-ignored` names the field. Default: false.',
+  ),
 }
 const onlyTranscription = {
   language: nullish(

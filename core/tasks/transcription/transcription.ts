@@ -76,6 +76,8 @@ export interface PreparedTranscription {
   stream: boolean
   /** Whether the engine is asked for a stream, which it may still answer with JSON. */
   engineStreams: boolean
+  /** Fields that the engine does not keep to. */
+  ignored: readonly string[]
   answerFormat: TranscriptionAnswerFormat
 }
 
@@ -124,6 +126,7 @@ export function prepareTranscription(task: TranscriptionTask, raw: unknown, cata
   const language = requestedLanguage(request.language) ?? null
   const stream = request.stream === true && streamedFormats.has(format)
   const engineStreams = stream && entry.traits.features.has('transcription_stream')
+  const filters = entry.traits.vadFilter === true || entry.extraParams.includes('vad_filter')
   const engineFormat =
     format === 'diarized_json'
       ? format
@@ -147,12 +150,14 @@ export function prepareTranscription(task: TranscriptionTask, raw: unknown, cata
       diarize: request.diarize || undefined,
       'known_speaker_names[]': request.known_speaker_names,
       translate: operationOf(task) === 'translate' && entry.traits.translateField ? true : undefined,
+      vad_filter: (filters && request.vad_filter) || undefined,
       ...extraFields(raw, entry),
     }),
     sound,
     speakers: request.known_speaker_references ?? [],
     stream,
     engineStreams,
+    ignored: request.vad_filter && !filters ? ['vad_filter'] : [],
     answerFormat: { task, modelId: entry.id, format, words, logprobs, language, seconds: 0, requestId: null },
   }
 }

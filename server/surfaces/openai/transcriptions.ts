@@ -1,5 +1,6 @@
 import { buffer } from 'node:stream/consumers'
 import { Failure } from '../../../core/failure.ts'
+import { ignoredHeader, ignoredText } from '../../../core/ignored.ts'
 import type { CallEnd } from '../../../core/jobs/call.ts'
 import type { DecodedAudio } from '../../../core/media/audio-decoder.ts'
 import type { Lease } from '../../../core/models/fleet.ts'
@@ -175,6 +176,7 @@ async function answerTranscription(task: TranscriptionTask, exchange: ClientExch
   const sound = await media.decodeAudio(exchange.sender, field, body.file ?? exchange.inline.get(value) ?? value)
   const fields = await fieldsFor(exchange, prepared, sound, owners)
   exchange.releaseBody()
+  if (prepared.ignored.length > 0 && !sound.silent) exchange.header(ignoredHeader, ignoredText(prepared.ignored))
   const measured = admission.estimated(admitted, () => ({
     usage: { ...noUsage, audioMs: Math.ceil(sound.seconds * 1000), gpuMs: expectedGpuMs },
   }))

@@ -118,6 +118,16 @@ test('fields that the configuration names are passed on, and no others', () => {
   ])
 })
 
+test.each<[object, Partial<EngineTraits>, string[], boolean, string[]]>([
+  [{ vad_filter: true }, { vadFilter: true }, [], true, []],
+  [{ vad_filter: true }, {}, ['vad_filter'], true, []],
+  [{ vad_filter: true }, {}, [], false, ['vad_filter']],
+  [{ vad_filter: false }, {}, [], false, []],
+])('%j for an engine with %j and %j', (raw, traits, extraParams, sent, ignored) => {
+  const found = prepared(raw, catalog(all, traits, extraParams))
+  expect([found.fields.some(([name]) => name === 'vad_filter'), found.ignored]).toEqual([sent, ignored])
+})
+
 test('a translation has a route or a field, and no language', () => {
   const route = prepared({ language: 'de' }, catalog(all), 'std/audio-translation')
   expect([route.route.path, route.answerFormat.language, Object.fromEntries(route.fields)]).toEqual([

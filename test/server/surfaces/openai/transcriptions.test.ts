@@ -102,6 +102,15 @@ test.each([
   expect(await verbose(await form({ model, ...fields }, { file: silence }))).toMatchObject(expected)
 })
 
+test.each([
+  ['true', wav, 'vad_filter'],
+  ['true', silence, null],
+  ['false', wav, null],
+])('an engine without a filter for silence: vad_filter=%s is named', async (vad_filter, file, ignored) => {
+  const response = await form({ model: 'far', vad_filter }, { file })
+  expect([response.status, response.headers.get('x-infer-ignored')]).toEqual([200, ignored])
+})
+
 test('silence is streamed as no text', async () => {
   const response = await form({ model: 'far', stream: 'true' }, { file: silence })
   const usage = { type: 'duration', seconds: 2 }
