@@ -63,6 +63,7 @@ const leastBytes = (text: string): number => Math.floor(((text.length / 66) * 64
 export function bytesOfDataUrl(text: string, field: string): Uint8Array<ArrayBuffer> {
   const bytes = bytesOfBase64(text)
   if (bytes) return bytes
+  if (text.trim() === '') throw invalidValue(`'${field}' is a data: URL without content: the file is empty.`)
   throw invalidValue(`'${field}' is a data: URL whose content is not base64.`)
 }
 

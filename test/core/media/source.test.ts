@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { readSource } from '../../../core/media/source.ts'
+import { bytesOfDataUrl, readSource } from '../../../core/media/source.ts'
 
 const id = 'file-01K2ZZZZZZ7QK2M9XDAAAAAAAA'
 const link = `http://127.0.0.1:8787/files/${id}/a.png?exp=1&sig=x`
@@ -12,4 +12,12 @@ test.each<[value: string, origins: string[], source: object]>([
   [link, ['', ''], { from: 'http', url: link }],
 ])('%s with the origins %j', (value, origins, source) => {
   expect(readSource(value, 'image_url', origins)).toMatchObject(source)
+})
+
+test.each([
+  ['', "'it' is a data: URL without content: the file is empty."],
+  ['\r\n', "'it' is a data: URL without content: the file is empty."],
+  ['%%%%', "'it' is a data: URL whose content is not base64."],
+])('the content %j is refused', (text, message) => {
+  expect(() => bytesOfDataUrl(text, 'it')).toThrow(message)
 })
