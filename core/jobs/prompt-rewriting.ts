@@ -35,7 +35,7 @@ const nothing: Usage = { inputTokens: 0, outputTokens: 0 }
  * waits in the queue of the model and leaves a record.
  */
 export function openPromptRewriting(dependencies: {
-  cpu: Pick<Preparation, 'prepare' | 'shape' | 'fill'>
+  cpu: Pick<Preparation, 'prepare' | 'shape' | 'insertImages'>
   media: Pick<Media, 'imageDataUrl'>
   registry: Pick<Registry, 'catalog'>
   limits: Limits

@@ -89,7 +89,7 @@ export const taskWork = {
     const images = prepared.images?.flatMap(({ value }) => (typeof value === 'string' ? [] : [value])) ?? []
     return { value: { ...prepared, bodies }, give: [...bodies, ...images] }
   },
-  fill(filling: Filling): Done<ReturnType<typeof filled>> {
+  insertImages(filling: Filling): Done<ReturnType<typeof filled>> {
     const value = filled(filling)
     return { value, give: value.bodies }
   },
@@ -126,11 +126,11 @@ export function openPreparation({ calling }: Pick<Cpu, 'calling'>) {
         : call(poolOfBody(body), 'prepare', request, { give: [body] })
     },
     /** Puts images and files into the bodies of a request. */
-    fill(filling: Filling): ReturnType<typeof filled> | Promise<ReturnType<typeof filled>> {
+    insertImages(filling: Filling): ReturnType<typeof filled> | Promise<ReturnType<typeof filled>> {
       const parts = [...filling.bodies, ...filling.replacements.map(([, replacement]) => replacement)]
       const size = parts.reduce((sum, { length }) => sum + length, 0)
       if (size <= filledBytes) return filled(filling)
-      return call('requests', 'fill', filling, {
+      return call('requests', 'insertImages', filling, {
         give: parts.flatMap(one => (typeof one === 'string' ? [] : [bufferOf(one)])),
       })
     },

@@ -15,7 +15,7 @@ export function openTextRunner({
   limits,
 }: {
   registry: Pick<Registry, 'find' | 'catalog'>
-  cpu: Pick<Preparation, 'prepare' | 'shape' | 'fill'>
+  cpu: Pick<Preparation, 'prepare' | 'shape' | 'insertImages'>
   media: Pick<Media, 'imageDataUrl' | 'fileText'>
   limits: Limits
 }): RunTask {

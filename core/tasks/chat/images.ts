@@ -109,7 +109,7 @@ export function filled({ bodies, droppable, replacements }: Filling): Pick<Prepa
 export async function withImages(
   prepared: PreparedRequest,
   fetch: (image: ImageReference) => Promise<Replacement>,
-  cpu: { fill: (filling: Filling) => ReturnType<typeof filled> | Promise<ReturnType<typeof filled>> },
+  cpu: { insertImages: (filling: Filling) => ReturnType<typeof filled> | Promise<ReturnType<typeof filled>> },
 ): Promise<PreparedRequest> {
   const { images, bodies, droppable } = prepared
   if (!images) return prepared
@@ -135,6 +135,6 @@ export async function withImages(
     waiting.length = 0
     throw thrown
   }
-  // oxlint-disable-next-line no-array-fill-with-reference-type -- fills marks of bodies, not an array
-  return { ...prepared, images: undefined, ...(await cpu.fill({ bodies, droppable, replacements })) }
+  const filledIn = await cpu.insertImages({ bodies, droppable, replacements })
+  return { ...prepared, images: undefined, ...filledIn }
 }

@@ -55,9 +55,9 @@ test('images replace their marks at once if they are small, else in a thread, wi
     droppable: undefined,
     replacements: [['mark', Buffer.alloc(bytes, 'A')] as [string, Buffer]],
   })
-  const small = cpu.fill(filling(1_000))
+  const small = cpu.insertImages(filling(1_000))
   expect(small).not.toBeInstanceOf(Promise)
-  const large = cpu.fill(filling(300_000))
+  const large = cpu.insertImages(filling(300_000))
   expect(large).toBeInstanceOf(Promise)
   for (const [{ bodies }, bytes] of [
     [await small, 1_000],

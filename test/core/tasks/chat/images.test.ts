@@ -13,7 +13,7 @@ const prepared = (...urls: string[]) =>
     { model: 'm', messages: [{ role: 'user', content: [{ type: 'text', text: 'http://a/' }, ...urls.map(part)] }] },
     catalogOf({ features: new Set(['images']) }),
   )
-const cpu = { fill: filled }
+const cpu = { insertImages: filled }
 const textOf = (body: string | Uint8Array) => (typeof body === 'string' ? body : Buffer.from(body).toString('utf8'))
 /** Stands for the check: names the image by what it got. */
 const checked = async ({ value }: ImageReference) =>
