@@ -46,6 +46,8 @@ export const onlyWhatIsUsed: Plugin[] = [
     Object.assign(Dispatcher.prototype, api)
     export { default as Agent } from './lib/dispatcher/agent.js'
     export { default as Client } from './lib/dispatcher/client.js'
+    export { default as EnvHttpProxyAgent } from './lib/dispatcher/env-http-proxy-agent.js'
+    export { getGlobalDispatcher, setGlobalDispatcher } from './lib/global.js'
     export { default as buildConnector } from './lib/core/connect.js'`,
   ),
   // No connection of ours speaks HTTP/2 (`allowH2: false`), of which Node's own part is large.
