@@ -94,7 +94,7 @@ export async function transfer(
         if (have > 0 && etag) range['if-range'] = etag
         const { response, received, done } = await ask(url, range)
         try {
-          const from = startOf(response, { name, size, have })
+          const from = startOf(response, { size, have })
           if (from !== have) await restart()
           for await (const piece of response.body ?? []) {
             received()
@@ -138,8 +138,8 @@ export async function transfer(
   }
 }
 
-/** Returns the first byte of an answer. Throws Failure if the file on the server has changed. */
-function startOf(response: Response, { name, size, have }: { name: string; size: number; have: number }): number {
+/** Returns the first byte of an answer. Throws RangeFailure if the file on the server has changed. */
+function startOf(response: Response, { size, have }: { size: number; have: number }): number {
   if (response.status !== 206) return 0
   const [, from, total] = /^bytes (\d+)-\d+\/(\d+)$/.exec(response.headers.get('content-range') ?? '') ?? []
   if (Number(from) !== have || Number(total) !== size) throw new RangeFailure(new URL(response.url).host)

@@ -16,7 +16,11 @@ export async function readJson(exchange: ClientExchange, owners: Owners<'admissi
   const { route } = exchange
   const { json_body: maxUsual, chat_body: maxLarge } = config.limits
   if (route.largeBody) exchange.releaseBody = admission.holdBody(heldBytes(exchange.req))
-  const bytes = await readBody(exchange.req, route.largeBody ? Math.max(maxUsual, maxLarge) : maxUsual)
+  const bytes = await readBody(
+    exchange.req,
+    route.largeBody ? Math.max(maxUsual, maxLarge) : maxUsual,
+    route.whenTooLarge,
+  )
   const size = bytes.length
   const hash = exchange.req.headers['idempotency-key'] !== undefined
   const bounds = { ...config.limits, keys: Math.max(config.limits.keys, route.members ?? 0) }
@@ -43,18 +47,21 @@ export function nameAsJson({ headers }: IncomingMessage): void {
 const curlType = 'application/x-www-form-urlencoded'
 
 /** The failure for what is larger than its limit: `what` begins the sentence, as in `The body is`. */
-export const tooLarge = (what: string, maxBytes: number, param?: string): Failure =>
-  new Failure('payload_too_large', `${what} larger than ${Math.floor(maxBytes / 1024)} KiB, the limit here.`, { param })
+export const tooLarge = (what: string, maxBytes: number, param?: string, advice = ''): Failure => {
+  const message = `${what} larger than ${Math.floor(maxBytes / 1024)} KiB, the limit here.`
+  return new Failure('payload_too_large', advice === '' ? message : `${message} ${advice}`, { param })
+}
 
 /** Bytes. A body with a larger Content-Length gets one buffer at the start; `heldBytes` counts its copies. */
 const preallocateAbove = 1 << 20
 
 /**
  * Reads the whole body, at most `maxBytes` bytes. Requires JSON (or an empty body): a web page may send a form or a
- * text body to another origin without a preflight. Throws Failure `payload_too_large`, `unsupported_media_type`,
- * `cancelled`.
+ * text body to another origin without a preflight. `advice` ends the refusal of a larger body. Throws Failure
+ * `payload_too_large`, `unsupported_media_type`, `cancelled`.
  */
-export function readBody(req: IncomingMessage, maxBytes: number): Promise<Buffer> {
+export function readBody(req: IncomingMessage, maxBytes: number, advice?: string): Promise<Buffer> {
+  const refusal = () => tooLarge('The body is', maxBytes, undefined, advice)
   const declared = req.headers['content-length']
   if (declared === '0' || (declared === undefined && req.headers['transfer-encoding'] === undefined))
     return Promise.resolve(Buffer.alloc(0))
@@ -65,7 +72,7 @@ export function readBody(req: IncomingMessage, maxBytes: number): Promise<Buffer
   const encoding = req.headers['content-encoding']
   if (encoding !== undefined && encoding !== 'identity')
     return refused(`A body with Content-Encoding '${encoding.slice(0, 40)}' is not supported; send it uncompressed.`)
-  if (declared !== undefined && Number(declared) > maxBytes) return Promise.reject(tooLarge('The body is', maxBytes))
+  if (declared !== undefined && Number(declared) > maxBytes) return Promise.reject(refusal())
   askForBody(req)
   // A large body is copied chunk by chunk: copying megabytes at the end would block the event loop.
   let whole = Number(declared) > preallocateAbove ? systemBuffer(Number(declared)) : undefined
@@ -79,7 +86,7 @@ export function readBody(req: IncomingMessage, maxBytes: number): Promise<Buffer
       size += chunk.length
       if (size > maxBytes) {
         settled = true
-        reject(tooLarge('The body is', maxBytes))
+        reject(refusal())
       } else if (whole) {
         chunk.copy(whole, size - chunk.length)
         countChunk(chunk.length)

@@ -83,6 +83,8 @@ export interface EndpointFacts<P, Q, B, R> extends Pick<SharedFacts, 'errors'> {
   rawBody?: string
   /** The body may hold files as `data:` addresses; those of a large one are in `exchange.inline`. */
   largeBody?: boolean
+  /** A sentence behind the one that the body is too large: what to do instead. */
+  whenTooLarge?: string
   /** Every request opens an event stream. Openings with a known token are paced, so that thousands block nobody. */
   eventStream?: boolean
   /** Maximum number of members of the body, if more than the configured limit. */

@@ -109,6 +109,9 @@ const Deleted = deletedObject(
   {},
 )
 
+/** Inputs are kept with the execution, so files in them are sent beforehand. */
+const uploadFirst = 'Upload large files with POST /std/v1/files, and send their ids (file-…) or URLs as parameters.'
+
 const startRoutes = (owners: ExecutionOwners) => [
   route('POST /api/workflows/:id/execute', 'user:write', {
     bucket: 'jobs',
@@ -118,6 +121,7 @@ const startRoutes = (owners: ExecutionOwners) => [
     errorCodes: [...errorGroups.submit, 'invalid_graph', 'not_found'],
     params: OfWorkflow,
     body: ExecuteRequest,
+    whenTooLarge: uploadFirst,
     example: { input_params: { topic: 'cats' } },
     response: Answer,
     status: 202,
@@ -136,6 +140,7 @@ const startRoutes = (owners: ExecutionOwners) => [
     errorCodes: [...errorGroups.submit, 'invalid_graph'],
     members: maxMembers,
     body: RunRequest,
+    whenTooLarge: uploadFirst,
     example: {
       dag: {
         nodes: {
@@ -246,6 +251,7 @@ const changeRoutes = (owners: ExecutionOwners) => [
     errorCodes: [...errorGroups.submit, 'invalid_graph', 'not_found'],
     params: One,
     body: RetryRequest,
+    whenTooLarge: uploadFirst,
     example: { from: 'failed' },
     response: Answer,
     status: 202,

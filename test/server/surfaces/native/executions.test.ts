@@ -292,6 +292,14 @@ test('an invalid workflow is refused with all reasons, and no execution is creat
   ])
 })
 
+test('a body that is too large is refused with the way to send its files', async () => {
+  const dag = { nodes: { a: chat('${input.picture}') }, edges: [] }
+  const input_params = { picture: `data:image/png;base64,${'A'.repeat(3_000_000)}` }
+  const { status, body } = await post('/api/workflows/run', { dag, input_params })
+  expect([status, body.error.code]).toEqual([413, 'payload_too_large'])
+  expect(body.error.message).toContain('Upload large files with POST /std/v1/files')
+})
+
 test('an idempotency key makes one execution', async () => {
   const dag = { nodes: { a: chat('x') }, edges: [] }
   const key = { 'idempotency-key': `run-${Math.random()}` }
