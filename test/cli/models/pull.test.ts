@@ -1,5 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { expect, onTestFinished, test } from 'vitest'
@@ -145,4 +147,19 @@ test('a reference that is not on a hub is wrong usage', async () => {
   const ended = await infer(['model', 'pull', '/some/file.gguf'])
   expect(ended.exitCode).toBe(64)
   expect(ended.stderr).toContain('infer model add /some/file.gguf')
+})
+
+test('the built program uses the proxy of the environment, and says that it wants a login', async () => {
+  const asked: string[] = []
+  const proxy = createServer((request, response) => {
+    asked.push(`${request.method} ${request.url}`)
+    response.writeHead(407).end()
+  })
+  await new Promise<void>(resolve => proxy.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void proxy.close())
+  const address = `127.0.0.1:${(proxy.address() as AddressInfo).port}`
+  const env = { HF_ENDPOINT: 'http://hub.test', HF_HOME: temporaryFolder(), HTTP_PROXY: `http://${address}` }
+  const { exitCode, stderr } = await infer(['model', 'pull', 'hf:o/m'], { env })
+  expect(stderr).toContain(`Error: The proxy ${address} (HTTP_PROXY) requires a user name and a password`)
+  expect([exitCode, asked.length]).toEqual([1, 1])
 })
