@@ -3,7 +3,7 @@ import type { Agent, Dispatcher } from 'undici'
 import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
 import type { Config } from '../models/config.ts'
-import { checkedLookup, checkedUrl, portOf, type Resolve, resolveAll, urlRules } from './checked-url.ts'
+import { checkedLookup, checkedUrl, portOf, type Resolve, resolveAll, UrlRefused, urlRules } from './checked-url.ts'
 
 interface FetchOptions {
   organizationId: string
