@@ -14,6 +14,7 @@ test.each<[rule: string, line: unknown, code: string, param: string | null]>([
   ['an empty custom_id', { ...whole, custom_id: '' }, 'invalid_value', 'custom_id'],
   ['a custom_id of 513 characters', { ...whole, custom_id: 'x'.repeat(513) }, 'invalid_value', 'custom_id'],
   ['no method', without('method'), 'missing_required_parameter', 'method'],
+  ['PUT', { ...whole, method: 'PUT' }, 'invalid_method', 'method'],
   ['GET', { ...whole, method: 'GET' }, 'invalid_method', 'method'],
   ['no url', without('url'), 'missing_required_parameter', 'url'],
   ['a number as url', { ...whole, url: 1 }, 'invalid_url', 'url'],

@@ -37,6 +37,13 @@ test('a valid file has its lines and models; empty lines and line breaks of Wind
   })
 })
 
+test('a line may be exactly as long as the limit', async () => {
+  const text = line('a')
+  const [bytes, path] = [Buffer.byteLength(text), file(text)]
+  expect(await check(path, bytes)).toMatchObject({ total: 1, faults: [] })
+  expect((await check(path, bytes - 1)).faults).toHaveLength(1)
+})
+
 test.each<[rule: string, lines: string[], faults: [code: string, line: number | null][]]>([
   ['an empty file', [''], [['empty_file', null]]],
   ['a file of empty lines', ['', ' '], [['empty_file', null]]],

@@ -32,3 +32,16 @@ test.each<[to: string, from: string | undefined, why: RegExp]>([
 ])('%s from %s is refused', (to, from, why) => {
   expect(() => checkedUrl(to, from === undefined ? undefined : new URL(from), rules)).toThrow(why)
 })
+
+test.each([
+  ['https://example.com/', 'example.com', true],
+  ['https://a.example.com/', 'example.com', false],
+  ['https://a.b.example.com./', '*.Example.com', true],
+  ['https://example.com/', '*.example.com', false],
+  ['https://evilexample.com/', '*.example.com', false],
+])('%s is allowed by %s: %s', (url, host, isAllowed) => {
+  const allowed = urlRules({ allowed_addresses: [], allowed_hosts: [host] }, [80, 443])
+  const check = () => checkedUrl(url, undefined, allowed)
+  if (isAllowed) expect(String(check())).toBe(url)
+  else expect(check).toThrow(/host/)
+})

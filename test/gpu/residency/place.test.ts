@@ -35,6 +35,7 @@ describe('place', () => {
     decision: object,
   ][] = [
     ['an empty GPU is used', want(10), [], [gpu('a', 24)], { do: 'load', devices: ['a'], evict: [] }],
+    ['one that fills a GPU fits', want(24), [], [gpu('a', 24)], { do: 'load', devices: ['a'], evict: [] }],
     [
       'several fit beside each other',
       want(10),

@@ -28,6 +28,14 @@ test.each([
   expect(requestPath(url)).toBe(path)
 })
 
+test.each([
+  ['/', '/'],
+  ['/a', '/a'],
+  ['/a/', '/a'],
+  ['/a?b=/c/', '/a?b=/c/'],
+  ['//a//b/?c', '/a/b?c'],
+])('%s is tidied to %s', (url, path) => expect(tidy(url)).toBe(path))
+
 test('paths of any length are read in linear time', () => {
   const started = performance.now()
   for (const part of ['/', '/a', '/.', '%41', '/a.', 'a'])

@@ -210,6 +210,10 @@ describe('a repeated synchronous request', () => {
     expect((await embed(`${input}z`, key)).status).toBe(422)
   })
 
+  test('a key may have 255 characters', async () => {
+    expect((await embed('a', 'x'.repeat(255))).status).toBe(200)
+  })
+
   test.each(['x'.repeat(256), 'ü', 'a b'])('%j is not a valid key', async key => {
     const refused = await embed('a', Buffer.from(key).toString('latin1'))
     expect([refused.status, refused.error?.param]).toEqual([400, 'Idempotency-Key'])
