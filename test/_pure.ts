@@ -27,7 +27,7 @@ export function pureTests(): string[] {
 
 /** What a test does to its process or to modules that others have imported too, or measures of its process. */
 const changes =
-  /\bvi\.(mock|doMock|stubEnv|stubGlobal|spyOn|useFakeTimers)\b|\bprocess\.(chdir|umask|on|once|memoryUsage)\b|\bprocess\.env\.\w+ = |\bdelete process\.env\b|\bmonitorEventLoopDelay\b/
+  /\bgetLlama\(|\bvi\.(mock|doMock|stubEnv|stubGlobal|spyOn|useFakeTimers)\b|\bprocess\.(chdir|umask|on|once|memoryUsage)\b|\bprocess\.env\.\w+ = |\bdelete process\.env\b|\bmonitorEventLoopDelay\b/
 
 /** Hooks that a helper registers when it is loaded: in a shared process only for the first file that imports it. */
 const hooks = /^(before|after)(All|Each)\(/m

@@ -17,5 +17,6 @@ test('every name that is taken from undici when it is needed is in the bundle', 
     ),
   )
   expect(names).toContain('Agent')
-  expect(names.filter(name => !bundled.includes(`export { default as ${name} } from './lib/`))).toEqual([])
+  const isBundled = (name: string) => new RegExp(`export \\{[^}]*\\b${name}\\b[^}]*\\} from './lib/`).test(bundled)
+  expect(names.filter(name => !isBundled(name))).toEqual([])
 })

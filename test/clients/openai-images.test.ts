@@ -88,8 +88,10 @@ test('edit: several images, one of them WebP, and a stream', { timeout: 60_000 }
   const { data, info } = await sharp(bytes).removeAlpha().raw().toBuffer({ resolveWithObject: true })
   const at = (x: number, y: number) => [...data.subarray(3 * (y * info.width + x), 3 * (y * info.width + x) + 3)]
   expect([info.width, info.height]).toEqual([128, 128])
-  expect(at(20, 20)).toEqual([0, 128, 128])
-  expect(at(100, 20)).toEqual([255, 0, 0])
+  // What was lossy is written as JPEG again.
+  const near = (...colour: number[]) => colour.map(one => expect.closeTo(one, -1) as number)
+  expect(at(20, 20)).toEqual(near(0, 128, 128))
+  expect(at(100, 20)).toEqual(near(255, 0, 0))
 })
 
 test('createVariation', { timeout: 60_000 }, async () => {

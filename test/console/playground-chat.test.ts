@@ -88,7 +88,7 @@ test('reasoning is folded, a called tool is answered by the person, and the answ
   await page.getByRole('button', { name: 'Send result' }).click()
   await page.getByText('You said "Rain"').waitFor()
   await page.getByText('3 tokens in · 2 tokens out', { exact: false }).last().waitFor()
-  await page.getByText('cost 0.0070 ', { exact: false }).first().waitFor()
+  await page.getByText('cost 0.007 ', { exact: false }).first().waitFor()
   expect(asked.at(-1)).toMatchObject({ temperature: 0.5, tools: [{ type: 'function', function: { name: 'weather' } }] })
   expect(asked.at(-1)!.messages.at(-1)).toMatchObject({ role: 'tool', tool_call_id: 'call_1', content: 'Rain' })
 })

@@ -25,7 +25,7 @@ async function run(body: object, path = textToVideo) {
   return { inputs: JSON.parse(logs[0].message) as Record<string, unknown>, result }
 }
 
-const dataUrl = async (format: 'png' | 'jpeg' | 'webp' | 'gif') => {
+const dataUrl = async (format: 'png' | 'jpeg' | 'webp' | 'gif' | 'avif' | 'tiff') => {
   const image = sharp({ create: { width: 32, height: 32, channels: 3, background: 'red' } })
   return `data:image/${format};base64,${(await image[format]().toBuffer()).toString('base64')}`
 }
@@ -42,7 +42,7 @@ describe('prompt: string, required', () => {
   test('it reaches the engine', async () => expect((await run(short)).inputs.prompt).toBe('a cat'))
 })
 
-describe('image_url: string, image-to-video only; a JPG or PNG of at most 10 MB', () => {
+describe('image_url: string, image-to-video only; an image of at most 10 MB', () => {
   test('text-to-video has no image_url', async () => {
     const { status, body } = await submit({ ...short, image_url: await dataUrl('png') })
     expect([status, body.error.code]).toEqual([400, 'unknown_parameter'])
@@ -51,11 +51,11 @@ describe('image_url: string, image-to-video only; a JPG or PNG of at most 10 MB'
     const { status, body } = await submit(short, imageToVideo)
     expect([status, body.error.code, body.error.param]).toEqual([400, 'missing_required_parameter', 'image_url'])
   })
-  test.each(['png', 'jpeg'] as const)('%s is accepted', async format => {
+  test.each(['png', 'jpeg', 'webp', 'gif', 'avif'] as const)('%s is accepted', async format => {
     expect((await submit({ ...short, image_url: await dataUrl(format) }, imageToVideo)).status).toBe(202)
   })
-  test.each(['webp', 'gif'] as const)('%s is refused', async format => {
-    const { status, body } = await submit({ ...short, image_url: await dataUrl(format) }, imageToVideo)
+  test('tiff is refused', async () => {
+    const { status, body } = await submit({ ...short, image_url: await dataUrl('tiff') }, imageToVideo)
     expect([status, body.error.code, body.error.param]).toEqual([400, 'invalid_image', 'image_url'])
   })
   test.each([

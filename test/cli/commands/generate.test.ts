@@ -396,7 +396,10 @@ test('a file that is too large or not an image is refused before anything is sen
     expect.stringMatching(/large\.png has 10\.0 MiB; --image takes at most 10\.0 MiB\. Make it smaller\./),
   ])
   const second = await run('run', 'draw/inpainting', 'x', ...both, '--image', text)
-  expect([second.exitCode, second.stderr]).toEqual([64, expect.stringContaining('is not a PNG or JPEG image')])
+  expect([second.exitCode, second.stderr]).toEqual([
+    64,
+    expect.stringContaining('is not a JPEG, PNG, WebP, GIF or AVIF image'),
+  ])
   mkdirSync(join(folder, 'b.png'))
   expect((await run('run', 'draw/inpainting', 'x', ...both, '--image', join(folder, 'b.png'))).exitCode).toBe(74)
   expect(asked('POST')).toEqual([])

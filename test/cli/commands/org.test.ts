@@ -162,7 +162,10 @@ test('a file that cannot be read exits with 74, and with --json standard error i
   const ended = await infer(['org', 'create', 'acme', '--json', '--data-dir', dataDir])
   expect([ended.exitCode, ended.stdout]).toEqual([74, ''])
   expect(JSON.parse(ended.stderr)).toMatchObject({
-    error: { code: 'invalid_value', message: expect.stringContaining('infer.yaml cannot be read: EISDIR') as string },
+    error: {
+      code: 'invalid_value',
+      message: expect.stringContaining('infer.yaml cannot be read: illegal operation on a directory') as string,
+    },
   })
   expect((await infer(['org', 'list', '--data-dir', dataDir])).exitCode).toBe(0)
 })

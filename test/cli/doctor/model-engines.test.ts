@@ -52,7 +52,8 @@ test.each([
 test('files of configured models are read, and files that are damaged or missing are left to other checks', async () => {
   const dataDir = temporaryFolder()
   const folder = join(dataDir, 'wan')
-  mkdirSync(folder)
+  mkdirSync(join(folder, 'transformer'), { recursive: true })
+  writeFileSync(join(folder, 'transformer', 'diffusion_pytorch_model.safetensors'), 'weights')
   writeFileSync(join(folder, 'model_index.json'), '{"_class_name": "WanPipeline"}')
   writeFileSync(join(dataDir, 'x.safetensors'), 'damaged')
   const models = [folder, join(dataDir, 'x.safetensors'), '/nowhere'].map((source, at) =>

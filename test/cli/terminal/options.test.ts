@@ -29,7 +29,8 @@ test.each([
   ['2025-12-31', 'is in the past'],
   ['0d', 'is in the past'],
   ['9999-12-31', 'is after the year 2286'],
-  ['999999d', 'is after the year 2286'],
+  ['999999d', 'Write it as 90d'],
+  ['2300-01-01', 'is after the year 2286'],
 ])('a token cannot expire at "%s"', (text, why) => {
   expect(() => readExpiry(text, now)).toThrow(why)
 })

@@ -45,7 +45,9 @@ test('a file becomes its text, its JSON where that is the type, or an image as a
   expect(valueOf({ name: 'x', text: file('cat.png', png) }, declared('image'))).toBe(url)
   // The type is detected from the first bytes, because names are unreliable.
   const lie = { name: 'x', text: file('lie.png', 'text') }
-  expect(() => valueOf(lie, declared('image'))).toThrow(/is not a PNG or JPEG image, which --param x needs\./)
+  expect(() => valueOf(lie, declared('image'))).toThrow(
+    /is not a JPEG, PNG, WebP, GIF or AVIF image, which --param x needs\./,
+  )
   expect(() => valueOf({ name: 'x', text: 'cat.png' }, declared('image'))).toThrow(/Give a file as --param x=@path/)
   const noise = Buffer.concat([png, Buffer.alloc(5 << 20)])
   expect(valueOf({ name: 'x', text: file('large.png', noise) }, declared('image'))).toMatchObject({ type: 'image/png' })

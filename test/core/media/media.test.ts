@@ -163,10 +163,8 @@ describe('an image is refused with its field', () => {
     `http://example.com/${'a'.repeat(3000)}`,
     'http://[',
     'data:image/png,hello',
-    'data:image/png;base64,',
-    'data:image/png;base64,%%%%',
     'data:image/png;base64,iVBORw0KGgo=garbage',
-  ])('from %.40s', async value => {
+  ])('from %s', async value => {
     await expect(here.take(mine(), field, value, 'image')).rejects.toMatchObject(
       refusedBy('invalid_value', /'image_url'/),
     )

@@ -414,7 +414,8 @@ describe('chats', () => {
   })
 
   test('an image sent to a llama-server without a projector', async () => {
-    const content = [{ type: 'image_url', image_url: { url: 'data:image/png;base64,AA' } }]
+    const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
+    const content = [{ type: 'image_url', image_url: { url: `data:image/png;base64,${png}` } }]
     const body = { model: 'llama-server-seeing', messages: [{ role: 'user', content }] }
     expect(await whole('/chat/completions', body)).toMatchObject(
       refused(400, 'unsupported_parameter', /image input is not supported/),

@@ -107,7 +107,7 @@ test.each([
   ['?q=dog%20cat', []],
   ['?q=%20%20&model_id=two', ['a dog by the sea']],
   ['?model_id=three', []],
-  ['?created_after=99999999999', []],
+  ['?created_after=9999999999', []],
   ['?created_before=1', []],
   ["?q='%20OR%201=1%20--", []],
 ])('a search for %s finds %j', async (query, found) => {

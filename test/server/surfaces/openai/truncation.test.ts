@@ -65,13 +65,13 @@ test('a response in the background does too, and a job', async () => {
 
 test('without it, or with nothing to leave out, the error of the engine is the answer', async () => {
   const system = Array.from({ length: 6 }, () => ({ role: 'system', content: 'Rule.' }))
-  for (const body of [
-    { input: conversation },
-    { input: conversation, truncation: 'disabled' },
-    { input: [...system, { role: 'user', content: 'Hello' }], truncation: 'auto' },
-  ]) {
+  for (const [path, body] of [
+    ['responses', { input: conversation }],
+    ['responses', { input: conversation, truncation: 'disabled' }],
+    ['chat/completions', { messages: [...system, { role: 'user', content: 'Hello' }], truncation: 'auto' }],
+  ] as const) {
     const before = engine.seen.length
-    const answer = await app.fetch('/std/v1/responses', { body: { model: 'far', ...body } })
+    const answer = await app.fetch(`/std/v1/${path}`, { body: { model: 'far', ...body } })
     expect(answer.status).toBe(400)
     expect(await answer.json()).toMatchObject({ error: { code: 'context_length_exceeded' } })
     expect(engine.seen.length - before).toBe(1)
