@@ -78,10 +78,16 @@ describe('the collected answer', () => {
     `data: ${JSON.stringify({ id: 'c', created: 5, choices: [{ index: 0, delta: {}, finish_reason: 'length' }], ...usage(3, 4) })}\n\n` +
     'data: [DONE]\n\n'
 
-  test.each([1, 7, 100_000])('in pieces of %i bytes: the answer that an engine writes whole', async size => {
+  test.each([
+    [1, stream],
+    [7, stream],
+    [100_000, stream],
+    [7, stream.replaceAll('\n', '\r\n')],
+    [100_000, stream.replaceAll('\n', '\r\n')],
+  ])('in pieces of %i bytes: the answer that an engine writes whole', async (size, sent) => {
     const { answer, asked, listener, meter } = begun()
     listener.accepted('text/event-stream; charset=utf-8')
-    const bytes = Buffer.from(stream)
+    const bytes = Buffer.from(sent)
     for (let at = 0; at < bytes.length; at += size) listener.chunk(bytes.subarray(at, at + size))
     listener.finished()
     expect(JSON.parse((await asked).toString('utf8'))).toMatchObject({
