@@ -142,7 +142,7 @@ export function checkBackend(report: BackendReport, { served }: { served: boolea
 /** `fault`: why an image could not be decoded, as a sentence; undefined when it could. */
 export const checkImageSupport = (fault: string | undefined): Finding =>
   fault === undefined
-    ? fine('images', 'JPEG, PNG and WebP can be read')
+    ? fine('images', 'JPEG, PNG, WebP, GIF and AVIF can be read')
     : broken(
         'images',
         fault,

@@ -85,7 +85,7 @@ export function openCpu({ threads = 2, maxQueue = 256 }: Partial<PoolsOptions> =
     /** Re-encodes an image: upright, sRGB, no metadata. With `give` its bytes are transferred. Throws Failure `invalid_image`. */
     reencode: (image: Buffer | string, rules: ImageRules, as: ReencodeAs, { give = false } = {}) =>
       own('images', 'reencodeImage', [image, rules, as], give && typeof image !== 'string' ? { give: [image] } : {}),
-    /** Re-encodes an image and returns it as a data: URL, in ASCII. Its bytes are transferred. Throws Failure `invalid_image`. */
+    /** Re-encodes an image, whose bytes are transferred, as an ASCII data: URL. Throws Failure `invalid_image`. */
     imageDataUrl: (image: Buffer, rules: ImageRules) =>
       own('images', 'imageDataUrl', [image, rules], { give: [image] }),
     /** Turns a mask with white areas into one with transparent areas, of the size of `image`. Throws Failure `invalid_image`. */

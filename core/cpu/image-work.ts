@@ -75,10 +75,10 @@ export async function checkImage(source: ImageSource, rules: ImageRules): Promis
 }
 
 /**
- * Re-encodes an image, so that engines read only bytes that we wrote. JPEG stays JPEG (quality 95, the same chroma subsampling); lossy
- * AVIF and WebP without transparency become JPEG, because as PNG they would be ten times as large. Others become PNG.
- * A mask becomes a grey PNG, in which transparent pixels are black. In an alpha mask transparent pixels are white,
- * whatever their colour.
+ * Re-encodes an image, so that engines read only bytes that we wrote. JPEG stays JPEG (quality 95, the same chroma
+ * subsampling); lossy AVIF and WebP without transparency become JPEG, because as PNG they would be ten times as large.
+ * Others become PNG. A mask becomes a grey PNG, in which transparent pixels are black. In an alpha mask transparent
+ * pixels are white, whatever their colour.
  */
 export async function reencodeImage(source: ImageSource, rules: ImageRules, as: ReencodeAs): Promise<ReencodedImage> {
   const { bytes, hasAlpha, lossy, chroma } = await head(source, rules)

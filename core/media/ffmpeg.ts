@@ -110,7 +110,10 @@ export function openFfmpeg({ environment, ...options }: FfmpegOptions) {
     /** Resolves with paths and features, or with a sentence on what is missing and how to install it. Never rejects. */
     found,
     required,
-    /** Examines the content of a video or audio file, also one whose header has no duration. Rejects with Failure `invalid_video` when it is neither. */
+    /**
+     * Examines the content of a video or audio file, also one whose header has no duration. Rejects with Failure
+     * `invalid_video` when it is neither.
+     */
     async probe(path: string, signal?: AbortSignal): Promise<MediaProbe> {
       const { ffprobe } = await required()
       const about = ['-v', 'error', ...guarded, '-print_format', 'json', '-show_format', '-show_streams']

@@ -43,7 +43,10 @@ export const nonEmptyString = (description: string) => z.string().min(1).describ
 export const tokenIds = z.array(z.int().min(0)).min(1)
 export const modelId = nonEmptyText.max(256).describe('Id of the model, as in `GET /std/v1/models`.')
 
-/** The latest time of a request, Unix seconds: in the year 2286. The milliseconds of any later day than 26 April 1970 are more. */
+/**
+ * The latest time of a request, Unix seconds: in the year 2286. As milliseconds it is 26 April 1970, so a time in
+ * milliseconds of any later day is more.
+ */
 export const latestTime = 9_999_999_999
 const isTime = (seconds: number) => seconds <= latestTime
 const notLater = { params: { unixSeconds: true } }

@@ -63,7 +63,7 @@ describe('an agent that sends responses', () => {
     { type: 'local_shell' },
   ]
   const input = (role: string, text: string) => ({ type: 'message', role, content: [{ type: 'input_text', text }] })
-  const context = [input('developer', 'Ask before you write.'), input('user', '<folder>/work</folder>')]
+  const context = [input('developer', 'Ask before you write.'), input('user', '<folder>notes</folder>')]
 
   async function respond(items: unknown[], model: string, more: object = {}) {
     const client = new OpenAI({ baseURL: `${app.url}/std/v1`, apiKey: app.secret, maxRetries: 0 })

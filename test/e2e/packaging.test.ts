@@ -167,7 +167,7 @@ describe('images', () => {
     const { findings } = JSON.parse(out) as { findings: { name: string; state: string; detail: string }[] }
     return findings.find(({ name }) => name === 'images')
   }
-  const fine = { name: 'images', state: 'fine', detail: 'JPEG, PNG and WebP can be read' }
+  const fine = { name: 'images', state: 'fine', detail: 'JPEG, PNG, WebP, GIF and AVIF can be read' }
 
   test('are decoded in a thread by extracted libraries, which are replaced when they were changed', async () => {
     expect(await readPicture()).toMatchObject(fine)

@@ -81,7 +81,8 @@ const nothingHeard = Buffer.from('{"text":"","segments":[]}')
 
 /**
  * Sends audio to an engine and resolves with its whole answer. The audio is read from the disk while it is sent: an hour
- * is 115 MB, and engines have many slots. The answer to silence has no text. Rejects with the Failure of the engine or the reason of the signal.
+ * is 115 MB, and engines have many slots. The answer to silence has no text. Rejects with the Failure of the engine or
+ * the reason of the signal.
  */
 export function transcribe(
   lease: Lease,

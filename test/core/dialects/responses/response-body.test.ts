@@ -25,14 +25,14 @@ test.each<[name: string, request: object, messages: object[]]>([
       instructions: 'Be short.',
       input: [
         { role: 'developer', content: 'Ask first.' },
-        { role: 'user', content: 'The folder is /work.' },
+        { role: 'user', content: 'The folder is notes.' },
         { role: 'user', content: 'Hi' },
         { role: 'developer', content: 'The mode has changed.' },
       ],
     },
     [
       { role: 'system', content: 'Be short.\n\nAsk first.' },
-      { role: 'user', content: 'The folder is /work.\n\nHi\n\n<system>\nThe mode has changed.\n</system>' },
+      { role: 'user', content: 'The folder is notes.\n\nHi\n\n<system>\nThe mode has changed.\n</system>' },
     ],
   ],
   [
