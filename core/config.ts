@@ -100,10 +100,16 @@ export const Limits = section(
         'Pause before an engine that failed to start is started again. It doubles with every failure, up to five minutes.',
       example: '5s',
     }),
-    engine_turn: Duration.default(10_000).meta({
-      description:
-        'Time for which a busy engine serves while another model waits for its memory, counted from when the engine is ready or from when the other began to wait, if that was later. Shorter is fairer, longer loads less often.',
+    engine_turn: Duration.optional().meta({
+      description: 'Has no effect: `order_bound` has replaced it.',
       example: '30s',
+      absent: 'nothing',
+    }),
+    order_bound: z.number().min(0).default(10).meta({
+      description:
+        'How many loads a request may be later than the reference order would have served it, before a busy engine makes room for its model. The reference order ignores which models are loaded: class, share of the organization, arrival. Fewer is fairer, more loads less often.',
+      unit: 'loads',
+      example: 5,
     }),
     drain_timeout: Duration.default(60_000).meta({
       description:

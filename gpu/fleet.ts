@@ -30,7 +30,7 @@ export interface FleetOptions {
   /** Identifies this run of the server; processes of earlier runs in the same directory are ended. */
   bootId: string
   log: Log
-  limits: Pick<Limits, 'engine_backoff' | 'engine_turn' | 'cancel_grace'>
+  limits: Pick<Limits, 'engine_backoff' | 'order_bound' | 'cancel_grace'>
   /** Called when an engine is ready, with the milliseconds that it took. */
   onLoaded?: (modelId: string, ms: number) => void
   clock?: Clock
@@ -96,13 +96,16 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     {
       waits: modelId => queue?.waits(modelId) ?? false,
       demand: modelId => queue?.demand(modelId),
+      get reference() {
+        return queue!.reference
+      },
       serve: modelId => queue?.serve(modelId),
       refuse: (...refusal) => queue?.refuse(...refusal),
     },
     {
       ...defaultRules,
       backoff: { ...defaultRules.backoff, firstMs: limits.engine_backoff },
-      turnMs: limits.engine_turn,
+      orderBound: limits.order_bound,
     },
   )
   opened = residency

@@ -82,8 +82,8 @@ export function openDispatch(options: DispatchOptions) {
     const { interactive } = queue.waiting(modelId)
     const background = ready(modelId)
     if (interactive === 0 && background === 0) return undefined
-    const { oldestWaitMs, workMs } = queue.load(modelId, { jobs: background > 0 })
-    return { interactive, background, oldestWaitMs, expectedWorkMs: workMs }
+    const { oldestWaitMs, workMs, referenceStart } = queue.load(modelId, { jobs: background > 0 })
+    return { interactive, background, oldestWaitMs, expectedWorkMs: workMs, referenceStart }
   }
 
   /** Gives free slots to the next entries, as long as there are both. */
@@ -188,6 +188,7 @@ export function openDispatch(options: DispatchOptions) {
   fleet.connect({
     waits: modelId => queue.waits(modelId),
     demand,
+    reference: queue.reference(modelId => ready(modelId) > 0),
     serve(modelId) {
       const state = models.get(modelId)
       if (state?.pause?.byFleet) {

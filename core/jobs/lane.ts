@@ -23,6 +23,8 @@ export interface Lane {
   sparse: boolean
   /** The current read of the store. */
   reading: Reading | null
+  /** When the reference order began its first entries, in their order: times of the fleet's clock. */
+  readonly begun: number[]
 }
 
 /** The usage of an organization of one model in one class. */
@@ -60,6 +62,7 @@ export const newLane = (modelId: string, jobClass: JobClass, organizationId: str
   waitingSince: now,
   sparse: false,
   reading: null,
+  begun: [],
 })
 
 export const waitingIn = (lane: Lane): number => lane.window.length + lane.inStore
@@ -97,6 +100,7 @@ export function insert(lane: Lane, job: WaitingJob, size: number): void {
   lane.inStore += lane.window.length - size
   lane.newest = Math.max(lane.newest, lane.window.at(-1)!.rank)
   lane.window.length = size
+  lane.begun.length = Math.min(lane.begun.length, size)
   lane.completeTo = lane.window.at(-1)!.rank
   // A read that started at the end of the longer window would leave a gap.
   lane.reading = null
@@ -108,6 +112,7 @@ export function withdraw(lane: Lane, job: WaitingJob): boolean {
   const at = indexIn(lane, job)
   if (lane.window[at]?.id !== job.id) return false
   lane.window.splice(at, 1)
+  lane.begun.splice(at, 1)
   return true
 }
 

@@ -1,7 +1,9 @@
+import type { ReferenceOrder } from '../models/fleet.ts'
 import { movingAverage } from '../moving-average.ts'
 import type { JobClass, WaitingJob } from '../store/store.ts'
 import { type Account, hasMore, insert, type Lane, waitingIn, withdraw } from './lane.ts'
 import { classesAbove, entriesAhead, type NextLane, nextLane, positionInLane } from './order.ts'
+import { openReferenceOrder } from './reference-order.ts'
 import { accountOf, type ModelQueue, openWindows, type QueuedLane, type StoreRead } from './windows.ts'
 
 /** An entry that has a slot. It is charged the typical duration until it ends. */
@@ -187,6 +189,7 @@ export function openQueue(options: QueueOptions) {
     take({ job, choice }: Extract<NextEntry, { job: WaitingJob }>): RunningEntry {
       const at = windows.lane(job)
       windows.change(at, () => at.lane.window.shift())
+      at.lane.begun.shift()
       at.queue.turnsSinceAged = choice.aged ? 0 : at.queue.turnsSinceAged + 1
       const classes = choice.promotedTo ? [job.class, choice.promotedTo] : [job.class]
       return charge(at, job, { classes, inOrder: !choice.aged })
@@ -258,22 +261,36 @@ export function openQueue(options: QueueOptions) {
     },
 
     /**
-     * How long the lane that was served longest ago has waited, milliseconds (of calls if any wait); and how many
-     * milliseconds of slot time all entries are expected to take, null if unknown.
+     * How long the lane that was served longest ago has waited, milliseconds (of calls if any wait); how many
+     * milliseconds of slot time all entries are expected to take, null if unknown; and when the reference order began
+     * the first of those that still wait, null if none.
      */
-    load(modelId: string, { jobs = true }: { jobs?: boolean } = {}): { oldestWaitMs: number; workMs: number | null } {
+    load(modelId: string, { jobs = true }: { jobs?: boolean } = {}) {
       const queue = windows.queue(modelId)
       const calls = queue !== undefined && queue.interactive > 0
-      let [since, workMs]: [number, number | null] = [now(), 0]
+      let [since, workMs, referenceStart]: [number, number | null, number | null] = [now(), 0, null]
       for (const lane of queue?.lanes.values() ?? []) {
         const waiting = waitingIn(lane)
         if (waiting === 0 || (lane.class !== 'interactive' && (!jobs || suspended().has(lane.organizationId)))) continue
         if (!calls || lane.class === 'interactive') since = Math.min(since, lane.waitingSince)
+        const [begun] = lane.begun
+        if (begun !== undefined) referenceStart = Math.min(begun, referenceStart ?? begun)
         const typicalMs = typical(queue!, lane)
         workMs = workMs === null || typicalMs === null ? null : workMs + waiting * typicalMs
       }
-      return { oldestWaitMs: now() - since, workMs }
+      return { oldestWaitMs: now() - since, workMs, referenceStart }
     },
+
+    /** The order in which the entries would be served whichever models are loaded; jobs only of models that `runsJobs`. */
+    reference: (runsJobs: (modelId: string) => boolean): ReferenceOrder =>
+      openReferenceOrder({
+        queues: windows.all,
+        weightOf,
+        mayRun: lane =>
+          lane.class === 'interactive' || (runsJobs(lane.modelId) && !suspended().has(lane.organizationId)),
+        now,
+        ageingMs,
+      }),
 
     /** The models that have waiting entries, or had running ones. */
     models: (): string[] => Array.from(windows.all(), ([modelId]) => modelId),

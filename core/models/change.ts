@@ -13,6 +13,7 @@ const serverFields = new Set<keyof Model>([
   'max_queue',
   'idle_ttl',
   'dispatch_wait_ms',
+  'order_bound',
   'price',
   'extra_params',
   'resolutions',

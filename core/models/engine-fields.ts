@@ -61,6 +61,12 @@ export const residencyFields = {
     description: 'Time that a synchronous request waits while the model loads or is busy; then it gets 503.',
     example: '2m',
   }),
+  order_bound: z.number().min(0).optional().meta({
+    description: 'As `limits.order_bound`, for requests to this model.',
+    unit: 'loads',
+    example: 2,
+    absent: 'as `limits.order_bound`',
+  }),
   load_timeout: Duration.default(600_000).meta({
     description:
       'Time that a starting engine may print nothing before its load has failed. In all a load may take ten times as long.',

@@ -73,6 +73,26 @@ export interface Demand {
   oldestWaitMs: number
   /** Expected time of all requests on one slot, milliseconds; null while it is not known. */
   expectedWorkMs: number | null
+  /**
+   * When the reference order would have begun the request that is furthest behind it, on the fleet's clock; null while
+   * it has begun none of those that wait.
+   */
+  referenceStart: number | null
+}
+
+/**
+ * The order in which the queue would serve all requests if it did not matter which models are loaded: class, share of
+ * the organization, arrival. The fleet computes when it would have begun each, and so who is behind it.
+ */
+export interface ReferenceOrder {
+  /** Whether no request waits for any model. */
+  isEmpty(): boolean
+  /** Returns the model of the request that this order begins next; undefined when it has begun all that wait. */
+  next(): string | undefined
+  /** That request begins at this time of the fleet's clock, and takes a slot for `slotMs`. */
+  begin(at: number, slotMs: number): void
+  /** Forgets which requests it has begun. */
+  reset(): void
 }
 
 /** The queue as the fleet calls it. Every method returns at once and never calls the fleet's `demandChanged`. */
@@ -81,6 +101,7 @@ export interface SlotQueue {
   waits(modelId: string): boolean
   /** Returns the demand for the model; undefined if no request waits. */
   demand(modelId: string): Demand | undefined
+  readonly reference: ReferenceOrder
   /** Tells the queue that slots of the model are free. The queue takes as many as it needs with `Fleet.take`. */
   serve(modelId: string): void
   /** Tells the queue that the model cannot serve. It refuses the requests whose deadline is within `withinMs`. */

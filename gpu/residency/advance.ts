@@ -1,6 +1,13 @@
 import type { Demand } from '../../core/models/fleet.ts'
 import { type BackoffRules, circuitState } from './backoff.ts'
-import { liveResidents, type ModelState, type Resident, shortage } from './model-state.ts'
+import {
+  expectedLoadMs,
+  expectedRunMs,
+  liveResidents,
+  type ModelState,
+  type Resident,
+  shortage,
+} from './model-state.ts'
 import {
   type DeviceCapacity,
   type Occupant,
@@ -13,21 +20,18 @@ import {
 export interface ResidencyRules {
   backoff: BackoffRules
   /**
-   * Milliseconds for which a busy engine serves while another model waits for its memory, from the moment it was ready
-   * or the other began to wait, whichever is later. Shorter is fairer, longer loads less often.
+   * How many loads a request may be behind the reference order before busy engines make room for its model. Fewer is
+   * fairer, more loads less often.
    */
-  turnMs: number
+  orderBound: number
   /** An engine that ran this many milliseconds after its start does not count as a failed start, however it ended. */
   provenMs: number
-  /** Milliseconds for which models with interactive requests are loaded before a model with only background work. */
-  promoteAfterMs: number
 }
 
 export const defaultRules: ResidencyRules = {
   backoff: { firstMs: 1_000, maxMs: 300_000, openAfter: 5 },
-  turnMs: 10_000,
+  orderBound: 10,
   provenMs: 60_000,
-  promoteAfterMs: 30_000,
 }
 
 /** The next step for a model, after its free slots have been offered to the queue. */
@@ -42,7 +46,7 @@ export type Step =
   | { do: 'refuse'; reason: string; refuse: 'all' | 'none' }
   /** Its memory is in use by busy engines; decided again at `until`. Models that are placed after it leave it `reserve`. */
   | { do: 'wait'; reason: string; until: number | null; reserve: Reservation | null }
-  /** The turns of the busy engines have ended: those in `drain` accept no more requests. */
+  /** It is too far behind the reference order: the engines in `drain` accept no more requests. */
   | { do: 'drain'; reason: string; drain: readonly string[]; reserve: Reservation }
   | { do: 'load'; devices: readonly string[]; evict: readonly string[] }
 
@@ -59,13 +63,14 @@ export function nextStep(
   rules: ResidencyRules,
 ): Step {
   const missing = shortage(state)
-  const since = waitingSince(state, demand, now)
-  if (since === null && missing === 0) return { do: 'nothing' }
+  const waits = demand !== undefined || state.loadWaiters.length > 0
+  if (!waits && missing === 0) return { do: 'nothing' }
   const live = liveResidents(state)
   if (live.some(resident => resident.state === 'starting')) return { do: 'continue' }
   const { min, max } = state.model.replicas
   if (live.length >= Math.max(min, max)) return { do: 'continue' }
   const served = live.length > 0
+  if (served && missing === 0 && !needsReplica(state, demand)) return { do: 'continue' }
 
   const startCircuit = circuitState(state.failures, now, rules.backoff)
   if (startCircuit !== 'closed')
@@ -80,14 +85,48 @@ export function nextStep(
   if (decision.do === 'load') return decision
   const { reason } = decision
   if (decision.do === 'refuse') return { do: 'refuse', reason, refuse: served ? 'none' : 'all' }
-  if (since === null || decision.for.length === 0) return { do: 'wait', reason, until: null, reserve: null }
-  // Reserved only after a while, because until then another model may make use of the idle ones.
-  const reserve = now >= since + rules.turnMs ? decision.reserve : null
-  const turns = occupants.filter(({ engineId }) => decision.for.includes(engineId)).map(({ turnSince }) => turnSince)
-  if (turns.includes(null)) return { do: 'wait', reason, until: null, reserve }
-  const until = Math.max(since, ...turns.map(Number)) + rules.turnMs
-  if (now < until) return { do: 'wait', reason, until, reserve }
-  return { do: 'drain', reason, drain: drained(decision.reserve, occupants, rules), reserve: decision.reserve }
+  if (!waits || decision.for.length === 0) return { do: 'wait', reason, until: null, reserve: null }
+  const lateAt = isLateAt(state, demand, decision.reserve, occupants, rules)
+  // Reserved only when it is late, because until then another model may make use of the idle ones.
+  const reserve = now >= lateAt ? decision.reserve : null
+  const waitedFor = occupants.filter(({ engineId }) => decision.for.includes(engineId))
+  if (waitedFor.some(({ turnSince }) => turnSince === null)) return { do: 'wait', reason, until: null, reserve }
+  const until = Math.max(lateAt, ...waitedFor.map(({ turnUntil }) => turnUntil ?? Number.NEGATIVE_INFINITY))
+  if (now < until) return { do: 'wait', reason, until: Number.isFinite(until) ? until : null, reserve }
+  return { do: 'drain', reason, drain: drained(decision.reserve, occupants, state), reserve: decision.reserve }
+}
+
+/** Whether its requests would wait longer for the engines that it has than another one takes to load. */
+function needsReplica(state: ModelState, demand: Demand | undefined): boolean {
+  if (!demand) return state.loadWaiters.length > 0
+  const requests = demand.interactive + demand.background
+  const workMs = demand.expectedWorkMs ?? requests * expectedRunMs(state.durations)
+  const slots = liveResidents(state).reduce((sum, resident) => sum + resident.slots, 0)
+  return workMs / Math.max(1, slots) > expectedLoadMs(state)
+}
+
+/**
+ * When the model is further behind the reference order than the bound, so that busy engines make room for it; infinite
+ * while the order has begun none of its requests. A load counts as long as a change to this model and back takes for
+ * each of the two on average.
+ */
+export function isLateAt(
+  state: ModelState,
+  demand: Demand | undefined,
+  { engines }: Pick<Reservation, 'engines'>,
+  occupants: readonly Occupant[],
+  { orderBound }: Pick<ResidencyRules, 'orderBound'>,
+): number {
+  const ownMs = expectedLoadMs(state)
+  const [waiter] = state.loadWaiters
+  const start = Math.min(
+    demand?.referenceStart ?? Number.POSITIVE_INFINITY,
+    waiter ? waiter.since + ownMs : Number.POSITIVE_INFINITY,
+  )
+  const othersMs = occupants
+    .filter(({ engineId }) => engines.includes(engineId))
+    .reduce((sum, { reloadMs }) => sum + reloadMs, 0)
+  return start + ((state.model.order_bound ?? orderBound) * (ownMs + othersMs)) / 2
 }
 
 /**
@@ -108,51 +147,47 @@ function placeAsClaimed(
 }
 
 /**
- * The engines that accept no more requests: first those whose requests take longer than a turn or an unknown time, and
+ * The engines that accept no more requests: first those whose requests take longer than the load or an unknown time, and
  * all of them once those are idle. Otherwise one with short requests would stand idle until a video is complete.
  */
-function drained({ engines }: Reservation, occupants: readonly Occupant[], { turnMs }: ResidencyRules): string[] {
+function drained({ engines }: Reservation, occupants: readonly Occupant[], state: ModelState): string[] {
   const all = occupants.filter(({ engineId }) => engines.includes(engineId))
-  const slow = all.filter(({ runMs }) => runMs === null || runMs > turnMs)
+  const slow = all.filter(({ runMs }) => runMs === null || runMs > expectedLoadMs(state))
   return (slow.some(({ busy }) => busy) ? slow : all).map(({ engineId }) => engineId)
 }
 
 /**
- * Start time of the longest wait for the model, for a slot or for a load; null when nothing waits for it. The end of a
- * ready engine starts the wait anew, so that models with long queues take turns with all others.
- */
-function waitingSince(
-  { loadWaiters, servedUntil }: ModelState,
-  demand: Demand | undefined,
-  now: number,
-): number | null {
-  const load = loadWaiters[0]?.since
-  if (load === undefined && !demand) return null
-  const queued = demand ? now - demand.oldestWaitMs : Number.POSITIVE_INFINITY
-  return Math.max(servedUntil, Math.min(queued, load ?? Number.POSITIVE_INFINITY))
-}
-
-/**
  * The residents and reservations as `place` sees them. Stopping residents are left out, because their memory is already
- * booked for others.
+ * booked for others. `waits`: whether requests wait for the model, which then keep an engine busy whose turn owes them.
  */
-export function occupantsOf(residents: Iterable<Resident>, reservations: readonly Reservation[]): Occupant[] {
+export function occupantsOf(
+  residents: Iterable<Resident>,
+  reservations: readonly Reservation[],
+  { now, waits, orderBound }: { now: number; waits: (state: ModelState) => boolean; orderBound: number },
+): Occupant[] {
   const reserved = new Set(reservations.flatMap(({ engines }) => engines))
   const engines = [...residents]
     .filter(resident => resident.state !== 'stopping')
-    .map(resident => ({
-      engineId: resident.engineId,
-      modelId: resident.serves.model.id + (resident.serves.retired ? ' (before its change)' : ''),
-      devices: resident.devices,
-      bytes: resident.bytes,
-      busy: resident.state === 'starting' || resident.leases > 0 || reserved.has(resident.engineId),
-      turnSince: reserved.has(resident.engineId) ? null : resident.readyAt,
-      pinned:
-        !resident.serves.retired &&
-        liveResidents(resident.serves).indexOf(resident) < resident.serves.model.replicas.min,
-      lastUsedAt: resident.lastUsedAt,
-      runMs: resident.serves.durations.runMs,
-    }))
+    .map(resident => {
+      const { engineId, serves, readyAt, owed, keptUntil } = resident
+      const reloadMs = expectedLoadMs(serves)
+      const endsAt = readyAt === null ? 0 : readyAt + orderBound * reloadMs
+      const turnUntil = owed > 0 && now < endsAt && waits(serves) ? endsAt : now < keptUntil ? keptUntil : null
+      const isReserved = reserved.has(engineId)
+      return {
+        engineId,
+        modelId: serves.model.id + (serves.retired ? ' (before its change)' : ''),
+        devices: resident.devices,
+        bytes: resident.bytes,
+        busy: resident.state === 'starting' || resident.leases > 0 || isReserved || turnUntil !== null,
+        turnSince: isReserved ? null : readyAt,
+        turnUntil,
+        pinned: !serves.retired && liveResidents(serves).indexOf(resident) < serves.model.replicas.min,
+        lastUsedAt: resident.lastUsedAt,
+        runMs: serves.durations.runMs,
+        reloadMs,
+      }
+    })
   const free = reservations.flatMap(({ modelId, free }) =>
     free.map(({ device, bytes }) => ({
       engineId: `free memory for ${modelId} on ${device}`,
@@ -161,9 +196,11 @@ export function occupantsOf(residents: Iterable<Resident>, reservations: readonl
       bytes,
       busy: true,
       turnSince: null,
+      turnUntil: null,
       pinned: false,
       lastUsedAt: Number.POSITIVE_INFINITY,
       runMs: null,
+      reloadMs: 0,
     })),
   )
   return [...engines, ...free]
@@ -171,21 +208,28 @@ export function occupantsOf(residents: Iterable<Resident>, reservations: readonl
 
 /**
  * Sorts the models in the order in which they are placed. Models without an engine come before all others: an engine
- * whose turn has ended would otherwise serve the older requests of its own model. Then models with interactive requests,
- * with a manual load, or whose requests have waited `promoteAfterMs` come first, and of equal ones the longest wait.
+ * whose turn has ended would otherwise serve the older requests of its own model. Of these, what the reference order
+ * began first comes first; then what has a synchronous caller or a manual load, then the longest wait.
  */
 export function byUrgency(
   states: Iterable<ModelState>,
   demandOf: (state: ModelState) => Demand | undefined,
   now: number,
-  { promoteAfterMs }: Pick<ResidencyRules, 'promoteAfterMs'>,
 ): ModelState[] {
   const ordered = Array.from(states, state => {
     const demand = demandOf(state)
-    const since = waitingSince(state, demand, now) ?? now
-    const first = state.loadWaiters.length > 0 || (demand?.interactive ?? 0) > 0 || now - since >= promoteAfterMs
-    return { state, since, first, served: liveResidents(state).length > 0 }
+    const [waiter] = state.loadWaiters
+    const since = Math.min(demand ? now - demand.oldestWaitMs : now, waiter?.since ?? now)
+    const first = waiter !== undefined || (demand?.interactive ?? 0) > 0
+    const start = demand?.referenceStart ?? Number.POSITIVE_INFINITY
+    return { state, since, start, first, served: liveResidents(state).length > 0 }
   })
-  ordered.sort((a, b) => Number(a.served) - Number(b.served) || Number(b.first) - Number(a.first) || a.since - b.since)
+  ordered.sort(
+    (a, b) =>
+      Number(a.served) - Number(b.served) ||
+      (a.start === b.start ? 0 : a.start - b.start) ||
+      Number(b.first) - Number(a.first) ||
+      a.since - b.since,
+  )
   return ordered.map(({ state }) => state)
 }

@@ -6,6 +6,12 @@ import * as states from './model-state.ts'
 import type { Reconciler } from './reconciler.ts'
 import type { Effects, Residents } from './residents.ts'
 
+/**
+ * For how long an engine stays at most whose callers have all left while it was loading: those that were refused come
+ * again when it should be ready, and would otherwise find that it has been evicted. Milliseconds.
+ */
+const maxKeptMs = 15_000
+
 /** What engines report, each event as a method. Events of engines that no longer exist change nothing. */
 export function engineEvents(
   effects: Pick<Effects, 'now' | 'loaded'>,
@@ -38,6 +44,12 @@ export function engineEvents(
       const { durations } = resident.serves
       durations.loadMs = movingAverage(durations.loadMs, now - resident.startedAt)
       effects.loaded?.(resident.serves.model.id, now - resident.startedAt)
+      const demand = reconciler.demandOf(resident.serves)
+      resident.owed = demand ? demand.interactive + demand.background : 0
+      if (!demand && resident.serves.loadWaiters.length === 0) {
+        resident.keptUntil = now + Math.min(maxKeptMs, (now - resident.startedAt) / 2)
+        reconciler.wakeBy(resident.keptUntil)
+      }
       // Before other models are placed: one that waits longer would evict it before its first request.
       reconciler.serve(resident.serves)
       reconciler.add(resident.serves)

@@ -8,12 +8,13 @@ export interface EvictionCandidate {
 
 interface Cost {
   busy: number
-  bytes: number
+  /** Milliseconds until all of them would be loaded again. */
+  reloadMs: number
   /** Last use of the most recently used of them; of a busy one, the start of its turn. */
   lastUsedAt: number
 }
 
-/** Sets of engines whose sizes differ by less than this share count as equal: reloading them takes about as long. */
+/** Sets of engines whose loads take times that differ by less than this share count as equal. */
 const equalShare = 1 / 8
 /** Up to this many engines, every subset is compared: 256 subsets, 0.1 ms. */
 const maxCompared = 8
@@ -23,24 +24,24 @@ const lastUseOf = (one: Occupant): number => (one.busy ? (one.turnSince ?? Numbe
 
 export const evictionCost = (occupants: readonly Occupant[]): Cost => ({
   busy: occupants.filter(({ busy }) => busy).length,
-  bytes: occupants.reduce((sum, { bytes }) => sum + bytes, 0),
+  reloadMs: occupants.reduce((sum, one) => sum + one.reloadMs, 0),
   lastUsedAt: occupants.reduce((latest, one) => Math.max(latest, lastUseOf(one)), Number.NEGATIVE_INFINITY),
 })
 
 /**
- * Returns the option with the lowest cost: fewest busy engines, then fewest bytes, then least recently used, then the
- * first.
+ * Returns the option with the lowest cost: fewest busy engines, then the shortest time to load them again, then least
+ * recently used, then the first.
  */
 export function cheapest<Option>(options: readonly Option[], cost: (option: Option) => Cost): Option | undefined {
   const costs = options.map(option => ({ option, ...cost(option) }))
   const busy = Math.min(...costs.map(one => one.busy))
   const leastBusy = costs.filter(one => one.busy === busy)
-  const maxBytes = Math.min(...leastBusy.map(one => one.bytes)) * (1 + equalShare)
+  const longest = Math.min(...leastBusy.map(one => one.reloadMs)) * (1 + equalShare)
   return leastBusy
-    .filter(one => one.bytes <= maxBytes)
+    .filter(one => one.reloadMs <= longest)
     .reduce<(typeof costs)[number] | undefined>(
       (best, one) =>
-        best && (best.lastUsedAt < one.lastUsedAt || (best.lastUsedAt === one.lastUsedAt && best.bytes <= one.bytes))
+        best && (best.lastUsedAt < one.lastUsedAt || (best.lastUsedAt === one.lastUsedAt && best.reloadMs <= one.reloadMs))
           ? best
           : one,
       undefined,

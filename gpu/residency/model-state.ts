@@ -34,6 +34,10 @@ export interface Resident {
   lastUsedAt: number
   /** Whether it has completed at least one request. */
   hasSucceeded: boolean
+  /** How many requests its turn still owes: those that waited when it was ready. */
+  owed: number
+  /** Until when it stays for the callers for whom it was loaded and who are to come again: it has served nobody yet. */
+  keptUntil: number
 }
 
 /** A caller that waits until the model is loaded and takes no slot. */
@@ -48,6 +52,16 @@ export interface ExpectedDurations {
   loadMs: number | null
   runMs: number | null
 }
+
+/** Milliseconds that a request is assumed to take before one was completed. */
+const firstRunMs = 1_000
+export const expectedRunMs = ({ runMs }: ExpectedDurations): number => runMs ?? firstRunMs
+
+/** Of a model that was never loaded here: a start of a process, and its files read at 1 GB a second. */
+const startMs = 2_000
+const bytesPerMs = 1e6
+export const expectedLoadMs = ({ durations, placement }: Pick<ModelState, 'durations' | 'placement'>): number =>
+  durations.loadMs ?? (placement.kind === 'none' ? 0 : startMs + placement.bytes / bytesPerMs)
 
 /** Milliseconds until a model that has been loading for `loadingForMs` is ready; null if it was never loaded. */
 export const untilReady = (durations: ExpectedDurations, loadingForMs: number): number | null =>
@@ -75,8 +89,6 @@ export const newModelState = (model: Model, placement: Omit<PlacementRequest, 'm
   claimed: [] as readonly string[],
   /** It cannot be placed with the current devices and configuration. */
   isUnplaceable: false,
-  /** When an engine of it that was ready last ended or was stopped; before any has, minus infinity. */
-  servedUntil: Number.NEGATIVE_INFINITY,
   /** Unloaded by hand: `replicas.min` does not apply until the next request or load. */
   unloaded: false,
   /** Its model was changed or removed: it only holds engines that still have requests. */
@@ -92,7 +104,6 @@ export const newModelState = (model: Model, placement: Omit<PlacementRequest, 'm
 function replaceState(before: ModelState, after: ModelState, now: number): void {
   after.loadWaiters = before.loadWaiters.splice(0)
   after.durations = { ...before.durations }
-  after.servedUntil = before.residents.some(({ state }) => state === 'ready') ? now : before.servedUntil
   after.unloaded = before.unloaded
   after.engineStarts = before.engineStarts
   after.engineFailures = before.engineFailures
@@ -121,6 +132,8 @@ export const newResident = (
   readyAt: null,
   lastUsedAt: now,
   hasSucceeded: false,
+  owed: 0,
+  keptUntil: Number.NEGATIVE_INFINITY,
 })
 
 export const liveResidents = (state: ModelState): Resident[] =>

@@ -22,10 +22,14 @@ export interface Occupant {
   pinned: boolean
   /** When its turn began: it was ready. Null while it loads or is reserved. */
   turnSince: number | null
+  /** Until when it at most serves what waited for it at the start of its turn. Null when it has served that. */
+  turnUntil: number | null
   /** Times are milliseconds on a clock that all occupants share. */
   lastUsedAt: number
   /** Average milliseconds of its model's requests; null before the first completed one. */
   runMs: number | null
+  /** Milliseconds that its model is expected to take until it is loaded again. */
+  reloadMs: number
 }
 
 export interface PlacementRequest {

@@ -4,7 +4,11 @@ import { byUrgency, nextStep, occupantsOf, type ResidencyRules } from './advance
 import type { ModelState, Resident } from './model-state.ts'
 import * as states from './model-state.ts'
 import type { DeviceCapacity, Reservation } from './place.ts'
+import { openReferenceSchedule } from './reference-schedule.ts'
 import type { Effects, Residents } from './residents.ts'
+
+/** How exactly it is known when a request falls behind the reference order, milliseconds. */
+const followMs = 100
 
 /** Takes the next step for every model that waits for something, after each event and at the time that a step names. */
 export function openReconciler(
@@ -13,9 +17,11 @@ export function openReconciler(
   queue: SlotQueue,
   rules: ResidencyRules,
   residents: Residents,
+  find: (modelId: string) => ModelState | undefined,
 ) {
   /** Models with waiting requests or missing engines: the only ones that an event can advance. */
   const pending = new Set<ModelState>()
+  const reference = openReferenceSchedule(queue)
   let closed = false
   let wakeAt = Number.POSITIVE_INFINITY
 
@@ -42,13 +48,27 @@ export function openReconciler(
     if (states.freeResident(state, effects.now()) && !state.retired) queue.serve(state.model.id)
   }
 
+  const occupied = (now: number, reserved: readonly Reservation[]) =>
+    occupantsOf(residents.values(), reserved, { now, waits: state => demandOf(state) !== undefined, orderBound: rules.orderBound })
+
+  /** Runs the reference schedule while a model waits for an engine, and only then. */
+  function follow(now: number): void {
+    const waits = [...pending].some(state => states.liveResidents(state).length === 0 && demandOf(state) !== undefined)
+    if (!waits) {
+      if (queue.reference.isEmpty()) reference.rest()
+      return
+    }
+    const next = reference.advance(now, () => occupied(now, []), { find, capacities: capacities() })
+    if (next !== null) wakeBy(Math.max(next, now + followMs))
+  }
+
   /** Adds the memory that the model waits for to `reserved`. */
   function advance(state: ModelState, now: number, reserved: Reservation[]): void {
     serve(state)
     const pauseEnd = states.pausedUntil(state, now)
     // Whoever would wait in vain is told at once.
     if (pauseEnd !== null) refuse(state, () => states.enginePaused(state.model.id, pauseEnd - now), pauseEnd - now)
-    const occupants = occupantsOf(residents.values(), reserved)
+    const occupants = occupied(now, reserved)
     const step = nextStep(state, demandOf(state), now, occupants, capacities(), rules)
     state.isUnplaceable = step.do === 'refuse'
     if (step.do !== 'wait') state.claimed = step.do === 'drain' ? step.reserve.engines : []
@@ -106,10 +126,11 @@ export function openReconciler(
     run(): void {
       if (closed) return
       for (const resident of residents.values()) if (resident.draining === 'turn') resident.draining = null
-      if (pending.size === 0) return
+      if (pending.size === 0) return reference.rest()
       const now = effects.now()
       const reserved: Reservation[] = []
-      for (const state of byUrgency(pending, demandOf, now, rules)) advance(state, now, reserved)
+      follow(now)
+      for (const state of byUrgency(pending, demandOf, now)) advance(state, now, reserved)
     },
     isClosed: (): boolean => closed,
     close(): void {

@@ -21,7 +21,7 @@ export function openResidency(
   rules: ResidencyRules,
 ) {
   const residents = openResidents(effects)
-  const reconciler = openReconciler(effects, capacities, queue, rules, residents)
+  const reconciler = openReconciler(effects, capacities, queue, rules, residents, modelId => all.get(modelId))
   const all = openModelStates({
     now: effects.now,
     retired(state) {
@@ -45,6 +45,8 @@ export function openResidency(
     const resident = state && states.freeResident(state, effects.now(), alone)
     if (!resident) return undefined
     resident.leases++
+    resident.keptUntil = Number.NEGATIVE_INFINITY
+    if (resident.owed > 0 && --resident.owed === 0) reconciler.wakeBy(effects.now())
     if (resident.pause) resident.pause.probing = true
     if (alone) resident.alone = true
     return resident
@@ -55,6 +57,7 @@ export function openResidency(
     if (reconciler.isClosed()) return queue.refuse(state.model.id, states.modelsClosed, Number.POSITIVE_INFINITY)
     if (state.retired) return
     if (queue.demand(state.model.id)) state.unloaded = false
+    else for (const resident of state.residents) resident.owed = 0
     reconciler.add(state)
     reconciler.run()
   }

@@ -21,7 +21,6 @@ export function openResidents(effects: Pick<Effects, 'now' | 'newEngineId' | 'st
 
   /** From here on the engine serves no further request. */
   function leave(resident: Resident): void {
-    if (resident.state === 'ready') resident.serves.servedUntil = effects.now()
     resident.state = 'stopping'
   }
 

@@ -8,6 +8,8 @@ interface Caller {
   since: number
   deadline: number
   background: boolean
+  /** When the reference order began it. */
+  begun: number | null
   grant(resident: Resident, waitedMs: number, loadedMs: number): void
   refuse(failure: Failure): void
 }
@@ -16,6 +18,7 @@ interface Caller {
 export function openCallers(now: () => number) {
   const waiting = new Map<string, Caller[]>()
   let residency: Residency
+  let next: { modelId: string; caller: Caller } | undefined
   const of = (modelId: string): Caller[] => {
     const own = waiting.get(modelId) ?? []
     waiting.set(modelId, own)
@@ -48,7 +51,27 @@ export function openCallers(now: () => number) {
       if (!first) return undefined
       const background = of(modelId).filter(caller => caller.background).length
       const interactive = of(modelId).length - background
-      return { interactive, background, oldestWaitMs: now() - first.since, expectedWorkMs: null }
+      return {
+        interactive,
+        background,
+        oldestWaitMs: now() - first.since,
+        expectedWorkMs: null,
+        referenceStart: first.begun,
+      }
+    },
+    reference: {
+      isEmpty: () => [...waiting.values()].every(own => own.length === 0),
+      next() {
+        const all = [...waiting].flatMap(([modelId, own]) => own.map(caller => ({ modelId, caller })))
+        const left = all.filter(({ caller }) => caller.begun === null)
+        const order = (a: Caller, b: Caller) => Number(a.background) - Number(b.background) || a.since - b.since
+        next = left.sort((a, b) => order(a.caller, b.caller))[0]
+        return next?.modelId
+      },
+      begin: at => void (next && (next.caller.begun = at)),
+      reset() {
+        for (const caller of [...waiting.values()].flat()) caller.begun = null
+      },
     },
     serve(modelId) {
       for (let [caller] = of(modelId); caller; [caller] = of(modelId)) {
@@ -71,7 +94,7 @@ export function openCallers(now: () => number) {
     /** Waits for a slot; once answered, the caller leaves the queue. */
     ask(state: ModelState, waitMs: number, caller: Pick<Caller, 'grant' | 'refuse'>, background = false): () => void {
       const modelId = state.model.id
-      const one: Caller = { ...caller, background, since: now(), deadline: now() + waitMs }
+      const one: Caller = { ...caller, background, begun: null, since: now(), deadline: now() + waitMs }
       of(modelId).push(one)
       if (residency.find(modelId)) changed(modelId)
       else queue.refuse(modelId, () => notOffered(modelId), Number.POSITIVE_INFINITY)

@@ -44,7 +44,7 @@ export async function fleetOf(
     dataDir,
     bootId: `boot-${process.pid}`,
     log,
-    limits: { engine_backoff: 100, engine_turn: 500, cancel_grace: 500 },
+    limits: { engine_backoff: 100, order_bound: 1, cancel_grace: 500 },
     environment: process.env,
     machine: {
       wrapper: wrapper ?? wrappersHere[0]!,

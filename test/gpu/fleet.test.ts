@@ -221,7 +221,7 @@ describe('memory for one model', () => {
   }, async () => {
     const models = ['a', 'b'].map(id => fake(id, [], { memory: '6GiB' }))
     // Long enough for several requests on the slowest machine: how many fit is not tested here.
-    const { fleet } = await fleetOf(models, { limits: { engine_backoff: 100, engine_turn: 2_000, cancel_grace: 500 } })
+    const { fleet } = await fleetOf(models, { limits: { engine_backoff: 100, order_bound: 1, cancel_grace: 500 } })
     const calls = Array.from({ length: 24 }, (_, at) => models[at % 2]!)
     const answers = await Promise.all(calls.map(model => chat(fleet, model, 'mode:slow,ms=40', 100_000)))
     expect(answers.filter(answer => answer.failure)).toEqual([])

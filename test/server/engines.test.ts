@@ -13,7 +13,7 @@ const one = { replicas: { min: 0, max: 1 } }
 beforeAll(async () => {
   const raceFolder = mkdtempSync(join(tmpdir(), 'infer-test-'))
   app = await startApp({
-    limits: { engine_backoff: '100ms', engine_turn: '300ms' },
+    limits: { engine_backoff: '100ms', order_bound: 0 },
     models: [
       fakeModel('calm', [], { replicas: { min: 1, max: 1 } }),
       fakeModel('dead', ['--exit', '3']),
@@ -373,7 +373,7 @@ describe('two models, and memory for one', () => {
     )
     const memory = Math.floor(total * 0.6)
     await using crowded = await startApp({
-      limits: { engine_turn: '300ms' },
+      limits: { order_bound: 0 },
       models: ['left', 'right'].map(id =>
         fakeModel(id, ['--id', `crowded-${id}`, ...(id === 'left' ? ['--ignore-term'] : [])], {
           ...one,

@@ -32,7 +32,7 @@ const opened = await openFleet({
   dataDir,
   bootId: 'bench',
   log: openLog('warn'),
-  limits: { engine_backoff: 1_000, cancel_grace: 5_000, engine_turn: 10_000 },
+  limits: { engine_backoff: 1_000, cancel_grace: 5_000, order_bound: 1 },
 })
 const fleet = leasing(opened, [whole, streams])
 const state = { stop: false, answers: 0, pieces: 0, failed: 0 }

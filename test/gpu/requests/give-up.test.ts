@@ -142,7 +142,7 @@ test.each([
     args,
   })
   const { same, ms, log } = await giveUp(model, {
-    limits: { engine_backoff: 100, engine_turn: 500, cancel_grace: 4_000 },
+    limits: { engine_backoff: 100, order_bound: 1, cancel_grace: 4_000 },
     environment: { ...process.env, PATH: `${bin}:${process.env.PATH}` },
   })
   expect(same).toBe(true)

@@ -10,12 +10,12 @@ import { openCallers } from '../_callers.ts'
  */
 export function openVirtualFleet({
   capacities,
-  turnMs,
+  orderBound,
   loadMs,
   started = () => {},
 }: {
   capacities: readonly DeviceCapacity[]
-  turnMs: number
+  orderBound: number
   loadMs: number
   started?: (resident: Resident) => void
 }) {
@@ -44,7 +44,7 @@ export function openVirtualFleet({
     },
     () => capacities,
     callers.queue,
-    { ...defaultRules, turnMs },
+    { ...defaultRules, orderBound },
   )
   callers.attach(residency)
 

@@ -42,7 +42,7 @@ const alternating = [
 test('no request waits for ever, however busy the other models are', () => {
   fc.assert(
     fc.property(fc.array(traffic, { minLength: models.length, maxLength: models.length }), all => {
-      const fleet = openVirtualFleet({ capacities, turnMs: 1_000, loadMs: 500 })
+      const fleet = openVirtualFleet({ capacities, orderBound: 2, loadMs: 500 })
       let waiting = 0
       const states = models.map(({ id, gigabytes, of, devices }) =>
         fleet.residency.upsert(modelOf(id, of), wantedOf(id, gigabytes, { devices }), 2),

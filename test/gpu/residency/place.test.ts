@@ -12,6 +12,8 @@ const on = (engineId: string, devices: string, gigabytes: number, of: Partial<Oc
   busy: false,
   pinned: false,
   turnSince: 0,
+  turnUntil: null,
+  reloadMs: gigabytes * 1_000,
   lastUsedAt: 0,
   runMs: null,
   ...of,

@@ -62,7 +62,7 @@ test('in any order of events: memory is never overbooked, no request is interrup
         },
         () => capacities,
         callers.queue,
-        { ...defaultRules, turnMs: 2_000 },
+        { ...defaultRules, orderBound: 2 },
       )
       callers.attach(residency)
       const stateOf = (which: number, args: string[] = []): ModelState => {

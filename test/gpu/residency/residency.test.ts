@@ -36,7 +36,7 @@ beforeEach(() => {
     },
     () => capacities,
     callers.queue,
-    { ...defaultRules, turnMs: 10_000 },
+    { ...defaultRules, orderBound: 5 },
   )
   callers.attach(residency)
 })
@@ -251,8 +251,11 @@ describe('eviction', () => {
   test('a model that is always busy must let the other have its turn', () => {
     const a = warm('a', 20, {}, 2)
     let running = ask(a)
-    const other = ask(stateOf('b'), 60_000)
-    for (let at = 0; at < 9; at++) {
+    const b = stateOf('b')
+    // Five loads behind a server that would have evicted `a` at once, and loaded `b` in 1.8 s.
+    for (const { durations } of [a, b]) durations.loadMs = 1_800
+    const other = ask(b, 60_000)
+    for (let at = 0; at < 10; at++) {
       pass(1_000)
       const next = ask(a)
       residency.release(running.resident!, 1_000)
@@ -276,8 +279,10 @@ describe('eviction', () => {
   test('a caller that gives up also gives up the turn', () => {
     const a = warm('a', 20, {}, 2)
     ask(a)
-    const other = ask(stateOf('b'), 60_000)
-    pass(10_000)
+    const b = stateOf('b')
+    for (const { durations } of [a, b]) durations.loadMs = 1_000
+    const other = ask(b, 60_000)
+    pass(6_000)
     expect(residency.take('a')).toBeUndefined()
     other.cancel()
     expect(residency.take('a')).toBeDefined()
@@ -490,10 +495,11 @@ describe('failure', () => {
   })
 })
 
-describe('a model whose engine has ended waits anew, however old its queue is', () => {
-  test.each<[end: string, act: (running: Resident) => void]>([
+describe('a model whose engine has ended keeps its place in the order', () => {
+  test.each<[end: string, next: string, act: (running: Resident) => void]>([
     [
       'it crashes',
+      'b a',
       running => {
         residency.exited('e1', 'Engine exited (1)')
         residency.release(running, null)
@@ -501,6 +507,7 @@ describe('a model whose engine has ended waits anew, however old its queue is', 
     ],
     [
       'it is killed without progress',
+      'b a',
       running => {
         residency.stuck('e1', 'no progress')
         residency.release(running, null)
@@ -509,6 +516,7 @@ describe('a model whose engine has ended waits anew, however old its queue is', 
     ],
     [
       'it is unloaded by hand',
+      'a b',
       running => {
         residency.unload('a')
         residency.release(running, 10)
@@ -517,25 +525,30 @@ describe('a model whose engine has ended waits anew, however old its queue is', 
     ],
     [
       'its configuration changes',
+      'a b',
       running => {
-        ask(stateOf('a', 20, { args: ['--new'] }))
+        stateOf('a', 20, { args: ['--new'] })
+        residency.refresh()
         residency.release(running, 10)
         residency.exited('e1', 'the configuration has changed')
       },
     ],
-  ])('%s', (_end, act) => {
-    const [running] = [ask(warm('a', 20, {}, 1)), ask(residency.find('a')!, 300_000)]
+  ])('%s: next are %s', (_end, next, act) => {
+    const [running, waiting] = [ask(warm('a', 20, {}, 1)), ask(residency.find('a')!, 300_000)]
     pass(1_000)
     const [b] = [ask(stateOf('b', 20, {}, 1), 300_000), ask(stateOf('c'), 300_000)]
     pass(1_000)
     act(running.resident!)
-    const [first] = residency.residents()
-    expect(first!.serves.model.id).toBe('b')
-    residency.settled(first!.engineId)
-    residency.ready(first!.engineId)
+    const [first, second] = next.split(' ')
+    const [engine] = residency.residents()
+    expect(engine!.serves.model.id).toBe(first)
+    residency.settled(engine!.engineId)
+    residency.ready(engine!.engineId)
     pass(2_000)
-    residency.release(b.resident!, 10)
-    expect(since().at(-1)).toBe(`stop ${first!.engineId}: to make room for 'c'`)
+    residency.release((first === 'a' ? waiting : b).resident!, 10)
+    expect(since().findLast(done => done.startsWith('stop'))).toBe(
+      `stop ${engine!.engineId}: to make room for '${second}'`,
+    )
   })
 })
 
@@ -744,21 +757,22 @@ describe('a changed configuration', () => {
 })
 
 describe('background work', () => {
-  test('lets a model with interactive requests load first, however long it has waited', () => {
+  test('is loaded after a model with interactive requests that began to wait with it', () => {
+    warm('a')
+    const running = ask(residency.find('a')!)
+    for (let n = 0; n < 3; n++) ask(residency.find('a')!, 300_000)
+    ask(stateOf('b'), 300_000, true, true)
+    ask(stateOf('c'), 300_000)
+    residency.release(running.resident!, 10)
+    for (const resident of residency.residents()) while (resident.leases > 0) residency.release(resident, 10)
+    expect(since()).toEqual(["stop e1: to make room for 'c'"])
+  })
+
+  test('is loaded before interactive requests that came later', () => {
     warm('a')
     const running = ask(residency.find('a')!)
     ask(stateOf('b'), 300_000, true, true)
     pass(5_000)
-    ask(stateOf('c'), 300_000)
-    residency.release(running.resident!, 10)
-    expect(since()).toEqual(["stop e1: to make room for 'c'"])
-  })
-
-  test('comes first once it has waited half a minute', () => {
-    warm('a')
-    const running = ask(residency.find('a')!)
-    ask(stateOf('b'), 300_000, true, true)
-    pass(30_000)
     ask(stateOf('c'), 300_000)
     residency.release(running.resident!, 10)
     expect(since()).toEqual(["stop e1: to make room for 'b'"])

@@ -50,7 +50,7 @@ beforeAll(async () => {
     dataDir,
     bootId: 'boot-runner',
     log,
-    limits: { engine_backoff: 100, engine_turn: 500, cancel_grace: 300 },
+    limits: { engine_backoff: 100, order_bound: 1, cancel_grace: 300 },
   })
   fleet = leasing(opened, registry.all())
   await store.organizations.create({

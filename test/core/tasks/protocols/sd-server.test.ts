@@ -53,7 +53,7 @@ beforeAll(async () => {
     dataDir: join(folder, 'data'),
     bootId: `boot-${process.pid}`,
     log: keptLog(),
-    limits: { engine_backoff: 100, engine_turn: 500, cancel_grace: 400 },
+    limits: { engine_backoff: 100, order_bound: 1, cancel_grace: 400 },
     environment: { ...process.env, PATH: `${folder}:${process.env.PATH}` },
     machine: {
       wrapper: wrappersHere[0]!,

@@ -1,0 +1,127 @@
+import { openDispatch } from '../../../core/jobs/dispatch.ts'
+import { openQueue } from '../../../core/jobs/queue.ts'
+import { openSuspects } from '../../../core/jobs/suspects.ts'
+import { openWaitingCalls } from '../../../core/jobs/waiting-calls.ts'
+import type { Lease, SlotQueue } from '../../../core/models/fleet.ts'
+import { Model } from '../../../core/models/model.ts'
+import type { WaitingJob } from '../../../core/store/store.ts'
+import { defaultRules } from '../../../gpu/residency/advance.ts'
+import type { Resident } from '../../../gpu/residency/model-state.ts'
+import { openResidency, type Residency } from '../../../gpu/residency/residency.ts'
+import { openEvents } from './events.ts'
+import type { Run } from './policies.ts'
+import type { Workload } from './workloads.ts'
+
+const GiB = 2 ** 30
+
+/** Runs a workload on the queue, the dispatch and the residency of the product, in virtual time, on room for `fits` models. */
+export function simulate(workload: Workload, fits: number, orderBound: number): Run {
+  const { arrivals, models, loadMs, serviceMs, slots } = workload
+  const begins: number[] = []
+  const loads: number[] = []
+  const events = openEvents()
+  let engines = 0
+  let connected: SlotQueue
+  const named = Array.from({ length: models }, (_, at) =>
+    Model.parse({ id: `m${at}`, engine: 'custom', command: ['{port}'], idle_ttl: 0, concurrency: slots }),
+  )
+  const queue = openQueue({ weightOf: () => 1, now: events.now })
+  const calls = openWaitingCalls({ queue, now: events.now })
+  const residency: Residency = openResidency(
+    {
+      now: events.now,
+      start(resident) {
+        loads.push(events.now())
+        events.after(loadMs, () => residency.ready(resident.engineId))
+      },
+      settle: ({ engineId }) => events.after(0, () => residency.settled(engineId)),
+      stop: ({ engineId }) => events.after(0, () => residency.exited(engineId, 'stopped')),
+      wake: at => events.wake(at, residency.tick),
+      newEngineId: () => `e${++engines}`,
+    },
+    () => [{ id: 'gpu0', kind: 'nvidia', capacity: fits * 20 * GiB }],
+    {
+      waits: id => connected.waits(id),
+      demand: id => connected.demand(id),
+      serve: id => connected.serve(id),
+      refuse: (id, failure, withinMs) => connected.refuse(id, failure, withinMs),
+      get reference() {
+        return connected.reference
+      },
+    },
+    { ...defaultRules, orderBound },
+  )
+  const residents = new Map<Lease, Resident>()
+  const take = (id: string): Lease | undefined => {
+    const resident = residency.take(id)
+    if (!resident) return undefined
+    const lease = { engineId: resident.engineId, modelId: id } as Lease
+    residents.set(lease, resident)
+    return lease
+  }
+  const dispatch = openDispatch({
+    fleet: {
+      take,
+      demandChanged: id => residency.demandChanged(residency.find(id)!),
+      connect: slotQueue => void (connected = slotQueue),
+    },
+    find: id => named.find(model => model.id === id),
+    queue,
+    calls,
+    refill: { wake() {}, now: () => Promise.resolve() } as never,
+    suspects: openSuspects(),
+    log: { info() {}, warn() {}, error() {} } as never,
+    begin: (entry, lease) => run(Number(entry.job.id), lease as Lease, () => {
+      queue.ran(entry, serviceMs)
+      dispatch.freed(entry.job.modelId)
+    }),
+    unwritten: () => 0,
+    slots: 256,
+    slotsPerModel: 256,
+  })
+  for (const model of named) {
+    const placement = { modelId: model.id, bytes: 20 * GiB, devices: 1, kind: 'nvidia' as const }
+    const state = residency.upsert(model, placement, slots)
+    state.durations.loadMs = loadMs
+    state.durations.runMs = serviceMs
+  }
+
+  function run(at: number, lease: Lease, ended: () => void): void {
+    begins[at] = events.now()
+    events.after(serviceMs, () => {
+      residency.release(residents.get(lease)!, serviceMs)
+      residents.delete(lease)
+      ended()
+    })
+  }
+  function arrive(at: number): void {
+    const { model, kind } = arrivals[at]!
+    const modelId = `m${model}`
+    const job: WaitingJob = {
+      id: `${at}`,
+      modelId,
+      rank: at,
+      organizationId: kind,
+      class: kind === 'chat' ? 'interactive' : 'async',
+    }
+    if (kind === 'job') {
+      queue.offer(job)
+      return dispatch.check(modelId)
+    }
+    const free = dispatch.takeFree(modelId)
+    if (free) return run(at, free, () => dispatch.check(modelId))
+    calls.add({
+      job,
+      since: events.now(),
+      deadline: Number.POSITIVE_INFINITY,
+      granted: ({ lease, entry }) => run(at, lease, () => void queue.ran(entry, serviceMs)),
+      refused(failure) {
+        throw failure
+      },
+    })
+    dispatch.check(modelId)
+  }
+  for (const [at, { at: time }] of arrivals.entries()) events.at(time, () => arrive(at))
+  events.run()
+  return { begins, loads }
+}
