@@ -111,6 +111,11 @@ export const Limits = section(
       unit: 'loads',
       example: 5,
     }),
+    hold_max: Duration.default(600_000).meta({
+      description:
+        'Longest time for which a synchronous request is held while its model loads or is busy, where `dispatch_wait_ms` of the model is `auto`: a request that is expected to wait longer is refused at once, with the expected time.',
+      example: '2m',
+    }),
     drain_timeout: Duration.default(60_000).meta({
       description:
         'Time that running requests have to end when the server stops. Jobs that are not done by then return to the queue. `infer serve --drain-timeout` overrides it.',

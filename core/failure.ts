@@ -167,10 +167,10 @@ export class Failure extends Error {
 
 /**
  * Returns the milliseconds after which a client may retry a refused request: the expected time, but at least one second,
- * so that clients do not retry in a loop, and at most five minutes. Undefined without an expected time.
+ * so that clients do not retry in a loop, and at most an hour. Undefined without an expected time.
  */
 export const retryAfter = (etaMs: number | null): number | undefined =>
-  etaMs === null ? undefined : Math.min(300_000, Math.max(1_000, Math.ceil(etaMs)))
+  etaMs === null ? undefined : Math.min(3_600_000, Math.max(1_000, Math.ceil(etaMs)))
 
 /** The failure of a wrong field, header, option or query parameter, which `param` names. */
 export const invalid = (param: string, message: string, code: FailureCode = 'invalid_value'): Failure =>

@@ -11,6 +11,7 @@ import { openDeviceProcesses } from './device-processes.ts'
 import { openEngineEffects } from './engine-effects.ts'
 import { enginePath } from './launcher/environment.ts'
 import { openLocalLauncher } from './launcher/local.ts'
+import { openLoadTimes } from './load-times.ts'
 import { openNeededPrograms } from './needed-programs.ts'
 import { openCardBackends } from './placement/card-backend.ts'
 import { openMemory } from './placement/memory.ts'
@@ -79,6 +80,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   })
   if (wrapper.name === 'plain') log.warn(wrapper.promise)
   if (sandboxWarning(sandbox)) log.warn(sandboxWarning(sandbox)!)
+  const loadTimes = openLoadTimes(options)
   let cancelWake = () => {}
   let queue: SlotQueue | undefined
   const residency = openResidency(
@@ -90,14 +92,18 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
         cancelWake = clock.after(Math.max(0, at - clock.now()), () => residency.tick())
       },
       newEngineId: () => newId('wkr'),
-      loaded: options.onLoaded,
+      loaded(resident, ms) {
+        const { model, placement } = resident.serves
+        loadTimes.loaded(model, placement.bytes, ms)
+        options.onLoaded?.(model.id, ms)
+      },
     },
     () => memory.capacities(),
     {
       waits: modelId => queue?.waits(modelId) ?? false,
       demand: modelId => queue?.demand(modelId),
       get reference() {
-        return queue!.reference
+        return queue?.reference ?? nothingWaits
       },
       serve: modelId => queue?.serve(modelId),
       refuse: (...refusal) => queue?.refuse(...refusal),
@@ -134,7 +140,10 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       const { loadFault } = placement
       if (loadFault && known?.placement.loadFault?.text !== loadFault.text)
         log.warn('A model cannot be loaded', { model: modelId, source: model.source, reason: loadFault.text })
-      return residency.upsert(model, placement, slots)
+      const state = residency.upsert(model, placement, slots)
+      state.durations.loadMs ??= loadTimes.averageMs(model)
+      state.firstLoadMs = loadTimes.estimateMs(placement.bytes)
+      return state
     }
   }
 
@@ -298,4 +307,5 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   }
 }
 
+const nothingWaits: SlotQueue['reference'] = { isEmpty: () => true, next: () => undefined, begin() {}, reset() {} }
 const noActivity: ModelActivity = { status: 'cold', reason: null, etaMs: null, engineStarts: 0, engineFailures: 0 }

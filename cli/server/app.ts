@@ -176,6 +176,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     // Refers to the owner that is opened below because it needs jobs.
     deferred: job => expansion.add(job),
     spend,
+    holdMs: config.limits.hold_max,
     log,
     run: openNodeRunner({
       admission,

@@ -21,6 +21,8 @@ export interface CallOptions {
   waitMs: number
   /** Aborted when the caller disconnects or the call is cancelled. */
   caller: AbortSource
+  /** Called when it first has to wait for a slot. */
+  waits?: (call: RunningCall) => void
   /** Called when it gets its first slot, so that the response headers can say how it was served. */
   began?: (call: RunningCall, lease: Lease) => void
 }

@@ -3,7 +3,7 @@ import { Failure } from '../failure.ts'
 import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
 import type { Fleet } from '../models/fleet.ts'
-import type { Model } from '../models/model.ts'
+import { type Model, slotWaitMs } from '../models/model.ts'
 import { costOf } from '../models/price.ts'
 import { callRecord, type FinishedJob, type JobRecord, jobErrorOf, type Usage } from '../store/store.ts'
 import { metered, meteredUsage, noUsage } from '../usage.ts'
@@ -13,9 +13,18 @@ import type { JobDurations } from './job-durations.ts'
 import type { Queue, RunningEntry } from './queue.ts'
 import type { Recorder } from './recorder.ts'
 import type { Suspects } from './suspects.ts'
-import { type CallSlot, queueFull, type WaitingCall, type WaitingCalls, waitedTooLong } from './waiting-calls.ts'
+import {
+  type CallSlot,
+  queueFull,
+  type WaitingCall,
+  type WaitingCalls,
+  waitedTooLong,
+  wouldWaitTooLong,
+} from './waiting-calls.ts'
 
 const maxAttempts = 3
+/** How often a call that is held is asked whether its wait has become too long, milliseconds. */
+const expectEveryMs = 10_000
 
 /**
  * Jobs with a synchronous caller: each waits in the queue like any job, runs on its slot, and leaves one finished
@@ -33,10 +42,12 @@ export function openCalls(dependencies: {
   used: (tokenId: string, usage: Usage) => void
   rankOf: (priority: number) => number
   spend?: JobSpend
+  /** A call without a limit of its own is refused when its wait is expected to take longer, milliseconds. */
+  holdMs: number
   log: Log
 }) {
   const { fleet, dispatch, queue, waiting, recorder, durations, suspects } = dependencies
-  const { used, rankOf, spend = noSpend, log } = dependencies
+  const { used, rankOf, spend = noSpend, holdMs, log } = dependencies
   const running = new Map<string, RunningCall>()
 
   /** The maximum number of calls that may wait for the model: `max_queue`, plus the planned slots while it is not loaded. */
@@ -46,8 +57,8 @@ export function openCalls(dependencies: {
   }
 
   /**
-   * Waits for a slot. Rejects with Failure `queue_full`, `model_warming_up`, `no_capacity`, or the caller's abort
-   * reason.
+   * Waits for a slot, for `waitMs`; if that is infinite, for as long as it is expected to wait less than `holdMs`.
+   * Rejects with Failure `queue_full`, `model_warming_up`, `no_capacity`, or the caller's abort reason.
    */
   function wait(call: RunningCall, model: Model, waitMs: number): Promise<CallSlot> {
     const { id } = model
@@ -66,7 +77,9 @@ export function openCalls(dependencies: {
       const entry: WaitingCall = {
         job,
         since,
-        deadline: since + waitMs,
+        get deadline() {
+          return Number.isFinite(waitMs) ? since + waitMs : waiting.now() + holdMs
+        },
         granted(slot) {
           settled()
           resolve(slot)
@@ -82,6 +95,11 @@ export function openCalls(dependencies: {
         reject(why)
         dispatch.check(id)
       }
+      const refuseIfTooLong = () => {
+        const activity = fleet.activity(id)
+        if ((activity.etaMs ?? 0) > holdMs) withdraw(wouldWaitTooLong(id, activity))
+        else timer = setTimeout(refuseIfTooLong, expectEveryMs)
+      }
       const onAbort = () => withdraw(call.caller.reason)
       // A call that has run before was admitted: only new ones can be too many.
       const full = call.startedAt === null && queue.waiting(id).interactive >= maxWaiting(model)
@@ -92,6 +110,7 @@ export function openCalls(dependencies: {
       dispatch.check(id)
       if (full && call.waiting) withdraw(queueFull(id, queue.waiting(id).interactive - 1, fleet.activity(id)))
       else if (waitMs <= 0 && call.waiting) withdraw(waitedTooLong(id, fleet.activity(id)))
+      else if (call.waiting && !Number.isFinite(waitMs)) refuseIfTooLong()
       else if (call.waiting) timer = setTimeout(() => withdraw(waitedTooLong(id, fleet.activity(id))), waitMs)
     })
   }
@@ -175,8 +194,9 @@ export function openCalls(dependencies: {
           let lease = suspects.runsAlone(id) ? undefined : dispatch.takeFree(model.id)
           let entry: RunningEntry | undefined
           if (!lease) {
+            if (call.entry === undefined) options.waits?.(call)
             // The wait before an attempt that failed counts.
-            const slot = await wait(call, model, Math.min(model.dispatch_wait_ms, options.waitMs) - call.queuedMs)
+            const slot = await wait(call, model, Math.min(slotWaitMs(model), options.waitMs) - call.queuedMs)
             lease = slot.lease
             entry = slot.entry
           }
@@ -236,6 +256,12 @@ export function openCalls(dependencies: {
         suspects.ended(id)
         call.ended?.resolve()
       }
+    },
+
+    /** Why a call of the model waits, as a sentence, and for how much longer, milliseconds; null where it is not known. */
+    reasonOf(modelId: string): { text: string | null; etaMs: number | null } {
+      const { reason, etaMs } = fleet.activity(modelId)
+      return { text: reason, etaMs }
     },
 
     /** Throws Failure `queue_full` if no more calls may wait for the model. Does not look for a free slot. */

@@ -69,6 +69,8 @@ export interface JobsOptions {
   /** How many slots jobs may occupy at once, in total and of one model. */
   slots?: number
   slotsPerModel?: number
+  /** A call without a limit of its own is refused when its wait is expected to take longer, milliseconds. */
+  holdMs?: number
   /** How often to look for work that no wake-up has announced, milliseconds. */
   tickMs?: number
 }
@@ -83,8 +85,10 @@ const interruptGraceMs = 2_000
  * with the jobs in the store.
  */
 export function openJobs(options: JobsOptions) {
-  const { store, fleet, models, run, weightOf, used = () => {}, log, tickMs = 1_000 } = options
-  const { clock = { now: Date.now }, slots = 256, slotsPerModel = 32, spend = noSpend } = options
+  const { store, fleet, models, run, weightOf, used = () => {}, log, tickMs = 1_000, holdMs = 600_000 } = options
+  const { clock = { now: Date.now }, slots = 256, spend = noSpend } = options
+  // A few slots are left for the jobs of other models.
+  const { slotsPerModel = Math.ceil(slots * 0.98) } = options
   const { steady = clock, suspended = () => new Set<string>() } = options
   const queue = openQueue({ weightOf, suspended })
   const waiting = openWaitingCalls({ queue })
@@ -144,7 +148,8 @@ export function openJobs(options: JobsOptions) {
     log,
     failed: 'Expired jobs could not be removed',
   })
-  const calls = openCalls({ fleet, dispatch, queue, waiting, recorder, durations, suspects, used, rankOf, spend, log })
+  const holding = { rankOf, spend, holdMs, log }
+  const calls = openCalls({ fleet, dispatch, queue, waiting, recorder, durations, suspects, used, ...holding })
   const facts = openJobFacts({ fleet, models, queue, live, durations, dispatch, clock })
   const tick = setInterval(() => {
     due.tick()

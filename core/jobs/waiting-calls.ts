@@ -82,5 +82,14 @@ export function waitedTooLong(modelId: string, { status, reason, etaMs }: ModelA
   return new Failure('no_capacity', reason ?? `Model ${name} could not be loaded in time.`, more)
 }
 
+/** The failure of a call that is expected to wait longer than calls are held. */
+export function wouldWaitTooLong(modelId: string, { status, reason, etaMs }: ModelActivity): Failure {
+  const text = `Model '${modelId}' would have a free slot in about ${Math.ceil((etaMs ?? 0) / 60_000)} min, and requests are not held that long (limits.hold_max)${reason ? `. ${reason}` : '.'}`
+  return new Failure(status === 'warm' ? 'no_capacity' : 'model_warming_up', text, {
+    retryAfterMs: retryAfter(etaMs),
+    facts: { eta_seconds: etaMs === null ? null : Math.ceil(etaMs / 1000) },
+  })
+}
+
 const about = (ms: number | null): string =>
   ms === null ? '' : `; it should take about ${ms < 1500 ? 'a second' : `${Math.round(ms / 1000)} s`}`

@@ -57,10 +57,14 @@ export const residencyFields = {
     description: 'Time without a request after which the model is unloaded. 0 keeps it until another needs the memory.',
     example: '30m',
   }),
-  dispatch_wait_ms: Duration.default(30_000).meta({
-    description: 'Time that a synchronous request waits while the model loads or is busy; then it gets 503.',
-    example: '2m',
-  }),
+  dispatch_wait_ms: z
+    .union([z.literal('auto'), Duration])
+    .default('auto')
+    .meta({
+      description:
+        'Time that a synchronous request waits while the model loads or is busy; then it gets 503. `auto` holds it while its client is connected, and answers 503 as soon as the wait is expected to take longer than `limits.hold_max`.',
+      example: '2m',
+    }),
   order_bound: z.number().min(0).optional().meta({
     description: 'As `limits.order_bound`, for requests to this model.',
     unit: 'loads',

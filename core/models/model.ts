@@ -198,3 +198,7 @@ export const Model = z
   })
   .meta({ id: 'Model' })
 export type Model = z.output<typeof Model>
+
+/** Milliseconds that a synchronous request may wait for a slot of the model; infinite where no number is set (`auto`). */
+export const slotWaitMs = ({ dispatch_wait_ms }: Pick<Model, 'dispatch_wait_ms'>): number =>
+  dispatch_wait_ms === 'auto' ? Number.POSITIVE_INFINITY : dispatch_wait_ms

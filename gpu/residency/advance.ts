@@ -45,9 +45,9 @@ export type Step =
   /** It cannot be placed with the current devices, configuration and pinned engines. */
   | { do: 'refuse'; reason: string; refuse: 'all' | 'none' }
   /** Its memory is in use by busy engines; decided again at `until`. Models that are placed after it leave it `reserve`. */
-  | { do: 'wait'; reason: string; until: number | null; reserve: Reservation | null }
+  | { do: 'wait'; reason: string; for: readonly string[]; until: number | null; reserve: Reservation | null }
   /** It is too far behind the reference order: the engines in `drain` accept no more requests. */
-  | { do: 'drain'; reason: string; drain: readonly string[]; reserve: Reservation }
+  | { do: 'drain'; reason: string; for: readonly string[]; drain: readonly string[]; reserve: Reservation }
   | { do: 'load'; devices: readonly string[]; evict: readonly string[] }
 
 /**
@@ -85,15 +85,16 @@ export function nextStep(
   if (decision.do === 'load') return decision
   const { reason } = decision
   if (decision.do === 'refuse') return { do: 'refuse', reason, refuse: served ? 'none' : 'all' }
-  if (!waits || decision.for.length === 0) return { do: 'wait', reason, until: null, reserve: null }
+  const wait = { do: 'wait' as const, reason, for: decision.for }
+  if (!waits || decision.for.length === 0) return { ...wait, until: null, reserve: null }
   const lateAt = isLateAt(state, demand, decision.reserve, occupants, rules)
   // Reserved only when it is late, because until then another model may make use of the idle ones.
   const reserve = now >= lateAt ? decision.reserve : null
   const waitedFor = occupants.filter(({ engineId }) => decision.for.includes(engineId))
-  if (waitedFor.some(({ turnSince }) => turnSince === null)) return { do: 'wait', reason, until: null, reserve }
+  if (waitedFor.some(({ turnSince }) => turnSince === null)) return { ...wait, until: null, reserve }
   const until = Math.max(lateAt, ...waitedFor.map(({ turnUntil }) => turnUntil ?? Number.NEGATIVE_INFINITY))
-  if (now < until) return { do: 'wait', reason, until: Number.isFinite(until) ? until : null, reserve }
-  return { do: 'drain', reason, drain: drained(decision.reserve, occupants, state), reserve: decision.reserve }
+  if (now < until) return { ...wait, until: Number.isFinite(until) ? until : null, reserve }
+  return { ...wait, do: 'drain', drain: drained(decision.reserve, occupants, state), reserve: decision.reserve }
 }
 
 /** Whether its requests would wait longer for the engines that it has than another one takes to load. */

@@ -43,7 +43,7 @@ export function engineEvents(
       resident.lastUsedAt = now
       const { durations } = resident.serves
       durations.loadMs = movingAverage(durations.loadMs, now - resident.startedAt)
-      effects.loaded?.(resident.serves.model.id, now - resident.startedAt)
+      effects.loaded?.(resident, now - resident.startedAt)
       const demand = reconciler.demandOf(resident.serves)
       resident.owed = demand ? demand.interactive + demand.background : 0
       if (!demand && resident.serves.loadWaiters.length === 0) {

@@ -14,8 +14,8 @@ interface Cost {
   lastUsedAt: number
 }
 
-/** Sets of engines whose loads take times that differ by less than this share count as equal. */
-const equalShare = 1 / 8
+/** Sets of engines count as equal whose loads take up to this much longer: measured times vary as much. */
+const equal = { factor: 1.25, ms: 1_000 }
 /** Up to this many engines, every subset is compared: 256 subsets, 0.1 ms. */
 const maxCompared = 8
 
@@ -36,12 +36,13 @@ export function cheapest<Option>(options: readonly Option[], cost: (option: Opti
   const costs = options.map(option => ({ option, ...cost(option) }))
   const busy = Math.min(...costs.map(one => one.busy))
   const leastBusy = costs.filter(one => one.busy === busy)
-  const longest = Math.min(...leastBusy.map(one => one.reloadMs)) * (1 + equalShare)
+  const longest = Math.min(...leastBusy.map(one => one.reloadMs)) * equal.factor + equal.ms
   return leastBusy
     .filter(one => one.reloadMs <= longest)
     .reduce<(typeof costs)[number] | undefined>(
       (best, one) =>
-        best && (best.lastUsedAt < one.lastUsedAt || (best.lastUsedAt === one.lastUsedAt && best.reloadMs <= one.reloadMs))
+        best &&
+        (best.lastUsedAt < one.lastUsedAt || (best.lastUsedAt === one.lastUsedAt && best.reloadMs <= one.reloadMs))
           ? best
           : one,
       undefined,

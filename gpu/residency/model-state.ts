@@ -1,6 +1,6 @@
 import { Failure, retryAfter } from '../../core/failure.ts'
 import { sameEngine } from '../../core/models/change.ts'
-import type { Demand, ModelActivity, ResidentState } from '../../core/models/fleet.ts'
+import type { ModelActivity, ResidentState } from '../../core/models/fleet.ts'
 import type { Model } from '../../core/models/model.ts'
 import { type BackoffRules, circuitState, type StartFailures } from './backoff.ts'
 import type { PlacementRequest } from './place.ts'
@@ -58,18 +58,14 @@ const firstRunMs = 1_000
 export const expectedRunMs = ({ runMs }: ExpectedDurations): number => runMs ?? firstRunMs
 
 /** Of a model that was never loaded here: a start of a process, and its files read at 1 GB a second. */
-const startMs = 2_000
+export const startMs = 2_000
 const bytesPerMs = 1e6
-export const expectedLoadMs = ({ durations, placement }: Pick<ModelState, 'durations' | 'placement'>): number =>
-  durations.loadMs ?? (placement.kind === 'none' ? 0 : startMs + placement.bytes / bytesPerMs)
+export const expectedLoadMs = ({ durations, firstLoadMs, placement }: ModelState): number =>
+  durations.loadMs ?? firstLoadMs ?? (placement.kind === 'none' ? 0 : startMs + placement.bytes / bytesPerMs)
 
-/** Milliseconds until a model that has been loading for `loadingForMs` is ready; null if it was never loaded. */
-export const untilReady = (durations: ExpectedDurations, loadingForMs: number): number | null =>
-  durations.loadMs === null ? null : Math.max(0, durations.loadMs - loadingForMs)
-
-/** Milliseconds until a request behind `waiting` others gets one of `slots`; null before one was completed. */
-export const untilFree = (durations: ExpectedDurations, waiting: number, slots: number): number | null =>
-  durations.runMs === null || slots <= 0 ? null : (durations.runMs * (waiting + 1)) / slots
+/** Milliseconds until a request behind `waiting` others gets one of `slots`. */
+export const untilFree = (durations: ExpectedDurations, waiting: number, slots: number): number =>
+  (expectedRunMs(durations) * (waiting + 1)) / slots
 
 /** The residency's state of one model: its engines, the callers that wait for a load, and its failed starts. */
 export type ModelState = ReturnType<typeof newModelState>
@@ -83,8 +79,12 @@ export const newModelState = (model: Model, placement: Omit<PlacementRequest, 'm
   loadWaiters: [] as LoadWaiter[],
   failures: null as StartFailures | null,
   durations: { loadMs: null, runMs: null } as ExpectedDurations,
+  /** Milliseconds that its first load should take; null where no other model was loaded before. */
+  firstLoadMs: null as number | null,
   /** Why it has no engine although one is needed, as a sentence. */
   reason: null as string | null,
+  /** Ids of the engines whose memory it waits for. */
+  waitsFor: [] as readonly string[],
   /** The engines that were drained for it: it waits for these, although others may be idle for a moment. */
   claimed: [] as readonly string[],
   /** It cannot be placed with the current devices and configuration. */
@@ -180,18 +180,6 @@ export const shortage = (state: ModelState): number =>
 const loading = (state: ModelState): Resident | undefined =>
   state.residents.find(resident => resident.state === 'starting')
 
-/** Expected milliseconds until the last waiting request gets a slot; null before the first load or request. */
-function etaOf(state: ModelState, demand: Demand | undefined, now: number): number | null {
-  const pauseEnd = pausedUntil(state, now)
-  if (pauseEnd !== null) return pauseEnd - now
-  const starting = loading(state)
-  if (starting) return untilReady(state.durations, now - starting.startedAt)
-  const slots = liveResidents(state).reduce((sum, resident) => sum + resident.slots, 0)
-  return slots > 0
-    ? untilFree(state.durations, Math.max(0, (demand?.interactive ?? 0) - 1), slots)
-    : state.durations.loadMs
-}
-
 /** True when an engine has completed a request, or ran so long that its end does not count as a failed start. */
 export const isProven = (resident: Resident, now: number, { provenMs }: { provenMs: number }): boolean =>
   resident.hasSucceeded || (resident.readyAt !== null && now - resident.readyAt >= provenMs)
@@ -259,13 +247,13 @@ export const modelsClosed = (): Failure =>
 export const loadedDuring = (resident: Resident, from: number, now: number): number =>
   resident.readyAt === null ? 0 : Math.max(0, Math.min(resident.readyAt, now) - Math.max(resident.startedAt, from))
 
-/** A model's status for users and for the queue. `unfit`: why it fits nowhere on this machine; null when it fits. */
+/**
+ * A model's status for users and for the queue. `unfit`: why it fits nowhere on this machine; null when it fits. `etaMs`:
+ * when its last waiting request should get a slot; null while nothing waits.
+ */
 export function activityOf(
   state: ModelState,
-  demand: Demand | undefined,
-  now: number,
-  rules: BackoffRules,
-  unfit: string | null,
+  { now, rules, unfit, etaMs }: { now: number; rules: BackoffRules; unfit: string | null; etaMs: number | null },
 ): ModelActivity {
   const open = circuitState(state.failures, now, rules) === 'open'
   const pauseEnd = pausedUntil(state, now)
@@ -287,7 +275,7 @@ export function activityOf(
         : ready
           ? null
           : (state.failures?.reason ?? state.reason ?? unfit),
-    etaMs: demand || state.loadWaiters.length > 0 || loading(state) ? etaOf(state, demand, now) : null,
+    etaMs,
     engineStarts: state.engineStarts,
     engineFailures: state.engineFailures,
   }

@@ -1,6 +1,7 @@
 import type { Failure } from '../../core/failure.ts'
 import type { Demand, SlotQueue } from '../../core/models/fleet.ts'
 import { byUrgency, nextStep, occupantsOf, type ResidencyRules } from './advance.ts'
+import { expectedWaitMs } from './expected-wait.ts'
 import type { ModelState, Resident } from './model-state.ts'
 import * as states from './model-state.ts'
 import type { DeviceCapacity, Reservation } from './place.ts'
@@ -9,6 +10,8 @@ import type { Effects, Residents } from './residents.ts'
 
 /** How exactly it is known when a request falls behind the reference order, milliseconds. */
 const followMs = 100
+/** For how long the order of the models is used again to tell when one will be ready, milliseconds. */
+const orderMs = 50
 
 /** Takes the next step for every model that waits for something, after each event and at the time that a step names. */
 export function openReconciler(
@@ -49,7 +52,18 @@ export function openReconciler(
   }
 
   const occupied = (now: number, reserved: readonly Reservation[]) =>
-    occupantsOf(residents.values(), reserved, { now, waits: state => demandOf(state) !== undefined, orderBound: rules.orderBound })
+    occupantsOf(residents.values(), reserved, {
+      now,
+      waits: state => demandOf(state) !== undefined,
+      orderBound: rules.orderBound,
+    })
+
+  /** The models that wait, in the order of their placement, at most `orderMs` old. */
+  let known: { at: number; order: readonly ModelState[] } = { at: Number.NEGATIVE_INFINITY, order: [] }
+  function orderAt(now: number): readonly ModelState[] {
+    if (now - known.at > orderMs) known = { at: now, order: byUrgency(pending, demandOf, now) }
+    return known.order
+  }
 
   /** Runs the reference schedule while a model waits for an engine, and only then. */
   function follow(now: number): void {
@@ -72,6 +86,7 @@ export function openReconciler(
     const step = nextStep(state, demandOf(state), now, occupants, capacities(), rules)
     state.isUnplaceable = step.do === 'refuse'
     if (step.do !== 'wait') state.claimed = step.do === 'drain' ? step.reserve.engines : []
+    state.waitsFor = 'for' in step ? step.for : []
     if (step.do !== 'continue') state.reason = 'reason' in step ? step.reason : null
     switch (step.do) {
       case 'nothing':
@@ -104,6 +119,20 @@ export function openReconciler(
 
   return {
     demandOf,
+    /** Milliseconds until the last waiting request of the model should get a slot; null when nothing waits for it. */
+    expectedMs(state: ModelState): number | null {
+      const loads = state.loadWaiters.length > 0 || state.residents.some(({ state }) => state === 'starting')
+      if (!loads && demandOf(state) === undefined) return null
+      const now = effects.now()
+      return expectedWaitMs(state, {
+        now,
+        demandOf,
+        order: orderAt(now),
+        capacities: capacities(),
+        resident: residents.get,
+        orderBound: rules.orderBound,
+      })
+    },
     refuse,
     serve,
     wakeBy,

@@ -157,14 +157,11 @@ export function openResidency(
     residents: residents.all,
     find: (modelId: string): ModelState | undefined => all.get(modelId),
     known: all.ids,
-    activity: (state: ModelState) =>
-      states.activityOf(
-        state,
-        reconciler.demandOf(state),
-        effects.now(),
-        rules.backoff,
-        unfitReason(state.placement, capacities()),
-      ),
+    activity(state: ModelState) {
+      const unfit = unfitReason(state.placement, capacities())
+      const etaMs = unfit === null && !state.isUnplaceable ? reconciler.expectedMs(state) : null
+      return states.activityOf(state, { now: effects.now(), rules: rules.backoff, unfit, etaMs })
+    },
     /** Milliseconds of the last `waitedMs` in which this resident was loading. */
     loadedMs(resident: Resident, waitedMs: number): number {
       const now = effects.now()

@@ -75,5 +75,5 @@ export interface Effects {
   wake(at: number): void
   newEngineId(): string
   /** Called when an engine is ready, with the milliseconds that it took. */
-  loaded?(modelId: string, ms: number): void
+  loaded?(resident: Resident, ms: number): void
 }

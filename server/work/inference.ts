@@ -17,7 +17,7 @@ import { isStreamable } from '../../core/tasks/stream-shape.ts'
 import { noUsage } from '../../core/usage.ts'
 import { heldAfterReading, heldBytes, readBody } from '../http/body/body.ts'
 import type { AnyEndpoint, EndpointFacts, Path } from '../http/request/endpoint.ts'
-import { errorGroups } from '../http/request/errors.ts'
+import { errorFrame, errorGroups } from '../http/request/errors.ts'
 import type { ClientExchange } from '../http/request/exchange.ts'
 import { answeredBefore, idempotencyKeyOf, keepAnswer } from '../http/request/idempotency.ts'
 import type { Owners } from '../http/request/owners.ts'
@@ -131,10 +131,16 @@ async function answer(exchange: ClientExchange, checked: PreparedRequest, call: 
   const prepared = checked.images
     ? await withImages(checked, fetchFrom(owners.media, exchange.sender), owners.cpu)
     : checked
-  const { stream } = prepared
+  const { stream, form } = prepared
+  const endingOf = () => {
+    const translation = form && formedStream(form, { createdAt: call.createdAt, queuedMs: 0 })
+    // Lines of JSON have no comments.
+    if (translation?.contentType === 'application/x-ndjson') return undefined
+    return (failure: Failure) => translation?.failure(failure, exchange.id) ?? errorFrame(failure, exchange.id)
+  }
   await runCall(
     exchange,
-    { stream, ...call },
+    { stream, endingOf: stream ? endingOf : undefined, ...call },
     (lease, running) =>
       stream
         ? relay(exchange, prepared, running, lease, call, owners)

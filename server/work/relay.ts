@@ -90,7 +90,8 @@ export class StreamRelay implements EngineListener, WatchedStream {
     this.#begun = true
     this.#options.begun(ignored)
     const [type, headers] = eventsHead
-    this.#client.head(200, this.#options.translation?.contentType ?? type, headers)
+    // A stream that waited for its slot may have its head already.
+    if (!this.#res.headersSent) this.#client.head(200, this.#options.translation?.contentType ?? type, headers)
     this.#options.streams.add(this)
     this.#res.on('drain', this.#onDrain)
   }

@@ -6,6 +6,7 @@ import { noUsage } from '../../core/usage.ts'
 import type { ClientExchange } from '../http/request/exchange.ts'
 import { keepFailure, keepStream } from '../http/request/idempotency.ts'
 import type { Owners } from '../http/request/owners.ts'
+import { WaitingStream } from './waiting-stream.ts'
 
 export interface CallWork {
   admitted: Admitted
@@ -14,6 +15,8 @@ export interface CallWork {
   waitMs: number
   /** Whether the answer is a stream, which cannot be repeated. */
   stream: boolean
+  /** Returns how an event stream ends that fails while it waits; undefined if the answer is none. */
+  endingOf?: (() => ((failure: Failure) => string) | undefined) | undefined
 }
 
 /**
@@ -22,13 +25,20 @@ export interface CallWork {
  */
 export async function runCall(
   exchange: ClientExchange,
-  { admitted, createdAt, waitMs, stream }: CallWork,
+  { admitted, createdAt, waitMs, stream, endingOf }: CallWork,
   attempt: CallAttempt,
   { jobs, timings }: Owners<'jobs' | 'timings'>,
 ): Promise<void> {
+  let waiting: WaitingStream | undefined
+  const waits = (call: RunningCall) => {
+    const reason = () => jobs.calls.reasonOf(admitted.model.id)
+    const lastWords = endingOf?.()
+    if (lastWords) waiting ??= new WaitingStream({ exchange, call, reason, lastWords })
+  }
   let jobId: string | null = null
   const began = (running: RunningCall, lease: Lease) => {
     jobId = running.id
+    waiting?.end()
     timings.record('queue', admitted.model.id, running.queuedMs)
     exchange
       .header('x-job-id', running.id)
@@ -37,10 +47,12 @@ export async function runCall(
   }
   try {
     const caller = exchange.abortSource
-    const ended = await jobs.calls.run({ admitted, createdAt, waitMs, caller, began }, attempt)
+    const ended = await jobs.calls.run({ admitted, createdAt, waitMs, caller, waits, began }, attempt)
     if (stream && exchange.keyLock && ended.end.how === 'completed') await keepStream(exchange, ended.call.id)
+    if (ended.end.how === 'cancelled') waiting?.failed(new Failure('cancelled', 'The request was cancelled.'))
   } catch (thrown) {
     const failure = Failure.from(thrown)
+    waiting?.failed(failure)
     await keepFailure(exchange, failure, jobId)
     throw failure
   }

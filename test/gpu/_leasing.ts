@@ -53,6 +53,7 @@ export function leasing(fleet: Fleet, models: readonly Model[]): LeasingFleet {
     durations: openJobDurations(),
     used() {},
     rankOf: () => ++came,
+    holdMs: 600_000,
     log,
   })
   return Object.assign(Object.create(fleet) as Fleet, fleet, {

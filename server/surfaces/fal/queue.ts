@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
 import { queueIdOf } from '../../../core/ids.ts'
+import { slotWaitMs } from '../../../core/models/model.ts'
 import { integer, namedObject, oneOf, string } from '../../../core/schemas/fields.ts'
 import type { JobRecord, LogLine } from '../../../core/store/store.ts'
 import { errorGroups } from '../../http/request/errors.ts'
@@ -64,7 +65,7 @@ export const falRunRoutes = (owners: SubmitOwners) => [
         return new JsonText('')
       }
       const waitMs = config.limits.sync_wait
-      const startMs = terms.startTimeoutMs ?? model.dispatch_wait_ms
+      const startMs = terms.startTimeoutMs ?? slotWaitMs(model)
       const now = hasEnded(job) ? job : await waitForEnd(exchange, job, { waitMs, startMs }, owners)
       return hasEnded(now) ? falResult(now, exchange, owners) : unfinished(now, exchange)
     },

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { Failure } from '../../../core/failure.ts'
 import type { MediaInput } from '../../../core/media/media.ts'
 import { imageRules } from '../../../core/media/media-input.ts'
-import type { Model } from '../../../core/models/model.ts'
+import { type Model, slotWaitMs } from '../../../core/models/model.ts'
 import { parsed } from '../../../core/schemas/issues.ts'
 import { type ImageTask, operationOf } from '../../../core/schemas/task.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
@@ -130,7 +130,7 @@ async function completedJob(
 ) {
   const wait = {
     waitMs: Math.min(waitMs, owners.config.limits.sync_wait),
-    startMs: model.dispatch_wait_ms,
+    startMs: slotWaitMs(model),
     instead: "send the header 'Prefer: respond-async'",
   }
   const ended = await waitForEnd(exchange, job, wait, owners).catch(async (thrown: unknown) => {

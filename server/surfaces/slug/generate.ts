@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { Failure, invalid } from '../../../core/failure.ts'
 import { jobIdOf, queueIdOf } from '../../../core/ids.ts'
-import type { Model } from '../../../core/models/model.ts'
+import { type Model, slotWaitMs } from '../../../core/models/model.ts'
 import { array, integer, namedObject, oneOf, optional, optionalString, string } from '../../../core/schemas/fields.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
 import { generationRequests } from '../../../core/tasks/generation/request.ts'
@@ -31,7 +31,7 @@ async function answerInSync(
   const { sync_wait: maxWaitMs } = owners.config.limits
   const ended = hasEnded(job)
     ? job
-    : await waitForEnd(exchange, job, { waitMs: Math.min(waitMs, maxWaitMs), startMs: model.dispatch_wait_ms }, owners)
+    : await waitForEnd(exchange, job, { waitMs: Math.min(waitMs, maxWaitMs), startMs: slotWaitMs(model) }, owners)
   const request_id = queueIdOf(ended.id)
   if (ended.status === 'completed') return requestAnswer(ended, exchange, owners, 200)
   const unfinished = !hasEnded(ended)

@@ -18,7 +18,8 @@ export interface Figures {
 export function figuresOf({ arrivals }: Workload, { begins, loads }: Run, reference: Run): Figures {
   const waits = arrivals.flatMap(({ at }, n) => (begins[n] === undefined ? [] : [begins[n] - at]))
   const sorted = waits.toSorted((a, b) => a - b)
-  const quantile = (part: number) => sorted[Math.min(sorted.length - 1, Math.ceil(part * sorted.length) - 1)] ?? Number.NaN
+  const quantile = (part: number) =>
+    sorted[Math.min(sorted.length - 1, Math.ceil(part * sorted.length) - 1)] ?? Number.NaN
   const longest = (all: number[]) => all.reduce((max, one) => Math.max(max, one), 0)
   return {
     served: waits.length,

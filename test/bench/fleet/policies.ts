@@ -57,7 +57,8 @@ export function runPlain(workload: Workload, fits: number, policy: 'first-come' 
     while (next < arrivals.length && arrivals[next]!.at <= now) queue.push(next++)
     step()
     let later = next < arrivals.length ? arrivals[next]!.at : Number.POSITIVE_INFINITY
-    if (queue.length > 0) for (const { slots } of engines) for (const at of slots) if (at > now && at < later) later = at
+    if (queue.length > 0)
+      for (const { slots } of engines) for (const at of slots) if (at > now && at < later) later = at
     if (!Number.isFinite(later)) break
     now = later
   }

@@ -71,10 +71,11 @@ export function simulate(workload: Workload, fits: number, orderBound: number): 
     refill: { wake() {}, now: () => Promise.resolve() } as never,
     suspects: openSuspects(),
     log: { info() {}, warn() {}, error() {} } as never,
-    begin: (entry, lease) => run(Number(entry.job.id), lease as Lease, () => {
-      queue.ran(entry, serviceMs)
-      dispatch.freed(entry.job.modelId)
-    }),
+    begin: (entry, lease) =>
+      run(Number(entry.job.id), lease as Lease, () => {
+        queue.ran(entry, serviceMs)
+        dispatch.freed(entry.job.modelId)
+      }),
     unwritten: () => 0,
     slots: 256,
     slotsPerModel: 256,

@@ -7,6 +7,8 @@ interface Slots {
   held: number
   /** The number of slots once loaded; set while it is loading. */
   planned?: number
+  /** When a waiting request should get a slot. */
+  etaMs?: number
 }
 
 /** Slots without engines: counted, and offered to the queue whenever one is free. */
@@ -75,7 +77,11 @@ export function slotsOnly({ slots = 32 } = {}) {
         return leaseOf(modelId, waitedMs)
       },
       demandChanged,
-      activity: modelId => (of(modelId).planned === undefined ? warm : { ...warm, status: 'loading' }),
+      activity: modelId => ({
+        ...warm,
+        status: of(modelId).planned === undefined ? 'warm' : 'loading',
+        etaMs: of(modelId).etaMs ?? null,
+      }),
       slots: modelId => {
         const { count, planned } = of(modelId)
         return planned === undefined ? { ready: count, planned: slots } : { ready: 0, planned }
@@ -113,6 +119,7 @@ export function slotsOnly({ slots = 32 } = {}) {
     load(modelId: string, { planned }: { planned: number }): void {
       Object.assign(of(modelId), { count: 0, planned })
     },
+    expect: (modelId: string, etaMs: number): void => void (of(modelId).etaMs = etaMs),
     setSlots(modelId: string, count: number): void {
       of(modelId).count = count
       delete of(modelId).planned

@@ -284,3 +284,46 @@ test('an engine that fails before it answers is tried again, three times in all;
     ['completed', undefined],
   ])
 })
+
+describe('a call without a limit of its own', () => {
+  const held = () => call({ waitMs: Number.POSITIVE_INFINITY })
+
+  test('is held while it is expected to wait no longer than calls are held', async () => {
+    const first = call()
+    await first.began
+    slots.expect('m', 599_000)
+    const second = held()
+    expect(ids()).toHaveLength(1)
+    first.end()
+    await second.began
+    second.end()
+    await second.result
+  })
+
+  test.each([
+    ['warm', 'no_capacity'],
+    ['loading', 'model_warming_up'],
+  ])('is refused at once where it is expected to wait longer: %s', async (status, code) => {
+    slots.setSlots('m', 0)
+    if (status === 'loading') slots.load('m', { planned: 1 })
+    slots.expect('m', 840_000)
+    await expect(held().result).rejects.toMatchObject({
+      code,
+      message:
+        "Model 'm' would have a free slot in about 14 min, and requests are not held that long (limits.hold_max).",
+      retryAfterMs: 840_000,
+      facts: { eta_seconds: 840 },
+    })
+    expect(ids()).toEqual([])
+  })
+
+  test('has the exact limit that the model or the caller sets', async () => {
+    slots.setSlots('m', 0)
+    slots.expect('m', 840_000)
+    await expect(call({ waitMs: 20 }).result).rejects.toMatchObject({ message: expect.stringContaining('in time') })
+    const of = model({ dispatch_wait_ms: 20 })
+    await expect(call({ of, waitMs: Number.POSITIVE_INFINITY }).result).rejects.toMatchObject({
+      message: expect.stringContaining('in time'),
+    })
+  })
+})

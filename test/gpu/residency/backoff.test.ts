@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { retryAfter } from '../../../core/failure.ts'
 import { defaultRules } from '../../../gpu/residency/advance.ts'
 import { addFailure, circuitState, type StartFailures } from '../../../gpu/residency/backoff.ts'
-import { untilFree, untilReady } from '../../../gpu/residency/model-state.ts'
+import { untilFree } from '../../../gpu/residency/model-state.ts'
 
 test('each failure doubles the pause, from one second to five minutes', () => {
   let failures: StartFailures | null = null
@@ -30,11 +30,7 @@ describe('circuitState', () => {
   )
 })
 
-test('estimates are honest: null when unknown, and a caller waits between a second and five minutes', () => {
-  expect(untilReady({ loadMs: null, runMs: null }, 5)).toBeNull()
-  expect(untilReady({ loadMs: 100, runMs: null }, 30)).toBe(70)
-  expect(untilReady({ loadMs: 100, runMs: null }, 300)).toBe(0)
+test('a caller comes again after a second at the earliest and an hour at the latest', () => {
   expect(untilFree({ loadMs: null, runMs: 1000 }, 3, 2)).toBe(2000)
-  expect(untilFree({ loadMs: null, runMs: null }, 3, 2)).toBeNull()
-  expect([null, 0, 2500.2, 1e9].map(retryAfter)).toEqual([undefined, 1000, 2501, 300_000])
+  expect([null, 0, 2500.2, 1e9].map(retryAfter)).toEqual([undefined, 1000, 2501, 3_600_000])
 })

@@ -13,6 +13,7 @@ beforeAll(async () => {
   app = await startApp({
     models: [
       { id: 'm', engine: 'remote', url: `${engine.url}/v1`, concurrency: 512, no_progress: '5s' },
+      { id: 'narrow', engine: 'remote', url: `${engine.url}/v1`, concurrency: 1 },
       { id: 'renamed', engine: 'remote', url: `${engine.url}/v1`, upstream_id: 'upstream/name' },
     ],
     limits: { write_deadline: '1s', stream_ping: '200ms', stream_frame: '64KiB' },
@@ -279,3 +280,45 @@ test('200 readers that never read: memory is bounded, all are cut, their engine 
   for (const socket of sockets) socket.destroy()
   hose.close()
 }, 120_000)
+
+test.each<[api: string, path: string, body: object, end: RegExp]>([
+  ['chat', '/std/v1/chat/completions', {}, /data: \[DONE\]\n\n$/],
+  ['Anthropic', '/anthropic/v1/messages', { max_tokens: 10 }, /event: message_stop\n/],
+  ['Responses', '/std/v1/responses', { input: 'Hello' }, /event: response.completed\n/],
+])('a stream that waits for a slot (%s) gets comments, then its answer', async (_api, path, more, end) => {
+  const held = new AbortController()
+  const slow = {
+    model: 'narrow',
+    stream: true,
+    messages: [{ role: 'user', content: 'mode:stream,tokens=6000,rate=50' }],
+  }
+  const first = await app.fetch('/std/v1/chat/completions', { body: slow, signal: held.signal })
+  const messages = 'input' in more ? {} : { messages: [{ role: 'user', content: 'Hello' }] }
+  const response = await app.fetch(path, { body: { model: 'narrow', stream: true, ...messages, ...more } })
+  expect(response.status).toBe(200)
+  expect(response.headers.get('x-job-id')).toMatch(/^job_/)
+  held.abort()
+  await first.text().catch(() => {})
+  const text = await response.text()
+  expect(text).toMatch(/^: waiting \(about \d+ s\)\n/)
+  expect(text).toMatch(end)
+})
+
+test('a stream that waits and is cancelled ends with an error event', async () => {
+  const held = new AbortController()
+  const body = {
+    model: 'narrow',
+    stream: true,
+    messages: [{ role: 'user', content: 'mode:stream,tokens=6000,rate=50' }],
+  }
+  const first = await app.fetch('/std/v1/chat/completions', { body, signal: held.signal })
+  const response = await app.fetch('/std/v1/chat/completions', { body })
+  const id = response.headers.get('x-job-id')!
+  await app.fetch(`/api/jobs/${id}/cancel`, { method: 'POST' })
+  const frames = (await response.text()).split('\n').filter(line => line.startsWith('data: '))
+  expect(frames.map(frame => (JSON.parse(frame.slice(6)) as { error: { code: string } }).error.code)).toEqual([
+    'cancelled',
+  ])
+  held.abort()
+  await first.text().catch(() => {})
+})

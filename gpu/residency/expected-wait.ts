@@ -1,0 +1,84 @@
+import type { Demand } from '../../core/models/fleet.ts'
+import {
+  expectedLoadMs,
+  expectedRunMs,
+  liveResidents,
+  type ModelState,
+  pausedUntil,
+  type Resident,
+  untilFree,
+} from './model-state.ts'
+import type { DeviceCapacity } from './place.ts'
+
+export interface Expectations {
+  now: number
+  demandOf: (state: ModelState) => Demand | undefined
+  /** The models that wait, in the order in which they are placed. */
+  order: readonly ModelState[]
+  capacities: readonly DeviceCapacity[]
+  /** An engine by its id. */
+  resident: (engineId: string) => Resident | undefined
+  /** How many loads a busy engine serves at most while another model waits for its memory. */
+  orderBound: number
+}
+
+/**
+ * Milliseconds until the last waiting request of the model should get a slot: what the engines that it waits for have to
+ * do, then the models that are placed before it, each with its load and its waiting requests, then its own load.
+ */
+export function expectedWaitMs(state: ModelState, expectations: Expectations): number {
+  const { now, demandOf, order, capacities } = expectations
+  const pauseEnd = pausedUntil(state, now)
+  if (pauseEnd !== null) return pauseEnd - now
+  const live = liveResidents(state)
+  const starting = live.find(resident => resident.state === 'starting')
+  if (starting) return untilReady(starting, now)
+  const slots = live.reduce((sum, resident) => sum + resident.slots, 0)
+  if (slots > 0) return untilFree(state.durations, Math.max(0, (demandOf(state)?.interactive ?? 0) - 1), slots)
+  const blocked = state.waitsFor.map(id => untilDone(id, expectations))
+  const at = order.findIndex(({ model, retired }) => model.id === state.model.id && !retired)
+  const before = order.slice(0, Math.max(0, at))
+  const ahead = before
+    .filter(other => other.placement.kind === state.placement.kind && liveResidents(other).length === 0)
+    .reduce((sum, other) => sum + turnMs(other, demandOf(other), expectations), 0)
+  return Math.max(0, ...blocked) + ahead / roomsFor(state, capacities) + expectedLoadMs(state)
+}
+
+/** A first load is expected to take at least this long, because nothing is known of its engine. Milliseconds. */
+const firstLoadMs = 30_000
+
+/** Of a load that takes longer than expected, half as much again is expected as it has taken. */
+function untilReady({ serves, startedAt }: Resident, now: number): number {
+  const expected = serves.durations.loadMs ?? Math.max(firstLoadMs, expectedLoadMs(serves))
+  const elapsed = now - startedAt
+  return elapsed < expected ? expected - elapsed : elapsed / 2
+}
+
+/** How long the waiting requests of a model take on its slots, at most as long as another model lets it serve. */
+function workMs(state: ModelState, demand: Demand | undefined, { orderBound }: Expectations): number {
+  if (!demand) return 0
+  const requests = demand.interactive + demand.background
+  const work = demand.expectedWorkMs ?? requests * expectedRunMs(state.durations)
+  return Math.min(work / state.slots, orderBound * expectedLoadMs(state))
+}
+
+const turnMs = (state: ModelState, demand: Demand | undefined, expectations: Expectations): number =>
+  expectedLoadMs(state) + workMs(state, demand, expectations)
+
+function untilDone(engineId: string, expectations: Expectations): number {
+  const resident = expectations.resident(engineId)
+  if (!resident) return 0
+  const { serves, state, leases } = resident
+  const loading = state === 'starting' ? untilReady(resident, expectations.now) : 0
+  const running = leases > 0 ? expectedRunMs(serves.durations) / 2 : 0
+  return loading + running + workMs(serves, expectations.demandOf(serves), expectations)
+}
+
+/** How many engines as large as this one the devices could hold at once. */
+function roomsFor({ placement }: ModelState, capacities: readonly DeviceCapacity[]): number {
+  const share = placement.bytes / Math.max(1, placement.devices)
+  const rooms = capacities
+    .filter(({ kind }) => kind === placement.kind)
+    .reduce((sum, { capacity }) => sum + Math.floor(capacity / Math.max(1, share)), 0)
+  return Math.max(1, Math.floor(rooms / Math.max(1, placement.devices)))
+}
