@@ -14,9 +14,11 @@ const concurrency = 4
 /** Maximum bytes of all images of one request as engines get them. A body within its limit rarely comes near it. */
 const maxFilledBytes = 128 << 20
 
+const marks = /image:[0-9a-f]{32}/g
+
 /**
- * Replaces every image and every id of a stored file in the messages by a mark. Engines get no URL and no image as it was
- * sent, so images and files replace the marks after they were fetched, checked and re-encoded. Throws Failure
+ * Replaces every image and every id of a stored file in the messages by a mark. Engines get no URL and no image as it
+ * was sent, so images and files replace the marks after they were fetched, checked and re-encoded. Throws Failure
  * `invalid_value` for too many, and for a data: URL without base64.
  */
 export function markImages(messages: ChatRequest['messages']): {
@@ -79,23 +81,24 @@ export interface Filling extends Pick<PreparedRequest, 'bodies' | 'droppable'> {
 
 /** Replaces the marks in the bodies. Pure; runs in the event loop or in a thread. */
 export function filled({ bodies, droppable, replacements }: Filling): Pick<PreparedRequest, 'bodies' | 'droppable'> {
+  const byMark = new Map(replacements)
   let cut = droppable
   const whole = bodies.map(body => {
     const bytes = typeof body === 'string' ? Buffer.from(body) : bufferOf(body)
-    const places = replacements
-      .map(([mark, replacement]) => ({ at: bytes.indexOf(mark, 0, 'latin1'), mark, replacement }))
-      .filter(({ at }) => at >= 0)
-      .sort((one, other) => one.at - other.at)
     const pieces: Uint8Array[] = []
     let from = 0
-    let added = 0
-    for (const { at, mark, replacement } of places) {
-      pieces.push(bytes.subarray(from, at), typeof replacement === 'string' ? Buffer.from(replacement) : replacement)
-      from = at + mark.length
-      if (!cut) continue
-      // Positions are those of characters, and the text before the mark may have longer ones.
-      cut = afterReplacement(cut, bytes.toString('utf8', 0, at).length + added, replacement.length - mark.length)
-      added += replacement.length - mark.length
+    /** Characters of the pieces: what can be left out is counted in these. */
+    let length = 0
+    for (const { 0: mark, index } of bytes.toString('latin1').matchAll(marks)) {
+      const replacement = byMark.get(mark)
+      if (replacement === undefined) continue
+      pieces.push(bytes.subarray(from, index), typeof replacement === 'string' ? Buffer.from(replacement) : replacement)
+      if (cut) {
+        length += bytes.toString('utf8', from, index).length
+        cut = afterReplacement(cut, length, replacement.length - mark.length)
+        length += replacement.length
+      }
+      from = index + mark.length
     }
     return Buffer.concat([...pieces, bytes.subarray(from)])
   })

@@ -100,3 +100,14 @@ test('messages around an image can still be left out, whatever characters are be
   })
   expect(JSON.parse(shorten(tooLong)!)).toMatchObject({ messages: [{ content: 'last' }] })
 })
+
+test('thousands of images are put into megabytes of text in linear time', () => {
+  const markOf = (at: number) => `image:${at.toString(16).padStart(32, '0')}`
+  const replacements = Array.from({ length: 10_000 }, (_, at): [string, string] => [markOf(at), `${at}`])
+  const text = 'image: '.repeat(500_000)
+  const body = JSON.stringify([text, ...replacements.map(([mark]) => mark)])
+  const started = performance.now()
+  const { bodies } = filled({ bodies: [body], droppable: undefined, replacements: replacements.toReversed() })
+  expect(performance.now() - started).toBeLessThan(1_000)
+  expect(textOf(bodies[0]!) === JSON.stringify([text, ...replacements.map(([, number]) => number)])).toBe(true)
+})
