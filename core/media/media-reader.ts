@@ -79,7 +79,6 @@ export function openMediaReader({ config, store, files, log, resolve }: MediaRea
       checkSize(sent, source.content.byteLength)
       await onPiece(source.content)
     } else if (source.from === 'data') {
-      checkSize(sent, source.bytes)
       const bytes = bytesOfDataUrl(source.text, field)
       checkSize(sent, bytes.byteLength)
       await onPiece(bytes)

@@ -5,8 +5,8 @@ import { isId } from '../ids.ts'
 /** Where the bytes of media come from. */
 export type Source =
   | { from: 'http'; url: string }
-  /** A data: URL. `bytes` is the minimum size after decoding. */
-  | { from: 'data'; text: string; bytes: number }
+  /** The content of a data: URL, in base64. */
+  | { from: 'data'; text: string }
   /** The content of a data: URL that a thread has decoded. */
   | { from: 'bytes'; content: Uint8Array }
   /** An uploaded file on the disk that is not stored yet, such as a file of a form. */
@@ -25,8 +25,7 @@ export function readSource(value: string, field: string, origins: readonly strin
     const start = contentStart(value)
     if (start === undefined)
       throw invalidValue(`'${field}' must be a data: URL of the form data:<type>;base64,<content>.`)
-    const text = value.slice(start)
-    return { from: 'data', text, bytes: leastBytes(text) }
+    return { from: 'data', text: value.slice(start) }
   }
   if (!/^https?:/i.test(value) || value.length > 2048 || !URL.canParse(value))
     throw invalidValue(
@@ -55,9 +54,6 @@ export function ownOrigins(
   if (url && allowed_hosts.some(host => host.toLowerCase().replace(/:\d+$/, '') === url.hostname)) own.push(url.origin)
   return own
 }
-
-/** The fewest bytes that this base64 can have: in lines of 64 characters, with two at the end of each. */
-const leastBytes = (text: string): number => Math.floor(((text.length / 66) * 64 * 3) / 4) - 2
 
 /** Decodes the content of a data: URL. Throws Failure `invalid_value` if it is not base64. */
 export function bytesOfDataUrl(text: string, field: string): Uint8Array<ArrayBuffer> {

@@ -228,6 +228,7 @@ describe('an image is refused with its field', () => {
   })
 
   test.each<[string, Buffer, RegExp]>([
+    ['three bytes', Buffer.from('GIF'), /^The image in 'image_url' is of an unknown format/],
     ['a page', Buffer.from('<!doctype html><p>sign in'), /^The image in 'image_url' is an SVG or another text/],
     [
       'a BMP',
