@@ -38,9 +38,9 @@ const others: readonly [offset: number, magic: string, name: string][] = [
   [0, '\x1aE\xdf\xa3', 'a video (Matroska or WebM)'],
 ]
 
-/** Detects the format of an ISO media file by the brands in its first box: its own, and those that it is compatible with. */
+/** Detects the format of an ISO media file by the brands in its first box: its own and the compatible ones. */
 function ofBrands(bytes: Buffer): ImageKind {
-  const end = Math.min(bytes.length, bytes.length < 4 ? 0 : bytes.readUInt32BE(0), 256)
+  const end = Math.min(bytes.length, bytes.readUInt32BE(0), 256)
   const brands = [8, ...range(16, end - 3)].map(at => bytes.toString('latin1', at, at + 4))
   const [brand = ''] = brands
   if (/^avi[fs]$/.test(brand) || (/^m[is]f1$/.test(brand) && brands.includes('avif')))

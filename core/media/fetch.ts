@@ -23,7 +23,7 @@ interface FetcherOptions {
   totalMs?: number
 }
 
-/** The server of an allowed URL answered without the file. Its message is for the caller; it tells nothing about a network. */
+/** An allowed server answered without the file. Its message is for the caller; it tells nothing about a network. */
 class NoFile extends Error {}
 
 /** The body is larger than `maxBytes`. A separate error, because the caller can send a smaller file. */
@@ -35,8 +35,8 @@ const redirects = 3
  * Fetches URLs of callers; nothing else does. These rules apply to the URL and to every redirect: http or https, no
  * redirect from https to http, no user name, ports 80 and 443, only public addresses. A name is resolved once, all its
  * addresses must be allowed, and the connection goes to one of them, so that a second DNS answer cannot change the target.
- * The request has no cookies, no credentials and nothing about the caller. All errors have the same message, except what a
- * server that may be connected to did instead of sending the file.
+ * The request has no cookies, no credentials and nothing about the caller. All errors have the same message, except what
+ * a server that may be connected to did instead of sending the file.
  */
 export function openFetcher({
   media,
@@ -92,7 +92,7 @@ export function openFetcher({
       await read(body, Number(headers['content-length'] ?? 0), options.maxBytes, onPiece)
       return undefined
     } catch (cause) {
-      if (connected && deadline.aborted)
+      if (connected && cause === deadline.reason)
         throw new NoFile(
           `The server of the URL did not send the whole file within ${totalMs / 1000} seconds. Send the file itself, or a URL of a faster server.`,
           { cause },

@@ -26,6 +26,8 @@ interface FfmpegOptions {
 /** The containers that ffmpeg may open. Playlists are not among them, because they name other files. */
 const containers = 'mov,mp4,matroska,webm,avi,mpegts,mp3,wav,flac,ogg,aac,asf,flv,caf,aiff'
 const guarded = ['-protocol_whitelist', 'file,pipe', '-format_whitelist', containers]
+/** A header with an absurd sample rate would make ffmpeg allocate all memory of the machine. */
+const audioLimits = ['-timelimit', '60', '-threads', '1', '-max_alloc', String(128 << 20)]
 /** A minute of video in 1080p takes about this long on two cores. */
 const conversionMs = 600_000
 const installation =
@@ -88,20 +90,9 @@ export function openFfmpeg({ environment, ...options }: FfmpegOptions) {
   async function withDuration(probe: MediaProbe, path: string, signal?: AbortSignal): Promise<MediaProbe> {
     if (probe.durationMs > 0) return probe
     const { ffmpeg } = await required()
-    const processLimits = ['-timelimit', '60', '-threads', '1', '-max_alloc', String(128 << 20)]
     const from = [...guarded, '-i', `file:${path}`, '-map', '0:V:0?', '-map', '0:a?', '-c', 'copy']
-    const args = [
-      '-v',
-      'error',
-      '-nostdin',
-      ...processLimits,
-      ...from,
-      '-f',
-      'null',
-      '-progress',
-      'pipe:1',
-      '/dev/null',
-    ]
+    const out = ['-f', 'null', '-progress', 'pipe:1', '/dev/null']
+    const args = ['-v', 'error', '-nostdin', ...audioLimits, ...from, ...out]
     const progress = await run({ file: ffmpeg, args, signal })
     return { ...probe, durationMs: measuredMs(progress.toString('utf8'), probe) }
   }
@@ -139,9 +130,7 @@ export function openFfmpeg({ environment, ...options }: FfmpegOptions) {
       const outputLimits = ['-t', String(seconds + 1), '-fs', String(bytes + 2)]
       const from = [...guarded, '-i', `file:${path}`, '-map', '0:a:0', '-vn', '-sn', '-dn', ...outputLimits]
       const out = ['-ac', '1', '-ar', String(rate), '-f', 's16le', '-n', `file:${into}`]
-      // A header with an absurd sample rate would make ffmpeg allocate all memory of the machine.
-      const processLimits = ['-timelimit', '60', '-threads', '1', '-max_alloc', String(128 << 20)]
-      const args = ['-v', 'error', '-nostdin', ...processLimits, ...from, ...out]
+      const args = ['-v', 'error', '-nostdin', ...audioLimits, ...from, ...out]
       await run({ file: ffmpeg, args, signal }).catch((thrown: unknown) => {
         throw isWithoutAudio(thrown) ? new Failure('invalid_audio', 'The file has no audio track.') : thrown
       })
