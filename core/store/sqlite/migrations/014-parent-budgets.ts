@@ -9,8 +9,14 @@ ALTER TABLE spend ADD COLUMN spent_below INTEGER NOT NULL DEFAULT 0 CHECK (spent
 CREATE INDEX tokens_origin ON tokens (origin_id, id) WHERE origin_id IS NOT NULL;
 
 UPDATE tokens SET budget_parent = (
-  SELECT coalesce(creator.origin_id, creator.id) FROM tokens AS creator WHERE creator.id = tokens.created_by
-    AND creator.organization_id = tokens.organization_id AND creator.monthly_spend_limit IS NOT NULL
+  WITH RECURSIVE creators (origin, spend_limit) AS (
+    SELECT coalesce(origin_id, id), monthly_spend_limit FROM tokens AS creator
+      WHERE id = tokens.created_by AND organization_id = tokens.organization_id
+    UNION ALL SELECT coalesce(creator.origin_id, creator.id), creator.monthly_spend_limit
+      FROM creators JOIN tokens AS below ON below.id = creators.origin
+      JOIN tokens AS creator ON creator.id = below.created_by AND creator.organization_id = below.organization_id
+      WHERE spend_limit IS NULL
+  ) SELECT origin FROM creators WHERE spend_limit IS NOT NULL
 ) WHERE origin_id IS NULL;
 UPDATE tokens SET budget_parent = (SELECT first.budget_parent FROM tokens AS first WHERE first.id = tokens.origin_id)
   WHERE origin_id IS NOT NULL;

@@ -111,6 +111,9 @@ test('tokens stored before budgets were shared share those of their creators, as
     ['tok_4', 'tok_3', 'tok_3', 4],
     ['tok_5', null, null, null],
     ['tok_6', 'tok_5', null, 1],
+    ['tok_7', 'tok_2', null, null],
+    ['tok_8', 'tok_7', 'tok_7', null],
+    ['tok_9', 'tok_8', null, 3],
   ]
   for (const [id, by, origin, limit] of stored) insert.run({ id, by, origin, limit })
   migrate(connection, { backup() {} })
@@ -121,6 +124,9 @@ test('tokens stored before budgets were shared share those of their creators, as
     ['tok_4', 'tok_1'],
     ['tok_5', null],
     ['tok_6', null],
+    ['tok_7', 'tok_1'],
+    ['tok_8', 'tok_1'],
+    ['tok_9', 'tok_1'],
   ])
   connection.close()
 })
