@@ -86,10 +86,12 @@ export const objectOf = (value: unknown): Record<string, unknown> => (isObject(v
 export const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])
 
 /**
- * Returns the value of a JSON text inside a request or an answer; undefined if the text is not JSON, or nests so deep that
- * code which walks the value would overflow the stack.
+ * Returns the value of a JSON text inside a request or an answer; undefined if the text is not JSON, or nests so deep
+ * that code which walks the value would overflow the stack.
  */
 export function boundedJsonOf(text: string): unknown {
+  // An empty body is an empty object, an empty text is not JSON.
+  if (text === '') return undefined
   try {
     return parseBoundedJson(Buffer.from(text), { depth: maxJsonDepth, keys: Number.POSITIVE_INFINITY })
   } catch {

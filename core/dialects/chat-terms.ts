@@ -20,11 +20,11 @@ export const typedEvent = (type: string, members: object): string =>
   `event: ${type}\ndata: ${JSON.stringify({ type, ...members })}\n\n`
 
 /**
- * Parses the arguments of a tool call. Arguments that are not a JSON object, nest too deep, or were cut off by the token limit,
- * become the member `arguments`: the caller's tool refuses them, and the model can correct itself.
+ * Parses the arguments of a tool call. Arguments that are not a JSON object, nest too deep, or were cut off by the token
+ * limit, become the member `arguments`: the caller's tool refuses them, and the model can correct itself.
  */
 export function argumentsOf(text: string): Record<string, unknown> {
-  const value = boundedJsonOf(text)
+  const value = boundedJsonOf(text || '{}')
   return isObject(value) ? value : { arguments: text }
 }
 

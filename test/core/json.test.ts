@@ -54,6 +54,7 @@ test('a text inside a request that nests too deep has no value; arguments of a t
   const nested = (levels: number) => `{"a":${'['.repeat(levels - 1)}${']'.repeat(levels - 1)}}`
   expect(boundedJsonOf(nested(500))).toEqual(JSON.parse(nested(500)))
   expect(boundedJsonOf(nested(501))).toBeUndefined()
+  expect(boundedJsonOf('')).toBeUndefined()
   expect(argumentsOf('')).toEqual({})
   expect(argumentsOf(nested(100_000))).toEqual({ arguments: nested(100_000) })
 })

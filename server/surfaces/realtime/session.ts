@@ -214,7 +214,7 @@ export function openRealtimeSession(
 export type RealtimeSession = ReturnType<typeof openRealtimeSession>
 
 function eventIn(text: string): ClientEvent {
-  const event = text === '' ? undefined : boundedJsonOf(text)
+  const event = boundedJsonOf(text)
   if (event === undefined)
     throw new Failure(
       'invalid_json',
