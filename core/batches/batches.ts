@@ -89,8 +89,8 @@ export function openBatches(options: BatchesOptions) {
   function begin({ organizationId, id }: RowKey): void {
     if (unfinished.has(id) || closed.signal.aborted) return
     const work = openDueWork({ work: step })
-    /** How often the next step has failed. */
-    let failures = 0
+    /** How often the step of this status has failed, and until when it is not repeated, epoch milliseconds. */
+    let failing: { status: BatchRecord['status'] | undefined; times: number; until: number } | undefined
     unfinished.set(id, { organizationId, work })
     void work.check()
 
@@ -99,22 +99,27 @@ export function openBatches(options: BatchesOptions) {
       try {
         batch = await store.batches.find(organizationId, id)
         if (!batch || batch.finishedAt !== null) return end(id)
-        const waitMs = await steps.next(batch, failures < maxStepFailures / 2)
-        failures = 0
+        if (failing && failing.status !== batch.status) failing = undefined
+        // Lines whose jobs end would repeat it many times a second.
+        if (failing && failing.until > Date.now()) return work.at(failing.until)
+        const waitMs = await steps.next(batch, (failing?.times ?? 0) < maxStepFailures / 2)
+        failing = undefined
         if (waitMs > 0) work.at(Date.now() + Math.min(waitMs, tickMs))
         else void work.check()
       } catch (thrown) {
         if (closed.signal.aborted) return
         const failure = Failure.from(thrown)
         // What may pass, such as a full disk, is waited for.
-        if (!failure.retryable) failures++
-        const isLast = failures >= maxStepFailures
+        const times = Math.min((failing?.times ?? 0) + (failure.retryable ? 0 : 1), maxStepFailures)
+        const isLast = times >= maxStepFailures
         const outcome = isLast ? 'is given up' : 'could not continue; this is retried'
-        log.error(`A batch ${outcome}`, { batch: id, failures }, thrown)
-        const waitMs = Math.min(afterErrorMs * 2 ** Math.max(0, failures - 1), tickMs * 10)
-        if (!isLast || !batch) return work.at(Date.now() + waitMs)
-        failures = 0
-        await steps.giveUp(batch, failure).catch(() => work.at(Date.now() + waitMs))
+        log.error(`A batch ${outcome}`, { batch: id, failures: times }, thrown)
+        const until = Date.now() + afterErrorMs * 2 ** Math.max(0, times - 1)
+        failing = { status: batch?.status, times, until }
+        work.at(until)
+        if (!isLast || !batch) return
+        // What cannot be written now is tried again with the step.
+        await steps.giveUp(batch, failure).catch(() => {})
         void work.check()
       }
     }

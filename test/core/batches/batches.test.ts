@@ -24,9 +24,12 @@ function openBroken(status: BatchRecord['status']) {
   } as unknown as BatchRecord
   const written: unknown[] = []
   const errors: string[] = []
+  let committed = () => {}
   const options = {
     store: {
-      onCommitted: () => {},
+      onCommitted: (listener: (commit: object) => void) => {
+        committed = () => listener({ batches: [batch] })
+      },
       batches: {
         find: async () => batch,
         unfinished: async () => [batch],
@@ -48,7 +51,7 @@ function openBroken(status: BatchRecord['status']) {
     cpu: { calling: () => () => {} },
     log: { error: (text: string) => errors.push(text) },
   } as unknown as BatchesOptions
-  return { batches: openBatches(options), batch, written, errors }
+  return { batches: openBatches(options), committed: () => committed(), batch, written, errors }
 }
 
 test.each<[status: BatchRecord['status'], written: number]>([
@@ -65,5 +68,21 @@ test.each<[status: BatchRecord['status'], written: number]>([
   expect(written).toHaveLength(count)
   expect(JSON.stringify(written[0])).toContain('under the batch batch_a')
   expect(errors).toHaveLength(6 * count)
+  await batches.close()
+})
+
+test('a step that failed is not repeated sooner because lines end, but at once after a cancellation', async () => {
+  vi.useFakeTimers()
+  const { batches, committed, batch, errors } = openBroken('in_progress')
+  await batches.resume()
+  for (let ms = 0; ms < 4_000; ms += 100) {
+    committed()
+    await vi.advanceTimersByTimeAsync(100)
+  }
+  expect(errors).toHaveLength(1)
+  batch.status = 'cancelling'
+  committed()
+  await vi.advanceTimersByTimeAsync(100)
+  expect(errors).toHaveLength(2)
   await batches.close()
 })
