@@ -15,8 +15,8 @@ function collector(): Collect {
 }
 
 /**
- * Makes V8 collect all garbage soon. V8 counts a buffer of many megabytes as a few bytes, so an idle process would keep it
- * for minutes. A collection stops the thread for some tens of milliseconds: call this only when little work is running.
+ * Makes V8 collect all garbage soon. V8 counts a buffer of many megabytes as a few bytes, so an idle process would keep
+ * it for minutes. A collection stops the thread for some tens of milliseconds: call this only when little work is running.
  */
 export const collectGarbage = (): void => void collector()({ type: 'major', execution: 'async' })
 

@@ -12,7 +12,7 @@ export const contentStart = (url: string): number | undefined => head.exec(url.s
 
 /**
  * Decodes base64 as programs write it: in lines, with or without padding, in either alphabet, percent-encoded. Returns
- * undefined for other or empty text. The bytes have their own memory, so that they can be transferred to a thread. Pure.
+ * undefined for other or empty text. The bytes have their own memory and can be transferred to a thread. Pure.
  */
 export function bytesOfBase64(text: string): Uint8Array<ArrayBuffer> | undefined {
   const bytes = Buffer.from(text, 'base64')

@@ -4,6 +4,10 @@
  */
 export const ignoredHeader = 'x-infer-ignored'
 
+/** The line in the log of a job, which has no header. */
+export const ignoredLine = (modelId: string, paths: string): string =>
+  `Left out, because the engine of '${modelId}' cannot keep to it: ${paths}`
+
 const maxLength = 1000
 
 /**

@@ -8,7 +8,7 @@ export interface SpendReading {
   /** The most that unfinished work can still cost. */
   held: number
   limit: number | null
-  /** The limit less both, at least 0, or what a token that created it has left, if that is less; null without a limit. */
+  /** What is left of the limit, or of a token that created it if that is less, from 0; null if none has a limit. */
   remaining: number | null
   /** The month, epoch milliseconds. */
   period: Month
@@ -30,7 +30,7 @@ export const SpendView = z
       .number()
       .nullable()
       .describe(
-        'The limit less both, from 0, or what is left of the token that created it, if that is less; null without a limit.',
+        'What is left of the limit, or of a token that created it if that is less, from 0; null if none has a limit.',
       ),
     period_start: z.int().describe('Start of the month, Unix seconds.'),
     period_end: z.int().describe('End of the month, Unix seconds, excluded.'),

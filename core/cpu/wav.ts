@@ -79,8 +79,8 @@ export function paddingFactor(bytes: Buffer, { width, bits }: WavFacts): number 
 }
 
 /**
- * Returns the samples of each channel, from -1 to 1. `bytes` must be a whole number of frames; integers are multiplied by
- * `factor`.
+ * Returns the samples of each channel, from -1 to 1. `bytes` must be a whole number of frames; integers are multiplied
+ * by `factor`.
  */
 export function wavSamples(bytes: Buffer, { channels, width, float }: WavFacts, factor = 1): Float32Array[] {
   const frames = bytes.length / (width * channels)

@@ -30,7 +30,7 @@ export function openJanitor({ folder, store, log, isRecent }: JanitorOptions) {
   /** Files whose bytes could not be deleted: passed over for an hour, so that they hold up no others. */
   const undeletable = new Set<string>()
 
-  /** Deletes the bytes of files whose rows are marked as removed. Those that cannot be deleted are tried again later. */
+  /** Deletes the bytes of files whose rows are marked as removed. What cannot be deleted is tried again later. */
   async function erase(files: readonly FileRecord[]): Promise<void> {
     const erased: string[] = []
     for (const file of files)

@@ -58,9 +58,7 @@ export function openMedia({ cpu, ffmpeg, ...owners }: MediaOptions) {
     const kind = sent.kind === 'mask' ? 'mask' : 'image'
     const as = kind === 'mask' && alpha ? 'alpha mask' : kind
     const image = await reader.bytesOf(sent)
-    const { bytes, format, width, height } = await cpu.reencode(image, imageRules, as, {
-      give: true,
-    })
+    const { bytes, format, width, height } = await cpu.reencode(image, imageRules, as, { give: true })
     sender.signal?.throwIfAborted()
     const facts = { ...factsFor(sender), name: `${kind}.${format === 'jpeg' ? 'jpg' : format}`, width, height }
     return files.keep(sender.organizationId, bytes, { ...facts, contentType: `image/${format}` })

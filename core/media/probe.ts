@@ -65,8 +65,8 @@ export function readProbe(text: Buffer): MediaProbe {
 }
 
 /**
- * Returns the duration in milliseconds from the progress report of ffmpeg, 0 without one. The report has the time at which
- * the last packet is decoded: of a video, frames that are shown later may come before it. Pure.
+ * Returns the duration in milliseconds from the progress report of ffmpeg, 0 without one. The report has the time at
+ * which the last packet is decoded: of a video, frames that are shown later may come before it. Pure.
  */
 export function measuredMs(progress: string, { fps, frames }: Pick<MediaProbe, 'fps' | 'frames'>): number {
   // Both members are in microseconds, whatever their names say.

@@ -47,7 +47,7 @@ const truncation = nullish(
   '`true` and `END` are the same as `truncate_prompt_tokens: -1`; `false` and `NONE` have no effect. Engines cut texts at their end.',
 )
 
-/** Whether texts that are too long shall be cut, by the fields of Voyage (`truncation`) and of Jina and NVIDIA (`truncate`). */
+/** Whether texts that are too long shall be cut: `truncation` of Voyage, `truncate` of Jina and NVIDIA. */
 export const wantsCut = (request: Partial<Record<'truncation' | 'truncate', z.output<typeof truncation>>>): boolean =>
   [request.truncation, request.truncate].some(value => value === true || value === 'END')
 

@@ -295,8 +295,8 @@ export interface TokenStore {
   /** Idempotent. Returns undefined when the organization has no such token. */
   revoke(organizationId: string, id: string, at: number, by?: Actor): Promise<TokenRecord | undefined>
   /**
-   * Cancels batches, executions and jobs that the token began, at most `limit` of each. Returns how many; nothing is left
-   * after none.
+   * Cancels batches, executions and jobs that the token began, at most `limit` of each. Returns how many; if none,
+   * nothing is left.
    */
   cancelWork(organizationId: string, id: string, at: number, limit: number): Promise<TokenWork>
   /** Creates `next` and keeps the old token valid until `previousValidUntil`, in one transaction. */

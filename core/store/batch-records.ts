@@ -125,7 +125,7 @@ export interface BatchStore {
   unfinished(): Promise<RowKey[]>
   /** Its input file is valid. False: it was not validating. */
   begin(key: RowKey, file: { total: number; modelId: string | null }, at: number): Promise<boolean>
-  /** Ends it with the faults, without output files: its input file is invalid, or it cannot go on. False: it has ended. */
+  /** Ends it with the faults, without output files: its input is invalid, or it cannot go on. False: it has ended. */
   fail(key: RowKey, faults: readonly BatchFault[], at: number): Promise<boolean>
   /**
    * Turns the next lines into jobs, in one commit. Undefined: the batch is not in progress, or the lines were fed

@@ -1,4 +1,5 @@
 import type { Limits } from '../config.ts'
+import { ignoredLine } from '../ignored.ts'
 import type { Media } from '../media/media.ts'
 import type { Registry } from '../models/registry.ts'
 import { answerBound } from './answer-bound.ts'
@@ -24,8 +25,7 @@ export function openTextRunner({
     const checked = await cpu.prepare(record.id, Buffer.from(job.inputs), registry.catalog(), limits)
     const { path, bodies, droppable, answerFormat } = await withImages(checked, fetchFrom(media, sender), cpu)
     const answers: Buffer[] = []
-    const ignored = (paths: string) =>
-      report.log('WARN', `Left out, because the engine of '${model.id}' cannot keep to it: ${paths}`)
+    const ignored = (paths: string) => report.log('WARN', ignoredLine(model.id, paths))
     for (const body of bodies)
       answers.push(await ask(lease, path, body, answerBound(answerFormat, limits), signal, { droppable, ignored }))
     return answeredResult(await cpu.shape(answers, answerFormat), model)

@@ -58,7 +58,7 @@ export function openDeliveries(options: DeliveriesOptions) {
   const stopped = new AbortController()
   let closed = false
   const passes = openDueWork({ work: pass, clock })
-  /** Numbers of deliveries whose body the store refuses: passed over until the next start, so that they hold up no others. */
+  /** Deliveries whose body the store refuses, by number: passed over until the next start, so that they hold up none. */
   const unkeepable = new Set<number>()
   /** The target after which the next pass begins, so that many targets take turns. */
   let lastTarget = ''

@@ -30,8 +30,8 @@ export function languageCode(text: string): string | undefined {
 }
 
 /**
- * Returns the code of the language that a request names: null if the engine shall detect it, which clients ask for by no
- * value, an empty one or `auto`; undefined for an unknown language.
+ * Returns the code of the language that a request names: null if the engine shall detect it, which clients ask for by
+ * no value, an empty one or `auto`; undefined for an unknown language.
  */
 export const requestedLanguage = (text: string | null | undefined): string | null | undefined =>
   ['', 'auto'].includes(text?.trim().toLowerCase() ?? '') ? null : languageCode(text!)

@@ -1,4 +1,5 @@
 import type { Limits } from '../../config.ts'
+import { ignoredLine, ignoredText } from '../../ignored.ts'
 import type { Media } from '../../media/media.ts'
 import type { Registry } from '../../models/registry.ts'
 import type { Preparation } from '../preparation.ts'
@@ -26,10 +27,7 @@ export function openTranscriptionRunner({
     await using sound = await media.decodeAudio(sender, prepared.sound.field, prepared.sound.value)
     const { seconds } = sound
     if (prepared.ignored.length > 0 && !sound.silent)
-      report.log(
-        'WARN',
-        `Left out, because the engine of '${model.id}' cannot keep to it: ${prepared.ignored.join(', ')}`,
-      )
+      report.log('WARN', ignoredLine(model.id, ignoredText(prepared.ignored)))
     const answer = await audioProtocol(prepared.route).transcribe(
       lease,
       { path: prepared.route.path, fields: await transcriptionFields(prepared, media, sender) },

@@ -214,7 +214,7 @@ const secret = string('The secret, `sk-infer-…`. It is shown only this once.')
 const Created = namedObject('TokenCreated', 'A new token.', { token: TokenView, secret })
 const TokenWithSpend = TokenView.extend({
   spend: SpendView.describe(
-    'What it has spent this month, with the secrets that it had before and with the tokens that it created, and its limit.',
+    'What it has spent this month, with the secrets that it had before and with the tokens that share its budget, and its limit.',
   ),
 }).meta({ id: 'TokenWithSpend', description: 'An API token without its secret, and what it has spent.' })
 const One = namedObject('TokenAnswer', 'One token.', { token: TokenWithSpend })
