@@ -33,8 +33,8 @@ const maxBackOffMs = 30_000
 const maxPauseMs = 60_000
 
 /**
- * How long to pause a model that could not give a slot: as long as its failure asks for, within limits that do not apply
- * to a time that the engine named. Milliseconds.
+ * How long to pause a model that could not give a slot: as long as its failure asks for, within limits that do not
+ * apply to a time that the engine named. Milliseconds.
  */
 export const pauseMs = ({ retryAfterMs, askedByEngine }: Pick<Failure, 'retryAfterMs' | 'askedByEngine'>): number =>
   Math.min(Math.max(retryAfterMs ?? firstBackOffMs, 100), askedByEngine ? Number.POSITIVE_INFINITY : maxPauseMs)
@@ -42,9 +42,9 @@ export const pauseMs = ({ retryAfterMs, askedByEngine }: Pick<Failure, 'retryAft
 /**
  * Decides from the failure alone. The back-off doubles from one second to half a minute, and `random` (0 to 1) changes
  * it by up to a quarter either way, so that jobs that failed together do not retry together; a back-off of the failure
- * itself is taken as it is. An engine is never asked before the time that it named. `overrun`: the job was stopped at its
- * own time limit, which would happen again. `crash`: its part in the end of its engine. `releases`: how often it was
- * claimed without being charged.
+ * itself is taken as it is. An engine is never asked before the time that it named. `overrun`: the job was stopped at
+ * its own time limit, which would happen again. `crash`: its part in the end of its engine. `releases`: how often it
+ * was claimed without being charged.
  */
 export function decideRetry(facts: {
   failure: Pick<Failure, 'code' | 'retryable' | 'retryAfterMs' | 'backOffMs'>

@@ -1,6 +1,7 @@
 import { createReadStream } from 'node:fs'
 import { setImmediate } from 'node:timers/promises'
 import { z } from 'zod'
+import { isDataUrl } from '../../../core/data-url.ts'
 import { invalid } from '../../../core/failure.ts'
 import { safeContentType } from '../../../core/files/file-path.ts'
 import { isId } from '../../../core/ids.ts'
@@ -178,7 +179,7 @@ function uploadFacts(purpose: z.output<typeof purposeField>, expiresAfter: z.out
 
 /** The last part of the path of a URL; empty if it has none. */
 function nameOfUrl(url: string) {
-  if (/^data:/i.test(url)) return ''
+  if (isDataUrl(url)) return ''
   const last = URL.parse(url)?.pathname.split('/').at(-1) ?? ''
   try {
     return decodeURIComponent(last)

@@ -167,6 +167,8 @@ test('a file is fetched from a URL by the rules for media, and a list refuses wr
   const url = `http://127.0.0.1:${port}/in%20put.jsonl`
   const made = await app.fetch('/v1/files', { body: { url, purpose: 'batch' } })
   expect(await jsonOf(made)).toMatchObject({ filename: 'in put.jsonl', bytes: 8, purpose: 'batch' })
+  const inside = await app.fetch('/v1/files', { body: { url: ' data:a/b;base64,AAAA', purpose: 'batch' } })
+  expect(await jsonOf(inside)).toMatchObject({ filename: 'file', bytes: 3 })
   for (const one of ['http://127.0.0.1:1/x', 'file:///etc/passwd', `http://127.0.0.1:${port}/absent`]) {
     const refused = await app.fetch('/v1/files', { body: { url: one, purpose: 'batch' } })
     expect([one, refused.status, (await jsonOf(refused)).error.param]).toEqual([one, 400, 'url'])
