@@ -5,7 +5,7 @@ import { diskFailure } from '../files/write.ts'
 import type * as AudioDecoders from './audio-decoders.ts'
 import { type AudioKind, audioKindOf } from './audio-kind.ts'
 import { openResampler } from './resample.ts'
-import { isPadded, paddingFactor, readWavHead, wavSamples } from './wav.ts'
+import { isPadded, paddingFactor, readWavHead, wavHeadBytes, wavSamples } from './wav.ts'
 
 /** Limits of decoded audio. */
 export interface AudioLimits {
@@ -34,7 +34,6 @@ interface Piece {
  * the decoder gets more.
  */
 const pieceBytes = 2 << 10
-const headBytes = 64 << 10
 /** A decoder may give `bytes` times this. An hour in two channels of 96,000 samples a second gives five times the default. */
 const maxDecoded = 8
 const rates = { min: 4_000, max: 384_000 }
@@ -51,8 +50,8 @@ export async function decodeAudio(from: string, into: string, bounds: AudioLimit
   try {
     target = openSync(into, 'wx', 0o600)
     const writer = openWriter(target, bounds)
-    const head = Buffer.alloc(headBytes)
-    const length = readSync(source, head, 0, headBytes, 0)
+    const head = Buffer.alloc(wavHeadBytes)
+    const length = readSync(source, head, 0, wavHeadBytes, 0)
     const found = audioKindOf(head.subarray(0, length))
     if ('other' in found)
       throw invalidAudio(
@@ -129,7 +128,7 @@ function readWav(source: number, head: Buffer, writer: Writer): void {
   const facts = readWavHead(head, fstatSync(source).size)
   if (typeof facts === 'string') throw invalidAudio(facts)
   const frame = facts.width * facts.channels
-  const piece = Buffer.alloc(Math.floor(headBytes / frame) * frame)
+  const piece = Buffer.alloc(Math.floor(wavHeadBytes / frame) * frame)
   const end = facts.start + facts.length
   let factor = isPadded(facts) ? undefined : 1
   for (let at = facts.start; at < end; ) {

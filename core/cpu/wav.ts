@@ -1,3 +1,6 @@
+/** Enough for what writers of WAV put before the samples, bytes. */
+export const wavHeadBytes = 64 << 10
+
 /** Position and format of the samples in a WAV file. */
 export interface WavFacts {
   rate: number

@@ -2,7 +2,7 @@ import { open, stat } from 'node:fs/promises'
 import type { Limits } from '../config.ts'
 import { audioKindOf } from '../cpu/audio-kind.ts'
 import type { Cpu } from '../cpu/cpu.ts'
-import { isPadded, readWavHead } from '../cpu/wav.ts'
+import { isPadded, readWavHead, wavHeadBytes } from '../cpu/wav.ts'
 import { Failure } from '../failure.ts'
 import type { Ffmpeg } from './ffmpeg.ts'
 import { checkProbe } from './probe.ts'
@@ -122,11 +122,8 @@ export function openAudioDecoder({
 }
 export type AudioDecoder = ReturnType<typeof openAudioDecoder>
 
-/** Enough for what writers of WAV put before the samples. */
-const headBytes = 4 << 10
-
 async function headOf(path: string): Promise<Buffer> {
   await using file = await open(path)
-  const { buffer, bytesRead } = await file.read(Buffer.alloc(headBytes), 0, headBytes, 0)
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(wavHeadBytes), 0, wavHeadBytes, 0)
   return buffer.subarray(0, bytesRead)
 }

@@ -105,7 +105,11 @@ describe.each([
     const head = wavHead(rate, samples.length)
     head.writeUInt16LE(4, 32)
     head.writeUInt16LE(24, 34)
-    const bytes = Buffer.concat([head, samples])
+    // Broadcast files have long descriptions before their samples.
+    const description = Buffer.alloc(20_000)
+    description.write('bext')
+    description.writeUInt32LE(description.length - 8, 4)
+    const bytes = Buffer.concat([head.subarray(0, 36), description, head.subarray(36), samples])
     await using sound = await here.decodeAudio(sender(), 'file', dataUrl(bytes))
     expect(readFileSync(sound.path).equals(Buffer.concat([second, second]))).toBe(true)
     expect(await here.take(sender(), 'file', dataUrl(bytes), 'audio')).toMatchObject({ durationMs: 2_000 })
