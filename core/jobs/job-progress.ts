@@ -75,11 +75,11 @@ export function progressOf(job: JobRecord, facts: ProgressFacts): JobProgress {
 
 /** Pure: why the first request in the queue of a model has not begun. `facts` are those of the model. */
 export const firstWaitsFor = (modelId: string, facts: ProgressFacts): WaitingFor =>
-  waiting({ modelId, notBefore: 0, error: null, maxAttempts: 1 }, facts, '')
+  waiting({ modelId, notBefore: 0, error: null, attempt: 0, claims: 0, maxAttempts: 1 }, facts, '')
 
 /** `next` begins the sentence about busy slots. */
 function waiting(
-  job: Pick<JobRecord, 'modelId' | 'notBefore' | 'error' | 'maxAttempts'>,
+  job: Pick<JobRecord, 'modelId' | 'notBefore' | 'error' | 'attempt' | 'claims' | 'maxAttempts'>,
   facts: ProgressFacts,
   next = 'It is next: ',
 ): WaitingFor {
@@ -89,9 +89,13 @@ function waiting(
     return waits('prompt_rewriting', 'A chat model rewrites its prompt. It is queued after that.')
   if (job.notBefore > now) {
     const etaMs = job.notBefore - now
-    if (!job.error) return waits('not_before', `It starts in ${about(etaMs)} at the earliest (not_before).`, etaMs)
-    const failed = `Attempt ${job.error.attempt} of ${job.maxAttempts} failed: ${job.error.message}`
-    return waits('retry', `${failed} It is tried again in ${about(etaMs)}.`, etaMs)
+    const refusals = job.claims - job.attempt
+    if (!job.error && refusals <= 0)
+      return waits('not_before', `It starts in ${about(etaMs)} at the earliest (not_before).`, etaMs)
+    const why = job.error
+      ? `Attempt ${job.error.attempt} of ${job.maxAttempts} failed: ${job.error.message}`
+      : `It was refused ${refusals} times for lack of capacity, and lets others go first.`
+    return waits('retry', `${why} It is tried again in ${about(etaMs)}.`, etaMs)
   }
   if (model && !model.enabled)
     return waits('model_disabled', `The model ${name} is disabled here. The job waits for it.`)

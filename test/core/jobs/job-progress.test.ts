@@ -26,7 +26,16 @@ const facts: ProgressFacts = {
   pause: undefined,
 }
 const job = (more: Partial<JobRecord>): JobRecord =>
-  ({ modelId: 'm', status: 'pending', notBefore: now - 10, maxAttempts: 3, error: null, ...more }) as JobRecord
+  ({
+    modelId: 'm',
+    status: 'pending',
+    notBefore: now - 10,
+    claims: 0,
+    attempt: 0,
+    maxAttempts: 3,
+    error: null,
+    ...more,
+  }) as JobRecord
 const error = {
   code: 'worker_error',
   message: 'Engine exited.',
@@ -107,6 +116,21 @@ test.each<[rule: string, job: Partial<JobRecord>, facts: Partial<ProgressFacts>,
         reason: 'not_before',
         detail: 'It starts in about 2 min at the earliest (not_before).',
         etaMs: 120_000,
+      },
+    },
+  ],
+  [
+    'one that was refused again and again waits to be tried again',
+    { notBefore: now + 8_000, claims: 6, attempt: 0 },
+    { position: undefined },
+    {
+      queuePosition: null,
+      etaMs: 12_000,
+      waitingFor: {
+        reason: 'retry',
+        detail:
+          'It was refused 6 times for lack of capacity, and lets others go first. It is tried again in about 8 s.',
+        etaMs: 8_000,
       },
     },
   ],
