@@ -250,7 +250,6 @@ export function openAccounts({
 
     /** Cancels the batches, executions and jobs that a token began. Revoke it first, or it begins more. */
     async cancelWork(organizationId: string, id: string): Promise<TokenWork> {
-      cached.clear()
       const cancelled: TokenWork = { batches: 0, executions: 0, jobs: 0 }
       for (;;) {
         const { batches, executions, jobs } = await store.tokens.cancelWork(organizationId, id, now(), cancelledAtOnce)
