@@ -75,7 +75,8 @@ test('four images of a request are checked at once, and none after the first fai
 test('images that together are too large for one request are refused', async () => {
   const before = prepared('http://a/1.png', 'http://a/2.png')
   const large = async () => new Uint8Array(65 << 20)
-  await expect(withImages(before, large, cpu)).rejects.toMatchObject({ code: 'payload_too_large' })
+  const insertImages = () => ({ bodies: [], droppable: undefined })
+  await expect(withImages(before, large, { insertImages })).rejects.toMatchObject({ code: 'payload_too_large' })
 })
 
 test('messages around an image can still be left out, whatever characters are before it', async () => {
