@@ -37,3 +37,10 @@ test.each<[rule: string, before: object[], after: object[]]>([
     [user([text('a'), image, text('<system>'), text('b'), text('</system>'), text('c')])],
   ],
 ])('%s', (_, before, after) => expect(inTurns(before as ReturnType<Message>[])).toEqual(after))
+
+test('a run of many messages takes milliseconds, not seconds', () => {
+  const run = Array.from({ length: 30_000 }, () => user([text('a')]))
+  const since = performance.now()
+  expect((inTurns(run)[0]!.content as unknown[]).length).toBe(30_000)
+  expect(performance.now() - since).toBeLessThan(1_000)
+})
