@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { invalid } from '../../failure.ts'
 import type { FormNotes } from '../chat-form.ts'
+import { needed } from '../chat-terms.ts'
 import { type ResponseItem, ResponsePart } from './response-schemas.ts'
 import type { ToolFunction } from './response-tools.ts'
 
@@ -52,7 +53,7 @@ export function messagesOf(
   const call = (item: ResponseItem, at: string, name: string, text: string): void => {
     const called = answer()
     called.tool_calls ??= []
-    const id = needed(item.call_id ?? item.id, `${at}.call_id`)
+    const id = needed((item.call_id ?? item.id) || null, `${at}.call_id`)
     if (item.id) callIds.set(item.id, id)
     called.tool_calls.push({ id, type: 'function', function: { name, arguments: text } })
   }
@@ -62,14 +63,14 @@ export function messagesOf(
     const id = item.call_id ?? (item.id && (callIds.get(item.id) ?? item.id))
     messages.push({
       role: 'tool',
-      tool_call_id: needed(id, `${at}.call_id`),
+      tool_call_id: needed(id || null, `${at}.call_id`),
       content: outputOf(item.output, `${at}.output`),
     })
   }
 
   /** Name of a function in the chat completion. */
   const nameOf = (item: ResponseItem, at: string): string => {
-    const name = needed(item.name, `${at}.name`)
+    const name = needed(item.name || null, `${at}.name`)
     const namespace = item.namespace ?? undefined
     return functions.find(one => one.ownName === name && one.namespace === namespace)?.name ?? name
   }
@@ -135,11 +136,6 @@ function roleOf({ role }: ResponseItem, at: string): string {
   throw invalid(`${at}.role`, `'${at}.role' must be one of ${roles.join(', ')}.`)
 }
 
-function needed<Value>(value: Value | null | undefined, param: string): Value {
-  if (value !== undefined && value !== null && value !== '') return value
-  throw invalid(param, `'${param}' is missing.`, 'missing_required_parameter')
-}
-
 const reasoningOf = ({ content, summary }: ResponseItem): string =>
   (typeof content === 'string' ? [{ text: content }] : [...(content ?? []), ...(summary ?? [])])
     .map(part => part.text ?? '')
@@ -148,9 +144,9 @@ const reasoningOf = ({ content, summary }: ResponseItem): string =>
 /** A list of texts becomes one text, because many chat templates know no parts. */
 function contentOf(content: ResponseItem['content'], field: string): string | Part[] {
   if (typeof content === 'string') return content
-  if (!content || content.length === 0) throw invalid(field, `'${field}' is missing.`, 'missing_required_parameter')
-  if (content.every(({ type }) => type.endsWith('text'))) return content.map(({ text }) => text ?? '').join('\n')
-  return content.map((part, at) => partOf(part, `${field}[${at}]`))
+  const parts = needed(content?.length ? content : null, field)
+  if (parts.every(({ type }) => type.endsWith('text'))) return parts.map(({ text }) => text ?? '').join('\n')
+  return parts.map((part, at) => partOf(part, `${field}[${at}]`))
 }
 
 /** What a tool returned: a text, parts, or what else the client has, as JSON text. */
@@ -170,7 +166,7 @@ function partOf(part: ResponsePart, at: string): Part {
     case 'refusal':
       return { type: 'refusal', refusal: part.refusal ?? '' }
     case 'input_image': {
-      const url = needed(part.image_url ?? part.file_id, `${at}.image_url`)
+      const url = needed((part.image_url ?? part.file_id) || null, `${at}.image_url`)
       const detail = ['low', 'high'].includes(part.detail ?? '') ? { detail: part.detail } : {}
       return { type: 'image_url', image_url: { url, ...detail } }
     }
