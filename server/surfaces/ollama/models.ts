@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { needed } from '../../../core/dialects/chat-terms.ts'
 import { modelOf } from '../../../core/dialects/ollama/ollama-body.ts'
-import { Failure } from '../../../core/failure.ts'
 import { engineFacts } from '../../../core/models/engine-facts.ts'
 import type { ResidentSnapshot } from '../../../core/models/fleet.ts'
 import type { GgufHeader } from '../../../core/models/gguf-header.ts'
@@ -127,21 +126,19 @@ const detailsOf = ({ engine }: Model, header: GgufHeader | undefined): z.input<t
 })
 
 /** The headers that were read, until the configuration is read again. */
-const headers = new WeakMap<Model, Promise<GgufHeader | undefined>>()
+const headers = new WeakMap<Model, Promise<GgufHeader>>()
 
 /** Returns the header of the model's file; undefined if it has none that can be read here. */
 async function headerOf(model: Model, { cpu }: Owners<'cpu'>): Promise<GgufHeader | undefined> {
   const { engine, source } = model
   if (engineFacts(engine).reads !== 'gguf' || !source?.endsWith('.gguf')) return undefined
-  const known = headers.get(model)
-  if (known) return known
-  const read = cpu.ggufHeader(source).catch((thrown: unknown) => {
-    // The file may have been removed or damaged since; loading the model says so.
-    if (Failure.from(thrown).code === 'no_capacity') headers.delete(model)
+  const read = headers.get(model) ?? cpu.ggufHeader(source)
+  headers.set(model, read)
+  return read.catch(() => {
+    // The file may have been removed or damaged since, and may be repaired; loading the model says so.
+    headers.delete(model)
     return undefined
   })
-  headers.set(model, read)
-  return read
 }
 
 const listedOf = async (model: Model, bytes: number, owners: Owners<'cpu'>) => ({
@@ -178,11 +175,13 @@ export const ollamaModelRoutes = (owners: ModelOwners) => [
     handle: async (_, exchange) => {
       const { residents } = owners.fleet.snapshot()
       const modified_at = new Date(owners.registry.readAt).toISOString()
-      const models = visible(exchange, owners).map(async model => {
+      const models = []
+      // One at a time: a list of hundreds would fill the queue of the thread that reads headers.
+      for (const model of visible(exchange, owners)) {
         const bytes = residents.find(({ modelId }) => modelId === model.id)?.bytes ?? model.memory ?? 0
-        return { ...(await listedOf(model, bytes, owners)), modified_at }
-      })
-      return { models: await Promise.all(models) }
+        models.push({ ...(await listedOf(model, bytes, owners)), modified_at })
+      }
+      return { models }
     },
   }),
   ollamaRoute('GET /ollama/api/ps', 'user:read', {
@@ -192,17 +191,18 @@ export const ollamaModelRoutes = (owners: ModelOwners) => [
     handle: async (_, exchange) => {
       const allowed = new Map(visible(exchange, owners).map(model => [model.id, model]))
       const ready = owners.fleet.snapshot().residents.filter(one => one.state === 'ready' && allowed.has(one.modelId))
-      const models = ready.map(async resident => {
+      const models = []
+      for (const resident of ready) {
         const model = allowed.get(resident.modelId)!
         const onGpu = resident.devices.some(device => device !== 'cpu')
-        return {
+        models.push({
           ...(await listedOf(model, resident.bytes, owners)),
           size_vram: onGpu ? Math.round(resident.bytes) : 0,
           expires_at: expiryOf(model, resident),
           context_length: model.context_length ?? 0,
-        }
-      })
-      return { models: await Promise.all(models) }
+        })
+      }
+      return { models }
     },
   }),
   ollamaRoute('POST /ollama/api/show', 'user:read', {
