@@ -94,17 +94,19 @@ export async function userFor(client: Client, organization: string, idOrEmail: s
   return found
 }
 
+export const noOrganization = (): Failure =>
+  refused(
+    'not_found',
+    'There is no organization yet. Start the server once with "infer serve", or create one with "infer org create <name>".',
+  )
+
 /** Chooses the organization. An id takes precedence over a name. Throws usage if there are several and none is named. */
 export function chooseOrganization<T extends Pick<Organization, 'id' | 'name'>>(
   all: readonly T[],
   idOrName: string | undefined,
   option = '--org',
 ): T {
-  if (all.length === 0)
-    throw refused(
-      'not_found',
-      'There is no organization yet. Start the server once with "infer serve", or create one with "infer org create <name>".',
-    )
+  if (all.length === 0) throw noOrganization()
   if (idOrName === undefined) {
     if (all.length === 1) return all[0]!
     throw usageFailure(`There are ${all.length} organizations. Choose one with ${option}: ${names(all)}.`)

@@ -1,5 +1,5 @@
 import type { BucketWidth, UsageGroup, UsageSums } from '../../core/store/store.ts'
-import { organizationIdFor, reachedOrganizations } from '../accounts/account-client.ts'
+import { noOrganization, organizationIdFor, reachedOrganizations } from '../accounts/account-client.ts'
 import { type Client, dataOf } from '../client/client.ts'
 
 /** What a row of usage is about. The organization is not a group of the API, which answers for one. */
@@ -61,7 +61,7 @@ export async function readUsage(client: Client, options: UsageOptions): Promise<
 /** Adds up the usage of organizations at the same time: a result for each that has used something. */
 function together(all: readonly Usage[]): Usage {
   const [first, ...others] = all
-  if (!first) throw new Error('There is no organization to read.')
+  if (!first) throw noOrganization()
   const { spend_limit: _, ...facts } = first
   return {
     ...facts,

@@ -12,6 +12,11 @@ const acme = named('org_1', 'acme')
 const first = named('org_2', 'default')
 const tricky = named('org_3', 'org_1')
 
+test('the usage of every organization is refused where there is none', async () => {
+  const { exitCode, failure } = await runInProcess(['usage', '--by', 'org', '--data-dir', temporaryFolder()], {})
+  expect([exitCode, failure?.message]).toEqual([1, expect.stringMatching(/^There is no organization yet/)])
+})
+
 test.each([
   ['by its id', [acme, first], 'org_1', acme],
   ['by its name', [acme, first], 'acme', acme],
