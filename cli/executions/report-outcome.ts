@@ -71,11 +71,18 @@ export async function reportOutcome(
   // With --json files are saved only if --out names a folder: the record contains their URLs.
   if (json && out === undefined) return
   const withSuccessor = new Set(graphEdges(graph).map(({ from }) => from))
-  const last = new Set(graph.nodes.filter(node => !withSuccessor.has(node)))
-  const outputs = outputsOf(execution, graph.nodes, last).filter(({ node }) => only === undefined || node === only)
+  const last = graph.nodes.filter(node => !withSuccessor.has(node))
+  const outputs =
+    only === undefined
+      ? outputsOf(execution, graph.nodes, new Set(last))
+      : outputsOf(execution, [only], new Set([only]))
   for (const { node, texts, files, seed } of outputs) {
     if (!json && outputs.length > 1) terminal.print(terminal.paint.strong(`${printable(node)}:`))
-    if (!json) for (const text of texts) terminal.print(terminal.isTerminal ? printable(text) : text)
+    if (!json)
+      // A program gets the text as it is.
+      for (const text of texts)
+        if (terminal.isTerminal) terminal.print(text)
+        else terminal.stdout.write(`${text}\n`)
     if (files.length === 0) continue
     const paths = await saveFiles({ id, files, seed }, { kind: 'folder', path: out ?? '.' }, connect, terminal, {
       signal: interrupts.leave,

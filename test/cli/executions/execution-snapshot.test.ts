@@ -118,17 +118,22 @@ test.each<[name: string, output: { result: unknown; values: Record<string, unkno
 })
 
 test.each([
-  [undefined, 'a:\none\nb:\nx\ny\n'],
-  ['b', 'x\ny\n'],
-])('of several nodes with outputs each is named; of the node %s', async (only, printed) => {
-  const outputs = { a: { result: { text: 'one' }, values: {} }, b: { result: { text: 'x\ny' }, values: {} } }
-  const execution = { id: 'exec_1', status: 'completed', outputs } as unknown as Execution
-  const stdout = new PassThrough()
-  const terminal = openTerminal({ ...process, stdout: stdout as unknown as NodeJS.WriteStream, env: {} })
-  const signal = AbortSignal.any([])
-  const graph = graphOf(['a', 'b'], [])
-  const options = { graph, out: undefined, json: false, only }
-  const display = { close: () => {} } as unknown as RunDisplay
-  await reportOutcome(terminal, () => expect.fail(), execution, display, { cancel: signal, leave: signal }, options)
-  expect(String(stdout.read())).toBe(printed)
-})
+  [undefined, 'a:\none\nb:\nx\r\ny\n'],
+  ['b', 'x\r\ny\n'],
+  ['before', 'zero\n'],
+])(
+  'of several nodes with outputs each is named, and a pipe gets them exactly; of the node %s',
+  async (only, printed) => {
+    const of = (text: string) => ({ result: { text }, values: {} })
+    const outputs = { a: of('one'), b: of('x\r\ny'), before: of('zero') }
+    const execution = { id: 'exec_1', status: 'completed', outputs } as unknown as Execution
+    const stdout = new PassThrough()
+    const terminal = openTerminal({ ...process, stdout: stdout as unknown as NodeJS.WriteStream, env: {} })
+    const signal = AbortSignal.any([])
+    const graph = graphOf(['a', 'b', 'before'], [{ from: 'before', to: 'a' }])
+    const options = { graph, out: undefined, json: false, only }
+    const display = { close: () => {} } as unknown as RunDisplay
+    await reportOutcome(terminal, () => expect.fail(), execution, display, { cancel: signal, leave: signal }, options)
+    expect(String(stdout.read())).toBe(printed)
+  },
+)
