@@ -209,7 +209,7 @@ export function hubUnreachable(target: URL, thrown: unknown): Failure {
   let cause = thrown
   while (cause instanceof Error && cause.cause instanceof Error) cause = cause.cause
   const errorText = cause instanceof Error ? cause.message : String(cause)
-  if (/\b407\b/.test(errorText)) return loginOfProxy()
+  if (/\(407\)/.test(errorText)) return loginOfProxy()
   if (errorText === 'redirect count exceeded')
     return invalidValue(`${target.host} redirects in a circle. Check the address ${target.origin}${target.pathname}.`)
   const untrusted = untrustedCertificate(target.host, cause)

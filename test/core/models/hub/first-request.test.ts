@@ -6,6 +6,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { pullAddress } from '../../../../core/models/hub/address.ts'
 import { behindProxy } from '../../../../core/models/hub/proxy.ts'
 import { type PullEvent, pullModel } from '../../../../core/models/hub/pull.ts'
+import { hubUnreachable } from '../../../../core/models/hub/requests.ts'
 import { hubSettings } from '../../../../core/models/hub/settings.ts'
 
 async function listen(server: Server): Promise<number> {
@@ -113,4 +114,13 @@ describe('what somebody has to change ends the download at once', () => {
     await expect(pullAddress(url, '/tmp', options)).rejects.toThrow(/wants a login \(401\), and infer sends none there/)
     expect(asked).toBe(1)
   })
+})
+
+test.each([
+  ['Proxy response (407) !== 200 when HTTP Tunneling', /^The proxy wants another login/],
+  ['connect ECONNREFUSED 192.0.2.1:407', /^The connection to hub\.test failed|192\.0\.2\.1:407/],
+])('only the answer of a proxy is about its login: %s', (message, wanted) => {
+  expect(
+    hubUnreachable(new URL('https://hub.test'), new TypeError('fetch failed', { cause: new Error(message) })).message,
+  ).toMatch(wanted)
 })
