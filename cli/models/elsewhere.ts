@@ -3,6 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { type FailureCode, failures } from '../../core/failure.ts'
 import { type Api, type Client, dataOf, memberOf, openClient } from '../client/client.ts'
 import { withCommands } from '../client/refusal.ts'
+import { submit } from '../jobs/submit.ts'
 import { refused, usageFailure } from '../terminal/exit-codes.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
 import { confirm } from '../terminal/standard-input.ts'
@@ -80,18 +81,19 @@ function showProposal(proposal: Api['ModelProposal'], url: string, terminal: Ter
   for (const line of lines.added) terminal.print(printable(line))
 }
 
-/** Shows the progress until the download has ended. Ctrl-C cancels it. */
+/** Shows the progress until the download has ended, also after a lost connection. Ctrl-C cancels it. */
 async function followDownload(
-  { api }: Client,
+  client: Client,
   begun: Api['ModelDownload'],
   terminal: Terminal,
   signal: AbortSignal,
 ): Promise<Api['ModelDownload']> {
+  const look = ({ api }: Client) => memberOf(api.GET('/api/model-downloads', { signal }), 'downloads')
   let download = begun
   try {
     while (download.status === 'running') {
       await pause(lookEveryMs, undefined, { signal })
-      const all = await memberOf(api.GET('/api/model-downloads', { signal }), 'downloads')
+      const all = await submit(() => client, look, { signal, onTrouble: text => terminal.waiting(text) })
       const found = all.find(one => one.id === begun.id)
       // A server that was started again has forgotten its downloads.
       if (!found)
@@ -102,7 +104,7 @@ async function followDownload(
       if (file !== null) terminal.progress(`Downloading ${printable(file)}${size}`)
     }
   } catch (thrown) {
-    if (signal.aborted) await api.DELETE('/api/model-downloads/{id}', { params: { path: { id: begun.id } } })
+    if (signal.aborted) await client.api.DELETE('/api/model-downloads/{id}', { params: { path: { id: begun.id } } })
     throw thrown
   } finally {
     terminal.progress('')
