@@ -71,6 +71,7 @@ function sourceFolders(environment: string, guarded: Guarded): string[] {
     .filter(name => name.startsWith('python'))
     .map(name => join(environment, 'lib', name, 'site-packages'))
   return packages
+    .filter(folder => !mayWrite(folder, guarded))
     .flatMap(folder => optionalNames(folder).map(name => join(folder, name)))
     .flatMap(file => {
       if (file.endsWith('.pth')) return optionalText(file)?.match(/^\/.*\S/gm) ?? []
@@ -148,7 +149,15 @@ export interface Guarded {
   dataDir: string
   /** Real paths. */
   homes: readonly string[]
+  /**
+   * Real paths that the engine may write. What files and links in them name is not shown: the engine could add the keys of
+   * a home, and read them after its next start.
+   */
+  writable: readonly string[]
 }
+
+const mayWrite = (folder: string, { writable }: Guarded): boolean =>
+  resolvedPathsOf(folder).some(({ real }) => writable.some(one => isInFolder(real, one)))
 
 /** Folders with files of many programs or users. */
 const sharedFolders = ['/', '/tmp', '/var', '/var/tmp', '/var/lib', '/etc', '/home', '/run']
@@ -159,6 +168,7 @@ const sharedFolders = ['/', '/tmp', '/var', '/var/tmp', '/var/lib', '/etc', '/ho
  */
 export const linkedPaths = (folders: readonly string[], guarded: Guarded): string[] =>
   folders
+    .filter(folder => !mayWrite(folder, guarded))
     .flatMap(folder => optionalNames(folder).map(name => join(folder, name)))
     .filter(path => lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink())
     .filter(path => resolvedPathsOf(path).every(({ real }) => isSafeFolder(real, guarded)))

@@ -52,16 +52,15 @@ export function openSandbox({ dataDir, support, secrets = [], host }: SandboxOpt
     const { requirements, argv, env, configuredVariables, write, read } = launch
     const { level } = effectiveLevel(requirements.level, support)
     if (level === 'none' || support.tool === null) return undefined
-    const writable = [...write, ...createdCache(env.CUDA_CACHE_PATH)]
+    const writable = [...write, ...createdCache(env.CUDA_CACHE_PATH), ...requirements.write].flatMap(resolvedPathsOf)
+    const guarded = { dataDir, homes, writable: writable.map(({ real }) => real) }
     const shown: ResolvedPath[] = [
-      ...[argv[0]!, ...requirements.programs].flatMap(program =>
-        programPaths(program, env.PATH ?? '', { dataDir, homes }),
-      ),
-      ...commandPaths(argv, env, { configuredVariables, dataDir, homes }),
+      ...[argv[0]!, ...requirements.programs].flatMap(program => programPaths(program, env.PATH ?? '', guarded)),
+      ...commandPaths(argv, env, { configuredVariables, ...guarded }),
       ...[
         ...read,
         ...requirements.read,
-        ...linkedPaths(requirements.read, { dataDir, homes }),
+        ...linkedPaths(requirements.read, guarded),
         ...(level === 'files' ? [hubCache(env)] : []),
       ].flatMap(resolvedPathsOf),
     ]
@@ -71,7 +70,7 @@ export function openSandbox({ dataDir, support, secrets = [], host }: SandboxOpt
       secret: [dataDir, ...secrets].flatMap(path => resolvedPathAt(path) ?? []),
       homes,
       read: shown,
-      write: [...writable, ...requirements.write].flatMap(resolvedPathsOf),
+      write: writable,
     })
     const wrapper = sandboxWrapper(support.tool, mounts, { network: level !== 'strict', root: realpathSync(root) })
     return { wrapper, level, isVisible: path => coverOf(path, mounts)?.kind === 'bind' }

@@ -146,6 +146,9 @@ describe.each(toolsHere)('with $name', tool => {
     const seen = printed(facts, [put(join(facts.home, 'venv', 'bin', 'engine'), text, 0o755)])
     expect(seen).toContain('named mapped')
     expect(seen).not.toMatch(/other |private/)
+    // What the engine itself may have written down shows it nothing.
+    const write = [join(facts.home, 'venv')]
+    expect(printed(facts, [join(write[0]!, 'bin', 'engine')], { write })).not.toMatch(/named |mapped /)
   })
 
   test('links of a model folder lead to other disks, and not into homes', () => {
@@ -160,6 +163,9 @@ describe.each(toolsHere)('with $name', tool => {
     })
     expect(seen).toMatch(/^weights/)
     expect(seen).not.toContain('private')
+    // A link that the engine itself may have made leads nowhere.
+    const own = printed(facts, show(join(models, 'x.safetensors')), { read: [models], write: [models] })
+    expect(own).not.toContain('weights')
   })
 
   test('a script that the command names is visible, with the files beside it', () => {

@@ -54,7 +54,7 @@ test('links that form a cycle have no path', () => {
 
 test('a program comes with its environment, and never with a whole home', () => {
   const home = realpathSync(temporary())
-  const guarded = { dataDir: join(home, '.local', 'share', 'infer'), homes: [home] }
+  const guarded = { dataDir: join(home, '.local', 'share', 'infer'), homes: [home], writable: [] }
   const seen = (program: string, path = '/usr/bin:/bin') =>
     programPaths(program, path, guarded).map(({ path: at }) => at)
 
@@ -85,7 +85,7 @@ test('a program in a folder with another name comes with that folder, and behind
   const home = realpathSync(temporary())
   const dataDir = join(home, '.local', 'share', 'infer')
   const seen = (program: string) =>
-    new Set(programPaths(program, '/usr/bin:/bin', { dataDir, homes: [home] }).map(({ path }) => path))
+    new Set(programPaths(program, '/usr/bin:/bin', { dataDir, homes: [home], writable: [] }).map(({ path }) => path))
   const real = put(join(home, 'llama-b1', 'llama-server'), '', 0o755)
   put(join(home, 'llama-b1', 'libllama.so'))
   expect(seen(real)).toEqual(new Set([real, dirname(real)]))
@@ -124,7 +124,9 @@ test('paths in the command are visible, except the data directory and a home', (
   const script = put(join(home, 'engine', 'serve.py'))
   symlinkSync(secret, join(home, 'engine', 'link'))
   const seen = (...args: string[]) =>
-    commandPaths(['python', ...args], {}, { configuredVariables: [], dataDir, homes: [home] }).map(({ path }) => path)
+    commandPaths(['python', ...args], {}, { configuredVariables: [], dataDir, homes: [home], writable: [] }).map(
+      ({ path }) => path,
+    )
   expect(seen('--config', config)).toEqual([config])
   expect(seen(`--config=${config}`)).toEqual([config])
   expect(seen(script)).toEqual([script, join(home, 'engine'), join(home, 'engine')])
