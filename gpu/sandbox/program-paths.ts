@@ -150,8 +150,8 @@ export interface Guarded {
   /** Real paths. */
   homes: readonly string[]
   /**
-   * Real paths that the engine may write. What files and links in them name is not shown: the engine could add the keys of
-   * a home, and read them after its next start.
+   * Real paths that the engine may write. What files and links in them name is not shown: the engine could name the keys
+   * of a user, and read them after its next start.
    */
   writable: readonly string[]
 }
