@@ -132,9 +132,7 @@ export async function openProgram(args: readonly string[], terminal: Terminal): 
   addOwn(infer, width)
   // An empty id, of a variable that is not set, would name the list of all.
   infer.hook('preAction', (_program, command) => {
-    const empty = command.registeredArguments.findIndex(
-      ({ required, variadic }, at) => required && !variadic && command.args[at] === '',
-    )
+    const empty = command.registeredArguments.findIndex(({ variadic }, at) => !variadic && command.args[at] === '')
     const name = command.registeredArguments[empty]?.name()
     if (name !== undefined && !/text|prompt|message/.test(name))
       throw usageFailure(`The argument <${name}> is empty. See: ${commandName(command)} --help`)

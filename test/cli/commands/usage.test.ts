@@ -64,6 +64,7 @@ const wrong: [args: string[], said: string][] = [
   [['token', 'create', '--scopes', 'root'], "There is no scope 'root'."],
   [['token', 'create', '--expires', 'soon'], 'Write it as 90d, 12h, 2027-01-31 or never.'],
   [['token', 'create', '--expires', '10000000000d'], 'Write it as 90d, 12h, 2027-01-31 or never.'],
+  [['token', 'show', ''], 'The argument <id> is empty. See: infer token show --help'],
   [['file', 'show', ''], 'The argument <id> is empty. See: infer file show --help'],
   [['engine', 'demo', '--socket', '99999999999999999999'], "'99999999999999999999' must be a path with a slash"],
   [['token', 'rotate', 'tok_1', '--overlap', '25h'], '--overlap is at most 24h.'],
