@@ -165,7 +165,9 @@ export function openToolCallParser(form: ToolCallForm, names: readonly string[])
      * token limit ended the answer, so that what begins like a call is one.
      */
     end(cut = false): AnswerEvent[] {
-      if (cut) held = stage === 'text' ? held.slice(0, held.length - heldBack(held, [form.marker])).trimEnd() : ''
+      const begun = heldBack(held, [form.marker])
+      if (cut && stage !== 'text') held = ''
+      else if (cut && begun > 0) held = held.slice(0, -begun).trimEnd()
       if (stage === 'opening' || (stage === 'text' && (calls === 0 || held.trim() !== '')))
         say({ kind: 'content', text: held })
       held = ''

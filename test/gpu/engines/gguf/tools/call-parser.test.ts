@@ -55,6 +55,7 @@ const cases: [string, Setting, string, string][] = [
   ['the beginning of a marker, which is text', { form: hermes }, 'a < b <tool_', '"a < b <tool_"'],
   ['a marker cut by the token limit', { form: hermes, cut: true }, 'Let me see.\n<tool_', '"Let me see."'],
   ['text cut by the token limit', { form: hermes, cut: true }, 'It is war', '"It is war"'],
+  ['a line cut by the token limit', { form: hermes, cut: true }, 'It is warm.\n', '"It is warm.\n"'],
   ['a call without a marker, cut by the token limit', { form: form('llama'), cut: true }, '{"name": "get_we', ''],
   [
     'Qwen 2.5',
