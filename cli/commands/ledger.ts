@@ -1,4 +1,5 @@
 import type { Command } from '@commander-js/extra-typings'
+import { moneyText } from '../../core/money-text.ts'
 import { localDirectory } from '../client/find-server.ts'
 import { exitCodes } from '../terminal/exit-codes.ts'
 import { withCommon, withExamples } from '../terminal/options.ts'
@@ -33,7 +34,7 @@ export function define(command: Command, terminal: Terminal): void {
         if (shown.length > 0)
           terminal.table(
             ['month', 'rows', 'cost'],
-            shown.map(one => [one.month, String(one.rows), one.cost.toFixed(6)]),
+            shown.map(one => [one.month, String(one.rows), moneyText(one.cost)]),
           )
         for (const finding of findings) terminal.print(finding)
         if (whole) terminal.print(`The ledger is intact: ${rows} rows.`)

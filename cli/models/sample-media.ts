@@ -1,4 +1,5 @@
 import { crc32, deflateSync } from 'node:zlib'
+import { wavHead } from '../../core/tasks/wav.ts'
 
 /** Small files for test requests, as data URLs. */
 export const sampleMedia = {
@@ -35,16 +36,10 @@ function u32(value: number): Buffer {
 
 function tone(): string {
   const rate = 16_000
-  const bytes = Buffer.alloc(44 + 2 * rate)
-  bytes.write('RIFF', 0)
-  bytes.writeUInt32LE(bytes.length - 8, 4)
-  bytes.write('WAVEfmt ', 8)
-  for (const [at, value] of [16, 0x1_0001, rate, 2 * rate, 0x10_0002].entries()) bytes.writeUInt32LE(value, 16 + 4 * at)
-  bytes.write('data', 36)
-  bytes.writeUInt32LE(2 * rate, 40)
+  const samples = Buffer.alloc(2 * rate)
   for (let at = 0; at < rate; at++)
-    bytes.writeInt16LE(Math.round(8_000 * Math.sin((2 * Math.PI * 440 * at) / rate)), 44 + 2 * at)
-  return `data:audio/wav;base64,${bytes.toString('base64')}`
+    samples.writeInt16LE(Math.round(8_000 * Math.sin((2 * Math.PI * 440 * at) / rate)), 2 * at)
+  return `data:audio/wav;base64,${Buffer.concat([wavHead(rate, samples.length), samples]).toString('base64')}`
 }
 
 /** Four frames of a test pattern, 64 by 64 pixels, as MP4 with H.264. */

@@ -35,7 +35,7 @@ test('an unchanged ledger is verified, with the sum of each month in UTC', async
     findings: [],
   })
   const text = await run('ledger', 'verify')
-  expect(text.stdout).toMatch(/^month +rows +cost\n2026-10 +2 +1\.750000\n2026-11 +1 +0\.000004\n/)
+  expect(text.stdout).toMatch(/^month +rows +cost\n2026-10 +2 +1\.75\n2026-11 +1 +0\.000004\n/)
   expect(text.stdout).toContain('The ledger is intact: 3 rows.')
 })
 
