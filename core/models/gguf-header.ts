@@ -1,8 +1,9 @@
 import { type FileHandle, open } from 'node:fs/promises'
 import { invalidValue } from '../failure.ts'
 import { type GgufContents, type GgufValue, parseGguf, quantizations, type ReadRequest } from './gguf-format.ts'
+import { partsOf } from './gguf-parts.ts'
 import { type DiffusionFile, diffusionGgufOf } from './recognition/diffusion-tensors.ts'
-import { missingParts, partsFault } from './source-files.ts'
+import { absent, partsFault } from './source-files.ts'
 
 const poolingTypes = ['none', 'mean', 'cls', 'last', 'rank'] as const
 export type PoolingType = (typeof poolingTypes)[number]
@@ -68,9 +69,6 @@ const readBytes = 256 << 10
 
 /** Maximum number of blocks; the largest models have about 130. */
 const maxBlocks = 4096
-/** llama.cpp writes the number of a part with five digits. */
-const maxParts = 99_999
-const partName = /-(\d{5})-of-(\d{5})\.gguf$/
 
 /**
  * Reads the header of a GGUF file, without its tensor data. For a model in several files (`-00001-of-00003.gguf`) pass the
@@ -81,17 +79,16 @@ export async function readGgufHeader(path: string): Promise<GgufHeader> {
   const first = await readContents(path)
   const splitCount = Math.max(1, number(first, 'split.count') ?? 1)
   if (splitCount === 1) return ggufHeader(path, [first])
-  const [, , count] = partName.exec(path) ?? []
-  const firstName = path.replace(partName, `-00001-of-${String(splitCount).padStart(5, '0')}.gguf`)
-  if (splitCount > maxParts || Number(count) !== splitCount)
+  const parts = partsOf(path)
+  const [firstName] = parts
+  if (parts.length !== splitCount)
     throw wrong(path, `is one of ${splitCount} parts, but its name does not end in '-00001-of-0000N.gguf'.`)
   if ((number(first, 'split.no') ?? 0) !== 0 || firstName !== path)
     throw wrong(path, `is not the first part of its model. Name the first: '${firstName}'.`)
-  const missing = missingParts(path)
+  const missing = absent(parts)
   if (missing.length > 0) throw invalidValue(partsFault(path, missing))
   const all = [first]
-  for (let part = 2; part <= splitCount; part++)
-    all.push(await readContents(path.replace(partName, `-${String(part).padStart(5, '0')}-of-${count}.gguf`)))
+  for (const part of parts.slice(1)) all.push(await readContents(part))
   return ggufHeader(path, all)
 }
 

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { open, readdir, readFile, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { objectOf } from '../json.ts'
+import { partsOf } from './gguf-parts.ts'
 
 /** The first bytes of the file that Git LFS leaves in place of a large one. Source: the specification of Git LFS. */
 const pointerStart = 'version https://git-lfs.github.com/spec/'
@@ -16,17 +17,8 @@ const weights = /\.(safetensors|sft|gguf|bin|pt|pth|ckpt|onnx|npz|nemo|msgpack|h
 const weightsIndex = /\.(safetensors|bin)\.index\.json$/i
 const maxIndex = 64 << 20
 
-const partName = /-(\d{5})-of-(\d{5})\.gguf$/
-
-/** Returns the names of the parts that a model in several GGUF files lacks, by the name of its first. */
-export function missingParts(path: string): string[] {
-  const [suffix = '', , count = '0'] = partName.exec(path) ?? []
-  const whole = path.slice(0, path.length - suffix.length)
-  return Array.from(
-    { length: suffix === '' ? 0 : Number(count) },
-    (_, at) => `${whole}-${String(at + 1).padStart(5, '0')}-of-${count}.gguf`,
-  ).filter(part => !existsSync(part))
-}
+/** Returns those of these files that do not exist. */
+export const absent = (files: readonly string[]): string[] => files.filter(file => !existsSync(file))
 
 /**
  * Returns why the files of a model are not all there, as a sentence that begins with the path: it does not exist, is a
@@ -37,20 +29,20 @@ export async function missingFiles(path: string): Promise<string | undefined> {
   if (!found) return `'${path}' does not exist.`
   if (found.isDirectory()) return folderFault(path)
   if (await isPointer(path)) return `'${path}' is a pointer of Git LFS, not the model: ${pointerCure}`
-  const missing = missingParts(path)
+  const missing = absent(partsOf(path))
   return missing.length === 0 ? undefined : partsFault(path, missing)
 }
 
 /** The sentence about the parts that a model lacks. */
 export const partsFault = (path: string, missing: readonly string[]): string =>
-  `'${path}' lacks ${nameList(missing.map(part => basename(part)))}: put all parts of the model into one folder.`
+  `'${path}' lacks ${nameList(missing)}: put all parts of the model into one folder.`
 
 const maxNames = 3
 
-const nameList = (names: readonly string[]): string =>
-  names.length <= maxNames
-    ? names.map(name => `'${name}'`).join(', ')
-    : `'${names[0]}' and ${names.length - 1} more files`
+const nameList = ([first = '', ...others]: readonly string[]): string =>
+  others.length < maxNames
+    ? [first, ...others].map(path => `'${basename(path)}'`).join(', ')
+    : `'${basename(first)}' and ${others.length} more files`
 
 async function isPointer(path: string): Promise<boolean> {
   const file = await open(path).catch(() => null)
@@ -78,7 +70,7 @@ async function folderFault(root: string): Promise<string | undefined> {
       if (await isPointer(join(folder, one)))
         return `'${join(folder, one)}' is a pointer of Git LFS, not the weights: ${pointerCure}`
     for (const index of names.filter(one => weightsIndex.test(one))) {
-      const missing = (await filesOf(join(folder, index))).filter(one => !existsSync(join(folder, one)))
+      const missing = absent((await filesOf(join(folder, index))).map(one => join(folder, one)))
       if (missing.length > 0) return `'${folder}' lacks ${nameList(missing)}, which ${index} lists: ${whole}`
     }
     // Of the parts of a pipeline, those with weights have a configuration of this name.

@@ -2,15 +2,12 @@ import { createHash } from 'node:crypto'
 import { mkdir, open, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Failure, invalidValue } from '../../failure.ts'
+import { partsOf } from '../gguf-parts.ts'
 import { insidePath } from './layout.ts'
 import type { Pulled, PullTools } from './pull.ts'
 import { readRemoteHeader } from './remote-recognition.ts'
 import { defaultRetryRules, type HubFetch, openDownload } from './requests.ts'
 import { download, requireSpace } from './transfer.ts'
-
-/** Maximum parts of a model; each part needs its own request. */
-const maxParts = 999
-const partName = /-(\d{5})-of-(\d{5})\.gguf$/
 
 /**
  * Downloads a GGUF file from any URL into `folder`, or all parts of a model in parts. An interrupted download is resumed
@@ -24,7 +21,7 @@ export async function pullAddress(
   { hub, signal, onEvent, retryRules = defaultRetryRules, preview }: PullTools,
 ): Promise<Pulled> {
   refusePassword(url)
-  const parts = partsOf(url)
+  const parts = partUrls(url)
   // The token of the hub must not be sent to other servers.
   const target = new URL(url)
   const { ask, first } = openDownload({
@@ -139,17 +136,10 @@ function refusePassword(url: string): void {
     )
 }
 
-function partsOf(url: string): string[] {
+/** Returns the URLs of all parts of the model. */
+function partUrls(url: string): string[] {
   nameOf(url)
-  const { pathname } = new URL(url)
-  const count = Number(partName.exec(pathname)?.[2] ?? 1)
-  if (count <= 1) return [url]
-  if (count > maxParts) throw invalidValue(`'${url}' names one of ${count} parts; at most ${maxParts} are downloaded.`)
-  return Array.from({ length: count }, (_, at) => {
-    const part = new URL(url)
-    part.pathname = pathname.replace(partName, `-${String(at + 1).padStart(5, '0')}-of-$2.gguf`)
-    return part.href
-  })
+  return partsOf(new URL(url).pathname).map(pathname => Object.assign(new URL(url), { pathname }).href)
 }
 
 /** Returns the file name at the end of a URL. */
