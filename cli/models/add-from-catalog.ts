@@ -11,7 +11,7 @@ import { sizeText } from '../terminal/quantities-text.ts'
 import { confirm } from '../terminal/standard-input.ts'
 import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { type AddOptions, addOne, requireForce, requireInteractive } from './add.ts'
+import { type AddOptions, addOne, obstructed, requireForce, requireInteractive } from './add.ts'
 import { type BuildChoice, chooseBuild, isSizeEstimated, machineFacts, projectorBytes } from './catalog-fit.ts'
 import { installAdvice } from './engine-programs.ts'
 import { locateBuild } from './locate.ts'
@@ -55,8 +55,7 @@ export async function addFromCatalog(
   if (doesNotFit && !options.dryRun) requireForce(obstacle!, options)
   if (obstacle !== null && !json) terminal.warn(obstacle)
   if (!yes && !options.dryRun && (!withoutQuestion || (obstacle !== null && !doesNotFit))) {
-    if (json || !terminal.interactive)
-      throw refused('conflict', `${obstacle ?? ''} Add --yes to add the model anyway.`.trim())
+    if (json || !terminal.interactive) throw obstructed(obstacle!, '--yes', options)
     const question = `Download ${downloadText(choice, model)} and add it to ${path}?`
     if (!(await confirm(question, obstacle === null || doesNotFit, terminal, signal)))
       return terminal.remark('Nothing was changed.')

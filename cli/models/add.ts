@@ -139,10 +139,13 @@ export function requireInteractive(
 }
 
 /** Throws Failure `conflict` for a model that does not fit, unless it is added nevertheless. */
-export function requireForce(obstacle: string, { force, events }: AddOptions): void {
-  if (!force)
-    throw refused('conflict', `${obstacle} ${events ? "Add it anyway with 'force'." : 'Add it anyway with --force.'}`)
+export function requireForce(obstacle: string, options: AddOptions): void {
+  if (!options.force) throw obstructed(obstacle, '--force', options)
 }
+
+/** `option` adds it nevertheless. `--events` is given by the server, whose clients have the field `force`. */
+export const obstructed = (obstacle: string, option: string, { events }: AddOptions): Failure =>
+  refused('conflict', `${obstacle.replace(/\.?$/, '.')} Add it anyway with ${events ? "'force'" : option}.`)
 
 /** Thrown to end the work before anything is downloaded or written. */
 class Ended extends Error {
@@ -212,8 +215,7 @@ export async function addOne(
     shown = true
     if (proposal.doesNotFit) requireForce(proposal.obstacle!, options)
     if (withoutQuestion && (proposal.obstacle === null || proposal.doesNotFit)) agreed = true
-    if (!agreed && (json || !terminal.interactive))
-      throw refused('conflict', `${proposal.obstacle} Add --yes to add the model anyway.`)
+    if (!agreed && (json || !terminal.interactive)) throw obstructed(proposal.obstacle!, '--yes', options)
     agreed ||= await confirm(question, proposal.obstacle === null || proposal.doesNotFit === true, terminal, signal)
     if (!agreed) throw new Ended(() => terminal.remark('Nothing was changed.'))
     return proposal

@@ -195,6 +195,8 @@ test('an image model is added with all parts of its pipeline, and with how to in
       files: { 'model_index.json': Buffer.from(JSON.stringify(index)), ...Object.fromEntries(files) },
     },
   })
+  // As the server runs it, whose clients have no option.
+  expect((await run('add', 'sdxl', '--events')).stderr).toContain("engine setup python. Add it anyway with 'force'.")
   const { exitCode, stderr } = await run('add', 'sdxl', '--yes')
   expect([exitCode, stderr]).toEqual([
     0,
