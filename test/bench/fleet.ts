@@ -1,9 +1,21 @@
+import { basename } from 'node:path'
 import { parseArgs } from 'node:util'
+import { defaultRules } from '../../gpu/residency/advance.ts'
 import { type Figures, figuresOf } from './fleet/figures.ts'
 import { runPlain } from './fleet/policies.ts'
 import { simulate } from './fleet/simulate.ts'
 import { kinds, madeArrivals, modelCount, recordedArrivals, type Workload } from './fleet/workloads.ts'
 
+/**
+ * Simulates six models with room for one or two, in virtual time: the queue, the dispatch and the residency of the product
+ * beside first come, first served and beside resident first (the rule of llama-swap), on the same arrivals. Prints the curve
+ * of the bound: loads, waits, and how many loads a request was behind first come at most. A line ends with MISSED when the
+ * default bound is worse than resident first by more than the bars, or a request was further behind first come than the
+ * bound, two loads and two requests; the exit code is then 1. Where resident first starves models, the longest wait for
+ * those counts instead. Run:
+ * `npx node test/bench/fleet.ts`, with `--only poisson,hot` for some workloads, `--load 20` for other seconds of a load,
+ * and `--traces a.csv,b.jsonl` for recorded arrivals besides (first column of a CSV, or `timestamp`).
+ */
 const { values } = parseArgs({
   options: {
     bounds: { type: 'string', default: '2,5,10,20' },
@@ -14,51 +26,66 @@ const { values } = parseArgs({
     only: { type: 'string', default: '' },
   },
 })
+const list = (text: string): string[] => text.split(',').filter(Boolean)
 const loadMs = Number(values.load) * 1_000
+/** Share of the time in which engines would be busy if loads took none. */
+const busy = 0.6
+/** How much worse than resident first the default bound may be, where that starves nobody. */
+const bars = { loads: 1.05, meanMs: 1.1, p99Ms: 1.2 }
+/** How many bounds a rare model beside a hot one may wait at most. */
+const rareBounds = 1.5
 
-function workloads(seed: number, fits: number): Workload[] {
-  const made = kinds.map(kind => {
+/** A load takes as long as ten requests. */
+const made = (seed: number, fits: number): Workload[] =>
+  kinds.map(name => {
     const serviceMs = loadMs / 10
     const scale = serviceMs / 200
-    const perSecond = 0.6 * fits * 5
-    const arrivals = madeArrivals(kind, seed, perSecond).map(one => ({ ...one, at: one.at * scale }))
-    return { name: kind, arrivals, models: modelCount, serviceMs, loadMs, slots: 1 }
+    const arrivals = madeArrivals(name, seed, busy * fits * 5).map(one => ({ ...one, at: one.at * scale }))
+    return { name, arrivals, models: modelCount, serviceMs, loadMs, slots: 1 }
   })
-  const recorded = values.traces
-    .split(',')
-    .filter(Boolean)
-    .map(path => {
-      const arrivals = recordedArrivals(path, seed)
-      const slots = 8
-      const perMs = arrivals.length / (arrivals.at(-1)!.at || 1)
-      return {
-        name: path.split('/').at(-1)!,
-        arrivals,
-        models: modelCount,
-        serviceMs: (0.6 * fits * slots) / perMs,
-        loadMs: loadMs * 10,
-        slots,
-      }
-    })
-  return [...made, ...recorded].filter(
-    ({ name }) => !values.only || values.only.split(',').some(one => name.includes(one)),
+
+/** Eight slots, and loads ten times as long as those of the made workloads. */
+const recorded = (seed: number, fits: number): Workload[] =>
+  list(values.traces).map(path => {
+    const arrivals = recordedArrivals(path, seed)
+    const [slots, perMs] = [8, arrivals.length / Math.max(1, arrivals.at(-1)!.at)]
+    const serviceMs = (busy * fits * slots) / perMs
+    return { name: basename(path), arrivals, models: modelCount, serviceMs, loadMs: loadMs * 10, slots }
+  })
+
+let missed = 0
+function print(what: string, { loadMs, serviceMs }: Workload, one: Figures, other: Figures, isDefault = false): void {
+  const ratio = (name: keyof typeof bars) => one[name] / other[name]
+  const text = (name: keyof typeof bars) => `(${ratio(name).toFixed(2)})`
+  const seconds = (ms: number) => (ms / 1_000).toFixed(1)
+  const bound = defaultRules.orderBound
+  const [rare, behind] = [one.rareMs / loadMs, one.behindMs / loadMs]
+  const starves = other.behindMs > rareBounds * bound * loadMs
+  const fails =
+    behind > bound + 2 + (2 * serviceMs) / loadMs ||
+    (starves
+      ? rare > rareBounds * bound
+      : Object.entries(bars).some(([name, bar]) => ratio(name as keyof typeof bars) > bar))
+  if (isDefault && fails) missed++
+  console.log(
+    `fleet: ${what}: ${one.loads} loads ${text('loads')}, mean ${seconds(one.meanMs)} s ${text('meanMs')}, p99 ${seconds(one.p99Ms)} s ${text('p99Ms')}, longest ${seconds(one.maxMs)} s, of rare models ${rare.toFixed(1)} loads, behind first come ${behind.toFixed(1)} loads${isDefault && fails ? ' MISSED' : ''}`,
   )
 }
-const s = (ms: number) => (ms / 1_000).toFixed(2).padStart(8)
-for (const fits of values.fits.split(',').map(Number))
-  for (const seed of values.seeds.split(',').map(Number))
-    for (const workload of workloads(seed, fits)) {
-      const reference = runPlain(workload, fits, 'first-come')
-      const line = (name: string, f: Figures) =>
-        console.log(
-          `fits ${fits} seed ${seed} ${workload.name.slice(0, 20).padEnd(20)} ${name.padEnd(15)} n ${f.served} loads ${String(f.loads).padStart(5)} mean ${s(f.meanMs)} p50 ${s(f.p50Ms)} p99 ${s(f.p99Ms)} max ${s(f.maxMs)} behind ${s(f.behindMs)} rare ${s(f.rareMs)}`,
-        )
-      line('first-come', figuresOf(workload, reference, reference))
-      line('resident-first', figuresOf(workload, runPlain(workload, fits, 'resident-first'), reference))
-      for (const bound of values.bounds.split(',').map(Number)) {
-        const t = performance.now()
-        const run = simulate(workload, fits, bound)
-        line(`bound ${bound}`, figuresOf(workload, run, reference))
-        if (process.env.T) console.log(performance.now() - t)
+
+for (const fits of list(values.fits).map(Number))
+  for (const seed of list(values.seeds).map(Number))
+    for (const workload of [...made(seed, fits), ...recorded(seed, fits)]) {
+      if (values.only && !list(values.only).some(name => workload.name.includes(name))) continue
+      const first = runPlain(workload, fits, 'first-come')
+      const resident = figuresOf(workload, runPlain(workload, fits, 'resident-first'), first)
+      const name = `room for ${fits}, ${workload.name} ${seed}`
+      print(`${name}, first come`, workload, figuresOf(workload, first, first), resident)
+      print(`${name}, resident first`, workload, resident, resident)
+      for (const bound of list(values.bounds).map(Number)) {
+        const run = figuresOf(workload, simulate(workload, fits, bound), first)
+        if (run.served < workload.arrivals.length)
+          throw new Error(`${name}: ${run.served} of ${workload.arrivals.length} were served.`)
+        print(`${name}, bound ${bound}`, workload, run, resident, bound === defaultRules.orderBound)
       }
     }
+if (missed > 0) process.exitCode = 1
