@@ -308,4 +308,11 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
 }
 
 const nothingWaits: SlotQueue['reference'] = { isEmpty: () => true, next: () => undefined, begin() {}, reset() {} }
-const noActivity: ModelActivity = { status: 'cold', reason: null, etaMs: null, engineStarts: 0, engineFailures: 0 }
+const noActivity: ModelActivity = {
+  status: 'cold',
+  reason: null,
+  etaMs: null,
+  etaIsMeasured: false,
+  engineStarts: 0,
+  engineFailures: 0,
+}

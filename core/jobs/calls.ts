@@ -2,7 +2,7 @@ import { type JobSpend, noSpend } from '../admission/spend.ts'
 import { Failure } from '../failure.ts'
 import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
-import type { Fleet } from '../models/fleet.ts'
+import type { Fleet, ModelActivity } from '../models/fleet.ts'
 import { type Model, slotWaitMs } from '../models/model.ts'
 import { costOf } from '../models/price.ts'
 import { callRecord, type FinishedJob, type JobRecord, jobErrorOf, type Usage } from '../store/store.ts'
@@ -25,6 +25,10 @@ import {
 const maxAttempts = 3
 /** How often a call that is held is asked whether its wait has become too long, milliseconds. */
 const expectEveryMs = 10_000
+
+/** Whether a call would wait for a load that will not end in time. Of busy slots nobody knows, and of a first load. */
+const inVain = ({ status, etaMs, etaIsMeasured }: ModelActivity, leftMs: number): boolean =>
+  status !== 'warm' && etaIsMeasured && etaMs !== null && etaMs > leftMs
 
 /**
  * Jobs with a synchronous caller: each waits in the queue like any job, runs on its slot, and leaves one finished
@@ -74,11 +78,12 @@ export function openCalls(dependencies: {
         call.queuedMs += waiting.now() - since
         call.waiting = undefined
       }
+      const exact = Number.isFinite(waitMs)
       const entry: WaitingCall = {
         job,
         since,
         get deadline() {
-          return Number.isFinite(waitMs) ? since + waitMs : waiting.now() + holdMs
+          return exact ? since + waitMs : waiting.now() + holdMs
         },
         granted(slot) {
           settled()
@@ -96,9 +101,12 @@ export function openCalls(dependencies: {
         dispatch.check(id)
       }
       const refuseIfTooLong = () => {
+        const leftMs = since + waitMs - waiting.now()
         const activity = fleet.activity(id)
-        if ((activity.etaMs ?? 0) > holdMs) withdraw(wouldWaitTooLong(id, activity))
-        else timer = setTimeout(refuseIfTooLong, expectEveryMs)
+        if (leftMs <= 0) withdraw(waitedTooLong(id, activity))
+        else if (exact ? inVain(activity, leftMs) : (activity.etaMs ?? 0) > holdMs)
+          withdraw(wouldWaitTooLong(id, activity, exact ? 'longer than this request waits' : undefined))
+        else timer = setTimeout(refuseIfTooLong, Math.min(leftMs, expectEveryMs))
       }
       const onAbort = () => withdraw(call.caller.reason)
       // A call that has run before was admitted: only new ones can be too many.
@@ -109,9 +117,7 @@ export function openCalls(dependencies: {
       // A call above the limit also counts as demand for a moment: with max_queue 0 it is what loads another engine.
       dispatch.check(id)
       if (full && call.waiting) withdraw(queueFull(id, queue.waiting(id).interactive - 1, fleet.activity(id)))
-      else if (waitMs <= 0 && call.waiting) withdraw(waitedTooLong(id, fleet.activity(id)))
-      else if (call.waiting && !Number.isFinite(waitMs)) refuseIfTooLong()
-      else if (call.waiting) timer = setTimeout(() => withdraw(waitedTooLong(id, fleet.activity(id))), waitMs)
+      else if (call.waiting) refuseIfTooLong()
     })
   }
 

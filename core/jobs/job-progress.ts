@@ -121,7 +121,7 @@ function waiting(
       return waits('engine_failing', activity.reason ?? `The model ${name} cannot be started.`)
     default:
       return activity?.reason
-        ? waits('no_capacity', activity.reason)
+        ? waits('no_capacity', activity.reason, plus(activity.etaMs, queueMs))
         : waits('model_loading', `The model ${name} is not loaded yet.`, plus(activity?.etaMs ?? null, queueMs))
   }
 }

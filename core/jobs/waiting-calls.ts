@@ -82,14 +82,21 @@ export function waitedTooLong(modelId: string, { status, reason, etaMs }: ModelA
   return new Failure('no_capacity', reason ?? `Model ${name} could not be loaded in time.`, more)
 }
 
-/** The failure of a call that is expected to wait longer than calls are held. */
-export function wouldWaitTooLong(modelId: string, { status, reason, etaMs }: ModelActivity): Failure {
-  const text = `Model '${modelId}' would have a free slot in about ${Math.ceil((etaMs ?? 0) / 60_000)} min, and requests are not held that long (limits.hold_max)${reason ? `. ${reason}` : '.'}`
+/** The failure of a call that is expected to wait longer than it may, which `limit` says. */
+export function wouldWaitTooLong(
+  modelId: string,
+  { status, reason, etaMs }: ModelActivity,
+  limit = 'longer than requests are held (limits.hold_max)',
+): Failure {
+  const text = `A slot of '${modelId}' should be free in ${duration(etaMs ?? 0)}, ${limit}.${reason ? ` ${reason}` : ''}`
   return new Failure(status === 'warm' ? 'no_capacity' : 'model_warming_up', text, {
     retryAfterMs: retryAfter(etaMs),
     facts: { eta_seconds: etaMs === null ? null : Math.ceil(etaMs / 1000) },
   })
 }
 
+const duration = (ms: number): string =>
+  ms >= 120_000 ? `about ${Math.round(ms / 60_000)} min` : ms < 1500 ? 'about a second' : `about ${Math.round(ms / 1000)} s`
+
 const about = (ms: number | null): string =>
-  ms === null ? '' : `; it should take about ${ms < 1500 ? 'a second' : `${Math.round(ms / 1000)} s`}`
+  ms === null ? '' : `; it should take ${duration(ms)}`

@@ -287,6 +287,8 @@ export interface ModelActivity {
   reason: string | null
   /** Expected milliseconds until it can serve; null when unknown or not waiting. */
   etaMs: number | null
+  /** Whether `etaMs` rests on loads of this model that were measured. */
+  etaIsMeasured: boolean
   engineStarts: number
   engineFailures: number
 }

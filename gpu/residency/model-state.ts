@@ -276,6 +276,7 @@ export function activityOf(
           ? null
           : (state.failures?.reason ?? state.reason ?? unfit),
     etaMs,
+    etaIsMeasured: etaMs !== null && state.durations.loadMs !== null,
     engineStarts: state.engineStarts,
     engineFailures: state.engineFailures,
   }

@@ -16,7 +16,14 @@ export function slotsOnly({ slots = 32 } = {}) {
   const models = new Map<string, Slots>()
   const configured = new Map<string, Model>()
   const refusals = new Map<string, Failure>()
-  const warm: ModelActivity = { status: 'warm', reason: null, etaMs: null, engineStarts: 1, engineFailures: 0 }
+  const warm: ModelActivity = {
+    status: 'warm',
+    reason: null,
+    etaMs: null,
+    etaIsMeasured: false,
+    engineStarts: 1,
+    engineFailures: 0,
+  }
   let engines = 0
   let queue: SlotQueue | undefined
 
@@ -81,6 +88,7 @@ export function slotsOnly({ slots = 32 } = {}) {
         ...warm,
         status: of(modelId).planned === undefined ? 'warm' : 'loading',
         etaMs: of(modelId).etaMs ?? null,
+        etaIsMeasured: of(modelId).etaMs !== undefined,
       }),
       slots: modelId => {
         const { count, planned } = of(modelId)

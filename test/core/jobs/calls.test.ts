@@ -309,12 +309,21 @@ describe('a call without a limit of its own', () => {
     slots.expect('m', 840_000)
     await expect(held().result).rejects.toMatchObject({
       code,
-      message:
-        "Model 'm' would have a free slot in about 14 min, and requests are not held that long (limits.hold_max).",
+      message: "A slot of 'm' should be free in about 14 min, longer than requests are held (limits.hold_max).",
       retryAfterMs: 840_000,
       facts: { eta_seconds: 840 },
     })
     expect(ids()).toEqual([])
+  })
+
+  test('that sets one is refused at once where the load is known to take longer', async () => {
+    slots.load('m', { planned: 1 })
+    slots.expect('m', 45_000)
+    await expect(call({ waitMs: 30_000 }).result).rejects.toMatchObject({
+      code: 'model_warming_up',
+      message: "A slot of 'm' should be free in about 45 s, longer than this request waits.",
+      retryAfterMs: 45_000,
+    })
   })
 
   test('has the exact limit that the model or the caller sets', async () => {
