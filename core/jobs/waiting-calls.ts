@@ -96,7 +96,10 @@ export function wouldWaitTooLong(
 }
 
 const duration = (ms: number): string =>
-  ms >= 120_000 ? `about ${Math.round(ms / 60_000)} min` : ms < 1500 ? 'about a second' : `about ${Math.round(ms / 1000)} s`
+  ms >= 120_000
+    ? `about ${Math.round(ms / 60_000)} min`
+    : ms < 1500
+      ? 'about a second'
+      : `about ${Math.round(ms / 1000)} s`
 
-const about = (ms: number | null): string =>
-  ms === null ? '' : `; it should take ${duration(ms)}`
+const about = (ms: number | null): string => (ms === null ? '' : `; it should take ${duration(ms)}`)
