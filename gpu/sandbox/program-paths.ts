@@ -1,4 +1,4 @@
-import { accessSync, closeSync, constants, existsSync, lstatSync, openSync, readSync } from 'node:fs'
+import { accessSync, closeSync, constants, existsSync, opendirSync, openSync, readSync } from 'node:fs'
 import { basename, dirname, isAbsolute, join } from 'node:path'
 import { optionalNames, optionalText } from '../../core/optional-file.ts'
 import { isInFolder, type ResolvedPath } from './mount.ts'
@@ -169,9 +169,27 @@ const sharedFolders = ['/', '/tmp', '/var', '/var/tmp', '/var/lib', '/etc', '/ho
 export const linkedPaths = (folders: readonly string[], guarded: Guarded): string[] =>
   folders
     .filter(folder => !mayWrite(folder, guarded))
-    .flatMap(folder => optionalNames(folder).map(name => join(folder, name)))
-    .filter(path => lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink())
+    .flatMap(linksIn)
     .filter(path => resolvedPathsOf(path).every(({ real }) => isSafeFolder(real, guarded)))
+
+/** Further entries of a folder are not looked at: a folder in `sandbox_read` may have millions. */
+const maxEntries = 2_000
+
+function linksIn(folder: string): string[] {
+  const links: string[] = []
+  try {
+    const entries = opendirSync(folder)
+    try {
+      for (let count = 0, entry = entries.readSync(); entry && count < maxEntries; count++, entry = entries.readSync())
+        if (entry.isSymbolicLink()) links.push(join(folder, entry.name))
+    } finally {
+      entries.closeSync()
+    }
+  } catch {
+    // It is a file, or it cannot be read.
+  }
+  return links
+}
 
 /**
  * Whether an engine may see a path because its command refers to it. False for paths in the data directory, and for
