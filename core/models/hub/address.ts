@@ -40,21 +40,19 @@ export async function pullAddress(
     const key = createHash('sha256').update(`${part}\n${about.version}`).digest('hex').slice(0, 16)
     const path = join(folder, nameOf(part))
     const size = (await stat(path).catch(() => null))?.size
-    // What is no model is left from a download that went wrong, such as the page of a login.
-    const isModel = size !== undefined && (await isGguf(path))
-    if (size !== undefined && size !== about.size && isModel)
+    const present = size !== undefined && (await isGguf(path))
+    if (present && size !== about.size)
       throw new Failure(
         'conflict',
         `The file '${path}' exists with another size. Move it away, or add it: infer model add ${path}`,
       )
-    if (!isModel) await rm(path, { force: true })
     found.push({
       ...about,
       url: part,
       path,
       file: nameOf(part),
       incomplete: `${path}.${key}.incomplete`,
-      present: isModel,
+      present,
     })
   }
   const missing = found.filter(({ present }) => !present)
@@ -80,6 +78,8 @@ export async function pullAddress(
   })
   await requireSpace(folder, missing)
   for (const { path, file, size, present, ...part } of found) {
+    // What is no model is left from a download that went wrong, such as the page of a login.
+    if (!present && !(await isGguf(path).catch(() => true))) await rm(path, { force: true })
     await download({ ...part, path, size, name: file, lock: `${path}.lock`, hash: null }, tools)
     if (!(await isGguf(path))) {
       await rm(path, { force: true })

@@ -98,6 +98,11 @@ test('what is no model is deleted and named, and does not stand in the way of th
   await expect(pull('page.gguf')).rejects.toThrow(/What 127\.0\.0\.1:\d+ sent as page\.gguf is no GGUF file/)
   expect(readdirSync(folder)).toEqual(['page.gguf.lock'])
   writeFileSync(join(folder, 'big.gguf'), page)
+  const decline = ({ event }: PullEvent) => {
+    if (event === 'plan') throw new Error('declined')
+  }
+  await expect(pull('big.gguf', undefined, decline)).rejects.toThrow('declined')
+  expect(readFileSync(join(folder, 'big.gguf'))).toEqual(page)
   expect(readFileSync((await pull('big.gguf')).path)).toEqual(big)
 })
 
