@@ -90,7 +90,8 @@ export function openOrganizations(dependencies: {
   }
 
   async function eraseAll(): Promise<void> {
-    for (const id of await store.organizations.unerased()) await erase(id)
+    for (const id of await store.organizations.unerased())
+      await erase(id).catch(warn(`Not everything of the deleted organization ${id} could be erased`))
   }
 
   /** Lets authentication see a change once it is stored. */

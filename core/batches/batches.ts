@@ -114,6 +114,8 @@ export function openBatches(options: BatchesOptions) {
         const isLast = times >= maxStepFailures
         const outcome = isLast ? 'is given up' : 'could not continue; this is retried'
         log.error(`A batch ${outcome}`, { batch: id, failures: times }, thrown)
+        // Its row cannot even be read: the next start tries again.
+        if (isLast && !batch) return end(id)
         const until = Date.now() + afterErrorMs * 2 ** Math.max(0, times - 1)
         failing = { status: batch?.status, times, until }
         work.at(until)

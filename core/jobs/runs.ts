@@ -72,10 +72,16 @@ export function openRuns(options: RunsOptions) {
     try {
       job = await store.claim(organizationId, id, clock.now())
     } catch (thrown) {
+      const failure = Failure.from(thrown)
+      if (failure.code === 'internal_error') {
+        queue.skip(entry)
+        free(modelId, slot)
+        throw thrown
+      }
       // The disk is full, or the store is closing: the job keeps its rank.
       queue.putBack(entry)
       // Pause first, or the slot would go to the same job again.
-      if (!draining) dispatch().refused(modelId, Failure.from(thrown))
+      if (!draining) dispatch().refused(modelId, failure)
       return free(modelId, slot)
     }
     if (!job) {
@@ -165,16 +171,25 @@ export function openRuns(options: RunsOptions) {
     const one: Run = { entry, abort: new AbortController(), job: undefined, done: Promise.resolve() }
     running.set(entry.job.id, one)
     one.done = work(one)
-      .catch((thrown: unknown) => {
-        // The claim stays: the store releases it when it closes or starts.
-        const level = Failure.from(thrown).code === 'shutting_down' ? 'warn' : 'error'
-        log[level]('A job could not be ended', { job: entry.job.id }, thrown)
-      })
+      .catch((thrown: unknown) => giveUp(entry.job, thrown))
       .finally(() => {
         // A job that was released may be running again by now.
         if (running.get(entry.job.id) === one) running.delete(entry.job.id)
         dispatch().check(entry.job.modelId)
       })
+  }
+
+  /** Fails a job that could not be claimed or ended: it would hold up others, or run again after each start. */
+  async function giveUp(job: RowKey, thrown: unknown): Promise<void> {
+    const { code } = Failure.from(thrown)
+    log[code === 'shutting_down' ? 'warn' : 'error']('A job could not be run to its end', { job: job.id }, thrown)
+    // Otherwise the claim stays: the store releases it when it closes or starts.
+    if (code !== 'internal_error') return
+    try {
+      if (await store.giveUp(job.organizationId, job.id, clock.now())) ended(job)
+    } catch (again) {
+      log.error('A job could not be failed', { job: job.id }, again)
+    }
   }
 
   function free(modelId: string, slot: Lease | Failure | undefined): void {

@@ -323,6 +323,11 @@ export interface JobStore {
    * Moves a due pending job to processing: attempt + 1, fenced by this boot. Undefined: the job is no longer pending.
    */
   claim(organizationId: string, id: string, now: number): Promise<JobRecord | undefined>
+  /**
+   * Fails a job whose claim or end the store has refused with an error: it would be tried again without end. False: it
+   * has ended.
+   */
+  giveUp(organizationId: string, id: string, at: number): Promise<boolean>
   /** Fails pending jobs whose start deadline has passed (`timeout`). At most `limit`. */
   expire(now: number, limit: number): Promise<JobRecord[]>
   /**

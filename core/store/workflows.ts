@@ -213,6 +213,8 @@ export interface CommitEffects {
   organizations: string[]
   /** Batches that have changed. */
   batches: RowKey[]
+  /** What could not be processed and was ended for that, and the stack of the error. The store logs them. */
+  givenUp: { id: string; cause: string }[]
 }
 
 export interface ExecutionStore {

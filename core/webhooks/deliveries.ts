@@ -58,8 +58,6 @@ export function openDeliveries(options: DeliveriesOptions) {
   const stopped = new AbortController()
   let closed = false
   const passes = openDueWork({ work: pass, clock })
-  /** Deliveries whose body the store refuses, by number: passed over until the next start, so that they hold up none. */
-  const unkeepable = new Set<number>()
   /** The target after which the next pass begins, so that many targets take turns. */
   let lastTarget = ''
 
@@ -91,9 +89,7 @@ export function openDeliveries(options: DeliveriesOptions) {
 
   async function makeBodies(): Promise<void> {
     for (;;) {
-      const limit = renderedAtOnce + unkeepable.size
-      const read = await webhooks.withoutBody(limit)
-      const found = read.filter(({ number }) => !unkeepable.has(number))
+      const found = await webhooks.withoutBody(renderedAtOnce)
       if (found.length === 0 || closed) return
       const bodies: string[] = []
       for (const delivery of found) {
@@ -102,7 +98,7 @@ export function openDeliveries(options: DeliveriesOptions) {
         await new Promise(resolve => setImmediate(resolve))
       }
       await keepBodies(found, bodies)
-      if (read.length < limit) return
+      if (found.length < renderedAtOnce) return
       await sendDue()
     }
   }
@@ -125,9 +121,16 @@ export function openDeliveries(options: DeliveriesOptions) {
       await webhooks.keepBodies([{ number: delivery.number, body: shortBody(delivery, refusal) }])
     } catch (thrown) {
       if (Failure.from(thrown).retryable) throw thrown
-      unkeepable.add(delivery.number)
       log.error('A webhook cannot be sent, because the store refuses its body', { delivery: delivery.id }, thrown)
+      await giveUp(delivery, 'Its body cannot be stored.')
     }
+  }
+
+  /** Ends a delivery that can never be sent, so that it holds up no others. */
+  async function giveUp({ number }: NewDelivery, error: string): Promise<void> {
+    const nothing = { statusCode: null, durationMs: 0, responseBody: null, nextAt: null, gone: false }
+    await settle({ number, at: clock.now(), outcome: 'dead', error: `This could not be sent: ${error}`, ...nothing })
+    totals.dead += 1
   }
 
   /** The message about an object that cannot be shown, such as one that was removed meanwhile. */

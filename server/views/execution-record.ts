@@ -121,8 +121,10 @@ export const executionSummary = (execution: ExecutionRecord): z.input<typeof Exe
   })
 }
 
-const failedNode = (nodeId: string | null, cause: JobError | null) =>
-  `Node "${nodeId}" failed: ${cause?.message ?? 'its job was cancelled.'}`
+const failedNode = (nodeId: string | null, cause: JobError | null) => {
+  const why = cause?.message ?? 'its job was cancelled.'
+  return nodeId === null ? why : `Node "${nodeId}" failed: ${why}`
+}
 
 function errorOf({ error, timeoutMs }: ExecutionRecord): z.input<typeof ExecutionErrorObject> | null {
   if (error === null) return null

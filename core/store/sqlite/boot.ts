@@ -5,6 +5,7 @@ import type { Store } from '../store.ts'
 import { damaged, refusalFor } from './damage.ts'
 import { type Connection, meaningOf, openAsIs, openDatabase, structuralFault } from './database.ts'
 import { createPrivate, pathsIn, syncNow } from './directory.ts'
+import { givenUp } from './give-up.ts'
 import { type Migration, migrate, migrations, refuseForeign } from './migrations.ts'
 import { recoverJobs } from './recovery.ts'
 import { importResultFiles } from './result-files.ts'
@@ -55,10 +56,11 @@ function prepare(connection: Connection, options: BootOptions): Store['recovery'
   const migratedFrom = retryWithoutBallast(dataDir, () =>
     migrate(connection, { steps, backup: from => backupBefore(connection, dataDir, from, say) }),
   )
+  const report = (id: string, cause: string) => say('warn', givenUp, { id, cause })
   const repaired =
     role === 'admin'
       ? { requeued: 0, crashed: 0 }
-      : retryWithoutBallast(dataDir, () => recoverJobs(connection, boot, Date.now()))
+      : retryWithoutBallast(dataDir, () => recoverJobs(connection, boot, Date.now(), report))
   return { ...repaired, migratedFrom, bootId: boot }
 }
 

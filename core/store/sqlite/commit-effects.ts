@@ -8,6 +8,7 @@ const none = (): CommitEffects => ({
   deliveries: [],
   organizations: [],
   batches: [],
+  givenUp: [],
 })
 
 /**

@@ -23,7 +23,7 @@ const unfinishedStatuses: ReadonlySet<ExecutionStatus> = new Set(['pending', 'ru
 /** The writer's commands for whole executions; execution-flow.ts moves them forward. */
 export function executionCommands(
   connection: Connection,
-  { flow, effects, outbox, use, keys, forgetJob }: WriteContext,
+  { flow, effects, outbox, use, keys, forgetJob, eachRow, giveUpExecution }: WriteContext,
 ) {
   const insert = openInsert(
     connection,
@@ -42,6 +42,7 @@ export function executionCommands(
     AND timeout_at IS NOT NULL AND timeout_at <= ? ORDER BY timeout_at LIMIT ?`
   const over = connection.query<ExecutionRow>`SELECT ${columns} FROM executions WHERE expires_at IS NOT NULL
     AND expires_at <= ? ORDER BY expires_at LIMIT ?`
+  const neverExpires = connection.statement`UPDATE executions SET expires_at = NULL WHERE number = ?`
   const ownJobs = connection.query<Pick<JobRow, 'number' | 'organizationId' | 'id' | 'status'>>`SELECT ${columns}
     FROM jobs WHERE execution = ?`
   const usedElsewhere = connection.scalar<number>`SELECT execution FROM execution_nodes WHERE job_id = ? AND cached = 1
@@ -127,10 +128,13 @@ export function executionCommands(
 
     /** Returns the executions that have ended now. */
     expireExecutions(now: number, limit: number): RowKey[] {
-      return late.all(now, limit).map(row => {
-        flow.advance(row.number, { type: 'timed_out', at: now })
-        return { organizationId: row.organizationId, id: row.id }
-      })
+      const rows = late.all(now, limit)
+      eachRow(
+        rows,
+        ({ number }) => flow.advance(number, { type: 'timed_out', at: now }),
+        ({ number }) => giveUpExecution(number, now),
+      )
+      return rows.map(({ organizationId, id }) => ({ organizationId, id }))
     },
 
     ...({
@@ -148,13 +152,18 @@ export function executionCommands(
        * meanwhile.
        */
       'executions.sweep'(now, limit) {
-        let [forgotten, jobs] = [0, 0]
-        for (const row of over.all(now, limit)) {
-          if (jobs >= maxForgotten) break
-          jobs += forget(row, now)
-          forgotten++
-        }
-        return forgotten
+        let jobs = 0
+        const forgotten = new Set<number>()
+        eachRow(
+          over.all(now, limit),
+          row => {
+            if (jobs >= maxForgotten) return
+            jobs += forget(row, now)
+            forgotten.add(row.number)
+          },
+          ({ number }) => neverExpires.run(number),
+        )
+        return forgotten.size
       },
 
       'executions.reuse'(organizationId, jobId, from) {

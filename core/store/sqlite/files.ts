@@ -58,7 +58,7 @@ export function openFileRows(connection: Connection) {
   }
 }
 
-export function fileCommands(connection: Connection, { use, files }: WriteContext) {
+export function fileCommands(connection: Connection, { use, files, eachRow }: WriteContext) {
   const own = connection.query<FileRecord>`${select} WHERE id = ? AND organization_id = ?`
   const over = connection.query<FileRecord>`${select} WHERE removed_at IS NULL
     AND expires_at IS NOT NULL AND expires_at <= ? ORDER BY expires_at LIMIT ?`
@@ -104,9 +104,14 @@ export function fileCommands(connection: Connection, { use, files }: WriteContex
 
     /** Returns all removed files that still have bytes, including those of an interrupted sweep. */
     'files.expire'(now, limit) {
-      for (const row of over.all(now, limit))
-        if (needOf(row)) postpone.run(now + postponedMs, row.id)
-        else files.remove(row.organizationId, row.id, now)
+      eachRow(
+        over.all(now, limit),
+        row => {
+          if (needOf(row)) postpone.run(now + postponedMs, row.id)
+          else files.remove(row.organizationId, row.id, now)
+        },
+        row => postpone.run(null, row.id),
+      )
       return removed.all(limit)
     },
 

@@ -29,11 +29,12 @@ export function openForget(connection: Connection, { jobCounts, files }: Pick<Sh
 }
 
 /** The writer's commands that delete: jobs removed by callers, and whatever has expired. The ledger is kept. */
-export function forgetCommands(connection: Connection, { forgetJob: forget }: WriteContext) {
+export function forgetCommands(connection: Connection, { forgetJob: forget, eachRow }: WriteContext) {
   const one = connection.query<EndedRow>`SELECT ${columns} FROM jobs WHERE organization_id = ? AND id = ?`
   const over = connection.query<EndedRow>`SELECT ${columns} FROM jobs WHERE expires_at IS NOT NULL AND expires_at <= ?
     AND (batch IS NULL OR NOT EXISTS (SELECT 1 FROM batches WHERE number = jobs.batch AND finished_at IS NULL))
     ORDER BY expires_at LIMIT ?`
+  const neverExpires = connection.statement`UPDATE jobs SET expires_at = NULL WHERE number = ?`
   const unfinishedBatch = connection.scalar<string>`SELECT id FROM batches WHERE number = ? AND finished_at IS NULL`
   const findCall = openCallRows(connection)
   const events = forgetEvents(connection)
@@ -57,7 +58,11 @@ export function forgetCommands(connection: Connection, { forgetJob: forget }: Wr
 
     'jobs.sweep'(now, limit, keysNow = now) {
       const ended = over.all(now, limit)
-      for (const row of ended) forget(row, now)
+      eachRow(
+        ended,
+        row => forget(row, now),
+        ({ number }) => neverExpires.run(number),
+      )
       const others = events(now - eventLifetimeMs, limit) + keys(keysNow - keyLifetimeMs, limit) + responses(now, limit)
       return ended.length + others
     },

@@ -20,7 +20,7 @@ import type { WriteContext } from './write-context.ts'
  * knows the engines and the fair order, decides which job is next.
  */
 export function queueCommands(connection: Connection, context: WriteContext) {
-  const { jobCounts, requeued, endJob: end } = context
+  const { jobCounts, requeued, endJob: end, eachRow, giveUpJob } = context
   const backlog = connection.query<Backlog>`SELECT model_id AS modelId, class, organization_id AS organizationId,
     count(*) AS jobs FROM jobs WHERE status = 'pending' AND not_before = 0 GROUP BY model_id, class, organization_id`
   const due = connection.query<WaitingJob & { number: number }>`SELECT number, ${waitingColumns} FROM jobs
@@ -39,6 +39,8 @@ export function queueCommands(connection: Connection, context: WriteContext) {
   const pastDeadline = connection.query<EndingRow & { startBy: number }>`SELECT ${endingColumns}, start_by AS startBy
     FROM jobs WHERE status = 'pending' AND attempt = 0 AND start_by IS NOT NULL AND start_by <= ? ORDER BY start_by
     LIMIT ?`
+  const unfinished = connection.query<EndingRow>`SELECT ${endingColumns} FROM jobs WHERE organization_id = ? AND id = ?
+    AND finished_at IS NULL`
   const claim = openClaim(connection, context)
 
   return {
@@ -56,13 +58,18 @@ export function queueCommands(connection: Connection, context: WriteContext) {
 
     /** Returns the jobs that have failed now. */
     expireJobs(now: number, limit: number): RowKey[] {
-      return pastDeadline.all(now, limit).map(row => {
-        const sentence =
-          `The job had not started by its start deadline, ${new Date(row.startBy).toISOString()}, and was not run. ` +
-          'Submit it again, with a later deadline or when the server is less busy.'
-        end(row, { status: 'failed', at: now, error: jobErrorOf(new Failure('timeout', sentence), row.attempt) })
-        return { organizationId: row.organizationId, id: row.id }
-      })
+      const rows = pastDeadline.all(now, limit)
+      eachRow(
+        rows,
+        row => {
+          const sentence =
+            `The job had not started by its start deadline, ${new Date(row.startBy).toISOString()}, and was not run. ` +
+            'Submit it again, with a later deadline or when the server is less busy.'
+          end(row, { status: 'failed', at: now, error: jobErrorOf(new Failure('timeout', sentence), row.attempt) })
+        },
+        row => giveUpJob(row, now),
+      )
+      return rows.map(({ organizationId, id }) => ({ organizationId, id }))
     },
 
     ...({
@@ -78,6 +85,12 @@ export function queueCommands(connection: Connection, context: WriteContext) {
       },
 
       'jobs.claim': claim,
+
+      'jobs.giveUp'(organizationId, id, at) {
+        const row = unfinished.get(organizationId, id)
+        if (row) giveUpJob(row, at)
+        return row !== undefined
+      },
 
       /** The event is `job.retrying`: without one a reader of the events would consider the pending job running. */
       'jobs.release'(claim, notBefore) {

@@ -26,13 +26,13 @@ export const unfinishedJobs = (columns: string, and = ''): string =>
  * its work is cancelled and its objects are erased in batches, so that other commands never wait long.
  */
 export function organizationEndCommands(connection: Connection, context: WriteContext) {
-  const { effects, flow, outbox, audit, endJob, forgetJob } = context
+  const { effects, flow, outbox, audit, endJob, forgetJob, eachRow, giveUpJob, giveUpExecution } = context
   const one = openOrganizationRows(connection)
   const active = unfinishedJobs(`${endingColumns}, class, rank`)
   const activeJobs = connection.query<EndingRow & Pick<WaitingJob, 'class' | 'rank'>>`${active} LIMIT :limit`
   const countJobs = connection.scalar<number>`SELECT count(*) FROM (${active})`
-  const activeExecutions = connection.scalar<number>`SELECT number FROM executions WHERE organization_id = ?
-    AND finished_at IS NULL LIMIT ?`
+  const activeExecutions = connection.query<{ number: number; id: string }>`SELECT number, id FROM executions
+    WHERE organization_id = ? AND finished_at IS NULL LIMIT ?`
   const countExecutions = connection.scalar<number>`SELECT count(*) FROM executions WHERE organization_id = ?
     AND finished_at IS NULL`
   const setDeleted = connection.statement`UPDATE organizations
@@ -74,12 +74,18 @@ export function organizationEndCommands(connection: Connection, context: WriteCo
     // First, so that the ends of their lines' jobs feed no more.
     endBatches.run(at, id)
     const executions = activeExecutions.all(id, limit)
-    for (const number of executions) flow.advance(number, { type: 'cancelled', at })
+    eachRow(
+      executions,
+      ({ number }) => flow.advance(number, { type: 'cancelled', at }),
+      ({ number }) => giveUpExecution(number, at),
+    )
     const jobs = activeJobs.all({ id, limit })
-    for (const job of jobs) {
-      endJob(job, { status: 'cancelled', at })
-      effects.add('withdrawn', waitingOf(job))
-    }
+    eachRow(
+      jobs,
+      job => endJob(job, { status: 'cancelled', at }),
+      job => giveUpJob(job, at),
+    )
+    for (const job of jobs) effects.add('withdrawn', waitingOf(job))
     return { jobs: jobs.length, executions: executions.length }
   }
 

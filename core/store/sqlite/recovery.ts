@@ -11,19 +11,25 @@ export const maxCrashes = 5
 /**
  * Requeues the jobs that an earlier boot was running: they cannot still run, because the engines end with the server.
  * The attempt stays charged, the rank in the queue is kept. A job that was running at `maxCrashes` unclean exits fails
- * with `worker_crashed`, so that a job that crashes its server does not do so for ever.
+ * with `worker_crashed`, so that a job that crashes its server does not do so for ever. One that cannot be requeued
+ * fails, is counted as crashed, and is reported.
  */
-export function recoverJobs(connection: Connection, boot: string, at: number): { requeued: number; crashed: number } {
+export function recoverJobs(
+  connection: Connection,
+  boot: string,
+  at: number,
+  report: (id: string, cause: string) => void = () => {},
+): { requeued: number; crashed: number } {
   const running = connection.query<EndingRow & { crashes: number }>`SELECT ${endingColumns}, crashes FROM jobs
     WHERE status = 'processing' AND boot <> ?`
   const interrupted = running.all(boot)
   if (interrupted.length === 0) return { requeued: 0, crashed: 0 }
   const context = openWriteContext(connection, boot)
-  const { jobCounts, requeued, endJob } = context
+  const { jobCounts, requeued, endJob, eachRow, giveUpJob } = context
   const count = connection.statement`UPDATE jobs SET crashes = crashes + 1 WHERE number = ?`
   const requeue = connection.statement`UPDATE jobs
     SET status = 'pending', boot = NULL, not_before = 0, started_at = NULL, updated_at = ? WHERE number = ?`
-  const exhausted = interrupted.filter(row => row.crashes + 1 >= maxCrashes)
+  const requeuedRows = new Set(interrupted.filter(row => row.crashes + 1 < maxCrashes))
   const crashed = (sentence: string) => new Failure('worker_crashed', sentence)
   const stopped = crashed('The server stopped unexpectedly while this job was running.')
   const givenUp = crashed(
@@ -32,18 +38,26 @@ export function recoverJobs(connection: Connection, boot: string, at: number): {
 
   connection
     .transaction(() => {
-      for (const row of interrupted) {
-        count.run(row.number)
-        if (row.crashes + 1 < maxCrashes) {
-          requeue.run(at, row.number)
-          requeued(row, at, jobErrorOf(stopped, row.attempt))
-        } else endJob(row, { status: 'failed', at, error: jobErrorOf(givenUp, row.attempt) })
-      }
-      jobCounts.moveOpen('processing', 'pending', interrupted.length - exhausted.length)
+      eachRow(
+        interrupted,
+        row => {
+          count.run(row.number)
+          if (requeuedRows.has(row)) {
+            requeue.run(at, row.number)
+            requeued(row, at, jobErrorOf(stopped, row.attempt))
+          } else endJob(row, { status: 'failed', at, error: jobErrorOf(givenUp, row.attempt) })
+        },
+        row => {
+          requeuedRows.delete(row)
+          giveUpJob(row, at)
+        },
+      )
+      jobCounts.moveOpen('processing', 'pending', requeuedRows.size)
       memoryOf(context).write()
     })
     .immediate()
-  return { requeued: interrupted.length - exhausted.length, crashed: exhausted.length }
+  for (const { id, cause } of context.effects.take()?.givenUp ?? []) report(id, cause)
+  return { requeued: requeuedRows.size, crashed: interrupted.length - requeuedRows.size }
 }
 
 /** Requeues, uncharged, the jobs that this boot is running: an orderly shutdown does not count as a crash. */

@@ -6,6 +6,7 @@ import type { Connection } from './database.ts'
 import { openEvents, type RetriedJob } from './events.ts'
 import { type ExecutionFlow, openExecutionCounts, openExecutionFlow } from './execution-flow.ts'
 import { openFileRows } from './files.ts'
+import { openGiveUp } from './give-up.ts'
 import type { TransactionMemory } from './group.ts'
 import { openIdempotencyKeys } from './idempotency-keys.ts'
 import { openJobCounts } from './job-counts.ts'
@@ -45,7 +46,7 @@ function openShared(connection: Connection, boot: string) {
 export type SharedContext = ReturnType<typeof openShared>
 
 /** The same with what moves executions, and ends and deletes jobs. */
-export interface WriteContext extends SharedContext {
+export interface WriteContext extends SharedContext, ReturnType<typeof openGiveUp> {
   flow: ExecutionFlow
   endJob: ReturnType<typeof openEnd>
   forgetJob: ReturnType<typeof openForget>
@@ -56,10 +57,13 @@ export interface WriteContext extends SharedContext {
 export function openWriteContext(connection: Connection, boot: string): WriteContext {
   const shared = openShared(connection, boot)
   const flow = openExecutionFlow(connection, shared)
+  const endJob = openEnd(connection, { ...shared, flow })
+  const endAlone = openEnd(connection, { ...shared, flow: { advance() {} } })
   return {
     ...shared,
+    ...openGiveUp(connection, shared, { memory: memoryOf({ ...shared, flow }), endJob, endAlone }),
     flow,
-    endJob: openEnd(connection, { ...shared, flow }),
+    endJob,
     forgetJob: openForget(connection, shared),
     requeued(job, at, error) {
       const { execution, node } = job
@@ -70,7 +74,7 @@ export function openWriteContext(connection: Connection, boot: string): WriteCon
 }
 
 /** The part of it that is reverted with a transaction. */
-export function memoryOf(context: WriteContext): TransactionMemory {
+export function memoryOf(context: SharedContext & Pick<WriteContext, 'flow'>): TransactionMemory {
   const { ledger, totals, jobCounts, counts, spend, events, effects, outbox, flow } = context
   // In the order in which they are written: what is spent adds events.
   const owners: (Pick<TransactionMemory, 'forget'> & Partial<TransactionMemory>)[] = [

@@ -5,6 +5,7 @@ import { StoreRefusal } from '../refusal.ts'
 import type { Store } from '../store.ts'
 import type { CommitEffects } from '../workflows.ts'
 import { type CommandName, type Commands, growingCommands, weights } from './commands.ts'
+import { givenUp } from './give-up.ts'
 import type { Answers, SentCommand } from './group.ts'
 import { received, shuttingDown } from './sent-failure.ts'
 import type { ThreadStart } from './thread.ts'
@@ -123,6 +124,7 @@ export async function openWriterThread({ thread, start, log, onFatal, onFull }: 
       }
     }
     if (!delivering) deliver()
+    for (const { id, cause } of effects?.givenUp ?? []) log.error(givenUp, { id }, cause)
     if (effects) for (const listener of listeners) listener(effects)
   }
 

@@ -1,6 +1,8 @@
+import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { Failure } from '../../../core/failure.ts'
 import { type Jobs, type JobsOptions, openJobs } from '../../../core/jobs/jobs.ts'
+import { openDatabase } from '../../../core/store/sqlite/database.ts'
 import type { JobRecord, Store } from '../../../core/store/store.ts'
 import type { RunJob, RunResult } from '../../../core/tasks/run-job.ts'
 import { keptLog, newJob, openTestStore, organizationId, type TestStore } from '../store/_store.ts'
@@ -60,6 +62,27 @@ test('a job cancelled while it waits leaves nothing in the queue', async () => {
   expect(jobs.queueForecast('tiny-chat').waiting).toBe(20)
   for (const id of ids) await jobs.cancel(organizationId, id)
   expect(jobs.queueForecast('tiny-chat').waiting).toBe(0)
+  expect(slots.held()).toBe(0)
+  await jobs.drain(0)
+})
+
+test('a job that can never be claimed fails with a reason, is logged once, and holds up no other', async () => {
+  slots.setSlots('tiny-chat', 0)
+  const hand = byHand()
+  const jobs = open(hand.run)
+  const bad = (await jobs.submit(newJob())).job.id
+  const usual = (await jobs.submit(newJob())).job.id
+  const connection = openDatabase(join(opened.dataDir, 'infer.db'))
+  // An object, as the table demands, but without an address: no event of the job can be delivered.
+  connection.prepare("UPDATE jobs SET webhook = '{}' WHERE id = ?").run(bad)
+  connection.close()
+  const ended = jobs.wait(bad, never)
+  slots.setSlots('tiny-chat', 1)
+  expect((await hand.begun(1))[0]!.job.id).toBe(usual)
+  expect(await ended).toMatchObject({ status: 'failed', error: { code: 'internal_error', retryable: false } })
+  hand.runs[0]!.finish()
+  await expect.poll(async () => (await find(usual)).status).toBe('completed')
+  expect(log.lines.splice(0).filter(line => line.includes(bad))).toHaveLength(1)
   expect(slots.held()).toBe(0)
   await jobs.drain(0)
 })

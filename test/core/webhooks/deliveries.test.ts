@@ -116,7 +116,7 @@ test('an attempt that ends during the stop is recorded', async () => {
   await idle(store)
 })
 
-test('a body that the store refuses holds up no other: it is replaced by the ids, or passed over', async () => {
+test('a body that the store refuses holds up no other: it is replaced by the ids, or ends the delivery', async () => {
   await using opened = await openTestStore()
   const { store } = opened
   await register(store)
@@ -148,7 +148,9 @@ test('a body that the store refuses holds up no other: it is replaced by the ids
   ])
   deliveries.wake()
   for (const one of running.slice()) one.answer()
-  await expect.poll(async () => (await store.webhooks.counts(99)).pending).toBe(1)
+  await expect.poll(() => store.webhooks.counts(99)).toEqual({ pending: 0, dead: 1 })
+  const [dead] = await store.webhooks.deliveries(organizationId, { limit: 9, status: 'dead' })
+  expect(dead!.error).toBe('This could not be sent: Its body cannot be stored.')
   expect(lines.filter(line => line.includes('the store refuses its body'))).toHaveLength(1)
   await deliveries.close()
 })
