@@ -24,7 +24,7 @@ interface RelayOptions {
   streams: Streams
   meter: ThroughputMeter
   timings: Pick<Timings, 'record'>
-  /** Called when the engine has accepted the request and begins to answer, before the headers are sent. */
+  /** Called when the engine has begun to answer, just before the first byte is sent to the client. */
   begun(ignored: string | undefined): void
   ended(end: CallEnd): void
 }
@@ -33,7 +33,8 @@ interface RelayOptions {
  * Relays a stream from an engine to a client. Splits the bytes into frames, which `StreamShape` interprets; frames that
  * need no change are passed on unchanged. Buffers at most one frame besides the socket's buffer: a slow reader pauses
  * reading from the engine, one that stops reading is cut at the write deadline, and a disconnect ends the engine's
- * request at once.
+ * request at once. Nothing is sent before the first event, or before the first ping while the engine is silent: an
+ * engine that fails until then is replaced by another one.
  */
 export class StreamRelay implements EngineListener, WatchedStream {
   setIndex = -1
@@ -45,6 +46,11 @@ export class StreamRelay implements EngineListener, WatchedStream {
   #engine: EngineExchange | undefined
   #partial: Buffer | undefined
   #hasEnded = false
+  /** The engine has accepted the request. */
+  #accepted = false
+  /** What the engine left out of the request. */
+  #ignored: string | undefined
+  /** The client has got the headers. */
   #begun = false
   /** When the first and the latest piece of text arrived, monotonic milliseconds; 0 before the first. */
   #firstAt = 0
@@ -87,11 +93,9 @@ export class StreamRelay implements EngineListener, WatchedStream {
       this.#failWith(`'${contentType.slice(0, 60)}' instead of a stream`)
       return
     }
-    this.#begun = true
-    this.#options.begun(ignored)
-    const [type, headers] = eventsHead
-    // A stream that waited for its slot may have its head already.
-    if (!this.#res.headersSent) this.#client.head(200, this.#options.translation?.contentType ?? type, headers)
+    this.#accepted = true
+    this.#ignored = ignored
+    this.wroteAt = performance.now()
     this.#options.streams.add(this)
     this.#res.on('drain', this.#onDrain)
   }
@@ -116,6 +120,7 @@ export class StreamRelay implements EngineListener, WatchedStream {
       if (last) this.#write(Buffer.from(this.#shaped(last) ?? `${last}\n\n`, 'latin1'))
       const end = this.#shape.end()
       const { translation, keep } = this.#options
+      this.#begin()
       const bytes = Buffer.from(translation ? this.#translated(end) + latin1(translation.end()) : end, 'latin1')
       if (keep && translation?.ended) void keep(translation.ended).then(() => this.#res.end(bytes))
       else this.#res.end(bytes)
@@ -126,8 +131,13 @@ export class StreamRelay implements EngineListener, WatchedStream {
   }
 
   failed(failure: Failure): void {
+    this.#failed(failure, failure.code === 'worker_error')
+  }
+
+  /** `repeatable`: another engine may answer. */
+  #failed(failure: Failure, repeatable: boolean): void {
     if (this.#hasEnded) return
-    if (!this.#begun && failure.code === 'worker_error') {
+    if (!this.#begun && repeatable) {
       this.#end({ how: 'retry', failure })
       return
     }
@@ -176,7 +186,8 @@ export class StreamRelay implements EngineListener, WatchedStream {
       changed += text.slice(from, at)
       if (changed !== '') this.#write(Buffer.from(changed, 'latin1'))
       this.#engine?.abort()
-      this.failed(Failure.from(thrown))
+      // What the engine says itself it would say again.
+      this.#failed(Failure.from(thrown), false)
       return
     } finally {
       meter.output += this.#shape.pieces - before
@@ -210,7 +221,17 @@ export class StreamRelay implements EngineListener, WatchedStream {
     return translation ? translation.failure(failure, this.#client.id) : errorFrame(failure, this.#client.id)
   }
 
+  #begin(): void {
+    if (this.#begun) return
+    this.#begun = true
+    this.#options.begun(this.#ignored)
+    const [type, headers] = eventsHead
+    // A stream that waited for its slot may have its head already.
+    if (!this.#res.headersSent) this.#client.head(200, this.#options.translation?.contentType ?? type, headers)
+  }
+
   #write(bytes: Buffer | string): void {
+    this.#begin()
     this.wroteAt = performance.now()
     if (this.#res.write(bytes) || this.blockedSince !== undefined) return
     this.blockedSince = this.wroteAt
@@ -236,6 +257,7 @@ export class StreamRelay implements EngineListener, WatchedStream {
     if (end.how !== 'retry') this.#count(end.usage)
     this.#recordTimings()
     if (this.#begun) this.#watchEnd()
+    else if (this.#accepted) this.#options.streams.remove(this)
     this.#options.ended(end)
   }
 

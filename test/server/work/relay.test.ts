@@ -227,6 +227,45 @@ test('a job whose client disconnected is recorded as cancelled, with the tokens 
   expect(job.usage.output_tokens).toBeGreaterThan(0)
 })
 
+test('a stream that is cut before its first event is sent again, unless the client has got a ping', async () => {
+  let cuts = 0
+  let cutAfterMs = 0
+  const chunk = (delta: object, finish_reason: string | null) =>
+    `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'x', choices: [{ index: 0, delta, finish_reason }] })}\n\n`
+  const server = createServer((req, res) => {
+    req.resume()
+    res.writeHead(200, { 'content-type': 'text/event-stream' })
+    if (cuts === 0) return void res.end(`${chunk({ content: 'whole' }, null)}${chunk({}, 'stop')}data: [DONE]\n\n`)
+    cuts--
+    res.flushHeaders()
+    setTimeout(() => res.destroy(), cutAfterMs)
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`
+  await using cutting = await startApp({
+    models: [{ id: 'm', engine: 'remote', url, dispatch_wait_ms: '5s' }],
+    limits: { stream_ping: '200ms' },
+  })
+  const said = (stream: boolean) =>
+    cutting.fetch('/std/v1/chat/completions', {
+      body: { model: 'm', stream, messages: [{ role: 'user', content: 'Hello' }] },
+    })
+  cuts = 1
+  const again = await said(true)
+  expect([again.status, cuts]).toEqual([200, 0])
+  const text = await again.text()
+  expect(text).toContain('whole')
+  expect(text).not.toContain('error')
+  cuts = 9
+  const failed = await said(true)
+  expect([failed.status, cuts]).toEqual([502, 6])
+  expect(await failed.json()).toMatchObject({ error: { code: 'worker_error' } })
+  cuts = 1
+  cutAfterMs = 700
+  expect(await (await said(true)).text()).toMatch(/^: ping\n[^]*"code":"worker_error"/)
+  server.close()
+})
+
 /** An engine that writes an endless answer as fast as it is read, and counts disconnected clients. */
 async function fireHose() {
   const frame = Buffer.from(
