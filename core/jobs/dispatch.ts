@@ -197,8 +197,8 @@ export function openDispatch(options: DispatchOptions) {
       }
       serve(modelId)
     },
-    refuse(modelId, failure, withinMs) {
-      calls.refuse(modelId, failure, withinMs)
+    refuse(modelId, failure, withinMs, waitedMs) {
+      calls.refuse(modelId, failure, withinMs, waitedMs)
       if (withinMs < Number.POSITIVE_INFINITY || draining || queue.waiting(modelId).background === 0) return
       const reason = failure()
       // Not from here: the fleet is in the middle of its own decision.

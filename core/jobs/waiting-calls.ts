@@ -52,10 +52,13 @@ export function openWaitingCalls({ queue, now = () => performance.now() }: { que
       queue.remove(call.job)
       return true
     },
-    /** Refuses the calls of a model whose wait ends within this many milliseconds. */
-    refuse(modelId: string, failure: () => Failure, withinMs: number): void {
+    /** Refuses the calls of a model whose wait ends within `withinMs`, and that have waited for `waitedMs`. */
+    refuse(modelId: string, failure: () => Failure, withinMs: number, waitedMs = 0): void {
       const before = now() + withinMs
-      const calls = Array.from(models.get(modelId)?.values() ?? []).filter(({ deadline }) => deadline <= before)
+      const by = now() - waitedMs
+      const calls = Array.from(models.get(modelId)?.values() ?? []).filter(
+        ({ deadline, since }) => deadline <= before && since <= by,
+      )
       for (const call of calls) if (this.withdraw(call)) call.refused(failure())
     },
   }

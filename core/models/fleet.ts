@@ -104,8 +104,11 @@ export interface SlotQueue {
   readonly reference: ReferenceOrder
   /** Tells the queue that slots of the model are free. The queue takes as many as it needs with `Fleet.take`. */
   serve(modelId: string): void
-  /** Tells the queue that the model cannot serve. It refuses the requests whose deadline is within `withinMs`. */
-  refuse(modelId: string, failure: () => Failure, withinMs: number): void
+  /**
+   * Tells the queue that the model cannot serve. It refuses the requests whose deadline is within `withinMs` and that have
+   * waited for at least `waitedMs`.
+   */
+  refuse(modelId: string, failure: () => Failure, withinMs: number, waitedMs?: number): void
 }
 
 /** One slot of one engine. Release it in every outcome; releasing it twice does nothing. */

@@ -65,8 +65,10 @@ export function engineEvents(
       if (!stopped) failed(resident, reason, now)
       remove(resident)
       const state = resident.serves
+      // Who came while it was starting did not have the whole time of the start, and waits for the next one.
+      const waitedMs = Math.max(0, now - resident.startedAt - rules.backoff.firstMs)
       if (!stopped && states.liveResidents(state).length === 0)
-        reconciler.refuse(state, () => states.notStarted(state, state.failures!, now))
+        reconciler.refuse(state, () => states.notStarted(state, state.failures!, now), undefined, waitedMs)
       reconciler.run()
     },
     /** An engine has ended, stopped by infer or by itself; none of its processes is left. */

@@ -198,8 +198,11 @@ export function resolveLoads(state: ModelState): void {
   if (ready) for (const waiter of state.loadWaiters.splice(0)) waiter.loaded(ready)
 }
 
-export function refuseLoads(state: ModelState, failure: () => Failure): void {
-  for (const waiter of state.loadWaiters.splice(0)) waiter.refuse(failure())
+/** Refuses the loads that have waited since `by` or longer. */
+export function refuseLoads(state: ModelState, failure: () => Failure, by = Number.POSITIVE_INFINITY): void {
+  const refused = state.loadWaiters.filter(({ since }) => since <= by)
+  state.loadWaiters = state.loadWaiters.filter(({ since }) => since > by)
+  for (const waiter of refused) waiter.refuse(failure())
 }
 
 export const notOffered = (modelId: string): Failure =>

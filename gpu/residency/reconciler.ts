@@ -39,9 +39,14 @@ export function openReconciler(
   const needsEngine = (state: ModelState): boolean =>
     states.shortage(state) > 0 || state.loadWaiters.length > 0 || demandOf(state) !== undefined
 
-  function refuse(state: ModelState, failure: () => Failure, withinMs = Number.POSITIVE_INFINITY): void {
-    if (withinMs === Number.POSITIVE_INFINITY) states.refuseLoads(state, failure)
-    if (!state.retired) queue.refuse(state.model.id, failure, withinMs)
+  function refuse(
+    state: ModelState,
+    failure: () => Failure,
+    withinMs = Number.POSITIVE_INFINITY,
+    waitedMs?: number,
+  ): void {
+    if (withinMs === Number.POSITIVE_INFINITY) states.refuseLoads(state, failure, effects.now() - (waitedMs ?? 0))
+    if (!state.retired) queue.refuse(state.model.id, failure, withinMs, waitedMs)
   }
 
   /** Resolves the loads that wait for the model, and offers its free slots to the queue. */

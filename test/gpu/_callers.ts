@@ -82,8 +82,8 @@ export function openCallers(now: () => number) {
         caller.grant(resident, waitedMs, residency.loadedMs(resident, waitedMs))
       }
     },
-    refuse(modelId, failure, withinMs) {
-      const due = of(modelId).filter(({ deadline }) => deadline <= now() + withinMs)
+    refuse(modelId, failure, withinMs, waitedMs = 0) {
+      const due = of(modelId).filter(({ deadline, since }) => deadline <= now() + withinMs && since <= now() - waitedMs)
       for (const caller of due) if (leave(modelId, caller)) caller.refuse(failure())
     },
   }

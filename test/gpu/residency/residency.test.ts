@@ -401,6 +401,25 @@ describe('failure', () => {
     expect(next.failure).toBeUndefined()
   })
 
+  test.each([true, false])('who came during a long start that fails waits for the next one; slot: %s', slot => {
+    const state = stateOf('a')
+    const first = ask(state, 90_000, slot)
+    pass(59_000)
+    const bystander = ask(state, 90_000, slot)
+    pass(1_000)
+    residency.startFailed('e1', 'Engine was not ready after 60 s.')
+    expect(first.failure).toMatchObject({ code: 'no_capacity' })
+    expect(bystander.failure).toBeUndefined()
+    since()
+    pass(1_000)
+    expect(since()).toEqual(['start e2 a'])
+    pass(58_000)
+    residency.startFailed('e2', 'Engine was not ready after 58 s.')
+    expect(bystander.failure).toMatchObject({
+      message: "Model 'a' cannot be started: Engine was not ready after 58 s.",
+    })
+  })
+
   test('a caller whose wait would end within the pause gets the error at once', () => {
     const state = stateOf('a')
     residency.startFailed(start(state).id!, 'no')
