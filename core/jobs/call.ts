@@ -19,6 +19,8 @@ export interface CallOptions {
   createdAt: number
   /** How long it may wait for a slot, milliseconds; the model has a limit too, and the shorter one applies. */
   waitMs: number
+  /** The answer needs no engine: the call takes no slot, waits for none and loads nothing. */
+  withoutEngine?: boolean | undefined
   /** Aborted when the caller disconnects or the call is cancelled. */
   caller: AbortSource
   /** Called when it first has to wait for a slot. */

@@ -10,6 +10,7 @@ import { metered, meteredUsage, noUsage } from '../usage.ts'
 import { type CallAttempt, type CallEnd, type CallOptions, type RunningCall, runningRecord } from './call.ts'
 import type { Dispatch } from './dispatch.ts'
 import type { JobDurations } from './job-durations.ts'
+import { noSlot } from './no-slot.ts'
 import type { Queue, RunningEntry } from './queue.ts'
 import type { Recorder } from './recorder.ts'
 import type { Suspects } from './suspects.ts'
@@ -169,7 +170,7 @@ export function openCalls(dependencies: {
       options: CallOptions,
       attempt: CallAttempt,
     ): Promise<{ call: RunningCall; end: Extract<CallEnd, { how: 'completed' | 'cancelled' }> }> {
-      const { admitted, createdAt, caller } = options
+      const { admitted, createdAt, caller, withoutEngine = false } = options
       const { organizationId, tokenId, task, model } = admitted
       const id = newId('job')
       spend.hold(id, admitted.spender, admitted.hold)
@@ -197,7 +198,11 @@ export function openCalls(dependencies: {
       try {
         for (;;) {
           caller.throwIfAborted()
-          let lease = suspects.runsAlone(id) ? undefined : dispatch.takeFree(model.id)
+          let lease = withoutEngine
+            ? noSlot(model.id)
+            : suspects.runsAlone(id)
+              ? undefined
+              : dispatch.takeFree(model.id)
           let entry: RunningEntry | undefined
           if (!lease) {
             if (call.entry === undefined) options.waits?.(call)
@@ -211,13 +216,13 @@ export function openCalls(dependencies: {
           try {
             const first = call.startedAt === null
             call.startedAt ??= Date.now()
-            call.engineId = lease.engineId
+            call.engineId = withoutEngine ? null : lease.engineId
             if (first) options.began?.(call, lease)
             outcome = await attempt(lease, call)
           } finally {
             const ranMs = performance.now() - since
             const completed = outcome?.how === 'completed'
-            if (completed) durations.ran(model.id, null, ranMs)
+            if (completed && !withoutEngine) durations.ran(model.id, null, ranMs)
             // Before the slot is free, so that the choice of the next entry considers what this one has used.
             if (entry) queue.ran(entry, ranMs, completed)
             const { gpuMs, energyMj } = lease.used()

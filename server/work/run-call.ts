@@ -17,6 +17,8 @@ export interface CallWork {
   stream: boolean
   /** Returns how an event stream ends that fails while it waits; undefined if the answer is none. */
   endingOf?: (() => ((failure: Failure) => string) | undefined) | undefined
+  /** Whether the answer needs no engine. */
+  withoutEngine?: boolean
 }
 
 /**
@@ -25,7 +27,7 @@ export interface CallWork {
  */
 export async function runCall(
   exchange: ClientExchange,
-  { admitted, createdAt, waitMs, stream, endingOf }: CallWork,
+  { admitted, createdAt, waitMs, stream, withoutEngine, endingOf }: CallWork,
   attempt: CallAttempt,
   { jobs, timings }: Owners<'jobs' | 'timings'>,
 ): Promise<void> {
@@ -47,7 +49,7 @@ export async function runCall(
   }
   try {
     const caller = exchange.abortSource
-    const ended = await jobs.calls.run({ admitted, createdAt, waitMs, caller, waits, began }, attempt)
+    const ended = await jobs.calls.run({ admitted, createdAt, waitMs, withoutEngine, caller, waits, began }, attempt)
     if (stream && exchange.keyLock && ended.end.how === 'completed') await keepStream(exchange, ended.call.id)
     if (ended.end.how === 'cancelled') waiting?.failed(new Failure('cancelled', 'The request was cancelled.'))
   } catch (thrown) {

@@ -148,7 +148,7 @@ type TranscriptionOwners = TranscriptionJobOwners & Owners<'cpu' | 'idempotency'
 
 /**
  * Answers a speech-to-text request: validates the form or the JSON and translates it for the engine, asks admission,
- * fetches and decodes the audio, waits for a slot, sends the engine's answer in the requested format, and stores one
+ * fetches and decodes the audio, waits for a slot unless it is silent, sends the engine's answer in the requested format, and stores one
  * record.
  */
 async function answerTranscription(task: TranscriptionTask, exchange: ClientExchange, owners: TranscriptionOwners) {
@@ -181,9 +181,10 @@ async function answerTranscription(task: TranscriptionTask, exchange: ClientExch
     usage: { ...noUsage, audioMs: Math.ceil(sound.seconds * 1000), gpuMs: expectedGpuMs },
   }))
   try {
+    const { stream } = prepared
     await runCall(
       exchange,
-      { admitted: measured, createdAt, waitMs: prefer.waitMs, stream: prepared.stream },
+      { admitted: measured, createdAt, waitMs: prefer.waitMs, stream, withoutEngine: sound.silent },
       (lease, { id }) => attempt(exchange, { ...prepared, fields }, sound, { lease, id }, owners),
       owners,
     )

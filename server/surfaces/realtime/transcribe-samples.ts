@@ -93,7 +93,7 @@ export async function transcribeSamples(
     }
 
     const waitMs = partial ? 0 : Number.POSITIVE_INFINITY
-    const { end } = await jobs.calls.run({ admitted, createdAt, waitMs, caller }, attempt)
+    const { end } = await jobs.calls.run({ admitted, createdAt, waitMs, withoutEngine: sound.silent, caller }, attempt)
     if (end.how === 'cancelled') throw new Failure('cancelled', 'The transcription was cancelled.')
     return { text, seconds }
   } finally {

@@ -27,6 +27,7 @@ beforeAll(async () => {
       fakeModel('far', [], { tasks }),
       fakeModel('plain', [], { tasks, features: [] }),
       fakeModel('hurried', [], { tasks, no_progress: '300ms' }),
+      fakeModel('unneeded', ['--exit', '3'], { tasks, dispatch_wait_ms: '1s' }),
       {
         id: 'whisper',
         engine: 'whisper-server',
@@ -109,6 +110,16 @@ test.each([
 ])('an engine without a filter for silence: vad_filter=%s is named', async (vad_filter, file, ignored) => {
   const response = await form({ model: 'far', vad_filter }, { file })
   expect([response.status, response.headers.get('x-infer-ignored')]).toEqual([200, ignored])
+})
+
+test('silence takes no slot and loads no model', async () => {
+  const response = await form({ model: 'unneeded' }, { file: silence })
+  expect([response.status, await response.json()]).toMatchObject([200, { text: '' }])
+  const { models } = (await (await app.fetch('/api/model-status')).json()) as { models: { model_id: string }[] }
+  expect(models.find(({ model_id }) => model_id === 'unneeded')).toMatchObject({ status: 'cold' })
+  const job = (await (await app.fetch(`/api/jobs/${response.headers.get('x-job-id')}`)).json()) as object
+  expect(job).toMatchObject({ status: 'completed', usage: { audio_seconds: 2 } })
+  expect((await form({ model: 'unneeded' })).status).toBe(503)
 })
 
 test('silence is streamed as no text', async () => {

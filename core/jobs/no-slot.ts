@@ -1,0 +1,21 @@
+import type { Lease } from '../models/fleet.ts'
+
+function noEngine(): never {
+  throw new Error('This call has said that it needs no engine.')
+}
+
+/** Stands for the slot of a call whose answer needs no engine, such as the text of silence. */
+export const noSlot = (modelId: string): Lease => ({
+  engineId: '',
+  modelId,
+  waitedMs: 0,
+  loadedMs: 0,
+  othersAtEnd: undefined,
+  open: noEngine,
+  connect: noEngine,
+  followProgress() {},
+  abandoned() {},
+  used: () => ({ gpuMs: 0, energyMj: null }),
+  release() {},
+  [Symbol.dispose]() {},
+})
