@@ -9,6 +9,8 @@ import { type Engine, type EngineOptions, openEngine } from './engine.ts'
 import { type Launcher, openRemoteLauncher } from './launcher/launcher.ts'
 import { openLoadHistory } from './load-history.ts'
 import type { Memory } from './placement/memory.ts'
+import type { openRefusedFiles } from './placement/refused-files.ts'
+import { loadRefusal } from './presets/load-refusal.ts'
 import type { Adapter, Backend } from './presets/preset.ts'
 import { missingRoute, presetOf } from './presets/presets.ts'
 import { missingSandboxPaths, sandboxRequirementsOf } from './presets/sandbox-requirements.ts'
@@ -27,6 +29,8 @@ export interface EngineEffectOptions {
   launcher: Launcher
   memory: Memory
   environment: Readonly<Record<string, string | undefined>>
+  /** Keeps which files an engine has refused for good. */
+  refused: Pick<ReturnType<typeof openRefusedFiles>, 'add'>
   /** The backend by which the built-in engine uses the cards for a model; null on the processor. */
   backendOf: (model: Model) => Backend | null
   /** How long an engine may continue a cancelled request, in milliseconds. */
@@ -40,7 +44,7 @@ export interface EngineEffectOptions {
 
 /** Implements the effects of the residency: starts and stops the engines, and keeps the connections to ready ones. */
 export function openEngineEffects(options: EngineEffectOptions) {
-  const { launcher, memory, log, events } = options
+  const { launcher, memory, refused, log, events } = options
   const running = new Map<string, Running>()
   const remoteLauncher = openRemoteLauncher()
   const history = openLoadHistory()
@@ -98,7 +102,8 @@ export function openEngineEffects(options: EngineEffectOptions) {
       void memory.measuredUse(resident).then(bytes => bytes !== null && events().measured(engineId, bytes))
     } catch (thrown) {
       const reason = thrown instanceof Error ? thrown.message : String(thrown)
-      const output = running.get(engineId)?.engine.logs().slice(-10).join('\n')
+      const lines = running.get(engineId)?.engine.logs() ?? []
+      const output = lines.slice(-10).join('\n')
       if (resident.state !== 'stopping') log.warn('An engine could not be started', { ...fields, reason, output })
       // Its unpacked files were changed and its sandbox cannot replace them, so the next start would fail too.
       if (presetOf(serves.model).sandbox?.isOwn && /EROFS/.test(reason))
@@ -106,7 +111,8 @@ export function openEngineEffects(options: EngineEffectOptions) {
       running.delete(engineId)
       const shown = thrown instanceof Failure ? reason : withoutLocations(reason)
       history.failed(engineId, shown)
-      events().startFailed(engineId, shown)
+      const refusal = resident.state === 'stopping' ? undefined : loadRefusal(lines)
+      events().startFailed(engineId, shown, refusal && (await refused.add(serves.model, refusal)))
       announceExit(engineId)
     }
   }

@@ -16,6 +16,7 @@ import { openNeededPrograms } from './needed-programs.ts'
 import { openCardBackends } from './placement/card-backend.ts'
 import { openMemory } from './placement/memory.ts'
 import { openModelPlacement } from './placement/model-placement.ts'
+import { openRefusedFiles } from './placement/refused-files.ts'
 import { presetOf, traitsOf } from './presets/presets.ts'
 import { type ProbedMachine, probeMachine } from './probe-machine.ts'
 import { EngineLease } from './requests/lease.ts'
@@ -68,11 +69,13 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     changed: () => opened?.refresh(),
   })
   const backends = openCardBackends({ ...options, environment, wrapper, memory })
-  const placements = openModelPlacement(memory, backends, sandbox)
+  const refused = openRefusedFiles()
+  const placements = openModelPlacement(memory, backends, sandbox, refused)
   const engines = openEngineEffects({
     launcher,
     memory,
     environment,
+    refused,
     backendOf: backends.found,
     cancelGraceMs: limits.cancel_grace,
     log,

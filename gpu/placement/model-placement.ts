@@ -11,6 +11,7 @@ import { type DeviceCapacity, type PlacementRequest, unfitReason } from '../resi
 import { type SandboxSupport, sandboxRefusal } from '../sandbox/level.ts'
 import type { openCardBackends } from './card-backend.ts'
 import type { Memory } from './memory.ts'
+import type { openRefusedFiles } from './refused-files.ts'
 
 type Placement = ModelState['placement']
 
@@ -18,6 +19,7 @@ export function openModelPlacement(
   memory: Pick<Memory, 'devices' | 'capacities'>,
   backends: Pick<ReturnType<typeof openCardBackends>, 'find'>,
   sandbox: SandboxSupport,
+  refused: Pick<ReturnType<typeof openRefusedFiles>, 'find'>,
 ) {
   const unsized = (model: Model, runsOn: Preset['runsOn']): Placement => ({
     modelId: model.id,
@@ -32,6 +34,8 @@ export function openModelPlacement(
       const preset = presetOf(model)
       const placement = unsized(model, preset.needsBackend && !(await backends.find(model)) ? 'cpu' : preset.runsOn)
       if (bookedBytes !== undefined) return { ...placement, bytes: bookedBytes }
+      const loadFault = await refused.find(model)
+      if (loadFault) return { ...placement, loadFault }
       const fault = preset.sandbox?.isOwn ? (await checkSource(model)).fault : undefined
       if (fault) return { ...placement, loadFault: withoutPaths(model, fault) }
       const target = placementTargetFor(placement, slots, memory.capacities())

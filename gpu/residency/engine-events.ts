@@ -1,4 +1,5 @@
 import { movingAverage } from '../../core/moving-average.ts'
+import type { SourceFault } from '../estimate/source-check.ts'
 import type { ResidencyRules } from './advance.ts'
 import { addFailure } from './backoff.ts'
 import type { Resident } from './model-state.ts'
@@ -56,19 +57,30 @@ export function engineEvents(
       reconciler.run()
       if (resident.leases === 0) reconciler.wakeWhenIdle(resident)
     },
-    /** An engine could not be started; none of its processes is left. */
-    startFailed(engineId: string, reason: string): void {
+    /** An engine could not be started; none of its processes is left. `fault`: why no start can succeed. */
+    startFailed(engineId: string, reason: string, fault?: SourceFault): void {
       const resident = residents.get(engineId)
       if (!resident) return
       const now = effects.now()
       const stopped = resident.state === 'stopping'
-      if (!stopped) failed(resident, reason, now)
-      remove(resident)
       const state = resident.serves
+      if (!stopped) failed(resident, reason, now)
+      if (fault) {
+        state.placement = { ...state.placement, loadFault: fault }
+        // No later start is waited for: the placement refuses at once.
+        state.failures = null
+      }
+      remove(resident)
       // Who came while it was starting did not have the whole time of the start, and waits for the next one.
       const waitedMs = Math.max(0, now - resident.startedAt - rules.backoff.firstMs)
       if (!stopped && states.liveResidents(state).length === 0)
-        reconciler.refuse(state, () => states.notStarted(state, state.failures!, now), undefined, waitedMs)
+        reconciler.refuse(
+          state,
+          () =>
+            fault ? states.unplaceable(fault.text, state.placement) : states.notStarted(state, state.failures!, now),
+          undefined,
+          fault ? 0 : waitedMs,
+        )
       reconciler.run()
     },
     /** An engine has ended, stopped by infer or by itself; none of its processes is left. */

@@ -8,7 +8,7 @@ import { cardProcesses, discover } from '../../gpu/devices/nvidia-smi.ts'
 import { noWrapper } from '../../gpu/sandbox/wrapper.ts'
 import { cardLine, installNvidiaSmi } from '../fixtures/nvidia-smi.ts'
 import { chat, cpu, fake, fleetOf, send, statsOf } from './_fleet.ts'
-import { survivors, temporary, until } from './launcher/_launch.ts'
+import { fakeEngine, survivors, temporary, until } from './launcher/_launch.ts'
 
 const loaded = (fleet: { snapshot(): { residents: { modelId: string; state: string }[] } }) =>
   fleet.snapshot().residents.map(({ modelId, state }) => `${modelId} ${state}`)
@@ -277,6 +277,34 @@ test('a model that can never be loaded is refused with the reason for good, with
   })
   expect(fleet.activity('chats')).toMatchObject({ status: 'unavailable', engineStarts: 0 })
   expect(fleet.activity('chats').reason).toContain(reason)
+})
+
+test('files that the engine refuses are refused with its words, without another start, until they change', async () => {
+  const folder = temporary()
+  const source = join(folder, 'weights.bin')
+  writeFileSync(source, 'of a newer model')
+  const said = "llama_model_load: error loading model: missing tensor 'blk.0.attn_q.weight'"
+  const starts = join(folder, 'fails')
+  writeFileSync(starts, '')
+  const script = `const fs = require('node:fs'); if (fs.existsSync('${starts}')) { console.error(${JSON.stringify(said)}); console.error('main: exiting due to model loading error'); process.exit(1) } process.argv.splice(1, 0, '${fakeEngine}'); import('${fakeEngine}')`
+  const command = [process.execPath, '-e', script, '--', '--socket', '{socket}', '--id', '{id}']
+  const model = fake('new', [], { source, command })
+  const { fleet } = await fleetOf([model])
+  const refused = {
+    code: 'model_load_failed',
+    retryable: false,
+    retryAfterMs: undefined,
+    message: expect.stringContaining(
+      "Its engine says: error loading model: missing tensor 'blk.0.attn_q.weight'. A newer",
+    ),
+  }
+  for (let time = 0; time < 3; time++)
+    await expect(fleet.lease(model, { waitMs: 30_000 })).rejects.toMatchObject(refused)
+  expect(fleet.activity('new')).toMatchObject({ status: 'unavailable', engineStarts: 1, engineFailures: 1 })
+  expect(fleet.activity('new').reason).toContain('missing tensor')
+  rmSync(starts)
+  writeFileSync(source, 'of a model that the engine knows')
+  expect((await chat(fleet, model)).failure).toBeUndefined()
 })
 
 describe('load, unload, close', () => {
