@@ -58,6 +58,8 @@ export type LimitOwner = (typeof limitOwners)[number]
 export interface Entry {
   organization: Allowance
   token: Allowance
+  /** Of the tokens that created the token: the one with the least left. */
+  parent: Allowance
   /** Why the request is refused. */
   refused: Failure | undefined
   /** Call it once, when the request has ended. */
@@ -66,7 +68,7 @@ export interface Entry {
 
 /** The caller's facts on which its limits depend. */
 export interface LimitedCaller extends Pick<Caller, 'organizationId' | 'tokenId' | 'limits'> {
-  token: Pick<Caller['token'], 'organizationName' | 'originId' | 'name' | 'limits'>
+  token: Pick<Caller['token'], 'organizationName' | 'originId' | 'name' | 'limits' | 'parentBudgets'>
 }
 
 const nothing = (): void => {}
@@ -75,14 +77,15 @@ const fieldOf = { api: 'requestsPerMinute', jobs: 'jobsPerMinute' } as const sat
   keyof EffectiveLimits
 >
 
-/** Names the owner of a limit in a message. */
-export const ownerName = (owner: LimitOwner, { token }: LimitedCaller): string =>
-  owner === 'token' ? `token '${token.name}'` : `organization '${token.organizationName}'`
+/** Names the owner of a limit in a message; `tokenName` if it is a token that created the token of the caller. */
+export const ownerName = (owner: LimitOwner, { token }: LimitedCaller, tokenName = token.name): string =>
+  owner === 'token' ? `token '${tokenName}'` : `organization '${token.organizationName}'`
 
 /**
  * The limits of requests by organization and token, in memory, on the monotonic clock: requests and submissions per
  * minute, and submissions that are open at a time. A refused request is counted against none of them. A rotated token
- * continues the limits of the token before it. Holds one small entry for every organization and token seen in the last
+ * continues the limits of the token before it, and the requests of a token count against those that created it, so that
+ * children multiply no limit. Holds one small entry for every organization and token seen in the last
  * minutes; full buckets are removed, so memory is bounded.
  */
 export function openLimiter(now: () => number = () => performance.now()) {
@@ -103,24 +106,56 @@ export function openLimiter(now: () => number = () => performance.now()) {
     else open.set(id, requests)
   }
 
-  function tooMany(owner: LimitOwner, max: number, caller: LimitedCaller): Failure {
+  function tooMany(owner: LimitOwner, max: number, caller: LimitedCaller, tokenName?: string): Failure {
     return new Failure(
       'rate_limit',
-      `The ${ownerName(owner, caller)} has ${max} requests open, which is its limit of concurrent requests. Send this one when another has ended, or submit it as a job.`,
+      `The ${ownerName(owner, caller, tokenName)} has ${max} requests open, which is its limit of concurrent requests. Send this one when another has ended, or submit it as a job.`,
       { retryAfterMs: whileOthersRunMs, facts: { limit: 'concurrent_requests', limit_of: owner } },
     )
   }
 
-  function tooFast(owner: LimitOwner, bucket: RateBucket, { limit, retryAfterMs }: Allowance, caller: LimitedCaller) {
+  function tooFast(
+    owner: LimitOwner,
+    bucket: RateBucket,
+    { limit, retryAfterMs }: Allowance,
+    caller: LimitedCaller,
+    tokenName?: string,
+  ) {
     const what = bucket === 'jobs' ? 'job submissions' : 'requests'
     return new Failure(
       'rate_limit',
-      `The ${ownerName(owner, caller)} may send ${limit} ${what} a minute. Wait ${Math.ceil(retryAfterMs / 1000)} s.`,
+      `The ${ownerName(owner, caller, tokenName)} may send ${limit} ${what} a minute. Wait ${Math.ceil(retryAfterMs / 1000)} s.`,
       {
         retryAfterMs,
         facts: { limit: bucket === 'jobs' ? 'jobs_per_minute' : 'requests_per_minute', limit_of: owner },
       },
     )
+  }
+
+  /** What the tokens above the caller's token allow. Most tokens have none, and cost nothing here. */
+  function checkParents(caller: LimitedCaller, bucket: RateBucket, at: number, counted: boolean) {
+    let parent = unlimited
+    let refused: Failure | undefined
+    for (const { originId, tokenName, ...limits } of caller.token.parentBudgets) {
+      const max = counted ? (limits.concurrentRequests ?? 0) : 0
+      if (max > 0 && (open.get(originId) ?? 0) >= max) refused ??= tooMany('token', max, caller, tokenName)
+      const perMinute = limits[fieldOf[bucket]] ?? 0
+      if (perMinute === 0) continue
+      const tokens = refilled(levels[bucket].get(originId), perMinute, at)
+      const allowance = allowanceOf(isEnough(tokens), tokens, perMinute)
+      if (parent.limit === 0 || allowance.remaining < parent.remaining) parent = allowance
+      if (!allowance.allowed) refused ??= tooFast('token', bucket, allowance, caller, tokenName)
+    }
+    return { parent, refused }
+  }
+
+  function takeFromParents({ token }: LimitedCaller, bucket: RateBucket, at: number): void {
+    for (const { originId, ...limits } of token.parentBudgets) {
+      const perMinute = limits[fieldOf[bucket]] ?? 0
+      if (perMinute === 0) continue
+      const tokens = refilled(levels[bucket].get(originId), perMinute, at) - 1
+      levels[bucket].set(originId, { tokens: Math.max(0, tokens), at })
+    }
   }
 
   /** Counts a request, unless `onlyLook`. One function for both owners, so that a refusal by one costs the other nothing. */
@@ -135,6 +170,9 @@ export function openLimiter(now: () => number = () => performance.now()) {
     const field = fieldOf[bucket]
     const perOrganization = limits[field]
     const perToken = token.limits[field] ?? 0
+    const hasParents = token.parentBudgets.length > 0
+    const above = hasParents ? checkParents(caller, bucket, at, counted) : undefined
+    const { parent = unlimited } = above ?? {}
     let refused: Failure | undefined
     if (openOfToken > 0 && (open.get(originId) ?? 0) >= openOfToken) refused = tooMany('token', openOfToken, caller)
     else if (openOfOrganization > 0 && (open.get(organizationId) ?? 0) >= openOfOrganization)
@@ -144,7 +182,7 @@ export function openLimiter(now: () => number = () => performance.now()) {
     const inOrganization = perOrganization > 0 ? refilled(buckets.get(organizationId), perOrganization, at) : Infinity
     const inToken = perToken > 0 ? refilled(buckets.get(originId), perToken, at) : Infinity
     const [organizationAllows, tokenAllows] = [isEnough(inOrganization), isEnough(inToken)]
-    const cost = onlyLook || refused || !organizationAllows || !tokenAllows ? 0 : 1
+    const cost = onlyLook || refused || above?.refused || !organizationAllows || !tokenAllows ? 0 : 1
     let [organization, ofToken] = [unlimited, unlimited]
     if (perOrganization > 0) {
       const tokens = cost === 1 ? Math.max(0, inOrganization - 1) : inOrganization
@@ -157,17 +195,21 @@ export function openLimiter(now: () => number = () => performance.now()) {
       ofToken = allowanceOf(tokenAllows, tokens, perToken)
     }
     if (!onlyLook && !refused && !tokenAllows) refused = tooFast('token', bucket, ofToken, caller)
+    if (!onlyLook) refused ??= above?.refused
     if (!onlyLook && !refused && !organizationAllows) refused = tooFast('organization', bucket, organization, caller)
-    if (cost === 0 || (openOfOrganization === 0 && openOfToken === 0))
-      return { organization, token: ofToken, refused, leave: nothing }
+    if (cost === 1 && hasParents) takeFromParents(caller, bucket, at)
+    const openOfParents =
+      counted && hasParents ? token.parentBudgets.filter(({ concurrentRequests }) => (concurrentRequests ?? 0) > 0) : []
+    if (cost === 0 || (openOfOrganization === 0 && openOfToken === 0 && openOfParents.length === 0))
+      return { organization, token: ofToken, parent, refused, leave: nothing }
 
-    if (openOfOrganization > 0) add(organizationId, 1)
-    if (openOfToken > 0) add(originId, 1)
-    const leave = () => {
-      if (openOfOrganization > 0) add(organizationId, -1)
-      if (openOfToken > 0) add(originId, -1)
+    const move = (by: 1 | -1) => {
+      if (openOfOrganization > 0) add(organizationId, by)
+      if (openOfToken > 0) add(originId, by)
+      for (const one of openOfParents) add(one.originId, by)
     }
-    return { organization, token: ofToken, refused, leave }
+    move(1)
+    return { organization, token: ofToken, parent, refused, leave: () => move(-1) }
   }
 
   return {

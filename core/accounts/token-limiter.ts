@@ -1,4 +1,5 @@
 import { Failure } from '../failure.ts'
+import type { ParentBudget } from '../store/store.ts'
 import {
   type Allowance,
   allowanceOf,
@@ -21,6 +22,8 @@ interface Meter {
   perOrganization: number
   originId: string
   perToken: number
+  /** The tokens that created the token, whose limits it shares. */
+  parents: readonly ParentBudget[]
 }
 
 /**
@@ -64,6 +67,17 @@ export function openTokenLimiter({
     token: look(token.originId, token.limits.tokensPerMinute ?? 0),
   })
 
+  function refuse(left: Allowance, whose: string): void {
+    if (left.allowed) return
+    const { limit, retryAfterMs } = left
+    const limit_of = whose.startsWith('token') ? 'token' : 'organization'
+    throw new Failure(
+      'rate_limit',
+      `The ${whose} may use ${limit} tokens of models a minute, and has used them. Wait ${Math.ceil(retryAfterMs / 1000)} s.`,
+      { retryAfterMs, facts: { limit: 'tokens_per_minute', limit_of } },
+    )
+  }
+
   return {
     /** What is left of the limits of the caller. */
     look: both,
@@ -71,26 +85,22 @@ export function openTokenLimiter({
     admit(caller: LimitedCaller): void {
       const perOrganization = caller.limits.tokensPerMinute
       const perToken = caller.token.limits.tokensPerMinute ?? 0
-      if (perOrganization === 0 && perToken === 0) return void meters.delete(caller.tokenId)
+      const parents = caller.token.parentBudgets
+      if (perOrganization === 0 && perToken === 0 && parents.length === 0) return void meters.delete(caller.tokenId)
       const left = both(caller)
-      for (const owner of limitOwners) {
-        const { allowed, limit, retryAfterMs } = left[owner]
-        if (allowed) continue
-        throw new Failure(
-          'rate_limit',
-          `The ${ownerName(owner, caller)} may use ${limit} tokens of models a minute, and has used them. Wait ${Math.ceil(retryAfterMs / 1000)} s.`,
-          { retryAfterMs, facts: { limit: 'tokens_per_minute', limit_of: owner } },
-        )
-      }
+      for (const owner of limitOwners) refuse(left[owner], ownerName(owner, caller))
+      for (const { originId, tokensPerMinute, tokenName } of parents)
+        refuse(look(originId, tokensPerMinute ?? 0), ownerName('token', caller, tokenName))
       const { tokenId, organizationId, token } = caller
       const meter = meters.get(tokenId)
       // Changed in place: to delete and add it again for each request costs 20 µs among thousands of tokens.
       if (meter) {
         meter.perOrganization = perOrganization
         meter.perToken = perToken
+        meter.parents = parents
         return
       }
-      meters.set(tokenId, { organizationId, perOrganization, originId: token.originId, perToken })
+      meters.set(tokenId, { organizationId, perOrganization, originId: token.originId, perToken, parents })
       if (meters.size > maxMeters) meters.delete(meters.keys().next().value!)
     },
     /** Subtracts the tokens that work of the API token has used. */
@@ -99,6 +109,7 @@ export function openTokenLimiter({
       if (!meter || tokens === 0) return
       spend(meter.organizationId, meter.perOrganization, tokens)
       spend(meter.originId, meter.perToken, tokens)
+      for (const { originId, tokensPerMinute } of meter.parents) spend(originId, tokensPerMinute ?? 0, tokens)
     },
   }
 }

@@ -155,8 +155,9 @@ export interface NewToken {
   createdBy: string | null
 }
 
-/** The budget of a token that created another one. */
-export interface ParentBudget {
+/** The limits of a token that created another one, which bind that one too. */
+export interface ParentBudget
+  extends Pick<TokenLimits, 'requestsPerMinute' | 'jobsPerMinute' | 'tokensPerMinute' | 'concurrentRequests'> {
   /** The first token of its rotations. */
   originId: string
   /** Of the newest token of its rotations. */
@@ -168,7 +169,7 @@ export interface ParentBudget {
 
 export interface TokenRecord extends Required<Omit<NewToken, 'digest' | 'publicId' | 'limits'>> {
   limits: TokenLimits
-  /** What the token spends counts against these too, nearest creator first. */
+  /** What the token spends and sends counts against these too, nearest creator first. */
   parentBudgets: readonly ParentBudget[]
   status: TokenStatus
   lastUsedAt: number | null

@@ -1,8 +1,9 @@
 import { readdir, stat } from 'node:fs/promises'
 import { isAbsolute, join } from 'node:path'
 import { sameEngine } from '../../core/models/change.ts'
+import { partsOf } from '../../core/models/gguf-parts.ts'
 import type { Model } from '../../core/models/model.ts'
-import { missingParts } from '../../core/models/source-files.ts'
+import { absent } from '../../core/models/source-files.ts'
 import type { SourceFault } from '../estimate/source-check.ts'
 import type { LoadRefusal } from '../presets/load-refusal.ts'
 
@@ -45,7 +46,7 @@ async function stateOfFiles(source: string | undefined): Promise<string | undefi
       ? (await readdir(source)).map(name => join(source, name))
       : [source]
     const found = await Promise.all(names.toSorted().map(name => stat(name)))
-    const missing = missingParts(source).length
+    const missing = absent(partsOf(source)).length
     return `${missing} ${found.map(({ ino, size, mtimeMs }) => `${ino}:${size}:${mtimeMs}`).join(' ')}`
   } catch {
     return undefined

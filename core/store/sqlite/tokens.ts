@@ -36,15 +36,25 @@ interface TokenRow
   budgetParent: string | null
 }
 
-/** Generations of tokens with a spend limit: each counts what all below it spend. */
+/** Generations of tokens with limits: each counts what all below it spend and send. */
 const maxParentBudgets = 16
 
-/** Finds the budgets of the creators of a token, from the first of them. */
+/** The limits of a creator that count what the tokens below it do. */
+const sharedLimits = [
+  'monthlySpendLimit',
+  'requestsPerMinute',
+  'jobsPerMinute',
+  'tokensPerMinute',
+  'concurrentRequests',
+] as const
+
+/** Finds the limits of the creators of a token, from the first of them. */
 export function openParentBudgets(connection: Connection) {
   const above = connection.query<ParentBudget>`WITH RECURSIVE above (origin, parent) AS (
       SELECT id, budget_parent FROM tokens WHERE id = ?
       UNION ALL SELECT tokens.id, budget_parent FROM above JOIN tokens ON tokens.id = parent)
-    SELECT origin AS originId, newest.id AS tokenId, name AS tokenName, monthly_spend_limit AS "limit"
+    SELECT origin AS originId, newest.id AS tokenId, name AS tokenName, monthly_spend_limit AS "limit",
+      ${selected('requestsPerMinute, jobsPerMinute, tokensPerMinute, concurrentRequests')}
     FROM above JOIN tokens AS newest ON newest.id = coalesce(
       (SELECT max(id) FROM tokens WHERE origin_id = origin AND origin_id IS NOT NULL), origin)`
   return (budgetParent: string | null): ParentBudget[] => (budgetParent === null ? [] : above.all(budgetParent))
@@ -91,16 +101,16 @@ export function tokenCommands(connection: Connection, { audit, events }: WriteCo
   const parentBudgets = openParentBudgets(connection)
   const recordOf = (row: TokenRow, at: number) => tokenOf(row, at, parentBudgets)
 
-  /** Returns the nearest creator whose budget the token shares. Throws `conflict` after too many generations. */
+  /** Returns the nearest creator whose limits the token shares. Throws `conflict` after too many generations. */
   function budgetParentOf({ organizationId, originId, createdBy }: NewToken): string | null {
     const creator = createdBy === null ? undefined : one.get(organizationId, createdBy)
     if (!creator) return null
     const ofCreator = creator.originId ?? creator.id
     // A new secret of the same token.
-    if (originId === ofCreator || creator.monthlySpendLimit === null) return creator.budgetParent
+    if (originId === ofCreator || sharedLimits.every(name => creator[name] === null)) return creator.budgetParent
     if (parentBudgets(ofCreator).length > maxParentBudgets)
       throw conflict(
-        `The token '${creator.name}' shares the spend limits of ${maxParentBudgets} tokens above it, and can create no more. Create the token with one of those, or rotate '${creator.name}'.`,
+        `The token '${creator.name}' shares the limits of ${maxParentBudgets} tokens above it, and can create no more. Create the token with one of those, or rotate '${creator.name}'.`,
       )
     return ofCreator
   }

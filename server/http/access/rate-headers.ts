@@ -58,13 +58,13 @@ function add(headers: string[], unit: 'requests' | 'tokens', { limit, remaining,
 export function rateHeaders(
   bucket: RateBucket,
   caller: Caller,
-  { organization, token }: Pick<Entry, 'organization' | 'token'>,
+  { organization, token, parent }: Pick<Entry, 'organization' | 'token' | 'parent'>,
   tokens: Record<'organization' | 'token', Allowance>,
 ): string[] {
   const headers: string[] = []
   const { policy, partition } = headersOf(caller)
   if (policy[bucket] !== '') headers.push('ratelimit-policy', policy[bucket])
-  add(headers, 'requests', tightest(organization, token))
+  add(headers, 'requests', tightest(tightest(organization, token), parent))
   const states = [
     ...(organization.limit > 0 ? [`"${bucket}"${stateOf(organization)}`] : []),
     ...(token.limit > 0 ? [`"token-${bucket}"${stateOf(token)}${partition}`] : []),

@@ -33,10 +33,30 @@ export const limitedCaller = (
     organizationId = 'org_1',
     tokenId = 'tok_1',
     originId = tokenId,
-  }: { organizationId?: string; tokenId?: string; originId?: string } = {},
+    parents = [],
+  }: {
+    organizationId?: string
+    tokenId?: string
+    originId?: string
+    /** The limits of the tokens that created it, by id. */
+    parents?: [id: string, limits: Partial<TokenLimits>][]
+  } = {},
 ): LimitedCaller => ({
   organizationId,
   tokenId,
-  token: { name: tokenId, originId, organizationName: organizationId, limits: { ...noTokenLimits, ...tokenLimits } },
+  token: {
+    name: tokenId,
+    originId,
+    organizationName: organizationId,
+    limits: { ...noTokenLimits, ...tokenLimits },
+    parentBudgets: parents.map(([id, own]) => ({
+      ...noTokenLimits,
+      ...own,
+      originId: id,
+      tokenId: id,
+      tokenName: id,
+      limit: null,
+    })),
+  },
   limits: { ...noLimits, ...limits },
 })

@@ -52,6 +52,31 @@ test('a clock that goes back neither grants nor takes permits', () => {
   expect(limiter.enter(caller, 'api').refused).toBeDefined()
 })
 
+test('tokens that one token has created share its limits with it, per minute and at a time', () => {
+  let now = 0
+  const limiter = openLimiter(() => now)
+  const own = { requestsPerMinute: 10, jobsPerMinute: 3, concurrentRequests: 2 }
+  const parent = limitedCaller({}, own, { tokenId: 'tok_parent' })
+  const children = Array.from({ length: 10 }, (_, at) =>
+    limitedCaller({}, at % 2 ? own : {}, { tokenId: `tok_${at}`, parents: [['tok_parent', own]] }),
+  )
+  const sent = [...children, ...children, parent].map(caller => limiter.enter(caller, 'api').refused)
+  expect(sent.filter(refused => !refused)).toHaveLength(10)
+  expect(sent[15]).toMatchObject({
+    message: "The token 'tok_parent' may send 10 requests a minute. Wait 6 s.",
+    facts: { limit: 'requests_per_minute', limit_of: 'token' },
+  })
+  now += 6_000
+  expect(limiter.look(children[0]!, 'api').parent).toMatchObject({ limit: 10, remaining: 1 })
+  expect(limiter.enter(children[0]!, 'api').refused).toBeUndefined()
+  const [first, second, third] = children.slice(0, 3).map(caller => limiter.enter(caller, 'jobs'))
+  expect([first!.refused, second!.refused]).toEqual([undefined, undefined])
+  expect(third!.refused?.message).toContain("The token 'tok_parent' has 2 requests open")
+  first!.leave()
+  expect(limiter.enter(children[4]!, 'jobs').refused).toBeUndefined()
+  expect(limiter.openRequests('tok_parent')).toBe(2)
+})
+
 describe('a token and its organization', () => {
   test('both have limits: what the one refuses costs the other nothing', () => {
     const limiter = openLimiter(() => 0)

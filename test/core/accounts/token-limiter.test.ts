@@ -32,6 +32,18 @@ test('work is admitted until the tokens are used, exactly', () => {
   expect(refusalOf(() => limiter.admit(caller))).toBeUndefined()
 })
 
+test('tokens that one token has created share its tokens of models', () => {
+  const limiter = openTokenLimiter({ now: () => 0 })
+  const [one, other] = ['tok_a', 'tok_b'].map(tokenId =>
+    limitedCaller({}, {}, { tokenId, parents: [['tok_parent', { tokensPerMinute: 100 }]] }),
+  )
+  limiter.admit(one!)
+  limiter.used('tok_a', 100)
+  expect(refusalOf(() => limiter.admit(other!))).toMatchObject({
+    message: expect.stringContaining("The token 'tok_parent' may use 100 tokens of models a minute"),
+  })
+})
+
 test('work that runs at the same time may make a debt, which is repaid before the next is admitted', () => {
   let now = 0
   const limiter = openTokenLimiter({ now: () => now })

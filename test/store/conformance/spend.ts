@@ -40,6 +40,7 @@ export function spendRules({ fresh }: Subject): void {
     await using one = await fresh()
     const { store } = one
     let made = 0
+    const rates = { requestsPerMinute: null, jobsPerMinute: null, tokensPerMinute: null, concurrentRequests: null }
     const create = (id: string, createdBy: string | null, limit: number | null, originId?: string) =>
       store.tokens.create(
         newToken({
@@ -62,9 +63,9 @@ export function spendRules({ fresh }: Subject): void {
     await store.tokens.revoke(organizationId, 'tok_2', 5)
     const token = await store.tokens.find(organizationId, 'tok_6')
     const parents = [
-      { originId: 'tok_4', tokenId: 'tok_5', tokenName: 'tok_5', limit: 80 },
-      { originId: 'tok_3', tokenId: 'tok_3', tokenName: 'tok_3', limit: 80 },
-      { originId: 'tok_2', tokenId: 'tok_7', tokenName: 'tok_7', limit: 60 },
+      { originId: 'tok_4', tokenId: 'tok_5', tokenName: 'tok_5', limit: 80, ...rates },
+      { originId: 'tok_3', tokenId: 'tok_3', tokenName: 'tok_3', limit: 80, ...rates },
+      { originId: 'tok_2', tokenId: 'tok_7', tokenName: 'tok_7', limit: 60, ...rates },
     ]
     expect(token!.parentBudgets).toEqual(parents)
     expect(store.tokens.verifyId('tok_6')!.parentBudgets).toEqual(parents)
@@ -82,6 +83,19 @@ export function spendRules({ fresh }: Subject): void {
       .filter(({ type }) => type === 'quota.exceeded')
       .map(({ data }) => JSON.parse(data!) as object)
     expect(reached).toEqual([expect.objectContaining({ of: 'token', token_id: 'tok_7', spent: 0.000065 })])
+  })
+
+  test('a token shares the limits per minute of the one that created it', async () => {
+    await using one = await fresh()
+    const { store } = one
+    const create = (id: string, createdBy: string | null, limits: object) =>
+      store.tokens.create(newToken({ id, name: id, publicId: `of_rates_${id}`, createdBy, limits }))
+    await create('tok_1', null, { requestsPerMinute: 10 })
+    await create('tok_2', 'tok_1', {})
+    await create('tok_3', 'tok_2', {})
+    expect(store.tokens.verifyId('tok_3')!.parentBudgets).toEqual([
+      expect.objectContaining({ originId: 'tok_1', limit: null, requestsPerMinute: 10, concurrentRequests: null }),
+    ])
   })
 
   test('so many generations share their budgets', async () => {

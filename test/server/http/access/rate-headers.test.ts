@@ -20,7 +20,8 @@ test.each([
   ['whichever that is', left(100, 2), left(10, 3), '100'],
   ['of equals the one that is full again last', left(100, 3, 9_000), left(10, 3), '100'],
   ['the only one there is', left(0, 0), left(10, 3), '10'],
-])('the headers name the limit that refuses first: %s', (_, organization, token, limit) => {
-  const headers = rateHeaders('api', caller, { organization, token }, none)
+  ['that of a token that created the token', left(100, 50), left(10, 3), '20', left(20, 1)],
+])('the headers name the limit that refuses first: %s', (_, organization, token, limit, parent = left(0, 0)) => {
+  const headers = rateHeaders('api', caller, { organization, token, parent }, none)
   expect(headers[headers.indexOf('x-ratelimit-limit-requests') + 1]).toBe(limit)
 })
