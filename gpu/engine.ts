@@ -148,8 +148,9 @@ async function poll(
   let failingSince = Number.POSITIVE_INFINITY
   const { fetchHealth } = await import('./requests/health.ts')
   for (let pause = 20; !signal.aborted; pause = Math.min(pause * 1.3, 500)) {
-    const { health, body } = await fetchHealth(endpoint, healthPath, headers, Math.min(2_000, loadStallMs))
+    const { health, body, untrusted } = await fetchHealth(endpoint, healthPath, headers, Math.min(2_000, loadStallMs))
     if (signal.aborted) break
+    if (untrusted) return untrusted
     if (health === 'ready') return undefined
     const now = performance.now()
     failingSince = typeof health === 'object' ? Math.min(failingSince, now) : Number.POSITIVE_INFINITY

@@ -5,6 +5,7 @@ import { Failure } from '../../core/failure.ts'
 import { ignoredHeader } from '../../core/ignored.ts'
 import type { EngineCall, EngineExchange, EngineListener, StreamedBody } from '../../core/models/fleet.ts'
 import type { SwapSetMember } from '../../core/swap-set.ts'
+import { untrustedCertificate } from '../../core/untrusted-certificate.ts'
 import type { EngineConnections } from './connections.ts'
 import { fitAnswer } from './fit-answer.ts'
 import { pauseRequested, requestedPauseMs } from './pause.ts'
@@ -249,6 +250,10 @@ export class UndiciExchange implements EngineExchange, SwapSetMember, Dispatcher
         this.#resent = true
         return this.#send()
       }
+      const { modelId } = connections.options
+      const untrusted = untrustedCertificate(`the engine of '${modelId}'`, error)
+      // Nothing but a change of this server helps.
+      if (untrusted) return this.#fail(new Failure('worker_error', untrusted, { final: true, cause: error }))
       this.#fail(this.#failure(describe(error, this.#phase === 'requesting'), error))
     })
   }

@@ -1,5 +1,6 @@
 import { Client } from 'undici'
 import { jsonOf } from '../../core/json.ts'
+import { untrustedCertificate } from '../../core/untrusted-certificate.ts'
 import type { Endpoint } from '../launcher/launcher.ts'
 
 /** An engine's health: `ready`, `loading` (it does not listen yet, or answers 503), or the status of another answer. */
@@ -45,7 +46,7 @@ export async function fetchDescription(endpoint: Endpoint, path: string, headers
 
 /**
  * Requests an engine's health once. Never throws; an engine that does not answer in time is `loading`. An answer of more
- * than `maxBytes` has the body `too long`.
+ * than `maxBytes` has the body `too long`. `untrusted`: the sentence about its certificate, which no wait makes valid.
  */
 export async function fetchHealth(
   endpoint: Endpoint,
@@ -53,7 +54,7 @@ export async function fetchHealth(
   headers: readonly string[],
   timeoutMs: number,
   maxBytes = 1 << 20,
-): Promise<{ health: HealthAnswer; body: string }> {
+): Promise<{ health: HealthAnswer; body: string; untrusted?: string | undefined }> {
   const client = new Client(endpoint.origin, {
     socketPath: endpoint.socketPath,
     connectTimeout: timeoutMs,
@@ -74,7 +75,11 @@ export async function fetchHealth(
     return { health: ok ? 'ready' : statusCode === 503 ? 'loading' : { status: statusCode }, body: text }
   } catch (thrown) {
     const isTooLong = (thrown as { code?: unknown }).code === 'UND_ERR_RES_EXCEEDED_MAX_SIZE'
-    return { health: 'loading', body: isTooLong ? 'too long' : '' }
+    return {
+      health: 'loading',
+      body: isTooLong ? 'too long' : '',
+      untrusted: untrustedCertificate('the engine', thrown),
+    }
   } finally {
     await client.destroy()
   }

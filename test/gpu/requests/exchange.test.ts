@@ -2,6 +2,7 @@ import { createServer } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { Model } from '../../../core/models/model.ts'
 import { type ConnectionOptions, EngineConnections } from '../../../gpu/requests/connections.ts'
+import { openListener } from '../../../server/http/connection/listen.ts'
 import { chat, fake, fleetOf, send, statsOf } from '../_fleet.ts'
 import { until } from '../launcher/_launch.ts'
 
@@ -281,6 +282,24 @@ describe('a remote server', () => {
     const model = Model.parse({ id: 'there', engine: 'remote', url: 'http://127.0.0.1:9' })
     const { fleet } = await fleetOf([model])
     expect((await chat(fleet, model)).failure?.message).toMatch(/cannot be reached/)
+  })
+
+  test('whose certificate no known authority has signed: the failure says what to do', async () => {
+    const https = { names: ['127.0.0.1'], validDays: 9 }
+    const { server } = await openListener({ handler: () => {}, at: '127.0.0.1:0', https, configure() {} })
+    onTestFinished(() => void server.close())
+    const { port } = server.address() as { port: number }
+    const model = Model.parse({ id: 'there', engine: 'remote', url: `https://127.0.0.1:${port}/v1` })
+    const checked = { ...model, id: 'checked', health_path: '/up' }
+    const { fleet } = await fleetOf([model, checked])
+    expect((await chat(fleet, model)).failure).toMatchObject({
+      code: 'worker_error',
+      retryable: false,
+      message: expect.stringMatching(/^The certificate of the engine of 'there' is signed by .* NODE_USE_SYSTEM_CA=1/),
+    })
+    await expect(fleet.lease(checked, { waitMs: 30_000 })).rejects.toMatchObject({
+      message: expect.stringContaining('The certificate of the engine is signed by'),
+    })
   })
 
   test('that is unhealthy gets no request', async () => {
