@@ -141,6 +141,7 @@ const callerOf = (organizationId: string, actor: Actor): Caller => ({
     },
     userId: null,
     originId: '',
+    parentBudgets: [],
     status: 'active',
   } as unknown as Caller['token'],
 })
