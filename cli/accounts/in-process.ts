@@ -24,6 +24,7 @@ import { organizationLimitRoutes, organizationRoutes } from '../../server/surfac
 import { tokenRoutes } from '../../server/surfaces/native/tokens.ts'
 import { usageRoutes } from '../../server/surfaces/native/usage.ts'
 import { webhookRoutes } from '../../server/surfaces/native/webhooks.ts'
+import { workflowRoutes } from '../../server/surfaces/native/workflows.ts'
 import { type Client, clientOf } from '../client/client.ts'
 import { type Directory, type Installation, openDirectory, openInstallation } from './installation.ts'
 
@@ -70,6 +71,7 @@ export async function openUsageInProcess(dataDir: string): Promise<InProcess> {
       ...memberRoutes(owners),
       ...tokenRoutes(owners),
       ...usageRoutes(owners),
+      ...workflowLists(directory),
     ]
     return { client: clientOfRoutes(routes, directory.actor, dataDir), close: directory.close }
   } catch (thrown) {
@@ -148,6 +150,13 @@ const callerOf = (organizationId: string, actor: Actor): Caller => ({
 
 /** Stands for an owner that none of these routes uses. */
 const unused = undefined as never
+
+/** The list of workflows, of which only the names are used. */
+const workflowLists = ({ store: { workflows } }: Directory) =>
+  workflowRoutes({ workflows, admission: unused, registry: unused } as unknown as WorkflowOwners).filter(
+    ({ method, path }) => method === 'GET' && path === '/api/workflows',
+  )
+type WorkflowOwners = Parameters<typeof workflowRoutes>[0]
 
 type DispatchOwners = Parameters<typeof runRoute>[2]['owners']
 

@@ -1,6 +1,6 @@
 import { allPages, type Client, dataOf } from '../client/client.ts'
 import { printable } from '../terminal/styled-line.ts'
-import { usersOf } from './account-client.ts'
+import { ownOrganization, usersOf } from './account-client.ts'
 
 const tokens = '/api/organizations/{organization}/tokens'
 
@@ -31,4 +31,15 @@ export async function namesOf(
     ...users.map(({ id, email }) => [id, printable(email)] as const),
     ...owned.map(({ id, name }) => [id, printable(name)] as const),
   ])
+}
+
+/** The names of the workflows of an organization, by id; undefined if the token of the client is of another one. */
+export async function workflowNames(client: Client, organization: string): Promise<Map<string, string> | undefined> {
+  if (!client.isInProcess && (await ownOrganization(client)).id !== organization) return undefined
+  const { api } = client.isInProcess ? client.withToken(organization) : client
+  const workflows = await allPages(async (after, limit) => {
+    const page = await dataOf(api.GET('/api/workflows', { params: { query: { limit, after } } }))
+    return { ...page, entries: page.workflows }
+  })
+  return new Map(workflows.map(({ id, name }) => [id, printable(name)] as const))
 }

@@ -2,7 +2,7 @@ import { type Command, Option } from '@commander-js/extra-typings'
 import { moneyText } from '../../core/money-text.ts'
 import { bucketWidths } from '../../core/store/store.ts'
 import { organizationNames, withClient } from '../accounts/account-client.ts'
-import { namesOf } from '../accounts/names.ts'
+import { namesOf, workflowNames } from '../accounts/names.ts'
 import type { Client } from '../client/client.ts'
 import { orOwnLimits } from '../client/refusal.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
@@ -94,7 +94,9 @@ async function printTable(used: Usage, groupBy: Grouping, client: Client, termin
       ? organizations
       : id !== null && (groupBy === 'token_id' || groupBy === 'user_id')
         ? await namesOf(client, id, ids)
-        : undefined
+        : id !== null && groupBy === 'workflow_id'
+          ? await workflowNames(client, id)
+          : undefined
   const width = terminal.isTerminal ? terminal.stdout.columns : 0
   const { head, rows } = usageTable(used, groupBy, { width, paint: terminal.paint, names })
   terminal.table(head, rows)

@@ -2,9 +2,11 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { Usage } from '../../../cli/usage/read-usage.ts'
+import { newId } from '../../../core/ids.ts'
 import { openAdminStore } from '../../../core/store/sqlite/admin.ts'
 import { startApp } from '../../_app.ts'
-import { finishedCall } from '../../core/store/_store.ts'
+import { completed, finishedCall } from '../../core/store/_store.ts'
+import { newExecution, newWorkflow } from '../../store/conformance/drawn.ts'
 import { runInProcess } from '../_in-process.ts'
 import { infer, json, temporaryFolder } from '../_infer.ts'
 
@@ -56,6 +58,44 @@ total         9            90             45      2.25
   expect([idle.exitCode, idle.stdout]).toEqual([0, ''])
   expect(idle.stderr).toMatch(/^No work of idle has ended from .* to .*\.\n$/)
   expect((await run('usage')).stderr).toContain('Choose one with --org: acme, idle.')
+})
+
+test('usage by workflow has the names of workflows beside their ids', async () => {
+  const { run, dataDir } = await installation()
+  const { organization_id } = json(await run('usage', '--org', 'acme', '--json')) as { organization_id: string }
+  const store = await openAdminStore(dataDir)
+  const [kept, deleted] = [newId('wf'), newId('wf')]
+  for (const id of [kept, deleted]) {
+    const owner = { organizationId: organization_id, createdAt: at }
+    await store.workflows.create({ ...newWorkflow({ name: `named ${id === kept}` }), ...owner, id })
+    const { modelId: _, ...execution } = newExecution(
+      { nodes: { a: [] } },
+      { ...owner, workflowId: id, workflowVersion: 1 },
+    )
+    await store.executions.create(execution)
+    const job = await store.jobs.claim(organization_id, execution.nodes[0]!.jobId, at)
+    await store.jobs.settle(job!, completed(at))
+  }
+  await store.workflows.remove(organization_id, deleted)
+  await store.close()
+  const { stdout } = await run('usage', '--org', 'acme', '--by', 'workflow')
+  expect(
+    stdout
+      .split('\n')
+      .slice(0, 4)
+      .map(line =>
+        line
+          .trim()
+          .split(/\s{2,}/)
+          .slice(0, 2),
+      ),
+  ).toEqual(
+    expect.arrayContaining([
+      ['workflow', 'id'],
+      ['named true', kept],
+      ['(deleted)', deleted],
+    ]),
+  )
 })
 
 test('usage needs no master key: neither that of the server nor a new one', async () => {
