@@ -10,7 +10,7 @@ import { idFrom, purposeOf, slugOf } from '../../core/models/propose.ts'
 import { recogniseGguf } from '../../core/models/recognition/recognise-file.ts'
 import { parsed } from '../../core/schemas/issues.ts'
 import type { Task } from '../../core/schemas/task.ts'
-import { estimate, ggufNeed } from '../../gpu/estimate/estimate.ts'
+import { estimate, ggufNeed, type PlacementTarget } from '../../gpu/estimate/estimate.ts'
 import { checkHeader } from '../../gpu/estimate/source-check.ts'
 import { generates } from '../../gpu/presets/preset.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
@@ -106,9 +106,7 @@ async function proposeGguf(located: Located, given: GivenSettings, around: Propo
   return {
     entry,
     memory,
-    obstacle: sizing
-      ? null
-      : `It does not fit: it needs at least ${sizeText(bytes)}, and ${sizeText(room.capacity * room.devices)} are available here. A smaller --context or --concurrency may help.`,
+    obstacle: sizing ? null : misfit(bytes, room, 'A smaller --context or --concurrency may help.'),
     doesNotFit: sizing === null,
     advice: [...advice, ...warnings],
     facts: [
@@ -152,11 +150,14 @@ async function proposeUnknown(
     ...proposalLimits(given),
   }
   const model = parsed(Model, entry)
-  const memory = await estimate(model, await openPlacementTargets(dataDir).targetFor(model))
+  const room = await openPlacementTargets(dataDir).targetFor(model)
+  const memory = await estimate(model, room)
+  const obstacle = tooLarge(memory, room)
   return {
     entry,
     memory,
-    obstacle: null,
+    obstacle,
+    doesNotFit: obstacle !== null,
     advice: [],
     facts: [
       ['source', path],
@@ -166,6 +167,18 @@ async function proposeUnknown(
     ],
   }
 }
+
+const misfit = (bytes: number, { capacity, devices }: PlacementTarget, less: string) =>
+  `It does not fit: it needs at least ${sizeText(bytes)}, and ${sizeText(capacity * devices)} are available here. ${less}`
+
+/**
+ * Why a model does not fit on this machine that needs so much memory by the size of its files, as a sentence; null if it
+ * fits.
+ */
+export const tooLarge = (bytes: number | null, room: PlacementTarget): string | null =>
+  bytes === null || bytes <= room.capacity * room.devices
+    ? null
+    : misfit(bytes, room, 'If it needs less, say so with --memory.')
 
 /** Settings that are written as they are given. */
 export const proposalLimits = ({ context, concurrency, memory, devices }: GivenSettings) => ({

@@ -17,7 +17,7 @@ import { presetOf, presets } from '../../gpu/presets/presets.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
 import { installAdvice, isInstalled, openPlacementTargets } from './engine-programs.ts'
 import type { Located } from './locate.ts'
-import { type GivenSettings, type Proposal, type ProposalContext, proposalLimits } from './proposal.ts'
+import { type GivenSettings, type Proposal, type ProposalContext, proposalLimits, tooLarge } from './proposal.ts'
 
 /**
  * Proposes an entry for a model that is not a text model in a GGUF file. The engine is one that is installed, if any
@@ -53,11 +53,14 @@ export async function proposeRecognised(
       ? filesNeed(located.bytes, room.kind)
       : await estimate(model, room)
   const needsGpu = room.kind === 'nvidia' && room.capacity === 0
+  const obstacle = needsGpu
+    ? `The engine '${model.engine}' needs a GPU, and none was found here.`
+    : tooLarge(memory, room)
   return {
     entry,
     memory,
-    obstacle: needsGpu ? `The engine '${model.engine}' needs a GPU, and none was found here.` : null,
-    doesNotFit: needsGpu,
+    obstacle,
+    doesNotFit: obstacle !== null,
     advice: [...advice, ...further.missing],
     facts: [
       ['source', path],

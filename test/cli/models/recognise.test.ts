@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { parse } from 'yaml'
@@ -293,6 +293,21 @@ test('a model for which infer has no engine is refused with the engines that wou
   expect(failure?.message).toBe(
     'This is Parler-TTS. It runs with python, and this version of infer starts none of them. See: infer help engines',
   )
+})
+
+test('a model that does not fit by the size of its files is refused, unless --memory or --force is given', async () => {
+  const { dataDir, file, setUpPython, add, written } = setUp()
+  setUpPython('speech')
+  file('large/config.json', '{"architectures": ["WhisperForConditionalGeneration"], "model_type": "whisper"}')
+  truncateSync(file('large/model.safetensors', ''), 4 * 2 ** 40)
+  const folder = join(dataDir, 'large')
+  const { failure } = await add(folder, ['--yes', '--engine', 'python'])
+  expect(failure?.message).toMatch(
+    /^It does not fit: it needs at least .* TiB, and .* are available here\. If it needs less, say so with --memory\. Add/,
+  )
+  expect(existsSync(join(dataDir, 'infer.yaml'))).toBe(false)
+  expect((await add(folder, ['--yes', '--engine', 'python', '--memory', '1GiB'])).failure).toBeUndefined()
+  expect(written()).toContain('memory: 1GiB')
 })
 
 test.runIf(hasTerminal)(
