@@ -1,5 +1,6 @@
 import { type FileHandle, open } from 'node:fs/promises'
 import { invalidValue } from '../failure.ts'
+import { type BlockMemory, blockMemory, perBlock } from './block-memory.ts'
 import { type GgufContents, type GgufValue, parseGguf, quantizations, type ReadRequest } from './gguf-format.ts'
 import { partsOf } from './gguf-parts.ts'
 import { type DiffusionFile, diffusionGgufOf } from './recognition/diffusion-tensors.ts'
@@ -30,15 +31,15 @@ export interface GgufHeader {
   feedForwardLength: number | null
   blockCount: number
   headCount: number | null
-  /** Key and value heads of each block: the KV cache of a block is proportional to it; 0 means no cache. */
+  /** Key and value heads of each block. */
   headCountKv: readonly number[]
   /** Dimensions of the key and of the value of one head. */
   keyLength: number | null
   valueLength: number | null
-  /** Window of blocks with sliding window attention, in tokens; null if every block attends to the whole context. */
+  /** Window of blocks with sliding window attention, in tokens; null if the file names none. */
   slidingWindow: number | null
-  /** Which blocks have sliding window attention, if the file states it. */
-  slidingBlocks: readonly boolean[] | null
+  /** What each block keeps of a sequence. */
+  blockMemory: readonly BlockMemory[]
   vocabularySize: number | null
   expertCount: number | null
   /** Active experts per token, and the feed-forward length of each. */
@@ -125,7 +126,6 @@ export function ggufHeader(name: string, files: readonly GgufContents[]): GgufHe
   const embeddingLength = own('embedding_length')
   const headLength = embeddingLength !== null && headCount ? Math.floor(embeddingLength / headCount) : null
   const headCountKv = perBlock(metadata.get(`${architecture}.attention.head_count_kv`), blockCount)
-  const pattern = metadata.get(`${architecture}.attention.sliding_window_pattern`)
   const causal = metadata.get(`${architecture}.attention.causal`)
   const quantization = number(first, 'general.file_type')
   const words = metadata.get('tokenizer.ggml.tokens')
@@ -149,7 +149,7 @@ export function ggufHeader(name: string, files: readonly GgufContents[]): GgufHe
     keyLength: own('attention.key_length') ?? headLength,
     valueLength: own('attention.value_length') ?? headLength,
     slidingWindow: own('attention.sliding_window') || null,
-    slidingBlocks: isFlags(pattern) ? pattern : null,
+    blockMemory: blockMemory(architecture, blockCount, key => metadata.get(`${architecture}.${key}`)),
     vocabularySize: own('vocab_size') ?? (isList(words) ? words.length : null),
     expertCount: own('expert_count') || null,
     expertUsedCount: own('expert_used_count') || null,
@@ -183,15 +183,6 @@ const number = ({ metadata }: GgufContents, key: string): number | null => {
 
 const isList = (value: GgufValue | undefined): value is Exclude<GgufValue, string | number | boolean> =>
   typeof value === 'object'
-
-const isFlags = (value: GgufValue | undefined): value is readonly boolean[] =>
-  Array.isArray(value) && value.every(entry => typeof entry === 'boolean')
-
-/** Expands a value that is one number for all blocks, or has one for each. */
-function perBlock(value: GgufValue | undefined, blocks: number): readonly number[] {
-  if (typeof value === 'number') return Array.from({ length: blocks }, () => value)
-  return Array.isArray(value) && value.every(entry => typeof entry === 'number') ? value : []
-}
 
 /** Parses a local file. */
 async function readContents(path: string): Promise<GgufContents> {

@@ -1,3 +1,4 @@
+import { blockMemory } from '../../core/models/block-memory.ts'
 import type { CatalogBuild, CatalogModel } from '../../core/models/model-catalog/catalog-model.ts'
 import type { ModelShape } from '../engines/gguf/sizing-need.ts'
 
@@ -39,9 +40,15 @@ export function catalogShape(model: CatalogModel, build: CatalogBuild): ModelSha
   const outputBytes = Math.round((matrix * outputBits(quantization)) / 8)
   const inputBytes = figures.tied_embeddings ? 0 : Math.round((matrix * bitsOf(quantization)) / 8)
   const layerBytes = Math.max(0, Math.floor((tensorBytes - outputBytes - inputBytes) / figures.layers))
-  const perLayer = <T>(value: (layer: number) => T) =>
-    Array.from({ length: figures.layers }, (_, layer) => value(layer))
-  const every = figures.full_attention_every
+  const fields: Readonly<Record<string, number | undefined>> = {
+    embedding_length: figures.embedding,
+    'attention.head_count': figures.heads,
+    'attention.head_count_kv': figures.kv_heads,
+    'attention.key_length': figures.head_size,
+    'attention.value_length': figures.head_size,
+    'attention.sliding_window': figures.sliding_window ?? undefined,
+    'attention.sliding_window_pattern': figures.full_attention_every ?? undefined,
+  }
   return {
     architecture: figures.name,
     contextLength: figures.context,
@@ -49,18 +56,16 @@ export function catalogShape(model: CatalogModel, build: CatalogBuild): ModelSha
     feedForwardLength: figures.feed_forward,
     blockCount: figures.layers,
     headCount: figures.heads,
-    headCountKv: perLayer(() => figures.kv_heads),
+    blockMemory: blockMemory(figures.name, figures.layers, key => fields[key]),
     keyLength: figures.head_size,
     valueLength: figures.head_size,
-    slidingWindow: figures.sliding_window,
-    slidingBlocks: every === null ? null : perLayer(layer => (layer + 1) % every !== 0),
     vocabularySize: figures.vocabulary,
     expertUsedCount: figures.experts?.used ?? null,
     expertFeedForwardLength: figures.experts?.feed_forward ?? null,
     causal: figures.causal,
     classifier: figures.classifier,
     tensorBytes,
-    blockBytes: perLayer(() => layerBytes),
+    blockBytes: Array.from({ length: figures.layers }, () => layerBytes),
     outputBytes,
   }
 }

@@ -8,11 +8,9 @@ export type ModelShape = Pick<
   | 'feedForwardLength'
   | 'blockCount'
   | 'headCount'
-  | 'headCountKv'
+  | 'blockMemory'
   | 'keyLength'
   | 'valueLength'
-  | 'slidingWindow'
-  | 'slidingBlocks'
   | 'vocabularySize'
   | 'expertUsedCount'
   | 'expertFeedForwardLength'
@@ -36,6 +34,8 @@ export interface ContextShape {
   sequences: number
   /** Tokens per batch. */
   batch: number
+  /** Tokens that sliding windows keep beyond window and batch: 1 with node-llama-cpp. By default 0. */
+  spare?: number
 }
 
 export interface MemoryLayout {
@@ -67,14 +67,11 @@ export function needOf(shape: ModelShape, { gpuLayers, contexts, kvType, flash, 
   const cpu = { weights: outputOnGpu ? embeddings : rest, cache: 0, buffers: 0 }
   for (const [block, bytes] of blockBytes.entries()) (onGpu(block) ? gpu : cpu).weights += bytes
   for (const context of contexts) {
-    for (let block = 0; block < blockCount; block++)
-      (onGpu(block) ? gpu : cpu).cache += blockCache(shape, block, context, kvType)
+    const caches = cachesOf(shape, context, kvType, flash)
+    for (const [block, bytes] of caches.entries()) (onGpu(block) ? gpu : cpu).cache += bytes
     const buffers = buffersOf(shape, context, flash)
     // A long prompt is computed on the GPU for all blocks: blocks in main memory are copied there one by one.
-    const brought = Math.max(
-      ...blockBytes,
-      ...shape.headCountKv.map((_, block) => blockCache(shape, block, context, kvType)),
-    )
+    const brought = Math.max(0, ...blockBytes, ...caches)
     const inputs = context.batch * (cellsOf(context) * 2 + width(shape) * 8)
     if (gpuLayers > 0) gpu.buffers += (buffers + (whole ? 0 : brought)) * cards
     cpu.buffers += whole ? inputs : buffers
@@ -94,22 +91,24 @@ export function needOf(shape: ModelShape, { gpuLayers, contexts, kvType, flash, 
 
 export type Need = ReturnType<typeof needOf>
 
-/** Bytes of one block's cache for all sequences of a context. Encoders have no cache. */
-function blockCache(shape: ModelShape, block: number, context: ContextShape, kvType: KvType): number {
-  if (!shape.causal) return 0
-  const heads = shape.headCountKv[block] ?? shape.headCountKv[0] ?? 0
-  const numbers = heads * ((shape.keyLength ?? 0) + (shape.valueLength ?? 0))
-  const cells = slides(shape, block)
-    ? Math.min(cellsOf(context), padded(shape.slidingWindow! + context.batch + 1))
-    : cellsOf(context)
-  return numbers * kvBytes[kvType] * cells * context.sequences
-}
-
-/** Whether a block has a sliding window. If the file leaves it to the architecture, only Gemma 3 is known. */
-function slides({ architecture, slidingWindow, slidingBlocks }: ModelShape, block: number): boolean {
-  if (slidingWindow === null) return false
-  if (slidingBlocks) return slidingBlocks[block] ?? false
-  return architecture === 'gemma3' && (block + 1) % 6 !== 0
+/**
+ * Returns the bytes of each block's cache and state for all sequences of a context. Encoders keep nothing. Without flash
+ * attention the values of every block are as long as the longest.
+ */
+function cachesOf(
+  { causal, blockMemory }: ModelShape,
+  context: ContextShape,
+  kvType: KvType,
+  flash: boolean,
+): number[] {
+  if (!causal) return []
+  const longest = flash ? 0 : Math.max(0, ...blockMemory.map(({ values }) => values))
+  return blockMemory.map(({ window, keys, values, state }) => {
+    const kept = window === null ? context.tokens : window + context.batch + (context.spare ?? 0)
+    const cells = Math.min(cellsOf(context), padded(kept))
+    const numbers = keys + (values > 0 ? Math.max(values, longest) : 0)
+    return (numbers * kvBytes[kvType] * cells + state * 4) * context.sequences
+  })
 }
 
 /**

@@ -137,7 +137,7 @@ function contextsOf(
   { context, encoderContext, parallel, batch }: Pick<Sizing, 'context' | 'encoderContext' | 'parallel' | 'batch'>,
 ): ContextShape[] {
   const contexts: ContextShape[] = []
-  if (writes(tasks)) contexts.push({ tokens: context, sequences: parallel, batch: Math.max(batch, parallel) })
+  if (writes(tasks)) contexts.push({ tokens: context, sequences: parallel, batch: Math.max(batch, parallel), spare: 1 })
   // An encoder must compute a text in one batch, and a text must be shorter than its context.
   const encoder = { tokens: encoderContext + 1, sequences: 1, batch: encoderContext + 1 }
   const scores = isFor(tasks, 'score')

@@ -5,6 +5,10 @@ import { type MemoryLayout, type ModelShape, needOf } from '../../../../gpu/engi
 
 const [MiB, GiB] = [2 ** 20, 2 ** 30]
 
+/** Blocks that keep so many numbers of keys, and as many of values. */
+const cached = (blocks: number, keys: number) =>
+  Array.from({ length: blocks }, () => ({ window: null, keys, values: keys, state: 0 }))
+
 /** A model of 16-bit weights unless bytes are given, in the shape of Llama 3.1 8B. */
 function shape(
   of: Partial<ModelShape> & { heads?: number; kv?: number; blocks?: number; gigabytes?: number } = {},
@@ -19,11 +23,9 @@ function shape(
     feedForwardLength: 14_336,
     blockCount: blocks,
     headCount: heads,
-    headCountKv: Array.from({ length: blocks }, () => kv),
+    blockMemory: cached(blocks, kv * 128),
     keyLength: 128,
     valueLength: 128,
-    slidingWindow: null,
-    slidingBlocks: null,
     vocabularySize: 128_256,
     expertUsedCount: null,
     expertFeedForwardLength: null,
@@ -236,26 +238,25 @@ describe('compared with llama.cpp', () => {
   const two = { blocks: 2, gigabytes: 1, contextLength: 131_072 }
   const dense = shape({ ...two, kv: 32, feedForwardLength: 11_008, vocabularySize: 32_000 })
   const grouped = shape(two)
-  const thirty = { ...experts, blockCount: 2, headCountKv: [4, 4] }
+  const thirty = { ...experts, blockCount: 2, blockMemory: cached(2, 512) }
   const window = shape({
     ...two,
     blocks: 12,
     architecture: 'gemma3',
     heads: 8,
-    kv: 4,
     keyLength: 256,
     valueLength: 256,
     embeddingLength: 2048,
     feedForwardLength: 4096,
     vocabularySize: 300,
-    slidingWindow: 1024,
+    blockMemory: cached(12, 1024).map((block, at) => ({ ...block, window: at % 6 === 5 ? null : 1024 })),
   })
   const layout = (of: Partial<MemoryLayout> & { tokens: number; sequences: number; batch?: number }): MemoryLayout => ({
     gpuLayers: 0,
     kvType: 'f16',
     flash: true,
     cards: 0,
-    contexts: [{ batch: 512, ...of }],
+    contexts: [{ batch: 512, spare: 1, ...of }],
     ...of,
   })
   test.each<[name: string, ModelShape, MemoryLayout, cache: number, all: number]>([
