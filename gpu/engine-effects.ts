@@ -167,6 +167,7 @@ function engineOptionsOf(resident: Resident, { memory, environment, backendOf }:
     memoryShare: memory.shareOfDevice(resident),
     bytes,
     backend: backendOf(model),
+    plan: serves.placement.plan,
   }
   const key = preset.key(model, launchKey, environment)
   return {

@@ -137,7 +137,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       const slots = model.concurrency ?? presetOf(model).slots
       const known = find(modelId)
       const booked = known && known.residents.length > 0 && sameEngine(known.model, model)
-      const placement = await placements.placementOf(model, slots, booked ? known.placement.bytes : undefined)
+      const placement = await placements.placementOf(model, slots, booked ? known.placement : undefined)
       // The configuration may have changed while the files were read.
       if (configured() !== model) continue
       const { loadFault } = placement

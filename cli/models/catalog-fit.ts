@@ -11,7 +11,7 @@ import {
 import { modelCatalog } from '../../core/models/model-catalog/model-catalog.ts'
 import type { Task } from '../../core/schemas/task.ts'
 import { catalogShape, weightBytes } from '../../gpu/estimate/catalog-shape.ts'
-import { filesNeed, ggufNeed, type PlacementTarget } from '../../gpu/estimate/estimate.ts'
+import { filesNeed, ggufNeed, type PlacementTarget, projectorNeed } from '../../gpu/estimate/estimate.ts'
 import { generates } from '../../gpu/presets/preset.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
 import { isInstalled, openPlacementTargets } from './engine-programs.ts'
@@ -93,24 +93,23 @@ function fitOfShape(
   given: number | undefined,
 ): Fit {
   const total = shape.blockCount + 1
-  const beside = projectorBytes(build)
+  const beside = build.projector ? projectorNeed(projectorBytes(build)) : 0
   const counts = target.kind === 'nvidia' ? Array.from({ length: Math.max(1, machine.gpus) }, (_, at) => at + 1) : [1]
-  const layout = { tasks: model.tasks, context_length: given }
-  const made = counts.map(devices => ({ devices, ...ggufNeed(shape, layout, { ...target, devices }) }))
+  const entry = { engine: build.engine!, tasks: model.tasks, context_length: given }
+  const made = counts.map(devices => ({ devices, ...ggufNeed(shape, entry, { ...target, devices }, beside) }))
   const fits = made.filter(
     ({ bytes, sizing, devices }) =>
       sizing !== null &&
-      bytes + beside <= target.capacity * devices &&
+      bytes <= target.capacity * devices &&
       (target.kind === 'cpu' || sizing.need.cpu <= machine.mainMemory),
   )
   const best = fits.find(({ sizing }) => sizing!.gpuLayers === total) ?? fits[0]
-  if (!best)
-    return unfit('no', made.at(-1)!.bytes + beside, noMemory(made.at(-1)!.bytes + beside, target, counts.length))
+  if (!best) return unfit('no', made.at(-1)!.bytes, noMemory(made.at(-1)!.bytes, target, counts.length))
   const sizing = best.sizing!
   const writes = generates(Model.parse({ id: 'x', tasks: model.tasks }))
   const context = writes ? sizing.context : sizing.encoderContext
   const concurrency = writes ? sizing.parallel : target.slots
-  const memory = best.bytes + beside
+  const memory = best.bytes
   const size = `${sizeText(memory)}, ${concurrency} × ${context} tokens`
   const common = { memory, context, concurrency, layers: { gpu: sizing.gpuLayers, total } }
   const { devices } = best

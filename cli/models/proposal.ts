@@ -10,7 +10,7 @@ import { idFrom, purposeOf, slugOf } from '../../core/models/propose.ts'
 import { recogniseGguf } from '../../core/models/recognition/recognise-file.ts'
 import { parsed } from '../../core/schemas/issues.ts'
 import type { Task } from '../../core/schemas/task.ts'
-import { estimate, ggufNeed, type PlacementTarget } from '../../gpu/estimate/estimate.ts'
+import { estimate, type PlacementTarget, planMemory } from '../../gpu/estimate/estimate.ts'
 import { checkHeader } from '../../gpu/estimate/source-check.ts'
 import { generates } from '../../gpu/presets/preset.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
@@ -97,8 +97,10 @@ async function proposeGguf(located: Located, given: GivenSettings, around: Propo
   const wrong = fault?.text ?? mistakes[0]
   if (wrong !== undefined) throw new Failure('invalid_value', `'${path}' cannot be added: ${wrong}`)
   const room = await openPlacementTargets(dataDir).targetFor(model)
-  const { bytes, sizing } = ggufNeed(header, model, room)
-  const memory = model.memory ?? bytes
+  const { bytes, plan } = await planMemory({ ...model, memory: undefined }, room, header)
+  const sizing = plan.layout ?? null
+  const least = bytes ?? 0
+  const memory = model.memory ?? least
   const context = sizing && (generates(model) ? sizing.context : sizing.encoderContext)
   if (given.context === undefined && context !== null) entry.context_length = context
   const parts = header.splitCount > 1 ? `${header.splitCount} files, ` : ''
@@ -106,7 +108,7 @@ async function proposeGguf(located: Located, given: GivenSettings, around: Propo
   return {
     entry,
     memory,
-    obstacle: sizing ? null : misfit(bytes, room, 'A smaller --context or --concurrency may help.'),
+    obstacle: sizing ? null : misfit(least, room, 'A smaller --context or --concurrency may help.'),
     doesNotFit: sizing === null,
     advice: [...advice, ...warnings],
     facts: [

@@ -1,9 +1,11 @@
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { engineFacts } from '../../core/models/engine-facts.ts'
 import { readGgufHeader } from '../../core/models/gguf-header.ts'
 import type { Model } from '../../core/models/model.ts'
-import { type Sizing, SizingRefusal, sizing } from '../engines/gguf/sizing.ts'
+import { type Sizing, SizingRefusal, type SizingSettings, sizing } from '../engines/gguf/sizing.ts'
 import type { ModelShape } from '../engines/gguf/sizing-need.ts'
+import { type LlamaOptions, llamaOptions } from './llama-options.ts'
 
 /** Bytes that an engine uses besides the weights: its runtime (a CUDA context alone is half a gigabyte) and buffers. */
 export const overhead = { cpu: 256 * 2 ** 20, nvidia: 2 ** 30 }
@@ -26,25 +28,71 @@ export interface PlacementTarget {
 export type Sized = Pick<Model, 'memory' | 'source'> & Partial<Pick<Model, 'comfyui'>> & EstimatedModel
 /** The fields that decide the memory layout of a GGUF model. */
 export type EstimatedModel = Pick<Model, 'tasks' | 'context_length'> &
-  Partial<Pick<Model, 'gpu_layers' | 'flash_attention' | 'kv_type' | 'batch_size'>>
+  Partial<Pick<Model, 'engine' | 'args' | 'env' | 'gpu_layers' | 'flash_attention' | 'kv_type' | 'batch_size'>>
+
+/** How an engine is to use the memory that is booked for it, so that the booking is true. */
+export interface MemoryPlan {
+  /** Layers, context and concurrency of a GGUF model. */
+  layout?: Sizing
+}
+
+export interface MemoryEstimate {
+  /** Bytes on the devices of the model; null when its size is unknown. */
+  bytes: number | null
+  plan: MemoryPlan
+}
 
 /**
- * Estimates the device memory that a model needs, in bytes: the configured value; for a GGUF file the weights, cache
- * and buffers by its header, computed as the engine does at its start; else by the size of its files. Null when the
- * size is unknown, for example for a name on a hub: the model then gets a device of its own.
+ * Estimates the device memory that a model needs: the configured value; for a GGUF file the weights, cache and buffers
+ * by its header, computed as the engine does at its start; else by the size of its files. The size is unknown, for
+ * example, for a name on a hub: the model then gets a device of its own. `known`: the header of its file, which need not
+ * be on this machine.
  */
-export async function estimate(model: Sized, target: PlacementTarget): Promise<number | null> {
-  if (model.memory !== undefined) return model.memory
-  if (model.source === undefined) return overhead[target.kind]
+export async function planMemory(model: Sized, target: PlacementTarget, known?: ModelShape): Promise<MemoryEstimate> {
+  const { memory, source } = model
+  if (source === undefined) return { bytes: memory ?? overhead[target.kind], plan: {} }
   // The source is a graph, whose size says nothing about the models in it.
-  if (model.comfyui) return null
-  if (/\.gguf$/i.test(model.source)) {
+  if (model.comfyui) return { bytes: memory ?? null, plan: {} }
+  const isGguf = known !== undefined || /\.gguf$/i.test(source)
+  if (isGguf && (memory === undefined || isServed(model))) {
     // For an unreadable file the engine reports the error when it starts.
-    const header = await readGgufHeader(model.source).catch(() => null)
-    if (header) return ggufNeed(header, model, target).bytes
+    const header = known ?? (await readGgufHeader(source).catch(() => null))
+    const room = memory === undefined ? target : { ...target, capacity: memory / target.devices }
+    if (header) {
+      const { bytes, sizing: layout } = ggufNeed(header, model, room, await companionBytes(model))
+      return { bytes: memory ?? bytes, plan: layout ? { layout } : {} }
+    }
   }
-  const files = await sizeOf(model.source, { left: maxEntries })
-  return files === null ? null : filesNeed(files, target.kind)
+  if (memory !== undefined) return { bytes: memory, plan: {} }
+  const files = await sizeOf(source, { left: maxEntries })
+  return { bytes: files === null ? null : filesNeed(files, target.kind), plan: {} }
+}
+
+/** Estimates the bytes that a model needs on its devices, as `planMemory` does. */
+export const estimate = async (model: Sized, target: PlacementTarget): Promise<number | null> =>
+  (await planMemory(model, target)).bytes
+
+/** Whether llama-server runs the model: it gets its layout as options. */
+const isServed = ({ engine }: EstimatedModel): boolean => {
+  const { reads, isBuiltIn } = engineFacts(engine)
+  return reads === 'gguf' && !isBuiltIn
+}
+
+/**
+ * Bytes of the buffers in which an image encoder computes. For the 4096 patches of SigLIP So400m, with 1152 numbers each
+ * and 4304 in its feed-forward part, they have 254 MB.
+ */
+const imageBuffers = 256 * 2 ** 20
+/** Estimates the bytes of an image encoder on the device of its model, by the size of its file. */
+export const projectorNeed = (fileBytes: number): number => fileBytes + imageBuffers
+
+/** Bytes of the image encoder, the adapters and the further models that llama-server loads besides the model. */
+async function companionBytes(model: EstimatedModel): Promise<number> {
+  if (!isServed(model)) return 0
+  const { projector, further } = llamaOptions(model)
+  const sizes = await Promise.all(further.map(path => sizeOf(path, { left: maxEntries })))
+  const image = projector === undefined ? null : await sizeOf(projector, { left: 1 })
+  return sizes.reduce((sum: number, size) => sum + (size ?? 0), image === null ? 0 : projectorNeed(image))
 }
 
 /** Estimates the bytes that a model needs when only the size of its files is known. */
@@ -53,32 +101,66 @@ export const filesNeed = (bytes: number, kind: PlacementTarget['kind']): number 
 
 /**
  * Computes the bytes that a GGUF model and its engine need on this target, and the layout of the model there. When it
- * does not fit in any layout, `sizing` is null and `bytes` is the minimum that it needs.
+ * does not fit in any layout, `sizing` is null and `bytes` is the minimum that it needs. `beside`: bytes of what the
+ * engine loads on the device besides the model.
  */
 export function ggufNeed(
   header: ModelShape,
-  layout: EstimatedModel,
+  model: EstimatedModel,
   { kind, devices, capacity, slots }: PlacementTarget,
+  beside = 0,
 ): { bytes: number; sizing: Sizing | null } {
-  const own = overhead[kind] * devices
+  const own = overhead[kind] * devices + beside
   const free = Math.max(0, capacity * devices - own)
   const memory =
     kind === 'cpu' ? { gpu: 0, cards: 0, cpu: free } : { gpu: free, cards: devices, cpu: Number.POSITIVE_INFINITY }
   const bytesOf = ({ gpu, cpu }: { gpu: number; cpu: number }) => (kind === 'cpu' ? cpu : gpu) + own
   try {
-    const made = sizing(header, memory, {
-      tasks: layout.tasks,
-      context: layout.context_length,
-      gpuLayers: layout.gpu_layers,
-      flashAttention: layout.flash_attention,
-      kvType: layout.kv_type,
-      batch: layout.batch_size,
-      parallel: slots,
-    })
+    const made = sizing(
+      header,
+      memory,
+      isServed(model) ? serverSettings(model, llamaOptions(model), slots, kind) : ownSettings(model, slots),
+    )
     return { bytes: bytesOf(made.need), sizing: made }
   } catch (thrown) {
     if (!(thrown instanceof SizingRefusal)) throw thrown
     return { bytes: bytesOf(thrown.need), sizing: null }
+  }
+}
+
+const ownSettings = (model: EstimatedModel, parallel: number): SizingSettings => ({
+  tasks: model.tasks,
+  context: model.context_length,
+  gpuLayers: model.gpu_layers,
+  flashAttention: model.flash_attention,
+  kvType: model.kv_type,
+  batch: model.batch_size,
+  parallel,
+})
+
+/** Stands for the context of the training, which is the most that is chosen. */
+const trained = 2 ** 31
+/** Tokens that llama-server computes at once: its own maximum, and what its preset sets on a processor. */
+const microBatch = { nvidia: 512, cpu: 64 }
+
+/** The settings of llama-server: what its options say, else what its preset will set by this estimate. */
+function serverSettings(
+  model: EstimatedModel,
+  given: LlamaOptions,
+  slots: number,
+  kind: PlacementTarget['kind'],
+): SizingSettings {
+  const parallel = given.parallel || slots
+  const batch = given.batch ?? (given.projector === undefined ? microBatch[kind] : 512)
+  return {
+    tasks: model.tasks,
+    isServer: true,
+    context: given.context === undefined ? model.context_length : Math.floor(given.context / parallel) || trained,
+    gpuLayers: given.gpuLayers,
+    flashAttention: given.flash,
+    kvType: given.kvType,
+    batch: given.microBatch ?? Math.min(batch, 512),
+    parallel,
   }
 }
 

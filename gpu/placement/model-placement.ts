@@ -1,7 +1,7 @@
 import type { Model } from '../../core/models/model.ts'
 import { missingFiles } from '../../core/models/source-files.ts'
 import { withoutLocations } from '../../core/tasks/protocols/engine-text.ts'
-import { estimate, leastBytes } from '../estimate/estimate.ts'
+import { leastBytes, planMemory } from '../estimate/estimate.ts'
 import { checkSource, type SourceFault } from '../estimate/source-check.ts'
 import type { Preset } from '../presets/preset.ts'
 import { presetOf } from '../presets/presets.ts'
@@ -29,19 +29,23 @@ export function openModelPlacement(
   })
 
   return {
-    /** Returns the placement of a model. Its memory is estimated unless `bookedBytes` are given. */
-    async placementOf(model: Model, slots: number, bookedBytes: number | undefined): Promise<Placement> {
+    /** Returns the placement of a model. Its memory is estimated unless it was `booked`. */
+    async placementOf(
+      model: Model,
+      slots: number,
+      booked: Pick<Placement, 'bytes' | 'plan'> | undefined,
+    ): Promise<Placement> {
       const preset = presetOf(model)
       const placement = unsized(model, preset.needsBackend && !(await backends.find(model)) ? 'cpu' : preset.runsOn)
-      if (bookedBytes !== undefined) return { ...placement, bytes: bookedBytes }
+      if (booked) return { ...placement, bytes: booked.bytes, plan: booked.plan }
       const loadFault = await refused.find(model)
       if (loadFault) return { ...placement, loadFault }
       const fault = preset.sandbox?.isOwn ? (await checkSource(model)).fault : undefined
       if (fault) return { ...placement, loadFault: withoutPaths(model, fault) }
       const target = placementTargetFor(placement, slots, memory.capacities())
       const sized = { ...model, memory: model.memory ?? preset.memory }
-      const bytes = target ? await estimate(sized, target) : 0
-      return { ...placement, bytes: bytes ?? bytesOfUnknown(placement, memory.capacities()) }
+      const { bytes, plan } = target ? await planMemory(sized, target) : { bytes: 0, plan: undefined }
+      return { ...placement, bytes: bytes ?? bytesOfUnknown(placement, memory.capacities()), plan }
     },
     /** Whether a model surely cannot run here. Reads no headers and tries no backend, because that may take minutes. */
     async isUnfit(model: Model): Promise<boolean> {

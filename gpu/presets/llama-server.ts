@@ -1,7 +1,17 @@
 import type { Feature, Model } from '../../core/models/model.ts'
 import { isFor } from '../../core/schemas/task.ts'
+import { llamaOptions } from '../estimate/llama-options.ts'
 import { toolAdapter } from './llama-tools.ts'
-import { definePreset, generates, needsSource, onLoopback, type Quirk, scoreByRerank, upstreamId } from './preset.ts'
+import {
+  definePreset,
+  generates,
+  type LaunchFacts,
+  needsSource,
+  onLoopback,
+  type Quirk,
+  scoreByRerank,
+  upstreamId,
+} from './preset.ts'
 import { routesOf } from './routes.ts'
 
 /** The server answers these caller mistakes with 500 and 501. Source: tried with the server of llama.cpp v0.5.0. */
@@ -39,10 +49,33 @@ function batchOptions(model: Model, gpus: number): string[] {
 }
 
 /** Options for the task family; a llama-server process serves only one. */
-function taskOptions(model: Model, gpus: number): string[] {
+function taskOptions(model: Model, { gpus, plan }: LaunchFacts): string[] {
   if (generates(model)) return ['--jinja', ...batchOptions(model, gpus)]
-  const batch = model.context_length ? ['-ub', String(model.context_length), '-b', String(model.context_length)] : []
+  const tokens = model.context_length ?? plan?.layout?.encoderContext
+  const batch =
+    tokens && !model.args.some(arg => sizesBatches.test(arg)) ? ['-ub', String(tokens), '-b', String(tokens)] : []
   return [isFor(model.tasks, 'rerank') ? '--reranking' : '--embeddings', ...batch]
+}
+
+/**
+ * Layers and context as they were booked. What the model's own options name is left to them, and so are the layers if
+ * those keep single tensors in main memory. Without a plan all layers are put on the cards.
+ */
+function layoutOptions(model: Model, { slots, gpus, plan }: LaunchFacts): string[] {
+  const given = llamaOptions(model)
+  const layout = given.keepsTensors ? undefined : plan?.layout
+  const chosen = generates(model) ? plan?.layout?.context : plan?.layout?.encoderContext
+  const context = chosen ?? model.context_length
+  const layers = gpus > 0 ? String(layout?.gpuLayers ?? 999) : '0'
+  return [
+    // -c is the context of all slots together.
+    ...(context === undefined || given.context !== undefined
+      ? []
+      : ['-c', String(context * (given.parallel || slots))]),
+    ...(given.gpuLayers === undefined ? ['-ngl', layers] : []),
+    // The booking is the same on each card.
+    ...(gpus > 1 && given.tensorSplit === undefined ? ['-ts', Array(gpus).fill(1).join(',')] : []),
+  ]
 }
 
 /** The server of llama.cpp, installed by the operator: images, tool calls, JSON schema grammars. */
@@ -51,14 +84,13 @@ export const llamaServer = definePreset({
   installation: { program: 'llama-server', advice: "Install llama.cpp, so that 'llama-server' is on the PATH." },
   configurationFault: model => needsSource(model, 'the GGUF file'),
   slots: 4,
-  command: (model, { slots, threads, gpus }) => [
+  command: (model, facts) => [
     ['llama-server', '-m', model.source ?? '', ...onLoopback],
-    ['--alias', upstreamId(model), '-np', String(slots)],
-    // -c is the context of all slots together.
-    model.context_length ? ['-c', String(model.context_length * slots)] : [],
-    ['-t', String(threads), '-tb', String(threads), '-ngl', gpus > 0 ? '999' : '0'],
+    ['--alias', upstreamId(model), '-np', String(facts.slots)],
+    layoutOptions(model, facts),
+    ['-t', String(facts.threads), '-tb', String(facts.threads)],
     ['--metrics', '--slots', '--offline', '--no-ui'],
-    taskOptions(model, gpus),
+    taskOptions(model, facts),
     model.args,
   ],
   env: (_model, key) => ({ LLAMA_API_KEY: key, GOMP_SPINCOUNT: '0' }),

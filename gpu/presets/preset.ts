@@ -8,6 +8,7 @@ import { defaultSpeechInput, speechFormats } from '../../core/schemas/speech-for
 import { isFor, isVideoTask, type Task } from '../../core/schemas/task.ts'
 import { promptRefusal } from '../../core/tasks/protocols/comfyui/history.ts'
 import { engineErrorIn, failureOfEngine } from '../../core/tasks/protocols/engine-error.ts'
+import type { MemoryPlan } from '../estimate/estimate.ts'
 
 export interface LaunchFacts {
   slots: number
@@ -21,6 +22,8 @@ export interface LaunchFacts {
   bytes: number
   /** The backend by which the built-in engine uses its cards; null on the processor. */
   backend: Backend | null
+  /** How it is to use its memory, from the estimate that booked it; absent where that knew only the size of files. */
+  plan?: MemoryPlan
 }
 
 export interface Backend {

@@ -1,4 +1,5 @@
 import { formatBytes } from '../engines/gguf/sizing.ts'
+import type { MemoryPlan } from '../estimate/estimate.ts'
 import type { SourceFault } from '../estimate/source-check.ts'
 import { cheapest, evictionCost, evictionFor, minimalChoice } from './evict.ts'
 
@@ -38,6 +39,8 @@ export interface PlacementRequest {
   /** How many devices of `kind` it is spread over. `none`: infer does not start the engine. */
   devices: number
   kind: 'nvidia' | 'cpu' | 'none'
+  /** How its engine is to use these bytes. */
+  plan?: MemoryPlan
   /** Why it cannot run on this machine at all, as a sentence. */
   impossible?: string
   /** Why its engine can never load its files, for callers. */

@@ -28,6 +28,8 @@ export interface SizingSettings {
   parallel?: number
   /** Tokens per batch, 32 to 4096. */
   batch?: number
+  /** The model runs in llama-server: one context of `parallel` sequences for every task. */
+  isServer?: boolean
 }
 
 export interface SizingChoice {
@@ -72,13 +74,13 @@ export function sizing(shape: ModelShape, memory: AvailableMemory, settings: Siz
   const fault = cacheFault(shape, settings)
   if (fault) throw invalid(fault.param, `A cache of ${settings.kvType} ${fault.why}`)
   const chats = writes(settings.tasks)
-  const flash = flashAttention === 'on' || (flashAttention === 'auto' && hasFlash(shape))
+  const flash = flashAttention === 'on' || (flashAttention === 'auto' && hasFlash(shape, settings))
   const total = shape.blockCount + 1
 
   const plan = (choice: SizingChoice): Sizing => {
     const { context, parallel } = choice
     const encoderContext = Math.min(settings.context ?? defaultEncoderContext, context)
-    const contexts = contextsOf(shape, settings.tasks, { context, encoderContext, parallel, batch })
+    const contexts = contextsOf(shape, settings, { context, encoderContext, parallel, batch })
     const need = needOf(shape, { ...choice, contexts, flash, cards: memory.cards })
     return { ...choice, flashAttention, encoderContext, batch, need, why: '' }
   }
@@ -133,9 +135,13 @@ const writes = (tasks: readonly Task[]): boolean => isFor(tasks, 'chat', 'comple
 
 function contextsOf(
   { classifier }: ModelShape,
-  tasks: readonly Task[],
+  { tasks, isServer }: SizingSettings,
   { context, encoderContext, parallel, batch }: Pick<Sizing, 'context' | 'encoderContext' | 'parallel' | 'batch'>,
 ): ContextShape[] {
+  if (isServer)
+    return writes(tasks)
+      ? [{ tokens: context, sequences: parallel, batch }]
+      : [{ tokens: encoderContext, sequences: parallel, batch: encoderContext }]
   const contexts: ContextShape[] = []
   if (writes(tasks)) contexts.push({ tokens: context, sequences: parallel, batch: Math.max(batch, parallel), spare: 1 })
   // An encoder must compute a text in one batch, and a text must be shorter than its context.
@@ -146,9 +152,12 @@ function contextsOf(
   return contexts
 }
 
-/** If flash attention is uncertain, memory is counted without it. Source: node-llama-cpp 3.22. */
-const hasFlash = ({ architecture, keyLength, valueLength }: ModelShape): boolean =>
-  architecture !== 'grok' && architecture !== 'gemma2' && keyLength === valueLength
+/**
+ * If flash attention is uncertain, memory is counted without it. llama-server uses it wherever the model allows it; of
+ * node-llama-cpp 3.22 this is known for fewer models.
+ */
+const hasFlash = ({ architecture, keyLength, valueLength }: ModelShape, { isServer }: SizingSettings): boolean =>
+  architecture !== 'grok' && (isServer === true || (architecture !== 'gemma2' && keyLength === valueLength))
 
 /** Describes the choice and its memory as a sentence. `layers` includes the output. */
 function reasonOf({ gpuLayers, context, parallel, kvType, need }: Sizing, layers: number, memory: AvailableMemory) {

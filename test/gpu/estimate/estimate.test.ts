@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { tensor, writeGguf } from '../../../bin/gguf-writer.ts'
 import { readGgufHeader } from '../../../core/models/gguf-header.ts'
-import { estimate, ggufNeed, type PlacementTarget, type Sized } from '../../../gpu/estimate/estimate.ts'
+import { estimate, ggufNeed, type PlacementTarget, planMemory, type Sized } from '../../../gpu/estimate/estimate.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'infer-size-'))
 afterAll(() => rmSync(directory, { recursive: true, force: true }))
@@ -104,4 +104,37 @@ test('a model that cannot fit is reported, and its minimum is booked', async () 
   expect(sizing).toBeNull()
   expect(bytes).toBeGreaterThan(300 * MiB)
   expect(ggufNeed(found, model(), { ...cpu, capacity: 400 * MiB }).bytes).toBeLessThanOrEqual(400 * MiB)
+})
+
+test('llama-server: what is booked is what its options say, with everything that it loads', async () => {
+  const path = header(100_000)
+  const planned = (args: string[], more: Partial<Sized> = {}) =>
+    planMemory(model(path, { engine: 'llama-server', args, ...more }), nvidia)
+  const cacheOf = async (...given: Parameters<typeof planned>) => (await planned(...given)).plan.layout!.need.cache
+  // Four requests of 4096 tokens, in whatever way that is written.
+  const usual = 4 * 4096 * perToken
+  expect(await cacheOf([], { context_length: 4096 })).toBe(usual)
+  expect(await cacheOf(['-c', '16384'])).toBe(usual)
+  expect(await cacheOf(['--ctx-size', '8192', '-np', '2'])).toBe(usual / 2)
+  expect(await cacheOf([], { env: { LLAMA_ARG_CTX_SIZE: '16384' } })).toBe(usual)
+  expect(await cacheOf(['-ctk', 'q8_0', '-ctv', 'q8_0'], { context_length: 4096 })).toBe((usual * 34) / 64)
+  expect((await planned(['-ngl', '1'])).plan.layout!.gpuLayers).toBe(1)
+
+  const bare = (await planned([])).bytes!
+  expect((await planned(['--lora', file('lora.gguf', 10)])).bytes! - bare).toBe(10 * MiB)
+  expect((await planned(['--mmproj', file('mmproj.gguf', 500)])).bytes! - bare).toBe(500 * MiB + 256 * MiB)
+  expect((await planned(['--mmproj', file('mmproj.gguf', 500), '--no-mmproj-offload'])).bytes).toBe(bare)
+})
+
+test('llama-server: the layers fit in what is booked, also where the booking is configured', async () => {
+  const path = header(100_000)
+  const capacity = 1024 * MiB + 30 * MiB
+  const fitted = await planMemory(model(path, { engine: 'llama-server', context_length: 4096 }), {
+    ...nvidia,
+    capacity,
+  })
+  expect(fitted.plan.layout!.gpuLayers).toBeLessThan(3)
+  expect(fitted.bytes).toBeLessThanOrEqual(capacity)
+  const given = model(path, { engine: 'llama-server', context_length: 4096, memory: capacity })
+  expect(await planMemory(given, nvidia)).toMatchObject({ bytes: capacity, plan: { layout: fitted.plan.layout } })
 })

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { Model } from '../../../core/models/model.ts'
+import type { Sizing } from '../../../gpu/engines/gguf/sizing.ts'
 import type { LaunchFacts } from '../../../gpu/presets/preset.ts'
 import { presetOf, presets } from '../../../gpu/presets/presets.ts'
 
@@ -18,6 +19,8 @@ const command = (of: object, more: Partial<LaunchFacts> = {}): string => {
     .command(one, { ...facts, ...more })
     .join(' ')
 }
+
+const plan = { layout: { gpuLayers: 43, context: 8192, encoderContext: 2048 } as Sizing }
 
 const cases: [name: string, model: object, facts: Partial<LaunchFacts>, has: string[], hasNot: string[]][] = [
   [
@@ -69,7 +72,35 @@ const cases: [name: string, model: object, facts: Partial<LaunchFacts>, has: str
     ],
     ['--embeddings', 'api-key'],
   ],
-  ['llama-server on three GPUs', { engine: 'llama-server' }, { gpus: 3 }, ['-b 1536'], []],
+  ['llama-server on three GPUs', { engine: 'llama-server' }, { gpus: 3 }, ['-b 1536', '-ts 1,1,1'], []],
+  [
+    'llama-server gets the layers and the context that were booked',
+    { engine: 'llama-server' },
+    { plan },
+    ['-np 3 -c 24576 -ngl 43'],
+    ['999', '-ts'],
+  ],
+  [
+    'what the options of llama-server say stays theirs',
+    { engine: 'llama-server', args: ['--gpu-layers', '20', '-c', '4096', '-ts', '3,1'] },
+    { plan, gpus: 2 },
+    ['--gpu-layers 20 -c 4096 -ts 3,1'],
+    ['-ngl', '-c 24576', '-ts 1,1'],
+  ],
+  [
+    'llama-server with experts in main memory: the layers are not ours to choose',
+    { engine: 'llama-server', args: ['--cpu-moe'] },
+    { plan },
+    ['-ngl 999', '-c 24576'],
+    [],
+  ],
+  [
+    'llama-server for embeddings computes a text of the booked length in one batch',
+    { engine: 'llama-server', tasks: ['std/embeddings'] },
+    { plan },
+    ['-c 6144', '--embeddings -ub 2048 -b 2048'],
+    [],
+  ],
   [
     'llama-server on the CPU: prompts in short batches',
     { engine: 'llama-server' },
