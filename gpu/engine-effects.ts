@@ -89,6 +89,8 @@ export function openEngineEffects(options: EngineEffectOptions) {
       const one: Running = { engine, connections: undefined }
       running.set(engineId, one)
       for (const warning of missingSandboxPaths(serves.model)) log.warn(warning, fields)
+      const { reason } = serves.placement.plan?.paged ?? {}
+      if (reason !== undefined) log.info('The context is shorter than that of the model', { ...fields, reason })
       // The HTTP client for engines is a large module, so it is imported with the first engine.
       const [{ EngineConnections }] = await Promise.all([import('./requests/connections.ts'), engine.ready()])
       if (running.get(engineId) !== one) return

@@ -97,7 +97,7 @@ async function proposeGguf(located: Located, given: GivenSettings, around: Propo
   const wrong = fault?.text ?? mistakes[0]
   if (wrong !== undefined) throw new Failure('invalid_value', `'${path}' cannot be added: ${wrong}`)
   const room = await openPlacementTargets(dataDir).targetFor(model)
-  const { bytes, plan } = await planMemory({ ...model, memory: undefined }, room, header)
+  const { bytes, plan } = await planMemory({ ...model, memory: undefined }, room, { header })
   const sizing = plan.layout ?? null
   const least = bytes ?? 0
   const memory = model.memory ?? least

@@ -12,7 +12,7 @@ import { findCompanions } from '../../core/models/recognition/recognise-file.ts'
 import { chooseEngine, type Recognition, suggestedEngines } from '../../core/models/recognition/recognition.ts'
 import { parsed } from '../../core/schemas/issues.ts'
 import type { Task } from '../../core/schemas/task.ts'
-import { estimate, filesNeed } from '../../gpu/estimate/estimate.ts'
+import { type KnownModel, type MemoryPlan, type PlacementTarget, planMemory } from '../../gpu/estimate/estimate.ts'
 import { presetOf, presets } from '../../gpu/presets/presets.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
 import { installAdvice, isInstalled, openPlacementTargets } from './engine-programs.ts'
@@ -48,20 +48,23 @@ export async function proposeRecognised(
   }
   const model = parsed(Model, entry)
   const room = await targets.targetFor(model)
-  const memory =
-    located.bytes !== undefined && model.memory === undefined
-      ? filesNeed(located.bytes, room.kind)
-      : await estimate(model, room)
+  const known = { shape: recognition.shape, bytes: located.bytes }
+  const { bytes: memory, plan } = await planMemory(model, room, known)
+  const { paged } = plan
   const needsGpu = room.kind === 'nvidia' && room.capacity === 0
+  const neverFits = paged?.reason !== undefined && paged.maxLength === undefined
+  const more = neverFits && !needsGpu ? await fittingDevices(model, room, known, gpus) : undefined
   const obstacle = needsGpu
     ? `The engine '${model.engine}' needs a GPU, and none was found here.`
-    : tooLarge(memory, room)
+    : neverFits
+      ? `It does not fit. ${paged.reason}${more === undefined ? '' : ` It fits on ${more} GPUs: --devices ${more}`}`
+      : null
   return {
     entry,
     memory,
     obstacle,
     doesNotFit: obstacle !== null,
-    advice: [...advice, ...further.missing],
+    advice: [...advice, ...further.missing, ...(paged?.maxLength !== undefined && !needsGpu ? [paged.reason!] : [])],
     facts: [
       ['source', path],
       ['is', `${recognition.is}${located.bytes === undefined ? '' : `, ${sizeText(located.bytes)}`}`],
@@ -69,9 +72,9 @@ export async function proposeRecognised(
       ['tasks', `${entry.tasks!.join(', ')}${given.task ? '' : `: ${recognition.because}`}`],
       ...(defaults ? [['defaults', defaultsText(defaults)] as [string, string]] : []),
       ...(recognition.contextLength !== undefined
-        ? [['context', contextText(model, recognition.contextLength)] as [string, string]]
+        ? [['context', contextText(model, recognition.contextLength, paged?.maxLength)] as [string, string]]
         : []),
-      ['memory', memory === null ? 'unknown' : `${sizeText(memory)}, estimated from the size of its files`],
+      ['memory', memory === null ? 'unknown' : `${sizeText(memory)}, ${memorySource(model, plan)}`],
     ],
   }
 }
@@ -158,5 +161,28 @@ function defaultsText(defaults: FamilyDefaults): string {
   return `${width}×${height}${video}, ${steps} steps, guidance ${guidance}`
 }
 
-const contextText = ({ context_length: given }: Model, trained: number | null): string =>
-  given === undefined ? `the engine's choice${trained === null ? '' : ` (trained for ${trained})`}` : String(given)
+const contextText = ({ context_length: given }: Model, trained: number | null, fitting?: number): string =>
+  given !== undefined
+    ? String(given)
+    : `${fitting ?? "the engine's choice"}${trained === null ? '' : ` (trained for ${trained})`}`
+
+const memorySource = ({ memory }: Model, { paged }: MemoryPlan): string => {
+  if (memory !== undefined) return 'as given'
+  return paged
+    ? 'weights, the cache of one request of full length, and buffers'
+    : 'estimated from the size of its files'
+}
+
+/** Returns the number of GPUs of this machine on which the model fits: one that divides its attention heads. */
+async function fittingDevices(
+  model: Model,
+  room: PlacementTarget,
+  known: KnownModel,
+  gpus: number,
+): Promise<number | undefined> {
+  for (const devices of [2, 4, 8, 16].filter(count => count <= gpus && count > room.devices)) {
+    const { paged } = (await planMemory(model, { ...room, devices }, known)).plan
+    if (paged && (paged.reason === undefined || paged.maxLength !== undefined)) return devices
+  }
+  return undefined
+}

@@ -10,6 +10,8 @@ export interface EngineFacts {
   takesProjector?: true
   /** Its options name the encoders and the VAE that a diffusion model needs beside it. */
   takesCompanions?: true
+  /** It reserves the memory of its cache when it starts, and does not start without that of one full request. */
+  pagesCache?: true
   /** It is a server that infer does not start. */
   isElsewhere?: true
   /** It may be any program, which may read its source in any way. */
@@ -19,7 +21,8 @@ export interface EngineFacts {
 const facts: Readonly<Record<string, EngineFacts>> = {
   gguf: { reads: 'gguf', isBuiltIn: true },
   'llama-server': { reads: 'gguf', takesProjector: true },
-  vllm: { reads: 'repository', spansCards: true },
+  vllm: { reads: 'repository', spansCards: true, pagesCache: true },
+  sglang: { pagesCache: true },
   'sd-server': { takesCompanions: true },
   remote: { isElsewhere: true },
   custom: { isAny: true },

@@ -1,11 +1,13 @@
-import { readdir, stat } from 'node:fs/promises'
+import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { engineFacts } from '../../core/models/engine-facts.ts'
 import { readGgufHeader } from '../../core/models/gguf-header.ts'
 import type { Model } from '../../core/models/model.ts'
+import { type TransformersShape, transformersShape } from '../../core/models/recognition/transformers-shape.ts'
 import { type Sizing, SizingRefusal, type SizingSettings, sizing } from '../engines/gguf/sizing.ts'
 import type { ModelShape } from '../engines/gguf/sizing-need.ts'
 import { type LlamaOptions, llamaOptions } from './llama-options.ts'
+import { type PagedPlan, type PagedShape, pagedPlan } from './paged-plan.ts'
 
 /** Bytes that an engine uses besides the weights: its runtime (a CUDA context alone is half a gigabyte) and buffers. */
 export const overhead = { cpu: 256 * 2 ** 20, nvidia: 2 ** 30 }
@@ -34,6 +36,17 @@ export type EstimatedModel = Pick<Model, 'tasks' | 'context_length'> &
 export interface MemoryPlan {
   /** Layers, context and concurrency of a GGUF model. */
   layout?: Sizing
+  /** For vLLM and SGLang. */
+  paged?: PagedPlan
+}
+
+/** What is known of a model whose files are not on this machine. */
+export interface KnownModel {
+  /** The header of its GGUF file. */
+  header?: ModelShape | undefined
+  /** Its config.json, and the bytes of its weights. */
+  shape?: TransformersShape | undefined
+  bytes?: number | undefined
 }
 
 export interface MemoryEstimate {
@@ -44,28 +57,66 @@ export interface MemoryEstimate {
 
 /**
  * Estimates the device memory that a model needs: the configured value; for a GGUF file the weights, cache and buffers
- * by its header, computed as the engine does at its start; else by the size of its files. The size is unknown, for
- * example, for a name on a hub: the model then gets a device of its own. `known`: the header of its file, which need not
- * be on this machine.
+ * by its header, computed as the engine does at its start; for vLLM and SGLang by config.json; else by the size of its
+ * files. The size is unknown, for example, for a name on a hub: the model then gets a device of its own.
  */
-export async function planMemory(model: Sized, target: PlacementTarget, known?: ModelShape): Promise<MemoryEstimate> {
+export async function planMemory(
+  model: Sized,
+  target: PlacementTarget,
+  known: KnownModel = {},
+): Promise<MemoryEstimate> {
   const { memory, source } = model
   if (source === undefined) return { bytes: memory ?? overhead[target.kind], plan: {} }
   // The source is a graph, whose size says nothing about the models in it.
   if (model.comfyui) return { bytes: memory ?? null, plan: {} }
-  const isGguf = known !== undefined || /\.gguf$/i.test(source)
+  const isGguf = known.header !== undefined || /\.gguf$/i.test(source)
   if (isGguf && (memory === undefined || isServed(model))) {
     // For an unreadable file the engine reports the error when it starts.
-    const header = known ?? (await readGgufHeader(source).catch(() => null))
+    const header = known.header ?? (await readGgufHeader(source).catch(() => null))
     const room = memory === undefined ? target : { ...target, capacity: memory / target.devices }
     if (header) {
       const { bytes, sizing: layout } = ggufNeed(header, model, room, await companionBytes(model))
       return { bytes: memory ?? bytes, plan: layout ? { layout } : {} }
     }
   }
+  if (engineFacts(model.engine).pagesCache) {
+    const shape = known.shape ?? (await shapeOf(source))
+    const weights = known.bytes ?? (await weightsOf(source))
+    if (shape && weights !== null) {
+      const { bytes, plan } = pagedPlan(pagedShape(shape, weights, model), model, target)
+      return { bytes, plan: { paged: plan } }
+    }
+  }
   if (memory !== undefined) return { bytes: memory, plan: {} }
-  const files = await sizeOf(source, { left: maxEntries })
+  const files = known.bytes ?? (await sizeOf(source, { left: maxEntries }))
   return { bytes: files === null ? null : filesNeed(files, target.kind), plan: {} }
+}
+
+/** Engines store weights of 32 bits in 16, unless an option names a type. */
+const pagedShape = (shape: TransformersShape, weights: number, { args = [] }: EstimatedModel): PagedShape => ({
+  ...shape,
+  weights: shape.isWide && !args.some(arg => /^--dtype/.test(arg)) ? weights / 2 : weights,
+})
+
+/** Reads config.json of a local folder; null if there is none or it describes no transformer. */
+async function shapeOf(folder: string): Promise<TransformersShape | null> {
+  try {
+    return transformersShape(JSON.parse(await readFile(join(folder, 'config.json'), 'utf8')))
+  } catch {
+    return null
+  }
+}
+
+/** Weights that engines load: the usual files, else all safetensors files beside config.json, else those of PyTorch. */
+const weightFiles = [/^(model|pytorch_model).*\.safetensors$/, /\.safetensors$/, /\.bin$/]
+
+/** Bytes of the weights in a local folder, of which some have two copies in different formats; null if it has none. */
+async function weightsOf(folder: string): Promise<number | null> {
+  const names = (await readdir(folder).catch(() => [])).slice(0, maxEntries)
+  const loaded = weightFiles.map(pattern => names.filter(name => pattern.test(name))).find(some => some.length > 0)
+  if (!loaded) return null
+  const sizes = await Promise.all(loaded.map(name => stat(join(folder, name)).catch(() => ({ size: 0 }))))
+  return sizes.reduce((sum, { size }) => sum + size, 0)
 }
 
 /** Estimates the bytes that a model needs on its devices, as `planMemory` does. */

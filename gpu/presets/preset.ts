@@ -274,6 +274,10 @@ function engineRefusal(status: number, body: string, quirks: readonly Quirk[] = 
 export const option = (name: string, value: string | number | undefined): string[] =>
   value === undefined ? [] : [name, String(value)]
 
+/** An option with its value, unless the model's own arguments name it. */
+export const unlessGiven = ({ args }: Model, name: string, value: string | number | undefined): string[] =>
+  args.some(arg => arg === name || arg.startsWith(`${name}=`)) ? [] : option(name, value)
+
 /** Arguments of most servers: they listen on this machine only. */
 export const onLoopback = ['--host', '127.0.0.1', '--port', '{port}']
 

@@ -1,10 +1,25 @@
 import type { Model } from '../../core/models/model.ts'
 import { isFor } from '../../core/schemas/task.ts'
-import { definePreset, generates, noKey, onLoopback, option, scoreByRerank, upstreamId } from './preset.ts'
+import {
+  definePreset,
+  generates,
+  type LaunchFacts,
+  noKey,
+  onLoopback,
+  scoreByRerank,
+  unlessGiven,
+  upstreamId,
+} from './preset.ts'
 import { routesOf } from './routes.ts'
 import { memoryOption, textFeatures } from './vllm.ts'
 
 const pools = ({ tasks }: Model): boolean => isFor(tasks, 'embed', 'rerank')
+
+/** Its share is that of weights and cache; activations and CUDA graphs take the rest of what was booked. */
+function staticShare({ bytes, gpus, memoryShare, plan }: LaunchFacts): string {
+  const runtime = plan?.paged?.runtimeBytes ?? 0
+  return memoryOption(memoryShare * (bytes > runtime ? 1 - runtime / bytes : 1), gpus, 0.9)
+}
 
 /**
  * SGLang. `/health` answers 503 until it has warmed up; `/v1/models` answers too early. Rerankers answer logits. It takes
@@ -20,14 +35,13 @@ export const sglang = definePreset({
       ? 'one process does either chat and completion, or embeddings and reranking. Write two models.'
       : undefined,
   slots: 128,
-  command: (model, { gpus, memoryShare, slots }) => [
+  command: (model, facts) => [
     ['sglang', 'serve', '--model-path', model.source ?? model.id, ...onLoopback],
-    ['--served-model-name', upstreamId(model), '--tp-size', String(Math.max(1, gpus))],
-    gpus > 0 ? [] : ['--device', 'cpu'],
-    // At most 0.9, because the rest holds activations and CUDA graphs.
-    ['--mem-fraction-static', memoryOption(memoryShare, gpus, 0.9)],
-    ['--max-running-requests', String(slots)],
-    option('--context-length', model.context_length),
+    ['--served-model-name', upstreamId(model), '--tp-size', String(Math.max(1, facts.gpus))],
+    facts.gpus > 0 ? [] : ['--device', 'cpu'],
+    unlessGiven(model, '--mem-fraction-static', staticShare(facts)),
+    ['--max-running-requests', String(facts.slots)],
+    unlessGiven(model, '--context-length', model.context_length ?? facts.plan?.paged?.maxLength),
     pools(model) ? '--is-embedding' : [],
     model.args,
   ],

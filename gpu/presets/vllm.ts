@@ -1,6 +1,6 @@
 import type { Feature, Model } from '../../core/models/model.ts'
 import { isFor } from '../../core/schemas/task.ts'
-import { allFeatures, definePreset, generates, onLoopback, option, upstreamId } from './preset.ts'
+import { allFeatures, definePreset, generates, onLoopback, unlessGiven, upstreamId } from './preset.ts'
 import { routesOf } from './routes.ts'
 
 /**
@@ -13,11 +13,12 @@ export const vllm = definePreset({
   runsOn: 'gpu',
   installation: { program: 'vllm', advice: 'Install it with: pip install vllm' },
   slots: 256,
-  command: (model, { gpus, memoryShare, slots }) => [
+  command: (model, { gpus, memoryShare, slots, plan }) => [
     ['vllm', 'serve', model.source ?? model.id, ...onLoopback],
     ['--served-model-name', upstreamId(model), '--tensor-parallel-size', String(Math.max(1, gpus))],
-    ['--gpu-memory-utilization', memoryOption(memoryShare, gpus, 0.95), '--max-num-seqs', String(slots)],
-    option('--max-model-len', model.context_length),
+    unlessGiven(model, '--gpu-memory-utilization', memoryOption(memoryShare, gpus, 0.95)),
+    ['--max-num-seqs', String(slots)],
+    unlessGiven(model, '--max-model-len', model.context_length ?? plan?.paged?.maxLength),
     synthesizes(model) ? '--omni' : generates(model) || transcribes(model) ? [] : ['--runner', 'pooling'],
     model.args,
   ],
@@ -46,10 +47,11 @@ export const textFeatures = allFeatures.filter(feature => !unsupported.has(featu
 
 /**
  * The booked share of the memory as an option of vLLM and SGLang, whose names speak of GPUs, also on the processor. Of a
- * card at least 0.1, and at most `most`, because the driver needs some. Rounded down so that the shares of two engines add
- * up to less than 1; of the main memory to a ten-thousandth, 0.1 GB of a terabyte.
+ * card at least 0.1, and at most `most`, because the driver needs some. Rounded down to a ten-thousandth, 8 MB of 80 GB, so
+ * that the shares of two engines add up to less than 1.
  */
 export function memoryOption(share: number, gpus: number, most: number): string {
-  const [least, limit, steps] = gpus > 0 ? [0.1, most, 100] : [0.0001, 0.95, 10_000]
-  return String(Math.floor(Math.min(limit, Math.max(least, share)) * steps) / steps)
+  const [least, limit] = gpus > 0 ? [0.1, most] : [0.0001, 0.95]
+  // The product of a number of few digits may be a little too small.
+  return String(Math.floor(Math.min(limit, Math.max(least, share)) * 10_000 + 1e-6) / 10_000)
 }

@@ -5,6 +5,7 @@ import { purposeOfFolder } from '../propose.ts'
 import { loraAdvice } from './lora.ts'
 import { recognisePipeline } from './pipelines.ts'
 import type { Recognition, SuggestedEngine } from './recognition.ts'
+import { transformersShape } from './transformers-shape.ts'
 
 type Fields = Readonly<Record<string, unknown>>
 
@@ -131,7 +132,8 @@ function recogniseTransformers(wrong: (what: string) => Failure, { files }: Fold
   if (/tts/.test(type)) return { ...speech, is: `a text-to-speech model (${type})`, engines: ['vllm-omni', 'vllm'] }
   const { tasks, because } = purposeOfFolder(config, { pools: files.includes('modules.json') })
   const first = operationOf(tasks[0]!)
-  const length = config.max_position_embeddings
+  const shape = transformersShape(config) ?? undefined
+  const length = shape?.contextLength ?? config.max_position_embeddings
   return {
     is: `a model of transformers${type === '' ? '' : ` (${type})`}${'vision_config' in config ? ' that also reads images' : ''}`,
     tasks,
@@ -140,5 +142,6 @@ function recogniseTransformers(wrong: (what: string) => Failure, { files }: Fold
     // One process of the Python worker embeds or ranks, and computes no scores from vectors.
     tasksOn: { python: first === 'embed' ? tasks.slice(0, 1) : tasks },
     contextLength: typeof length === 'number' ? length : null,
+    shape,
   }
 }

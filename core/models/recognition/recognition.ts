@@ -1,5 +1,6 @@
 import type { Task } from '../../schemas/task.ts'
 import type { CompanionFile, FamilyDefaults } from './diffusion-families.ts'
+import type { TransformersShape } from './transformers-shape.ts'
 
 /** Engines that infer can suggest, by the name that `engine:` in infer.yaml uses. */
 export const suggestedEngines = [
@@ -44,6 +45,8 @@ export interface Recognition {
   file?: string
   /** Tokens that a text model was trained for; null if its configuration does not tell. */
   contextLength?: number | null
+  /** What decides the memory of a model of transformers, by its configuration. */
+  shape?: TransformersShape | undefined
   /** Whether the name of its folder or file is too general for an id, so that `id` is better. */
   id?: string
 }

@@ -135,7 +135,7 @@ const cases: [name: string, model: object, facts: Partial<LaunchFacts>, has: str
     { engine: 'vllm', devices: 2, context_length: 8192 },
     { gpus: 2, memoryShare: 0.456 },
     [
-      'vllm serve /models/m --host 127.0.0.1 --port {port} --served-model-name org/m --tensor-parallel-size 2 --gpu-memory-utilization 0.45 --max-num-seqs 3 --max-model-len 8192',
+      'vllm serve /models/m --host 127.0.0.1 --port {port} --served-model-name org/m --tensor-parallel-size 2 --gpu-memory-utilization 0.456 --max-num-seqs 3 --max-model-len 8192',
     ],
     ['--runner', 'api-key'],
   ],
@@ -147,6 +147,27 @@ const cases: [name: string, model: object, facts: Partial<LaunchFacts>, has: str
     [],
   ],
   ['vLLM never gets all memory', { engine: 'vllm' }, { memoryShare: 1 }, ['--gpu-memory-utilization 0.95'], []],
+  [
+    'vLLM gets the context that fits',
+    { engine: 'vllm' },
+    { plan: { paged: { maxLength: 20_480, runtimeBytes: 0 } } },
+    ['--max-model-len 20480'],
+    [],
+  ],
+  [
+    'what the options of vLLM say stays theirs',
+    { engine: 'vllm', context_length: 4096, args: ['--gpu-memory-utilization', '0.9', '--max-model-len=8192'] },
+    {},
+    ['--gpu-memory-utilization 0.9 --max-model-len=8192'],
+    ['0.5', '4096'],
+  ],
+  [
+    'SGLang takes weights and cache from its share, and the rest from what is left of it',
+    { engine: 'sglang' },
+    { bytes: 20 * 2 ** 30, plan: { paged: { maxLength: 20_480, runtimeBytes: 2 * 2 ** 30 } } },
+    ['--mem-fraction-static 0.45', '--context-length 20480'],
+    [],
+  ],
   ['vLLM for embeddings', { engine: 'vllm', tasks: ['std/embeddings'] }, {}, ['--runner pooling'], []],
   ['vLLM for transcription', { engine: 'vllm', tasks: ['std/audio-transcription'] }, {}, [], ['--runner', '--omni']],
   [

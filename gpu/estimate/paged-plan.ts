@@ -1,0 +1,126 @@
+import type { Model } from '../../core/models/model.ts'
+import type { TransformersShape } from '../../core/models/recognition/transformers-shape.ts'
+import { formatBytes } from '../engines/gguf/sizing.ts'
+import type { PlacementTarget } from './estimate.ts'
+
+/** The memory of an engine that reserves its cache when it starts, for one request of the full length at least. */
+export interface PagedPlan {
+  /** Tokens of one request, if the memory has no room for those of the model. */
+  maxLength?: number
+  /** Why, as a sentence. */
+  reason?: string
+  /** Bytes on all devices besides weights and cache. */
+  runtimeBytes: number
+}
+
+/** What weights and cache depend on; `weights`: bytes on the devices. */
+export type PagedShape = Omit<TransformersShape, 'isWide'> & { weights: number }
+
+/** Bytes on each card for CUDA, its libraries and CUDA graphs; on the processor for the process. */
+const runtime = { nvidia: 1.5 * 2 ** 30, cpu: 2 ** 30 }
+/** Tokens of one step while the engine measures itself. Source: vLLM 0.26 on cards of 70 GB and more. */
+const stepTokens = 8192
+/** Requests of that step whose next token is chosen, with 32-bit logits and a copy of them. */
+const stepRequests = 256
+/** Bytes of an activation. */
+const activation = 2
+/** Tokens of a block of the cache, and the part of it that alignment and tables take. */
+const pageTokens = 16
+const cacheMargin = 1.02
+/** Their presets give them 0.95 of a card at most, of which 0.97 can be booked. */
+const usable = { nvidia: 0.95 / 0.97, cpu: 1 }
+/** A context below this serves no chat; multiples of this are chosen. */
+const leastLength = 2048
+const lengthStep = 1024
+
+/**
+ * Plans the memory of vLLM and SGLang: weights, the cache of one request of full length, and what one step takes. If the
+ * devices have no room for it, the longest context that fits is chosen, unless the model's configuration names one. Pure.
+ */
+export function pagedPlan(
+  shape: PagedShape,
+  model: Partial<Pick<Model, 'context_length' | 'args' | 'memory'>>,
+  { kind, devices, capacity }: PlacementTarget,
+): { bytes: number; fits: boolean; plan: PagedPlan } {
+  const given = pagedOptions(model.args ?? [])
+  const tokens = given.stepTokens ?? stepTokens
+  const step =
+    tokens * (2 * shape.feedForwardLength + 4 * shape.embeddingLength) * activation +
+    Math.min(stepRequests, tokens) * shape.vocabularySize * 8
+  const runtimeBytes = Math.ceil(runtime[kind] * devices + step)
+  const need = (length: number) =>
+    Math.ceil(shape.weights + runtimeBytes + cacheBytes(shape, length, tokens, given.cacheBytes) * cacheMargin)
+  const total = capacity * devices
+  const room =
+    model.memory ?? (given.share === undefined ? Math.floor(capacity * devices * usable[kind]) : given.share * total)
+  const booked = (bytes: number) => model.memory ?? (given.share === undefined ? bytes : Math.ceil(room))
+  const fixed = given.length ?? model.context_length
+  const wanted = fixed ?? shape.contextLength ?? leastLength
+  if (need(wanted) <= room) return { bytes: booked(need(wanted)), fits: true, plan: { runtimeBytes } }
+  const units = greatest(Math.floor(wanted / lengthStep), count => need(count * lengthStep) <= room)
+  const longest = units * lengthStep
+  const fits = longest >= Math.min(leastLength, wanted)
+  const why = `A context of ${wanted} tokens needs ${formatBytes(need(wanted))}, and ${formatBytes(room)} can be had`
+  if (fixed !== undefined || !fits) {
+    const instead = fits ? `; context_length: ${longest} would fit.` : '.'
+    const bytes = booked(need(fits ? wanted : Math.min(leastLength, wanted)))
+    return { bytes, fits: false, plan: { runtimeBytes, reason: `${why}${instead}` } }
+  }
+  return {
+    bytes: booked(need(longest)),
+    fits,
+    plan: { runtimeBytes, maxLength: longest, reason: `${why}, so requests have at most ${longest} tokens.` },
+  }
+}
+
+/** Bytes of the cache of one request; what a window keeps includes the tokens of one step. */
+function cacheBytes({ causal, blockMemory }: PagedShape, length: number, step: number, bytes: number): number {
+  if (!causal) return 0
+  const pages = (tokens: number) => Math.ceil(tokens / pageTokens) * pageTokens
+  return blockMemory.reduce((sum, { window, keys, values, state }) => {
+    const kept = window === null ? length : Math.min(length, window + step)
+    return sum + (keys + values) * bytes * pages(kept) + state * 4
+  }, 0)
+}
+
+/** The options of vLLM and SGLang that decide memory, as the model's arguments name them. */
+export interface PagedOptions {
+  length?: number | undefined
+  /** Part of each device's whole memory. */
+  share?: number | undefined
+  stepTokens?: number | undefined
+  /** Bytes of one number of the cache. */
+  cacheBytes: number
+}
+
+export function pagedOptions(args: readonly string[]): PagedOptions {
+  const last = (...names: string[]): string | undefined => {
+    for (let at = args.length - 1; at >= 0; at--) {
+      const [name, value] = /^(--[a-z-]+)=(.*)$/.exec(args[at]!)?.slice(1) ?? [args[at], args[at + 1]]
+      if (names.includes(name!)) return value
+    }
+    return undefined
+  }
+  const number = (text: string | undefined): number | undefined => {
+    const [, digits, unit = ''] = /^([\d.]+)([kKmM]?)$/.exec(text ?? '') ?? []
+    // vLLM writes 16k for 16,000 and 16K for 16,384.
+    return digits === undefined ? undefined : Number(digits) * { '': 1, k: 1000, K: 1024, m: 1e6, M: 2 ** 20 }[unit]!
+  }
+  return {
+    length: number(last('--max-model-len', '--context-length')),
+    share: number(last('--gpu-memory-utilization', '--mem-fraction-static')),
+    stepTokens: number(last('--max-num-batched-tokens', '--chunked-prefill-size')),
+    cacheBytes: /fp8|int8/.test(last('--kv-cache-dtype') ?? '') ? 1 : 2,
+  }
+}
+
+/** Binary search: the greatest count from 0 to `most` for which `holds` is true. */
+function greatest(most: number, holds: (count: number) => boolean): number {
+  let [good, bad] = [0, most + 1]
+  while (bad - good > 1) {
+    const middle = Math.floor((good + bad) / 2)
+    if (holds(middle)) good = middle
+    else bad = middle
+  }
+  return good
+}
