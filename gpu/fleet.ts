@@ -70,7 +70,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   })
   const backends = openCardBackends({ ...options, environment, wrapper, memory })
   const refused = openRefusedFiles()
-  const placements = openModelPlacement(memory, backends, sandbox, refused)
+  const placements = openModelPlacement(memory, backends, sandbox, refused, models)
   const engines = openEngineEffects({
     launcher,
     memory,

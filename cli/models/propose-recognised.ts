@@ -58,7 +58,7 @@ export async function proposeRecognised(
     ? `The engine '${model.engine}' needs a GPU, and none was found here.`
     : neverFits
       ? `It does not fit. ${paged.reason}${more === undefined ? '' : ` It fits on ${more} GPUs: --devices ${more}`}`
-      : null
+      : tooLarge(memory, room)
   return {
     entry,
     memory,

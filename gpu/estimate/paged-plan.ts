@@ -11,6 +11,8 @@ export interface PagedPlan {
   reason?: string
   /** Bytes on all devices besides weights and cache. */
   runtimeBytes: number
+  /** Bytes that it may have on each card for a larger cache; absent if the configuration names an amount. */
+  most?: number
 }
 
 /** What weights and cache depend on; `weights`: bytes on the devices. */
@@ -55,8 +57,10 @@ export function pagedPlan(
     model.memory ?? (given.share === undefined ? Math.floor(capacity * devices * usable[kind]) : given.share * total)
   const booked = (bytes: number) => model.memory ?? (given.share === undefined ? bytes : Math.ceil(room))
   const fixed = given.length ?? model.context_length
+  const isOurs = kind === 'nvidia' && shape.causal && model.memory === undefined && given.share === undefined
+  const own = { runtimeBytes, ...(isOurs ? { most: Math.floor(capacity * usable.nvidia) } : {}) }
   const wanted = fixed ?? shape.contextLength ?? leastLength
-  if (need(wanted) <= room) return { bytes: booked(need(wanted)), fits: true, plan: { runtimeBytes } }
+  if (need(wanted) <= room) return { bytes: booked(need(wanted)), fits: true, plan: own }
   const units = greatest(Math.floor(wanted / lengthStep), count => need(count * lengthStep) <= room)
   const longest = units * lengthStep
   const fits = longest >= Math.min(leastLength, wanted)
@@ -64,12 +68,12 @@ export function pagedPlan(
   if (fixed !== undefined || !fits) {
     const instead = fits ? `; context_length: ${longest} would fit.` : '.'
     const bytes = booked(need(fits ? wanted : Math.min(leastLength, wanted)))
-    return { bytes, fits: false, plan: { runtimeBytes, reason: `${why}${instead}` } }
+    return { bytes, fits: false, plan: { ...own, reason: `${why}${instead}` } }
   }
   return {
     bytes: booked(need(longest)),
     fits,
-    plan: { runtimeBytes, maxLength: longest, reason: `${why}, so requests have at most ${longest} tokens.` },
+    plan: { ...own, maxLength: longest, reason: `${why}, so requests have at most ${longest} tokens.` },
   }
 }
 

@@ -12,6 +12,7 @@ import { type SandboxSupport, sandboxRefusal } from '../sandbox/level.ts'
 import type { openCardBackends } from './card-backend.ts'
 import type { Memory } from './memory.ts'
 import type { openRefusedFiles } from './refused-files.ts'
+import { type CardUse, spareShare } from './spare-memory.ts'
 
 type Placement = ModelState['placement']
 
@@ -20,6 +21,7 @@ export function openModelPlacement(
   backends: Pick<ReturnType<typeof openCardBackends>, 'find'>,
   sandbox: SandboxSupport,
   refused: Pick<ReturnType<typeof openRefusedFiles>, 'find'>,
+  models: () => readonly Model[],
 ) {
   const unsized = (model: Model, runsOn: Preset['runsOn']): Placement => ({
     modelId: model.id,
@@ -27,6 +29,33 @@ export function openModelPlacement(
     ...devicesFor(model, runsOn, memory.devices()),
     impossible: sandboxRefusal(model.id, wantedLevel(model, presetOf(model)), sandbox),
   })
+
+  /** What a model takes of the cards, without trying its backend, which may take minutes; null if it runs elsewhere. */
+  async function cardUse(model: Model): Promise<CardUse | null> {
+    const preset = presetOf(model)
+    const placement = unsized(model, preset.runsOn)
+    if (placement.kind !== 'nvidia') return null
+    const slots = model.concurrency ?? preset.slots
+    const target = placementTargetFor(placement, slots, memory.capacities())!
+    const { bytes, plan } = await planMemory({ ...model, memory: model.memory ?? preset.memory }, target)
+    return {
+      modelId: model.id,
+      share: (bytes ?? bytesOfUnknown(placement, memory.capacities())) / placement.devices,
+      cards: placement.devices,
+      replicas: Math.max(model.replicas.min, model.replicas.max),
+      grows: plan.paged?.most !== undefined,
+    }
+  }
+
+  /** Adds the memory that no configured model needs to that of an engine whose cache grows with it. */
+  async function withSpare(model: Model, bytes: number, most: number, devices: number): Promise<number> {
+    const others = models().filter(({ id, enabled }) => enabled && id !== model.id)
+    const uses = (await Promise.all([model, ...others].map(one => cardUse(one).catch(() => null)))).filter(
+      one => one !== null,
+    )
+    const spare = spareShare(model.id, uses, capacitiesOf('nvidia', memory.capacities()))
+    return Math.max(bytes, Math.min(most, bytes / devices + spare) * devices)
+  }
 
   return {
     /** Returns the placement of a model. Its memory is estimated unless it was `booked`. */
@@ -44,8 +73,15 @@ export function openModelPlacement(
       if (fault) return { ...placement, loadFault: withoutPaths(model, fault) }
       const target = placementTargetFor(placement, slots, memory.capacities())
       const sized = { ...model, memory: model.memory ?? preset.memory }
-      const { bytes, plan } = target ? await planMemory(sized, target) : { bytes: 0, plan: undefined }
-      return { ...placement, bytes: bytes ?? bytesOfUnknown(placement, memory.capacities()), plan }
+      if (!target) return placement
+      const { bytes, plan } = await planMemory(sized, target)
+      const least = bytes ?? bytesOfUnknown(placement, memory.capacities())
+      const most = placement.kind === 'nvidia' ? plan.paged?.most : undefined
+      return {
+        ...placement,
+        bytes: most === undefined ? least : await withSpare(model, least, most, placement.devices),
+        plan,
+      }
     },
     /** Whether a model surely cannot run here. Reads no headers and tries no backend, because that may take minutes. */
     async isUnfit(model: Model): Promise<boolean> {

@@ -1,0 +1,78 @@
+import { mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, expect, test } from 'vitest'
+import { Model } from '../../../core/models/model.ts'
+import { openModelPlacement } from '../../../gpu/placement/model-placement.ts'
+import { presetOf } from '../../../gpu/presets/presets.ts'
+
+const GiB = 2 ** 30
+const directory = mkdtempSync(join(tmpdir(), 'infer-placement-'))
+afterAll(() => rmSync(directory, { recursive: true, force: true }))
+
+/** A folder with a model of the size of Llama 3.1 8B. */
+const folder = join(directory, 'eight')
+mkdirSync(folder)
+writeFileSync(
+  join(folder, 'config.json'),
+  JSON.stringify({
+    model_type: 'llama',
+    num_hidden_layers: 32,
+    hidden_size: 4096,
+    intermediate_size: 14_336,
+    num_attention_heads: 32,
+    num_key_value_heads: 8,
+    max_position_embeddings: 131_072,
+    vocab_size: 128_256,
+  }),
+)
+for (const name of ['model.safetensors', 'consolidated.safetensors']) {
+  writeFileSync(join(folder, name), '')
+  truncateSync(join(folder, name), 16.06e9)
+}
+
+const eight = Model.parse({ id: 'eight', engine: 'vllm', source: folder })
+const small = Model.parse({ id: 'small', engine: 'custom', command: ['x', '{port}'], memory: '10GiB' })
+
+async function placed(models: readonly Model[], gib: number) {
+  const capacity = Math.floor(0.97 * gib * GiB)
+  const devices = [{ id: 'gpu0', kind: 'nvidia' }]
+  const placements = openModelPlacement(
+    { devices: () => devices, capacities: () => [{ id: 'gpu0', kind: 'nvidia', capacity }] } as never,
+    { find: () => Promise.resolve(null) } as never,
+    { tool: { network: true } } as never,
+    { find: () => Promise.resolve(undefined) },
+    () => models,
+  )
+  const placement = await placements.placementOf(models[0]!, 256, undefined)
+  const facts = { slots: 256, threads: 1, gpus: 1, bytes: placement.bytes, memoryShare: placement.bytes / (gib * GiB) }
+  const command = presetOf(models[0]!).command(models[0]!, { ...facts, backend: null, plan: placement.plan })
+  return { gib: placement.bytes / GiB, command: command.join(' ') }
+}
+
+test('vLLM gets the card that nobody else wants, and room for its full context', async () => {
+  const { gib, command } = await placed([eight], 80)
+  expect(gib).toBeCloseTo(76, 1)
+  expect(command).toContain('--gpu-memory-utilization 0.95 ')
+  expect(command).not.toContain('--max-model-len')
+})
+
+test('what other models are configured to need is left to them', async () => {
+  expect((await placed([eight, small], 80)).gib).toBeCloseTo(0.97 * 80 - 10, 1)
+  const disabled = { ...small, enabled: false }
+  expect((await placed([eight, disabled], 80)).gib).toBeCloseTo(76, 1)
+  // Two that do not fit at once get what they need.
+  const large = { ...small, memory: 60 * GiB }
+  expect((await placed([eight, large], 80)).gib).toBeCloseTo(33.7, 1)
+})
+
+test('on a card without room for the full context it gets the longest that fits', async () => {
+  const { gib, command } = await placed([eight], 24)
+  expect(gib).toBeLessThanOrEqual(22.8)
+  expect(command).toContain('--max-model-len 43008')
+})
+
+test('a configured amount stays', async () => {
+  expect((await placed([{ ...eight, memory: 40 * GiB }], 80)).gib).toBe(40)
+  expect((await placed([{ ...eight, args: ['--gpu-memory-utilization', '0.5'] }], 80)).gib).toBeCloseTo(0.485 * 80, 1)
+})
