@@ -52,9 +52,10 @@ export function openDeviceProcesses(
     return engines
   }
 
-  return async (): Promise<ReadonlyMap<string, readonly DeviceProcess[]>> => {
+  /** `maxAgeMs`: how old the result may be. */
+  return async (maxAgeMs = freshMs): Promise<ReadonlyMap<string, readonly DeviceProcess[]>> => {
     if (devices().every(({ uuid }) => uuid === null)) return new Map()
-    if (performance.now() - queriedAt > freshMs || queriedStates !== engineStates()) {
+    if (performance.now() - queriedAt > maxAgeMs || queriedStates !== engineStates()) {
       querying ??= query().finally(() => (querying = undefined))
       await Promise.race([querying, pause(waitMs, undefined, { ref: false })])
     }

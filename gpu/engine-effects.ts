@@ -38,7 +38,7 @@ export interface EngineEffectOptions {
   log: Log
   events: () => Pick<
     Residency,
-    'ready' | 'startFailed' | 'exited' | 'settled' | 'stuck' | 'unresponsive' | 'measured' | 'paused' | 'accepted'
+    'ready' | 'startFailed' | 'exited' | 'settled' | 'stuck' | 'unresponsive' | 'paused' | 'accepted'
   >
 }
 
@@ -56,6 +56,7 @@ export function openEngineEffects(options: EngineEffectOptions) {
     const connections = running.get(engineId)?.connections
     running.delete(engineId)
     history.ended(engineId, reason)
+    memory.ended(resident)
     // Before the requests fail, so that the slots they release are given to no other request.
     events().exited(engineId, reason)
     connections?.fail(() => engineEnded(resident, reason), resident.leases)
@@ -101,7 +102,7 @@ export function openEngineEffects(options: EngineEffectOptions) {
       log.info('Engine ready', { ...fields, load_ms: loadMs })
       history.ready(engineId, loadMs)
       events().ready(engineId)
-      void memory.measuredUse(resident).then(bytes => bytes !== null && events().measured(engineId, bytes))
+      if (memory.cardsOf(resident).length > 0) void memory.measure()
     } catch (thrown) {
       const reason = thrown instanceof Error ? thrown.message : String(thrown)
       const lines = running.get(engineId)?.engine.logs() ?? []
@@ -113,6 +114,7 @@ export function openEngineEffects(options: EngineEffectOptions) {
       running.delete(engineId)
       const shown = thrown instanceof Failure ? reason : withoutLocations(reason)
       history.failed(engineId, shown)
+      memory.ended(resident)
       const refusal = resident.state === 'stopping' ? undefined : loadRefusal(lines)
       events().startFailed(engineId, shown, refusal && (await refused.add(serves.model, refusal)))
       announceExit(engineId)

@@ -66,6 +66,8 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     log,
     swept: launcher.swept.ended > 0,
     residents: () => opened?.residents() ?? [],
+    processes: () => deviceProcesses(0),
+    measured: ({ engineId }, bytes) => opened?.measured(engineId, bytes),
     changed: () => opened?.refresh(),
   })
   const backends = openCardBackends({ ...options, environment, wrapper, memory })

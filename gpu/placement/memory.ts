@@ -1,11 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Log } from '../../core/log.ts'
-import type { DeviceSnapshot } from '../../core/models/fleet.ts'
+import type { DeviceProcess, DeviceSnapshot } from '../../core/models/fleet.ts'
 import { type Device, type Discovery, noReadings } from '../devices/device.ts'
 import { openEnergy } from '../devices/energy.ts'
 import type { cardProcesses } from '../devices/nvidia-smi.ts'
 import type { Resident } from '../residency/model-state.ts'
 import type { DeviceCapacity } from '../residency/place.ts'
+import { openCardUse, useMargin } from './card-use.ts'
 
 /** The source of the devices; tests pass their own. */
 export interface DeviceSource {
@@ -22,13 +23,16 @@ export const bookable = { nvidia: 0.97, cpu: 0.8 }
 /** A card shows freed memory 0.5 to 1.5 s after the process has ended; after 5 s it will not any more. */
 const settleMs = 5_000
 const settleStepMs = 250
-/** Bytes by which the driver's own use may differ between two measurements. */
-const releaseMargin = 64 * 2 ** 20
 
-/** Milliseconds between measurements: normally, while a fault keeps the cards from being used, and after a sweep. */
+/**
+ * Milliseconds between measurements: normally, while a fault keeps the cards from being used, and while a card may show
+ * the memory of an ended process.
+ */
 const pollMs = 5_000
 const brokenPollMs = 60_000
-const sweptPollMs = 1_500
+const releasePollMs = 1_500
+/** A measurement of the last second is not repeated before a model is refused. */
+const freshMs = 1_000
 
 /** The resident's bytes on each of its devices. */
 export const shareOf = (resident: Resident): number =>
@@ -41,6 +45,10 @@ export const shareOf = (resident: Resident): number =>
 export async function openMemory(options: {
   source: Pick<DeviceSource, 'cards' | 'cpu'>
   residents: () => readonly Resident[]
+  /** The compute processes on each card with the engines to which they belong; cards without this knowledge are missing. */
+  processes: () => Promise<ReadonlyMap<string, readonly DeviceProcess[]>>
+  /** Called with the bytes that a ready engine uses, whenever that was measured. */
+  measured: (resident: Resident, bytes: number) => void
   /** Whether engines of an earlier run were just ended: the cards may still show their memory as used. */
   swept: boolean
   log: Log
@@ -49,19 +57,19 @@ export async function openMemory(options: {
 }) {
   const { source, residents, swept, log, changed } = options
   const energy = openEnergy()
+  const use = openCardUse()
   let cards: Device[] = []
   let reason: string | null = null
-  /** Bytes that other programs use on each card, measured while no engine was on it. */
-  const foreign = new Map<string, number>()
-  /** The previous measurement of the cards without an engine. */
-  let withoutEngines = new Map<string, number>()
   let timer: NodeJS.Timeout | undefined
-  let nextPollMs = swept ? sweptPollMs : pollMs
+  let nextPollMs = swept ? releasePollMs : pollMs
+  let measuredAt = Number.NEGATIVE_INFINITY
+  /** The capacities that were reported last. */
+  let reported = ''
   let closed = false
 
   const residentsOn = (id: string) => residents().filter(resident => resident.devices.includes(id))
   const bookedOn = (id: string) => residentsOn(id).reduce((sum, resident) => sum + shareOf(resident), 0)
-  const foreignOn = (id: string) => foreign.get(id) ?? 0
+  const { foreignOn } = use
 
   async function readCards(): Promise<Discovery> {
     const found = await source.cards()
@@ -73,30 +81,60 @@ export async function openMemory(options: {
     return found
   }
 
+  const enginesOn = (id: string) =>
+    residentsOn(id).map(resident => ({
+      engineId: resident.engineId,
+      bytes: shareOf(resident),
+      isReady: resident.state === 'ready',
+    }))
+
+  /** The bytes of each engine on a card as the driver reports them; null if it does not for one of them. */
+  function byEngine(rows: readonly DeviceProcess[] | undefined, engines: readonly { engineId: string }[]) {
+    const sums = new Map<string, number>()
+    for (const { engineId, bytes } of rows ?? [])
+      if (engineId !== null) sums.set(engineId, (sums.get(engineId) ?? 0) + (bytes ?? Number.NaN))
+    return engines.every(({ engineId }) => (sums.get(engineId) ?? Number.NaN) >= 0) ? sums : null
+  }
+
+  /** Measures the cards, and reports when the memory that may be booked has changed. */
   async function measure(): Promise<void> {
-    const before = new Set(residents().flatMap(resident => resident.devices))
+    const engines = new Map(cards.map(({ id }) => [id, JSON.stringify(enginesOn(id))]))
     const found = await readCards()
-    const now = new Map<string, number>()
-    for (const { id, usedBytes } of cards) {
-      if (usedBytes === null || before.has(id) || residentsOn(id).length > 0) continue
-      now.set(id, usedBytes)
-      // For about a second a card still shows the memory of an ended engine, so the lower of two measurements counts.
-      if (!foreign.has(id)) foreign.set(id, usedBytes)
-      else foreign.set(id, Math.min(usedBytes, withoutEngines.get(id) ?? foreign.get(id)!))
+    const measurements = cards.flatMap(({ id, usedBytes }) =>
+      usedBytes === null ? [] : [{ id, usedBytes, engines: enginesOn(id) }],
+    )
+    const processes = measurements.some(one => use.needsDetails(one)) ? await options.processes() : undefined
+    for (const one of measurements) {
+      // An engine that has started, become ready or ended meanwhile may be part of the measurement or not.
+      if ((engines.get(one.id) ?? '[]') !== JSON.stringify(enginesOn(one.id))) continue
+      use.measured({ ...one, byEngine: byEngine(processes?.get(one.id), one.engines) })
     }
-    withoutEngines = now
+    for (const resident of residents()) {
+      const bytes = bytesInUse(resident)
+      if (bytes !== null) options.measured(resident, bytes)
+    }
+    measuredAt = performance.now()
+    reportChange()
     if (closed || (cards.length === 0 && !found.broken)) return
     clearTimeout(timer)
-    timer = setTimeout(poll, found.broken ? brokenPollMs : nextPollMs)
+    const soon = use.isUnsettled() ? releasePollMs : nextPollMs
+    timer = setTimeout(() => void measure(), found.broken ? brokenPollMs : soon)
     timer.unref()
     nextPollMs = pollMs
   }
 
-  function poll(): void {
-    const before = JSON.stringify(capacities())
-    void measure().then(() => {
-      if (!closed && JSON.stringify(capacities()) !== before) changed()
-    })
+  function reportChange(): void {
+    const now = JSON.stringify(capacities())
+    if (closed || now === reported) return
+    reported = now
+    changed()
+  }
+
+  /** The measured bytes of a resident on all of its cards; null if they are not known. */
+  function bytesInUse(resident: Resident): number | null {
+    const bytes = cardsOf(resident).map(({ id }) => use.engineOn(id, resident.engineId) ?? Number.NaN)
+    const sum = bytes.reduce((all, one) => all + one, 0)
+    return sum > 0 ? sum : null
   }
 
   const devices = (): Device[] => [...cards, source.cpu]
@@ -152,25 +190,22 @@ export async function openMemory(options: {
       const deadline = performance.now() + settleMs
       const inUse = ({ id, usedBytes }: Device): boolean => {
         const expected = foreignOn(id) + bookedOn(id)
-        return ids.includes(id) && usedBytes !== null && usedBytes > expected + releaseMargin
+        return ids.includes(id) && usedBytes !== null && usedBytes > expected + useMargin
       }
       if (!cards.some(({ id }) => ids.includes(id))) return
       // Not `measure`: polled this often, it would count memory that is not free yet as used by other programs.
       for (await readCards(); cards.some(inUse) && performance.now() < deadline; await readCards())
         await pause(settleStepMs)
     },
-    /** Measures the bytes that a resident uses on its cards; null when that is not possible. */
-    async measuredUse(resident: Resident): Promise<number | null> {
-      if (cardsOf(resident).length === 0) return null
+    bytesInUse,
+    /** The engine of this resident has ended: its cards show its memory for a moment longer. */
+    ended: (resident: Resident): void => use.ended(resident.devices),
+    /** Measures unless that was done a second ago. Returns whether the memory that may be booked has changed. */
+    async refresh(): Promise<boolean> {
+      if (cards.length === 0 || performance.now() - measuredAt < freshMs) return false
+      const before = reported
       await measure()
-      let sum = 0
-      for (const card of cardsOf(resident)) {
-        const others = residentsOn(card.id).filter(other => other !== resident)
-        // While another engine on the card starts or stops, the difference says nothing about this one.
-        if (card.usedBytes === null || others.some(other => other.state !== 'ready')) return null
-        sum += card.usedBytes - foreignOn(card.id) - others.reduce((all, other) => all + shareOf(other), 0)
-      }
-      return sum > 0 ? sum : null
+      return reported !== before
     },
     snapshot: (): DeviceSnapshot[] =>
       devices().map(({ cudaId: _cudaId, uuid: _uuid, cores: _cores, ...device }) => ({

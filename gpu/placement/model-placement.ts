@@ -17,7 +17,7 @@ import { type CardUse, spareShare } from './spare-memory.ts'
 type Placement = ModelState['placement']
 
 export function openModelPlacement(
-  memory: Pick<Memory, 'devices' | 'capacities'>,
+  memory: Pick<Memory, 'devices' | 'capacities' | 'refresh'>,
   backends: Pick<ReturnType<typeof openCardBackends>, 'find'>,
   sandbox: SandboxSupport,
   refused: Pick<ReturnType<typeof openRefusedFiles>, 'find'>,
@@ -57,8 +57,21 @@ export function openModelPlacement(
     return Math.max(bytes, Math.min(most, bytes / devices + spare) * devices)
   }
 
+  async function withBytes(model: Model, placement: Placement, slots: number): Promise<Placement> {
+    const target = placementTargetFor(placement, slots, memory.capacities())
+    if (!target) return placement
+    const { bytes, plan } = await planMemory({ ...model, memory: model.memory ?? presetOf(model).memory }, target)
+    const least = bytes ?? bytesOfUnknown(placement, memory.capacities())
+    const most = placement.kind === 'nvidia' ? plan.paged?.most : undefined
+    const spare = most === undefined ? least : await withSpare(model, least, most, placement.devices)
+    return { ...placement, bytes: spare, plan }
+  }
+
   return {
-    /** Returns the placement of a model. Its memory is estimated unless it was `booked`. */
+    /**
+     * Returns the placement of a model. Its memory is estimated unless it was `booked`. Where it fits nowhere, the cards
+     * are measured first: another program may have released memory.
+     */
     async placementOf(
       model: Model,
       slots: number,
@@ -71,17 +84,9 @@ export function openModelPlacement(
       if (loadFault) return { ...placement, loadFault }
       const fault = preset.sandbox?.isOwn ? (await checkSource(model)).fault : undefined
       if (fault) return { ...placement, loadFault: withoutPaths(model, fault) }
-      const target = placementTargetFor(placement, slots, memory.capacities())
-      const sized = { ...model, memory: model.memory ?? preset.memory }
-      if (!target) return placement
-      const { bytes, plan } = await planMemory(sized, target)
-      const least = bytes ?? bytesOfUnknown(placement, memory.capacities())
-      const most = placement.kind === 'nvidia' ? plan.paged?.most : undefined
-      return {
-        ...placement,
-        bytes: most === undefined ? least : await withSpare(model, least, most, placement.devices),
-        plan,
-      }
+      const sized = await withBytes(model, placement, slots)
+      const fits = unfitReason(sized, memory.capacities()) === null
+      return fits || !(await memory.refresh()) ? sized : withBytes(model, placement, slots)
     },
     /** Whether a model surely cannot run here. Reads no headers and tries no backend, because that may take minutes. */
     async isUnfit(model: Model): Promise<boolean> {

@@ -9,8 +9,13 @@ import { keptLog } from '../launcher/_launch.ts'
 let used: number | null
 let broken: boolean
 let residents: Resident[]
+/** Gigabytes that the driver reports for each engine; null if it reports none. */
+let reported: Record<string, number> | null
+let asked: number
 
 beforeEach(() => {
+  reported = null
+  asked = 0
   used = 0
   broken = false
   residents = []
@@ -33,16 +38,27 @@ const cards = async (): Promise<Discovery> =>
 
 async function open() {
   const log = keptLog()
+  let changes = 0
   const memory = await openMemory({
     source: { cards, cpu },
     residents: () => residents,
+    async processes() {
+      asked++
+      const rows = Object.entries(reported ?? {}).map(([engineId, gigabytes], at) => {
+        return { pid: at + 1, name: null, engineId, bytes: gigabytes * GiB }
+      })
+      return new Map(reported ? [['gpu0', rows]] : [])
+    },
+    measured: (resident, bytes) => void (resident.bytes = Math.max(resident.bytes, bytes)),
     swept: false,
     log,
-    changed() {},
+    changed: () => void changes++,
   })
   onTestFinished(() => memory.close())
   const free = () => memory.capacities()[0]!.capacity / GiB
-  return { memory, free, log }
+  /** Gigabytes on the card that are neither booked nor used by other programs. */
+  const unbooked = () => free() - residents.reduce((sum, { bytes }) => sum + bytes / GiB, 0)
+  return { memory, free, unbooked, log, changes: () => changes }
 }
 
 const residentOn = (id: string, gigabytes: number, state: Resident['state'] = 'ready'): Resident =>
@@ -57,18 +73,19 @@ describe('the memory that may be booked', () => {
     ])
   })
 
-  test('excludes what other processes use; a rise counts once it lasts, a drop at once', async () => {
+  test('excludes what other processes use, with the measurement, and says that it has changed', async () => {
     used = 10
-    const { memory, free } = await open()
+    const { memory, free, changes } = await open()
     expect(free()).toBe(87)
     used = 30
     await memory.measure()
-    expect(free()).toBe(87)
-    await memory.measure()
     expect(free()).toBe(67)
     used = 5
+    const before = changes()
     await memory.measure()
-    expect(free()).toBe(92)
+    expect([free(), changes()]).toEqual([92, before + 1])
+    await memory.measure()
+    expect(changes()).toBe(before + 1)
   })
 
   test("memory of infer's engines, or just released by them, does not count as used by others", async () => {
@@ -78,7 +95,9 @@ describe('the memory that may be booked', () => {
     await memory.measure()
     await memory.measure()
     expect(free()).toBe(97)
+    memory.ended(residents[0]!)
     residents = []
+    await memory.measure()
     await memory.measure()
     expect(free()).toBe(97)
     used = 0
@@ -102,23 +121,29 @@ describe('the memory that may be booked', () => {
 })
 
 describe('the memory use of a resident', () => {
-  test('is the difference to what other processes use and what is booked beside it', async () => {
+  test('is the difference to what other processes use and what the engines beside it use', async () => {
     used = 10
     const { memory } = await open()
-    residents = [residentOn('a', 20), residentOn('b', 30)]
+    residents = [residentOn('a', 20)]
+    used = 30
+    await memory.measure()
+    residents.push(residentOn('b', 30))
     used = 75
-    expect(await memory.measuredUse(residents[1]!)).toBe(45 * GiB)
+    await memory.measure()
+    expect(residents.map(memory.bytesInUse)).toEqual([20 * GiB, 45 * GiB])
   })
 
   test('is unknown while another one is loading or stopping, and without measurements', async () => {
     const { memory } = await open()
     residents = [residentOn('a', 20, 'starting'), residentOn('b', 30)]
     used = 60
-    expect(await memory.measuredUse(residents[1]!)).toBeNull()
+    await memory.measure()
+    expect(memory.bytesInUse(residents[1]!)).toBeNull()
     residents = [residents[1]!]
     used = null
-    expect(await memory.measuredUse(residents[0]!)).toBeNull()
-    expect(await memory.measuredUse(Object.assign(residentOn('c', 1), { devices: ['cpu'] }))).toBeNull()
+    await memory.measure()
+    expect(memory.bytesInUse(residents[0]!)).toBeNull()
+    expect(memory.bytesInUse(Object.assign(residentOn('c', 1), { devices: ['cpu'] }))).toBeNull()
   })
 
   test('its share of a GPU includes what other processes use there', async () => {
@@ -129,6 +154,58 @@ describe('the memory use of a resident', () => {
     expect(memory.visibleTo(resident)).toBe('0')
     expect(memory.shareOfDevice(Object.assign(residentOn('b', 4), { devices: ['cpu'] }))).toBe(0.4)
     expect(memory.shareOfDevice(Object.assign(residentOn('c', 4), { devices: [] }))).toBe(1)
+  })
+})
+
+describe('another program on a GPU with an engine', () => {
+  test('is counted, and what it releases is free at once, where the driver reports no processes', async () => {
+    const { memory, unbooked } = await open()
+    residents = [residentOn('a', 40)]
+    used = 40
+    await memory.measure()
+    used = 70
+    await memory.measure()
+    expect(unbooked()).toBe(27)
+    residents.push(residentOn('b', 10, 'starting'))
+    used = 45
+    await memory.measure()
+    expect(unbooked()).toBe(42)
+  })
+
+  test('is counted exactly where the driver reports what each engine uses', async () => {
+    const { memory, free } = await open()
+    residents = [residentOn('a', 40)]
+    reported = { a: 20 }
+    used = 20
+    await memory.measure()
+    used = 35
+    await memory.measure()
+    expect(free()).toBe(82)
+    expect(asked).toBe(2)
+    await memory.measure()
+    expect(asked).toBe(2)
+  })
+
+  test('an engine that grows is booked as it is, and no other program', async () => {
+    const { memory, free } = await open()
+    residents = [residentOn('a', 40)]
+    reported = { a: 40 }
+    used = 40
+    await memory.measure()
+    reported = { a: 65 }
+    used = 65
+    await memory.measure()
+    expect([free(), residents[0]!.bytes / GiB]).toEqual([97, 65])
+  })
+
+  test('an engine that grows up to its booking takes nothing away', async () => {
+    const { memory, unbooked } = await open()
+    residents = [residentOn('a', 40)]
+    used = 20
+    await memory.measure()
+    used = 38
+    await memory.measure()
+    expect(unbooked()).toBe(57)
   })
 })
 

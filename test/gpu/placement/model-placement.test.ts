@@ -3,8 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { Model } from '../../../core/models/model.ts'
+import { noReadings } from '../../../gpu/devices/device.ts'
 import { openModelPlacement } from '../../../gpu/placement/model-placement.ts'
 import { presetOf } from '../../../gpu/presets/presets.ts'
+import { modelOf } from '../_models.ts'
 
 const GiB = 2 ** 30
 const directory = mkdtempSync(join(tmpdir(), 'infer-placement-'))
@@ -75,4 +77,42 @@ test('on a card without room for the full context it gets the longest that fits'
 test('a configured amount stays', async () => {
   expect((await placed([{ ...eight, memory: 40 * GiB }], 80)).gib).toBe(40)
   expect((await placed([{ ...eight, args: ['--gpu-memory-utilization', '0.5'] }], 80)).gib).toBeCloseTo(0.485 * 80, 1)
+})
+
+/** The placements on a machine with one GPU, where another program releases what it uses of 10 GiB. */
+function openShared(usedByOthers: number) {
+  let free = 10 - usedByOthers
+  let measurements = 0
+  const card = { id: 'gpu0', kind: 'nvidia' as const, name: 'Card', totalBytes: 10 * GiB, usedBytes: null }
+  const memory = {
+    devices: () => [{ ...card, ...noReadings, cudaId: '0', uuid: null, cores: null }],
+    capacities: () => [{ id: 'gpu0', kind: 'nvidia' as const, capacity: free * GiB }],
+    async refresh() {
+      measurements++
+      const changed = free < 10
+      free = 10
+      return changed
+    },
+  }
+  const placements = openModelPlacement(
+    memory,
+    { find: async () => null },
+    { tool: null, why: 'not in this test' },
+    { find: async () => undefined },
+    () => [],
+  )
+  return { placements, measurements: () => measurements }
+}
+
+test('a model that does not fit is sized again once the GPU was measured', async () => {
+  const { placements, measurements } = openShared(6)
+  // Of unknown size, so that it gets a whole GPU.
+  const model = modelOf('a', { source: 'some/name', engine: 'vllm', command: undefined })
+  expect(await placements.placementOf(model, 1, undefined)).toMatchObject({ bytes: 4 * GiB })
+  expect(measurements()).toBe(0)
+  const larger = modelOf('b', { memory: '6GiB' })
+  expect(await placements.placementOf(larger, 1, undefined)).toMatchObject({ bytes: 6 * GiB, kind: 'nvidia' })
+  expect(measurements()).toBe(1)
+  await placements.placementOf(modelOf('c', { memory: '8GiB' }), 1, undefined)
+  expect(measurements()).toBe(1)
 })
