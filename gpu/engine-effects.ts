@@ -160,15 +160,16 @@ export function openEngineEffects(options: EngineEffectOptions) {
 
 /** How the engine of a resident is started, by its preset, its model and its booking. */
 function engineOptionsOf(resident: Resident, { memory, environment, backendOf }: EngineEffectOptions): EngineOptions {
-  const { serves, engineId, slots, bytes } = resident
-  const { model } = serves
+  const { serves, engineId, slots } = resident
+  const { model, placement } = serves
+  const bytes = placement.estimate ?? resident.bytes
   const preset = presetOf(model)
   const launchKey = randomBytes(32).toString('base64url')
   const facts = {
     slots,
     threads: Math.max(1, memory.cores - 1),
     gpus: memory.cardsOf(resident).length,
-    memoryShare: memory.shareOfDevice(resident),
+    memoryShare: memory.shareOfDevice({ ...resident, bytes }),
     bytes,
     backend: backendOf(model),
     plan: serves.placement.plan,

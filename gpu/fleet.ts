@@ -12,6 +12,7 @@ import { openEngineEffects } from './engine-effects.ts'
 import { enginePath } from './launcher/environment.ts'
 import { openLocalLauncher } from './launcher/local.ts'
 import { openLoadTimes } from './load-times.ts'
+import { bookedBytes, openMeasuredMemory } from './measured-memory.ts'
 import { openNeededPrograms } from './needed-programs.ts'
 import { openCardBackends } from './placement/card-backend.ts'
 import { openMemory } from './placement/memory.ts'
@@ -61,13 +62,17 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   ])
   // `residency`, `engines` and `memory` need each other, so two of them get functions that are called later.
   let opened: Residency | undefined
+  const measured = openMeasuredMemory(options)
   const memory = await openMemory({
     source,
     log,
     swept: launcher.swept.ended > 0,
     residents: () => opened?.residents() ?? [],
     processes: () => deviceProcesses(0),
-    measured: ({ engineId }, bytes) => opened?.measured(engineId, bytes),
+    measured(resident, bytes) {
+      measured.remember(resident, bytes)
+      opened?.measured(resident.engineId, bytes)
+    },
     changed: () => opened?.refresh(),
   })
   const backends = openCardBackends({ ...options, environment, wrapper, memory })
@@ -139,7 +144,10 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       const slots = model.concurrency ?? presetOf(model).slots
       const known = find(modelId)
       const booked = known && known.residents.length > 0 && sameEngine(known.model, model)
-      const placement = await placements.placementOf(model, slots, booked ? known.placement : undefined)
+      const sized = await placements.placementOf(model, slots, booked ? known.placement : undefined)
+      const estimate = booked ? known.placement.estimate : sized.bytes
+      const bytes = booked ? sized.bytes : bookedBytes(sized.bytes, measured.remembered(model), memory.largest(sized))
+      const placement = { ...sized, bytes, estimate }
       // The configuration may have changed while the files were read.
       if (configured() !== model) continue
       const { loadFault } = placement

@@ -5,7 +5,7 @@ import { type Device, type Discovery, noReadings } from '../devices/device.ts'
 import { openEnergy } from '../devices/energy.ts'
 import type { cardProcesses } from '../devices/nvidia-smi.ts'
 import type { Resident } from '../residency/model-state.ts'
-import type { DeviceCapacity } from '../residency/place.ts'
+import type { DeviceCapacity, PlacementRequest } from '../residency/place.ts'
 import { openCardUse, useMargin } from './card-use.ts'
 
 /** The source of the devices; tests pass their own. */
@@ -35,7 +35,7 @@ const releasePollMs = 1_500
 const freshMs = 1_000
 
 /** The resident's bytes on each of its devices. */
-export const shareOf = (resident: Resident): number =>
+export const shareOf = (resident: Pick<Resident, 'devices' | 'bytes'>): number =>
   resident.devices.length > 0 ? resident.bytes / resident.devices.length : 0
 
 /**
@@ -159,8 +159,13 @@ export async function openMemory(options: {
     /** Why there is no usable card, as a sentence; null when there is one. */
     reason: (): string | null => reason,
     cores: source.cpu.cores ?? 1,
+    /** Bytes that may be booked for a model whose devices are otherwise unused. */
+    largest({ kind, devices: count }: Pick<PlacementRequest, 'kind' | 'devices'>): number {
+      const sizes = devices().flatMap(device => (device.kind === kind ? [device.totalBytes * bookable[kind]] : []))
+      return Math.floor(sizes.toSorted((a, b) => b - a)[count - 1] ?? 0) * count
+    },
     /** The resident's booked share of each of its devices plus what other programs use of a card: 0 to 1. */
-    shareOfDevice(resident: Resident): number {
+    shareOfDevice(resident: Pick<Resident, 'devices' | 'bytes'>): number {
       const parts = devices()
         .filter(({ id }) => resident.devices.includes(id))
         .map(({ id, totalBytes }) => (shareOf(resident) + foreignOn(id)) / totalBytes)

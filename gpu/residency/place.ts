@@ -36,6 +36,8 @@ export interface Occupant {
 export interface PlacementRequest {
   modelId: string
   bytes: number
+  /** What its engine is told to use; absent where that is `bytes`, which is more if engines of it have used more. */
+  estimate?: number
   /** How many devices of `kind` it is spread over. `none`: infer does not start the engine. */
   devices: number
   kind: 'nvidia' | 'cpu' | 'none'

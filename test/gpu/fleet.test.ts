@@ -445,6 +445,25 @@ echo "${cardLine({ ...l4, 'memory.used': '$used' })}"`
     expect(existsSync(flag)).toBe(true)
   })
 
+  test('what an engine used of a GPU is booked for the next one, also after a restart', async () => {
+    const dataDir = temporary()
+    const inUse = join(dataDir, 'used')
+    const script = `read used < ${inUse}; echo "${cardLine({ ...l4, 'memory.used': '$used' })}"`
+    const model = fake('a', [], { memory: '4GiB' })
+    const open = () => {
+      writeFileSync(inUse, '0\n')
+      return fleetOf([model], { devices: cardsOf(dataDir, script), dataDir })
+    }
+    const before = await open()
+    writeFileSync(inUse, '6144\n')
+    await before.fleet.load(model)
+    await until(() => before.fleet.snapshot().residents[0]!.bytes === 6 * 2 ** 30)
+    await before.fleet.close(0)
+    const { fleet } = await open()
+    await fleet.load(model)
+    expect(fleet.snapshot().residents).toMatchObject([{ modelId: 'a', bytes: 6 * 2 ** 30 }])
+  })
+
   test('without a GPU, models for the CPU run, and the others report the reason', async () => {
     const models = [fake('a'), Model.parse({ id: 'v', engine: 'vllm', memory: '1GiB' })]
     const { fleet } = await fleetOf(models)
