@@ -70,6 +70,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     residents: () => opened?.residents() ?? [],
     processes: () => deviceProcesses(0),
     measured(resident, bytes) {
+      measured.reportDrift(resident, bytes)
       measured.remember(resident, bytes)
       opened?.measured(resident.engineId, bytes)
     },
@@ -102,6 +103,14 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
         cancelWake = clock.after(Math.max(0, at - clock.now()), () => residency.tick())
       },
       newEngineId: () => newId('wkr'),
+      ranOut(resident, bytes) {
+        measured.remember(resident, bytes)
+        const fields = { model: resident.serves.model.id, engine: resident.engineId }
+        log.warn('An engine ran out of memory and is started again with more', {
+          ...fields,
+          booked_bytes: Math.round(bytes),
+        })
+      },
       loaded(resident, ms) {
         const { model, placement } = resident.serves
         loadTimes.loaded(model, placement.bytes, ms)

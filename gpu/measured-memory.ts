@@ -41,7 +41,7 @@ export function openMeasuredMemory({ dataDir, log }: { dataDir: string; log: Log
   const newest = new Map<string, string>()
   const reported = new WeakSet<Resident>()
 
-  /** Logs once for each engine that its booking differs from what it uses. */
+  /** Logs once for each engine that its booking differs from what it uses. To be called before that is corrected. */
   function reportDrift(resident: Resident, bytes: number): void {
     const { engineId, serves, bytes: booked } = resident
     if (Math.abs(bytes - booked) <= Math.max(useMargin, booked * driftShare) || reported.has(resident)) return
@@ -72,14 +72,11 @@ export function openMeasuredMemory({ dataDir, log }: { dataDir: string; log: Log
       const own = entries.get(model.id)
       return own?.settings === settingsOf(model) ? { bytes: own.bytes, estimate: own.estimate } : null
     },
-    /**
-     * Remembers the most that an engine used, in place of what earlier engines of its model used. To be called before its
-     * booking is corrected, because a booking that differs is reported.
-     */
+    reportDrift,
+    /** Remembers the most that an engine used, in place of what earlier engines of its model used. */
     remember(resident: Resident, bytes: number): void {
       const { engineId, serves } = resident
       const { model, placement, retired } = serves
-      reportDrift(resident, bytes)
       if (retired) return
       const before = entries.get(model.id)
       const isNewer = engineId > (newest.get(model.id) ?? '')

@@ -80,7 +80,8 @@ export function nextStep(
       refuse: served ? 'none' : startCircuit === 'open' ? 'all' : 'late',
     }
 
-  const request = { ...state.placement, mayEvict: !served || missing > 0 }
+  const avoid = state.avoided && now < state.avoided.until ? state.avoided.devices : []
+  const request = { ...state.placement, mayEvict: !served || missing > 0, avoid }
   const decision = placeAsClaimed(request, state.claimed, occupants, capacities)
   if (decision.do === 'load') return decision
   const { reason } = decision

@@ -1,4 +1,6 @@
 import { movingAverage } from '../../core/moving-average.ts'
+import { saysGpuError, saysOutOfMemory } from '../../core/tasks/protocols/engine-text.ts'
+import { formatBytes } from '../engines/gguf/sizing.ts'
 import type { SourceFault } from '../estimate/source-check.ts'
 import type { ResidencyRules } from './advance.ts'
 import { addFailure } from './backoff.ts'
@@ -12,10 +14,14 @@ import type { Effects, Residents } from './residents.ts'
  * again when it should be ready, and would otherwise find that it has been evicted. Milliseconds.
  */
 const maxKeptMs = 15_000
+/** For how long a model prefers other devices after an error of a GPU. Milliseconds. */
+const avoidMs = 10 * 60_000
+/** Bytes that an engine gets more than were free when it ran out of memory: an idle engine is then evicted for it. */
+const moreBytes = 2 ** 20
 
 /** What engines report, each event as a method. Events of engines that no longer exist change nothing. */
 export function engineEvents(
-  effects: Pick<Effects, 'now' | 'loaded'>,
+  effects: Pick<Effects, 'now' | 'loaded' | 'ranOut'>,
   rules: ResidencyRules,
   residents: Residents,
   reconciler: Reconciler,
@@ -25,8 +31,37 @@ export function engineEvents(
     const before = states.isProven(resident, now, rules) ? null : state.failures
     state.failures = addFailure(before, reason, now, rules.backoff)
     state.engineFailures++
+    state.startedAgain = false
+    if (saysGpuError(reason)) state.avoided = { devices: resident.devices, until: now + avoidMs }
     if (reconciler.needsEngine(state)) reconciler.wakeBy(state.failures.retryAt)
   }
+
+  /**
+   * After a load that ran out of memory, the next one begins at once with more than is free now, so that an idle engine is
+   * evicted for it; after an error of the GPU, on other devices. Once for each failure that counts.
+   */
+  function startsAgain(resident: Resident, reason: string): boolean {
+    const state = resident.serves
+    const { devices } = resident
+    const isFull = saysOutOfMemory(reason)
+    if (state.startedAgain || devices.length === 0 || (!isFull && !saysGpuError(reason))) return false
+    const more = Math.max(state.placement.bytes, reconciler.freeBytes(devices) + moreBytes)
+    const placement = isFull ? { ...state.placement, bytes: more } : state.placement
+    const decision = reconciler.place({ ...placement, mayEvict: true, avoid: isFull ? [] : devices })
+    if (decision.do !== 'load' || (!isFull && decision.devices.some(id => devices.includes(id)))) return false
+    state.startedAgain = true
+    state.engineFailures++
+    state.placement = placement
+    if (isFull) effects.ranOut?.(resident, more)
+    else state.avoided = { devices, until: effects.now() + avoidMs }
+    return true
+  }
+
+  /** The reason of a load that ran out of memory says how much was free. */
+  const withFreeMemory = (reason: string, { devices }: Resident): string =>
+    saysOutOfMemory(reason) && devices.length > 0
+      ? `${reason}. ${formatBytes(reconciler.freeBytes(devices))} were free for it: reduce its context_length or concurrency, or use a smaller model.`
+      : reason
 
   function remove(resident: Resident): void {
     residents.remove(resident)
@@ -42,6 +77,7 @@ export function engineEvents(
       resident.state = 'ready'
       resident.readyAt = now
       resident.lastUsedAt = now
+      resident.serves.startedAgain = false
       const { durations } = resident.serves
       durations.loadMs = movingAverage(durations.loadMs, now - resident.startedAt)
       effects.loaded?.(resident, now - resident.startedAt)
@@ -64,23 +100,25 @@ export function engineEvents(
       const now = effects.now()
       const stopped = resident.state === 'stopping'
       const state = resident.serves
-      if (!stopped) failed(resident, reason, now)
-      if (fault) {
-        state.placement = { ...state.placement, loadFault: fault }
-        // No later start is waited for: the placement refuses at once.
-        state.failures = null
-      }
       remove(resident)
-      // Who came while it was starting did not have the whole time of the start, and waits for the next one.
-      const waitedMs = Math.max(0, now - resident.startedAt - rules.backoff.firstMs)
-      if (!stopped && states.liveResidents(state).length === 0)
-        reconciler.refuse(
-          state,
-          () =>
-            fault ? states.unplaceable(fault.text, state.placement) : states.notStarted(state, state.failures!, now),
-          undefined,
-          fault ? 0 : waitedMs,
-        )
+      if (!stopped && (fault || !startsAgain(resident, reason))) {
+        failed(resident, withFreeMemory(reason, resident), now)
+        if (fault) {
+          state.placement = { ...state.placement, loadFault: fault }
+          // No later start is waited for: the placement refuses at once.
+          state.failures = null
+        }
+        // Who came while it was starting did not have the whole time of the start, and waits for the next one.
+        const waitedMs = Math.max(0, now - resident.startedAt - rules.backoff.firstMs)
+        if (states.liveResidents(state).length === 0)
+          reconciler.refuse(
+            state,
+            () =>
+              fault ? states.unplaceable(fault.text, state.placement) : states.notStarted(state, state.failures!, now),
+            undefined,
+            fault ? 0 : waitedMs,
+          )
+      }
       reconciler.run()
     },
     /** An engine has ended, stopped by infer or by itself; none of its processes is left. */

@@ -78,6 +78,10 @@ export const newModelState = (model: Model, placement: Omit<PlacementRequest, 'm
   /** Callers that wait for a load. Requests that wait for a slot are in the queue, which reports their demand. */
   loadWaiters: [] as LoadWaiter[],
   failures: null as StartFailures | null,
+  /** Its last start has failed and was followed at once by another, with more memory or on other devices. */
+  startedAgain: false,
+  /** The devices on which its last engine failed by an error of the GPU, and until when others are preferred. */
+  avoided: null as { devices: readonly string[]; until: number } | null,
   durations: { loadMs: null, runMs: null } as ExpectedDurations,
   /** Milliseconds that its first load should take; null where no other model was loaded before. */
   firstLoadMs: null as number | null,

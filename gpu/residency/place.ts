@@ -49,6 +49,8 @@ export interface PlacementRequest {
   loadFault?: SourceFault
   /** False for an additional replica: it uses free memory only. */
   mayEvict: boolean
+  /** Devices that are used only where the others are in use: its last engine failed there. */
+  avoid?: readonly string[]
 }
 
 export type PlacementDecision =
@@ -120,7 +122,10 @@ export function place(
       reason: `${needs}; beside ${kept}, which is kept loaded (replicas.min), one ${one} here has at most ${free}.`,
     }
   }
-  const chosen = choose(options, request.devices)
+  const usable = options.filter(
+    ({ device, evict }) => !request.avoid?.includes(device.id) && !evict.some(other => other.busy),
+  )
+  const chosen = choose(usable.length < request.devices ? options : usable, request.devices)
   const evicted = evictedFrom(chosen, share, occupants)
   const engines = evicted.map(other => other.engineId)
   const busy = evicted.filter(other => other.busy)
@@ -148,6 +153,16 @@ export function unfitReason(
 ): string | null {
   const decision = place({ ...placement, mayEvict: true }, [], capacities)
   return decision.do === 'refuse' ? decision.reason : null
+}
+
+/** Returns the bytes that are free on all of these devices, when an equal share of each is used. */
+export function freeBytes(
+  devices: readonly string[],
+  occupants: readonly Occupant[],
+  capacities: readonly DeviceCapacity[],
+): number {
+  const free = capacities.flatMap(device => (devices.includes(device.id) ? [freeOn(device, occupants)] : []))
+  return free.length > 0 ? Math.max(0, Math.min(...free)) * free.length : 0
 }
 
 const shareOf = (other: Occupant): number => other.bytes / other.devices.length

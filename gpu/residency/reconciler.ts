@@ -4,7 +4,14 @@ import { byUrgency, nextStep, occupantsOf, type ResidencyRules } from './advance
 import { expectedWaitMs } from './expected-wait.ts'
 import type { ModelState, Resident } from './model-state.ts'
 import * as states from './model-state.ts'
-import type { DeviceCapacity, Reservation } from './place.ts'
+import {
+  type DeviceCapacity,
+  freeBytes,
+  type PlacementDecision,
+  type PlacementRequest,
+  place,
+  type Reservation,
+} from './place.ts'
 import { openReferenceSchedule } from './reference-schedule.ts'
 import type { Effects, Residents } from './residents.ts'
 
@@ -138,6 +145,8 @@ export function openReconciler(
         orderBound: rules.orderBound,
       })
     },
+    freeBytes: (devices: readonly string[]): number => freeBytes(devices, occupied(effects.now(), []), capacities()),
+    place: (request: PlacementRequest): PlacementDecision => place(request, occupied(effects.now(), []), capacities()),
     refuse,
     serve,
     wakeBy,

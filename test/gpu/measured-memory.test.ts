@@ -58,9 +58,9 @@ test('the memory of 500 models is kept', () => {
 test('a booking that differs from the measurement is reported once for each engine', () => {
   const { measured, log } = open()
   const [more, less, right] = [residentOf('e1', 3), residentOf('e2', 3, {}, 'b'), residentOf('e3', 3, {}, 'c')]
-  for (const bytes of [6 * GiB, 7 * GiB]) measured.remember(more, bytes)
-  measured.remember(less, GiB)
-  measured.remember(right, 3.2 * GiB)
+  for (const bytes of [6 * GiB, 7 * GiB]) measured.reportDrift(more, bytes)
+  measured.reportDrift(less, GiB)
+  measured.reportDrift(right, 3.2 * GiB)
   expect(log.lines).toEqual([
     expect.stringMatching(/^warn An engine uses more memory than was booked for it/),
     expect.stringMatching(/^info An engine uses less memory than was booked for it/),

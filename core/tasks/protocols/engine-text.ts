@@ -1,3 +1,6 @@
+const outOfMemory = 'out of memory'
+const gpuError = 'the GPU reported an error'
+
 /**
  * Classes of engine errors that callers may see. The output of engines names files, addresses and other tenants' requests,
  * so callers get only the class of an engine error. Only messages about an invalid request are quoted, without locations.
@@ -5,10 +8,10 @@
 const classes: readonly [says: RegExp, sentence: string][] = [
   [
     /out of (\w+ )?memory|\boom\b|bad_alloc|(cannot|failed to|unable to) allocate|(not enough|no available) memory/i,
-    'out of memory',
+    outOfMemory,
   ],
   // vLLM, of memory on the card, main memory, and the part that is left for its cache.
-  [/(free|available) memory\b.*\bis less than (desired|requested)/i, 'out of memory'],
+  [/(free|available) memory\b.*\bis less than (desired|requested)/i, outOfMemory],
   [/address already in use|EADDRINUSE|failed to bind/i, 'its port is in use'],
   [/unrecognized arguments?|unknown (argument|option)|invalid (argument|option)|^usage:/i, 'its arguments are wrong'],
   [
@@ -24,11 +27,15 @@ const classes: readonly [says: RegExp, sentence: string][] = [
   [/permission denied|\bEACCES\b/i, 'permission denied'],
   [/\bapi key|unauthori[sz]ed/i, 'it refuses the key of this server'],
   [/\bquota|billing/i, 'its quota is used up'],
-  [/\b(cuda|cublas|cudnn|nccl|hip|vulkan|driver)\b/i, 'the GPU reported an error'],
+  [/\b(cuda|cublas|cudnn|nccl|hip|vulkan|driver)\b/i, gpuError],
 ]
 
 /** Returns the class of an error from the output of an engine, as the end of a sentence; undefined if unknown. */
 export const faultClass = (words: string): string | undefined => classes.find(([says]) => says.test(words))?.[1]
+
+/** Whether a reason with such a class says that an engine ran out of memory, or that its GPU reported an error. */
+export const saysOutOfMemory = (reason: string): boolean => reason.includes(`: ${outOfMemory}`)
+export const saysGpuError = (reason: string): boolean => reason.includes(`: ${gpuError}`)
 
 /** Returns a text of an engine on one line, without control characters. */
 export const oneLine = (text: string, maxLength = 500): string =>

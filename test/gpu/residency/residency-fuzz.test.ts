@@ -114,7 +114,8 @@ test('in any order of events: memory is never overbooked, no request is interrup
         else if (well > 0) residency.ready(resident.engineId)
         else {
           gone.add(resident)
-          residency.startFailed(resident.engineId, 'no')
+          const reason = ['no', 'exited: out of memory', 'exited: the GPU reported an error'][which % 3]!
+          residency.startFailed(resident.engineId, reason)
         }
       }
       const check = (): void => {

@@ -655,6 +655,78 @@ describe('unloading and closing', () => {
   })
 })
 
+describe('an engine that runs out of memory while it loads', () => {
+  const full = 'Engine exited (1): out of memory'
+
+  test('is started again at once, once, with the memory of an idle engine', () => {
+    warm('idle', 8)
+    const state = stateOf('a', 10)
+    const asked = ask(state)
+    expect(since()).toEqual(['start e2 a'])
+    residency.startFailed('e2', full)
+    expect(since()).toEqual(["stop e1: to make room for 'a'"])
+    residency.exited('e1', 'stopped')
+    residency.settled('e3')
+    expect(since()).toEqual(['settle e3', 'start e3 a'])
+    expect(state.residents[0]!.bytes).toBeGreaterThan(16 * GiB)
+    residency.startFailed('e3', full)
+    expect(since()).toEqual([])
+    expect(asked.failure?.message).toBe(
+      "Model 'a' cannot be started: Engine exited (1): out of memory. 24.0 GiB were free for it: reduce its context_length or concurrency, or use a smaller model.",
+    )
+  })
+
+  test.each([
+    ['busy', {}],
+    ['kept loaded', { replicas: { min: 1, max: 1 } }],
+  ])('evicts no engine that is %s', (name, of) => {
+    const other = warm('other', 8, of)
+    if (name === 'busy') ask(other)
+    const asked = ask(stateOf('a', 10))
+    residency.startFailed('e2', full)
+    expect(since()).toEqual(['start e2 a'])
+    expect(asked.failure?.message).toContain('out of memory. 16.0 GiB were free for it')
+  })
+})
+
+describe('an engine that fails with an error of its GPU', () => {
+  const broken = 'Engine exited (1): the GPU reported an error'
+
+  beforeEach(() => {
+    capacities.push({ ...capacities[0]!, id: 'gpu1' })
+    warm('idle', 16)
+    expect(residency.find('idle')!.residents[0]!.devices).toEqual(['gpu0'])
+  })
+
+  test('is started again at once on another one, where an idle engine is evicted, and later ones too', () => {
+    const state = stateOf('a', 16)
+    const asked = ask(state)
+    expect(state.residents[0]!.devices).toEqual(['gpu1'])
+    residency.startFailed('e2', broken)
+    residency.exited('e1', 'stopped')
+    residency.settled('e3')
+    expect(state.residents[0]!.devices).toEqual(['gpu0'])
+    residency.ready('e3')
+    expect(asked.resident?.engineId).toBe('e3')
+    residency.release(asked.resident!, 5)
+    residency.unload('a')
+    residency.exited('e3', 'unloaded')
+    ask(state)
+    expect(state.residents[0]!.devices).toEqual(['gpu0'])
+  })
+
+  test('uses it again while the other one is busy, after the usual delay', () => {
+    ask(residency.find('idle')!)
+    const state = stateOf('a', 16)
+    ask(state)
+    residency.startFailed('e2', broken)
+    expect(state.failures).toMatchObject({ count: 1 })
+    ask(state)
+    pass(1_000)
+    expect(state.residents[0]!.devices).toEqual(['gpu1'])
+  })
+})
+
 test('a booking grows to the measured use and never shrinks', () => {
   const state = warm('a', 10)
   residency.measured('e1', 18 * GiB)
