@@ -220,8 +220,8 @@ export async function endProcessesWith(folder: string): Promise<void> {
   })
 }
 
-/** A zombie has no environment, so every process listed is running. */
-function processesWith(folder: string): number[] {
+/** Every process that has the folder in its environment. A zombie has none, so each of them runs. */
+export function processesWith(folder: string): number[] {
   return readdirSync('/proc')
     .filter(name => /^\d+$/.test(name))
     .filter(name => {
