@@ -166,12 +166,12 @@ async function poll(
 }
 
 /**
- * How an engine ended, as a sentence for callers: `Engine exited (3): out of memory`. It quotes no output, which may
+ * How an engine ended, as a sentence for callers: `Engine exited (3): out of memory.` It quotes no output, which may
  * contain another caller's request. After a signal the output does not explain the end, so no class is added.
  */
 export function exitReason({ status, lastError, hint }: ProcessExit): string {
   const fault = status.startsWith('SIG') ? undefined : faultClass(lastError)
-  return `Engine exited (${status})${fault ? `: ${fault}` : ''}${hint ? `. ${hint}` : ''}`
+  return `Engine exited (${status})${fault ? `: ${fault}` : ''}.${hint ? ` ${hint}` : ''}`
 }
 
 const seconds = (ms: number): string => (ms < 1000 ? `${ms} ms` : `${Math.round(ms / 100) / 10} s`)

@@ -60,7 +60,7 @@ export function engineEvents(
   /** The reason of a load that ran out of memory says how much was free. */
   const withFreeMemory = (reason: string, { devices }: Resident): string =>
     saysOutOfMemory(reason) && devices.length > 0
-      ? `${reason}. ${formatBytes(reconciler.freeBytes(devices))} were free for it: reduce its context_length or concurrency, or use a smaller model.`
+      ? `${reason} ${formatBytes(reconciler.freeBytes(devices))} were free for it: reduce its context_length or concurrency, or use a smaller model.`
       : reason
 
   function remove(resident: Resident): void {

@@ -58,7 +58,7 @@ test('one that does not listen at first is loading, not failed', async () => {
 
 describe('a failed start gives the reason and leaves no process behind', () => {
   const cases: [name: string, flags: string[], of: Partial<EngineOptions>, message: RegExp][] = [
-    ['it ends at once', ['--exit', '3'], {}, /^Engine exited \(3\): out of memory$/],
+    ['it ends at once', ['--exit', '3'], {}, /^Engine exited \(3\): out of memory\.$/],
     ['it ends while loading', ['--hang', '--exit', '1', '--exit-after', '200'], {}, /^Engine exited \(1\)/],
     ['a segmentation fault', ['--hang', '--segfault-after', '100'], {}, /^Engine exited \(SIGSEGV\)/],
     ['it hangs', ['--hang'], { loadStallMs: 300 }, /^Engine made no progress in loading for 300 ms\.$/],
@@ -100,7 +100,7 @@ test('one that crashes while ready reports it once, with the reason', async () =
   const { engine, exits } = await engineWith(['--exit', '3', '--exit-after', '700'])
   await engine.ready()
   await until(() => exits.length > 0)
-  expect(exits).toEqual(['Engine exited (3): out of memory'])
+  expect(exits).toEqual(['Engine exited (3): out of memory.'])
   expect(engine.state()).toBe('stopped')
   await engine.stop('again')
   expect(exits).toHaveLength(1)
@@ -154,11 +154,11 @@ test('one that ignores SIGTERM is killed after its grace period, and at once whe
 })
 
 test.for<[status: string, lastError: string, reason: string]>([
-  ['SIGKILL', "error: the prompt 'my diagnosis is …' is too long: out of memory", 'Engine exited (SIGKILL)'],
-  ['SIGSEGV', 'failed to decode /home/ann/letter.txt', 'Engine exited (SIGSEGV)'],
-  ['1', "error: the prompt 'my diagnosis is …' is too long", 'Engine exited (1)'],
-  ['1', 'CUDA error: out of memory for the request of org_2', 'Engine exited (1): out of memory'],
-  ['127', '/bin/sh: vllm: command not found', 'Engine exited (127): a program or file is missing'],
+  ['SIGKILL', "error: the prompt 'my diagnosis is …' is too long: out of memory", 'Engine exited (SIGKILL).'],
+  ['SIGSEGV', 'failed to decode /home/ann/letter.txt', 'Engine exited (SIGSEGV).'],
+  ['1', "error: the prompt 'my diagnosis is …' is too long", 'Engine exited (1).'],
+  ['1', 'CUDA error: out of memory for the request of org_2', 'Engine exited (1): out of memory.'],
+  ['127', '/bin/sh: vllm: command not found', 'Engine exited (127): a program or file is missing.'],
 ])('an engine that ended with %s after %j is reported as %j', ([status, lastError, reason]) =>
   expect(exitReason({ status, lastError })).toBe(reason),
 )

@@ -54,7 +54,7 @@ describe('an error at the engine is reported once', () => {
       'mode:crash',
       false,
       'worker_error',
-      /^The engine of 'one' has ended\. Engine exited \(3\): out of memory$/,
+      /^The engine of 'one' has ended\. Engine exited \(3\): out of memory\.$/,
     ],
     ['a crash in mid-stream', 'mode:crash,after=3,rate=100', true, 'worker_error', /Engine exited \(3\)/],
     ['a segmentation fault', 'mode:segfault', true, 'worker_error', /Engine exited \(SIGSEGV\)/],
@@ -224,7 +224,7 @@ test('all requests of an engine that exits fail at once with the reason of the e
   const silent = leases.slice(0, 3).map(lease => send(lease, 'mode:silent').answer)
   const dying = send(leases[3]!, 'mode:crash').answer
   const failures = (await Promise.all([...silent, dying])).map(answer => answer.failure?.message)
-  expect(failures).toEqual(Array(4).fill("The engine of 'one' has ended. Engine exited (3): out of memory"))
+  expect(failures).toEqual(Array(4).fill("The engine of 'one' has ended. Engine exited (3): out of memory."))
   for (const lease of leases) lease.release()
 })
 
