@@ -34,6 +34,4 @@ export const modelEntries = ({ shared }: Cards): object[] =>
     args: ['--mebibytes', String(gibibytes * 1024), '--ready-after', String(loadMs)],
     sandbox_read: [join(import.meta.dirname, '../..')],
     sandbox_write: [shared],
-    // Remove when callers are held for as long as their connection is open by default.
-    dispatch_wait_ms: '10m',
   }))
