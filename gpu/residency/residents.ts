@@ -1,8 +1,15 @@
 import { type ModelState, newResident, type Resident } from './model-state.ts'
 
+/** For how long a device may show the memory of an ended engine as used, milliseconds. */
+const showsEndedMs = 5_000
+
 /** Every engine from the decision to start it until its process has ended: the memory that is booked. */
 export function openResidents(effects: Pick<Effects, 'now' | 'newEngineId' | 'start' | 'settle' | 'stop'>) {
   const residents = new Map<string, Resident>()
+  /** When the last engine of each device has ended. */
+  const endedAt = new Map<string, number>()
+  const mayShowEnded = (id: string): boolean =>
+    effects.now() - (endedAt.get(id) ?? Number.NEGATIVE_INFINITY) < showsEndedMs
 
   /** Starts the engine in phases: first, stopping engines there must end, then the card must show free memory. */
   function begin(resident: Resident): void {
@@ -10,7 +17,7 @@ export function openResidents(effects: Pick<Effects, 'now' | 'newEngineId' | 'st
       other => other.state === 'stopping' && other.devices.some(id => resident.devices.includes(id)),
     )
     if (stopping) resident.phase = 'clearing'
-    else if (resident.phase === 'clearing') {
+    else if (resident.phase !== 'settling' && resident.devices.some(mayShowEnded)) {
       resident.phase = 'settling'
       effects.settle(resident)
     } else {
@@ -45,6 +52,7 @@ export function openResidents(effects: Pick<Effects, 'now' | 'newEngineId' | 'st
     /** Forgets an engine whose process has ended; starting ones may have waited for its memory. */
     remove(resident: Resident): void {
       residents.delete(resident.engineId)
+      for (const id of resident.devices) endedAt.set(id, effects.now())
       leave(resident)
       const state = resident.serves
       state.residents = state.residents.filter(other => other !== resident)
@@ -67,7 +75,7 @@ export interface Effects {
   now: () => number
   /** Starts the engine of a resident. */
   start(resident: Resident): void
-  /** Waits until the devices show the memory of the evicted engines as free. */
+  /** Waits until the devices show the memory of ended engines as free. */
   settle(resident: Resident): void
   /** Ends the engine in any state; `kill` ends it without the grace period. */
   stop(resident: Resident, reason: string, kill: boolean): void

@@ -397,7 +397,7 @@ describe('failure', () => {
     pass(999)
     expect(since()).toEqual([])
     pass(1)
-    expect(since()).toEqual(['start e2 a'])
+    expect(since()).toEqual(['settle e2'])
     expect(next.failure).toBeUndefined()
   })
 
@@ -473,7 +473,8 @@ describe('failure', () => {
     residency.release(running.resident!, null)
     const next = ask(state)
     pass(1_000)
-    expect(since()).toEqual(['start e2 a'])
+    expect(since()).toEqual(['settle e2'])
+    residency.settled('e2')
     residency.ready('e2')
     expect(next.resident?.engineId).toBe('e2')
     expect(state.failures?.count).toBe(1)
@@ -498,7 +499,8 @@ describe('failure', () => {
     residency.release(running.resident!, null)
     residency.exited('e1', 'no progress')
     pass(1_000)
-    expect(since()).toEqual(['start e2 a'])
+    expect(since()).toEqual(['settle e2'])
+    residency.settled('e2')
     residency.ready('e2')
     expect(waiting.resident?.engineId).toBe('e2')
   })
@@ -509,8 +511,34 @@ describe('failure', () => {
     for (let at = 1; at <= 3; at++) {
       residency.startFailed(`e${at}`, 'no')
       pass(300_000)
+      residency.settled(`e${at + 1}`)
     }
-    expect(since()).toEqual(['start e1 a', 'start e2 a', 'start e3 a', 'start e4 a'])
+    expect(since().filter(one => one.startsWith('start'))).toEqual([
+      'start e1 a',
+      'start e2 a',
+      'start e3 a',
+      'start e4 a',
+    ])
+  })
+
+  test('the memory of an engine that has ended by itself is waited for, on its device only', () => {
+    capacities.push({ id: 'gpu1', kind: 'nvidia', capacity: 24 * GiB })
+    warm('a')
+    residency.exited('e1', 'Engine exited (SIGSEGV).')
+    ask(stateOf('b'))
+    expect(since()).toEqual(['settle e2'])
+    residency.settled('e2')
+    expect(since()).toEqual(['start e2 b'])
+    ask(stateOf('c'))
+    expect(since()).toEqual(['start e3 c'])
+  })
+
+  test('five seconds after the end of an engine its memory is taken as free', () => {
+    warm('a')
+    residency.exited('e1', 'Engine exited (SIGSEGV).')
+    pass(5_000)
+    ask(stateOf('b'))
+    expect(since()).toEqual(['start e2 b'])
   })
 })
 
@@ -821,7 +849,7 @@ describe('a changed configuration', () => {
     expect(ask(state, 10)).toHaveProperty('failure')
     since()
     ask(changed('a'))
-    expect(since()).toEqual(['start e2 a'])
+    expect(since()).toEqual(['settle e2'])
   })
 
   test('requests for a removed model are refused by name, also through the old state', () => {
