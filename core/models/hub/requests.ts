@@ -86,6 +86,7 @@ function openRequests(options: {
       repository,
       page: `${hub.endpoint}/${repository}`,
       hasToken: hub.token !== undefined,
+      resumes: headers.range !== undefined && !headers.range.startsWith('bytes=0-'),
     })
   }
 }
@@ -104,6 +105,8 @@ function refusalOf(
     repository: string
     page: string
     hasToken: boolean
+    /** Whether the rest of a file was requested. */
+    resumes: boolean
   },
 ): Failure {
   const { reason, errorText, host, atHub, repository, page, hasToken } = about
@@ -123,7 +126,7 @@ function refusalOf(
   if (reason === 'RevisionNotFound')
     return new Failure('model_not_found', `The repository ${repository} has no such revision: ${errorText || status}.`)
   if (status === 407) return loginOfProxy()
-  if (status === 416) return new RangeFailure(host)
+  if (status === 416 && about.resumes) return new RangeFailure(host)
   if (status === 401 && !hasToken)
     return new Failure(
       'invalid_api_key',

@@ -107,11 +107,14 @@ describe('what somebody has to change ends the download at once', () => {
     expect(asked).toBeLessThan(30)
   })
 
-  test('a login that infer does not send', async () => {
-    const url = `${await answering(401)}/m.gguf`
+  test.each([
+    ['a login that infer does not send', 401, /wants a login \(401\), and infer sends none there/],
+    ['an empty file', 416, /^127\.0\.0\.1:\d+ refused the request for \/m\.gguf: 416\.$/],
+  ])('%s', async (_, status, says) => {
+    const url = `${await answering(status)}/m.gguf`
     const hub = { ...hubSettings({ HF_HOME: '/nonexistent' }), token: 'hf_secret' }
     const options = { hub, signal: new AbortController().signal, onEvent: () => {} }
-    await expect(pullAddress(url, '/tmp', options)).rejects.toThrow(/wants a login \(401\), and infer sends none there/)
+    await expect(pullAddress(url, '/tmp', options)).rejects.toThrow(says)
     expect(asked).toBe(1)
   })
 })
