@@ -81,7 +81,7 @@ export async function reportOutcome(
     if (!json)
       // A program gets the text as it is.
       for (const text of texts)
-        if (terminal.isTerminal) terminal.print(text)
+        if (terminal.isTerminal) terminal.print(printable(text))
         else terminal.stdout.write(`${text}\n`)
     if (files.length === 0) continue
     const paths = await saveFiles({ id, files, seed }, { kind: 'folder', path: out ?? '.' }, connect, terminal, {
