@@ -8,8 +8,8 @@ import { submitJob } from '../jobs/submit.ts'
 import { sampleMedia } from './sample-media.ts'
 
 /**
- * Tests a task whose results are files or a transcript with a small job, which it deletes at the end. Resolves with the reason
- * why the model did not pass, as a sentence; null if it did. Rejects with the Failure of a refused job.
+ * Tests a task whose results are files or a transcript with a small job, which it deletes at the end. Resolves with the
+ * reason why the model did not pass, as a sentence; null if it did. Rejects with the Failure of a refused job.
  */
 export async function testByJob(
   record: TaskRecord,

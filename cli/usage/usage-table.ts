@@ -82,9 +82,9 @@ const columnsOf = (currency: string): Column[] => [
 const unnamed: Partial<Record<Grouping, string>> = { user_id: '(nobody)', workflow_id: '(no workflow)' }
 
 /**
- * The table of usage: a row for each group, a total, and a bar where the terminal has room for one. Measures that nobody
- * used have no column. With `names` each row has its id beside its name. `width` is that of the terminal; 0 is a pipe, which
- * gets no bars.
+ * The table of usage: a row for each group, a total, and a bar where the terminal has room for one. Measures that
+ * nobody used have no column. With `names` each row has its id beside its name. `width` is that of the terminal; 0 is a
+ * pipe, which gets no bars.
  */
 export function usageTable(
   usage: Usage,
