@@ -71,7 +71,9 @@ function sourceFolders(environment: string, guarded: Guarded): string[] {
     .filter(name => name.startsWith('python'))
     .map(name => join(environment, 'lib', name, 'site-packages'))
   return packages
-    .filter(folder => !mayWrite(folder, guarded))
+    .filter(
+      folder => !resolvedPathsOf(folder).some(({ path, real }) => mayWrite(path, guarded) || mayWrite(real, guarded)),
+    )
     .flatMap(folder => optionalNames(folder).map(name => join(folder, name)))
     .flatMap(file => {
       if (file.endsWith('.pth')) return optionalText(file)?.match(/^\/.*\S/gm) ?? []
@@ -123,7 +125,7 @@ export function commandPaths(
     pathVariables.test(name) || configuredVariables.includes(name) ? value.split(':') : [],
   )
   return [...new Set([...words, ...values])].flatMap(word => {
-    const found = resolvedPathsOf(word).filter(
+    const found = ownPathsOf(word, guarded).filter(
       ({ path, real }) => isSafeToShow(path, guarded) && isSafeToShow(real, guarded),
     )
     const [first] = found
@@ -150,14 +152,19 @@ export interface Guarded {
   /** Real paths. */
   homes: readonly string[]
   /**
-   * Real paths that the engine may write. What files and links in them name is not shown: the engine could name the keys
-   * of a user, and read them after its next start.
+   * All names of the paths that the engine may write. What files and links in them name is not shown: the engine could
+   * name the keys of a user, and read them after its next start.
    */
   writable: readonly string[]
 }
 
-const mayWrite = (folder: string, { writable }: Guarded): boolean =>
-  resolvedPathsOf(folder).some(({ real }) => writable.some(one => isInFolder(real, one)))
+const mayWrite = (path: string, { writable }: Guarded): boolean => writable.some(one => isInFolder(path, one))
+
+/** Resolves a path; empty if a link that the engine may have made leads elsewhere. */
+export function ownPathsOf(path: string, guarded: Guarded): ResolvedPath[] {
+  const found = resolvedPathsOf(path)
+  return found.some(one => mayWrite(one.path, guarded) && !mayWrite(one.real, guarded)) ? [] : found
+}
 
 /** Folders with files of many programs or users. */
 const sharedFolders = ['/', '/tmp', '/var', '/var/tmp', '/var/lib', '/etc', '/home', '/run']
@@ -167,10 +174,7 @@ const sharedFolders = ['/', '/tmp', '/var', '/var/tmp', '/var/lib', '/etc', '/ho
  * `ComfyUI/models/checkpoints -> /data/checkpoints`. Links in folders below them are not followed.
  */
 export const linkedPaths = (folders: readonly string[], guarded: Guarded): string[] =>
-  folders
-    .filter(folder => !mayWrite(folder, guarded))
-    .flatMap(linksIn)
-    .filter(path => resolvedPathsOf(path).every(({ real }) => isSafeFolder(real, guarded)))
+  folders.flatMap(linksIn).filter(path => resolvedPathsOf(path).every(({ real }) => isSafeFolder(real, guarded)))
 
 /** Further entries of a folder are not looked at: a folder in `sandbox_read` may have millions. */
 const maxEntries = 2_000

@@ -3,7 +3,7 @@ import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { effectiveLevel, type SandboxRequirements, type SandboxSupport } from './level.ts'
 import { coverOf, type ResolvedPath } from './mount.ts'
-import { commandPaths, linkedPaths, programPaths } from './program-paths.ts'
+import { commandPaths, linkedPaths, ownPathsOf, programPaths } from './program-paths.ts'
 import { resolvedPathAt, resolvedPathsOf } from './resolved-paths.ts'
 import { sandboxWrapper } from './sandbox-wrapper.ts'
 import { readSystem } from './system.ts'
@@ -53,16 +53,12 @@ export function openSandbox({ dataDir, support, secrets = [], host }: SandboxOpt
     const { level } = effectiveLevel(requirements.level, support)
     if (level === 'none' || support.tool === null) return undefined
     const writable = [...write, ...createdCache(env.CUDA_CACHE_PATH), ...requirements.write].flatMap(resolvedPathsOf)
-    const guarded = { dataDir, homes, writable: writable.map(({ real }) => real) }
+    const guarded = { dataDir, homes, writable: writable.flatMap(({ path, real }) => [path, real]) }
     const shown: ResolvedPath[] = [
       ...[argv[0]!, ...requirements.programs].flatMap(program => programPaths(program, env.PATH ?? '', guarded)),
       ...commandPaths(argv, env, { configuredVariables, ...guarded }),
-      ...[
-        ...read,
-        ...requirements.read,
-        ...linkedPaths(requirements.read, guarded),
-        ...(level === 'files' ? [hubCache(env)] : []),
-      ].flatMap(resolvedPathsOf),
+      ...[...read, ...(level === 'files' ? [hubCache(env)] : [])].flatMap(resolvedPathsOf),
+      ...[...requirements.read, ...linkedPaths(requirements.read, guarded)].flatMap(path => ownPathsOf(path, guarded)),
     ]
     const mounts = viewOf({
       ownProc: support.tool.ownProc,

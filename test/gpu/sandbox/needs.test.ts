@@ -166,6 +166,10 @@ describe.each(toolsHere)('with $name', tool => {
     // A link that the engine itself may have made leads nowhere.
     const own = printed(facts, show(join(models, 'x.safetensors')), { read: [models], write: [models] })
     expect(own).not.toContain('weights')
+    const named = printed(facts, show(join(models, 'x.safetensors')), { write: [models] })
+    expect(named).not.toContain('weights')
+    const listed = { read: [join(models, 'x.safetensors')], write: [models] }
+    expect(printed(facts, show(join(models, 'x.safetensors')), listed)).not.toContain('weights')
   })
 
   test('a script that the command names is visible, with the files beside it', () => {
