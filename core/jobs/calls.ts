@@ -235,7 +235,8 @@ export function openCalls(dependencies: {
             end = outcome
             break
           }
-          if ((crash !== 'beside' && attempts >= maxAttempts) || caller.aborted) {
+          const isLast = outcome.failure.final || (crash !== 'beside' && attempts >= maxAttempts)
+          if (isLast || caller.aborted) {
             end = { how: 'failed', failure: outcome.failure, usage: noUsage }
             break
           }

@@ -274,12 +274,16 @@ test('an engine that fails before it answers is tried again, three times in all;
   expect(attempts).toBe(2)
   await expect(run([retry, retry, retry])).rejects.toBe(failure)
   expect(attempts).toBe(5)
+  const certain = new Failure('worker_error', 'Its certificate is not trusted.', { final: true })
+  await expect(run([{ how: 'retry', failure: certain }])).rejects.toBe(certain)
+  expect(attempts).toBe(6)
   expect(slots.held('m')).toBe(0)
   slots.setSlots('m', 0)
   await expect(run([])).rejects.toMatchObject({ code: 'no_capacity' })
   await jobs.recorder.close()
   const { jobs: recorded } = await opened.store.jobs.list(organizationId, { limit: 10, kind: 'sync' })
   expect(recorded.map(({ status, error }) => [status, error?.attempt])).toEqual([
+    ['failed', 1],
     ['failed', 3],
     ['completed', undefined],
   ])
