@@ -71,7 +71,7 @@ export async function addFromCatalog(
       withoutQuestion: true,
       // The files can need more memory than the catalog predicts: then `addOne` refuses before the download.
       yes: yes === true || obstacle !== null,
-      // The server's estimate does not include the image encoder, and assumes that a pipeline is loaded as a whole.
+      // The server's estimate assumes that a pipeline is loaded as a whole.
       memory: options.memory ?? (needsMemory(choice) ? `${Math.ceil(fit.memory! / 2 ** 20)}MiB` : undefined),
       devices: fit.devices > 1 ? fit.devices : undefined,
       toys: options.toys ?? model.aliases.includes(starterName),
@@ -103,8 +103,7 @@ export async function addFromCatalog(
 
 /** Whether the entry must say the memory of a build, because the server's own estimate is another. */
 const needsMemory = ({ build, fit }: BuildChoice): boolean =>
-  fit.memory !== null &&
-  (build.projector !== undefined || (build.further_parameters !== undefined && fit.grade === 'split'))
+  fit.memory !== null && build.further_parameters !== undefined && fit.grade === 'split'
 
 /** Returns why the model cannot run here, as a sentence; null when it can. */
 function obstacleOf(

@@ -10,8 +10,9 @@ import {
 } from '../../core/models/model-catalog/catalog-model.ts'
 import { modelCatalog } from '../../core/models/model-catalog/model-catalog.ts'
 import type { Task } from '../../core/schemas/task.ts'
-import { catalogShape, weightBytes } from '../../gpu/estimate/catalog-shape.ts'
+import { catalogPagedShape, catalogShape, weightBytes } from '../../gpu/estimate/catalog-shape.ts'
 import { filesNeed, ggufNeed, type PlacementTarget, projectorNeed } from '../../gpu/estimate/estimate.ts'
+import { pagedPlan } from '../../gpu/estimate/paged-plan.ts'
 import { generates } from '../../gpu/presets/preset.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
 import { isInstalled, openPlacementTargets } from './engine-programs.ts'
@@ -79,7 +80,7 @@ export function fitOf(model: CatalogModel, build: CatalogBuild, machine: Machine
   const shape = engineFacts(engine).reads === 'gguf' ? catalogShape(model, build) : null
   const fit = shape
     ? fitOfShape(model, build, shape, target, machine, context)
-    : fitOfFiles(model, build, target, machine)
+    : (fitOfPaged(model, build, target, machine, context) ?? fitOfFiles(model, build, target, machine))
   if (fit.grade === 'no' || !machine.missing.has(engine)) return fit
   return { ...fit, grade: 'missing', text: `needs the engine ${engine}; then ${fit.text}` }
 }
@@ -120,6 +121,36 @@ function fitOfShape(
   return onProcessor(model, shape.tensorBytes, { ...common, devices: 0 }, size)
 }
 
+/**
+ * Computes the fit for vLLM and SGLang, whose cache must have room for one full request: on the fewest GPUs that allow a
+ * long context, else on the fewest at all. Undefined for other engines and for models of unknown shape.
+ */
+function fitOfPaged(
+  model: CatalogModel,
+  build: CatalogBuild,
+  target: PlacementTarget,
+  machine: MachineFacts,
+  given: number | undefined,
+): Fit | undefined {
+  const shape = engineFacts(build.engine).pagesCache ? catalogPagedShape(model, build) : null
+  if (shape === null || target.kind === 'cpu') return undefined
+  const plans = gpuCounts(build, machine).map(devices => {
+    const { bytes: memory, fits, plan } = pagedPlan(shape, { context_length: given }, { ...target, devices })
+    return { devices, memory, fits, context: plan.maxLength ?? given ?? shape.contextLength }
+  })
+  const fitting = plans.filter(({ fits }) => fits)
+  const best = fitting.find(({ context }) => (context ?? 0) >= desiredContext(model, longContext)) ?? fitting[0]
+  const most = plans.at(-1)!
+  if (!best) return unfit('no', most.memory, noMemory(most.memory, target, most.devices))
+  const { devices, memory, context } = best
+  const text = `${gpuText(devices)}, ${sizeText(memory)}${context === null ? '' : `, ${context} tokens`}`
+  return { grade: 'gpu', devices, memory, layers: null, context, concurrency: target.slots, text }
+}
+
+/** Numbers of GPUs to try: they must divide the number of attention heads, which is usually a power of two. */
+const gpuCounts = ({ engine }: CatalogBuild, { gpus }: MachineFacts): number[] =>
+  engineFacts(engine).spansCards ? [1, 2, 4, 8, 16].filter(count => count <= gpus) : [1]
+
 /** Computes the fit from the file size alone, for engines that read files other than GGUF. */
 function fitOfFiles(model: CatalogModel, build: CatalogBuild, target: PlacementTarget, machine: MachineFacts): Fit {
   const weights = weightBytes(model, build)
@@ -130,8 +161,7 @@ function fitOfFiles(model: CatalogModel, build: CatalogBuild, target: PlacementT
     if (memory > target.capacity) return unfit('no', memory, noMemory(memory, target, 1))
     return onProcessor(model, weights, { ...common, devices: 0 }, sizeText(memory))
   }
-  // The number of GPUs must divide the number of attention heads, which is usually a power of two.
-  const counts = engineFacts(build.engine).spansCards ? [1, 2, 4, 8, 16].filter(count => count <= machine.gpus) : [1]
+  const counts = gpuCounts(build, machine)
   const devices = counts.find(count => memory <= target.capacity * count)
   if (devices === undefined)
     return (

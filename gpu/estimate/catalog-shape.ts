@@ -1,6 +1,7 @@
 import { blockMemory } from '../../core/models/block-memory.ts'
 import type { CatalogBuild, CatalogModel } from '../../core/models/model-catalog/catalog-model.ts'
 import type { ModelShape } from '../engines/gguf/sizing-need.ts'
+import type { PagedShape } from './paged-plan.ts'
 
 /** Bits per weight of a whole file. Source: tools/quantize/README.md of llama.cpp, Llama 3.1 8B; MXFP4: gpt-oss. */
 const bitsPerWeight: Readonly<Record<string, number>> = {
@@ -67,5 +68,22 @@ export function catalogShape(model: CatalogModel, build: CatalogBuild): ModelSha
     tensorBytes,
     blockBytes: Array.from({ length: figures.layers }, () => layerBytes),
     outputBytes,
+  }
+}
+
+/** Predicts what decides the memory of a build that vLLM or SGLang runs; null when the catalog does not know it. */
+export function catalogPagedShape(model: CatalogModel, build: CatalogBuild): PagedShape | null {
+  const shape = catalogShape(model, build)
+  if (shape === null) return null
+  const { blockMemory, contextLength, causal, tensorBytes: weights } = shape
+  const experts = (shape.expertUsedCount ?? 0) * (shape.expertFeedForwardLength ?? 0)
+  return {
+    blockMemory,
+    contextLength,
+    causal,
+    weights,
+    embeddingLength: shape.embeddingLength ?? 0,
+    feedForwardLength: Math.max(shape.feedForwardLength ?? 0, experts),
+    vocabularySize: shape.vocabularySize ?? 0,
   }
 }

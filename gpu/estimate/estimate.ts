@@ -24,6 +24,8 @@ export interface PlacementTarget {
   devices: number
   capacity: number
   slots: number
+  /** Bytes that could be booked on each of them, if `capacity` is a part that the configuration names. */
+  whole?: number
 }
 
 /** The fields of a model that decide its memory. */
@@ -73,7 +75,8 @@ export async function planMemory(
   if (isGguf && (memory === undefined || isServed(model))) {
     // For an unreadable file the engine reports the error when it starts.
     const header = known.header ?? (await readGgufHeader(source).catch(() => null))
-    const room = memory === undefined ? target : { ...target, capacity: memory / target.devices }
+    const room =
+      memory === undefined ? target : { ...target, capacity: memory / target.devices, whole: target.capacity }
     if (header) {
       const { bytes, sizing: layout } = ggufNeed(header, model, room, await companionBytes(model))
       return { bytes: memory ?? bytes, plan: layout ? { layout } : {} }
@@ -158,13 +161,15 @@ export const filesNeed = (bytes: number, kind: PlacementTarget['kind']): number 
 export function ggufNeed(
   header: ModelShape,
   model: EstimatedModel,
-  { kind, devices, capacity, slots }: PlacementTarget,
+  { kind, devices, capacity, slots, whole = capacity }: PlacementTarget,
   beside = 0,
 ): { bytes: number; sizing: Sizing | null } {
   const own = overhead[kind] * devices + beside
   const free = Math.max(0, capacity * devices - own)
   const memory =
-    kind === 'cpu' ? { gpu: 0, cards: 0, cpu: free } : { gpu: free, cards: devices, cpu: Number.POSITIVE_INFINITY }
+    kind === 'cpu'
+      ? { gpu: 0, cards: 0, cpu: free }
+      : { gpu: free, cards: devices, cpu: Number.POSITIVE_INFINITY, whole: Math.max(free, whole * devices - own) }
   const bytesOf = ({ gpu, cpu }: { gpu: number; cpu: number }) => (kind === 'cpu' ? cpu : gpu) + own
   try {
     const made = sizing(

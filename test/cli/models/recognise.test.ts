@@ -8,6 +8,7 @@ import { presets } from '../../../gpu/presets/presets.ts'
 import { whisperServer } from '../../../gpu/presets/whisper-server.ts'
 import { known, safetensors } from '../../core/models/recognition/_files.ts'
 import { openHub } from '../../fixtures/hub.ts'
+import { cardLine, installNvidiaSmi } from '../../fixtures/nvidia-smi.ts'
 import { runInProcess } from '../_in-process.ts'
 import { temporaryFolder } from '../_infer.ts'
 import { hasTerminal, inTerminal } from '../_terminal.ts'
@@ -125,6 +126,35 @@ test('an installed engine is chosen, and nothing is left to say', async () => {
     model: { engine: 'python' },
     advice: [],
   })
+})
+
+test('vLLM: the context that fits is said, and on how many GPUs a larger model fits', async () => {
+  const { add, file, install, dataDir } = setUp()
+  install('vllm')
+  const cards = [0, 1].map(index =>
+    cardLine({ index, uuid: `GPU-${index}`, 'memory.total': '24576', name: 'NVIDIA L4' }),
+  )
+  installNvidiaSmi(join(dataDir, 'bin'), { cards: `printf '%s\\n' '${cards[0]}' '${cards[1]}'` })
+  const folder = (name: string, layers: number, bytes: number) => {
+    const config = {
+      architectures: ['LlamaForCausalLM'],
+      model_type: 'llama',
+      num_hidden_layers: layers,
+      hidden_size: 4096,
+      intermediate_size: 14_336,
+      num_attention_heads: 32,
+      num_key_value_heads: 8,
+      max_position_embeddings: 131_072,
+      vocab_size: 128_256,
+    }
+    file(`${name}/config.json`, JSON.stringify(config))
+    truncateSync(file(`${name}/model.safetensors`, ''), bytes)
+    return join(dataDir, name)
+  }
+  const fitting = await add(folder('eight', 32, 16.06e9), ['--dry-run', '--json'])
+  expect(json(fitting).advice).toEqual([expect.stringMatching(/^A context of 131072 .* at most 43008 tokens\.$/)])
+  const large = await add(folder('large', 48, 30e9), ['--dry-run'])
+  expect(`${large.stdout}${large.stderr}`).toMatch(/It does not fit\. .*It fits on 2 GPUs: --devices 2/)
 })
 
 test('of a pipeline that has parts without safetensors files nothing is downloaded', async () => {

@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest'
 import { Model } from '../../../core/models/model.ts'
 import { findCatalogModel, modelCatalog } from '../../../core/models/model-catalog/model-catalog.ts'
-import { catalogShape, weightBytes } from '../../../gpu/estimate/catalog-shape.ts'
+import { catalogPagedShape, catalogShape, weightBytes } from '../../../gpu/estimate/catalog-shape.ts'
 import { ggufNeed } from '../../../gpu/estimate/estimate.ts'
+import { pagedPlan } from '../../../gpu/estimate/paged-plan.ts'
 import { presetOf } from '../../../gpu/presets/presets.ts'
 
 const builds = modelCatalog().flatMap(model => model.builds.map(build => ({ model, build })))
@@ -65,4 +66,14 @@ test('a model with neither a known size nor known parameters has no shape and no
   const build = { ...model.builds[0]!, bytes: null }
   expect([catalogShape(model, build), weightBytes(model, build)]).toEqual([null, null])
   expect(catalogShape({ ...model, architecture: null, parameters: 8e9 }, build)).toBeNull()
+})
+
+test('vLLM needs weights and the cache of one full request, by the catalog as by config.json', () => {
+  const model = findCatalogModel('llama-3.3-70b')!
+  const build = model.builds.find(({ engine }) => engine === 'vllm')!
+  const { bytes } = pagedPlan(catalogPagedShape(model, build)!, {}, { ...ample, slots: 256 })
+  const cache = 80 * 8 * 128 * 2 * 2 * 131_072
+  expect(bytes / (weightBytes(model, build)! + cache)).toBeCloseTo(1.02, 1)
+  const small = pagedPlan(catalogPagedShape(model, build)!, { context_length: 8192 }, { ...ample, slots: 256 })
+  expect(bytes - small.bytes).toBeGreaterThan(cache * 0.9)
 })
