@@ -100,6 +100,8 @@ function waiting(
   if (model && !model.enabled)
     return waits('model_disabled', `The model ${name} is disabled here. The job waits for it.`)
   const queueMs = untilBegun({ ahead, slots: Math.max(1, slots), freeMs: freeSlots > 0 ? 0 : null }, typicalMs)
+  // All of its slots are free when it is loaded.
+  const loaded = (etaMs: number | null) => plus(etaMs, untilBegun({ ahead, slots: 1, freeMs: 0 }, typicalMs))
   if (pause) return { ...waitingForFailure(pause.failure), etaMs: plus(pause.forMs, queueMs) }
   switch (activity?.status) {
     case 'warm': {
@@ -107,24 +109,29 @@ function waiting(
       if (activity.reason) return waits('no_capacity', activity.reason, plus(activity.etaMs, queueMs))
       if (ahead > 0) return waits('queue', `${ahead} ${ahead === 1 ? 'job goes' : 'jobs go'} before it.`, queueMs)
       if (freeSlots > 0) return waits('queue', 'It begins at any moment.', queueMs)
-      const busy = slots === 1 ? `the slot of ${name} is busy.` : `all ${slots} slots of ${name} are busy.`
-      return waits('queue', upperFirst(next + busy), queueMs)
+      return waits('queue', busyText(name, slots, next), queueMs)
     }
     case 'loading': {
-      const { reason, etaMs } = activity
       // A reason while loading is that of the previous start, which failed.
-      return reason
-        ? waits('engine_failing', `The model ${name} is being started again: ${reason}`, plus(etaMs, queueMs))
-        : waits('model_loading', `The model ${name} is being loaded.`, plus(etaMs, queueMs))
+      const { reason, etaMs } = activity
+      return waits(reason ? 'engine_failing' : 'model_loading', loadingText(name, reason), loaded(etaMs))
     }
     case 'unavailable':
       return waits('engine_failing', activity.reason ?? `The model ${name} cannot be started.`)
     default:
       return activity?.reason
-        ? waits('no_capacity', activity.reason, plus(activity.etaMs, queueMs))
-        : waits('model_loading', `The model ${name} is not loaded yet.`, plus(activity?.etaMs ?? null, queueMs))
+        ? waits('no_capacity', activity.reason, loaded(activity.etaMs))
+        : waits('model_loading', `The model ${name} is not loaded yet.`, loaded(activity?.etaMs ?? null))
   }
 }
+
+/** `reason`: why the previous start failed; null if none did. */
+export const loadingText = (name: string, reason: string | null): string =>
+  reason ? `The model ${name} is being started again: ${reason}` : `The model ${name} is being loaded.`
+
+/** `before` begins the sentence. */
+export const busyText = (name: string, slots: number, before = ''): string =>
+  upperFirst(before + (slots === 1 ? `the slot of ${name} is busy.` : `all ${slots} slots of ${name} are busy.`))
 
 const waits = (reason: WaitingReason, detail: string, etaMs: number | null = null): WaitingFor => ({
   reason,
@@ -143,7 +150,7 @@ function waitingForFailure({ code, message, facts, final }: Failure): Omit<Waiti
 
 const plus = (a: number | null, b: number | null): number | null => (a === null || b === null ? null : a + b)
 
-const about = (ms: number): string => {
+export const about = (ms: number): string => {
   if (ms < 1_500) return 'about a second'
   if (ms < 90_000) return `about ${Math.round(ms / 1_000)} s`
   return ms < 5_400_000 ? `about ${Math.round(ms / 60_000)} min` : `about ${Math.round(ms / 3_600_000)} h`

@@ -135,7 +135,7 @@ export function isLateAt(
  * Decides where the model is loaded. While the engines that were drained for it are there, it waits for those: the choice
  * of the moment would alternate with every request that ends, and none of the engines would ever be idle.
  */
-function placeAsClaimed(
+export function placeAsClaimed(
   request: PlacementRequest,
   claimed: readonly string[],
   occupants: readonly Occupant[],

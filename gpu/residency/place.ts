@@ -1,3 +1,4 @@
+import type { BytesFrom } from '../../core/models/model-plan.ts'
 import { formatBytes } from '../engines/gguf/sizing.ts'
 import type { MemoryPlan } from '../estimate/estimate.ts'
 import type { SourceFault } from '../estimate/source-check.ts'
@@ -38,6 +39,7 @@ export interface PlacementRequest {
   bytes: number
   /** What its engine is told to use; absent where that is `bytes`, which is more if engines of it have used more. */
   estimate?: number
+  bytesFrom?: BytesFrom
   /** How many devices of `kind` it is spread over. `none`: infer does not start the engine. */
   devices: number
   kind: 'nvidia' | 'cpu' | 'none'

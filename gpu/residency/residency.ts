@@ -162,6 +162,7 @@ export function openResidency(
       const etaMs = unfit === null && !state.isUnplaceable ? reconciler.expectedMs(state) : null
       return states.activityOf(state, { now: effects.now(), rules: rules.backoff, unfit, etaMs })
     },
+    plan: reconciler.plan,
     /** Milliseconds of the last `waitedMs` in which this resident was loading. */
     loadedMs(resident: Resident, waitedMs: number): number {
       const now = effects.now()

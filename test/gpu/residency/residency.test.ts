@@ -412,6 +412,8 @@ describe('failure', () => {
     expect(bystander.failure).toBeUndefined()
     since()
     pass(1_000)
+    expect(since()).toEqual(['settle e2'])
+    residency.settled('e2')
     expect(since()).toEqual(['start e2 a'])
     pass(58_000)
     residency.startFailed('e2', 'Engine was not ready after 58 s.')
@@ -684,7 +686,7 @@ describe('unloading and closing', () => {
 })
 
 describe('an engine that runs out of memory while it loads', () => {
-  const full = 'Engine exited (1): out of memory'
+  const full = 'Engine exited (1): out of memory.'
 
   test('is started again at once, once, with the memory of an idle engine', () => {
     warm('idle', 8)

@@ -1,0 +1,57 @@
+/** What happens if a request for a model comes now, and the figures of that decision. Times are milliseconds. */
+export interface ModelPlan {
+  modelId: string
+  /**
+   * `ready`: it gets a slot of a loaded engine. `loading`: the model is being loaded. `load`: its load begins. `wait`:
+   * its load must wait. `refused`: the request is refused.
+   */
+  status: 'ready' | 'loading' | 'load' | 'wait' | 'refused'
+  /** What happens, as a sentence. That of a model that waits is the one that its waiting requests have. */
+  detail: string
+  /** Until the request begins; null when it is refused or nobody knows. */
+  etaMs: number | null
+  /** The engines that make room for it, busy ones included. */
+  evict: PlannedEviction[]
+  /** The busy ones among these, and reserved memory: it waits for them. */
+  waitsFor: { engineId: string | null; modelId: string; why: string }[]
+  /** The devices of the kind that it needs. */
+  devices: PlannedDevice[]
+  figures: PlanFigures
+}
+
+export interface PlannedEviction {
+  engineId: string
+  modelId: string
+  /** On all of its devices together. */
+  bytes: number
+  /** Until it would be loaded again. */
+  reloadMs: number
+  why: string
+}
+
+export interface PlannedDevice {
+  id: string
+  /** Memory for models: the bookable part, without what other programs use. */
+  capacityBytes: number
+  freeBytes: number
+  /** What the model would use of it; 0 on a device that it does not get. */
+  neededBytes: number
+  engines: { engineId: string | null; modelId: string; bytes: number; evicted: boolean; keptLoaded: boolean }[]
+}
+
+export interface PlanFigures {
+  bytes: number
+  /** `unknown`: a whole device, or a quarter of the memory of the processor, is reserved. */
+  bytesFrom: BytesFrom | 'measured'
+  loadMs: number
+  /** `measured`: earlier loads. `other_models`: the speed at which others were loaded. `size`: 1 GB a second. */
+  loadMsFrom: 'measured' | 'other_models' | 'size'
+  /** Average of its requests; null before the first. */
+  runMs: number | null
+  /** Requests at a time of one engine. */
+  slots: number
+  orderBound: number
+}
+
+/** Where the memory comes from that is reserved for a model before its engine is measured. */
+export type BytesFrom = 'configured' | 'estimated' | 'unknown'

@@ -1,0 +1,225 @@
+import { about, busyText, loadingText } from '../../core/jobs/job-progress.ts'
+import type { Demand } from '../../core/models/fleet.ts'
+import type { ModelPlan, PlannedDevice, PlannedEviction } from '../../core/models/model-plan.ts'
+import { formatBytes } from '../engines/gguf/sizing.ts'
+import { byUrgency, nextStep, occupantsOf, placeAsClaimed, type ResidencyRules, type Step } from './advance.ts'
+import { expectedWaitMs } from './expected-wait.ts'
+import {
+  enginePaused,
+  expectedLoadMs,
+  expectedRunMs,
+  freeResident,
+  liveResidents,
+  type ModelState,
+  notStarted,
+  pausedUntil,
+  type Resident,
+  shortage,
+} from './model-state.ts'
+import type { DeviceCapacity, Occupant, Reservation } from './place.ts'
+
+export interface Situation {
+  now: number
+  demandOf: (state: ModelState) => Demand | undefined
+  /** The models that wait for an engine. */
+  pending: Iterable<ModelState>
+  residents: () => Iterable<Resident>
+  resident: (engineId: string) => Resident | undefined
+  capacities: readonly DeviceCapacity[]
+  rules: ResidencyRules
+}
+
+/**
+ * Says what happens if one more request with a synchronous caller comes for the model now. Pure: it takes the decisions
+ * of `nextStep` and `place`, with the memory that the models before it have reserved.
+ */
+export function planOf(state: ModelState, situation: Situation): ModelPlan {
+  const { now, pending, residents, resident, capacities, rules } = situation
+  const demand = withOneMore(situation.demandOf(state), state)
+  const demandOf = (one: ModelState): Demand | undefined => (one === state ? demand : situation.demandOf(one))
+  const order = byUrgency(new Set([...pending, state]), demandOf, now)
+  const reserved: Reservation[] = []
+  const occupied = () =>
+    occupantsOf(residents(), reserved, {
+      now,
+      waits: one => demandOf(one) !== undefined,
+      orderBound: rules.orderBound,
+    })
+  for (const other of order.slice(0, order.indexOf(state))) {
+    const step = nextStep(other, demandOf(other), now, occupied(), capacities, rules)
+    if ('reserve' in step && step.reserve) reserved.push(step.reserve)
+  }
+  const occupants = occupied()
+  const step = nextStep(state, demand, now, occupants, capacities, rules)
+  const outcome = outcomeOf(state, step, now, engineId => resident(engineId)?.serves.model.id)
+  const waits = outcome.status === 'wait' && 'for' in step ? step.for : []
+  const chosen = outcome.status === 'load' || waits.length > 0 ? choiceOf(state, occupants, capacities) : noChoice
+  const describe = (engineId: string): Occupant => occupants.find(one => one.engineId === engineId)!
+  const why = (one: Occupant): string => reasonOf(one, resident(one.engineId), now)
+  const asked = { ...state, waitsFor: waits }
+  const expectations = {
+    now,
+    demandOf: (one: ModelState) => (one === asked ? demand : demandOf(one)),
+    order,
+    capacities,
+    resident,
+    orderBound: rules.orderBound,
+  }
+  return {
+    modelId: state.model.id,
+    ...outcome,
+    etaMs: outcome.etaMs === undefined ? Math.round(expectedWaitMs(asked, expectations)) : outcome.etaMs,
+    evict: chosen.evict.map(describe).flatMap((one): PlannedEviction[] => {
+      const { engineId, modelId, bytes, reloadMs } = one
+      return resident(engineId) ? [{ engineId, modelId, bytes, reloadMs, why: why(one) }] : []
+    }),
+    waitsFor: waits.map(describe).map(one => ({
+      engineId: resident(one.engineId) ? one.engineId : null,
+      modelId: one.modelId,
+      why: why(one),
+    })),
+    devices: devicesOf(state, chosen, occupants, situation),
+    figures: figuresOf(state, rules),
+  }
+}
+
+/** The demand for a model after one more request with a synchronous caller. */
+function withOneMore(demand: Demand | undefined, { durations }: ModelState): Demand {
+  if (!demand)
+    return { interactive: 1, background: 0, oldestWaitMs: 0, expectedWorkMs: durations.runMs, referenceStart: null }
+  const { interactive, expectedWorkMs } = demand
+  const runMs = expectedRunMs(durations)
+  return {
+    ...demand,
+    interactive: interactive + 1,
+    expectedWorkMs: expectedWorkMs === null ? null : expectedWorkMs + runMs,
+  }
+}
+
+/** `etaMs` undefined: as long as the queue expects. */
+type Outcome = Pick<ModelPlan, 'status' | 'detail'> & { etaMs?: number | null }
+
+function outcomeOf(
+  state: ModelState,
+  step: Step,
+  now: number,
+  modelOf: (engineId: string) => string | undefined,
+): Outcome {
+  const name = `'${state.model.id}'`
+  if (freeResident(state, now))
+    return { status: 'ready', detail: `${name} is loaded, and a request begins at once.`, etaMs: 0 }
+  const pauseEnd = pausedUntil(state, now)
+  if (pauseEnd !== null) return { status: 'wait', detail: enginePaused(state.model.id, pauseEnd - now).message }
+  if (step.do === 'load') return { status: 'load', detail: loadSentence(state, step.devices, step.evict.map(modelOf)) }
+  const live = liveResidents(state)
+  const ready = live.filter(resident => resident.state === 'ready')
+  if (ready.length > 0)
+    return {
+      status: 'ready',
+      detail: busyText(
+        name,
+        ready.reduce((sum, { slots }) => sum + slots, 0),
+      ),
+    }
+  if (live.length > 0) return { status: 'loading', detail: loadingText(name, state.failures?.reason ?? null) }
+  switch (step.do) {
+    case 'back off': {
+      const { message: detail } = notStarted(state, state.failures!, now)
+      const etaMs = step.until - now + expectedLoadMs(state)
+      return step.refuse === 'all' ? { status: 'refused', detail, etaMs: null } : { status: 'wait', detail, etaMs }
+    }
+    case 'refuse':
+      return { status: 'refused', detail: step.reason, etaMs: null }
+    default:
+      return { status: 'wait', detail: 'reason' in step ? step.reason : `${name} is not loaded.` }
+  }
+}
+
+function loadSentence(state: ModelState, devices: readonly string[], evicted: readonly (string | undefined)[]): string {
+  const { model, placement, residents } = state
+  const name = `'${model.id}'`
+  const loadMs = expectedLoadMs(state)
+  if (placement.kind === 'none') return `A request connects to the server of ${name}, and needs no memory here.`
+  const what = residents.length > 0 ? `another engine of ${name}` : name
+  const names = [...new Set(evicted.map(id => `'${id}'`))]
+  const unloads = names.length > 0 ? `unloads ${names.join(' and ')} and ` : ''
+  const size =
+    placement.bytesFrom === 'unknown'
+      ? ` Its memory is not known, so ${formatBytes(placement.bytes)} are reserved; set 'memory' in infer.yaml.`
+      : ''
+  return `A request ${unloads}loads ${what} on ${devices.join(' and ')}, which takes ${about(loadMs)}.${size}`
+}
+
+interface Choice {
+  /** Ids of the devices that the model gets. */
+  devices: readonly string[]
+  /** Ids of the engines that make room, and of reserved memory. */
+  evict: readonly string[]
+}
+const noChoice: Choice = { devices: [], evict: [] }
+
+/** Where the model is placed now, or where the memory is that it waits for. */
+function choiceOf(state: ModelState, occupants: readonly Occupant[], capacities: readonly DeviceCapacity[]): Choice {
+  const mayEvict = liveResidents(state).length === 0 || shortage(state) > 0
+  const decision = placeAsClaimed({ ...state.placement, mayEvict }, state.claimed, occupants, capacities)
+  if (decision.do === 'load') return decision
+  if (decision.do === 'refuse') return noChoice
+  const { engines, free } = decision.reserve
+  const ofEngines = occupants.filter(({ engineId }) => engines.includes(engineId)).flatMap(({ devices }) => devices)
+  return { devices: [...new Set([...ofEngines, ...free.map(({ device }) => device)])], evict: engines }
+}
+
+/** Why this engine is evicted, or waited for. */
+function reasonOf(occupant: Occupant, resident: Resident | undefined, now: number): string {
+  const again = `loading it again takes ${about(occupant.reloadMs)}`
+  if (!resident || (occupant.busy && resident.readyAt !== null && occupant.turnSince === null))
+    return 'It is reserved for a model that is loaded first.'
+  if (!occupant.busy) return `It is idle, was last used ${ago(now - occupant.lastUsedAt)}, and ${again}.`
+  if (resident.state === 'starting') return 'It is being loaded.'
+  const { leases, owed, keptUntil } = resident
+  const runs = leases > 0 ? [`It runs ${counted(leases)}`] : []
+  if (occupant.turnUntil === null) return `${runs[0] ?? 'It is busy'}; ${again}.`
+  if (now < keptUntil) return 'It was loaded for callers who have not come back yet.'
+  return `${[...runs, `${runs.length > 0 ? 'still' : 'It'} serves ${counted(owed)} that waited for it`].join(' and ')}; ${again}.`
+}
+
+const counted = (requests: number): string => (requests === 1 ? '1 request' : `${requests} requests`)
+const ago = (ms: number): string => (ms < 1_500 ? 'just now' : `${about(ms)} ago`)
+
+function devicesOf(
+  { placement }: ModelState,
+  { devices, evict }: Choice,
+  occupants: readonly Occupant[],
+  { capacities, resident }: Situation,
+): PlannedDevice[] {
+  return capacities
+    .filter(({ kind }) => kind === placement.kind)
+    .map(({ id, capacity }) => {
+      const engines = occupants
+        .filter(one => one.devices.includes(id))
+        .map(one => ({
+          engineId: resident(one.engineId) ? one.engineId : null,
+          modelId: one.modelId,
+          bytes: one.bytes / one.devices.length,
+          evicted: evict.includes(one.engineId),
+          keptLoaded: one.pinned,
+        }))
+      const freeBytes = Math.max(0, capacity - engines.reduce((sum, { bytes }) => sum + bytes, 0))
+      const neededBytes = devices.includes(id) ? placement.bytes / Math.max(1, placement.devices) : 0
+      return { id, capacityBytes: capacity, freeBytes, neededBytes, engines }
+    })
+}
+
+function figuresOf(state: ModelState, { orderBound }: ResidencyRules): ModelPlan['figures'] {
+  const { model, placement, durations, firstLoadMs, slots } = state
+  const bytes = Math.max(placement.bytes, ...liveResidents(state).map(one => one.bytes))
+  return {
+    bytes,
+    bytesFrom: bytes > placement.bytes ? 'measured' : (placement.bytesFrom ?? 'estimated'),
+    loadMs: Math.round(expectedLoadMs(state)),
+    loadMsFrom: durations.loadMs !== null ? 'measured' : firstLoadMs !== null ? 'other_models' : 'size',
+    runMs: durations.runMs === null ? null : Math.round(durations.runMs),
+    slots,
+    orderBound: model.order_bound ?? orderBound,
+  }
+}
