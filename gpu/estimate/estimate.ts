@@ -98,7 +98,7 @@ export async function planMemory(
 /** Engines store weights of 32 bits in 16, unless an option names a type. */
 const pagedShape = (shape: TransformersShape, weights: number, { args = [] }: EstimatedModel): PagedShape => ({
   ...shape,
-  weights: shape.isWide && !args.some(arg => /^--dtype/.test(arg)) ? weights / 2 : weights,
+  weights: shape.isWide && !args.some(arg => arg.startsWith('--dtype')) ? weights / 2 : weights,
 })
 
 /** Reads config.json of a local folder; null if there is none or it describes no transformer. */

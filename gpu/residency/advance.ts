@@ -112,7 +112,7 @@ function needsReplica(state: ModelState, demand: Demand | undefined): boolean {
  * while the order has begun none of its requests. A load counts as long as a change to this model and back takes for
  * each of the two on average.
  */
-export function isLateAt(
+function isLateAt(
   state: ModelState,
   demand: Demand | undefined,
   { engines }: Pick<Reservation, 'engines'>,

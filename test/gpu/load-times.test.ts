@@ -6,7 +6,7 @@ import { openLoadTimes } from '../../gpu/load-times.ts'
 import { GiB, modelOf } from './_models.ts'
 
 const log = { debug() {}, info() {}, warn() {}, error() {} }
-const openIn = (dataDir: string) => openLoadTimes({ dataDir, log: log as never })
+const openIn = (dataDir: string) => openLoadTimes({ dataDir, log })
 
 test('load times survive a restart; other settings have their own; another model is judged by its size', () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'infer-load-times-'))

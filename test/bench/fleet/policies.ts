@@ -39,8 +39,9 @@ export function runPlain(workload: Workload, fits: number, policy: 'first-come' 
   }
   function begin(engine: Engine, at: number): void {
     const slot = engine.slots.indexOf(Math.min(...engine.slots))
-    begins[at] = Math.max(now, engine.slots[slot]!)
-    engine.slots[slot] = engine.lastUsed = begins[at]! + serviceMs
+    const begun = Math.max(now, engine.slots[slot]!)
+    begins[at] = begun
+    engine.slots[slot] = engine.lastUsed = begun + serviceMs
   }
   function step(): void {
     for (let at = 0; at < queue.length; ) {

@@ -36,7 +36,7 @@ export function simulate(workload: Workload, fits: number, orderBound: number): 
       },
       settle: ({ engineId }) => events.after(0, () => residency.settled(engineId)),
       stop: ({ engineId }) => events.after(0, () => residency.exited(engineId, 'stopped')),
-      wake: at => events.wake(at, residency.tick),
+      wake: at => events.wake(at, () => residency.tick()),
       newEngineId: () => `e${++engines}`,
     },
     () => [{ id: 'gpu0', kind: 'nvidia', capacity: fits * 20 * GiB }],
@@ -115,7 +115,7 @@ export function simulate(workload: Workload, fits: number, orderBound: number): 
       job,
       since: events.now(),
       deadline: Number.POSITIVE_INFINITY,
-      granted: ({ lease, entry }) => run(at, lease, () => void queue.ran(entry, serviceMs)),
+      granted: ({ lease, entry }) => run(at, lease, () => queue.ran(entry, serviceMs)),
       refused(failure) {
         throw failure
       },

@@ -41,7 +41,7 @@ async function placed(models: readonly Model[], gib: number) {
   const devices = [{ id: 'gpu0', kind: 'nvidia' }]
   const placements = openModelPlacement(
     { devices: () => devices, capacities: () => [{ id: 'gpu0', kind: 'nvidia', capacity }] } as never,
-    { find: () => Promise.resolve(null) } as never,
+    { find: () => Promise.resolve(null) },
     { tool: { network: true } } as never,
     { find: () => Promise.resolve(undefined) },
     () => models,
