@@ -45,7 +45,8 @@ export function transformersShape(config: unknown): TransformersShape | null {
   // A model that also reads images describes its language model in a part of its own.
   const part = [whole.text_config, whole.llm_config, whole.language_config].find(one => 'hidden_size' in objectOf(one))
   const own: Fields = part === undefined ? whole : objectOf(part)
-  const type = [own.model_type, whole.model_type, ''].find(name => typeof name === 'string')!.replace(/^gemma3$/, 'gemma3_text')
+  const named = [own.model_type, whole.model_type].find(one => typeof one === 'string') ?? ''
+  const type = named === 'gemma3' ? 'gemma3_text' : named
   const fields: Fields = { ...defaults[type], ...own }
   const number = (...names: string[]): number | null => {
     const value = names.map(name => fields[name]).find(one => typeof one === 'number')

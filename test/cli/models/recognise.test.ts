@@ -154,7 +154,7 @@ test('vLLM: the context that fits is said, and on how many GPUs a larger model f
   const fitting = await add(folder('eight', 32, 16.06e9), ['--dry-run', '--json'])
   expect(json(fitting).advice).toEqual([expect.stringMatching(/^A context of 131072 .* at most 43008 tokens\.$/)])
   const large = await add(folder('large', 48, 30e9), ['--dry-run'])
-  expect(`${large.stdout}${large.stderr}`).toMatch(/It does not fit\. .*It fits on 2 GPUs: --devices 2/)
+  expect(String(large.stdout) + large.stderr).toMatch(/It does not fit\. .*It fits on 2 GPUs: --devices 2/)
 })
 
 test('of a pipeline that has parts without safetensors files nothing is downloaded', async () => {

@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
+import { tensor, writeGguf } from '../../../bin/gguf-writer.ts'
 import { Model } from '../../../core/models/model.ts'
 import { noReadings } from '../../../gpu/devices/device.ts'
 import { openModelPlacement } from '../../../gpu/placement/model-placement.ts'
@@ -36,18 +37,18 @@ for (const name of ['model.safetensors', 'consolidated.safetensors']) {
 const eight = Model.parse({ id: 'eight', engine: 'vllm', source: folder })
 const small = Model.parse({ id: 'small', engine: 'custom', command: ['x', '{port}'], memory: '10GiB' })
 
-async function placed(models: readonly Model[], gib: number) {
+async function placed(models: readonly Model[], gib: number, slots = 256) {
   const capacity = Math.floor(0.97 * gib * GiB)
   const devices = [{ id: 'gpu0', kind: 'nvidia' }]
   const placements = openModelPlacement(
     { devices: () => devices, capacities: () => [{ id: 'gpu0', kind: 'nvidia', capacity }] } as never,
     { find: () => Promise.resolve(null) },
-    { tool: { network: true } } as never,
+    { tool: { name: 'bubblewrap', network: true } } as never,
     { find: () => Promise.resolve(undefined) },
     () => models,
   )
-  const placement = await placements.placementOf(models[0]!, 256, undefined)
-  const facts = { slots: 256, threads: 1, gpus: 1, bytes: placement.bytes, memoryShare: placement.bytes / (gib * GiB) }
+  const placement = await placements.placementOf(models[0]!, slots, undefined)
+  const facts = { slots, threads: 1, gpus: 1, bytes: placement.bytes, memoryShare: placement.bytes / (gib * GiB) }
   const command = presetOf(models[0]!).command(models[0]!, { ...facts, backend: null, plan: placement.plan })
   return { gib: placement.bytes / GiB, command: command.join(' ') }
 }
@@ -72,6 +73,31 @@ test('on a card without room for the full context it gets the longest that fits'
   const { gib, command } = await placed([eight], 24)
   expect(gib).toBeLessThanOrEqual(22.8)
   expect(command).toContain('--max-model-len 43008')
+})
+
+test('llama-server gets the layers and the context that were booked', async () => {
+  const source = join(directory, 'two-blocks.gguf')
+  const fields = {
+    block_count: 2,
+    context_length: 4096,
+    embedding_length: 256,
+    feed_forward_length: 512,
+    vocab_size: 1000,
+  }
+  const heads = { 'attention.head_count': 4, 'attention.head_count_kv': 2 }
+  const keys = Object.entries({ ...fields, ...heads }).map(([key, value]) => [`llama.${key}`, ['u32', value]])
+  const weights = ['token_embd.weight', 'blk.0.w', 'blk.1.w'].map(name => tensor(name, [2 ** 21], 0))
+  writeFileSync(
+    source,
+    writeGguf({ 'general.architecture': ['string', 'llama'], ...Object.fromEntries(keys) }, weights),
+  )
+  const server = Model.parse({ id: 'server', engine: 'llama-server', source, concurrency: 2 })
+  const all = await placed([server], 24, 2)
+  expect(all.command).toContain(' -np 2 -c 8192 -ngl 3 ')
+  // A card that has room for a part of the 24 MiB besides CUDA.
+  const some = await placed([server], 1.06, 2)
+  expect(some.command).toMatch(/ -np 2 -c 8192 -ngl [12] /)
+  expect(some.gib).toBeLessThanOrEqual(0.97 * 1.06)
 })
 
 test('a configured amount stays', async () => {

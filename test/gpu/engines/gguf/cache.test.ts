@@ -10,7 +10,7 @@ function made(architecture: string, blocks: number, fields: Fields) {
   const metadata = new Map<string, GgufValue>([['general.architecture', architecture]])
   for (const [key, value] of Object.entries({ block_count: blocks, ...fields }))
     metadata.set(`${architecture}.${key}`, value)
-  return ggufHeader('made.gguf', [{ version: 3, metadata, tensors: [], dataStart: 0, dataBytes: 0 } as never])
+  return ggufHeader('made.gguf', [{ version: 3, metadata, tensors: [], dataStart: 0, dataBytes: 0 }])
 }
 const heads = (query: GgufValue, kv: GgufValue, key?: number, value = key): Fields => ({
   'attention.head_count': query,
