@@ -88,7 +88,7 @@ function cacheBytes({ causal, blockMemory }: PagedShape, length: number, step: n
 }
 
 /** The options of vLLM and SGLang that decide memory, as the model's arguments name them. */
-export interface PagedOptions {
+interface PagedOptions {
   length?: number | undefined
   /** Part of each device's whole memory. */
   share?: number | undefined
@@ -97,7 +97,7 @@ export interface PagedOptions {
   cacheBytes: number
 }
 
-export function pagedOptions(args: readonly string[]): PagedOptions {
+function pagedOptions(args: readonly string[]): PagedOptions {
   const last = (...names: string[]): string | undefined => {
     for (let at = args.length - 1; at >= 0; at--) {
       const [name, value] = /^(--[a-z-]+)=(.*)$/.exec(args[at]!)?.slice(1) ?? [args[at], args[at + 1]]
