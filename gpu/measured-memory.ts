@@ -106,8 +106,8 @@ export function openMeasuredMemory({ dataDir, log }: { dataDir: string; log: Log
 
 /**
  * What to book for an estimate: as much more as was used more than an earlier estimate with the same settings. Never more
- * than `limit`, the memory of a whole device for each, unless the estimate is: an engine that gets all of it uses a little
- * more than it was told to.
+ * than `limit`, what the devices have for it alone, unless the estimate is: no model is refused by what was measured, which
+ * may include what another program began to use meanwhile.
  */
 export const bookedBytes = (estimate: number, measured: MeasuredMemory | null, limit: number): number =>
   measured ? Math.max(estimate, Math.min(limit, estimate + measured.bytes - measured.estimate)) : estimate

@@ -6,7 +6,7 @@ import { openEnergy } from '../devices/energy.ts'
 import type { cardProcesses } from '../devices/nvidia-smi.ts'
 import type { Resident } from '../residency/model-state.ts'
 import type { DeviceCapacity, PlacementRequest } from '../residency/place.ts'
-import { openCardUse, useMargin } from './card-use.ts'
+import { type CardMeasurement, openCardUse, useMargin } from './card-use.ts'
 
 /** The source of the devices; tests pass their own. */
 export interface DeviceSource {
@@ -88,12 +88,16 @@ export async function openMemory(options: {
       isReady: resident.state === 'ready',
     }))
 
-  /** The bytes of each engine on a card as the driver reports them; null if it does not for one of them. */
-  function byEngine(rows: readonly DeviceProcess[] | undefined, engines: readonly { engineId: string }[]) {
+  /** The bytes of each engine on a card by its processes; null if one has none, or all use more than the card shows. */
+  function byEngine(
+    rows: readonly DeviceProcess[] | undefined,
+    { usedBytes, engines }: Pick<CardMeasurement, 'usedBytes' | 'engines'>,
+  ): Map<string, number> | null {
     const sums = new Map<string, number>()
     for (const { engineId, bytes } of rows ?? [])
       if (engineId !== null) sums.set(engineId, (sums.get(engineId) ?? 0) + (bytes ?? Number.NaN))
-    return engines.every(({ engineId }) => (sums.get(engineId) ?? Number.NaN) >= 0) ? sums : null
+    const all = engines.reduce((sum, { engineId }) => sum + (sums.get(engineId) ?? Number.NaN), 0)
+    return all <= usedBytes + useMargin ? sums : null
   }
 
   /** Measures the cards, and reports when the memory that may be booked has changed. */
@@ -101,13 +105,13 @@ export async function openMemory(options: {
     const engines = new Map(cards.map(({ id }) => [id, JSON.stringify(enginesOn(id))]))
     const found = await readCards()
     const measurements = cards.flatMap(({ id, usedBytes }) =>
-      usedBytes === null ? [] : [{ id, usedBytes, engines: enginesOn(id) }],
+      found.broken || usedBytes === null ? [] : [{ id, usedBytes, engines: enginesOn(id) }],
     )
     const processes = measurements.some(one => use.needsDetails(one)) ? await options.processes() : undefined
     for (const one of measurements) {
       // An engine that has started, become ready or ended meanwhile may be part of the measurement or not.
       if ((engines.get(one.id) ?? '[]') !== JSON.stringify(enginesOn(one.id))) continue
-      use.measured({ ...one, byEngine: byEngine(processes?.get(one.id), one.engines) })
+      use.measured({ ...one, byEngine: byEngine(processes?.get(one.id), one) })
     }
     for (const resident of residents()) {
       const bytes = bytesInUse(resident)
@@ -159,10 +163,10 @@ export async function openMemory(options: {
     /** Why there is no usable card, as a sentence; null when there is one. */
     reason: (): string | null => reason,
     cores: source.cpu.cores ?? 1,
-    /** Bytes that may be booked for a model whose devices are otherwise unused. */
+    /** Bytes that may be booked for a model where no other engine is. */
     largest({ kind, devices: count }: Pick<PlacementRequest, 'kind' | 'devices'>): number {
-      const sizes = devices().flatMap(device => (device.kind === kind ? [device.totalBytes * bookable[kind]] : []))
-      return Math.floor(sizes.toSorted((a, b) => b - a)[count - 1] ?? 0) * count
+      const sizes = capacities().flatMap(device => (device.kind === kind ? [device.capacity] : []))
+      return (sizes.toSorted((a, b) => b - a)[count - 1] ?? 0) * count
     },
     /** The resident's booked share of each of its devices plus what other programs use of a card: 0 to 1. */
     shareOfDevice(resident: Pick<Resident, 'devices' | 'bytes'>): number {

@@ -466,6 +466,32 @@ echo "${cardLine({ ...l4, 'memory.used': '$used' })}"`
     expect(fleet.snapshot().residents).toMatchObject([{ modelId: 'a', bytes: 6 * 2 ** 30 }])
   })
 
+  test('an engine that grows is booked as the driver reports its process, and other programs by the rest', async () => {
+    const dataDir = temporary()
+    const file = (name: string) => join(dataDir, name)
+    const cards = `read used < ${file('used')}; echo "${cardLine({ ...l4, 'memory.used': '$used' })}"`
+    const devices = cardsOf(dataDir, cards, `read row < ${file('row')}; echo "GPU-1, $row"`)
+    const driverReports = (used: number, row: string) => {
+      writeFileSync(file('row'), `${row}\n`)
+      writeFileSync(file('used'), `${used}\n`)
+    }
+    driverReports(0, '1, x, 1')
+    const models = [fake('a', [], { memory: '4GiB' }), fake('too-large', [], { memory: '30GiB' })]
+    const { fleet } = await fleetOf(models, { devices })
+    await fleet.load(models[0]!)
+    driverReports(20_480, `${fleet.snapshot().residents[0]!.pid}, python, 10240`)
+    const booked = () => fleet.snapshot().residents[0]!.bytes / 2 ** 30
+    // A model that does not fit is refused after a measurement only, once a second.
+    await until(() => {
+      fleet.load(models[1]!).catch(() => {})
+      return booked() > 4
+    })
+    expect(booked()).toBe(10)
+    await expect(fleet.load(models[1]!)).rejects.toThrow(
+      "'too-large' needs 30.0 GiB of memory; the most that one GPU here has is 11.8 GiB.",
+    )
+  })
+
   test('without a GPU, models for the CPU run, and the others report the reason', async () => {
     const models = [fake('a'), Model.parse({ id: 'v', engine: 'vllm', memory: '1GiB' })]
     const { fleet } = await fleetOf(models)

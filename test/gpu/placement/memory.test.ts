@@ -114,6 +114,14 @@ describe('the memory that may be booked', () => {
     expect(memory.reason()).toBe('The driver is gone.')
     expect(memory.snapshot()[0]).toMatchObject({ totalBytes: 100 * GiB, temperatureCelsius: null })
     expect(log.lines).toEqual([expect.stringContaining('The GPUs cannot be used')])
+    residents = [residentOn('a', 40, 'starting')]
+    used = 40
+    broken = false
+    await memory.measure()
+    broken = true
+    residents = []
+    await memory.measure()
+    expect([free(), memory.largest({ kind: 'nvidia', devices: 1 }) / GiB]).toEqual([97, 97])
     broken = false
     await memory.measure()
     expect(memory.reason()).toBeNull()
@@ -196,6 +204,15 @@ describe('another program on a GPU with an engine', () => {
     used = 65
     await memory.measure()
     expect([free(), residents[0]!.bytes / GiB]).toEqual([97, 65])
+  })
+
+  test('a report of processes that use more than the card shows is of another time', async () => {
+    const { memory, free } = await open()
+    residents = [residentOn('a', 40)]
+    reported = { a: 60 }
+    used = 20
+    await memory.measure()
+    expect([free(), residents[0]!.bytes / GiB]).toEqual([97, 40])
   })
 
   test('an engine that grows up to its booking takes nothing away', async () => {
