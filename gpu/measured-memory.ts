@@ -1,17 +1,9 @@
-import { createHash } from 'node:crypto'
-import { mkdirSync, renameSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { version } from '../core/assets.ts'
-import { objectOf } from '../core/json.ts'
 import type { Log } from '../core/log.ts'
-import { needsNewEngine } from '../core/models/change.ts'
 import type { Model } from '../core/models/model.ts'
-import { optionalJson } from '../core/optional-file.ts'
+import { openModelFigures } from './model-figures.ts'
 import { useMargin } from './placement/card-use.ts'
 import type { Resident } from './residency/model-state.ts'
 
-/** Models whose memory is kept; those that were measured longest ago are forgotten first. */
-const maxModels = 500
 /** A booking that differs from the measurement by more than this share is reported. */
 const driftShare = 1 / 8
 
@@ -21,22 +13,10 @@ export interface MeasuredMemory {
   estimate: number
 }
 
-interface Entry extends MeasuredMemory {
-  /** Of the settings that its engine was started with, and of this version. */
-  settings: string
-}
-
-/** Identifies the settings of a model that concern its engine, and the version of the engines that infer brings. */
-function settingsOf(model: Model): string {
-  const fields = Object.entries(model).filter(([field]) => needsNewEngine(field))
-  const text = JSON.stringify([version, fields.toSorted(([a], [b]) => (a < b ? -1 : 1))])
-  return createHash('sha256').update(text).digest('base64url').slice(0, 22)
-}
-
 /** Keeps the memory that engines used, over unloads and restarts: `measured-memory.json` in the data directory. */
-export function openMeasuredMemory({ dataDir, log }: { dataDir: string; log: Log }) {
-  const path = join(dataDir, 'measured-memory.json')
-  const entries = new Map(Object.entries(objectOf(optionalJson(path))).filter(isEntry))
+export function openMeasuredMemory(options: { dataDir: string; log: Log }) {
+  const { log } = options
+  const figures = openModelFigures(options, { file: 'measured-memory.json', names: ['bytes', 'estimate'] })
   /** The newest engine of each model of which the memory was measured. Ids of engines ascend. */
   const newest = new Map<string, string>()
   const reported = new WeakSet<Resident>()
@@ -56,50 +36,22 @@ export function openMeasuredMemory({ dataDir, log }: { dataDir: string; log: Log
     else log.info('An engine uses less memory than was booked for it', fields)
   }
 
-  function write(): void {
-    try {
-      mkdirSync(dataDir, { recursive: true })
-      writeFileSync(`${path}.new`, JSON.stringify(Object.fromEntries(entries)))
-      renameSync(`${path}.new`, path)
-    } catch (thrown) {
-      log.warn('The measured memory could not be stored', { path }, thrown)
-    }
-  }
-
   return {
     /** What the model used with these settings; null if that was not measured. */
-    remembered(model: Model): MeasuredMemory | null {
-      const own = entries.get(model.id)
-      return own?.settings === settingsOf(model) ? { bytes: own.bytes, estimate: own.estimate } : null
-    },
+    remembered: (model: Model): MeasuredMemory | null => figures.of(model),
     reportDrift,
     /** Remembers the most that an engine used, in place of what earlier engines of its model used. */
     remember(resident: Resident, bytes: number): void {
       const { engineId, serves } = resident
       const { model, placement, retired } = serves
       if (retired) return
-      const before = entries.get(model.id)
+      const before = figures.of(model)
       const isNewer = engineId > (newest.get(model.id) ?? '')
       if (!isNewer && before && bytes <= before.bytes + useMargin) return
       if (isNewer) newest.set(model.id, engineId)
-      const entry = {
-        settings: settingsOf(model),
-        bytes: Math.round(bytes),
-        estimate: Math.round(placement.estimate ?? placement.bytes),
-      }
-      const isKnown =
-        before?.settings === entry.settings &&
-        before.estimate === entry.estimate &&
-        Math.abs(before.bytes - entry.bytes) <= useMargin
-      if (isKnown) return
-      entries.delete(model.id)
-      entries.set(model.id, entry)
-      for (const id of entries.keys()) {
-        if (entries.size <= maxModels) break
-        entries.delete(id)
-        newest.delete(id)
-      }
-      write()
+      const estimate = Math.round(placement.estimate ?? placement.bytes)
+      const isKnown = before?.estimate === estimate && Math.abs(before.bytes - bytes) <= useMargin
+      if (!isKnown) figures.set(model, { bytes, estimate })
     },
   }
 }
@@ -111,8 +63,3 @@ export function openMeasuredMemory({ dataDir, log }: { dataDir: string; log: Log
  */
 export const bookedBytes = (estimate: number, measured: MeasuredMemory | null, limit: number): number =>
   measured ? Math.max(estimate, Math.min(limit, estimate + measured.bytes - measured.estimate)) : estimate
-
-const isEntry = (entry: [string, unknown]): entry is [string, Entry] => {
-  const { settings, bytes, estimate } = objectOf(entry[1])
-  return typeof settings === 'string' && Number.isFinite(bytes) && Number.isFinite(estimate)
-}

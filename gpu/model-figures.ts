@@ -1,0 +1,65 @@
+import { createHash } from 'node:crypto'
+import { mkdirSync, renameSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { version } from '../core/assets.ts'
+import { objectOf } from '../core/json.ts'
+import type { Log } from '../core/log.ts'
+import { needsNewEngine } from '../core/models/change.ts'
+import type { Model } from '../core/models/model.ts'
+import { optionalJson } from '../core/optional-file.ts'
+
+/** Models whose figures are kept; those that were measured longest ago are forgotten first. */
+const maxModels = 500
+
+/** Identifies the settings of a model that concern its engine, and the version of the engines that infer brings. */
+function settingsOf(model: Model): string {
+  const fields = Object.entries(model).filter(([field]) => needsNewEngine(field))
+  const text = JSON.stringify([version, fields.toSorted(([a], [b]) => (a < b ? -1 : 1))])
+  return createHash('sha256').update(text).digest('base64url').slice(0, 22)
+}
+
+/**
+ * Keeps figures that were measured of the engine of each model, with the settings that they are true for, over restarts: a
+ * JSON file in the data directory. Figures are finite numbers, rounded.
+ */
+export function openModelFigures<Name extends string>(
+  { dataDir, log }: { dataDir: string; log: Log },
+  { file, names }: { file: string; names: readonly Name[] },
+) {
+  type Figures = Record<Name, number>
+  type Entry = Figures & { settings: string }
+  const path = join(dataDir, file)
+  const isEntry = (entry: [string, unknown]): entry is [string, Entry] => {
+    const { settings, ...figures } = objectOf(entry[1])
+    return typeof settings === 'string' && names.every(name => Number.isFinite(figures[name]))
+  }
+  const entries = new Map(Object.entries(objectOf(optionalJson(path))).filter(isEntry))
+
+  function write(): void {
+    try {
+      mkdirSync(dataDir, { recursive: true })
+      writeFileSync(`${path}.new`, JSON.stringify(Object.fromEntries(entries)))
+      renameSync(`${path}.new`, path)
+    } catch (thrown) {
+      log.warn('Measured figures could not be stored', { path }, thrown)
+    }
+  }
+
+  return {
+    /** The figures of a model with its current settings; null before any. */
+    of(model: Model): Readonly<Figures> | null {
+      const own = entries.get(model.id)
+      if (own?.settings !== settingsOf(model)) return null
+      const { settings: _, ...figures } = own
+      return figures as Figures
+    },
+    all: (): Iterable<Readonly<Figures>> => entries.values(),
+    set(model: Model, figures: Figures): void {
+      const rounded = Object.fromEntries(names.map(name => [name, Math.round(figures[name])])) as Figures
+      entries.delete(model.id)
+      entries.set(model.id, { settings: settingsOf(model), ...rounded })
+      if (entries.size > maxModels) entries.delete(entries.keys().next().value!)
+      write()
+    },
+  }
+}
