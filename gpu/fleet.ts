@@ -6,6 +6,7 @@ import type { Log } from '../core/log.ts'
 import { sameEngine } from '../core/models/change.ts'
 import type { Fleet, FleetSnapshot, Lease, ModelActivity, SlotQueue } from '../core/models/fleet.ts'
 import type { Model } from '../core/models/model.ts'
+import type { ModelPlan } from '../core/models/model-plan.ts'
 import { type Clock, systemClock } from './clock.ts'
 import { openDeviceProcesses } from './device-processes.ts'
 import { openEngineEffects } from './engine-effects.ts'
@@ -23,7 +24,7 @@ import { type ProbedMachine, probeMachine } from './probe-machine.ts'
 import { EngineLease } from './requests/lease.ts'
 import { progressFollower } from './requests/progress.ts'
 import { defaultRules } from './residency/advance.ts'
-import { type ModelState, modelsClosed, notOffered, type Resident } from './residency/model-state.ts'
+import { type ModelState, modelsClosed, newModelState, notOffered, type Resident } from './residency/model-state.ts'
 import { openResidency, type Residency } from './residency/residency.ts'
 import { sandboxWarning } from './sandbox/level.ts'
 
@@ -156,7 +157,8 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       const sized = await placements.placementOf(model, slots, booked ? known.placement : undefined)
       const estimate = booked ? known.placement.estimate : sized.bytes
       const bytes = booked ? sized.bytes : bookedBytes(sized.bytes, measured.remembered(model), memory.largest(sized))
-      const placement = { ...sized, bytes, estimate }
+      const bytesFrom = bytes > sized.bytes ? ('measured' as const) : sized.bytesFrom
+      const placement = { ...sized, bytes, bytesFrom, estimate }
       // The configuration may have changed while the files were read.
       if (configured() !== model) continue
       const { loadFault } = placement
@@ -239,6 +241,13 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     return sizing.has(model.id) && known.status === 'cold' ? { ...known, status: 'loading' } : known
   }
 
+  async function plan(model: Model): Promise<ModelPlan> {
+    const refusal = model.enabled ? programs.missingForAll(model) : `The model '${model.id}' is disabled here.`
+    if (model.enabled) return residency.plan(await stateOf(model.id), refusal)
+    const slots = model.concurrency ?? presetOf(model).slots
+    return residency.plan(newModelState(model, await placements.placementOf(model, slots, undefined), slots), refusal)
+  }
+
   const loads = new Map<string, Promise<void>>()
   async function loadNow(modelId: string): Promise<void> {
     const state = await stateOf(modelId)
@@ -286,6 +295,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       const each = model.concurrency ?? presetOf(model).slots
       return { ready: own.reduce((sum, { slots }) => sum + slots, 0), planned: each * Math.max(1, model.replicas.min) }
     },
+    plan,
     load({ id }) {
       if (closing) return Promise.reject(modelsClosed())
       const load = loads.get(id) ?? loadNow(id).finally(() => loads.delete(id))

@@ -15,7 +15,7 @@ export function openLoadTimes(options: { dataDir: string; log: Log }) {
     averageMs: (model: Model): number | null => times.of(model)?.loadMs ?? null,
     /** Milliseconds that a first load should take: as long for each byte as other large models have; null before any. */
     estimateMs(bytes: number): number | null {
-      const large = [...times.all()].filter(one => one.bytes >= largeBytes)
+      const large = times.all().filter(one => one.bytes >= largeBytes)
       if (large.length === 0 || bytes === 0) return null
       const readMs = large.reduce((sum, { loadMs }) => sum + Math.max(0, loadMs - startMs), 0)
       return startMs + (readMs / large.reduce((sum, one) => sum + one.bytes, 0)) * bytes

@@ -27,11 +27,14 @@ export function openModelFigures<Name extends string>(
   { file, names }: { file: string; names: readonly Name[] },
 ) {
   type Figures = Record<Name, number>
-  type Entry = Figures & { settings: string }
+  interface Entry {
+    settings: string
+    figures: Figures
+  }
   const path = join(dataDir, file)
   const isEntry = (entry: [string, unknown]): entry is [string, Entry] => {
-    const { settings, ...figures } = objectOf(entry[1])
-    return typeof settings === 'string' && names.every(name => Number.isFinite(figures[name]))
+    const { settings, figures } = objectOf(entry[1])
+    return typeof settings === 'string' && names.every(name => Number.isFinite(objectOf(figures)[name]))
   }
   const entries = new Map(Object.entries(objectOf(optionalJson(path))).filter(isEntry))
 
@@ -49,15 +52,13 @@ export function openModelFigures<Name extends string>(
     /** The figures of a model with its current settings; null before any. */
     of(model: Model): Readonly<Figures> | null {
       const own = entries.get(model.id)
-      if (own?.settings !== settingsOf(model)) return null
-      const { settings: _, ...figures } = own
-      return figures as Figures
+      return own?.settings === settingsOf(model) ? own.figures : null
     },
-    all: (): Iterable<Readonly<Figures>> => entries.values(),
+    all: (): readonly Readonly<Figures>[] => Array.from(entries.values(), ({ figures }) => figures),
     set(model: Model, figures: Figures): void {
       const rounded = Object.fromEntries(names.map(name => [name, Math.round(figures[name])])) as Figures
       entries.delete(model.id)
-      entries.set(model.id, { settings: settingsOf(model), ...rounded })
+      entries.set(model.id, { settings: settingsOf(model), figures: rounded })
       if (entries.size > maxModels) entries.delete(entries.keys().next().value!)
       write()
     },

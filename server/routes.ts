@@ -18,7 +18,7 @@ import { logRoutes } from './surfaces/native/logs.ts'
 import { meRoutes } from './surfaces/native/me.ts'
 import { memberRoutes } from './surfaces/native/members.ts'
 import { modelAdministrationRoutes } from './surfaces/native/model-administration.ts'
-import { modelLoadRoutes, modelStatusRoutes } from './surfaces/native/model-loading.ts'
+import { modelLoadRoutes, modelPlanRoutes, modelStatusRoutes } from './surfaces/native/model-loading.ts'
 import { organizationLimitRoutes, organizationRoutes } from './surfaces/native/organizations.ts'
 import { promptRewriteRoutes } from './surfaces/native/prompt-rewrite.ts'
 import { sessionRoutes } from './surfaces/native/session.ts'
@@ -70,6 +70,7 @@ export function routes(owners: Owners): readonly Route[] {
     ...videoRoutes(owners),
     ...modelRoutes(owners),
     ...modelStatusRoutes(owners),
+    ...modelPlanRoutes(owners),
     ...taskRoutes(owners),
     ...voiceModelRoutes(owners),
     ...modelLoadRoutes(owners),

@@ -3,6 +3,7 @@ import { define as defineAdd } from '../models/add.ts'
 import { define as defineCatalog } from '../models/catalog.ts'
 import { define as defineList } from '../models/list.ts'
 import { defineLoad, defineUnload } from '../models/load.ts'
+import { define as definePlan } from '../models/plan.ts'
 import { define as definePull } from '../models/pull.ts'
 import { define as defineRemove } from '../models/remove.ts'
 import { define as defineShow } from '../models/show.ts'
@@ -15,6 +16,7 @@ export function define(command: Command, terminal: Terminal): void {
   const parts = {
     list: defineList,
     show: defineShow,
+    plan: definePlan,
     catalog: defineCatalog,
     add: defineAdd,
     pull: definePull,

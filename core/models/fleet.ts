@@ -3,6 +3,7 @@ import type { Failure } from '../failure.ts'
 import type { Task } from '../schemas/task.ts'
 import type { EngineTraits } from './engine-traits.ts'
 import type { Model } from './model.ts'
+import type { ModelPlan } from './model-plan.ts'
 
 /**
  * The interface between requests and engines. The server, the jobs and the CLI know GPUs only through these types;
@@ -34,6 +35,8 @@ export interface Fleet {
   activity(modelId: string): ModelActivity
   /** Returns the slots of the model's ready engines, and the slots that it will have when its first engines are loaded. */
   slots(modelId: string): { ready: number; planned: number }
+  /** Returns what happens if a request for the model comes now. Reads its files if it has no engine; starts nothing. */
+  plan(model: Model): Promise<ModelPlan>
   /** Starts loading without taking a slot; resolves when ready. */
   load(model: Model): Promise<void>
   /** Stops every engine of the model once its running requests have ended; resolves when its memory is free. */

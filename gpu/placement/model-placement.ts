@@ -64,7 +64,8 @@ export function openModelPlacement(
     const least = bytes ?? bytesOfUnknown(placement, memory.capacities())
     const most = placement.kind === 'nvidia' ? plan.paged?.most : undefined
     const spare = most === undefined ? least : await withSpare(model, least, most, placement.devices)
-    return { ...placement, bytes: spare, plan }
+    const bytesFrom = bytes === null ? 'unknown' : model.memory === undefined ? 'estimated' : 'configured'
+    return { ...placement, bytes: spare, bytesFrom, plan }
   }
 
   return {
@@ -75,11 +76,11 @@ export function openModelPlacement(
     async placementOf(
       model: Model,
       slots: number,
-      booked: Pick<Placement, 'bytes' | 'plan'> | undefined,
+      booked: Pick<Placement, 'bytes' | 'bytesFrom' | 'plan'> | undefined,
     ): Promise<Placement> {
       const preset = presetOf(model)
       const placement = unsized(model, preset.needsBackend && !(await backends.find(model)) ? 'cpu' : preset.runsOn)
-      if (booked) return { ...placement, bytes: booked.bytes, plan: booked.plan }
+      if (booked) return { ...placement, bytes: booked.bytes, bytesFrom: booked.bytesFrom, plan: booked.plan }
       const loadFault = await refused.find(model)
       if (loadFault) return { ...placement, loadFault }
       const fault = preset.sandbox?.isOwn ? (await checkSource(model)).fault : undefined

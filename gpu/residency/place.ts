@@ -39,7 +39,7 @@ export interface PlacementRequest {
   bytes: number
   /** What its engine is told to use; absent where that is `bytes`, which is more if engines of it have used more. */
   estimate?: number
-  bytesFrom?: BytesFrom
+  bytesFrom?: BytesFrom | undefined
   /** How many devices of `kind` it is spread over. `none`: infer does not start the engine. */
   devices: number
   kind: 'nvidia' | 'cpu' | 'none'

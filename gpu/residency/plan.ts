@@ -31,9 +31,10 @@ export interface Situation {
 
 /**
  * Says what happens if one more request with a synchronous caller comes for the model now. Pure: it takes the decisions
- * of `nextStep` and `place`, with the memory that the models before it have reserved.
+ * of `nextStep` and `place`, with the memory that the models before it have reserved. `refusal`: why it is refused
+ * whatever the devices are.
  */
-export function planOf(state: ModelState, situation: Situation): ModelPlan {
+export function planOf(state: ModelState, refusal: string | null, situation: Situation): ModelPlan {
   const { now, pending, residents, resident, capacities, rules } = situation
   const demand = withOneMore(situation.demandOf(state), state)
   const demandOf = (one: ModelState): Demand | undefined => (one === state ? demand : situation.demandOf(one))
@@ -51,7 +52,8 @@ export function planOf(state: ModelState, situation: Situation): ModelPlan {
   }
   const occupants = occupied()
   const step = nextStep(state, demand, now, occupants, capacities, rules)
-  const outcome = outcomeOf(state, step, now, engineId => resident(engineId)?.serves.model.id)
+  const refused = refusal !== null && { status: 'refused' as const, detail: refusal, etaMs: null }
+  const outcome = refused || outcomeOf(state, step, now, engineId => resident(engineId)?.serves.model.id)
   const waits = outcome.status === 'wait' && 'for' in step ? step.for : []
   const chosen = outcome.status === 'load' || waits.length > 0 ? choiceOf(state, occupants, capacities) : noChoice
   const describe = (engineId: string): Occupant => occupants.find(one => one.engineId === engineId)!
@@ -70,14 +72,10 @@ export function planOf(state: ModelState, situation: Situation): ModelPlan {
     ...outcome,
     etaMs: outcome.etaMs === undefined ? Math.round(expectedWaitMs(asked, expectations)) : outcome.etaMs,
     evict: chosen.evict.map(describe).flatMap((one): PlannedEviction[] => {
-      const { engineId, modelId, bytes, reloadMs } = one
-      return resident(engineId) ? [{ engineId, modelId, bytes, reloadMs, why: why(one) }] : []
+      const { engineId, modelId } = identify(one, resident)
+      return engineId ? [{ engineId, modelId, bytes: one.bytes, reloadMs: one.reloadMs, why: why(one) }] : []
     }),
-    waitsFor: waits.map(describe).map(one => ({
-      engineId: resident(one.engineId) ? one.engineId : null,
-      modelId: one.modelId,
-      why: why(one),
-    })),
+    waitsFor: waits.map(describe).map(one => ({ ...identify(one, resident), why: why(one) })),
     devices: devicesOf(state, chosen, occupants, situation),
     figures: figuresOf(state, rules),
   }
@@ -169,12 +167,18 @@ function choiceOf(state: ModelState, occupants: readonly Occupant[], capacities:
   return { devices: [...new Set([...ofEngines, ...free.map(({ device }) => device)])], evict: engines }
 }
 
+/** `engineId` is null for reserved memory. */
+const identify = ({ engineId, modelId }: Occupant, resident: Situation['resident']) => {
+  const engine = resident(engineId)
+  return { engineId: engine ? engineId : null, modelId: engine?.serves.model.id ?? modelId }
+}
+
 /** Why this engine is evicted, or waited for. */
 function reasonOf(occupant: Occupant, resident: Resident | undefined, now: number): string {
-  const again = `loading it again takes ${about(occupant.reloadMs)}`
+  const again = `a reload takes ${about(occupant.reloadMs)}`
   if (!resident || (occupant.busy && resident.readyAt !== null && occupant.turnSince === null))
     return 'It is reserved for a model that is loaded first.'
-  if (!occupant.busy) return `It is idle, was last used ${ago(now - occupant.lastUsedAt)}, and ${again}.`
+  if (!occupant.busy) return `It is idle, last used ${ago(now - occupant.lastUsedAt)}; ${again}.`
   if (resident.state === 'starting') return 'It is being loaded.'
   const { leases, owed, keptUntil } = resident
   const runs = leases > 0 ? [`It runs ${counted(leases)}`] : []
@@ -198,8 +202,7 @@ function devicesOf(
       const engines = occupants
         .filter(one => one.devices.includes(id))
         .map(one => ({
-          engineId: resident(one.engineId) ? one.engineId : null,
-          modelId: one.modelId,
+          ...identify(one, resident),
           bytes: one.bytes / one.devices.length,
           evicted: evict.includes(one.engineId),
           keptLoaded: one.pinned,

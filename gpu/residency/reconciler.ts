@@ -150,8 +150,8 @@ export function openReconciler(
     freeBytes: (devices: readonly string[]): number => freeBytes(devices, occupied(effects.now(), []), capacities()),
     place: (request: PlacementRequest): PlacementDecision => place(request, occupied(effects.now(), []), capacities()),
     /** What happens if a request for the model comes now. Changes nothing. */
-    plan: (state: ModelState): ModelPlan =>
-      planOf(state, {
+    plan: (state: ModelState, refusal: string | null = null): ModelPlan =>
+      planOf(state, refusal, {
         now: effects.now(),
         demandOf,
         pending,

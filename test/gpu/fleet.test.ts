@@ -34,6 +34,11 @@ test('a model that cannot run on this machine is unavailable with the reason bef
     off: { status: 'disabled', reason: null },
     card: { status: 'unavailable', reason: expect.stringContaining("'card' needs a GPU") },
   })
+  const plans = await Promise.all(models.map(model => fleet.plan(model)))
+  expect(plans.map(({ status }) => status)).toEqual(['load', 'refused', 'refused', 'refused', 'refused'])
+  const { configured, file, card } = fleet.snapshot().models
+  const refusals = [configured, file, { reason: "The model 'off' is disabled here." }, card]
+  expect(plans.slice(1).map(({ detail }) => detail)).toEqual(refusals.map(one => one!.reason))
 })
 
 describe('leases', () => {
@@ -238,7 +243,23 @@ describe('memory for one model', () => {
   test('an idle model is evicted; booked memory never exceeds the capacity', async () => {
     const models = ['a', 'b', 'c'].map(id => fake(id))
     const { fleet } = await fleetOf(models)
+    // Nobody has asked for it: it is sized now.
+    const plan = () => fleet.plan(models[2]!)
+    const load = "A request loads 'c' on cpu, which takes about 6 s."
+    expect(await plan()).toMatchObject({
+      status: 'load',
+      detail: load,
+      evict: [],
+      figures: { bytesFrom: 'configured' },
+    })
+    expect(fleet.snapshot().models.c).toMatchObject({ status: 'cold', engineStarts: 0 })
     for (const model of [models[0]!, models[1]!, models[0]!, models[2]!]) {
+      if (model === models[2])
+        expect(await plan()).toMatchObject({
+          status: 'load',
+          evict: [{ modelId: 'b' }],
+          figures: { bytes: 4 * 2 ** 30 },
+        })
       expect((await chat(fleet, model)).failure).toBeUndefined()
       expect(fleet.snapshot().devices[0]!.bookedBytes).toBeLessThanOrEqual(8 * 2 ** 30)
     }

@@ -89,6 +89,7 @@ const written: Record<string, string> = {
   'DELETE /replicate/v1/files/:id': 'user:write',
   'GET /std/v1/models/**:id': 'user:read',
   'GET /api/model-status': 'user:read',
+  'GET /api/plan': 'user:read',
   'GET /api/tasks': 'user:read',
   'GET /api/voice/models': 'user:read',
   'GET /api/model-catalog': 'admin:read',

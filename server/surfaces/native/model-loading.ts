@@ -1,11 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
+import { modelAllowed } from '../../../core/accounts/model-allowed.ts'
 import { Failure } from '../../../core/failure.ts'
 import type { Model } from '../../../core/models/model.ts'
 import {
   anyObject,
   array,
   integer,
+  modelId,
   namedObject,
   nullableInteger,
   nullableString,
@@ -18,6 +20,7 @@ import { ownsMachine, requireMachineOwner } from '../../http/access/reach.ts'
 import type { ClientExchange } from '../../http/request/exchange.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
+import { ModelPlan, modelPlanView } from '../../views/model-plan.ts'
 import { ModelStatus, modelStatusView } from '../../views/model-status.ts'
 import { seconds, viewOf } from '../../views/view-of.ts'
 import { allowedModels, modelNotFound } from '../../work/allowed-models.ts'
@@ -56,6 +59,25 @@ export const modelStatusRoutes = (owners: Owners<'config' | 'fleet' | 'jobs' | '
           ? { configuration: { read_at: seconds(readAt), fault, restart_for: [...pending] } }
           : {}),
       }
+    },
+  }),
+]
+
+const Asked = z.strictObject({ model: modelId })
+
+export const modelPlanRoutes = (owners: Owners<'fleet' | 'registry'>) => [
+  route('GET /api/plan', 'user:read', {
+    summary: 'Explain model placement',
+    description:
+      'Returns what happens if a request for the model comes now: which engines are unloaded, where it is loaded, how long that takes, why, and from which figures. Starts nothing. The first question about a model reads the headers of its files.',
+    errorCodes: ['model_not_found'],
+    query: Asked,
+    response: ModelPlan,
+    handle: async ({ query }, exchange) => {
+      const models = allowedModels(exchange, owners)
+      const model = models.find(({ id }) => id === query.model)
+      if (!model) throw modelNotFound(query.model, models, '/api/model-status')
+      return modelPlanView(await owners.fleet.plan(model), id => modelAllowed(exchange.caller.token.models, id))
     },
   }),
 ]

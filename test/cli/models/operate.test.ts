@@ -41,6 +41,13 @@ describe('against a running server', () => {
       engines: [{ state: 'ready' }],
     })
 
+    expect((await model('plan', 'owner/sound')).stdout).toMatch(/^owner\/sound  ready\n'owner\/sound' is loaded/)
+    const { stdout } = await model('plan', 'broken')
+    expect(stdout).toMatch(/^broken  load\nA request loads 'broken' on cpu/)
+    expect(stdout).toMatch(/^ {2}now {3}A·+\n {2}then {2}A\+·+\n {2}A {2}owner\/sound, 16\.0 MiB\n {2}\+ {2}broken, /m)
+    expect(json(await model('plan', 'broken', '--json'))).toMatchObject({ object: 'model.plan', status: 'load' })
+    expect((await model('plan', 'none')).stderr).toContain("'none' does not exist here")
+
     expect(json(await model('load', 'owner/sound', '--json'))).toMatchObject({
       status: 'warm',
       load_seconds: expect.any(Number) as number,

@@ -35,7 +35,7 @@ function planned(models: readonly Model[], capacities: readonly DeviceCapacity[]
     if (demand) demands.set(one, { ...none, ...demand })
     return one
   })
-  return planOf(states[0]!, {
+  return planOf(states[0]!, null, {
     now,
     demandOf: state => demands.get(state),
     pending: [...demands.keys()],
@@ -48,7 +48,7 @@ function planned(models: readonly Model[], capacities: readonly DeviceCapacity[]
 const ready: Partial<Resident> = { state: 'ready', readyAt: now - 50_000, lastUsedAt: now - 40_000 }
 
 describe('the plan for a request', () => {
-  const again = 'loading it again takes about 12 s.'
+  const again = 'a reload takes about 12 s.'
   test.each<[rule: string, models: Model[], capacities: DeviceCapacity[], expected: object]>([
     [
       'it fits into free memory',
@@ -89,7 +89,7 @@ describe('the plan for a request', () => {
             modelId: 'b',
             bytes: 16 * GiB,
             reloadMs: 12_000,
-            why: `It is idle, was last used about 40 s ago, and ${again}`,
+            why: `It is idle, last used about 40 s ago; ${again}`,
           },
         ],
         devices: [{ freeBytes: 8 * GiB, neededBytes: 20 * GiB, engines: [{ modelId: 'b', evicted: true }] }],

@@ -61,6 +61,37 @@ test.each([
   expect(await ask('GET', `/api/models/${id}`)).toMatchObject({ engines: [] })
 })
 
+test('the plan for a request names only models that the token may use, and loads nothing', async () => {
+  const token = await tokenWith({ scopes: ['user:read'], models: ['kept', 'off'] })
+  expect(await ask('GET', '/api/plan?model=owner/name:q4')).toMatchObject({
+    http: 200,
+    object: 'model.plan',
+    model_id: 'owner/name:q4',
+    status: 'load',
+    detail: expect.stringContaining("A request loads 'owner/name:q4' on cpu") as string,
+    eta_seconds: expect.any(Number) as number,
+    evict: [],
+    devices: [{ id: 'cpu', needed_bytes: 16 << 20 }],
+    figures: { memory_bytes: 16 << 20, memory_from: 'configured' },
+  })
+  expect(await ask('GET', '/api/models/owner/name:q4')).toMatchObject({ status: { status: 'cold' } })
+  await ask('POST', '/api/models/owner/name:q4/load?wait=30')
+  expect(await ask('GET', '/api/plan?model=owner/name:q4')).toMatchObject({ status: 'ready', eta_seconds: 0 })
+  const { devices } = (await ask('GET', '/api/plan?model=kept', token)) as unknown as {
+    devices: { engines: { model_id: string | null }[] }[]
+  }
+  const named = devices[0]!.engines.map(({ model_id }) => model_id)
+  expect(new Set(named)).toEqual(new Set(['kept', null]))
+  expect(await ask('GET', '/api/plan?model=off', token)).toMatchObject({
+    status: 'refused',
+    detail: "The model 'off' is disabled here.",
+  })
+  expect(await ask('GET', '/api/plan?model=owner/name:q4', token)).toMatchObject({
+    http: 404,
+    error: { code: 'model_not_found' },
+  })
+})
+
 test('a load that takes longer than the wait continues; a second request joins it', async () => {
   for (let asked = 0; asked < 3; asked++)
     expect(await ask('POST', '/api/models/hangs/load?wait=0.05')).toMatchObject({
@@ -111,6 +142,8 @@ test('unload waits for running requests', async () => {
 
 test.each([
   ['POST', '/api/models/none/load', 404, 'model_not_found'],
+  ['GET', '/api/plan?model=none', 404, 'model_not_found'],
+  ['GET', '/api/plan', 400, 'missing_required_parameter'],
   ['POST', '/api/models/none/unload', 404, 'model_not_found'],
   ['GET', '/api/models/none/of/these', 404, 'model_not_found'],
   ['POST', '/api/models/off/load', 409, 'conflict'],

@@ -1,0 +1,104 @@
+import type { Command } from '@commander-js/extra-typings'
+import { type Api, dataOf, openClient } from '../client/client.ts'
+import { storedSentence } from '../client/refusal.ts'
+import { commandName, withCommon, withExamples } from '../terminal/options.ts'
+import { lengthText, sizeText, tookText } from '../terminal/quantities-text.ts'
+import { type Paint, printable } from '../terminal/styled-line.ts'
+import type { Terminal } from '../terminal/terminal.ts'
+
+type Plan = Api['ModelPlan']
+type Device = Plan['devices'][number]
+
+/** `infer model plan <id>`: explains what happens if a request for a model comes now. */
+export function define(command: Command, terminal: Terminal): void {
+  const plan = withCommon(command)
+    .summary('explain where a model would be loaded now')
+    .description(
+      'Explains what happens if a request for a model comes now: which engines are unloaded, where it is loaded, how long that takes, why, and from which figures. Loads nothing.',
+    )
+    .argument('<id>', 'the model')
+    .action(async (id, { dataDir, json }) => {
+      const { api } = openClient(dataDir)
+      const answer = await dataOf(api.GET('/api/plan', { params: { query: { model: id } } }))
+      terminal.result(json, answer, planLines(answer, terminal.paint).join('\n'))
+    })
+  withExamples(plan, [
+    [`${commandName(command)} qwen3-8b`, 'as text, with a drawing of each GPU'],
+    [`${commandName(command)} qwen3-8b --json`, 'the response of the API'],
+  ])
+}
+
+/** Returns the text for a terminal. */
+function planLines(plan: Plan, paint: Paint): string[] {
+  const { model_id, status, detail, eta_seconds, evict, waits_for } = plan
+  const name = printable(model_id)
+  const lines = [`${paint.strong(name)}  ${lookOf(status, paint)(status)}`, storedSentence(detail)]
+  if (eta_seconds) lines.push(`The request begins in about ${lengthText(eta_seconds)}.`)
+  const waited = new Set(waits_for.map(({ engine_id }) => engine_id))
+  const moves = [
+    ...evict.filter(({ engine_id }) => !waited.has(engine_id)).map(one => ['unloads', one] as const),
+    ...waits_for.map(one => ['waits for', one] as const),
+  ].map(([what, { model_id: other, why }]) => `${what} ${nameOf(other)}: ${storedSentence(why)}`)
+  if (moves.length > 0) lines.push('', ...moves)
+  for (const device of plan.devices) lines.push('', ...deviceLines(device, name, paint))
+  return [...lines, '', ...figuresLines(plan.figures).map(paint.faint)]
+}
+
+const lookOf = (status: Plan['status'], paint: Paint) =>
+  ({ ready: paint.good, load: paint.good, loading: paint.warning, wait: paint.warning, refused: paint.bad })[status]
+
+const nameOf = (modelId: string | null): string => (modelId === null ? 'another model' : printable(modelId))
+
+/** Columns of a device's memory. */
+const cells = 48
+
+/** Draws the memory of a device, now and with the model, and lists what is on it. */
+function deviceLines(device: Device, name: string, paint: Paint): string[] {
+  const { id, memory_bytes, free_bytes, needed_bytes, engines } = device
+  const lettered = engines.map((engine, at) => ({ ...engine, letter: String.fromCharCode(65 + (at % 26)) }))
+  const draw = (parts: readonly { letter: string; memory_bytes: number }[]): string =>
+    parts
+      .map(part => part.letter.repeat(Math.max(1, Math.round((part.memory_bytes / memory_bytes) * cells))))
+      .join('')
+      .slice(0, cells)
+      .padEnd(cells, '·')
+  const lines = [
+    `${paint.name(id)}  ${sizeText(memory_bytes)} for models, ${sizeText(free_bytes)} free`,
+    `  now   ${draw(lettered)}`,
+  ]
+  if (needed_bytes > 0) {
+    const staying = lettered.filter(({ evicted }) => !evicted)
+    lines.push(`  then  ${draw([...staying, { letter: '+', memory_bytes: needed_bytes }])}`)
+  }
+  for (const { letter, model_id, memory_bytes: bytes, evicted, kept_loaded } of lettered)
+    lines.push(
+      `  ${letter}  ${nameOf(model_id)}, ${sizeText(bytes)}${evicted ? ', is unloaded' : ''}${kept_loaded ? ', kept loaded' : ''}`,
+    )
+  if (needed_bytes > 0) lines.push(`  +  ${name}, ${sizeText(needed_bytes)}, is loaded`)
+  return lines
+}
+
+const origin = {
+  configured: 'set in infer.yaml',
+  estimated: 'estimated',
+  measured: 'measured',
+  unknown: 'not known',
+  other_models: 'from the loads of other models',
+  size: 'estimated from its size',
+}
+
+function figuresLines({
+  memory_bytes,
+  memory_from,
+  load_ms,
+  load_ms_from,
+  run_ms,
+  slots,
+  order_bound,
+}: Plan['figures']) {
+  const runs = run_ms === null ? 'not measured' : tookText(run_ms)
+  return [
+    `memory ${sizeText(memory_bytes)} (${origin[memory_from]}), load ${tookText(load_ms)} (${origin[load_ms_from]})`,
+    `request ${runs}, slots ${slots}, order_bound ${order_bound}`,
+  ]
+}

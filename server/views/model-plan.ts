@@ -1,0 +1,127 @@
+import { z } from 'zod'
+import type { ModelPlan as Plan } from '../../core/models/model-plan.ts'
+import {
+  array,
+  boolean,
+  integer,
+  namedObject,
+  nullableInteger,
+  nullableString,
+  number,
+  object,
+  oneOf,
+  string,
+} from '../../core/schemas/fields.ts'
+
+const modelId = nullableString('Id of its model; null if the token may not use that model.')
+const engineId = nullableString('Id of the engine; null for memory that is reserved for a model that is loaded first.')
+
+export const ModelPlan = namedObject('ModelPlan', 'What happens if a request for a model comes now.', {
+  object: z.literal('model.plan'),
+  model_id: string('Id of the model.'),
+  status: oneOf(
+    '`ready`: it gets a slot of a loaded engine. `loading`: the model is being loaded. `load`: it loads the model. `wait`: it waits until the model can be loaded. `refused`: it is refused.',
+    ['ready', 'loading', 'load', 'wait', 'refused'],
+  ),
+  detail: string('What happens, as a sentence. If it waits, that of `waiting_for` of the requests that wait.'),
+  eta_seconds: nullableInteger('Expected seconds until it begins; null if it is refused.'),
+  evict: array(
+    'Engines that are unloaded for it, busy ones included.',
+    z.object({
+      engine_id: string('Id of the engine.'),
+      model_id: modelId,
+      memory_bytes: integer('Bytes that this frees on all devices.'),
+      reload_ms: integer('Milliseconds until its model would be loaded again.'),
+      why: string('What the engine does now, as a sentence.'),
+    }),
+  ),
+  waits_for: array(
+    'What it waits for: the busy ones of these engines, and reserved memory.',
+    z.object({
+      engine_id: engineId,
+      model_id: modelId,
+      why: string('Why it cannot be unloaded now, as a sentence.'),
+    }),
+  ),
+  devices: array(
+    'The GPUs, or the CPU, whichever the model needs.',
+    z.object({
+      id: string('Id of the device.'),
+      memory_bytes: integer('Bytes for models: without a reserve, and without what other programs use.'),
+      free_bytes: integer('Bytes that no engine uses or has reserved.'),
+      needed_bytes: integer('Bytes that the model would use; 0 on devices that it does not get.'),
+      engines: array(
+        'Who is on it now.',
+        z.object({
+          engine_id: engineId,
+          model_id: modelId,
+          memory_bytes: integer('Bytes on this device.'),
+          evicted: boolean('Whether it is unloaded for the request.'),
+          kept_loaded: boolean('Whether `replicas.min` keeps it loaded.'),
+        }),
+      ),
+    }),
+  ),
+  figures: object('The figures of the decision.', {
+    memory_bytes: integer('Bytes that the model needs on all devices.'),
+    memory_from: oneOf(
+      '`configured`: `memory` in `infer.yaml`. `estimated`: from its files. `measured`: of its engine. `unknown`: whole devices, or a quarter of the memory of the machine.',
+      ['configured', 'estimated', 'measured', 'unknown'],
+    ),
+    load_ms: integer('Milliseconds that a load takes.'),
+    load_ms_from: oneOf(
+      '`measured`: its earlier loads. `other_models`: the speed at which others were loaded. `size`: 1 GB a second.',
+      ['measured', 'other_models', 'size'],
+    ),
+    run_ms: nullableInteger('Average milliseconds of its requests; null before the first.'),
+    slots: integer('How many requests one engine serves at a time.'),
+    order_bound: number('`order_bound`: how many loads a request may be behind the order of arrival.'),
+  }),
+})
+
+/** Returns the plan for callers. `allowed`: whether they may know of the model. */
+export function modelPlanView(plan: Plan, allowed: (modelId: string) => boolean): z.input<typeof ModelPlan> {
+  const known = (id: string) => (allowed(id) ? id : null)
+  const { figures } = plan
+  return {
+    object: 'model.plan',
+    model_id: plan.modelId,
+    status: plan.status,
+    detail: plan.detail,
+    eta_seconds: plan.etaMs === null ? null : Math.ceil(plan.etaMs / 1000),
+    evict: plan.evict.map(one => ({
+      engine_id: one.engineId,
+      model_id: known(one.modelId),
+      memory_bytes: Math.round(one.bytes),
+      reload_ms: Math.round(one.reloadMs),
+      why: one.why,
+    })),
+    waits_for: plan.waitsFor.map(one => ({
+      engine_id: one.engineId,
+      model_id: known(one.modelId),
+      why: one.why,
+    })),
+    devices: plan.devices.map(one => ({
+      id: one.id,
+      memory_bytes: Math.round(one.capacityBytes),
+      free_bytes: Math.round(one.freeBytes),
+      needed_bytes: Math.round(one.neededBytes),
+      engines: one.engines.map(engine => ({
+        engine_id: engine.engineId,
+        model_id: known(engine.modelId),
+        memory_bytes: Math.round(engine.bytes),
+        evicted: engine.evicted,
+        kept_loaded: engine.keptLoaded,
+      })),
+    })),
+    figures: {
+      memory_bytes: Math.round(figures.bytes),
+      memory_from: figures.bytesFrom,
+      load_ms: figures.loadMs,
+      load_ms_from: figures.loadMsFrom,
+      run_ms: figures.runMs,
+      slots: figures.slots,
+      order_bound: figures.orderBound,
+    },
+  }
+}
