@@ -67,7 +67,7 @@ const Asked = z.strictObject({ model: modelId })
 
 export const modelPlanRoutes = (owners: Owners<'fleet' | 'registry'>) => [
   route('GET /api/plan', 'user:read', {
-    summary: 'Explain model placement',
+    summary: 'Get placement plan',
     description:
       'Returns what happens if a request for the model comes now: which engines are unloaded, where it is loaded, how long that takes, why, and from which figures. Starts nothing. The first question about a model reads the headers of its files.',
     errorCodes: ['model_not_found'],
