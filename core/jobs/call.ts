@@ -38,6 +38,11 @@ export interface RunningCall extends Pick<JobRecord, 'organizationId' | 'tokenId
   engineId: string | null
   /** How long it has waited for slots, milliseconds. */
   queuedMs: number
+  /**
+   * How long it would have waited in the reference order, milliseconds. Where that order had not begun it yet it is what
+   * it has waited, and so a lower bound.
+   */
+  referenceQueuedMs: number
   /** What its attempts have used of the devices so far, as in `SlotUse`. */
   gpuMs: number
   energyMj: number | null

@@ -73,10 +73,12 @@ export function openCalls(dependencies: {
     return new Promise((resolve, reject) => {
       const since = waiting.now()
       let timer: NodeJS.Timeout | undefined
-      const settled = () => {
+      const settled = (referenceStart: number | null = null) => {
         clearTimeout(timer)
         call.caller.removeEventListener('abort', onAbort)
-        call.queuedMs += waiting.now() - since
+        const waitedMs = waiting.now() - since
+        call.queuedMs += waitedMs
+        call.referenceQueuedMs += referenceStart === null ? waitedMs : Math.max(0, referenceStart - since)
         call.waiting = undefined
       }
       const exact = Number.isFinite(waitMs)
@@ -87,7 +89,7 @@ export function openCalls(dependencies: {
           return exact ? since + waitMs : waiting.now() + holdMs
         },
         granted(slot) {
-          settled()
+          settled(slot.entry.referenceStart)
           resolve(slot)
         },
         refused(failure) {
@@ -184,6 +186,7 @@ export function openCalls(dependencies: {
         startedAt: null,
         engineId: null,
         queuedMs: 0,
+        referenceQueuedMs: 0,
         gpuMs: 0,
         energyMj: 0,
         entry: undefined,

@@ -13,6 +13,8 @@ export interface RunningEntry {
   readonly accounts: readonly Account[]
   readonly chargedMs: number
   readonly weight: number
+  /** When the reference order began it, on the fleet's clock; null if it had not begun it yet. */
+  readonly referenceStart: number | null
 }
 
 /** The next entry, with the choice that `take` needs; or the store read that is needed to know it. */
@@ -91,10 +93,20 @@ export function openQueue(options: QueueOptions) {
   function charge(
     { queue, lane }: QueuedLane,
     job: WaitingJob,
-    { classes, inOrder = true }: { classes: readonly JobClass[]; inOrder?: boolean },
+    {
+      classes,
+      inOrder = true,
+      referenceStart = null,
+    }: { classes: readonly JobClass[]; inOrder?: boolean; referenceStart?: number | null },
   ): RunningEntry {
     const accounts = classes.map(name => accountOf(queue.classes[name], lane.organizationId))
-    const turn: RunningEntry = { job, accounts, weight: weight(lane.organizationId), chargedMs: usual(queue, lane) }
+    const turn: RunningEntry = {
+      job,
+      accounts,
+      weight: weight(lane.organizationId),
+      chargedMs: usual(queue, lane),
+      referenceStart,
+    }
     lane.reading?.noLongerWaiting.add(job.id)
     served++
     for (const [at, account] of accounts.entries()) {
@@ -189,10 +201,10 @@ export function openQueue(options: QueueOptions) {
     take({ job, choice }: Extract<NextEntry, { job: WaitingJob }>): RunningEntry {
       const at = windows.lane(job)
       windows.change(at, () => at.lane.window.shift())
-      at.lane.begun.shift()
+      const referenceStart = at.lane.begun.shift() ?? null
       at.queue.turnsSinceAged = choice.aged ? 0 : at.queue.turnsSinceAged + 1
       const classes = choice.promotedTo ? [job.class, choice.promotedTo] : [job.class]
-      return charge(at, job, { classes, inOrder: !choice.aged })
+      return charge(at, job, { classes, inOrder: !choice.aged, referenceStart })
     },
 
     /** Charges a job that never waited here: it was created together with its claim. */

@@ -133,6 +133,11 @@ export function slotsOnly({ slots = 32 } = {}) {
       delete of(modelId).planned
       queue?.serve(modelId)
     },
+    /** The reference order begins its next entry at this time. */
+    beginReference(at: number): void {
+      queue!.reference.next()
+      queue!.reference.begin(at, 0)
+    },
     free: (modelId: string): number => Math.max(0, of(modelId).count - of(modelId).held),
     held: (modelId?: string): number =>
       modelId === undefined ? [...models.values()].reduce((sum, one) => sum + one.held, 0) : of(modelId).held,

@@ -82,6 +82,28 @@ test('a call takes a free slot, leaves one record, and releases the slot', async
   expect(await opened.store.jobs.find(organizationId, ran.id)).toMatchObject({ status: 'completed', attempt: 1 })
 })
 
+test('a call knows what it has waited, and what the reference order would have cost it', async () => {
+  const first = call()
+  await first.began
+  const [served, later, last] = [call(), call(), call()]
+  const at = performance.now()
+  // It begins the first at once, the second in a minute, and the third later still.
+  slots.beginReference(at)
+  slots.beginReference(at + 60_000)
+  for (const one of [first, served, later, last]) {
+    await one.began
+    one.end()
+  }
+  const [none, early, late, unknown] = await Promise.all(
+    [first, served, later, last].map(async one => (await one.result).call),
+  )
+  expect(none).toMatchObject({ queuedMs: 0, referenceQueuedMs: 0 })
+  expect(early!.referenceQueuedMs).toBeLessThanOrEqual(early!.queuedMs)
+  expect(late!.referenceQueuedMs).toBeGreaterThan(59_000)
+  expect(unknown!.queuedMs).toBeGreaterThan(0)
+  expect(unknown!.referenceQueuedMs).toBe(unknown!.queuedMs)
+})
+
 test('a call waits behind another one of its organization, and one of another organization does not wait for all of them', async () => {
   const first = call()
   await first.began
