@@ -13,7 +13,7 @@ import { openEngineEffects } from './engine-effects.ts'
 import { enginePath } from './launcher/environment.ts'
 import { openLocalLauncher } from './launcher/local.ts'
 import { openLoadTimes } from './load-times.ts'
-import { bookedBytes, openMeasuredMemory } from './measured-memory.ts'
+import { bookedBytes, excessOf, openMeasuredMemory } from './measured-memory.ts'
 import { openNeededPrograms } from './needed-programs.ts'
 import { openCardBackends } from './placement/card-backend.ts'
 import { openMemory } from './placement/memory.ts'
@@ -104,13 +104,16 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
         cancelWake = clock.after(Math.max(0, at - clock.now()), () => residency.tick())
       },
       newEngineId: () => newId('wkr'),
-      ranOut(resident, bytes) {
+      ranOut(resident, bytes, startsAgain) {
         measured.remember(resident, bytes)
-        const fields = { model: resident.serves.model.id, engine: resident.engineId }
-        log.warn('An engine ran out of memory and is started again with more', {
-          ...fields,
-          booked_bytes: Math.round(bytes),
-        })
+        const fields = { model: resident.serves.model.id, engine: resident.engineId, booked_bytes: Math.round(bytes) }
+        log.warn(
+          startsAgain
+            ? 'An engine ran out of memory and is started again with more'
+            : 'An engine ran out of memory; its next layout uses less',
+          fields,
+        )
+        if (!startsAgain) void stateOf(resident.serves.model.id).catch(() => {})
       },
       loaded(resident, ms) {
         const { model, placement } = resident.serves
@@ -154,9 +157,10 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       const slots = model.concurrency ?? presetOf(model).slots
       const known = find(modelId)
       const booked = known && known.residents.length > 0 && sameEngine(known.model, model)
-      const sized = await placements.placementOf(model, slots, booked ? known.placement : undefined)
+      const excess = excessOf(measured.remembered(model))
+      const sized = await placements.placementOf(model, slots, booked ? known.placement : undefined, excess)
       const estimate = booked ? known.placement.estimate : sized.bytes
-      const bytes = booked ? sized.bytes : bookedBytes(sized.bytes, measured.remembered(model), memory.largest(sized))
+      const bytes = booked ? sized.bytes : bookedBytes(sized.bytes, excess, memory.largest(sized))
       const bytesFrom = bytes > sized.bytes ? ('measured' as const) : sized.bytesFrom
       const placement = { ...sized, bytes, bytesFrom, estimate }
       // The configuration may have changed while the files were read.

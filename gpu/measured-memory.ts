@@ -56,10 +56,14 @@ export function openMeasuredMemory(options: { dataDir: string; log: Log }) {
   }
 }
 
+/** Bytes that engines of a model used more than was estimated for them. */
+export const excessOf = (measured: MeasuredMemory | null): number =>
+  measured ? Math.max(0, measured.bytes - measured.estimate) : 0
+
 /**
- * What to book for an estimate: as much more as was used more than an earlier estimate with the same settings. Never more
- * than `limit`, what the devices have for it alone, unless the estimate is: no model is refused by what was measured, which
- * may include what another program began to use meanwhile.
+ * What to book for an estimate: the excess of earlier engines besides. Never more than `limit`, what the devices have for it
+ * alone, unless the estimate is: no model is refused by what was measured, which may include what another program began to
+ * use meanwhile.
  */
-export const bookedBytes = (estimate: number, measured: MeasuredMemory | null, limit: number): number =>
-  measured ? Math.max(estimate, Math.min(limit, estimate + measured.bytes - measured.estimate)) : estimate
+export const bookedBytes = (estimate: number, excess: number, limit: number): number =>
+  Math.max(estimate, Math.min(limit, estimate + excess))

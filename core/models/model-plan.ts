@@ -42,7 +42,7 @@ export interface PlannedDevice {
 export interface PlanFigures {
   bytes: number
   /** `unknown`: a whole device, or a quarter of the memory of the processor, is reserved. */
-  bytesFrom: BytesFrom | 'measured'
+  bytesFrom: BytesFrom
   loadMs: number
   /** `measured`: earlier loads. `other_models`: the speed at which others were loaded. `size`: 1 GB a second. */
   loadMsFrom: 'measured' | 'other_models' | 'size'
@@ -54,4 +54,4 @@ export interface PlanFigures {
 }
 
 /** Where the memory comes from that is reserved for a model before its engine is measured. */
-export type BytesFrom = 'configured' | 'estimated' | 'unknown'
+export type BytesFrom = 'configured' | 'estimated' | 'measured' | 'unknown'

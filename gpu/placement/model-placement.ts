@@ -57,10 +57,13 @@ export function openModelPlacement(
     return Math.max(bytes, Math.min(most, bytes / devices + spare) * devices)
   }
 
-  async function withBytes(model: Model, placement: Placement, slots: number): Promise<Placement> {
+  async function withBytes(model: Model, placement: Placement, slots: number, excess: number): Promise<Placement> {
     const target = placementTargetFor(placement, slots, memory.capacities())
     if (!target) return placement
-    const { bytes, plan } = await planMemory({ ...model, memory: model.memory ?? presetOf(model).memory }, target)
+    const sized = { ...model, memory: model.memory ?? presetOf(model).memory }
+    const smaller = { ...target, capacity: target.capacity - Math.min(excess / target.devices, target.capacity / 4) }
+    const inLess = excess > 0 ? await planMemory(sized, smaller) : undefined
+    const { bytes, plan } = inLess?.plan.layout ? inLess : await planMemory(sized, target)
     const least = bytes ?? bytesOfUnknown(placement, memory.capacities())
     const most = placement.kind === 'nvidia' ? plan.paged?.most : undefined
     const spare = most === undefined ? least : await withSpare(model, least, most, placement.devices)
@@ -71,12 +74,14 @@ export function openModelPlacement(
   return {
     /**
      * Returns the placement of a model. Its memory is estimated unless it was `booked`. Where it fits nowhere, the cards
-     * are measured first: another program may have released memory.
+     * are measured first: another program may have released memory. `excess`: bytes that its engines used more than they were
+     * to use; a layout that infer chooses leaves them free, up to a quarter of the device, because they may be wrong.
      */
     async placementOf(
       model: Model,
       slots: number,
       booked: Pick<Placement, 'bytes' | 'bytesFrom' | 'plan'> | undefined,
+      excess = 0,
     ): Promise<Placement> {
       const preset = presetOf(model)
       const placement = unsized(model, preset.needsBackend && !(await backends.find(model)) ? 'cpu' : preset.runsOn)
@@ -85,9 +90,9 @@ export function openModelPlacement(
       if (loadFault) return { ...placement, loadFault }
       const fault = preset.sandbox?.isOwn ? (await checkSource(model)).fault : undefined
       if (fault) return { ...placement, loadFault: withoutPaths(model, fault) }
-      const sized = await withBytes(model, placement, slots)
+      const sized = await withBytes(model, placement, slots, excess)
       const fits = unfitReason(sized, memory.capacities()) === null
-      return fits || !(await memory.refresh()) ? sized : withBytes(model, placement, slots)
+      return fits || !(await memory.refresh()) ? sized : withBytes(model, placement, slots, excess)
     },
     /** Whether a model surely cannot run here. Reads no headers and tries no backend, because that may take minutes. */
     async isUnfit(model: Model): Promise<boolean> {

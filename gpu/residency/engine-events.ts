@@ -18,6 +18,8 @@ const maxKeptMs = 15_000
 const avoidMs = 10 * 60_000
 /** Bytes that an engine gets more than were free when it ran out of memory: an idle engine is then evicted for it. */
 const moreBytes = 2 ** 20
+/** By how much the need of a layout seems to be underestimated with which an engine ran out of all memory that is free. */
+const layoutFactor = 9 / 8
 
 /** What engines report, each event as a method. Events of engines that no longer exist change nothing. */
 export function engineEvents(
@@ -52,7 +54,7 @@ export function engineEvents(
     state.startedAgain = true
     state.engineFailures++
     state.placement = placement
-    if (isFull) effects.ranOut?.(resident, more)
+    if (isFull) effects.ranOut?.(resident, more, true)
     else state.avoided = { devices, until: effects.now() + avoidMs }
     return true
   }
@@ -103,6 +105,8 @@ export function engineEvents(
       remove(resident)
       if (!stopped && (fault || !startsAgain(resident, reason))) {
         failed(resident, withFreeMemory(reason, resident), now)
+        const { bytes, plan } = state.placement
+        if (saysOutOfMemory(reason) && plan?.layout) effects.ranOut?.(resident, bytes * layoutFactor, false)
         if (fault) {
           state.placement = { ...state.placement, loadFault: fault }
           // No later start is waited for: the placement refuses at once.

@@ -82,8 +82,11 @@ export interface Effects {
   /** Calls `tick` at this time, and not at a time that was set before. */
   wake(at: number): void
   newEngineId(): string
-  /** Called when an engine ran out of memory while it loaded, with the bytes that the next one gets. */
-  ranOut?(resident: Resident, bytes: number): void
+  /**
+   * Called when an engine ran out of memory while it loaded. `bytes`: what the next one gets, which starts at once
+   * (`startsAgain`); else what a layout like this one seems to need.
+   */
+  ranOut?(resident: Resident, bytes: number, startsAgain: boolean): void
   /** Called when an engine is ready, with the milliseconds that it took. */
   loaded?(resident: Resident, ms: number): void
 }

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { bookedBytes, openMeasuredMemory } from '../../gpu/measured-memory.ts'
+import { bookedBytes, excessOf, openMeasuredMemory } from '../../gpu/measured-memory.ts'
 import { newModelState, newResident, type Resident } from '../../gpu/residency/model-state.ts'
 import { GiB, modelOf, wantedOf } from './_models.ts'
 import { keptLog, temporary } from './launcher/_launch.ts'
@@ -76,5 +76,5 @@ test.each([
   { estimate: 9, used: { bytes: 11, estimate: 9 }, limit: 10, booked: 10 },
   { estimate: 12, used: { bytes: 14, estimate: 12 }, limit: 10, booked: 12 },
 ])('of $used, an estimate of $estimate books $booked', ({ estimate, used, limit, booked }) =>
-  expect(bookedBytes(estimate, used, limit)).toBe(booked),
+  expect(bookedBytes(estimate, excessOf(used), limit)).toBe(booked),
 )

@@ -142,3 +142,26 @@ test('a model that does not fit is sized again once the GPU was measured', async
   await placements.placementOf(modelOf('c', { memory: '8GiB' }), 1, undefined)
   expect(measurements()).toBe(1)
 })
+
+test('a layout that infer chooses leaves free what earlier engines used more than was estimated', async () => {
+  const MiB = 2 ** 20
+  const source = join(directory, 'cache.gguf')
+  const tensors = [tensor('token_embd.weight', [2 * MiB], 0), tensor('blk.0.w', [MiB], 0), tensor('blk.1.w', [MiB], 0)]
+  const header = {
+    'general.architecture': ['string', 'llama'],
+    'llama.block_count': ['u32', 2],
+    'llama.context_length': ['u32', 1_000_000],
+    'llama.embedding_length': ['u32', 256],
+    'llama.feed_forward_length': ['u32', 512],
+    'llama.attention.head_count': ['u32', 4],
+    'llama.attention.head_count_kv': ['u32', 2],
+    'llama.vocab_size': ['u32', 1000],
+  } as const
+  writeFileSync(source, writeGguf(header, tensors))
+  const model = modelOf('a', { engine: 'llama-server', source, command: undefined })
+  const layout = async (usedByOthers: number, excess: number) =>
+    (await openShared(usedByOthers).placements.placementOf(model, 1, undefined, excess)).plan!.layout!
+  expect(await layout(8.9, 0)).toMatchObject({ context: 16_384, gpuLayers: 3 })
+  expect(await layout(8.9, 40 * MiB)).toMatchObject({ context: 8192, gpuLayers: 3 })
+  expect(await layout(0, 20 * GiB)).toMatchObject({ context: 32_768, gpuLayers: 3 })
+})

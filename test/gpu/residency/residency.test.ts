@@ -33,6 +33,8 @@ beforeEach(() => {
         wakeAt = at
       },
       newEngineId: () => `e${++engineCount}`,
+      ranOut: (resident, bytes, again) =>
+        void done.push(`${again ? 'again' : 'less than'} ${resident.engineId} ${(bytes / GiB).toFixed(1)}`),
     },
     () => capacities,
     callers.queue,
@@ -694,7 +696,7 @@ describe('an engine that runs out of memory while it loads', () => {
     const asked = ask(state)
     expect(since()).toEqual(['start e2 a'])
     residency.startFailed('e2', full)
-    expect(since()).toEqual(["stop e1: to make room for 'a'"])
+    expect(since()).toEqual(['again e2 16.0', "stop e1: to make room for 'a'"])
     residency.exited('e1', 'stopped')
     residency.settled('e3')
     expect(since()).toEqual(['settle e3', 'start e3 a'])
@@ -704,6 +706,14 @@ describe('an engine that runs out of memory while it loads', () => {
     expect(asked.failure?.message).toBe(
       "Model 'a' cannot be started: Engine exited (1): out of memory. 24.0 GiB were free for it: reduce its context_length or concurrency, or use a smaller model.",
     )
+  })
+
+  test('gets a layout that uses less where infer chooses it and no engine can be evicted', () => {
+    const state = stateOf('a', 16)
+    state.placement = { ...state.placement, plan: { layout: {} as never } }
+    ask(state)
+    residency.startFailed('e1', full)
+    expect(since()).toEqual(['start e1 a', 'less than e1 18.0'])
   })
 
   test.each([
