@@ -4,7 +4,7 @@ import { isUnpacked, selfCommand } from '../core/assets.ts'
 import { Failure } from '../core/failure.ts'
 import type { Log } from '../core/log.ts'
 import type { Model } from '../core/models/model.ts'
-import { withoutLocations } from '../core/tasks/protocols/engine-text.ts'
+import { saysOutOfMemory, withoutLocations } from '../core/tasks/protocols/engine-text.ts'
 import { type Engine, type EngineOptions, openEngine } from './engine.ts'
 import { type Launcher, openRemoteLauncher } from './launcher/launcher.ts'
 import { openLoadHistory } from './load-history.ts'
@@ -114,6 +114,7 @@ export function openEngineEffects(options: EngineEffectOptions) {
       running.delete(engineId)
       const shown = thrown instanceof Failure ? reason : withoutLocations(reason)
       history.failed(engineId, shown)
+      if (saysOutOfMemory(reason)) await memory.foundFull(resident)
       memory.ended(resident)
       const refusal = resident.state === 'stopping' ? undefined : loadRefusal(lines)
       events().startFailed(engineId, shown, refusal && (await refused.add(serves.model, refusal)))

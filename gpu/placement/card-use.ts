@@ -61,6 +61,11 @@ export function openCardUse(now: () => number = () => performance.now()) {
     foreignOn: (id: string): number => cards.get(id)?.foreign ?? 0,
     /** Bytes that an engine uses on a card; undefined while that is not known. */
     engineOn: (id: string, engineId: string): number | undefined => cards.get(id)?.engines.get(engineId),
+    /** The driver lists processes of other programs that use this much of a card. */
+    othersUse(id: string, bytes: number): void {
+      const card = cards.get(id)
+      if (card) card.foreign = Math.max(card.foreign, bytes)
+    },
     /** An engine has ended on these cards. */
     ended(ids: readonly string[]): void {
       for (const id of ids) {

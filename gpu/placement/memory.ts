@@ -207,6 +207,21 @@ export async function openMemory(options: {
         await pause(settleStepMs)
     },
     bytesInUse,
+    /**
+     * The engine of this resident has found too little memory: counts at once what the driver lists for other programs, which
+     * the next measurement would only find while no engine starts or ends.
+     */
+    async foundFull(resident: Resident): Promise<void> {
+      const processes = await options.processes()
+      for (const { id } of cardsOf(resident)) {
+        const others = (processes.get(id) ?? []).filter(({ engineId }) => engineId === null)
+        use.othersUse(
+          id,
+          others.reduce((sum, { bytes }) => sum + (bytes ?? 0), 0),
+        )
+      }
+      reportChange()
+    },
     /** The engine of this resident has ended: its cards show its memory for a moment longer. */
     ended: (resident: Resident): void => use.ended(resident.devices),
     /** Measures unless that was done a second ago. Returns whether the memory that may be booked has changed. */

@@ -48,12 +48,16 @@ export function engineEvents(
     const isFull = saysOutOfMemory(reason)
     if (state.startedAgain || devices.length === 0 || (!isFull && !saysGpuError(reason))) return false
     const more = Math.max(state.placement.bytes, reconciler.freeBytes(devices) + moreBytes)
+    // Another program has taken the memory meanwhile: the model waits for memory elsewhere, and needs no more than before.
+    const isTaken = isFull && more === state.placement.bytes
     const placement = isFull ? { ...state.placement, bytes: more } : state.placement
     const decision = reconciler.place({ ...placement, mayEvict: true, avoid: isFull ? [] : devices })
-    if (decision.do !== 'load' || (!isFull && decision.devices.some(id => devices.includes(id)))) return false
+    if (decision.do === 'load' ? !isFull && decision.devices.some(id => devices.includes(id)) : !isTaken) return false
+    if (decision.do === 'refuse') return false
     state.startedAgain = true
     state.engineFailures++
     state.placement = placement
+    if (isTaken) return true
     if (isFull) effects.ranOut?.(resident, more, true)
     else state.avoided = { devices, until: effects.now() + avoidMs }
     return true

@@ -79,7 +79,9 @@ export function openCards(
     )
     write(
       'processes.csv',
-      [...holders].map(one => `${uuid(one.card)}, ${one.pid ?? '[N/A]'}, ${one.program}, ${one.mebibytes}`),
+      [...holders].flatMap(one =>
+        one.pid === null ? [] : `${uuid(one.card)}, ${one.pid}, ${one.program}, ${one.mebibytes}`,
+      ),
     )
   }
 
@@ -112,6 +114,7 @@ export function openCards(
       else
         socket.once('close', () => {
           holder.pid = null
+          changed()
           setTimeout(() => free(holder), freeDelayMs)
         })
       socket.write(granted ? 'granted\n' : `refused ${mebibytes - used(card)}\n`)

@@ -45,7 +45,7 @@ async function open() {
     async processes() {
       asked++
       const rows = Object.entries(reported ?? {}).map(([engineId, gigabytes], at) => {
-        return { pid: at + 1, name: null, engineId, bytes: gigabytes * GiB }
+        return { pid: at + 1, name: null, engineId: engineId || null, bytes: gigabytes * GiB }
       })
       return new Map(reported ? [['gpu0', rows]] : [])
     },
@@ -178,6 +178,15 @@ describe('another program on a GPU with an engine', () => {
     used = 45
     await memory.measure()
     expect(unbooked()).toBe(42)
+  })
+
+  test('is counted at once when an engine has found too little memory', async () => {
+    const { memory, free, changes } = await open()
+    residents = [residentOn('a', 50, 'starting')]
+    reported = { '': 60, b: 10 }
+    const before = changes()
+    await memory.foundFull(residents[0]!)
+    expect([free(), changes() - before]).toEqual([37, 1])
   })
 
   test('is counted exactly where the driver reports what each engine uses', async () => {

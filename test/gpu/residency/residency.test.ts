@@ -729,6 +729,21 @@ describe('an engine that runs out of memory while it loads', () => {
   })
 })
 
+test('a load whose memory another program has taken waits for the other GPU, and nobody is refused', () => {
+  capacities.push({ ...capacities[0]!, id: 'gpu1' })
+  const other = warm('other', 16)
+  const busy = ask(other)
+  const state = stateOf('a', 16)
+  const asked = ask(state)
+  expect(state.residents[0]!.devices).toEqual(['gpu1'])
+  capacities[1] = { ...capacities[1]!, capacity: 12 * GiB }
+  residency.startFailed('e2', 'Engine exited (1): out of memory.')
+  expect(asked.failure).toBeUndefined()
+  residency.release(busy.resident!, 5)
+  residency.exited('e1', 'stopped')
+  expect(state.residents[0]).toMatchObject({ devices: ['gpu0'], bytes: 16 * GiB })
+})
+
 describe('an engine that fails with an error of its GPU', () => {
   const broken = 'Engine exited (1): the GPU reported an error'
 
