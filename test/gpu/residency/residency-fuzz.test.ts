@@ -31,6 +31,7 @@ const step = fc.oneof(
   fc.record({ do: fc.constant('unload' as const), which: fc.nat(4) }),
   fc.record({ do: fc.constant('change' as const), which: fc.nat(4), engine: fc.boolean() }),
   fc.record({ do: fc.constant('drop' as const), which: fc.nat(4) }),
+  fc.record({ do: fc.constant('foreign' as const), which: fc.nat(1), part: fc.constantFrom(0, 0.3, 0.6) }),
   fc.record({ do: fc.constant('pass' as const), ms: fc.constantFrom(1, 100, 3_000, 30_000) }),
 )
 
@@ -44,15 +45,24 @@ test('in any order of events: memory is never overbooked, no request is interrup
       const held: Resident[] = []
       const open = new Set<{ cancel(): void }>()
       const gone = new Set<Resident>()
+      const served = new Set<Resident>()
+      /** Engines that were seen when their memory was booked. */
+      const booked = new Set<Resident>()
+      /** The devices without what other programs use at the moment. */
+      let free = capacities
       const callers = openCallers(() => now)
       const residency = openResidency(
         {
           now: () => now,
           start: resident => void pending.push({ kind: 'start', resident }),
           settle: resident => void pending.push({ kind: 'settle', resident }),
-          stop(resident, _reason, kill) {
+          stop(resident, reason, kill) {
             expect(gone.has(resident)).toBe(false)
             if (!kill) expect(resident.leases).toBe(0)
+            // A load serves those who waited for it before it makes room for another model.
+            const waits = !resident.serves.retired && callers.waiting(resident.serves.model.id) > 0
+            if (waits && reason.startsWith('to make room') && resident.readyAt !== null)
+              expect(served.has(resident)).toBe(true)
             pending.push({ kind: 'stop', resident })
           },
           wake: at => {
@@ -60,7 +70,7 @@ test('in any order of events: memory is never overbooked, no request is interrup
           },
           newEngineId: () => `e${++count}`,
         },
-        () => capacities,
+        () => free,
         callers.queue,
         { ...defaultRules, orderBound: 2 },
       )
@@ -90,6 +100,7 @@ test('in any order of events: memory is never overbooked, no request is interrup
       }
       const ask = (state: ModelState, waitMs: number): void => {
         const taken = callers.waiting(state.model.id) === 0 ? residency.take(state.model.id) : undefined
+        if (taken) served.add(taken)
         if (taken) return void held.push(taken)
         const asked = { cancel: () => {} }
         open.add(asked)
@@ -97,6 +108,7 @@ test('in any order of events: memory is never overbooked, no request is interrup
           grant(resident) {
             expect([gone.has(resident), open.has(asked)]).toEqual([false, true])
             open.delete(asked)
+            served.add(resident)
             held.push(resident)
           },
           refuse: () => open.delete(asked),
@@ -119,10 +131,14 @@ test('in any order of events: memory is never overbooked, no request is interrup
         }
       }
       const check = (): void => {
-        for (const place of capacities) {
-          const on = residency.residents().filter(one => one.devices.includes(place.id) && one.state !== 'stopping')
+        const live = residency.residents().filter(({ state }) => state !== 'stopping')
+        // Other programs may take memory that is booked already, but no booking is made for what they use.
+        const isNew = (id: string): boolean => live.some(one => !booked.has(one) && one.devices.includes(id))
+        for (const place of free.filter(({ id }) => isNew(id))) {
+          const on = live.filter(one => one.devices.includes(place.id))
           expect(on.reduce((sum, one) => sum + shareOf(one), 0)).toBeLessThanOrEqual(place.capacity)
         }
+        for (const one of live) booked.add(one)
         for (const resident of residency.residents()) {
           expect(resident.leases).toBeGreaterThanOrEqual(0)
           expect(resident.leases).toBeLessThanOrEqual(resident.slots)
@@ -133,7 +149,12 @@ test('in any order of events: memory is never overbooked, no request is interrup
         const ready = residency.residents().filter(resident => resident.state === 'ready')
         if (one.do === 'ask') ask(states[one.which]!, one.waitMs)
         else if (one.do === 'pass') pass(one.ms)
-        else if (one.do === 'unload') residency.unload(models[one.which]!.id)
+        else if (one.do === 'foreign') {
+          free = free.map((device, at) =>
+            at === one.which ? { ...device, capacity: capacities[at]!.capacity * (1 - one.part) } : device,
+          )
+          residency.refresh()
+        } else if (one.do === 'unload') residency.unload(models[one.which]!.id)
         else if (one.do === 'release' && held.length > 0)
           residency.release(held.splice(one.which % held.length, 1)[0]!, one.well ? 10 : null)
         else if (one.do === 'cancel' && open.size > 0) {
@@ -153,6 +174,8 @@ test('in any order of events: memory is never overbooked, no request is interrup
         check()
       }
 
+      free = capacities
+      residency.refresh()
       // From here on nothing fails, so every request must be answered in time, and then nothing may be pending.
       for (let round = 0; round < 200; round++) {
         while (pending.length > 0) answer(0, 1)
