@@ -40,6 +40,11 @@ const columns = {
   first: { head: 'first token', side: 'right', of: model => timeText(model.time_to_first_token_ms) },
   gap: { head: 'a token', side: 'right', of: model => timeText(model.inter_token_latency_ms) },
   queue: { head: 'queued', side: 'right', of: model => timeText(model.queue_wait_ms) },
+  waits: {
+    head: 'waited (in order)',
+    side: 'right',
+    of: ({ waits }) => (waits ? `${timeText(waits.queue_ms)} (${timeText(waits.reference_queue_ms)})` : none),
+  },
   load: { head: 'load', side: 'right', of: model => timeText(model.load_ms) },
   region: { head: 'region', side: 'left', of: ({ region }) => region ?? none },
   note: { head: 'note', side: 'left', of: noteOf, look: ({ status }) => (status === 'unavailable' ? 'bad' : 'faint') },

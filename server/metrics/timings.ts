@@ -39,6 +39,9 @@ export function openTimings() {
     load: new Map(),
   }
 
+  /** Moving averages of the requests that waited for a slot. */
+  const waits = new Map<string, { queueMs: number; referenceQueueMs: number }>()
+
   return {
     histograms: Object.values(histograms),
     record(kind: Timing, modelId: string, ms: number): void {
@@ -52,6 +55,15 @@ export function openTimings() {
       child.observe(ms / 1000)
       seen[kind].set(modelId, { child, meanMs: ms })
     },
+    /** A request has waited for a slot, and would have waited `referenceQueueMs` in the reference order. */
+    waited(modelId: string, queueMs: number, referenceQueueMs: number): void {
+      const { queueMs: mean, referenceQueueMs: referenceMean } = waits.get(modelId) ?? { queueMs, referenceQueueMs }
+      waits.set(modelId, {
+        queueMs: mean + share * (queueMs - mean),
+        referenceQueueMs: referenceMean + share * (referenceQueueMs - referenceMean),
+      })
+    },
+    meanWait: (modelId: string) => waits.get(modelId) ?? null,
     /** The moving average in milliseconds; null before the first. */
     mean: (kind: Timing, modelId: string): number | null => seen[kind].get(modelId)?.meanMs ?? null,
   }

@@ -46,7 +46,10 @@ export async function runCall(
       .header('x-job-id', running.id)
       .header('x-model-status', lease.loadedMs > 0 ? 'cold' : 'warm')
       .header('x-queue-ms', String(Math.round(running.queuedMs)))
-    if (running.queuedMs > 0) exchange.header('x-reference-queue-ms', String(Math.round(running.referenceQueuedMs)))
+    if (running.queuedMs > 0) {
+      timings.waited(admitted.model.id, running.queuedMs, running.referenceQueuedMs)
+      exchange.header('x-reference-queue-ms', String(Math.round(running.referenceQueuedMs)))
+    }
   }
   try {
     const caller = exchange.abortSource

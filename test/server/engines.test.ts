@@ -386,7 +386,10 @@ describe('two models, and memory for one', () => {
       const response = await crowded.fetch('/std/v1/chat/completions', {
         body: { model, messages: [{ role: 'user', content: said }] },
       })
-      return [response.status, response.headers.get('x-model-status'), (await response.text()).includes('fake engine')]
+      const { headers } = response
+      // What the order of arrival would have cost it is known of each that waited.
+      expect(headers.has('x-reference-queue-ms') || headers.get('x-queue-ms') === '0').toBe(true)
+      return [response.status, headers.get('x-model-status'), (await response.text()).includes('fake engine')]
     }
     expect(await to('left')).toEqual([200, 'cold', true])
     expect(await to('left')).toEqual([200, 'warm', true])

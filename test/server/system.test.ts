@@ -130,6 +130,8 @@ describe('/metrics', () => {
     const status = (await (await app.fetch('/api/system/status')).json()) as { models: Record<string, unknown>[] }
     expect(status.models.find(({ model_id }) => model_id === 'fake')).toMatchObject({
       queue_wait_ms: expect.any(Number),
+      // The first request waited for the load, and no order would have spared it that.
+      waits: { queue_ms: expect.any(Number), reference_queue_ms: expect.any(Number) },
       time_to_first_token_ms: expect.any(Number),
       inter_token_latency_ms: expect.any(Number),
       load_ms: expect.any(Number),

@@ -63,6 +63,15 @@ const ModelLoad = namedObject('ModelLoad', 'How much a model is used.', {
     'Prompt tokens per second, over the last 5 s. A prompt is counted when its answer ends.',
   ),
   queue_wait_ms: Mean.describe(`How long requests waited for a slot. ${average}`),
+  waits: nullable(
+    z.object({
+      queue_ms: integer('Milliseconds that they waited.'),
+      reference_queue_ms: integer(
+        'Milliseconds that they would have waited in a queue that ignores which models are loaded: by class, share of the organization and arrival. For requests that were served before it had begun them, what they waited.',
+      ),
+    }),
+    'Requests that waited for a slot, as moving averages; null before the first.',
+  ),
   time_to_first_token_ms: Mean.describe(`Time from the request to the first token. ${average}`),
   inter_token_latency_ms: Mean.describe(`Time between two tokens. ${average}`),
   load_ms: Mean.describe(`How long loading took. ${average}`),
@@ -116,6 +125,7 @@ function loadOf(
   const ready = residents.filter(({ modelId, state }) => modelId === model.id && state === 'ready')
   const rate = throughput.rate(model.id)
   const { waiting, interactive } = jobs.queueForecast(model.id)
+  const waits = timings.meanWait(model.id)
   const mean = (kind: Timing) => {
     const ms = timings.mean(kind, model.id)
     return ms === null ? null : Math.round(ms * 100) / 100
@@ -136,6 +146,10 @@ function loadOf(
     output_tokens_per_second: Math.round(rate.output * 10) / 10,
     input_tokens_per_second: Math.round(rate.input * 10) / 10,
     queue_wait_ms: mean('queue'),
+    waits: waits && {
+      queue_ms: Math.round(waits.queueMs),
+      reference_queue_ms: Math.round(waits.referenceQueueMs),
+    },
     time_to_first_token_ms: mean('firstToken'),
     inter_token_latency_ms: mean('token'),
     load_ms: mean('load'),
