@@ -30,10 +30,12 @@ export function define(command: Command, terminal: Terminal): void {
 
 /** Returns the text for a terminal. */
 function planLines(plan: Plan, paint: Paint): string[] {
-  const { model_id, status, detail, eta_seconds, evict, waits_for } = plan
+  const { model_id, status, detail, eta_seconds, evict, waits_for, figures } = plan
   const name = printable(model_id)
   const lines = [`${paint.strong(name)}  ${lookOf(status, paint)(status)}`, storedSentence(detail)]
-  if (eta_seconds) lines.push(`The request begins in about ${lengthText(eta_seconds)}.`)
+  // The sentence of a load has its time; models that are loaded first come before it.
+  const said = status === 'load' ? Math.ceil(figures.load_ms / 1_000) : 0
+  if (eta_seconds && eta_seconds > said) lines.push(`The request begins in about ${lengthText(eta_seconds)}.`)
   const waited = new Set(waits_for.map(({ engine_id }) => engine_id))
   const moves = [
     ...evict.filter(({ engine_id }) => !waited.has(engine_id)).map(one => ['unloads', one] as const),
@@ -41,7 +43,7 @@ function planLines(plan: Plan, paint: Paint): string[] {
   ].map(([what, { model_id: other, why }]) => `${what} ${nameOf(other)}: ${storedSentence(why)}`)
   if (moves.length > 0) lines.push('', ...moves)
   for (const device of plan.devices) lines.push('', ...deviceLines(device, name, paint))
-  return [...lines, '', ...figuresLines(plan.figures).map(paint.faint)]
+  return [...lines, '', ...figuresLines(figures).map(paint.faint)]
 }
 
 const lookOf = (status: Plan['status'], paint: Paint) =>
