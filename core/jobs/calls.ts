@@ -78,7 +78,7 @@ export function openCalls(dependencies: {
         call.caller.removeEventListener('abort', onAbort)
         const waitedMs = waiting.now() - since
         call.queuedMs += waitedMs
-        call.referenceQueuedMs += referenceStart === null ? waitedMs : Math.max(0, referenceStart - since)
+        call.referenceQueuedMs += Number.isFinite(referenceStart) ? Math.max(0, referenceStart! - since) : waitedMs
         call.waiting = undefined
       }
       const exact = Number.isFinite(waitMs)

@@ -63,12 +63,10 @@ export function evictionFor(bytes: number, candidates: readonly EvictionCandidat
   if (!suffices(ordered)) return undefined
   let count = 1
   while (!suffices(ordered.slice(0, count))) count++
-  const options = [minimalChoice(ordered.slice(0, count), suffices)]
-  const compared = ordered.slice(0, maxCompared)
-  for (let set = 1; set < 1 << compared.length; set++) {
-    const chosen = compared.filter((_, at) => (set >> at) & 1)
-    if (suffices(chosen)) options.push(minimalChoice(chosen, suffices))
-  }
+  const options = [
+    minimalChoice(ordered.slice(0, count), suffices),
+    ...minimalSubsets(ordered.slice(0, maxCompared), bytes),
+  ]
   return cheapest(options, chosen => evictionCost(chosen.map(({ occupant }) => occupant)))!.map(
     ({ occupant }) => occupant,
   )
@@ -82,4 +80,20 @@ export function minimalChoice<One>(chosen: readonly One[], suffices: (chosen: re
     if (suffices(without)) rest = without
   }
   return rest
+}
+
+/** The subsets that free enough, and no longer do without the member that frees least. */
+function minimalSubsets(candidates: readonly EvictionCandidate[], bytes: number): EvictionCandidate[][] {
+  const sums = new Float64Array(1 << candidates.length)
+  const least = new Float64Array(sums.length).fill(Number.POSITIVE_INFINITY)
+  const found: EvictionCandidate[][] = []
+  for (let set = 1; set < sums.length; set++) {
+    const rest = set & (set - 1)
+    const { frees } = candidates[31 - Math.clz32(set ^ rest)]!
+    sums[set] = sums[rest]! + frees
+    least[set] = Math.min(least[rest]!, frees)
+    if (sums[set]! >= bytes && sums[set]! - least[set]! < bytes)
+      found.push(candidates.filter((_, at) => (set >> at) & 1))
+  }
+  return found
 }

@@ -107,7 +107,10 @@ export function place(
     return { do: 'refuse', reason: `${needs}; the most that one ${one} here has is ${largest}.` }
   }
 
-  const options = largeEnough.flatMap(device => optionOn(device, share, occupants, request.mayEvict) ?? [])
+  const there = byDevice(occupants)
+  const options = largeEnough.flatMap(
+    device => optionOn(device, share, there.get(device.id) ?? [], request.mayEvict) ?? [],
+  )
   if (options.length < request.devices) {
     if (!request.mayEvict)
       return {
@@ -168,22 +171,32 @@ export function freeBytes(
 }
 
 const shareOf = (other: Occupant): number => other.bytes / other.devices.length
-const on = (device: DeviceCapacity, occupants: readonly Occupant[]): Occupant[] =>
-  occupants.filter(other => other.devices.includes(device.id))
 const bytesOn = (device: DeviceCapacity, occupants: readonly Occupant[]): number =>
-  on(device, occupants).reduce((sum, other) => sum + shareOf(other), 0)
+  occupants.reduce((sum, other) => (other.devices.includes(device.id) ? sum + shareOf(other) : sum), 0)
 const freeOn = (device: DeviceCapacity, occupants: readonly Occupant[]): number =>
   device.capacity - bytesOn(device, occupants)
+
+/** The occupants of each device, by its id. */
+function byDevice(occupants: readonly Occupant[]): Map<string, Occupant[]> {
+  const there = new Map<string, Occupant[]>()
+  for (const other of occupants)
+    for (const id of other.devices) {
+      const own = there.get(id)
+      if (own) own.push(other)
+      else there.set(id, [other])
+    }
+  return there
+}
 
 /** Which engines to evict so that `share` bytes are free on this device; undefined when that is not possible. */
 function optionOn(
   device: DeviceCapacity,
   share: number,
-  occupants: readonly Occupant[],
+  there: readonly Occupant[],
   mayEvict: boolean,
 ): Option | undefined {
-  const free = freeOn(device, occupants)
-  const candidates = on(device, occupants)
+  const free = device.capacity - there.reduce((sum, other) => sum + shareOf(other), 0)
+  const candidates = there
     .filter(other => mayEvict && !other.pinned)
     .map(occupant => ({ occupant, frees: shareOf(occupant) }))
   const evict = evictionFor(share - free, candidates)
@@ -204,8 +217,9 @@ function choose(options: readonly Option[], devices: number): Option[] {
 function evictedFrom(chosen: readonly Option[], share: number, occupants: readonly Occupant[]): Occupant[] {
   const all = [...new Set(chosen.flatMap(option => option.evict))]
   if (chosen.length < 2) return all
+  const there = occupants.filter(other => chosen.some(({ device }) => other.devices.includes(device.id)))
   return minimalChoice(all, evicted => {
-    const staying = occupants.filter(other => !evicted.includes(other))
+    const staying = there.filter(other => !evicted.includes(other))
     return chosen.every(({ device }) => freeOn(device, staying) >= share)
   })
 }
