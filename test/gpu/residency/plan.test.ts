@@ -271,4 +271,44 @@ describe('the plan for a request', () => {
     fleet.run(12_050)
     expect(x.residents).toMatchObject([{ state: 'starting', devices: before.devices.map(({ id }) => id) }])
   })
+
+  test('so it is whenever a request comes, with other models that load, serve and wait', () => {
+    const seen = new Set<string>()
+    for (let seed = 1; seed <= 40; seed++) {
+      let last = seed
+      const random = (below: number): number => (last = (last * 48_271) % 2_147_483_647) % below
+      const fleet = openVirtualFleet({
+        capacities: [gpu('gpu0', 24), gpu('gpu1', 10)],
+        orderBound: 3,
+        loadMs: 2_000,
+      })
+      const states = ['a', 'b', 'c', 'd', 'e'].map((id, at) => {
+        const more = { idle_ttl: 0, ...(at === 4 && seed % 4 === 0 ? { replicas: { min: 1 } } : {}) }
+        const state = fleet.residency.upsert(modelOf(id, more), wantedOf(id, 5 + random(14)), 1 + random(3))
+        state.durations.loadMs = 2_000
+        return state
+      })
+      fleet.residency.refresh()
+      for (let request = 0; request < 40; request++)
+        fleet.at(random(60_000), () => {
+          const state = states[random(states.length)]!
+          const plan = fleet.residency.plan(state)
+          const before = fleet.residency.residents().filter(one => one.state !== 'stopping')
+          const ask = () => fleet.ask(state, { serviceMs: 100 + random(9_000), background: random(4) === 0 })
+          seen.add(plan.status)
+          if (plan.status === 'refused') return expect(ask).toThrow(plan.detail)
+          ask()
+          const own = state.residents.find(one => one.state !== 'stopping')
+          const evicted = before.filter(one => one.state === 'stopping').map(({ engineId }) => engineId)
+          expect(new Set(evicted)).toEqual(new Set(plan.status === 'load' ? plan.evict.map(one => one.engineId) : []))
+          if (plan.status === 'ready') expect(own).toMatchObject({ state: 'ready' })
+          else if (plan.status !== 'wait') expect(own).toMatchObject({ state: 'starting' })
+          else expect({ own, detail: state.reason }).toEqual({ own: undefined, detail: plan.detail })
+          if (plan.status === 'load')
+            expect(plan.devices.filter(one => one.neededBytes > 0).map(one => one.id)).toEqual(own!.devices)
+        })
+      fleet.run(60_000)
+    }
+    expect([...seen].sort((a, b) => a.localeCompare(b))).toEqual(['load', 'loading', 'ready', 'refused', 'wait'])
+  })
 })
