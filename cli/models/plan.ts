@@ -81,7 +81,7 @@ function deviceLines(device: Device, name: string, paint: Paint): string[] {
 }
 
 const origin = {
-  configured: 'set in infer.yaml',
+  configured: 'configured',
   estimated: 'estimated',
   measured: 'measured',
   unknown: 'not known',
