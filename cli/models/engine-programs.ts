@@ -89,7 +89,8 @@ export function openPlacementTargets(dataDir: string) {
         (devices.length > 0 && (await (await (backends ??= openBackends())).find(model)) !== null)
       if (!onProcessor && (preset.runsOn === 'gpu' || (devices.length > 0 && usable))) {
         const capacity = Math.max(0, ...devices.map(({ totalBytes }) => Math.floor(totalBytes * bookable.nvidia)))
-        return { kind: 'nvidia', devices: typeof model.devices === 'number' ? model.devices : 1, capacity, slots }
+        const count = Array.isArray(model.devices) ? model.devices.length : Number(model.devices)
+        return { kind: 'nvidia', devices: count, capacity, slots }
       }
       return { kind: 'cpu', devices: 1, capacity: mainMemory(), slots }
     },

@@ -164,8 +164,9 @@ export async function openMemory(options: {
     reason: (): string | null => reason,
     cores: source.cpu.cores ?? 1,
     /** Bytes that may be booked for a model where no other engine is. */
-    largest({ kind, devices: count }: Pick<PlacementRequest, 'kind' | 'devices'>): number {
-      const sizes = capacities().flatMap(device => (device.kind === kind ? [device.capacity] : []))
+    largest({ kind, devices: count, only }: Pick<PlacementRequest, 'kind' | 'devices' | 'only'>): number {
+      const usable = capacities().filter(({ id, kind: own }) => own === kind && (only?.includes(id) ?? true))
+      const sizes = usable.map(({ capacity }) => capacity)
       return (sizes.toSorted((a, b) => b - a)[count - 1] ?? 0) * count
     },
     /** The resident's booked share of each of its devices plus what other programs use of a card: 0 to 1. */

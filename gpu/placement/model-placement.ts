@@ -1,6 +1,7 @@
 import type { Model } from '../../core/models/model.ts'
 import { missingFiles } from '../../core/models/source-files.ts'
 import { withoutLocations } from '../../core/tasks/protocols/engine-text.ts'
+import type { Device } from '../devices/device.ts'
 import { leastBytes, planMemory } from '../estimate/estimate.ts'
 import { checkSource, type SourceFault } from '../estimate/source-check.ts'
 import type { Preset } from '../presets/preset.ts'
@@ -11,6 +12,7 @@ import { type DeviceCapacity, type PlacementRequest, unfitReason } from '../resi
 import { type SandboxSupport, sandboxRefusal } from '../sandbox/level.ts'
 import type { openCardBackends } from './card-backend.ts'
 import type { Memory } from './memory.ts'
+import { namedCards } from './named-cards.ts'
 import type { openRefusedFiles } from './refused-files.ts'
 import { type CardUse, spareShare } from './spare-memory.ts'
 
@@ -26,8 +28,8 @@ export function openModelPlacement(
   const unsized = (model: Model, runsOn: Preset['runsOn']): Placement => ({
     modelId: model.id,
     bytes: 0,
-    ...devicesFor(model, runsOn, memory.devices()),
     impossible: sandboxRefusal(model.id, wantedLevel(model, presetOf(model)), sandbox),
+    ...devicesFor(model, runsOn, memory.devices()),
   })
 
   /** What a model takes of the cards, without trying its backend, which may take minutes; null if it runs elsewhere. */
@@ -53,7 +55,7 @@ export function openModelPlacement(
     const uses = (await Promise.all([model, ...others].map(one => cardUse(one).catch(() => null)))).filter(
       one => one !== null,
     )
-    const spare = spareShare(model.id, uses, capacitiesOf('nvidia', memory.capacities()))
+    const spare = spareShare(model.id, uses, capacitiesOf({ kind: 'nvidia' }, memory.capacities()))
     return Math.max(bytes, Math.min(most, bytes / devices + spare) * devices)
   }
 
@@ -65,7 +67,8 @@ export function openModelPlacement(
     const inLess = excess > 0 ? await planMemory(sized, smaller) : undefined
     const { bytes, plan } = inLess?.plan.layout ? inLess : await planMemory(sized, target)
     const least = bytes ?? bytesOfUnknown(placement, memory.capacities())
-    const most = placement.kind === 'nvidia' ? plan.paged?.most : undefined
+    // What bound models leave free is not known to be free.
+    const most = placement.kind === 'nvidia' && !placement.only ? plan.paged?.most : undefined
     const spare = most === undefined ? least : await withSpare(model, least, most, placement.devices)
     const bytesFrom = bytes === null ? 'unknown' : model.memory === undefined ? 'estimated' : 'configured'
     return { ...placement, bytes: spare, bytesFrom, plan }
@@ -107,25 +110,35 @@ export function openModelPlacement(
   }
 }
 
-type Where = Pick<PlacementRequest, 'kind' | 'devices'>
+type Where = Pick<PlacementRequest, 'kind' | 'devices' | 'only' | 'impossible'>
 
-function devicesFor(model: Model, runsOn: string, devices: readonly { kind: DeviceCapacity['kind'] }[]): Where {
+function devicesFor(model: Model, runsOn: string, devices: readonly Device[]): Where {
   if (runsOn === 'elsewhere') return { kind: 'none', devices: 0 }
   if (runsOn === 'cpu' || model.devices === 'cpu') return { kind: 'cpu', devices: 1 }
   const cards = devices.some(device => device.kind === 'nvidia')
-  return runsOn === 'gpu' || cards ? { kind: 'nvidia', devices: model.devices } : { kind: 'cpu', devices: 1 }
+  if (runsOn !== 'gpu' && !cards) return { kind: 'cpu', devices: 1 }
+  if (typeof model.devices === 'number') return { kind: 'nvidia', devices: model.devices }
+  const named = namedCards(model.id, model.devices, devices)
+  return 'ids' in named
+    ? { kind: 'nvidia', devices: named.ids.length, only: named.ids }
+    : { kind: 'nvidia', devices: 1, impossible: named.missing }
 }
 
-const capacitiesOf = (kind: Where['kind'], capacities: readonly DeviceCapacity[]): number[] =>
-  capacities.flatMap(device => (device.kind === kind ? [device.capacity] : []))
+/** The capacities of the devices that a model may use. */
+const capacitiesOf = ({ kind, only }: Pick<Where, 'kind' | 'only'>, capacities: readonly DeviceCapacity[]): number[] =>
+  capacities.flatMap(({ id, kind: own, capacity }) => (own === kind && (only?.includes(id) ?? true) ? [capacity] : []))
 
 /** The devices that a model may get, with the capacity of the largest; undefined when infer starts no engine. */
-const placementTargetFor = ({ kind, devices }: Where, slots: number, capacities: readonly DeviceCapacity[]) =>
-  kind === 'none' ? undefined : { kind, devices, capacity: Math.max(0, ...capacitiesOf(kind, capacities)), slots }
+const placementTargetFor = ({ kind, devices, only }: Where, slots: number, capacities: readonly DeviceCapacity[]) => {
+  const sizes = capacitiesOf({ kind, only }, capacities)
+  // Each of the cards to which it is bound gets an equal share.
+  const capacity = only ? Math.min(...sizes) : Math.max(0, ...sizes)
+  return kind === 'none' ? undefined : { kind, devices, capacity, slots }
+}
 
 /** Bytes to book for a model of unknown size: all of its cards, or a quarter of the processor's memory. */
-function bytesOfUnknown({ kind, devices }: Where, capacities: readonly DeviceCapacity[]): number {
-  const bytes = capacitiesOf(kind, capacities)
+function bytesOfUnknown({ kind, devices, only }: Where, capacities: readonly DeviceCapacity[]): number {
+  const bytes = capacitiesOf({ kind, only }, capacities)
   if (bytes.length === 0) return 0
   return kind === 'cpu' ? bytes[0]! / 4 : Math.min(...bytes) * devices
 }

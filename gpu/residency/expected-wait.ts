@@ -78,7 +78,7 @@ function untilDone(engineId: string, expectations: Expectations): number {
 function roomsFor({ placement }: ModelState, capacities: readonly DeviceCapacity[]): number {
   const share = placement.bytes / Math.max(1, placement.devices)
   const rooms = capacities
-    .filter(({ kind }) => kind === placement.kind)
+    .filter(({ id, kind }) => kind === placement.kind && (placement.only?.includes(id) ?? true))
     .reduce((sum, { capacity }) => sum + Math.floor(capacity / Math.max(1, share)), 0)
   return Math.max(1, Math.floor(rooms / Math.max(1, placement.devices)))
 }

@@ -43,6 +43,8 @@ export interface PlacementRequest {
   /** How many devices of `kind` it is spread over. `none`: infer does not start the engine. */
   devices: number
   kind: 'nvidia' | 'cpu' | 'none'
+  /** Ids of the devices to which it is bound; absent where it may use any. */
+  only?: readonly string[]
   /** How its engine is to use these bytes. */
   plan?: MemoryPlan
   /** Why it cannot run on this machine at all, as a sentence. */
@@ -88,7 +90,8 @@ export function place(
   const impossible = request.impossible ?? request.loadFault?.text
   if (impossible !== undefined) return { do: 'refuse', reason: impossible }
   if (request.kind === 'none') return { do: 'load', devices: [], evict: [] }
-  const candidates = capacities.filter(device => device.kind === request.kind)
+  const { only } = request
+  const candidates = capacities.filter(device => device.kind === request.kind && (only?.includes(device.id) ?? true))
   const name = `'${request.modelId}'`
   const [one, several] = request.kind === 'cpu' ? ['processor', 'processor'] : ['GPU', 'GPUs']
   if (candidates.length === 0)

@@ -197,7 +197,7 @@ function devicesOf(
   { capacities, resident }: Situation,
 ): PlannedDevice[] {
   return capacities
-    .filter(({ kind }) => kind === placement.kind)
+    .filter(({ id, kind }) => kind === placement.kind && (placement.only?.includes(id) ?? true))
     .map(({ id, capacity }) => {
       const engines = occupants
         .filter(one => one.devices.includes(id))

@@ -165,3 +165,38 @@ test('a layout that infer chooses leaves free what earlier engines used more tha
   expect(await layout(8.9, 40 * MiB)).toMatchObject({ context: 8192, gpuLayers: 3 })
   expect(await layout(0, 20 * GiB)).toMatchObject({ context: 32_768, gpuLayers: 3 })
 })
+
+test('a model is bound to the cards that it names', async () => {
+  const cards = [24, 12, 24].map((gib, at) => ({
+    id: `gpu${at}`,
+    kind: 'nvidia' as const,
+    name: 'Card',
+    uuid: null,
+    gib,
+  }))
+  const memory = {
+    devices: () => cards,
+    capacities: () => cards.map(({ id, kind, gib }) => ({ id, kind, capacity: gib * GiB })),
+    refresh: async () => false,
+  }
+  const placements = openModelPlacement(
+    memory as never,
+    { find: async () => null },
+    { tool: null, why: 'not in this test' },
+    { find: async () => undefined },
+    () => [],
+  )
+  const of = (devices: unknown) => modelOf('m', { source: 'some/name', engine: 'vllm', command: undefined, devices })
+  expect(await placements.placementOf(of([1, 2]), 1, undefined)).toMatchObject({
+    devices: 2,
+    only: ['gpu1', 'gpu2'],
+    bytes: 24 * GiB,
+  })
+  expect(await placements.placementOf(of([0, 2]), 1, undefined)).toMatchObject({
+    only: ['gpu0', 'gpu2'],
+    bytes: 48 * GiB,
+  })
+  expect(await placements.placementOf(of(['gpu7']), 1, undefined)).toMatchObject({
+    impossible: "'m' is to use the GPU 'gpu7' (devices), and this server has gpu0 (Card), gpu1 (Card), gpu2 (Card).",
+  })
+})

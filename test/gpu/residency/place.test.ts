@@ -53,6 +53,13 @@ describe('place', () => {
       { do: 'load', devices: ['b'], evict: [] },
     ],
     [
+      'a model that is bound to a GPU uses no other, and evicts there',
+      want(10, { only: ['a'] }),
+      [on('x', 'a', 20)],
+      [gpu('a', 24), gpu('b', 24)],
+      { do: 'load', devices: ['a'], evict: ['x'] },
+    ],
+    [
       'the tightest fit leaves the large GPU free',
       want(10),
       [],

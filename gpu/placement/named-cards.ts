@@ -1,0 +1,32 @@
+import type { Device } from '../devices/device.ts'
+
+type Card = Pick<Device, 'id' | 'kind' | 'name' | 'uuid'>
+
+/** Whether a card has this number, id, UUID (or its beginning) or name, which several cards may have. */
+function isNamed({ id, name, uuid }: Card, by: number | string): boolean {
+  if (typeof by === 'number') return id === `gpu${by}`
+  const text = by.toLowerCase()
+  return (
+    text === id ||
+    text === name.toLowerCase() ||
+    (/^gpu-[0-9a-f-]{4,}/.test(text) && uuid?.toLowerCase().startsWith(text) === true)
+  )
+}
+
+/**
+ * Returns the ids of the cards to which `devices` of a model binds it, in their order on the machine; or why there is no
+ * such card, as a sentence.
+ */
+export function namedCards(
+  modelId: string,
+  names: readonly (number | string)[],
+  devices: readonly Card[],
+): { ids: string[] } | { missing: string } {
+  const cards = devices.filter(({ kind }) => kind === 'nvidia')
+  const unknown = names.find(by => !cards.some(card => isNamed(card, by)))
+  if (unknown === undefined)
+    return { ids: cards.filter(card => names.some(by => isNamed(card, by))).map(({ id }) => id) }
+  const known = cards.map(({ id, name }) => `${id} (${name})`).join(', ')
+  const here = known === '' ? 'this server has found none' : `this server has ${known}`
+  return { missing: `'${modelId}' is to use the GPU '${unknown}' (devices), and ${here}.` }
+}
