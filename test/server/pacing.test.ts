@@ -26,7 +26,9 @@ beforeAll(async () => {
   await new Promise<void>(resolve => upstream.listen(0, '127.0.0.1', resolve))
   const origin = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`
   const remote = (id: string, more: object = {}) => ({ id, engine: 'remote', url: `${origin}/${id}/v1`, ...more })
-  app = await startApp({ models: [remote('busy'), remote('long'), remote('soon', { concurrency: 8 })] })
+  app = await startApp({
+    models: [remote('busy'), remote('long', { dispatch_wait_ms: '30s' }), remote('soon', { concurrency: 8 })],
+  })
 })
 afterAll(async () => {
   await app[Symbol.asyncDispose]()
