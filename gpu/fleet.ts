@@ -343,7 +343,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   }
 }
 
-const nothingWaits: SlotQueue['reference'] = { isEmpty: () => true, next: () => undefined, begin() {}, reset() {} }
+const nothingWaits: SlotQueue['reference'] = { next: () => undefined, begin() {}, reset() {} }
 const noActivity: ModelActivity = {
   status: 'cold',
   reason: null,

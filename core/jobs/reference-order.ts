@@ -39,10 +39,6 @@ export function openReferenceOrder(options: ReferenceOrderOptions): ReferenceOrd
     classOf(lane) - classOf(other) || usedBy(lane) - usedBy(other) || rankOf(lane) - rankOf(other)
 
   return {
-    isEmpty() {
-      for (const [, { interactive, background }] of queues()) if (interactive + background > 0) return false
-      return true
-    },
     next() {
       chosen = undefined
       for (const [, { lanes }] of queues())

@@ -88,8 +88,6 @@ export interface Demand {
  * the organization, arrival. The fleet computes when it would have begun each, and so who is behind it.
  */
 export interface ReferenceOrder {
-  /** Whether no request waits for any model. */
-  isEmpty(): boolean
   /** Returns the model of the request that this order begins next; undefined when it has begun all that wait. */
   next(): string | undefined
   /** That request begins at this time of the fleet's clock, and takes a slot for `slotMs`. */

@@ -82,10 +82,7 @@ export function openReconciler(
   /** Runs the reference schedule while a model waits for an engine, and only then. */
   function follow(now: number): void {
     const waits = [...pending].some(state => states.liveResidents(state).length === 0 && demandOf(state) !== undefined)
-    if (!waits) {
-      if (queue.reference.isEmpty()) reference.rest()
-      return
-    }
+    if (!waits) return reference.rest()
     const next = reference.advance(now, () => occupied(now, []), { find, capacities: capacities() })
     if (next !== null) wakeBy(Math.max(next, now + followMs))
   }

@@ -75,6 +75,7 @@ export function openReferenceSchedule(queue: Pick<SlotQueue, 'reference'>) {
       if (!runs) {
         runs = true
         upToDate = true
+        clock = now
         engines = occupants().map(one => ({ ...one, busy: false, freeAt: Number.NEGATIVE_INFINITY }))
       }
       for (let begun = 0; ; begun++) {

@@ -60,7 +60,6 @@ export function openCallers(now: () => number) {
       }
     },
     reference: {
-      isEmpty: () => [...waiting.values()].every(own => own.length === 0),
       next() {
         const all = [...waiting].flatMap(([modelId, own]) => own.map(caller => ({ modelId, caller })))
         const left = all.filter(({ caller }) => caller.begun === null)

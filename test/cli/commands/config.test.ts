@@ -24,7 +24,7 @@ test('a file named on the command line must exist', async () => {
   expect(said.stderr).toContain('other.yaml')
 })
 
-test('sandbox paths that do not exist are warnings, and the file is valid', async () => {
+test('sandbox paths that do not exist and settings without effect are warnings, and the file is valid', async () => {
   const folder = temporaryFolder()
   const file = join(folder, 'infer.yaml')
   const entry = (id: string, more: string) => `  - {id: ${id}, engine: custom, command: [serve, '{socket}'], ${more}}`
@@ -32,9 +32,10 @@ test('sandbox paths that do not exist are warnings, and the file is valid', asyn
     entry('a', `sandbox_read: [${folder}, /no/such/folder], sandbox_write: [/dev/no-such-device]`),
     entry('b', 'sandbox: none, sandbox_read: [/no/such/other]'),
   ]
-  writeFileSync(file, `models:\n${models.join('\n')}\n`)
+  writeFileSync(file, `limits: {engine_turn: 20s}\nmodels:\n${models.join('\n')}\n`)
   const said = await infer(['config', 'check', file])
   expect([said.exitCode, said.stdout]).toEqual([0, `${file} is valid: 2 models.\n`])
+  expect(said.stderr).toContain('limits.engine_turn has no effect: limits.order_bound has replaced it.')
   expect(said.stderr).toContain("'sandbox_read' of 'a' names /no/such/folder, which does not exist here")
   expect(said.stderr).toContain("'sandbox_write' of 'a' names /dev/no-such-device, which does not exist here")
   expect(said.stderr).not.toContain(`${folder},`)
@@ -42,7 +43,11 @@ test('sandbox paths that do not exist are warnings, and the file is valid', asyn
   expect(json(await infer(['config', 'check', file, '--json']))).toEqual({
     path: file,
     models: ['a', 'b'],
-    warnings: [expect.stringContaining('/no/such/folder'), expect.stringContaining('/dev/no-such-device')],
+    warnings: [
+      expect.stringContaining('/no/such/folder'),
+      expect.stringContaining('/dev/no-such-device'),
+      expect.stringContaining('limits.engine_turn'),
+    ],
   })
 })
 

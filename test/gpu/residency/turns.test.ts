@@ -82,9 +82,9 @@ describe('models that share memory take turns', () => {
     [
       'background work makes room for a chat that is too far behind, and goes on after it',
       behind,
-      'jobs66 chat1 jobs34',
+      'jobs56 chat1 jobs44',
     ],
-    ['a model with a long queue is loaded again after the others that wait', backlog, 'a81 b5 c1 a113 b6 a29'],
+    ['a model with a long queue is loaded again after the others that wait', backlog, 'a81 b5 c1 a115 b6 a27'],
     [
       'engines that together make room for a large model are given to no other meanwhile',
       wide,
