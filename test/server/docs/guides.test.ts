@@ -162,14 +162,6 @@ describe('what the guides say is not offered', () => {
       'memory and processes are read from the driver of NVIDIA',
       () => expect(backendNames.filter(name => /hip|rocm|metal|sycl/.test(name))).toEqual([]),
     ],
-    'gpus-and-memory: binding a model to a certain GPU': [
-      'infer places models where they fit',
-      all(
-        isNoModel({ devices: [0] }),
-        isNoModel({ devices: 'cuda:0' }),
-        lacksSetting(/gpu_(id|index)|visible_devices/),
-      ),
-    ],
     'mcp: sampling, prompts, OAuth': [
       'infer is the model; programs with a token need no login',
       all(lacksMethod('prompts/list'), lacksMethod('sampling/createMessage'), () =>
