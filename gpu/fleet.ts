@@ -24,7 +24,14 @@ import { type ProbedMachine, probeMachine } from './probe-machine.ts'
 import { EngineLease } from './requests/lease.ts'
 import { progressFollower } from './requests/progress.ts'
 import { defaultRules } from './residency/advance.ts'
-import { type ModelState, modelsClosed, newModelState, notOffered, type Resident } from './residency/model-state.ts'
+import {
+  type ModelState,
+  modelsClosed,
+  newModelState,
+  notOffered,
+  type Resident,
+  slotsOf,
+} from './residency/model-state.ts'
 import { openResidency, type Residency } from './residency/residency.ts'
 import { sandboxWarning } from './sandbox/level.ts'
 
@@ -297,7 +304,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
         serves.model.id === modelId && state === 'ready' && draining !== 'unload' && !serves.retired
       const own = residents().filter(takesRequests)
       const each = model.concurrency ?? presetOf(model).slots
-      return { ready: own.reduce((sum, { slots }) => sum + slots, 0), planned: each * Math.max(1, model.replicas.min) }
+      return { ready: slotsOf(own), planned: each * Math.max(1, model.replicas.min) }
     },
     plan,
     load({ id }) {

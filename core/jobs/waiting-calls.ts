@@ -1,6 +1,7 @@
 import { Failure, retryAfter } from '../failure.ts'
 import type { Lease, ModelActivity } from '../models/fleet.ts'
 import type { WaitingJob } from '../store/store.ts'
+import { about } from './job-progress.ts'
 import type { Queue, RunningEntry } from './queue.ts'
 
 /** The slot of a call that waited; the running entry ends with the slot. */
@@ -79,9 +80,9 @@ export function waitedTooLong(modelId: string, { status, reason, etaMs }: ModelA
     facts: { eta_seconds: etaMs === null ? null : Math.ceil(etaMs / 1000) },
   }
   if (status === 'loading')
-    return new Failure('model_warming_up', `Model ${name} is still loading${about(etaMs)}.`, more)
+    return new Failure('model_warming_up', `Model ${name} is still loading${inTime(etaMs)}.`, more)
   if (status === 'warm')
-    return new Failure('no_capacity', `All slots of ${name} are busy; none became free in time${about(etaMs)}.`, more)
+    return new Failure('no_capacity', `All slots of ${name} are busy; none became free in time${inTime(etaMs)}.`, more)
   return new Failure('no_capacity', reason ?? `Model ${name} could not be loaded in time.`, more)
 }
 
@@ -91,18 +92,11 @@ export function wouldWaitTooLong(
   { status, reason, etaMs }: ModelActivity,
   limit = 'longer than requests are held (limits.hold_max)',
 ): Failure {
-  const text = `A slot of '${modelId}' should be free in ${duration(etaMs ?? 0)}, ${limit}.${reason ? ` ${reason}` : ''}`
+  const text = `A slot of '${modelId}' should be free in ${about(etaMs ?? 0)}, ${limit}.${reason ? ` ${reason}` : ''}`
   return new Failure(status === 'warm' ? 'no_capacity' : 'model_warming_up', text, {
     retryAfterMs: retryAfter(etaMs),
     facts: { eta_seconds: etaMs === null ? null : Math.ceil(etaMs / 1000) },
   })
 }
 
-const duration = (ms: number): string =>
-  ms >= 120_000
-    ? `about ${Math.round(ms / 60_000)} min`
-    : ms < 1500
-      ? 'about a second'
-      : `about ${Math.round(ms / 1000)} s`
-
-const about = (ms: number | null): string => (ms === null ? '' : `; it should take ${duration(ms)}`)
+const inTime = (ms: number | null): string => (ms === null ? '' : `; it should take ${about(ms)}`)

@@ -32,7 +32,8 @@ export const residencyFields = {
         example: 1,
       }),
       max: z.int().min(1).default(1).meta({
-        description: 'Engines that run at most. A further one is started when requests wait and memory is free.',
+        description:
+          'Engines that run at most. A further one is started when requests would wait longer than its load takes and memory is free.',
         unit: 'engines',
         example: 2,
       }),

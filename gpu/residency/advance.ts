@@ -2,11 +2,12 @@ import type { Demand } from '../../core/models/fleet.ts'
 import { type BackoffRules, circuitState } from './backoff.ts'
 import {
   expectedLoadMs,
-  expectedRunMs,
+  expectedWorkMs,
   liveResidents,
   type ModelState,
   type Resident,
   shortage,
+  slotsOf,
 } from './model-state.ts'
 import {
   type DeviceCapacity,
@@ -88,7 +89,7 @@ export function nextStep(
   if (decision.do === 'refuse') return { do: 'refuse', reason, refuse: served ? 'none' : 'all' }
   const wait = { do: 'wait' as const, reason, for: decision.for }
   if (!waits || decision.for.length === 0) return { ...wait, until: null, reserve: null }
-  const lateAt = isLateAt(state, demand, decision.reserve, occupants, rules)
+  const lateAt = becomesLateAt(state, demand, decision.reserve, occupants, rules)
   // Reserved only when it is late, because until then another model may make use of the idle ones.
   const reserve = now >= lateAt ? decision.reserve : null
   const waitedFor = occupants.filter(({ engineId }) => decision.for.includes(engineId))
@@ -101,10 +102,8 @@ export function nextStep(
 /** Whether its requests would wait longer for the engines that it has than another one takes to load. */
 function needsReplica(state: ModelState, demand: Demand | undefined): boolean {
   if (!demand) return state.loadWaiters.length > 0
-  const requests = demand.interactive + demand.background
-  const workMs = demand.expectedWorkMs ?? requests * expectedRunMs(state.durations)
-  const slots = liveResidents(state).reduce((sum, resident) => sum + resident.slots, 0)
-  return workMs / Math.max(1, slots) > expectedLoadMs(state)
+  const slots = Math.max(1, slotsOf(liveResidents(state)))
+  return expectedWorkMs(state.durations, demand) / slots > expectedLoadMs(state)
 }
 
 /**
@@ -112,7 +111,7 @@ function needsReplica(state: ModelState, demand: Demand | undefined): boolean {
  * while the order has begun none of its requests. A load counts as long as a change to this model and back takes for
  * each of the two on average.
  */
-function isLateAt(
+function becomesLateAt(
   state: ModelState,
   demand: Demand | undefined,
   { engines }: Pick<Reservation, 'engines'>,

@@ -2,10 +2,12 @@ import type { Demand } from '../../core/models/fleet.ts'
 import {
   expectedLoadMs,
   expectedRunMs,
+  expectedWorkMs,
   liveResidents,
   type ModelState,
   pausedUntil,
   type Resident,
+  slotsOf,
   untilFree,
 } from './model-state.ts'
 import type { DeviceCapacity } from './place.ts'
@@ -33,7 +35,7 @@ export function expectedWaitMs(state: ModelState, expectations: Expectations): n
   const live = liveResidents(state)
   const starting = live.find(resident => resident.state === 'starting')
   if (starting) return untilReady(starting, now)
-  const slots = live.reduce((sum, resident) => sum + resident.slots, 0)
+  const slots = slotsOf(live)
   if (slots > 0) return untilFree(state.durations, Math.max(0, (demandOf(state)?.interactive ?? 0) - 1), slots)
   const blocked = state.waitsFor.map(id => untilDone(id, expectations))
   const at = order.findIndex(({ model, retired }) => model.id === state.model.id && !retired)
@@ -45,11 +47,11 @@ export function expectedWaitMs(state: ModelState, expectations: Expectations): n
 }
 
 /** A first load is expected to take at least this long, because nothing is known of its engine. Milliseconds. */
-const firstLoadMs = 30_000
+const leastFirstMs = 30_000
 
 /** Of a load that takes longer than expected, half as much again is expected as it has taken. */
 function untilReady({ serves, startedAt }: Resident, now: number): number {
-  const expected = serves.durations.loadMs ?? Math.max(firstLoadMs, expectedLoadMs(serves))
+  const expected = serves.durations.loadMs ?? Math.max(leastFirstMs, expectedLoadMs(serves))
   const elapsed = now - startedAt
   return elapsed < expected ? expected - elapsed : elapsed / 2
 }
@@ -57,9 +59,7 @@ function untilReady({ serves, startedAt }: Resident, now: number): number {
 /** How long the waiting requests of a model take on its slots, at most as long as another model lets it serve. */
 function workMs(state: ModelState, demand: Demand | undefined, { orderBound }: Expectations): number {
   if (!demand) return 0
-  const requests = demand.interactive + demand.background
-  const work = demand.expectedWorkMs ?? requests * expectedRunMs(state.durations)
-  return Math.min(work / state.slots, orderBound * expectedLoadMs(state))
+  return Math.min(expectedWorkMs(state.durations, demand) / state.slots, orderBound * expectedLoadMs(state))
 }
 
 const turnMs = (state: ModelState, demand: Demand | undefined, expectations: Expectations): number =>

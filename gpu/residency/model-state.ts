@@ -1,6 +1,6 @@
 import { Failure, retryAfter } from '../../core/failure.ts'
 import { sameEngine } from '../../core/models/change.ts'
-import type { ModelActivity, ResidentState } from '../../core/models/fleet.ts'
+import type { Demand, ModelActivity, ResidentState } from '../../core/models/fleet.ts'
 import type { Model } from '../../core/models/model.ts'
 import { type BackoffRules, circuitState, type StartFailures } from './backoff.ts'
 import type { PlacementRequest } from './place.ts'
@@ -56,6 +56,10 @@ export interface ExpectedDurations {
 /** Milliseconds that a request is assumed to take before one was completed. */
 const firstRunMs = 1_000
 export const expectedRunMs = ({ runMs }: ExpectedDurations): number => runMs ?? firstRunMs
+
+/** Milliseconds of slot time that the waiting requests of a model should take. */
+export const expectedWorkMs = (durations: ExpectedDurations, demand: Demand): number =>
+  demand.expectedWorkMs ?? (demand.interactive + demand.background) * expectedRunMs(durations)
 
 /** Of a model that was never loaded here: a start of a process, and its files read at 1 GB a second. */
 export const startMs = 2_000
@@ -139,6 +143,9 @@ export const newResident = (
   owed: 0,
   keptUntil: Number.NEGATIVE_INFINITY,
 })
+
+export const slotsOf = (residents: readonly Pick<Resident, 'slots'>[]): number =>
+  residents.reduce((sum, { slots }) => sum + slots, 0)
 
 export const liveResidents = (state: ModelState): Resident[] =>
   state.residents.filter(resident => resident.state !== 'stopping')

@@ -79,8 +79,8 @@ interface Option {
 
 /**
  * Decides where a model is loaded. Pure: reads no clock, starts nothing, logs nothing, because it is called for every
- * waiting model on every change. Idle engines are evicted, as few bytes as suffice, least recently used first; busy
- * ones are waited for, never killed; pinned ones stay. A model on several devices takes an equal share of each.
+ * waiting model on every change. Idle engines are evicted, those that are loaded again soonest; busy ones are waited for,
+ * never killed; pinned ones stay. A model on several devices takes an equal share of each.
  */
 export function place(
   request: PlacementRequest,

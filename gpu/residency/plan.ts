@@ -15,6 +15,7 @@ import {
   pausedUntil,
   type Resident,
   shortage,
+  slotsOf,
 } from './model-state.ts'
 import type { DeviceCapacity, Occupant, Reservation } from './place.ts'
 
@@ -114,10 +115,7 @@ function outcomeOf(
   if (ready.length > 0)
     return {
       status: 'ready',
-      detail: busyText(
-        name,
-        ready.reduce((sum, { slots }) => sum + slots, 0),
-      ),
+      detail: busyText(name, slotsOf(ready)),
     }
   if (live.length > 0) return { status: 'loading', detail: loadingText(name, state.failures?.reason ?? null) }
   switch (step.do) {

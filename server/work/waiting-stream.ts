@@ -15,7 +15,7 @@ interface WaitingStreamOptions {
 
 /**
  * An event stream whose request waits for a slot. After the usual silence it gets its head and a comment, and then a comment
- * as often as any silent stream, so that no proxy closes the connection. Before that a refusal has its own status.
+ * as often as any silent stream, so that no proxy closes the connection. Until then a refusal is answered with its status.
  */
 export class WaitingStream implements WatchedStream {
   setIndex = -1

@@ -7,7 +7,7 @@ export interface Wait {
   model: string
   /** Milliseconds that it had waited when it was last seen. */
   waitedMs: number
-  /** Why, in the words of the server; the reasons change while it waits. */
+  /** The reasons that the server gave, one after the other. */
   sentences: Set<string>
   /** What it had instead of a sentence: nothing, or half of one. */
   unexplained: Set<string>
