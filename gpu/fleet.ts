@@ -17,7 +17,7 @@ import { bookedBytes, excessOf, openMeasuredMemory } from './measured-memory.ts'
 import { openNeededPrograms } from './needed-programs.ts'
 import { openCardBackends } from './placement/card-backend.ts'
 import { openMemory } from './placement/memory.ts'
-import { openModelPlacement } from './placement/model-placement.ts'
+import { openModelPlacement, slotsFor } from './placement/model-placement.ts'
 import { openRefusedFiles } from './placement/refused-files.ts'
 import { presetOf, traitsOf } from './presets/presets.ts'
 import { type ProbedMachine, probeMachine } from './probe-machine.ts'
@@ -175,7 +175,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       const { loadFault } = placement
       if (loadFault && known?.placement.loadFault?.text !== loadFault.text)
         log.warn('A model cannot be loaded', { model: modelId, source: model.source, reason: loadFault.text })
-      const state = residency.upsert(model, placement, slots)
+      const state = residency.upsert(model, placement, slotsFor(model, placement.plan))
       state.durations.loadMs ??= loadTimes.averageMs(model)
       state.firstLoadMs = loadTimes.estimateMs(placement.bytes)
       return state
@@ -256,7 +256,8 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     const refusal = model.enabled ? programs.missingForAll(model) : `The model '${model.id}' is disabled here.`
     if (model.enabled) return residency.plan(await stateOf(model.id), refusal)
     const slots = model.concurrency ?? presetOf(model).slots
-    return residency.plan(newModelState(model, await placements.placementOf(model, slots, undefined), slots), refusal)
+    const placement = await placements.placementOf(model, slots, undefined)
+    return residency.plan(newModelState(model, placement, slotsFor(model, placement.plan)), refusal)
   }
 
   const loads = new Map<string, Promise<void>>()
@@ -303,7 +304,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       const takesRequests = ({ serves, state, draining }: Resident) =>
         serves.model.id === modelId && state === 'ready' && draining !== 'unload' && !serves.retired
       const own = residents().filter(takesRequests)
-      const each = model.concurrency ?? presetOf(model).slots
+      const each = find(modelId)?.slots ?? slotsFor(model)
       return { ready: slotsOf(own), planned: each * Math.max(1, model.replicas.min) }
     },
     plan,

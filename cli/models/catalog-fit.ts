@@ -290,7 +290,7 @@ export function chooseBuild(
 /** Context that a good fit must have memory for, in tokens, unless the model was trained for less. */
 const usualContext = 4096
 /** Preferred context, in tokens, if a smaller quantization makes it possible. */
-const longContext = 8192
+const longContext = 32_768
 
 const desiredContext = (model: CatalogModel, tokens: number): number => Math.min(tokens, model.context ?? tokens)
 

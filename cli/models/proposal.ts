@@ -4,12 +4,13 @@ import { hostEnvironment } from '../../core/config.ts'
 import { Failure } from '../../core/failure.ts'
 import type { ModelEntry } from '../../core/models/edit.ts'
 import { engineFacts } from '../../core/models/engine-facts.ts'
-import { readGgufHeader } from '../../core/models/gguf-header.ts'
+import { type GgufHeader, readGgufHeader } from '../../core/models/gguf-header.ts'
 import { Model } from '../../core/models/model.ts'
 import { idFrom, purposeOf, slugOf } from '../../core/models/propose.ts'
 import { recogniseGguf } from '../../core/models/recognition/recognise-file.ts'
 import { parsed } from '../../core/schemas/issues.ts'
 import type { Task } from '../../core/schemas/task.ts'
+import { wantedContext } from '../../gpu/engines/gguf/sizing.ts'
 import { estimate, type PlacementTarget, planMemory } from '../../gpu/estimate/estimate.ts'
 import { checkHeader } from '../../gpu/estimate/source-check.ts'
 import { generates } from '../../gpu/presets/preset.ts'
@@ -104,7 +105,6 @@ async function proposeGguf(located: Located, given: GivenSettings, around: Propo
   const context = sizing && (generates(model) ? sizing.context : sizing.encoderContext)
   if (given.context === undefined && context !== null) entry.context_length = context
   const parts = header.splitCount > 1 ? `${header.splitCount} files, ` : ''
-  const trained = header.contextLength === null ? '' : ` (trained for ${header.contextLength})`
   return {
     entry,
     memory,
@@ -120,7 +120,7 @@ async function proposeGguf(located: Located, given: GivenSettings, around: Propo
       ['tasks', `${model.tasks.join(', ')}${given.task ? '' : `: ${purpose.because}`}`],
       [
         'context',
-        context === null ? `unknown${trained}` : `${context} tokens for each of ${room.slots} requests${trained}`,
+        contextText(header, given, context, generates(model) ? (sizing?.parallel ?? room.slots) : room.slots),
       ],
       [
         'memory',
@@ -181,6 +181,21 @@ export const tooLarge = (bytes: number | null, room: PlacementTarget): string | 
   bytes === null || bytes <= room.capacity * room.devices
     ? null
     : misfit(bytes, room, 'If it needs less, say so with --memory.')
+
+/** The context and where it comes from: what was given, what the model was trained for, or what the memory allows. */
+function contextText(
+  header: Pick<GgufHeader, 'codes' | 'contextLength'>,
+  { context: given }: GivenSettings,
+  context: number | null,
+  requests: number,
+): string {
+  const { contextLength: trained } = header
+  if (context === null) return trained === null ? 'unknown' : `unknown (trained for ${trained})`
+  const text = `${context} tokens for each of ${requests} ${requests === 1 ? 'request' : 'requests'} at a time`
+  if (trained === null || context >= trained) return text
+  const cut = context < wantedContext(header) ? 'the memory has no room for more' : '--context for more'
+  return `${text} (trained for ${trained}${given === undefined ? `; ${cut}` : ''})`
+}
 
 /** Settings that are written as they are given. */
 export const proposalLimits = ({ context, concurrency, memory, devices }: GivenSettings) => ({

@@ -46,7 +46,7 @@ export const residencyFields = {
     unit: 'requests',
     example: 8,
     absent:
-      '4 for gguf and llama-server, 256 for vllm, 128 for sglang, 64 for tei, infinity and remote, 16 for custom, 4 for speaches and kokoro-fastapi, 2 for demo, 1 for whisper-server, sd-server, comfyui, vllm-omni and sglang-diffusion',
+      '4 for gguf and llama-server, 2 or 1 where their memory has no room for more with a long context, 256 for vllm, 128 for sglang, 64 for tei, infinity and remote, 16 for custom, 4 for speaches and kokoro-fastapi, 2 for demo, 1 for whisper-server, sd-server, comfyui, vllm-omni and sglang-diffusion',
   }),
   max_queue: z.int().min(0).default(512).meta({
     description:
@@ -95,7 +95,7 @@ export const ggufFields = {
       'Tokens of one request, prompt and answer together. Each slot has a context of this length. Also for vllm and llama-server.',
     unit: 'tokens',
     example: 16_384,
-    absent: 'what the model has and the memory allows',
+    absent: '32768, for coders 65536, less where the memory has no room; never above what the model was trained for',
   }),
   gpu: z.enum(['auto', 'off', 'cuda', 'vulkan']).optional().meta({
     description: 'What computes on the GPU. `infer doctor` shows which work here.',

@@ -1,4 +1,5 @@
 import { type FileHandle, open } from 'node:fs/promises'
+import { basename } from 'node:path'
 import { invalidValue } from '../failure.ts'
 import { type BlockMemory, blockMemory, perBlock } from './block-memory.ts'
 import { type GgufContents, type GgufValue, parseGguf, quantizations, type ReadRequest } from './gguf-format.ts'
@@ -55,6 +56,8 @@ export interface GgufHeader {
   causal: boolean
   /** Whether it has a classification head, which ranking needs. */
   classifier: boolean
+  /** Whether its name says that it is made for writing programs, which takes long prompts. */
+  codes: boolean
   /** Number of files of the model. */
   splitCount: number
   /** All tensors of all files. */
@@ -64,6 +67,11 @@ export interface GgufHeader {
   /** The output matrix, or the token embeddings if they are used in its place. */
   outputBytes: number
 }
+
+const codeNames = /cod(er|e|ing|estral)s?(?![a-z])|devstral/i
+
+/** Whether a model's name says that it is made for writing programs: `Qwen2.5-Coder`, `CodeLlama`, `starcoder2`. */
+const namesCoder = (name: string): boolean => codeNames.test(name)
 
 /** Minimum bytes of one read: headers of models with large vocabularies have megabytes. */
 const readBytes = 256 << 10
@@ -159,6 +167,7 @@ export function ggufHeader(name: string, files: readonly GgufContents[]): GgufHe
     poolingType: poolingTypes[own('pooling_type') ?? -1] ?? null,
     causal: typeof causal === 'boolean' ? causal : true,
     classifier: tensors.some(tensor => tensor.name.startsWith('cls.')),
+    codes: namesCoder(`${text(first, 'general.name') ?? ''} ${basename(name)}`),
     splitCount: files.length,
     // A tensor type that is newer than this program has an unknown size, so the size of the files is used.
     tensorBytes: tensors.some(({ bytes }) => bytes === null)

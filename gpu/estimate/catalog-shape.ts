@@ -65,6 +65,7 @@ export function catalogShape(model: CatalogModel, build: CatalogBuild): ModelSha
     expertFeedForwardLength: figures.experts?.feed_forward ?? null,
     causal: figures.causal,
     classifier: figures.classifier,
+    codes: model.kind === 'code',
     tensorBytes,
     blockBytes: Array.from({ length: figures.layers }, () => layerBytes),
     outputBytes,

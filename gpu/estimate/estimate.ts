@@ -4,7 +4,7 @@ import { engineFacts } from '../../core/models/engine-facts.ts'
 import { readGgufHeader } from '../../core/models/gguf-header.ts'
 import type { Model } from '../../core/models/model.ts'
 import { type TransformersShape, transformersShape } from '../../core/models/recognition/transformers-shape.ts'
-import { type Sizing, SizingRefusal, type SizingSettings, sizing } from '../engines/gguf/sizing.ts'
+import { type Sizing, SizingRefusal, type SizingSettings, sizing, writes } from '../engines/gguf/sizing.ts'
 import type { ModelShape } from '../engines/gguf/sizing-need.ts'
 import { type LlamaOptions, llamaOptions } from './llama-options.ts'
 import { type PagedPlan, type PagedShape, pagedPlan } from './paged-plan.ts'
@@ -32,7 +32,9 @@ export interface PlacementTarget {
 export type Sized = Pick<Model, 'memory' | 'source'> & Partial<Pick<Model, 'comfyui'>> & EstimatedModel
 /** The fields that decide the memory layout of a GGUF model. */
 export type EstimatedModel = Pick<Model, 'tasks' | 'context_length'> &
-  Partial<Pick<Model, 'engine' | 'args' | 'env' | 'gpu_layers' | 'flash_attention' | 'kv_type' | 'batch_size'>>
+  Partial<
+    Pick<Model, 'engine' | 'args' | 'env' | 'concurrency' | 'gpu_layers' | 'flash_attention' | 'kv_type' | 'batch_size'>
+  >
 
 /** How an engine is to use the memory that is booked for it, so that the booking is true. */
 export interface MemoryPlan {
@@ -168,7 +170,7 @@ export function ggufNeed(
   const free = Math.max(0, capacity * devices - own)
   const memory =
     kind === 'cpu'
-      ? { gpu: 0, cards: 0, cpu: free }
+      ? { gpu: 0, cards: 0, cpu: free, whole: Math.max(free, whole - own) }
       : { gpu: free, cards: devices, cpu: Number.POSITIVE_INFINITY, whole: Math.max(free, whole * devices - own) }
   const bytesOf = ({ gpu, cpu }: { gpu: number; cpu: number }) => (kind === 'cpu' ? cpu : gpu) + own
   try {
@@ -184,14 +186,18 @@ export function ggufNeed(
   }
 }
 
-const ownSettings = (model: EstimatedModel, parallel: number): SizingSettings => ({
+/** Requests at a time: the configured number; chosen for a model that generates text, unless one is configured. */
+const parallelOf = ({ concurrency, tasks }: EstimatedModel, slots: number): number | undefined =>
+  concurrency ?? (writes(tasks) ? undefined : slots)
+
+const ownSettings = (model: EstimatedModel, slots: number): SizingSettings => ({
   tasks: model.tasks,
   context: model.context_length,
   gpuLayers: model.gpu_layers,
   flashAttention: model.flash_attention,
   kvType: model.kv_type,
   batch: model.batch_size,
-  parallel,
+  parallel: parallelOf(model, slots),
 })
 
 /** Stands for the context of the training, which is the most that is chosen. */
@@ -206,12 +212,13 @@ function serverSettings(
   slots: number,
   kind: PlacementTarget['kind'],
 ): SizingSettings {
-  const parallel = given.parallel || slots
+  const parallel = given.parallel || (given.context === undefined ? parallelOf(model, slots) : slots)
   const batch = given.batch ?? (given.projector === undefined ? microBatch[kind] : 512)
   return {
     tasks: model.tasks,
     isServer: true,
-    context: given.context === undefined ? model.context_length : Math.floor(given.context / parallel) || trained,
+    context:
+      given.context === undefined ? model.context_length : Math.floor(given.context / (parallel ?? slots)) || trained,
     gpuLayers: given.gpuLayers,
     flashAttention: given.flash,
     kvType: given.kvType,

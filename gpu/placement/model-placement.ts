@@ -2,7 +2,15 @@ import type { Model } from '../../core/models/model.ts'
 import { missingFiles } from '../../core/models/source-files.ts'
 import { withoutLocations } from '../../core/tasks/protocols/engine-text.ts'
 import type { Device } from '../devices/device.ts'
-import { leastBytes, planMemory } from '../estimate/estimate.ts'
+import { writes } from '../engines/gguf/sizing.ts'
+import {
+  leastBytes,
+  type MemoryEstimate,
+  type MemoryPlan,
+  type PlacementTarget,
+  planMemory,
+  type Sized,
+} from '../estimate/estimate.ts'
 import { checkSource, type SourceFault } from '../estimate/source-check.ts'
 import type { Preset } from '../presets/preset.ts'
 import { presetOf } from '../presets/presets.ts'
@@ -45,18 +53,17 @@ export function openModelPlacement(
       share: (bytes ?? bytesOfUnknown(placement, memory.capacities())) / placement.devices,
       cards: placement.devices,
       replicas: Math.max(model.replicas.min, model.replicas.max),
-      grows: plan.paged?.most !== undefined,
+      grows: plan.paged?.most !== undefined || wantsMore(model, plan, slots),
     }
   }
 
-  /** Adds the memory that no configured model needs to that of an engine whose cache grows with it. */
-  async function withSpare(model: Model, bytes: number, most: number, devices: number): Promise<number> {
+  /** Bytes on each card of a model that no configured model needs. */
+  async function spareOf(model: Model): Promise<number> {
     const others = models().filter(({ id, enabled }) => enabled && id !== model.id)
     const uses = (await Promise.all([model, ...others].map(one => cardUse(one).catch(() => null)))).filter(
       one => one !== null,
     )
-    const spare = spareShare(model.id, uses, capacitiesOf({ kind: 'nvidia' }, memory.capacities()))
-    return Math.max(bytes, Math.min(most, bytes / devices + spare) * devices)
+    return spareShare(model.id, uses, capacitiesOf({ kind: 'nvidia' }, memory.capacities()))
   }
 
   async function withBytes(model: Model, placement: Placement, slots: number, excess: number): Promise<Placement> {
@@ -65,13 +72,24 @@ export function openModelPlacement(
     const sized = { ...model, memory: model.memory ?? presetOf(model).memory }
     const smaller = { ...target, capacity: target.capacity - Math.min(excess / target.devices, target.capacity / 4) }
     const inLess = excess > 0 ? await planMemory(sized, smaller) : undefined
-    const { bytes, plan } = inLess?.plan.layout ? inLess : await planMemory(sized, target)
-    const least = bytes ?? bytesOfUnknown(placement, memory.capacities())
-    // What bound models leave free is not known to be free.
-    const most = placement.kind === 'nvidia' && !placement.only ? plan.paged?.most : undefined
-    const spare = most === undefined ? least : await withSpare(model, least, most, placement.devices)
+    const least = inLess?.plan.layout ? inLess : await planMemory(sized, target)
+    // What bound models leave free is not known to be free, and an engine that used more than planned gets no more.
+    const mayGrow = placement.kind === 'nvidia' && !placement.only && inLess === undefined
+    const { bytes, plan } = mayGrow ? await grown(model, sized, least, target) : least
     const bytesFrom = bytes === null ? 'unknown' : model.memory === undefined ? 'estimated' : 'configured'
-    return { ...placement, bytes: spare, bytesFrom, plan }
+    return { ...placement, bytes: bytes ?? bytesOfUnknown(placement, memory.capacities()), bytesFrom, plan }
+  }
+
+  /** Adds the memory that no configured model needs to that of an engine that serves better with more. */
+  async function grown(model: Model, sized: Sized, least: MemoryEstimate, target: PlacementTarget) {
+    const { bytes, plan } = least
+    const most = plan.paged?.most
+    if (bytes === null || (most === undefined && !wantsMore(model, plan, target.slots))) return least
+    const spare = await spareOf(model)
+    if (most !== undefined)
+      return { plan, bytes: Math.max(bytes, Math.min(most, bytes / target.devices + spare) * target.devices) }
+    const capacity = Math.min(target.capacity, bytes / target.devices + spare)
+    return spare > 0 ? planMemory(sized, { ...target, capacity, whole: Number.POSITIVE_INFINITY }) : least
   }
 
   return {
@@ -108,6 +126,16 @@ export function openModelPlacement(
       return unfitReason({ ...placement, bytes }, memory.capacities()) !== null
     },
   }
+}
+
+/** Whether a model that generates text has fewer requests at a time than it would have with more memory. */
+const wantsMore = ({ tasks, concurrency }: Model, { layout }: MemoryPlan, slots: number): boolean =>
+  layout !== undefined && concurrency === undefined && writes(tasks) && layout.parallel < slots
+
+/** How many requests an engine of a model gets at a time: as configured, as planned with its memory, or as usual. */
+export function slotsFor(model: Model, { layout }: MemoryPlan = {}): number {
+  const planned = writes(model.tasks) ? layout?.parallel : undefined
+  return model.concurrency ?? planned ?? presetOf(model).slots
 }
 
 type Where = Pick<PlacementRequest, 'kind' | 'devices' | 'only' | 'impossible'>

@@ -27,16 +27,17 @@ export const gguf = definePreset({
     isOwn: true,
     reads: (_model, { backend }) => [backend?.folder, backend?.linked].filter(path => path !== undefined),
   },
-  command(model, { slots, threads, gpus, backend, bytes }) {
+  command(model, { slots, threads, gpus, backend, bytes, plan }) {
     const own = overhead[gpus > 0 ? 'nvidia' : 'cpu'] * Math.max(1, gpus)
+    const planned = plan?.layout?.need[gpus > 0 ? 'gpu' : 'cpu']
     return ownCommand(
       ['gguf', '--model', model.source ?? '', '--id', upstreamId(model)],
       model.tasks.flatMap(task => ['--task', task]),
       ['--socket', '{socket}', '--threads', String(model.threads ?? threads), '--parallel', String(slots)],
       gpus > 0 && backend ? ['--gpu', backend.gpu, '--backends', backend.folder] : ['--gpu', 'off'],
       // The engine computes its layout with the function that made the booking, so it needs the same amount of
-      // memory.
-      option('--memory', model.memory ?? Math.max(0, Math.floor(bytes) - own)),
+      // memory: what the plan takes, not what earlier engines took beyond it.
+      option('--memory', model.memory ?? planned ?? Math.max(0, Math.floor(bytes) - own)),
       option('--context', model.context_length),
       option('--gpu-layers', model.gpu_layers),
       option('--flash-attention', model.flash_attention),

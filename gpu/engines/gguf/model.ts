@@ -111,9 +111,11 @@ const usable = { gpu: 0.97, cpu: 0.9 }
 async function availableMemory(llama: Llama, booked: number | undefined): Promise<AvailableMemory> {
   const cpu = Math.floor(Math.min(available(), cpuDevice().totalBytes) * usable.cpu)
   const cards = llama.gpu === false ? 0 : (await llama.getGpuDeviceNames()).length
-  if (cards === 0) return { gpu: 0, cards, cpu: booked ?? cpu }
+  // All of a booking is for this model: how much of the machine its cache may take was decided with it.
+  const whole = booked === undefined ? undefined : Number.POSITIVE_INFINITY
+  if (cards === 0) return { gpu: 0, cards, cpu: booked ?? cpu, whole }
   const { free, total } = await llama.getVramState()
-  return { gpu: booked ?? Math.floor(free * usable.gpu), cards, cpu, whole: total }
+  return { gpu: booked ?? Math.floor(free * usable.gpu), cards, cpu, whole: whole ?? total }
 }
 
 /** Main memory available without swapping, including the file cache, into which a model file is mapped. */

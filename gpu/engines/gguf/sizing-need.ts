@@ -16,6 +16,7 @@ export type ModelShape = Pick<
   | 'expertFeedForwardLength'
   | 'causal'
   | 'classifier'
+  | 'codes'
   | 'tensorBytes'
   | 'blockBytes'
   | 'outputBytes'

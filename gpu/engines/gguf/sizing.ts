@@ -9,8 +9,8 @@ export interface AvailableMemory {
   /** The model is spread evenly over them. */
   cards: number
   cpu: number
-  /** Total memory of the GPUs, if `gpu` is only a reserved part of it. */
-  whole?: number
+  /** Total memory of the GPUs, or of the machine without any, if the above is only a part of it. */
+  whole?: number | undefined
 }
 
 export const flashUses = ['auto', 'on', 'off'] as const
@@ -51,23 +51,30 @@ export interface Sizing extends SizingChoice {
 }
 
 /** Context lengths for the automatic choice, down to the minimum for a short chat. */
-const ladder = [32_768, 16_384, 8192, 4096, 2048, 1024, 512]
+const ladder = [65_536, 32_768, 16_384, 8192, 4096, 2048, 1024, 512]
+/**
+ * The context that people need, in tokens, as far as the model was trained for it: for a long conversation or a document;
+ * twice as much for a coder, whose agent sends files.
+ */
+export const wantedContext = ({ codes, contextLength }: Pick<ModelShape, 'codes' | 'contextLength'>): number =>
+  Math.min(codes ? 65_536 : 32_768, contextLength ?? Number.POSITIVE_INFINITY)
 const defaultContext = 4096
 const defaultEncoderContext = 2048
 const defaultBatch = 512
 const defaultParallel = [4, 2, 1]
 
 /**
- * A context above the default is chosen automatically only on GPUs, and only while the cache takes at most this share
- * of their memory. A CPU processes long prompts too slowly to justify the memory.
+ * Shares of the memory that a cache may take for a context above the default, which other models then lack: for the
+ * single request that has the context people need more than for several.
  */
-const maxCacheShare = 0.25
+const maxCacheShare = { one: 0.5, several: 0.25 }
 
 /**
  * Chooses layers, context length and concurrency of a model. Pure: the fleet reserves memory by the same result that
- * the engine then uses. Order of preference: all layers on the GPUs with the default context or more for four
- * requests, then for fewer, then as many layers as fit, then none, and a shorter context last. Settings are kept,
- * except for a context above the trained length. Throws SizingRefusal, with the numbers and what would fit.
+ * the engine then uses. Order of preference: all layers on the GPUs with the context that people need for four requests,
+ * for two, for one; then with shorter ones down to the default; then as many layers as fit, then none, and an even
+ * shorter context last. Settings are kept, except for a context above the trained length. Throws SizingRefusal, with the
+ * numbers and what would fit.
  */
 export function sizing(shape: ModelShape, memory: AvailableMemory, settings: SizingSettings): Sizing {
   const { flashAttention = 'auto', batch = defaultBatch } = settings
@@ -85,14 +92,15 @@ export function sizing(shape: ModelShape, memory: AvailableMemory, settings: Siz
     return { ...choice, flashAttention, encoderContext, batch, need, why: '' }
   }
   const fits = ({ need }: Sizing) => need.gpu <= memory.gpu && need.cpu <= memory.cpu
-  const hasModestCache = ({ gpuLayers, context, need }: Sizing) =>
-    settings.context !== undefined ||
+  const whole = memory.whole ?? (memory.gpu > 0 ? memory.gpu : memory.cpu)
+  const hasModestCache = ({ context, parallel, need }: Sizing) =>
     context <= defaultContext ||
-    (gpuLayers > 0 && need.cache <= maxCacheShare * (memory.whole ?? memory.gpu))
+    (settings.context !== undefined && (parallel === 1 || settings.parallel !== undefined)) ||
+    need.cache <= maxCacheShare[parallel === 1 ? 'one' : 'several'] * whole
 
   for (const choice of choices(shape, memory, settings, chats)) {
     const made = plan(choice)
-    if (fits(made) && hasModestCache(made)) return { ...made, why: reasonOf(made, total, memory) }
+    if (fits(made) && hasModestCache(made)) return { ...made, why: reasonOf(made, shape, memory) }
   }
   const least = plan([...choices(shape, memory, settings, chats)].at(-1)!)
   throw new SizingRefusal(
@@ -115,7 +123,8 @@ function cacheFault({ keyLength, valueLength }: ModelShape, { kvType = 'f16', fl
 function* choices(shape: ModelShape, memory: AvailableMemory, settings: SizingSettings, chats: boolean) {
   const { kvType = 'f16' } = settings
   const trained = shape.contextLength ?? Number.POSITIVE_INFINITY
-  const most = Math.min(settings.context ?? (chats ? ladder[0]! : defaultEncoderContext), trained)
+  const wanted = chats ? wantedContext(shape) : defaultEncoderContext
+  const most = Math.min(settings.context ?? wanted, trained)
   const contexts = settings.context === undefined ? [most, ...ladder.filter(rung => rung < most)] : [most]
   const usual = settings.context === undefined ? Math.min(defaultContext, most) : most
   const long = contexts.filter(context => context >= usual)
@@ -125,13 +134,14 @@ function* choices(shape: ModelShape, memory: AvailableMemory, settings: SizingSe
   const layers = Math.min(settings.gpuLayers ?? all, all)
   const fewer = settings.gpuLayers === undefined ? Array.from({ length: all }, (_, less) => all - 1 - less) : []
 
-  for (const parallel of parallels) for (const context of long) yield { gpuLayers: layers, context, parallel, kvType }
+  for (const context of long) for (const parallel of parallels) yield { gpuLayers: layers, context, parallel, kvType }
   for (const gpuLayers of fewer) for (const parallel of parallels) yield { gpuLayers, context: usual, parallel, kvType }
   for (const context of short)
     for (const parallel of parallels) yield { gpuLayers: fewer.at(-1) ?? layers, context, parallel, kvType }
 }
 
-const writes = (tasks: readonly Task[]): boolean => isFor(tasks, 'chat', 'complete')
+/** Whether the engine generates text, for which the number of requests at a time can be chosen. */
+export const writes = (tasks: readonly Task[]): boolean => isFor(tasks, 'chat', 'complete')
 
 function contextsOf(
   { classifier }: ModelShape,
@@ -159,15 +169,18 @@ function contextsOf(
 const hasFlash = ({ architecture, keyLength, valueLength }: ModelShape, { isServer }: SizingSettings): boolean =>
   architecture !== 'grok' && (isServer === true || (architecture !== 'gemma2' && keyLength === valueLength))
 
-/** Describes the choice and its memory as a sentence. `layers` includes the output. */
-function reasonOf({ gpuLayers, context, parallel, kvType, need }: Sizing, layers: number, memory: AvailableMemory) {
+/** Describes the choice and its memory as a sentence. */
+function reasonOf(made: Sizing, { blockCount, contextLength }: ModelShape, memory: AvailableMemory) {
+  const { gpuLayers, context, parallel, kvType, need } = made
+  const layers = blockCount + 1
+  const trained = contextLength !== null && context < contextLength ? ` (trained for ${contextLength})` : ''
   const cache = need.cache > 0 ? `, ${formatBytes(need.cache)} of ${kvType} cache` : ''
   const parts = `${formatBytes(need.weights)} of weights${cache}, ${formatBytes(need.buffers)} of buffers`
   const where =
     gpuLayers === 0
       ? `on the CPU: ${formatBytes(need.cpu)} of ${formatBytes(memory.cpu)}`
       : `${gpuLayers === layers ? `all ${layers}` : `${gpuLayers} of ${layers}`} layers on the GPU: ${formatBytes(need.gpu)} of ${formatBytes(memory.gpu)} there, ${formatBytes(need.cpu)} of main memory`
-  return `${parallel} × ${context} tokens, ${where} (${parts}).`
+  return `${parallel} × ${context} tokens${trained}, ${where} (${parts}).`
 }
 
 /** The Failure for a model that does not fit, with the numbers of the smallest choice that the settings allow. */

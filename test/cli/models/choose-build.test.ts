@@ -37,8 +37,8 @@ test.each([
   ['qwen3-32b', h200, 'gguf', 'Q8_0', 'gpu', 'leaves half of the GPU'],
   // A smaller GPU: the quality that fits with all layers.
   ['qwen3-8b', rtx4090, 'gguf', 'Q8_0', 'gpu', 'leaves half of the GPU'],
-  ['qwen3-coder-30b', rtx4090, 'gguf', 'Q4_K_M', 'gpu', 'layers all fit on the GPU with a context of 8192'],
-  ['qwen3-14b', rtx3060, 'gguf', 'Q4_K_M', 'split', 'a smaller file answers faster'],
+  ['qwen3-coder-30b', rtx4090, 'gguf', 'Q4_K_M', 'gpu', 'layers all fit on the GPU with a context of 32768'],
+  ['qwen3-14b', rtx3060, 'gguf', 'Q4_K_M', 'gpu', 'no other quantization fits'],
   ['qwen3-8b', rtx3060, 'gguf', 'Q4_K_M', 'gpu', 'leaves half of the GPU'],
   // Too large for the GPU: some layers stay on the processor.
   ['llama-3.3-70b', rtx4090, 'gguf', 'Q4_K_M', 'split', 'the only one'],
@@ -75,8 +75,8 @@ test('a named engine is used, on as many GPUs as it needs', () => {
 })
 
 test.each([
-  ['qwen3-8b', rtx3060, undefined, 'Q4_K_M', 'gpu', 4096],
-  ['qwen3-8b', rtx3060, 32_768, 'Q4_K_M', 'split', 32_768],
+  ['qwen3-8b', rtx3060, undefined, 'Q4_K_M', 'gpu', 32_768],
+  ['qwen3-8b', rtx3060, 32_768, 'Q4_K_M', 'gpu', 32_768],
   ['qwen3-coder-30b', rtx4090, 512, 'Q5_K_M', 'gpu', 512],
   ['qwen3-4b-2507', laptop, 131_072, 'Q4_K_M', 'no', null],
 ] as const)('the context that is given decides what fits: %s, %#', (name, where, context, ...expected) => {

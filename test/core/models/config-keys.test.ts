@@ -77,7 +77,9 @@ test.each<[key: string, type: string, unit: string | null, value: string]>([
 
 test('defaults in words', () => {
   expect(defaultText(named('models[].id'))).toBe('required')
-  expect(defaultText(named('models[].context_length'))).toBe('what the model has and the memory allows')
+  expect(defaultText(named('models[].context_length'))).toBe(
+    '32768, for coders 65536, less where the memory has no room; never above what the model was trained for',
+  )
   expect(defaultText(named('limits.json_body'))).toBe('1MiB')
 })
 

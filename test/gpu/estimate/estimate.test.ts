@@ -81,7 +81,7 @@ const perToken = 2 * 2 * (64 + 64) * 2
 test('a GGUF file needs what its header says: weights, the cache of every slot, buffers', async () => {
   const path = header(100_000)
   const size = async (context_length: number, slots: number) =>
-    (await estimate(model(path, { context_length }), { ...cpu, slots }))!
+    (await estimate(model(path, { context_length, concurrency: slots }), { ...cpu, slots }))!
   const one = await size(4096, 1)
   expect(one).toBeGreaterThan(16 * MiB + 4096 * perToken + 256 * MiB)
   expect(one).toBeLessThan(16 * MiB + 4096 * perToken + 256 * MiB + 32 * MiB)
@@ -129,12 +129,10 @@ test('llama-server: what is booked is what its options say, with everything that
 test('llama-server: the layers fit in what is booked, also where the booking is configured', async () => {
   const path = header(100_000)
   const capacity = 1024 * MiB + 30 * MiB
-  const fitted = await planMemory(model(path, { engine: 'llama-server', context_length: 4096 }), {
-    ...nvidia,
-    capacity,
-  })
+  const settings = { engine: 'llama-server', context_length: 4096, concurrency: 4 } as const
+  const fitted = await planMemory(model(path, settings), { ...nvidia, capacity })
   expect(fitted.plan.layout!.gpuLayers).toBeLessThan(3)
   expect(fitted.bytes).toBeLessThanOrEqual(capacity)
-  const given = model(path, { engine: 'llama-server', context_length: 4096, memory: capacity })
+  const given = model(path, { ...settings, memory: capacity })
   expect(await planMemory(given, nvidia)).toMatchObject({ bytes: capacity, plan: { layout: fitted.plan.layout } })
 })

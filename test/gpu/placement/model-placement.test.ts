@@ -5,7 +5,7 @@ import { afterAll, expect, test } from 'vitest'
 import { tensor, writeGguf } from '../../../bin/gguf-writer.ts'
 import { Model } from '../../../core/models/model.ts'
 import { noReadings } from '../../../gpu/devices/device.ts'
-import { openModelPlacement } from '../../../gpu/placement/model-placement.ts'
+import { openModelPlacement, slotsFor } from '../../../gpu/placement/model-placement.ts'
 import { presetOf } from '../../../gpu/presets/presets.ts'
 import { modelOf } from '../_models.ts'
 
@@ -48,7 +48,13 @@ async function placed(models: readonly Model[], gib: number, slots = 256) {
     () => models,
   )
   const placement = await placements.placementOf(models[0]!, slots, undefined)
-  const facts = { slots, threads: 1, gpus: 1, bytes: placement.bytes, memoryShare: placement.bytes / (gib * GiB) }
+  const facts = {
+    slots: slotsFor(models[0]!, placement.plan),
+    threads: 1,
+    gpus: 1,
+    bytes: placement.bytes,
+    memoryShare: placement.bytes / (gib * GiB),
+  }
   const command = presetOf(models[0]!).command(models[0]!, { ...facts, backend: null, plan: placement.plan })
   return { gib: placement.bytes / GiB, command: command.join(' ') }
 }
@@ -75,22 +81,38 @@ test('on a card without room for the full context it gets the longest that fits'
   expect(command).toContain('--max-model-len 43008')
 })
 
-test('llama-server gets the layers and the context that were booked', async () => {
-  const source = join(directory, 'two-blocks.gguf')
+/** Writes the header of a model of two blocks; returns its path. */
+function twoBlocks(name: string, context_length: number, heads: number): string {
   const fields = {
     block_count: 2,
-    context_length: 4096,
-    embedding_length: 256,
+    context_length,
+    embedding_length: 64 * heads,
     feed_forward_length: 512,
     vocab_size: 1000,
+    'attention.head_count': heads,
+    'attention.head_count_kv': heads / 2,
   }
-  const heads = { 'attention.head_count': 4, 'attention.head_count_kv': 2 }
-  const keys = Object.entries({ ...fields, ...heads }).map(([key, value]) => [`llama.${key}`, ['u32', value]])
+  const keys = Object.entries(fields).map(([key, value]) => [`llama.${key}`, ['u32', value]])
   const weights = ['token_embd.weight', 'blk.0.w', 'blk.1.w'].map(name => tensor(name, [2 ** 21], 0))
-  writeFileSync(
-    source,
-    writeGguf({ 'general.architecture': ['string', 'llama'], ...Object.fromEntries(keys) }, weights),
-  )
+  const path = join(directory, name)
+  const header = { 'general.architecture': ['string', 'llama'] as const, ...Object.fromEntries(keys) }
+  writeFileSync(path, writeGguf(header, weights))
+  return path
+}
+
+test('a model serves several requests with the context that people need where no other model needs the memory', async () => {
+  // 1 GiB of cache for 32,768 tokens.
+  const source = twoBlocks('wide.gguf', 131_072, 128)
+  const wide = Model.parse({ id: 'wide', engine: 'llama-server', source })
+  const others = (memory: string) => [wide, { ...small, memory: Number(memory) * GiB }]
+  expect((await placed([wide], 8)).command).toContain(' -np 4 -c 131072 ')
+  expect((await placed(others('1'), 8)).command).toContain(' -np 4 -c 131072 ')
+  expect((await placed(others('5'), 8)).command).toContain(' -np 1 -c 32768 ')
+  expect((await placed(others('7'), 8)).command).toContain(' -np 1 -c 32768 ')
+})
+
+test('llama-server gets the layers and the context that were booked', async () => {
+  const source = twoBlocks('two-blocks.gguf', 4096, 4)
   const server = Model.parse({ id: 'server', engine: 'llama-server', source, concurrency: 2 })
   const all = await placed([server], 24, 2)
   expect(all.command).toContain(' -np 2 -c 8192 -ngl 3 ')
@@ -161,8 +183,8 @@ test('a layout that infer chooses leaves free what earlier engines used more tha
   const model = modelOf('a', { engine: 'llama-server', source, command: undefined })
   const layout = async (usedByOthers: number, excess: number) =>
     (await openShared(usedByOthers).placements.placementOf(model, 1, undefined, excess)).plan!.layout!
-  expect(await layout(8.9, 0)).toMatchObject({ context: 16_384, gpuLayers: 3 })
-  expect(await layout(8.9, 40 * MiB)).toMatchObject({ context: 8192, gpuLayers: 3 })
+  expect(await layout(8.9, 0)).toMatchObject({ context: 32_768, gpuLayers: 3 })
+  expect(await layout(8.9, 40 * MiB)).toMatchObject({ context: 16_384, gpuLayers: 3 })
   expect(await layout(0, 20 * GiB)).toMatchObject({ context: 32_768, gpuLayers: 3 })
 })
 

@@ -31,6 +31,7 @@ function shape(
     expertFeedForwardLength: null,
     causal: true,
     classifier: false,
+    codes: false,
     tensorBytes: bytes,
     blockBytes: Array.from({ length: blocks }, () => (bytes * 0.88) / blocks),
     outputBytes,
@@ -74,13 +75,47 @@ const chat = (settings: Partial<SizingSettings> = {}): SizingSettings => ({
 describe('the chosen settings', () => {
   const cases: [name: string, ModelShape, AvailableMemory, SizingSettings, Partial<Sizing>][] = [
     [
-      '8B Q4 on an 8 GB GPU: all of it, the usual context',
+      '8B Q4 on an 8 GB GPU: all of it, one request with as much context as there is',
       eight,
       card(7.2),
       chat(),
-      { gpuLayers: 33, context: 4096, parallel: 4 },
+      { gpuLayers: 33, context: 16_384, parallel: 1 },
     ],
-    ['8B Q4 on 24 GB: a long context', eight, card(22), chat(), { gpuLayers: 33, context: 8192, parallel: 4 }],
+    [
+      '8B Q4 on 24 GB: the context that people need, for one request',
+      eight,
+      card(22),
+      chat(),
+      { gpuLayers: 33, context: 32_768, parallel: 1 },
+    ],
+    [
+      '8B Q4 on 24 GB that no other model needs: for several',
+      eight,
+      { ...card(22), whole: Number.POSITIVE_INFINITY },
+      chat(),
+      { gpuLayers: 33, context: 32_768, parallel: 4 },
+    ],
+    [
+      '8B Q4 on 24 GB with a configured number of requests: a shorter context',
+      eight,
+      card(22),
+      chat({ parallel: 4 }),
+      { gpuLayers: 33, context: 8192, parallel: 4 },
+    ],
+    [
+      'a coder on 24 GB: twice the context',
+      { ...eight, codes: true },
+      card(22),
+      chat(),
+      { gpuLayers: 33, context: 65_536, parallel: 1 },
+    ],
+    [
+      'a coder on 16 GB, where that would take more than half: as for others',
+      { ...eight, codes: true },
+      card(15),
+      chat(),
+      { gpuLayers: 33, context: 32_768, parallel: 1 },
+    ],
     [
       '8B Q4 on 80 GB: the longest default context',
       eight,
@@ -110,13 +145,13 @@ describe('the chosen settings', () => {
       chat({ parallel: 1 }),
       { gpuLayers: 81, context: 16_384 },
     ],
-    ['30B with experts on 24 GB', experts, card(22), chat(), { gpuLayers: 49, context: 8192, parallel: 4 }],
+    ['30B with experts on 24 GB', experts, card(22), chat(), { gpuLayers: 49, context: 32_768, parallel: 1 }],
     ['experts on 12 GB: the rest in system memory', experts, card(11), chat({ parallel: 1 }), { gpuLayers: 29 }],
     ['configured layers', eight, card(22), chat({ gpuLayers: 10 }), { gpuLayers: 10 }],
     ['more layers than the model has means all', eight, card(22), chat({ gpuLayers: 999 }), { gpuLayers: 33 }],
     ['configured to no layers', eight, card(22), chat({ gpuLayers: 0 }), { gpuLayers: 0 }],
     ['layers have no effect without a GPU', eight, processor(16), chat({ gpuLayers: 33 }), { gpuLayers: 0 }],
-    ['a CPU with much memory', eight, processor(32), chat(), { gpuLayers: 0, context: 4096, parallel: 4 }],
+    ['a CPU with much memory', eight, processor(32), chat(), { gpuLayers: 0, context: 32_768, parallel: 2 }],
     [
       'a CPU with little memory: fewer slots, shorter context',
       eight,
@@ -125,11 +160,11 @@ describe('the chosen settings', () => {
       { context: 2048, parallel: 1 },
     ],
     [
-      'a smaller cache type allows more slots',
+      'a smaller cache type allows a longer context',
       eight,
       card(7.2),
       chat({ kvType: 'q4_0' }),
-      { context: 8192, parallel: 4, kvType: 'q4_0' },
+      { context: 32_768, parallel: 1, kvType: 'q4_0' },
     ],
     ['never longer than the training context', mha, card(76), chat({ context: 32_768 }), { context: 4096 }],
     [
@@ -153,7 +188,7 @@ describe('the chosen settings', () => {
       eight,
       card(22),
       { tasks: ['std/chat-completion', 'std/embeddings'] },
-      { context: 8192, encoderContext: 2048 },
+      { context: 32_768, encoderContext: 2048 },
     ],
   ]
   test.each(cases)('%s', (_, model, memory, settings, wanted) => {
@@ -165,9 +200,10 @@ describe('the chosen settings', () => {
 
   test.each(cases)('%s; and the same with exactly the memory that it needs', (_, model, memory, settings) => {
     const chosen = sizing(model, memory, settings)
-    const booked = { gpu: chosen.need.gpu, cards: memory.cards, cpu: memory.cpu, whole: memory.gpu }
+    const booked = { gpu: chosen.need.gpu, cards: memory.cards, cpu: memory.cpu, whole: Number.POSITIVE_INFINITY }
     if (memory.gpu === 0) booked.cpu = chosen.need.cpu
-    expect(pick(sizing(model, booked, settings), ['gpuLayers', 'context', 'parallel'])).toEqual(
+    const { parallel } = chosen
+    expect(pick(sizing(model, booked, { ...settings, parallel }), ['gpuLayers', 'context', 'parallel'])).toEqual(
       pick(chosen, ['gpuLayers', 'context', 'parallel']),
     )
   })
