@@ -18,7 +18,7 @@ export interface TransactionMemory {
   begin(): void
   /** Returns a function that reverts to this point when later commands are rolled back. */
   mark(): () => void
-  /** Call it last in the transaction. */
+  /** Call it last in the transaction. Afterwards the same transaction may continue, and write again. */
   write(): void
   /** Call it when the transaction was rolled back. */
   forget(): void
@@ -32,7 +32,8 @@ type CommandTable = Readonly<Record<string, (...given: never[]) => unknown>>
  * all of them (disk full, disk broken, locked by another process) is thrown with nothing changed; `meaningOf` classifies it.
  *
  * Savepoints make SQLite copy every page before a command changes it, which was a third of the work. So all commands
- * run without savepoints, and only a group with a failing command is rolled back and run again with one for each.
+ * run without savepoints, and only a group with a failing command is rolled back and run again with one for each. Each
+ * command then also writes what it keeps in memory, so that what cannot be written fails this command alone.
  */
 export function openTransactions(
   connection: Connection,
@@ -54,6 +55,7 @@ export function openTransactions(
   function together(commandsSent: readonly SentCommand[]): Answers {
     const answers: Answers = { values: [], failures: [] }
     for (const one of commandsSent) add(answers, run(one))
+    memory.write()
     return answers
   }
 
@@ -63,7 +65,9 @@ export function openTransactions(
       savepoint.run()
       const revert = memory.mark()
       try {
-        add(answers, run(one))
+        const returned = run(one)
+        memory.write()
+        add(answers, returned)
       } catch (thrown) {
         // SQLite may have rolled back the whole transaction on its own, including the commands before this one.
         if (meaningOf(thrown) !== 'command' || !connection.inTransaction) throw thrown
@@ -84,7 +88,6 @@ export function openTransactions(
     memory.begin()
     try {
       const answers = work(commandsSent)
-      memory.write()
       commit.run()
       return answers
     } catch (thrown) {

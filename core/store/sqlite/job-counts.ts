@@ -28,7 +28,7 @@ export function openJobCounts(connection: Connection) {
   let changes: [organizationId: string, by: number][] = []
   /** Whether `open` was read in this transaction: a rollback then makes it wrong. */
   let isNew = false
-  /** Whether this transaction is about to be committed. */
+  /** Whether changes of this transaction are written: they are no longer in `changes`. */
   let isWritten = false
 
   function addOpen(organizationId: string, by: number): void {
@@ -82,6 +82,7 @@ export function openJobCounts(connection: Connection) {
       const { length } = changes
       return () => {
         moved = snapshot
+        if (isWritten) open = undefined
         revertTo(length)
       }
     },

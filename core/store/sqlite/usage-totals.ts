@@ -159,11 +159,11 @@ export function openUsageTotals(connection: Connection) {
       ranges.set(start, [Math.min(first, sequence), Math.max(last, sequence)])
     },
     mark(): () => void {
-      const snapshot = { hours: new Map(hours), ranges: new Map(ranges) }
+      const snapshot = { hours: new Map(hours), ranges: new Map(ranges), written: new Map(written) }
       return () => {
         clear()
-        hours = snapshot.hours
-        ranges = snapshot.ranges
+        ids.clear()
+        ;({ hours, ranges, written } = snapshot)
       }
     },
     write(): void {

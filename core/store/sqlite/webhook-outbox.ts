@@ -55,7 +55,7 @@ export function openWebhookOutbox(connection: Connection, effects: Pick<GroupEff
   let endpoints: Map<string, Receiver[]> | undefined
   /** Changes when another process (a command of the operator) has committed. */
   let readAt: number | undefined
-  /** Whether the transaction has changed endpoints. */
+  /** Whether endpoints have changed since the last rollback. */
   let changed = false
   /** Whether any kept job or execution has a webhook; asked once in a transaction. */
   let hasOwn: boolean | undefined
@@ -138,7 +138,6 @@ export function openWebhookOutbox(connection: Connection, effects: Pick<GroupEff
       hasOwn = undefined
     },
     write(): void {
-      changed = false
       hasOwn = undefined
     },
   }

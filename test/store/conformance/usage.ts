@@ -233,6 +233,26 @@ export function usageRules({ fresh }: Subject): void {
     })
   })
 
+  test('a job that ends beyond the calendar fails alone: the store serves what is sent beside it', async () => {
+    await using all = await opened()
+    const { store } = all
+    const beyond = 9e15
+    const [first, last] = [newJob(), newJob()]
+    for (const job of [first, last]) await store.jobs.submit(job)
+    const claims = await claimWaiting(store)
+    const claimOf = ({ id }: { id: string }) => claims.find(claim => claim.id === id)!
+    const ended = await Promise.allSettled([
+      store.jobs.settle(claimOf(first), completed(beyond)),
+      store.jobs.record([finishedCall({ finishedAt: beyond })]),
+      store.jobs.settle(claimOf(last), completed(from * 1000)),
+    ])
+    expect(ended.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'fulfilled'])
+    expect(await store.jobs.giveUp(organizationId, first.id, from * 1000)).toBe(true)
+    await store.jobs.record([finishedCall({ finishedAt: from * 1000 })])
+    expect((await all.read()).totals).toMatchObject({ requests: 1, jobs: 2, failed: 1 })
+    expect(await store.jobs.counts()).toMatchObject({ completed: 1, failed: 1, processing: 0 })
+  })
+
   test('a CSV row has the times of its bucket, its groups and its sums', async () => {
     await using all = await opened()
     await all.store.jobs.record([
