@@ -61,6 +61,9 @@ export const queryTime = z.coerce
   .meta({ maximum: latestTime })
   .optional()
 
+/** The same with milliseconds after the point; 0 if it is absent. */
+export const exactQueryTime = z.coerce.number().min(0).refine(isTime, notLater).meta({ maximum: latestTime }).default(0)
+
 /** A whole number from 0. */
 export const count = (description: string) => z.int().min(0).describe(description)
 export const array = <Item extends z.ZodType>(description: string, item: Item) => z.array(item).describe(description)

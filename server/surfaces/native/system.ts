@@ -4,6 +4,7 @@ import { readLargeText } from '../../../core/assets.ts'
 import {
   array,
   boolean,
+  exactQueryTime,
   integer,
   namedObject,
   nullableString,
@@ -141,7 +142,7 @@ export const systemRoutes = ({ history, inspection, metrics }: Owners<'history' 
       'Returns requests and tokens per second of the last hour, in intervals of 10 s. With `after` only the intervals that ended later: send the `time` of the last one. Only for tokens of the organization that owns the machine.',
     errorCodes: ['organization_mismatch'],
     query: z.strictObject({
-      after: z.coerce.number().min(0).default(0).describe('Unix seconds. Only intervals that ended after it.'),
+      after: exactQueryTime.describe('Unix seconds. Only intervals that ended after it.'),
     }),
     response: SystemHistory,
     handle: ({ query }, exchange) => {

@@ -10,4 +10,7 @@ test('the history is for the owner of the machine, and begins after a time', asy
   const refused = await app.fetch('/api/system/history', { token: secret })
   expect([refused.status, await refused.text()]).toEqual([403, expect.stringContaining(`not of '${name}'`)])
   expect((await app.fetch('/api/system/history?after=x')).status).toBe(400)
+  const milliseconds = await app.fetch(`/api/system/history?after=${Date.now()}`)
+  expect(milliseconds.status).toBe(400)
+  expect(await milliseconds.text()).toContain('milliseconds')
 })
