@@ -14,6 +14,7 @@ import { batches } from './migrations/011-batches.ts'
 import { responses } from './migrations/012-responses.ts'
 import { sessions } from './migrations/013-sessions.ts'
 import { parentBudgets } from './migrations/014-parent-budgets.ts'
+import { unfinishedExecutions } from './migrations/015-unfinished-executions.ts'
 
 export interface Migration {
   version: number
@@ -36,6 +37,7 @@ export const migrations: readonly Migration[] = [
   responses,
   sessions,
   parentBudgets,
+  unfinishedExecutions,
 ].map((sql, at) => ({ version: at + 1, sql }))
 
 /** The schema version that this program reads and writes. */

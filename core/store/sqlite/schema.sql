@@ -175,6 +175,7 @@ CREATE TABLE executions (
 ) STRICT;
 CREATE INDEX executions_expiring ON executions (expires_at) WHERE expires_at IS NOT NULL;
 CREATE INDEX executions_timeout ON executions (timeout_at) WHERE finished_at IS NULL AND timeout_at IS NOT NULL;
+CREATE INDEX executions_unfinished ON executions (organization_id, token_id) WHERE finished_at IS NULL;
 CREATE INDEX executions_webhook ON executions (number) WHERE webhook IS NOT NULL;
 CREATE INDEX executions_workflow ON executions (organization_id, workflow_id, id);
 CREATE TRIGGER executions_end_once BEFORE UPDATE OF status ON executions WHEN OLD.finished_at IS NOT NULL BEGIN

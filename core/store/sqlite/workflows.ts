@@ -37,8 +37,8 @@ export function workflowCommands(connection: Connection) {
     AND v.workflow_id = w.id AND v.version = w.version WHERE w.organization_id = ? AND w.id = ?`
   const update = connection.statement`UPDATE workflows SET name = ?, folded = ?, version = ?, updated_at = ?
     WHERE organization_id = ? AND id = ?`
-  const running = connection.scalar<number>`SELECT count(*) FROM executions WHERE organization_id = ?
-    AND workflow_id = ? AND finished_at IS NULL`
+  const running = connection.scalar<number>`SELECT count(*) FROM executions
+    INDEXED BY executions_unfinished WHERE organization_id = ? AND workflow_id = ? AND finished_at IS NULL`
   const drop = openWorkflowRemoval(connection)
 
   return {

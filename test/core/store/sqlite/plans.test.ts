@@ -111,6 +111,21 @@ test('every statement on a growing table uses an index, so that its cost does no
   expect(scans).toEqual([])
 })
 
+test('unfinished executions are found without those that are kept', async () => {
+  await using opened = await openTestStore()
+  const plain = openDatabase(join(opened.dataDir, 'infer.db'))
+  const { connection, statements } = watched(plain)
+  openCommands(connection, openWriteContext(connection, 'boot'))
+  const plans = [...statements]
+    .filter(sql =>
+      /FROM executions\s[\w\s]*WHERE organization_id = \?\s+(AND \w+ = \? )?AND finished_at IS NULL/.test(sql),
+    )
+    .map(sql => planOf(plain, sql).join(' | '))
+  plain.close()
+  expect(plans).toHaveLength(4)
+  for (const plan of plans) expect(plan).toContain('INDEX executions_unfinished')
+})
+
 test('the queue reads its entries, its start times and its deadlines from the indexes made for them', async () => {
   await using opened = await openTestStore()
   const plain = openDatabase(join(opened.dataDir, 'infer.db'))
