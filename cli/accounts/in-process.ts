@@ -143,7 +143,7 @@ const callerOf = (organizationId: string, actor: Actor): Caller => ({
     },
     userId: null,
     originId: '',
-    parentBudgets: [],
+    parentLimits: [],
     status: 'active',
   } as unknown as Caller['token'],
 })

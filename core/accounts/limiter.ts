@@ -68,7 +68,7 @@ export interface Entry {
 
 /** The caller's facts on which its limits depend. */
 export interface LimitedCaller extends Pick<Caller, 'organizationId' | 'tokenId' | 'limits'> {
-  token: Pick<Caller['token'], 'organizationName' | 'originId' | 'name' | 'limits' | 'parentBudgets'>
+  token: Pick<Caller['token'], 'organizationName' | 'originId' | 'name' | 'limits' | 'parentLimits'>
 }
 
 const nothing = (): void => {}
@@ -136,7 +136,7 @@ export function openLimiter(now: () => number = () => performance.now()) {
   function checkParents(caller: LimitedCaller, bucket: RateBucket, at: number, counted: boolean) {
     let parent = unlimited
     let refused: Failure | undefined
-    for (const { originId, tokenName, ...limits } of caller.token.parentBudgets) {
+    for (const { originId, tokenName, ...limits } of caller.token.parentLimits) {
       const max = counted ? (limits.concurrentRequests ?? 0) : 0
       if (max > 0 && (open.get(originId) ?? 0) >= max) refused ??= tooMany('token', max, caller, tokenName)
       const perMinute = limits[fieldOf[bucket]] ?? 0
@@ -150,7 +150,7 @@ export function openLimiter(now: () => number = () => performance.now()) {
   }
 
   function takeFromParents({ token }: LimitedCaller, bucket: RateBucket, at: number): void {
-    for (const { originId, ...limits } of token.parentBudgets) {
+    for (const { originId, ...limits } of token.parentLimits) {
       const perMinute = limits[fieldOf[bucket]] ?? 0
       if (perMinute === 0) continue
       const tokens = refilled(levels[bucket].get(originId), perMinute, at) - 1
@@ -170,7 +170,7 @@ export function openLimiter(now: () => number = () => performance.now()) {
     const field = fieldOf[bucket]
     const perOrganization = limits[field]
     const perToken = token.limits[field] ?? 0
-    const hasParents = token.parentBudgets.length > 0
+    const hasParents = token.parentLimits.length > 0
     const above = hasParents ? checkParents(caller, bucket, at, counted) : undefined
     const { parent = unlimited } = above ?? {}
     let refused: Failure | undefined
@@ -199,7 +199,7 @@ export function openLimiter(now: () => number = () => performance.now()) {
     if (!onlyLook && !refused && !organizationAllows) refused = tooFast('organization', bucket, organization, caller)
     if (cost === 1 && hasParents) takeFromParents(caller, bucket, at)
     const openOfParents =
-      counted && hasParents ? token.parentBudgets.filter(({ concurrentRequests }) => (concurrentRequests ?? 0) > 0) : []
+      counted && hasParents ? token.parentLimits.filter(({ concurrentRequests }) => (concurrentRequests ?? 0) > 0) : []
     if (cost === 0 || (openOfOrganization === 0 && openOfToken === 0 && openOfParents.length === 0))
       return { organization, token: ofToken, parent, refused, leave: nothing }
 

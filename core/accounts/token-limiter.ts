@@ -1,5 +1,5 @@
 import { Failure } from '../failure.ts'
-import type { ParentBudget } from '../store/store.ts'
+import type { ParentLimits } from '../store/store.ts'
 import {
   type Allowance,
   allowanceOf,
@@ -23,7 +23,7 @@ interface Meter {
   originId: string
   perToken: number
   /** The tokens that created the token, whose limits it shares. */
-  parents: readonly ParentBudget[]
+  parents: readonly ParentLimits[]
 }
 
 /**
@@ -85,7 +85,7 @@ export function openTokenLimiter({
     admit(caller: LimitedCaller): void {
       const perOrganization = caller.limits.tokensPerMinute
       const perToken = caller.token.limits.tokensPerMinute ?? 0
-      const parents = caller.token.parentBudgets
+      const parents = caller.token.parentLimits
       if (perOrganization === 0 && perToken === 0 && parents.length === 0) return void meters.delete(caller.tokenId)
       const left = both(caller)
       for (const owner of limitOwners) refuse(left[owner], ownerName(owner, caller))

@@ -22,7 +22,7 @@ export interface Requester extends Pick<Caller, 'organizationId' | 'tokenId' | '
 }
 type RequestingToken = Pick<
   VerifiableToken,
-  'organizationId' | 'organizationName' | 'originId' | 'name' | 'models' | 'region' | 'limits' | 'parentBudgets'
+  'organizationId' | 'organizationName' | 'originId' | 'name' | 'models' | 'region' | 'limits' | 'parentLimits'
 >
 
 /** The requested work. */

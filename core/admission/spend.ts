@@ -4,7 +4,7 @@ import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
 import { moneyText } from '../money-text.ts'
 import { type Month, monthOf } from '../month.ts'
-import type { ParentBudget, Store, TokenRecord, VerifiableToken } from '../store/store.ts'
+import type { ParentLimits, Store, TokenRecord, VerifiableToken } from '../store/store.ts'
 
 /** Who spends, and the limits for a month in millionths of the currency unit; null without a limit. */
 export interface Spender {
@@ -15,7 +15,7 @@ export interface Spender {
   organizationLimit: number | null
   tokenLimit: number | null
   /** The budgets of the tokens that created it, which bound it too. */
-  parents: readonly ParentBudget[]
+  parents: readonly ParentLimits[]
 }
 
 /** The sums of an organization or of a token. */
@@ -44,7 +44,7 @@ export interface Settlement {
 
 /** The spender of a caller; `organizationLimit` is the effective limit of its organization. */
 export const spenderOf = (
-  token: Pick<VerifiableToken, 'organizationId' | 'originId' | 'name' | 'limits' | 'parentBudgets'>,
+  token: Pick<VerifiableToken, 'organizationId' | 'originId' | 'name' | 'limits' | 'parentLimits'>,
   organizationLimit: number | null,
 ): Spender => ({
   organizationId: token.organizationId,
@@ -52,7 +52,7 @@ export const spenderOf = (
   tokenName: token.name,
   organizationLimit,
   tokenLimit: token.limits.monthlySpendLimit,
-  parents: token.parentBudgets,
+  parents: token.parentLimits,
 })
 
 /** The spender of work that holds already: what runs is not refused. */
@@ -60,7 +60,7 @@ export const withoutLimits = (spender: Spender): Spender => ({
   ...spender,
   organizationLimit: null,
   tokenLimit: null,
-  parents: spender.parents.map(parent => ({ ...parent, limit: null })),
+  parents: spender.parents.map(parent => ({ ...parent, monthlySpendLimit: null })),
 })
 
 /**
@@ -188,7 +188,7 @@ export async function openSpend(options: {
       // It was accepted while its model cost nothing.
       store.tokens.find(organizationId, tokenId).then(
         token => {
-          for (const id of tokenIdsOf(token?.originId ?? tokenId, token?.parentBudgets ?? []))
+          for (const id of tokenIdsOf(token?.originId ?? tokenId, token?.parentLimits ?? []))
             add(accountOf(id), cost, finishedAt)
         },
         (thrown: unknown) => log.warn('The spending of a token is not known until the next start', { job: id }, thrown),
@@ -210,10 +210,10 @@ export async function openSpend(options: {
     ofToken({
       originId,
       limits,
-      parentBudgets,
-    }: Pick<TokenRecord, 'originId' | 'limits' | 'parentBudgets'>): SpendReading {
+      parentLimits,
+    }: Pick<TokenRecord, 'originId' | 'limits' | 'parentLimits'>): SpendReading {
       const own = read(originId, limits.monthlySpendLimit)
-      const left = [own, ...parentBudgets.map(parent => read(parent.originId, parent.limit))]
+      const left = [own, ...parentLimits.map(parent => read(parent.originId, parent.monthlySpendLimit))]
         .map(({ remaining }) => remaining)
         .filter(remaining => remaining !== null)
       return { ...own, remaining: left.length === 0 ? null : Math.min(...left) }
@@ -241,10 +241,10 @@ const boundsOf = ({
 }: Spender): Bound[] => [
   { id: organizationId, limit: organizationLimit },
   { id: originId, limit: tokenLimit, tokenName },
-  ...parents.map(parent => ({ id: parent.originId, limit: parent.limit, tokenName: parent.tokenName })),
+  ...parents.map(parent => ({ id: parent.originId, limit: parent.monthlySpendLimit, tokenName: parent.tokenName })),
 ]
 
-const tokenIdsOf = (originId: string, parents: readonly ParentBudget[]): string[] => [
+const tokenIdsOf = (originId: string, parents: readonly ParentLimits[]): string[] => [
   originId,
   ...parents.map(parent => parent.originId),
 ]

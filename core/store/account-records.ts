@@ -156,21 +156,22 @@ export interface NewToken {
 }
 
 /** The limits of a token that created another one, which bind that one too. */
-export interface ParentBudget
-  extends Pick<TokenLimits, 'requestsPerMinute' | 'jobsPerMinute' | 'tokensPerMinute' | 'concurrentRequests'> {
+export interface ParentLimits
+  extends Pick<
+    TokenLimits,
+    'monthlySpendLimit' | 'requestsPerMinute' | 'jobsPerMinute' | 'tokensPerMinute' | 'concurrentRequests'
+  > {
   /** The first token of its rotations. */
   originId: string
   /** Of the newest token of its rotations. */
   tokenId: string
   tokenName: string
-  /** Millionths of the currency unit; null if it has no limit any more. */
-  limit: number | null
 }
 
 export interface TokenRecord extends Required<Omit<NewToken, 'digest' | 'publicId' | 'limits'>> {
   limits: TokenLimits
   /** What the token spends and sends counts against these too, nearest creator first. */
-  parentBudgets: readonly ParentBudget[]
+  parentLimits: readonly ParentLimits[]
   status: TokenStatus
   lastUsedAt: number | null
 }

@@ -15,6 +15,7 @@ import { responses } from './migrations/012-responses.ts'
 import { sessions } from './migrations/013-sessions.ts'
 import { parentBudgets } from './migrations/014-parent-budgets.ts'
 import { unfinishedExecutions } from './migrations/015-unfinished-executions.ts'
+import { limitsParent } from './migrations/016-limits-parent.ts'
 
 export interface Migration {
   version: number
@@ -38,6 +39,7 @@ export const migrations: readonly Migration[] = [
   sessions,
   parentBudgets,
   unfinishedExecutions,
+  limitsParent,
 ].map((sql, at) => ({ version: at + 1, sql }))
 
 /** The schema version that this program reads and writes. */

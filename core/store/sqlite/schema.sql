@@ -481,7 +481,7 @@ CREATE TABLE tokens (
   monthly_spend_limit INTEGER CHECK (monthly_spend_limit >= 0),
   allowed_hours TEXT CHECK (json_type(allowed_hours) = 'object'),
   metadata TEXT CHECK (json_type(metadata) = 'object'),
-  budget_parent TEXT,
+  limits_parent TEXT,
   PRIMARY KEY (organization_id, id),
   CHECK ((status = 'revoked') = (revoked_at IS NOT NULL))
 ) STRICT;

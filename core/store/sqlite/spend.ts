@@ -4,7 +4,7 @@ import type { HeldJob, SpendRecord } from '../spend-records.ts'
 import type { FinishedJob } from '../store.ts'
 import type { Connection } from './database.ts'
 import type { Events } from './events.ts'
-import { openParentBudgets } from './tokens.ts'
+import { openParentLimits } from './tokens.ts'
 
 type Spent = Pick<FinishedJob, 'organizationId' | 'tokenId' | 'cost' | 'finishedAt'>
 
@@ -41,9 +41,9 @@ export function openSpendRows(connection: Connection, events: Events) {
   const organizationOf = connection.query<{ plan: string; limit: number | null }>`SELECT plan,
     monthly_spend_limit AS "limit" FROM organizations WHERE id = ?`
   const tokenOf = connection.query<{ origin: string; name: string; limit: number | null; parent: string | null }>`
-    SELECT coalesce(origin_id, id) AS origin, name, monthly_spend_limit AS "limit", budget_parent AS parent
+    SELECT coalesce(origin_id, id) AS origin, name, monthly_spend_limit AS "limit", limits_parent AS parent
     FROM tokens WHERE id = ?`
-  const parentBudgets = openParentBudgets(connection)
+  const parentLimits = openParentLimits(connection)
   let added: Spent[] = []
   let planLimits: Readonly<Record<string, number>> = {}
 
@@ -99,7 +99,7 @@ export function openSpendRows(connection: Connection, events: Events) {
         const subject = { of: 'token', token_id: tokenId, token_name: token?.name ?? null }
         const originId = token?.origin ?? tokenId
         spend({ organizationId, originId, limit: token?.limit ?? null, subject }, cost, finishedAt)
-        for (const { originId, tokenId, tokenName, limit } of parentBudgets(token?.parent ?? null)) {
+        for (const { originId, tokenId, tokenName, monthlySpendLimit: limit } of parentLimits(token?.parent ?? null)) {
           const subject = { of: 'token', token_id: tokenId, token_name: tokenName }
           spend({ organizationId, originId, limit, subject }, cost, finishedAt, true)
         }
@@ -122,14 +122,14 @@ export function spendReads(connection: Connection) {
     nullif(origin_id, '') AS originId, month, spent + spent_below AS spent FROM spend WHERE month >= ?`
   const held = connection.query<Omit<HeldJob, 'parentIds'> & { parent: string | null }>`SELECT jobs.id,
     jobs.organization_id AS organizationId, coalesce(tokens.origin_id, token_id) AS originId, held,
-    budget_parent AS parent FROM jobs LEFT JOIN tokens ON tokens.id = token_id WHERE held > 0`
-  const parentBudgets = openParentBudgets(connection)
+    limits_parent AS parent FROM jobs LEFT JOIN tokens ON tokens.id = token_id WHERE held > 0`
+  const parentLimits = openParentLimits(connection)
   return {
     'spend.read': fromMonth => spent.all(fromMonth),
     'spend.held'() {
       const known = new Map<string | null, string[]>()
       return held.all().map(({ parent, ...job }) => {
-        const parentIds = known.get(parent) ?? parentBudgets(parent).map(({ originId }) => originId)
+        const parentIds = known.get(parent) ?? parentLimits(parent).map(({ originId }) => originId)
         known.set(parent, parentIds)
         return { ...job, parentIds }
       })

@@ -5,7 +5,7 @@ import {
   type NewToken,
   type OrganizationLimits,
   type OrganizationStatus,
-  type ParentBudget,
+  type ParentLimits,
   type Scope,
   scopesOfRole,
   type TokenLimits,
@@ -22,22 +22,22 @@ import type { WriteContext } from './write-context.ts'
 const limitFields =
   'requestsPerMinute, jobsPerMinute, tokensPerMinute, concurrentRequests, monthlySpendLimit, allowedHours'
 const changingFields = `name, scopes, models, status, expiresAt, userId, metadata, ${limitFields}`
-const fields = `organizationId, id, hint, createdAt, createdBy, originId, budgetParent, ${changingFields}`
+const fields = `organizationId, id, hint, createdAt, createdBy, originId, limitsParent, ${changingFields}`
 const select = `SELECT ${selected(`${fields}, lastUsedAt`)} FROM tokens`
 
 /** A token as its row has it: JSON as text. */
 interface TokenRow
   extends RowOf<
-    Omit<TokenRecord, 'limits' | 'originId' | 'parentBudgets' | 'status'> & TokenLimits,
+    Omit<TokenRecord, 'limits' | 'originId' | 'parentLimits' | 'status'> & TokenLimits,
     'scopes' | 'models' | 'allowedHours'
   > {
   status: VerifiableToken['status']
   originId: string | null
-  budgetParent: string | null
+  limitsParent: string | null
 }
 
 /** Generations of tokens with limits: each counts what all below it spend and send. */
-const maxParentBudgets = 16
+const maxParentLimits = 16
 
 /** The limits of a creator that count what the tokens below it do. */
 const sharedLimits = [
@@ -49,19 +49,18 @@ const sharedLimits = [
 ] as const
 
 /** Finds the limits of the creators of a token, from the first of them. */
-export function openParentBudgets(connection: Connection) {
-  const above = connection.query<ParentBudget>`WITH RECURSIVE above (origin, parent) AS (
-      SELECT id, budget_parent FROM tokens WHERE id = ?
-      UNION ALL SELECT tokens.id, budget_parent FROM above JOIN tokens ON tokens.id = parent)
-    SELECT origin AS originId, newest.id AS tokenId, name AS tokenName, monthly_spend_limit AS "limit",
-      ${selected('requestsPerMinute, jobsPerMinute, tokensPerMinute, concurrentRequests')}
+export function openParentLimits(connection: Connection) {
+  const above = connection.query<ParentLimits>`WITH RECURSIVE above (origin, parent) AS (
+      SELECT id, limits_parent FROM tokens WHERE id = ?
+      UNION ALL SELECT tokens.id, limits_parent FROM above JOIN tokens ON tokens.id = parent)
+    SELECT origin AS originId, newest.id AS tokenId, name AS tokenName, ${selected(sharedLimits.join(', '))}
     FROM above JOIN tokens AS newest ON newest.id = coalesce(
       (SELECT max(id) FROM tokens WHERE origin_id = origin AND origin_id IS NOT NULL), origin)`
-  return (budgetParent: string | null): ParentBudget[] => (budgetParent === null ? [] : above.all(budgetParent))
+  return (limitsParent: string | null): ParentLimits[] => (limitsParent === null ? [] : above.all(limitsParent))
 }
-type ParentBudgets = ReturnType<typeof openParentBudgets>
+type ReadParentLimits = ReturnType<typeof openParentLimits>
 
-function tokenOf(row: TokenRow, now: number, parentBudgets: ParentBudgets): TokenRecord {
+function tokenOf(row: TokenRow, now: number, parentLimits: ReadParentLimits): TokenRecord {
   const { organizationId, id, name, hint, createdAt, createdBy, expiresAt, userId, metadata, lastUsedAt } = row
   const token = { organizationId, id, name, hint, createdAt, createdBy, expiresAt, userId, metadata, lastUsedAt }
   return {
@@ -71,7 +70,7 @@ function tokenOf(row: TokenRow, now: number, parentBudgets: ParentBudgets): Toke
     status: row.status === 'active' && expiresAt !== null && expiresAt <= now ? 'expired' : row.status,
     originId: row.originId ?? id,
     limits: limitsOf(row),
-    parentBudgets: parentBudgets(row.budgetParent),
+    parentLimits: parentLimits(row.limitsParent),
   }
 }
 
@@ -98,19 +97,19 @@ export function tokenCommands(connection: Connection, { audit, events }: WriteCo
     AND coalesce(last_used_at <= ? - 60000, TRUE)`
 
   const findUser = openUserRows(connection)
-  const parentBudgets = openParentBudgets(connection)
-  const recordOf = (row: TokenRow, at: number) => tokenOf(row, at, parentBudgets)
+  const parentLimits = openParentLimits(connection)
+  const recordOf = (row: TokenRow, at: number) => tokenOf(row, at, parentLimits)
 
   /** Returns the nearest creator whose limits the token shares. Throws `conflict` after too many generations. */
-  function budgetParentOf({ organizationId, originId, createdBy }: NewToken): string | null {
+  function limitsParentOf({ organizationId, originId, createdBy }: NewToken): string | null {
     const creator = createdBy === null ? undefined : one.get(organizationId, createdBy)
     if (!creator) return null
     const ofCreator = creator.originId ?? creator.id
     // A new secret of the same token.
-    if (originId === ofCreator || sharedLimits.every(name => creator[name] === null)) return creator.budgetParent
-    if (parentBudgets(ofCreator).length > maxParentBudgets)
+    if (originId === ofCreator || sharedLimits.every(name => creator[name] === null)) return creator.limitsParent
+    if (parentLimits(ofCreator).length > maxParentLimits)
       throw conflict(
-        `The token '${creator.name}' shares the limits of ${maxParentBudgets} tokens above it, and can create no more. Create the token with one of those, or rotate '${creator.name}'.`,
+        `The token '${creator.name}' shares the limits of ${maxParentLimits} tokens above it, and can create no more. Create the token with one of those, or rotate '${creator.name}'.`,
       )
     return ofCreator
   }
@@ -137,7 +136,7 @@ export function tokenCommands(connection: Connection, { audit, events }: WriteCo
     if ((organization.get(it.organizationId) ?? 'deleted') === 'deleted')
       throw new Failure('not_found', `No organization '${it.organizationId}'. Create it with "infer org create".`)
     if (it.userId) requireUser(it.organizationId, it.userId, it.scopes)
-    insert({ ...it, ...it.limits, budgetParent: budgetParentOf(it), status: 'active' })
+    insert({ ...it, ...it.limits, limitsParent: limitsParentOf(it), status: 'active' })
     const row = one.get(it.organizationId, it.id)!
     announce('token.created', row, it.createdAt)
     return row
@@ -219,8 +218,8 @@ export function tokenReads(connection: Connection, now: () => number = Date.now)
     AND (@userId IS NULL OR user_id = @userId)
     ORDER BY id DESC LIMIT @limit`
   const active = openActiveTokens(connection)
-  const parentBudgets = openParentBudgets(connection)
-  const recordOf = (row: TokenRow) => tokenOf(row, now(), parentBudgets)
+  const parentLimits = openParentLimits(connection)
+  const recordOf = (row: TokenRow) => tokenOf(row, now(), parentLimits)
 
   function verifiable(row: (TokenRow & { digest: Buffer }) | undefined): VerifiableToken | undefined {
     const organization = row && owner.get(row.organizationId)
@@ -242,7 +241,7 @@ export function tokenReads(connection: Connection, now: () => number = Date.now)
       limits: limitsOf(row),
       userId: row.userId,
       originId: row.originId ?? row.id,
-      parentBudgets: parentBudgets(row.budgetParent),
+      parentLimits: parentLimits(row.limitsParent),
       status: row.status,
       createdAt: row.createdAt,
       expiresAt: row.expiresAt,

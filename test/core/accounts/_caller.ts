@@ -49,13 +49,12 @@ export const limitedCaller = (
     originId,
     organizationName: organizationId,
     limits: { ...noTokenLimits, ...tokenLimits },
-    parentBudgets: parents.map(([id, own]) => ({
+    parentLimits: parents.map(([id, own]) => ({
       ...noTokenLimits,
       ...own,
       originId: id,
       tokenId: id,
       tokenName: id,
-      limit: null,
     })),
   },
   limits: { ...noLimits, ...limits },

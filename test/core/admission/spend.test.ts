@@ -40,7 +40,7 @@ const who = (more: Partial<Spender> = {}): Spender => ({
 const token = (originId: string, monthlySpendLimit: number | null) => ({
   originId,
   limits: { monthlySpendLimit } as TokenLimits,
-  parentBudgets: [],
+  parentLimits: [],
 })
 const limited = who({ organizationLimit: 100 })
 const bill = (cost: number, finishedAt = start) => ({ organizationId, tokenId: 'tok_test', cost, finishedAt })

@@ -64,7 +64,7 @@ export function accountRules({ store }: Subject): void {
         limits: noLimits,
         userId: null,
         originId: token.id,
-        parentBudgets: [],
+        parentLimits: [],
         name: 'a token',
         scopes: ['admin:read'],
         digest: Buffer.alloc(32, 7),

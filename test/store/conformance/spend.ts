@@ -63,13 +63,13 @@ export function spendRules({ fresh }: Subject): void {
     await store.tokens.revoke(organizationId, 'tok_2', 5)
     const token = await store.tokens.find(organizationId, 'tok_6')
     const parents = [
-      { originId: 'tok_4', tokenId: 'tok_5', tokenName: 'tok_5', limit: 80, ...rates },
-      { originId: 'tok_3', tokenId: 'tok_3', tokenName: 'tok_3', limit: 80, ...rates },
-      { originId: 'tok_2', tokenId: 'tok_7', tokenName: 'tok_7', limit: 60, ...rates },
+      { originId: 'tok_4', tokenId: 'tok_5', tokenName: 'tok_5', monthlySpendLimit: 80, ...rates },
+      { originId: 'tok_3', tokenId: 'tok_3', tokenName: 'tok_3', monthlySpendLimit: 80, ...rates },
+      { originId: 'tok_2', tokenId: 'tok_7', tokenName: 'tok_7', monthlySpendLimit: 60, ...rates },
     ]
-    expect(token!.parentBudgets).toEqual(parents)
-    expect(store.tokens.verifyId('tok_6')!.parentBudgets).toEqual(parents)
-    expect((await store.tokens.find(organizationId, 'tok_2'))!.parentBudgets).toEqual([])
+    expect(token!.parentLimits).toEqual(parents)
+    expect(store.tokens.verifyId('tok_6')!.parentLimits).toEqual(parents)
+    expect((await store.tokens.find(organizationId, 'tok_2'))!.parentLimits).toEqual([])
     await store.jobs.submit(newJob({ id: 'job_held', tokenId: 'tok_6', held: 10 }))
     expect(await store.spend.held()).toContainEqual(
       expect.objectContaining({ id: 'job_held', originId: 'tok_6', parentIds: ['tok_4', 'tok_3', 'tok_2'] }),
@@ -93,8 +93,13 @@ export function spendRules({ fresh }: Subject): void {
     await create('tok_1', null, { requestsPerMinute: 10 })
     await create('tok_2', 'tok_1', {})
     await create('tok_3', 'tok_2', {})
-    expect(store.tokens.verifyId('tok_3')!.parentBudgets).toEqual([
-      expect.objectContaining({ originId: 'tok_1', limit: null, requestsPerMinute: 10, concurrentRequests: null }),
+    expect(store.tokens.verifyId('tok_3')!.parentLimits).toEqual([
+      expect.objectContaining({
+        originId: 'tok_1',
+        monthlySpendLimit: null,
+        requestsPerMinute: 10,
+        concurrentRequests: null,
+      }),
     ])
   })
 

@@ -117,7 +117,7 @@ test('tokens stored before budgets were shared share those of their creators, as
   ]
   for (const [id, by, origin, limit] of stored) insert.run({ id, by, origin, limit })
   migrate(connection, { backup() {} })
-  expect(connection.prepare('SELECT id, budget_parent FROM tokens ORDER BY id').raw().all()).toEqual([
+  expect(connection.prepare('SELECT id, limits_parent FROM tokens ORDER BY id').raw().all()).toEqual([
     ['tok_1', null],
     ['tok_2', null],
     ['tok_3', 'tok_1'],

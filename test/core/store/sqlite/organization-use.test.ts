@@ -71,7 +71,7 @@ test('an upgrade counts the bytes of the files that are there, without removed o
   // The schema before, in which nothing counts them.
   connection.exec(
     `DROP INDEX executions_unfinished;
-     DROP INDEX tokens_origin; ALTER TABLE tokens DROP COLUMN budget_parent; ALTER TABLE spend DROP COLUMN spent_below;
+     DROP INDEX tokens_origin; ALTER TABLE tokens DROP COLUMN limits_parent; ALTER TABLE spend DROP COLUMN spent_below;
      DROP INDEX files_uploaded; DROP TABLE stored_bytes;
      DROP TABLE sessions; DROP TABLE responses; DROP TABLE batch_lines; DROP TABLE batches;
      ALTER TABLE jobs DROP COLUMN batch; ALTER TABLE jobs DROP COLUMN batch_line;
