@@ -125,6 +125,8 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       loaded(resident, ms) {
         const { model, placement } = resident.serves
         loadTimes.loaded(model, placement.bytes, ms)
+        for (const state of residency.states())
+          if (state.durations.loadMs === null) state.firstLoad = loadTimes.first(state.model, state.placement.bytes)
         options.onLoaded?.(model.id, ms)
       },
     },
@@ -170,6 +172,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       const bytes = booked ? sized.bytes : bookedBytes(sized.bytes, excess, memory.largest(sized))
       const bytesFrom = bytes > sized.bytes ? ('measured' as const) : sized.bytesFrom
       const placement = { ...sized, bytes, bytesFrom, estimate }
+      await loadTimes.locate(model)
       // The configuration may have changed while the files were read.
       if (configured() !== model) continue
       const { loadFault } = placement
@@ -177,7 +180,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
         log.warn('A model cannot be loaded', { model: modelId, source: model.source, reason: loadFault.text })
       const state = residency.upsert(model, placement, slotsFor(model, placement.plan))
       state.durations.loadMs ??= loadTimes.averageMs(model)
-      state.firstLoadMs = loadTimes.estimateMs(placement.bytes)
+      state.firstLoad = loadTimes.first(model, placement.bytes)
       return state
     }
   }

@@ -1,27 +1,29 @@
+import { stat } from 'node:fs/promises'
 import type { Log } from '../core/log.ts'
 import type { Model } from '../core/models/model.ts'
 import { movingAverage } from '../core/moving-average.ts'
-import { openModelFigures } from './model-figures.ts'
-import { startMs } from './residency/model-state.ts'
-
-/** Loads of smaller models tell nothing about the speed of the disk. */
-const largeBytes = 2 ** 30
+import { engineKind, openModelFigures } from './model-figures.ts'
+import { type FirstLoad, firstLoad } from './residency/first-load.ts'
 
 /** Keeps how long loads take, over restarts: `load-times.json` in the data directory. */
 export function openLoadTimes(options: { dataDir: string; log: Log }) {
-  const times = openModelFigures(options, { file: 'load-times.json', names: ['loadMs', 'bytes'] })
+  const times = openModelFigures(options, { file: 'load-times.json', names: ['loadMs', 'bytes', 'disk'] })
+  /** The number of the disk of each model's files, 0 where they are not on this machine. */
+  const disks = new Map<string, number>()
+  const diskOf = ({ id }: Model): number => disks.get(id) ?? 0
   return {
+    /** Finds the disk of the model's files. */
+    async locate({ id, source }: Model): Promise<void> {
+      disks.set(id, source === undefined ? 0 : ((await stat(source).catch(() => null))?.dev ?? 0))
+    },
     /** Milliseconds that loads of the model take with these settings, on average; null before the first. */
     averageMs: (model: Model): number | null => times.of(model)?.loadMs ?? null,
-    /** Milliseconds that a first load should take: as long for each byte as other large models have; null before any. */
-    estimateMs(bytes: number): number | null {
-      const large = times.all().filter(one => one.bytes >= largeBytes)
-      if (large.length === 0 || bytes === 0) return null
-      const readMs = large.reduce((sum, { loadMs }) => sum + Math.max(0, loadMs - startMs), 0)
-      return startMs + (readMs / large.reduce((sum, one) => sum + one.bytes, 0)) * bytes
-    },
+    /** How long a first load should take, by those of other models; null before any. */
+    first: (model: Model, bytes: number): FirstLoad | null =>
+      firstLoad({ bytes, engine: engineKind(model), disk: diskOf(model) }, times.all()),
     loaded(model: Model, bytes: number, ms: number): void {
-      times.set(model, { loadMs: movingAverage(times.of(model)?.loadMs ?? null, ms), bytes })
+      const loadMs = movingAverage(times.of(model)?.loadMs ?? null, ms)
+      times.set(model, { loadMs, bytes, disk: diskOf(model) })
     },
   }
 }

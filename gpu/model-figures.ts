@@ -18,6 +18,9 @@ function settingsOf(model: Model): string {
   return createHash('sha256').update(text).digest('base64url').slice(0, 22)
 }
 
+/** Engines of one kind start alike: those of one preset, or of one program and script. */
+export const engineKind = ({ engine, command }: Model): string => [engine, ...(command?.slice(0, 2) ?? [])].join(' ')
+
 /**
  * Keeps figures that were measured of the engine of each model, with the settings that they are true for, over restarts: a
  * JSON file in the data directory. Figures are finite numbers, rounded.
@@ -29,6 +32,8 @@ export function openModelFigures<Name extends string>(
   type Figures = Record<Name, number>
   interface Entry {
     settings: string
+    /** The kind of its engine. */
+    engine?: string
     figures: Figures
   }
   const path = join(dataDir, file)
@@ -54,11 +59,12 @@ export function openModelFigures<Name extends string>(
       const own = entries.get(model.id)
       return own?.settings === settingsOf(model) ? own.figures : null
     },
-    all: (): readonly Readonly<Figures>[] => Array.from(entries.values(), ({ figures }) => figures),
+    all: (): readonly Readonly<Figures & { engine: string }>[] =>
+      Array.from(entries.values(), ({ figures, engine = '' }) => ({ ...figures, engine })),
     set(model: Model, figures: Figures): void {
       const rounded = Object.fromEntries(names.map(name => [name, Math.round(figures[name])])) as Figures
       entries.delete(model.id)
-      entries.set(model.id, { settings: settingsOf(model), figures: rounded })
+      entries.set(model.id, { settings: settingsOf(model), engine: engineKind(model), figures: rounded })
       if (entries.size > maxModels) entries.delete(entries.keys().next().value!)
       write()
     },

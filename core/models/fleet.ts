@@ -291,7 +291,7 @@ export interface ModelActivity {
   reason: string | null
   /** Expected milliseconds until it can serve; null when unknown or not waiting. */
   etaMs: number | null
-  /** Whether `etaMs` rests on loads of this model that were measured. */
+  /** Whether `etaMs` rests on measured loads of this model, or of models like it. */
   etaIsMeasured: boolean
   engineStarts: number
   engineFailures: number

@@ -3,6 +3,7 @@ import { sameEngine } from '../../core/models/change.ts'
 import type { Demand, ModelActivity, ResidentState } from '../../core/models/fleet.ts'
 import type { Model } from '../../core/models/model.ts'
 import { type BackoffRules, circuitState, type StartFailures } from './backoff.ts'
+import type { FirstLoad } from './first-load.ts'
 import type { PlacementRequest } from './place.ts'
 
 /** A pause that the engine asked for. Then one request is sent at first, and the others once the engine accepts it. */
@@ -61,11 +62,11 @@ export const expectedRunMs = ({ runMs }: ExpectedDurations): number => runMs ?? 
 export const expectedWorkMs = (durations: ExpectedDurations, demand: Demand): number =>
   demand.expectedWorkMs ?? (demand.interactive + demand.background) * expectedRunMs(durations)
 
-/** Of a model that was never loaded here: a start of a process, and its files read at 1 GB a second. */
+/** Before any load was measured here: a start of a process, and its files read at 1 GB a second. */
 export const startMs = 2_000
-const bytesPerMs = 1e6
-export const expectedLoadMs = ({ durations, firstLoadMs, placement }: ModelState): number =>
-  durations.loadMs ?? firstLoadMs ?? (placement.kind === 'none' ? 0 : startMs + placement.bytes / bytesPerMs)
+export const bytesPerMs = 1e6
+export const expectedLoadMs = ({ durations, firstLoad, placement }: ModelState): number =>
+  durations.loadMs ?? firstLoad?.ms ?? (placement.kind === 'none' ? 0 : startMs + placement.bytes / bytesPerMs)
 
 /** Milliseconds until a request behind `waiting` others gets one of `slots`. */
 export const untilFree = (durations: ExpectedDurations, waiting: number, slots: number): number =>
@@ -87,8 +88,8 @@ export const newModelState = (model: Model, placement: Omit<PlacementRequest, 'm
   /** The devices on which its last engine failed by an error of the GPU, and until when others are preferred. */
   avoided: null as { devices: readonly string[]; until: number } | null,
   durations: { loadMs: null, runMs: null } as ExpectedDurations,
-  /** Milliseconds that its first load should take; null where no other model was loaded before. */
-  firstLoadMs: null as number | null,
+  /** How long its first load should take; null where no other model was loaded before. */
+  firstLoad: null as FirstLoad | null,
   /** Why it has no engine although one is needed, as a sentence. */
   reason: null as string | null,
   /** Ids of the engines whose memory it waits for. */
@@ -290,7 +291,7 @@ export function activityOf(
           ? null
           : (state.failures?.reason ?? state.reason ?? unfit),
     etaMs,
-    etaIsMeasured: etaMs !== null && state.durations.loadMs !== null,
+    etaIsMeasured: etaMs !== null && (state.durations.loadMs !== null || state.firstLoad?.isLikely === true),
     engineStarts: state.engineStarts,
     engineFailures: state.engineFailures,
   }

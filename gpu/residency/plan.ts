@@ -212,13 +212,13 @@ function devicesOf(
 }
 
 function figuresOf(state: ModelState, { orderBound }: ResidencyRules): ModelPlan['figures'] {
-  const { model, placement, durations, firstLoadMs, slots } = state
+  const { model, placement, durations, firstLoad, slots } = state
   const bytes = Math.max(placement.bytes, ...liveResidents(state).map(one => one.bytes))
   return {
     bytes,
     bytesFrom: bytes > placement.bytes ? 'measured' : (placement.bytesFrom ?? 'estimated'),
     loadMs: Math.round(expectedLoadMs(state)),
-    loadMsFrom: durations.loadMs !== null ? 'measured' : firstLoadMs !== null ? 'other_models' : 'size',
+    loadMsFrom: durations.loadMs !== null ? 'measured' : firstLoad !== null ? 'other_models' : 'size',
     runMs: durations.runMs === null ? null : Math.round(durations.runMs),
     slots,
     orderBound: model.order_bound ?? orderBound,

@@ -157,6 +157,7 @@ export function openResidency(
     residents: residents.all,
     find: (modelId: string): ModelState | undefined => all.get(modelId),
     known: all.ids,
+    states: all.values,
     activity(state: ModelState) {
       const unfit = unfitReason(state.placement, capacities())
       const etaMs = unfit === null && !state.isUnplaceable ? reconciler.expectedMs(state) : null

@@ -211,7 +211,7 @@ describe('the plan for a request', () => {
           id: 'x',
           gigabytes: 24,
           placement: { bytesFrom: 'unknown' },
-          state: { durations: { loadMs: null, runMs: null }, firstLoadMs: 30_000 },
+          state: { durations: { loadMs: null, runMs: null }, firstLoad: { ms: 30_000, isLikely: false } },
         },
       ],
       [gpu('gpu0', 24)],
