@@ -2,7 +2,7 @@ import { isAbsolute, join } from 'node:path'
 import { optionalNames } from '../../core/optional-file.ts'
 
 export interface EnvironmentOptions {
-  /** The server's environment. Only the variables matched by `inherited` are inherited on. */
+  /** The server's environment. Only the variables matched by `inherited` and `driverVariables` are inherited. */
   host: Readonly<Record<string, string | undefined>>
   /** The engine's HOME, a directory in the data directory. */
   home: string
@@ -13,7 +13,15 @@ export interface EnvironmentOptions {
   more: Readonly<Record<string, string>>
 }
 
-const inherited = /^(PATH|LD_LIBRARY_PATH|TZ|SSL_CERT_(FILE|DIR)|NVIDIA_\w+|CUDA_(HOME|PATH|CACHE_PATH|CACHE_MAXSIZE))$/
+const inherited = /^(PATH|TZ|SSL_CERT_(FILE|DIR))$/
+
+const driverNames = [
+  'LD_LIBRARY_PATH|NVIDIA_\\w+|CUDA_(HOME|PATH|CACHE_PATH|CACHE_MAXSIZE)',
+  'VK_\\w+|GGML_VK_\\w+|AMD_VULKAN_ICD|RADV_\\w+|MESA_\\w+',
+  'HSA_\\w+|ROCM_\\w+|ZES?_\\w+|ONEAPI_\\w+|SYCL_\\w+',
+]
+/** Variables by which GPU drivers are found and set. A backend is tried with those that the engine will get. */
+export const driverVariables = new RegExp(`^(${driverNames.join('|')})$`)
 
 /**
  * Builds an engine's environment instead of inheriting it, so that a model server cannot read the server's keys.
@@ -23,7 +31,8 @@ const inherited = /^(PATH|LD_LIBRARY_PATH|TZ|SSL_CERT_(FILE|DIR)|NVIDIA_\w+|CUDA
 export function engineEnvironment(options: EnvironmentOptions): Record<string, string> {
   const { host, home, more } = options
   const built: Record<string, string> = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' }
-  for (const [name, value] of Object.entries(host)) if (value !== undefined && inherited.test(name)) built[name] = value
+  for (const [name, value] of Object.entries(host))
+    if (value !== undefined && (inherited.test(name) || driverVariables.test(name))) built[name] = value
   const hub = host.HF_HOME ?? (host.HOME ? join(host.HOME, '.cache', 'huggingface') : undefined)
   if (hub) built.HF_HOME = hub
   return {

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { mkdirSync, renameSync, writeFileSync } from 'node:fs'
+import { mkdirSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { constants } from 'node:os'
 import { join } from 'node:path'
 import { execa } from 'execa'
@@ -11,6 +11,7 @@ import type { Log } from '../../../core/log.ts'
 import { optionalJson, optionalNames, optionalText } from '../../../core/optional-file.ts'
 import type { Device } from '../../devices/device.ts'
 import { discover } from '../../devices/nvidia-smi.ts'
+import { driverVariables } from '../../launcher/environment.ts'
 import { probeWrapper } from '../../sandbox/probe-wrapper.ts'
 import { exitStatus, noWrapper, type Wrapper, wrapCommand } from '../../sandbox/wrapper.ts'
 import {
@@ -18,6 +19,7 @@ import {
   type BackendReport,
   backendNames,
   bestOf,
+  noVulkanDriver,
   reportMissing,
   reportTrial,
   type TrialRun,
@@ -69,17 +71,29 @@ export async function* searchBackends(search: BackendSearch): AsyncGenerator<Bac
       continue
     }
     const buildFolder = name === 'cpu' ? null : name === 'cuda-12' ? openOlderCuda(folder, cache) : folder
-    const run = await runTrial({
+    const trial = {
       argv: search.command?.(name, buildFolder) ?? ownCommand(name, buildFolder),
       env: trialEnvironment(environment, cache),
       deadlineMs: search.deadlineMs?.(name) ?? deadlines[name],
       wrapper: search.wrapper,
-    })
-    const report = reportTrial(name, run, buildFolder)
+    }
+    const run = await runTrial(trial)
+    const report = reportTrial(name, (await unknownDevice(trial, run)) ?? run, buildFolder)
     known[name] = report
     keep(cache, key, known)
     yield report
   }
+}
+
+/**
+ * The result of a trial that failed because GGML_VK_VISIBLE_DEVICES names a device that does not exist, with this reason:
+ * the library reports the same as without a driver, but starts if no device is named. Otherwise undefined.
+ */
+async function unknownDevice(trial: TrialOptions, run: TrialRun): Promise<TrialRun | undefined> {
+  const named = trial.env.GGML_VK_VISIBLE_DEVICES
+  if (!named || !run.stderr.includes(noVulkanDriver)) return undefined
+  const { status } = await runTrial({ ...trial, env: { ...trial.env, GGML_VK_VISIBLE_DEVICES: '' } })
+  return status === '0' ? { ...run, stderr: `GGML_VK_VISIBLE_DEVICES is '${named}': no such device` } : undefined
 }
 
 function ownCommand(name: BackendName, folder: string | null): string[] {
@@ -87,11 +101,14 @@ function ownCommand(name: BackendName, folder: string | null): string[] {
   return [file, ...args]
 }
 
-const inherited = /^(PATH|HOME|LD_LIBRARY_PATH|XDG_RUNTIME_DIR|NVIDIA_\w+|CUDA_\w+|VK_\w+|GGML_VK_VISIBLE_DEVICES)$/
+const inherited = /^(PATH|HOME|XDG_RUNTIME_DIR|CUDA_\w+)$/
 
 /** Builds the environment from selected variables, as for an engine. */
 function trialEnvironment(from: BackendSearch['environment'], cache: string): Record<string, string> {
-  const kept = Object.entries(from).filter((entry): entry is [string, string] => inherited.test(entry[0]) && !!entry[1])
+  const kept = Object.entries(from).filter(
+    (entry): entry is [string, string] =>
+      (inherited.test(entry[0]) || driverVariables.test(entry[0])) && entry[1] !== undefined,
+  )
   return {
     ...Object.fromEntries(kept),
     LANG: 'C.UTF-8',
@@ -112,18 +129,28 @@ export const translatedCode = (cache: string): Record<string, string> => ({
 
 /** A hash of everything that the result depends on. */
 function keyOf({ folder, devices, environment }: BackendSearch): string {
-  const { LD_LIBRARY_PATH, CUDA_VISIBLE_DEVICES, GGML_VK_VISIBLE_DEVICES } = environment
   const of = {
     program: [build, llamaVersion],
     builds: [folder, ...buildsAt(folder)],
-    drivers: [
-      optionalText('/sys/module/nvidia/version') ?? '',
-      ...['/usr/share', '/etc'].map(at => optionalNames(`${at}/vulkan/icd.d`)),
-    ],
+    drivers: driverFacts(environment),
     devices: devices.map(({ id, name, totalBytes }) => [id, name, totalBytes]),
-    environment: [LD_LIBRARY_PATH, CUDA_VISIBLE_DEVICES, GGML_VK_VISIBLE_DEVICES],
   }
   return hash('sha256', JSON.stringify(of)).slice(0, 32)
+}
+
+/** What tells that a driver was installed, replaced or chosen: versions, manifests of Vulkan drivers, variables. */
+export function driverFacts(environment: BackendSearch['environment']): unknown[] {
+  const chosen = Object.entries(environment).filter(
+    ([name]) => driverVariables.test(name) || name === 'CUDA_VISIBLE_DEVICES',
+  )
+  const named = chosen.flatMap(([name, value]) => (/^VK_.*FILE/.test(name) ? (value ?? '').split(':') : []))
+  const folders = ['/usr/share', '/usr/local/share', '/etc'].map(at => `${at}/vulkan/icd.d`)
+  const manifests = [...named, ...folders.flatMap(at => optionalNames(at).map(name => join(at, name)))]
+  return [
+    optionalText('/sys/module/nvidia/version') ?? '',
+    chosen.toSorted(),
+    manifests.map(path => [path, statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0]),
+  ]
 }
 
 type Known = Partial<Record<BackendName, BackendReport>>

@@ -48,6 +48,9 @@ export interface TrialRun {
   ms: number
 }
 
+/** Why a Vulkan backend that can be loaded does not start. The library does not say it. */
+export const noVulkanDriver = 'the Vulkan loader has found no driver that works'
+
 /** Interprets the result of a trial process. Pure. */
 export function reportTrial(name: BackendName, run: TrialRun, folder: string | null): BackendReport {
   const seconds = (run.ms / 1000).toFixed(1)
@@ -76,7 +79,11 @@ function parseTrial(stdout: string): { release: string; devices: string[] } | un
 
 /** The last line that mentions an error, else the last line. */
 function errorLine(stderr: string): string {
-  const lines = stderr.split('\n').map(text => text.replaceAll(/\p{Cc}/gu, ' ').trim())
+  // Those of the library speak of its own second attempts.
+  const lines = stderr
+    .split('\n')
+    .map(text => text.replaceAll(/\p{Cc}/gu, ' ').trim())
+    .filter(text => !text.startsWith('[node-llama-cpp]'))
   const line =
     lines.findLast(text => /(error|fail\w*|cannot \w+)\b.*: \S|cannot open/i.test(text)) ?? lines.findLast(Boolean)
   return line ? `: ${line.replaceAll(/^Error: |\.$/g, '').slice(0, 300)}` : ''
@@ -85,17 +92,37 @@ function errorLine(stderr: string): string {
 /** CUDA's error messages for code compiled for another GPU or driver. */
 const incompatibleCode = /unsupported toolchain|no kernel image|PTX|error 222|error 209/i
 
-function adviceFor(name: BackendName, { stderr }: TrialRun): string {
+/** Libraries that no package of CUDA contains, and what brings them. */
+const driverLibraries: readonly [RegExp, string][] = [
+  [/^lib(cuda\.|nvidia)/, 'it belongs to the NVIDIA driver. Install the driver.'],
+  [
+    /^libvulkan/,
+    'install the Vulkan loader: libvulkan1 on Debian and Ubuntu, vulkan-loader on Fedora and RHEL, vulkan-icd-loader on Arch.',
+  ],
+]
+
+const vulkanDrivers =
+  'Install the Vulkan driver of the card: mesa-vulkan-drivers (vulkan-radeon or vulkan-intel on Arch) for AMD and Intel, the NVIDIA driver for NVIDIA.'
+
+function adviceFor(name: BackendName, { stderr, status, timedOut }: TrialRun): string {
   if (name === 'cpu') return 'Other engines still work. Please report this with the message above.'
-  const library = /(lib(?:cudart|cublas|cublasLt|cuda|vulkan)[\w.]*): cannot open shared object/.exec(stderr)?.[1]
-  if (library)
-    return `${library} is missing: install the package that contains it, or add its folder to LD_LIBRARY_PATH.`
+  const library = /(lib(?:cudart|cublas|cublasLt|cuda|nvidia|vulkan)\b[\w.-]*): cannot open shared object/.exec(
+    stderr,
+  )?.[1]
+  if (library) {
+    const from = driverLibraries.find(([pattern]) => pattern.test(library))?.[1]
+    return `${library} is missing: ${from ?? 'install the package that contains it, or add its folder to LD_LIBRARY_PATH.'}`
+  }
   if (name === 'cuda')
     return incompatibleCode.test(stderr)
       ? 'The driver is too old for this build: update it to 590 or newer, or install the CUDA 12 libraries and build beside it.'
       : 'Install the CUDA 12 build beside it, which suits older drivers, or the Vulkan one.'
   if (name === 'cuda-12') return 'It needs libcudart.so.12 and libcublas.so.12, and a driver of CUDA 12 or newer.'
-  return 'Install the Vulkan driver of the card; nvidia-smi or vulkaninfo must see it.'
+  if (/GGML_VK_VISIBLE_DEVICES is/.test(stderr))
+    return 'Correct or remove GGML_VK_VISIBLE_DEVICES: it counts the devices of all Vulkan drivers, from 0.'
+  return status.startsWith('SIG') && !timedOut
+    ? 'The Vulkan driver has crashed: update it, or name another one in VK_DRIVER_FILES.'
+    : vulkanDrivers
 }
 
 /** The report on a backend whose builds are missing or unusable. Pure. */

@@ -1,7 +1,9 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
+import type { LlamaOptions } from 'node-llama-cpp'
 import { assetPath, importVendored } from '../../../core/assets.ts'
 import { Failure } from '../../../core/failure.ts'
+import { noVulkanDriver } from './backend.ts'
 import type { NodeLlamaCpp } from './model.ts'
 import type { GpuUse } from './options.ts'
 
@@ -10,21 +12,8 @@ import type { GpuUse } from './options.ts'
  * backend that is incompatible with the driver crashes the process instead of throwing. Throws Failure `worker_error`.
  */
 export async function tryBackend(gpu: Exclude<GpuUse, 'auto'>, backends: string | undefined) {
-  const library = await importVendored<NodeLlamaCpp>('node-llama-cpp', backends)
-  const llama = await library
-    .getLlama({
-      gpu: gpu === 'off' ? false : gpu,
-      build: 'never',
-      skipDownload: true,
-      progressLogs: false,
-      maxThreads: 1,
-      // Log to stderr unbuffered: the last line explains a crash.
-      debug: true,
-    })
-    .catch((cause: Error) => {
-      const why = whyNotLoaded(gpu, backends) ?? cause.message
-      throw new Failure('worker_error', `llama.cpp cannot be started: ${why}.`, { cause })
-    })
+  // Log to stderr unbuffered: the last line explains a crash.
+  const { llama } = await startBackend(gpu, backends, { debug: true })
   try {
     const model = await llama.loadModel({
       modelPath: assetPath('models/tiny-chat.gguf'),
@@ -37,6 +26,29 @@ export async function tryBackend(gpu: Exclude<GpuUse, 'auto'>, backends: string 
   } finally {
     await llama.dispose()
   }
+}
+
+/** Starts llama.cpp with this backend on one thread. Throws Failure `worker_error`, which says why that is not possible. */
+export async function startBackend(
+  gpu: Exclude<GpuUse, 'auto'>,
+  backends: string | undefined,
+  options: Pick<LlamaOptions, 'debug' | 'logger' | 'logLevel'>,
+) {
+  const library = await importVendored<NodeLlamaCpp>('node-llama-cpp', backends)
+  const llama = await library
+    .getLlama({
+      gpu: gpu === 'off' ? false : gpu,
+      build: 'never',
+      skipDownload: true,
+      progressLogs: false,
+      maxThreads: 1,
+      ...options,
+    })
+    .catch((cause: Error) => {
+      const why = whyNotLoaded(gpu, backends) ?? (gpu === 'vulkan' ? noVulkanDriver : cause.message)
+      throw new Failure('worker_error', `llama.cpp cannot be started: ${why}.`, { cause })
+    })
+  return { library, llama }
 }
 
 /**

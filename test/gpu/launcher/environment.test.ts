@@ -29,8 +29,11 @@ test('an engine gets the environment that it needs and nothing else of the serve
   })
 })
 
-test('the search paths of programs and libraries are passed on', () => {
+test('the search paths of programs and libraries, and what GPU drivers read, are passed on', () => {
   const host = {
+    VK_DRIVER_FILES: '/usr/share/vulkan/icd.d/lvp_icd.x86_64.json',
+    GGML_VK_VISIBLE_DEVICES: '1',
+    HSA_OVERRIDE_GFX_VERSION: '11.0.0',
     PATH: '/opt/bin',
     LD_LIBRARY_PATH: '/opt/lib',
     NVIDIA_DRIVER_CAPABILITIES: 'all',

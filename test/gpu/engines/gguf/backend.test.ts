@@ -70,7 +70,29 @@ describe('the result of a trial', () => {
       /did not finish within 1.5 s and was killed/,
       /libcublas/,
     ],
-    ['vulkan', { stdout: 'no json' }, 'fails', /does not start/, /vulkaninfo/],
+    ['vulkan', { stdout: 'no json' }, 'fails', /does not start/, /^Install the Vulkan driver/],
+    ['vulkan', { status: 'SIGSEGV' }, 'fails', /^it crashed \(SIGSEGV\)$/, /driver has crashed: update it/],
+    [
+      'vulkan',
+      { status: '1', stderr: "GGML_VK_VISIBLE_DEVICES is '7': no such device" },
+      'fails',
+      /no such device$/,
+      /^Correct or remove GGML_VK_VISIBLE_DEVICES/,
+    ],
+    [
+      'vulkan',
+      { status: '1', stderr: 'libvulkan.so.1: cannot open shared object file' },
+      'fails',
+      /it does not start: libvulkan/,
+      /^libvulkan.so.1 is missing: install the Vulkan loader: libvulkan1 on Debian/,
+    ],
+    [
+      'cuda',
+      { status: '1', stderr: 'libcuda.so.1: cannot open shared object file' },
+      'fails',
+      /it does not start: libcuda/,
+      /^libcuda.so.1 is missing: it belongs to the NVIDIA driver/,
+    ],
     ['cpu', { status: 'SIGILL' }, 'fails', /crashed \(SIGILL\)/, /^Other engines still work/],
   ])('%s: %o', (name, of, state, detail, advice) => {
     const report = reportTrial(name, run(of), null)
@@ -201,6 +223,17 @@ describe('the search', () => {
     expect(tried(), 'other devices').toHaveLength(4)
     await all({ ...search, environment: { ...env, LD_LIBRARY_PATH: '/opt/cuda/lib64' } })
     expect(tried(), 'other libraries').toHaveLength(4)
+    for (const name of ['VK_DRIVER_FILES', 'VK_ICD_FILENAMES', 'GGML_VK_VISIBLE_DEVICES', 'HSA_OVERRIDE_GFX_VERSION']) {
+      await all({ ...search, names: ['vulkan'], environment: { ...env, [name]: '/other' } })
+      expect(tried(), name).toHaveLength(1)
+    }
+    const manifest = join(folder, 'driver.json')
+    const driver = { ...search, names: ['vulkan'] as const, environment: { ...env, VK_DRIVER_FILES: manifest } }
+    await all(driver)
+    tried()
+    put(manifest, '{}')
+    await all(driver)
+    expect(tried(), 'a driver is installed').toHaveLength(1)
     await all({ ...search, environment: { ...env, LD_LIBRARY_PATH: '/opt/cuda/lib64' }, retest: true })
     expect(tried(), 'asked to').toHaveLength(4)
     install(folder, ['linux-x64-vulkan'], '0.0.1')
