@@ -176,6 +176,7 @@ function engineOptionsOf(resident: Resident, { memory, environment, backendOf }:
     plan: serves.placement.plan,
   }
   const key = preset.key(model, launchKey, environment)
+  const visible = memory.visibleTo(resident)
   return {
     engineId,
     modelId: model.id,
@@ -183,9 +184,9 @@ function engineOptionsOf(resident: Resident, { memory, environment, backendOf }:
     address: preset.address(model),
     argv: preset.command(model, facts),
     environments: preset.environments?.(model),
-    sandbox: sandboxRequirementsOf(model, preset, facts),
+    sandbox: { ...sandboxRequirementsOf(model, preset, facts), devices: visible.files },
     env: { ...preset.env(model, launchKey), ...model.env },
-    visibleDevices: memory.visibleTo(resident),
+    visibleDevices: visible.variables,
     healthPath: preset.healthPath(model),
     headers: key === undefined ? [] : ['authorization', `Bearer ${key}`],
     loadStallMs: preset.loadStallMs(model),

@@ -262,7 +262,8 @@ export interface DeviceProcess {
 export interface DeviceSnapshot extends DeviceReadings {
   id: string
   name: string
-  kind: 'nvidia' | 'cpu'
+  /** The maker of a card; `gpu` where it is unknown. */
+  kind: 'nvidia' | 'amd' | 'intel' | 'gpu' | 'cpu'
   totalBytes: number
   /** Measured by the driver; null if it cannot measure it. */
   usedBytes: number | null

@@ -1,16 +1,27 @@
-import type { DeviceReadings } from '../../core/models/fleet.ts'
+import type { DeviceReadings, DeviceSnapshot } from '../../core/models/fleet.ts'
+
+export type DeviceKind = DeviceSnapshot['kind']
 
 /** A device that models are placed on: a card, a MIG slice of a card, or the processor with its memory. */
 export interface Device extends DeviceReadings {
   /** `gpu0`, `gpu0.1` for the second slice of a card, or `cpu`. */
   id: string
-  kind: 'nvidia' | 'cpu'
+  /** The maker of a card; `gpu` where it is unknown. */
+  kind: DeviceKind
   name: string
   totalBytes: number
   /** Memory used by all processes of the machine, as the driver measures it; null when it does not report it. */
   usedBytes: number | null
-  /** The value of CUDA_VISIBLE_DEVICES by which a process sees only this device; null for the processor. */
+  /** The value of CUDA_VISIBLE_DEVICES by which a process sees only this device; null where CUDA cannot use it. */
   cudaId: string | null
+  /** The same for HIP_VISIBLE_DEVICES, ZE_AFFINITY_MASK and GGML_VK_VISIBLE_DEVICES. */
+  hipId?: string
+  levelZeroId?: string
+  vulkanId?: string
+  /** Its address on the PCI bus, `0000:01:00.0`; absent where it is unknown. */
+  pci?: string
+  /** Whether its memory is the main memory: what engines use of either is not free for the other. */
+  isUnified?: boolean
   /** The driver's UUID of a whole card, `GPU-…`; null for slices, for the processor, and when it is unknown. */
   uuid: string | null
   /** Processor cores that may be used, fractions rounded down; null for cards. */

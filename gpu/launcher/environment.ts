@@ -8,7 +8,8 @@ export interface EnvironmentOptions {
   home: string
   bootId: string
   launchId: string
-  visibleDevices: string
+  /** The variables by which it sees only its devices. */
+  visibleDevices: Readonly<Record<string, string>>
   /** Variables from the preset, overridden by those from the model's configuration. */
   more: Readonly<Record<string, string>>
 }
@@ -46,7 +47,7 @@ export function engineEnvironment(options: EnvironmentOptions): Record<string, s
     VLLM_HOST_IP: '127.0.0.1',
     OMP_WAIT_POLICY: 'PASSIVE',
     CUDA_DEVICE_ORDER: 'PCI_BUS_ID',
-    CUDA_VISIBLE_DEVICES: options.visibleDevices,
+    ...options.visibleDevices,
     ...more,
     INFER_BOOT_ID: options.bootId,
     INFER_LAUNCH_ID: options.launchId,

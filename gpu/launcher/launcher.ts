@@ -31,8 +31,8 @@ export interface LaunchOptions {
   channel: 'port' | 'socket'
   /** Variables added to the environment that every engine gets. */
   env: Readonly<Record<string, string>>
-  /** Value of CUDA_VISIBLE_DEVICES: indexes or MIG instances; empty for CPU only. */
-  visibleDevices: string
+  /** The variables by which it sees only its devices. */
+  visibleDevices: Readonly<Record<string, string>>
   /** Which files and network the engine may access. */
   sandbox: SandboxRequirements
   /** The base URL of an engine that runs elsewhere. */

@@ -4,6 +4,7 @@ import type { DeviceProcess, DeviceSnapshot } from '../../core/models/fleet.ts'
 import { type Device, type Discovery, noReadings } from '../devices/device.ts'
 import { openEnergy } from '../devices/energy.ts'
 import type { cardProcesses } from '../devices/nvidia-smi.ts'
+import { deviceFilesOf, visibilityVariables } from '../devices/visible-devices.ts'
 import type { Resident } from '../residency/model-state.ts'
 import type { DeviceCapacity, PlacementRequest } from '../residency/place.ts'
 import { type CardMeasurement, openCardUse, useMargin } from './card-use.ts'
@@ -19,6 +20,7 @@ export interface DeviceSource {
 
 /** Share of a device that may be booked: drivers and other programs need some, and estimates are not exact. */
 export const bookable = { nvidia: 0.97, cpu: 0.8 }
+const bookableOf = ({ kind, isUnified }: Device): number => bookable[kind === 'cpu' || isUnified ? 'cpu' : 'nvidia']
 
 /** A card shows freed memory 0.5 to 1.5 s after the process has ended; after 5 s it will not any more. */
 const settleMs = 5_000
@@ -144,10 +146,10 @@ export async function openMemory(options: {
   const devices = (): Device[] => [...cards, source.cpu]
 
   const capacities = (): DeviceCapacity[] =>
-    devices().map(({ id, kind, totalBytes }) => ({
-      id,
-      kind,
-      capacity: Math.max(0, Math.floor(totalBytes * bookable[kind]) - foreignOn(id)),
+    devices().map(device => ({
+      id: device.id,
+      kind: device.kind === 'cpu' ? 'cpu' : 'nvidia',
+      capacity: Math.max(0, Math.floor(device.totalBytes * bookableOf(device)) - foreignOn(device.id)),
     }))
 
   const cardsOf = (resident: Resident): Device[] => cards.filter(card => resident.devices.includes(card.id))
@@ -176,11 +178,11 @@ export async function openMemory(options: {
         .map(({ id, totalBytes }) => (shareOf(resident) + foreignOn(id)) / totalBytes)
       return parts.length > 0 ? Math.max(...parts) : 1
     },
-    /** The value of CUDA_VISIBLE_DEVICES for a resident. */
-    visibleTo: (resident: Resident): string =>
-      cardsOf(resident)
-        .map(card => card.cudaId)
-        .join(','),
+    /** The variables by which the engine of a resident sees only its cards, and the files in /dev that it needs. */
+    visibleTo: (resident: Resident) => ({
+      variables: visibilityVariables(cards, cardsOf(resident)),
+      files: deviceFilesOf(cardsOf(resident)),
+    }),
     /** Waits until the resident's cards show enough free memory, at most 5 s, not at all when it cannot be measured. */
     async settle(resident: Resident): Promise<void> {
       const deadline = performance.now() + settleMs
@@ -233,9 +235,17 @@ export async function openMemory(options: {
       return reported !== before
     },
     snapshot: (): DeviceSnapshot[] =>
-      devices().map(({ cudaId: _cudaId, uuid: _uuid, cores: _cores, ...device }) => ({
-        ...device,
-        bookedBytes: Math.round(bookedOn(device.id)),
+      devices().map(({ id, kind, name, totalBytes, usedBytes, utilization, temperatureCelsius, ...device }) => ({
+        id,
+        kind,
+        name,
+        totalBytes,
+        usedBytes,
+        utilization,
+        temperatureCelsius,
+        powerWatts: device.powerWatts,
+        powerLimitWatts: device.powerLimitWatts,
+        bookedBytes: Math.round(bookedOn(id)),
       })),
     close(): void {
       closed = true

@@ -1,4 +1,5 @@
 import type { SandboxLevel } from '../../core/schemas/sandbox-level.ts'
+import type { DeviceFiles } from './system.ts'
 
 export interface SandboxRequirements {
   level: SandboxLevel
@@ -9,6 +10,8 @@ export interface SandboxRequirements {
   write: readonly string[]
   /** Programs that the engine starts, by name or path. */
   programs: readonly string[]
+  /** The groups of device files that it needs for its cards; absent: none. */
+  devices?: readonly DeviceFiles[]
 }
 
 export const unconfined: SandboxRequirements = { level: 'none', required: false, read: [], write: [], programs: [] }

@@ -1,6 +1,6 @@
 import { accessSync, closeSync, constants, existsSync, opendirSync, openSync, readSync } from 'node:fs'
-import { basename, dirname, isAbsolute, join } from 'node:path'
-import { optionalNames, optionalText } from '../../core/optional-file.ts'
+import { basename, dirname, isAbsolute, join, resolve } from 'node:path'
+import { optionalJson, optionalNames, optionalText } from '../../core/optional-file.ts'
 import { isInFolder, type ResolvedPath } from './mount.ts'
 import { findProgram } from './program.ts'
 import { resolvedPathsOf } from './resolved-paths.ts'
@@ -108,7 +108,20 @@ function startOf(file: string): string {
 }
 
 /** Variables that contain one path or several, such as those of libraries and certificates. */
-const pathVariables = /^(LD_LIBRARY_PATH|CUDA_HOME|CUDA_PATH|SSL_CERT_FILE|SSL_CERT_DIR)$/
+const pathVariables =
+  /^(LD_LIBRARY_PATH|CUDA_HOME|CUDA_PATH|ROCM_PATH|SSL_CERT_FILE|SSL_CERT_DIR|VK_\w*(FILES|FILENAMES|PATH))$/
+
+/** A path, and for the manifest of a Vulkan driver or layer the library that it names. */
+function withLibrary(path: string): string[] {
+  const manifest = path.endsWith('.json') ? optionalJson(path) : undefined
+  const { ICD, layer } = (manifest ?? {}) as { ICD?: Partial<Library>; layer?: Partial<Library> }
+  const library = ICD?.library_path ?? layer?.library_path
+  // A mere name is looked for in the folders of the system.
+  return typeof library === 'string' && library.includes('/') ? [path, resolve(dirname(path), library)] : [path]
+}
+interface Library {
+  library_path: unknown
+}
 
 /**
  * Returns the paths in an engine's arguments and environment: the administrator configured them for the engine to read.
@@ -122,7 +135,7 @@ export function commandPaths(
 ): ResolvedPath[] {
   const words = argv.slice(1).flatMap(word => [word, word.slice(word.indexOf('=') + 1)])
   const values = Object.entries(env).flatMap(([name, value]) =>
-    pathVariables.test(name) || configuredVariables.includes(name) ? value.split(':') : [],
+    pathVariables.test(name) || configuredVariables.includes(name) ? value.split(':').flatMap(withLibrary) : [],
   )
   return [...new Set([...words, ...values])].flatMap(word => {
     const found = ownPathsOf(word, guarded).filter(

@@ -62,7 +62,7 @@ export function openSandbox({ dataDir, support, secrets = [], host }: SandboxOpt
     ]
     const mounts = viewOf({
       ownProc: support.tool.ownProc,
-      system: readSystem(),
+      system: readSystem({ devices: requirements.devices }),
       secret: [dataDir, ...secrets].flatMap(path => resolvedPathAt(path) ?? []),
       homes,
       read: shown,

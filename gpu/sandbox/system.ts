@@ -30,18 +30,25 @@ const libraryFolders = (): string[] => [
 
 const runtime = ['/run/current-system', '/run/opengl-driver', '/run/nvidia-persistenced', '/var/cache/fontconfig']
 
-/**
- * NVIDIA GPUs with MIG and NVLink devices, DRM devices, AMD and Windows (WSL) compute, Tegra, and InfiniBand for
- * traffic between GPUs.
- */
-const device = /^(nvidia.*|dri|kfd|dxg|nvhost-.*|nvmap|nvgpu|mali\d*|accel|davinci.*|infiniband)$/
+/** Groups of files in /dev by which drivers reach cards. */
+export type DeviceFiles = 'nvidia' | 'kfd' | 'dri'
+
+const deviceFiles: Record<DeviceFiles, RegExp> = {
+  /** GPUs with MIG and NVLink devices, Windows (WSL), Tegra. */
+  nvidia: /^(nvidia.*|dxg|nvhost-.*|nvmap|nvgpu)$/,
+  /** AMD's compute. */
+  kfd: /^kfd$/,
+  dri: /^dri$/,
+}
+/** Accelerators that infer does not find, so every engine sees them, and InfiniBand for traffic between GPUs. */
+const otherDevice = /^(mali\d*|accel|davinci.*|infiniband)$/
 const controls = ['/proc/sys', '/proc/sysrq-trigger', '/proc/irq', '/proc/bus', '/proc/acpi', '/proc/scsi']
 
 /**
- * Finds the paths of this machine that engines may need, at each launch. Takes less than a millisecond. `dev` is the
- * folder of devices.
+ * Finds the paths of this machine that an engine may need, at each launch. Takes less than a millisecond. `devices`: the
+ * device files that it needs for its cards. `dev` is the folder of devices.
  */
-export function readSystem({ dev = '/dev' } = {}) {
+export function readSystem({ devices = [], dev = '/dev' }: { devices?: readonly DeviceFiles[]; dev?: string } = {}) {
   const present = (paths: string[]) => paths.flatMap(path => resolvedPathAt(path) ?? [])
   return {
     roots: present(roots).filter(({ file }) => !file),
@@ -53,7 +60,7 @@ export function readSystem({ dev = '/dev' } = {}) {
       ...present(libraryFolders()).flatMap(resolved => [resolved, { ...resolved, path: resolved.real }]),
     ],
     devices: optionalNames(dev)
-      .filter(name => device.test(name))
+      .filter(name => [otherDevice, ...devices.map(group => deviceFiles[group])].some(pattern => pattern.test(name)))
       .flatMap(name => {
         const resolved = resolvedPathAt(join(dev, name))
         return resolved ? [{ ...resolved, path: join('/dev', name) }] : []

@@ -25,9 +25,9 @@ const ProcessStatus = namedObject('DeviceProcess', 'A process that uses a device
 
 /** One device in `GET /api/system/status`. */
 export const DeviceStatus = namedObject('DeviceStatus', 'A GPU or the CPU.', {
-  id: string('Id of the device, such as `cpu` or the UUID of a GPU.'),
+  id: string('Id of the device, such as `gpu0` or `cpu`. `devices` of a model takes it.'),
   name: string('Name of the product.'),
-  kind: oneOf('Kind of the device.', ['nvidia', 'cpu']),
+  kind: oneOf('Maker of a GPU, `gpu` if it is unknown, or `cpu`.', ['nvidia', 'amd', 'intel', 'gpu', 'cpu']),
   total_bytes: integer('Bytes of memory.'),
   used_bytes: nullableInteger('Bytes in use as the driver measures them; null if it cannot.'),
   booked_bytes: integer('Bytes reserved for engines.'),

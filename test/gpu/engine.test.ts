@@ -20,7 +20,7 @@ async function engineWith(flags: string[], of: Partial<EngineOptions> = {}) {
       channel,
       sandbox: unconfined,
       env: {},
-      visibleDevices: '',
+      visibleDevices: {},
       headers: [],
       healthPath: '/health',
       loadStallMs: 30_000,

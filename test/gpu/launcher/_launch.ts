@@ -64,7 +64,7 @@ export const launchOptions = (launchId: string, flags: string[], more: Partial<L
   sandbox: unconfined,
   channel: 'socket',
   env: {},
-  visibleDevices: '',
+  visibleDevices: { CUDA_VISIBLE_DEVICES: '' },
   argv: [process.execPath, fakeEngine, '--socket', '{socket}', ...flags],
   ...more,
 })

@@ -2,7 +2,14 @@ import { expect, test } from 'vitest'
 import { engineEnvironment } from '../../../gpu/launcher/environment.ts'
 
 const built = (host: Record<string, string | undefined>, more: Record<string, string> = {}) =>
-  engineEnvironment({ host, home: '/data/home', bootId: 'boot', launchId: 'launch', visibleDevices: '0,1', more })
+  engineEnvironment({
+    host,
+    home: '/data/home',
+    bootId: 'boot',
+    launchId: 'launch',
+    visibleDevices: { CUDA_VISIBLE_DEVICES: '0,1' },
+    more,
+  })
 
 test('an engine gets the environment that it needs and nothing else of the server', () => {
   const host = {
@@ -48,7 +55,11 @@ test("the model's configuration may change every variable except the marks that 
   expect(env).toMatchObject({ OMP_WAIT_POLICY: 'ACTIVE', MINE: '1', INFER_BOOT_ID: 'boot', INFER_LAUNCH_ID: 'launch' })
 })
 
-test('an engine on the CPU sees no GPU', () => {
-  const env = engineEnvironment({ host: {}, home: '/h', bootId: 'b', launchId: 'l', visibleDevices: '', more: {} })
-  expect(env.CUDA_VISIBLE_DEVICES).toBe('')
+test('the devices of an engine replace those of the server', () => {
+  expect(built({ GGML_VK_VISIBLE_DEVICES: '1' }).GGML_VK_VISIBLE_DEVICES).toBe('1')
+  const visibleDevices = { GGML_VK_VISIBLE_DEVICES: '' }
+  const host = { GGML_VK_VISIBLE_DEVICES: '1' }
+  const env = engineEnvironment({ host, home: '/h', bootId: 'b', launchId: 'l', visibleDevices, more: {} })
+  expect(env).toMatchObject(visibleDevices)
+  expect(env).not.toHaveProperty('CUDA_VISIBLE_DEVICES')
 })

@@ -149,7 +149,7 @@ test('engines are not started from a worker thread, because they would end with 
      import { openLocalLauncher } from ${JSON.stringify(local)}
      import { noWrapper } from ${JSON.stringify(wrapper)}
      const launcher = await openLocalLauncher({ dataDir: ${JSON.stringify(dataDir)}, bootId: 'b', host: {}, wrapper: noWrapper, support: { tool: null, why: '' }, log: {} })
-     await launcher.start({ launchId: 'a', engineId: 'a', sandbox: { level: 'none', required: false, read: [], write: [], programs: [] }, modelId: 'm', argv: ['/bin/true'], channel: 'port', env: {}, visibleDevices: '' })
+     await launcher.start({ launchId: 'a', engineId: 'a', sandbox: { level: 'none', required: false, read: [], write: [], programs: [] }, modelId: 'm', argv: ['/bin/true'], channel: 'port', env: {}, visibleDevices: {} })
        .then(() => parentPort.postMessage('started'), error => parentPort.postMessage(error.message))`,
   )
   const worker = new Worker(script)

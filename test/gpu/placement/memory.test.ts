@@ -159,7 +159,7 @@ describe('the memory use of a resident', () => {
     const { memory } = await open()
     const resident = residentOn('a', 40)
     expect(memory.shareOfDevice(resident)).toBe(0.5)
-    expect(memory.visibleTo(resident)).toBe('0')
+    expect(memory.visibleTo(resident)).toEqual({ variables: { CUDA_VISIBLE_DEVICES: '0' }, files: ['nvidia'] })
     expect(memory.shareOfDevice(Object.assign(residentOn('b', 4), { devices: ['cpu'] }))).toBe(0.4)
     expect(memory.shareOfDevice(Object.assign(residentOn('c', 4), { devices: [] }))).toBe(1)
   })

@@ -249,7 +249,7 @@ describe.each(toolsHere)('with $name', tool => {
     mkdirSync(join(dev, 'dri'))
     for (const name of ['nvidia0', 'nvidiactl', 'nvidia-uvm', 'dri/renderD128', 'kfd', 'sda'])
       symlinkSync(name === 'sda' ? '/dev/null' : '/dev/zero', join(dev, name))
-    const system = readSystem({ dev })
+    const system = readSystem({ dev, devices: ['nvidia', 'kfd', 'dri'] })
     const mounts = viewOf({
       ownProc: tool.ownProc,
       system,

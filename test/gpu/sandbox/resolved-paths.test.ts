@@ -1,5 +1,5 @@
 import { mkdirSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
 import { modelPaths } from '../../../gpu/presets/sandbox-requirements.ts'
 import { effectiveLevel, type SandboxSupport, sandboxRefusal, sandboxWarning } from '../../../gpu/sandbox/level.ts'
@@ -8,7 +8,7 @@ import { commandPaths, programPaths } from '../../../gpu/sandbox/program-paths.t
 import { resolvedPathsOf } from '../../../gpu/sandbox/resolved-paths.ts'
 import { absentPath, sandboxHint } from '../../../gpu/sandbox/sandbox.ts'
 import { sharedLibraries } from '../../../gpu/sandbox/shared-libraries.ts'
-import { readSystem } from '../../../gpu/sandbox/system.ts'
+import { type DeviceFiles, readSystem } from '../../../gpu/sandbox/system.ts'
 import { temporary } from '../launcher/_launch.ts'
 import { buildProgram, hasCompiler } from './_program.ts'
 import { probeWith } from './_tools.ts'
@@ -130,6 +130,16 @@ test('paths in the command are visible, except the data directory and a home', (
   expect(seen('--config', config)).toEqual([config])
   expect(seen(`--config=${config}`)).toEqual([config])
   expect(seen(script)).toEqual([script, join(home, 'engine'), join(home, 'engine')])
+  // The manifest of a Vulkan driver, and the driver.
+  const driver = put(join(home, 'driver', 'lib.so'))
+  const manifest = put(join(home, 'driver', 'icd.json'))
+  writeFileSync(manifest, JSON.stringify({ ICD: { library_path: './lib.so' } }))
+  const variables = { VK_DRIVER_FILES: `${manifest}:/nowhere.json` }
+  expect(
+    commandPaths(['x'], variables, { configuredVariables: [], dataDir, homes: [home], writable: [] }).map(
+      ({ path }) => path,
+    ),
+  ).toEqual([manifest, driver])
   for (const path of [
     secret,
     dataDir,
@@ -146,16 +156,16 @@ test('paths in the command are visible, except the data directory and a home', (
   expect(seen(put(join(home, 'serve.sh')))).toEqual([join(home, 'serve.sh')])
 })
 
-test('in /dev only GPUs are included', () => {
+test('in /dev only the files of the GPUs of an engine are included', () => {
   const dev = temporary()
   for (const name of ['nvidia0', 'nvidiactl', 'nvidia-uvm', 'nvidia-caps', 'dri', 'kfd', 'dxg', 'infiniband'])
     mkdirSync(join(dev, name))
   for (const name of ['sda', 'vda1', 'mem', 'kvm', 'null', 'fuse', 'loop0', 'input', 'tty1']) mkdirSync(join(dev, name))
-  expect(readSystem({ dev }).devices.map(({ path }) => path)).toEqual(
-    ['dri', 'dxg', 'infiniband', 'kfd', 'nvidia-caps', 'nvidia-uvm', 'nvidia0', 'nvidiactl'].map(
-      name => `/dev/${name}`,
-    ),
-  )
+  const seen = (...devices: DeviceFiles[]) => readSystem({ dev, devices }).devices.map(({ path }) => basename(path))
+  expect(seen()).toEqual(['infiniband'])
+  expect(seen('nvidia')).toEqual(['dxg', 'infiniband', 'nvidia-caps', 'nvidia-uvm', 'nvidia0', 'nvidiactl'])
+  expect(seen('kfd', 'dri')).toEqual(['dri', 'infiniband', 'kfd'])
+  expect(seen('dri')).toEqual(['dri', 'infiniband'])
   expect(readSystem({ dev: '/nowhere' }).devices).toEqual([])
 })
 
