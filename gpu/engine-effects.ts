@@ -3,6 +3,7 @@ import { execa } from 'execa'
 import { isUnpacked, selfCommand } from '../core/assets.ts'
 import { Failure } from '../core/failure.ts'
 import type { Log } from '../core/log.ts'
+import type { EnginePlacement } from '../core/models/engine-placement.ts'
 import type { Model } from '../core/models/model.ts'
 import { saysOutOfMemory, withoutLocations } from '../core/tasks/protocols/engine-text.ts'
 import { type Engine, type EngineOptions, openEngine } from './engine.ts'
@@ -22,6 +23,7 @@ import type { Effects } from './residency/residents.ts'
 
 interface Running {
   engine: Engine
+  placement: EnginePlacement
   connections: EngineConnections | undefined
 }
 
@@ -33,6 +35,8 @@ export interface EngineEffectOptions {
   refused: Pick<ReturnType<typeof openRefusedFiles>, 'add'>
   /** The backend by which the built-in engine uses the cards for a model; null on the processor. */
   backendOf: (model: Model) => Backend | null
+  /** Where an engine of the model runs on these devices. */
+  placementOf: (state: Resident['serves'], devices: readonly string[]) => EnginePlacement
   /** How long an engine may continue a cancelled request, in milliseconds. */
   cancelGraceMs: number
   log: Log
@@ -87,7 +91,8 @@ export function openEngineEffects(options: EngineEffectOptions) {
     try {
       if (presetOf(serves.model).sandbox?.isOwn) await unpackEngineFiles()
       const engine = newEngine(resident)
-      const one: Running = { engine, connections: undefined }
+      const placement = options.placementOf(serves, resident.devices)
+      const one: Running = { engine, placement, connections: undefined }
       running.set(engineId, one)
       for (const warning of missingSandboxPaths(serves.model)) log.warn(warning, fields)
       const { reason } = serves.placement.plan?.paged ?? {}
@@ -138,15 +143,26 @@ export function openEngineEffects(options: EngineEffectOptions) {
     return exit.promise
   }
 
+  /** Where an engine runs: known when it is started, because backends may be added later. */
+  const placement = (resident: Resident): EnginePlacement =>
+    running.get(resident.engineId)?.placement ?? options.placementOf(resident.serves, resident.devices)
+
   return {
     effects: {
       start: resident => void start(resident),
       stop: (resident, reason, kill) => void stop(resident, reason, kill),
       settle: resident => void memory.settle(resident).then(() => events().settled(resident.engineId)),
+      answered(resident) {
+        const { detail, advice } = placement(resident)
+        const fields = { model: resident.serves.model.id, engine: resident.engineId, runs: detail }
+        if (advice !== null) log.warn('First answer of an engine that uses no GPU', fields)
+        else log.info('First answer of an engine', fields)
+      },
     } satisfies Partial<Effects>,
     connections: (engineId: string): EngineConnections => running.get(engineId)!.connections!,
     pid: (engineId: string): number | null => running.get(engineId)?.engine.pid() ?? null,
     command: (engineId: string): readonly string[] => running.get(engineId)?.engine.options.argv ?? [],
+    placement,
     exited,
     /** The newest loads of a model, newest first. */
     loads: history.of,

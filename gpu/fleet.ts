@@ -4,6 +4,7 @@ import { Failure } from '../core/failure.ts'
 import { newId } from '../core/ids.ts'
 import type { Log } from '../core/log.ts'
 import { sameEngine } from '../core/models/change.ts'
+import type { EnginePlacement } from '../core/models/engine-placement.ts'
 import type { Fleet, FleetSnapshot, Lease, ModelActivity, SlotQueue } from '../core/models/fleet.ts'
 import type { Model } from '../core/models/model.ts'
 import type { ModelPlan } from '../core/models/model-plan.ts'
@@ -16,6 +17,7 @@ import { openLoadTimes } from './load-times.ts'
 import { bookedBytes, excessOf, openMeasuredMemory } from './measured-memory.ts'
 import { openNeededPrograms } from './needed-programs.ts'
 import { openCardBackends } from './placement/card-backend.ts'
+import { enginePlacement } from './placement/engine-placement.ts'
 import { openMemory } from './placement/memory.ts'
 import { openModelPlacement, slotsFor } from './placement/model-placement.ts'
 import { openRefusedFiles } from './placement/refused-files.ts'
@@ -32,6 +34,7 @@ import {
   type Resident,
   slotsOf,
 } from './residency/model-state.ts'
+import type { Plan } from './residency/plan.ts'
 import { openResidency, type Residency } from './residency/residency.ts'
 import { sandboxWarning } from './sandbox/level.ts'
 
@@ -87,12 +90,23 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   const backends = openCardBackends({ ...options, environment, wrapper, memory })
   const refused = openRefusedFiles()
   const placements = openModelPlacement(memory, backends, sandbox, refused, models)
+  const placementOf = ({ model, placement: { plan } }: ModelState, devices: readonly string[]) =>
+    enginePlacement({
+      model,
+      preset: presetOf(model),
+      devices,
+      layout: plan?.layout,
+      gpus: memory.devices().filter(({ kind }) => kind !== 'cpu').length,
+      gpuFault: memory.fault(),
+      backendFault: backends.fault(model),
+    })
   const engines = openEngineEffects({
     launcher,
     memory,
     environment,
     refused,
     backendOf: backends.found,
+    placementOf,
     cancelGraceMs: limits.cancel_grace,
     log,
     events: () => opened!,
@@ -257,10 +271,22 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
 
   async function plan(model: Model): Promise<ModelPlan> {
     const refusal = model.enabled ? programs.missingForAll(model) : `The model '${model.id}' is disabled here.`
-    if (model.enabled) return residency.plan(await stateOf(model.id), refusal)
-    const slots = model.concurrency ?? presetOf(model).slots
-    const placement = await placements.placementOf(model, slots, undefined)
-    return residency.plan(newModelState(model, placement, slotsFor(model, placement.plan)), refusal)
+    const state = model.enabled ? await stateOf(model.id) : await disabledState(model)
+    const planned = residency.plan(state, refusal)
+    return { ...planned, placement: placementIn(planned, state) }
+  }
+
+  async function disabledState(model: Model): Promise<ModelState> {
+    const placement = await placements.placementOf(model, model.concurrency ?? presetOf(model).slots, undefined)
+    return newModelState(model, placement, slotsFor(model, placement.plan))
+  }
+
+  /** Where the model runs, or would run by this plan; null if it is refused. */
+  function placementIn({ status, devices }: Plan, state: ModelState): EnginePlacement | null {
+    const live = state.residents.find(resident => resident.state !== 'stopping')
+    if (live) return engines.placement(live)
+    const needed = devices.filter(({ neededBytes }) => neededBytes > 0).map(({ id }) => id)
+    return status === 'refused' ? null : placementOf(state, needed)
   }
 
   const loads = new Map<string, Promise<void>>()
@@ -335,6 +361,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
           pid: engines.pid(resident.engineId),
           command: engines.command(resident.engineId),
           devices: [...resident.devices],
+          placement: engines.placement(resident),
           bytes: resident.bytes,
           slots: resident.slots,
           leases: resident.leases,

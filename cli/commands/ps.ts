@@ -1,6 +1,7 @@
 import type { Command } from '@commander-js/extra-typings'
 import { type Api, openClient } from '../client/client.ts'
 import { fetchStatus } from '../status/live.ts'
+import { layersText, placementNotes } from '../status/placement-notes.ts'
 import { withCommon, withExamples } from '../terminal/options.ts'
 import { lengthText, sizeText } from '../terminal/quantities-text.ts'
 import { printable } from '../terminal/styled-line.ts'
@@ -9,15 +10,21 @@ import type { Terminal } from '../terminal/terminal.ts'
 /** `infer ps`: lists the loaded models, one line per engine. */
 export function define(command: Command, terminal: Terminal): void {
   withCommon(command)
-    .description('Lists the loaded models: memory, devices, and slots in use.')
+    .description(
+      'Lists the loaded models: memory, devices, layers on GPUs, and slots in use. Says why GPUs are not used.',
+    )
     .action(async ({ dataDir, json }) => {
       const { engines, time } = await fetchStatus(openClient(dataDir))
       if (json) return terminal.json({ engines })
       if (engines.length === 0) return terminal.remark('No model is loaded. See: infer ls')
       terminal.table(
-        ['model', 'state', 'memory', 'on', 'busy', 'loaded for', 'idle for'],
+        ['model', 'state', 'memory', 'on', 'GPU layers', 'busy', 'loaded for', 'idle for'],
         engines.map(engine => rowOf(engine, time)),
+        { optional: ['GPU layers', 'loaded for', 'idle for'] },
       )
+      for (const { text, isAdvice } of placementNotes(engines))
+        if (isAdvice) terminal.warn(text)
+        else terminal.remark(text)
     })
   withExamples(command, [
     ['infer ps', 'as a table'],
@@ -33,6 +40,7 @@ function rowOf(engine: Api['EngineStatus'], now: number): string[] {
     state,
     sizeText(memory_bytes),
     devices.join(' ') || '-',
+    layersText(engine),
     `${busy}/${slots}`,
     state === 'ready' ? lengthText(now - started_at) : '-',
     state === 'ready' && busy === 0 ? lengthText(now - last_used_at) : '-',

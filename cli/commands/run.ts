@@ -2,7 +2,7 @@ import type { Command } from '@commander-js/extra-typings'
 import { askOnce, showAnswer, streamAnswer } from '../chat/ask.ts'
 import { type ChatSettings, chatRequest } from '../chat/conversation.ts'
 import { promptContent, promptOf } from '../chat/prompt.ts'
-import { openClient } from '../client/client.ts'
+import { type Client, openClient } from '../client/client.ts'
 import { commandTasks } from '../client/command-tasks.ts'
 import { generate } from '../generation/generate-all.ts'
 import { type GenerationFlags, withEverything, withPrompt } from '../generation/inputs.ts'
@@ -20,6 +20,7 @@ interface ChatOptions extends ChatSettings {
   system?: string
   hideReasoning?: boolean
   figures?: boolean
+  verbose?: boolean
 }
 interface Options extends ChatOptions, GenerationFlags, CommonOptions {
   image?: string[]
@@ -45,6 +46,7 @@ export function define(command: Command, terminal: Terminal): void {
       'an image file or URL; repeatable for chat; for generation one PNG or JPEG up to 10 MiB',
       collect,
     )
+    .option('--verbose', 'say at the end where the model has run, and for text the time and speed')
     .optionsGroup(chatGroup)
     .option('--system <text>', 'system prompt')
     .option('--temperature <number>', 'sampling temperature, 0 to 2', readNumber(0, 2))
@@ -92,7 +94,9 @@ export function define(command: Command, terminal: Terminal): void {
           `There is no model and no slug '${printable(model)}' here. Did you mean '${closest}'? See: infer ls`,
         )
       const prompt = promptOf([promptText], pipedPrompt ?? (await piped()))
-      return await chat(terminal, model, prompt, options)
+      await chat(terminal, model, prompt, options)
+      if (options.verbose) await showPlacement(terminal, client, model)
+      return
     }
     const chatting = givenOf(chatGroup)
     if (chatting !== undefined)
@@ -106,6 +110,7 @@ export function define(command: Command, terminal: Terminal): void {
       json: options.json === true,
       dataDir: options.dataDir,
     })
+    if (options.verbose) await showPlacement(terminal, client, target.modelId)
   })
   withExamples(command, [
     ['infer run qwen3-8b "Why is the sky blue?"', 'stream the answer'],
@@ -113,12 +118,13 @@ export function define(command: Command, terminal: Terminal): void {
     ['infer run qwen3-vl "What is this?" --image cat.png', 'with an image'],
     ['infer run demo/text-to-image "a cat" --out cat.png', 'an image'],
     ['infer run demo/image-to-video "it jumps" --image cat.png', 'a video of it'],
+    ['infer run qwen3-8b "Hello" --verbose', 'and where the model has run'],
     ['infer run qwen3-8b --json < prompt.txt', 'the complete response of the API'],
   ])
 }
 
 async function chat(terminal: Terminal, model: string, prompt: string, options: Options): Promise<void> {
-  const { system, temperature, maxTokens, seed, json, hideReasoning, figures, image = [], dataDir } = options
+  const { system, temperature, maxTokens, seed, json, hideReasoning, figures, verbose, image = [], dataDir } = options
   const content = promptContent(prompt, image)
   const client = openClient(dataDir)
   const body = chatRequest({ model, system }, [{ role: 'user', content }], { temperature, maxTokens, seed })
@@ -128,9 +134,15 @@ async function chat(terminal: Terminal, model: string, prompt: string, options: 
     else
       await showAnswer(terminal, streamAnswer(body, askOptions), {
         reasoning: hideReasoning !== true,
-        figures: figures === true,
+        figures: figures === true || verbose === true,
       })
   })
+}
+
+/** Says where the engine of the model runs. */
+async function showPlacement(terminal: Terminal, client: Client, model: string): Promise<void> {
+  const { placement } = (await fetchOfferedModels(client)).find(one => one.model_id === model) ?? {}
+  if (placement) terminal.remark(printable(`'${model}' runs ${placement.detail}.`))
 }
 
 /** The error for a generation flag with a model that generates nothing. */

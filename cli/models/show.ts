@@ -65,6 +65,7 @@ function modelLines({ id, settings, status, engines }: ModelDetail, paint: Paint
       '',
       `${paint.name(engine.id)}  ${engine.state}${where}, ${sizeText(engine.memory_bytes)}, ${engine.busy} of ${engine.slots} slots busy, for ${age}${engine.pid === null ? '' : `, process ${engine.pid}`}`,
     )
+    lines.push(`  runs ${printable(engine.placement.detail)}`)
     if (engine.command.length > 0) lines.push(paint.faint(`  ${printable(engine.command.map(shellWord).join(' '))}`))
   }
   const entries = Object.entries(settings).filter(([name, value]) => name !== 'id' && !isEmpty(value))

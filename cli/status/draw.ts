@@ -1,8 +1,9 @@
 import { moneyText } from '../../core/money-text.ts'
 import type { Api } from '../client/client.ts'
 import { lengthText, rateText, readingsText, sizeText } from '../terminal/quantities-text.ts'
-import { drawLine, lineWidth, type Paint, padded, type StyledLine } from '../terminal/styled-line.ts'
+import { drawLine, lineWidth, type Paint, padded, type StyledLine, wrapText } from '../terminal/styled-line.ts'
 import { modelLines } from './models.ts'
+import { layersText, placementNotes } from './placement-notes.ts'
 
 /** Available columns and lines. A height of 0 means no limit. */
 interface ScreenSize {
@@ -26,6 +27,7 @@ export function drawStatus(
     heading('Devices'),
     ...snapshot.devices.flatMap(device => deviceLines(device, snapshot, width)),
     ...elsewhere(snapshot),
+    ...noteLines(snapshot, width),
     blank,
     heading('Models'),
     ...(snapshot.models.length > 0
@@ -127,6 +129,12 @@ function waitingLine({ id, model_id, waited_ms, waiting_for }: Api['WaitingReque
   ]
 }
 
+/** Says why engines do not use the GPUs. */
+const noteLines = ({ engines }: Api['SystemStatus'], width: number): StyledLine[] =>
+  placementNotes(engines).flatMap(({ text, isAdvice }) =>
+    wrapText(text, Math.max(20, width - 2)).map(line => [{ text: `  ${line}`, look: isAdvice ? 'warning' : 'faint' }]),
+  )
+
 /** Draws engines that use no device of this machine. */
 function elsewhere({ engines, time }: Api['SystemStatus']): StyledLine[] {
   const remote = engines.filter(({ devices }) => devices.length === 0)
@@ -135,16 +143,14 @@ function elsewhere({ engines, time }: Api['SystemStatus']): StyledLine[] {
     : [[{ text: 'elsewhere', look: 'name' }], ...remote.map(one => engineLine(one, time, 80))]
 }
 
-function engineLine(
-  { model_id, state, memory_bytes, busy, slots, started_at, pid }: Api['EngineStatus'],
-  time: number,
-  width: number,
-): StyledLine {
+function engineLine(engine: Api['EngineStatus'], time: number, width: number): StyledLine {
+  const { model_id, state, memory_bytes, busy, slots, started_at, pid, placement } = engine
   const since = `since ${lengthText(time - started_at)}`
   const shown = state === 'ready' ? `${busy}/${slots} busy` : state === 'starting' ? 'loading' : 'stopping'
   const facts = [
     padded(shown, 10),
     ...(memory_bytes > 0 ? [padded(sizeText(memory_bytes), 8, 'right')] : []),
+    ...(width >= 70 && placement.layers !== null ? [`${layersText(engine)} layers on GPUs`] : []),
     ...(width >= 50 ? [since] : []),
     ...(width >= 80 && pid !== null ? [`pid ${pid}`] : []),
   ]

@@ -1,6 +1,7 @@
 import type { Readable } from 'node:stream'
 import type { Failure } from '../failure.ts'
 import type { Task } from '../schemas/task.ts'
+import type { EnginePlacement } from './engine-placement.ts'
 import type { EngineTraits } from './engine-traits.ts'
 import type { Model } from './model.ts'
 import type { ModelPlan } from './model-plan.ts'
@@ -279,6 +280,7 @@ export interface ResidentSnapshot {
   /** Program and arguments; empty for a remote engine. */
   command: readonly string[]
   devices: string[]
+  placement: EnginePlacement
   bytes: number
   slots: number
   leases: number

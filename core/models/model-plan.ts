@@ -1,3 +1,5 @@
+import type { EnginePlacement } from './engine-placement.ts'
+
 /** What happens if a request for a model comes now, and the figures of that decision. Times are milliseconds. */
 export interface ModelPlan {
   modelId: string
@@ -16,6 +18,8 @@ export interface ModelPlan {
   waitsFor: { engineId: string | null; modelId: string; why: string }[]
   /** The devices of the kind that it needs. */
   devices: PlannedDevice[]
+  /** Where it runs, or would run; null if it is refused. */
+  placement: EnginePlacement | null
   figures: PlanFigures
 }
 

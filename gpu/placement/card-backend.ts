@@ -1,5 +1,6 @@
 import type { Log } from '../../core/log.ts'
 import type { Model } from '../../core/models/model.ts'
+import { withoutLocations } from '../../core/tasks/protocols/engine-text.ts'
 import { type BackendName, backendNames, useOf } from '../engines/gguf/backend.ts'
 import { backendsFolder, searchBackends } from '../engines/gguf/backend-search.ts'
 import type { Backend } from '../presets/preset.ts'
@@ -20,6 +21,8 @@ export function openCardBackends(options: {
   const { dataDir, environment, wrapper, memory, log } = options
   const searches = new Map<string, Promise<Backend | null>>()
   const found = new Map<string, Backend | null>()
+  /** Why a search has found none, as a part of a sentence. */
+  const faults = new Map<string, string>()
 
   async function search(use: 'auto' | 'cuda' | 'vulkan'): Promise<Backend | null> {
     const cards = memory.devices().filter(({ kind }) => kind === 'nvidia')
@@ -34,8 +37,9 @@ export function openCardBackends(options: {
         log.info('The built-in engine can use the GPUs', { backend: name, detail })
         return { gpu, folder: at, linked: folder }
       }
-      if (state === 'fails')
-        log.warn('A backend for GPUs does not work on this machine', { backend: name, reason: detail, advice })
+      if (state !== 'fails') continue
+      log.warn('A backend for GPUs does not work on this machine', { backend: name, reason: detail, advice })
+      if (!faults.has(use)) faults.set(use, `the backend '${name}' does not work (${withoutLocations(detail)})`)
     }
     return null
   }
@@ -58,5 +62,8 @@ export function openCardBackends(options: {
     },
     /** The result of a finished search; null before. */
     found: ({ gpu = 'auto' }: Pick<Model, 'gpu'>): Backend | null => found.get(gpu) ?? null,
+    /** Why a finished search has found none, as a part of a sentence; null if it has found one, and before. */
+    fault: ({ gpu = 'auto' }: Pick<Model, 'gpu'>): string | null =>
+      found.get(gpu) === null ? (faults.get(gpu) ?? 'the built-in engine has no backend for them') : null,
   }
 }

@@ -62,6 +62,7 @@ export async function openMemory(options: {
   const use = openCardUse()
   let cards: Device[] = []
   let reason: string | null = null
+  let broken = false
   let timer: NodeJS.Timeout | undefined
   let nextPollMs = swept ? releasePollMs : pollMs
   let measuredAt = Number.NEGATIVE_INFINITY
@@ -77,6 +78,7 @@ export async function openMemory(options: {
     const found = await source.cards()
     if (found.reason !== reason && found.broken) log.warn('The GPUs cannot be used', { reason: found.reason })
     reason = found.reason
+    broken = found.broken
     // When the driver does not answer, the cards that it reported before are kept, without readings.
     cards = found.broken ? cards.map(card => ({ ...card, ...noReadings })) : found.devices
     for (const { id, powerWatts } of cards) energy.measured(id, powerWatts)
@@ -162,8 +164,8 @@ export async function openMemory(options: {
     energy,
     cardsOf,
     measure,
-    /** Why there is no usable card, as a sentence; null when there is one. */
-    reason: (): string | null => reason,
+    /** Why existing cards cannot be used, as a sentence; null when they can, and when there are none. */
+    fault: (): string | null => (broken ? reason : null),
     cores: source.cpu.cores ?? 1,
     /** Bytes that may be booked for a model where no other engine is. */
     largest({ kind, devices: count, only }: Pick<PlacementRequest, 'kind' | 'devices' | 'only'>): number {

@@ -19,6 +19,9 @@ import {
 } from './model-state.ts'
 import type { DeviceCapacity, Occupant, Reservation } from './place.ts'
 
+/** The plan without where its engine runs on its devices. */
+export type Plan = Omit<ModelPlan, 'placement'>
+
 export interface Situation {
   now: number
   demandOf: (state: ModelState) => Demand | undefined
@@ -35,7 +38,7 @@ export interface Situation {
  * of `nextStep` and `place`, with the memory that the models before it have reserved. `refusal`: why it is refused
  * whatever the devices are.
  */
-export function planOf(state: ModelState, refusal: string | null, situation: Situation): ModelPlan {
+export function planOf(state: ModelState, refusal: string | null, situation: Situation): Plan {
   const { now, pending, residents, resident, capacities, rules } = situation
   const demand = withOneMore(situation.demandOf(state), state)
   const demandOf = (one: ModelState): Demand | undefined => (one === state ? demand : situation.demandOf(one))

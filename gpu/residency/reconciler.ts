@@ -1,6 +1,5 @@
 import type { Failure } from '../../core/failure.ts'
 import type { Demand, SlotQueue } from '../../core/models/fleet.ts'
-import type { ModelPlan } from '../../core/models/model-plan.ts'
 import { byUrgency, nextStep, occupantsOf, type ResidencyRules } from './advance.ts'
 import { expectedWaitMs } from './expected-wait.ts'
 import type { ModelState, Resident } from './model-state.ts'
@@ -13,7 +12,7 @@ import {
   place,
   type Reservation,
 } from './place.ts'
-import { planOf } from './plan.ts'
+import { type Plan, planOf } from './plan.ts'
 import { openReferenceSchedule } from './reference-schedule.ts'
 import type { Effects, Residents } from './residents.ts'
 
@@ -147,7 +146,7 @@ export function openReconciler(
     freeBytes: (devices: readonly string[]): number => freeBytes(devices, occupied(effects.now(), []), capacities()),
     place: (request: PlacementRequest): PlacementDecision => place(request, occupied(effects.now(), []), capacities()),
     /** What happens if a request for the model comes now. Changes nothing. */
-    plan: (state: ModelState, refusal: string | null = null): ModelPlan =>
+    plan: (state: ModelState, refusal: string | null = null): Plan =>
       planOf(state, refusal, {
         now: effects.now(),
         demandOf,

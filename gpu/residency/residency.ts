@@ -99,6 +99,7 @@ export function openResidency(
       if (!resident.hasSucceeded) {
         resident.hasSucceeded = true
         state.failures = null
+        effects.answered?.(resident)
       }
     }
     if (resident.state !== 'ready') return

@@ -87,6 +87,8 @@ export interface Effects {
    * (`startsAgain`); else what a layout like this one seems to need.
    */
   ranOut?(resident: Resident, bytes: number, startsAgain: boolean): void
+  /** Called when an engine has completed its first request. */
+  answered?(resident: Resident): void
   /** Called when an engine is ready, with the milliseconds that it took. */
   loaded?(resident: Resident, ms: number): void
 }

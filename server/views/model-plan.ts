@@ -5,6 +5,7 @@ import {
   boolean,
   integer,
   namedObject,
+  nullable,
   nullableInteger,
   nullableString,
   number,
@@ -12,6 +13,7 @@ import {
   oneOf,
   string,
 } from '../../core/schemas/fields.ts'
+import { EnginePlacement, placementView } from './engine-placement.ts'
 
 const modelId = nullableString('Id of its model; null if the token may not use that model.')
 const engineId = nullableString('Id of the engine; null for memory that is reserved for a model that is loaded first.')
@@ -62,6 +64,7 @@ export const ModelPlan = namedObject('ModelPlan', 'What happens if a request for
       ),
     }),
   ),
+  placement: nullable(EnginePlacement, 'Where it runs, or would run; null if it is refused.'),
   figures: object('The figures of the decision.', {
     memory_bytes: integer('Bytes that the model needs on all devices.'),
     memory_from: oneOf(
@@ -114,6 +117,7 @@ export function modelPlanView(plan: Plan, allowed: (modelId: string) => boolean)
         kept_loaded: engine.keptLoaded,
       })),
     })),
+    placement: plan.placement && placementView(plan.placement),
     figures: {
       memory_bytes: Math.round(figures.bytes),
       memory_from: figures.bytesFrom,

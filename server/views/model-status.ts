@@ -21,6 +21,7 @@ import { Task } from '../../core/schemas/task.ts'
 import { inputSchema } from '../../core/tasks/generation/input-schema.ts'
 import { featuresByTask } from '../../core/tasks/registry.ts'
 import type { Owners } from '../http/request/owners.ts'
+import { EnginePlacement, placementView } from './engine-placement.ts'
 
 export const ModelPrice = namedObject('ModelPrice', 'The prices of a model. What has no price costs 0.', {
   currency: string('ISO 4217 code of all amounts.'),
@@ -93,6 +94,7 @@ export const ModelStatus = namedObject('ModelStatus', 'The state of a model.', {
     ready: integer('Loaded engines.'),
     loading: integer('Engines that load.'),
   }),
+  placement: nullable(EnginePlacement, 'Where its first engine runs; null if none runs or loads.'),
   queue_depth: integer('Requests and jobs that wait for the model.'),
   eta_seconds: nullableInteger('Expected seconds until one more request would begin; null if unknown.'),
   dispatch_wait_ms: nullableInteger(
@@ -144,6 +146,7 @@ export function modelStatusView(
       ready: own.filter(({ state }) => state === 'ready').length,
       loading: own.filter(({ state }) => state === 'starting').length,
     },
+    placement: own[0] ? placementView(own[0].placement) : null,
     queue_depth: outlook.waiting,
     eta_seconds: etaMs == null ? null : Math.ceil(etaMs / 1000),
     dispatch_wait_ms: model.dispatch_wait_ms === 'auto' ? null : model.dispatch_wait_ms,

@@ -38,6 +38,7 @@ test('a model that cannot run on this machine is unavailable with the reason bef
   expect(plans.map(({ status }) => status)).toEqual(['load', 'refused', 'refused', 'refused', 'refused'])
   const { configured, file, card } = fleet.snapshot().models
   const refusals = [configured, file, { reason: "The model 'off' is disabled here." }, card]
+  expect(plans.map(({ placement }) => placement?.detail ?? null)).toEqual(['on the processor', null, null, null, null])
   expect(plans.slice(1).map(({ detail }) => detail)).toEqual(refusals.map(one => one!.reason))
 })
 
@@ -65,8 +66,11 @@ describe('leases', () => {
 
   test('at most as many requests run as there are slots; the others wait for one', async () => {
     const model = fake('a', [], { concurrency: 2 })
-    const { fleet } = await fleetOf([model])
+    const { fleet, log } = await fleetOf([model])
     await Promise.all(Array.from({ length: 10 }, () => chat(fleet, model, 'mode:slow,ms=20')))
+    const answered = log.lines.filter(line => line.includes('First answer of an engine'))
+    expect(answered).toEqual([expect.stringContaining('"runs":"on the processor"')])
+    expect(answered[0]).toMatch(/^info /)
     expect(await statsOf(fleet, model)).toMatchObject({ maxRunning: 2, finished: 10 })
   })
 

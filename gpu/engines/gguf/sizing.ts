@@ -41,6 +41,8 @@ export interface SizingChoice {
 }
 
 export interface Sizing extends SizingChoice {
+  /** All layers of the model, the output counted as one. */
+  layers: number
   flashAttention: (typeof flashUses)[number]
   /** Maximum tokens of one text to rank or embed. */
   encoderContext: number
@@ -89,7 +91,7 @@ export function sizing(shape: ModelShape, memory: AvailableMemory, settings: Siz
     const encoderContext = Math.min(settings.context ?? defaultEncoderContext, context)
     const contexts = contextsOf(shape, settings, { context, encoderContext, parallel, batch })
     const need = needOf(shape, { ...choice, contexts, flash, cards: memory.cards })
-    return { ...choice, flashAttention, encoderContext, batch, need, why: '' }
+    return { ...choice, layers: total, flashAttention, encoderContext, batch, need, why: '' }
   }
   const fits = ({ need }: Sizing) => need.gpu <= memory.gpu && need.cpu <= memory.cpu
   const whole = memory.whole ?? (memory.gpu > 0 ? memory.gpu : memory.cpu)

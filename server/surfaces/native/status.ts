@@ -22,6 +22,7 @@ import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
 import type { Timing } from '../../metrics/timings.ts'
 import { DeviceStatus, deviceStatus } from '../../views/device-status.ts'
+import { EnginePlacement, placementView } from '../../views/engine-placement.ts'
 import { WaitingFor, waitingObject } from '../../views/job-record.ts'
 import { LimitUse, limitUse, SpendUse, spendUse } from '../../views/limit-use.ts'
 import { modelRegion, modelState } from '../../views/model-status.ts'
@@ -36,6 +37,7 @@ export const EngineStatus = namedObject('EngineStatus', 'A process that serves a
   state: oneOf('State of the engine.', ['starting', 'ready', 'stopping']),
   pid: nullableInteger('Process id; null for a remote engine, or before it runs.'),
   devices: array('Ids of the devices that it uses.', z.string()),
+  placement: EnginePlacement,
   memory_bytes: integer('Bytes of memory reserved for it on all devices.'),
   slots: integer('How many requests it can serve at a time.'),
   busy: integer('How many requests it serves now.'),
@@ -162,6 +164,7 @@ function loadOf(
 export const engineOf = (resident: ResidentSnapshot): z.input<typeof EngineStatus> =>
   viewOf(EngineStatus, resident, {
     id: resident.engineId,
+    placement: placementView(resident.placement),
     memory_bytes: Math.round(resident.bytes),
     busy: resident.leases,
   })

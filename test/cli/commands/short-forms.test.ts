@@ -17,9 +17,16 @@ test('ls and list list models, show shows one, ps lists the loaded ones, stop un
   expect(await run('ps')).toMatchObject({ exitCode: 0, stdout: '', stderr: 'No model is loaded. See: infer ls\n' })
   expect((await run('model', 'load', 'sound')).exitCode).toBe(0)
   expect((await run('ps')).stdout).toMatch(
-    /^model +state +memory +on +busy +loaded for +idle for\nsound +ready +16\.0 MiB +cpu +0\/\d+ +\d+ s +\d+ s\n$/,
+    /^model +state +memory +on +GPU layers +busy +loaded for +idle for\nsound +ready +16\.0 MiB +cpu +- +0\/\d+ +\d+ s +\d+ s\n$/,
   )
-  expect(json(await run('ps', '--json'))).toMatchObject({ engines: [{ model_id: 'sound', state: 'ready' }] })
+  const placement = { on: 'processor', gpu_layers: null, layers: null, detail: 'on the processor', advice: null }
+  expect(json(await run('ps', '--json'))).toMatchObject({ engines: [{ model_id: 'sound', state: 'ready', placement }] })
+  const asked = await runInProcess(['run', 'sound', 'Hi', '--verbose'], env)
+  expect(asked.stderr).toMatch(/tokens\/s · .*\n'sound' runs on the processor\.\n$/)
+  expect((await runInProcess(['show', 'sound'], env)).stdout.toString()).toContain('\n  runs on the processor\n')
+  expect((await runInProcess(['model', 'plan', 'sound'], env)).stdout.toString()).toContain(
+    '\nIt runs on the processor.\n',
+  )
   expect((await run('stop', 'sound')).stdout).toBe("'sound' is unloaded.\n")
   expect(json(await run('ps', '--json'))).toEqual({ engines: [] })
 })

@@ -14,6 +14,7 @@ const idle = {
   output_tokens_per_second: 0,
   input_tokens_per_second: 0,
 }
+const placed = { on: 'gpu', gpu_layers: null, layers: null, detail: 'on GPU 0', advice: null }
 /** What is drawn of a status. */
 const snapshot = {
   version: '0.1.0',
@@ -40,6 +41,7 @@ const snapshot = {
       state: 'ready',
       pid: 42,
       devices: ['gpu0'],
+      placement: placed,
       memory_bytes: 40 * GiB,
       slots: 4,
       busy: 3,
@@ -52,6 +54,7 @@ const snapshot = {
       state: 'starting',
       pid: null,
       devices: ['gpu0'],
+      placement: placed,
       memory_bytes: 10 * GiB,
       slots: 8,
       busy: 0,
@@ -64,6 +67,7 @@ const snapshot = {
       state: 'ready',
       pid: null,
       devices: [],
+      placement: placed,
       memory_bytes: 0,
       slots: 64,
       busy: 0,
@@ -124,6 +128,21 @@ test('waiting requests are shown with the reason, the first five of them', () =>
     ...[1, 2, 3, 4].map(at => `  job_${at}  llama-70b  12 s  ${at} jobs go before it. About 1 min left.`),
     '  and 2 more',
   ])
+})
+
+test('layers on GPUs are shown, and why GPUs are not used, once for all engines', () => {
+  const without = { on: 'processor', gpu_layers: 0, layers: 37, advice: 'infer engine setup gpu' } as const
+  const detail = 'on the processor: 2 GPUs are not used because of a test; run infer engine setup gpu'
+  const [first, second] = snapshot.engines as [Api['EngineStatus'], Api['EngineStatus']]
+  const engines = [
+    { ...first, placement: { ...first.placement, gpu_layers: 81, layers: 81 } },
+    { ...first, devices: ['cpu'], model_id: 'small', placement: { ...without, detail } },
+    { ...second, devices: ['cpu'], placement: { ...without, detail } },
+  ]
+  const drawn = lines(100, 0, { ...snapshot, engines })
+  expect(drawn[5]).toMatch(/llama-70b .* 81\/81 layers on GPUs {2}since/)
+  const notes = drawn.slice(0, drawn.indexOf('Models')).join(' ').replaceAll(/\s+/g, ' ')
+  expect(notes.endsWith(` since 10 s small, qwen3-8b: ${detail} `)).toBe(true)
 })
 
 test('a wide terminal shows everything', () => {

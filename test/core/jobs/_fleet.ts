@@ -103,6 +103,7 @@ export function slotsOnly({ slots = 32 } = {}) {
           pid: null,
           command: [],
           devices: [],
+          placement: { on: 'processor', layers: null, detail: 'on the processor', advice: null },
           bytes: 0,
           slots: one.count,
           leases: one.held,

@@ -53,6 +53,9 @@ test.each([
 ])('%s no backend is tried, and the CPU is used', async (_, cards, builds, gpu) => {
   const { backends, warnings } = open(cards, builds)
   expect(await backends.find({ gpu })).toBeNull()
+  expect(backends.fault({ gpu })).toBe(
+    cards > 0 && gpu !== 'off' ? 'the built-in engine has no backend for them' : null,
+  )
   expect(warnings).toEqual([])
 })
 
@@ -62,6 +65,7 @@ test('a backend that fails is tried once and reported, and the CPU is used', asy
   expect(await backends.find({ gpu: undefined })).toBeNull()
   expect(warnings).toEqual(['cuda', 'vulkan'])
   expect(backends.found({})).toBeNull()
+  expect(backends.fault({})).toMatch(/^the backend 'cuda' does not work \(it .*\)$/)
 })
 
 test('where results cannot be stored and so no backend is tried, the CPU is used, and that is reported', async () => {

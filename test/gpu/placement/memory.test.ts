@@ -111,7 +111,7 @@ describe('the memory that may be booked', () => {
     await memory.measure()
     await memory.measure()
     expect(free()).toBe(97)
-    expect(memory.reason()).toBe('The driver is gone.')
+    expect(memory.fault()).toBe('The driver is gone.')
     expect(memory.snapshot()[0]).toMatchObject({ totalBytes: 100 * GiB, temperatureCelsius: null })
     expect(log.lines).toEqual([expect.stringContaining('The GPUs cannot be used')])
     residents = [residentOn('a', 40, 'starting')]
@@ -124,7 +124,7 @@ describe('the memory that may be booked', () => {
     expect([free(), memory.largest({ kind: 'nvidia', devices: 1 }) / GiB]).toEqual([97, 97])
     broken = false
     await memory.measure()
-    expect(memory.reason()).toBeNull()
+    expect(memory.fault()).toBeNull()
   })
 })
 

@@ -50,7 +50,8 @@ export const modelsText = {
   noEngines: 'No engine of this model runs',
   noEnginesNext: 'The next request loads it. Load it now to save that request the wait.',
   engineColumns: {
-    ...named('state', 'process', 'devices', 'memory', 'slots', 'started'),
+    ...named('state', 'process', 'memory', 'slots', 'started'),
+    devices: 'Runs',
     used: 'Last request',
   },
   loadsAbout: 'The newest since the start of the server.',

@@ -13,6 +13,7 @@ export const overviewText = {
     limit === null ? `${watts} W` : `${watts} of ${Math.round(limit)} W`,
   engines: (device: string) => `Engines on ${device}`,
   noEngines: 'No engine is loaded here.',
+  layers: (onGpu: number, total: number) => `${onGpu} of ${total} layers on GPUs`,
   engineSlots: (busy: number, slots: number) => `${busy} of ${slots} ${slots === 1 ? 'slot' : 'slots'} busy`,
   activity: 'Last 60 minutes',
   requests: 'Requests per second',

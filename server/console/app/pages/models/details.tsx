@@ -160,7 +160,9 @@ type Engine = Schema<'ModelEngine'>
 const engineColumns: readonly Column<Engine>[] = columnsOf(modelsText.engineColumns, {
   state: EngineStateView,
   process: ({ pid }) => pid ?? modelsText.remote,
-  devices: ({ devices }) => devices.join(', ') || '–',
+  devices: ({ placement: { detail, advice } }) => (
+    <span className={advice === null ? '' : 'text-warning'}>{detail}</span>
+  ),
   memory: { number: true, show: ({ memory_bytes: bytes }) => sizeText(bytes) },
   slots: ({ busy, slots }) => modelText.busy(busy, slots),
   started: ({ started_at: at }) => <Time at={at} />,

@@ -71,18 +71,20 @@ function DeviceView({ device, engines }: { device: Device; engines: readonly Eng
 }
 
 const EngineRow = memo(function EngineRow({ engine }: { engine: Engine }) {
-  const { model_id: model, state, slots, busy, memory_bytes: memory } = engine
+  const { model_id: model, state, slots, busy, memory_bytes: memory, placement } = engine
   return (
     <li className="flex flex-wrap items-center gap-x-3 gap-y-1 py-2">
       <TextLink href={modelHref(model)} className="min-w-40 flex-1 break-words" label={model} />
       <span className="text-muted text-xs tabular-nums">
         {overviewText.engineSlots(busy, slots)} · {sizeText(memory)}
+        {placement.layers !== null && ` · ${overviewText.layers(placement.gpu_layers ?? 0, placement.layers)}`}
       </span>
       {state !== 'ready' && <EngineStateView state={state} />}
       <span className="flex items-center gap-2">
         <TextLink href={modelHref(model, '?part=log')} aria-label={modelText.logOf(model)} label={modelText.log} />
         {state === 'ready' && <ModelActions id={model} status="warm" />}
       </span>
+      {placement.advice !== null && <p className="text-warning w-full text-xs">{placement.detail}</p>}
     </li>
   )
 })
