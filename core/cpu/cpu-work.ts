@@ -1,3 +1,4 @@
+import { bytesOfBase64 } from '../data-url.ts'
 import type { JsonBounds } from '../json.ts'
 import { readGgufHeader } from '../models/gguf-header.ts'
 import { decodeAudio } from './audio-work.ts'
@@ -22,6 +23,10 @@ export const cpuWork = {
   readBody([body, bounds, options]: [body: Uint8Array, bounds: JsonBounds, options: BodyOptions]): Done<ReadBody> {
     const value = readBodyValue(bufferOf(body), bounds, options)
     return { value, give: [...value.inline.values()] }
+  },
+  bytesOfBase64([text]: [text: Uint8Array]): Done<ReturnType<typeof bytesOfBase64>> {
+    const value = bytesOfBase64(bufferOf(text).toString())
+    return { value, give: value ? [value] : [] }
   },
   checkImage: work(checkImage),
   reencodeImage: work(reencodeImage, ({ bytes }) => [bytes]),

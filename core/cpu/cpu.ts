@@ -1,4 +1,5 @@
 import type { Transferable } from 'node:worker_threads'
+import { bytesOfBase64, bytesOfUsualBase64 } from '../data-url.ts'
 import { Failure } from '../failure.ts'
 import type { JsonBounds } from '../json.ts'
 import type { AudioLimits } from './audio-work.ts'
@@ -13,6 +14,9 @@ import type { ThreadWork } from './thread-work.ts'
 
 /** Bodies up to this size are parsed in the event loop: receiving a value of many parts from a thread takes it longer. */
 const parsedBytes = 256 << 10
+
+/** Characters of base64 in any form that are decoded in the event loop. */
+const decodedCharacters = 128 << 10
 
 /** Whether a buffer can be transferred. Small buffers share memory of Node's pool with others and cannot. */
 const ownsItsBytes = (bytes: Buffer): bytes is Buffer<ArrayBuffer> =>
@@ -79,6 +83,17 @@ export function openCpu({ threads = 2, maxQueue = 256 }: Partial<PoolsOptions> =
       return onlyParsed || isSmallBody(body)
         ? readBodyValue(body, bounds, { ...options, asText: undefined })
         : own(poolOfBody(body), 'readBody', [body, bounds, options], { give: [body] })
+    },
+    /**
+     * Runs `bytesOfBase64` in the event loop or, for a long text of an unusual form, in a thread, which returns a promise.
+     */
+    bytesOfBase64(text: string): ReturnType<typeof bytesOfBase64> | Promise<ReturnType<typeof bytesOfBase64>> {
+      if (text.length <= decodedCharacters) return bytesOfBase64(text)
+      const usual = bytesOfUsualBase64(text)
+      if (usual) return usual
+      // Bytes are transferred; a text would be copied twice.
+      const bytes = Buffer.from(text)
+      return own('requests', 'bytesOfBase64', [bytes], { give: [bytes] })
     },
     /** Decodes an image to its last pixel and returns its format and size. Throws Failure `invalid_image`. */
     image: (image: ImageSource, rules: ImageRules) => own('images', 'checkImage', [image, rules]),

@@ -1,5 +1,6 @@
 import { open, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { Cpu } from '../cpu/cpu.ts'
 import { bufferOf } from '../cpu/thread-work.ts'
 import { Failure } from '../failure.ts'
 import type { Files } from '../files/files.ts'
@@ -18,7 +19,7 @@ import {
   tooLargeFailure,
   writeFailed,
 } from './media-input.ts'
-import { bytesOfDataUrl, ownOrigins, readSource, type Source } from './source.ts'
+import { noBase64, ownOrigins, readSource, type Source } from './source.ts'
 
 /** Media of a request: its sender, the field that names it, where its bytes are, and what it must be. */
 export interface SentMedia {
@@ -32,13 +33,14 @@ export interface MediaReaderOptions {
   config: Pick<Config, 'allowed_hosts' | 'limits' | 'media' | 'public_url'>
   store: { files: Pick<Store['files'], 'find'> }
   files: Pick<Files, 'find' | 'verify' | 'open' | 'pathOf'>
+  cpu: Pick<Cpu, 'bytesOfBase64'>
   log: Log
   /** Resolves names. Default: the system's resolver. */
   resolve?: Resolve
 }
 
 /** Opens the reader of media: from another server, from the request itself, or from a stored file. */
-export function openMediaReader({ config, store, files, log, resolve }: MediaReaderOptions) {
+export function openMediaReader({ config, store, files, cpu, log, resolve }: MediaReaderOptions) {
   const fetcher = openFetcher({ media: config.media, log, resolve })
   const maxBytes: Record<FetchedKind, number> = {
     image: imageRules.maxBytes,
@@ -79,7 +81,8 @@ export function openMediaReader({ config, store, files, log, resolve }: MediaRea
       checkSize(sent, source.content.byteLength)
       await onPiece(source.content)
     } else if (source.from === 'data') {
-      const bytes = bytesOfDataUrl(source.text, field)
+      const bytes = await cpu.bytesOfBase64(source.text)
+      if (!bytes) throw noBase64(source.text, field)
       checkSize(sent, bytes.byteLength)
       await onPiece(bytes)
     } else if (source.from === 'http')

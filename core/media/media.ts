@@ -26,7 +26,7 @@ import { storedText } from './text-content.ts'
 interface MediaOptions extends MediaReaderOptions {
   store: MediaReaderOptions['store'] & { stats: () => Pick<ReturnType<Store['stats']>, 'writable'> }
   files: Files
-  cpu: Pick<Cpu, 'reencode' | 'imageDataUrl' | 'decodeAudio'>
+  cpu: Pick<Cpu, 'bytesOfBase64' | 'reencode' | 'imageDataUrl' | 'decodeAudio'>
   ffmpeg: Pick<Ffmpeg, 'found' | 'probe' | 'required' | 'decodeAudio'>
 }
 
@@ -40,7 +40,7 @@ const unclaimedMs = 3_600_000
  */
 export function openMedia({ cpu, ffmpeg, ...owners }: MediaOptions) {
   const { config, store, files } = owners
-  const reader = openMediaReader(owners)
+  const reader = openMediaReader({ ...owners, cpu })
   // Media in progress are held in memory, so their number is limited for each organization and in all.
   const full = 'Too many images, videos and audio files are being processed at once. Try again in a few seconds.'
   const ofOrganization = openSemaphore({ permits: 4, maxWaiting: 256, full })

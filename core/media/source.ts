@@ -1,4 +1,4 @@
-import { bytesOfBase64, contentStart, isDataUrl } from '../data-url.ts'
+import { contentStart, isDataUrl } from '../data-url.ts'
 import { invalidValue } from '../failure.ts'
 import { isId } from '../ids.ts'
 
@@ -55,12 +55,12 @@ export function ownOrigins(
   return own
 }
 
-/** Decodes the content of a data: URL. Throws Failure `invalid_value` if it is not base64. */
-export function bytesOfDataUrl(text: string, field: string): Uint8Array<ArrayBuffer> {
-  const bytes = bytesOfBase64(text)
-  if (bytes) return bytes
-  if (text.trim() === '') throw invalidValue(`'${field}' is a data: URL without content: the file is empty.`)
-  throw invalidValue(`'${field}' is a data: URL whose content is not base64.`)
-}
+/** Returns the failure for the content of a data: URL that is not base64. */
+export const noBase64 = (text: string, field: string) =>
+  invalidValue(
+    /\S/.test(text)
+      ? `'${field}' is a data: URL whose content is not base64.`
+      : `'${field}' is a data: URL without content: the file is empty.`,
+  )
 
 export const megabytes = (bytes: number): string => `${Math.floor(bytes / 1_048_576)} MB`

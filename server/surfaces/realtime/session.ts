@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { setImmediate as turn } from 'node:timers/promises'
+import { bufferOf } from '../../../core/cpu/thread-work.ts'
 import { Failure, invalid } from '../../../core/failure.ts'
 import { boundedJsonOf, isObject, maxJsonDepth } from '../../../core/json.ts'
 import { sampleRate } from '../../../core/media/audio-decoder.ts'
@@ -139,9 +140,11 @@ export function openRealtimeSession(
   }
 
   async function append(audio: unknown) {
-    const bytes = typeof audio === 'string' ? Buffer.from(audio, 'base64') : undefined
-    if (!bytes || bytes.length % 2 !== 0)
+    if (audio === '') return
+    const decoded = typeof audio === 'string' ? await owners.cpu.bytesOfBase64(audio) : undefined
+    if (!decoded || decoded.length % 2 !== 0)
       throw invalid('audio', "'audio' must be base64 of 16-bit samples, mono, little-endian.")
+    const bytes = bufferOf(decoded)
     const added = ((bytes.length / 2) * sampleRate) / config.rate
     if (!voice && buffer.end - buffer.start + added > maxSamples)
       throw new Failure('payload_too_large', `The buffer holds at most ${maxSeconds} s of audio. Commit or clear it.`)

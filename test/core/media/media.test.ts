@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import sharp from 'sharp'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { newId } from '../../../core/ids.ts'
 import { fetchRefusal } from '../../../core/media/fetch.ts'
 import { noise } from '../cpu/_pictures.ts'
@@ -50,6 +50,17 @@ const uploaded = (organizationId: string, bytes: Buffer) =>
   })
 
 describe('an image is accepted', () => {
+  test('as a large data: URL, percent-encoded, which a thread decodes', async () => {
+    const large = await noise(400, 400).png().toBuffer()
+    const decode = vi.spyOn(here.cpu, 'bytesOfBase64')
+    const sent = dataUrl(large).replaceAll('+', '%2B')
+    await here.take(mine(), field, sent, 'image')
+    expect(sent.length).toBeGreaterThan(128 << 10)
+    expect(decode.mock.results[0]!.value).toBeInstanceOf(Promise)
+    await here.take(mine(), field, dataUrl(png), 'image')
+    expect(decode.mock.results[1]!.value).toBeInstanceOf(Uint8Array)
+  })
+
   test("from an address, by its content and not by the server's content type", async () => {
     content = jpeg
     const jobId = newId('job')

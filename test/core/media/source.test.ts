@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { bytesOfDataUrl, readSource } from '../../../core/media/source.ts'
+import { bytesOfBase64 } from '../../../core/data-url.ts'
+import { noBase64, readSource } from '../../../core/media/source.ts'
 
 const id = 'file-01K2ZZZZZZ7QK2M9XDAAAAAAAA'
 const link = `http://127.0.0.1:8787/files/${id}/a.png?exp=1&sig=x`
@@ -19,5 +20,5 @@ test.each([
   ['\r\n', "'it' is a data: URL without content: the file is empty."],
   ['%%%%', "'it' is a data: URL whose content is not base64."],
 ])('the content %j is refused', (text, message) => {
-  expect(() => bytesOfDataUrl(text, 'it')).toThrow(message)
+  expect([bytesOfBase64(text), noBase64(text, 'it').message]).toEqual([undefined, message])
 })
