@@ -135,6 +135,9 @@ export function openEngine(
 
 export type Engine = ReturnType<typeof openEngine>
 
+/** Milliseconds until an engine is asked again whether it is ready: what it adds to a load is a small part of that. */
+const pauseAfter = (loadingMs: number): number => Math.min(500, Math.max(20, loadingMs / 40))
+
 /** Resolves with undefined when the engine is ready, else with the reason why it is not, as a sentence. */
 async function poll(
   { healthPath, headers, loadStallMs }: EngineOptions,
@@ -147,7 +150,7 @@ async function poll(
   let lastBodyAt = startedAt
   let failingSince = Number.POSITIVE_INFINITY
   const { fetchHealth } = await import('./requests/health.ts')
-  for (let pause = 20; !signal.aborted; pause = Math.min(pause * 1.3, 500)) {
+  while (!signal.aborted) {
     const { health, body, untrusted } = await fetchHealth(endpoint, healthPath, headers, Math.min(2_000, loadStallMs))
     if (signal.aborted) break
     if (untrusted) return untrusted
@@ -160,7 +163,7 @@ async function poll(
       return `Engine answered ${health.status} at ${healthPath}, where it should say whether it is ready.`
     if (stalled) return `Engine made no progress in loading for ${seconds(loadStallMs)}.`
     if (now - startedAt > 10 * loadStallMs) return `Engine was still not ready after ${seconds(10 * loadStallMs)}.`
-    await delay(pause, undefined, { signal }).catch(() => {})
+    await delay(pauseAfter(now - startedAt), undefined, { signal }).catch(() => {})
   }
   return `Engine was stopped while it was loading${typeof signal.reason === 'string' ? `: ${signal.reason}` : ''}.`
 }
