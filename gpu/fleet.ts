@@ -386,6 +386,7 @@ const noActivity: ModelActivity = {
   status: 'cold',
   reason: null,
   etaMs: null,
+  retryMs: null,
   etaIsMeasured: false,
   engineStarts: 0,
   engineFailures: 0,

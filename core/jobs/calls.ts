@@ -1,5 +1,5 @@
 import { type JobSpend, noSpend } from '../admission/spend.ts'
-import { Failure } from '../failure.ts'
+import { Failure, type FailureCode } from '../failure.ts'
 import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
 import type { Fleet, ModelActivity } from '../models/fleet.ts'
@@ -20,6 +20,7 @@ import {
   type WaitingCall,
   type WaitingCalls,
   waitedTooLong,
+  whenToRetry,
   wouldWaitTooLong,
 } from './waiting-calls.ts'
 
@@ -278,6 +279,9 @@ export function openCalls(dependencies: {
       const { reason, etaMs } = fleet.activity(modelId)
       return { text: reason, etaMs }
     },
+
+    /** When a request for the model that is refused now with this code should come again, for its failure. */
+    whenToRetry: (modelId: string, code: FailureCode) => whenToRetry(code, fleet.activity(modelId)),
 
     /** Throws Failure `queue_full` if no more calls may wait for the model. Does not look for a free slot. */
     requireRoom(model: Model): void {

@@ -1,4 +1,4 @@
-import { Failure, retryAfter } from '../failure.ts'
+import { Failure, type FailureCode, retryAfter } from '../failure.ts'
 import type { Lease, ModelActivity } from '../models/fleet.ts'
 import type { WaitingJob } from '../store/store.ts'
 import { about } from './job-progress.ts'
@@ -72,31 +72,43 @@ export const queueFull = (modelId: string, waiting: number, { etaMs }: ModelActi
     retryAfterMs: retryAfter(etaMs),
   })
 
-/** The failure of a call that waited for a slot until its limit. */
-export function waitedTooLong(modelId: string, { status, reason, etaMs }: ModelActivity): Failure {
-  const name = `'${modelId}'`
-  const more = {
-    retryAfterMs: retryAfter(etaMs),
-    facts: { eta_seconds: etaMs === null ? null : Math.ceil(etaMs / 1000) },
+/** When the callers of a model come again of whose load nothing is known, milliseconds. */
+export const unknownLoadMs = 30_000
+
+/** When a caller that is refused should come again, and when the model should be ready, for its failure. */
+export function whenToRetry(
+  code: FailureCode,
+  { etaMs, retryMs, etaIsMeasured }: Pick<ModelActivity, 'etaMs' | 'retryMs' | 'etaIsMeasured'>,
+) {
+  const isUnknown = code === 'model_warming_up' && !etaIsMeasured
+  const least = isUnknown ? unknownLoadMs : 0
+  return {
+    retryAfterMs: retryAfter(isUnknown ? unknownLoadMs : retryMs),
+    facts: { eta_seconds: etaMs === null ? null : Math.ceil(Math.max(least, etaMs) / 1000) },
   }
-  if (status === 'loading')
-    return new Failure('model_warming_up', `Model ${name} is still loading${inTime(etaMs)}.`, more)
+}
+
+/** The failure of a call that waited for a slot until its limit. */
+export function waitedTooLong(modelId: string, activity: ModelActivity): Failure {
+  const { status, reason, etaMs } = activity
+  const name = `'${modelId}'`
+  const failure = (code: FailureCode, text: string) => new Failure(code, text, whenToRetry(code, activity))
+  if (status === 'loading') return failure('model_warming_up', `Model ${name} is still loading${inTime(etaMs)}.`)
   if (status === 'warm')
-    return new Failure('no_capacity', `All slots of ${name} are busy; none became free in time${inTime(etaMs)}.`, more)
-  return new Failure('no_capacity', reason ?? `Model ${name} could not be loaded in time.`, more)
+    return failure('no_capacity', `All slots of ${name} are busy; none became free in time${inTime(etaMs)}.`)
+  return failure('no_capacity', reason ?? `Model ${name} could not be loaded in time.`)
 }
 
 /** The failure of a call that is expected to wait longer than it may, which `limit` says. */
 export function wouldWaitTooLong(
   modelId: string,
-  { status, reason, etaMs }: ModelActivity,
+  activity: ModelActivity,
   limit = 'longer than requests are held (limits.hold_max)',
 ): Failure {
+  const { status, reason, etaMs } = activity
   const text = `A slot of '${modelId}' should be free in ${about(etaMs ?? 0)}, ${limit}.${reason ? ` ${reason}` : ''}`
-  return new Failure(status === 'warm' ? 'no_capacity' : 'model_warming_up', text, {
-    retryAfterMs: retryAfter(etaMs),
-    facts: { eta_seconds: etaMs === null ? null : Math.ceil(etaMs / 1000) },
-  })
+  const code = status === 'warm' ? 'no_capacity' : 'model_warming_up'
+  return new Failure(code, text, whenToRetry(code, activity))
 }
 
 const inTime = (ms: number | null): string => (ms === null ? '' : `; it should take ${about(ms)}`)

@@ -294,6 +294,11 @@ export interface ModelActivity {
   reason: string | null
   /** Expected milliseconds until it can serve; null when unknown or not waiting. */
   etaMs: number | null
+  /**
+   * Expected milliseconds until a request that is refused now should come again: as `etaMs`, but where the load has not
+   * begun, until it can begin, because a model is loaded only while a request waits for it.
+   */
+  retryMs: number | null
   /** Whether `etaMs` rests on measured loads of this model, or of models like it. */
   etaIsMeasured: boolean
   engineStarts: number

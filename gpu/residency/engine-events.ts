@@ -1,3 +1,4 @@
+import { unknownLoadMs } from '../../core/jobs/waiting-calls.ts'
 import { movingAverage } from '../../core/moving-average.ts'
 import { saysGpuError, saysOutOfMemory } from '../../core/tasks/protocols/engine-text.ts'
 import { formatBytes } from '../engines/gguf/sizing.ts'
@@ -10,10 +11,10 @@ import type { Reconciler } from './reconciler.ts'
 import type { Effects, Residents } from './residents.ts'
 
 /**
- * For how long an engine stays at most whose callers have all left while it was loading: those that were refused come
- * again when it should be ready, and would otherwise find that it has been evicted. Milliseconds.
+ * For how long an engine stays whose callers have all left while it was loading: those that were refused come again when
+ * it should be ready, in whole seconds, and would otherwise find that it has been evicted. Milliseconds.
  */
-const maxKeptMs = 15_000
+const keptMs = { least: 2_000, most: 15_000 }
 /** For how long a model prefers other devices after an error of a GPU. Milliseconds. */
 const avoidMs = 10 * 60_000
 /** Bytes that an engine gets more than were free when it ran out of memory: an idle engine is then evicted for it. */
@@ -85,12 +86,14 @@ export function engineEvents(
       resident.lastUsedAt = now
       resident.serves.startedAgain = false
       const { durations } = resident.serves
+      const wasKnown = states.loadIsKnown(resident.serves)
       durations.loadMs = movingAverage(durations.loadMs, now - resident.startedAt)
       effects.loaded?.(resident, now - resident.startedAt)
       const demand = reconciler.demandOf(resident.serves)
       resident.owed = demand ? demand.interactive + demand.background : 0
       if (!demand && resident.serves.loadWaiters.length === 0) {
-        resident.keptUntil = now + Math.min(maxKeptMs, (now - resident.startedAt) / 2)
+        const half = Math.min(keptMs.most, Math.max(keptMs.least, (now - resident.startedAt) / 2))
+        resident.keptUntil = now + (wasKnown ? half : unknownLoadMs + keptMs.least)
         reconciler.wakeBy(resident.keptUntil)
       }
       // Before other models are placed: one that waits longer would evict it before its first request.

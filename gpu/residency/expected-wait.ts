@@ -4,6 +4,7 @@ import {
   expectedRunMs,
   expectedWorkMs,
   liveResidents,
+  loadIsKnown,
   type ModelState,
   pausedUntil,
   type Resident,
@@ -24,36 +25,50 @@ export interface Expectations {
   orderBound: number
 }
 
+/** No load is expected to end earlier than this, milliseconds. */
+const soonMs = 1_000
+
+/** Milliseconds. */
+export interface ExpectedWait {
+  /** Until the last waiting request of the model should get a slot. */
+  etaMs: number
+  /** The same, but where the load has not begun, until it can begin. */
+  retryMs: number
+}
+
 /**
- * Milliseconds until the last waiting request of the model should get a slot: what the engines that it waits for have to
- * do, then the models that are placed before it, each with its load and its waiting requests, then its own load.
+ * How long the waiting requests of a model should wait: what the engines that it waits for have to do, then the models that
+ * are placed before it, each with its load and its waiting requests, then its own load.
  */
-export function expectedWaitMs(state: ModelState, expectations: Expectations): number {
+export function expectedWait(state: ModelState, expectations: Expectations): ExpectedWait {
   const { now, demandOf, order, capacities } = expectations
+  const known = (ms: number): ExpectedWait => ({ etaMs: ms, retryMs: ms })
   const pauseEnd = pausedUntil(state, now)
-  if (pauseEnd !== null) return pauseEnd - now
+  if (pauseEnd !== null) return known(pauseEnd - now)
   const live = liveResidents(state)
   const starting = live.find(resident => resident.state === 'starting')
-  if (starting) return untilReady(starting, now)
+  if (starting) return known(untilReady(starting, now))
   const slots = slotsOf(live)
-  if (slots > 0) return untilFree(state.durations, Math.max(0, (demandOf(state)?.interactive ?? 0) - 1), slots)
+  if (slots > 0) return known(untilFree(state.durations, Math.max(0, (demandOf(state)?.interactive ?? 0) - 1), slots))
   const blocked = state.waitsFor.map(id => untilDone(id, expectations))
   const at = order.findIndex(({ model, retired }) => model.id === state.model.id && !retired)
   const before = order.slice(0, Math.max(0, at))
   const ahead = before
     .filter(other => other.placement.kind === state.placement.kind && liveResidents(other).length === 0)
     .reduce((sum, other) => sum + turnMs(other, demandOf(other), expectations), 0)
-  return Math.max(0, ...blocked) + ahead / roomsFor(state, capacities) + expectedLoadMs(state)
+  const retryMs = Math.max(0, ...blocked) + ahead / roomsFor(state, capacities)
+  return { etaMs: retryMs + expectedLoadMs(state), retryMs }
 }
 
-/** A first load is expected to take at least this long, because nothing is known of its engine. Milliseconds. */
-const leastFirstMs = 30_000
-
-/** Of a load that takes longer than expected, half as much again is expected as it has taken. */
+/**
+ * A load that takes longer than expected should take as long again as it is overdue; if nothing was known of it, half as
+ * long again as it has taken.
+ */
 function untilReady({ serves, startedAt }: Resident, now: number): number {
-  const expected = serves.durations.loadMs ?? Math.max(leastFirstMs, expectedLoadMs(serves))
   const elapsed = now - startedAt
-  return elapsed < expected ? expected - elapsed : elapsed / 2
+  const left = expectedLoadMs(serves) - elapsed
+  if (left >= soonMs) return left
+  return loadIsKnown(serves) ? Math.max(soonMs, -left) : Math.max(left, elapsed / 2)
 }
 
 /** How long the waiting requests of a model take on its slots, at most as long as another model lets it serve. */
@@ -70,8 +85,9 @@ function untilDone(engineId: string, expectations: Expectations): number {
   if (!resident) return 0
   const { serves, state, leases } = resident
   const loading = state === 'starting' ? untilReady(resident, expectations.now) : 0
+  const kept = Math.max(0, resident.keptUntil - expectations.now) / 2
   const running = leases > 0 ? expectedRunMs(serves.durations) / 2 : 0
-  return loading + running + workMs(serves, expectations.demandOf(serves), expectations)
+  return loading + kept + running + workMs(serves, expectations.demandOf(serves), expectations)
 }
 
 /** How many engines as large as this one the devices could hold at once. */

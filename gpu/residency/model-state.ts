@@ -3,6 +3,7 @@ import { sameEngine } from '../../core/models/change.ts'
 import type { Demand, ModelActivity, ResidentState } from '../../core/models/fleet.ts'
 import type { Model } from '../../core/models/model.ts'
 import { type BackoffRules, circuitState, type StartFailures } from './backoff.ts'
+import type { ExpectedWait } from './expected-wait.ts'
 import type { FirstLoad } from './first-load.ts'
 import type { PlacementRequest } from './place.ts'
 
@@ -67,6 +68,10 @@ export const startMs = 2_000
 export const bytesPerMs = 1e6
 export const expectedLoadMs = ({ durations, firstLoad, placement }: ModelState): number =>
   durations.loadMs ?? firstLoad?.ms ?? (placement.kind === 'none' ? 0 : startMs + placement.bytes / bytesPerMs)
+
+/** Whether loads of this model, or of models like it, were measured. */
+export const loadIsKnown = ({ durations, firstLoad }: ModelState): boolean =>
+  durations.loadMs !== null || firstLoad?.isLikely === true
 
 /** Milliseconds until a request behind `waiting` others gets one of `slots`. */
 export const untilFree = (durations: ExpectedDurations, waiting: number, slots: number): number =>
@@ -263,12 +268,17 @@ export const loadedDuring = (resident: Resident, from: number, now: number): num
   resident.readyAt === null ? 0 : Math.max(0, Math.min(resident.readyAt, now) - Math.max(resident.startedAt, from))
 
 /**
- * A model's status for users and for the queue. `unfit`: why it fits nowhere on this machine; null when it fits. `etaMs`:
- * when its last waiting request should get a slot; null while nothing waits.
+ * A model's status for users and for the queue. `unfit`: why it fits nowhere on this machine; null when it fits.
+ * `expected`: how long its waiting requests should wait; null while nothing waits.
  */
 export function activityOf(
   state: ModelState,
-  { now, rules, unfit, etaMs }: { now: number; rules: BackoffRules; unfit: string | null; etaMs: number | null },
+  {
+    now,
+    rules,
+    unfit,
+    expected,
+  }: { now: number; rules: BackoffRules; unfit: string | null; expected: ExpectedWait | null },
 ): ModelActivity {
   const open = circuitState(state.failures, now, rules) === 'open'
   const pauseEnd = pausedUntil(state, now)
@@ -290,8 +300,9 @@ export function activityOf(
         : ready
           ? null
           : (state.failures?.reason ?? state.reason ?? unfit),
-    etaMs,
-    etaIsMeasured: etaMs !== null && (state.durations.loadMs !== null || state.firstLoad?.isLikely === true),
+    etaMs: expected?.etaMs ?? null,
+    retryMs: expected?.retryMs ?? null,
+    etaIsMeasured: expected !== null && loadIsKnown(state),
     engineStarts: state.engineStarts,
     engineFailures: state.engineFailures,
   }

@@ -3,7 +3,7 @@ import type { Demand } from '../../core/models/fleet.ts'
 import type { ModelPlan, PlannedDevice, PlannedEviction } from '../../core/models/model-plan.ts'
 import { formatBytes } from '../engines/gguf/sizing.ts'
 import { byUrgency, nextStep, occupantsOf, placeAsClaimed, type ResidencyRules, type Step } from './advance.ts'
-import { expectedWaitMs } from './expected-wait.ts'
+import { expectedWait } from './expected-wait.ts'
 import {
   enginePaused,
   expectedLoadMs,
@@ -74,7 +74,7 @@ export function planOf(state: ModelState, refusal: string | null, situation: Sit
   return {
     modelId: state.model.id,
     ...outcome,
-    etaMs: outcome.etaMs === undefined ? Math.round(expectedWaitMs(asked, expectations)) : outcome.etaMs,
+    etaMs: outcome.etaMs === undefined ? Math.round(expectedWait(asked, expectations).etaMs) : outcome.etaMs,
     evict: chosen.evict.map(describe).flatMap((one): PlannedEviction[] => {
       const { engineId, modelId } = identify(one, resident)
       return engineId ? [{ engineId, modelId, bytes: one.bytes, reloadMs: one.reloadMs, why: why(one) }] : []

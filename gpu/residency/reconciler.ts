@@ -1,7 +1,7 @@
 import type { Failure } from '../../core/failure.ts'
 import type { Demand, SlotQueue } from '../../core/models/fleet.ts'
 import { byUrgency, nextStep, occupantsOf, type ResidencyRules } from './advance.ts'
-import { expectedWaitMs } from './expected-wait.ts'
+import { type ExpectedWait, expectedWait } from './expected-wait.ts'
 import type { ModelState, Resident } from './model-state.ts'
 import * as states from './model-state.ts'
 import {
@@ -129,12 +129,12 @@ export function openReconciler(
 
   return {
     demandOf,
-    /** Milliseconds until the last waiting request of the model should get a slot; null when nothing waits for it. */
-    expectedMs(state: ModelState): number | null {
+    /** How long the waiting requests of the model should wait; null when nothing waits for it. */
+    expected(state: ModelState): ExpectedWait | null {
       const loads = state.loadWaiters.length > 0 || state.residents.some(({ state }) => state === 'starting')
       if (!loads && demandOf(state) === undefined) return null
       const now = effects.now()
-      return expectedWaitMs(state, {
+      return expectedWait(state, {
         now,
         demandOf,
         order: orderAt(now),

@@ -161,8 +161,8 @@ export function openResidency(
     states: all.values,
     activity(state: ModelState) {
       const unfit = unfitReason(state.placement, capacities())
-      const etaMs = unfit === null && !state.isUnplaceable ? reconciler.expectedMs(state) : null
-      return states.activityOf(state, { now: effects.now(), rules: rules.backoff, unfit, etaMs })
+      const expected = unfit === null && !state.isUnplaceable ? reconciler.expected(state) : null
+      return states.activityOf(state, { now: effects.now(), rules: rules.backoff, unfit, expected })
     },
     plan: reconciler.plan,
     /** Milliseconds of the last `waitedMs` in which this resident was loading. */

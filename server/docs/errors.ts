@@ -198,7 +198,7 @@ export function errorSchemas(): Record<string, object> {
         required_scope: text('Scope that the token lacks, with `insufficient_scope`.'),
         eta_seconds: nullable(
           'integer',
-          'Expected seconds until the model is loaded, with `model_warming_up`; null if unknown.',
+          'Expected seconds until the model is loaded, with `model_warming_up`; null if unknown. `Retry-After` is earlier where the load begins with the next request.',
         ),
         failed_starts: integer('How many times in a row the engine of the model failed to start.'),
         job_id: text('Id of the job that continues, with `timeout`.'),

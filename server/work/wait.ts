@@ -73,6 +73,9 @@ export async function waitForEnd(
 async function notBegun(exchange: ClientExchange, job: JobRecord, instead: string, { jobs }: Owners<'jobs'>) {
   const { organizationId, id, modelId } = job
   const { waitingFor } = jobs.progressOf(job)
+  const code = waitingFor?.reason === 'model_loading' ? 'model_warming_up' : 'no_capacity'
+  // Before it is cancelled: nothing may wait for the model after that.
+  const retry = jobs.calls.whenToRetry(modelId, code)
   const kept = idempotencyKeyOf(exchange) !== undefined
   const request_id = queueIdOf(id)
   if (!kept) {
@@ -83,16 +86,15 @@ async function notBegun(exchange: ClientExchange, job: JobRecord, instead: strin
     ? `Request ${request_id} continues: send it again with its 'Idempotency-Key', or read it at its status_url.`
     : `Try again later, or ${instead}.`
   const ids: Failure['facts'] = kept ? { job_id: id, request_id, status_url: `${exchange.origin}/api/jobs/${id}` } : {}
-  const retryAfterMs = waitingFor?.etaMs ?? undefined
-  return waitingFor?.reason === 'model_loading'
-    ? new Failure('model_warming_up', `The model '${modelId}' is still loading. ${next}`, {
-        retryAfterMs,
-        facts: { eta_seconds: retryAfterMs === undefined ? null : Math.ceil(retryAfterMs / 1000), ...ids },
+  return code === 'model_warming_up'
+    ? new Failure(code, `The model '${modelId}' is still loading. ${next}`, {
+        ...retry,
+        facts: { ...retry.facts, ...ids },
       })
     : new Failure(
-        'no_capacity',
+        code,
         `The model '${modelId}' has no capacity for this request now${waitingFor ? `: ${waitingFor.detail}` : '.'} ${next}`,
-        { retryAfterMs, facts: ids, final: !kept && waitingFor?.final === true },
+        { retryAfterMs: waitingFor?.etaMs ?? undefined, facts: ids, final: !kept && waitingFor?.final === true },
       )
 }
 

@@ -20,6 +20,7 @@ export function slotsOnly({ slots = 32 } = {}) {
     status: 'warm',
     reason: null,
     etaMs: null,
+    retryMs: null,
     etaIsMeasured: false,
     engineStarts: 1,
     engineFailures: 0,
@@ -88,6 +89,7 @@ export function slotsOnly({ slots = 32 } = {}) {
         ...warm,
         status: of(modelId).planned === undefined ? 'warm' : 'loading',
         etaMs: of(modelId).etaMs ?? null,
+        retryMs: of(modelId).etaMs ?? null,
         etaIsMeasured: of(modelId).etaMs !== undefined,
       }),
       slots: modelId => {

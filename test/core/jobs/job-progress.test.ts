@@ -9,6 +9,7 @@ const activity = (more: Partial<ModelActivity> = {}): ModelActivity => ({
   status: 'warm',
   reason: null,
   etaMs: null,
+  retryMs: null,
   etaIsMeasured: false,
   engineStarts: 1,
   engineFailures: 0,
