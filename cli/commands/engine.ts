@@ -9,6 +9,7 @@ import { kvTypes } from '../../gpu/engines/gguf/sizing-need.ts'
 import { define as defineList } from '../engines/list.ts'
 import { define as defineRemove } from '../engines/remove.ts'
 import { define as defineSetup } from '../engines/setup.ts'
+import { defineUpdate } from '../engines/setup-gpu.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
 import { readCount, withExamples } from '../terminal/options.ts'
 import type { Terminal } from '../terminal/terminal.ts'
@@ -79,8 +80,10 @@ export function define(command: Command, terminal: Terminal): void {
   defineEspeak(command.command('espeak'), terminal)
   defineSetup(command.command('setup'), terminal)
   defineList(command.command('list'), terminal)
+  defineUpdate(command.command('update'), terminal)
   defineRemove(command.command('remove'), terminal)
   withExamples(command, [
+    ['infer engine setup gpu', 'let the built-in engine use the GPUs'],
     ['infer engine setup speech', 'install speech and transcription'],
     ['infer engine gguf --help', 'the built-in engine'],
     ['infer engine demo --help', 'the demo engine, which needs no model'],

@@ -4,6 +4,7 @@ import { readdir, stat, statfs } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Failure } from '../../core/failure.ts'
 import { withLock } from '../../core/models/hub/lock.ts'
+import { indexVariables } from '../../core/models/package-index/find-package-file.ts'
 import { environmentsFolder } from '../../gpu/launcher/environment.ts'
 import { findProgram } from '../../gpu/sandbox/program.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
@@ -256,6 +257,4 @@ async function findPythonTools(
 
 /** The package index that the variables of uv, pip and infer name, so that each tool uses it; undefined for PyPI. */
 export const configuredIndex = (environment: Environment): string | undefined =>
-  ['INFER_PYPI_INDEX', 'UV_DEFAULT_INDEX', 'UV_INDEX_URL', 'PIP_INDEX_URL']
-    .map(name => environment[name]?.trim())
-    .find(value => value)
+  indexVariables.map(name => environment[name]?.trim()).find(value => value)

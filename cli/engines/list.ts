@@ -9,15 +9,17 @@ import { sizeText } from '../terminal/quantities-text.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { type EnvironmentKind, environmentKinds } from './environment-kinds.ts'
 
-/** `infer engine list`: the Python environments of the data directory, and the engines that are installed. */
+/** `infer engine list`: the backends for GPUs, the Python environments, and the engines that are installed. */
 export function define(command: Command, terminal: Terminal): void {
   withCommon(command)
-    .summary('list environments of Python libraries, and installed engines')
+    .summary('list backends for GPUs, environments of Python libraries, and installed engines')
     .description(
-      'Lists the Python environments below engines of the data directory, with their state and size, and the engines whose programs are in them or on the PATH.',
+      'Lists the backends for GPUs of the built-in engine and the Python environments of the data directory, with their state and size, and the engines whose programs are in them or on the PATH.',
     )
     .action(async ({ dataDir, json }) => {
       const folder = environmentsFolder(localDirectory(command, dataDir))
+      const { installedBackends } = await import('./installed-backends.ts')
+      const backends = await installedBackends(localDirectory(command, dataDir), terminal.environment)
       const { folderBytes } = await import('./install-environment.ts')
       const names = existsSync(folder)
         ? readdirSync(folder, { withFileTypes: true })
@@ -36,14 +38,16 @@ export function define(command: Command, terminal: Terminal): void {
       const engines = findEngines({ dataDir: localDirectory(command, dataDir), path: terminal.environment.PATH ?? '' })
       if (json)
         return terminal.json({
+          backends,
           environments: rows,
           engines: engines.map(({ engine, path = null }) => ({ engine, path })),
         })
       if (rows.length === 0) terminal.remark('There are no environments. Make one with: infer engine setup speech')
-      else
+      const all = [...backends.map(one => ({ ...one, name: `gpu (${one.name})` })), ...rows]
+      if (all.length > 0)
         terminal.table(
           ['NAME', 'STATE', 'SIZE', 'PATH'],
-          rows.map(({ name, state, bytes, path }) => [name, state, sizeText(bytes), path]),
+          all.map(({ name, state, bytes, path }) => [name, state, sizeText(bytes), path]),
         )
       terminal.print('')
       terminal.table(

@@ -16,16 +16,16 @@ import type { Terminal } from '../terminal/terminal.ts'
 
 const withRemoval = (command: Command) =>
   withCommon(command)
-    .summary('delete an environment of Python libraries')
+    .summary('delete the backends for GPUs, or an environment of Python libraries')
     .description(
-      'Deletes a Python environment below engines of the data directory, and says how much space that frees. Refused while a model of infer.yaml uses it.',
+      'With gpu, deletes the backends for GPUs of the built-in engine, whose models then run on the processor. Otherwise deletes a Python environment below engines of the data directory, and says how much space that frees. Refused while a model of infer.yaml uses it.',
     )
-    .argument('<name>', 'the environment, as in infer engine list')
+    .argument('<name>', 'gpu, or the environment, as in infer engine list')
     .option('--config <path>', 'the file with the models; default: infer.yaml in the data directory')
     .option('-y, --yes', 'do not ask')
 type RemovalOptions = OptionsOf<typeof withRemoval>
 
-/** `infer engine remove <name>`: deletes an environment that no model uses. */
+/** `infer engine remove <name>`: deletes the backends for GPUs, or an environment that no model uses. */
 export function define(command: Command, terminal: Terminal): void {
   withRemoval(command).action((name, options) => {
     const dataDir = localDirectory(command, options.dataDir)
@@ -34,6 +34,7 @@ export function define(command: Command, terminal: Terminal): void {
   withExamples(command, [
     ['infer engine remove python', 'ask, then delete it'],
     ['infer engine remove speech --yes', 'without a question'],
+    ['infer engine remove gpu', 'the backends for GPUs'],
   ])
 }
 
@@ -43,6 +44,7 @@ async function run(
   terminal: Terminal,
   signal: AbortSignal,
 ): Promise<void> {
+  if (name === 'gpu') return removeGpu({ dataDir, yes, json }, terminal, signal)
   const folder = environmentsFolder(dataDir)
   const names = existsSync(folder)
     ? readdirSync(folder, { withFileTypes: true }).flatMap(entry => (entry.isDirectory() ? [entry.name] : []))
@@ -62,8 +64,7 @@ async function run(
       'conflict',
       `${users.map(({ id }) => `'${id}'`).join(', ')} in infer.yaml ${users.length === 1 ? 'uses' : 'use'} the environment '${name}'. Remove ${users.length === 1 ? 'this model' : 'these models'} first: infer model remove ${users[0]!.id}`,
     )
-  if (!yes && (json || !terminal.interactive))
-    throw usageFailure('This command asks for confirmation, which needs a terminal. Add --yes to confirm.')
+  requireConfirmation({ yes, json }, terminal)
   const { folderBytes } = await import('./install-environment.ts')
   const bytes = await folderBytes(path)
   if (!yes && !(await confirm(`Delete ${path} (${sizeText(bytes)})?`, false, terminal, signal)))
@@ -73,4 +74,25 @@ async function run(
   await rename(path, removed)
   await rm(removed, { recursive: true, force: true })
   terminal.result(json, { name, path, bytes }, `Deleted the environment '${name}': ${sizeText(bytes)} are free.`)
+}
+
+function requireConfirmation({ yes, json }: Pick<RemovalOptions, 'yes' | 'json'>, terminal: Terminal): void {
+  if (!yes && (json || !terminal.interactive))
+    throw usageFailure('This command asks for confirmation, which needs a terminal. Add --yes to confirm.')
+}
+
+async function removeGpu(
+  { dataDir, yes, json }: Pick<RemovalOptions, 'yes' | 'json'> & { dataDir: string },
+  terminal: Terminal,
+  signal: AbortSignal,
+): Promise<void> {
+  const { installedBackends, removeBackends } = await import('./installed-backends.ts')
+  const installed = await installedBackends(dataDir, terminal.environment)
+  if (installed.length === 0) throw usageFailure('No backend for GPUs is installed. See: infer engine list')
+  requireConfirmation({ yes, json }, terminal)
+  const names = installed.map(one => one.name).join(', ')
+  const question = `Delete the backends for GPUs (${names})? Models of the built-in engine then run on the processor.`
+  if (!yes && !(await confirm(question, false, terminal, signal))) return terminal.remark('Nothing was changed.')
+  const bytes = await removeBackends(dataDir, terminal.environment)
+  terminal.result(json, { name: 'gpu', bytes }, `Deleted the backends for GPUs: ${sizeText(bytes)} are free.`)
 }

@@ -4,7 +4,6 @@ import { hostEnvironment } from '../../core/config.ts'
 import { readConfig } from '../../core/models/config.ts'
 import { editConfigFile } from '../../core/models/config-file.ts'
 import { addModel, type ModelEntry, offerToys } from '../../core/models/edit.ts'
-import { withoutLogin } from '../../core/models/hub/settings.ts'
 import { traitsOf } from '../../gpu/presets/presets.ts'
 import { localDirectory } from '../client/find-server.ts'
 import { isOffered } from '../models/status.ts'
@@ -14,6 +13,7 @@ import { type CommonOptions, withCommon, withExamples } from '../terminal/option
 import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { type EnvironmentKind, environmentKinds, processorOnlyBytes, torchBuild } from './environment-kinds.ts'
+import { defineSetupGpu, readUrl } from './setup-gpu.ts'
 import { placeSpeechModels } from './speech-models.ts'
 
 interface Options extends CommonOptions {
@@ -24,13 +24,14 @@ interface Options extends CommonOptions {
   config?: string
 }
 
-/** `infer engine setup python|speech`: makes the Python environment of the engine `python`. */
+/** `infer engine setup`: installs the backend for GPUs, or a Python environment of the engine `python`. */
 export function define(command: Command, terminal: Terminal): void {
   command
-    .summary('install engines of Python libraries')
+    .summary('install the backend for GPUs, or engines of Python libraries')
     .description(
-      'Makes a Python environment with tested versions of the libraries, in engines of the data directory, with uv or with python3 and its modules venv and pip. An interrupted setup is continued by the same command. Proxies and indexes are those of uv and pip: HTTPS_PROXY, UV_DEFAULT_INDEX, PIP_INDEX_URL.',
+      'With gpu, installs the backend with which the built-in engine uses the GPUs. Otherwise makes a Python environment with tested versions of the libraries, in engines of the data directory, with uv or with python3 and its modules venv and pip. An interrupted setup is continued by the same command. Proxies and indexes are those of uv and pip: HTTPS_PROXY, UV_DEFAULT_INDEX, PIP_INDEX_URL.',
     )
+  defineSetupGpu(command.command('gpu'), terminal)
   const python = withIndex(command.command('python'))
     .summary('images, videos, embeddings and chat by PyTorch')
     .description(
@@ -65,6 +66,7 @@ export function define(command: Command, terminal: Terminal): void {
     ['infer engine setup speech --index-url https://pypi.example.com/simple', 'from an index of your own'],
   ])
   withExamples(command, [
+    ['infer engine setup gpu', 'let the built-in engine use the GPUs'],
     ['infer engine setup speech', 'speech and transcription on any machine'],
     ['infer engine setup python', 'images and videos on a GPU'],
   ])
@@ -173,9 +175,4 @@ async function areOffered(
 function readCuda(text: string): string {
   if (!/^\d{1,2}\.\d$/.test(text)) throw new InvalidArgumentError('Write a version such as 12.8.')
   return text
-}
-
-function readUrl(text: string): string {
-  if (URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)) return text
-  throw new InvalidArgumentError(`Write an address such as https://pypi.org/simple, not '${withoutLogin(text)}'.`)
 }

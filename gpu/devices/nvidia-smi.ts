@@ -17,8 +17,8 @@ function nvidiaSmi(args: readonly string[], { environment = {}, timeoutMs = 10_0
   return runProgram('nvidia-smi', args, env, timeoutMs)
 }
 
-/** Finds the NVIDIA cards of this machine. Never throws: `reason` says what is wrong. */
-export async function discover(options: RunOptions = {}): Promise<Discovery> {
+/** Queries the cards, and tells what is wrong when the driver does not answer. Never throws. */
+export async function queryCards(options: RunOptions = {}) {
   let queried: readonly string[] = fields
   let run = await nvidiaSmi(queryArguments(queried), options)
   if (problemOf(run)?.retryWithFewFields) {
@@ -26,8 +26,13 @@ export async function discover(options: RunOptions = {}): Promise<Discovery> {
     run = await nvidiaSmi(queryArguments(queried), options)
   }
   const problem = problemOf(run)
+  return { problem, cards: problem ? [] : parseCards(run.stdout, queried) }
+}
+
+/** Finds the NVIDIA cards of this machine. Never throws: `reason` says what is wrong. */
+export async function discover(options: RunOptions = {}): Promise<Discovery> {
+  const { problem, cards } = await queryCards(options)
   if (problem) return { devices: [], reason: problem.reason, broken: problem.broken }
-  const cards = parseCards(run.stdout, queried)
   const devices = devicesOf(cards, cards.some(card => card.mig) ? await slicesOf(options) : [])
   const reason = devices.length > 0 ? null : 'nvidia-smi reported no card that can be used.'
   return { devices, reason, broken: devices.length === 0 }

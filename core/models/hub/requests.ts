@@ -253,8 +253,11 @@ export function openDownload(options: {
   repository: string
   retryRules: RetryRules
   signal: AbortSignal
+  /** What else to do where there is no network, for the message. */
+  instead?: string
 }) {
   const { target, hub, repository, retryRules, signal } = options
+  const { instead = 'Or download the file on another machine and add it with: infer model add <file>' } = options
   const cancel = new AbortController()
   const either = AbortSignal.any([signal, cancel.signal])
   const ask = openRequests({ hub, repository, silenceMs: retryRules.silenceMs, signal: either })
@@ -265,7 +268,7 @@ export function openDownload(options: {
       clearTimeout(timer)
     }
     const timer = setTimeout(
-      () => cancel.abort(unreachable(target, hub, `no connection within ${connectWithinMs / 1_000} s`)),
+      () => cancel.abort(unreachable(target, hub, instead, `no connection within ${connectWithinMs / 1_000} s`)),
       connectWithinMs,
     )
     subscribe(connected, onConnected)
@@ -277,7 +280,8 @@ export function openDownload(options: {
       try {
         return await run()
       } catch (thrown) {
-        if (isUnreached(thrown) && ++failures >= maxAttempts) throw unreachable(target, hub, thrown.reason, thrown)
+        if (isUnreached(thrown) && ++failures >= maxAttempts)
+          throw unreachable(target, hub, instead, thrown.reason, thrown)
         throw thrown
       }
     }
@@ -286,7 +290,7 @@ export function openDownload(options: {
     } catch (thrown) {
       signal.throwIfAborted()
       // `retryRules` may allow fewer attempts than `maxAttempts`.
-      throw isUnreached(thrown) ? unreachable(target, hub, thrown.reason, thrown) : thrown
+      throw isUnreached(thrown) ? unreachable(target, hub, instead, thrown.reason, thrown) : thrown
     } finally {
       clearTimeout(timer)
       unsubscribe(connected, onConnected)
@@ -295,16 +299,20 @@ export function openDownload(options: {
   return { ask, first }
 }
 
-function unreachable(target: URL, { endpoint, proxy }: HubSettings, reason: string, cause?: unknown): Failure {
+function unreachable(
+  target: URL,
+  { endpoint, proxy }: HubSettings,
+  instead: string,
+  reason: string,
+  cause?: unknown,
+): Failure {
   const isHub = target.origin === new URL(endpoint).origin
   const through =
     proxy === undefined
       ? 'No proxy is set (HTTPS_PROXY)'
       : `Requests go through the proxy ${proxy.address} (${proxy.variable})`
   const where = isHub ? ` HF_ENDPOINT, which names another hub, is ${endpoint}.` : ''
-  return new Failure(
-    'no_capacity',
-    `${target.host} cannot be reached: ${reason}. ${through}.${where} Or download the file on another machine and add it with: infer model add <file>`,
-    { cause },
-  )
+  return new Failure('no_capacity', `${target.host} cannot be reached: ${reason}. ${through}.${where} ${instead}`, {
+    cause,
+  })
 }

@@ -24,8 +24,11 @@ export interface Transfer {
   incomplete: string
   size: number
   /** Null if the expected hash is not known. */
-  hash: HubFile['hash'] | null
+  hash: TransferHash | null
 }
+
+/** The hash of a file of a hub, or SHA-512, as in the registry of npm. */
+type TransferHash = HubFile['hash'] | { kind: 'sha512'; hex: string }
 
 export type TransferEvent = { file: string } & (
   | { event: 'resume' | 'progress'; bytes: number }
@@ -127,7 +130,7 @@ export async function transfer(
     if (hash && found !== hash.hex)
       wrong = new Failure(
         'worker_error',
-        `The download of ${name} is damaged: its ${hash.kind === 'git' ? 'hash' : 'sha256'} is ${found} and should be ${hash.hex}. It was deleted; run the same command again.`,
+        `The download of ${name} is damaged: its ${hash.kind === 'git' ? 'hash' : hash.kind} is ${found} and should be ${hash.hex}. It was deleted; run the same command again.`,
       )
   } finally {
     await file.close()
@@ -147,8 +150,8 @@ function startOf(response: Response, { size, have }: { size: number; have: numbe
 }
 
 /** Opens the hash of a file. git prepends a header with the length. */
-function begin(hash: HubFile['hash'] | null, size: number): Hash {
-  return hash?.kind === 'git' ? createHash('sha1').update(`blob ${size}\0`) : createHash('sha256')
+function begin(hash: TransferHash | null, size: number): Hash {
+  return hash?.kind === 'git' ? createHash('sha1').update(`blob ${size}\0`) : createHash(hash?.kind ?? 'sha256')
 }
 
 async function readInto(digest: Hash, file: FileHandle, bytes: number, signal: AbortSignal): Promise<void> {
@@ -182,11 +185,12 @@ const reserve = 512 << 20
 
 /**
  * Makes sure that the file system of `folder` has space for the missing bytes of these files.
- * Rejects with Failure `disk_full`, which names both sizes.
+ * Rejects with Failure `disk_full`, which names both sizes and the setting of another folder.
  */
 export async function requireSpace(
   folder: string,
   files: readonly { size: number; incomplete: string }[],
+  setting = 'HF_HOME',
 ): Promise<void> {
   let needed = 0
   for (const { size, incomplete } of files)
@@ -196,7 +200,7 @@ export async function requireSpace(
   if (needed > 0 && needed + reserve > free)
     throw new Failure(
       'disk_full',
-      `The download needs ${megabytes(needed)} in ${folder}, where ${megabytes(free)} are free, and ${megabytes(reserve)} must stay free. Free some space, or choose another disk with HF_HOME.`,
+      `The download needs ${megabytes(needed)} in ${folder}, where ${megabytes(free)} are free, and ${megabytes(reserve)} must stay free. Free some space, or choose another disk with ${setting}.`,
     )
 }
 

@@ -94,20 +94,33 @@ type Environment = Readonly<Record<string, string | undefined>>
 
 const defaultIndex = 'https://pypi.org/simple'
 
+/** The variables that name the package index, those of infer, uv and pip. The first that is set counts. */
+export const indexVariables = ['INFER_PYPI_INDEX', 'UV_DEFAULT_INDEX', 'UV_INDEX_URL', 'PIP_INDEX_URL'] as const
+
 /**
- * Returns the address of the Python package index, without a slash at its end: INFER_PYPI_INDEX, else PIP_INDEX_URL,
+ * Returns the address of the Python package index, without a slash at its end: that of the first variable that is set,
  * else PyPI. Throws Failure `invalid_value` for an address that cannot be used.
  */
-export function packageIndex(environment: Environment): string {
-  const variable = ['INFER_PYPI_INDEX', 'PIP_INDEX_URL'].find(name => environment[name]?.trim())
-  if (variable === undefined) return defaultIndex
+export const packageIndex = (environment: Environment): string =>
+  registryOf(environment, indexVariables, defaultIndex, 'Set INFER_PYPI_INDEX to an index without a login.')
+
+/** Returns the address of the registry of npm, likewise. */
+export const npmRegistry = (environment: Environment): string =>
+  registryOf(
+    environment,
+    ['npm_config_registry', 'NPM_CONFIG_REGISTRY'],
+    'https://registry.npmjs.org',
+    'Set npm_config_registry to a registry without a login.',
+  )
+
+function registryOf(environment: Environment, variables: readonly string[], known: string, advice: string): string {
+  const variable = variables.find(name => environment[name]?.trim())
+  if (variable === undefined) return known
   const address = environment[variable]!.trim().replace(/\/+$/, '')
   if (!URL.canParse(address) || !/^https?:$/.test(new URL(address).protocol))
-    throw invalidValue(`${variable} must be an address such as ${defaultIndex}, not '${withoutLogin(address)}'.`)
+    throw invalidValue(`${variable} must be an address such as ${known}, not '${withoutLogin(address)}'.`)
   const { username, password } = new URL(address)
   if (username !== '' || password !== '')
-    throw invalidValue(
-      `${variable} holds a user name or a password, which infer does not send. Set INFER_PYPI_INDEX to an index without a login.`,
-    )
+    throw invalidValue(`${variable} holds a user name or a password, which infer does not send. ${advice}`)
   return address
 }

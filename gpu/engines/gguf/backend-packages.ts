@@ -11,8 +11,8 @@ import { type BackendName, packagesOf } from './backend.ts'
 export type BackendFound = { ok: true } | { ok: false; why: string; instead?: string }
 
 /**
- * Checks that the builds of a backend are installed by npm below the folder, in the required version. Other users must
- * not have write access, because native code is loaded from it.
+ * Checks that the builds of a backend are installed below the folder, in the required version. Other users must not have
+ * write access, because native code is loaded from it.
  */
 export function findBuilds(
   name: BackendName,
@@ -41,6 +41,9 @@ export function findBuilds(
       if (mode & 0o022) return { ok: false, why: `other users can write to ${part}` }
     }
   }
+  // `infer engine setup gpu` leaves it out where only the build for older drivers runs.
+  if (name === 'cuda' && !existsSync(mainLibraryIn(folder)) && findBuilds('cuda-12', folder, version, architecture).ok)
+    return { ok: false, why: `only the build for older drivers is installed in ${folder}` }
   return { ok: true }
 }
 
@@ -57,13 +60,15 @@ const versionAt = (path: string): string | undefined =>
 
 const [cuda, ext] = packagesOf['cuda-12'] as [string, string]
 const mainLibrary = 'libggml-cuda.so'
+const mainLibraryIn = (folder: string) => join(folder, 'node_modules', cuda, 'bins/linux-x64-cuda', mainLibrary)
 
 /**
  * Creates a folder that contains only the CUDA build for older drivers: llama.cpp prefers the main build and falls
  * back only if that cannot be loaded. The large library is linked; the rest (30 MB) is copied, because Node resolves
- * links to the original folder. Created once per set of builds.
+ * links to the original folder. Created once per set of builds. A folder without the main build is returned itself.
  */
 export function openOlderCuda(folder: string, cache: string): string {
+  if (!existsSync(mainLibraryIn(folder))) return folder
   const view = join(cache, `cuda-12-${hash('sha256', JSON.stringify([folder, buildsAt(folder)])).slice(0, 16)}`)
   if (existsSync(view)) return view
   const temporary = `${view}.${process.pid}.tmp`

@@ -29,7 +29,7 @@ import { buildsAt, findBuilds, openOlderCuda } from './backend-packages.ts'
 import type { GpuUse } from './options.ts'
 
 export interface BackendSearch {
-  /** The folder of GPU builds, which npm installed below its `node_modules`. */
+  /** The folder of GPU builds, which are below its `node_modules`. */
   folder: string
   devices: readonly Pick<Device, 'id' | 'name' | 'kind' | 'totalBytes'>[]
   environment: Readonly<Record<string, string | undefined>>
@@ -62,7 +62,7 @@ export async function* searchBackends(search: BackendSearch): AsyncGenerator<Bac
   for (const name of names) {
     const found = findBuilds(name, folder, llamaVersion)
     if (!found.ok) {
-      yield reportMissing(name, { ...found, folder, version: llamaVersion, cards })
+      yield reportMissing(name, { ...found, cards })
       continue
     }
     const before = known[name]

@@ -1,4 +1,5 @@
 import { jsonOf } from '../../../core/json.ts'
+import { driverAdvice, readLinuxSystem, vulkanAdvice } from '../../devices/driver-advice.ts'
 import type { GpuUse } from './options.ts'
 
 /**
@@ -36,9 +37,6 @@ export const useOf: Record<BackendName, Exclude<GpuUse, 'auto'>> = {
   cpu: 'off',
 }
 
-const installation = (name: BackendName, folder: string, version: string): string =>
-  `npm install --no-save --prefix ${folder} ${packagesOf[name].map(one => `${one}@${version}`).join(' ')}`
-
 export interface TrialRun {
   /** Exit code, or name of the signal that ended it. */
   status: string
@@ -51,7 +49,7 @@ export interface TrialRun {
 /** Why a Vulkan backend that can be loaded does not start. The library does not say it. */
 export const noVulkanDriver = 'the Vulkan loader has found no driver that works'
 
-/** Interprets the result of a trial process. Pure. */
+/** Interprets the result of a trial process. */
 export function reportTrial(name: BackendName, run: TrialRun, folder: string | null): BackendReport {
   const seconds = (run.ms / 1000).toFixed(1)
   const fails = (detail: string): BackendReport => ({
@@ -92,55 +90,42 @@ function errorLine(stderr: string): string {
 /** CUDA's error messages for code compiled for another GPU or driver. */
 const incompatibleCode = /unsupported toolchain|no kernel image|PTX|error 222|error 209/i
 
-/** Libraries that no package of CUDA contains, and what brings them. */
-const driverLibraries: readonly [RegExp, string][] = [
-  [/^lib(cuda\.|nvidia)/, 'it belongs to the NVIDIA driver. Install the driver.'],
-  [
-    /^libvulkan/,
-    'install the Vulkan loader: libvulkan1 on Debian and Ubuntu, vulkan-loader on Fedora and RHEL, vulkan-icd-loader on Arch.',
-  ],
-]
-
-const vulkanDrivers =
-  'Install the Vulkan driver of the card: mesa-vulkan-drivers (vulkan-radeon or vulkan-intel on Arch) for AMD and Intel, the NVIDIA driver for NVIDIA.'
+const setup = (name: BackendName): string => `infer engine setup gpu --backend ${name}`
 
 function adviceFor(name: BackendName, { stderr, status, timedOut }: TrialRun): string {
   if (name === 'cpu') return 'Other engines still work. Please report this with the message above.'
-  const library = /(lib(?:cudart|cublas|cublasLt|cuda|nvidia|vulkan)\b[\w.-]*): cannot open shared object/.exec(
+  const library = /(lib(?:cudart|cublas|cublasLt|cuda|nvidia|vulkan)[\w.]*): cannot open shared object/.exec(
     stderr,
   )?.[1]
-  if (library) {
-    const from = driverLibraries.find(([pattern]) => pattern.test(library))?.[1]
-    return `${library} is missing: ${from ?? 'install the package that contains it, or add its folder to LD_LIBRARY_PATH.'}`
-  }
+  if (/^lib(cuda\.|nvidia)/.test(library ?? ''))
+    return `${library} is part of the NVIDIA driver. ${driverAdvice(readLinuxSystem())}`
+  if (library?.startsWith('libvulkan.')) return vulkanAdvice(readLinuxSystem())
+  if (library) return `${library} is missing. ${setup(name)} brings it.`
+  if (/GLIBC(XX)?_[\d.]+' not found/.test(stderr))
+    return 'The build needs a newer C++ library than this system has: that of Debian 12, Ubuntu 22.04, RHEL 10 or later. Or build llama.cpp here and set "engine: llama-server" in infer.yaml.'
   if (name === 'cuda')
     return incompatibleCode.test(stderr)
-      ? 'The driver is too old for this build: update it to 590 or newer, or install the CUDA 12 libraries and build beside it.'
-      : 'Install the CUDA 12 build beside it, which suits older drivers, or the Vulkan one.'
-  if (name === 'cuda-12') return 'It needs libcudart.so.12 and libcublas.so.12, and a driver of CUDA 12 or newer.'
+      ? `The driver is too old for this build: update it to 590 or newer, or use the build for older drivers: ${setup('cuda-12')}`
+      : `Use the build for older drivers, or Vulkan: ${setup('cuda-12')}`
+  if (name === 'cuda-12')
+    return `It needs driver 550 or newer, or 525 on cards such as RTX 3090 and 4090. Or use Vulkan: ${setup('vulkan')}`
   if (/GGML_VK_VISIBLE_DEVICES is/.test(stderr))
     return 'Correct or remove GGML_VK_VISIBLE_DEVICES: it counts the devices of all Vulkan drivers, from 0.'
-  return status.startsWith('SIG') && !timedOut
-    ? 'The Vulkan driver has crashed: update it, or name another one in VK_DRIVER_FILES.'
-    : vulkanDrivers
+  if (status.startsWith('SIG') && !timedOut)
+    return 'The Vulkan driver has crashed: update it, or name another one in VK_DRIVER_FILES.'
+  return `${vulkanAdvice(readLinuxSystem())} nvidia-smi or vulkaninfo must see it.`
 }
 
 /** The report on a backend whose builds are missing or unusable. Pure. */
 export function reportMissing(
   name: BackendName,
-  {
-    why,
-    instead,
-    folder,
-    version,
-    cards,
-  }: { why: string; instead?: string; folder: string; version: string; cards: boolean },
+  { why, instead, cards }: { why: string; instead?: string; cards: boolean },
 ): BackendReport {
   return {
     name,
     state: 'missing',
     detail: cards || name === 'vulkan' ? why : `${why}; there is no NVIDIA GPU that could use it`,
-    advice: cards ? (instead ?? installation(name, folder, version)) : null,
+    advice: cards ? (instead ?? setup(name)) : null,
     folder: null,
   }
 }

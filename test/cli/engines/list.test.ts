@@ -1,6 +1,7 @@
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { packagedLlama } from '../../../gpu/engines/gguf/gpu-packages.ts'
 import { infer, json, temporaryFolder } from '../_infer.ts'
 
 function program(folder: string, name: string): string {
@@ -10,6 +11,30 @@ function program(folder: string, name: string): string {
   chmodSync(path, 0o755)
   return path
 }
+
+test('backends for GPUs are listed with their state, updated and removed', async () => {
+  const dataDir = temporaryFolder()
+  const scope = join(dataDir, 'backends/node_modules/@node-llama-cpp')
+  const put = (name: string, version: string) => {
+    mkdirSync(join(scope, name), { recursive: true })
+    writeFileSync(join(scope, name, 'package.json'), JSON.stringify({ version }))
+  }
+  const engine = (...args: string[]) => infer(['engine', ...args, '--data-dir', dataDir])
+  expect((await engine('update', 'gpu')).stderr).toContain('Install one with: infer engine setup gpu')
+  expect((await engine('remove', 'gpu', '--yes')).stderr).toContain('No backend for GPUs is installed')
+  put('linux-x64-vulkan', '0.0.1')
+  put('linux-x64-cuda', packagedLlama)
+  put('linux-x64-cuda-ext', packagedLlama)
+  const states = async () =>
+    (json(await engine('list', '--json')) as { backends: { name: string; state: string }[] }).backends.map(
+      ({ name, state }) => `${name} ${state}`,
+    )
+  expect(await states()).toEqual(['cuda-12 incomplete', 'vulkan outdated'])
+  expect((await engine('list')).stdout).toMatch(/gpu \(vulkan\)\s+outdated/)
+  expect((await engine('remove', 'gpu')).stderr).toContain('Add --yes to confirm.')
+  expect((await engine('remove', 'gpu', '--yes')).stdout).toMatch(/^Deleted the backends for GPUs: \d+ B are free/)
+  expect(await states()).toEqual([])
+})
 
 test('engines are found in environments and on the PATH', async () => {
   const dataDir = temporaryFolder()

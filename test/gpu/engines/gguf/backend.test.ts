@@ -53,22 +53,43 @@ describe('the result of a trial', () => {
       { status: 'SIGABRT', stderr: 'CUDA error: the provided PTX was compiled with an unsupported toolchain.\n\n' },
       'fails',
       /^it crashed \(SIGABRT\): CUDA error: the provided PTX.*toolchain$/,
-      /update it to 590 or newer, or install the CUDA 12/,
+      /update it to 590 or newer, or use .*: infer engine setup gpu --backend cuda-12$/,
     ],
-    ['cuda', { status: 'SIGSEGV' }, 'fails', /^it crashed \(SIGSEGV\)$/, /Install the CUDA 12 build/],
+    ['cuda', { status: 'SIGSEGV' }, 'fails', /^it crashed \(SIGSEGV\)$/, /setup gpu --backend cuda-12/],
     [
       'cuda-12',
       { status: '1', stderr: 'libcudart.so.12: cannot open shared object file' },
       'fails',
       /it does not start: lib/,
-      /^libcudart.so.12 is missing/,
+      /^libcudart.so.12 is missing. infer engine setup gpu --backend cuda-12 brings it/,
+    ],
+    [
+      'cuda',
+      { status: '1', stderr: 'libcuda.so.1: cannot open shared object file' },
+      'fails',
+      /libcuda.so.1/,
+      /^libcuda.so.1 is part of the NVIDIA driver. Install the driver/,
+    ],
+    [
+      'vulkan',
+      { status: '1', stderr: 'libvulkan.so.1: cannot open shared object file' },
+      'fails',
+      /libvulkan.so.1/,
+      /^Install the Vulkan driver of the card/,
+    ],
+    [
+      'cuda',
+      { status: '1', stderr: "libstdc++.so.6: version `GLIBCXX_3.4.30' not found (required by libggml-cuda.so)" },
+      'fails',
+      /GLIBCXX/,
+      /newer C\+\+ library than this system has/,
     ],
     [
       'cuda-12',
       { timedOut: true, status: 'SIGKILL' },
       'fails',
       /did not finish within 1.5 s and was killed/,
-      /libcublas/,
+      /driver 550/,
     ],
     ['vulkan', { stdout: 'no json' }, 'fails', /does not start/, /^Install the Vulkan driver/],
     ['vulkan', { status: 'SIGSEGV' }, 'fails', /^it crashed \(SIGSEGV\)$/, /driver has crashed: update it/],
@@ -78,20 +99,6 @@ describe('the result of a trial', () => {
       'fails',
       /no such device$/,
       /^Correct or remove GGML_VK_VISIBLE_DEVICES/,
-    ],
-    [
-      'vulkan',
-      { status: '1', stderr: 'libvulkan.so.1: cannot open shared object file' },
-      'fails',
-      /it does not start: libvulkan/,
-      /^libvulkan.so.1 is missing: install the Vulkan loader: libvulkan1 on Debian/,
-    ],
-    [
-      'cuda',
-      { status: '1', stderr: 'libcuda.so.1: cannot open shared object file' },
-      'fails',
-      /it does not start: libcuda/,
-      /^libcuda.so.1 is missing: it belongs to the NVIDIA driver/,
     ],
     ['cpu', { status: 'SIGILL' }, 'fails', /crashed \(SIGILL\)/, /^Other engines still work/],
   ])('%s: %o', (name, of, state, detail, advice) => {
@@ -157,11 +164,23 @@ describe('builds for GPUs', () => {
       'linux-x64-cuda-ext',
     )
     expect(openOlderCuda(folder, cache)).toBe(view)
-    expect(findBuilds('cuda', view, llamaVersion)).toEqual({ ok: true })
+    expect(findBuilds('cuda-12', view, llamaVersion)).toEqual({ ok: true })
     // A build of other packages replaces it.
     install(folder, ['linux-x64-cuda-ext'], '0.0.1')
     expect(openOlderCuda(folder, cache)).not.toBe(view)
     expect(existsSync(view)).toBe(false)
+  })
+
+  test('without the library of the main build only the older one is there, in the folder itself', () => {
+    const [folder, cache] = [temporaryFolder(), temporaryFolder()]
+    install(folder, ['linux-x64-cuda', 'linux-x64-cuda-ext'])
+    rmSync(join(folder, 'node_modules/@node-llama-cpp/linux-x64-cuda/bins/linux-x64-cuda/libggml-cuda.so'))
+    expect(findBuilds('cuda', folder, llamaVersion)).toMatchObject({
+      ok: false,
+      why: expect.stringContaining('only the build for older') as string,
+    })
+    expect(findBuilds('cuda-12', folder, llamaVersion)).toEqual({ ok: true })
+    expect(openOlderCuda(folder, cache)).toBe(folder)
   })
 })
 
@@ -244,9 +263,8 @@ describe('the search', () => {
     const found = findBuilds('cuda', '/nonexistent', llamaVersion, 'arm64')
     expect(found).toMatchObject({ ok: false, why: 'node-llama-cpp publishes no cuda build for arm64' })
     if (found.ok) return
-    const missing = { ...found, folder: '/nonexistent', version: llamaVersion }
-    expect(reportMissing('cuda', { ...missing, cards: true }).advice).toMatch(/engine: llama-server/)
-    expect(reportMissing('cuda', { ...missing, cards: false }).advice).toBeNull()
+    expect(reportMissing('cuda', { ...found, cards: true }).advice).toMatch(/engine: llama-server/)
+    expect(reportMissing('cuda', { ...found, cards: false }).advice).toBeNull()
     expect(findBuilds('cpu', '/nonexistent', llamaVersion, 'arm64')).toEqual({ ok: true })
   })
 
@@ -256,7 +274,7 @@ describe('the search', () => {
     expect(cuda).toMatchObject({
       state: 'missing',
       detail: `@node-llama-cpp/linux-x64-cuda@${llamaVersion} is not installed in /nonexistent`,
-      advice: `npm install --no-save --prefix /nonexistent @node-llama-cpp/linux-x64-cuda@${llamaVersion}`,
+      advice: 'infer engine setup gpu --backend cuda',
     })
     expect(vulkan).toMatchObject({ state: 'missing' })
     expect(tried()).toEqual(['cpu'])

