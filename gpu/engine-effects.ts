@@ -7,6 +7,7 @@ import type { EnginePlacement } from '../core/models/engine-placement.ts'
 import type { Model } from '../core/models/model.ts'
 import { saysOutOfMemory, withoutLocations } from '../core/tasks/protocols/engine-text.ts'
 import { type Engine, type EngineOptions, openEngine } from './engine.ts'
+import { splitBytes } from './engines/gguf/card-split.ts'
 import { type Launcher, openRemoteLauncher } from './launcher/launcher.ts'
 import { openLoadHistory } from './load-history.ts'
 import type { Memory } from './placement/memory.ts'
@@ -179,17 +180,20 @@ export function openEngineEffects(options: EngineEffectOptions) {
 function engineOptionsOf(resident: Resident, { memory, environment, backendOf }: EngineEffectOptions): EngineOptions {
   const { serves, engineId, slots } = resident
   const { model, placement } = serves
-  const bytes = placement.estimate ?? resident.bytes
+  const { split } = placement
+  const bytes = split ? splitBytes(split, resident.devices.length) : (placement.estimate ?? resident.bytes)
+  const shares = resident.shares.map(share => (share * bytes) / Math.max(1, resident.bytes))
   const preset = presetOf(model)
   const launchKey = randomBytes(32).toString('base64url')
   const facts = {
     slots,
     threads: Math.max(1, memory.cores - 1),
     gpus: memory.cardsOf(resident).length,
-    memoryShare: memory.shareOfDevice({ ...resident, bytes }),
+    memoryShare: memory.shareOfDevice({ ...resident, bytes, shares }),
     bytes,
     backend: backendOf(model),
     plan: serves.placement.plan,
+    layers: resident.layers,
   }
   const key = preset.key(model, launchKey, environment)
   const visible = memory.visibleTo(resident)

@@ -80,10 +80,11 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     swept: launcher.swept.ended > 0,
     residents: () => opened?.residents() ?? [],
     processes: () => deviceProcesses(0),
-    measured(resident, bytes) {
+    measured(resident, shares) {
+      const bytes = shares.reduce((sum, share) => sum + share, 0)
       measured.reportDrift(resident, bytes)
       measured.remember(resident, bytes)
-      opened?.measured(resident.engineId, bytes)
+      opened?.measured(resident.engineId, shares)
     },
     changed: () => opened?.refresh(),
   })
@@ -363,6 +364,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
           devices: [...resident.devices],
           placement: engines.placement(resident),
           bytes: resident.bytes,
+          shares: [...resident.shares],
           slots: resident.slots,
           leases: resident.leases,
           startedAt: epoch(resident.startedAt),

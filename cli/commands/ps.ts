@@ -3,7 +3,7 @@ import { type Api, openClient } from '../client/client.ts'
 import { fetchStatus } from '../status/live.ts'
 import { layersText, placementNotes } from '../status/placement-notes.ts'
 import { withCommon, withExamples } from '../terminal/options.ts'
-import { lengthText, sizeText } from '../terminal/quantities-text.ts'
+import { lengthText, placesText, sizeText } from '../terminal/quantities-text.ts'
 import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
@@ -34,12 +34,12 @@ export function define(command: Command, terminal: Terminal): void {
 
 /** Returns one row of the table. `now` in epoch seconds. */
 function rowOf(engine: Api['EngineStatus'], now: number): string[] {
-  const { model_id, state, memory_bytes, devices, busy, slots, started_at, last_used_at } = engine
+  const { model_id, state, memory_bytes, busy, slots, started_at, last_used_at } = engine
   return [
     printable(model_id),
     state,
     sizeText(memory_bytes),
-    devices.join(' ') || '-',
+    placesText(engine, ' ') || '-',
     layersText(engine),
     `${busy}/${slots}`,
     state === 'ready' ? lengthText(now - started_at) : '-',

@@ -73,7 +73,6 @@ export async function addFromCatalog(
       yes: yes === true || obstacle !== null,
       // The server's estimate assumes that a pipeline is loaded as a whole.
       memory: options.memory ?? (needsMemory(choice) ? `${Math.ceil(fit.memory! / 2 ** 20)}MiB` : undefined),
-      devices: fit.devices > 1 ? fit.devices : undefined,
       toys: options.toys ?? model.aliases.includes(starterName),
     },
     terminal,

@@ -11,7 +11,7 @@ import {
 import { modelCatalog } from '../../core/models/model-catalog/model-catalog.ts'
 import type { Task } from '../../core/schemas/task.ts'
 import { catalogPagedShape, catalogShape, weightBytes } from '../../gpu/estimate/catalog-shape.ts'
-import { filesNeed, ggufNeed, type PlacementTarget, projectorNeed } from '../../gpu/estimate/estimate.ts'
+import { filesNeed, ggufNeedOn, type PlacementTarget, projectorNeed } from '../../gpu/estimate/estimate.ts'
 import { pagedPlan } from '../../gpu/estimate/paged-plan.ts'
 import { generates } from '../../gpu/presets/preset.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
@@ -97,11 +97,11 @@ function fitOfShape(
   const beside = build.projector ? projectorNeed(projectorBytes(build)) : 0
   const counts = target.kind === 'nvidia' ? Array.from({ length: Math.max(1, machine.gpus) }, (_, at) => at + 1) : [1]
   const entry = { engine: build.engine!, tasks: model.tasks, context_length: given }
-  const made = counts.map(devices => ({ devices, ...ggufNeed(shape, entry, { ...target, devices }, beside) }))
+  const made = counts.map(devices => ggufNeedOn(shape, entry, onCards(target, devices), beside))
   const fits = made.filter(
     ({ bytes, sizing, devices }) =>
       sizing !== null &&
-      bytes <= target.capacity * devices &&
+      bytes <= bytesOn(target, devices) &&
       (target.kind === 'cpu' || sizing.need.cpu <= machine.mainMemory),
   )
   const best = fits.find(({ sizing }) => sizing!.gpuLayers === total) ?? fits[0]
@@ -135,7 +135,7 @@ function fitOfPaged(
   const shape = engineFacts(build.engine).pagesCache ? catalogPagedShape(model, build) : null
   if (shape === null || target.kind === 'cpu') return undefined
   const plans = gpuCounts(build, machine).map(devices => {
-    const { bytes: memory, fits, plan } = pagedPlan(shape, { context_length: given }, { ...target, devices })
+    const { bytes: memory, fits, plan } = pagedPlan(shape, { context_length: given }, evenOn(target, devices))
     return { devices, memory, fits, context: plan.maxLength ?? given ?? shape.contextLength }
   })
   const fitting = plans.filter(({ fits }) => fits)
@@ -146,6 +146,23 @@ function fitOfPaged(
   const text = `${gpuText(devices)}, ${sizeText(memory)}${context === null ? '' : `, ${context} tokens`}`
   return { grade: 'gpu', devices, memory, layers: null, context, concurrency: target.slots, text }
 }
+
+/** The target with its largest cards, for a model that is divided by layers. */
+const onCards = (target: PlacementTarget, devices: number): PlacementTarget => ({
+  ...target,
+  devices,
+  ...(target.cards && { cards: target.cards.slice(0, devices) }),
+})
+
+/** The target with equal parts of its largest cards: of each as much as the smallest of them has. */
+const evenOn = (target: PlacementTarget, devices: number): PlacementTarget => ({
+  ...target,
+  devices,
+  capacity: target.cards?.[devices - 1] ?? target.capacity,
+})
+
+const bytesOn = ({ cards, capacity }: PlacementTarget, devices: number): number =>
+  cards?.slice(0, devices).reduce((sum, bytes) => sum + bytes, 0) ?? capacity * devices
 
 /** Numbers of GPUs to try: they must divide the number of attention heads, which is usually a power of two. */
 const gpuCounts = ({ engine }: CatalogBuild, { gpus }: MachineFacts): number[] =>
@@ -162,7 +179,7 @@ function fitOfFiles(model: CatalogModel, build: CatalogBuild, target: PlacementT
     return onProcessor(model, weights, { ...common, devices: 0 }, sizeText(memory))
   }
   const counts = gpuCounts(build, machine)
-  const devices = counts.find(count => memory <= target.capacity * count)
+  const devices = counts.find(count => memory <= evenOn(target, count).capacity * count)
   if (devices === undefined)
     return (
       inParts(model, build, weights, target, machine) ??
@@ -213,8 +230,8 @@ export const projectorBytes = ({ projector }: CatalogBuild): number =>
 
 const gpuText = (devices: number): string => (devices === 1 ? 'GPU' : `${devices} GPUs`)
 
-const noMemory = (bytes: number, { kind, capacity }: PlacementTarget, devices: number): string =>
-  `no: needs ${sizeText(bytes)}, and ${sizeText(capacity * devices)} of ${kind === 'cpu' ? 'main memory' : 'GPU memory'} are available`
+const noMemory = (bytes: number, target: PlacementTarget, devices: number): string =>
+  `no: needs ${sizeText(bytes)}, and ${sizeText(bytesOn(target, devices))} of ${target.kind === 'cpu' ? 'main memory' : 'GPU memory'} are available`
 
 /** A fit of which no more is known. */
 const unfit = (grade: Grade, memory: number | null, text: string): Fit => ({
@@ -278,7 +295,7 @@ export function chooseBuild(
         ? 'the usual one.'
         : 'a processor reads all weights for each token, so a smaller file answers faster.',
     )
-  const capacity = machine.targets[first.build.engine!].capacity * first.fit.devices
+  const capacity = bytesOn(machine.targets[first.build.engine!], first.fit.devices)
   const halfFree = quality.find(({ bytes }) => bytes <= capacity * halfOfGpu)
   if (halfFree) return choose(halfFree, 'the best quality that leaves half of the GPU for other models.')
   const long = quality.find(({ fit }) => fit.context !== null && fit.context >= desiredContext(model, longContext))

@@ -10,6 +10,7 @@ import type { PlacementTarget } from '../../gpu/estimate/estimate.ts'
 import { environmentsFolder } from '../../gpu/launcher/environment.ts'
 import { openCardBackends } from '../../gpu/placement/card-backend.ts'
 import { bookable } from '../../gpu/placement/memory.ts'
+import { devicesFor, placementTargetFor } from '../../gpu/placement/placement-target.ts'
 import type { Preset } from '../../gpu/presets/preset.ts'
 import { presetOf, presets } from '../../gpu/presets/presets.ts'
 import { probeWrapper } from '../../gpu/sandbox/probe-wrapper.ts'
@@ -88,9 +89,14 @@ export function openPlacementTargets(dataDir: string) {
         !preset.needsBackend ||
         (devices.length > 0 && (await (await (backends ??= openBackends())).find(model)) !== null)
       if (!onProcessor && (preset.runsOn === 'gpu' || (devices.length > 0 && usable))) {
-        const capacity = Math.max(0, ...devices.map(({ totalBytes }) => Math.floor(totalBytes * bookable.nvidia)))
-        const count = Array.isArray(model.devices) ? model.devices.length : Number(model.devices)
-        return { kind: 'nvidia', devices: count, capacity, slots }
+        const capacities = devices.map(({ id, kind, totalBytes }) => {
+          return {
+            id,
+            kind: kind === 'cpu' ? ('cpu' as const) : ('nvidia' as const),
+            capacity: Math.floor(totalBytes * bookable.nvidia),
+          }
+        })
+        return placementTargetFor(devicesFor(model, 'gpu', devices), slots, capacities)!
       }
       return { kind: 'cpu', devices: 1, capacity: mainMemory(), slots }
     },

@@ -98,7 +98,7 @@ async function proposeGguf(located: Located, given: GivenSettings, around: Propo
   const wrong = fault?.text ?? mistakes[0]
   if (wrong !== undefined) throw new Failure('invalid_value', `'${path}' cannot be added: ${wrong}`)
   const room = await openPlacementTargets(dataDir).targetFor(model)
-  const { bytes, plan } = await planMemory({ ...model, memory: undefined }, room, { header })
+  const { bytes, plan, devices = 1 } = await planMemory({ ...model, memory: undefined }, room, { header })
   const sizing = plan.layout ?? null
   const least = bytes ?? 0
   const memory = model.memory ?? least
@@ -125,7 +125,7 @@ async function proposeGguf(located: Located, given: GivenSettings, around: Propo
       [
         'memory',
         sizing
-          ? `${sizeText(memory)}: ${sizeText(sizing.need.weights)} weights, ${sizing.need.cache > 0 ? `${sizeText(sizing.need.cache)} cache, ` : ''}the rest for the engine`
+          ? `${sizeText(memory)}${onGpus(devices)}: ${sizeText(sizing.need.weights)} weights, ${sizing.need.cache > 0 ? `${sizeText(sizing.need.cache)} cache, ` : ''}the rest for the engine`
           : `${sizeText(memory)} at least`,
       ],
     ],
@@ -170,17 +170,22 @@ async function proposeUnknown(
   }
 }
 
-const misfit = (bytes: number, { capacity, devices }: PlacementTarget, less: string) =>
-  `It does not fit: it needs at least ${sizeText(bytes)}, and ${sizeText(capacity * devices)} are available here. ${less}`
+/** Says among how many GPUs a model is divided. */
+export const onGpus = (devices: number): string => (devices > 1 ? ` on ${devices} GPUs` : '')
+
+/** Bytes that the model may have on all devices together. */
+const availableIn = ({ capacity, devices, cards }: PlacementTarget): number =>
+  cards?.reduce((sum, bytes) => sum + bytes, 0) ?? capacity * devices
+
+const misfit = (bytes: number, room: PlacementTarget, less: string) =>
+  `It does not fit: it needs at least ${sizeText(bytes)}, and ${sizeText(availableIn(room))} are available here. ${less}`
 
 /**
  * Why a model does not fit on this machine that needs so much memory by the size of its files, as a sentence; null if it
  * fits.
  */
 export const tooLarge = (bytes: number | null, room: PlacementTarget): string | null =>
-  bytes === null || bytes <= room.capacity * room.devices
-    ? null
-    : misfit(bytes, room, 'If it needs less, say so with --memory.')
+  bytes === null || bytes <= availableIn(room) ? null : misfit(bytes, room, 'If it needs less, say so with --memory.')
 
 /** The context and where it comes from: what was given, what the model was trained for, or what the memory allows. */
 function contextText(

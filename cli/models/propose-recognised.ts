@@ -12,12 +12,19 @@ import { findCompanions } from '../../core/models/recognition/recognise-file.ts'
 import { chooseEngine, type Recognition, suggestedEngines } from '../../core/models/recognition/recognition.ts'
 import { parsed } from '../../core/schemas/issues.ts'
 import type { Task } from '../../core/schemas/task.ts'
-import { type KnownModel, type MemoryPlan, type PlacementTarget, planMemory } from '../../gpu/estimate/estimate.ts'
+import { type MemoryPlan, planMemory } from '../../gpu/estimate/estimate.ts'
 import { presetOf, presets } from '../../gpu/presets/presets.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
 import { installAdvice, isInstalled, openPlacementTargets } from './engine-programs.ts'
 import type { Located } from './locate.ts'
-import { type GivenSettings, type Proposal, type ProposalContext, proposalLimits, tooLarge } from './proposal.ts'
+import {
+  type GivenSettings,
+  onGpus,
+  type Proposal,
+  type ProposalContext,
+  proposalLimits,
+  tooLarge,
+} from './proposal.ts'
 
 /**
  * Proposes an entry for a model that is not a text model in a GGUF file. The engine is one that is installed, if any
@@ -49,15 +56,14 @@ export async function proposeRecognised(
   const model = parsed(Model, entry)
   const room = await targets.targetFor(model)
   const known = { shape: recognition.shape, bytes: located.bytes }
-  const { bytes: memory, plan } = await planMemory(model, room, known)
+  const { bytes: memory, plan, devices = 1 } = await planMemory(model, room, known)
   const { paged } = plan
   const needsGpu = room.kind === 'nvidia' && room.capacity === 0
   const neverFits = paged?.reason !== undefined && paged.maxLength === undefined
-  const more = neverFits && !needsGpu ? await fittingDevices(model, room, known, gpus) : undefined
   const obstacle = needsGpu
     ? `The engine '${model.engine}' needs a GPU, and none was found here.`
     : neverFits
-      ? `It does not fit. ${paged.reason}${more === undefined ? '' : ` It fits on ${more} GPUs: --devices ${more}`}`
+      ? `It does not fit. ${paged.reason}`
       : tooLarge(memory, room)
   return {
     entry,
@@ -74,7 +80,7 @@ export async function proposeRecognised(
       ...(recognition.contextLength !== undefined
         ? [['context', contextText(model, recognition.contextLength, paged?.maxLength)] as [string, string]]
         : []),
-      ['memory', memory === null ? 'unknown' : `${sizeText(memory)}, ${memorySource(model, plan)}`],
+      ['memory', memory === null ? 'unknown' : `${sizeText(memory)}${onGpus(devices)}, ${memorySource(model, plan)}`],
     ],
   }
 }
@@ -171,18 +177,4 @@ const memorySource = ({ memory }: Model, { paged }: MemoryPlan): string => {
   return paged
     ? 'weights, the cache of one request of full length, and buffers'
     : 'estimated from the size of its files'
-}
-
-/** Returns the number of GPUs of this machine on which the model fits: one that divides its attention heads. */
-async function fittingDevices(
-  model: Model,
-  room: PlacementTarget,
-  known: KnownModel,
-  gpus: number,
-): Promise<number | undefined> {
-  for (const devices of [2, 4, 8, 16].filter(count => count <= gpus && count > room.devices)) {
-    const { paged } = (await planMemory(model, { ...room, devices }, known)).plan
-    if (paged && (paged.reason === undefined || paged.maxLength !== undefined)) return devices
-  }
-  return undefined
 }

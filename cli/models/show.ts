@@ -9,7 +9,7 @@ import { runningServer } from '../client/find-server.ts'
 import { storedSentence } from '../client/refusal.ts'
 import { shellWord } from '../serve/try-next.ts'
 import { commandName, withCommon, withExamples } from '../terminal/options.ts'
-import { lengthText, sizeText } from '../terminal/quantities-text.ts'
+import { lengthText, placesText, sizeText } from '../terminal/quantities-text.ts'
 import { type Paint, printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { modelStatusText } from './list.ts'
@@ -60,7 +60,7 @@ function modelLines({ id, settings, status, engines }: ModelDetail, paint: Paint
   if (status.reason) lines.push(storedSentence(status.reason))
   for (const engine of engines) {
     const age = lengthText(Math.max(0, now / 1_000 - engine.started_at))
-    const where = engine.devices.length > 0 ? ` on ${engine.devices.join(', ')}` : ''
+    const where = engine.devices.length > 0 ? ` on ${placesText(engine)}` : ''
     lines.push(
       '',
       `${paint.name(engine.id)}  ${engine.state}${where}, ${sizeText(engine.memory_bytes)}, ${engine.busy} of ${engine.slots} slots busy, for ${age}${engine.pid === null ? '' : `, process ${engine.pid}`}`,

@@ -74,7 +74,9 @@ function deviceLines(device: Api['DeviceStatus'], { engines, time }: Api['System
     `${sizeText(booked_bytes)} booked`,
     `of ${sizeText(total_bytes)}`,
   ].join(', ')
-  const own = engines.filter(engine => engine.devices.includes(id)).map(engine => engineLine(engine, time, width))
+  const own = engines
+    .filter(engine => engine.devices.includes(id))
+    .map(engine => engineLine(shareOf(engine, id), time, width))
   const side = 2 + lineWidth(figures)
   const cells = Math.min(40, width - 24 - side)
   const readings = readingsText({
@@ -160,6 +162,12 @@ function engineLine(engine: Api['EngineStatus'], time: number, width: number): S
     { text: facts.join('  '), ...(look ? { look } : {}) },
   ]
 }
+
+/** An engine on several devices, with its memory on one of them. */
+const shareOf = (engine: Api['EngineStatus'], device: string): Api['EngineStatus'] => ({
+  ...engine,
+  memory_bytes: engine.device_memory_bytes[engine.devices.indexOf(device)] ?? engine.memory_bytes,
+})
 
 const count = (number: number, what: string): string => `${number} ${what}${number === 1 ? '' : 's'}`
 

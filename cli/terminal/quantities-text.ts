@@ -44,3 +44,9 @@ export function readingsText(readings: Partial<DeviceReadings>): string {
     ...(powerWatts == null ? [] : [`${Math.round(powerWatts)}${limit} W`]),
   ].join(', ')
 }
+
+/** The devices of an engine, with its memory on each if it has several. */
+export const placesText = (
+  { devices, device_memory_bytes: bytes }: { devices: readonly string[]; device_memory_bytes: readonly number[] },
+  between = ', ',
+): string => devices.map((id, at) => (devices.length > 1 ? `${id} (${sizeText(bytes[at]!)})` : id)).join(between)

@@ -4,8 +4,8 @@ export interface EngineFacts {
   reads?: 'gguf' | 'repository'
   /** It is part of infer, so its source is always a path. */
   isBuiltIn?: true
-  /** It divides a model among cards. */
-  spansCards?: true
+  /** How it divides a model among cards: by layers, which may be uneven, or in equal parts. */
+  spansCards?: 'layers' | 'equally'
   /** It reads images by a further file that its option `--mmproj` names. */
   takesProjector?: true
   /** Its options name the encoders and the VAE that a diffusion model needs beside it. */
@@ -19,10 +19,10 @@ export interface EngineFacts {
 }
 
 const facts: Readonly<Record<string, EngineFacts>> = {
-  gguf: { reads: 'gguf', isBuiltIn: true },
-  'llama-server': { reads: 'gguf', takesProjector: true },
-  vllm: { reads: 'repository', spansCards: true, pagesCache: true },
-  sglang: { pagesCache: true },
+  gguf: { reads: 'gguf', isBuiltIn: true, spansCards: 'layers' },
+  'llama-server': { reads: 'gguf', takesProjector: true, spansCards: 'layers' },
+  vllm: { reads: 'repository', spansCards: 'equally', pagesCache: true },
+  sglang: { spansCards: 'equally', pagesCache: true },
   'sd-server': { takesCompanions: true },
   remote: { isElsewhere: true },
   custom: { isAny: true },

@@ -15,11 +15,11 @@ export const residencyFields = {
       'estimated from the model file; without an estimate (a name on the hub) the engine gets its devices for itself',
   }),
   devices: z
-    .union([z.literal('cpu'), z.int().min(1), z.array(z.union([z.int().min(0), z.string().min(1)])).min(1)])
-    .default(1)
+    .union([z.enum(['auto', 'cpu']), z.int().min(1), z.array(z.union([z.int().min(0), z.string().min(1)])).min(1)])
+    .default('auto')
     .meta({
       description:
-        'Number of GPUs that one engine uses, or `cpu`. A list binds it to these GPUs, by number, id, UUID or name: `[0, 2]`. Engines that can do without a GPU use the processor where there is none.',
+        'Number of GPUs that one engine uses, or `cpu`. `auto`: one, or for gguf, llama-server, vllm and sglang as many as the model needs if it does not fit on one. A list binds it to these GPUs, by number, id, UUID or name: `[0, 2]`. Engines that can do without a GPU use the processor where there is none.',
       unit: 'GPUs',
       example: 2,
       with: { id: 'llama-70b', engine: 'vllm', source: 'meta-llama/Llama-3.3-70B-Instruct' },

@@ -282,6 +282,8 @@ export interface ResidentSnapshot {
   devices: string[]
   placement: EnginePlacement
   bytes: number
+  /** Bytes on each of its devices. */
+  shares: number[]
   slots: number
   leases: number
   startedAt: number

@@ -85,6 +85,7 @@ export function catalogPagedShape(model: CatalogModel, build: CatalogBuild): Pag
     weights,
     embeddingLength: shape.embeddingLength ?? 0,
     feedForwardLength: Math.max(shape.feedForwardLength ?? 0, experts),
+    heads: shape.headCount ?? 0,
     vocabularySize: shape.vocabularySize ?? 0,
   }
 }

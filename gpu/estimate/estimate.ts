@@ -4,10 +4,18 @@ import { engineFacts } from '../../core/models/engine-facts.ts'
 import { readGgufHeader } from '../../core/models/gguf-header.ts'
 import type { Model } from '../../core/models/model.ts'
 import { type TransformersShape, transformersShape } from '../../core/models/recognition/transformers-shape.ts'
-import { type Sizing, SizingRefusal, type SizingSettings, sizing, writes } from '../engines/gguf/sizing.ts'
+import type { CardSplit } from '../engines/gguf/card-split.ts'
+import {
+  type AvailableMemory,
+  type Sizing,
+  SizingRefusal,
+  type SizingSettings,
+  sizing,
+  writes,
+} from '../engines/gguf/sizing.ts'
 import type { ModelShape } from '../engines/gguf/sizing-need.ts'
 import { type LlamaOptions, llamaOptions } from './llama-options.ts'
-import { type PagedPlan, type PagedShape, pagedPlan } from './paged-plan.ts'
+import { type PagedPlan, type PagedShape, pagedPlanOn } from './paged-plan.ts'
 
 /** Bytes that an engine uses besides the weights: its runtime (a CUDA context alone is half a gigabyte) and buffers. */
 export const overhead = { cpu: 256 * 2 ** 20, nvidia: 2 ** 30 }
@@ -20,9 +28,14 @@ const maxEntries = 10_000
 
 export interface PlacementTarget {
   kind: 'nvidia' | 'cpu'
-  /** How many devices it is spread over. `capacity`: bytes that may be booked on each of them. */
+  /** How many devices it is divided among at least. `capacity`: bytes that may be booked on each of them. */
   devices: number
   capacity: number
+  /**
+   * Bytes that may be booked on each card that it may have, largest first. More of them than `devices` are used where the
+   * engine can divide the model, and fewer have no room for it. Absent: `devices` equal ones.
+   */
+  cards?: readonly number[]
   slots: number
   /** Bytes that could be booked on each of them, if `capacity` is a part that the configuration names. */
   whole?: number
@@ -57,6 +70,10 @@ export interface MemoryEstimate {
   /** Bytes on the devices of the model; null when its size is unknown. */
   bytes: number | null
   plan: MemoryPlan
+  /** On how many devices; absent: on as many as the target names. */
+  devices?: number
+  /** How its layers are divided among several cards; absent where they are not, or in equal parts. */
+  split?: CardSplit
 }
 
 /**
@@ -74,22 +91,24 @@ export async function planMemory(
   // The source is a graph, whose size says nothing about the models in it.
   if (model.comfyui) return { bytes: memory ?? null, plan: {} }
   const isGguf = known.header !== undefined || /\.gguf$/i.test(source)
-  if (isGguf && (memory === undefined || isServed(model))) {
+  const isDivided = target.devices > 1 || (memory ?? 0) > target.capacity
+  if (isGguf && (memory === undefined || isServed(model) || isDivided)) {
     // For an unreadable file the engine reports the error when it starts.
     const header = known.header ?? (await readGgufHeader(source).catch(() => null))
-    const room =
-      memory === undefined ? target : { ...target, capacity: memory / target.devices, whole: target.capacity }
     if (header) {
-      const { bytes, sizing: layout } = ggufNeed(header, model, room, await companionBytes(model))
-      return { bytes: memory ?? bytes, plan: layout ? { layout } : {} }
+      const made = ggufNeedOn(header, model, target, await companionBytes(model), memory)
+      const { bytes, sizing: layout, devices, split } = made
+      return { bytes: memory ?? bytes, plan: layout ? { layout } : {}, devices, ...(split && { split }) }
     }
   }
   if (engineFacts(model.engine).pagesCache) {
     const shape = known.shape ?? (await shapeOf(source))
     const weights = known.bytes ?? (await weightsOf(source))
     if (shape && weights !== null) {
-      const { bytes, plan } = pagedPlan(pagedShape(shape, weights, model), model, target)
-      return { bytes, plan: { paged: plan } }
+      const { kind, devices: least, capacity } = target
+      const cards = target.cards ?? Array.from({ length: least }, () => capacity)
+      const made = pagedPlanOn(pagedShape(shape, weights, model), model, target, kind === 'cpu' ? [] : cards)
+      return { bytes: made.bytes, plan: { paged: made.plan }, devices: made.devices }
     }
   }
   if (memory !== undefined) return { bytes: memory, plan: {} }
@@ -156,6 +175,38 @@ export const filesNeed = (bytes: number, kind: PlacementTarget['kind']): number 
   Math.ceil(bytes * factor) + overhead[kind]
 
 /**
+ * Computes what a GGUF model needs on the fewest cards that hold all of its layers with a usual context, else on those that
+ * hold most of them. `limit`: bytes on all cards that it may use.
+ */
+export function ggufNeedOn(
+  header: ModelShape,
+  model: EstimatedModel,
+  target: PlacementTarget,
+  beside = 0,
+  limit = Number.POSITIVE_INFINITY,
+): ReturnType<typeof ggufNeed> & { devices: number } {
+  const cards = target.cards ?? Array.from({ length: target.devices }, () => target.capacity)
+  let best: (ReturnType<typeof ggufNeed> & { devices: number }) | undefined
+  for (let devices = target.devices; devices <= Math.max(target.devices, cards.length); devices++) {
+    const used = cards.slice(0, devices)
+    const all = used.length < devices ? target.capacity * devices : used.reduce((sum, bytes) => sum + bytes, 0)
+    if (all < limit && limit < Number.POSITIVE_INFINITY && devices < cards.length) continue
+    const of = {
+      ...target,
+      devices,
+      cards: used,
+      capacity: Math.min(limit, all) / devices,
+      whole: target.whole ?? all / devices,
+    }
+    const made = { devices, ...ggufNeed(header, model, of, beside) }
+    const layers = ({ sizing }: typeof made) => sizing?.gpuLayers ?? -1
+    if (best === undefined || layers(made) > layers(best)) best = made
+    if (made.sizing && (made.sizing.gpuLayers > header.blockCount || model.gpu_layers !== undefined)) break
+  }
+  return best!
+}
+
+/**
  * Computes the bytes that a GGUF model and its engine need on this target, and the layout of the model there. When it
  * does not fit in any layout, `sizing` is null and `bytes` is the minimum that it needs. `beside`: bytes of what the
  * engine loads on the device besides the model.
@@ -163,15 +214,24 @@ export const filesNeed = (bytes: number, kind: PlacementTarget['kind']): number 
 export function ggufNeed(
   header: ModelShape,
   model: EstimatedModel,
-  { kind, devices, capacity, slots, whole = capacity }: PlacementTarget,
+  { kind, devices, capacity, slots, whole = capacity, cards }: PlacementTarget,
   beside = 0,
-): { bytes: number; sizing: Sizing | null } {
+): { bytes: number; sizing: Sizing | null; split?: CardSplit } {
   const own = overhead[kind] * devices + beside
   const free = Math.max(0, capacity * devices - own)
-  const memory =
+  const by = kind === 'nvidia' && devices > 1 ? splitBy(model) : undefined
+  // What is loaded besides is on the first card.
+  const onCards = cards?.map((bytes, at) => Math.max(0, bytes - overhead.nvidia - (at === 0 ? beside : 0)))
+  const memory: AvailableMemory =
     kind === 'cpu'
       ? { gpu: 0, cards: 0, cpu: free, whole: Math.max(free, whole - own) }
-      : { gpu: free, cards: devices, cpu: Number.POSITIVE_INFINITY, whole: Math.max(free, whole * devices - own) }
+      : {
+          gpu: free,
+          cards: devices,
+          cpu: Number.POSITIVE_INFINITY,
+          whole: Math.max(free, whole * devices - own),
+          ...(by && onCards?.length === devices ? { split: { by, free: onCards } } : {}),
+        }
   const bytesOf = ({ gpu, cpu }: { gpu: number; cpu: number }) => (kind === 'cpu' ? cpu : gpu) + own
   try {
     const made = sizing(
@@ -179,11 +239,26 @@ export function ggufNeed(
       memory,
       isServed(model) ? serverSettings(model, llamaOptions(model), slots, kind) : ownSettings(model, slots),
     )
-    return { bytes: bytesOf(made.need), sizing: made }
+    const { each, layers } = made.need.onCards
+    const [first = 0, ...others] = layers
+    const parts = { each: each + overhead.nvidia, layers: [first + beside, ...others] }
+    const divides = kind === 'nvidia' && layers.length > 1 && splitBy(model)
+    return {
+      bytes: bytesOf(made.need),
+      sizing: made,
+      ...(divides && { split: { ...parts, by: divides } }),
+    }
   } catch (thrown) {
     if (!(thrown instanceof SizingRefusal)) throw thrown
     return { bytes: bytesOf(thrown.need), sizing: null }
   }
+}
+
+/** How its engine divides a GGUF model among cards; undefined where the model's own options decide that. */
+function splitBy(model: EstimatedModel): CardSplit['by'] | undefined {
+  if (!isServed(model)) return 'free'
+  const { tensorSplit, splitMode = 'layer', keepsTensors } = llamaOptions(model)
+  return tensorSplit === undefined && splitMode === 'layer' && !keepsTensors ? 'booked' : undefined
 }
 
 /** Requests at a time: the configured number; chosen for a model that generates text, unless one is configured. */

@@ -14,6 +14,7 @@ export interface LlamaOptions {
   flash?: 'on' | 'off'
   kvType?: KvType
   tensorSplit?: string
+  splitMode?: string
   /** Whether some tensors stay in main memory, whichever layer they belong to. */
   keepsTensors: boolean
   /** The image encoder, if it is computed on the device of the model. */
@@ -55,6 +56,7 @@ export function llamaOptions({ args = [], env = {} }: Partial<Pick<Model, 'args'
             ? 'f16'
             : kvOrder[Math.max(...cache.map(type => kvOrder.indexOf(type)))],
       tensorSplit: last('-ts', '--tensor-split'),
+      splitMode: last('-sm', '--split-mode'),
       projector: has('--no-mmproj-offload', '--no-mmproj') ? undefined : projector,
     }),
     keepsTensors: has('-ot', '--override-tensor', '-cmoe', '--cpu-moe', '-ncmoe', '--n-cpu-moe'),

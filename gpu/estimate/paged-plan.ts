@@ -13,6 +13,13 @@ export interface PagedPlan {
   runtimeBytes: number
   /** Bytes that it may have on each card for a larger cache; absent if the configuration names an amount. */
   most?: number
+  /** How it is divided among several cards: parts of each layer, and groups of layers. */
+  parallel?: ParallelSizes
+}
+
+export interface ParallelSizes {
+  tensor: number
+  pipeline: number
 }
 
 /** What weights and cache depend on; `weights`: bytes on the devices. */
@@ -34,6 +41,43 @@ const usable = { nvidia: 0.95 / 0.97, cpu: 1 }
 /** A context below this serves no chat; multiples of this are chosen. */
 const leastLength = 2048
 const lengthStep = 1024
+
+/** Tokens for which a model without `context_length` gets further cards. */
+const usualLength = 8192
+
+/** The parts of a layer must have the same number of attention heads; what is left of the cards gets groups of layers. */
+export function parallelSizes(cards: number, heads: number): ParallelSizes {
+  const fits = (tensor: number) => cards % tensor === 0 && (heads === 0 || heads % tensor === 0)
+  const tensor = Array.from({ length: cards }, (_, less) => cards - less).find(fits) ?? 1
+  return { tensor, pipeline: cards / tensor }
+}
+
+/**
+ * Plans the memory on the fewest cards that have room for the context that the model names, or a usual one. Each card gets
+ * an equal part, so the smallest counts. Numbers of cards that divide the attention heads come first, because a pipeline
+ * works on one request with one card at a time. `cards`: bytes of each card, largest first.
+ */
+export function pagedPlanOn(
+  shape: PagedShape,
+  model: Parameters<typeof pagedPlan>[1],
+  target: PlacementTarget,
+  cards: readonly number[],
+): ReturnType<typeof pagedPlan> & { devices: number } {
+  const counts = Array.from({ length: Math.max(1, cards.length - target.devices + 1) }, (_, at) => target.devices + at)
+  const pipelines = (count: number) => Number(parallelSizes(count, shape.heads).pipeline > 1)
+  const wished = model.context_length ?? Math.min(shape.contextLength ?? usualLength, usualLength)
+  const plans = counts
+    .toSorted((a, b) => pipelines(a) - pipelines(b) || a - b)
+    .map(devices => {
+      const capacity = cards[devices - 1] ?? target.capacity
+      return { devices, capacity, ...pagedPlan(shape, model, { ...target, devices, capacity }) }
+    })
+  const fitting = plans.filter(({ fits, bytes, devices, capacity }) => fits && bytes <= devices * capacity)
+  const { capacity: _, ...best } =
+    fitting.find(({ plan }) => (plan.maxLength ?? wished) >= wished) ?? fitting[0] ?? plans[0]!
+  const parallel = best.devices > 1 ? { parallel: parallelSizes(best.devices, shape.heads) } : {}
+  return { ...best, plan: { ...best.plan, ...parallel } }
+}
 
 /**
  * Plans the memory of vLLM and SGLang: weights, the cache of one request of full length, and what one step takes. If the

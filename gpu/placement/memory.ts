@@ -6,7 +6,7 @@ import { openEnergy } from '../devices/energy.ts'
 import type { cardProcesses } from '../devices/nvidia-smi.ts'
 import { deviceFilesOf, visibilityVariables } from '../devices/visible-devices.ts'
 import type { Resident } from '../residency/model-state.ts'
-import type { DeviceCapacity, PlacementRequest } from '../residency/place.ts'
+import { type DeviceCapacity, type PlacementRequest, shareOn } from '../residency/place.ts'
 import { type CardMeasurement, openCardUse, useMargin } from './card-use.ts'
 
 /** The source of the devices; tests pass their own. */
@@ -36,10 +36,6 @@ const releasePollMs = 1_500
 /** A measurement of the last second is not repeated before a model is refused. */
 const freshMs = 1_000
 
-/** The resident's bytes on each of its devices. */
-export const shareOf = (resident: Pick<Resident, 'devices' | 'bytes'>): number =>
-  resident.devices.length > 0 ? resident.bytes / resident.devices.length : 0
-
 /**
  * The devices and their memory. Placement decides by booked memory, because two engines that start at once both measure
  * an empty card. Measured memory is used for waiting and for display.
@@ -49,8 +45,8 @@ export async function openMemory(options: {
   residents: () => readonly Resident[]
   /** The compute processes on each card with the engines to which they belong; cards without this knowledge are missing. */
   processes: () => Promise<ReadonlyMap<string, readonly DeviceProcess[]>>
-  /** Called with the bytes that a ready engine uses, whenever that was measured. */
-  measured: (resident: Resident, bytes: number) => void
+  /** Called with the bytes that a ready engine uses on each of its devices, whenever that was measured. */
+  measured: (resident: Resident, bytes: readonly number[]) => void
   /** Whether engines of an earlier run were just ended: the cards may still show their memory as used. */
   swept: boolean
   log: Log
@@ -71,7 +67,7 @@ export async function openMemory(options: {
   let closed = false
 
   const residentsOn = (id: string) => residents().filter(resident => resident.devices.includes(id))
-  const bookedOn = (id: string) => residentsOn(id).reduce((sum, resident) => sum + shareOf(resident), 0)
+  const bookedOn = (id: string) => residentsOn(id).reduce((sum, resident) => sum + shareOn(resident, id), 0)
   const { foreignOn } = use
 
   async function readCards(): Promise<Discovery> {
@@ -88,7 +84,7 @@ export async function openMemory(options: {
   const enginesOn = (id: string) =>
     residentsOn(id).map(resident => ({
       engineId: resident.engineId,
-      bytes: shareOf(resident),
+      bytes: shareOn(resident, id),
       isReady: resident.state === 'ready',
     }))
 
@@ -118,7 +114,7 @@ export async function openMemory(options: {
       use.measured({ ...one, byEngine: byEngine(processes?.get(one.id), one) })
     }
     for (const resident of residents()) {
-      const bytes = bytesInUse(resident)
+      const bytes = sharesInUse(resident)
       if (bytes !== null) options.measured(resident, bytes)
     }
     measuredAt = performance.now()
@@ -138,11 +134,10 @@ export async function openMemory(options: {
     changed()
   }
 
-  /** The measured bytes of a resident on all of its cards; null if they are not known. */
-  function bytesInUse(resident: Resident): number | null {
-    const bytes = cardsOf(resident).map(({ id }) => use.engineOn(id, resident.engineId) ?? Number.NaN)
-    const sum = bytes.reduce((all, one) => all + one, 0)
-    return sum > 0 ? sum : null
+  /** The measured bytes of a resident on each of its cards; null if they are not known. */
+  function sharesInUse({ devices, engineId }: Resident): number[] | null {
+    const bytes = devices.map(id => use.engineOn(id, engineId) ?? Number.NaN)
+    return bytes.reduce((all, one) => all + one, 0) > 0 ? bytes : null
   }
 
   const devices = (): Device[] => [...cards, source.cpu]
@@ -168,16 +163,21 @@ export async function openMemory(options: {
     fault: (): string | null => (broken ? reason : null),
     cores: source.cpu.cores ?? 1,
     /** Bytes that may be booked for a model where no other engine is. */
-    largest({ kind, devices: count, only }: Pick<PlacementRequest, 'kind' | 'devices' | 'only'>): number {
+    largest({
+      kind,
+      devices: count,
+      only,
+      split,
+    }: Pick<PlacementRequest, 'kind' | 'devices' | 'only' | 'split'>): number {
       const usable = capacities().filter(({ id, kind: own }) => own === kind && (only?.includes(id) ?? true))
-      const sizes = usable.map(({ capacity }) => capacity)
-      return (sizes.toSorted((a, b) => b - a)[count - 1] ?? 0) * count
+      const sizes = usable.map(({ capacity }) => capacity).toSorted((a, b) => b - a)
+      return split ? sizes.slice(0, count).reduce((sum, size) => sum + size, 0) : (sizes[count - 1] ?? 0) * count
     },
     /** The resident's booked share of each of its devices plus what other programs use of a card: 0 to 1. */
-    shareOfDevice(resident: Pick<Resident, 'devices' | 'bytes'>): number {
+    shareOfDevice(resident: Pick<Resident, 'devices' | 'bytes' | 'shares'>): number {
       const parts = devices()
         .filter(({ id }) => resident.devices.includes(id))
-        .map(({ id, totalBytes }) => (shareOf(resident) + foreignOn(id)) / totalBytes)
+        .map(({ id, totalBytes }) => (shareOn(resident, id) + foreignOn(id)) / totalBytes)
       return parts.length > 0 ? Math.max(...parts) : 1
     },
     /** The variables by which the engine of a resident sees only its cards, and the files in /dev that it needs. */
@@ -191,8 +191,8 @@ export async function openMemory(options: {
       while (performance.now() < deadline) {
         if (cardsOf(resident).every(card => card.usedBytes === null)) return
         await measure()
-        const share = shareOf(resident)
-        if (!cardsOf(resident).some(card => card.totalBytes - (card.usedBytes ?? 0) < share)) return
+        const lacks = ({ id, totalBytes, usedBytes }: Device) => totalBytes - (usedBytes ?? 0) < shareOn(resident, id)
+        if (!cardsOf(resident).some(lacks)) return
         await pause(settleStepMs)
       }
     },
@@ -211,7 +211,9 @@ export async function openMemory(options: {
       for (await readCards(); cards.some(inUse) && performance.now() < deadline; await readCards())
         await pause(settleStepMs)
     },
-    bytesInUse,
+    /** The measured bytes of a resident on all of its cards; null if they are not known. */
+    bytesInUse: (resident: Resident): number | null =>
+      sharesInUse(resident)?.reduce((sum, bytes) => sum + bytes, 0) ?? null,
     /**
      * The engine of this resident has found too little memory: counts at once what the driver lists for other programs, which
      * the next measurement would only find while no engine starts or ends.

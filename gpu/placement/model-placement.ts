@@ -16,11 +16,11 @@ import type { Preset } from '../presets/preset.ts'
 import { presetOf } from '../presets/presets.ts'
 import { wantedLevel } from '../presets/sandbox-requirements.ts'
 import type { ModelState } from '../residency/model-state.ts'
-import { type DeviceCapacity, type PlacementRequest, unfitReason } from '../residency/place.ts'
+import { type DeviceCapacity, unfitReason } from '../residency/place.ts'
 import { type SandboxSupport, sandboxRefusal } from '../sandbox/level.ts'
 import type { openCardBackends } from './card-backend.ts'
 import type { Memory } from './memory.ts'
-import { namedCards } from './named-cards.ts'
+import { capacitiesOf, devicesFor, placementTargetFor, type Where } from './placement-target.ts'
 import type { openRefusedFiles } from './refused-files.ts'
 import { type CardUse, spareShare } from './spare-memory.ts'
 
@@ -47,11 +47,12 @@ export function openModelPlacement(
     if (placement.kind !== 'nvidia') return null
     const slots = model.concurrency ?? preset.slots
     const target = placementTargetFor(placement, slots, memory.capacities())!
-    const { bytes, plan } = await planMemory({ ...model, memory: model.memory ?? preset.memory }, target)
+    const sized = await planMemory({ ...model, memory: model.memory ?? preset.memory }, target)
+    const { bytes, plan, devices = placement.devices } = sized
     return {
       modelId: model.id,
-      share: (bytes ?? bytesOfUnknown(placement, memory.capacities())) / placement.devices,
-      cards: placement.devices,
+      share: (bytes ?? bytesOfUnknown(placement, memory.capacities())) / devices,
+      cards: devices,
       replicas: Math.max(model.replicas.min, model.replicas.max),
       grows: plan.paged?.most !== undefined || wantsMore(model, plan, slots),
     }
@@ -70,26 +71,41 @@ export function openModelPlacement(
     const target = placementTargetFor(placement, slots, memory.capacities())
     if (!target) return placement
     const sized = { ...model, memory: model.memory ?? presetOf(model).memory }
-    const smaller = { ...target, capacity: target.capacity - Math.min(excess / target.devices, target.capacity / 4) }
+    const less = (capacity: number) => capacity - Math.min(excess / target.devices, capacity / 4)
+    const smaller = { ...target, capacity: less(target.capacity), cards: target.cards?.map(less) }
     const inLess = excess > 0 ? await planMemory(sized, smaller) : undefined
     const least = inLess?.plan.layout ? inLess : await planMemory(sized, target)
     // What bound models leave free is not known to be free, and an engine that used more than planned gets no more.
     const mayGrow = placement.kind === 'nvidia' && !placement.only && inLess === undefined
-    const { bytes, plan } = mayGrow ? await grown(model, sized, least, target) : least
+    const {
+      bytes,
+      plan,
+      devices = placement.devices,
+      split,
+    } = mayGrow ? await grown(model, sized, least, target) : least
     const bytesFrom = bytes === null ? 'unknown' : model.memory === undefined ? 'estimated' : 'configured'
-    return { ...placement, bytes: bytes ?? bytesOfUnknown(placement, memory.capacities()), bytesFrom, plan }
+    return {
+      ...placement,
+      devices,
+      split,
+      bytes: bytes ?? bytesOfUnknown(placement, memory.capacities()),
+      bytesFrom,
+      plan,
+    }
   }
 
   /** Adds the memory that no configured model needs to that of an engine that serves better with more. */
   async function grown(model: Model, sized: Sized, least: MemoryEstimate, target: PlacementTarget) {
-    const { bytes, plan } = least
+    const { bytes, plan, devices = target.devices } = least
     const most = plan.paged?.most
     if (bytes === null || (most === undefined && !wantsMore(model, plan, target.slots))) return least
     const spare = await spareOf(model)
     if (most !== undefined)
-      return { plan, bytes: Math.max(bytes, Math.min(most, bytes / target.devices + spare) * target.devices) }
+      return { ...least, bytes: Math.max(bytes, Math.min(most, bytes / devices + spare) * devices) }
+    if (devices !== target.devices) return least
     const capacity = Math.min(target.capacity, bytes / target.devices + spare)
-    return spare > 0 ? planMemory(sized, { ...target, capacity, whole: Number.POSITIVE_INFINITY }) : least
+    const cards = target.cards?.map(bytes => Math.min(bytes, capacity))
+    return spare > 0 ? planMemory(sized, { ...target, capacity, cards, whole: Number.POSITIVE_INFINITY }) : least
   }
 
   return {
@@ -101,12 +117,15 @@ export function openModelPlacement(
     async placementOf(
       model: Model,
       slots: number,
-      booked: Pick<Placement, 'bytes' | 'bytesFrom' | 'plan'> | undefined,
+      booked: Pick<Placement, 'bytes' | 'bytesFrom' | 'plan' | 'devices' | 'split'> | undefined,
       excess = 0,
     ): Promise<Placement> {
       const preset = presetOf(model)
       const placement = unsized(model, preset.needsBackend && !(await backends.find(model)) ? 'cpu' : preset.runsOn)
-      if (booked) return { ...placement, bytes: booked.bytes, bytesFrom: booked.bytesFrom, plan: booked.plan }
+      if (booked) {
+        const { bytes, bytesFrom, plan, devices, split } = booked
+        return { ...placement, bytes, bytesFrom, plan, devices, split }
+      }
       const loadFault = await refused.find(model)
       if (loadFault) return { ...placement, loadFault }
       const fault = preset.sandbox?.isOwn ? (await checkSource(model)).fault : undefined
@@ -136,32 +155,6 @@ const wantsMore = ({ tasks, concurrency }: Model, { layout }: MemoryPlan, slots:
 export function slotsFor(model: Model, { layout }: MemoryPlan = {}): number {
   const planned = writes(model.tasks) ? layout?.parallel : undefined
   return model.concurrency ?? planned ?? presetOf(model).slots
-}
-
-type Where = Pick<PlacementRequest, 'kind' | 'devices' | 'only' | 'impossible'>
-
-function devicesFor(model: Model, runsOn: string, devices: readonly Device[]): Where {
-  if (runsOn === 'elsewhere') return { kind: 'none', devices: 0 }
-  if (runsOn === 'cpu' || model.devices === 'cpu') return { kind: 'cpu', devices: 1 }
-  const cards = devices.some(device => device.kind === 'nvidia')
-  if (runsOn !== 'gpu' && !cards) return { kind: 'cpu', devices: 1 }
-  if (typeof model.devices === 'number') return { kind: 'nvidia', devices: model.devices }
-  const named = namedCards(model.id, model.devices, devices)
-  return 'ids' in named
-    ? { kind: 'nvidia', devices: named.ids.length, only: named.ids }
-    : { kind: 'nvidia', devices: 1, impossible: named.missing }
-}
-
-/** The capacities of the devices that a model may use. */
-const capacitiesOf = ({ kind, only }: Pick<Where, 'kind' | 'only'>, capacities: readonly DeviceCapacity[]): number[] =>
-  capacities.flatMap(({ id, kind: own, capacity }) => (own === kind && (only?.includes(id) ?? true) ? [capacity] : []))
-
-/** The devices that a model may get, with the capacity of the largest; undefined when infer starts no engine. */
-const placementTargetFor = ({ kind, devices, only }: Where, slots: number, capacities: readonly DeviceCapacity[]) => {
-  const sizes = capacitiesOf({ kind, only }, capacities)
-  // Each of the cards to which it is bound gets an equal share.
-  const capacity = only ? Math.min(...sizes) : Math.max(0, ...sizes)
-  return kind === 'none' ? undefined : { kind, devices, capacity, slots }
 }
 
 /** Bytes to book for a model of unknown size: all of its cards, or a quarter of the processor's memory. */

@@ -61,7 +61,7 @@ function taskOptions(model: Model, { gpus, plan }: LaunchFacts): string[] {
  * Layers and context as they were booked. What the model's own options name is left to them, and so are the layers if
  * those keep single tensors in main memory. Without a plan all layers are put on the cards.
  */
-function layoutOptions(model: Model, { slots, gpus, plan }: LaunchFacts): string[] {
+function layoutOptions(model: Model, { slots, gpus, plan, layers: divided }: LaunchFacts): string[] {
   const given = llamaOptions(model)
   const layout = given.keepsTensors ? undefined : plan?.layout
   const chosen = generates(model) ? plan?.layout?.context : plan?.layout?.encoderContext
@@ -73,8 +73,9 @@ function layoutOptions(model: Model, { slots, gpus, plan }: LaunchFacts): string
       ? []
       : ['-c', String(context * (given.parallel || slots))]),
     ...(given.gpuLayers === undefined ? ['-ngl', layers] : []),
-    // The booking is the same on each card.
-    ...(gpus > 1 && given.tensorSplit === undefined ? ['-ts', Array(gpus).fill(1).join(',')] : []),
+    // By layers as they were booked; else the booking is the same on each card.
+    ...(gpus > 1 && divided ? ['-sm', 'layer'] : []),
+    ...(gpus > 1 && given.tensorSplit === undefined ? ['-ts', (divided ?? Array(gpus).fill(1)).join(',')] : []),
   ]
 }
 

@@ -23,7 +23,9 @@ export interface LaunchFacts {
   /** The backend by which the built-in engine uses its cards; null on the processor. */
   backend: Backend | null
   /** How it is to use its memory, from the estimate that booked it; absent where that knew only the size of files. */
-  plan?: MemoryPlan
+  plan?: MemoryPlan | undefined
+  /** Layers on each of its cards; absent where infer does not divide them. */
+  layers?: readonly number[] | undefined
 }
 
 export interface Backend {

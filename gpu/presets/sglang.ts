@@ -11,7 +11,7 @@ import {
   upstreamId,
 } from './preset.ts'
 import { routesOf } from './routes.ts'
-import { memoryOption, textFeatures } from './vllm.ts'
+import { memoryOption, pipelineOption, textFeatures } from './vllm.ts'
 
 const pools = ({ tasks }: Model): boolean => isFor(tasks, 'embed', 'rerank')
 
@@ -37,7 +37,13 @@ export const sglang = definePreset({
   slots: 128,
   command: (model, facts) => [
     ['sglang', 'serve', '--model-path', model.source ?? model.id, ...onLoopback],
-    ['--served-model-name', upstreamId(model), '--tp-size', String(Math.max(1, facts.gpus))],
+    [
+      '--served-model-name',
+      upstreamId(model),
+      '--tp-size',
+      String(facts.plan?.paged?.parallel?.tensor ?? Math.max(1, facts.gpus)),
+    ],
+    pipelineOption('--pp-size', facts.plan),
     facts.gpus > 0 ? [] : ['--device', 'cpu'],
     unlessGiven(model, '--mem-fraction-static', staticShare(facts)),
     ['--max-running-requests', String(facts.slots)],

@@ -1,5 +1,6 @@
 import type { Feature, Model } from '../../core/models/model.ts'
 import { isFor } from '../../core/schemas/task.ts'
+import type { MemoryPlan } from '../estimate/estimate.ts'
 import { allFeatures, definePreset, generates, onLoopback, unlessGiven, upstreamId } from './preset.ts'
 import { routesOf } from './routes.ts'
 
@@ -15,7 +16,13 @@ export const vllm = definePreset({
   slots: 256,
   command: (model, { gpus, memoryShare, slots, plan }) => [
     ['vllm', 'serve', model.source ?? model.id, ...onLoopback],
-    ['--served-model-name', upstreamId(model), '--tensor-parallel-size', String(Math.max(1, gpus))],
+    [
+      '--served-model-name',
+      upstreamId(model),
+      '--tensor-parallel-size',
+      String(plan?.paged?.parallel?.tensor ?? Math.max(1, gpus)),
+    ],
+    pipelineOption('--pipeline-parallel-size', plan),
     unlessGiven(model, '--gpu-memory-utilization', memoryOption(memoryShare, gpus, 0.95)),
     ['--max-num-seqs', String(slots)],
     unlessGiven(model, '--max-model-len', model.context_length ?? plan?.paged?.maxLength),
@@ -34,6 +41,12 @@ export const vllm = definePreset({
     speech: { reference: { audio: 'ref_audio', text: 'ref_text' } },
   }),
 })
+
+/** An option for the groups of layers, if there are several. */
+export const pipelineOption = (name: string, plan: MemoryPlan | undefined): string[] => {
+  const { pipeline = 1 } = plan?.paged?.parallel ?? {}
+  return pipeline > 1 ? [name, String(pipeline)] : []
+}
 
 /** Speech is synthesized by vLLM-Omni, which needs the option `--omni`. */
 const synthesizes = ({ tasks }: Model): boolean => isFor(tasks, 'synthesize')

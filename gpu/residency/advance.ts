@@ -49,7 +49,7 @@ export type Step =
   | { do: 'wait'; reason: string; for: readonly string[]; until: number | null; reserve: Reservation | null }
   /** It is too far behind the reference order: the engines in `drain` accept no more requests. */
   | { do: 'drain'; reason: string; for: readonly string[]; drain: readonly string[]; reserve: Reservation }
-  | { do: 'load'; devices: readonly string[]; evict: readonly string[] }
+  | Extract<PlacementDecision, { do: 'load' }>
 
 /**
  * Decides whether and when a model is loaded; `place` decides where. Pure. `demand` describes its requests in the
@@ -180,6 +180,7 @@ export function occupantsOf(
         modelId: serves.model.id + (serves.retired ? ' (before its change)' : ''),
         devices: resident.devices,
         bytes: resident.bytes,
+        shares: resident.shares,
         busy: resident.state === 'starting' || resident.leases > 0 || isReserved || turnUntil !== null,
         turnSince: isReserved ? null : readyAt,
         turnUntil,

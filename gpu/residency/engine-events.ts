@@ -48,7 +48,7 @@ export function engineEvents(
     const { devices } = resident
     const isFull = saysOutOfMemory(reason)
     if (state.startedAgain || devices.length === 0 || (!isFull && !saysGpuError(reason))) return false
-    const more = Math.max(state.placement.bytes, reconciler.freeBytes(devices) + moreBytes)
+    const more = Math.max(state.placement.bytes, reconciler.freeBytes(devices, state) + moreBytes)
     // Another program has taken the memory meanwhile: the model waits for memory elsewhere, and needs no more than before.
     const isTaken = isFull && more === state.placement.bytes
     const placement = isFull ? { ...state.placement, bytes: more } : state.placement
@@ -65,9 +65,9 @@ export function engineEvents(
   }
 
   /** The reason of a load that ran out of memory says how much was free. */
-  const withFreeMemory = (reason: string, { devices }: Resident): string =>
+  const withFreeMemory = (reason: string, { devices, serves }: Resident): string =>
     saysOutOfMemory(reason) && devices.length > 0
-      ? `${reason} ${formatBytes(reconciler.freeBytes(devices))} were free for it: reduce its context_length or concurrency, or use a smaller model.`
+      ? `${reason} ${formatBytes(reconciler.freeBytes(devices, serves))} were free for it: reduce its context_length or concurrency, or use a smaller model.`
       : reason
 
   function remove(resident: Resident): void {
@@ -166,10 +166,15 @@ export function engineEvents(
     },
     /** An engine continues a cancelled request: it is killed. That is no failure, so the next start is not delayed. */
     unresponsive: (engineId: string, reason: string): void => residents.stop(residents.get(engineId), reason, true),
-    /** Sets the measured memory of an engine. A booking only grows: booking too little makes the next engine fail. */
-    measured(engineId: string, bytes: number): void {
+    /**
+     * Sets the measured memory of an engine, on each of its devices. A booking only grows: booking too little makes the next
+     * engine fail.
+     */
+    measured(engineId: string, bytes: readonly number[]): void {
       const resident = residents.get(engineId)
-      if (resident) resident.bytes = Math.max(resident.bytes, bytes)
+      if (!resident) return
+      resident.shares = resident.shares.map((booked, at) => Math.max(booked, bytes[at] ?? 0))
+      resident.bytes = resident.shares.reduce((sum, share) => sum + share, 0)
     },
   }
 }

@@ -22,6 +22,10 @@ const maxCompared = 8
 /** A busy engine is ranked by its turn: ranked by its requests, two would be drained in alternation and none end. */
 const lastUseOf = (one: Occupant): number => (one.busy ? (one.turnSince ?? Number.POSITIVE_INFINITY) : one.lastUsedAt)
 
+/** The order in which engines are evicted: idle ones first, then the least recently used. */
+export const byLastUse = (a: Occupant, b: Occupant): number =>
+  Number(a.busy) - Number(b.busy) || lastUseOf(a) - lastUseOf(b)
+
 export const evictionCost = (occupants: readonly Occupant[]): Cost => ({
   busy: occupants.filter(({ busy }) => busy).length,
   reloadMs: occupants.reduce((sum, one) => sum + one.reloadMs, 0),
@@ -56,9 +60,7 @@ export function cheapest<Option>(options: readonly Option[], cost: (option: Opti
  */
 export function evictionFor(bytes: number, candidates: readonly EvictionCandidate[]): Occupant[] | undefined {
   if (bytes <= 0) return []
-  const ordered = [...candidates].sort(
-    (a, b) => Number(a.occupant.busy) - Number(b.occupant.busy) || lastUseOf(a.occupant) - lastUseOf(b.occupant),
-  )
+  const ordered = candidates.toSorted((a, b) => byLastUse(a.occupant, b.occupant))
   const suffices = (chosen: readonly EvictionCandidate[]) => chosen.reduce((sum, { frees }) => sum + frees, 0) >= bytes
   if (!suffices(ordered)) return undefined
   let count = 1

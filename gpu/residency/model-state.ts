@@ -5,7 +5,7 @@ import type { Model } from '../../core/models/model.ts'
 import { type BackoffRules, circuitState, type StartFailures } from './backoff.ts'
 import type { ExpectedWait } from './expected-wait.ts'
 import type { FirstLoad } from './first-load.ts'
-import type { PlacementRequest } from './place.ts'
+import type { Chosen, PlacementRequest } from './place.ts'
 
 /** A pause that the engine asked for. Then one request is sent at first, and the others once the engine accepts it. */
 export interface EnginePause {
@@ -23,6 +23,10 @@ export interface Resident {
   readonly startedAt: number
   /** Booked memory: the estimate, or the measurement when that is higher. */
   bytes: number
+  /** The same on each of its devices. */
+  shares: readonly number[]
+  /** Layers on each of its devices; absent where infer does not divide them. */
+  readonly layers?: readonly number[] | undefined
   state: ResidentState
   /** While starting, it waits for evicted engines to end, the card to show free memory, or its own process. */
   phase: 'clearing' | 'settling' | 'launching'
@@ -128,15 +132,17 @@ function replaceState(before: ModelState, after: ModelState, now: number): void 
 export const newResident = (
   serves: ModelState,
   engineId: string,
-  devices: readonly string[],
+  { devices, shares, layers }: Chosen,
   now: number,
 ): Resident => ({
   engineId,
   serves,
   devices,
+  layers,
   slots: serves.slots,
   startedAt: now,
-  bytes: serves.placement.bytes,
+  bytes: shares?.reduce((sum, bytes) => sum + bytes, 0) ?? serves.placement.bytes,
+  shares: shares ?? devices.map(() => serves.placement.bytes / devices.length),
   state: 'starting',
   phase: 'launching',
   leases: 0,

@@ -1,8 +1,10 @@
 import type { BytesFrom } from '../../core/models/model-plan.ts'
+import type { CardSplit } from '../engines/gguf/card-split.ts'
 import { formatBytes } from '../engines/gguf/sizing.ts'
 import type { MemoryPlan } from '../estimate/estimate.ts'
 import type { SourceFault } from '../estimate/source-check.ts'
 import { cheapest, evictionCost, evictionFor, minimalChoice } from './evict.ts'
+import { placeDivided } from './place-divided.ts'
 
 export interface DeviceCapacity {
   id: string
@@ -16,8 +18,10 @@ export interface Occupant {
   engineId: string
   modelId: string
   devices: readonly string[]
-  /** Total, spread evenly over its devices. */
+  /** Total. */
   bytes: number
+  /** Bytes on each of its devices; absent: equal parts. */
+  shares?: readonly number[]
   /** Runs requests, is loading, or is reserved for a model that is placed first: not evicted for another model now. */
   busy: boolean
   /** Kept loaded by its configuration. */
@@ -40,8 +44,12 @@ export interface PlacementRequest {
   /** What its engine is told to use; absent where that is `bytes`, which is more if engines of it have used more. */
   estimate?: number
   bytesFrom?: BytesFrom | undefined
-  /** How many devices of `kind` it is spread over. `none`: infer does not start the engine. */
+  /** How many devices of `kind` it is divided among. `none`: infer does not start the engine. */
   devices: number
+  /** Among how many at most, where fewer have no room for it; absent: `devices`. Only with `split`. */
+  mostDevices?: number
+  /** How its layers are divided among several cards, for `bytes` on `devices` of them; absent: in equal parts. */
+  split?: CardSplit | undefined
   kind: 'nvidia' | 'cpu' | 'none'
   /** Ids of the devices to which it is bound; absent where it may use any. */
   only?: readonly string[]
@@ -58,10 +66,18 @@ export interface PlacementRequest {
 }
 
 export type PlacementDecision =
-  | { do: 'load'; devices: readonly string[]; evict: readonly string[] }
-  /** `reserve`: what it will use. `for`: the busy engines among those that will be evicted. */
-  | { do: 'wait'; for: readonly string[]; reserve: Reservation; reason: string }
+  | ({ do: 'load'; evict: readonly string[] } & Chosen)
+  /** `reserve`: what it will use. `for`: the busy engines among those that will be evicted. `where`: the devices then. */
+  | { do: 'wait'; for: readonly string[]; reserve: Reservation; where: Chosen; reason: string }
   | { do: 'refuse'; reason: string }
+
+/** Where an engine is placed. */
+export interface Chosen {
+  devices: readonly string[]
+  /** Bytes and layers on each of them; absent: equal parts. */
+  shares?: readonly number[]
+  layers?: readonly number[]
+}
 
 /** What a model will use that waits for memory: the memory of `engines`, and on some devices free memory besides. */
 export interface Reservation {
@@ -80,7 +96,8 @@ interface Option {
 /**
  * Decides where a model is loaded. Pure: reads no clock, starts nothing, logs nothing, because it is called for every
  * waiting model on every change. Idle engines are evicted, those that are loaded again soonest; busy ones are waited for,
- * never killed; pinned ones stay. A model on several devices takes an equal share of each.
+ * never killed; pinned ones stay. A model whose layers can be divided gets several cards only where fewer have no room
+ * after such evictions: an eviction costs one load later, and every request of a divided model is slower.
  */
 export function place(
   request: PlacementRequest,
@@ -93,7 +110,7 @@ export function place(
   const { only } = request
   const candidates = capacities.filter(device => device.kind === request.kind && (only?.includes(device.id) ?? true))
   const name = `'${request.modelId}'`
-  const [one, several] = request.kind === 'cpu' ? ['processor', 'processor'] : ['GPU', 'GPUs']
+  const [one, several] = kindNames(request)
   if (candidates.length === 0)
     return { do: 'refuse', reason: `${name} needs a ${one}, and this server has found none.` }
   if (candidates.length < request.devices)
@@ -101,6 +118,23 @@ export function place(
       do: 'refuse',
       reason: `${name} needs ${request.devices} ${several}; this server has ${candidates.length}.`,
     }
+  const { devices, mostDevices = devices } = request
+  if (request.split === undefined || mostDevices < 2) return placeEvenly(request, candidates, occupants)
+  const alone = devices === 1 ? placeEvenly(request, candidates, occupants) : undefined
+  if (alone?.do === 'load') return alone
+  const divided = placeDivided(request, request.split, candidates, occupants)
+  if (divided === undefined) return alone ?? doesNotFit(request, candidates, occupants)
+  return divided.do === 'load' || alone?.do !== 'wait' ? divided : alone
+}
+
+/** Places a model on `devices` of the candidates, with an equal share on each. */
+function placeEvenly(
+  request: PlacementRequest,
+  candidates: readonly DeviceCapacity[],
+  occupants: readonly Occupant[],
+): PlacementDecision {
+  const name = `'${request.modelId}'`
+  const [one, several] = kindNames(request)
   const share = request.bytes / request.devices
   const each = request.devices > 1 ? ` on each of ${request.devices} ${several}` : ''
   const needs = `${name} needs ${formatBytes(share)} of memory${each}`
@@ -115,13 +149,7 @@ export function place(
     device => optionOn(device, share, there.get(device.id) ?? [], request.mayEvict) ?? [],
   )
   if (options.length < request.devices) {
-    if (!request.mayEvict)
-      return {
-        do: 'wait',
-        for: [],
-        reserve: { modelId: request.modelId, engines: [], free: [] },
-        reason: `There is no free memory for another engine of ${name}.`,
-      }
+    if (!request.mayEvict) return noFreeMemory(request)
     const pinned = occupants.filter(other => other.pinned)
     const kept = names(pinned.filter(other => largeEnough.some(device => other.devices.includes(device.id))))
     const free = formatBytes(Math.max(0, ...largeEnough.map(device => freeOn(device, pinned))))
@@ -135,24 +163,58 @@ export function place(
   )
   const chosen = choose(usable.length < request.devices ? options : usable, request.devices)
   const evicted = evictedFrom(chosen, share, occupants)
+  const used = chosen.map(option => option.device)
+  return decide(request, used, { devices: used.map(({ id }) => id) }, evicted)
+}
+
+/** The decision for these devices: it waits for the engines among the evicted that are busy. */
+export function decide(
+  { modelId, bytes }: PlacementRequest,
+  used: readonly DeviceCapacity[],
+  where: Chosen,
+  evicted: readonly Occupant[],
+): PlacementDecision {
   const engines = evicted.map(other => other.engineId)
   const busy = evicted.filter(other => other.busy)
-  if (busy.length > 0)
-    return {
-      do: 'wait',
-      for: busy.map(other => other.engineId),
-      reserve: {
-        modelId: request.modelId,
-        engines,
-        free: chosen.flatMap(({ device }) => {
-          const bytes = share - bytesOn(device, evicted)
-          return bytes > 0 ? [{ device: device.id, bytes }] : []
-        }),
-      },
-      reason: `${name} waits for the memory of ${names(busy)}.`,
-    }
-  return { do: 'load', devices: chosen.map(option => option.device.id), evict: engines }
+  if (busy.length === 0) return { do: 'load', ...where, evict: engines }
+  const free = used.flatMap((device, at) => {
+    const missing = (where.shares?.[at] ?? bytes / used.length) - bytesOn(device, evicted)
+    return missing > 0 ? [{ device: device.id, bytes: missing }] : []
+  })
+  return {
+    do: 'wait',
+    for: busy.map(other => other.engineId),
+    reserve: { modelId, engines, free },
+    where,
+    reason: `'${modelId}' waits for the memory of ${names(busy)}.`,
+  }
 }
+
+/** Why a model that can be divided fits on no number of cards that it may have. */
+function doesNotFit(
+  request: PlacementRequest,
+  candidates: readonly DeviceCapacity[],
+  occupants: readonly Occupant[],
+): PlacementDecision {
+  if (!request.mayEvict) return noFreeMemory(request)
+  const pinned = occupants.filter(other => other.pinned && candidates.some(({ id }) => other.devices.includes(id)))
+  const sizes = candidates.map(device => Math.max(0, freeOn(device, pinned))).toSorted((a, b) => b - a)
+  const together = sizes.slice(0, request.mostDevices ?? request.devices).reduce((sum, bytes) => sum + bytes, 0)
+  const beside = pinned.length > 0 ? ` beside ${names(pinned)}, which is kept loaded (replicas.min)` : ''
+  const reason = `'${request.modelId}' needs ${formatBytes(request.bytes)} of memory on ${request.devices} GPUs; the GPUs here have ${formatBytes(together)} together${beside}.`
+  return { do: 'refuse', reason }
+}
+
+const noFreeMemory = ({ modelId }: PlacementRequest): PlacementDecision => ({
+  do: 'wait',
+  for: [],
+  reserve: { modelId, engines: [], free: [] },
+  where: { devices: [] },
+  reason: `There is no free memory for another engine of '${modelId}'.`,
+})
+
+const kindNames = ({ kind }: PlacementRequest): [string, string] =>
+  kind === 'cpu' ? ['processor', 'processor'] : ['GPU', 'GPUs']
 
 /** Returns why a model fits nowhere even if every other engine is unloaded, as a sentence; null when it fits. */
 export function unfitReason(
@@ -163,24 +225,37 @@ export function unfitReason(
   return decision.do === 'refuse' ? decision.reason : null
 }
 
-/** Returns the bytes that are free on all of these devices, when an equal share of each is used. */
+/**
+ * Returns the bytes that are free on all of these devices together. `evenly`: as far as an equal share of each can be used.
+ */
 export function freeBytes(
   devices: readonly string[],
   occupants: readonly Occupant[],
   capacities: readonly DeviceCapacity[],
+  evenly: boolean,
 ): number {
-  const free = capacities.flatMap(device => (devices.includes(device.id) ? [freeOn(device, occupants)] : []))
-  return free.length > 0 ? Math.max(0, Math.min(...free)) * free.length : 0
+  const free = capacities.flatMap(device =>
+    devices.includes(device.id) ? [Math.max(0, freeOn(device, occupants))] : [],
+  )
+  if (free.length === 0) return 0
+  return evenly ? Math.min(...free) * free.length : free.reduce((sum, bytes) => sum + bytes, 0)
 }
 
-const shareOf = (other: Occupant): number => other.bytes / other.devices.length
+/** Returns the bytes that are booked on a device for what is on several. */
+export function shareOn(
+  { devices, bytes, shares }: Pick<Occupant, 'devices' | 'bytes' | 'shares'>,
+  device: string,
+): number {
+  const at = devices.indexOf(device)
+  return at < 0 ? 0 : (shares?.[at] ?? bytes / devices.length)
+}
 const bytesOn = (device: DeviceCapacity, occupants: readonly Occupant[]): number =>
-  occupants.reduce((sum, other) => (other.devices.includes(device.id) ? sum + shareOf(other) : sum), 0)
+  occupants.reduce((sum, other) => sum + shareOn(other, device.id), 0)
 const freeOn = (device: DeviceCapacity, occupants: readonly Occupant[]): number =>
   device.capacity - bytesOn(device, occupants)
 
 /** The occupants of each device, by its id. */
-function byDevice(occupants: readonly Occupant[]): Map<string, Occupant[]> {
+export function byDevice(occupants: readonly Occupant[]): Map<string, Occupant[]> {
   const there = new Map<string, Occupant[]>()
   for (const other of occupants)
     for (const id of other.devices) {
@@ -198,12 +273,13 @@ function optionOn(
   there: readonly Occupant[],
   mayEvict: boolean,
 ): Option | undefined {
-  const free = device.capacity - there.reduce((sum, other) => sum + shareOf(other), 0)
+  const free = freeOn(device, there)
+  if (free >= share) return { device, evict: [], spare: free - share }
   const candidates = there
     .filter(other => mayEvict && !other.pinned)
-    .map(occupant => ({ occupant, frees: shareOf(occupant) }))
+    .map(occupant => ({ occupant, frees: shareOn(occupant, device.id) }))
   const evict = evictionFor(share - free, candidates)
-  return evict && { device, evict, spare: free + evict.reduce((sum, other) => sum + shareOf(other), 0) - share }
+  return evict && { device, evict, spare: free + bytesOn(device, evict) - share }
 }
 
 /** Chooses the devices with the cheapest evictions; of equal ones, those with the least spare memory. */

@@ -17,7 +17,7 @@ import {
   shortage,
   slotsOf,
 } from './model-state.ts'
-import type { DeviceCapacity, Occupant, Reservation } from './place.ts'
+import { type Chosen, type DeviceCapacity, type Occupant, type Reservation, shareOn } from './place.ts'
 
 /** The plan without where its engine runs on its devices. */
 export type Plan = Omit<ModelPlan, 'placement'>
@@ -112,7 +112,7 @@ function outcomeOf(
     return { status: 'ready', detail: `${name} is loaded, and a request begins at once.`, etaMs: 0 }
   const pauseEnd = pausedUntil(state, now)
   if (pauseEnd !== null) return { status: 'wait', detail: enginePaused(state.model.id, pauseEnd - now).message }
-  if (step.do === 'load') return { status: 'load', detail: loadSentence(state, step.devices, step.evict.map(modelOf)) }
+  if (step.do === 'load') return { status: 'load', detail: loadSentence(state, step, step.evict.map(modelOf)) }
   const live = liveResidents(state)
   const ready = live.filter(resident => resident.state === 'ready')
   if (ready.length > 0)
@@ -134,7 +134,7 @@ function outcomeOf(
   }
 }
 
-function loadSentence(state: ModelState, devices: readonly string[], evicted: readonly (string | undefined)[]): string {
+function loadSentence(state: ModelState, where: Chosen, evicted: readonly (string | undefined)[]): string {
   const { model, placement, residents } = state
   const name = `'${model.id}'`
   const loadMs = expectedLoadMs(state)
@@ -146,12 +146,23 @@ function loadSentence(state: ModelState, devices: readonly string[], evicted: re
     placement.bytesFrom === 'unknown'
       ? ` Its memory is not known, so ${formatBytes(placement.bytes)} are reserved; set 'memory' in infer.yaml.`
       : ''
-  return `A request ${unloads}loads ${what} on ${devices.join(' and ')}, which takes ${about(loadMs)}.${size}`
+  return `A request ${unloads}loads ${what} on ${whereText(where)}, which takes ${about(loadMs)}.${dividedText(state, where)}${size}`
 }
 
-interface Choice {
-  /** Ids of the devices that the model gets. */
-  devices: readonly string[]
+const whereText = ({ devices, shares }: Chosen): string =>
+  devices.map((id, at) => (shares ? `${id} (${formatBytes(shares[at]!)})` : id)).join(' and ')
+
+/** Why infer has divided it among several cards. */
+function dividedText({ placement }: ModelState, { devices }: Chosen): string {
+  const { mostDevices = placement.devices } = placement
+  if (devices.length < 2 || mostDevices <= placement.devices) return ''
+  const fewer = devices.length === 2 ? 'one GPU' : 'fewer GPUs'
+  const instead = devices.length > placement.devices ? ' beside engines that cannot be unloaded now' : ''
+  return ` It is divided, because ${fewer} would have no room for it${instead}.`
+}
+
+/** The devices that the model gets. */
+interface Choice extends Chosen {
   /** Ids of the engines that make room, and of reserved memory. */
   evict: readonly string[]
 }
@@ -162,10 +173,7 @@ function choiceOf(state: ModelState, occupants: readonly Occupant[], capacities:
   const mayEvict = liveResidents(state).length === 0 || shortage(state) > 0
   const decision = placeAsClaimed({ ...state.placement, mayEvict }, state.claimed, occupants, capacities)
   if (decision.do === 'load') return decision
-  if (decision.do === 'refuse') return noChoice
-  const { engines, free } = decision.reserve
-  const ofEngines = occupants.filter(({ engineId }) => engines.includes(engineId)).flatMap(({ devices }) => devices)
-  return { devices: [...new Set([...ofEngines, ...free.map(({ device }) => device)])], evict: engines }
+  return decision.do === 'refuse' ? noChoice : { ...decision.where, evict: decision.reserve.engines }
 }
 
 /** `engineId` is null for reserved memory. */
@@ -193,7 +201,7 @@ const ago = (ms: number): string => (ms < 1_500 ? 'just now' : `${about(ms)} ago
 
 function devicesOf(
   { placement }: ModelState,
-  { devices, evict }: Choice,
+  chosen: Choice,
   occupants: readonly Occupant[],
   { capacities, resident }: Situation,
 ): PlannedDevice[] {
@@ -204,12 +212,12 @@ function devicesOf(
         .filter(one => one.devices.includes(id))
         .map(one => ({
           ...identify(one, resident),
-          bytes: one.bytes / one.devices.length,
-          evicted: evict.includes(one.engineId),
+          bytes: shareOn(one, id),
+          evicted: chosen.evict.includes(one.engineId),
           keptLoaded: one.pinned,
         }))
       const freeBytes = Math.max(0, capacity - engines.reduce((sum, { bytes }) => sum + bytes, 0))
-      const neededBytes = devices.includes(id) ? placement.bytes / Math.max(1, placement.devices) : 0
+      const neededBytes = shareOn({ bytes: placement.bytes, ...chosen }, id)
       return { id, capacityBytes: capacity, freeBytes, neededBytes, engines }
     })
 }

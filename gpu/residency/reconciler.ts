@@ -123,7 +123,7 @@ export function openReconciler(
         return
       case 'load':
         for (const id of step.evict) residents.stop(residents.get(id), `to make room for '${state.model.id}'`)
-        residents.start(state, step.devices, now)
+        residents.start(state, step, now)
     }
   }
 
@@ -143,7 +143,9 @@ export function openReconciler(
         orderBound: rules.orderBound,
       })
     },
-    freeBytes: (devices: readonly string[]): number => freeBytes(devices, occupied(effects.now(), []), capacities()),
+    /** Free bytes on all of the devices together, as far as the model can use them. */
+    freeBytes: (devices: readonly string[], { placement }: ModelState): number =>
+      freeBytes(devices, occupied(effects.now(), []), capacities(), placement.split === undefined),
     place: (request: PlacementRequest): PlacementDecision => place(request, occupied(effects.now(), []), capacities()),
     /** What happens if a request for the model comes now. Changes nothing. */
     plan: (state: ModelState, refusal: string | null = null): Plan =>

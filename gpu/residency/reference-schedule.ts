@@ -54,6 +54,7 @@ export function openReferenceSchedule(queue: Pick<SlotQueue, 'reference'>) {
       modelId,
       devices: decision.devices,
       bytes: placement.bytes,
+      ...(decision.shares && { shares: decision.shares }),
       busy: false,
       pinned: state.model.replicas.min > 0,
       turnSince: null,

@@ -1,4 +1,5 @@
 import { type ModelState, newResident, type Resident } from './model-state.ts'
+import type { Chosen } from './place.ts'
 
 /** For how long a device may show the memory of an ended engine as used, milliseconds. */
 const showsEndedMs = 5_000
@@ -32,8 +33,8 @@ export function openResidents(effects: Pick<Effects, 'now' | 'newEngineId' | 'st
   }
 
   return {
-    start(state: ModelState, devices: readonly string[], now: number): void {
-      const resident = newResident(state, effects.newEngineId(), devices, now)
+    start(state: ModelState, where: Chosen, now: number): void {
+      const resident = newResident(state, effects.newEngineId(), where, now)
       residents.set(resident.engineId, resident)
       state.residents.push(resident)
       state.engineStarts++

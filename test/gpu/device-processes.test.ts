@@ -25,7 +25,7 @@ function open(
 ) {
   let asked = 0
   const residents = engines.map(({ id, devices }) =>
-    newResident(newModelState(modelOf(id), wantedOf(id, 1), 1), id, devices, 0),
+    newResident(newModelState(modelOf(id), wantedOf(id, 1), 1), id, { devices }, 0),
   )
   const source = {
     async processes() {

@@ -7,7 +7,7 @@ import { GiB, modelOf, wantedOf } from './_models.ts'
 import { keptLog, temporary } from './launcher/_launch.ts'
 
 function residentOf(engineId: string, gigabytes: number, of: object = {}, id = 'a'): Resident {
-  return newResident(newModelState(modelOf(id, of), wantedOf(id, gigabytes), 1), engineId, ['gpu0'], 0)
+  return newResident(newModelState(modelOf(id, of), wantedOf(id, gigabytes), 1), engineId, { devices: ['gpu0'] }, 0)
 }
 function open(dataDir = temporary()) {
   const log = keptLog()

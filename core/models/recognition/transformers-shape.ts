@@ -8,6 +8,8 @@ export interface TransformersShape {
   contextLength: number | null
   embeddingLength: number
   feedForwardLength: number
+  /** Attention heads; 0 where it names none. */
+  heads: number
   vocabularySize: number
   /** False for encoders, which keep no cache. */
   causal: boolean
@@ -82,6 +84,7 @@ export function transformersShape(config: unknown): TransformersShape | null {
       number('intermediate_size', 'n_inner', 'ffn_dim') ?? 4 * embeddingLength,
       experts * (number('moe_intermediate_size') ?? 0),
     ),
+    heads,
     vocabularySize: number('vocab_size') ?? 0,
     causal: !/bert|electra|mpnet|^t5|encoder$/.test(type),
     isWide: (fields.dtype ?? fields.torch_dtype ?? whole.dtype ?? whole.torch_dtype) === 'float32',

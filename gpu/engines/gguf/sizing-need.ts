@@ -1,4 +1,5 @@
 import type { GgufHeader } from '../../../core/models/gguf-header.ts'
+import type { LayerBytes } from './card-split.ts'
 
 export type ModelShape = Pick<
   GgufHeader,
@@ -66,19 +67,25 @@ export function needOf(shape: ModelShape, { gpuLayers, contexts, kvType, flash, 
   const embeddings = rest - shape.outputBytes < shape.outputBytes / 2 ? rest : rest - shape.outputBytes
   const gpu = { weights: outputOnGpu ? shape.outputBytes : 0, cache: 0, buffers: 0 }
   const cpu = { weights: outputOnGpu ? embeddings : rest, cache: 0, buffers: 0 }
+  const blocks = [...blockBytes]
   for (const [block, bytes] of blockBytes.entries()) (onGpu(block) ? gpu : cpu).weights += bytes
+  let each = 0
   for (const context of contexts) {
     const caches = cachesOf(shape, context, kvType, flash)
-    for (const [block, bytes] of caches.entries()) (onGpu(block) ? gpu : cpu).cache += bytes
+    for (const [block, bytes] of caches.entries()) {
+      ;(onGpu(block) ? gpu : cpu).cache += bytes
+      blocks[block] = (blocks[block] ?? 0) + bytes
+    }
     const buffers = buffersOf(shape, context, flash)
     // A long prompt is computed on the GPU for all blocks: blocks in main memory are copied there one by one.
     const brought = Math.max(0, ...blockBytes, ...caches)
     const inputs = context.batch * (cellsOf(context) * 2 + width(shape) * 8)
-    if (gpuLayers > 0) gpu.buffers += (buffers + (whole ? 0 : brought)) * cards
+    if (gpuLayers > 0) each += buffers + (whole ? 0 : brought)
     cpu.buffers += whole ? inputs : buffers
     // The logits of one token per sequence; sampling runs on the CPU.
     cpu.buffers += context.sequences * (shape.vocabularySize ?? 0) * 4
   }
+  gpu.buffers = each * cards
   const total = (of: typeof gpu) => Math.ceil(of.weights + of.cache + of.buffers)
   return {
     /** Bytes on all GPUs together and in main memory, without the process itself. */
@@ -87,6 +94,11 @@ export function needOf(shape: ModelShape, { gpuLayers, contexts, kvType, flash, 
     weights: tensorBytes,
     cache: gpu.cache + cpu.cache,
     buffers: gpu.buffers + cpu.buffers,
+    /** What is on the GPUs, as it is divided among several. */
+    onCards: {
+      each,
+      layers: outputOnGpu ? [...blocks.filter((_, block) => onGpu(block)), shape.outputBytes] : [],
+    } satisfies LayerBytes,
   }
 }
 

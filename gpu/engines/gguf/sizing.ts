@@ -1,13 +1,16 @@
 import { Failure, invalid } from '../../../core/failure.ts'
 import { isFor, type Task } from '../../../core/schemas/task.ts'
+import { type CardSplit, divideLayers } from './card-split.ts'
 import { type ContextShape, type KvType, kvTypes, type ModelShape, type Need, needOf } from './sizing-need.ts'
 
 /** Bytes that the model may use, without the process itself. */
 export interface AvailableMemory {
   /** On all GPUs together; 0 if there is none to use. */
   gpu: number
-  /** The model is spread evenly over them. */
+  /** How many GPUs the model is divided among. */
   cards: number
+  /** Bytes on each of them, where the layers must fit on each, and how they are divided; absent: they are even. */
+  split?: { by: CardSplit['by']; free: readonly number[] }
   cpu: number
   /** Total memory of the GPUs, or of the machine without any, if the above is only a part of it. */
   whole?: number | undefined
@@ -93,7 +96,11 @@ export function sizing(shape: ModelShape, memory: AvailableMemory, settings: Siz
     const need = needOf(shape, { ...choice, contexts, flash, cards: memory.cards })
     return { ...choice, layers: total, flashAttention, encoderContext, batch, need, why: '' }
   }
-  const fits = ({ need }: Sizing) => need.gpu <= memory.gpu && need.cpu <= memory.cpu
+  const { split } = memory
+  const fits = ({ need }: Sizing) =>
+    need.gpu <= memory.gpu &&
+    need.cpu <= memory.cpu &&
+    (split === undefined || divideLayers({ ...need.onCards, by: split.by }, split.free) !== undefined)
   const whole = memory.whole ?? (memory.gpu > 0 ? memory.gpu : memory.cpu)
   const hasModestCache = ({ context, parallel, need }: Sizing) =>
     context <= defaultContext ||

@@ -39,6 +39,7 @@ export const EngineStatus = namedObject('EngineStatus', 'A process that serves a
   devices: array('Ids of the devices that it uses.', z.string()),
   placement: EnginePlacement,
   memory_bytes: integer('Bytes of memory reserved for it on all devices.'),
+  device_memory_bytes: array('Bytes reserved on each of `devices`, in their order.', z.int()),
   slots: integer('How many requests it can serve at a time.'),
   busy: integer('How many requests it serves now.'),
   started_at: integer('Unix seconds.'),
@@ -166,6 +167,7 @@ export const engineOf = (resident: ResidentSnapshot): z.input<typeof EngineStatu
     id: resident.engineId,
     placement: placementView(resident.placement),
     memory_bytes: Math.round(resident.bytes),
+    device_memory_bytes: resident.shares.map(Math.round),
     busy: resident.leases,
   })
 

@@ -128,7 +128,7 @@ test('an installed engine is chosen, and nothing is left to say', async () => {
   })
 })
 
-test('vLLM: the context that fits is said, and on how many GPUs a larger model fits', async () => {
+test('vLLM: the context that fits is said, and among how many GPUs a larger model is divided', async () => {
   const { add, file, install, dataDir } = setUp()
   install('vllm')
   const cards = [0, 1].map(index =>
@@ -154,7 +154,9 @@ test('vLLM: the context that fits is said, and on how many GPUs a larger model f
   const fitting = await add(folder('eight', 32, 16.06e9), ['--dry-run', '--json'])
   expect(json(fitting).advice).toEqual([expect.stringMatching(/^A context of 131072 .* at most 43008 tokens\.$/)])
   const large = await add(folder('large', 48, 30e9), ['--dry-run'])
-  expect(String(large.stdout) + large.stderr).toMatch(/It does not fit\. .*It fits on 2 GPUs: --devices 2/)
+  expect(String(large.stdout) + large.stderr).toMatch(/memory.* on 2 GPUs, weights/)
+  const wide = await add(folder('wide', 48, 60e9), ['--dry-run'])
+  expect(String(wide.stdout) + wide.stderr).toMatch(/It does not fit\. /)
 })
 
 test('of a pipeline that has parts without safetensors files nothing is downloaded', async () => {

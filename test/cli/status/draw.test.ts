@@ -43,6 +43,7 @@ const snapshot = {
       devices: ['gpu0'],
       placement: placed,
       memory_bytes: 40 * GiB,
+      device_memory_bytes: [40 * GiB],
       slots: 4,
       busy: 3,
       started_at: 100_000 - 65,
@@ -56,6 +57,7 @@ const snapshot = {
       devices: ['gpu0'],
       placement: placed,
       memory_bytes: 10 * GiB,
+      device_memory_bytes: [10 * GiB],
       slots: 8,
       busy: 0,
       started_at: 99_990,
@@ -69,6 +71,7 @@ const snapshot = {
       devices: [],
       placement: placed,
       memory_bytes: 0,
+      device_memory_bytes: [],
       slots: 64,
       busy: 0,
       started_at: 90_000,
@@ -215,6 +218,17 @@ test.each([3, 5, 10, 100])('at %i lines there are no more, and a notice says tha
 
 test.each([40, 60, 80, 100, 120])('at %i columns the reason is shown why a model does not work', width => {
   expect(lines(width).join('\n')).toContain('Engine exited (3)')
+})
+
+test('an engine on two GPUs is shown below each with its share of it', () => {
+  const [engine] = snapshot.engines
+  const divided = { ...engine!, devices: ['gpu0', 'gpu1'], device_memory_bytes: [10 * GiB, 30 * GiB] }
+  const cards = ['gpu0', 'gpu1'].map(id => ({ ...snapshot.devices[0]!, id }))
+  const drawn = lines(100, 0, { ...snapshot, devices: cards, engines: [divided] })
+  expect(drawn.filter(line => line.includes('3/4 busy'))).toEqual([
+    expect.stringContaining('10.0 GiB'),
+    expect.stringContaining('30.0 GiB'),
+  ])
 })
 
 test('without models it says how to add one', () => {

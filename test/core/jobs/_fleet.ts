@@ -107,6 +107,7 @@ export function slotsOnly({ slots = 32 } = {}) {
           devices: [],
           placement: { on: 'processor', layers: null, detail: 'on the processor', advice: null },
           bytes: 0,
+          shares: [],
           slots: one.count,
           leases: one.held,
           startedAt: 0,

@@ -49,7 +49,10 @@ async function open() {
       })
       return new Map(reported ? [['gpu0', rows]] : [])
     },
-    measured: (resident, bytes) => void (resident.bytes = Math.max(resident.bytes, bytes)),
+    measured(resident, [bytes]) {
+      resident.bytes = Math.max(resident.bytes, bytes!)
+      resident.shares = [resident.bytes]
+    },
     swept: false,
     log,
     changed: () => void changes++,
@@ -62,7 +65,9 @@ async function open() {
 }
 
 const residentOn = (id: string, gigabytes: number, state: Resident['state'] = 'ready'): Resident =>
-  Object.assign(newResident(newModelState(modelOf(id), wantedOf(id, gigabytes), 1), id, ['gpu0'], 0), { state })
+  Object.assign(newResident(newModelState(modelOf(id), wantedOf(id, gigabytes), 1), id, { devices: ['gpu0'] }, 0), {
+    state,
+  })
 
 describe('the memory that may be booked', () => {
   test('nearly all of an empty GPU, four fifths of the system memory', async () => {

@@ -1,12 +1,13 @@
 import { mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import { tensor, writeGguf } from '../../../bin/gguf-writer.ts'
 import { Model } from '../../../core/models/model.ts'
 import { noReadings } from '../../../gpu/devices/device.ts'
 import { openModelPlacement, slotsFor } from '../../../gpu/placement/model-placement.ts'
 import { presetOf } from '../../../gpu/presets/presets.ts'
+import { type DeviceCapacity, place } from '../../../gpu/residency/place.ts'
 import { modelOf } from '../_models.ts'
 
 const GiB = 2 ** 30
@@ -37,26 +38,37 @@ for (const name of ['model.safetensors', 'consolidated.safetensors']) {
 const eight = Model.parse({ id: 'eight', engine: 'vllm', source: folder })
 const small = Model.parse({ id: 'small', engine: 'custom', command: ['x', '{port}'], memory: '10GiB' })
 
-async function placed(models: readonly Model[], gib: number, slots = 256) {
-  const capacity = Math.floor(0.97 * gib * GiB)
-  const devices = [{ id: 'gpu0', kind: 'nvidia' }]
+/** `gib`: the memory of each card. */
+async function placed(models: readonly Model[], gib: number | readonly number[], slots = 256) {
+  const cards = [gib].flat()
+  const capacities = cards.map((size, at): DeviceCapacity => {
+    return { id: `gpu${at}`, kind: 'nvidia', capacity: Math.floor(0.97 * size * GiB) }
+  })
   const placements = openModelPlacement(
-    { devices: () => devices, capacities: () => [{ id: 'gpu0', kind: 'nvidia', capacity }] } as never,
-    { find: () => Promise.resolve(null) },
+    { devices: () => capacities, capacities: () => capacities } as never,
+    { find: () => Promise.resolve({ gpu: 'cuda', folder: '/cuda' }) },
     { tool: { name: 'bubblewrap', network: true } } as never,
     { find: () => Promise.resolve(undefined) },
     () => models,
   )
   const placement = await placements.placementOf(models[0]!, slots, undefined)
+  const decision = place({ ...placement, mayEvict: true }, [], capacities)
+  const {
+    devices = [],
+    shares = devices.map(() => placement.bytes / devices.length),
+    layers,
+  } = decision.do === 'load' ? decision : {}
+  const memoryShare = (shares[0] ?? placement.bytes) / (cards[0]! * GiB)
   const facts = {
     slots: slotsFor(models[0]!, placement.plan),
     threads: 1,
-    gpus: 1,
+    gpus: Math.max(1, devices.length),
     bytes: placement.bytes,
-    memoryShare: placement.bytes / (gib * GiB),
+    memoryShare,
+    layers,
   }
   const command = presetOf(models[0]!).command(models[0]!, { ...facts, backend: null, plan: placement.plan })
-  return { gib: placement.bytes / GiB, command: command.join(' ') }
+  return { gib: placement.bytes / GiB, command: command.join(' '), placement, decision, devices, shares }
 }
 
 test('vLLM gets the card that nobody else wants, and room for its full context', async () => {
@@ -120,6 +132,109 @@ test('llama-server gets the layers and the context that were booked', async () =
   const some = await placed([server], 1.06, 2)
   expect(some.command).toMatch(/ -np 2 -c 8192 -ngl [12] /)
   expect(some.gib).toBeLessThanOrEqual(0.97 * 1.06)
+})
+
+describe('a model that fits on no single card is divided by itself', () => {
+  /** A GGUF file with so many gigabytes in 40 layers. */
+  function layered(gigabytes: number): string {
+    const source = join(directory, `${gigabytes}.gguf`)
+    const fields = {
+      block_count: 40,
+      context_length: 8192,
+      embedding_length: 5120,
+      feed_forward_length: 13_824,
+      vocab_size: 32_000,
+      'attention.head_count': 40,
+      'attention.head_count_kv': 8,
+    }
+    const header = Object.entries(fields).map(([key, value]) => [`llama.${key}`, ['u32', value]])
+    const weights = new Map([['token_embd.weight', 5120 * 32_000]]).set('output.weight', 5120 * 32_000)
+    for (let at = 0; at < 40; at++) weights.set(`blk.${at}.weight`, Math.floor((gigabytes * GiB) / 40 / 4))
+    const tensors = [...weights.keys()].map(name => tensor(name, [1], 0))
+    const file = writeGguf({ 'general.architecture': ['string', 'llama'], ...Object.fromEntries(header) }, tensors)
+    // The header names more numbers than the file has: after the name and the number of dimensions.
+    for (const [name, numbers] of weights) file.writeBigUInt64LE(BigInt(numbers), file.indexOf(name) + name.length + 4)
+    writeFileSync(source, file)
+    truncateSync(source, (gigabytes + 2) * GiB)
+    return source
+  }
+  const servers = ['llama-server', 'gguf'] as const
+  const modelOfSize = (gigabytes: number, engine: string, of: object = {}) =>
+    Model.parse({ id: 'large', engine, source: layered(gigabytes), concurrency: 1, context_length: 4096, ...of })
+
+  test.each(servers)('%s: 30 GiB on 24 + 24 and on 24 + 12, 40 GiB on two of 24', async engine => {
+    for (const [gigabytes, cards] of [
+      [30, [24, 24]],
+      [29, [12, 24]],
+      [40, [24, 24]],
+    ] as const) {
+      const { decision, shares, placement } = await placed([modelOfSize(gigabytes, engine)], cards, 1)
+      expect(decision).toMatchObject({ do: 'load', devices: ['gpu0', 'gpu1'], evict: [] })
+      expect(placement.plan?.layout?.gpuLayers).toBe(41)
+      for (const [at, share] of shares.entries()) expect(share).toBeLessThanOrEqual(0.97 * cards[at]! * GiB)
+      expect(shares.reduce((sum: number, share: number) => sum + share, 0) / GiB).toBeGreaterThan(gigabytes + 2)
+    }
+  })
+
+  test('llama-server is told which layers are on which card, in the order in which it sees them', async () => {
+    const { command, decision } = await placed([modelOfSize(29, 'llama-server')], [12, 24], 1)
+    const { layers } = decision as unknown as { layers: number[] }
+    expect(layers.reduce((sum, count) => sum + count, 0)).toBe(41)
+    expect(layers[1]! / layers[0]!).toBeGreaterThan(2)
+    expect(command).toContain(`-ngl 41 -sm layer -ts ${layers.join(',')} `)
+  })
+
+  test('the built-in engine gets the memory of the layout that was booked', async () => {
+    const { command, placement } = await placed([modelOfSize(30, 'gguf')], [24, 24], 1)
+    expect(command).toContain(`--memory ${Math.floor(placement.bytes) - 2 * GiB}`)
+  })
+
+  test('one card where one suffices, and where one is configured', async () => {
+    expect((await placed([modelOfSize(18, 'gguf')], [24, 24], 1)).devices).toHaveLength(1)
+    const one = await placed([modelOfSize(30, 'gguf', { devices: 1 })], [24, 24], 1)
+    expect(one.devices).toHaveLength(1)
+    expect(one.placement.plan?.layout?.gpuLayers).toBeLessThan(41)
+  })
+
+  test('what fits on all cards together only in part has as many layers there as possible', async () => {
+    const { devices, placement } = await placed([modelOfSize(42, 'gguf')], [24, 12], 1)
+    expect(devices).toEqual(['gpu0', 'gpu1'])
+    expect(placement.plan?.layout?.gpuLayers).toBeGreaterThan(27)
+  })
+
+  test('a configured amount of memory is divided in the same proportions', async () => {
+    const { shares, gib } = await placed([modelOfSize(20, 'gguf', { memory: '33GiB' })], [24, 12], 1)
+    expect(gib).toBe(33)
+    expect(shares[0]! + shares[1]!).toBeCloseTo(33 * GiB, -3)
+  })
+
+  test('cards that are named are used unevenly, too', async () => {
+    const { devices } = await placed([modelOfSize(29, 'llama-server', { devices: [0, 1] })], [12, 24, 24], 1)
+    expect(devices).toEqual(['gpu0', 'gpu1'])
+  })
+
+  test('vLLM gets equal parts on cards that divide its heads, and a pipeline where none do', async () => {
+    const wide = join(directory, 'wide')
+    mkdirSync(wide)
+    const config = { model_type: 'llama', num_hidden_layers: 32, hidden_size: 4096, intermediate_size: 14_336 }
+    const heads = { num_attention_heads: 32, num_key_value_heads: 8, max_position_embeddings: 131_072 }
+    writeFileSync(join(wide, 'config.json'), JSON.stringify({ ...config, ...heads, vocab_size: 128_256 }))
+    writeFileSync(join(wide, 'model.safetensors'), '')
+    truncateSync(join(wide, 'model.safetensors'), 30e9)
+    const vllm = (of: object = {}) => Model.parse({ id: 'wide', engine: 'vllm', source: wide, ...of })
+    const two = await placed([vllm()], [24, 24, 24])
+    expect(two.devices).toHaveLength(2)
+    expect(two.command).toContain('--tensor-parallel-size 2 --gpu')
+    // The third is too small to be one of four.
+    const three = await placed([vllm()], [16, 16, 16])
+    expect(three.devices).toHaveLength(3)
+    expect(three.command).toContain('--tensor-parallel-size 1 --pipeline-parallel-size 3 ')
+    expect((await placed([vllm({ devices: 3, engine: 'sglang' })], [24, 24, 24])).command).toContain(
+      '--tp-size 1 --pp-size 3 ',
+    )
+    // As many on each card as the smallest has.
+    expect((await placed([vllm({ devices: 2 })], [80, 24])).gib).toBeLessThanOrEqual(2 * 24)
+  })
 })
 
 test('a configured amount stays', async () => {

@@ -27,6 +27,13 @@ const want = (gigabytes: number, of: Partial<PlacementRequest> = {}): PlacementR
   ...of,
 })
 const busy = { busy: true }
+/** A model of layers of half a gigabyte that takes one gigabyte more on each card; what it takes is `gigabytes` on one. */
+const layered = (gigabytes: number, of: Partial<PlacementRequest> = {}): PlacementRequest => {
+  const { devices = 1, mostDevices = 8 } = of
+  const layers = Array.from({ length: (gigabytes - 1) * 2 }, () => GiB / 2)
+  const bytes = (gigabytes - 1 + devices) * GiB
+  return want(0, { mostDevices, split: { each: GiB, layers, by: 'booked' }, ...of, bytes })
+}
 
 describe('place', () => {
   const cases: [
@@ -303,6 +310,119 @@ describe('place', () => {
       ],
       [gpu('a', 20)],
       { do: 'load', evict: ['e'] },
+    ],
+    ['a model that can be divided is on one GPU', layered(20), [], [gpu('a', 24), gpu('b', 24)], { devices: ['a'] }],
+    [
+      'and in place of an idle one there',
+      layered(20),
+      [on('x', 'a', 10), on('y', 'b', 10)],
+      [gpu('a', 24), gpu('b', 24)],
+      { do: 'load', devices: ['a'], evict: ['x'] },
+    ],
+    [
+      'it is divided among two where one is too small',
+      layered(40, { devices: 2 }),
+      [],
+      [gpu('a', 24), gpu('b', 24), gpu('c', 24)],
+      { do: 'load', devices: ['a', 'b'], shares: [20.5 * GiB, 20.5 * GiB], layers: [39, 39], evict: [] },
+    ],
+    [
+      'of uneven ones each takes what it has room for',
+      layered(30, { devices: 2 }),
+      [],
+      [gpu('a', 12), gpu('b', 24)],
+      { do: 'load', devices: ['a', 'b'], shares: [10.5 * GiB, 20.5 * GiB], layers: [19, 39] },
+    ],
+    [
+      'the ones that leave the least are taken',
+      layered(30, { devices: 2 }),
+      [],
+      [gpu('a', 80), gpu('b', 24), gpu('c', 12)],
+      { do: 'load', devices: ['b', 'c'] },
+    ],
+    [
+      'three where two are too small',
+      layered(60, { devices: 3 }),
+      [],
+      [gpu('a', 24), gpu('b', 24), gpu('c', 24)],
+      { do: 'load', devices: ['a', 'b', 'c'] },
+    ],
+    [
+      'idle ones make room on both, and no more than is needed',
+      layered(40, { devices: 2 }),
+      [on('x', 'a', 20), on('y', 'b', 6), on('z', 'b', 2, { lastUsedAt: 1 })],
+      [gpu('a', 24), gpu('b', 24)],
+      { do: 'load', devices: ['a', 'b'], evict: ['x', 'y'] },
+    ],
+    [
+      'it is divided rather than wait for busy ones',
+      layered(20),
+      [on('x', 'a', 10, busy), on('y', 'b', 10, busy)],
+      [gpu('a', 24), gpu('b', 24)],
+      { do: 'load', devices: ['a', 'b'], shares: [10.5 * GiB, 10.5 * GiB], evict: [] },
+    ],
+    [
+      'and beside those that are kept loaded',
+      layered(20),
+      [on('x', 'a', 10, { pinned: true }), on('y', 'b', 12, { pinned: true })],
+      [gpu('a', 24), gpu('b', 24)],
+      { do: 'load', devices: ['a', 'b'], evict: [] },
+    ],
+    [
+      'where it has no room at all it waits for one GPU',
+      layered(20),
+      [on('x', 'a', 20, busy), on('y', 'b', 20, busy)],
+      [gpu('a', 24), gpu('b', 24)],
+      { do: 'wait', for: ['x'] },
+    ],
+    [
+      'a divided one waits for what is busy on its GPUs, and reserves the rest',
+      layered(40, { devices: 2 }),
+      [on('x', 'a', 12, busy)],
+      [gpu('a', 24), gpu('b', 24)],
+      {
+        do: 'wait',
+        for: ['x'],
+        where: { devices: ['a', 'b'] },
+        reserve: {
+          free: [
+            { device: 'a', bytes: 8.5 * GiB },
+            { device: 'b', bytes: 20.5 * GiB },
+          ],
+        },
+      },
+    ],
+    [
+      'what was measured above the estimate is divided as well',
+      { ...layered(40, { devices: 2 }), bytes: 45.1 * GiB },
+      [],
+      [gpu('a', 24), gpu('b', 24)],
+      { do: 'load', shares: [22.55 * GiB, 22.55 * GiB] },
+    ],
+    [
+      'too large for all GPUs together',
+      layered(60, { devices: 2 }),
+      [on('x', 'a', 4, { pinned: true })],
+      [gpu('a', 24), gpu('b', 24)],
+      {
+        do: 'refuse',
+        reason:
+          "'new' needs 61.0 GiB of memory on 2 GPUs; the GPUs here have 44.0 GiB together beside 'x', which is kept loaded (replicas.min).",
+      },
+    ],
+    [
+      'after an error of the GPU others are preferred',
+      layered(40, { devices: 2, avoid: ['a'] }),
+      [],
+      [gpu('a', 24), gpu('b', 24), gpu('c', 24)],
+      { do: 'load', devices: ['b', 'c'] },
+    ],
+    [
+      'an engine in uneven parts frees its part of each GPU',
+      want(12),
+      [on('x', 'a b', 30, { shares: [10 * GiB, 20 * GiB] })],
+      [gpu('b', 24)],
+      { do: 'load', evict: ['x'] },
     ],
     ['a GPU that other processes have filled', want(1), [], [gpu('a', 0)], { do: 'refuse' }],
   ]

@@ -29,7 +29,8 @@ function planned(models: readonly Model[], capacities: readonly DeviceCapacity[]
   const states = models.map(({ id, gigabytes, more, placement, state, on, engine, demand }) => {
     const one = newModelState(modelOf(id, more), wantedOf(id, gigabytes, placement), 2)
     Object.assign(one, { durations: { loadMs: 12_000, runMs: 4_000 } }, state)
-    if (on) one.residents.push(Object.assign(newResident(one, `${id}-engine`, on, now - 60_000), ready, engine))
+    if (on)
+      one.residents.push(Object.assign(newResident(one, `${id}-engine`, { devices: on }, now - 60_000), ready, engine))
     residents.push(...one.residents)
     const none = { interactive: 0, background: 0, oldestWaitMs: 0, expectedWorkMs: null, referenceStart: null }
     if (demand) demands.set(one, { ...none, ...demand })

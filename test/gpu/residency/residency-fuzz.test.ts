@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { shareOf } from '../../../gpu/placement/memory.ts'
 import { defaultRules } from '../../../gpu/residency/advance.ts'
 import type { ModelState, Resident } from '../../../gpu/residency/model-state.ts'
 import type { DeviceCapacity } from '../../../gpu/residency/place.ts'
+import { shareOn } from '../../../gpu/residency/place.ts'
 import { openResidency } from '../../../gpu/residency/residency.ts'
 import { openCallers } from '../_callers.ts'
 import { GiB, modelOf, wantedOf } from '../_models.ts'
@@ -136,7 +136,7 @@ test('in any order of events: memory is never overbooked, no request is interrup
         const isNew = (id: string): boolean => live.some(one => !booked.has(one) && one.devices.includes(id))
         for (const place of free.filter(({ id }) => isNew(id))) {
           const on = live.filter(one => one.devices.includes(place.id))
-          expect(on.reduce((sum, one) => sum + shareOf(one), 0)).toBeLessThanOrEqual(place.capacity)
+          expect(on.reduce((sum, one) => sum + shareOn(one, place.id), 0)).toBeLessThanOrEqual(place.capacity)
         }
         for (const one of live) booked.add(one)
         for (const resident of residency.residents()) {

@@ -784,8 +784,8 @@ describe('an engine that fails with an error of its GPU', () => {
 
 test('a booking grows to the measured use and never shrinks', () => {
   const state = warm('a', 10)
-  residency.measured('e1', 18 * GiB)
-  residency.measured('e1', 2 * GiB)
+  residency.measured('e1', [18 * GiB])
+  residency.measured('e1', [2 * GiB])
   expect(state.residents[0]!.bytes).toBe(18 * GiB)
   ask(stateOf('b', 10))
   expect(since()).toEqual(["stop e1: to make room for 'b'"])
@@ -811,7 +811,7 @@ test('events of engines that no longer exist change nothing', () => {
   residency.exited('x', '')
   residency.settled('x')
   residency.stuck('x', '')
-  residency.measured('x', 1)
+  residency.measured('x', [1])
   residency.tick()
   expect(since()).toEqual([])
 })

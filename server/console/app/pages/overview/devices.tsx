@@ -62,7 +62,7 @@ function DeviceView({ device, engines }: { device: Device; engines: readonly Eng
       ) : (
         <ul aria-label={overviewText.engines(device.name)} className="divide-line mt-2 divide-y">
           {engines.map(engine => (
-            <EngineRow key={engine.id} engine={engine} />
+            <EngineRow key={engine.id} engine={engine} device={device.id} />
           ))}
         </ul>
       )}
@@ -70,8 +70,9 @@ function DeviceView({ device, engines }: { device: Device; engines: readonly Eng
   )
 }
 
-const EngineRow = memo(function EngineRow({ engine }: { engine: Engine }) {
-  const { model_id: model, state, slots, busy, memory_bytes: memory, placement } = engine
+const EngineRow = memo(function EngineRow({ engine, device }: { engine: Engine; device: string }) {
+  const { model_id: model, state, slots, busy, placement } = engine
+  const memory = engine.device_memory_bytes[engine.devices.indexOf(device)] ?? engine.memory_bytes
   return (
     <li className="flex flex-wrap items-center gap-x-3 gap-y-1 py-2">
       <TextLink href={modelHref(model)} className="min-w-40 flex-1 break-words" label={model} />
