@@ -87,12 +87,13 @@ export function engineEvents(
       resident.serves.startedAgain = false
       const { durations } = resident.serves
       const wasKnown = states.loadIsKnown(resident.serves)
-      durations.loadMs = movingAverage(durations.loadMs, now - resident.startedAt)
-      effects.loaded?.(resident, now - resident.startedAt)
+      const loadMs = now - (resident.launchedAt ?? resident.startedAt)
+      durations.loadMs = movingAverage(durations.loadMs, loadMs)
+      effects.loaded?.(resident, loadMs)
       const demand = reconciler.demandOf(resident.serves)
       resident.owed = demand ? demand.interactive + demand.background : 0
       if (!demand && resident.serves.loadWaiters.length === 0) {
-        const half = Math.min(keptMs.most, Math.max(keptMs.least, (now - resident.startedAt) / 2))
+        const half = Math.min(keptMs.most, Math.max(keptMs.least, loadMs / 2))
         resident.keptUntil = now + (wasKnown ? half : unknownLoadMs + keptMs.least)
         reconciler.wakeBy(resident.keptUntil)
       }

@@ -23,6 +23,8 @@ export interface Expectations {
   resident: (engineId: string) => Resident | undefined
   /** How many loads a busy engine serves at most while another model waits for its memory. */
   orderBound: number
+  /** Milliseconds until evicted engines have ended and their memory is free. */
+  clearingMs: number
 }
 
 /** No load is expected to end earlier than this, milliseconds. */
@@ -38,34 +40,41 @@ export interface ExpectedWait {
 
 /**
  * How long the waiting requests of a model should wait: what the engines that it waits for have to do, then the models that
- * are placed before it, each with its load and its waiting requests, then its own load.
+ * are placed before it, each with its load and its waiting requests, then its own load. `evicts`: others have to end first.
  */
-export function expectedWait(state: ModelState, expectations: Expectations): ExpectedWait {
-  const { now, demandOf, order, capacities } = expectations
+export function expectedWait(
+  state: ModelState,
+  expectations: Expectations,
+  evicts = state.waitsFor.length > 0,
+): ExpectedWait {
+  const { now, demandOf, order, capacities, clearingMs } = expectations
   const known = (ms: number): ExpectedWait => ({ etaMs: ms, retryMs: ms })
   const pauseEnd = pausedUntil(state, now)
   if (pauseEnd !== null) return known(pauseEnd - now)
   const live = liveResidents(state)
   const starting = live.find(resident => resident.state === 'starting')
-  if (starting) return known(untilReady(starting, now))
+  if (starting) return known(untilReady(starting, expectations))
   const slots = slotsOf(live)
   if (slots > 0) return known(untilFree(state.durations, Math.max(0, (demandOf(state)?.interactive ?? 0) - 1), slots))
-  const blocked = state.waitsFor.map(id => untilDone(id, expectations))
+  const blocked = state.waitsFor.map(id => untilDone(id, state.waitsUntil, expectations))
+  const failedUntil = state.failures ? state.failures.retryAt - now : 0
   const at = order.findIndex(({ model, retired }) => model.id === state.model.id && !retired)
   const before = order.slice(0, Math.max(0, at))
   const ahead = before
     .filter(other => other.placement.kind === state.placement.kind && liveResidents(other).length === 0)
     .reduce((sum, other) => sum + turnMs(other, demandOf(other), expectations), 0)
-  const retryMs = Math.max(0, ...blocked) + ahead / roomsFor(state, capacities)
-  return { etaMs: retryMs + expectedLoadMs(state), retryMs }
+  const retryMs = Math.max(0, failedUntil, ...blocked) + ahead / roomsFor(state, capacities)
+  const clearing = evicts || ahead > 0 ? clearingMs : 0
+  return { etaMs: retryMs + clearing + expectedLoadMs(state), retryMs }
 }
 
 /**
  * A load that takes longer than expected should take as long again as it is overdue; if nothing was known of it, half as
  * long again as it has taken.
  */
-function untilReady({ serves, startedAt }: Resident, now: number): number {
-  const elapsed = now - startedAt
+function untilReady({ serves, startedAt, launchedAt }: Resident, { now, clearingMs }: Expectations): number {
+  if (launchedAt === null) return Math.max(0, startedAt + clearingMs - now) + expectedLoadMs(serves)
+  const elapsed = now - launchedAt
   const left = expectedLoadMs(serves) - elapsed
   if (left >= soonMs) return left
   return loadIsKnown(serves) ? Math.max(soonMs, -left) : Math.max(left, elapsed / 2)
@@ -78,16 +87,19 @@ function workMs(state: ModelState, demand: Demand | undefined, { orderBound }: E
 }
 
 const turnMs = (state: ModelState, demand: Demand | undefined, expectations: Expectations): number =>
-  expectedLoadMs(state) + workMs(state, demand, expectations)
+  expectations.clearingMs + expectedLoadMs(state) + workMs(state, demand, expectations)
 
-function untilDone(engineId: string, expectations: Expectations): number {
+/** `until`: when it takes no more requests at the latest. */
+function untilDone(engineId: string, until: number | null, expectations: Expectations): number {
   const resident = expectations.resident(engineId)
   if (!resident) return 0
   const { serves, state, leases } = resident
-  const loading = state === 'starting' ? untilReady(resident, expectations.now) : 0
-  const kept = Math.max(0, resident.keptUntil - expectations.now) / 2
+  const { now } = expectations
+  const loading = state === 'starting' ? untilReady(resident, expectations) : 0
+  const kept = Math.max(0, resident.keptUntil - now) / 2
   const running = leases > 0 ? expectedRunMs(serves.durations) / 2 : 0
-  return loading + kept + running + workMs(serves, expectations.demandOf(serves), expectations)
+  const work = workMs(serves, expectations.demandOf(serves), expectations)
+  return loading + kept + running + Math.min(work, until === null ? work : Math.max(0, until - now))
 }
 
 /** How many engines as large as this one the devices could hold at once. */

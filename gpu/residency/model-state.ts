@@ -20,7 +20,9 @@ export interface Resident {
   readonly serves: ModelState
   readonly devices: readonly string[]
   readonly slots: number
+  /** When it was decided, and when its process was started: before that, others had to end. */
   readonly startedAt: number
+  launchedAt: number | null
   /** Booked memory: the estimate, or the measurement when that is higher. */
   bytes: number
   /** The same on each of its devices. */
@@ -103,6 +105,8 @@ export const newModelState = (model: Model, placement: Omit<PlacementRequest, 'm
   reason: null as string | null,
   /** Ids of the engines whose memory it waits for. */
   waitsFor: [] as readonly string[],
+  /** When these make room at the latest; null if that is not known. */
+  waitsUntil: null as number | null,
   /** The engines that were drained for it: it waits for these, although others may be idle for a moment. */
   claimed: [] as readonly string[],
   /** It cannot be placed with the current devices and configuration. */
@@ -141,6 +145,7 @@ export const newResident = (
   layers,
   slots: serves.slots,
   startedAt: now,
+  launchedAt: null,
   bytes: shares?.reduce((sum, bytes) => sum + bytes, 0) ?? serves.placement.bytes,
   shares: shares ?? devices.map(() => serves.placement.bytes / devices.length),
   state: 'starting',

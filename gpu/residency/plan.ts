@@ -31,6 +31,8 @@ export interface Situation {
   resident: (engineId: string) => Resident | undefined
   capacities: readonly DeviceCapacity[]
   rules: ResidencyRules
+  /** Milliseconds until evicted engines have ended and their memory is free. */
+  clearingMs: number
 }
 
 /**
@@ -39,7 +41,7 @@ export interface Situation {
  * whatever the devices are.
  */
 export function planOf(state: ModelState, refusal: string | null, situation: Situation): Plan {
-  const { now, pending, residents, resident, capacities, rules } = situation
+  const { now, pending, residents, resident, capacities, rules, clearingMs } = situation
   const demand = withOneMore(situation.demandOf(state), state)
   const demandOf = (one: ModelState): Demand | undefined => (one === state ? demand : situation.demandOf(one))
   const order = byUrgency(new Set([...pending, state]), demandOf, now)
@@ -62,7 +64,11 @@ export function planOf(state: ModelState, refusal: string | null, situation: Sit
   const chosen = outcome.status === 'load' || waits.length > 0 ? choiceOf(state, occupants, capacities) : noChoice
   const describe = (engineId: string): Occupant => occupants.find(one => one.engineId === engineId)!
   const why = (one: Occupant): string => reasonOf(one, resident(one.engineId), now)
-  const asked = { ...state, waitsFor: waits }
+  const asked = {
+    ...state,
+    waitsFor: waits,
+    waitsUntil: step.do === 'drain' ? now : 'until' in step ? step.until : null,
+  }
   const expectations = {
     now,
     demandOf: (one: ModelState) => (one === asked ? demand : demandOf(one)),
@@ -70,11 +76,13 @@ export function planOf(state: ModelState, refusal: string | null, situation: Sit
     capacities,
     resident,
     orderBound: rules.orderBound,
+    clearingMs,
   }
+  const evicts = chosen.evict.length > 0
   return {
     modelId: state.model.id,
     ...outcome,
-    etaMs: outcome.etaMs === undefined ? Math.round(expectedWait(asked, expectations).etaMs) : outcome.etaMs,
+    etaMs: outcome.etaMs === undefined ? Math.round(expectedWait(asked, expectations, evicts).etaMs) : outcome.etaMs,
     evict: chosen.evict.map(describe).flatMap((one): PlannedEviction[] => {
       const { engineId, modelId } = identify(one, resident)
       return engineId ? [{ engineId, modelId, bytes: one.bytes, reloadMs: one.reloadMs, why: why(one) }] : []
@@ -124,8 +132,7 @@ function outcomeOf(
   switch (step.do) {
     case 'back off': {
       const { message: detail } = notStarted(state, state.failures!, now)
-      const etaMs = step.until - now + expectedLoadMs(state)
-      return step.refuse === 'all' ? { status: 'refused', detail, etaMs: null } : { status: 'wait', detail, etaMs }
+      return step.refuse === 'all' ? { status: 'refused', detail, etaMs: null } : { status: 'wait', detail }
     }
     case 'refuse':
       return { status: 'refused', detail: step.reason, etaMs: null }

@@ -97,6 +97,7 @@ export function openReconciler(
     state.isUnplaceable = step.do === 'refuse'
     if (step.do !== 'wait') state.claimed = step.do === 'drain' ? step.reserve.engines : []
     state.waitsFor = 'for' in step ? step.for : []
+    state.waitsUntil = step.do === 'drain' ? now : step.do === 'wait' ? step.until : null
     if (step.do !== 'continue') state.reason = 'reason' in step ? step.reason : null
     switch (step.do) {
       case 'nothing':
@@ -141,6 +142,7 @@ export function openReconciler(
         capacities: capacities(),
         resident: residents.get,
         orderBound: rules.orderBound,
+        clearingMs: residents.clearingMs(),
       })
     },
     /** Free bytes on all of the devices together, as far as the model can use them. */
@@ -157,6 +159,7 @@ export function openReconciler(
         resident: residents.get,
         capacities: capacities(),
         rules,
+        clearingMs: residents.clearingMs(),
       }),
     refuse,
     serve,

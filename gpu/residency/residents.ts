@@ -1,12 +1,17 @@
+import { movingAverage } from '../../core/moving-average.ts'
 import { type ModelState, newResident, type Resident } from './model-state.ts'
 import type { Chosen } from './place.ts'
 
 /** For how long a device may show the memory of an ended engine as used, milliseconds. */
 const showsEndedMs = 5_000
 
+/** Milliseconds until evicted engines have ended and their memory is free, before that was measured. */
+const firstClearingMs = 1_000
+
 /** Every engine from the decision to start it until its process has ended: the memory that is booked. */
 export function openResidents(effects: Pick<Effects, 'now' | 'newEngineId' | 'start' | 'settle' | 'stop'>) {
   const residents = new Map<string, Resident>()
+  let clearingMs: number | null = null
   /** When the last engine of each device has ended. */
   const endedAt = new Map<string, number>()
   const mayShowEnded = (id: string): boolean =>
@@ -22,7 +27,9 @@ export function openResidents(effects: Pick<Effects, 'now' | 'newEngineId' | 'st
       resident.phase = 'settling'
       effects.settle(resident)
     } else {
+      if (resident.phase !== 'launching') clearingMs = movingAverage(clearingMs, effects.now() - resident.startedAt)
       resident.phase = 'launching'
+      resident.launchedAt = effects.now()
       effects.start(resident)
     }
   }
@@ -59,6 +66,8 @@ export function openResidents(effects: Pick<Effects, 'now' | 'newEngineId' | 'st
       state.residents = state.residents.filter(other => other !== resident)
       for (const other of residents.values()) if (other.phase === 'clearing' && other.state === 'starting') begin(other)
     },
+    /** Milliseconds from the decision to evict until the next engine is started, on average. */
+    clearingMs: (): number => clearingMs ?? firstClearingMs,
     get: (engineId: string): Resident | undefined => residents.get(engineId),
     all: (): readonly Resident[] => [...residents.values()],
     /** The same without a copy, for the hot path. */

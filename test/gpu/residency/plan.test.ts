@@ -44,8 +44,10 @@ function planned(models: readonly Model[], capacities: readonly DeviceCapacity[]
     resident: engineId => residents.find(one => one.engineId === engineId),
     capacities,
     rules: defaultRules,
+    clearingMs: 500,
   })
 }
+const starting = { state: 'starting', readyAt: null } as const
 const ready: Partial<Resident> = { state: 'ready', readyAt: now - 50_000, lastUsedAt: now - 40_000 }
 
 describe('the plan for a request', () => {
@@ -83,7 +85,8 @@ describe('the plan for a request', () => {
       {
         status: 'load',
         detail: "A request unloads 'b' and loads 'x' on gpu0, which takes about 12 s.",
-        etaMs: 12_000,
+        // 'b' ends in half a second.
+        etaMs: 12_500,
         evict: [
           {
             engineId: 'b-engine',
@@ -106,7 +109,7 @@ describe('the plan for a request', () => {
       {
         status: 'wait',
         detail: "'x' waits for the memory of 'b'.",
-        etaMs: 14_000,
+        etaMs: 14_500,
         evict: [{ modelId: 'b' }],
         waitsFor: [{ engineId: 'b-engine', modelId: 'b', why: `It runs 2 requests; ${again}` }],
         devices: [{ neededBytes: 20 * GiB }],
@@ -121,7 +124,7 @@ describe('the plan for a request', () => {
       [gpu('gpu0', 24)],
       {
         status: 'wait',
-        etaMs: 20_000,
+        etaMs: 20_500,
         waitsFor: [{ why: `It runs 2 requests and still serves 3 requests that waited for it; ${again}` }],
       },
     ],
@@ -136,8 +139,8 @@ describe('the plan for a request', () => {
       {
         status: 'wait',
         detail: "'x' waits for the memory of 'b' and 'first'.",
-        // 'b' ends in 2 s, 'first' loads for 12 s and serves for 2 s.
-        etaMs: 28_000,
+        // 'b' ends in 2 s, 'first' is there 12.5 s later and serves for 2 s.
+        etaMs: 29_000,
         evict: [{ modelId: 'b' }],
         waitsFor: [{ why: 'It is reserved for a model that is loaded first.' }, { engineId: null, modelId: 'first' }],
       },
@@ -169,9 +172,46 @@ describe('the plan for a request', () => {
     ],
     [
       'it is being loaded',
-      [{ id: 'x', gigabytes: 10, on: ['gpu0'], engine: { state: 'starting', readyAt: null, startedAt: now - 5_000 } }],
+      [
+        {
+          id: 'x',
+          gigabytes: 10,
+          on: ['gpu0'],
+          engine: { ...starting, startedAt: now - 6_000, launchedAt: now - 5_000 },
+        },
+      ],
       [gpu('gpu0', 24)],
       { status: 'loading', detail: "The model 'x' is being loaded.", etaMs: 7_000, devices: [{ neededBytes: 0 }] },
+    ],
+    [
+      'it is loaded as soon as another engine has ended',
+      [{ id: 'x', gigabytes: 10, on: ['gpu0'], engine: { ...starting, startedAt: now - 100 } }],
+      [gpu('gpu0', 24)],
+      { status: 'loading', etaMs: 12_400 },
+    ],
+    [
+      'its load is overdue by 3 s',
+      [{ id: 'x', gigabytes: 10, on: ['gpu0'], engine: { ...starting, launchedAt: now - 15_000 } }],
+      [gpu('gpu0', 24)],
+      { status: 'loading', etaMs: 3_000 },
+    ],
+    [
+      'it is late: a busy one ends its requests, and not its queue',
+      [
+        { id: 'x', gigabytes: 20, demand: { interactive: 1, referenceStart: -500_000 } },
+        { id: 'b', gigabytes: 16, on: ['gpu0'], engine: { leases: 2 }, demand: { interactive: 50 } },
+      ],
+      [gpu('gpu0', 24)],
+      { status: 'wait', etaMs: 14_500 },
+    ],
+    [
+      'it is late in 3 s, and then the queue of a busy one waits',
+      [
+        { id: 'x', gigabytes: 20, demand: { interactive: 1, referenceStart: now - 117_000 } },
+        { id: 'b', gigabytes: 16, on: ['gpu0'], engine: { leases: 2 }, demand: { interactive: 50 } },
+      ],
+      [gpu('gpu0', 24)],
+      { status: 'wait', etaMs: 17_500 },
     ],
     [
       'it is loaded, and measured larger than its estimate',

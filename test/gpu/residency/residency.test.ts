@@ -183,6 +183,7 @@ describe('waiting is bounded', () => {
     residency.exited('e1', '')
     state.durations.loadMs = 60_000
     const asked = ask(state, 5_000)
+    residency.settled('e2')
     pass(4_999)
     expect(asked.failure).toBeUndefined()
     pass(1)

@@ -84,7 +84,7 @@ describe('models that share memory take turns', () => {
       behind,
       'jobs56 chat1 jobs44',
     ],
-    ['a model with a long queue is loaded again after the others that wait', backlog, 'a81 b5 c1 a115 b6 a27'],
+    ['a model with a long queue is loaded again after the others that wait', backlog, 'a81 b5 c1 a114 b6 a28'],
     [
       'engines that together make room for a large model are given to no other meanwhile',
       wide,
