@@ -61,7 +61,7 @@ export interface FleetOptions {
  */
 export async function openFleet(options: FleetOptions): Promise<Fleet> {
   const { models, log, limits, clock = systemClock, environment = hostEnvironment() } = options
-  const { wrapper, sandbox, devices: source } = options.machine ?? (await probeMachine(environment))
+  const { wrapper, sandbox, devices: source } = options.machine ?? (await probeMachine(options.dataDir, environment))
   const host = { host: environment, wrapper, support: sandbox, secrets: options.secrets ?? [] }
   const [launcher, programs] = await Promise.all([
     openLocalLauncher({ ...options, ...host }),

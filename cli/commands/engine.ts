@@ -46,8 +46,8 @@ export function define(command: Command, terminal: Terminal): void {
       runEngine(terminal, async (key, log) => {
         const { cpuDevice } = await import('../../gpu/devices/cpu.ts')
         const { runGgufEngine } = await import('../../gpu/engines/gguf/engine.ts')
-        const { chooseBackend } = await import('../../gpu/engines/gguf/backend-search.ts')
-        const chosen = await chooseBackend(options.gpu, backends, terminal.environment, log)
+        const { findEngineBackend } = await import('../../gpu/engines/gguf/find-engine-backend.ts')
+        const chosen = await findEngineBackend(options.gpu, backends, terminal.environment, log)
         const settings = { threads: threads ?? cpuDevice().cores ?? 1, tasks: task ?? [conversationTask], key }
         await runGgufEngine({ ...options, ...chosen, ...settings }, { log })
       }),
@@ -60,7 +60,12 @@ export function define(command: Command, terminal: Terminal): void {
     )
     .addOption(new Option('--gpu <use>', 'the backend').choices(['off', 'cuda', 'vulkan']).makeOptionMandatory())
     .option('--backends <folder>', 'folder that contains the GPU builds, below node_modules')
-    .action(async ({ gpu, backends }) => {
+    .option('--list', 'only list the devices of the Vulkan backend')
+    .action(async ({ gpu, backends, list }) => {
+      if (list) {
+        const { listDevices } = await import('../../gpu/engines/gguf/list-devices.ts')
+        return listDevices(backends, devices => terminal.print(JSON.stringify({ devices })))
+      }
       const { tryBackend } = await import('../../gpu/engines/gguf/try-backend.ts')
       terminal.print(JSON.stringify(await tryBackend(gpu, backends)))
     })

@@ -10,9 +10,9 @@ import { offeredModels } from '../../core/models/defaults.ts'
 import { engineFacts } from '../../core/models/engine-facts.ts'
 import { checkDatabase } from '../../core/store/sqlite/admin.ts'
 import { cpuDevice } from '../../gpu/devices/cpu.ts'
-import { discover } from '../../gpu/devices/nvidia-smi.ts'
 import type { BackendReport } from '../../gpu/engines/gguf/backend.ts'
 import { backendsFolder, searchBackends } from '../../gpu/engines/gguf/backend-search.ts'
+import { findCards } from '../../gpu/engines/gguf/find-cards.ts'
 import { presetOf, traitsOf } from '../../gpu/presets/presets.ts'
 import { missingSandboxPaths, wantedLevel } from '../../gpu/presets/sandbox-requirements.ts'
 import { probeSandbox } from '../../gpu/sandbox/probe.ts'
@@ -71,6 +71,7 @@ export async function* runChecks({
   retest,
 }: DoctorOptions): AsyncGenerator<Finding, void, void> {
   const { config, facts } = readConfiguration(configPath ?? join(dataDir, 'infer.yaml'), configPath !== undefined)
+  const finding = findMachineCards({ dataDir, environment, retest })
   const enginePaths = { dataDir, path: environment.PATH ?? '' }
   const checks: [name: string, check: () => Finding | Promise<Finding>][] = [
     ['program', () => checkProgram({ version, packaged, node: process.versions.node, path: process.execPath })],
@@ -94,7 +95,7 @@ export async function* runChecks({
     ['memory', checkThisMemory],
     ['images', async () => checkImageSupport(await imageFault())],
     ['ffmpeg', async () => checkFfmpegFound(await openFfmpeg({ ...config.media, environment }).found())],
-    ['GPUs', async () => checkCards(await discover({ environment }))],
+    ['GPUs', async () => checkCards((await finding).found)],
   ]
   const server = remoteServer()
   if (server) checks.unshift(['INFER_URL', async () => checkRemoteServer(await remoteServerFacts(server.url))])
@@ -106,7 +107,7 @@ export async function* runChecks({
     }
   }
   try {
-    yield* examineBackends({ dataDir, environment, retest })
+    yield* examineBackends({ dataDir, environment, retest }, await finding)
   } catch (thrown) {
     yield checkFailed('backends', thrown)
   }
@@ -115,13 +116,18 @@ export async function* runChecks({
 const checkFailed = (name: string, thrown: unknown): Finding =>
   broken(name, failureOfThrown(thrown).message, 'The check itself failed. Read the message.')
 
+/** Finds the cards, also by the Vulkan backend, in processes of their own. */
+async function findMachineCards({ dataDir, environment, retest }: Omit<DoctorOptions, 'configPath'>) {
+  const { wrapper } = await probeWrapper(environment)
+  const folder = backendsFolder(dataDir, environment)
+  return { found: await findCards({ folder, environment, wrapper, retest }), wrapper }
+}
+
 /** Tests the backends of the built-in engine, each in its own process. The first test can take minutes. */
-async function* examineBackends({
-  dataDir,
-  environment,
-  retest,
-}: Omit<DoctorOptions, 'configPath'>): AsyncGenerator<Finding, void, void> {
-  const [{ devices }, { wrapper }] = [await discover({ environment }), await probeWrapper(environment)]
+async function* examineBackends(
+  { dataDir, environment, retest }: Omit<DoctorOptions, 'configPath'>,
+  { found: { devices }, wrapper }: Awaited<ReturnType<typeof findMachineCards>>,
+): AsyncGenerator<Finding, void, void> {
   const folder = backendsFolder(dataDir, environment)
   const reports: BackendReport[] = []
   for await (const report of searchBackends({ folder, devices, environment, wrapper, retest: retest ?? false }))

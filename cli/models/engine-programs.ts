@@ -5,7 +5,8 @@ import type { Model } from '../../core/models/model.ts'
 import { tasks as allTasks, type Task } from '../../core/schemas/task.ts'
 import { cpuDevice } from '../../gpu/devices/cpu.ts'
 import type { Device } from '../../gpu/devices/device.ts'
-import { discover } from '../../gpu/devices/nvidia-smi.ts'
+import { backendsFolder } from '../../gpu/engines/gguf/backend-search.ts'
+import { findCards } from '../../gpu/engines/gguf/find-cards.ts'
 import type { PlacementTarget } from '../../gpu/estimate/estimate.ts'
 import { environmentsFolder } from '../../gpu/launcher/environment.ts'
 import { openCardBackends } from '../../gpu/placement/card-backend.ts'
@@ -64,13 +65,18 @@ export function openPlacementTargets(dataDir: string) {
   const environment = hostEnvironment()
   let discovery: Promise<Device[]> | undefined
   let backends: Promise<ReturnType<typeof openCardBackends>> | undefined
-  const cards = () => (discovery ??= discover({ environment }).then(({ devices }) => devices))
+  const folder = backendsFolder(dataDir, environment)
+  const wrapping = async () => (await probeWrapper(environment)).wrapper
+  const cards = () =>
+    (discovery ??= wrapping()
+      .then(wrapper => findCards({ folder, environment, wrapper }))
+      .then(({ devices }) => devices))
 
   const mainMemory = (): number => Math.floor(cpuDevice().totalBytes * bookable.cpu)
 
   async function openBackends() {
     const devices = await cards()
-    const { wrapper } = await probeWrapper(environment)
+    const wrapper = await wrapping()
     const log = openLog('error', () => undefined)
     return openCardBackends({ dataDir, environment, wrapper, memory: { devices: () => devices }, log })
   }
@@ -85,9 +91,9 @@ export function openPlacementTargets(dataDir: string) {
       const slots = model.concurrency ?? preset.slots
       const onProcessor = preset.runsOn === 'cpu' || model.devices === 'cpu'
       const devices = onProcessor ? [] : await cards()
-      const usable =
-        !preset.needsBackend ||
-        (devices.length > 0 && (await (await (backends ??= openBackends())).find(model)) !== null)
+      const backend =
+        devices.length > 0 && preset.needsBackend ? await (await (backends ??= openBackends())).find(model) : null
+      const usable = !preset.needsBackend || backend !== null
       if (!onProcessor && (preset.runsOn === 'gpu' || (devices.length > 0 && usable))) {
         const capacities = devices.map(({ id, kind, totalBytes }) => {
           return {
@@ -96,7 +102,8 @@ export function openPlacementTargets(dataDir: string) {
             capacity: Math.floor(totalBytes * bookable.nvidia),
           }
         })
-        return placementTargetFor(devicesFor(model, 'gpu', devices), slots, capacities)!
+        const where = devicesFor(model, 'gpu', devices, backend ?? undefined)
+        return { ...placementTargetFor(where, slots, capacities)!, backend: backend?.gpu }
       }
       return { kind: 'cpu', devices: 1, capacity: mainMemory(), slots }
     },

@@ -72,7 +72,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
   const drainMs = drainTimeoutMs ?? config.limits.drain_timeout
 
   // Starts programs and waits for them; the store opens in the meantime.
-  const machineProbe = probeMachine()
+  const machineProbe = probeMachine(dataDir)
   const https = options.https && { dataDir, files: options.https.files }
   const server = await openServer({ config, log, https }).catch(async (thrown: unknown) => {
     // When another server uses this data directory, store and port are both taken. The store's error explains both.

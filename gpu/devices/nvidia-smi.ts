@@ -1,5 +1,6 @@
 import type { DeviceProcess } from '../../core/models/fleet.ts'
 import { runProgram } from '../sandbox/program.ts'
+import { cpuDevice } from './cpu.ts'
 import type { Discovery } from './device.ts'
 import { parseSliceMemory, parseSlices, type Slice } from './mig.ts'
 import { devicesOf, fewFields, fields, parseCards, problemOf, queryArguments, valueOrNull } from './nvidia.ts'
@@ -33,7 +34,7 @@ export async function queryCards(options: RunOptions = {}) {
 export async function discover(options: RunOptions = {}): Promise<Discovery> {
   const { problem, cards } = await queryCards(options)
   if (problem) return { devices: [], reason: problem.reason, broken: problem.broken }
-  const devices = devicesOf(cards, cards.some(card => card.mig) ? await slicesOf(options) : [])
+  const devices = devicesOf(cards, cards.some(card => card.mig) ? await slicesOf(options) : [], cpuDevice().totalBytes)
   const reason = devices.length > 0 ? null : 'nvidia-smi reported no card that can be used.'
   return { devices, reason, broken: devices.length === 0 }
 }

@@ -33,9 +33,13 @@ const unknown = /^(\[.*\]|N\/A|Not Supported|Unknown Error|Insufficient Permissi
 /** A value of the CSV output; null for the words by which nvidia-smi reports that there is none, such as `[N/A]`. */
 export const valueOrNull = (value: string): string | null => (unknown.test(value.trim()) ? null : value.trim())
 
+/** The words for memory that a card does not have: its memory is the main memory. A lost card has others. */
+const noOwnMemory = /^\[?(N\/A|Not Supported)\]?$/i
+
 /**
  * Parses the cards from the CSV output. A line without index or memory is a card that cannot be used and is left out.
- * A card in MIG mode needs no memory, because only its slices are used.
+ * A card in MIG mode needs no memory, because only its slices are used; one without own memory (GB10, Jetson) has that of
+ * the machine.
  */
 export function parseCards(csv: string, queried: readonly string[]) {
   return csv.split('\n').flatMap(line => {
@@ -49,7 +53,9 @@ export function parseCards(csv: string, queried: readonly string[]) {
     const index = number('index')
     const total = number('memory.total') ?? 0
     const mig = at('mig.mode.current') === 'Enabled'
-    if (index === null || (total === 0 && !mig)) return []
+    const isUnified =
+      !mig && ['memory.total', 'memory.used'].every(name => noOwnMemory.test(values[queried.indexOf(name)]!.trim()))
+    if (index === null || (total === 0 && !mig && !isUnified)) return []
     const used = number('memory.used')
     const percent = number('utilization.gpu')
     return {
@@ -61,6 +67,7 @@ export function parseCards(csv: string, queried: readonly string[]) {
       /** 0 for a card in MIG mode whose total memory cannot be read, as in most containers. */
       totalBytes: total * mebibyte,
       usedBytes: used === null ? null : used * mebibyte,
+      isUnified,
       mig,
       readings: {
         utilization: percent === null ? null : Math.min(1, percent / 100),
@@ -72,12 +79,18 @@ export function parseCards(csv: string, queried: readonly string[]) {
   })
 }
 
-/** Cards and slices as devices. A card in MIG mode cannot be used as a whole, only its slices can. */
-export function devicesOf(cards: ReturnType<typeof parseCards>, slices: readonly Slice[]): Device[] {
+/**
+ * Cards and slices as devices. A card in MIG mode cannot be used as a whole, only its slices can. `mainBytes`: the memory
+ * of the machine.
+ */
+export function devicesOf(cards: ReturnType<typeof parseCards>, slices: readonly Slice[], mainBytes = 0): Device[] {
   return cards.flatMap((card): Device[] => {
-    const { index, name, totalBytes, usedBytes, readings } = card
+    const { index, name, isUnified, readings } = card
+    const totalBytes = isUnified ? mainBytes : card.totalBytes
+    const usedBytes = isUnified ? null : card.usedBytes
     const whole = { kind: 'nvidia' as const, name, totalBytes, usedBytes, cores: null }
-    if (!card.mig) return [{ ...whole, ...readings, id: `gpu${index}`, cudaId: String(index), uuid: card.uuid || null }]
+    const own = { id: `gpu${index}`, cudaId: String(index), uuid: card.uuid || null }
+    if (!card.mig) return [{ ...whole, ...readings, ...own, ...(isUnified && { isUnified }) }]
     return slices
       .filter(slice => slice.card === index)
       .map(({ profile, totalBytes, usedBytes, uuid }, number) => ({

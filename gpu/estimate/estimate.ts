@@ -18,7 +18,10 @@ import { type LlamaOptions, llamaOptions } from './llama-options.ts'
 import { type PagedPlan, type PagedShape, pagedPlanOn } from './paged-plan.ts'
 
 /** Bytes that an engine uses besides the weights: its runtime (a CUDA context alone is half a gigabyte) and buffers. */
-export const overhead = { cpu: 256 * 2 ** 20, nvidia: 2 ** 30 }
+const overhead = { cpu: 256 * 2 ** 20, nvidia: 2 ** 30, vulkan: 256 * 2 ** 20 }
+/** The same for an engine on such a device; `backend`: the one by which the built-in engine uses cards, if it is known. */
+export const overheadOf = ({ kind, backend }: Pick<PlacementTarget, 'kind' | 'backend'>): number =>
+  overhead[kind === 'nvidia' && backend === 'vulkan' ? 'vulkan' : kind]
 
 /** Weights use a fifth more memory than their files: padding, dequantised parts, the cache of a few requests. */
 const factor = 1.2
@@ -37,6 +40,8 @@ export interface PlacementTarget {
    */
   cards?: readonly number[]
   slots: number
+  /** The backend by which the built-in engine uses the cards. */
+  backend?: 'cuda' | 'vulkan' | undefined
   /** Bytes that could be booked on each of them, if `capacity` is a part that the configuration names. */
   whole?: number
 }
@@ -87,7 +92,7 @@ export async function planMemory(
   known: KnownModel = {},
 ): Promise<MemoryEstimate> {
   const { memory, source } = model
-  if (source === undefined) return { bytes: memory ?? overhead[target.kind], plan: {} }
+  if (source === undefined) return { bytes: memory ?? overheadOf(target), plan: {} }
   // The source is a graph, whose size says nothing about the models in it.
   if (model.comfyui) return { bytes: memory ?? null, plan: {} }
   const isGguf = known.header !== undefined || /\.gguf$/i.test(source)
@@ -113,7 +118,7 @@ export async function planMemory(
   }
   if (memory !== undefined) return { bytes: memory, plan: {} }
   const files = known.bytes ?? (await sizeOf(source, { left: maxEntries }))
-  return { bytes: files === null ? null : filesNeed(files, target.kind), plan: {} }
+  return { bytes: files === null ? null : filesNeed(files, target.kind, target.backend), plan: {} }
 }
 
 /** Engines store weights of 32 bits in 16, unless an option names a type. */
@@ -171,8 +176,8 @@ async function companionBytes(model: EstimatedModel): Promise<number> {
 }
 
 /** Estimates the bytes that a model needs when only the size of its files is known. */
-export const filesNeed = (bytes: number, kind: PlacementTarget['kind']): number =>
-  Math.ceil(bytes * factor) + overhead[kind]
+export const filesNeed = (bytes: number, kind: PlacementTarget['kind'], backend?: PlacementTarget['backend']): number =>
+  Math.ceil(bytes * factor) + overheadOf({ kind, backend })
 
 /**
  * Computes what a GGUF model needs on the fewest cards that hold all of its layers with a usual context, else on those that
@@ -214,14 +219,15 @@ export function ggufNeedOn(
 export function ggufNeed(
   header: ModelShape,
   model: EstimatedModel,
-  { kind, devices, capacity, slots, whole = capacity, cards }: PlacementTarget,
+  { kind, devices, capacity, slots, backend, whole = capacity, cards }: PlacementTarget,
   beside = 0,
 ): { bytes: number; sizing: Sizing | null; split?: CardSplit } {
-  const own = overhead[kind] * devices + beside
+  const each = overheadOf({ kind, backend })
+  const own = each * devices + beside
   const free = Math.max(0, capacity * devices - own)
   const by = kind === 'nvidia' && devices > 1 ? splitBy(model) : undefined
   // What is loaded besides is on the first card.
-  const onCards = cards?.map((bytes, at) => Math.max(0, bytes - overhead.nvidia - (at === 0 ? beside : 0)))
+  const onCards = cards?.map((bytes, at) => Math.max(0, bytes - each - (at === 0 ? beside : 0)))
   const memory: AvailableMemory =
     kind === 'cpu'
       ? { gpu: 0, cards: 0, cpu: free, whole: Math.max(free, whole - own) }
@@ -239,9 +245,9 @@ export function ggufNeed(
       memory,
       isServed(model) ? serverSettings(model, llamaOptions(model), slots, kind) : ownSettings(model, slots),
     )
-    const { each, layers } = made.need.onCards
+    const { each: buffers, layers } = made.need.onCards
     const [first = 0, ...others] = layers
-    const parts = { each: each + overhead.nvidia, layers: [first + beside, ...others] }
+    const parts = { each: buffers + each, layers: [first + beside, ...others] }
     const divides = kind === 'nvidia' && layers.length > 1 && splitBy(model)
     return {
       bytes: bytesOf(made.need),

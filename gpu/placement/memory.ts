@@ -13,6 +13,10 @@ import { type CardMeasurement, openCardUse, useMargin } from './card-use.ts'
 export interface DeviceSource {
   /** The cards; never throws. */
   cards(): Promise<Discovery>
+  /** Resolves when all cards are known: some tools take seconds the first time. */
+  settled?(): Promise<void>
+  /** Sets the function that is called when further cards are known. */
+  onChange?(listener: () => void): void
   /** The compute processes on the cards, as `cardProcesses` returns them; never throws. */
   processes(): ReturnType<typeof cardProcesses>
   cpu: Device
@@ -32,6 +36,8 @@ const settleStepMs = 250
  */
 const pollMs = 5_000
 const brokenPollMs = 60_000
+/** Without a card: one that appears with its driver or backend is used without a restart. */
+const absentPollMs = 15_000
 const releasePollMs = 1_500
 /** A measurement of the last second is not repeated before a model is refused. */
 const freshMs = 1_000
@@ -41,7 +47,7 @@ const freshMs = 1_000
  * an empty card. Measured memory is used for waiting and for display.
  */
 export async function openMemory(options: {
-  source: Pick<DeviceSource, 'cards' | 'cpu'>
+  source: Pick<DeviceSource, 'cards' | 'settled' | 'onChange' | 'cpu'>
   residents: () => readonly Resident[]
   /** The compute processes on each card with the engines to which they belong; cards without this knowledge are missing. */
   processes: () => Promise<ReadonlyMap<string, readonly DeviceProcess[]>>
@@ -76,7 +82,7 @@ export async function openMemory(options: {
     reason = found.reason
     broken = found.broken
     // When the driver does not answer, the cards that it reported before are kept, without readings.
-    cards = found.broken ? cards.map(card => ({ ...card, ...noReadings })) : found.devices
+    cards = found.broken && cards.length > 0 ? cards.map(card => ({ ...card, ...noReadings })) : found.devices
     for (const { id, powerWatts } of cards) energy.measured(id, powerWatts)
     return found
   }
@@ -119,10 +125,10 @@ export async function openMemory(options: {
     }
     measuredAt = performance.now()
     reportChange()
-    if (closed || (cards.length === 0 && !found.broken)) return
+    if (closed) return
     clearTimeout(timer)
     const soon = use.isUnsettled() ? releasePollMs : nextPollMs
-    timer = setTimeout(() => void measure(), found.broken ? brokenPollMs : soon)
+    timer = setTimeout(() => void measure(), found.broken ? brokenPollMs : cards.length === 0 ? absentPollMs : soon)
     timer.unref()
     nextPollMs = pollMs
   }
@@ -151,9 +157,16 @@ export async function openMemory(options: {
 
   const cardsOf = (resident: Resident): Device[] => cards.filter(card => resident.devices.includes(card.id))
 
+  let changing: Promise<void> | undefined
   await measure()
+  source.onChange?.(() => void (changing = measure()))
   return {
     devices,
+    /** Resolves when all cards are known and measured. */
+    async settled(): Promise<void> {
+      await source.settled?.()
+      await changing
+    },
     capacities,
     /** Shares the energy of the devices among the slots in use; it gets the power of each card with every measurement. */
     energy,

@@ -12,13 +12,13 @@ import {
   type Sized,
 } from '../estimate/estimate.ts'
 import { checkSource, type SourceFault } from '../estimate/source-check.ts'
-import type { Preset } from '../presets/preset.ts'
+import type { Backend, Preset } from '../presets/preset.ts'
 import { presetOf } from '../presets/presets.ts'
 import { wantedLevel } from '../presets/sandbox-requirements.ts'
 import type { ModelState } from '../residency/model-state.ts'
 import { type DeviceCapacity, unfitReason } from '../residency/place.ts'
 import { type SandboxSupport, sandboxRefusal } from '../sandbox/level.ts'
-import type { openCardBackends } from './card-backend.ts'
+import { canLimitTo, type openCardBackends } from './card-backend.ts'
 import type { Memory } from './memory.ts'
 import { capacitiesOf, devicesFor, placementTargetFor, type Where } from './placement-target.ts'
 import type { openRefusedFiles } from './refused-files.ts'
@@ -33,11 +33,12 @@ export function openModelPlacement(
   refused: Pick<ReturnType<typeof openRefusedFiles>, 'find'>,
   models: () => readonly Model[],
 ) {
-  const unsized = (model: Model, runsOn: Preset['runsOn']): Placement => ({
+  /** `backend`: the one that was found for the model, null for none; absent where that is not known. */
+  const unsized = (model: Model, runsOn: Preset['runsOn'], backend?: Backend | null): Placement => ({
     modelId: model.id,
     bytes: 0,
     impossible: sandboxRefusal(model.id, wantedLevel(model, presetOf(model)), sandbox),
-    ...devicesFor(model, runsOn, memory.devices()),
+    ...devicesFor(model, backend === null ? 'cpu' : runsOn, memory.devices(), backend ?? undefined),
   })
 
   /** What a model takes of the cards, without trying its backend, which may take minutes; null if it runs elsewhere. */
@@ -67,9 +68,16 @@ export function openModelPlacement(
     return spareShare(model.id, uses, capacitiesOf({ kind: 'nvidia' }, memory.capacities()))
   }
 
-  async function withBytes(model: Model, placement: Placement, slots: number, excess: number): Promise<Placement> {
-    const target = placementTargetFor(placement, slots, memory.capacities())
-    if (!target) return placement
+  async function withBytes(
+    model: Model,
+    placement: Placement,
+    slots: number,
+    excess: number,
+    backend: Backend | null | undefined,
+  ): Promise<Placement> {
+    const where = placementTargetFor(placement, slots, memory.capacities())
+    if (!where) return placement
+    const target = { ...where, backend: backend?.gpu }
     const sized = { ...model, memory: model.memory ?? presetOf(model).memory }
     const less = (capacity: number) => capacity - Math.min(excess / target.devices, capacity / 4)
     const smaller = { ...target, capacity: less(target.capacity), cards: target.cards?.map(less) }
@@ -121,7 +129,8 @@ export function openModelPlacement(
       excess = 0,
     ): Promise<Placement> {
       const preset = presetOf(model)
-      const placement = unsized(model, preset.needsBackend && !(await backends.find(model)) ? 'cpu' : preset.runsOn)
+      const backend = preset.needsBackend ? await backends.find(model) : undefined
+      const placement = unsized(model, preset.runsOn, backend)
       if (booked) {
         const { bytes, bytesFrom, plan, devices, split } = booked
         return { ...placement, bytes, bytesFrom, plan, devices, split }
@@ -130,16 +139,16 @@ export function openModelPlacement(
       if (loadFault) return { ...placement, loadFault }
       const fault = preset.sandbox?.isOwn ? (await checkSource(model)).fault : undefined
       if (fault) return { ...placement, loadFault: withoutPaths(model, fault) }
-      const sized = await withBytes(model, placement, slots, excess)
+      const sized = await withBytes(model, placement, slots, excess, backend)
       const fits = unfitReason(sized, memory.capacities()) === null
-      return fits || !(await memory.refresh()) ? sized : withBytes(model, placement, slots, excess)
+      return fits || !(await memory.refresh()) ? sized : withBytes(model, placement, slots, excess, backend)
     },
     /** Whether a model surely cannot run here. Reads no headers and tries no backend, because that may take minutes. */
     async isUnfit(model: Model): Promise<boolean> {
       const preset = presetOf(model)
       if (preset.sandbox?.isOwn && model.source !== undefined && (await missingFiles(model.source)) !== undefined)
         return true
-      if (preset.needsBackend && memory.devices().some(({ kind }) => kind === 'nvidia')) return false
+      if (preset.needsBackend && memory.devices().some(({ kind }) => kind !== 'cpu')) return false
       const placement = unsized(model, preset.needsBackend ? 'cpu' : preset.runsOn)
       const bytes = await leastBytes({ ...model, memory: model.memory ?? preset.memory })
       return unfitReason({ ...placement, bytes }, memory.capacities()) !== null

@@ -22,7 +22,7 @@ export function namedCards(
   names: readonly (number | string)[],
   devices: readonly Card[],
 ): { ids: string[] } | { missing: string } {
-  const cards = devices.filter(({ kind }) => kind === 'nvidia')
+  const cards = devices.filter(({ kind }) => kind !== 'cpu')
   const unknown = names.find(by => !cards.some(card => isNamed(card, by)))
   if (unknown === undefined)
     return { ids: cards.filter(card => names.some(by => isNamed(card, by))).map(({ id }) => id) }

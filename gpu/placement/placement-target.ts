@@ -2,33 +2,53 @@ import { engineFacts } from '../../core/models/engine-facts.ts'
 import type { Model } from '../../core/models/model.ts'
 import type { Device } from '../devices/device.ts'
 import type { PlacementTarget } from '../estimate/estimate.ts'
+import type { Backend } from '../presets/preset.ts'
+import { presetOf } from '../presets/presets.ts'
 import type { DeviceCapacity, PlacementRequest } from '../residency/place.ts'
+import { canLimitTo } from './card-backend.ts'
 import { namedCards } from './named-cards.ts'
 
 /** The devices that a model may use. */
 export type Where = Pick<PlacementRequest, 'kind' | 'devices' | 'only' | 'impossible' | 'mostDevices'>
 
-/** The devices on which a model runs, by its settings. `runsOn`: see the preset. */
-export function devicesFor(
-  model: Pick<Model, 'id' | 'devices' | 'engine'>,
-  runsOn: string,
-  devices: readonly Device[],
-): Where {
+/**
+ * The devices on which a model runs, by its settings. `runsOn`: see the preset. `backend`: that of the built-in engine; an
+ * engine that has one of its own uses what its maker's runtime or Vulkan shows.
+ */
+export function devicesFor(model: Model, runsOn: string, devices: readonly Device[], backend?: Backend): Where {
   if (runsOn === 'elsewhere') return { kind: 'none', devices: 0 }
   if (runsOn === 'cpu' || model.devices === 'cpu') return { kind: 'cpu', devices: 1 }
-  const cards = devices.some(device => device.kind === 'nvidia')
-  if (runsOn !== 'gpu' && !cards) return { kind: 'cpu', devices: 1 }
-  if (typeof model.devices === 'number') return { kind: 'nvidia', devices: model.devices }
-  if (model.devices === 'auto') {
-    const found = devices.filter(({ kind }) => kind === 'nvidia')
+  const cards = devices.filter(({ kind }) => kind !== 'cpu')
+  const usable = cards.filter(card => canUse(model, card, cards, backend))
+  if (runsOn !== 'gpu' && usable.length === 0) return { kind: 'cpu', devices: 1 }
+  const unusable = cards.filter(card => !usable.includes(card))
+  const why = `The engine '${model.engine}' of '${model.id}' cannot use ${unusable.map(({ id, name }) => `${id} (${name})`).join(', ')}.`
+  if (typeof model.devices === 'number' || model.devices === 'auto') {
+    const count = model.devices === 'auto' ? 1 : model.devices
+    if (cards.length > 0 && usable.length === 0) return { kind: 'nvidia', devices: count, impossible: why }
     // A process sees one slice of a card only.
-    const divides = engineFacts(model.engine).spansCards && !found.some(({ cudaId }) => cudaId?.startsWith('MIG-'))
-    return { kind: 'nvidia', devices: 1, ...(divides && { mostDevices: found.length }) }
+    const hasSlices = usable.some(({ cudaId }) => cudaId?.startsWith('MIG-'))
+    const divides = model.devices === 'auto' && engineFacts(model.engine).spansCards && !hasSlices
+    return {
+      kind: 'nvidia',
+      devices: count,
+      ...(unusable.length > 0 && { only: usable.map(({ id }) => id) }),
+      ...(divides && { mostDevices: usable.length }),
+    }
   }
   const named = namedCards(model.id, model.devices, devices)
-  return 'ids' in named
-    ? { kind: 'nvidia', devices: named.ids.length, only: named.ids }
-    : { kind: 'nvidia', devices: 1, impossible: named.missing }
+  if ('missing' in named) return { kind: 'nvidia', devices: 1, impossible: named.missing }
+  const refused = unusable.some(({ id }) => named.ids.includes(id)) && { impossible: why }
+  return { kind: 'nvidia', devices: named.ids.length, only: named.ids, ...refused }
+}
+
+/** Whether the engine of a model can use a card: by its backend, by the runtime of the maker, or by Vulkan. */
+function canUse(model: Model, card: Device, cards: readonly Device[], backend: Backend | undefined): boolean {
+  if (backend) return canLimitTo(card, backend.gpu, cards)
+  const { needsBackend, usesVulkan } = presetOf(model)
+  return (
+    needsBackend || usesVulkan || card.cudaId !== null || card.hipId !== undefined || card.levelZeroId !== undefined
+  )
 }
 
 /** The capacities of the devices that a model may use. */

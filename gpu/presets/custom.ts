@@ -11,6 +11,7 @@ import { assumedAbilities } from './routes.ts'
  */
 export const custom = definePreset({
   name: 'custom',
+  usesVulkan: true,
   assumesRoutes: true,
   settings: ['protocol'],
   configurationFault: model =>

@@ -1,7 +1,7 @@
 import { cacheDirectory } from '../../core/extraction.ts'
 import { translatedCode } from '../engines/gguf/backend-search.ts'
 import { maxParallel } from '../engines/gguf/options.ts'
-import { overhead } from '../estimate/estimate.ts'
+import { overheadOf } from '../estimate/estimate.ts'
 import { llamaFeatures } from './llama-server.ts'
 import { definePreset, ggufSettings, needsSource, option, ownCommand, ownEngine, upstreamId } from './preset.ts'
 import { routesOf } from './routes.ts'
@@ -28,7 +28,7 @@ export const gguf = definePreset({
     reads: (_model, { backend }) => [backend?.folder, backend?.linked].filter(path => path !== undefined),
   },
   command(model, { slots, threads, gpus, backend, bytes, plan }) {
-    const own = overhead[gpus > 0 ? 'nvidia' : 'cpu'] * Math.max(1, gpus)
+    const own = overheadOf({ kind: gpus > 0 ? 'nvidia' : 'cpu', backend: backend?.gpu }) * Math.max(1, gpus)
     const planned = plan?.layout?.need[gpus > 0 ? 'gpu' : 'cpu']
     return ownCommand(
       ['gguf', '--model', model.source ?? '', '--id', upstreamId(model)],

@@ -82,6 +82,7 @@ function layoutOptions(model: Model, { slots, gpus, plan, layers: divided }: Lau
 /** The server of llama.cpp, installed by the operator: images, tool calls, JSON schema grammars. */
 export const llamaServer = definePreset({
   name: 'llama-server',
+  usesVulkan: true,
   installation: { program: 'llama-server', advice: "Install llama.cpp, so that 'llama-server' is on the PATH." },
   configurationFault: model => needsSource(model, 'the GGUF file'),
   slots: 4,

@@ -80,6 +80,8 @@ export interface Preset {
   runsOn: 'gpu' | 'cpu' | 'either' | 'elsewhere'
   /** True when it can use a card only with a backend of the built-in engine that works on this machine. */
   needsBackend?: boolean
+  /** True when it may be built for Vulkan, which uses cards that have no CUDA, ROCm or Level Zero. */
+  usesVulkan?: boolean
   /** True when its routes are assumed, because nothing is known about the program that it runs. */
   assumesRoutes?: boolean
   /**

@@ -4,21 +4,15 @@ import { constants } from 'node:os'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { build, llamaVersion, selfCommand } from '../../../core/assets.ts'
-import { dataDirectory } from '../../../core/config.ts'
 import { cacheDirectory } from '../../../core/extraction.ts'
-import { invalid } from '../../../core/failure.ts'
-import type { Log } from '../../../core/log.ts'
 import { optionalJson, optionalNames, optionalText } from '../../../core/optional-file.ts'
 import type { Device } from '../../devices/device.ts'
-import { discover } from '../../devices/nvidia-smi.ts'
 import { driverVariables } from '../../launcher/environment.ts'
-import { probeWrapper } from '../../sandbox/probe-wrapper.ts'
 import { exitStatus, noWrapper, type Wrapper, wrapCommand } from '../../sandbox/wrapper.ts'
 import {
   type BackendName,
   type BackendReport,
   backendNames,
-  bestOf,
   noVulkanDriver,
   reportMissing,
   reportTrial,
@@ -26,7 +20,6 @@ import {
   useOf,
 } from './backend.ts'
 import { buildsAt, findBuilds, openOlderCuda } from './backend-packages.ts'
-import type { GpuUse } from './options.ts'
 
 export interface BackendSearch {
   /** The folder of GPU builds, which are below its `node_modules`. */
@@ -56,13 +49,14 @@ const deadlines: Record<BackendName, number> = { cuda: 180_000, 'cuda-12': 600_0
 export async function* searchBackends(search: BackendSearch): AsyncGenerator<BackendReport, void, void> {
   const { folder, environment, names = backendNames } = search
   const cache = search.cache ?? cacheDirectory({ ...environment })
-  const key = keyOf(search)
-  const known = search.retest ? {} : readKnown(cache, key)
-  const cards = search.devices.some(({ kind }) => kind === 'nvidia')
+  const key = cacheKey(search)
+  const known: Known = search.retest ? {} : ((readCached(cache, cacheFile, key) as Known | undefined) ?? {})
+  const has = (name: BackendName) =>
+    search.devices.some(({ kind }) => (name === 'vulkan' ? kind !== 'cpu' : kind === 'nvidia'))
   for (const name of names) {
     const found = findBuilds(name, folder, llamaVersion)
     if (!found.ok) {
-      yield reportMissing(name, { ...found, cards })
+      yield reportMissing(name, { ...found, cards: has(name) })
       continue
     }
     const before = known[name]
@@ -80,7 +74,7 @@ export async function* searchBackends(search: BackendSearch): AsyncGenerator<Bac
     const run = await runTrial(trial)
     const report = reportTrial(name, (await unknownDevice(trial, run)) ?? run, buildFolder)
     known[name] = report
-    keep(cache, key, known)
+    keepCached(cache, cacheFile, key, known)
     yield report
   }
 }
@@ -104,7 +98,7 @@ function ownCommand(name: BackendName, folder: string | null): string[] {
 const inherited = /^(PATH|HOME|XDG_RUNTIME_DIR|CUDA_\w+)$/
 
 /** Builds the environment from selected variables, as for an engine. */
-function trialEnvironment(from: BackendSearch['environment'], cache: string): Record<string, string> {
+export function trialEnvironment(from: BackendSearch['environment'], cache: string): Record<string, string> {
   const kept = Object.entries(from).filter(
     (entry): entry is [string, string] =>
       (inherited.test(entry[0]) || driverVariables.test(entry[0])) && entry[1] !== undefined,
@@ -127,13 +121,17 @@ export const translatedCode = (cache: string): Record<string, string> => ({
   CUDA_CACHE_MAXSIZE: String(4 * 2 ** 30),
 })
 
-/** A hash of everything that the result depends on. */
-function keyOf({ folder, devices, environment }: BackendSearch): string {
+/** A hash of everything that the results depend on: of all trials, or without `devices` of the search for devices. */
+export function cacheKey({
+  folder,
+  devices,
+  environment,
+}: Pick<BackendSearch, 'folder' | 'environment'> & Partial<Pick<BackendSearch, 'devices'>>): string {
   const of = {
     program: [build, llamaVersion],
     builds: [folder, ...buildsAt(folder)],
     drivers: driverFacts(environment),
-    devices: devices.map(({ id, name, totalBytes }) => [id, name, totalBytes]),
+    devices: devices?.map(({ id, name, totalBytes }) => [id, name, totalBytes]),
   }
   return hash('sha256', JSON.stringify(of)).slice(0, 32)
 }
@@ -148,21 +146,24 @@ export function driverFacts(environment: BackendSearch['environment']): unknown[
   const manifests = [...named, ...folders.flatMap(at => optionalNames(at).map(name => join(at, name)))]
   return [
     optionalText('/sys/module/nvidia/version') ?? '',
+    optionalNames('/dev/dri').toSorted(),
     chosen.toSorted(),
     manifests.map(path => [path, statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0]),
   ]
 }
 
 type Known = Partial<Record<BackendName, BackendReport>>
+const cacheFile = 'backends.json'
 
-function readKnown(cache: string, key: string): Known {
-  const kept = optionalJson(join(cache, 'backends.json')) as { key?: string; reports?: Known } | null | undefined
-  return (kept?.key === key ? kept.reports : undefined) ?? {}
+/** Returns what was cached under this key; undefined if there is nothing. */
+export const readCached = (cache: string, file: string, key: string): unknown => {
+  const kept = optionalJson(join(cache, file)) as { key?: string; reports?: unknown } | null | undefined
+  return kept?.key === key ? kept.reports : undefined
 }
 
-/** Caches the reports. If the folder is not writable, every search tries the backends again. */
-function keep(cache: string, key: string, reports: Known): void {
-  const path = join(cache, 'backends.json')
+/** Caches results in place of those of another key. If the folder is not writable, every search tries again. */
+export function keepCached(cache: string, file: string, key: string, reports: unknown): void {
+  const path = join(cache, file)
   try {
     mkdirSync(cache, { recursive: true, mode: 0o700 })
     writeFileSync(`${path}.${process.pid}`, JSON.stringify({ key, reports }), { mode: 0o600 })
@@ -226,38 +227,3 @@ function killGroup(pid: number): void {
 /** The folder of GPU builds: INFER_BACKENDS_DIR, or `backends` in the data directory. */
 export const backendsFolder = (dataDir: string, environment: Readonly<Record<string, string | undefined>>): string =>
   environment.INFER_BACKENDS_DIR || join(dataDir, 'backends')
-
-/**
- * Chooses the backend of an engine that was started by hand: the requested one after a trial, or the best one that
- * works, with the CPU as fallback. If a folder is given too, the caller (the server) has already tried the backend.
- * Throws Failure `invalid_value` if the requested backend does not work here.
- */
-export async function chooseBackend(
-  gpu: GpuUse,
-  backends: string | undefined,
-  environment: Readonly<Record<string, string | undefined>>,
-  log: Log,
-): Promise<{ gpu: Exclude<GpuUse, 'auto'>; backends?: string }> {
-  if (gpu === 'off') return { gpu }
-  if (gpu !== 'auto' && backends !== undefined) return { gpu, backends }
-  const reports: BackendReport[] = []
-  const names = backendNames.filter(name => useOf[name] !== 'off' && (gpu === 'auto' || useOf[name] === gpu))
-  const search = {
-    folder: backends ?? backendsFolder(dataDirectory(), environment),
-    devices: (await discover({ environment })).devices,
-    environment,
-    wrapper: (await probeWrapper(environment)).wrapper,
-    names,
-  }
-  for await (const report of searchBackends(search)) {
-    reports.push(report)
-    if (report.state === 'works') break
-    if (report.state === 'fails')
-      log.warn('A backend does not work here', { backend: report.name, reason: report.detail })
-  }
-  const best = bestOf(reports)
-  if (best) return { gpu: useOf[best.name], backends: best.folder ?? undefined }
-  if (gpu === 'auto') return { gpu: 'off' }
-  const why = reports.map(({ name, detail, advice }) => `${name}: ${detail}.${advice ? ` ${advice}` : ''}`).join(' ')
-  throw invalid('gpu', `The backend ${gpu} does not work here. ${why}`)
-}

@@ -13,7 +13,7 @@ import type { GpuUse } from './options.ts'
  */
 export async function tryBackend(gpu: Exclude<GpuUse, 'auto'>, backends: string | undefined) {
   // Log to stderr unbuffered: the last line explains a crash.
-  const { llama } = await startBackend(gpu, backends, { debug: true })
+  const { llama } = await startBackend(gpu, backends, () => ({ debug: true }))
   try {
     const model = await llama.loadModel({
       modelPath: assetPath('models/tiny-chat.gguf'),
@@ -32,7 +32,7 @@ export async function tryBackend(gpu: Exclude<GpuUse, 'auto'>, backends: string 
 export async function startBackend(
   gpu: Exclude<GpuUse, 'auto'>,
   backends: string | undefined,
-  options: Pick<LlamaOptions, 'debug' | 'logger' | 'logLevel'>,
+  options: (library: NodeLlamaCpp) => Pick<LlamaOptions, 'debug' | 'logger' | 'logLevel'>,
 ) {
   const library = await importVendored<NodeLlamaCpp>('node-llama-cpp', backends)
   const llama = await library
@@ -42,7 +42,7 @@ export async function startBackend(
       skipDownload: true,
       progressLogs: false,
       maxThreads: 1,
-      ...options,
+      ...options(library),
     })
     .catch((cause: Error) => {
       const why = whyNotLoaded(gpu, backends) ?? (gpu === 'vulkan' ? noVulkanDriver : cause.message)

@@ -32,6 +32,7 @@ test('the configured memory is used', async () => {
 test('without a header the estimate is the file size plus a fifth, and the base memory of an engine', async () => {
   expect(await estimate(model(file('one.gguf', 1000)), cpu)).toBe(1200 * MiB + 256 * MiB)
   expect(await estimate(model(file('one.gguf', 1000)), nvidia)).toBe(1200 * MiB + 1024 * MiB)
+  expect(await estimate(model(file('one.gguf', 1000)), { ...nvidia, backend: 'vulkan' })).toBe(1200 * MiB + 256 * MiB)
 })
 
 test('a folder is the sum of its files, also through links as in hub caches', async () => {

@@ -19,15 +19,20 @@ const card = (index: number): Device => ({
   cores: null,
 })
 
+function install(folder: string, builds: readonly string[]): void {
+  for (const name of builds) {
+    const at = join(folder, 'backends/node_modules/@node-llama-cpp', name)
+    for (const part of ['bins/linux-x64-cuda', 'dist']) mkdirSync(join(at, part), { recursive: true, mode: 0o755 })
+    if (name === 'linux-x64-cuda') writeFileSync(join(at, 'bins/linux-x64-cuda/libggml-cuda.so'), '')
+    writeFileSync(join(at, 'package.json'), JSON.stringify({ version: llamaVersion }))
+  }
+}
+
 /** The backends of a machine with these GPUs and, below the folder, these builds, which are empty. */
 function open(cards: number, builds: readonly string[], cache = 'cache') {
   const folder = mkdtempSync(join(tmpdir(), 'infer-cards-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-  for (const name of builds) {
-    const at = join(folder, 'backends/node_modules/@node-llama-cpp', name)
-    for (const part of ['bins', 'dist']) mkdirSync(join(at, part), { recursive: true, mode: 0o755 })
-    writeFileSync(join(at, 'package.json'), JSON.stringify({ version: llamaVersion }))
-  }
+  install(folder, builds)
   const warnings: string[] = []
   const said: string[] = []
   const warn = (message: string, { backend }: { backend?: string }) => {
@@ -43,7 +48,7 @@ function open(cards: number, builds: readonly string[], cache = 'cache') {
     memory: { devices: () => devices },
     log: log as never,
   })
-  return { backends, warnings, said }
+  return { backends, warnings, said, devices, folder }
 }
 
 test.each([
@@ -81,9 +86,27 @@ test('where results cannot be stored and so no backend is tried, the CPU is used
   expect(await backends.find({})).toBeNull()
 })
 
-test('Vulkan is not used with several GPUs, because it cannot be limited to one', async () => {
-  const { backends, warnings } = open(2, ['linux-x64-cuda', 'linux-x64-vulkan'])
-  expect(await backends.find({})).toBeNull()
+test('Vulkan is used with several GPUs if their numbers in Vulkan are known, because only then it can be limited to one', async () => {
+  const { backends, warnings, devices } = open(2, ['linux-x64-cuda', 'linux-x64-vulkan'])
   expect(await backends.find({ gpu: 'vulkan' })).toBeNull()
-  expect(warnings).toEqual(['cuda'])
+  expect(warnings).toEqual([])
+  devices[1] = { ...devices[1]!, vulkanId: '0' }
+  // Without builds that work it is tried and reported.
+  expect(await backends.find({ gpu: 'vulkan' })).toBeNull()
+  expect(warnings).toEqual(['vulkan'])
+  // A model that is bound to the other card cannot use it.
+  expect(await backends.find({ gpu: 'vulkan', id: 'm', devices: ['gpu0'] })).toBeNull()
+  expect(warnings).toEqual(['vulkan'])
+})
+
+test('the backends are tried again when a card or a build has appeared, without a restart', async () => {
+  const { backends, warnings, devices, folder } = open(1, [])
+  const [card] = devices.splice(0)
+  expect(await backends.find({ gpu: 'vulkan' })).toBeNull()
+  devices.push({ ...card!, kind: 'amd', cudaId: null, vulkanId: '0' })
+  expect(await backends.find({ gpu: 'vulkan' })).toBeNull()
+  expect(warnings).toEqual([])
+  install(folder, ['linux-x64-vulkan'])
+  expect(await backends.find({ gpu: 'vulkan' })).toBeNull()
+  expect(warnings).toEqual(['vulkan'])
 })
