@@ -7,6 +7,7 @@ import type { cardProcesses } from '../devices/nvidia-smi.ts'
 import { deviceFilesOf, visibilityVariables } from '../devices/visible-devices.ts'
 import type { Resident } from '../residency/model-state.ts'
 import { type DeviceCapacity, type PlacementRequest, shareOn } from '../residency/place.ts'
+import { withSharing } from '../residency/shared-memory.ts'
 import { type CardMeasurement, openCardUse, useMargin } from './card-use.ts'
 
 /** The source of the devices; tests pass their own. */
@@ -148,12 +149,17 @@ export async function openMemory(options: {
 
   const devices = (): Device[] => [...cards, source.cpu]
 
-  const capacities = (): DeviceCapacity[] =>
-    devices().map(device => ({
+  function capacities(): DeviceCapacity[] {
+    const all = devices()
+    // The memory of these is that of the processor.
+    const shared = all.flatMap(({ id, kind, isUnified }) => (kind === 'cpu' || isUnified ? [id] : []))
+    return all.map(device => ({
       id: device.id,
       kind: device.kind === 'cpu' ? 'cpu' : 'nvidia',
       capacity: Math.max(0, Math.floor(device.totalBytes * bookableOf(device)) - foreignOn(device.id)),
+      ...(shared.length > 1 && shared.includes(device.id) && { sharesWith: shared.filter(id => id !== device.id) }),
     }))
+  }
 
   const cardsOf = (resident: Resident): Device[] => cards.filter(card => resident.devices.includes(card.id))
 
@@ -262,7 +268,7 @@ export async function openMemory(options: {
         temperatureCelsius,
         powerWatts: device.powerWatts,
         powerLimitWatts: device.powerLimitWatts,
-        bookedBytes: Math.round(bookedOn(id)),
+        bookedBytes: Math.round(withSharing([id], capacities()).reduce((sum, one) => sum + bookedOn(one), 0)),
       })),
     close(): void {
       closed = true

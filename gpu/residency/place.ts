@@ -5,12 +5,15 @@ import type { MemoryPlan } from '../estimate/estimate.ts'
 import type { SourceFault } from '../estimate/source-check.ts'
 import { cheapest, evictionCost, evictionFor, minimalChoice } from './evict.ts'
 import { placeDivided } from './place-divided.ts'
+import { onSharedMemory } from './shared-memory.ts'
 
 export interface DeviceCapacity {
   id: string
   kind: 'nvidia' | 'cpu'
   /** Bytes for models: the bookable part of the memory minus what other programs use. */
   capacity: number
+  /** Ids of devices whose memory is the same: what is booked there is not free here. Absent: its memory is its own. */
+  sharesWith?: readonly string[]
 }
 
 /** An engine that uses or will use memory, or free memory that is reserved. Engines that are stopping are left out. */
@@ -101,9 +104,10 @@ interface Option {
  */
 export function place(
   request: PlacementRequest,
-  occupants: readonly Occupant[],
+  loaded: readonly Occupant[],
   capacities: readonly DeviceCapacity[],
 ): PlacementDecision {
+  const occupants = onSharedMemory(loaded, capacities)
   const impossible = request.impossible ?? request.loadFault?.text
   if (impossible !== undefined) return { do: 'refuse', reason: impossible }
   if (request.kind === 'none') return { do: 'load', devices: [], evict: [] }
@@ -234,9 +238,8 @@ export function freeBytes(
   capacities: readonly DeviceCapacity[],
   evenly: boolean,
 ): number {
-  const free = capacities.flatMap(device =>
-    devices.includes(device.id) ? [Math.max(0, freeOn(device, occupants))] : [],
-  )
+  const there = onSharedMemory(occupants, capacities)
+  const free = capacities.flatMap(device => (devices.includes(device.id) ? [Math.max(0, freeOn(device, there))] : []))
   if (free.length === 0) return 0
   return evenly ? Math.min(...free) * free.length : free.reduce((sum, bytes) => sum + bytes, 0)
 }

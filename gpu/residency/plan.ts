@@ -18,6 +18,7 @@ import {
   slotsOf,
 } from './model-state.ts'
 import { type Chosen, type DeviceCapacity, type Occupant, type Reservation, shareOn } from './place.ts'
+import { onSharedMemory } from './shared-memory.ts'
 
 /** The plan without where its engine runs on its devices. */
 export type Plan = Omit<ModelPlan, 'placement'>
@@ -209,9 +210,10 @@ const ago = (ms: number): string => (ms < 1_500 ? 'just now' : `${about(ms)} ago
 function devicesOf(
   { placement }: ModelState,
   chosen: Choice,
-  occupants: readonly Occupant[],
+  engines: readonly Occupant[],
   { capacities, resident }: Situation,
 ): PlannedDevice[] {
+  const occupants = onSharedMemory(engines, capacities)
   return capacities
     .filter(({ id, kind }) => kind === placement.kind && (placement.only?.includes(id) ?? true))
     .map(({ id, capacity }) => {

@@ -20,7 +20,7 @@ export function openResidency(
   queue: SlotQueue,
   rules: ResidencyRules,
 ) {
-  const residents = openResidents(effects)
+  const residents = openResidents(effects, capacities)
   const reconciler = openReconciler(effects, capacities, queue, rules, residents, modelId => all.get(modelId))
   const all = openModelStates({
     now: effects.now,

@@ -1,6 +1,7 @@
 import { movingAverage } from '../../core/moving-average.ts'
 import { type ModelState, newResident, type Resident } from './model-state.ts'
-import type { Chosen } from './place.ts'
+import type { Chosen, DeviceCapacity } from './place.ts'
+import { isOnSameMemory } from './shared-memory.ts'
 
 /** For how long a device may show the memory of an ended engine as used, milliseconds. */
 const showsEndedMs = 5_000
@@ -9,7 +10,10 @@ const showsEndedMs = 5_000
 const firstClearingMs = 1_000
 
 /** Every engine from the decision to start it until its process has ended: the memory that is booked. */
-export function openResidents(effects: Pick<Effects, 'now' | 'newEngineId' | 'start' | 'settle' | 'stop'>) {
+export function openResidents(
+  effects: Pick<Effects, 'now' | 'newEngineId' | 'start' | 'settle' | 'stop'>,
+  capacities: () => readonly DeviceCapacity[],
+) {
   const residents = new Map<string, Resident>()
   let clearingMs: number | null = null
   /** When the last engine of each device has ended. */
@@ -20,7 +24,7 @@ export function openResidents(effects: Pick<Effects, 'now' | 'newEngineId' | 'st
   /** Starts the engine in phases: first, stopping engines there must end, then the card must show free memory. */
   function begin(resident: Resident): void {
     const stopping = [...residents.values()].some(
-      other => other.state === 'stopping' && other.devices.some(id => resident.devices.includes(id)),
+      other => other.state === 'stopping' && isOnSameMemory(other.devices, resident.devices, capacities()),
     )
     if (stopping) resident.phase = 'clearing'
     else if (resident.phase !== 'settling' && resident.devices.some(mayShowEnded)) {

@@ -7,6 +7,7 @@ import { GiB, modelOf, wantedOf } from '../_models.ts'
 import { keptLog } from '../launcher/_launch.ts'
 
 let used: number | null
+let unified = false
 let broken: boolean
 let residents: Resident[]
 /** Gigabytes that the driver reports for each engine; null if it reports none. */
@@ -18,6 +19,7 @@ beforeEach(() => {
   asked = 0
   used = 0
   broken = false
+  unified = false
   residents = []
 })
 
@@ -32,6 +34,7 @@ const card = (): Device => ({
   cudaId: '0',
   uuid: null,
   cores: null,
+  ...(unified && { isUnified: true, totalBytes: cpu.totalBytes }),
 })
 const cards = async (): Promise<Discovery> =>
   broken ? { devices: [], reason: 'The driver is gone.', broken } : { devices: [card()], reason: null, broken }
@@ -168,6 +171,20 @@ describe('the memory use of a resident', () => {
     expect(memory.shareOfDevice(Object.assign(residentOn('b', 4), { devices: ['cpu'] }))).toBe(0.4)
     expect(memory.shareOfDevice(Object.assign(residentOn('c', 4), { devices: [] }))).toBe(1)
   })
+})
+
+test('a GPU without own memory shares the budget of the processor', async () => {
+  unified = true
+  const { memory } = await open()
+  expect(memory.capacities()).toEqual([
+    { id: 'gpu0', kind: 'nvidia', capacity: 8 * GiB, sharesWith: ['cpu'] },
+    { id: 'cpu', kind: 'cpu', capacity: 8 * GiB, sharesWith: ['gpu0'] },
+  ])
+  residents = [residentOn('a', 3), Object.assign(residentOn('b', 2), { devices: ['cpu'] })]
+  expect(memory.snapshot().map(({ id, bookedBytes }) => [id, bookedBytes / GiB])).toEqual([
+    ['gpu0', 5],
+    ['cpu', 5],
+  ])
 })
 
 describe('another program on a GPU with an engine', () => {

@@ -3,6 +3,11 @@ import { type DeviceCapacity, type Occupant, type PlacementRequest, place } from
 
 const GiB = 2 ** 30
 const gpu = (id: string, gigabytes: number): DeviceCapacity => ({ id, kind: 'nvidia', capacity: gigabytes * GiB })
+/** A GPU and the processor with the same 24 GiB. */
+const unified: DeviceCapacity[] = [
+  { ...gpu('a', 24), sharesWith: ['cpu'] },
+  { ...gpu('cpu', 24), kind: 'cpu', sharesWith: ['a'] },
+]
 const cpu = (gigabytes: number): DeviceCapacity => ({ id: 'cpu', kind: 'cpu', capacity: gigabytes * GiB })
 const on = (engineId: string, devices: string, gigabytes: number, of: Partial<Occupant> = {}): Occupant => ({
   engineId,
@@ -65,6 +70,21 @@ describe('place', () => {
       [on('x', 'a', 20)],
       [gpu('a', 24), gpu('b', 24)],
       { do: 'load', devices: ['a'], evict: ['x'] },
+    ],
+    [
+      'on a machine with unified memory an engine on the processor leaves the GPU less, and is evicted for it',
+      want(20),
+      [on('x', 'cpu', 10)],
+      unified,
+      { do: 'load', devices: ['a'], evict: ['x'] },
+    ],
+    ['and beside it fits what is left of both', want(14), [on('x', 'cpu', 10)], unified, { do: 'load', evict: [] }],
+    [
+      'the reverse',
+      want(20, { kind: 'cpu' }),
+      [on('x', 'a', 10)],
+      unified,
+      { do: 'load', devices: ['cpu'], evict: ['x'] },
     ],
     [
       'the tightest fit leaves the large GPU free',
