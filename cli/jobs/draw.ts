@@ -79,10 +79,18 @@ export function factsOf(job: Job, paint: Paint): Fact[] {
     ['attempts', job.attempts && job.max_attempts ? `${job.attempts} of ${job.max_attempts}` : undefined],
     ['submitted', at(job.created_at)],
     ['started', job.started_at == null ? undefined : at(job.started_at)],
+    ['waited', waitedText(job)],
     ['ended', job.finished_at == null ? undefined : at(job.finished_at)],
     ['took', tookOf(job) === undefined ? undefined : jobDurationText(job)],
     ['metadata', job.metadata == null ? undefined : text(job.metadata)],
   ]
+}
+
+/** What it waited, and what it would have waited if the queue ignored which models are loaded. */
+function waitedText({ metrics }: Job): string | undefined {
+  if (metrics?.queue_ms == null) return undefined
+  const strict = metrics.reference_queue_ms
+  return preciseText(metrics.queue_ms) + (strict == null ? '' : ` (in strict order ${preciseText(strict)})`)
 }
 
 /** A name and a value; undefined if there is none. */

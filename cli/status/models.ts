@@ -41,7 +41,7 @@ const columns = {
   gap: { head: 'a token', side: 'right', of: model => timeText(model.inter_token_latency_ms) },
   queue: { head: 'queued', side: 'right', of: model => timeText(model.queue_wait_ms) },
   waits: {
-    head: 'waited (in order)',
+    head: 'waited (strict order)',
     side: 'right',
     of: ({ waits }) => (waits ? `${timeText(waits.queue_ms)} (${timeText(waits.reference_queue_ms)})` : none),
   },

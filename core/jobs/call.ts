@@ -43,6 +43,8 @@ export interface RunningCall extends Pick<JobRecord, 'organizationId' | 'tokenId
    * it has waited, and so a lower bound.
    */
   referenceQueuedMs: number
+  /** Whether that order had begun it. */
+  hasReference: boolean
   /** What its attempts have used of the devices so far, as in `SlotUse`. */
   gpuMs: number
   energyMj: number | null
@@ -68,6 +70,7 @@ export const runningRecord = (call: RunningCall): JobRecord => ({
   tokenId: call.tokenId,
   createdAt: call.createdAt,
   startedAt: call.startedAt,
+  referenceQueueMs: call.hasReference ? Math.round(call.referenceQueuedMs) : null,
   engineId: call.engineId,
   rank: call.entry?.rank ?? 0,
   // A call whose engine failed waits again.

@@ -79,7 +79,9 @@ export function openCalls(dependencies: {
         call.caller.removeEventListener('abort', onAbort)
         const waitedMs = waiting.now() - since
         call.queuedMs += waitedMs
-        call.referenceQueuedMs += Number.isFinite(referenceStart) ? Math.max(0, referenceStart! - since) : waitedMs
+        const begun = Number.isFinite(referenceStart)
+        call.referenceQueuedMs += begun ? Math.max(0, referenceStart! - since) : waitedMs
+        call.hasReference ||= begun
         call.waiting = undefined
       }
       const exact = Number.isFinite(waitMs)
@@ -146,6 +148,7 @@ export function openCalls(dependencies: {
       modelId,
       createdAt,
       startedAt,
+      referenceQueueMs: call.hasReference ? Math.round(call.referenceQueuedMs) : null,
       engineId,
       organizationId,
       tokenId,
@@ -188,6 +191,7 @@ export function openCalls(dependencies: {
         engineId: null,
         queuedMs: 0,
         referenceQueuedMs: 0,
+        hasReference: false,
         gpuMs: 0,
         energyMj: 0,
         entry: undefined,

@@ -49,6 +49,10 @@ interface Outcome {
   crash: CrashPart
 }
 
+/** How much later an entry begins now than in the reference order, milliseconds; null if that had not begun it. */
+const behindMs = ({ referenceStart }: RunningEntry): number | null =>
+  referenceStart !== null && Number.isFinite(referenceStart) ? Math.round(performance.now() - referenceStart) : null
+
 /** How long a stopped run may take to end before its job's end no longer waits for it, milliseconds. */
 const graceMs = 10_000
 
@@ -70,7 +74,7 @@ export function openRuns(options: RunsOptions) {
     const { modelId, organizationId, id } = entry.job
     let job: JobRecord | undefined
     try {
-      job = await store.claim(organizationId, id, clock.now())
+      job = await store.claim(organizationId, id, clock.now(), behindMs(entry))
     } catch (thrown) {
       const failure = Failure.from(thrown)
       if (failure.code === 'internal_error') {

@@ -103,6 +103,11 @@ export interface JobRecord
   cost: number | null
   updatedAt: number
   startedAt: number | null
+  /**
+   * Milliseconds that it would have waited in the order of the queue, whichever models are loaded; null if it waited for no
+   * load, or that order had not begun it yet.
+   */
+  referenceQueueMs: number | null
   finishedAt: number | null
   /** When it is removed, epoch milliseconds; null before its end, and if it is kept. */
   expiresAt: number | null
@@ -244,7 +249,7 @@ export type JobOutcome =
 /** An ended job as it is billed, without its logs. A synchronous call is stored as this alone. */
 export interface FinishedJob
   extends Pick<JobRecord, 'id' | 'organizationId' | 'tokenId' | 'task' | 'modelId' | 'error' | 'engineId'>,
-    Pick<JobRecord, 'createdAt' | 'startedAt'> {
+    Pick<JobRecord, 'createdAt' | 'startedAt' | 'referenceQueueMs'> {
   status: 'completed' | 'failed' | 'cancelled'
   usage: Usage
   cost: number
@@ -321,8 +326,9 @@ export interface JobStore {
   nextDue(): Promise<number | null>
   /**
    * Moves a due pending job to processing: attempt + 1, fenced by this boot. Undefined: the job is no longer pending.
+   * `behindMs`: how much later this is than in the reference order, milliseconds.
    */
-  claim(organizationId: string, id: string, now: number): Promise<JobRecord | undefined>
+  claim(organizationId: string, id: string, now: number, behindMs?: number | null): Promise<JobRecord | undefined>
   /**
    * Fails a job whose claim or end the store has refused with an error: it would be tried again without end. False: it
    * has ended.

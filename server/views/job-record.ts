@@ -146,6 +146,9 @@ const JobFacts = z.object({
   ),
   metrics: object('How long it took.', {
     queue_ms: nullableInteger('Milliseconds from creation to start; null before.'),
+    reference_queue_ms: nullableInteger(
+      'Milliseconds that it would have waited if the queue ignored which models are loaded; null if it waited for no load.',
+    ),
     load_ms: nullableInteger('Always null: loading of the model is part of `queue_ms`.'),
     run_ms: nullableInteger('Milliseconds from start to end; null before.'),
   }),
@@ -209,6 +212,7 @@ function facts(job: JobRecord, owners: Owners<'jobs'>): Omit<z.input<typeof JobF
     expires_at: seconds(job.expiresAt),
     metrics: {
       queue_ms: job.startedAt === null ? null : Math.max(0, job.startedAt - job.createdAt),
+      reference_queue_ms: job.referenceQueueMs,
       load_ms: null,
       run_ms: job.startedAt === null || job.finishedAt === null ? null : Math.max(0, job.finishedAt - job.startedAt),
     },

@@ -62,7 +62,7 @@ export const done = (url: string, more: object = {}, files = 1) =>
   record({
     status: 'completed',
     progress: 1,
-    metrics: { queue_ms: 10, run_ms: 2_500 },
+    metrics: { queue_ms: 12_000, reference_queue_ms: 15_000, run_ms: 2_500 },
     result: {
       images: Array.from({ length: files }, (_, at) => ({
         url: `${url}/files/file-${at}/image.png?exp=1&sig=x`,

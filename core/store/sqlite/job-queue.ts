@@ -113,7 +113,7 @@ export function queueCommands(connection: Connection, context: WriteContext) {
 function openClaim(connection: Connection, { boot, jobCounts, events, flow }: WriteContext) {
   const claim = connection.query<JobRow>`
     UPDATE jobs SET status = 'processing', attempt = attempt + 1, claims = claims + 1, boot = ?, started_at = ?,
-    updated_at = ?
+    updated_at = ?, reference_queue_ms = max(0, ? - created_at - ?)
     WHERE organization_id = ? AND id = ? AND status = 'pending' AND not_before <= ?
     AND (attempt > 0 OR start_by IS NULL OR start_by > ?)
     RETURNING ${jobColumns}`
@@ -121,8 +121,8 @@ function openClaim(connection: Connection, { boot, jobCounts, events, flow }: Wr
 
   const batchOf = openBatchesOf(connection)
 
-  return (organizationId: string, id: string, now: number): JobRecord | undefined => {
-    const claimed = claim.get(boot, now, now, organizationId, id, now, now)
+  return (organizationId: string, id: string, now: number, behindMs: number | null = null): JobRecord | undefined => {
+    const claimed = claim.get(boot, now, now, now, behindMs, organizationId, id, now, now)
     if (!claimed) return undefined
     jobCounts.move(organizationId, 'pending', 'processing')
     const { number, attempt, execution, node } = claimed

@@ -8,7 +8,7 @@ import { type Attribution, openUsageTotals, type UsageTotals } from './usage-tot
 /** A synchronous call as its ledger row has it: JSON as text. */
 export type CallRow = RowOf<FinishedJob, 'error' | 'usage'>
 export const callColumns = `job_id AS id, ${usageJson} AS usage, ${selected(
-  'organizationId, tokenId, task, modelId, engineId, status, error, cost, createdAt, startedAt, finishedAt',
+  'organizationId, tokenId, task, modelId, engineId, status, error, cost, createdAt, startedAt, referenceQueueMs, finishedAt',
 )}`
 
 const genesis = Buffer.alloc(32)
@@ -52,7 +52,7 @@ export function openLedger(
 ) {
   const last = connection.query<{ sequence: number; hash: Buffer }>`SELECT sequence, hash FROM ledger
     ORDER BY sequence DESC LIMIT 1`
-  const names = [...firstColumns, ...laterColumns, 'hash', 'user_id', 'workflow_id']
+  const names = [...firstColumns, ...laterColumns, 'hash', 'user_id', 'workflow_id', 'reference_queue_ms']
   const columns = `(${names.join(', ')}) VALUES (${names.map(() => '?').join(', ')})`
   const insert = connection.statement`INSERT INTO ledger ${columns}`
   const insertNew = connection.statement`INSERT INTO ledger ${columns}
@@ -67,7 +67,8 @@ export function openLedger(
     const fields = fieldsOf(sequence + 1, kind, job)
     const owner = totals.attributionOf(job.tokenId, execution)
     const next = chained(previous, [...fields, ...attributed(owner)])
-    if (statement.run(...fields, next, owner.userId, owner.workflowId).changes === 0) return
+    const { changes } = statement.run(...fields, next, owner.userId, owner.workflowId, job.referenceQueueMs)
+    if (changes === 0) return
     end = { sequence: sequence + 1, hash: next }
     totals.add(kind, job, owner, sequence + 1)
     billed(job)

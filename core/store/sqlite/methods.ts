@@ -172,6 +172,7 @@ const asSubmitted = ({ idempotency: _key, limits: _limits, held: _held, ...job }
   cost: null,
   updatedAt: job.createdAt,
   startedAt: null,
+  referenceQueueMs: null,
   finishedAt: null,
   expiresAt: null,
   parent: null,

@@ -16,6 +16,7 @@ import { sessions } from './migrations/013-sessions.ts'
 import { parentBudgets } from './migrations/014-parent-budgets.ts'
 import { unfinishedExecutions } from './migrations/015-unfinished-executions.ts'
 import { limitsParent } from './migrations/016-limits-parent.ts'
+import { referenceQueue } from './migrations/017-reference-queue.ts'
 
 export interface Migration {
   version: number
@@ -40,6 +41,7 @@ export const migrations: readonly Migration[] = [
   parentBudgets,
   unfinishedExecutions,
   limitsParent,
+  referenceQueue,
 ].map((sql, at) => ({ version: at + 1, sql }))
 
 /** The schema version that this program reads and writes. */

@@ -294,6 +294,7 @@ CREATE TABLE jobs (
   region TEXT CHECK (region IN ('US', 'EU')),
   batch INTEGER,
   batch_line INTEGER,
+  reference_queue_ms INTEGER CHECK (reference_queue_ms >= 0),
   UNIQUE (organization_id, id),
   CHECK (node IS NULL OR execution IS NOT NULL),
   CHECK ((status = 'processing') = (boot IS NOT NULL)),
@@ -346,6 +347,7 @@ CREATE TABLE ledger (
   energy_mj INTEGER CHECK (energy_mj >= 0),
   user_id TEXT,
   workflow_id TEXT,
+  reference_queue_ms INTEGER CHECK (reference_queue_ms >= 0),
   UNIQUE (organization_id, kind, job_id)
 ) STRICT;
 CREATE TRIGGER ledger_is_final BEFORE UPDATE ON ledger BEGIN

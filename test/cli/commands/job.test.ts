@@ -102,7 +102,13 @@ test('show: facts, inputs and result; --json is the record', async () => {
   const { run, asked } = await setUp({ job: [says(job)] })
   const { exitCode, stdout } = await run('show', jobId.replace('job_', 'q_'))
   expect(exitCode).toBe(0)
-  for (const line of ['status     completed', 'took       2.5 s', 'metadata   {"ref":"42"}', '  prompt  a cat'])
+  for (const line of [
+    'status     completed',
+    'took       2.5 s',
+    'waited     12 s (in strict order 15 s)',
+    'metadata   {"ref":"42"}',
+    '  prompt  a cat',
+  ])
     expect(stdout).toContain(`${line}\n`)
   expect(stdout).toContain('http://h/files/file-0/image.png')
   expect(json(await run('show', jobId, '--json'))).toEqual(job)

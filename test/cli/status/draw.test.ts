@@ -113,7 +113,7 @@ test('durations are shown once one model has them', () => {
 test('what requests waited is shown beside what the order of arrival would have cost them', () => {
   const waits = { queue_ms: 4_120, reference_queue_ms: 12_300 }
   const models = snapshot.models.map(model => (model.model_id === 'llama-70b' ? { ...model, waits } : model))
-  expect(lines(140, 40, { ...snapshot, models }).join('\n')).toMatch(/waited \(in order\).*\n.* 4\.1 s \(12\.3 s\)/)
+  expect(lines(140, 40, { ...snapshot, models }).join('\n')).toMatch(/waited \(strict order\).*\n.* 4\.1 s \(12\.3 s\)/)
 })
 
 test('waiting requests are shown with the reason, the first five of them', () => {

@@ -38,6 +38,7 @@ export function memoryStore(): Store {
         cost: null,
         updatedAt: job.createdAt,
         startedAt: null,
+        referenceQueueMs: null,
         finishedAt: null,
         expiresAt: null,
         webhook: null,
@@ -81,10 +82,12 @@ export function memoryStore(): Store {
       )
       return times.length === 0 ? null : Math.min(...times)
     },
-    async claim(organizationId, id, at) {
+    async claim(organizationId, id, at, behindMs = null) {
       const row = own(organizationId, id)
       if (row?.status !== 'pending' || !due(row)) return undefined
+      const referenceQueueMs = behindMs === null ? null : Math.max(0, at - row.createdAt - behindMs)
       Object.assign(row, { status: 'processing', attempt: row.attempt + 1, claims: row.claims + 1, startedAt: at })
+      Object.assign(row, { referenceQueueMs })
       return { ...row }
     },
     async expire(at, limit) {

@@ -102,6 +102,8 @@ test('a call knows what it has waited, and what the reference order would have c
   expect(late!.referenceQueuedMs).toBeGreaterThan(59_000)
   expect(unknown!.queuedMs).toBeGreaterThan(0)
   expect(unknown!.referenceQueuedMs).toBe(unknown!.queuedMs)
+  // Only what the order has begun is recorded.
+  expect([none, early, late, unknown].map(one => one!.hasReference)).toEqual([false, true, true, false])
 })
 
 test('a call waits behind another one of its organization, and one of another organization does not wait for all of them', async () => {

@@ -23,6 +23,25 @@ export function jobRules({ store }: Subject): void {
     expect(await store.jobs.find('org_absent', job.id)).toBeUndefined()
   })
 
+  test('one that waited for a load keeps what it would have waited in the order of the queue', async () => {
+    const { submit } = alone()
+    const [before, after, never] = await Promise.all(
+      [0, 1, 2].map(() => submit({ createdAt: 1_000, notBefore: 1_000 })),
+    )
+    const claims = [
+      await store.jobs.claim(organizationId, before!.id, 13_000, 3_000),
+      await store.jobs.claim(organizationId, after!.id, 13_000, -3_000),
+      await store.jobs.claim(organizationId, never!.id, 13_000),
+    ]
+    expect(claims.map(job => job?.referenceQueueMs)).toEqual([9_000, 15_000, null])
+    await store.jobs.settle(claims[1]!, completed())
+    expect(await store.jobs.find(organizationId, after!.id)).toMatchObject({
+      startedAt: 13_000,
+      referenceQueueMs: 15_000,
+    })
+    for (const { id } of [before!, never!]) await store.jobs.cancel(organizationId, id, 14_000)
+  })
+
   test('the same key is the same job for 24 hours, with another body it is refused', async () => {
     const { submit } = alone()
     const key = (bodyHash = 'h1', createdAt = 1_000) => ({
@@ -178,7 +197,7 @@ export function jobRules({ store }: Subject): void {
   test('records of finished calls are jobs with a bill, however often they are sent', async () => {
     const { ledgerRows } = store.stats()
     const calls = [
-      finishedCall(),
+      finishedCall({ referenceQueueMs: 15_000 }),
       finishedCall({ status: 'cancelled' }),
       finishedCall({
         status: 'failed',
@@ -195,6 +214,7 @@ export function jobRules({ store }: Subject): void {
       result: null,
       cost: 15,
       usage: { inputTokens: 10, outputTokens: 5 },
+      referenceQueueMs: 15_000,
     })
     expect((await store.jobs.find(organizationId, calls[2]!.id))?.error?.code).toBe('timeout')
     expect(await store.jobs.find('org_absent', calls[0]!.id)).toBeUndefined()

@@ -74,6 +74,7 @@ export const finishedCall = (call: Partial<FinishedJob> = {}): FinishedJob => ({
   engineId: 'wkr_test',
   createdAt: Date.now(),
   startedAt: Date.now(),
+  referenceQueueMs: null,
   finishedAt: Date.now(),
   ...call,
 })

@@ -68,6 +68,7 @@ export const jobsText = {
     finished: 'Ended',
     expires: 'Deleted',
   },
+  waitedInOrder: (waited: string, strict: string) => `${waited} (in strict order ${strict})`,
   kinds: { async: 'Background job', sync: 'Synchronous request' },
   usage: 'Used',
   usageNames: {

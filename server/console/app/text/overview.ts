@@ -30,6 +30,7 @@ export const overviewText = {
   },
   waiting: (count: number, interactive: number) =>
     `${count} ${count === 1 ? 'waits' : 'wait'}${interactive > 0 && interactive < count ? `, ${interactive} with a caller` : ''}`,
+  waited: (mean: string, strict: string) => `waited ${mean} on average (in strict order ${strict})`,
   nothingWaits: 'empty',
   noModels: 'No model is configured',
   noModelsNext: 'Models that are added appear here with their state and their queue.',

@@ -198,6 +198,7 @@ test('an upgrade to accounts and usage keeps organizations, events and a ledger 
       cost: 9,
       engineId: null,
       createdAt: 1,
+      referenceQueueMs: null,
       startedAt: 1,
       finishedAt: 3,
     },

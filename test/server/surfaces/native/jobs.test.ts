@@ -18,7 +18,7 @@ interface Job {
   started_at: number | null
   finished_at: number | null
   worker_id: string | null
-  metrics: { queue_ms: number | null; run_ms: number | null }
+  metrics: { queue_ms: number | null; reference_queue_ms: number | null; run_ms: number | null }
 }
 
 let app: TestApp
@@ -151,7 +151,12 @@ describe('a job', () => {
       started_at: expect.any(Number),
       finished_at: expect.any(Number),
       expires_at: job.finished_at! + 7 * 86_400,
-      metrics: { queue_ms: expect.any(Number), load_ms: null, run_ms: expect.any(Number) },
+      metrics: {
+        queue_ms: expect.any(Number),
+        reference_queue_ms: job.metrics.reference_queue_ms,
+        load_ms: null,
+        run_ms: expect.any(Number),
+      },
       usage: expect.objectContaining({
         input_tokens: expect.any(Number),
         output_tokens: expect.any(Number),

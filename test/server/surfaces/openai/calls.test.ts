@@ -86,7 +86,12 @@ test('a call is readable directly after its end, with its usage and without its 
         finished_at: expect.any(Number),
         expires_at: null,
         outputs_reused: false,
-        metrics: { queue_ms: expect.any(Number), load_ms: null, run_ms: expect.any(Number) },
+        metrics: {
+          queue_ms: expect.any(Number),
+          reference_queue_ms: (body.metrics as { reference_queue_ms: number | null }).reference_queue_ms,
+          load_ms: null,
+          run_ms: expect.any(Number),
+        },
         usage: {
           input_tokens: expect.any(Number),
           cached_tokens: 0,

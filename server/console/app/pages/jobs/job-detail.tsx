@@ -164,6 +164,11 @@ function JobActions({ job }: { job: Schema<'Job'> }) {
 
 const { factNames: names } = jobsText
 
+function waitedOf({ queue_ms: ms, reference_queue_ms: strict }: Schema<'Job'>['metrics']): string | null {
+  if (ms === null) return null
+  return strict === null ? durationText(ms) : jobsText.waitedInOrder(durationText(ms), durationText(strict))
+}
+
 /** What is known about a job besides its inputs and result. */
 function JobFacts({ job }: { job: Schema<'Job'> }) {
   const time = (at: number | null) => at !== null && <Time at={at} />
@@ -179,7 +184,7 @@ function JobFacts({ job }: { job: Schema<'Job'> }) {
     [names.created, time(job.created_at)],
     [names.started, time(job.started_at)],
     [names.finished, time(job.finished_at)],
-    [names.waited, span(job.metrics.queue_ms)],
+    [names.waited, waitedOf(job.metrics)],
     [names.ran, span(job.metrics.run_ms)],
     [names.expires, time(job.expires_at)],
     [names.cost, job.cost !== null && costText(job.cost)],

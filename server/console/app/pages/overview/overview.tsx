@@ -100,11 +100,19 @@ function ConfigurationNotice() {
 
 type Load = Schema<'ModelLoad'>
 
-function Queue({ waiting, interactive, waiting_for: first }: Load) {
-  if (waiting === 0) return <span className="text-muted">{overviewText.nothingWaits}</span>
+function Queue({ waiting, interactive, waiting_for: first, waits }: Load) {
   return (
     <>
-      {overviewText.waiting(waiting, interactive)}
+      {waiting === 0 ? (
+        <span className="text-muted">{overviewText.nothingWaits}</span>
+      ) : (
+        overviewText.waiting(waiting, interactive)
+      )}
+      {waits && (
+        <span className="text-muted block text-xs">
+          {overviewText.waited(durationText(waits.queue_ms), durationText(waits.reference_queue_ms))}
+        </span>
+      )}
       {first && (
         <span className="text-muted block max-w-md text-xs">
           {first.detail}
