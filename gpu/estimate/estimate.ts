@@ -62,8 +62,10 @@ export interface MemoryPlan {
   paged?: PagedPlan
 }
 
-/** What is known of a model whose files are not on this machine. */
+/** What is known of a model, which is all there is if its files are not on this machine. */
 export interface KnownModel {
+  /** Reads the header of its GGUF file, if that is needed and not known. */
+  readHeader?: typeof readGgufHeader
   /** The header of its GGUF file. */
   header?: ModelShape | undefined
   /** Its config.json, and the bytes of its weights. */
@@ -99,7 +101,7 @@ export async function planMemory(
   const isDivided = target.devices > 1 || (memory ?? 0) > target.capacity
   if (isGguf && (memory === undefined || isServed(model) || isDivided)) {
     // For an unreadable file the engine reports the error when it starts.
-    const header = known.header ?? (await readGgufHeader(source).catch(() => null))
+    const header = known.header ?? (await (known.readHeader ?? readGgufHeader)(source).catch(() => null))
     if (header) {
       const made = ggufNeedOn(header, model, target, await companionBytes(model), memory)
       const { bytes, sizing: layout, devices, split } = made

@@ -27,7 +27,7 @@ type Checked = Pick<Model, 'engine' | 'source' | 'tasks' | 'context_length' | 'a
  * Checks the files of a model on this machine against its engine and its settings, without loading them. Nothing is known
  * about a name on a hub, about what a custom command reads, and about the files of a server elsewhere.
  */
-export async function checkSource(model: Checked): Promise<SourceCheck> {
+export async function checkSource(model: Checked, readHeader = readGgufHeader): Promise<SourceCheck> {
   const { engine, source } = model
   const none = { fault: undefined, mistakes: [], warnings: [] }
   const { reads, isBuiltIn, isElsewhere, isAny } = engineFacts(engine)
@@ -37,7 +37,7 @@ export async function checkSource(model: Checked): Promise<SourceCheck> {
   if (reads !== 'gguf') return none
   let header: GgufHeader
   try {
-    header = await readGgufHeader(source)
+    header = await readHeader(source)
   } catch (thrown) {
     if (!(thrown instanceof Failure)) throw thrown
     return isBuiltIn

@@ -1,3 +1,4 @@
+import { openGgufHeaders } from '../../core/models/gguf-headers.ts'
 import type { Model } from '../../core/models/model.ts'
 import { missingFiles } from '../../core/models/source-files.ts'
 import { withoutLocations } from '../../core/tasks/protocols/engine-text.ts'
@@ -32,6 +33,8 @@ export function openModelPlacement(
   sandbox: SandboxSupport,
   refused: Pick<ReturnType<typeof openRefusedFiles>, 'find'>,
   models: () => readonly Model[],
+  // Each request for a model that is not loaded needs its placement.
+  readHeader = openGgufHeaders(),
 ) {
   /** `backend`: the one that was found for the model, null for none; absent where that is not known. */
   const unsized = (model: Model, runsOn: Preset['runsOn'], backend?: Backend | null): Placement => ({
@@ -48,7 +51,7 @@ export function openModelPlacement(
     if (placement.kind !== 'nvidia') return null
     const slots = model.concurrency ?? preset.slots
     const target = placementTargetFor(placement, slots, memory.capacities())!
-    const sized = await planMemory({ ...model, memory: model.memory ?? preset.memory }, target)
+    const sized = await planMemory({ ...model, memory: model.memory ?? preset.memory }, target, { readHeader })
     const { bytes, plan, devices = placement.devices } = sized
     return {
       modelId: model.id,
@@ -81,8 +84,8 @@ export function openModelPlacement(
     const sized = { ...model, memory: model.memory ?? presetOf(model).memory }
     const less = (capacity: number) => capacity - Math.min(excess / target.devices, capacity / 4)
     const smaller = { ...target, capacity: less(target.capacity), cards: target.cards?.map(less) }
-    const inLess = excess > 0 ? await planMemory(sized, smaller) : undefined
-    const least = inLess?.plan.layout ? inLess : await planMemory(sized, target)
+    const inLess = excess > 0 ? await planMemory(sized, smaller, { readHeader }) : undefined
+    const least = inLess?.plan.layout ? inLess : await planMemory(sized, target, { readHeader })
     // What bound models leave free is not known to be free, and an engine that used more than planned gets no more.
     const mayGrow = placement.kind === 'nvidia' && !placement.only && inLess === undefined
     const {
@@ -113,7 +116,9 @@ export function openModelPlacement(
     if (devices !== target.devices) return least
     const capacity = Math.min(target.capacity, bytes / target.devices + spare)
     const cards = target.cards?.map(bytes => Math.min(bytes, capacity))
-    return spare > 0 ? planMemory(sized, { ...target, capacity, cards, whole: Number.POSITIVE_INFINITY }) : least
+    return spare > 0
+      ? planMemory(sized, { ...target, capacity, cards, whole: Number.POSITIVE_INFINITY }, { readHeader })
+      : least
   }
 
   return {
@@ -137,7 +142,7 @@ export function openModelPlacement(
       }
       const loadFault = await refused.find(model)
       if (loadFault) return { ...placement, loadFault }
-      const fault = preset.sandbox?.isOwn ? (await checkSource(model)).fault : undefined
+      const fault = preset.sandbox?.isOwn ? (await checkSource(model, readHeader)).fault : undefined
       if (fault) return { ...placement, loadFault: withoutPaths(model, fault) }
       const sized = await withBytes(model, placement, slots, excess, backend)
       const fits = unfitReason(sized, memory.capacities()) === null

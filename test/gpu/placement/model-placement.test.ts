@@ -3,6 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { tensor, writeGguf } from '../../../bin/gguf-writer.ts'
+import { readGgufHeader } from '../../../core/models/gguf-header.ts'
+import { openGgufHeaders } from '../../../core/models/gguf-headers.ts'
 import { Model } from '../../../core/models/model.ts'
 import { noReadings } from '../../../gpu/devices/device.ts'
 import { openModelPlacement, slotsFor } from '../../../gpu/placement/model-placement.ts'
@@ -243,7 +245,7 @@ test('a configured amount stays', async () => {
 })
 
 /** The placements on a machine with one GPU, where another program releases what it uses of 10 GiB. */
-function openShared(usedByOthers: number) {
+function openShared(usedByOthers: number, readHeader = readGgufHeader) {
   let free = 10 - usedByOthers
   let measurements = 0
   const card = { id: 'gpu0', kind: 'nvidia' as const, name: 'Card', totalBytes: 10 * GiB, usedBytes: null }
@@ -263,6 +265,7 @@ function openShared(usedByOthers: number) {
     { tool: null, why: 'not in this test' },
     { find: async () => undefined },
     () => [],
+    openGgufHeaders(readHeader),
   )
   return { placements, measurements: () => measurements }
 }
@@ -301,6 +304,28 @@ test('a layout that infer chooses leaves free what earlier engines used more tha
   expect(await layout(8.9, 0)).toMatchObject({ context: 32_768, gpuLayers: 3 })
   expect(await layout(8.9, 40 * MiB)).toMatchObject({ context: 16_384, gpuLayers: 3 })
   expect(await layout(0, 20 * GiB)).toMatchObject({ context: 32_768, gpuLayers: 3 })
+})
+
+test('the header of a model is read once, until its file changes or could not be read', async () => {
+  const source = join(directory, 'once.gguf')
+  let reads = 0
+  const { placements } = openShared(0, path => {
+    reads++
+    return readGgufHeader(path)
+  })
+  const header = { 'general.architecture': ['string', 'llama'], 'llama.block_count': ['u32', 1] } as const
+  const model = modelOf('a', { engine: 'gguf', source, command: undefined })
+  const place = () => placements.placementOf(model, 1, undefined)
+  writeFileSync(source, 'no GGUF file, but of more than 24 bytes')
+  expect((await place()).loadFault?.lies).toBe('files')
+  await place()
+  expect(reads).toBe(2)
+  writeFileSync(source, writeGguf(header, [tensor('token_embd.weight', [64], 0)]))
+  await Promise.all([place(), place(), place()])
+  expect(reads).toBe(3)
+  writeFileSync(source, writeGguf(header, [tensor('token_embd.weight', [128], 0)]))
+  await place()
+  expect(reads).toBe(4)
 })
 
 test('a model is bound to the cards that it names', async () => {
