@@ -94,26 +94,28 @@ export interface ValidationDetail {
 
 export interface FailureMore {
   /** The input with the error, as a JSON path: `messages[0].content`. */
-  param?: string
+  param?: string | undefined
   /** Milliseconds until a retry makes sense. */
   retryAfterMs?: number | undefined
   /** The engine itself named `retryAfterMs`: it is called no earlier, and callers get it as it is. */
   askedByEngine?: boolean
   /** Milliseconds until another attempt that the caller has chosen, in place of the usual back-off. */
-  backOffMs?: number
+  backOffMs?: number | undefined
   /** A retry cannot succeed until somebody changes this server, although the code is retryable in general. */
   final?: boolean
   /** Further members of the error body, for codes that carry facts: `required_scope`, `eta_seconds`, `reset_at`. */
-  facts?: Record<string, string | number | boolean | null>
+  facts?: Record<string, string | number | boolean | null> | undefined
   /** One entry per wrong field, where more than one is wrong. */
-  details?: FailureDetail[]
+  details?: FailureDetail[] | undefined
   /** The same in the form of FastAPI, also where only one field is wrong. */
-  validation?: ValidationDetail[]
+  validation?: ValidationDetail[] | undefined
   /** The error message of an engine, for the log and operators. Never shown to callers. */
   engineText?: string | undefined
   /** Logged, never shown. */
   cause?: unknown
 }
+
+export type FailureChange = FailureMore & { code?: FailureCode; message?: string }
 
 /** The only error class of this program. The message is a sentence for the caller: what happened, to what, what to do. */
 export class Failure extends Error {
@@ -151,6 +153,11 @@ export class Failure extends Error {
   }
   get retryable(): boolean {
     return failures[this.code].retry && !this.final
+  }
+
+  /** Returns the same failure with these changes. */
+  with({ code = this.code, message = this.message, ...changes }: FailureChange): Failure {
+    return new Failure(code, message, { ...this, cause: this.cause, ...changes })
   }
 
   /** Turns any other error into `internal_error`: the log has all of it, the caller sees none of it. */

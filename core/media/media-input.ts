@@ -45,10 +45,10 @@ export const emptyFailure = (field: string, kind: FetchedKind): Failure =>
   new Failure(codes[kind], `'${field}' is empty: the file has no bytes. Send it again.`)
 
 /** Adds the field to a failure of a decoder, which knows neither the field nor the expected kind of media. */
-export function failureOfField({ code, message, cause }: Failure, field: string, kind: FetchedKind): Failure {
-  const ofContent = ['invalid_image', 'invalid_video', 'invalid_audio'].includes(code)
-  const text = message.replace(/^The (image|file|video|audio)\b/, () => `The ${kind} in '${field}'`)
-  return new Failure(ofContent ? codes[kind] : code, text, { param: field, cause })
+export function failureOfField(failure: Failure, field: string, kind: FetchedKind): Failure {
+  const ofContent = ['invalid_image', 'invalid_video', 'invalid_audio'].includes(failure.code)
+  const message = failure.message.replace(/^The (image|file|video|audio)\b/, () => `The ${kind} in '${field}'`)
+  return failure.with({ ...(ofContent ? { code: codes[kind] } : {}), message, param: field })
 }
 
 /** Errors of the disk must not be reported as errors of the URL. */

@@ -181,7 +181,5 @@ function backingOff(thrown: unknown, backOffMs: number | undefined): unknown {
     return thrown
   // It is not tried again, and known by its class.
   if (thrown instanceof AttemptTimeout) return thrown
-  const { code, message, param, facts, details, validation, engineText, retryAfterMs } = thrown
-  const more = { param, facts, details, validation, engineText, retryAfterMs, backOffMs }
-  return new Failure(code, message, { ...more, cause: thrown })
+  return thrown.with({ backOffMs })
 }

@@ -97,14 +97,14 @@ function givenOf(body: Create, exchange: ClientExchange) {
 
 /** Returns the same Failure with the names of the fields that the caller sent. */
 function renamed(thrown: unknown, named: (field: string) => string) {
-  const { code, message, param, details, facts, cause } = Failure.from(thrown)
+  const failure = Failure.from(thrown)
+  const { message, param, details } = failure
   if (param === undefined) return thrown
   const renamedIn = (text: string, field: string) => text.replaceAll(`'${field}'`, `'${named(field)}'`)
-  return new Failure(code, renamedIn(message, param), {
+  return failure.with({
+    message: renamedIn(message, param),
     param: named(param),
     details: details?.map(one => ({ ...one, path: named(one.path), message: renamedIn(one.message, one.path) })),
-    facts,
-    cause,
   })
 }
 

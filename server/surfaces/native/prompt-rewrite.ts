@@ -119,7 +119,7 @@ function admit(exchange: ClientExchange, body: RewriteRequest, owners: Owners<'a
   } catch (thrown) {
     const failure = Failure.from(thrown)
     if (failure.param !== 'model') throw thrown
-    throw new Failure(failure.code, failure.message, { param: param ?? undefined })
+    throw failure.with({ param: param ?? undefined })
   }
 }
 
