@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { open, readdir, readFile, stat } from 'node:fs/promises'
-import { basename, dirname, join } from 'node:path'
+import { basename, dirname, join, sep } from 'node:path'
 import { objectOf } from '../json.ts'
 import { partsOf } from './gguf-parts.ts'
 
@@ -27,7 +27,7 @@ export const absent = (files: readonly string[]): string[] => files.filter(file 
 export async function missingFiles(path: string): Promise<string | undefined> {
   const found = await stat(path).catch(() => null)
   if (!found) return `'${path}' does not exist.`
-  if (found.isDirectory()) return folderFault(path)
+  if (found.isDirectory()) return (await folderFaults(path)).fault
   if (await isPointer(path)) return `'${path}' is a pointer of Git LFS, not the model: ${pointerCure}`
   const missing = absent(partsOf(path))
   return missing.length === 0 ? undefined : partsFault(path, missing)
@@ -58,27 +58,65 @@ async function isPointer(path: string): Promise<boolean> {
   }
 }
 
-/** The same for a folder, with the folders in it: those of the parts of a pipeline. */
-async function folderFault(root: string): Promise<string | undefined> {
-  const isPipeline = existsSync(join(root, 'model_index.json'))
+/** What is wrong with the folder of a model. */
+interface FolderFaults {
+  fault: string | undefined
+  /** What is wrong with folders in it that no engine reads. */
+  beside: string[]
+}
+
+/**
+ * The same for a folder. The model is what is in it and, in a pipeline, in the folders of its parts; without weights of
+ * its own and in a hub's cache, what is in any folder below it.
+ */
+async function folderFaults(root: string): Promise<FolderFaults> {
+  const parts = await partsOfPipeline(root)
+  const isModel = parts === undefined && (await readdir(root).catch((): string[] => [])).some(one => weights.test(one))
+  const beside: string[] = []
   let hasAny = false
   for (const name of ['', ...(await foldersIn(root))]) {
-    const folder = join(root, name)
-    const names = await readdir(folder).catch((): string[] => [])
-    const found = names.filter(one => weights.test(one))
-    for (const one of found)
-      if (await isPointer(join(folder, one)))
-        return `'${join(folder, one)}' is a pointer of Git LFS, not the weights: ${pointerCure}`
-    for (const index of names.filter(one => weightsIndex.test(one))) {
-      const missing = absent((await filesOf(join(folder, index))).map(one => join(folder, one)))
-      if (missing.length > 0) return `'${folder}' lacks ${nameList(missing)}, which ${index} lists: ${whole}`
-    }
-    // Of the parts of a pipeline, those with weights have a configuration of this name.
-    if (isPipeline && name !== '' && found.length === 0 && names.includes('config.json'))
-      return `'${folder}' has no weights: ${whole}`
-    hasAny ||= found.length > 0
+    const isOwn = name === '' || (parts ? parts.has(name.split(sep)[0]!) : !isModel)
+    const { fault, hasWeights } = await faultIn(join(root, name), parts?.has(name) === true)
+    if (isOwn && fault !== undefined) return { fault, beside }
+    if (fault !== undefined) beside.push(fault)
+    hasAny ||= isOwn && hasWeights
   }
-  return hasAny ? undefined : `'${root}' has no weights, such as .safetensors files: ${whole}`
+  const fault = hasAny ? undefined : `'${root}' has no weights, such as .safetensors files: ${whole}`
+  return { fault, beside }
+}
+
+/** Returns sentences about folders beside the files of a model, which no engine reads: they refuse nothing. */
+export const strayFolders = async (path: string): Promise<string[]> => (await folderFaults(path)).beside
+
+/** What is wrong with the files in one folder, without those below it. */
+async function faultIn(folder: string, isPart: boolean): Promise<{ fault: string | undefined; hasWeights: boolean }> {
+  const names = await readdir(folder).catch((): string[] => [])
+  const found = names.filter(one => weights.test(one))
+  const hasWeights = found.length > 0
+  for (const one of found)
+    if (await isPointer(join(folder, one))) {
+      const fault = `'${join(folder, one)}' is a pointer of Git LFS, not the weights: ${pointerCure}`
+      return { fault, hasWeights }
+    }
+  for (const index of names.filter(one => weightsIndex.test(one))) {
+    const missing = absent((await filesOf(join(folder, index))).map(one => join(folder, one)))
+    if (missing.length > 0)
+      return { fault: `'${folder}' lacks ${nameList(missing)}, which ${index} lists: ${whole}`, hasWeights }
+  }
+  // Of the parts of a pipeline, those with weights have a configuration of this name.
+  const isEmpty = isPart && !hasWeights && names.includes('config.json')
+  return { fault: isEmpty ? `'${folder}' has no weights: ${whole}` : undefined, hasWeights }
+}
+
+/** The names of the parts that the index of a pipeline lists; undefined if there are none. */
+async function partsOfPipeline(root: string): Promise<ReadonlySet<string> | undefined> {
+  try {
+    const index = objectOf(JSON.parse(await readFile(join(root, 'model_index.json'), 'utf8')))
+    const parts = Object.keys(index).filter(name => Array.isArray(index[name]) && index[name][0] != null)
+    return parts.length === 0 ? undefined : new Set(parts)
+  } catch {
+    return undefined
+  }
 }
 
 /** Deeper folders are not looked at: those of a hub's cache have the files of a model in the second. */

@@ -3,7 +3,7 @@ import { Failure } from '../../core/failure.ts'
 import { engineFacts } from '../../core/models/engine-facts.ts'
 import { type GgufHeader, readGgufHeader } from '../../core/models/gguf-header.ts'
 import type { Model } from '../../core/models/model.ts'
-import { missingFiles } from '../../core/models/source-files.ts'
+import { missingFiles, strayFolders } from '../../core/models/source-files.ts'
 
 /** Why an engine can never load the files of a model. */
 export interface SourceFault {
@@ -34,7 +34,7 @@ export async function checkSource(model: Checked, readHeader = readGgufHeader): 
   if (source === undefined || isElsewhere || isAny || (reads !== 'gguf' && !isAbsolute(source))) return none
   const missing = await missingFiles(source)
   if (missing !== undefined) return { ...none, fault: { text: missing, lies: 'files' } }
-  if (reads !== 'gguf') return none
+  if (reads !== 'gguf') return { ...none, warnings: await strayFolders(source) }
   let header: GgufHeader
   try {
     header = await readHeader(source)

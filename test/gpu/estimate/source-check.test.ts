@@ -42,9 +42,18 @@ file('empty/config.json', config)
 file('whole/model.safetensors.index.json', index)
 for (const shard of [1, 2]) file(`whole/m-${shard}-of-2.safetensors`, 'weights')
 file('cache/snapshots/0123/model.safetensors', 'weights')
-file('pipeline/model_index.json', '{"_class_name": "FluxPipeline"}')
+const pipelineIndex = (parts: object) => JSON.stringify({ _class_name: 'FluxPipeline', force_zeros: true, ...parts })
+const listed = { transformer: ['diffusers', 'FluxTransformer2DModel'], safety_checker: [null, null] }
+file('pipeline/model_index.json', pipelineIndex({ ...listed, text_encoder: ['transformers', 'CLIPTextModel'] }))
 file('pipeline/transformer/diffusion_pytorch_model.safetensors', 'weights')
 file('pipeline/text_encoder/config.json', '{}')
+// Folders that are no part of the model, in a pipeline and beside weights.
+file('strays/model_index.json', pipelineIndex(listed))
+file('strays/transformer/diffusion_pytorch_model.safetensors', 'weights')
+file('strays/old_encoder/config.json', '{}')
+file('strays/safety_checker/config.json', '{}')
+for (const name of ['strays/original', 'whole-strays/original']) file(`${name}/model.safetensors`, pointer)
+file('whole-strays/model.safetensors', 'weights')
 
 const check = (engine: string, source: string, more: object = {}) =>
   checkSource(Model.parse({ id: 'm', engine, source: source.startsWith('/') ? source : join(root, source), ...more }))
@@ -97,6 +106,12 @@ test.each([
   ['llama-server', 'none.gguf', /does not exist/],
 ])('no engine loads it: %s from %s', async (engine, source, says) => {
   expect((await check(engine, source)).fault?.text).toMatch(says)
+})
+
+test.each(['strays', 'whole-strays'])('a folder that no engine reads is a warning: %s', async folder => {
+  const { fault, warnings } = await check('python', folder)
+  expect(fault).toBeUndefined()
+  expect(warnings).toEqual([expect.stringMatching(/original\/model\.safetensors' is a pointer of Git LFS/)])
 })
 
 test('what another engine may know is a warning', async () => {
