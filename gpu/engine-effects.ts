@@ -110,7 +110,8 @@ export function openEngineEffects(options: EngineEffectOptions) {
       events().ready(engineId)
       if (memory.cardsOf(resident).length > 0) void memory.measure()
     } catch (thrown) {
-      const reason = thrown instanceof Error ? thrown.message : String(thrown)
+      const failure = thrown instanceof Failure && thrown.code === 'worker_error' ? thrown : undefined
+      const reason = failure?.engineText ?? (thrown instanceof Error ? thrown.message : String(thrown))
       const lines = running.get(engineId)?.engine.logs() ?? []
       const output = lines.slice(-10).join('\n')
       if (resident.state !== 'stopping') log.warn('An engine could not be started', { ...fields, reason, output })
@@ -118,8 +119,9 @@ export function openEngineEffects(options: EngineEffectOptions) {
       if (presetOf(serves.model).sandbox?.isOwn && /EROFS/.test(reason))
         await unpackEngineFiles({ verify: true }).catch((cause: unknown) => log.warn('Unpacking failed', fields, cause))
       running.delete(engineId)
-      const shown = thrown instanceof Failure ? reason : withoutLocations(reason)
-      history.failed(engineId, shown)
+      // Its history is for the owner of the machine, and callers get the other text.
+      history.failed(engineId, reason)
+      const shown = failure?.message ?? withoutLocations(reason)
       if (saysOutOfMemory(reason)) await memory.foundFull(resident)
       memory.ended(resident)
       const refusal = resident.state === 'stopping' ? undefined : loadRefusal(lines)

@@ -48,14 +48,14 @@ export function openEngine(
     state = 'starting'
     try {
       for (let attempt = 1; ; attempt++) {
-        const reason = await launch(abort)
-        if (reason === undefined) return
+        const failure = await launch(abort)
+        if (failure === undefined) return
         const lostPort =
           channel === 'port' &&
           logs()
             .slice(-40)
             .some(line => portTaken.test(line))
-        if (!lostPort || attempt === maxPortAttempts || abort.aborted) throw new Failure('worker_error', reason)
+        if (!lostPort || attempt === maxPortAttempts || abort.aborted) throw failure
       }
     } catch (thrown) {
       state = 'stopped'
@@ -64,19 +64,22 @@ export function openEngine(
     }
   }
 
-  /** Starts one process. Resolves with undefined when it is ready, else with the reason why not, as a sentence. */
-  async function launch(abort: AbortSignal): Promise<string | undefined> {
+  /** Starts one process. Resolves with undefined when it is ready, else with the failure that says why not. */
+  async function launch(abort: AbortSignal): Promise<Failure | undefined> {
     launches++
     const one = await launcher.start({ ...options, launchId: launchId() })
     launched = one
-    const exited = one.exited.then(exit => exitReason({ ...exit, hint: exit.loadingHint }))
+    const exited = one.exited.then(exit => {
+      const engineText = exitReason({ ...exit, hint: exit.loadingHint })
+      return new Failure('worker_error', exitReason(exit), { engineText })
+    })
     const polling = new AbortController()
-    const reason = await Promise.race([exited, poll(options, one, AbortSignal.any([abort, polling.signal]))])
+    const failed = await Promise.race([exited, poll(options, one, AbortSignal.any([abort, polling.signal]))])
     polling.abort()
-    if (reason !== undefined) {
+    if (failed !== undefined) {
       // Without grace: a loading engine has no requests to finish, and may not handle signals yet.
       await launcher.stop(one.launchId, 0)
-      return reason
+      return typeof failed === 'string' ? new Failure('worker_error', failed) : failed
     }
     state = 'ready'
     void one.exited.then(exit => {
@@ -110,7 +113,8 @@ export function openEngine(
     logs,
     /**
      * Resolves when the engine is ready: at once, after a start in progress, or after a new start. Rejects with Failure
-     * `worker_error` that says why it is not; then none of its processes is left.
+     * `worker_error` that says why it is not, with paths of this machine only in `engineText`; then none of its
+     * processes is left.
      */
     async ready(): Promise<void> {
       // Awaits only a stop in progress: otherwise a stop in the same tick would not see the start.

@@ -62,7 +62,7 @@ export interface ProcessExit {
   lastError: string
   /** If the sandbox may be the cause: what to do, as a sentence. Otherwise an empty string. */
   hint?: string
-  /** The same for an engine that was not ready yet: names a path. Later output may quote a request. */
+  /** The same for an engine that was not ready yet, for the owner of the machine: names a path of it. */
   loadingHint?: string
 }
 

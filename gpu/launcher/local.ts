@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Failure } from '../../core/failure.ts'
 import type { Log } from '../../core/log.ts'
+import { withoutLocations } from '../../core/tasks/protocols/engine-text.ts'
 import { findProgram } from '../sandbox/program.ts'
 import { absentPath, openSandbox, type SandboxOptions, sandboxHint } from '../sandbox/sandbox.ts'
 import { exitStatus, type Wrapper, wrapCommand } from '../sandbox/wrapper.ts'
@@ -63,11 +64,12 @@ export async function openLocalLauncher(
     const { launchId, modelId } = options
     const shared = folders.make(options)
     const { endpoint, port } = await addresses.take(options.channel, launchId)
+    /** `why` may name paths of this machine; callers get it without them. */
     const fail = (why: string): never => {
       forget(launchId)
       addresses.release(endpoint, port)
       folders.release(options)
-      throw new Failure('worker_error', why)
+      throw new Failure('worker_error', withoutLocations(why), { engineText: why })
     }
     const env = engineEnvironment({ ...options, host, home: shared.home, bootId, more: options.env })
     env.PATH = enginePath(data, env.PATH!, options.environments)

@@ -136,6 +136,11 @@ test('a missing program is named', async () => {
     code: 'worker_error',
     message: "The program 'no-such-engine' that runs 'fake' is not installed here, or not on PATH.",
   })
+  const withPath = launcher.start(orderOf('none', [], { argv: ['/opt/secret/engine', '{socket}'] }))
+  await expect(withPath).rejects.toMatchObject({
+    message: expect.not.stringContaining('secret') as string,
+    engineText: expect.stringContaining("'/opt/secret/engine'") as string,
+  })
 })
 
 test('engines are not started from a worker thread, because they would end with it', async () => {

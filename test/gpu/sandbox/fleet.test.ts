@@ -72,9 +72,14 @@ describe.each(toolsHere)('with $name', tool => {
     const model = fake('lost', [], { command: ['/bin/sh', join(folder, 'serve'), '{socket}'] })
     const { fleet } = await fleetOf([model], { sandbox: { tool } })
     await expect(fleet.load(model)).rejects.toMatchObject({
-      message: expect.stringContaining(
-        `It ran in the sandbox 'files', in which ${hidden} is absent: add it to 'sandbox_read'`,
+      message: expect.stringMatching(
+        /It ran in the sandbox 'files': add the paths that it needs to 'sandbox_read' or 'sandbox_write', or choose/,
       ) as string,
     })
+    expect(fleet.snapshot().models.lost!.reason).not.toContain(hidden)
+    // For the owner of the machine.
+    expect(fleet.loads('lost')[0]!.reason).toContain(
+      `It ran in the sandbox 'files', in which ${hidden} is absent: add it to 'sandbox_read'`,
+    )
   })
 })
