@@ -13,12 +13,13 @@ import type { Task } from '../../core/schemas/task.ts'
 import { catalogPagedShape, catalogShape, weightBytes } from '../../gpu/estimate/catalog-shape.ts'
 import { filesNeed, ggufNeedOn, type PlacementTarget, projectorNeed } from '../../gpu/estimate/estimate.ts'
 import { pagedPlan } from '../../gpu/estimate/paged-plan.ts'
+import { gpuSetup } from '../../gpu/placement/engine-placement.ts'
 import { generates } from '../../gpu/presets/preset.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
-import { isInstalled, openPlacementTargets } from './engine-programs.ts'
+import { type EngineTarget, isInstalled, openPlacementTargets } from './engine-programs.ts'
 
 /** How well a build fits this machine, best first. */
-const grades = ['gpu', 'split', 'processor', 'slow', 'missing', 'no', 'external'] as const
+const grades = ['gpu', 'setup', 'split', 'processor', 'slow', 'missing', 'no', 'external'] as const
 export type Grade = (typeof grades)[number]
 
 interface Fit {
@@ -39,7 +40,7 @@ interface Fit {
 
 /** The facts about this machine that decide what fits. */
 export interface MachineFacts {
-  targets: Readonly<Record<CatalogEngine, PlacementTarget>>
+  targets: Readonly<Record<CatalogEngine, EngineTarget>>
   gpus: number
   /** Main memory that models may use, in bytes. */
   mainMemory: number
@@ -81,6 +82,8 @@ export function fitOf(model: CatalogModel, build: CatalogBuild, machine: Machine
   const fit = shape
     ? fitOfShape(model, build, shape, target, machine, context)
     : (fitOfPaged(model, build, target, machine, context) ?? fitOfFiles(model, build, target, machine))
+  if (target.needsSetup && (fit.grade === 'gpu' || fit.grade === 'split'))
+    return { ...fit, grade: 'setup', text: `after ${gpuSetup}: ${fit.text}` }
   if (fit.grade === 'no' || !machine.missing.has(engine)) return fit
   return { ...fit, grade: 'missing', text: `needs the engine ${engine}; then ${fit.text}` }
 }
@@ -104,7 +107,8 @@ function fitOfShape(
       bytes <= bytesOn(target, devices) &&
       (target.kind === 'cpu' || sizing.need.cpu <= machine.mainMemory),
   )
-  const best = fits.find(({ sizing }) => sizing!.gpuLayers === total) ?? fits[0]
+  // On the fewest GPUs that take all layers, else on those that take most.
+  const best = fits.toSorted((a, b) => b.sizing!.gpuLayers - a.sizing!.gpuLayers)[0]
   if (!best) return unfit('no', made.at(-1)!.bytes, noMemory(made.at(-1)!.bytes, target, counts.length))
   const sizing = best.sizing!
   const writes = generates(Model.parse({ id: 'x', tasks: model.tasks }))
@@ -288,7 +292,7 @@ export function chooseBuild(
   if (choices.filter(({ build }) => build.engine === first.build.engine).length === 1)
     return choose(first, 'the only one in the catalog for this engine.')
   if (rivals.length === 1) return choose(first, 'no other quantization fits this machine as well.')
-  if (first.fit.grade !== 'gpu')
+  if (!isOnGpus(first.fit))
     return choose(
       usual[0]!,
       first.fit.grade === 'no' || first.fit.grade === 'missing'
@@ -311,10 +315,16 @@ const longContext = 32_768
 
 const desiredContext = (model: CatalogModel, tokens: number): number => Math.min(tokens, model.context ?? tokens)
 
+/** Whether all of it is on GPUs, at least once those are set up. */
+const isOnGpus = ({ grade, layers }: Fit): boolean =>
+  grade === 'gpu' || (grade === 'setup' && layers?.gpu === layers?.total)
+
 /** Returns the rank of a fit, lowest first: by its grade, and within a grade fits with a short context last. */
-export const rankOf = (model: CatalogModel, { grade, context }: Fit): number =>
-  grades.indexOf(grade) +
-  (context !== null && context < desiredContext(model, Math.min(usualContext, encoderContext(model))) ? 0.5 : 0)
+export const rankOf = (model: CatalogModel, fit: Fit): number =>
+  grades.indexOf(fit.grade === 'setup' && !isOnGpus(fit) ? 'split' : fit.grade) + (isShort(model, fit) ? 0.5 : 0)
+
+const isShort = (model: CatalogModel, { context }: Fit): boolean =>
+  context !== null && context < desiredContext(model, Math.min(usualContext, encoderContext(model)))
 
 /** Texts to embed or rerank are shorter than chats. */
 const encoderContext = ({ kind }: CatalogModel): number =>

@@ -7,6 +7,7 @@ import { type CatalogKind, type CatalogModel, catalogKinds } from '../../core/mo
 import { findCatalogModel, modelCatalog, nearestCatalogNames } from '../../core/models/model-catalog/model-catalog.ts'
 import { didYouMean } from '../../core/nearest.ts'
 import { weightBytes } from '../../gpu/estimate/catalog-shape.ts'
+import { gpuSetup } from '../../gpu/placement/engine-placement.ts'
 import { exitCodes, usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
 import { type CommonOptions, withCommon, withExamples } from '../terminal/options.ts'
@@ -59,6 +60,7 @@ export function define(command: Command, terminal: Terminal): void {
           return terminal.json({
             machine: {
               gpus: machine.gpus,
+              gpu_setup: needsSetup(machine) ? gpuSetup : null,
               gpu_memory_bytes: gpuMemory(machine),
               main_memory_bytes: machine.mainMemory,
             },
@@ -92,6 +94,8 @@ function chosenModels(names: readonly string[], kind: CatalogKind | undefined): 
 }
 
 const sizeOf = ({ parameters }: CatalogModel): number => parameters ?? 0
+/** Whether the GPUs are of use to the built-in engine only after a command. */
+const needsSetup = ({ targets }: MachineFacts): boolean => targets.gguf.needsSetup === true
 const gpuMemory = ({ targets }: MachineFacts): number => (targets.vllm.kind === 'nvidia' ? targets.vllm.capacity : 0)
 
 function showTable(
@@ -116,9 +120,10 @@ function showTable(
   const gpus =
     machine.gpus === 0
       ? 'no GPU'
-      : `${machine.gpus === 1 ? 'a GPU' : `${machine.gpus} GPUs`} with ${sizeText(gpuMemory(machine))} for models`
+      : `${machine.gpus === 1 ? 'a GPU' : `${machine.gpus} GPUs, the largest`} with ${sizeText(gpuMemory(machine))} for models`
+  const setup = needsSetup(machine) ? ` The built-in engine does not use the GPU yet. Run: ${gpuSetup}.` : ''
   terminal.remark(
-    `This machine has ${gpus}, and ${sizeText(machine.mainMemory)} of main memory for models. Add a model with: infer model add <name>`,
+    `This machine has ${gpus}, and ${sizeText(machine.mainMemory)} of main memory for models.${setup} Add a model with: infer model add <name>`,
   )
 }
 
@@ -152,7 +157,9 @@ function showDetail(model: CatalogModel, choice: BuildChoice, machine: MachineFa
 
 function paintByGrade(grade: Grade, text: string, { paint }: Terminal): string {
   if (grade === 'gpu' || grade === 'processor') return paint.good(text)
-  return grade === 'split' || grade === 'slow' || grade === 'missing' ? paint.warning(text) : paint.faint(text)
+  return grade === 'setup' || grade === 'split' || grade === 'slow' || grade === 'missing'
+    ? paint.warning(text)
+    : paint.faint(text)
 }
 
 function jsonOf(model: CatalogModel, { build, fit, why }: BuildChoice, machine: MachineFacts): object {

@@ -57,6 +57,12 @@ function programOf(preset: Preset, { dataDir, path, tasks }: InstalledWhere): st
   return findProgram(program, [...folders, path].join(':'))
 }
 
+/** Where an engine would be placed. */
+export interface EngineTarget extends PlacementTarget {
+  /** It can use the GPUs only after `infer engine setup gpu`, and runs on the processor until then. */
+  needsSetup?: true
+}
+
 /**
  * Computes the memory that engines can use on this machine, as the server does. GPUs are queried once, on first use;
  * the first query about the built-in engine can take minutes, because its GPU builds are tested.
@@ -85,16 +91,15 @@ export function openPlacementTargets(dataDir: string) {
     cards,
     /** Returns the main memory that models may use, in bytes. */
     mainMemory,
-    /** Returns where the server would place the model. */
-    async targetFor(model: Model): Promise<PlacementTarget> {
+    /** Returns where the server would place the model, once GPUs that need it are set up. */
+    async targetFor(model: Model): Promise<EngineTarget> {
       const preset = presetOf(model)
       const slots = model.concurrency ?? preset.slots
-      const onProcessor = preset.runsOn === 'cpu' || model.devices === 'cpu'
+      const onProcessor =
+        preset.runsOn === 'cpu' || model.devices === 'cpu' || (preset.needsBackend && model.gpu === 'off')
       const devices = onProcessor ? [] : await cards()
-      const backend =
-        devices.length > 0 && preset.needsBackend ? await (await (backends ??= openBackends())).find(model) : null
-      const usable = !preset.needsBackend || backend !== null
-      if (!onProcessor && (preset.runsOn === 'gpu' || (devices.length > 0 && usable))) {
+      if (!onProcessor && (preset.runsOn === 'gpu' || devices.length > 0)) {
+        const backend = preset.needsBackend ? await (await (backends ??= openBackends())).find(model) : undefined
         const capacities = devices.map(({ id, kind, totalBytes }) => {
           return {
             id,
@@ -103,7 +108,8 @@ export function openPlacementTargets(dataDir: string) {
           }
         })
         const where = devicesFor(model, 'gpu', devices, backend ?? undefined)
-        return { ...placementTargetFor(where, slots, capacities)!, backend: backend?.gpu }
+        const target = { ...placementTargetFor(where, slots, capacities)!, backend: backend?.gpu }
+        return backend === null ? { ...target, needsSetup: true } : target
       }
       return { kind: 'cpu', devices: 1, capacity: mainMemory(), slots }
     },

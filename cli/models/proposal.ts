@@ -13,6 +13,7 @@ import type { Task } from '../../core/schemas/task.ts'
 import { wantedContext } from '../../gpu/engines/gguf/sizing.ts'
 import { estimate, type PlacementTarget, planMemory } from '../../gpu/estimate/estimate.ts'
 import { checkHeader } from '../../gpu/estimate/source-check.ts'
+import { gpuSetup } from '../../gpu/placement/engine-placement.ts'
 import { generates } from '../../gpu/presets/preset.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
 import { installAdvice, isInstalled, openPlacementTargets } from './engine-programs.ts'
@@ -110,7 +111,7 @@ async function proposeGguf(located: Located, given: GivenSettings, around: Propo
     memory,
     obstacle: sizing ? null : misfit(least, room, 'A smaller --context or --concurrency may help.'),
     doesNotFit: sizing === null,
-    advice: [...advice, ...warnings],
+    advice: [...advice, ...warnings, ...(room.needsSetup ? [setupAdvice] : [])],
     facts: [
       ['source', path],
       [
@@ -169,6 +170,8 @@ async function proposeUnknown(
     ],
   }
 }
+
+const setupAdvice = `It runs on the processor until the GPUs are set up: ${gpuSetup}`
 
 /** Says among how many GPUs a model is divided. */
 export const onGpus = (devices: number): string => (devices > 1 ? ` on ${devices} GPUs` : '')

@@ -53,7 +53,7 @@ const CatalogModel = z.object({
   quantization: nullableString('Quantization that would be chosen here; null if there is no choice.'),
   fit: object('How it fits this machine.', {
     grade: string(
-      'How it fits, best first: `gpu`, `split` (on the GPU in part or in turn), `processor`, `slow`, `missing` (its engine is not installed), `no`, `external` (infer cannot set it up by itself).',
+      'How it fits, best first: `gpu`, `setup` (on the GPUs after `infer engine setup gpu`), `split` (on the GPU in part or in turn), `processor`, `slow`, `missing` (its engine is not installed), `no`, `external` (infer cannot set it up by itself).',
     ),
     text: string('The same as words for people.'),
     memory: bytes.describe('Bytes of memory that it would take; null if unknown.'),

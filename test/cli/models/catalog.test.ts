@@ -37,7 +37,7 @@ test('every model is listed with its fit, best first, without network access', a
       .sort(),
   )
   expect(machine).toMatchObject({ main_memory_bytes: expect.any(Number) as number })
-  const grades = ['gpu', 'split', 'processor', 'slow', 'missing', 'no', 'external']
+  const grades = ['gpu', 'setup', 'split', 'processor', 'slow', 'missing', 'no', 'external']
   const order = models.map(({ chosen }) => grades.indexOf(chosen.fit.grade))
   expect(order).toEqual(order.toSorted((a, b) => a - b))
   const { exitCode, stdout } = await run('catalog', '--kind', 'rerank')

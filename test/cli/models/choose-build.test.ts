@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { chooseBuild, fitOf, type MachineFacts } from '../../../cli/models/catalog-fit.ts'
+import { chooseBuild, fitOf, type MachineFacts, rankOf } from '../../../cli/models/catalog-fit.ts'
 import { findCatalogModel, modelCatalog } from '../../../core/models/model-catalog/model-catalog.ts'
 
 const gib = 2 ** 30
@@ -28,6 +28,11 @@ const h200 = machine(1, 139, 128)
 const h200x4 = machine(4, 139, 512)
 const rtx4090 = machine(1, 24, 64)
 const rtx3060 = machine(1, 12, 32)
+/** Two GPUs that the built-in engine cannot use yet; no other engine is installed. */
+const fresh = (() => {
+  const facts = machine(2, 24, 64, [])
+  return { ...facts, targets: { ...facts.targets, gguf: { ...facts.targets.gguf, needsSetup: true as const } } }
+})()
 const laptop = machine(0, 0, 16, [])
 const tiny = machine(0, 0, 2, [])
 
@@ -42,6 +47,10 @@ test.each([
   ['qwen3-8b', rtx3060, 'gguf', 'Q4_K_M', 'gpu', 'leaves half of the GPU'],
   // Too large for the GPU: some layers stay on the processor.
   ['llama-3.3-70b', rtx4090, 'gguf', 'Q4_K_M', 'split', 'the only one'],
+  // GPUs that the built-in engine uses after a set-up: chosen for these.
+  ['qwen3-8b', fresh, 'gguf', 'Q8_0', 'setup', 'leaves half of the GPU'],
+  ['llama-3.3-70b', fresh, 'gguf', 'Q4_K_M', 'setup', 'the only one'],
+  ['nomic-embed-v1.5', fresh, 'gguf', 'F16', 'setup', 'leaves half of the GPU'],
   // No GPU.
   ['qwen3-4b-2507', laptop, 'gguf', 'Q4_K_M', 'processor', 'a smaller file answers faster'],
   ['qwen3-14b', laptop, 'gguf', 'Q4_K_M', 'slow', 'no other quantization'],
@@ -61,6 +70,19 @@ test.each([
   const choice = chooseBuild(findCatalogModel(name)!, where)!
   expect([choice.build.engine, choice.build.quantization, choice.fit.grade]).toEqual([engine, quantization, grade])
   expect(choice.why).toContain(why)
+})
+
+test('what GPUs do after a set-up is said with their layers, and ranked by them', () => {
+  const { fit } = chooseBuild(findCatalogModel('llama-3.3-70b')!, fresh)!
+  expect(fit).toMatchObject({ devices: 2, text: expect.stringMatching(/^after infer engine setup gpu: 2 GPUs/) })
+  expect(fit.layers!.gpu).toBeGreaterThan(70)
+  const one = machine(1, 24, 64, [])
+  const small = { ...one, targets: { ...one.targets, gguf: { ...one.targets.gguf, needsSetup: true as const } } }
+  const model = findCatalogModel('llama-3.3-70b')!
+  const part = chooseBuild(model, small)!.fit
+  expect([part.grade, rankOf(model, part)]).toEqual(['setup', rankOf(model, { ...part, grade: 'split' })])
+  expect(part.text).toMatch(/^after infer engine setup gpu: GPU and processor, \d+ of 81 layers on the GPU, /)
+  expect(chooseBuild(findCatalogModel('flux.1-schnell')!, fresh)!.fit.grade).toBe('no')
 })
 
 test('a named engine is used, on as many GPUs as it needs', () => {

@@ -128,13 +128,23 @@ test('an installed engine is chosen, and nothing is left to say', async () => {
   })
 })
 
-test('vLLM: the context that fits is said, and among how many GPUs a larger model is divided', async () => {
+test('what fits on GPUs after a set-up is said; vLLM: the context that fits, and on how many GPUs', async () => {
   const { add, file, install, dataDir } = setUp()
-  install('vllm')
   const cards = [0, 1].map(index =>
     cardLine({ index, uuid: `GPU-${index}`, 'memory.total': '24576', name: 'NVIDIA L4' }),
   )
   installNvidiaSmi(join(dataDir, 'bin'), { cards: `printf '%s\\n' '${cards[0]}' '${cards[1]}'` })
+  // The built-in engine has no backend for these cards: the entry is for them, and how to get there is said.
+  const tiny = file('tiny.gguf', tinyChat())
+  const advice = 'It runs on the processor until the GPUs are set up: infer engine setup gpu'
+  expect(json(await add(tiny, ['--dry-run', '--json'])).advice).toEqual([advice])
+  const env = { PATH: join(dataDir, 'bin') }
+  const listed = await runInProcess(['model', 'catalog', 'qwen3-8b', '--json', '--data-dir', dataDir], env)
+  expect(JSON.parse(listed.stdout.toString())).toMatchObject({
+    machine: { gpus: 2, gpu_setup: 'infer engine setup gpu' },
+    models: [{ chosen: { quantization: 'Q8_0', fit: { grade: 'setup', devices: 1, layers: { gpu: 37, total: 37 } } } }],
+  })
+  install('vllm')
   const folder = (name: string, layers: number, bytes: number) => {
     const config = {
       architectures: ['LlamaForCausalLM'],

@@ -92,6 +92,7 @@ export const modelsText = {
   catalogColumns: { ...named('model', 'tasks'), fit: 'On this machine', license: 'Licence', actions: 'Actions' },
   grades: {
     gpu: 'Fits',
+    setup: 'Fits after GPU set-up',
     split: 'Fits in part',
     processor: 'On the processor',
     slow: 'Slow here',

@@ -14,6 +14,7 @@ type Entry = Schema<'ModelCatalog'>['models'][number]
 const kinds: Readonly<Record<string, BadgeKind>> = {
   gpu: 'good',
   processor: 'good',
+  setup: 'warning',
   split: 'warning',
   slow: 'warning',
   missing: 'warning',
