@@ -4,10 +4,10 @@ import { Failure } from '../core/failure.ts'
 import { newId } from '../core/ids.ts'
 import type { Log } from '../core/log.ts'
 import { sameEngine } from '../core/models/change.ts'
-import type { EnginePlacement } from '../core/models/engine-placement.ts'
 import type { Fleet, FleetSnapshot, Lease, ModelActivity, SlotQueue } from '../core/models/fleet.ts'
 import type { Model } from '../core/models/model.ts'
 import type { ModelPlan } from '../core/models/model-plan.ts'
+import { openBenchmarks } from './benchmarks.ts'
 import { type Clock, systemClock } from './clock.ts'
 import { openDeviceProcesses } from './device-processes.ts'
 import { openEngineEffects } from './engine-effects.ts'
@@ -17,9 +17,9 @@ import { openLoadTimes } from './load-times.ts'
 import { bookedBytes, excessOf, openMeasuredMemory } from './measured-memory.ts'
 import { openNeededPrograms } from './needed-programs.ts'
 import { openCardBackends } from './placement/card-backend.ts'
-import { enginePlacement } from './placement/engine-placement.ts'
 import { openMemory } from './placement/memory.ts'
 import { openModelPlacement, slotsFor } from './placement/model-placement.ts'
+import { placementsBy } from './placement/placement-facts.ts'
 import { openRefusedFiles } from './placement/refused-files.ts'
 import { presetOf, traitsOf } from './presets/presets.ts'
 import { type ProbedMachine, probeMachine } from './probe-machine.ts'
@@ -34,7 +34,6 @@ import {
   type Resident,
   slotsOf,
 } from './residency/model-state.ts'
-import type { Plan } from './residency/plan.ts'
 import { openResidency, type Residency } from './residency/residency.ts'
 import { sandboxWarning } from './sandbox/level.ts'
 
@@ -91,16 +90,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   const backends = openCardBackends({ ...options, environment, wrapper, memory })
   const refused = openRefusedFiles()
   const placements = openModelPlacement(memory, backends, sandbox, refused, models)
-  const placementOf = ({ model, placement: { plan } }: ModelState, devices: readonly string[]) =>
-    enginePlacement({
-      model,
-      preset: presetOf(model),
-      devices,
-      layout: plan?.layout,
-      gpus: memory.devices().filter(({ kind }) => kind !== 'cpu').length,
-      gpuFault: memory.fault(),
-      backendFault: backends.fault(model),
-    })
+  const placementOf = placementsBy(memory, backends)
   const engines = openEngineEffects({
     launcher,
     memory,
@@ -115,6 +105,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   if (wrapper.name === 'plain') log.warn(wrapper.promise)
   if (sandboxWarning(sandbox)) log.warn(sandboxWarning(sandbox)!)
   const loadTimes = openLoadTimes(options)
+  const benchmarks = openBenchmarks(options)
   let cancelWake = () => {}
   let queue: SlotQueue | undefined
   const residency = openResidency(
@@ -274,20 +265,15 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     const refusal = model.enabled ? programs.missingForAll(model) : `The model '${model.id}' is disabled here.`
     const state = model.enabled ? await stateOf(model.id) : await disabledState(model)
     const planned = residency.plan(state, refusal)
-    return { ...planned, placement: placementIn(planned, state) }
+    const live = state.residents.find(resident => resident.state !== 'stopping')
+    const needed = planned.devices.filter(({ neededBytes }) => neededBytes > 0).map(({ id }) => id)
+    const placement = live ? engines.placement(live) : planned.status === 'refused' ? null : placementOf(state, needed)
+    return { ...planned, placement, benchmark: benchmarks.of(model) }
   }
 
   async function disabledState(model: Model): Promise<ModelState> {
     const placement = await placements.placementOf(model, model.concurrency ?? presetOf(model).slots, undefined)
     return newModelState(model, placement, slotsFor(model, placement.plan))
-  }
-
-  /** Where the model runs, or would run by this plan; null if it is refused. */
-  function placementIn({ status, devices }: Plan, state: ModelState): EnginePlacement | null {
-    const live = state.residents.find(resident => resident.state !== 'stopping')
-    if (live) return engines.placement(live)
-    const needed = devices.filter(({ neededBytes }) => neededBytes > 0).map(({ id }) => id)
-    return status === 'refused' ? null : placementOf(state, needed)
   }
 
   const loads = new Map<string, Promise<void>>()
@@ -351,6 +337,11 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       await memory.released(evicted.flatMap(({ devices }) => devices))
     },
     loads: engines.loads,
+    benchmark: benchmarks.of,
+    keepBenchmark(model, runs) {
+      const one = residents().find(({ serves, state }) => serves.model.id === model.id && state === 'ready')
+      return benchmarks.keep(model, runs, one && { ...one, ...engines.placement(one) }, engines.loads(model.id))
+    },
     snapshot(): FleetSnapshot {
       const epoch = (at: number) => Math.round(clock.epoch() - (clock.now() - at))
       return {

@@ -21,15 +21,27 @@ function settingsOf(model: Model): string {
 /** Engines of one kind start alike: those of one preset, or of one program and script. */
 export const engineKind = ({ engine, command }: Model): string => [engine, ...(command?.slice(0, 2) ?? [])].join(' ')
 
-/**
- * Keeps figures that were measured of the engine of each model, with the settings that they are true for, over restarts: a
- * JSON file in the data directory. Figures are finite numbers, rounded.
- */
+/** Keeps figures of models that are finite numbers, rounded. */
 export function openModelFigures<Name extends string>(
-  { dataDir, log }: { dataDir: string; log: Log },
+  options: { dataDir: string; log: Log },
   { file, names }: { file: string; names: readonly Name[] },
 ) {
-  type Figures = Record<Name, number>
+  const read = (value: unknown) => {
+    const figures = objectOf(value)
+    if (!names.every(name => Number.isFinite(figures[name]))) return undefined
+    return Object.fromEntries(names.map(name => [name, Math.round(figures[name] as number)])) as Record<Name, number>
+  }
+  return openModelRecords(options, { file, read })
+}
+
+/**
+ * Keeps what was measured of the engine of each model, with the settings that it is true for, over restarts: a JSON file in
+ * the data directory. `read` returns a record in the form that is kept; undefined for anything else.
+ */
+export function openModelRecords<Figures>(
+  { dataDir, log }: { dataDir: string; log: Log },
+  { file, read }: { file: string; read: (value: unknown) => Figures | undefined },
+) {
   interface Entry {
     settings: string
     /** The kind of its engine. */
@@ -37,11 +49,13 @@ export function openModelFigures<Name extends string>(
     figures: Figures
   }
   const path = join(dataDir, file)
-  const isEntry = (entry: [string, unknown]): entry is [string, Entry] => {
-    const { settings, figures } = objectOf(entry[1])
-    return typeof settings === 'string' && names.every(name => Number.isFinite(objectOf(figures)[name]))
+  const entries = new Map<string, Entry>()
+  for (const [id, value] of Object.entries(objectOf(optionalJson(path)))) {
+    const { settings, engine, figures } = objectOf(value)
+    const known = read(figures)
+    if (typeof settings !== 'string' || known === undefined) continue
+    entries.set(id, { settings, ...(typeof engine === 'string' && { engine }), figures: known })
   }
-  const entries = new Map(Object.entries(objectOf(optionalJson(path))).filter(isEntry))
 
   function write(): void {
     try {
@@ -62,9 +76,8 @@ export function openModelFigures<Name extends string>(
     all: (): readonly Readonly<Figures & { engine: string }>[] =>
       Array.from(entries.values(), ({ figures, engine = '' }) => ({ ...figures, engine })),
     set(model: Model, figures: Figures): void {
-      const rounded = Object.fromEntries(names.map(name => [name, Math.round(figures[name])])) as Figures
       entries.delete(model.id)
-      entries.set(model.id, { settings: settingsOf(model), engine: engineKind(model), figures: rounded })
+      entries.set(model.id, { settings: settingsOf(model), engine: engineKind(model), figures: read(figures)! })
       if (entries.size > maxModels) entries.delete(entries.keys().next().value!)
       write()
     },

@@ -1,5 +1,6 @@
 import type { Command } from '@commander-js/extra-typings'
 import { define as defineAdd } from '../models/add.ts'
+import { define as defineBench } from '../models/bench.ts'
 import { define as defineCatalog } from '../models/catalog.ts'
 import { define as defineList } from '../models/list.ts'
 import { defineLoad, defineUnload } from '../models/load.ts'
@@ -21,6 +22,7 @@ export function define(command: Command, terminal: Terminal): void {
     add: defineAdd,
     pull: definePull,
     test: defineTest,
+    bench: defineBench,
     load: defineLoad,
     unload: defineUnload,
     remove: defineRemove,

@@ -1,5 +1,6 @@
 import type { Command } from '@commander-js/extra-typings'
 import { type Api, openClient } from '../client/client.ts'
+import { benchmarkRate } from '../models/benchmark-text.ts'
 import { fetchStatus } from '../status/live.ts'
 import { layersText, placementNotes } from '../status/placement-notes.ts'
 import { withCommon, withExamples } from '../terminal/options.ts'
@@ -11,16 +12,20 @@ import type { Terminal } from '../terminal/terminal.ts'
 export function define(command: Command, terminal: Terminal): void {
   withCommon(command)
     .description(
-      'Lists the loaded models: memory, devices, layers on GPUs, and slots in use. Says why GPUs are not used.',
+      'Lists the loaded models: memory, devices, layers on GPUs, slots in use, and the tokens per second of a benchmark. Says why GPUs are not used.',
     )
     .action(async ({ dataDir, json }) => {
-      const { engines, time } = await fetchStatus(openClient(dataDir))
+      const { engines, models, time } = await fetchStatus(openClient(dataDir))
       if (json) return terminal.json({ engines })
       if (engines.length === 0) return terminal.remark('No model is loaded. See: infer ls')
+      const measured = new Map(models.flatMap(({ model_id, benchmark }) => (benchmark ? [[model_id, benchmark]] : [])))
+      const rate = measured.size > 0 ? ['tokens/s'] : []
       terminal.table(
-        ['model', 'state', 'memory', 'on', 'GPU layers', 'busy', 'loaded for', 'idle for'],
-        engines.map(engine => rowOf(engine, time)),
-        { optional: ['GPU layers', 'loaded for', 'idle for'] },
+        ['model', 'state', 'memory', 'on', 'GPU layers', 'busy', ...rate, 'loaded for', 'idle for'],
+        engines.map(engine =>
+          rowOf(engine, rate.length > 0 ? [benchmarkRate(measured.get(engine.model_id))] : [], time),
+        ),
+        { optional: [...rate, 'GPU layers', 'loaded for', 'idle for'] },
       )
       for (const { text, isAdvice } of placementNotes(engines))
         if (isAdvice) terminal.warn(text)
@@ -32,8 +37,8 @@ export function define(command: Command, terminal: Terminal): void {
   ])
 }
 
-/** Returns one row of the table. `now` in epoch seconds. */
-function rowOf(engine: Api['EngineStatus'], now: number): string[] {
+/** Returns one row of the table. `rate`: the cell of the benchmark, if there is one. `now` in epoch seconds. */
+function rowOf(engine: Api['EngineStatus'], rate: readonly string[], now: number): string[] {
   const { model_id, state, memory_bytes, busy, slots, started_at, last_used_at } = engine
   return [
     printable(model_id),
@@ -42,6 +47,7 @@ function rowOf(engine: Api['EngineStatus'], now: number): string[] {
     placesText(engine, ' ') || '-',
     layersText(engine),
     `${busy}/${slots}`,
+    ...rate,
     state === 'ready' ? lengthText(now - started_at) : '-',
     state === 'ready' && busy === 0 ? lengthText(now - last_used_at) : '-',
   ]

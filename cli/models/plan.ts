@@ -5,6 +5,7 @@ import { commandName, withCommon, withExamples } from '../terminal/options.ts'
 import { lengthText, sizeText, tookText } from '../terminal/quantities-text.ts'
 import { type Paint, printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
+import { benchmarkLines } from './benchmark-text.ts'
 
 type Plan = Api['ModelPlan']
 type Device = Plan['devices'][number]
@@ -44,7 +45,8 @@ function planLines(plan: Plan, paint: Paint): string[] {
   ].map(([what, { model_id: other, why }]) => `${what} ${nameOf(other)}: ${storedSentence(why)}`)
   if (moves.length > 0) lines.push('', ...moves)
   for (const device of plan.devices) lines.push('', ...deviceLines(device, name, paint))
-  return [...lines, '', ...figuresLines(figures).map(paint.faint)]
+  const measured = plan.benchmark === null ? [] : benchmarkLines(plan.benchmark, Date.now() / 1_000)
+  return [...lines, '', ...[...figuresLines(figures), ...measured].map(paint.faint)]
 }
 
 const lookOf = (status: Plan['status'], paint: Paint) =>

@@ -12,6 +12,7 @@ import { commandName, withCommon, withExamples } from '../terminal/options.ts'
 import { lengthText, placesText, sizeText } from '../terminal/quantities-text.ts'
 import { type Paint, printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
+import { benchmarkLines } from './benchmark-text.ts'
 import { modelStatusText } from './list.ts'
 import { detailOf, type ModelDetail } from './status.ts'
 
@@ -68,6 +69,7 @@ function modelLines({ id, settings, status, engines }: ModelDetail, paint: Paint
     lines.push(`  runs ${printable(engine.placement.detail)}`)
     if (engine.command.length > 0) lines.push(paint.faint(`  ${printable(engine.command.map(shellWord).join(' '))}`))
   }
+  if (status.benchmark) lines.push('', ...benchmarkLines(status.benchmark, now / 1_000))
   const entries = Object.entries(settings).filter(([name, value]) => name !== 'id' && !isEmpty(value))
   const width = Math.max(0, ...entries.map(([name]) => name.length))
   lines.push('', ...entries.map(([name, value]) => `${paint.faint(name.padEnd(width))}  ${valueText(name, value)}`))

@@ -1,6 +1,7 @@
 import type { Readable } from 'node:stream'
 import type { Failure } from '../failure.ts'
 import type { Task } from '../schemas/task.ts'
+import type { BenchmarkRun, ModelBenchmark } from './benchmark.ts'
 import type { EnginePlacement } from './engine-placement.ts'
 import type { EngineTraits } from './engine-traits.ts'
 import type { Model } from './model.ts'
@@ -50,6 +51,10 @@ export interface Fleet {
   reconfigured(): Promise<void>
   /** Returns the current state for people and dashboards. */
   snapshot(): FleetSnapshot
+  /** Returns the newest benchmark of a model with its current settings; null before any. Cheap. */
+  benchmark(model: Model): ModelBenchmark | null
+  /** Keeps these figures as the newest benchmark. Throws Failure `conflict` if no engine of the model is ready. */
+  keepBenchmark(model: Model, runs: readonly BenchmarkRun[]): ModelBenchmark
   /** Returns the newest loads of a model since the start of the server, newest first. */
   loads(modelId: string): readonly EngineLoad[]
   /**

@@ -1,3 +1,4 @@
+import type { ModelBenchmark } from './benchmark.ts'
 import type { EnginePlacement } from './engine-placement.ts'
 
 /** What happens if a request for a model comes now, and the figures of that decision. Times are milliseconds. */
@@ -21,6 +22,8 @@ export interface ModelPlan {
   /** Where it runs, or would run; null if it is refused. */
   placement: EnginePlacement | null
   figures: PlanFigures
+  /** The newest of the model with its current settings; null before any. */
+  benchmark: ModelBenchmark | null
 }
 
 export interface PlannedEviction {

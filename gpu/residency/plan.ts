@@ -20,8 +20,8 @@ import {
 import { type Chosen, type DeviceCapacity, type Occupant, type Reservation, shareOn } from './place.ts'
 import { onSharedMemory } from './shared-memory.ts'
 
-/** The plan without where its engine runs on its devices. */
-export type Plan = Omit<ModelPlan, 'placement'>
+/** The plan without what concerns the engine alone. */
+export type Plan = Omit<ModelPlan, 'placement' | 'benchmark'>
 
 export interface Situation {
   now: number

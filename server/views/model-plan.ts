@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { ModelBenchmark } from '../../core/models/benchmark.ts'
 import type { ModelPlan as Plan } from '../../core/models/model-plan.ts'
 import {
   array,
@@ -80,6 +81,7 @@ export const ModelPlan = namedObject('ModelPlan', 'What happens if a request for
     slots: integer('How many requests one engine serves at a time.'),
     order_bound: number('`order_bound`: how many loads a request may be behind the order of arrival.'),
   }),
+  benchmark: nullable(ModelBenchmark, 'The newest benchmark of the model with its current settings; null before any.'),
 })
 
 /** Returns the plan for callers. `allowed`: whether they may know of the model. */
@@ -127,5 +129,6 @@ export function modelPlanView(plan: Plan, allowed: (modelId: string) => boolean)
       slots: figures.slots,
       order_bound: figures.orderBound,
     },
+    benchmark: plan.benchmark,
   }
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { ModelBenchmark } from '../../core/models/benchmark.ts'
 import type { FleetSnapshot } from '../../core/models/fleet.ts'
 import type { Model } from '../../core/models/model.ts'
 import { hasPrice, imageQualities } from '../../core/models/price.ts'
@@ -95,6 +96,7 @@ export const ModelStatus = namedObject('ModelStatus', 'The state of a model.', {
     loading: integer('Engines that load.'),
   }),
   placement: nullable(EnginePlacement, 'Where its first engine runs; null if none runs or loads.'),
+  benchmark: nullable(ModelBenchmark, 'Its newest benchmark with its current settings; null before any.'),
   queue_depth: integer('Requests and jobs that wait for the model.'),
   eta_seconds: nullableInteger('Expected seconds until one more request would begin; null if unknown.'),
   dispatch_wait_ms: nullableInteger(
@@ -118,7 +120,7 @@ export const ModelStatus = namedObject('ModelStatus', 'The state of a model.', {
 export function modelStatusView(
   model: Model,
   { models, residents }: FleetSnapshot,
-  { config, jobs, registry }: Owners<'config' | 'jobs' | 'registry'>,
+  { config, fleet, jobs, registry }: Owners<'config' | 'fleet' | 'jobs' | 'registry'>,
 ): z.input<typeof ModelStatus> {
   const activity = models[model.id]
   const own = residents.filter(resident => resident.modelId === model.id)
@@ -147,6 +149,7 @@ export function modelStatusView(
       loading: own.filter(({ state }) => state === 'starting').length,
     },
     placement: own[0] ? placementView(own[0].placement) : null,
+    benchmark: fleet.benchmark(model),
     queue_depth: outlook.waiting,
     eta_seconds: etaMs == null ? null : Math.ceil(etaMs / 1000),
     dispatch_wait_ms: model.dispatch_wait_ms === 'auto' ? null : model.dispatch_wait_ms,

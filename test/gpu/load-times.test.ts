@@ -2,6 +2,7 @@ import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { openBenchmarks } from '../../gpu/benchmarks.ts'
 import { openLoadTimes } from '../../gpu/load-times.ts'
 import { GiB, modelOf } from './_models.ts'
 
@@ -31,4 +32,26 @@ test('a damaged file is no obstacle', () => {
   expect(JSON.parse(readFileSync(join(dataDir, 'load-times.json'), 'utf8'))).toMatchObject({
     a: { figures: { loadMs: 1_000 } },
   })
+})
+
+test('a benchmark survives a restart, for the settings that it was measured with; a damaged one is forgotten', () => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'infer-benchmarks-'))
+  const run = {
+    requests: 4,
+    input_tokens: 2_000,
+    output_tokens: 400,
+    input_tokens_per_second: 812.5,
+    output_tokens_per_second: 41.7,
+    time_to_first_token_ms: 90.2,
+  }
+  const engine = { engineId: 'wkr_1', detail: 'on GPU 0', bytes: GiB }
+  const benchmark = openBenchmarks({ dataDir, log }, () => 1_500).keep(modelOf('a'), [run], engine, [])
+  expect(benchmark).toEqual({ measured_at: 1, runs_on: 'on GPU 0', memory_bytes: GiB, load_ms: null, runs: [run] })
+  expect(() => openBenchmarks({ dataDir, log }).keep(modelOf('a'), [run], undefined, [])).toThrow('Measure again')
+  const again = openBenchmarks({ dataDir, log })
+  expect(again.of(modelOf('a', { max_queue: 1 }))).toEqual(benchmark)
+  expect(again.of(modelOf('a', { args: ['--slow'] }))).toBeNull()
+  const path = join(dataDir, 'benchmarks.json')
+  writeFileSync(path, readFileSync(path, 'utf8').replace('41.7', '"fast"'))
+  expect(openBenchmarks({ dataDir, log }).of(modelOf('a'))).toBeNull()
 })

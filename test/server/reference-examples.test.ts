@@ -128,6 +128,7 @@ describe('every example of the reference is answered as documented', soon, () =>
     await run.send('GET /api/plan', { query: { model: 'infer/tiny-chat' } })
     await run.send('GET /std/v1/models/{id}', { path })
     await run.send('POST /api/models/{id}/load', { path, query: { wait: '30' } })
+    await run.send('POST /api/models/{id}/benchmark', { path })
     await run.send('GET /api/models/{id}', { path })
     await run.send('POST /api/models/{id}/unload', { path, query: { wait: '30' } })
   })

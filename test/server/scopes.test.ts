@@ -98,6 +98,7 @@ const written: Record<string, string> = {
   'DELETE /api/model-downloads/:id': 'admin:write',
   'DELETE /api/models/**:id': 'admin:write',
   'GET /api/models/**:id': 'admin:read',
+  'POST /api/models/**:id/benchmark': 'admin:write',
   'POST /api/models/**:id/load': 'admin:write',
   'POST /api/models/**:id/unload': 'admin:write',
   'GET /api/me': 'user:read',

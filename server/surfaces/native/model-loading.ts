@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
 import { modelAllowed } from '../../../core/accounts/model-allowed.ts'
 import { Failure } from '../../../core/failure.ts'
+import { BenchmarkRun, ModelBenchmark } from '../../../core/models/benchmark.ts'
 import type { Model } from '../../../core/models/model.ts'
 import {
   anyObject,
@@ -14,6 +15,7 @@ import {
   number,
   oneOf,
   optional,
+  strictObject,
   string,
 } from '../../../core/schemas/fields.ts'
 import { ownsMachine, requireMachineOwner } from '../../http/access/reach.ts'
@@ -118,6 +120,10 @@ const ModelDetail = namedObject('ModelDetail', 'A model with its settings and en
   loads: array('Its newest loads since the start of the server, newest first, 20 at most.', EngineLoad),
 })
 
+const Figures = strictObject('BenchmarkFigures', 'Figures that `infer model bench` has measured.', {
+  runs: array('Figures by the number of requests at a time.', BenchmarkRun).min(1).max(8),
+})
+
 /** Finds a model for the machine's owner only: settings contain paths, and unloading affects all organizations. */
 export function findModel(id: string, exchange: ClientExchange, { registry }: Owners<'registry'>): Model {
   requireMachineOwner(exchange, 'Settings and engines of models are')
@@ -203,5 +209,29 @@ export const modelLoadRoutes = (owners: Owners<'config' | 'fleet' | 'jobs' | 're
       await waitFor(query.wait, owners.fleet.unload(model.id), exchange)
       return modelStatusView(model, owners.fleet.snapshot(), owners)
     },
+  }),
+  route('POST /api/models/**:id/benchmark', 'admin:write', {
+    bucket: 'api',
+    summary: 'Store benchmark',
+    description:
+      'Stores figures that `infer model bench` has measured, with where the engine runs, its memory and the time of its load. They are shown until the settings of the model or the version of infer change. Only for tokens of the organization that owns the machine.',
+    errorCodes: ['organization_mismatch', 'model_not_found', 'conflict'],
+    params: One,
+    body: Figures,
+    example: {
+      runs: [
+        {
+          requests: 1,
+          input_tokens: 512,
+          output_tokens: 128,
+          input_tokens_per_second: 3140.2,
+          output_tokens_per_second: 71.4,
+          time_to_first_token_ms: 163,
+        },
+      ],
+    },
+    response: ModelBenchmark,
+    handle: ({ params, body }, exchange) =>
+      owners.fleet.keepBenchmark(findModel(params.id, exchange, owners), body.runs),
   }),
 ]

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { modelAllowed } from '../../../core/accounts/model-allowed.ts'
 import { version } from '../../../core/assets.ts'
+import { ModelBenchmark } from '../../../core/models/benchmark.ts'
 import type { FleetSnapshot, ResidentSnapshot } from '../../../core/models/fleet.ts'
 import type { Model } from '../../../core/models/model.ts'
 import {
@@ -65,6 +66,7 @@ const ModelLoad = namedObject('ModelLoad', 'How much a model is used.', {
   input_tokens_per_second: number(
     'Prompt tokens per second, over the last 5 s. A prompt is counted when its answer ends.',
   ),
+  benchmark: nullable(ModelBenchmark, 'Its newest benchmark with its current settings; null before any.'),
   queue_wait_ms: Mean.describe(`How long requests waited for a slot. ${average}`),
   waits: nullable(
     z.object({
@@ -122,7 +124,7 @@ const sum = (all: readonly ResidentSnapshot[], of: (one: ResidentSnapshot) => nu
 function loadOf(
   model: Model,
   { models, residents }: FleetSnapshot,
-  { jobs, registry, throughput, timings }: Owners<'jobs' | 'registry' | 'spend' | 'throughput' | 'timings'>,
+  { fleet, jobs, registry, throughput, timings }: Owners<'fleet' | 'jobs' | 'registry' | 'throughput' | 'timings'>,
 ): z.input<typeof ModelLoad> {
   const activity = models[model.id]
   const ready = residents.filter(({ modelId, state }) => modelId === model.id && state === 'ready')
@@ -148,6 +150,7 @@ function loadOf(
     waiting_for: waiting > 0 ? waitingObject(jobs.firstWaitsFor(model.id)) : null,
     output_tokens_per_second: Math.round(rate.output * 10) / 10,
     input_tokens_per_second: Math.round(rate.input * 10) / 10,
+    benchmark: fleet.benchmark(model),
     queue_wait_ms: mean('queue'),
     waits: waits && {
       queue_ms: Math.round(waits.queueMs),

@@ -27,6 +27,15 @@ test('ls and list list models, show shows one, ps lists the loaded ones, stop un
   expect((await runInProcess(['model', 'plan', 'sound'], env)).stdout.toString()).toContain(
     '\nIt runs on the processor.\n',
   )
+  const bench = await runInProcess(['model', 'bench', 'sound', '--json'], env)
+  const figures = JSON.parse(bench.stdout.toString()) as { runs: { requests: number }[] }
+  expect(figures).toMatchObject({ model_id: 'sound', runs_on: 'on the processor', memory_bytes: 16 * 2 ** 20 })
+  expect(figures.runs.map(({ requests }) => requests)).toEqual([1, 4, 16])
+  for (const command of ['show', 'plan'])
+    expect((await runInProcess(['model', command, 'sound'], env)).stdout.toString()).toMatch(
+      /benchmark of \d+ s ago: on the processor, 16\.0 MiB, loaded in .*\n.* 1 at a time: .*\n.* 4 at a time: /,
+    )
+  expect((await runInProcess(['ps'], env)).stdout.toString()).toMatch(/ busy +tokens\/s +loaded for /)
   expect((await run('stop', 'sound')).stdout).toBe("'sound' is unloaded.\n")
   expect(json(await run('ps', '--json'))).toEqual({ engines: [] })
 })
