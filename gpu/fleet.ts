@@ -11,6 +11,8 @@ import { openBenchmarks } from './benchmarks.ts'
 import { type Clock, systemClock } from './clock.ts'
 import { openDeviceProcesses } from './device-processes.ts'
 import { openEngineEffects } from './engine-effects.ts'
+import { backendsFolder } from './engines/gguf/backend-search.ts'
+import { followCards } from './follow-cards.ts'
 import { enginePath } from './launcher/environment.ts'
 import { openLocalLauncher } from './launcher/local.ts'
 import { openLoadTimes } from './load-times.ts'
@@ -159,10 +161,10 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   let notifyIdle: (() => void) | undefined
 
   /**
-   * Returns the state of a model, updated to its configuration. Its memory is estimated only while it has no engine.
-   * Throws Failure `model_not_found` when it is no longer offered.
+   * Returns the state of a model, updated to its configuration. Its memory is estimated only while it has no engine, or
+   * if it is placed anew, as after a change. Throws Failure `model_not_found` when it is no longer offered.
    */
-  async function stateOf(modelId: string): Promise<ModelState> {
+  async function stateOf(modelId: string, anew = false): Promise<ModelState> {
     const configured = () => {
       const model = models().find(one => one.id === modelId)
       if (!model?.enabled) throw notOffered(modelId)
@@ -171,7 +173,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     for (let model = configured(); ; model = configured()) {
       const slots = model.concurrency ?? presetOf(model).slots
       const known = find(modelId)
-      const booked = known && known.residents.length > 0 && sameEngine(known.model, model)
+      const booked = !anew && known && known.residents.length > 0 && sameEngine(known.model, model)
       const excess = excessOf(measured.remembered(model))
       const sized = await placements.placementOf(model, slots, booked ? known.placement : undefined, excess)
       const estimate = booked ? known.placement.estimate : sized.bytes
@@ -184,7 +186,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       const { loadFault } = placement
       if (loadFault && known?.placement.loadFault?.text !== loadFault.text)
         log.warn('A model cannot be loaded', { model: modelId, source: model.source, reason: loadFault.text })
-      const state = residency.upsert(model, placement, slotsFor(model, placement.plan))
+      const state = residency.upsert(model, placement, slotsFor(model, placement.plan), anew)
       state.durations.loadMs ??= loadTimes.averageMs(model)
       state.firstLoad = loadTimes.first(model, placement.bytes)
       return state
@@ -295,10 +297,20 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     residency.stopAll('the server is shutting down')
     await engines.allExited()
     cancelWake()
+    stopFollowing()
     memory.close()
     launcher.close()
   }
 
+  const stopFollowing = followCards({
+    ...{ memory, backends, models, find, log, clock },
+    folder: backendsFolder(options.dataDir, environment),
+    placeAnew: model => stateOf(model.id, true),
+    placed() {
+      residency.tick()
+      residency.refresh()
+    },
+  })
   // Not awaited: trying the backends of a model may take minutes, and the server must answer meanwhile.
   void applyConfiguration()
 

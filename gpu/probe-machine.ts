@@ -26,12 +26,17 @@ export async function probeMachine(dataDir: string, environment = hostEnvironmen
     () => changed(),
   )
   const [{ wrapper }, sandbox, found] = await Promise.all([probingWrapper, probeSandbox(environment), search.cards()])
-  if (found.devices.some(({ cudaId }) => cudaId !== null)) await makeUvmDevice(environment.PATH ?? '/usr/bin:/sbin')
   let first: Discovery | undefined = found
+  let isPrepared = false
   const cards = async () => {
-    const known = first
+    const known = first ?? (await search.cards())
     first = undefined
-    return known ?? search.cards()
+    // The driver may be installed while this process runs.
+    if (!isPrepared && known.devices.some(({ cudaId }) => cudaId !== null)) {
+      isPrepared = true
+      await makeUvmDevice(environment.PATH ?? '/usr/bin:/sbin')
+    }
+    return known
   }
   const devices: DeviceSource = {
     cards,

@@ -333,11 +333,12 @@ export function openModelStates({ now, retired }: { now: () => number; retired: 
 
   /**
    * Creates the state of a model, or updates it to its configuration. A change that needs another engine creates a new
-   * state, which is loaded if the old one was; engines of the old state end after their requests.
+   * state, which is loaded if the old one was; engines of the old state end after their requests. `anew` does the same
+   * for an unchanged model, whose engines belong on other devices now.
    */
-  function upsert(model: Model, placement: ModelState['placement'], slots: number): ModelState {
+  function upsert(model: Model, placement: ModelState['placement'], slots: number, anew = false): ModelState {
     const known = all.get(model.id)
-    if (known && sameEngine(known.model, model)) return Object.assign(known, { model, placement, slots })
+    if (known && !anew && sameEngine(known.model, model)) return Object.assign(known, { model, placement, slots })
     const created = newModelState(model, placement, slots)
     all.set(model.id, created)
     if (known) {

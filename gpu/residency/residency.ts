@@ -35,7 +35,7 @@ export function openResidency(
     state.unloaded = true
     for (const resident of states.liveResidents(state)) {
       if (resident.leases > 0) resident.draining = 'unload'
-      else residents.stop(resident, state.retired ? 'the configuration has changed' : 'unloaded')
+      else residents.stop(resident, state.retired ? 'its configuration or its devices have changed' : 'unloaded')
     }
   }
 

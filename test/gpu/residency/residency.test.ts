@@ -585,6 +585,18 @@ describe('a model whose engine has ended keeps its place in the order', () => {
         residency.exited('e1', 'the configuration has changed')
       },
     ],
+    [
+      'it is placed anew without a change',
+      'a b',
+      running => {
+        const { model, placement, slots } = residency.find('a')!
+        const state = residency.upsert(model, placement, slots, true)
+        expect(state.residents).toEqual([])
+        residency.refresh()
+        residency.release(running, 10)
+        residency.exited('e1', 'its devices have changed')
+      },
+    ],
   ])('%s: next are %s', (_end, next, act) => {
     const [running, waiting] = [ask(warm('a', 20, {}, 1)), ask(residency.find('a')!, 300_000)]
     pass(1_000)
@@ -825,7 +837,7 @@ describe('a changed configuration', () => {
     expect(since()).toEqual(['start e1 a'])
     changed('a')
     residency.refresh()
-    expect(since()).toEqual(['stop e1: the configuration has changed'])
+    expect(since()).toEqual(['stop e1: its configuration or its devices have changed'])
     residency.startFailed('e1', 'stopped')
     expect(since()).toEqual(['settle e2'])
     residency.settled('e2')
@@ -889,7 +901,7 @@ describe('a changed configuration', () => {
       code: 'model_not_found',
       message: expect.stringContaining("'a'") as string,
     })
-    expect(since()).toEqual(['stop e1: the configuration has changed'])
+    expect(since()).toEqual(['stop e1: its configuration or its devices have changed'])
     expect(ask(state).failure?.code).toBe('model_not_found')
     expect(residency.find('a')).toBeUndefined()
   })

@@ -1,0 +1,80 @@
+import type { Log } from '../core/log.ts'
+import type { Model } from '../core/models/model.ts'
+import { optionalNames, optionalText } from '../core/optional-file.ts'
+import type { Clock } from './clock.ts'
+import { buildsAt } from './engines/gguf/backend-packages.ts'
+import type { openCardBackends } from './placement/card-backend.ts'
+import type { Memory } from './placement/memory.ts'
+import { presetOf } from './presets/presets.ts'
+import type { ModelState } from './residency/model-state.ts'
+
+/** What changes when a driver, a card or a backend is installed or removed. Reads a few names and starts no process. */
+const cardFacts = (folder: string): string =>
+  JSON.stringify([
+    optionalText('/sys/module/nvidia/version'),
+    optionalNames('/dev').filter(name => name.startsWith('nvidia')),
+    optionalNames('/dev/dri'),
+    ['/usr/share', '/usr/local/share', '/etc'].map(at => optionalNames(`${at}/vulkan/icd.d`)),
+    buildsAt(folder),
+  ])
+
+/** Milliseconds between two looks. */
+const everyMs = 5_000
+
+/**
+ * Looks whether a driver, a card or a backend has come or gone; then the cards are measured, and models of the built-in
+ * engine that run on the processor and can use the cards now are placed anew: their engines end after their requests.
+ * Returns the function that ends it.
+ */
+export function followCards(options: {
+  /** The folder of the backends. */
+  folder: string
+  memory: Pick<Memory, 'measure'>
+  backends: Pick<ReturnType<typeof openCardBackends>, 'find'>
+  models: () => readonly Model[]
+  find: (modelId: string) => Pick<ModelState, 'residents' | 'placement'> | undefined
+  placeAnew: (model: Model) => Promise<unknown>
+  /** Called after the models were placed anew. */
+  placed: () => void
+  log: Log
+  clock: Pick<Clock, 'after'>
+  /** Tests pass their own. */
+  facts?: () => string
+}): () => void {
+  const { memory, backends, models, find, placeAnew, placed, log, clock } = options
+  const { facts = () => cardFacts(options.folder) } = options
+  let known = facts()
+  let before = known
+  let cancel = clock.after(everyMs, () => void look())
+  let closed = false
+
+  async function look(): Promise<void> {
+    const now = facts()
+    // An installation takes a while: it is over when two looks see the same.
+    if (now !== known && now === before) {
+      known = now
+      await changed()
+    }
+    before = now
+    if (!closed) cancel = clock.after(everyMs, () => void look())
+  }
+
+  async function changed(): Promise<void> {
+    await memory.measure()
+    for (const model of models()) {
+      const { residents = [], placement } = find(model.id) ?? {}
+      const mayMove = model.enabled && presetOf(model).needsBackend && model.devices !== 'cpu'
+      if (!mayMove || residents.length === 0 || placement?.kind !== 'cpu' || !(await backends.find(model))) continue
+      log.info('A model moves from the processor to the GPUs', { model: model.id })
+      await placeAnew(model).catch((thrown: unknown) =>
+        log.warn('A model cannot be moved to the GPUs', { model: model.id }, thrown),
+      )
+    }
+    placed()
+  }
+
+  return () => {
+    closed = true
+    cancel()
+  }
+}
