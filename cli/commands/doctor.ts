@@ -1,16 +1,22 @@
 import type { Command } from '@commander-js/extra-typings'
 import { dataDirectory } from '../../core/config.ts'
 import { drawFinding, drawVerdict, type Finding } from '../doctor/finding.ts'
-import { exitCodes } from '../terminal/exit-codes.ts'
+import { exitCodes, usageFailure } from '../terminal/exit-codes.ts'
+import { interruptible } from '../terminal/interruption.ts'
 import { withCommon, withExamples } from '../terminal/options.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
-/** `infer doctor`: checks the installation and the machine. Changes nothing. Exits with 1 when something is broken. */
+/**
+ * `infer doctor`: checks the installation and the machine. Changes nothing without `--fix`. Exits with 1 when something is
+ * broken.
+ */
 export function define(command: Command, terminal: Terminal): void {
   withCommon(command)
     .option('--config <path>', 'the configuration that the server uses')
     .option('--again', 'test the GPU backends again instead of using stored results')
-    .action(async ({ dataDir, config, json, again }) => {
+    .option('--fix', 'offer what infer can repair itself: the backend for GPUs')
+    .action(async ({ dataDir, config, json, again, fix }) => {
+      if (fix && json) throw usageFailure('--fix asks questions, which --json does not. Leave one of them out.')
       const { runChecks } = await import('../doctor/checks.ts')
       const findings: Finding[] = []
       const width = terminal.isTerminal ? terminal.stdout.columns || 80 : 0
@@ -27,10 +33,16 @@ export function define(command: Command, terminal: Terminal): void {
       const healthy = findings.every(({ state }) => state !== 'broken')
       if (json) terminal.json({ healthy, findings })
       else terminal.remark(`\n${drawVerdict(findings)}`)
+      if (fix) {
+        const { offerGpu } = await import('../engines/offer-gpu.ts')
+        const offer = { dataDir: checkOptions.dataDir, again: true }
+        await interruptible(terminal, signal => offerGpu(offer, terminal, signal))
+      }
       if (!healthy) terminal.setExitCode(exitCodes.failed)
     })
   withExamples(command, [
     ['infer doctor', 'what works, what does not, and what to do'],
+    ['infer doctor --fix', 'and offer the backend for GPUs, if it is missing'],
     ['infer doctor --json', 'for a program'],
   ])
 }

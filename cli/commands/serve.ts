@@ -5,7 +5,7 @@ import { type Command, Option } from '@commander-js/extra-typings'
 import { packaged, version } from '../../core/assets.ts'
 import { collectGarbage } from '../../core/collect-garbage.ts'
 import { dataDirectory } from '../../core/config.ts'
-import { type LogLevel, openLog } from '../../core/log.ts'
+import { type Log, type LogLevel, openLog } from '../../core/log.ts'
 import { startThread } from '../../core/store/sqlite/thread.ts'
 import { selfSignedFiles } from '../../server/http/connection/certificate.ts'
 import { greeting, plainGreeting } from '../serve/greeting.ts'
@@ -16,6 +16,7 @@ import { ownCommand } from '../serve/try-next.ts'
 import type { App } from '../server/app.ts'
 import type { AppOptions } from '../server/startup.ts'
 import { exitCodes, usageFailure } from '../terminal/exit-codes.ts'
+import { interruptible } from '../terminal/interruption.ts'
 import { type OptionsOf, readDuration, readListen, withDataDir, withExamples } from '../terminal/options.ts'
 import { paintFor } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
@@ -31,7 +32,7 @@ const withServeOptions = (command: Command) =>
     .option('--key <file>', 'the private key of the certificate, PEM, not encrypted')
     .option('--open', 'open the console in a browser, signed in')
     .option('--qr', 'print the address for other machines as a QR code')
-    .option('--no-starter', 'do not offer to download a small real model')
+    .option('--no-starter', 'do not offer to download a small real model, or the backend for GPUs')
     .option(
       '--drain-timeout <time>',
       'how long running requests may take to finish after SIGTERM, such as 60s',
@@ -74,6 +75,7 @@ async function serve(options: ServeOptions, terminal: Terminal): Promise<void> {
     dataDir: dataDir === dataDirectory() ? undefined : dataDir,
   })
   if (terminal.interactive && options.starter) {
+    if (!(await offerBackend(dataDir, terminal))) return
     const { offerStarter } = await import('../models/offer-starter.ts')
     if (!(await offerStarter({ dataDir, configPath: options.config, own }, terminal))) return
   }
@@ -159,8 +161,27 @@ async function serve(options: ServeOptions, terminal: Terminal): Promise<void> {
     )
   }
   if (!stopping) void showAddress(options, app, terminal)
+  if (!terminal.interactive || !options.starter) void logUnusedCards(dataDir, log)
   const { exitCode } = await Promise.race([app.stopped, abrupt.promise])
   terminal.setExitCode(exitCode)
+}
+
+/** Offers the backend for GPUs. Resolves with whether to start the server; false after Ctrl-C. */
+async function offerBackend(dataDir: string, terminal: Terminal): Promise<boolean> {
+  const { offerGpu } = await import('../engines/offer-gpu.ts')
+  let starts = false
+  await interruptible(terminal, async signal => {
+    await offerGpu({ dataDir }, terminal, signal)
+    signal.throwIfAborted()
+    starts = true
+  })
+  return starts
+}
+
+async function logUnusedCards(dataDir: string, log: Log): Promise<void> {
+  const { unusedCards } = await import('../engines/offer-gpu.ts')
+  const sentence = await unusedCards(dataDir)
+  if (sentence !== null) log.warn(sentence)
 }
 
 /** Reads `--https`, `--cert` and `--key`. Throws usage if only one of `--cert` and `--key` is given. */

@@ -17,6 +17,7 @@ import { presetOf, traitsOf } from '../../gpu/presets/presets.ts'
 import { missingSandboxPaths, wantedLevel } from '../../gpu/presets/sandbox-requirements.ts'
 import { probeSandbox } from '../../gpu/sandbox/probe.ts'
 import { probeWrapper } from '../../gpu/sandbox/probe-wrapper.ts'
+import { neededHere } from '../engines/offer-gpu.ts'
 import { findEngines } from '../models/engine-programs.ts'
 import { failureOfThrown } from '../terminal/exit-codes.ts'
 import { broken, type Finding, fine } from './finding.ts'
@@ -29,7 +30,7 @@ import {
   checkModelFiles,
 } from './installation.ts'
 import {
-  checkBackend,
+  checkBackends,
   checkCards,
   checkFfmpegFound,
   checkImageSupport,
@@ -132,9 +133,7 @@ async function* examineBackends(
   const reports: BackendReport[] = []
   for await (const report of searchBackends({ folder, devices, environment, wrapper, retest: retest ?? false }))
     reports.push(report)
-  // Whether a failed backend is a problem depends on the others.
-  const served = reports.some(({ name, state }) => name !== 'cpu' && state === 'works')
-  for (const report of reports) yield checkBackend(report, { served })
+  yield* checkBackends(reports, await neededHere(environment))
 }
 
 /** Reads the configuration. An invalid one becomes a finding, and the other checks use the defaults. */

@@ -3,6 +3,7 @@ import type { DeviceReadings } from '../../core/models/fleet.ts'
 import type { SandboxLevel } from '../../core/schemas/sandbox-level.ts'
 import type { Device } from '../../gpu/devices/device.ts'
 import type { BackendReport } from '../../gpu/engines/gguf/backend.ts'
+import type { BackendChoice } from '../../gpu/engines/gguf/choose-backend.ts'
 import { effectiveLevel, type SandboxSupport, sandboxLimits } from '../../gpu/sandbox/level.ts'
 import { readingsText, sizeText } from '../terminal/quantities-text.ts'
 import { broken, type Finding, fine, warning } from './finding.ts'
@@ -126,15 +127,34 @@ export function openFilesLimit(limits: string): number {
 }
 
 /**
- * Judges one llama.cpp backend. Without the CPU backend the built-in engine cannot work at all; a missing GPU backend
- * is a warning only if there is a GPU that no other backend uses. Pure.
+ * Judges the backends of llama.cpp. Without that of the processor the built-in engine cannot work at all. Where there are
+ * cards that none of the others uses, one finding says what to do. `needed`: what the cards need; null without a card
+ * worth it. Pure.
  */
-export function checkBackend(report: BackendReport, { served }: { served: boolean }): Finding {
-  const { name, state, detail, advice } = report
-  const title = `backend ${name}`
-  if (state === 'works') return fine(title, detail)
-  if (name === 'cpu') return broken(title, detail, advice ?? 'Report this with the message above.')
-  return advice === null || served ? fine(title, detail) : warning(title, detail, advice)
+export function checkBackends(reports: readonly BackendReport[], needed: BackendChoice | null): Finding[] {
+  const isServed = reports.some(({ name, state }) => name !== 'cpu' && state === 'works')
+  const isUnused = needed !== null && !isServed
+  const findings = reports.flatMap(({ name, state, detail, advice }) => {
+    const title = `backend ${name}`
+    if (state === 'works') return fine(title, detail)
+    if (name === 'cpu') return broken(title, detail, advice ?? 'Report this with the message above.')
+    if (isUnused) return []
+    return advice === null || isServed ? fine(title, detail) : warning(title, detail, advice)
+  })
+  return isUnused ? [unusedCards(reports, needed), ...findings] : findings
+}
+
+function unusedCards(reports: readonly BackendReport[], { backend, why, advice }: BackendChoice): Finding {
+  const failed = reports.filter(({ name, state }) => name !== 'cpu' && state === 'fails')
+  const failure = failed.map(({ name, detail }) => `${name}: ${detail}`).join('; ')
+  const detail = failure === '' ? (backend === null ? why : `not installed; it would be ${why}`) : failure
+  const chosen = failed.find(({ name }) => name === backend)
+  return warning(
+    'GPU backend',
+    detail,
+    chosen?.advice ??
+      (backend === null ? (advice ?? 'Run nvidia-smi.') : 'Run: infer engine setup gpu (or: infer doctor --fix)'),
+  )
 }
 
 /** Checks of image and video support. Pure: the caller passes the results of the tests. */

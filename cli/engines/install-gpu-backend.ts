@@ -46,7 +46,7 @@ export async function setUpGpu(
     ...(choice.backend === null ? [`${choice.why}.`] : []),
     ...(choice.advice === null ? [] : [choice.advice]),
   ]
-  await installGpuBackend({ ...options, backend, notes }, terminal, signal)
+  report(await installGpuBackend({ ...options, backend, notes }, terminal, signal), terminal)
 }
 
 /** Installs the backends again that are outdated or incomplete; those that are complete stay. */
@@ -61,15 +61,21 @@ export async function updateGpu(
   const old = installed.filter(({ state }) => state !== 'complete')
   if (old.length === 0)
     return terminal.result(options.json, { backends: installed }, 'The backends for GPUs are complete and up to date.')
-  for (const { name } of old) await installGpuBackend({ ...options, backend: name, notes: [] }, terminal, signal)
+  for (const { name } of old)
+    report(await installGpuBackend({ ...options, backend: name, notes: [] }, terminal, signal), terminal)
 }
 
-/** Shows what is downloaded, asks, installs it, and computes with it. */
+function report(outcome: Awaited<ReturnType<typeof installGpuBackend>>, terminal: Terminal): void {
+  if (outcome === 'declined') terminal.remark('Nothing was changed.')
+  if (outcome === 'fails') terminal.setExitCode(exitCodes.failed)
+}
+
+/** Shows what is downloaded, asks, installs it, and computes with it. `fails`: installed, but it does not compute. */
 export async function installGpuBackend(
   options: SetupGpuOptions & { dataDir: string; backend: GpuBackend; notes: readonly string[] },
   terminal: Terminal,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<'declined' | 'done' | 'fails'> {
   const { dataDir, backend, notes, json, from, downloadOnly } = options
   const environment = hostEnvironment()
   const folder = backendsFolder(dataDir, environment)
@@ -87,8 +93,8 @@ export async function installGpuBackend(
     if (!json) showPackages(missing, source, downloadOnly ?? folder, terminal)
     if (!options.yes && (json || !terminal.interactive))
       throw usageFailure('This command asks for confirmation, which needs a terminal. Add --yes to confirm.')
-    if (!options.yes && !(await confirm('Download and accept the licenses?', true, terminal, signal)))
-      return terminal.remark('Nothing was changed.')
+    const question = from === undefined ? 'Download and accept the licenses?' : 'Install and accept the licenses?'
+    if (!options.yes && !(await confirm(question, true, terminal, signal))) return 'declined'
     try {
       await behindProxy(environment, () =>
         downloadOnly !== undefined
@@ -106,24 +112,26 @@ export async function installGpuBackend(
       terminal.progress('')
     }
   }
-  if (downloadOnly !== undefined)
-    return terminal.result(
+  if (downloadOnly !== undefined) {
+    terminal.result(
       json,
       { backend, folder: downloadOnly, files: packages.map(({ file, bytes }) => ({ file, bytes })) },
       `The files are in ${printable(downloadOnly)}. On the other machine: infer engine setup gpu --backend ${backend} --from ${printable(downloadOnly)}`,
     )
+    return 'done'
+  }
   terminal.waiting('Computing with the backend; the first time the driver may compile code for the GPU, for minutes')
-  const report = await proveBackend(backend, folder)
+  const trial = await proveBackend(backend, folder)
   terminal.progress('')
-  const works = report?.state === 'works'
-  if (!works) terminal.setExitCode(exitCodes.failed)
-  const { detail = 'not tried', advice = null } = report ?? {}
+  const works = trial?.state === 'works'
+  const { detail = 'not tried', advice = null } = trial ?? {}
   const result = works
     ? `The backend ${backend} ${detail}.`
     : `The backend ${backend} is installed, but does not work yet: ${detail}.${advice === null ? '' : ` ${advice}`}`
   terminal.result(json, { backend, folder, works, detail, advice }, result)
   if (works && !json)
     terminal.remark('Models move to the GPUs with their next load; a running server needs no restart.')
+  return works ? 'done' : 'fails'
 }
 
 function showPackages(packages: readonly GpuPackage[], source: string, target: string, terminal: Terminal): void {

@@ -90,7 +90,13 @@ export async function addAnywhere(
     const { addElsewhere } = await import('./elsewhere.ts')
     return addElsewhere(what, options, terminal, signal)
   }
-  return addByName(what, { ...options, dataDir: dataDirectory(options.dataDir) }, terminal, signal)
+  const dataDir = dataDirectory(options.dataDir)
+  // Before the settings are chosen, which depend on where the model will run.
+  if (!options.json && !options.dryRun && !options.withoutQuestion && (options.engine ?? 'gguf') === 'gguf') {
+    const { offerGpu } = await import('../engines/offer-gpu.ts')
+    await offerGpu({ dataDir }, terminal, signal)
+  }
+  return addByName(what, { ...options, dataDir }, terminal, signal)
 }
 
 /** A model of the catalog with chosen engine and quantization. */
