@@ -303,7 +303,12 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   }
 
   const stopFollowing = followCards({
-    ...{ memory, backends, models, find, log, clock },
+    memory,
+    backends,
+    models,
+    find,
+    log,
+    clock,
     folder: backendsFolder(options.dataDir, environment),
     placeAnew: model => stateOf(model.id, true),
     placed() {

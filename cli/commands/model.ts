@@ -14,12 +14,16 @@ import type { Terminal } from '../terminal/terminal.ts'
 
 /** `infer model …`: adds, tests, loads and removes models. */
 export function define(command: Command, terminal: Terminal): void {
+  const offerBackend = async (dataDir: string, signal: AbortSignal) => {
+    const { offerGpu } = await import('../engines/offer-gpu.ts')
+    await offerGpu({ dataDir }, terminal, signal)
+  }
   const parts = {
     list: defineList,
     show: defineShow,
     plan: definePlan,
     catalog: defineCatalog,
-    add: defineAdd,
+    add: (add: Command) => defineAdd(add, terminal, offerBackend),
     pull: definePull,
     test: defineTest,
     bench: defineBench,

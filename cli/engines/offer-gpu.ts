@@ -17,7 +17,7 @@ const declinedFile = 'gpu-declined'
 type Environment = Readonly<Record<string, string | undefined>>
 
 /** The command that installs a backend. */
-export const setupCommand = 'infer engine setup gpu'
+const setupCommand = 'infer engine setup gpu'
 
 /**
  * What the built-in engine needs to use the cards of this machine; null where there is no card worth it. A part of an

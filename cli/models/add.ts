@@ -40,8 +40,11 @@ export interface AddOptions extends GivenSettings, CommonOptions {
   isStarting?: boolean
 }
 
+/** Offers the backend with which the built-in engine uses the GPUs, if it is not installed. */
+type OfferBackend = (dataDir: string, signal: AbortSignal) => Promise<void>
+
 /** `infer model add <model>`: reads a model's files, proposes an entry for infer.yaml, and writes it. */
-export function define(command: Command, terminal: Terminal): void {
+export function define(command: Command, terminal: Terminal, offerBackend: OfferBackend): void {
   const add = withTokenFile(withCommon(command))
     .summary('offer a model of your own')
     .description(
@@ -65,7 +68,7 @@ export function define(command: Command, terminal: Terminal): void {
     .addOption(new Option('--events', 'print the progress as JSON, one object per line').hideHelp())
     .action((what, options) => {
       const given = { ...options, withoutQuestion: options.events === true }
-      return interruptible(terminal, signal => addAnywhere(what, given, terminal, signal))
+      return interruptible(terminal, signal => addAnywhere(what, given, terminal, signal, offerBackend))
     })
   withExamples(add, [
     ['infer model add qwen3-8b', 'from the catalog, in the quantization that fits'],
@@ -85,6 +88,7 @@ export async function addAnywhere(
   options: AddOptions & { withoutQuestion?: boolean },
   terminal: Terminal,
   signal: AbortSignal,
+  offerBackend?: OfferBackend,
 ): Promise<void> {
   if (options.dataDir === undefined && remoteServer()) {
     const { addElsewhere } = await import('./elsewhere.ts')
@@ -92,10 +96,8 @@ export async function addAnywhere(
   }
   const dataDir = dataDirectory(options.dataDir)
   // Before the settings are chosen, which depend on where the model will run.
-  if (!options.json && !options.dryRun && !options.withoutQuestion && (options.engine ?? 'gguf') === 'gguf') {
-    const { offerGpu } = await import('../engines/offer-gpu.ts')
-    await offerGpu({ dataDir }, terminal, signal)
-  }
+  if (!options.json && !options.dryRun && !options.withoutQuestion && (options.engine ?? 'gguf') === 'gguf')
+    await offerBackend?.(dataDir, signal)
   return addByName(what, { ...options, dataDir }, terminal, signal)
 }
 
