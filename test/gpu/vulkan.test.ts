@@ -1,0 +1,152 @@
+import { copyFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { assetPath, llamaVersion } from '../../core/assets.ts'
+import { Model } from '../../core/models/model.ts'
+import { findBuilds } from '../../gpu/engines/gguf/backend-packages.ts'
+import { searchBackends } from '../../gpu/engines/gguf/backend-search.ts'
+import { probeMachine } from '../../gpu/probe-machine.ts'
+import { noWrapper } from '../../gpu/sandbox/wrapper.ts'
+import { fleetOf, send } from './_fleet.ts'
+import type { LeasingFleet } from './_leasing.ts'
+import { temporary } from './launcher/_launch.ts'
+
+/** `.ci/run` installs the builds here, and Mesa's drivers. */
+const backends = join(import.meta.dirname, '../../build/backends')
+const manifests = '/usr/share/vulkan/icd.d'
+const manifest = existsSync(manifests) && readdirSync(manifests).find(name => name.startsWith('lvp_icd'))
+const built = findBuilds('vulkan', backends, llamaVersion)
+const missing = manifest
+  ? built.ok || process.arch !== 'x64'
+    ? ''
+    : `the build is not installed: ${built.why}`
+  : `Mesa's software driver (mesa-vulkan-drivers) is not installed`
+
+const MiB = 2 ** 20
+const source = assetPath('models/tiny-chat.gguf')
+const driver = join(manifests, manifest || '')
+
+/** The environment of a machine with these drivers: a processor is a device only if it is named. */
+const environment = (drivers: string, visible: string) => ({
+  PATH: process.env.PATH,
+  HOME: process.env.HOME,
+  NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
+  OMP_WAIT_POLICY: 'PASSIVE',
+  INFER_BACKENDS_DIR: backends,
+  VK_DRIVER_FILES: drivers,
+  GGML_VK_VISIBLE_DEVICES: visible,
+})
+
+/** A second device: the same driver in another file, which Vulkan loads once more. */
+function secondDriver(): string {
+  const folder = temporary()
+  const { ICD, ...rest } = JSON.parse(readFileSync(driver, 'utf8')) as { ICD: { library_path: string } }
+  const library = ICD.library_path.includes('/')
+    ? ICD.library_path
+    : join('/usr/lib/x86_64-linux-gnu', ICD.library_path)
+  copyFileSync(library, join(folder, 'second.so'))
+  const path = join(folder, 'second.json')
+  writeFileSync(path, JSON.stringify({ ...rest, ICD: { ...ICD, library_path: './second.so' } }))
+  return path
+}
+
+/** The probability of each candidate for the first token after each prompt. */
+async function firstTokens(fleet: LeasingFleet, model: Model, prompts: readonly string[]) {
+  using lease = await fleet.lease(model, { waitMs: 600_000 })
+  const body = JSON.stringify({ model: model.id, prompt: prompts, max_tokens: 1, temperature: 0, logprobs: 5 })
+  const { text, failure } = await send(lease, '', { path: '/v1/completions', body }).answer
+  expect(failure).toBeUndefined()
+  const { choices } = JSON.parse(text) as {
+    choices: { index: number; logprobs: { top_logprobs: Record<string, number>[] } }[]
+  }
+  return choices
+    .toSorted((a, b) => a.index - b.index)
+    .map(
+      ({ logprobs }) =>
+        new Map(Object.entries(logprobs.top_logprobs[0]!).map(([token, log]) => [token, Math.exp(log)])),
+    )
+}
+
+// Each engine compiles its shaders on the processor, which takes 10 to 30 s.
+describe.skipIf(missing !== '')(`a Vulkan device ${missing && `(skipped: ${missing})`}`, { timeout: 600_000 }, () => {
+  test('two of them: models are placed, answer as on the processor, fail for memory, and are unloaded', async () => {
+    const dataDir = temporary()
+    const host = { ...environment(`${driver}:${secondDriver()}`, '0,1'), INFER_CACHE_DIR: join(dataDir, 'cache') }
+    const of = (id: string, more: object) =>
+      Model.parse({ id, engine: 'gguf', source, concurrency: 1, tasks: ['std/completion'], ...more })
+    const [first, second] = ['first', 'second'].map(id => of(id, { memory: '1100MiB' })) as [Model, Model]
+    const processor = of('processor', { devices: 'cpu' })
+    const large = of('large', { memory: '3GiB' })
+    const machine = await probeMachine(dataDir, host)
+    const { fleet, log } = await fleetOf([first, second, processor, large], { dataDir, environment: host, machine })
+
+    await Promise.all([first, second, processor].map(model => fleet.load(model)))
+    const { devices, residents } = fleet.snapshot()
+    expect(devices).toMatchObject([
+      { id: 'gpu0', kind: 'gpu', name: expect.stringMatching(/^llvmpipe/) as string, bookedBytes: 1100 * MiB },
+      { id: 'gpu1', kind: 'gpu', name: expect.stringMatching(/^llvmpipe/) as string, bookedBytes: 1100 * MiB },
+      { id: 'cpu' },
+    ])
+    const places = Object.fromEntries(residents.map(({ modelId, devices }) => [modelId, devices.join()]))
+    expect([places.first, places.second].toSorted()).toEqual(['gpu0', 'gpu1'])
+    expect(places.processor).toBe('cpu')
+    expect(residents.find(({ modelId }) => modelId === 'first')!.command.join(' ')).toContain('--gpu vulkan')
+
+    const prompts = Array.from(
+      { length: 50 },
+      (_, at) => `${'word '.repeat(at % 7)}${String.fromCharCode(97 + (at % 26))} ${at}`,
+    )
+    const expected = await firstTokens(fleet, processor, prompts)
+    for (const model of [first, second]) {
+      const found = await firstTokens(fleet, model, prompts)
+      for (const [at, candidates] of expected.entries())
+        for (const [token, probability] of candidates)
+          expect(Math.abs((found[at]!.get(token) ?? 0) - probability), `${model.id}: ${prompts[at]}`).toBeLessThan(0.05)
+    }
+
+    await expect(fleet.load(large)).rejects.toThrow(
+      /'large' needs 3\.0 GiB of memory; the most that one GPU here has is 1\.9 GiB/,
+    )
+    await fleet.unload('first')
+    expect(fleet.snapshot().residents.map(({ modelId }) => modelId)).not.toContain('first')
+    expect(fleet.snapshot().devices.find(({ id }) => id === places.first)).toMatchObject({ bookedBytes: 0 })
+    expect(log.lines.filter(line => line.includes('does not work'))).toEqual([])
+  })
+
+  test.each([
+    [
+      'without a driver',
+      '/nonexistent.json',
+      '0',
+      /the Vulkan loader has found no driver that works/,
+      /^Install the Vulkan driver/,
+    ],
+    [
+      'with a number that no device has',
+      driver,
+      '7',
+      /GGML_VK_VISIBLE_DEVICES is '7': no such device/,
+      /^Correct or remove/,
+    ],
+    [
+      'with a processor that is not named',
+      driver,
+      undefined,
+      /finds no device to compute on/,
+      /^Install the Vulkan driver/,
+    ],
+  ])('%s the reason is said', async (_, drivers, visible, detail, advice) => {
+    const cache = temporary()
+    const search = {
+      folder: backends,
+      devices: [],
+      environment: { ...environment(drivers, ''), GGML_VK_VISIBLE_DEVICES: visible },
+    }
+    for await (const report of searchBackends({ ...search, wrapper: noWrapper, cache, names: ['vulkan'] }))
+      expect(report).toMatchObject({
+        state: 'fails',
+        detail: expect.stringMatching(detail) as string,
+        advice: expect.stringMatching(advice) as string,
+      })
+  })
+})
