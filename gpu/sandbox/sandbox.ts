@@ -52,7 +52,9 @@ export function openSandbox({ dataDir, support, secrets = [], host }: SandboxOpt
     const { requirements, argv, env, configuredVariables, write, read } = launch
     const { level } = effectiveLevel(requirements.level, support)
     if (level === 'none' || support.tool === null) return undefined
-    const writable = [...write, ...createdCache(env.CUDA_CACHE_PATH), ...requirements.write].flatMap(resolvedPathsOf)
+    const writable = [...write, ...codeCaches.flatMap(name => createdCache(env[name])), ...requirements.write].flatMap(
+      resolvedPathsOf,
+    )
     const guarded = { dataDir, homes, writable: writable.flatMap(({ path, real }) => [path, real]) }
     const shown: ResolvedPath[] = [
       ...[argv[0]!, ...requirements.programs].flatMap(program => programPaths(program, env.PATH ?? '', guarded)),
@@ -75,7 +77,10 @@ export function openSandbox({ dataDir, support, secrets = [], host }: SandboxOpt
   return { support, wrapperFor }
 }
 
-/** Creates the driver's cache of compiled kernels. Without it engines work too, after a longer start. */
+/** Variables that name the drivers' caches of compiled code. */
+const codeCaches = ['CUDA_CACHE_PATH', 'MESA_SHADER_CACHE_DIR', '__GL_SHADER_DISK_CACHE_PATH']
+
+/** Creates a driver's cache of compiled kernels. Without it engines work too, after a longer start. */
 function createdCache(folder: string | undefined): string[] {
   if (!folder) return []
   try {

@@ -1,7 +1,8 @@
-import { copyFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { assetPath, llamaVersion } from '../../core/assets.ts'
+import { cacheDirectory } from '../../core/extraction.ts'
 import { Model } from '../../core/models/model.ts'
 import { findBuilds } from '../../gpu/engines/gguf/backend-packages.ts'
 import { searchBackends } from '../../gpu/engines/gguf/backend-search.ts'
@@ -25,6 +26,8 @@ const missing = manifest
 const MiB = 2 ** 20
 const source = assetPath('models/tiny-chat.gguf')
 const driver = join(manifests, manifest || '')
+/** Lacks what llama.cpp needs, and ends its process for it. */
+const crashing = '/usr/lib/chromium/vk_swiftshader_icd.json'
 
 /** The environment of a machine with these drivers: a processor is a device only if it is named. */
 const environment = (drivers: string, visible: string) => ({
@@ -67,11 +70,16 @@ async function firstTokens(fleet: LeasingFleet, model: Model, prompts: readonly 
     )
 }
 
-// Each engine compiles its shaders on the processor, which takes 10 to 30 s.
+// The trial compiles the shaders on the processor, which takes 10 to 30 s.
 describe.skipIf(missing !== '')(`a Vulkan device ${missing && `(skipped: ${missing})`}`, { timeout: 600_000 }, () => {
   test('two of them: models are placed, answer as on the processor, fail for memory, and are unloaded', async () => {
     const dataDir = temporary()
-    const host = { ...environment(`${driver}:${secondDriver()}`, '0,1'), INFER_CACHE_DIR: join(dataDir, 'cache') }
+    // The engines get the cache of this process: the trial compiles the shaders for them, as in the server.
+    const shaders = join(cacheDirectory(), 'mesa')
+    const cache = join(dataDir, 'cache')
+    for (const folder of [shaders, cache]) mkdirSync(folder, { recursive: true })
+    symlinkSync(shaders, join(cache, 'mesa'))
+    const host = { ...environment(`${driver}:${secondDriver()}`, '0,1'), INFER_CACHE_DIR: cache }
     const of = (id: string, more: object) =>
       Model.parse({ id, engine: 'gguf', source, concurrency: 1, tasks: ['std/completion'], ...more })
     const [first, second] = ['first', 'second'].map(id => of(id, { memory: '1100MiB' })) as [Model, Model]
@@ -113,7 +121,14 @@ describe.skipIf(missing !== '')(`a Vulkan device ${missing && `(skipped: ${missi
     expect(log.lines.filter(line => line.includes('does not work'))).toEqual([])
   })
 
-  test.each([
+  test.for<[when: string, drivers: string, visible: string | undefined, detail: RegExp, advice: RegExp]>([
+    [
+      'with a driver that crashes',
+      crashing,
+      '0',
+      /^it crashed \(SIGSEGV\)/,
+      /^The Vulkan driver has crashed: update it/,
+    ],
     [
       'without a driver',
       '/nonexistent.json',
@@ -135,7 +150,8 @@ describe.skipIf(missing !== '')(`a Vulkan device ${missing && `(skipped: ${missi
       /finds no device to compute on/,
       /^Install the Vulkan driver/,
     ],
-  ])('%s the reason is said', async (_, drivers, visible, detail, advice) => {
+  ])('%s the reason is said', async ([, drivers, visible, detail, advice], { skip }) => {
+    skip(drivers === crashing && !existsSync(crashing), 'the software driver of chromium is not installed')
     const cache = temporary()
     const search = {
       folder: backends,

@@ -115,8 +115,13 @@ export function trialEnvironment(from: BackendSearch['environment'], cache: stri
   }
 }
 
-/** Settings for the driver's cache of compiled code: the default cache is too small, and below HOME. */
+/**
+ * Settings for the drivers' caches of compiled code: the default caches are below HOME, where each model would compile its
+ * own, and that of CUDA is too small.
+ */
 export const translatedCode = (cache: string): Record<string, string> => ({
+  MESA_SHADER_CACHE_DIR: join(cache, 'mesa'),
+  __GL_SHADER_DISK_CACHE_PATH: join(cache, 'nvidia'),
   CUDA_CACHE_PATH: join(cache, 'cuda'),
   CUDA_CACHE_MAXSIZE: String(4 * 2 ** 30),
 })

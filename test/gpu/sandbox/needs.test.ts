@@ -206,12 +206,15 @@ describe.each(toolsHere)('with $name', tool => {
       expect(printed(facts, shown, { level, env })).toBe('library')
       expect(printed(facts, shown, { level, env: { CUDA_HOME: join(facts.home, 'cuda') } })).toBe('library')
     }
-    const env = { MINE: dirname(library), CUDA_CACHE_PATH: join(facts.dataDir, 'cache', 'cuda') }
+    const caches = { CUDA_CACHE_PATH: join(facts.dataDir, 'cuda'), MESA_SHADER_CACHE_DIR: join(facts.dataDir, 'mesa') }
+    const env = { MINE: dirname(library), ...caches }
     expect(printed(facts, shown, { env })).not.toMatch(/^library/)
     expect(printed(facts, shown, { env, configuredVariables: ['MINE'] })).toBe('library')
-    const kept = join(env.CUDA_CACHE_PATH, 'kernel')
-    expect(printed(facts, ['/bin/sh', '-c', `echo kernel >${kept}`], { env, level: 'strict' })).toBe('')
-    expect(printed(facts, show(kept), { env, level: 'strict' })).toBe('kernel')
+    for (const cache of Object.values(caches)) {
+      const kept = join(cache, 'kernel')
+      expect(printed(facts, ['/bin/sh', '-c', `echo kernel >${kept}`], { env, level: 'strict' })).toBe('')
+      expect(printed(facts, show(kept), { env, level: 'strict' })).toBe('kernel')
+    }
   })
 
   test('a model behind links, in several files, in the data directory is visible', () => {
