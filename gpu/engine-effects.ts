@@ -5,6 +5,7 @@ import { Failure } from '../core/failure.ts'
 import type { Log } from '../core/log.ts'
 import type { EnginePlacement } from '../core/models/engine-placement.ts'
 import type { Model } from '../core/models/model.ts'
+import type { ProcessorThreads } from '../core/models/model-plan.ts'
 import { saysOutOfMemory, withoutLocations } from '../core/tasks/protocols/engine-text.ts'
 import { type Engine, type EngineOptions, openEngine } from './engine.ts'
 import { splitBytes } from './engines/gguf/card-split.ts'
@@ -25,6 +26,7 @@ import type { Effects } from './residency/residents.ts'
 interface Running {
   engine: Engine
   placement: EnginePlacement
+  threads: ProcessorThreads | null
   connections: EngineConnections | undefined
 }
 
@@ -38,6 +40,8 @@ export interface EngineEffectOptions {
   backendOf: (model: Model) => Backend | null
   /** Where an engine of the model runs on these devices. */
   placementOf: (state: Resident['serves'], devices: readonly string[]) => EnginePlacement
+  /** The threads of an engine of the model on these devices; null if it chooses them itself. */
+  threadsOf: (model: Model, devices: readonly string[], engineId?: string) => ProcessorThreads | null
   /** How long an engine may continue a cancelled request, in milliseconds. */
   cancelGraceMs: number
   log: Log
@@ -73,9 +77,9 @@ export function openEngineEffects(options: EngineEffectOptions) {
     exits.delete(engineId)
   }
 
-  function newEngine(resident: Resident): Engine {
+  function newEngine(resident: Resident, threads: ProcessorThreads | null): Engine {
     const { engineId, serves } = resident
-    const engineOptions = engineOptionsOf(resident, options)
+    const engineOptions = engineOptionsOf(resident, threads, options)
     const starts = engineOptions.address === undefined ? launcher : remoteLauncher
     return openEngine(engineOptions, starts, (reason, lastError) => {
       const fields = { model: serves.model.id, engine: engineId, reason, output: lastError }
@@ -91,9 +95,10 @@ export function openEngineEffects(options: EngineEffectOptions) {
     history.began(resident)
     try {
       if (presetOf(serves.model).sandbox?.isOwn) await unpackEngineFiles()
-      const engine = newEngine(resident)
+      const threads = options.threadsOf(serves.model, resident.devices, engineId)
+      const engine = newEngine(resident, threads)
       const placement = options.placementOf(serves, resident.devices)
-      const one: Running = { engine, placement, connections: undefined }
+      const one: Running = { engine, placement, threads, connections: undefined }
       running.set(engineId, one)
       for (const warning of missingSandboxPaths(serves.model)) log.warn(warning, fields)
       const { reason } = serves.placement.plan?.paged ?? {}
@@ -166,6 +171,8 @@ export function openEngineEffects(options: EngineEffectOptions) {
     pid: (engineId: string): number | null => running.get(engineId)?.engine.pid() ?? null,
     command: (engineId: string): readonly string[] => running.get(engineId)?.engine.options.argv ?? [],
     placement,
+    /** The threads of an engine that runs; undefined before. */
+    threads: (engineId: string) => running.get(engineId)?.threads,
     exited,
     /** The newest loads of a model, newest first. */
     loads: history.of,
@@ -179,7 +186,11 @@ export function openEngineEffects(options: EngineEffectOptions) {
 }
 
 /** How the engine of a resident is started, by its preset, its model and its booking. */
-function engineOptionsOf(resident: Resident, { memory, environment, backendOf }: EngineEffectOptions): EngineOptions {
+function engineOptionsOf(
+  resident: Resident,
+  threads: ProcessorThreads | null,
+  { memory, environment, backendOf }: EngineEffectOptions,
+): EngineOptions {
   const { serves, engineId, slots } = resident
   const { model, placement } = serves
   const { split } = placement
@@ -189,7 +200,7 @@ function engineOptionsOf(resident: Resident, { memory, environment, backendOf }:
   const launchKey = randomBytes(32).toString('base64url')
   const facts = {
     slots,
-    threads: Math.max(1, memory.cores - 1),
+    threads: threads?.count ?? Math.max(1, memory.cores - 1),
     gpus: memory.cardsOf(resident).length,
     memoryShare: memory.shareOfDevice({ ...resident, bytes, shares }),
     bytes,

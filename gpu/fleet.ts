@@ -21,7 +21,7 @@ import { openNeededPrograms } from './needed-programs.ts'
 import { openCardBackends } from './placement/card-backend.ts'
 import { openMemory } from './placement/memory.ts'
 import { openModelPlacement, slotsFor } from './placement/model-placement.ts'
-import { placementsBy } from './placement/placement-facts.ts'
+import { placementsBy, threadsBy } from './placement/placement-facts.ts'
 import { openRefusedFiles } from './placement/refused-files.ts'
 import { presetOf, traitsOf } from './presets/presets.ts'
 import { type ProbedMachine, probeMachine } from './probe-machine.ts'
@@ -93,6 +93,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   const refused = openRefusedFiles()
   const placements = openModelPlacement(memory, backends, sandbox, refused, models)
   const placementOf = placementsBy(memory, backends)
+  const threadsOf = threadsBy(memory, () => opened?.residents() ?? [])
   const engines = openEngineEffects({
     launcher,
     memory,
@@ -100,6 +101,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     refused,
     backendOf: backends.found,
     placementOf,
+    threadsOf,
     cancelGraceMs: limits.cancel_grace,
     log,
     events: () => opened!,
@@ -270,7 +272,8 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     const live = state.residents.find(resident => resident.state !== 'stopping')
     const needed = planned.devices.filter(({ neededBytes }) => neededBytes > 0).map(({ id }) => id)
     const placement = live ? engines.placement(live) : planned.status === 'refused' ? null : placementOf(state, needed)
-    return { ...planned, placement, benchmark: benchmarks.of(model) }
+    const threads = live ? engines.threads(live.engineId) : threadsOf(model, needed)
+    return { ...planned, placement, threads: threads ?? null, benchmark: benchmarks.of(model) }
   }
 
   async function disabledState(model: Model): Promise<ModelState> {

@@ -45,8 +45,9 @@ function planLines(plan: Plan, paint: Paint): string[] {
   ].map(([what, { model_id: other, why }]) => `${what} ${nameOf(other)}: ${storedSentence(why)}`)
   if (moves.length > 0) lines.push('', ...moves)
   for (const device of plan.devices) lines.push('', ...deviceLines(device, name, paint))
+  const threads = plan.threads === null ? [] : [`threads ${plan.threads.count} (${printable(plan.threads.reason)})`]
   const measured = plan.benchmark === null ? [] : benchmarkLines(plan.benchmark, Date.now() / 1_000)
-  return [...lines, '', ...[...figuresLines(figures), ...measured].map(paint.faint)]
+  return [...lines, '', ...[...figuresLines(figures), ...threads, ...measured].map(paint.faint)]
 }
 
 const lookOf = (status: Plan['status'], paint: Paint) =>

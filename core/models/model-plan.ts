@@ -22,8 +22,17 @@ export interface ModelPlan {
   /** Where it runs, or would run; null if it is refused. */
   placement: EnginePlacement | null
   figures: PlanFigures
+  /** Threads of its engine; null if it computes on GPUs alone, or with as many threads as it chooses. */
+  threads: ProcessorThreads | null
   /** The newest of the model with its current settings; null before any. */
   benchmark: ModelBenchmark | null
+}
+
+/** Threads with which an engine computes on the processor. */
+export interface ProcessorThreads {
+  count: number
+  /** Why so many, as a part of a sentence. */
+  reason: string
 }
 
 export interface PlannedEviction {

@@ -23,6 +23,8 @@ export function cpuDevice(machine = thisMachine()): Device {
     const share = Number(quota) / Number(period)
     return share > 0 ? share : undefined
   })
+  const usable = Math.max(1, Math.floor(Math.min(machine.cores, cores)))
+  const physical = Math.ceil(machine.cores / coreThreads(machine.read('/proc/cpuinfo') ?? ''))
   return {
     id: 'cpu',
     kind: 'cpu',
@@ -32,8 +34,16 @@ export function cpuDevice(machine = thisMachine()): Device {
     ...noReadings,
     cudaId: null,
     uuid: null,
-    cores: Math.max(1, Math.floor(Math.min(machine.cores, cores))),
+    cores: usable,
+    physicalCores: Math.min(usable, physical),
   }
+}
+
+/** Hardware threads of one core by /proc/cpuinfo; 1 where it does not name the cores. */
+function coreThreads(cpuinfo: string): number {
+  const all = cpuinfo.match(/^physical id\s*:.*\n(?:.+\n)*?core id\s*:.*$/gm) ?? []
+  const cores = new Set(all.map(text => (text.match(/^(?:physical|core) id\s*:.*$/gm) ?? []).join()))
+  return Math.max(1, Math.round(all.length / Math.max(1, cores.size)))
 }
 
 const positive = (text: string | undefined): number | undefined => (Number(text) > 0 ? Number(text) : undefined)

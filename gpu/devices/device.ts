@@ -26,6 +26,8 @@ export interface Device extends DeviceReadings {
   uuid: string | null
   /** Processor cores that may be used, fractions rounded down; null for cards. */
   cores: number | null
+  /** The same without the further threads of each core; absent where that is not known. */
+  physicalCores?: number
 }
 
 export const noReadings: DeviceReadings = {

@@ -181,6 +181,7 @@ export async function openMemory(options: {
     /** Why existing cards cannot be used, as a sentence; null when they can, and when there are none. */
     fault: (): string | null => (broken ? reason : null),
     cores: source.cpu.cores ?? 1,
+    physicalCores: source.cpu.physicalCores ?? source.cpu.cores ?? 1,
     /** Bytes that may be booked for a model where no other engine is. */
     largest({
       kind,

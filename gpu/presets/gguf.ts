@@ -12,6 +12,7 @@ import { routesOf } from './routes.ts'
  */
 export const gguf = definePreset({
   name: 'gguf',
+  takesThreads: true,
   needsBackend: true,
   settings: ggufSettings,
   configurationFault(model) {

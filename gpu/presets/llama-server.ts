@@ -83,6 +83,7 @@ function layoutOptions(model: Model, { slots, gpus, plan, layers: divided }: Lau
 export const llamaServer = definePreset({
   name: 'llama-server',
   usesVulkan: true,
+  takesThreads: true,
   installation: { program: 'llama-server', advice: "Install llama.cpp, so that 'llama-server' is on the PATH." },
   configurationFault: model => needsSource(model, 'the GGUF file'),
   slots: 4,

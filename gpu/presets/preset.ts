@@ -82,6 +82,8 @@ export interface Preset {
   needsBackend?: boolean
   /** True when it may be built for Vulkan, which uses cards that have no CUDA, ROCm or Level Zero. */
   usesVulkan?: boolean
+  /** True when it computes with as many threads as infer tells it. */
+  takesThreads?: boolean
   /** True when its routes are assumed, because nothing is known about the program that it runs. */
   assumesRoutes?: boolean
   /**

@@ -11,6 +11,7 @@ const program = 'infer-worker'
  */
 export const python = definePreset({
   name: 'python',
+  takesThreads: true,
   installation: tasks => ({
     program,
     environments: environmentsFor(tasks),

@@ -20,6 +20,7 @@ function weightsOf({ args, source = '' }: Pick<Model, 'args' | 'source'>): strin
 export const sdServer = definePreset({
   name: 'sd-server',
   usesVulkan: true,
+  takesThreads: true,
   installation: { program: 'sd-server', advice: "Install stable-diffusion.cpp, so that 'sd-server' is on the PATH." },
   configurationFault: model =>
     needsSource(model, 'the file or folder of a model') ?? oneAtATime(model, 'processes one request'),

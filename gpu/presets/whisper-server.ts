@@ -12,6 +12,7 @@ const path = '/v1/audio/transcriptions'
 export const whisperServer = definePreset({
   name: 'whisper-server',
   usesVulkan: true,
+  takesThreads: true,
   installation: { program: 'whisper-server', advice: "Install whisper.cpp, so that 'whisper-server' is on the PATH." },
   configurationFault: model =>
     needsSource(model, 'the ggml file of a Whisper model') ?? oneAtATime(model, 'processes one request'),

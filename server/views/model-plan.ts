@@ -81,6 +81,13 @@ export const ModelPlan = namedObject('ModelPlan', 'What happens if a request for
     slots: integer('How many requests one engine serves at a time.'),
     order_bound: number('`order_bound`: how many loads a request may be behind the order of arrival.'),
   }),
+  threads: nullable(
+    z.object({
+      count: integer('Threads with which its engine computes on the processor.'),
+      reason: string('Why so many, as a part of a sentence.'),
+    }),
+    'Null if it is refused, computes on GPUs alone, or chooses its threads itself.',
+  ),
   benchmark: nullable(ModelBenchmark, 'The newest benchmark of the model with its current settings; null before any.'),
 })
 
@@ -129,6 +136,7 @@ export function modelPlanView(plan: Plan, allowed: (modelId: string) => boolean)
       slots: figures.slots,
       order_bound: figures.orderBound,
     },
+    threads: plan.threads,
     benchmark: plan.benchmark,
   }
 }

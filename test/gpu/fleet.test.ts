@@ -42,6 +42,20 @@ test('a model that cannot run on this machine is unavailable with the reason bef
   expect(plans.slice(1).map(({ detail }) => detail)).toEqual(refusals.map(one => one!.reason))
 })
 
+test('an engine beside another on the processor gets a share of its threads', async () => {
+  const [first, second] = ['a', 'b'].map(id => fake(id, ['--name', '{threads}'], { memory: '1GiB' })) as [Model, Model]
+  const cards = async () => ({ devices: [], reason: null, broken: false })
+  const devices = { cards, processes: async () => null, cpu: { ...cpu, cores: 9 } }
+  const { fleet } = await fleetOf([first, second], { devices })
+  await fleet.load(first)
+  const alone = { count: 8, reason: 'the 9 cores but one for the server' }
+  const beside = { count: 4, reason: `${alone.reason}, shared with another engine` }
+  expect([(await fleet.plan(first)).threads, (await fleet.plan(second)).threads]).toEqual([alone, beside])
+  await fleet.load(second)
+  expect(fleet.snapshot().residents.map(({ command }) => command.at(-1))).toEqual(['8', '4'])
+  expect((await fleet.plan(first)).threads).toEqual(alone)
+})
+
 describe('leases', () => {
   test('the first one loads the model and reports how long that took; the next one is immediate', async () => {
     const model = fake('a', ['--ready-after', '200'])

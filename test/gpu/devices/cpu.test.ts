@@ -79,3 +79,17 @@ test('this machine has a processor with memory', () => {
   expect(here.totalBytes).toBeGreaterThan(100 * 2 ** 20)
   expect(here.cores).toBeGreaterThanOrEqual(1)
 })
+
+test('cores with several threads are counted once, and no more of them than may be used', () => {
+  const cpuinfo = (threads: number, cores: number) =>
+    Array.from({ length: threads }, (_, at) =>
+      ['processor', 'physical id', 'siblings', 'core id']
+        .map((name, column) => `${name}\t: ${[at, 0, 16, at % cores][column]}`)
+        .join('\n'),
+    ).join('\n\n')
+  const physical = (text: string, more: Record<string, string> = {}) =>
+    cpuDevice(machine({ '/proc/cpuinfo': `${text}\n`, ...more })).physicalCores
+  expect([physical(cpuinfo(16, 8)), physical(cpuinfo(16, 16)), physical('processor : 0')]).toEqual([8, 16, 16])
+  const limited = { '/proc/self/cgroup': '0::/\n', '/sys/fs/cgroup/cpu.max': '400000 100000\n' }
+  expect(physical(cpuinfo(16, 8), limited)).toBe(4)
+})
