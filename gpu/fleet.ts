@@ -4,6 +4,7 @@ import { Failure } from '../core/failure.ts'
 import { newId } from '../core/ids.ts'
 import type { Log } from '../core/log.ts'
 import { sameEngine } from '../core/models/change.ts'
+import type { DeviceSetting } from '../core/models/device-setting.ts'
 import type { Fleet, FleetSnapshot, Lease, ModelActivity, SlotQueue } from '../core/models/fleet.ts'
 import type { Model } from '../core/models/model.ts'
 import type { ModelPlan } from '../core/models/model-plan.ts'
@@ -21,6 +22,7 @@ import { openNeededPrograms } from './needed-programs.ts'
 import { openCardBackends } from './placement/card-backend.ts'
 import { openMemory } from './placement/memory.ts'
 import { openModelPlacement, slotsFor } from './placement/model-placement.ts'
+import { ownCards } from './placement/own-cards.ts'
 import { placementsBy, threadsBy } from './placement/placement-facts.ts'
 import { openRefusedFiles } from './placement/refused-files.ts'
 import { presetOf, traitsOf } from './presets/presets.ts'
@@ -53,6 +55,8 @@ export interface FleetOptions {
   environment?: Readonly<Record<string, string | undefined>>
   /** Files outside the data directory that no engine may read: the configuration, keys of certificates. */
   secrets?: readonly string[]
+  /** The cards that it may use, as `devices` of infer.yaml names them; absent: every card. */
+  ownDevices?: readonly DeviceSetting[] | undefined
   machine?: ProbedMachine
 }
 
@@ -62,7 +66,9 @@ export interface FleetOptions {
  */
 export async function openFleet(options: FleetOptions): Promise<Fleet> {
   const { models, log, limits, clock = systemClock, environment = hostEnvironment() } = options
-  const { wrapper, sandbox, devices: source } = options.machine ?? (await probeMachine(options.dataDir, environment))
+  const { wrapper, sandbox, devices: machine } = options.machine ?? (await probeMachine(options.dataDir, environment))
+  const rules = { environment, devices: options.ownDevices }
+  const source = { ...machine, cards: async () => ownCards(await machine.cards(), rules) }
   const host = { host: environment, wrapper, support: sandbox, secrets: options.secrets ?? [] }
   const [launcher, programs] = await Promise.all([
     openLocalLauncher({ ...options, ...host }),
@@ -273,7 +279,13 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     const needed = planned.devices.filter(({ neededBytes }) => neededBytes > 0).map(({ id }) => id)
     const placement = live ? engines.placement(live) : planned.status === 'refused' ? null : placementOf(state, needed)
     const threads = live ? engines.threads(live.engineId) : threadsOf(model, needed)
-    return { ...planned, placement, threads: threads ?? null, benchmark: benchmarks.of(model) }
+    return {
+      ...planned,
+      placement,
+      threads: threads ?? null,
+      leftDevices: memory.left(),
+      benchmark: benchmarks.of(model),
+    }
   }
 
   async function disabledState(model: Model): Promise<ModelState> {
@@ -366,6 +378,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       const epoch = (at: number) => Math.round(clock.epoch() - (clock.now() - at))
       return {
         devices: memory.snapshot(),
+        leftDevices: memory.left(),
         residents: residents().map(resident => ({
           engineId: resident.engineId,
           modelId: resident.serves.model.id,

@@ -37,9 +37,9 @@ export function define(command: Command, terminal: Terminal): void {
           `There is no ${file}, so the server offers the models that ship with infer. 'infer model add' creates the file.`,
         )
       }
-      const { models, limits } = readConfig(file, true, traitsOf)
+      const { models, limits, devices } = readConfig(file, true, traitsOf)
       const count = models.length === 0 ? 'no model' : models.length === 1 ? 'one model' : `${models.length} models`
-      const warnings = await checkModels(models, file)
+      const warnings = await checkModels(models, file, devices)
       if (limits.engine_turn !== undefined)
         warnings.push('limits.engine_turn has no effect: limits.order_bound has replaced it. Remove the line.')
       if (json) return terminal.json({ path: file, models: models.map(({ id }) => id), warnings })

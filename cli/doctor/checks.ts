@@ -13,6 +13,7 @@ import { cpuDevice } from '../../gpu/devices/cpu.ts'
 import type { BackendReport } from '../../gpu/engines/gguf/backend.ts'
 import { backendsFolder, searchBackends } from '../../gpu/engines/gguf/backend-search.ts'
 import { findCards } from '../../gpu/engines/gguf/find-cards.ts'
+import { ownCards } from '../../gpu/placement/own-cards.ts'
 import { presetOf, traitsOf } from '../../gpu/presets/presets.ts'
 import { missingSandboxPaths, wantedLevel } from '../../gpu/presets/sandbox-requirements.ts'
 import { probeSandbox } from '../../gpu/sandbox/probe.ts'
@@ -96,7 +97,7 @@ export async function* runChecks({
     ['memory', checkThisMemory],
     ['images', async () => checkImageSupport(await imageFault())],
     ['ffmpeg', async () => checkFfmpegFound(await openFfmpeg({ ...config.media, environment }).found())],
-    ['GPUs', async () => checkCards((await finding).found)],
+    ['GPUs', async () => checkCards(ownCards((await finding).found, { environment, devices: config.devices }))],
   ]
   const server = remoteServer()
   if (server) checks.unshift(['INFER_URL', async () => checkRemoteServer(await remoteServerFacts(server.url))])

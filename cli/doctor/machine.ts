@@ -1,7 +1,7 @@
 import type { FoundFfmpeg } from '../../core/media/ffmpeg.ts'
 import type { DeviceReadings } from '../../core/models/fleet.ts'
 import type { SandboxLevel } from '../../core/schemas/sandbox-level.ts'
-import type { Device } from '../../gpu/devices/device.ts'
+import type { Device, Discovery } from '../../gpu/devices/device.ts'
 import type { BackendReport } from '../../gpu/engines/gguf/backend.ts'
 import type { BackendChoice } from '../../gpu/engines/gguf/choose-backend.ts'
 import { effectiveLevel, type SandboxSupport, sandboxLimits } from '../../gpu/sandbox/level.ts'
@@ -99,17 +99,19 @@ export function checkCards({
   devices,
   reason,
   broken: faulty,
+  left = [],
 }: {
   devices: readonly (Pick<Device, 'id' | 'name' | 'totalBytes' | 'usedBytes'> & Partial<DeviceReadings>)[]
   reason: string | null
   broken: boolean
+  left?: Discovery['left']
 }): Finding {
   if (devices.length > 0) {
     const cards = devices.map(({ id, name, totalBytes, usedBytes, ...readings }) => {
       const free = usedBytes === null ? '' : `${sizeText(totalBytes - usedBytes)} free of `
       return [`${id} ${name}`, `${free}${sizeText(totalBytes)}`, readingsText(readings)].filter(Boolean).join(', ')
     })
-    return fine('GPUs', cards.join('; '))
+    return fine('GPUs', [...cards, ...left.map(one => one.reason)].join('; '))
   }
   if (faulty)
     return broken(

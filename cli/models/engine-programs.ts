@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { hostEnvironment } from '../../core/config.ts'
 import { openLog } from '../../core/log.ts'
+import { type Config, readConfig } from '../../core/models/config.ts'
 import type { Model } from '../../core/models/model.ts'
 import { tasks as allTasks, type Task } from '../../core/schemas/task.ts'
 import { cpuDevice } from '../../gpu/devices/cpu.ts'
@@ -11,6 +12,7 @@ import type { PlacementTarget } from '../../gpu/estimate/estimate.ts'
 import { environmentsFolder } from '../../gpu/launcher/environment.ts'
 import { openCardBackends } from '../../gpu/placement/card-backend.ts'
 import { bookable } from '../../gpu/placement/memory.ts'
+import { ownCards } from '../../gpu/placement/own-cards.ts'
 import { devicesFor, placementTargetFor } from '../../gpu/placement/placement-target.ts'
 import type { Preset } from '../../gpu/presets/preset.ts'
 import { presetOf, presets } from '../../gpu/presets/presets.ts'
@@ -76,7 +78,7 @@ export function openPlacementTargets(dataDir: string) {
   const cards = () =>
     (discovery ??= wrapping()
       .then(wrapper => findCards({ folder, environment, wrapper }))
-      .then(({ devices }) => devices))
+      .then(found => ownCards(found, { environment, devices: configuredDevices(dataDir) }).devices))
 
   const mainMemory = (): number => Math.floor(cpuDevice().totalBytes * bookable.cpu)
 
@@ -100,18 +102,27 @@ export function openPlacementTargets(dataDir: string) {
       const devices = onProcessor ? [] : await cards()
       if (!onProcessor && (preset.runsOn === 'gpu' || devices.length > 0)) {
         const backend = preset.needsBackend ? await (await (backends ??= openBackends())).find(model) : undefined
-        const capacities = devices.map(({ id, kind, totalBytes }) => {
+        const capacities = devices.map(({ id, kind, totalBytes, budget = totalBytes }) => {
           return {
             id,
             kind: kind === 'cpu' ? ('cpu' as const) : ('nvidia' as const),
-            capacity: Math.floor(totalBytes * bookable.nvidia),
+            capacity: Math.min(Math.floor(totalBytes * bookable.nvidia), budget),
           }
         })
-        const where = devicesFor(model, 'gpu', devices, backend ?? undefined)
+        const where = devicesFor(model, 'gpu', devices, { backend })
         const target = { ...placementTargetFor(where, slots, capacities)!, backend: backend?.gpu }
         return backend === null ? { ...target, needsSetup: true } : target
       }
       return { kind: 'cpu', devices: 1, capacity: mainMemory(), slots }
     },
+  }
+}
+
+/** `devices` of infer.yaml; undefined where the file cannot be read, which the server says when it starts. */
+function configuredDevices(dataDir: string): Config['devices'] {
+  try {
+    return readConfig(join(dataDir, 'infer.yaml'), false).devices
+  } catch {
+    return undefined
   }
 }

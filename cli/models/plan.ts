@@ -45,6 +45,7 @@ function planLines(plan: Plan, paint: Paint): string[] {
   ].map(([what, { model_id: other, why }]) => `${what} ${nameOf(other)}: ${storedSentence(why)}`)
   if (moves.length > 0) lines.push('', ...moves)
   for (const device of plan.devices) lines.push('', ...deviceLines(device, name, paint))
+  if (plan.left_devices.length > 0) lines.push('', ...plan.left_devices.map(one => storedSentence(one.reason)))
   const threads = plan.threads === null ? [] : [`threads ${plan.threads.count} (${printable(plan.threads.reason)})`]
   const measured = plan.benchmark === null ? [] : benchmarkLines(plan.benchmark, Date.now() / 1_000)
   return [...lines, '', ...[...figuresLines(figures), ...threads, ...measured].map(paint.faint)]

@@ -129,6 +129,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     secrets: [path, ...(options.https?.files ? [options.https.files.key] : [])],
     log,
     limits: config.limits,
+    ownDevices: config.devices,
     onLoaded: (modelId, ms) => timings.record('load', modelId, ms),
   })
   const reload = openReload({ path, config: file, check: traitsOf, registry, plans, fleet, log })

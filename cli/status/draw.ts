@@ -26,6 +26,8 @@ export function drawStatus(
     blank,
     heading('Devices'),
     ...snapshot.devices.flatMap(device => deviceLines(device, snapshot, width)),
+    // An older server has none.
+    ...(snapshot.left_devices ?? []).map((one): StyledLine => [{ text: one.reason, look: 'faint' }]),
     ...elsewhere(snapshot),
     ...noteLines(snapshot, width),
     blank,

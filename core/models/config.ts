@@ -13,6 +13,7 @@ import { graphFault } from './comfyui/graph-fault.ts'
 import { faultOf, placeIn } from './config-fault.ts'
 import { offeredModels } from './defaults.ts'
 import { type DescribedSchema, standardSchema } from './described-schema.ts'
+import { DeviceSetting } from './device-setting.ts'
 import { HttpUrl } from './http-url.ts'
 import { Model } from './model.ts'
 import { addSlugs, type SlugTable, slugFault } from './slugs.ts'
@@ -194,6 +195,15 @@ export const Config = z
           }),
       },
     ),
+    devices: z
+      .array(DeviceSetting)
+      .optional()
+      .meta({
+        description:
+          'GPUs that infer may use, by number, id, UUID or name; `memory` limits what all engines together may use of one. An empty list leaves all of them to others. `CUDA_VISIBLE_DEVICES` of the server limits them too. Read at the start only.',
+        example: [0, { device: 1, memory: '12GB' }],
+        absent: 'all that `CUDA_VISIBLE_DEVICES` of the server allows',
+      }),
     region: z.enum(regionLabels).optional().meta({
       description:
         'Region in which this machine is. Workflows, requests and organizations that are restricted to a region use only models of this region. A remote model has a `region` of its own.',

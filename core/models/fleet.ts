@@ -238,8 +238,16 @@ export interface EngineLoad {
   reason: string | null
 }
 
+/** A card of the machine that is left to others. `reason` is a sentence. */
+export interface LeftDevice {
+  id: string
+  name: string
+  reason: string
+}
+
 export interface FleetSnapshot {
   devices: DeviceSnapshot[]
+  leftDevices: readonly LeftDevice[]
   residents: ResidentSnapshot[]
   models: Record<string, ModelActivity>
 }

@@ -1,5 +1,6 @@
 import type { ModelBenchmark } from './benchmark.ts'
 import type { EnginePlacement } from './engine-placement.ts'
+import type { LeftDevice } from './fleet.ts'
 
 /** What happens if a request for a model comes now, and the figures of that decision. Times are milliseconds. */
 export interface ModelPlan {
@@ -21,6 +22,8 @@ export interface ModelPlan {
   devices: PlannedDevice[]
   /** Where it runs, or would run; null if it is refused. */
   placement: EnginePlacement | null
+  /** The cards that are left to others. */
+  leftDevices: readonly LeftDevice[]
   figures: PlanFigures
   /** Threads of its engine; null if it computes on GPUs alone, or with as many threads as it chooses. */
   threads: ProcessorThreads | null

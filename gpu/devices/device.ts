@@ -1,4 +1,4 @@
-import type { DeviceReadings, DeviceSnapshot } from '../../core/models/fleet.ts'
+import type { DeviceReadings, DeviceSnapshot, LeftDevice } from '../../core/models/fleet.ts'
 
 export type DeviceKind = DeviceSnapshot['kind']
 
@@ -28,6 +28,8 @@ export interface Device extends DeviceReadings {
   cores: number | null
   /** The same without the further threads of each core; absent where that is not known. */
   physicalCores?: number
+  /** Bytes that all engines together may use of it, if the configuration limits them. */
+  budget?: number
 }
 
 export const noReadings: DeviceReadings = {
@@ -43,4 +45,6 @@ export interface Discovery {
   reason: string | null
   /** True when a fault keeps existing cards from being used: worth a warning. */
   broken: boolean
+  /** Further cards, which are left to others. */
+  left?: readonly LeftDevice[]
 }

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Log } from '../../core/log.ts'
-import type { DeviceProcess, DeviceSnapshot } from '../../core/models/fleet.ts'
+import type { DeviceProcess, DeviceSnapshot, LeftDevice } from '../../core/models/fleet.ts'
 import { type Device, type Discovery, noReadings } from '../devices/device.ts'
 import { openEnergy } from '../devices/energy.ts'
 import type { cardProcesses } from '../devices/nvidia-smi.ts'
@@ -66,6 +66,7 @@ export async function openMemory(options: {
   let cards: Device[] = []
   let reason: string | null = null
   let broken = false
+  let left: readonly LeftDevice[] = []
   let timer: NodeJS.Timeout | undefined
   let nextPollMs = swept ? releasePollMs : pollMs
   let measuredAt = Number.NEGATIVE_INFINITY
@@ -82,6 +83,7 @@ export async function openMemory(options: {
     if (found.reason !== reason && found.broken) log.warn('The GPUs cannot be used', { reason: found.reason })
     reason = found.reason
     broken = found.broken
+    left = found.left ?? []
     // When the driver does not answer, the cards that it reported before are kept, without readings.
     cards = found.broken && cards.length > 0 ? cards.map(card => ({ ...card, ...noReadings })) : found.devices
     for (const { id, powerWatts } of cards) energy.measured(id, powerWatts)
@@ -156,7 +158,13 @@ export async function openMemory(options: {
     return all.map(device => ({
       id: device.id,
       kind: device.kind === 'cpu' ? 'cpu' : 'nvidia',
-      capacity: Math.max(0, Math.floor(device.totalBytes * bookableOf(device)) - foreignOn(device.id)),
+      capacity: Math.max(
+        0,
+        Math.min(
+          Math.floor(device.totalBytes * bookableOf(device)) - foreignOn(device.id),
+          device.budget ?? device.totalBytes,
+        ),
+      ),
       ...(shared.length > 1 && shared.includes(device.id) && { sharesWith: shared.filter(id => id !== device.id) }),
     }))
   }
@@ -173,6 +181,8 @@ export async function openMemory(options: {
       await source.settled?.()
       await changing
     },
+    /** The cards that are left to others. */
+    left: (): readonly LeftDevice[] => left,
     capacities,
     /** Shares the energy of the devices among the slots in use; it gets the power of each card with every measurement. */
     energy,

@@ -28,7 +28,7 @@ import { type CardUse, spareShare } from './spare-memory.ts'
 type Placement = ModelState['placement']
 
 export function openModelPlacement(
-  memory: Pick<Memory, 'devices' | 'capacities' | 'refresh'>,
+  memory: Pick<Memory, 'devices' | 'left' | 'capacities' | 'refresh'>,
   backends: Pick<ReturnType<typeof openCardBackends>, 'find'>,
   sandbox: SandboxSupport,
   refused: Pick<ReturnType<typeof openRefusedFiles>, 'find'>,
@@ -41,7 +41,7 @@ export function openModelPlacement(
     modelId: model.id,
     bytes: 0,
     impossible: sandboxRefusal(model.id, wantedLevel(model, presetOf(model)), sandbox),
-    ...devicesFor(model, backend === null ? 'cpu' : runsOn, memory.devices(), backend ?? undefined),
+    ...devicesFor(model, backend === null ? 'cpu' : runsOn, memory.devices(), { backend, left: memory.left() }),
   })
 
   /** What a model takes of the cards, without trying its backend, which may take minutes; null if it runs elsewhere. */

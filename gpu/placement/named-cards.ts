@@ -1,9 +1,10 @@
+import type { LeftDevice } from '../../core/models/fleet.ts'
 import type { Device } from '../devices/device.ts'
 
 type Card = Pick<Device, 'id' | 'kind' | 'name' | 'uuid'>
 
 /** Whether a card has this number, id, UUID (or its beginning) or name, which several cards may have. */
-function isNamed({ id, name, uuid }: Card, by: number | string): boolean {
+export function isNamed({ id, name, uuid }: Pick<Card, 'id' | 'name' | 'uuid'>, by: number | string): boolean {
   if (typeof by === 'number') return id === `gpu${by}`
   const text = by.toLowerCase()
   return (
@@ -21,11 +22,14 @@ export function namedCards(
   modelId: string,
   names: readonly (number | string)[],
   devices: readonly Card[],
+  left: readonly LeftDevice[] = [],
 ): { ids: string[] } | { missing: string } {
   const cards = devices.filter(({ kind }) => kind !== 'cpu')
   const unknown = names.find(by => !cards.some(card => isNamed(card, by)))
   if (unknown === undefined)
     return { ids: cards.filter(card => names.some(by => isNamed(card, by))).map(({ id }) => id) }
+  const others = left.find(card => isNamed({ ...card, uuid: null }, unknown))
+  if (others) return { missing: `'${modelId}' is to use the GPU '${unknown}' (devices). ${others.reason}` }
   const known = cards.map(({ id, name }) => `${id} (${name})`).join(', ')
   const here = known === '' ? 'this server has found none' : `this server has ${known}`
   return { missing: `'${modelId}' is to use the GPU '${unknown}' (devices), and ${here}.` }

@@ -1,4 +1,5 @@
 import { engineFacts } from '../../core/models/engine-facts.ts'
+import type { LeftDevice } from '../../core/models/fleet.ts'
 import type { Model } from '../../core/models/model.ts'
 import type { Device } from '../devices/device.ts'
 import type { PlacementTarget } from '../estimate/estimate.ts'
@@ -13,9 +14,14 @@ export type Where = Pick<PlacementRequest, 'kind' | 'devices' | 'only' | 'imposs
 
 /**
  * The devices on which a model runs, by its settings. `runsOn`: see the preset. `backend`: that of the built-in engine; an
- * engine that has one of its own uses what its maker's runtime or Vulkan shows.
+ * engine that has one of its own uses what its maker's runtime or Vulkan shows. `left`: the cards that are left to others.
  */
-export function devicesFor(model: Model, runsOn: string, devices: readonly Device[], backend?: Backend): Where {
+export function devicesFor(
+  model: Model,
+  runsOn: string,
+  devices: readonly Device[],
+  { backend, left = [] }: { backend?: Backend | null | undefined; left?: readonly LeftDevice[] } = {},
+): Where {
   if (runsOn === 'elsewhere') return { kind: 'none', devices: 0 }
   if (runsOn === 'cpu' || model.devices === 'cpu') return { kind: 'cpu', devices: 1 }
   const cards = devices.filter(({ kind }) => kind !== 'cpu')
@@ -36,14 +42,14 @@ export function devicesFor(model: Model, runsOn: string, devices: readonly Devic
       ...(divides && { mostDevices: usable.length }),
     }
   }
-  const named = namedCards(model.id, model.devices, devices)
+  const named = namedCards(model.id, model.devices, devices, left)
   if ('missing' in named) return { kind: 'nvidia', devices: 1, impossible: named.missing }
   const refused = unusable.some(({ id }) => named.ids.includes(id)) && { impossible: why }
   return { kind: 'nvidia', devices: named.ids.length, only: named.ids, ...refused }
 }
 
 /** Whether the engine of a model can use a card: by its backend, by the runtime of the maker, or by Vulkan. */
-function canUse(model: Model, card: Device, cards: readonly Device[], backend: Backend | undefined): boolean {
+function canUse(model: Model, card: Device, cards: readonly Device[], backend: Backend | null | undefined): boolean {
   if (backend) return canLimitTo(card, backend.gpu, cards)
   const { needsBackend, usesVulkan } = presetOf(model)
   return (

@@ -21,7 +21,7 @@ import { type Chosen, type DeviceCapacity, type Occupant, type Reservation, shar
 import { onSharedMemory } from './shared-memory.ts'
 
 /** The plan without what concerns the engine alone. */
-export type Plan = Omit<ModelPlan, 'placement' | 'threads' | 'benchmark'>
+export type Plan = Omit<ModelPlan, 'leftDevices' | 'placement' | 'threads' | 'benchmark'>
 
 export interface Situation {
   now: number

@@ -43,6 +43,13 @@ export const DeviceStatus = namedObject('DeviceStatus', 'A GPU or the CPU.', {
   ),
 })
 
+/** A card in `GET /api/system/status` and `GET /api/plan` that infer does not use. */
+export const LeftDevice = namedObject('LeftDevice', 'A GPU that is left to others.', {
+  id: string('Id of the device.'),
+  name: string('Name of the product.'),
+  reason: string('What says so, as a sentence.'),
+})
+
 /** A device in the shape of the API. `processes` is undefined where they are not known. */
 export const deviceStatus = (device: DeviceSnapshot, processes: readonly DeviceProcess[] | undefined) =>
   viewOf(DeviceStatus, device, {

@@ -14,6 +14,7 @@ import {
   oneOf,
   string,
 } from '../../core/schemas/fields.ts'
+import { LeftDevice } from './device-status.ts'
 import { EnginePlacement, placementView } from './engine-placement.ts'
 
 const modelId = nullableString('Id of its model; null if the token may not use that model.')
@@ -66,6 +67,7 @@ export const ModelPlan = namedObject('ModelPlan', 'What happens if a request for
     }),
   ),
   placement: nullable(EnginePlacement, 'Where it runs, or would run; null if it is refused.'),
+  left_devices: array('GPUs that are left to others.', LeftDevice),
   figures: object('The figures of the decision.', {
     memory_bytes: integer('Bytes that the model needs on all devices.'),
     memory_from: oneOf(
@@ -127,6 +129,7 @@ export function modelPlanView(plan: Plan, allowed: (modelId: string) => boolean)
       })),
     })),
     placement: plan.placement && placementView(plan.placement),
+    left_devices: plan.leftDevices.map(one => ({ ...one })),
     figures: {
       memory_bytes: Math.round(figures.bytes),
       memory_from: figures.bytesFrom,

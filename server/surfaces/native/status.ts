@@ -22,7 +22,7 @@ import { requireMachineOwner } from '../../http/access/reach.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
 import type { Timing } from '../../metrics/timings.ts'
-import { DeviceStatus, deviceStatus } from '../../views/device-status.ts'
+import { DeviceStatus, deviceStatus, LeftDevice } from '../../views/device-status.ts'
 import { EnginePlacement, placementView } from '../../views/engine-placement.ts'
 import { WaitingFor, waitingObject } from '../../views/job-record.ts'
 import { LimitUse, limitUse, SpendUse, spendUse } from '../../views/limit-use.ts'
@@ -108,6 +108,7 @@ const SystemStatus = namedObject('SystemStatus', 'What runs on the machine.', {
     processing: integer('Jobs that run.'),
   }),
   devices: array('GPUs and the CPU.', DeviceStatus),
+  left_devices: array('GPUs that are left to others.', LeftDevice),
   engines: array('Engines that run, load or stop.', EngineStatus),
   models: array('Models that the token may use.', ModelLoad),
   waiting: array(
@@ -231,6 +232,7 @@ export const statusRoutes = (
         requests: exchanges.size,
         jobs: { pending: counts.pending, processing: counts.processing },
         devices: now.devices.map(device => deviceStatus(device, processes.get(device.id))),
+        left_devices: now.leftDevices.map(one => ({ ...one })),
         // Includes engines of models that were removed from the configuration, until their requests have ended.
         engines: now.residents
           .filter(({ modelId }) => modelAllowed(exchange.caller.token.models, modelId))

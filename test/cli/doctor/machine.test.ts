@@ -110,6 +110,17 @@ test.each([
     'fine',
     '100 GiB free of 141 GiB, 87% utilization, 64 °C, 412 of 700 W; gpu1 L4, 22.0 GiB, 40 °C',
   ],
+  [
+    'what is left to others is said',
+    {
+      devices: [{ id: 'gpu0', name: 'L4', totalBytes: 22 * gib, usedBytes: null }],
+      reason: null,
+      broken: false,
+      left: [{ id: 'gpu1', name: 'L4', reason: 'gpu1 is left to others (CUDA_VISIBLE_DEVICES=0).' }],
+    },
+    'fine',
+    'gpu0 L4, 22.0 GiB; gpu1 is left to others (CUDA_VISIBLE_DEVICES=0).',
+  ],
   ['no GPU is ok', { devices: [], reason: 'nvidia-smi is not installed.', broken: false }, 'fine', 'processor'],
   ['a fault is an error', { devices: [], reason: 'The driver hangs.', broken: true }, 'broken', 'The driver hangs.'],
 ])('%s', (_, discovery, state, detail) => {

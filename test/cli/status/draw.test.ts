@@ -94,6 +94,7 @@ const snapshot = {
     { ...idle, model_id: 'broken', status: 'unavailable', reason: 'Engine exited (3): CUDA out of memory' },
   ],
   waiting: [],
+  left_devices: [],
 } as unknown as Api['SystemStatus']
 const lines = (width: number, height = 0, of = snapshot) =>
   drawStatus(of, 'http://127.0.0.1:8787', { width, height }, plainPaint)
@@ -229,6 +230,11 @@ test('an engine on two GPUs is shown below each with its share of it', () => {
     expect.stringContaining('10.0 GiB'),
     expect.stringContaining('30.0 GiB'),
   ])
+})
+
+test('GPUs that are left to others are said', () => {
+  const reason = 'gpu1 is left to others (CUDA_VISIBLE_DEVICES=0).'
+  expect(lines(80, 0, { ...snapshot, left_devices: [{ id: 'gpu1', name: 'L4', reason }] })).toContain(reason)
 })
 
 test('without models it says how to add one', () => {

@@ -98,6 +98,7 @@ export function slotsOnly({ slots = 32 } = {}) {
       },
       snapshot: (): FleetSnapshot => ({
         devices: [],
+        leftDevices: [],
         residents: [...models].map(([modelId, one]) => ({
           engineId: `wkr_${modelId}`,
           modelId,

@@ -47,7 +47,7 @@ async function placed(models: readonly Model[], gib: number | readonly number[],
     return { id: `gpu${at}`, kind: 'nvidia', capacity: Math.floor(0.97 * size * GiB) }
   })
   const placements = openModelPlacement(
-    { devices: () => capacities, capacities: () => capacities } as never,
+    { devices: () => capacities, left: () => [], capacities: () => capacities } as never,
     { find: () => Promise.resolve({ gpu: 'cuda', folder: '/cuda' }) },
     { tool: { name: 'bubblewrap', network: true } } as never,
     { find: () => Promise.resolve(undefined) },
@@ -251,6 +251,7 @@ function openShared(usedByOthers: number, readHeader = readGgufHeader) {
   const card = { id: 'gpu0', kind: 'nvidia' as const, name: 'Card', totalBytes: 10 * GiB, usedBytes: null }
   const memory = {
     devices: () => [{ ...card, ...noReadings, cudaId: '0', uuid: null, cores: null }],
+    left: () => [],
     capacities: () => [{ id: 'gpu0', kind: 'nvidia' as const, capacity: free * GiB }],
     async refresh() {
       measurements++
@@ -338,6 +339,7 @@ test('a model is bound to the cards that it names', async () => {
   }))
   const memory = {
     devices: () => cards,
+    left: () => [],
     capacities: () => cards.map(({ id, kind, gib }) => ({ id, kind, capacity: gib * GiB })),
     refresh: async () => false,
   }

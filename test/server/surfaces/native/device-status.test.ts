@@ -17,15 +17,18 @@ let app: TestApp
 beforeAll(async () => {
   installNvidiaSmi(bin, {
     cards: `echo '${cardLine({ 'utilization.gpu': 87, 'temperature.gpu': 64, 'power.draw': 412.31 })}'
-echo '${cardLine({ index: 1, uuid: 'GPU-2', 'utilization.gpu': '[N/A]', 'temperature.gpu': '[N/A]', 'power.draw': '[N/A]', 'power.limit': '[N/A]' })}'`,
+echo '${cardLine({ index: 1, uuid: 'GPU-2', 'utilization.gpu': '[N/A]', 'temperature.gpu': '[N/A]', 'power.draw': '[N/A]', 'power.limit': '[N/A]' })}'
+echo '${cardLine({ index: 2, uuid: 'GPU-3' })}'`,
     processes: `cat '${join(bin, 'processes')}'`,
   })
   process.env.PATH = `${bin}:${path}`
+  process.env.CUDA_VISIBLE_DEVICES = 'GPU-1,GPU-2'
   app = await startApp({ models: [fakeModel('fake', [], { devices: 1 })] })
 })
 afterAll(async () => {
   await app[Symbol.asyncDispose]()
   process.env.PATH = path
+  delete process.env.CUDA_VISIBLE_DEVICES
   rmSync(bin, { recursive: true, force: true })
 })
 
@@ -37,6 +40,14 @@ test("status has the driver's readings of each GPU, and null where the driver re
     { id: 'gpu1', utilization: null, temperature_celsius: null, power_watts: null, power_limit_watts: null },
     { id: 'cpu', utilization: null, temperature_celsius: null, power_watts: null, processes: null },
   ])
+})
+
+test('a GPU that CUDA_VISIBLE_DEVICES leaves out is not used, and named in the status and in plans', async () => {
+  const reason = 'gpu2 is left to others (CUDA_VISIBLE_DEVICES=GPU-1,GPU-2).'
+  const left_devices = [{ id: 'gpu2', name: 'NVIDIA H200', reason }]
+  expect(await status()).toMatchObject({ left_devices })
+  const plan = await (await app.fetch('/api/plan?model=fake')).json()
+  expect(plan).toMatchObject({ devices: [{ id: 'gpu0' }, { id: 'gpu1' }], left_devices })
 })
 
 test('processes on a GPU are listed, those of an engine with its id', async () => {
