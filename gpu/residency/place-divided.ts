@@ -1,14 +1,7 @@
 import { type CardSplit, type DividedLayers, divideLayers, splitBytes } from '../engines/gguf/card-split.ts'
 import { byLastUse, cheapest, evictionCost, minimalChoice } from './evict.ts'
-import {
-  byDevice,
-  type DeviceCapacity,
-  decide,
-  type Occupant,
-  type PlacementDecision,
-  type PlacementRequest,
-  shareOn,
-} from './place.ts'
+import { byDevice, decide, shareOn } from './occupancy.ts'
+import type { DeviceCapacity, Occupant, PlacementDecision, PlacementRequest } from './place.ts'
 
 /** Sets of cards whose evictions are compared: of those that can hold the model, the ones with the least memory. */
 const maxCompared = 8

@@ -4,6 +4,7 @@ import { formatBytes } from '../engines/gguf/sizing.ts'
 import type { MemoryPlan } from '../estimate/estimate.ts'
 import type { SourceFault } from '../estimate/source-check.ts'
 import { cheapest, evictionCost, evictionFor, minimalChoice } from './evict.ts'
+import { byDevice, bytesOn, decide, freeOn, names, shareOn } from './occupancy.ts'
 import { placeDivided } from './place-divided.ts'
 import { onSharedMemory } from './shared-memory.ts'
 
@@ -171,29 +172,6 @@ function placeEvenly(
   return decide(request, used, { devices: used.map(({ id }) => id) }, evicted)
 }
 
-/** The decision for these devices: it waits for the engines among the evicted that are busy. */
-export function decide(
-  { modelId, bytes }: PlacementRequest,
-  used: readonly DeviceCapacity[],
-  where: Chosen,
-  evicted: readonly Occupant[],
-): PlacementDecision {
-  const engines = evicted.map(other => other.engineId)
-  const busy = evicted.filter(other => other.busy)
-  if (busy.length === 0) return { do: 'load', ...where, evict: engines }
-  const free = used.flatMap((device, at) => {
-    const missing = (where.shares?.[at] ?? bytes / used.length) - bytesOn(device, evicted)
-    return missing > 0 ? [{ device: device.id, bytes: missing }] : []
-  })
-  return {
-    do: 'wait',
-    for: busy.map(other => other.engineId),
-    reserve: { modelId, engines, free },
-    where,
-    reason: `'${modelId}' waits for the memory of ${names(busy)}.`,
-  }
-}
-
 /** Why a model that can be divided fits on no number of cards that it may have. */
 function doesNotFit(
   request: PlacementRequest,
@@ -244,31 +222,6 @@ export function freeBytes(
   return evenly ? Math.min(...free) * free.length : free.reduce((sum, bytes) => sum + bytes, 0)
 }
 
-/** Returns the bytes that are booked on a device for what is on several. */
-export function shareOn(
-  { devices, bytes, shares }: Pick<Occupant, 'devices' | 'bytes' | 'shares'>,
-  device: string,
-): number {
-  const at = devices.indexOf(device)
-  return at < 0 ? 0 : (shares?.[at] ?? bytes / devices.length)
-}
-const bytesOn = (device: DeviceCapacity, occupants: readonly Occupant[]): number =>
-  occupants.reduce((sum, other) => sum + shareOn(other, device.id), 0)
-const freeOn = (device: DeviceCapacity, occupants: readonly Occupant[]): number =>
-  device.capacity - bytesOn(device, occupants)
-
-/** The occupants of each device, by its id. */
-export function byDevice(occupants: readonly Occupant[]): Map<string, Occupant[]> {
-  const there = new Map<string, Occupant[]>()
-  for (const other of occupants)
-    for (const id of other.devices) {
-      const own = there.get(id)
-      if (own) own.push(other)
-      else there.set(id, [other])
-    }
-  return there
-}
-
 /** Which engines to evict so that `share` bytes are free on this device; undefined when that is not possible. */
 function optionOn(
   device: DeviceCapacity,
@@ -305,6 +258,3 @@ function evictedFrom(chosen: readonly Option[], share: number, occupants: readon
     return chosen.every(({ device }) => freeOn(device, staying) >= share)
   })
 }
-
-const names = (occupants: readonly Occupant[]): string =>
-  [...new Set(occupants.map(other => `'${other.modelId}'`))].join(' and ') || 'another model'

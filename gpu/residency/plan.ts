@@ -17,7 +17,8 @@ import {
   shortage,
   slotsOf,
 } from './model-state.ts'
-import { type Chosen, type DeviceCapacity, type Occupant, type Reservation, shareOn } from './place.ts'
+import { shareOn } from './occupancy.ts'
+import type { Chosen, DeviceCapacity, Occupant, Reservation } from './place.ts'
 import { onSharedMemory } from './shared-memory.ts'
 
 /** The plan without what concerns the engine alone. */
