@@ -93,6 +93,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       measured.remember(resident, bytes)
       opened?.measured(resident.engineId, shares)
     },
+    failed: (id, { reason, isFatal }) => opened?.deviceFailed(id, reason, isFatal),
     changed: () => opened?.refresh(),
   })
   const backends = openCardBackends({ ...options, environment, wrapper, memory })
@@ -138,8 +139,19 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
         )
         if (!startsAgain) void stateOf(resident.serves.model.id).catch(() => {})
       },
+      gpuFailed(failed) {
+        // After this event: the engines of a card with a fault are ended.
+        queueMicrotask(() => {
+          const ready = residency.residents().filter(one => one !== failed && one.state === 'ready')
+          for (const id of failed.devices) {
+            const works = ready.some(one => one.devices.includes(id))
+            memory.health.engineFailed(id, failed.serves.model.id, { works })
+          }
+        })
+      },
       loaded(resident, ms) {
         const { model, placement } = resident.serves
+        memory.health.engineReady(resident.devices)
         loadTimes.loaded(model, placement.bytes, ms)
         for (const state of residency.states())
           if (state.durations.loadMs === null) state.firstLoad = loadTimes.first(state.model, state.placement.bytes)

@@ -1,4 +1,5 @@
 import { hostEnvironment } from '../core/config.ts'
+import { openCardWatch } from './devices/card-watch.ts'
 import { cpuDevice } from './devices/cpu.ts'
 import type { Discovery } from './devices/device.ts'
 import { cardProcesses } from './devices/nvidia-smi.ts'
@@ -25,11 +26,13 @@ export async function probeMachine(dataDir: string, environment = hostEnvironmen
     },
     () => changed(),
   )
-  const [{ wrapper }, sandbox, found] = await Promise.all([probingWrapper, probeSandbox(environment), search.cards()])
+  const watch = openCardWatch(environment)
+  const findCards = async () => watch(await search.cards())
+  const [{ wrapper }, sandbox, found] = await Promise.all([probingWrapper, probeSandbox(environment), findCards()])
   let first: Discovery | undefined = found
   let isPrepared = false
   const cards = async () => {
-    const known = first ?? (await search.cards())
+    const known = first ?? (await findCards())
     first = undefined
     // The driver may be installed while this process runs.
     if (!isPrepared && known.devices.some(({ cudaId }) => cudaId !== null)) {

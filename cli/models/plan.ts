@@ -61,7 +61,8 @@ const cells = 48
 
 /** Draws the memory of a device, now and with the model, and lists what is on it. */
 function deviceLines(device: Device, name: string, paint: Paint): string[] {
-  const { id, memory_bytes, free_bytes, needed_bytes, engines } = device
+  const { id, memory_bytes, free_bytes, needed_bytes, engines, fault } = device
+  if (fault) return [`${paint.name(id)}  is not used: ${storedSentence(fault)}`]
   const lettered = engines.map((engine, at) => ({ ...engine, letter: String.fromCharCode(65 + (at % 26)) }))
   const draw = (parts: readonly { letter: string; memory_bytes: number }[]): string =>
     parts

@@ -76,6 +76,7 @@ function deviceLines(device: Api['DeviceStatus'], { engines, time }: Api['System
     `${sizeText(booked_bytes)} booked`,
     `of ${sizeText(total_bytes)}`,
   ].join(', ')
+  const fault: StyledLine[] = device.fault ? [[{ text: `  is not used: ${device.fault}`, look: 'bad' }]] : []
   const own = engines
     .filter(engine => engine.devices.includes(id))
     .map(engine => engineLine(shareOf(engine, id), time, width))
@@ -96,12 +97,14 @@ function deviceLines(device: Api['DeviceStatus'], { engines, time }: Api['System
       [{ text: '  ' }, ...memoryBar(device, Math.max(4, Math.min(40, width - 4)))],
       [{ text: `  ${figures}`, look: 'faint' }],
       ...(beside ? [] : below),
+      ...fault,
       ...own,
     ]
   }
   return [
     [{ text: padded(title, 23), look: 'name' }, { text: ' ' }, ...memoryBar(device, cells), { text: `  ${figures}` }],
     ...below,
+    ...fault,
     ...own,
   ]
 }

@@ -283,6 +283,8 @@ export interface DeviceSnapshot extends DeviceReadings {
   usedBytes: number | null
   /** Reserved for engines of infer. */
   bookedBytes: number
+  /** Why it is not used for now, as a sentence; null if it is. */
+  fault: string | null
 }
 
 export interface ResidentSnapshot {

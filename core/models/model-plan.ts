@@ -53,6 +53,8 @@ export interface PlannedDevice {
   /** Memory for models: the bookable part, without what other programs use. */
   capacityBytes: number
   freeBytes: number
+  /** Why it is not used for now, as a sentence; null if it is. */
+  fault: string | null
   /** What the model would use of it; 0 on a device that it does not get. */
   neededBytes: number
   engines: { engineId: string | null; modelId: string; bytes: number; evicted: boolean; keptLoaded: boolean }[]

@@ -32,6 +32,14 @@ export interface Device extends DeviceReadings {
   budget?: number
 }
 
+/** What is wrong with a card, as a sentence that does not name it. */
+export interface CardReport {
+  id: string
+  reason: string
+  /** Whether programs on it cannot work any more. */
+  isFatal?: boolean
+}
+
 export const noReadings: DeviceReadings = {
   utilization: null,
   temperatureCelsius: null,
@@ -47,4 +55,8 @@ export interface Discovery {
   broken: boolean
   /** Further cards, which are left to others. */
   left?: readonly LeftDevice[]
+  /** Cards that the driver lists and cannot use. */
+  lost?: readonly CardReport[]
+  /** Those among `devices` that have a fault. */
+  faulty?: readonly CardReport[]
 }

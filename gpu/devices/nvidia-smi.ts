@@ -1,5 +1,6 @@
 import type { DeviceProcess } from '../../core/models/fleet.ts'
 import { runProgram } from '../sandbox/program.ts'
+import { isCardLost, lostCards } from './card-faults.ts'
 import { cpuDevice } from './cpu.ts'
 import type { Discovery } from './device.ts'
 import { parseSliceMemory, parseSlices, type Slice } from './mig.ts'
@@ -27,16 +28,40 @@ export async function queryCards(options: RunOptions = {}) {
     run = await nvidiaSmi(queryArguments(queried), options)
   }
   const problem = problemOf(run)
-  return { problem, cards: problem ? [] : parseCards(run.stdout, queried) }
+  return { problem, cards: problem ? [] : parseCards(run.stdout, queried), run, queried }
 }
 
 /** Finds the NVIDIA cards of this machine. Never throws: `reason` says what is wrong. */
 export async function discover(options: RunOptions = {}): Promise<Discovery> {
-  const { problem, cards } = await queryCards(options)
+  const { problem, cards, run, queried } = await queryCards(options)
+  if (problem && isCardLost(run)) return await discoverEach(queried, problem, options)
   if (problem) return { devices: [], reason: problem.reason, broken: problem.broken }
   const devices = devicesOf(cards, cards.some(card => card.mig) ? await slicesOf(options) : [], cpuDevice().totalBytes)
   const reason = devices.length > 0 ? null : 'nvidia-smi reported no card that can be used.'
-  return { devices, reason, broken: devices.length === 0 }
+  const lost = lostCards(run.stdout, queried)
+  return { devices, reason, broken: devices.length === 0 && lost.length === 0, lost }
+}
+
+/** Machines with more cards are rare, and those above are then not found for as long as another one does not answer. */
+const mostCards = 16
+
+/** Finds the cards one by one: of some drivers, one that has fallen off the bus hides the others. */
+async function discoverEach(
+  queried: readonly string[],
+  { reason }: { reason: string },
+  options: RunOptions,
+): Promise<Discovery> {
+  const indices = Array.from({ length: mostCards }, (_, index) => index)
+  const runs = await Promise.all(
+    indices.map(index => nvidiaSmi([...queryArguments(queried), '-i', String(index)], options)),
+  )
+  const devices = devicesOf(
+    runs.flatMap(({ exitCode, stdout }) => (exitCode === 0 ? parseCards(stdout, queried) : [])),
+    [],
+    cpuDevice().totalBytes,
+  )
+  const lost = indices.flatMap(index => (isCardLost(runs[index]!) ? [{ id: `gpu${index}`, reason }] : []))
+  return { devices, reason: devices.length > 0 ? null : reason, broken: devices.length === 0, lost }
 }
 
 /** Every driver lists the UUIDs with `-L`; only the XML has the memory. Without the XML the memory is estimated. */

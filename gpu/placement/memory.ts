@@ -9,6 +9,7 @@ import type { Resident } from '../residency/model-state.ts'
 import { shareOn } from '../residency/occupancy.ts'
 import type { DeviceCapacity, PlacementRequest } from '../residency/place.ts'
 import { withSharing } from '../residency/shared-memory.ts'
+import { type CardFault, openCardHealth } from './card-health.ts'
 import { type CardMeasurement, openCardUse, useMargin } from './card-use.ts'
 
 /** The source of the devices; tests pass their own. */
@@ -58,12 +59,15 @@ export async function openMemory(options: {
   /** Whether engines of an earlier run were just ended: the cards may still show their memory as used. */
   swept: boolean
   log: Log
+  /** Called when a card has got a fault: it gets no engine until it answers again. */
+  failed: (id: string, fault: CardFault) => void
   /** Called when the devices or their bookable memory have changed. */
   changed: () => void
 }) {
   const { source, residents, swept, log, changed } = options
   const energy = openEnergy()
   const use = openCardUse()
+  const health = openCardHealth(log, (id, fault) => options.failed(id, fault))
   let cards: Device[] = []
   let reason: string | null = null
   let broken = false
@@ -86,7 +90,8 @@ export async function openMemory(options: {
     broken = found.broken
     left = found.left ?? []
     // When the driver does not answer, the cards that it reported before are kept, without readings.
-    cards = found.broken && cards.length > 0 ? cards.map(card => ({ ...card, ...noReadings })) : found.devices
+    cards =
+      found.broken && cards.length > 0 ? cards.map(card => ({ ...card, ...noReadings })) : health.seen(cards, found)
     for (const { id, powerWatts } of cards) energy.measured(id, powerWatts)
     return found
   }
@@ -152,6 +157,11 @@ export async function openMemory(options: {
 
   const devices = (): Device[] => [...cards, source.cpu]
 
+  const withFault = (id: string): { capacity?: number; fault?: string } => {
+    const fault = health.faultOf(id)
+    return fault === undefined ? {} : { capacity: 0, fault }
+  }
+
   function capacities(): DeviceCapacity[] {
     const all = devices()
     // The memory of these is that of the processor.
@@ -167,6 +177,7 @@ export async function openMemory(options: {
         ),
       ),
       ...(shared.length > 1 && shared.includes(device.id) && { sharesWith: shared.filter(id => id !== device.id) }),
+      ...withFault(device.id),
     }))
   }
 
@@ -182,6 +193,8 @@ export async function openMemory(options: {
       await source.settled?.()
       await changing
     },
+    /** Which cards have a fault. */
+    health,
     /** The cards that are left to others. */
     left: (): readonly LeftDevice[] => left,
     capacities,
@@ -280,6 +293,7 @@ export async function openMemory(options: {
         temperatureCelsius,
         powerWatts: device.powerWatts,
         powerLimitWatts: device.powerLimitWatts,
+        fault: health.faultOf(id) ?? null,
         bookedBytes: Math.round(withSharing([id], capacities()).reduce((sum, one) => sum + bookedOn(one), 0)),
       })),
     close(): void {

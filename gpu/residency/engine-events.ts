@@ -24,7 +24,7 @@ const layoutFactor = 9 / 8
 
 /** What engines report, each event as a method. Events of engines that no longer exist change nothing. */
 export function engineEvents(
-  effects: Pick<Effects, 'now' | 'loaded' | 'ranOut'>,
+  effects: Pick<Effects, 'now' | 'loaded' | 'ranOut' | 'gpuFailed'>,
   rules: ResidencyRules,
   residents: Residents,
   reconciler: Reconciler,
@@ -35,7 +35,10 @@ export function engineEvents(
     state.failures = addFailure(before, reason, now, rules.backoff)
     state.engineFailures++
     state.startedAgain = false
-    if (saysGpuError(reason)) state.avoided = { devices: resident.devices, until: now + avoidMs }
+    if (saysGpuError(reason)) {
+      state.avoided = { devices: resident.devices, until: now + avoidMs }
+      effects.gpuFailed?.(resident)
+    }
     if (reconciler.needsEngine(state)) reconciler.wakeBy(state.failures.retryAt)
   }
 
@@ -60,7 +63,10 @@ export function engineEvents(
     state.placement = placement
     if (isTaken) return true
     if (isFull) effects.ranOut?.(resident, more, true)
-    else state.avoided = { devices, until: effects.now() + avoidMs }
+    else {
+      state.avoided = { devices, until: effects.now() + avoidMs }
+      effects.gpuFailed?.(resident)
+    }
     return true
   }
 
@@ -139,6 +145,19 @@ export function engineEvents(
       if (!resident) return
       if (resident.state !== 'stopping') failed(resident, reason, effects.now())
       remove(resident)
+      reconciler.run()
+    },
+    /**
+     * A device has got a fault: its engines end, at once if they cannot work any more, else after their requests. Their models
+     * are loaded elsewhere.
+     */
+    deviceFailed(id: string, reason: string, isFatal: boolean): void {
+      for (const resident of residents.all()) {
+        if (!resident.devices.includes(id) || resident.state === 'stopping') continue
+        if (!isFatal && resident.leases > 0) resident.draining = 'unload'
+        else residents.stop(resident, `${id} is not used any more: ${reason}`, isFatal)
+        reconciler.addIfNeeded(resident.serves)
+      }
       reconciler.run()
     },
     /** An engine wants no requests for this long. */

@@ -15,6 +15,8 @@ export interface DeviceCapacity {
   capacity: number
   /** Ids of devices whose memory is the same: what is booked there is not free here. Absent: its memory is its own. */
   sharesWith?: readonly string[]
+  /** Why it is not used for now, as a sentence. */
+  fault?: string
 }
 
 /** An engine that uses or will use memory, or free memory that is reserved. Engines that are stopping are left out. */
@@ -113,15 +115,22 @@ export function place(
   if (impossible !== undefined) return { do: 'refuse', reason: impossible }
   if (request.kind === 'none') return { do: 'load', devices: [], evict: [] }
   const { only } = request
-  const candidates = capacities.filter(device => device.kind === request.kind && (only?.includes(device.id) ?? true))
+  const allowed = capacities.filter(device => device.kind === request.kind && (only?.includes(device.id) ?? true))
+  const candidates = allowed.filter(({ fault }) => fault === undefined)
+  const faults = allowed
+    .flatMap(({ id, fault }) => (fault === undefined ? [] : [` ${id} is not used: ${fault}`]))
+    .join('')
   const name = `'${request.modelId}'`
   const [one, several] = kindNames(request)
   if (candidates.length === 0)
-    return { do: 'refuse', reason: `${name} needs a ${one}, and this server has found none.` }
+    return {
+      do: 'refuse',
+      reason: `${name} needs a ${one}, and this server has ${faults ? 'none that works' : 'found none'}.${faults}`,
+    }
   if (candidates.length < request.devices)
     return {
       do: 'refuse',
-      reason: `${name} needs ${request.devices} ${several}; this server has ${candidates.length}.`,
+      reason: `${name} needs ${request.devices} ${several}; this server has ${candidates.length}.${faults}`,
     }
   const { devices, mostDevices = devices } = request
   if (request.split === undefined || mostDevices < 2) return placeEvenly(request, candidates, occupants)

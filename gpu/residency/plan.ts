@@ -217,7 +217,7 @@ function devicesOf(
   const occupants = onSharedMemory(engines, capacities)
   return capacities
     .filter(({ id, kind }) => kind === placement.kind && (placement.only?.includes(id) ?? true))
-    .map(({ id, capacity }) => {
+    .map(({ id, capacity, fault = null }) => {
       const engines = occupants
         .filter(one => one.devices.includes(id))
         .map(one => ({
@@ -228,7 +228,7 @@ function devicesOf(
         }))
       const freeBytes = Math.max(0, capacity - engines.reduce((sum, { bytes }) => sum + bytes, 0))
       const neededBytes = shareOn({ bytes: placement.bytes, ...chosen }, id)
-      return { id, capacityBytes: capacity, freeBytes, neededBytes, engines }
+      return { id, capacityBytes: capacity, freeBytes, fault, neededBytes, engines }
     })
 }
 

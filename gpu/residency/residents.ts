@@ -103,6 +103,8 @@ export interface Effects {
   ranOut?(resident: Resident, bytes: number, startsAgain: boolean): void
   /** Called when an engine has completed its first request. */
   answered?(resident: Resident): void
+  /** Called when an engine has ended by an error of its GPU. */
+  gpuFailed?(resident: Resident): void
   /** Called when an engine is ready, with the milliseconds that it took. */
   loaded?(resident: Resident, ms: number): void
 }

@@ -31,6 +31,7 @@ export const DeviceStatus = namedObject('DeviceStatus', 'A GPU or the CPU.', {
   total_bytes: integer('Bytes of memory.'),
   used_bytes: nullableInteger('Bytes in use as the driver measures them; null if it cannot.'),
   booked_bytes: integer('Bytes reserved for engines.'),
+  fault: nullableString('Why it is not used for now, as a sentence; null if it is.'),
   utilization: Reading.describe(
     'Fraction of the last sample period (up to 1 s) in which a kernel ran on the device, 0 to 1. Null if the driver does not report it, for MIG slices and the CPU.',
   ),

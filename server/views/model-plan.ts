@@ -53,6 +53,7 @@ export const ModelPlan = namedObject('ModelPlan', 'What happens if a request for
       id: string('Id of the device.'),
       memory_bytes: integer('Bytes for models: without a reserve, and without what other programs use.'),
       free_bytes: integer('Bytes that no engine uses or has reserved.'),
+      fault: nullableString('Why it is not used for now, as a sentence; null if it is.'),
       needed_bytes: integer('Bytes that the model would use; 0 on devices that it does not get.'),
       engines: array(
         'Who is on it now.',
@@ -119,6 +120,7 @@ export function modelPlanView(plan: Plan, allowed: (modelId: string) => boolean)
       id: one.id,
       memory_bytes: Math.round(one.capacityBytes),
       free_bytes: Math.round(one.freeBytes),
+      fault: one.fault,
       needed_bytes: Math.round(one.neededBytes),
       engines: one.engines.map(engine => ({
         engine_id: engine.engineId,

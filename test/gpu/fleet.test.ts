@@ -465,6 +465,34 @@ echo '${cardLine({ ...l4, index: 1, uuid: 'GPU-2', 'memory.used': 2048 })}'`
     await expect(fleet.lease(wider, { waitMs: 1000 })).rejects.toThrow(/needs 22\.0 GiB of memory on each of 2 GPUs/)
   })
 
+  test('an engine on a GPU that falls off is loaded on another one, and both are told apart in the status', async () => {
+    const directory = temporary()
+    const flag = join(directory, 'lost')
+    const lost = cardLine({ ...l4, 'memory.total': '[GPU is lost]', 'memory.used': '[GPU is lost]' })
+    const script = `if [ -e ${flag} ]; then echo '${lost}'; else echo '${cardLine(l4)}'; fi
+echo '${cardLine({ ...l4, index: 1, uuid: 'GPU-2' })}'`
+    const models = [fake('a', [], { memory: '20GiB' }), fake('too-large', [], { memory: '30GiB' })]
+    const { fleet, log } = await fleetOf(models, { devices: cardsOf(directory, script) })
+    await fleet.load(models[0]!)
+    expect(fleet.snapshot().residents[0]!.devices).toEqual(['gpu0'])
+    writeFileSync(flag, '')
+    await until(() => {
+      // A model that does not fit is refused after a measurement only, once a second.
+      fleet.load(models[1]!).catch(() => {})
+      return fleet.snapshot().devices[0]!.fault !== null
+    })
+    expect((await chat(fleet, models[0]!)).failure).toBeUndefined()
+    expect(fleet.snapshot()).toMatchObject({
+      devices: [
+        { id: 'gpu0', fault: "nvidia-smi reports 'GPU is lost' for it.", usedBytes: null },
+        { fault: null },
+        {},
+      ],
+      residents: [{ devices: ['gpu1'] }],
+    })
+    expect(log.lines.filter(line => line.includes('A GPU is not used any more'))).toHaveLength(1)
+  })
+
   test('after an eviction the next load waits until the GPU reports the free memory', async () => {
     const directory = temporary()
     const flag = join(directory, 'freed')

@@ -21,7 +21,8 @@ export function openCardSearch(search: VulkanSearch, changed?: () => void) {
       const mainBytes = cpuDevice().totalBytes
       const found = { nvidia: nvidia.devices, addresses, amd, vulkan: vulkan.current(), mainBytes }
       const devices = mergeCards(found)
-      return { devices, reason: devices.length > 0 && !nvidia.broken ? null : nvidia.reason, broken: nvidia.broken }
+      const reason = devices.length > 0 && !nvidia.broken ? null : nvidia.reason
+      return { devices, reason, broken: nvidia.broken, ...(nvidia.lost && { lost: nvidia.lost }) }
     },
     /** Resolves when the devices of the Vulkan backend are known. */
     settled: vulkan.settled,

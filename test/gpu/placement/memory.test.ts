@@ -58,6 +58,7 @@ async function open() {
     },
     swept: false,
     log,
+    failed: () => undefined,
     changed: () => void changes++,
   })
   onTestFinished(() => memory.close())

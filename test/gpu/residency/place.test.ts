@@ -444,6 +444,13 @@ describe('place', () => {
       [gpu('b', 24)],
       { do: 'load', evict: ['x'] },
     ],
+    [
+      'a GPU with a fault is not used, and named to a model that is bound to it',
+      want(1, { only: ['a'] }),
+      [],
+      [{ ...gpu('a', 0), fault: 'It is lost.' }, gpu('b', 24)],
+      { reason: "'new' needs a GPU, and this server has none that works. a is not used: It is lost." },
+    ],
     ['a GPU that other processes have filled', want(1), [], [gpu('a', 0)], { do: 'refuse' }],
   ]
   test.each(cases)('%s', (_rule, wanted, occupants, capacities, decision) =>

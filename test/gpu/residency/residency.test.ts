@@ -795,6 +795,43 @@ describe('an engine that fails with an error of its GPU', () => {
   })
 })
 
+describe('a GPU that gets a fault', () => {
+  const lost = 'nvidia-smi does not list it any more.'
+  /** gpu0 has the engine e1 and a fault, gpu1 is empty. */
+  function faulty(busy: boolean, isFatal: boolean) {
+    capacities.push({ ...capacities[0]!, id: 'gpu1' })
+    const state = warm('a', 16)
+    const asked = busy ? ask(state) : undefined
+    since()
+    capacities = [{ ...capacities[0]!, capacity: 0, fault: lost }, capacities[1]!]
+    residency.deviceFailed('gpu0', lost, isFatal)
+    return { state, asked }
+  }
+
+  test('loses its engines, whose models are loaded on another one for what waits', () => {
+    const { state } = faulty(true, true)
+    expect(since()).toEqual([`kill e1: gpu0 is not used any more: ${lost}`])
+    const second = ask(state)
+    expect(since()).toEqual(['start e2 a'])
+    expect(state.residents.at(-1)!.devices).toEqual(['gpu1'])
+    residency.exited('e1', 'killed')
+    residency.ready('e2')
+    expect(second.resident?.engineId).toBe('e2')
+    // The end of the engine was not its own fault.
+    expect(state.failures).toBeNull()
+  })
+
+  test('lets an engine that works end its requests', () => {
+    const { state, asked } = faulty(true, false)
+    expect(since()).toEqual([])
+    residency.release(asked!.resident!, 5)
+    expect(since()).toEqual(['stop e1: unloaded'])
+    residency.exited('e1', 'stopped')
+    ask(state)
+    expect(state.residents[0]!.devices).toEqual(['gpu1'])
+  })
+})
+
 test('a booking grows to the measured use and never shrinks', () => {
   const state = warm('a', 10)
   residency.measured('e1', [18 * GiB])
