@@ -159,6 +159,11 @@ export function openEngineEffects(options: EngineEffectOptions) {
     effects: {
       start: resident => void start(resident),
       stop: (resident, reason, kill) => void stop(resident, reason, kill),
+      measureAgain(resident) {
+        const measuring = memory.measureAgain(resident)
+        void measuring?.then(() => events().settled(resident.engineId))
+        return measuring !== undefined
+      },
       settle: resident => void memory.settle(resident).then(() => events().settled(resident.engineId)),
       answered(resident) {
         const { detail, advice } = placement(resident)

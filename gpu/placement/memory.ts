@@ -42,6 +42,8 @@ const brokenPollMs = 60_000
 /** Without a card: one that appears with its driver or backend is used without a restart. */
 const absentPollMs = 15_000
 const releasePollMs = 1_500
+/** Part of a card that must stay free, so that it is not measured again before a load. */
+const tightShare = 1 / 4
 /** A measurement of the last second is not repeated before a model is refused. */
 const freshMs = 1_000
 
@@ -239,6 +241,18 @@ export async function openMemory(options: {
         if (!cardsOf(resident).some(lacks)) return
         await pause(settleStepMs)
       }
+    },
+    /**
+     * Measures before an engine starts, where the last measurement is older than a second and a quarter of its card is not
+     * left besides: another program may have taken what was free. Undefined where that is not needed.
+     */
+    measureAgain(resident: Resident): Promise<void> | undefined {
+      if (performance.now() - measuredAt < freshMs) return undefined
+      const isTight = ({ id, totalBytes }: Device) => {
+        const free = capacities().find(device => device.id === id)!.capacity - bookedOn(id)
+        return free < totalBytes * tightShare
+      }
+      return cardsOf(resident).some(isTight) ? measure() : undefined
     },
     /**
      * Waits until the cards show the memory of ended engines as free: they use no more than other programs and the

@@ -82,7 +82,14 @@ export function engineEvents(
   }
 
   return {
-    settled: (engineId: string): void => residents.settled(engineId),
+    /** The devices were measured before an engine starts. Where its memory is gone, its model is placed anew. */
+    settled(engineId: string): void {
+      const resident = residents.get(engineId)
+      if (resident?.state !== 'starting' || reconciler.fits(resident)) return residents.settled(engineId)
+      resident.serves.engineStarts--
+      remove(resident)
+      reconciler.run()
+    },
     ready(engineId: string): void {
       const resident = residents.get(engineId)
       if (resident?.state !== 'starting') return

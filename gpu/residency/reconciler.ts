@@ -4,6 +4,7 @@ import { byUrgency, nextStep, occupantsOf, type ResidencyRules } from './advance
 import { type ExpectedWait, expectedWait } from './expected-wait.ts'
 import type { ModelState, Resident } from './model-state.ts'
 import * as states from './model-state.ts'
+import { freeOn } from './occupancy.ts'
 import {
   type DeviceCapacity,
   freeBytes,
@@ -148,6 +149,11 @@ export function openReconciler(
     /** Free bytes on all of the devices together, as far as the model can use them. */
     freeBytes: (devices: readonly string[], { placement }: ModelState): number =>
       freeBytes(devices, occupied(effects.now(), []), capacities(), placement.split === undefined),
+    /** Whether the devices of an engine still have the memory that is booked there. */
+    fits({ devices }: Resident): boolean {
+      const all = occupied(effects.now(), [])
+      return capacities().every(device => !devices.includes(device.id) || freeOn(device, all) > -1)
+    },
     place: (request: PlacementRequest): PlacementDecision => place(request, occupied(effects.now(), []), capacities()),
     /** What happens if a request for the model comes now. Changes nothing. */
     plan: (state: ModelState, refusal: string | null = null): Plan =>

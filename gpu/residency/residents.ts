@@ -11,7 +11,7 @@ const firstClearingMs = 1_000
 
 /** Every engine from the decision to start it until its process has ended: the memory that is booked. */
 export function openResidents(
-  effects: Pick<Effects, 'now' | 'newEngineId' | 'start' | 'settle' | 'stop'>,
+  effects: Pick<Effects, 'now' | 'newEngineId' | 'start' | 'settle' | 'measureAgain' | 'stop'>,
   capacities: () => readonly DeviceCapacity[],
 ) {
   const residents = new Map<string, Resident>()
@@ -30,7 +30,8 @@ export function openResidents(
     else if (resident.phase !== 'settling' && resident.devices.some(mayShowEnded)) {
       resident.phase = 'settling'
       effects.settle(resident)
-    } else {
+    } else if (resident.phase !== 'settling' && effects.measureAgain?.(resident)) resident.phase = 'settling'
+    else {
       if (resident.phase !== 'launching') clearingMs = movingAverage(clearingMs, effects.now() - resident.startedAt)
       resident.phase = 'launching'
       resident.launchedAt = effects.now()
@@ -83,7 +84,8 @@ export type Residents = ReturnType<typeof openResidents>
 
 /**
  * The effects that the residency calls. Each returns at once and is answered later by an event, also when there was
- * nothing to do: `start` by `ready` or `startFailed`, `settle` by `settled`, `stop` by `exited`, `wake` by `tick`.
+ * nothing to do: `start` by `ready` or `startFailed`, `settle` and `measureAgain` by `settled`, `stop` by `exited`, `wake` by
+ * `tick`.
  */
 export interface Effects {
   now: () => number
@@ -91,6 +93,11 @@ export interface Effects {
   start(resident: Resident): void
   /** Waits until the devices show the memory of ended engines as free. */
   settle(resident: Resident): void
+  /**
+   * Measures the devices where another program may have taken the memory since the last time, and the engine needs most of
+   * what is free. Returns whether it does.
+   */
+  measureAgain?(resident: Resident): boolean
   /** Ends the engine in any state; `kill` ends it without the grace period. */
   stop(resident: Resident, reason: string, kill: boolean): void
   /** Calls `tick` at this time, and not at a time that was set before. */

@@ -493,6 +493,24 @@ echo '${cardLine({ ...l4, index: 1, uuid: 'GPU-2' })}'`
     expect(log.lines.filter(line => line.includes('A GPU is not used any more'))).toHaveLength(1)
   })
 
+  test('a load is placed by what is free when it begins, not by the last measurement', async () => {
+    const directory = temporary()
+    const inUse = join(directory, 'used')
+    const script = `read used < ${inUse}; echo "${cardLine({ ...l4, 'memory.used': '$used' })}"
+echo '${cardLine({ ...l4, index: 1, uuid: 'GPU-2' })}'`
+    writeFileSync(inUse, '0\n')
+    const model = fake('a', [], { memory: '18GiB' })
+    const { fleet } = await fleetOf([model], { devices: cardsOf(directory, script) })
+    writeFileSync(inUse, '12000\n')
+    const measuredAt = performance.now()
+    await until(() => performance.now() - measuredAt > 1_000)
+    await fleet.load(model)
+    expect(fleet.snapshot()).toMatchObject({
+      residents: [{ devices: ['gpu1'] }],
+      models: { a: { engineStarts: 1, engineFailures: 0 } },
+    })
+  })
+
   test('after an eviction the next load waits until the GPU reports the free memory', async () => {
     const directory = temporary()
     const flag = join(directory, 'freed')
