@@ -98,12 +98,15 @@ export async function openMemory(options: {
     return found
   }
 
+  /** The engines with a process: one that waits for memory uses none yet. */
   const enginesOn = (id: string) =>
-    residentsOn(id).map(resident => ({
-      engineId: resident.engineId,
-      bytes: shareOn(resident, id),
-      isReady: resident.state === 'ready',
-    }))
+    residentsOn(id)
+      .filter(({ state, phase }) => state !== 'starting' || phase === 'launching')
+      .map(resident => ({
+        engineId: resident.engineId,
+        bytes: shareOn(resident, id),
+        isReady: resident.state === 'ready',
+      }))
 
   /** The bytes of each engine on a card by its processes; null if one has none, or all use more than the card shows. */
   function byEngine(

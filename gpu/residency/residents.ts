@@ -26,17 +26,18 @@ export function openResidents(
     const stopping = [...residents.values()].some(
       other => other.state === 'stopping' && isOnSameMemory(other.devices, resident.devices, capacities()),
     )
-    if (stopping) resident.phase = 'clearing'
-    else if (resident.phase !== 'settling' && resident.devices.some(mayShowEnded)) {
-      resident.phase = 'settling'
-      effects.settle(resident)
-    } else if (resident.phase !== 'settling' && effects.measureAgain?.(resident)) resident.phase = 'settling'
-    else {
-      if (resident.phase !== 'launching') clearingMs = movingAverage(clearingMs, effects.now() - resident.startedAt)
-      resident.phase = 'launching'
-      resident.launchedAt = effects.now()
-      effects.start(resident)
+    if (stopping) {
+      resident.phase = 'clearing'
+      return
     }
+    const [hasWaited, isSettled] = [resident.phase !== 'launching', resident.phase === 'settling']
+    resident.phase = 'settling'
+    if (!isSettled && resident.devices.some(mayShowEnded)) return effects.settle(resident)
+    if (!isSettled && effects.measureAgain?.(resident)) return
+    if (hasWaited) clearingMs = movingAverage(clearingMs, effects.now() - resident.startedAt)
+    resident.phase = 'launching'
+    resident.launchedAt = effects.now()
+    effects.start(resident)
   }
 
   /** From here on the engine serves no further request. */

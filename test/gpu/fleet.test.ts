@@ -497,7 +497,7 @@ echo '${cardLine({ ...l4, index: 1, uuid: 'GPU-2' })}'`
     const directory = temporary()
     const inUse = join(directory, 'used')
     const script = `read used < ${inUse}; echo "${cardLine({ ...l4, 'memory.used': '$used' })}"
-echo '${cardLine({ ...l4, index: 1, uuid: 'GPU-2' })}'`
+echo '${cardLine({ ...l4, index: 1, uuid: 'GPU-2', 'memory.used': 0 })}'`
     writeFileSync(inUse, '0\n')
     const model = fake('a', [], { memory: '18GiB' })
     const { fleet } = await fleetOf([model], { devices: cardsOf(directory, script) })
