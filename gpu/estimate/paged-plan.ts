@@ -46,7 +46,7 @@ const lengthStep = 1024
 const usualLength = 8192
 
 /** The parts of a layer must have the same number of attention heads; what is left of the cards gets groups of layers. */
-export function parallelSizes(cards: number, heads: number): ParallelSizes {
+function parallelSizes(cards: number, heads: number): ParallelSizes {
   const fits = (tensor: number) => cards % tensor === 0 && (heads === 0 || heads % tensor === 0)
   const tensor = Array.from({ length: cards }, (_, less) => cards - less).find(fits) ?? 1
   return { tensor, pipeline: cards / tensor }

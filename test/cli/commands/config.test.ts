@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { tinyChat } from '../../../bin/tiny-chat.ts'
+import { cardLine, installNvidiaSmi } from '../../fixtures/nvidia-smi.ts'
 import { infer, json, temporaryFolder } from '../_infer.ts'
 
 test('without infer.yaml the check says which models are offered instead, and what to do', async () => {
@@ -72,4 +73,22 @@ test('models whose files cannot be loaded as configured are errors with their pl
   const warned = await infer(['config', 'check', file])
   expect([warned.exitCode, warned.stdout]).toEqual([0, `${file} is valid: one model.\n`])
   expect(warned.stderr).toContain("Model 'server': A context of 5000 tokens")
+})
+
+test('models that are bound to GPUs of others are errors, and unknown GPUs of the server warnings', async () => {
+  const folder = temporaryFolder()
+  const file = join(folder, 'infer.yaml')
+  installNvidiaSmi(folder, { cards: `echo '${cardLine()}'; echo '${cardLine({ index: 1, uuid: 'GPU-2' })}'` })
+  const check = (devices: string, own: number) => {
+    const model = `{id: a, engine: custom, command: [serve, '{socket}'], devices: [${own}]}`
+    writeFileSync(file, `devices: ${devices}\nmodels:\n  - ${model}\n`)
+    return infer(['config', 'check', file], {
+      env: { PATH: `${folder}:${process.env.PATH}`, CUDA_VISIBLE_DEVICES: '0' },
+    })
+  }
+  const said = await check('[0]', 1)
+  expect(said.exitCode).toBe(65)
+  expect(said.stderr).toContain("'a' is to use the GPU '1' (devices). gpu1 is left to others (CUDA_VISIBLE_DEVICES=0).")
+  const valid = await check('[0, 5]', 0)
+  expect([valid.exitCode, valid.stderr]).toEqual([0, expect.stringContaining("the GPU '5', which this machine")])
 })
