@@ -3,9 +3,11 @@ import { type BackoffRules, circuitState } from './backoff.ts'
 import {
   expectedLoadMs,
   expectedWorkMs,
+  isSurplus,
   liveResidents,
   type ModelState,
   type Resident,
+  runningOf,
   shortage,
   slotsOf,
 } from './model-state.ts'
@@ -89,10 +91,11 @@ export function nextStep(
   if (decision.do === 'refuse') return { do: 'refuse', reason, refuse: served ? 'none' : 'all' }
   const wait = { do: 'wait' as const, reason, for: decision.for }
   if (!waits || decision.for.length === 0) return { ...wait, until: null, reserve: null }
-  const lateAt = becomesLateAt(state, demand, decision.reserve, occupants, rules)
+  const waitedFor = occupants.filter(({ engineId }) => decision.for.includes(engineId))
+  const isLate = waitedFor.every(({ surplus, turnUntil }) => surplus && turnUntil === null)
+  const lateAt = isLate ? now : becomesLateAt(state, demand, decision.reserve, occupants, rules)
   // Reserved only when it is late, because until then another model may make use of the idle ones.
   const reserve = now >= lateAt ? decision.reserve : null
-  const waitedFor = occupants.filter(({ engineId }) => decision.for.includes(engineId))
   if (waitedFor.some(({ turnSince }) => turnSince === null)) return { ...wait, until: null, reserve }
   const until = Math.max(lateAt, ...waitedFor.map(({ turnUntil }) => turnUntil ?? Number.NEGATIVE_INFINITY))
   if (now < until) return { ...wait, until: Number.isFinite(until) ? until : null, reserve }
@@ -182,6 +185,7 @@ export function occupantsOf(
         bytes: resident.bytes,
         shares: resident.shares,
         busy: resident.state === 'starting' || resident.leases > 0 || isReserved || turnUntil !== null,
+        surplus: readyAt !== null && !isReserved && isSurplus(resident, runningOf(serves), reserved),
         turnSince: isReserved ? null : readyAt,
         turnUntil,
         pinned: !serves.retired && liveResidents(serves).indexOf(resident) < serves.model.replicas.min,

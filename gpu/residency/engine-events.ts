@@ -97,6 +97,7 @@ export function engineEvents(
       resident.state = 'ready'
       resident.readyAt = now
       resident.lastUsedAt = now
+      resident.neededAt = now
       resident.serves.startedAgain = false
       const { durations } = resident.serves
       const wasKnown = states.loadIsKnown(resident.serves)

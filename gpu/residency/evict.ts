@@ -7,6 +7,7 @@ export interface EvictionCandidate {
 }
 
 interface Cost {
+  /** Of busy engines; one that its model can do without counts half. */
   busy: number
   /** Milliseconds until all of them would be loaded again. */
   reloadMs: number
@@ -22,12 +23,14 @@ const maxCompared = 8
 /** A busy engine is ranked by its turn: ranked by its requests, two would be drained in alternation and none end. */
 const lastUseOf = (one: Occupant): number => (one.busy ? (one.turnSince ?? Number.POSITIVE_INFINITY) : one.lastUsedAt)
 
+/** A busy engine that its model can do without is between an idle one and one that is needed. */
+const busyness = ({ busy, surplus }: Occupant): number => (busy ? (surplus ? 0.5 : 1) : 0)
+
 /** The order in which engines are evicted: idle ones first, then the least recently used. */
-export const byLastUse = (a: Occupant, b: Occupant): number =>
-  Number(a.busy) - Number(b.busy) || lastUseOf(a) - lastUseOf(b)
+export const byLastUse = (a: Occupant, b: Occupant): number => busyness(a) - busyness(b) || lastUseOf(a) - lastUseOf(b)
 
 export const evictionCost = (occupants: readonly Occupant[]): Cost => ({
-  busy: occupants.filter(({ busy }) => busy).length,
+  busy: occupants.reduce((sum, one) => sum + busyness(one), 0),
   reloadMs: occupants.reduce((sum, one) => sum + one.reloadMs, 0),
   lastUsedAt: occupants.reduce((latest, one) => Math.max(latest, lastUseOf(one)), Number.NEGATIVE_INFINITY),
 })

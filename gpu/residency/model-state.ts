@@ -42,6 +42,8 @@ export interface Resident {
   lastUsedAt: number
   /** Whether it has completed at least one request. */
   hasSucceeded: boolean
+  /** When its model last had more requests than its other engines have slots. */
+  neededAt: number
   /** How many requests its turn still owes: those that waited when it was ready. */
   owed: number
   /** Until when it stays for the callers for whom it was loaded and who are to come again: it has served nobody yet. */
@@ -157,12 +159,24 @@ export const newResident = (
   readyAt: null,
   lastUsedAt: now,
   hasSucceeded: false,
+  neededAt: now,
   owed: 0,
   keptUntil: Number.NEGATIVE_INFINITY,
 })
 
 export const slotsOf = (residents: readonly Pick<Resident, 'slots'>[]): number =>
   residents.reduce((sum, { slots }) => sum + slots, 0)
+
+/** Whether the other engines of its model, but those that leave, have slots for its `running` requests. */
+export function isSurplus(resident: Resident, running: number, leave: ReadonlySet<string> = new Set()): boolean {
+  const { serves } = resident
+  const others = serves.residents.filter(
+    other => other !== resident && other.state === 'ready' && other.draining !== 'unload' && !leave.has(other.engineId),
+  )
+  return others.length >= Math.max(1, serves.model.replicas.min) && running <= slotsOf(others)
+}
+
+export const runningOf = ({ residents }: ModelState): number => residents.reduce((sum, { leases }) => sum + leases, 0)
 
 export const liveResidents = (state: ModelState): Resident[] =>
   state.residents.filter(resident => resident.state !== 'stopping')

@@ -32,6 +32,8 @@ export interface Occupant {
   busy: boolean
   /** Kept loaded by its configuration. */
   pinned: boolean
+  /** The other engines of its model have slots for all requests that run: it makes room at once for another model. */
+  surplus?: boolean
   /** When its turn began: it was ready. Null while it loads or is reserved. */
   turnSince: number | null
   /** Until when it at most serves what waited for it at the start of its turn. Null when it has served that. */

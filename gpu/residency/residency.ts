@@ -84,6 +84,14 @@ export function openResidency(
     }
   }
 
+  /** An engine that its model could do without for as long as idle ones stay takes no more requests. */
+  function leaveIfSurplus(resident: Resident): void {
+    const { model } = resident.serves
+    const now = effects.now()
+    if (!states.isSurplus(resident, states.runningOf(resident.serves) + 1)) resident.neededAt = now
+    else if (model.idle_ttl > 0 && now - resident.neededAt >= model.idle_ttl) resident.draining ??= 'unload'
+  }
+
   /**
    * Releases a slot. `ranMs` is null for a request that failed; it does not count for the average. `probe`: it was the
    * first request after a pause.
@@ -103,6 +111,7 @@ export function openResidency(
       }
     }
     if (resident.state !== 'ready') return
+    if (state.residents.length > 1) leaveIfSurplus(resident)
     if (resident.draining === null && queue.waits(state.model.id)) queue.serve(state.model.id)
     if (resident.leases > 0) return
     if (resident.draining === 'unload') residents.stop(resident, 'unloaded')

@@ -652,6 +652,53 @@ describe('replicas', () => {
   })
 })
 
+describe('a replica that its model can do without', () => {
+  const replicated = (of: object = {}) => {
+    const state = warm('a', 10, { replicas: { min: 0, max: 2 }, ...of }, 2)
+    state.durations = { loadMs: 1_000, runMs: 10_000 }
+    const [first, second] = [ask(state), ask(state), ask(state)]
+    residency.ready('e2')
+    expect(state.residents.map(({ leases }) => leases)).toEqual([2, 1])
+    since()
+    return { state, first: first!, second: second! }
+  }
+
+  test('makes room at once for a model that waits, and the other engine stays', () => {
+    const { state, first, second } = replicated()
+    residency.release(first.resident!, 10_000)
+    const waiting = ask(stateOf('b', 14), 300_000)
+    // Two requests run, and one engine has two slots: 'a' gets none on the engine that leaves.
+    expect(state.residents.map(({ draining }) => draining)).toEqual(['turn', null])
+    expect(ask(state).resident?.engineId).toBe('e2')
+    residency.release(second.resident!, 10_000)
+    expect(since()).toEqual(["stop e1: to make room for 'b'"])
+    residency.exited('e1', '')
+    residency.settled('e3')
+    residency.ready('e3')
+    expect(waiting.resident?.engineId).toBe('e3')
+  })
+
+  test('stays while its model needs it', () => {
+    const { state } = replicated()
+    ask(stateOf('b', 14), 300_000)
+    pass(2_000)
+    expect(state.residents.map(({ draining }) => draining)).toEqual([null, null])
+  })
+
+  test('is unloaded once its model could do without it for as long as idle engines stay', () => {
+    const { state, first, second } = replicated({ idle_ttl: 60_000 })
+    residency.release(second.resident!, 10_000)
+    // Never more than two at a time, and each engine has one now and then.
+    let running = first
+    for (let at = 0; at < 8; at++) {
+      pass(10_000)
+      residency.release(running.resident!, 10_000)
+      running = ask(state)
+    }
+    expect(since()).toEqual(['stop e1: unloaded'])
+  })
+})
+
 describe('unloading and closing', () => {
   test('unload waits for running requests and accepts no new ones', () => {
     const state = warm('a')
