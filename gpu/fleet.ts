@@ -401,6 +401,8 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
           placement: engines.placement(resident),
           bytes: resident.bytes,
           shares: [...resident.shares],
+          bookedBytes: resident.bookedBytes,
+          usedBytes: resident.usedBytes,
           slots: resident.slots,
           leases: resident.leases,
           startedAt: epoch(resident.startedAt),

@@ -2,6 +2,7 @@ import type { Command } from '@commander-js/extra-typings'
 import { type Api, openClient } from '../client/client.ts'
 import { benchmarkRate } from '../models/benchmark-text.ts'
 import { fetchStatus } from '../status/live.ts'
+import { memoryNotes } from '../status/memory-notes.ts'
 import { layersText, placementNotes } from '../status/placement-notes.ts'
 import { withCommon, withExamples } from '../terminal/options.ts'
 import { lengthText, placesText, sizeText } from '../terminal/quantities-text.ts'
@@ -30,6 +31,7 @@ export function define(command: Command, terminal: Terminal): void {
       for (const { text, isAdvice } of placementNotes(engines))
         if (isAdvice) terminal.warn(text)
         else terminal.remark(text)
+      for (const text of memoryNotes(engines)) terminal.remark(text)
     })
   withExamples(command, [
     ['infer ps', 'as a table'],

@@ -2,6 +2,7 @@ import { moneyText } from '../../core/money-text.ts'
 import type { Api } from '../client/client.ts'
 import { lengthText, rateText, readingsText, sizeText } from '../terminal/quantities-text.ts'
 import { drawLine, lineWidth, type Paint, padded, type StyledLine, wrapText } from '../terminal/styled-line.ts'
+import { memoryNotes } from './memory-notes.ts'
 import { modelLines } from './models.ts'
 import { layersText, placementNotes } from './placement-notes.ts'
 
@@ -136,10 +137,13 @@ function waitingLine({ id, model_id, waited_ms, waiting_for }: Api['WaitingReque
   ]
 }
 
-/** Says why engines do not use the GPUs. */
+/** Says why engines do not use the GPUs, and which use more or less memory than was reserved. */
 const noteLines = ({ engines }: Api['SystemStatus'], width: number): StyledLine[] =>
-  placementNotes(engines).flatMap(({ text, isAdvice }) =>
-    wrapText(text, Math.max(20, width - 2)).map(line => [{ text: `  ${line}`, look: isAdvice ? 'warning' : 'faint' }]),
+  [...placementNotes(engines), ...memoryNotes(engines).map(text => ({ text, isAdvice: false }))].flatMap(
+    ({ text, isAdvice }) =>
+      wrapText(text, Math.max(20, width - 2)).map(line => [
+        { text: `  ${line}`, look: isAdvice ? 'warning' : 'faint' },
+      ]),
   )
 
 /** Draws engines that use no device of this machine. */

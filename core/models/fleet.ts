@@ -299,6 +299,9 @@ export interface ResidentSnapshot {
   bytes: number
   /** Bytes on each of its devices. */
   shares: number[]
+  /** What was booked when it was started, and what it used when that was measured last; null before. */
+  bookedBytes: number
+  usedBytes: number | null
   slots: number
   leases: number
   startedAt: number

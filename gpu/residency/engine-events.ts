@@ -201,6 +201,7 @@ export function engineEvents(
     measured(engineId: string, bytes: readonly number[]): void {
       const resident = residents.get(engineId)
       if (!resident) return
+      resident.usedBytes = bytes.reduce((sum, used) => sum + used, 0)
       resident.shares = resident.shares.map((booked, at) => Math.max(booked, bytes[at] ?? 0))
       resident.bytes = resident.shares.reduce((sum, share) => sum + share, 0)
     },

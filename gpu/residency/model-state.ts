@@ -29,6 +29,9 @@ export interface Resident {
   shares: readonly number[]
   /** Layers on each of its devices; absent where infer does not divide them. */
   readonly layers?: readonly number[] | undefined
+  /** What was booked when it was started, and what it used when that was measured last; null before. */
+  readonly bookedBytes: number
+  usedBytes: number | null
   state: ResidentState
   /** While starting, it waits for evicted engines to end, the card to show free memory, or its own process. */
   phase: 'clearing' | 'settling' | 'launching'
@@ -150,6 +153,8 @@ export const newResident = (
   launchedAt: null,
   bytes: shares?.reduce((sum, bytes) => sum + bytes, 0) ?? serves.placement.bytes,
   shares: shares ?? devices.map(() => serves.placement.bytes / devices.length),
+  bookedBytes: shares?.reduce((sum, bytes) => sum + bytes, 0) ?? serves.placement.bytes,
+  usedBytes: null,
   state: 'starting',
   phase: 'launching',
   leases: 0,

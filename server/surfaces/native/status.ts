@@ -41,6 +41,8 @@ export const EngineStatus = namedObject('EngineStatus', 'A process that serves a
   placement: EnginePlacement,
   memory_bytes: integer('Bytes of memory reserved for it on all devices.'),
   device_memory_bytes: array('Bytes reserved on each of `devices`, in their order.', z.int()),
+  booked_memory_bytes: integer('Bytes that were reserved for it when it was started, by estimate.'),
+  used_memory_bytes: nullableInteger('Bytes that it used when that was measured last; null before.'),
   slots: integer('How many requests it can serve at a time.'),
   busy: integer('How many requests it serves now.'),
   started_at: integer('Unix seconds.'),
@@ -172,6 +174,8 @@ export const engineOf = (resident: ResidentSnapshot): z.input<typeof EngineStatu
     placement: placementView(resident.placement),
     memory_bytes: Math.round(resident.bytes),
     device_memory_bytes: resident.shares.map(Math.round),
+    booked_memory_bytes: Math.round(resident.bookedBytes),
+    used_memory_bytes: resident.usedBytes === null ? null : Math.round(resident.usedBytes),
     busy: resident.leases,
   })
 

@@ -111,6 +111,18 @@ test('durations are shown once one model has them', () => {
   ])
 })
 
+test.each([
+  ['4 % more is usual', 41.6, null],
+  ['more', 44.8, 'llama-70b: It uses 44.8 GiB, 12 % more than was reserved (40.0 GiB).'],
+  ['less', 30, 'llama-70b: It uses 30.0 GiB, 25 % less than was reserved (40.0 GiB).'],
+])('an engine that uses another amount of memory than was reserved: %s', (_rule, gigabytes, note) => {
+  const memory = { booked_memory_bytes: 40 * GiB, used_memory_bytes: gigabytes * GiB }
+  const engines = snapshot.engines.map((engine, at) => (at === 0 ? { ...engine, ...memory } : engine))
+  const text = lines(140, 40, { ...snapshot, engines }).join('\n')
+  if (note === null) expect(text).not.toContain('It uses')
+  else expect(text).toContain(note)
+})
+
 test('what requests waited is shown beside what the order of arrival would have cost them', () => {
   const waits = { queue_ms: 4_120, reference_queue_ms: 12_300 }
   const models = snapshot.models.map(model => (model.model_id === 'llama-70b' ? { ...model, waits } : model))

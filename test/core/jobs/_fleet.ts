@@ -109,6 +109,8 @@ export function slotsOnly({ slots = 32 } = {}) {
           placement: { on: 'processor', layers: null, detail: 'on the processor', advice: null },
           bytes: 0,
           shares: [],
+          bookedBytes: 0,
+          usedBytes: null,
           slots: one.count,
           leases: one.held,
           startedAt: 0,

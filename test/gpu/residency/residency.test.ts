@@ -883,7 +883,7 @@ test('a booking grows to the measured use and never shrinks', () => {
   const state = warm('a', 10)
   residency.measured('e1', [18 * GiB])
   residency.measured('e1', [2 * GiB])
-  expect(state.residents[0]!.bytes).toBe(18 * GiB)
+  expect(state.residents[0]).toMatchObject({ bytes: 18 * GiB, bookedBytes: 10 * GiB, usedBytes: 2 * GiB })
   ask(stateOf('b', 10))
   expect(since()).toEqual(["stop e1: to make room for 'b'"])
 })
