@@ -56,6 +56,8 @@ export function openQueue(options: QueueOptions) {
   } = options
   const windows = openWindows({ window, most, now })
   const taken = new Map<string, RunningEntry>()
+  /** When the reference order first began each waiting entry: it forgets that once its model is being loaded. */
+  const begunAt = new WeakMap<WaitingJob, number>()
   let served = 0
 
   const weight = (organizationId: string): number => Math.max(1, weightOf(organizationId))
@@ -201,7 +203,8 @@ export function openQueue(options: QueueOptions) {
     take({ job, choice }: Extract<NextEntry, { job: WaitingJob }>): RunningEntry {
       const at = windows.lane(job)
       windows.change(at, () => at.lane.window.shift())
-      const referenceStart = at.lane.begun.shift() ?? null
+      at.lane.begun.shift()
+      const referenceStart = begunAt.get(job) ?? null
       at.queue.turnsSinceAged = choice.aged ? 0 : at.queue.turnsSinceAged + 1
       const classes = choice.promotedTo ? [job.class, choice.promotedTo] : [job.class]
       return charge(at, job, { classes, inOrder: !choice.aged, referenceStart })
@@ -301,6 +304,7 @@ export function openQueue(options: QueueOptions) {
         mayRun: lane =>
           lane.class === 'interactive' || (runsJobs(lane.modelId) && !suspended().has(lane.organizationId)),
         now,
+        begun: (job, at) => void (Number.isFinite(begunAt.get(job)) || begunAt.set(job, at)),
         ageingMs,
       }),
 

@@ -1,5 +1,5 @@
 import type { ReferenceOrder } from '../models/fleet.ts'
-import { jobClasses } from '../store/store.ts'
+import { jobClasses, type WaitingJob } from '../store/store.ts'
 import type { Lane } from './lane.ts'
 import type { ModelQueue } from './windows.ts'
 
@@ -10,6 +10,8 @@ export interface ReferenceOrderOptions {
   /** Whether entries of the lane may be served now. */
   mayRun: (lane: Lane) => boolean
   now: () => number
+  /** Called with each entry that it begins, and when. */
+  begun: (job: WaitingJob, at: number) => void
   /** The first entry of a lane that has waited this long without being served is treated as one of the highest class. */
   ageingMs: number
 }
@@ -21,7 +23,7 @@ export interface ReferenceOrderOptions {
  * is removed from it, so it never holds more than what waits.
  */
 export function openReferenceOrder(options: ReferenceOrderOptions): ReferenceOrder {
-  const { queues, weightOf, mayRun, now, ageingMs } = options
+  const { queues, weightOf, mayRun, now, begun, ageingMs } = options
   /** The slot time that this order has given to each organization, divided by its share, milliseconds. */
   const used = new Map<string, number>()
   /** An organization that was idle continues here, without savings. */
@@ -49,6 +51,7 @@ export function openReferenceOrder(options: ReferenceOrderOptions): ReferenceOrd
     },
     begin(at, slotMs) {
       if (!chosen) return
+      begun(chosen.window[chosen.begun.length]!, at)
       chosen.begun.push(at)
       floor = usedBy(chosen)
       used.set(chosen.organizationId, floor + slotMs / Math.max(1, weightOf(chosen.organizationId)))

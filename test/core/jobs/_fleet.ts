@@ -145,6 +145,7 @@ export function slotsOnly({ slots = 32 } = {}) {
       queue!.reference.next()
       queue!.reference.begin(at, 0)
     },
+    resetReference: (): void => queue!.reference.reset(),
     free: (modelId: string): number => Math.max(0, of(modelId).count - of(modelId).held),
     held: (modelId?: string): number =>
       modelId === undefined ? [...models.values()].reduce((sum, one) => sum + one.held, 0) : of(modelId).held,

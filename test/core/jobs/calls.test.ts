@@ -90,6 +90,8 @@ test('a call knows what it has waited, and what the reference order would have c
   // It begins the first at once, the second in a minute, and the third later still.
   slots.beginReference(at)
   slots.beginReference(at + 60_000)
+  // As when the last model that waited is being loaded: what was begun is still known.
+  slots.resetReference()
   for (const one of [first, served, later, last]) {
     await one.began
     one.end()

@@ -212,8 +212,14 @@ describe('waiting is bounded', () => {
   })
 
   test('a request without a wait still starts the load', () => {
-    const asked = ask(stateOf('a'), 0)
-    expect(asked.failure?.code).toBe('model_warming_up')
+    const asked = ask(stateOf('a', 8), 0)
+    // Nothing is known of its load: a client comes again in 30 s, people see the estimate by its size.
+    expect(asked.failure).toMatchObject({
+      code: 'model_warming_up',
+      retryAfterMs: 30_000,
+      facts: { eta_seconds: 30 },
+      message: "Model 'a' is still loading; it should take about 11 s.",
+    })
     expect(since()).toEqual(['start e1 a'])
   })
 })
