@@ -666,7 +666,7 @@ describe('a replica that its model can do without', () => {
     residency.ready('e2')
     expect(state.residents.map(({ leases }) => leases)).toEqual([2, 1])
     since()
-    return { state, first: first!, second: second! }
+    return { state, first, second }
   }
 
   test('makes room at once for a model that waits, and the other engine stays', () => {
