@@ -307,9 +307,9 @@ function showDryRun(
   { json }: { json?: boolean },
   terminal: Terminal,
 ): void {
-  const { entry, memory, obstacle, advice } = proposal
+  const { entry, memory, obstacle, doesNotFit, advice } = proposal
   const lines = previewConfigEdit(path, edit, traitsOf)
-  if (json) return terminal.json({ model: entry, memory, obstacle, advice, config: path, lines })
+  if (json) return terminal.json({ model: entry, memory, obstacle, fits: !doesNotFit, advice, config: path, lines })
   showProposal(proposal, terminal)
   for (const sentence of obstacle === null ? advice : [obstacle, ...advice]) terminal.warn(sentence)
   terminal.print(`\nThis would be added to ${path}:\n`)

@@ -9,7 +9,7 @@ import { sizeText } from '../terminal/quantities-text.ts'
 import { confirm } from '../terminal/standard-input.ts'
 import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { type AddOptions, requireForce, requireInteractive } from './add.ts'
+import { type AddOptions, obstructed, requireForce, requireInteractive } from './add.ts'
 
 type AddElsewhereOptions = AddOptions & { withoutQuestion?: boolean }
 
@@ -38,11 +38,17 @@ export async function addElsewhere(
   if (dryRun && json) return terminal.json(proposal)
   if (!json) showProposal(proposal, client.url, terminal)
   if (dryRun) return
-  if (proposal.obstacle !== null) requireForce(withCommands(proposal.obstacle), options)
-  const agreed = yes || withoutQuestion || (await confirm(`Add it to ${client.url}?`, true, terminal, signal))
-  if (!agreed) return terminal.remark('Nothing was changed.')
+  const { fits } = proposal
+  const obstacle = proposal.obstacle === null ? null : withCommands(proposal.obstacle)
+  if (obstacle !== null && !fits) requireForce(obstacle, options)
+  // What is missing there may be installed later, as on this machine: it needs an answer, but no force.
+  const isAsked = !yes && (!withoutQuestion || (obstacle !== null && fits))
+  if (isAsked && !terminal.interactive) throw obstructed(obstacle!, '--yes', options)
+  if (isAsked && !(await confirm(`Add it to ${client.url}?`, obstacle === null || !fits, terminal, signal)))
+    return terminal.remark('Nothing was changed.')
 
-  const begun = await dataOf(client.api.POST('/api/models', { body: { ...body, force }, signal }))
+  const accepted = { ...body, force: force || obstacle !== null }
+  const begun = await dataOf(client.api.POST('/api/models', { body: accepted, signal }))
   const download = await followDownload(client, begun as Api['ModelDownload'], terminal, signal)
   if (download.status === 'cancelled') throw refused('cancelled', 'The download was cancelled.')
   if (download.status === 'failed') throw failureOf(download)

@@ -46,6 +46,8 @@ export interface ModelProposal {
   memory: number | null
   /** Why it cannot run here; null if it can. */
   obstacle: string | null
+  /** Whether this machine has the memory and the GPU for it. */
+  fits: boolean
   /** What else to install or to configure before it runs, as sentences. */
   advice: string[]
   lines: ConfigLines

@@ -87,6 +87,7 @@ const Proposal = namedObject('ModelProposal', 'What adding a model would write.'
   model: anyObject('The entry of `infer.yaml`.'),
   memory: bytes.describe('Bytes of device memory; null if unknown.'),
   obstacle: nullableString('Why it cannot run here; null if it can.'),
+  fits: boolean('Whether this machine has the memory and the GPU for it.'),
   advice: array('What else to install or to configure, as sentences.', z.string()),
   lines: Lines,
 })
@@ -126,10 +127,11 @@ const downloadView = ({ totalBytes, modelId, createdAt, finishedAt, ...rest }: M
   created_at: seconds(createdAt),
   finished_at: seconds(finishedAt),
 })
-const proposalView = ({ model, memory, obstacle, advice, lines }: ModelProposal): z.input<typeof Proposal> => ({
+const proposalView = ({ model, memory, obstacle, fits, advice, lines }: ModelProposal): z.input<typeof Proposal> => ({
   model,
   memory,
   obstacle,
+  fits,
   advice,
   lines,
 })
