@@ -210,6 +210,8 @@ export function openDispatch(options: DispatchOptions) {
 
   return {
     check,
+    /** Counts a job that runs without a slot. `freed` ends it. */
+    hold,
     /** A slot for a job that does not exist yet, if nothing else waits for it. `freed` returns it. */
     spare(modelId: string): Lease | undefined {
       if (draining || queue.waits(modelId) || !find(modelId)?.enabled) return undefined

@@ -183,6 +183,7 @@ export function openJobs(options: JobsOptions) {
     rankOf,
     due,
     enqueue,
+    beginWithoutEngine: job => runs.beginWithoutEngine(job),
     spend,
     deferred: options.deferred,
     moved: job => live.moved(job),

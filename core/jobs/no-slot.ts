@@ -1,10 +1,10 @@
 import type { Lease } from '../models/fleet.ts'
 
 function noEngine(): never {
-  throw new Error('This call has said that it needs no engine.')
+  throw new Error('This work has said that it needs no engine.')
 }
 
-/** Stands for the slot of a call whose answer needs no engine, such as the text of silence. */
+/** Stands for the slot of a call or a job whose answer needs no engine, such as the text of silence. */
 export const noSlot = (modelId: string): Lease => ({
   engineId: '',
   modelId,

@@ -2,13 +2,14 @@ import type { JobSpend } from '../admission/spend.ts'
 import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
 import type { Lease } from '../models/fleet.ts'
-import { type JobRecord, type RowKey, type Store, type Usage, waitingOf } from '../store/store.ts'
+import { type JobRecord, type RowKey, type Store, type Usage, type WaitingJob, waitingOf } from '../store/store.ts'
 import { workOf } from '../tasks/registry.ts'
 import type { RunJob, RunReport, RunResult } from '../tasks/run-job.ts'
 import { AttemptTimeout, attemptJob, type EndFacts, type KeptSlot, openAttemptEnds } from './attempts.ts'
 import type { Dispatch } from './dispatch.ts'
 import type { JobDurations } from './job-durations.ts'
 import type { LiveRuns } from './live-runs.ts'
+import { noSlot } from './no-slot.ts'
 import type { Queue, RunningEntry } from './queue.ts'
 import { decideRetry } from './retry.ts'
 import type { CrashPart, Suspects } from './suspects.ts'
@@ -144,7 +145,7 @@ export function openRuns(options: RunsOptions) {
     } else if (end.engineText)
       log.warn('An engine failed a request', { job: job.id, model: job.modelId, engine_error: end.engineText })
     else if (end.code === 'internal_error') log.error('A job failed inside infer', { job: job.id }, end.cause)
-    return { end, crash, engineId: lease?.engineId ?? null, used: slotUse }
+    return { end, crash, engineId: lease?.engineId || null, used: slotUse }
   }
 
   /** A stopped run that does not end occupies its slot until it does. */
@@ -235,6 +236,11 @@ export function openRuns(options: RunsOptions) {
 
   return {
     begin: (entry: RunningEntry, slot: Lease | Failure): void => start(entry, one => execute(one, slot)),
+    /** Runs a job that waits in no queue, because it needs no engine. */
+    beginWithoutEngine(job: WaitingJob): void {
+      dispatch().hold(job.modelId)
+      start(queue.chargeNew(job), one => execute(one, noSlot(job.modelId)))
+    },
     /**
      * Runs a job that was claimed in the commit of its predecessor's end, on the kept slot. Call it before that end is
      * announced.

@@ -19,6 +19,8 @@ export type AdmittedJob = Omit<
   'rank' | 'organizationId' | 'tokenId' | 'task' | 'modelId' | 'region' | 'limits'
 > & {
   admitted: Admitted
+  /** Its answer is known to need no engine: it waits for no slot and loads no model. */
+  withoutEngine?: boolean | undefined
 }
 
 export interface Submitted {
@@ -33,6 +35,7 @@ interface SubmissionsOptions {
   rankOf: (priority: number) => number
   due: Pick<DueTimer, 'at'>
   enqueue: (jobs: readonly WaitingJob[]) => void
+  beginWithoutEngine: (job: WaitingJob) => void
   spend: JobSpend
   /** Called with each job that is deferred. */
   deferred: ((job: JobRecord) => void) | undefined
@@ -48,9 +51,9 @@ export const submissionsClosed = () =>
 
 /** Stores jobs and queues them once they are stored. */
 export function openSubmissions(options: SubmissionsOptions) {
-  const { store, clock, rankOf, due, enqueue, spend, deferred, moved, ended, ready } = options
+  const { store, clock, rankOf, due, enqueue, beginWithoutEngine, spend, deferred, moved, ended, ready } = options
 
-  function newJobOf({ admitted, ...wanted }: AdmittedJob): NewJob {
+  function newJobOf({ admitted, withoutEngine: _, ...wanted }: AdmittedJob): NewJob {
     const { organizationId, tokenId, task, model, region, jobLimits, hold } = admitted
     const rank = rankOf(wanted.priority)
     const limits = jobLimits ? { limits: jobLimits } : {}
@@ -75,11 +78,12 @@ export function openSubmissions(options: SubmissionsOptions) {
     }
   }
 
-  function begin(submitted: Submitted): Submitted {
+  function begin(submitted: Submitted, withoutEngine = false): Submitted {
     const { job, replayed } = submitted
     if (replayed) return submitted
     if (job.startBy !== null) due.at(job.startBy)
     if (job.notBefore === deferredUntil) deferred?.(job)
+    else if (withoutEngine && job.notBefore <= job.createdAt) beginWithoutEngine(waitingOf(job))
     else wait(job)
     moved(job)
     return submitted
@@ -98,13 +102,15 @@ export function openSubmissions(options: SubmissionsOptions) {
     async submit(wanted: AdmittedJob): Promise<Submitted> {
       await ready()
       const [submitted] = await holding([wanted], async () => [await store.submit(newJobOf(wanted))])
-      return begin(submitted!)
+      return begin(submitted!, wanted.withoutEngine)
     },
 
     /** Submits several jobs in one commit, each as `submit` does: all of them, or none. */
     async submitAll(wanted: readonly AdmittedJob[]): Promise<Submitted[]> {
       await ready()
-      return (await holding(wanted, () => store.submitAll(wanted.map(newJobOf)))).map(begin)
+      return (await holding(wanted, () => store.submitAll(wanted.map(newJobOf)))).map((one, at) =>
+        begin(one, wanted[at]!.withoutEngine),
+      )
     },
 
     /**

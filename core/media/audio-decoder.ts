@@ -1,4 +1,5 @@
 import { open, stat } from 'node:fs/promises'
+import { join } from 'node:path'
 import type { Limits } from '../config.ts'
 import { audioKindOf } from '../cpu/audio-kind.ts'
 import type { Cpu } from '../cpu/cpu.ts'
@@ -84,6 +85,18 @@ export function openAudioDecoder({
 
   return {
     decode,
+    /**
+     * Whether an audio file is silent. `folder` gets the decoded audio: of most files that ffmpeg decodes, the first two
+     * seconds. Rejects with Failure `invalid_audio`, `disk_full`.
+     */
+    async isSilent(path: string, folder: string, signal?: AbortSignal): Promise<boolean> {
+      if (!(await decodedHere(path))) {
+        const start = join(folder, 'start')
+        await ffmpeg.decodeAudio(path, start, { ...bounds, seconds: 1 }, signal)
+        if (!(await isSilent(start))) return false
+      }
+      return (await decode(path, join(folder, 'decoded'), signal)).silent
+    },
     /**
      * Throws Failure `no_capacity` if the limit of decoded audio is reached. Waiting could deadlock: only requests with a
      * slot free decoded audio, and the request that waits might have that slot.

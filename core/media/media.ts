@@ -165,6 +165,14 @@ export function openMedia({ cpu, ffmpeg, ...owners }: MediaOptions) {
     decodeAudio: (sender: MediaSender, field: string, value: MediaInput): Promise<DecodedAudio> =>
       withPermit(sender, field, value, 'audio', decodeAudio),
 
+    /** Whether a stored audio file is silent, so that its transcription needs no engine. Errors are as in `take`. */
+    isSilent: (sender: MediaSender, field: string, id: string): Promise<boolean> =>
+      withPermit(sender, field, id, 'audio', async sent => {
+        await using workspace = await files.workspace(sender.jobId ?? newId('job'))
+        const path = await reader.pathOf(sent, workspace.folder)
+        return await audioDecoder.isSilent(path, workspace.folder, sender.signal)
+      }),
+
     /**
      * Stores media as a new file.
      * Rejects with Failure `invalid_value` (neither URL nor file), `url_fetch_failed`, `not_found`, `invalid_image`,

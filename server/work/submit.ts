@@ -20,6 +20,8 @@ export interface JobOptions {
   terms?: JobTerms | undefined
   /** Whether it waits until its prompt has been rewritten. */
   deferred?: boolean
+  /** Whether its answer is known to need no engine. */
+  withoutEngine?: boolean
 }
 
 /** When and how a job runs, whatever its task is. */
@@ -121,7 +123,7 @@ const memberKey = <K extends { key: string }>(key: K, at: number) =>
   at === 0 ? key : { ...key, key: `${key.key} ${at}` }
 
 function newJobOf(
-  { id = newId('job'), admitted, slug = null, inputs, terms = {}, deferred = false }: JobOptions,
+  { id = newId('job'), admitted, slug = null, inputs, terms = {}, deferred = false, withoutEngine }: JobOptions,
   { limits }: Owners['config'],
 ): Omit<AdmittedJob, 'idempotency'> {
   const now = Date.now()
@@ -130,6 +132,7 @@ function newJobOf(
   return {
     id,
     admitted,
+    withoutEngine,
     slug,
     inputs: typeof inputs === 'string' ? inputs : JSON.stringify(inputs),
     priority: terms.priority ?? 0,

@@ -139,7 +139,9 @@ export async function submitTranscription(
     for (const [at, one] of prepared.speakers.entries()) stored.push(await take(speakerField(at), one))
     exchange.releaseBody()
     const [, ...speakers] = stored.map(one => one.id)
-    return { id, admitted: estimated, inputs: withFiles(kept, file.id, speakers), terms }
+    // What cannot be decoded fails with its reason when the job runs.
+    const withoutEngine = await media.isSilent(sender, field, file.id).catch(() => false)
+    return { id, withoutEngine, admitted: estimated, inputs: withFiles(kept, file.id, speakers), terms }
   }
   return (await submitWithFiles(exchange, body, stored, jobOptions, owners)).job
 }

@@ -119,6 +119,10 @@ test('silence takes no slot and loads no model', async () => {
   expect(models.find(({ model_id }) => model_id === 'unneeded')).toMatchObject({ status: 'cold' })
   const job = (await (await app.fetch(`/api/jobs/${response.headers.get('x-job-id')}`)).json()) as object
   expect(job).toMatchObject({ status: 'completed', usage: { audio_seconds: 2 } })
+  const later = await form({ model: 'unneeded' }, { file: silence, headers: { prefer: 'respond-async' } })
+  const { id } = (await later.json()) as { id: string }
+  const background = (await (await app.fetch(`/api/jobs/${id}?wait=10`)).json()) as object
+  expect(background).toMatchObject({ status: 'completed', result: { text: '' }, usage: { audio_seconds: 2 } })
   expect((await form({ model: 'unneeded' })).status).toBe(503)
 })
 
