@@ -9,6 +9,7 @@ import { whisperServer } from '../../../gpu/presets/whisper-server.ts'
 import { known, safetensors } from '../../core/models/recognition/_files.ts'
 import { openHub } from '../../fixtures/hub.ts'
 import { cardLine, installNvidiaSmi } from '../../fixtures/nvidia-smi.ts'
+import { llama8b } from '../../gpu/_llama-8b.ts'
 import { runInProcess } from '../_in-process.ts'
 import { temporaryFolder } from '../_infer.ts'
 import { hasTerminal, inTerminal } from '../_terminal.ts'
@@ -146,17 +147,7 @@ test('what fits on GPUs after a set-up is said; vLLM: the context that fits, and
   })
   install('vllm')
   const folder = (name: string, layers: number, bytes: number) => {
-    const config = {
-      architectures: ['LlamaForCausalLM'],
-      model_type: 'llama',
-      num_hidden_layers: layers,
-      hidden_size: 4096,
-      intermediate_size: 14_336,
-      num_attention_heads: 32,
-      num_key_value_heads: 8,
-      max_position_embeddings: 131_072,
-      vocab_size: 128_256,
-    }
+    const config = { ...llama8b, architectures: ['LlamaForCausalLM'], num_hidden_layers: layers }
     file(`${name}/config.json`, JSON.stringify(config))
     truncateSync(file(`${name}/model.safetensors`, ''), bytes)
     return join(dataDir, name)

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { transformersShape } from '../../../core/models/recognition/transformers-shape.ts'
 import type { PlacementTarget } from '../../../gpu/estimate/estimate.ts'
 import { type PagedShape, pagedPlan } from '../../../gpu/estimate/paged-plan.ts'
+import { llama8b } from '../_llama-8b.ts'
 
 const GiB = 2 ** 30
 /** What may be booked of a card with so many GiB. */
@@ -48,7 +49,7 @@ const gemma = (layers: number, hidden: number, more: object) => ({
 
 /** `cache`: bytes of each further token in a long context. On cards of 24, 80 and 2 × 80 GiB, of which engines use 0.95: tokens of one request, 0 if it does not fit. */
 const models: [name: string, config: object, gigabytes: number, cache: number, fits: [number, number, number]][] = [
-  ['Llama 3.1 8B', made('llama', 32, 4096, 14_336, 32, 8, 131_072, scaled), 16.06, 131_072, [43_008, 131_072, 131_072]],
+  ['Llama 3.1 8B', { ...llama8b, ...scaled }, 16.06, 131_072, [43_008, 131_072, 131_072]],
   ['Llama 3.3 70B', made('llama', 80, 8192, 28_672, 64, 8, 131_072, scaled), 141.1, 327_680, [0, 0, 51_200]],
   ['Llama 3.3 70B in FP8', made('llama', 80, 8192, 28_672, 64, 8, 131_072, scaled), 71, 327_680, [0, 21_504, 131_072]],
   [
@@ -126,13 +127,7 @@ const models: [name: string, config: object, gigabytes: number, cache: number, f
     204_800,
     [0, 16_384, 16_384],
   ],
-  [
-    'DeepSeek R1 Distill Llama 8B',
-    made('llama', 32, 4096, 14_336, 32, 8, 131_072, scaled),
-    16.06,
-    131_072,
-    [43_008, 131_072, 131_072],
-  ],
+  ['DeepSeek R1 Distill Llama 8B', { ...llama8b, ...scaled }, 16.06, 131_072, [43_008, 131_072, 131_072]],
   [
     'DeepSeek V2 Lite',
     made('deepseek_v2', 27, 2048, 10_944, 16, 16, 163_840, { kv_lora_rank: 512, qk_rope_head_dim: 64 }),

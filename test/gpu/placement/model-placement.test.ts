@@ -10,6 +10,7 @@ import { noReadings } from '../../../gpu/devices/device.ts'
 import { openModelPlacement, slotsFor } from '../../../gpu/placement/model-placement.ts'
 import { presetOf } from '../../../gpu/presets/presets.ts'
 import { type DeviceCapacity, place } from '../../../gpu/residency/place.ts'
+import { llama8b } from '../_llama-8b.ts'
 import { modelOf } from '../_models.ts'
 
 const GiB = 2 ** 30
@@ -19,19 +20,7 @@ afterAll(() => rmSync(directory, { recursive: true, force: true }))
 /** A folder with a model of the size of Llama 3.1 8B. */
 const folder = join(directory, 'eight')
 mkdirSync(folder)
-writeFileSync(
-  join(folder, 'config.json'),
-  JSON.stringify({
-    model_type: 'llama',
-    num_hidden_layers: 32,
-    hidden_size: 4096,
-    intermediate_size: 14_336,
-    num_attention_heads: 32,
-    num_key_value_heads: 8,
-    max_position_embeddings: 131_072,
-    vocab_size: 128_256,
-  }),
-)
+writeFileSync(join(folder, 'config.json'), JSON.stringify(llama8b))
 for (const name of ['model.safetensors', 'consolidated.safetensors']) {
   writeFileSync(join(folder, name), '')
   truncateSync(join(folder, name), 16.06e9)
