@@ -181,6 +181,7 @@ export async function openMemory(options: {
           device.budget ?? device.totalBytes,
         ),
       ),
+      usedByOthers: foreignOn(device.id),
       ...(shared.length > 1 && shared.includes(device.id) && { sharesWith: shared.filter(id => id !== device.id) }),
       ...withFault(device.id),
     }))

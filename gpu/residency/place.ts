@@ -17,6 +17,8 @@ export interface DeviceCapacity {
   sharesWith?: readonly string[]
   /** Why it is not used for now, as a sentence. */
   fault?: string
+  /** Bytes that other programs use; 0 if absent. */
+  usedByOthers?: number
 }
 
 /** An engine that uses or will use memory, or free memory that is reserved. Engines that are stopping are left out. */
@@ -156,8 +158,13 @@ function placeEvenly(
   const needs = `${name} needs ${formatBytes(share)} of memory${each}`
   const largeEnough = candidates.filter(device => device.capacity >= share)
   if (largeEnough.length < request.devices) {
-    const largest = formatBytes(Math.max(...candidates.map(device => device.capacity)))
-    return { do: 'refuse', reason: `${needs}; the most that one ${one} here has is ${largest}.` }
+    const largest = candidates.reduce((most, device) => (device.capacity > most.capacity ? device : most))
+    const has = `the most that one ${one} here has is ${formatBytes(largest.capacity)}`
+    // Without them it would fit, so what they release is what to wait for.
+    const others = candidates.filter(({ capacity, usedByOthers = 0 }) => capacity + usedByOthers >= share)
+    if (others.length < request.devices) return { do: 'refuse', reason: `${needs}; ${has}.` }
+    const used = formatBytes(Math.max(...others.map(({ usedByOthers = 0 }) => usedByOthers)))
+    return { do: 'refuse', reason: `${needs}; ${has} while other programs use ${used}. End them and try again.` }
   }
 
   const there = byDevice(occupants)

@@ -77,8 +77,8 @@ describe('the memory that may be booked', () => {
   test('nearly all of an empty GPU, four fifths of the system memory', async () => {
     const { memory } = await open()
     expect(memory.capacities()).toEqual([
-      { id: 'gpu0', kind: 'nvidia', capacity: 97 * GiB },
-      { id: 'cpu', kind: 'cpu', capacity: 8 * GiB },
+      { id: 'gpu0', kind: 'nvidia', capacity: 97 * GiB, usedByOthers: 0 },
+      { id: 'cpu', kind: 'cpu', capacity: 8 * GiB, usedByOthers: 0 },
     ])
   })
 

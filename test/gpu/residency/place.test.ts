@@ -155,6 +155,24 @@ describe('place', () => {
       { do: 'refuse', reason: "'new' needs 30.0 GiB of memory; the most that one GPU here has is 24.0 GiB." },
     ],
     [
+      'too large beside other programs, which are named',
+      want(20),
+      [],
+      [{ ...gpu('a', 12), usedByOthers: 12 * GiB }, gpu('b', 16)],
+      {
+        do: 'refuse',
+        reason:
+          "'new' needs 20.0 GiB of memory; the most that one GPU here has is 16.0 GiB while other programs use 12.0 GiB. End them and try again.",
+      },
+    ],
+    [
+      'too large without other programs too',
+      want(30),
+      [],
+      [{ ...gpu('a', 12), usedByOthers: 12 * GiB }],
+      { do: 'refuse', reason: "'new' needs 30.0 GiB of memory; the most that one GPU here has is 12.0 GiB." },
+    ],
+    [
       'no GPU at all',
       want(1),
       [],
