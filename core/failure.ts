@@ -157,7 +157,7 @@ export class Failure extends Error {
 
   /** Returns the same failure with these changes. */
   with({ code = this.code, message = this.message, ...changes }: FailureChange): Failure {
-    return new Failure(code, message, { ...this, cause: this.cause, ...changes })
+    return new Failure(code, message, Object.assign({ cause: this.cause }, this, changes))
   }
 
   /** Turns any other error into `internal_error`: the log has all of it, the caller sees none of it. */

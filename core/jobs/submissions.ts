@@ -53,7 +53,8 @@ export const submissionsClosed = () =>
 export function openSubmissions(options: SubmissionsOptions) {
   const { store, clock, rankOf, due, enqueue, beginWithoutEngine, spend, deferred, moved, ended, ready } = options
 
-  function newJobOf({ admitted, withoutEngine: _, ...wanted }: AdmittedJob): NewJob {
+  function newJobOf({ admitted, ...job }: AdmittedJob): NewJob {
+    const { withoutEngine: _, ...wanted } = job
     const { organizationId, tokenId, task, model, region, jobLimits, hold } = admitted
     const rank = rankOf(wanted.priority)
     const limits = jobLimits ? { limits: jobLimits } : {}
