@@ -40,20 +40,25 @@ export const evictionCost = (occupants: readonly Occupant[]): Cost => ({
  * recently used, then the first.
  */
 export function cheapest<Option>(options: readonly Option[], cost: (option: Option) => Cost): Option | undefined {
-  const costs = options.map(option => ({ option, ...cost(option) }))
-  const busy = Math.min(...costs.map(one => one.busy))
-  const leastBusy = costs.filter(one => one.busy === busy)
-  const longest = Math.min(...leastBusy.map(one => one.reloadMs)) * equal.factor + equal.ms
-  return leastBusy
-    .filter(one => one.reloadMs <= longest)
-    .reduce<(typeof costs)[number] | undefined>(
-      (best, one) =>
-        best &&
-        (best.lastUsedAt < one.lastUsedAt || (best.lastUsedAt === one.lastUsedAt && best.reloadMs <= one.reloadMs))
-          ? best
-          : one,
-      undefined,
-    )?.option
+  const costs = options.map(cost)
+  let busy = Number.POSITIVE_INFINITY
+  let shortest = Number.POSITIVE_INFINITY
+  for (const one of costs)
+    if (one.busy < busy) [busy, shortest] = [one.busy, one.reloadMs]
+    else if (one.busy === busy && one.reloadMs < shortest) shortest = one.reloadMs
+  const longest = shortest * equal.factor + equal.ms
+  let best: number | undefined
+  for (const [at, one] of costs.entries()) {
+    if (one.busy !== busy || one.reloadMs > longest) continue
+    const than = best === undefined ? undefined : costs[best]!
+    if (
+      than === undefined ||
+      one.lastUsedAt < than.lastUsedAt ||
+      (one.lastUsedAt === than.lastUsedAt && one.reloadMs < than.reloadMs)
+    )
+      best = at
+  }
+  return best === undefined ? undefined : options[best]
 }
 
 /**
@@ -68,13 +73,11 @@ export function evictionFor(bytes: number, candidates: readonly EvictionCandidat
   if (!suffices(ordered)) return undefined
   let count = 1
   while (!suffices(ordered.slice(0, count))) count++
-  const options = [
-    minimalChoice(ordered.slice(0, count), suffices),
-    ...minimalSubsets(ordered.slice(0, maxCompared), bytes),
-  ]
-  return cheapest(options, chosen => evictionCost(chosen.map(({ occupant }) => occupant)))!.map(
-    ({ occupant }) => occupant,
-  )
+  const first = minimalChoice(ordered.slice(0, count), suffices).map(({ occupant }) => occupant)
+  const compared = ordered.slice(0, maxCompared)
+  const options = [{ set: 0, ...evictionCost(first) }, ...minimalSubsets(compared, bytes)]
+  const { set } = cheapest(options, cost => cost)!
+  return set === 0 ? first : compared.filter((_, at) => (set >> at) & 1).map(({ occupant }) => occupant)
 }
 
 /** Removes unnecessary members, from the end: busy and most recently used engines come last and are removed first. */
@@ -87,18 +90,26 @@ export function minimalChoice<One>(chosen: readonly One[], suffices: (chosen: re
   return rest
 }
 
-/** The subsets that free enough, and no longer do without the member that frees least. */
-function minimalSubsets(candidates: readonly EvictionCandidate[], bytes: number): EvictionCandidate[][] {
-  const sums = new Float64Array(1 << candidates.length)
-  const least = new Float64Array(sums.length).fill(Number.POSITIVE_INFINITY)
-  const found: EvictionCandidate[][] = []
-  for (let set = 1; set < sums.length; set++) {
+/** Costs of the subsets whose members are bits, by the costs of those with one member less. */
+const sums = new Float64Array(1 << maxCompared)
+const least = new Float64Array(1 << maxCompared).fill(Number.POSITIVE_INFINITY)
+const busyMembers = new Float64Array(1 << maxCompared)
+const reloads = new Float64Array(1 << maxCompared)
+const lastUses = new Float64Array(1 << maxCompared).fill(Number.NEGATIVE_INFINITY)
+
+/** The subsets that free enough, and no longer do without the member that frees least, each as bits. */
+function minimalSubsets(candidates: readonly EvictionCandidate[], bytes: number): (Cost & { set: number })[] {
+  const found: (Cost & { set: number })[] = []
+  for (let set = 1; set < 1 << candidates.length; set++) {
     const rest = set & (set - 1)
-    const { frees } = candidates[31 - Math.clz32(set ^ rest)]!
+    const { frees, occupant } = candidates[31 - Math.clz32(set ^ rest)]!
     sums[set] = sums[rest]! + frees
     least[set] = Math.min(least[rest]!, frees)
+    busyMembers[set] = busyMembers[rest]! + Number(occupant.busy)
+    reloads[set] = reloads[rest]! + occupant.reloadMs
+    lastUses[set] = Math.max(lastUses[rest]!, lastUseOf(occupant))
     if (sums[set]! >= bytes && sums[set]! - least[set]! < bytes)
-      found.push(candidates.filter((_, at) => (set >> at) & 1))
+      found.push({ set, busy: busyMembers[set]!, reloadMs: reloads[set]!, lastUsedAt: lastUses[set]! })
   }
   return found
 }
