@@ -20,7 +20,7 @@ export function openBenchmarks(options: { dataDir: string; log: Log }, now: () =
     read: value => ModelBenchmark.safeParse(value).data,
   })
   return {
-    of: records.of,
+    of: (model: Model): ModelBenchmark | null => records.of(model),
     /** Keeps figures of an engine of the model. Throws Failure `conflict` if none is ready any more. */
     keep(
       model: Model,

@@ -1,5 +1,6 @@
 import { type Command, Option } from '@commander-js/extra-typings'
 import { dataDirectory, hostEnvironment } from '../../core/config.ts'
+import type { ModelBenchmark } from '../../core/models/benchmark.ts'
 import { engineFacts } from '../../core/models/engine-facts.ts'
 import { behindProxy } from '../../core/models/hub/proxy.ts'
 import { hubSettings } from '../../core/models/hub/settings.ts'
@@ -14,6 +15,7 @@ import { type CommonOptions, withCommon, withExamples } from '../terminal/option
 import { sizeText } from '../terminal/quantities-text.ts'
 import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
+import { benchmarkLines, benchmarkRate } from './benchmark-text.ts'
 import {
   type BuildChoice,
   chooseBuild,
@@ -26,6 +28,7 @@ import {
   rankOf,
 } from './catalog-fit.ts'
 import { withTokenFile } from './pull.ts'
+import { storedBenchmarks } from './stored-benchmarks.ts'
 
 interface Options extends CommonOptions {
   kind?: CatalogKind
@@ -48,10 +51,12 @@ export function define(command: Command, terminal: Terminal): void {
         const models = chosenModels(names, options.kind)
         if (options.verify) return verify(models, options, terminal, signal)
         terminal.waiting('Checking the memory of this machine')
-        const machine = await machineFacts(dataDirectory(options.dataDir))
+        const folder = dataDirectory(options.dataDir)
+        const machine = await machineFacts(folder)
+        const benchmarks = storedBenchmarks(folder)
         terminal.progress('')
         const rows = models
-          .map(model => ({ model, choice: chooseBuild(model, machine)! }))
+          .map(model => ({ model, choice: chooseBuild(model, machine)!, benchmark: benchmarks.get(model.name) }))
           .toSorted(
             (a, b) =>
               rankOf(a.model, a.choice.fit) - rankOf(b.model, b.choice.fit) || sizeOf(b.model) - sizeOf(a.model),
@@ -64,9 +69,9 @@ export function define(command: Command, terminal: Terminal): void {
               gpu_memory_bytes: gpuMemory(machine),
               main_memory_bytes: machine.mainMemory,
             },
-            models: rows.map(row => jsonOf(row.model, row.choice, machine)),
+            models: rows.map(row => ({ ...jsonOf(row.model, row.choice, machine), benchmark: row.benchmark ?? null })),
           })
-        if (names.length > 0) for (const row of rows) showDetail(row.model, row.choice, machine, terminal)
+        if (names.length > 0) for (const row of rows) showDetail(row, machine, terminal)
         else showTable(rows, machine, terminal)
       }),
     )
@@ -98,14 +103,17 @@ const sizeOf = ({ parameters }: CatalogModel): number => parameters ?? 0
 const needsSetup = ({ targets }: MachineFacts): boolean => targets.gguf.needsSetup === true
 const gpuMemory = ({ targets }: MachineFacts): number => (targets.vllm.kind === 'nvidia' ? targets.vllm.capacity : 0)
 
-function showTable(
-  rows: readonly { model: CatalogModel; choice: BuildChoice }[],
-  machine: MachineFacts,
-  terminal: Terminal,
-): void {
+interface Row {
+  model: CatalogModel
+  choice: BuildChoice
+  /** Of the model with its name in infer.yaml. */
+  benchmark: ModelBenchmark | undefined
+}
+
+function showTable(rows: readonly Row[], machine: MachineFacts, terminal: Terminal): void {
   terminal.table(
     ['name', 'kind', 'parameters', 'size', 'licence', 'context', 'engine', 'fits this machine'],
-    rows.map(({ model, choice }) => [
+    rows.map(({ model, choice, benchmark }) => [
       model.name,
       model.kind,
       parametersText(model),
@@ -113,7 +121,7 @@ function showTable(
       model.license.replace(' Community License', '').replace(' Terms of Use', ''),
       model.context === null ? '-' : tokensText(model.context),
       choice.build.engine ?? '-',
-      paintByGrade(choice.fit.grade, printable(choice.fit.text), terminal),
+      paintByGrade(choice.fit.grade, printable(choice.fit.text + measuredText(benchmark)), terminal),
     ]),
     { optional: ['parameters', 'licence', 'engine', 'context'] },
   )
@@ -127,7 +135,12 @@ function showTable(
   )
 }
 
-function showDetail(model: CatalogModel, choice: BuildChoice, machine: MachineFacts, terminal: Terminal): void {
+const measuredText = (benchmark: ModelBenchmark | undefined): string => {
+  const rate = benchmarkRate(benchmark)
+  return rate === '-' ? '' : `; measured: ${rate} tokens/s`
+}
+
+function showDetail({ model, choice, benchmark }: Row, machine: MachineFacts, terminal: Terminal): void {
   const { paint } = terminal
   terminal.print(`${paint.name(model.name)}  ${printable(model.title)}: ${printable(model.summary)}`)
   const facts: [string, string][] = [
@@ -139,6 +152,9 @@ function showDetail(model: CatalogModel, choice: BuildChoice, machine: MachineFa
     ['facts from', `${model.sources.join('; ')} (${model.checked})`],
     ['hub', model.hub_checked === null ? 'not checked against the hub; use --verify' : `checked ${model.hub_checked}`],
   ]
+  if (benchmark)
+    for (const line of benchmarkLines(benchmark, Date.now() / 1_000))
+      facts.push([line.startsWith(' ') ? '' : 'measured', line.trim()])
   for (const [about, text] of facts) terminal.print(`  ${paint.faint(about.padEnd(10))}  ${printable(text)}`)
   terminal.table(
     ['  engine', 'quantization', 'size', 'from', 'fits this machine'],

@@ -1,5 +1,7 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
+import { ModelBenchmark } from '../../../core/models/benchmark.ts'
+import type { Model } from '../../../core/models/model.ts'
 import type { ModelDownload, ModelProposal } from '../../../core/models/model-administration.ts'
 import { sizeAdvice } from '../../../core/quantities.ts'
 import {
@@ -59,6 +61,7 @@ const CatalogModel = z.object({
     memory: bytes.describe('Bytes of memory that it would take; null if unknown.'),
   }),
   configured: boolean('Whether a model with its name is in `infer.yaml`.'),
+  benchmark: nullable(ModelBenchmark, 'The newest benchmark of that model; null before any.'),
 })
 const CatalogList = namedObject('ModelCatalog', 'Well-known open models, and how they fit this machine.', {
   models: array('The models, those that fit best first.', CatalogModel),
@@ -141,7 +144,12 @@ const owner = (exchange: ClientExchange) => requireMachineOwner(exchange, 'Addin
 const onlyOwner = 'Only for tokens of the organization that owns the machine.'
 
 /** Routes that add models to this machine and remove them. */
-export function modelAdministrationRoutes({ models, registry }: Owners<'models' | 'registry'>): Route[] {
+export function modelAdministrationRoutes({
+  fleet,
+  models,
+  registry,
+}: Owners<'fleet' | 'models' | 'registry'>): Route[] {
+  const benchmarkOf = (model: Model | undefined) => (model ? fleet.benchmark(model) : null)
   return [
     route('GET /api/model-catalog', 'admin:read', {
       summary: 'List catalog models',
@@ -150,9 +158,10 @@ export function modelAdministrationRoutes({ models, registry }: Owners<'models' 
       errorCodes: errorGroups.command,
       async handle(_, exchange) {
         owner(exchange)
-        const configured = new Set(registry.all().map(({ id }) => id))
+        const configured = new Map(registry.all().map(model => [model.id, model]))
         return {
           models: (await models.catalog()).map(({ chosen, ...model }) => ({
+            benchmark: benchmarkOf(configured.get(model.name)),
             name: model.name,
             title: model.title,
             summary: model.summary,

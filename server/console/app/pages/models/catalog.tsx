@@ -1,6 +1,7 @@
 import { useMemo, useState } from 'react'
 import { api, type Schema, useAnswer, useSession } from '../../api/client.ts'
 import { Badge, type BadgeKind } from '../../components/badge.tsx'
+import { Benchmark } from '../../components/benchmark.tsx'
 import { Button } from '../../components/button.tsx'
 import { Checkbox, SearchField } from '../../components/fields.tsx'
 import { shortCountText } from '../../components/format.ts'
@@ -37,10 +38,11 @@ const columnsFor = (add: ((model: string) => void) | undefined): readonly Column
       </>
     ),
     tasks: ({ tasks }) => tasksText(tasks),
-    fit: ({ fit: { grade, text } }) => (
+    fit: ({ fit: { grade, text }, benchmark }) => (
       <>
         <Badge kind={kinds[grade] ?? 'plain'}>{modelsText.grades[grade] ?? modelsText.otherGrade}</Badge>
         <span className="text-muted mt-1 block max-w-xs text-xs">{text}</span>
+        <Benchmark benchmark={benchmark} />
       </>
     ),
     license: { wideOnly: true, show: ({ license }) => <span className="text-xs">{license}</span> },

@@ -4,6 +4,7 @@ import { Link, useLocation, useSearchParams } from 'wouter'
 import { ApiFailure, api, at, type Schema, useAnswer, useModels, useSession } from '../../api/client.ts'
 import { modelHref } from '../../components/addresses.ts'
 import { Badge } from '../../components/badge.tsx'
+import { Benchmark } from '../../components/benchmark.tsx'
 import { Button, TextLink } from '../../components/button.tsx'
 import { CodeBlock } from '../../components/code.tsx'
 import { countText, durationText, knownDuration, sizeText } from '../../components/format.ts'
@@ -114,6 +115,7 @@ function ModelFactList({ model }: { model: Schema<'ModelStatus'> }) {
     [names.engine, model.engine],
     [names.memory, memory === null ? modelsText.unknown : sizeText(memory)],
     [names.context, context === null ? null : modelsText.tokens(countText(context))],
+    [names.benchmark, model.benchmark && <Benchmark key="benchmark" benchmark={model.benchmark} />],
     [names.price, prices.length === 0 ? modelsText.free : prices.join(', ')],
     [names.region, model.region],
     [names.features, model.capabilities.map(one => one.replaceAll('_', ' ')).join(', ')],
