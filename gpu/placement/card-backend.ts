@@ -51,6 +51,7 @@ export function openCardBackends(options: {
   }
 
   async function search(names: readonly BackendName[]): Promise<Backend | null> {
+    faults.delete(names.join())
     for await (const { name, state, detail, advice, folder: at } of searchBackends({
       folder,
       devices: cardsOf(),
@@ -99,6 +100,7 @@ export function openCardBackends(options: {
     fault(model: Wants): string | null {
       if (model.gpu === 'off') return null
       const of = namesFor(model).join()
+      if (of === '' && cardsOf().length > 0) return 'no backend of the built-in engine can be limited to one of them'
       return found.get(of) === null ? (faults.get(of) ?? 'the built-in engine has no backend for them') : null
     },
   }

@@ -89,6 +89,7 @@ test('where results cannot be stored and so no backend is tried, the CPU is used
 test('Vulkan is used with several GPUs if their numbers in Vulkan are known, because only then it can be limited to one', async () => {
   const { backends, warnings, devices } = open(2, ['linux-x64-cuda', 'linux-x64-vulkan'])
   expect(await backends.find({ gpu: 'vulkan' })).toBeNull()
+  expect(backends.fault({ gpu: 'vulkan' })).toBe('no backend of the built-in engine can be limited to one of them')
   expect(warnings).toEqual([])
   devices[1] = { ...devices[1]!, vulkanId: '0' }
   // Without builds that work it is tried and reported.
@@ -109,4 +110,8 @@ test('the backends are tried again when a card or a build has appeared, without 
   install(folder, ['linux-x64-vulkan'])
   expect(await backends.find({ gpu: 'vulkan' })).toBeNull()
   expect(warnings).toEqual(['vulkan'])
+  expect(backends.fault({ gpu: 'vulkan' })).toMatch(/^the backend 'vulkan' does not work/)
+  rmSync(join(folder, 'backends'), { recursive: true })
+  expect(await backends.find({ gpu: 'vulkan' })).toBeNull()
+  expect(backends.fault({ gpu: 'vulkan' })).toBe('the built-in engine has no backend for them')
 })
