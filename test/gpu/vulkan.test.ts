@@ -72,7 +72,7 @@ async function firstTokens(fleet: LeasingFleet, model: Model, prompts: readonly 
 
 // The trial compiles the shaders on the processor, which takes 10 to 30 s.
 describe.skipIf(missing !== '')(`a Vulkan device ${missing && `(skipped: ${missing})`}`, { timeout: 600_000 }, () => {
-  test('two of them: models are placed, answer as on the processor, fail for memory, and are unloaded', async () => {
+  test('two of them: models are placed, divided, answer as on the processor, fail for memory, and are unloaded', async () => {
     const dataDir = temporary()
     // The engines get the cache of this process: the trial compiles the shaders for them, as in the server.
     const shaders = join(cacheDirectory(), 'mesa')
@@ -84,9 +84,15 @@ describe.skipIf(missing !== '')(`a Vulkan device ${missing && `(skipped: ${missi
       Model.parse({ id, engine: 'gguf', source, concurrency: 1, tasks: ['std/completion'], ...more })
     const [first, second] = ['first', 'second'].map(id => of(id, { memory: '1100MiB' })) as [Model, Model]
     const processor = of('processor', { devices: 'cpu' })
-    const large = of('large', { memory: '3GiB' })
+    // Larger than one device: its layers are divided, in place of the others.
+    const wide = of('wide', { memory: '3GiB' })
+    const large = of('large', { memory: '5GiB' })
     const machine = await probeMachine(dataDir, host)
-    const { fleet, log } = await fleetOf([first, second, processor, large], { dataDir, environment: host, machine })
+    const { fleet, log } = await fleetOf([first, second, processor, wide, large], {
+      dataDir,
+      environment: host,
+      machine,
+    })
 
     await Promise.all([first, second, processor].map(model => fleet.load(model)))
     const { devices, residents } = fleet.snapshot()
@@ -105,19 +111,26 @@ describe.skipIf(missing !== '')(`a Vulkan device ${missing && `(skipped: ${missi
       (_, at) => `${'word '.repeat(at % 7)}${String.fromCharCode(97 + (at % 26))} ${at}`,
     )
     const expected = await firstTokens(fleet, processor, prompts)
-    for (const model of [first, second]) {
+    async function answersAsExpected(model: Model) {
       const found = await firstTokens(fleet, model, prompts)
       for (const [at, candidates] of expected.entries())
         for (const [token, probability] of candidates)
           expect(Math.abs((found[at]!.get(token) ?? 0) - probability), `${model.id}: ${prompts[at]}`).toBeLessThan(0.05)
     }
+    for (const model of [first, second]) await answersAsExpected(model)
 
+    await fleet.load(wide)
+    expect(fleet.snapshot().residents.map(({ modelId, devices }) => [modelId, devices.join()])).toEqual([
+      ['processor', 'cpu'],
+      ['wide', 'gpu0,gpu1'],
+    ])
+    await answersAsExpected(wide)
     await expect(fleet.load(large)).rejects.toThrow(
-      /'large' needs 3\.0 GiB of memory; the most that one GPU here has is 1\.9 GiB/,
+      /'large' needs 5\.0 GiB of memory.*GPUs here have 3\.\d GiB together/,
     )
-    await fleet.unload('first')
-    expect(fleet.snapshot().residents.map(({ modelId }) => modelId)).not.toContain('first')
-    expect(fleet.snapshot().devices.find(({ id }) => id === places.first)).toMatchObject({ bookedBytes: 0 })
+    await fleet.unload('wide')
+    expect(fleet.snapshot().residents.map(({ modelId }) => modelId)).toEqual(['processor'])
+    expect(fleet.snapshot().devices).toMatchObject([{ bookedBytes: 0 }, { bookedBytes: 0 }, { id: 'cpu' }])
     expect(log.lines.filter(line => line.includes('does not work'))).toEqual([])
   })
 
