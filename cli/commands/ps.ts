@@ -3,7 +3,7 @@ import { type Api, openClient } from '../client/client.ts'
 import { benchmarkRate } from '../models/benchmark-text.ts'
 import { fetchStatus } from '../status/live.ts'
 import { memoryNotes } from '../status/memory-notes.ts'
-import { layersText, placementNotes } from '../status/placement-notes.ts'
+import { deviceNotes, layersText, placementNotes } from '../status/placement-notes.ts'
 import { withCommon, withExamples } from '../terminal/options.ts'
 import { lengthText, placesText, sizeText } from '../terminal/quantities-text.ts'
 import { printable } from '../terminal/styled-line.ts'
@@ -16,7 +16,7 @@ export function define(command: Command, terminal: Terminal): void {
       'Lists the loaded models: memory, devices, layers on GPUs, slots in use, and the tokens per second of a benchmark. Says why GPUs are not used.',
     )
     .action(async ({ dataDir, json }) => {
-      const { engines, models, time } = await fetchStatus(openClient(dataDir))
+      const { engines, models, devices, time } = await fetchStatus(openClient(dataDir))
       if (json) return terminal.json({ engines })
       if (engines.length === 0) return terminal.remark('No model is loaded. See: infer ls')
       const measured = new Map(models.flatMap(({ model_id, benchmark }) => (benchmark ? [[model_id, benchmark]] : [])))
@@ -28,6 +28,7 @@ export function define(command: Command, terminal: Terminal): void {
         ),
         { optional: [...rate, 'GPU layers', 'loaded for', 'idle for'] },
       )
+      for (const text of deviceNotes(engines, devices)) terminal.remark(text)
       for (const { text, isAdvice } of placementNotes(engines))
         if (isAdvice) terminal.warn(text)
         else terminal.remark(text)

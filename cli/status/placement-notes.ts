@@ -19,3 +19,12 @@ export function placementNotes(engines: readonly Engine[]): { text: string; isAd
 /** `37/37`; `-` for an engine whose layers infer does not choose. */
 export const layersText = ({ placement: { gpu_layers, layers } }: Pick<Engine, 'placement'>): string =>
   layers === null ? '-' : `${gpu_layers}/${layers}`
+
+/** Returns the names of the GPUs on which these engines are, a sentence for each. */
+export const deviceNotes = (
+  engines: readonly Pick<Api['EngineStatus'], 'devices'>[],
+  devices: readonly Pick<Api['DeviceStatus'], 'id' | 'name' | 'kind'>[],
+): string[] =>
+  devices
+    .filter(({ id, kind }) => kind !== 'cpu' && engines.some(engine => engine.devices.includes(id)))
+    .map(({ id, name }) => printable(`${id} is ${name}.`))

@@ -102,6 +102,19 @@ function warm(id: string, gigabytes = 20, of: object = {}, slots = 2): ModelStat
   return state
 }
 
+test('with unified memory an engine on the GPU starts when that on the processor has ended', () => {
+  const gpu = { ...capacities[0]!, sharesWith: ['cpu'] }
+  capacities = [gpu, { ...gpu, id: 'cpu', kind: 'cpu', sharesWith: ['gpu0'] }]
+  const slow = residency.upsert(modelOf('slow'), { ...wantedOf('slow', 20), kind: 'cpu' }, 2)
+  ask(slow, 30_000, false)
+  residency.ready('e1')
+  expect(since()).toEqual(['start e1 slow'])
+  ask(stateOf('fast'))
+  expect(since()).toEqual(["stop e1: to make room for 'fast'"])
+  residency.exited('e1', '')
+  expect(since()).toEqual(['start e2 fast'])
+})
+
 describe('loading', () => {
   test('the first request loads; later ones wait for the same engine, in their order', () => {
     const state = stateOf('a', 20, {}, 2)
