@@ -178,8 +178,8 @@ test('a GPU without own memory shares the budget of the processor', async () => 
   unified = true
   const { memory } = await open()
   expect(memory.capacities()).toEqual([
-    { id: 'gpu0', kind: 'nvidia', capacity: 8 * GiB, sharesWith: ['cpu'] },
-    { id: 'cpu', kind: 'cpu', capacity: 8 * GiB, sharesWith: ['gpu0'] },
+    { id: 'gpu0', kind: 'nvidia', capacity: 8 * GiB, usedByOthers: 0, sharesWith: ['cpu'] },
+    { id: 'cpu', kind: 'cpu', capacity: 8 * GiB, usedByOthers: 0, sharesWith: ['gpu0'] },
   ])
   residents = [residentOn('a', 3), Object.assign(residentOn('b', 2), { devices: ['cpu'] })]
   expect(memory.snapshot().map(({ id, bookedBytes }) => [id, bookedBytes / GiB])).toEqual([

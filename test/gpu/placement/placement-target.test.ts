@@ -67,7 +67,7 @@ test.each<
   ['no card', 'gguf', 1, [], undefined, { kind: 'cpu' }],
 ])('%s', (_, engine, devices, cards, backend, expected) => {
   const model = Model.parse({ id: 'm', engine, source: '/m', tasks: ['std/completion'], devices })
-  const found = devicesFor(model, presetOf(model).runsOn, [...cards, cpu], backend)
+  const found = devicesFor(model, presetOf(model).runsOn, [...cards, cpu], { backend })
   expect(found).toMatchObject(expected)
   if (!('only' in expected)) expect(found).not.toHaveProperty('only')
   if (!('impossible' in expected)) expect(found).not.toHaveProperty('impossible')
